@@ -1,0 +1,73 @@
+// The machine's clock and the hand-driven one.
+#include "base/clock.h"
+
+#include <array>
+#include <cstdio>
+#include <thread>
+
+namespace keel {
+namespace {
+
+class SystemClock : public Clock {
+ public:
+  TimePoint Monotonic() override {
+    return {std::chrono::duration_cast<Duration>(
+        std::chrono::steady_clock::now().time_since_epoch())};
+  }
+  int64_t WallNanos() override {
+    return std::chrono::duration_cast<Duration>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  }
+  void SleepUntil(TimePoint when) override {
+    std::this_thread::sleep_until(std::chrono::steady_clock::time_point(when.since_start));
+  }
+};
+
+}  // namespace
+
+Clock& RealClock() {
+  static SystemClock clock;
+  return clock;
+}
+
+TimePoint ManualClock::Monotonic() {
+  std::lock_guard lock(mutex_);
+  return now_;
+}
+
+int64_t ManualClock::WallNanos() { return Monotonic().since_start.count(); }
+
+void ManualClock::SleepUntil(TimePoint when) {
+  std::unique_lock lock(mutex_);
+  moved_.wait(lock, [&] { return now_ >= when; });
+}
+
+void ManualClock::Advance(Duration duration) {
+  {
+    std::lock_guard lock(mutex_);
+    now_ = now_ + duration;
+  }
+  moved_.notify_all();
+}
+
+std::string DurationText(Duration duration) {
+  const double seconds = std::chrono::duration<double>(duration).count();
+  std::array<char, 48> text{};
+  if (seconds < 1e-3) {
+    std::snprintf(text.data(), text.size(), "%.0f us", seconds * 1e6);
+  } else if (seconds < 1) {
+    std::snprintf(text.data(), text.size(), "%.3g ms", seconds * 1e3);
+  } else if (seconds < 60) {
+    std::snprintf(text.data(), text.size(), "%.3g s", seconds);
+  } else if (seconds < 3600) {
+    std::snprintf(text.data(), text.size(), "%d min %d s", static_cast<int>(seconds) / 60,
+                  static_cast<int>(seconds) % 60);
+  } else {
+    std::snprintf(text.data(), text.size(), "%d h %d min", static_cast<int>(seconds) / 3600,
+                  static_cast<int>(seconds) % 3600 / 60);
+  }
+  return text.data();
+}
+
+}  // namespace keel

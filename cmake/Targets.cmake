@@ -1,0 +1,94 @@
+# How this project declares libraries, programs and tests, so that each folder's CMakeLists.txt is a list
+# of names. TORCH on a target means: it includes LibTorch's headers (and shares their precompiled form).
+include(GNUInstallDirs)
+include(GoogleTest)
+
+set(KEEL_HEADER_DIR ${CMAKE_INSTALL_INCLUDEDIR}/evenkeel)
+
+# Flags of every target of ours. -fPIC everywhere (not CMake's per-kind choice), since a precompiled
+# header only serves files compiled with the very same flags.
+add_library(keel_flags INTERFACE)
+target_compile_features(keel_flags INTERFACE cxx_std_20)
+target_compile_options(keel_flags INTERFACE -fPIC -Wall -Wextra)
+target_include_directories(keel_flags INTERFACE ${PROJECT_SOURCE_DIR})
+if(KEEL_SANITIZE STREQUAL "address")
+  target_compile_options(keel_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+                                              -fno-omit-frame-pointer)
+  target_link_options(keel_flags INTERFACE -fsanitize=address,undefined)
+elseif(KEEL_SANITIZE STREQUAL "thread")
+  target_compile_options(keel_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(keel_flags INTERFACE -fsanitize=thread)
+endif()
+
+# The precompiled LibTorch headers, made once and reused by every TORCH target.
+function(keel_make_torch_pch)
+  add_library(keel_torch_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/torch_pch.cc)
+  target_link_libraries(keel_torch_pch PRIVATE keel_flags keel_torch)
+  target_precompile_headers(keel_torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/torch_pch.h)
+endfunction()
+
+function(keel_common_settings target torch)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:keel_flags>)
+  if(torch)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:keel_torch>)
+    if(TARGET keel_torch_pch)
+      target_precompile_headers(${target} REUSE_FROM keel_torch_pch)
+    endif()
+  endif()
+endfunction()
+
+# keel_library(base SOURCES a.cc LINK PUBLIC other PRIVATE third [TORCH])
+function(keel_library name)
+  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;LINK" ${ARGN})
+  set(target keel_${name})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(Evenkeel::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                                 $<INSTALL_INTERFACE:${KEEL_HEADER_DIR}>)
+  target_link_libraries(${target} ${ARG_LINK})
+  keel_common_settings(${target} ${ARG_TORCH})
+  install(TARGETS ${target} EXPORT EvenkeelTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+# keel_program(keelrun SOURCES main.cc LINK ... [TORCH] [INSTALL])
+function(keel_program name)
+  cmake_parse_arguments(ARG "TORCH;INSTALL" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK})
+  keel_common_settings(${name} ${ARG_TORCH})
+  if(ARG_INSTALL)
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endfunction()
+
+# keel_test(base_test SOURCES ... LINK ... [LABELS unit] [TIMEOUT 60] [TORCH] [OWN_MAIN])
+# Every TEST() becomes a test of CTest. OWN_MAIN: the sources bring main().
+function(keel_test name)
+  cmake_parse_arguments(ARG "TORCH;OWN_MAIN" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK})
+  if(ARG_OWN_MAIN)
+    target_link_libraries(${name} PRIVATE GTest::gmock)
+  else()
+    target_link_libraries(${name} PRIVATE GTest::gmock_main)
+  endif()
+  keel_common_settings(${name} ${ARG_TORCH})
+  target_compile_definitions(${name} PRIVATE KEEL_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+                                             KEEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120
+                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# keel_install_headers(base): every header of a folder that strangers may include.
+function(keel_install_headers folder)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${KEEL_HEADER_DIR}/${folder}
+          FILES_MATCHING PATTERN "*.h")
+endfunction()

@@ -1,0 +1,47 @@
+// What the clocks promise.
+#include "base/clock.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(RealClock, SleepsUntilTheTimeAskedForHasCome) {
+  Clock& clock = RealClock();
+  const TimePoint wanted = clock.Monotonic() + 5ms;
+  clock.SleepUntil(wanted);
+  EXPECT_GE(clock.Monotonic(), wanted);
+}
+
+TEST(ManualClock, StandsStillUntilItIsAdvanced) {
+  ManualClock clock;
+  const TimePoint start = clock.Monotonic();
+  EXPECT_EQ(clock.Monotonic(), start);
+  clock.Advance(3s);
+  EXPECT_EQ(clock.Monotonic() - start, 3s);
+}
+
+TEST(ManualClock, WakesASleeperWhenItsTimeHasCome) {
+  ManualClock clock;
+  const TimePoint wanted = clock.Monotonic() + 10s;
+  std::thread sleeper([&] { clock.SleepUntil(wanted); });
+  clock.Advance(4s);
+  clock.Advance(6s);
+  sleeper.join();
+  EXPECT_EQ(clock.Monotonic(), wanted);
+}
+
+TEST(DurationText, ReadsAsPeopleSayIt) {
+  EXPECT_EQ(DurationText(250us), "250 us");
+  EXPECT_EQ(DurationText(12ms), "12 ms");
+  EXPECT_EQ(DurationText(1500ms), "1.5 s");
+  EXPECT_EQ(DurationText(200s), "3 min 20 s");
+  EXPECT_EQ(DurationText(3h + 5min), "3 h 5 min");
+}
+
+}  // namespace
+}  // namespace keel
