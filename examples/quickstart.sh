@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The first thing to try: sets up what is missing, then lets three processes train one model together.
+# The first thing to try: sets up what is missing, then lets three processes train one model.
 # Promises   exits with the job's own exit code; 1 if the job was content but the digests differ.
 set -euo pipefail
 
@@ -39,11 +39,12 @@ if ((status != 0)); then
 fi
 
 echo "3. Comparing: each worker's last digest of its parameters."
-# Prints "rank digest" of each worker's last line.
+# One line a worker: "rank digest", from its last line of output.
 last=$(sed -nE 's/.*rank=([0-9]+) .*digest=([0-9a-f]+).*/\1 \2/p' "$output" |
   awk '{digest[$1] = $2} END {for (rank in digest) print rank, digest[rank]}' | sort -n)
-sed 's/^\([0-9]*\) /   worker \1  /' <<<"$last"
-if [[ $(wc -l <<<"$last") != "$workers" || $(cut -d' ' -f2 <<<"$last" | sort -u | wc -l) != 1 ]]; then
+awk '{print "   worker " $1 "  " $2}' <<<"$last"
+different=$(cut -d' ' -f2 <<<"$last" | sort -u | wc -l)
+if [[ $(wc -l <<<"$last") != "$workers" || $different != 1 ]]; then
   echo "quickstart: expected $workers workers with one and the same digest" >&2
   exit 1
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Passes the tests: sets up what is missing, then runs CTest on three builds.
-# Promises   all three run even if one fails; exits 0 only if each of them passed; the last lines are
-#            CTest's summary of the release build, or the names of the builds that failed.
+# Promises   all three run even if one fails; exits 0 only if each of them passed; the last lines
+#            are CTest's summary of the release build, or the names of the builds that failed.
 # Does not   run tests with the label gpu (tests/gpu.sh does).
 set -euo pipefail
 
@@ -24,8 +24,8 @@ Examples: tests/run.sh --quick -R Store      tests/run.sh --quick -L unit      t
 TEXT
 }
 
-# GCC 12's sanitizers do not know the address layouts that newer kernels draw (mmap_rnd_bits > 28), so
-# there their programs, which the build already runs to list the tests, run without randomisation.
+# GCC 12's sanitizers do not know the address layouts that newer kernels draw (mmap_rnd_bits > 28).
+# There their programs, which the build already runs to list the tests, run without randomisation.
 FixedAddresses() {
   local bits
   bits=$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 28)
@@ -48,7 +48,7 @@ RunBuild() {
   "${run[@]}" "${setup[@]}" || return
   echo "== $name: test =="
   "${run[@]}" ctest --test-dir "$dir" -LE '^gpu$' --output-on-failure --no-label-summary \
-    --no-tests=error -j "$(nproc)" "$@" </dev/null
+    -j "$(nproc)" "$@" </dev/null
 }
 
 Main() {
@@ -60,6 +60,7 @@ Main() {
   export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:check_initialization_order=1}
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
   export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1}
+  (($#)) || set -- --no-tests=error
   for name in "${builds[@]}"; do
     RunBuild "$name" "$@" || failed+=("$name")
   done

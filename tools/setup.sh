@@ -71,7 +71,7 @@ ParseArguments() {
 }
 
 # Takes an exclusive lock for the rest of this process. Children inherit it on purpose: if we are
-# killed, the next run waits for the pip or the compiler that we left behind, not to work against it.
+# killed, the next run waits for the pip or the compiler that we left behind, and then goes on.
 Lock() {
   local descriptor=$1 what=$2
   flock --nonblock "$descriptor" && return
