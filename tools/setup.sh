@@ -245,7 +245,7 @@ MakeEnvironment() {
 InstallTorch() {
   local status=0
   local pip=("${clean[@]}" "$deps/venv/bin/python" -I -m pip --log "$deps/pip.log"
-    install --no-compile "$kTorch")
+    install --no-compile --no-cache-dir "$kTorch")
   rm -f "$deps/pip.log"
   Say "downloading $kTorch into $deps (5 GB on disk; some minutes, once)"
   if [[ -t 1 ]]; then
