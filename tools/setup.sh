@@ -45,7 +45,8 @@ TEXT
 
 Say() { echo "setup: $*"; }
 Fail() {
-  printf 'setup: %s\n' "$@" >&2
+  echo "setup: $1" >&2
+  (($# == 1)) || printf '  %s\n' "${@:2}" >&2
   exit 1
 }
 Has() { command -v "$1" >/dev/null; }
@@ -150,7 +151,7 @@ InstallPackages() {
     [[ $updated == yes ]] || Fail "apt-get update failed: are the network and /etc/apt in order?" \
       "Then run tools/setup.sh again."
     Fail "apt-get could not install the packages; what it said is above. To see it again:" \
-      "  apt-get install ${missing[*]}"
+      "apt-get install ${missing[*]}"
   fi
   FindMissing
   ((${#missing[@]} == 0)) || Fail "still missing after the installation: ${missing[*]}"
@@ -164,9 +165,9 @@ EnsurePackages() {
     ExplainMissingWithoutDpkg >&2
     exit 1
   fi
-  if ((EUID != 0)); then
-    Fail "these packages are missing, and installing them takes root:" \
-      "  sudo apt-get install --no-install-recommends ${missing[*]}" \
+  if [[ $(id -u) != 0 ]]; then
+    Fail "${#missing[@]} packages are missing, and installing them takes root:" \
+      "sudo apt-get update && sudo apt-get install --no-install-recommends ${missing[*]}" \
       "Then run tools/setup.sh again. (If you have the same from elsewhere: --no-packages.)"
   fi
   InstallPackages
@@ -335,8 +336,8 @@ CheckCMake() {
   Has cmake || Fail "cmake is missing. On Debian: apt-get install cmake"
   version=$(cmake --version | awk 'NR == 1 {print $3}')
   [[ $(printf '%s\n' 3.25 "$version" | sort -V | head -n 1) == 3.25 ]] ||
-    Fail "CMake $version is too old; 3.25 or newer is needed (Debian 12 has it, and so does" \
-      "  pip install --user cmake" "), and it must come first in PATH."
+    Fail "CMake $version in $(command -v cmake) is too old; 3.25 or newer is needed." \
+      "Debian 12 has it; else take it from https://cmake.org/download and put it first in PATH."
 }
 
 Configure() {
