@@ -49,6 +49,10 @@ function(keel_library name)
                                                  $<INSTALL_INTERFACE:${KEEL_HEADER_DIR}>)
   target_link_libraries(${target} ${ARG_LINK})
   keel_common_settings(${target} ${ARG_TORCH})
+  if(ARG_TORCH)
+    # Its headers include LibTorch's; keel_torch is also what the installed package declares.
+    target_link_libraries(${target} PUBLIC keel_torch)
+  endif()
   install(TARGETS ${target} EXPORT EvenkeelTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
