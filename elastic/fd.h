@@ -24,6 +24,8 @@ class Fd {
   bool valid() const { return number_ >= 0; }
   int number() const { return number_; }
   void Close();
+  // Gives the number up; it stays open.
+  int Release() { return std::exchange(number_, -1); }
 
  private:
   int number_ = -1;

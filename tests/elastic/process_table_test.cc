@@ -1,0 +1,75 @@
+// What the process table shows of this very process and of a child.
+#include "elastic/process_table.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+
+#include "elastic/spawn.h"
+#include "tests/harness/expect_ok.h"
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::optional<ProcessInfo> Find(pid_t pid) {
+  const auto all = AllProcesses();
+  EXPECT_OK(all);
+  const auto found = std::find_if(all->begin(), all->end(),
+                                  [pid](const ProcessInfo& process) { return process.pid == pid; });
+  return found == all->end() ? std::nullopt : std::optional(*found);
+}
+
+Result<Child> StartSleep() {
+  ChildSpec spec;
+  spec.argv = {"sleep", "1000"};
+  spec.environment = With(OwnEnvironment(), {{"KEEL_TEST_SIGN", "here"}});
+  return Spawn(spec);
+}
+
+TEST(ProcessTable, ShowsAChildWithParentGroupCommandAndEnvironment) {
+  ASSERT_OK_AND_ASSIGN(const Child child, StartSleep());
+  const auto info = Find(child.pid());
+  ASSERT_TRUE(info.has_value());
+  EXPECT_EQ(info->parent, getpid());
+  EXPECT_EQ(info->group, child.pid());
+  EXPECT_FALSE(info->ended);
+  EXPECT_EQ(CommandLine(child.pid()), "sleep 1000");
+  EXPECT_NE(InitialEnvironment(child.pid()).find(std::string("KEEL_TEST_SIGN=here\0", 20)),
+            std::string::npos);
+}
+
+TEST(ProcessTable, AChildThatIsNotReapedHasEnded) {
+  ASSERT_OK_AND_ASSIGN(const Child child, StartSleep());
+  ASSERT_OK(child.Signal(SIGKILL));
+  ASSERT_OK(child.Wait(RealClock().Monotonic() + 60s));
+  const auto info = Find(child.pid());
+  ASSERT_TRUE(info.has_value());
+  EXPECT_TRUE(info->ended);
+}
+
+TEST(ProcessTable, DescendantsAreFoundThroughGenerations) {
+  // Not in order, and 7 belongs to another family.
+  const std::vector<ProcessInfo> all = {{.pid = 5, .parent = 3}, {.pid = 7, .parent = 1},
+                                        {.pid = 3, .parent = 2}, {.pid = 2, .parent = 1},
+                                        {.pid = 4, .parent = 2}};
+  std::vector<pid_t> pids;
+  for (const ProcessInfo& process : DescendantsOf(2, all)) pids.push_back(process.pid);
+  std::sort(pids.begin(), pids.end());
+  EXPECT_EQ(pids, (std::vector<pid_t>{3, 4, 5}));
+}
+
+TEST(ProcessTable, AnotherProcessUnderTheSamePidIsNotOpened) {
+  ASSERT_OK_AND_ASSIGN(const Child child, StartSleep());
+  ProcessInfo info = *Find(child.pid());
+  EXPECT_TRUE(OpenProcess(info).valid());
+  ++info.started;
+  EXPECT_FALSE(OpenProcess(info).valid());
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,77 @@
+// Finding programs, and saying why one does not start.
+#include "elastic/program_path.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "tests/harness/expect_ok.h"
+#include "tests/harness/temp_dir.h"
+#include "tests/harness/file_text.h"
+
+namespace keel {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ProgramPath : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directory(folder_.File("first"));
+    std::filesystem::create_directory(folder_.File("second"));
+    search_ = folder_.File("first") + ":" + folder_.File("second");
+  }
+
+  TempDir folder_;
+  std::string search_;
+};
+
+TEST_F(ProgramPath, APathIsTakenAsItIs) {
+  EXPECT_EQ(*FindProgram("./anything", search_, ""), "./anything");
+}
+
+TEST_F(ProgramPath, TheFirstFileThatCanBeRunIsTaken) {
+  WriteFile(folder_.File("first/tool"), "", 0644);
+  std::filesystem::create_directory(folder_.File("first/other"));
+  WriteFile(folder_.File("second/tool"), "", 0755);
+  WriteFile(folder_.File("second/other"), "", 0755);
+  EXPECT_EQ(*FindProgram("tool", search_, ""), folder_.File("second/tool"));
+  EXPECT_EQ(*FindProgram("other", search_, ""), folder_.File("second/other"));
+}
+
+TEST_F(ProgramPath, ARelativeFolderIsMeantFromTheWorkingDirectory) {
+  WriteFile(folder_.File("second/tool"), "", 0755);
+  EXPECT_EQ(*FindProgram("tool", "first:second", folder_.path()), "second/tool");
+  EXPECT_EQ(*FindProgram("tool", "first:", folder_.File("second")), "./tool");
+}
+
+TEST_F(ProgramPath, AMissingProgramIsReportedWithThePathSearched) {
+  const auto found = FindProgram("tool", search_, "");
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().code, Code::kNotFound);
+  EXPECT_EQ(found.error().message,
+            "program not found: 'tool' is in no folder of PATH (" + search_ + ")");
+}
+
+TEST_F(ProgramPath, AFileThatCannotBeRunIsReportedAsSuch) {
+  WriteFile(folder_.File("second/tool"), "", 0644);
+  const auto found = FindProgram("tool", search_, "");
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().code, Code::kInvalid);
+  EXPECT_THAT(found.error().message, HasSubstr("not executable: permission denied"));
+}
+
+TEST_F(ProgramPath, AnEmptyNameIsAnError) { EXPECT_FALSE(FindProgram("", search_, "").ok()); }
+
+TEST_F(ProgramPath, AScriptWithoutItsInterpreterIsNotCalledMissing) {
+  WriteFile(folder_.File("script"), "#! /no/such/python -u\n", 0755);
+  const Error error = ExplainExecFailure("script", folder_.path(), ENOENT);
+  EXPECT_EQ(error.code, Code::kInvalid);
+  EXPECT_EQ(error.message, "'script' has a bad interpreter: its first line names "
+                           "'/no/such/python', which is not there");
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,37 @@
+// What TempDir promises. That it stays after a failure is shown through KEEL_KEEP_TEMP, the same branch.
+#include "tests/harness/temp_dir.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace keel {
+namespace {
+
+TEST(TempDir, IsUniqueAndGoesWithAllItHolds) {
+  std::string path;
+  {
+    const TempDir first;
+    const TempDir second;
+    EXPECT_NE(first.path(), second.path());
+    path = first.path();
+    ASSERT_TRUE(std::filesystem::create_directories(first.File("a/b/c")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(TempDir, StaysWhenAskedTo) {
+  std::string path;
+  ASSERT_EQ(setenv("KEEL_KEEP_TEMP", "1", 1), 0);
+  {
+    const TempDir folder;
+    path = folder.path();
+  }
+  ASSERT_EQ(unsetenv("KEEL_KEEP_TEMP"), 0);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  std::filesystem::remove_all(path);
+}
+
+}  // namespace
+}  // namespace keel
