@@ -4,3 +4,5 @@ TEST(Clock, DISABLED_GoesBack) {  // expect: disabled
   GTEST_SKIP();                   // expect: disabled
   GTEST_SKIP() << "flaky";        // expect: disabled
 }
+
+void Helper() { exit(3); }        // expect: exit
