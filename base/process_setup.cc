@@ -1,0 +1,50 @@
+// The two settings, each a read, a decision and a write.
+#include "base/process_setup.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string>
+
+namespace keel {
+namespace {
+
+constexpr rlim_t kEnoughFiles = 65536;
+
+}  // namespace
+
+void IgnoreSigpipe() {
+  struct sigaction current {};
+  const int read = sigaction(SIGPIPE, nullptr, &current);
+  KEEL_CHECK(read == 0, "sigaction: " << std::strerror(errno));
+  const bool has_handler = (current.sa_flags & SA_SIGINFO) != 0;
+  if (has_handler || current.sa_handler != SIG_DFL) return;
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  const int written = sigaction(SIGPIPE, &ignore, nullptr);
+  KEEL_CHECK(written == 0, "sigaction: " << std::strerror(errno));
+}
+
+Result<uint64_t> RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return Error{Code::kForeign, std::string("reading the limit of open files: ") +
+                                     std::strerror(errno)};
+  }
+  const rlim_t wanted = std::min(limit.rlim_max, kEnoughFiles);
+  if (limit.rlim_cur >= wanted) return uint64_t{limit.rlim_cur};
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = wanted;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return Error{Code::kForeign, "raising the limit of open files from " + std::to_string(before) +
+                                     " to " + std::to_string(wanted) + ": " +
+                                     std::strerror(errno) + "; try `ulimit -n " +
+                                     std::to_string(wanted) + "`"};
+  }
+  return uint64_t{wanted};
+}
+
+}  // namespace keel

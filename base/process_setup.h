@@ -1,0 +1,21 @@
+// What every program of ours sets once about its own process, first thing in main().
+// Promises   never overrides a choice that somebody made on purpose.
+// Does not   undo anything at exit; reach children (elastic/spawn.h resets their signals).
+// Threads    call before the first thread starts.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace keel {
+
+// Without this a peer that died a moment ago kills us: writing to its socket raises SIGPIPE, whose
+// default is a silent death. Leaves a handler, or an ignore, that is already there alone.
+void IgnoreSigpipe();
+
+// Raises the soft limit of open files to the hard one, at most to 65536 (some programs close every
+// number up to the limit when they start). Never lowers it. Gives the limit that now holds.
+Result<uint64_t> RaiseFileLimit();
+
+}  // namespace keel

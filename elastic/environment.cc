@@ -1,0 +1,27 @@
+// Reads the process's environment block once, whole.
+#include "elastic/environment.h"
+
+#include <unistd.h>
+
+#include <string_view>
+
+namespace keel {
+
+Environment OwnEnvironment() {
+  Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    // The first of two entries with one name is the one that getenv() finds.
+    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
+Environment With(Environment base, const Environment& changes) {
+  for (const auto& [name, value] : changes) base[name] = value;
+  return base;
+}
+
+}  // namespace keel

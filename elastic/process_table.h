@@ -1,0 +1,51 @@
+// The processes of this machine as /proc shows them, and ways to hold on to one of them.
+// Promises   OpenProcess() gives a handle of exactly the process that was listed, or nothing: a pid that
+//            another process has taken since is never mistaken for it.
+// Does not   see processes that /proc hides (hidepid) or that live in another pid namespace; give a
+//            snapshot: processes come and go while it reads.
+// Threads    any.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "elastic/fd.h"
+
+namespace keel {
+
+struct ProcessInfo {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  pid_t group = 0;
+  bool ended = false;      // dead, and only waits to be reaped
+  uint64_t started = 0;    // clock ticks since boot; together with pid an identity
+};
+
+Result<std::vector<ProcessInfo>> AllProcesses();
+
+// Children, their children, and so on; `root` itself is not among them.
+std::vector<ProcessInfo> DescendantsOf(pid_t root, const std::vector<ProcessInfo>& all);
+
+// Its command line with spaces between the words; "[name]" where it has none, "" when it is gone.
+std::string CommandLine(pid_t pid);
+
+// The environment it was started with, entries parted by NUL; "" when it is gone or not ours to see.
+std::string InitialEnvironment(pid_t pid);
+
+// A pidfd, readable once the process has ended; not valid when it is gone.
+Fd OpenProcess(const ProcessInfo& process);
+// The same for a child that is not yet reaped, so that its pid cannot be another's.
+Result<Fd> OpenChild(pid_t pid);
+
+// To the process behind a pidfd; one that has ended already is no error.
+Status SendSignal(const Fd& process, int signal);
+
+// True once all have ended, false when the deadline came first.
+bool WaitUntilEnded(const std::vector<Fd>& processes, TimePoint deadline);
+
+}  // namespace keel
