@@ -68,6 +68,7 @@ def main():
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     for name in ("cmake", "compiler", "torch"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--trainer", action="store_true", help="this build has a trainer")
     args = parser.parse_args()
     shutil.rmtree(args.work, ignore_errors=True)
     args.work.mkdir(parents=True)
@@ -78,7 +79,7 @@ def main():
     programs = build_stranger(prefix, args)
     said = run(programs / "hello")
     expect(said == "peer-lost: step 7: rank 2 is gone\n", f"hello said: {said!r}")
-    if args.torch:
+    if args.trainer:
         expect((programs / "train").exists(), "the installed package has no Evenkeel::trainer")
         said = run(programs / "train")
         expect("loss below 0.001: yes" in said, f"train said: {said!r}")
