@@ -236,17 +236,6 @@ Result<Options> ParseOptions(const OptionTable& table, const OptionInputs& input
   }
 }
 
-Environment RealEnvironment() {
-  Environment variables;
-  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
-    const std::string_view entry = *at;
-    const size_t equals = entry.find('=');
-    if (equals == std::string_view::npos) continue;
-    variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
-  }
-  return variables;
-}
-
 Result<std::string> ReadConfigFile(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
@@ -267,7 +256,7 @@ Result<std::string> ReadConfigFile(const std::string& path) {
 OptionInputs RealInputs(int argc, const char* const* argv) {
   OptionInputs inputs;
   inputs.arguments.assign(argv + std::min(argc, 1), argv + argc);
-  inputs.environment = RealEnvironment();
+  inputs.environment = OwnEnvironment();
   return inputs;
 }
 

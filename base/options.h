@@ -1,5 +1,5 @@
 // Options: the values a program runs with, each from the first of: command line, environment,
-// config file, default. The only place that reads the process's environment.
+// config file, default.
 // Promises   names every problem of all three sources at once, each with where it lies; an unknown
 //            name anywhere is one, and the answer offers the nearest. On the command line the last
 //            of several counts; lists append there, and replace what a lower source says. An
@@ -18,16 +18,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/option_table.h"
 #include "base/result.h"
 
 namespace keel {
-
-// Variables and their values.
-using Environment = std::map<std::string, std::string>;
-
-// A copy of the process's own.
-Environment RealEnvironment();
 
 // The text of a config file of at most 1 MiB.
 Result<std::string> ReadConfigFile(const std::string& path);

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "elastic/environment.h"
+#include "base/environment.h"
 
 namespace keel {
 

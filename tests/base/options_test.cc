@@ -243,7 +243,7 @@ TEST(Environment, AnUnknownVariableOfOursIsAnsweredWithTheNearest) {
 }
 
 TEST(Environment, TheRealOneHasWhatTheProcessWasGiven) {
-  EXPECT_FALSE(RealEnvironment().at("PATH").empty());
+  EXPECT_FALSE(OwnEnvironment().at("PATH").empty());
 }
 
 TEST(ConfigFile, TakesSectionsCommentsAndEitherSpelling) {
