@@ -13,7 +13,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <ctime>
 #include <memory>
@@ -21,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include "base/log_line.h"
 #include "base/log_output.h"
 #include "base/text.h"
 
@@ -29,7 +28,6 @@ namespace keel {
 namespace {
 
 constexpr std::array<std::string_view, 4> kLevelNames = {"debug", "info", "warn", "error"};
-constexpr std::array<std::string_view, 3> kReserved = {"time", "level", "event"};
 
 spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   switch (level) {
@@ -117,67 +115,6 @@ class LineSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
   WriteLine write_;
 };
 
-struct NamedValue {
-  std::string name;
-  LogValue::Held value;
-};
-
-std::string Word(std::string_view name) {
-  std::string word(name);
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || c == '.' || c == '-';
-  };
-  std::replace_if(word.begin(), word.end(), [&](char c) { return !allowed(c); }, '-');
-  return word.empty() ? "-" : word;
-}
-
-bool Has(const std::vector<NamedValue>& values, std::string_view name) {
-  return std::any_of(values.begin(), values.end(),
-                     [&](const NamedValue& value) { return value.name == name; });
-}
-
-std::vector<NamedValue> Named(std::span<const LogField> fields) {
-  std::vector<NamedValue> values;
-  for (const LogField& field : fields) {
-    std::string name = Word(field.name);
-    while (std::count(kReserved.begin(), kReserved.end(), name) > 0 || Has(values, name)) {
-      name += '_';
-    }
-    values.push_back({std::move(name), field.value.held()});
-  }
-  return values;
-}
-
-std::string ValueText(const LogValue::Held& value) {
-  if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
-  if (const auto* number = std::get_if<uint64_t>(&value)) return std::to_string(*number);
-  if (const auto* number = std::get_if<double>(&value)) return NumberText(*number);
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-  return QuoteForLog(std::get<std::string_view>(value));
-}
-
-Json ValueJson(const LogValue::Held& value) {
-  if (const auto* number = std::get_if<double>(&value)) {
-    // JSON has no NaN; a null would hide that there was one.
-    return std::isfinite(*number) ? Json(*number) : Json(NumberText(*number));
-  }
-  return std::visit([](const auto& held) { return Json(held); }, value);
-}
-
-std::string Rendered(LogFormat format, std::string_view event,
-                     const std::vector<NamedValue>& values) {
-  if (format == LogFormat::kText) {
-    std::string text = Word(event);
-    for (const auto& [name, value] : values) text += " " + name + "=" + ValueText(value);
-    return text;
-  }
-  Json object = {{"event", Word(event)}};
-  for (const auto& [name, value] : values) object[name] = ValueJson(value);
-  // Without the brace, which the formatter writes before time and level.
-  return DumpJson(object).substr(1);
-}
-
 // A value of the context, which outlives the call that set it.
 struct ContextField {
   std::string name;
@@ -207,13 +144,13 @@ class State {
 
   void Write(LogLevel level, std::string_view event, std::span<const LogField> fields) {
     std::lock_guard lock(mutex_);
-    std::vector<NamedValue> values = Named(fields);
+    std::vector<LogNamedValue> values = NamedLogValues(fields);
     for (const ContextField& field : context_) {
       const bool is_text = std::holds_alternative<std::string_view>(field.value);
-      if (Has(values, field.name)) continue;
+      if (HasLogName(values, field.name)) continue;
       values.push_back({field.name, is_text ? LogValue::Held(field.text) : field.value});
     }
-    const std::string line = Rendered(format_, event, values);
+    const std::string line = LogPayload(format_, event, values);
     using Time = spdlog::log_clock::time_point;
     const Duration since_1970(clock_->WallNanos());
     logger_.log(Time(std::chrono::duration_cast<Time::duration>(since_1970)), {},
@@ -231,7 +168,7 @@ class State {
   }
   void SetContext(std::span<const LogField> fields) {
     std::vector<ContextField> context;
-    for (const NamedValue& field : Named(fields)) {
+    for (const LogNamedValue& field : NamedLogValues(fields)) {
       const auto* text = std::get_if<std::string_view>(&field.value);
       context.push_back({field.name, field.value, std::string(text ? *text : "")});
     }

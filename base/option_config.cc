@@ -29,7 +29,8 @@ Result<std::optional<KeyValue>> ReadLine(const std::string& section, std::string
     const po::parsed_options parsed = po::parse_config_file(file, none, true);
     if (parsed.options.empty()) return std::optional<KeyValue>();
     const po::option& option = parsed.options.front();
-    return std::optional<KeyValue>({option.string_key, option.value.empty() ? "" : option.value[0]});
+    const std::string value = option.value.empty() ? std::string() : option.value.front();
+    return std::optional<KeyValue>({option.string_key, value});
   } catch (const std::exception&) {
     return Error{Code::kInvalid, Shown(Trim(line)) + " is neither 'key = value' nor '[section]'"};
   }

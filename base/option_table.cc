@@ -25,7 +25,7 @@ OptionTable::OptionTable(std::string program, std::string summary)
   const std::string first_section = std::exchange(section_, kHelpSection);
   Add(Option::Flag("help", false, "Show this text and exit").Short('h').CommandLineOnly());
   Add(Option::Flag("print-config", false,
-                   "Show every value and where it came from, in the form of a config file, and exit")
+                   "Show every value and where it came from, as a config file, and exit")
           .CommandLineOnly());
   section_ = first_section;
 }

@@ -1,4 +1,4 @@
-// Seeded garbage for tests that feed parsers with it: the same seed gives the same garbage anywhere.
+// Seeded garbage for tests to feed parsers with: the same seed gives the same garbage anywhere.
 #pragma once
 
 #include <cstdint>

@@ -304,7 +304,9 @@ TEST_F(LogTest, ALineCutShortIsEndedBeforeTheNext) {
   LogInfo("cut-short");  // SIGXFSZ would kill here
   setrlimit(RLIMIT_FSIZE, &limit_before);
   LogInfo("whole");
-  EXPECT_EQ(FileText(path), "2026-11-21T08:30:00.123Z info \n2026-11-21T08:30:00.123Z info whole\n");
+  EXPECT_EQ(FileText(path),
+            "2026-11-21T08:30:00.123Z info \n"
+            "2026-11-21T08:30:00.123Z info whole\n");
   EXPECT_EQ(LogLinesLost(), before + 1);
   unlink(path.c_str());
 }

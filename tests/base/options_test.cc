@@ -306,7 +306,8 @@ TEST(Problems, OfAllSourcesAreReportedTogether) {
 
 TEST(Required, OptionsMustBeGivenByAnySource) {
   OptionTable table("tool", "A tool.");
-  table.Add(Option::Integer("lanes", 0, "How many lanes").Range(1, 64).Required().Env("KEEL_LANES"));
+  table.Add(
+      Option::Integer("lanes", 0, "How many lanes").Range(1, 64).Required().Env("KEEL_LANES"));
   EXPECT_EQ(ProblemOf(table, Inputs({})),
             "option '--lanes' is required: a whole number from 1 to 64");
   EXPECT_EQ(Parsed(table, Inputs({}, {{"KEEL_LANES", "8"}})).Integer("lanes"), 8);
