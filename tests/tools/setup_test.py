@@ -209,6 +209,20 @@ class Setup(unittest.TestCase):
         (self.world / "started").unlink()
         self.run_setup()
 
+    def test_after_a_kill_the_next_run_waits_for_the_orphan_and_starts_over(self):
+        self.hold_pip()
+        first = self.start()
+        self.await_pip()
+        (self.world / "started").unlink()  # the next pip is not held
+        first.kill()
+        first.wait()
+        second = self.start()
+        self.assertIn("another set-up is at work", second.stdout.readline())
+        (self.world / "go").write_text("")
+        output, _ = second.communicate(timeout=HANG_LIMIT_S)
+        self.assertEqual(second.returncode, 0, output)
+        self.assertEqual(self.calls().count("pip -I"), 2)
+
     def test_two_at_once_take_turns(self):
         self.hold_pip()
         first = self.start()
