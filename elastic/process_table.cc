@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +20,8 @@
 
 namespace keel {
 namespace {
+
+constexpr unsigned kExitingFlag = 0x4;   // PF_EXITING in the kernel's include/linux/sched.h
 
 struct CloseDirectory {
   void operator()(DIR* directory) const { closedir(directory); }
@@ -48,15 +51,17 @@ std::optional<ProcessInfo> ReadProcess(pid_t pid) {
   if (name_end == std::string::npos) return std::nullopt;
   ProcessInfo info;
   char state = 0;
+  unsigned flags = 0;
   long threads = 0;
   info.pid = pid;
   const int fields = std::sscanf(text->c_str() + name_end + 1,
-                                 " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                                 " %c %d %d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
                                  "%ld %*d %" SCNu64,
-                                 &state, &info.parent, &info.group, &threads, &info.started);
-  if (fields != 5) return std::nullopt;
+                                 &state, &info.parent, &info.group, &flags, &threads, &info.started);
+  if (fields != 6) return std::nullopt;
   // A first thread that left before the others looks like a zombie, but the process lives.
   info.ended = state == 'X' || (state == 'Z' && threads <= 1);
+  info.exiting = (flags & kExitingFlag) != 0 && threads <= 1;
   return info;
 }
 
@@ -90,6 +95,17 @@ std::vector<ProcessInfo> DescendantsOf(pid_t root, const std::vector<ProcessInfo
     }
   }
   return found;
+}
+
+bool IsDying(const ProcessInfo& process) {
+  if (process.ended || process.exiting) return true;
+  // A SIGKILL that was sent to a process stays in this set until the process is gone.
+  const std::string status = ReadProc(process.pid, "status").value_or("");
+  const std::string label = "\nShdPnd:\t";
+  const size_t at = status.find(label);
+  if (at == std::string::npos) return true;   // it went away meanwhile
+  const uint64_t pending = std::strtoull(status.c_str() + at + label.size(), nullptr, 16);
+  return (pending >> (SIGKILL - 1) & 1) != 0;
 }
 
 std::string CommandLine(pid_t pid) {

@@ -23,6 +23,7 @@ struct ProcessInfo {
   pid_t parent = 0;
   pid_t group = 0;
   bool ended = false;      // dead, and only waits to be reaped
+  bool exiting = false;    // on its way there by itself
   uint64_t started = 0;    // clock ticks since boot; together with pid an identity
 };
 
@@ -30,6 +31,9 @@ Result<std::vector<ProcessInfo>> AllProcesses();
 
 // Children, their children, and so on; `root` itself is not among them.
 std::vector<ProcessInfo> DescendantsOf(pid_t root, const std::vector<ProcessInfo>& all);
+
+// True for one that will end without anybody's help: it is exiting, or SIGKILL is on its way to it.
+bool IsDying(const ProcessInfo& process);
 
 // Its command line with spaces between the words; "[name]" where it has none, "" when it is gone.
 std::string CommandLine(pid_t pid);

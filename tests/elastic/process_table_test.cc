@@ -63,6 +63,21 @@ TEST(ProcessTable, DescendantsAreFoundThroughGenerations) {
   EXPECT_EQ(pids, (std::vector<pid_t>{3, 4, 5}));
 }
 
+TEST(ProcessTable, AKilledProcessIsDyingFromThatMomentOn) {
+  ASSERT_OK_AND_ASSIGN(const Child child, StartSleep());
+  const ProcessInfo info = *Find(child.pid());
+  EXPECT_FALSE(IsDying(info));
+  ASSERT_OK(child.Signal(SIGTERM));
+  ASSERT_OK(child.Wait(RealClock().Monotonic() + 60s));
+  EXPECT_TRUE(IsDying(*Find(child.pid())));
+  for (int round = 0; round < 100; ++round) {
+    ASSERT_OK_AND_ASSIGN(const Child victim, StartSleep());
+    const ProcessInfo before = *Find(victim.pid());
+    ASSERT_OK(victim.Signal(SIGKILL));
+    EXPECT_TRUE(IsDying(before)) << "round " << round;
+  }
+}
+
 TEST(ProcessTable, AnotherProcessUnderTheSamePidIsNotOpened) {
   ASSERT_OK_AND_ASSIGN(const Child child, StartSleep());
   ProcessInfo info = *Find(child.pid());
