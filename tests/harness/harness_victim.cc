@@ -45,7 +45,7 @@ TEST(Victim, RunsUntilItIsTold) {
 TEST(Victim, LeavesAProcessBehind) {
   ASSERT_OK_AND_ASSIGN(PipeEnds pipe, MakePipe());
   ChildSpec spec;
-  spec.argv = {"sh", "-c", "env -i setsid sh -c 'echo up; exec sleep 1000' & wait"};
+  spec.argv = {"sh", "-c", "env -i setsid sh -c 'echo up; sleep 1000; true' & wait"};
   spec.environment = OwnEnvironment();
   spec.out = Stream::Borrowed(pipe.write);
   ASSERT_OK_AND_ASSIGN(const Child child, Spawn(spec));
