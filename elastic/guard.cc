@@ -24,17 +24,17 @@ bool ReapEnded() {
   }
 }
 
-struct Dying {
+struct Held {
   KilledProcess who;
   Fd handle;
 };
 
-Status AwaitEnd(const std::vector<Dying>& round, TimePoint deadline) {
+Status AwaitEnd(const std::vector<Held>& round, TimePoint deadline) {
   std::string names;
-  for (const Dying& dying : round) {
-    if (WaitReadable(dying.handle, deadline)) continue;
-    names += (names.empty() ? "" : ", ") + std::to_string(dying.who.pid) + " (" +
-             dying.who.command + ")";
+  for (const Held& held : round) {
+    if (WaitReadable(held.handle, deadline)) continue;
+    names += (names.empty() ? "" : ", ") + std::to_string(held.who.pid) + " (" +
+             held.who.command + ")";
   }
   if (names.empty()) return Ok();
   return Error{Code::kTimeout, "SIGKILL did not end in time: " + names};
@@ -52,17 +52,25 @@ Result<std::vector<KilledProcess>> KillDescendants(TimePoint deadline) {
   std::vector<KilledProcess> killed;
   while (!ReapEnded()) {
     KEEL_TRY_ASSIGN(const std::vector<ProcessInfo> all, AllProcesses());
-    std::vector<Dying> round;
+    std::vector<Held> dying;
+    std::vector<Held> alive;
     for (const ProcessInfo& process : DescendantsOf(getpid(), all)) {
       Fd handle = process.ended ? Fd() : OpenProcess(process);
       if (!handle.valid()) continue;
-      round.push_back({{process.pid, CommandLine(process.pid)}, std::move(handle)});
-      // One that we may not signal shows below, as one that does not end.
-      (void)SendSignal(round.back().handle, SIGKILL);
-      killed.push_back(round.back().who);
+      Held held{{process.pid, CommandLine(process.pid)}, std::move(handle)};
+      (IsDying(process) ? dying : alive).push_back(std::move(held));
     }
-    KEEL_TRY(AwaitEnd(round, deadline));
-    if (round.empty() && RealClock().Monotonic() >= deadline) {
+    // First those who need no help: their death may end others, who are tied to them.
+    if (dying.empty()) {
+      for (const Held& held : alive) {
+        // One that we may not signal shows below, as one that does not end.
+        (void)SendSignal(held.handle, SIGKILL);
+        killed.push_back(held.who);
+      }
+      dying = std::move(alive);
+    }
+    KEEL_TRY(AwaitEnd(dying, deadline));
+    if (dying.empty() && RealClock().Monotonic() >= deadline) {
       return Error{Code::kTimeout, "children have ended, but cannot be reaped (are they traced?)"};
     }
   }

@@ -25,7 +25,8 @@ struct KilledProcess {
   std::string command;
 };
 
-// Kills and reaps until there are none; gives those that were alive.
+// Kills and reaps until there are none; gives those that had to be killed, and not those that were
+// dying already, for whatever cause.
 Result<std::vector<KilledProcess>> KillDescendants(TimePoint deadline);
 
 }  // namespace keel

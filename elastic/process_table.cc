@@ -9,16 +9,19 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cinttypes>
-#include <cstdio>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <set>
+#include <sstream>
 
 namespace keel {
 namespace {
+
+// PF_EXITING and PF_KTHREAD of the kernel's include/linux/sched.h.
+constexpr uint64_t kExitingFlag = 0x4;
+constexpr uint64_t kKernelFlag = 0x200000;
 
 struct CloseDirectory {
   void operator()(DIR* directory) const { closedir(directory); }
@@ -40,24 +43,56 @@ std::optional<std::string> ReadProc(pid_t pid, const char* file) {
   }
 }
 
-std::optional<ProcessInfo> ReadProcess(pid_t pid) {
+// The fields of /proc/PID/stat from the third on, numbered as in proc(5).
+class StatFields {
+ public:
+  explicit StatFields(const std::string& text) {
+    // The second, the name, stands in parentheses and may itself hold any character.
+    const size_t name_end = text.rfind(')');
+    if (name_end == std::string::npos) return;
+    std::istringstream words(text.substr(name_end + 1));
+    for (std::string word; words >> word;) words_.push_back(word);
+  }
+
+  bool whole() const { return words_.size() > kLast - kFirst; }
+  char Letter(size_t number) const { return words_[number - kFirst][0]; }
+  uint64_t Number(size_t number) const {
+    return std::strtoull(words_[number - kFirst].c_str(), nullptr, 10);
+  }
+
+ private:
+  static constexpr size_t kFirst = 3;
+  static constexpr size_t kLast = 51;
+
+  std::vector<std::string> words_;
+};
+
+std::optional<StatFields> ReadStat(pid_t pid) {
   const std::optional<std::string> text = ReadProc(pid, "stat");
   if (!text) return std::nullopt;
-  // The name stands in parentheses and may itself hold any character, so look for the last one.
-  const size_t name_end = text->rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
+  StatFields fields(*text);
+  return fields.whole() ? std::optional(fields) : std::nullopt;
+}
+
+ProcessInfo InfoOf(pid_t pid, const StatFields& fields) {
   ProcessInfo info;
-  char state = 0;
-  long threads = 0;
+  const char state = fields.Letter(3);
+  const uint64_t flags = fields.Number(9);
+  const uint64_t threads = fields.Number(20);
   info.pid = pid;
-  const int fields = std::sscanf(text->c_str() + name_end + 1,
-                                 " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-                                 "%ld %*d %" SCNu64,
-                                 &state, &info.parent, &info.group, &threads, &info.started);
-  if (fields != 5) return std::nullopt;
+  info.parent = static_cast<pid_t>(fields.Number(4));
+  info.group = static_cast<pid_t>(fields.Number(5));
+  info.started = fields.Number(22);
   // A first thread that left before the others looks like a zombie, but the process lives.
   info.ended = state == 'X' || (state == 'Z' && threads <= 1);
+  info.exiting = (flags & kExitingFlag) != 0 && threads <= 1;
+  info.kernel = (flags & kKernelFlag) != 0;
   return info;
+}
+
+std::optional<ProcessInfo> ReadProcess(pid_t pid) {
+  const auto fields = ReadStat(pid);
+  return fields ? std::optional(InfoOf(pid, *fields)) : std::nullopt;
 }
 
 }  // namespace
@@ -92,6 +127,17 @@ std::vector<ProcessInfo> DescendantsOf(pid_t root, const std::vector<ProcessInfo
   return found;
 }
 
+bool IsDying(const ProcessInfo& process) {
+  if (process.ended || process.exiting) return true;
+  // A SIGKILL that was sent to a process stays in this set until the process is gone.
+  const std::string status = ReadProc(process.pid, "status").value_or("");
+  const std::string label = "\nShdPnd:\t";
+  const size_t at = status.find(label);
+  if (at == std::string::npos) return true;   // it went away meanwhile
+  const uint64_t pending = std::strtoull(status.c_str() + at + label.size(), nullptr, 16);
+  return (pending >> (SIGKILL - 1) & 1) != 0;
+}
+
 std::string CommandLine(pid_t pid) {
   std::string text = ReadProc(pid, "cmdline").value_or("");
   while (text.ends_with('\0')) text.pop_back();
@@ -102,7 +148,18 @@ std::string CommandLine(pid_t pid) {
   return name.empty() ? "" : "[" + name + "]";
 }
 
-std::string InitialEnvironment(pid_t pid) { return ReadProc(pid, "environ").value_or(""); }
+std::optional<std::string> InitialEnvironment(pid_t pid) {
+  std::optional<std::string> text = ReadProc(pid, "environ");
+  if (!text.has_value() || !text->empty()) return text.value_or("");
+  // It has none indeed, or no memory any more, or its new program's memory is not set up yet.
+  const auto fields = ReadStat(pid);
+  if (!fields) return "";
+  const ProcessInfo info = InfoOf(pid, *fields);
+  const uint64_t start = fields->Number(50);
+  const uint64_t end = fields->Number(51);
+  if (info.ended || info.exiting || info.kernel || (end != 0 && start == end)) return "";
+  return std::nullopt;
+}
 
 Fd OpenProcess(const ProcessInfo& process) {
   Fd fd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct ProcessInfo {
   pid_t parent = 0;
   pid_t group = 0;
   bool ended = false;      // dead, and only waits to be reaped
+  bool exiting = false;    // on its way there by itself
+  bool kernel = false;     // a thread of the kernel's
   uint64_t started = 0;    // clock ticks since boot; together with pid an identity
 };
 
@@ -31,11 +34,16 @@ Result<std::vector<ProcessInfo>> AllProcesses();
 // Children, their children, and so on; `root` itself is not among them.
 std::vector<ProcessInfo> DescendantsOf(pid_t root, const std::vector<ProcessInfo>& all);
 
-// Its command line with spaces between the words; "[name]" where it has none, "" when it is gone.
+// True for one that will end without anybody's help: it is exiting, or SIGKILL is on its way to it.
+bool IsDying(const ProcessInfo& process);
+
+// Its command line with spaces between the words; "[name]" where it has none (or not yet, inside
+// exec), "" when it is gone.
 std::string CommandLine(pid_t pid);
 
 // The environment it was started with, entries parted by NUL; "" when it is gone or not ours to see.
-std::string InitialEnvironment(pid_t pid);
+// Nothing while it is inside exec(), between two programs: ask again.
+std::optional<std::string> InitialEnvironment(pid_t pid);
 
 // A pidfd, readable once the process has ended; not valid when it is gone.
 Fd OpenProcess(const ProcessInfo& process);

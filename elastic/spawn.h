@@ -54,6 +54,7 @@ struct ChildSpec {
   std::vector<InheritedFd> fds;
 };
 
+// Returns inside the child's exec(), as soon as that cannot fail any more.
 Result<Child> Spawn(const ChildSpec& spec);
 
 }  // namespace keel

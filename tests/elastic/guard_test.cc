@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdio>
 
-
 #include "elastic/process_table.h"
 #include "elastic/spawn.h"
 #include "tests/harness/expect_ok.h"

@@ -24,6 +24,13 @@ std::optional<ProcessInfo> Find(pid_t pid) {
   return found == all->end() ? std::nullopt : std::optional(*found);
 }
 
+// Waits out the end of exec(), in which Spawn() returns.
+std::string EnvironmentOf(const Child& child) {
+  std::optional<std::string> environment;
+  while (!environment) environment = InitialEnvironment(child.pid());
+  return *environment;
+}
+
 Result<Child> StartSleep() {
   ChildSpec spec;
   spec.argv = {"sleep", "1000"};
@@ -38,9 +45,35 @@ TEST(ProcessTable, ShowsAChildWithParentGroupCommandAndEnvironment) {
   EXPECT_EQ(info->parent, getpid());
   EXPECT_EQ(info->group, child.pid());
   EXPECT_FALSE(info->ended);
-  EXPECT_EQ(CommandLine(child.pid()), "sleep 1000");
-  EXPECT_NE(InitialEnvironment(child.pid()).find(std::string("KEEL_TEST_SIGN=here\0", 20)),
+  EXPECT_NE(EnvironmentOf(child).find(std::string("KEEL_TEST_SIGN=here\0", 20)),
             std::string::npos);
+  EXPECT_EQ(CommandLine(child.pid()), "sleep 1000");
+}
+
+TEST(ProcessTable, AnEmptyEnvironmentIsToldFromOneThatIsNotThereYet) {
+  ChildSpec spec;
+  spec.argv = {"sleep", "1000"};
+  ASSERT_OK_AND_ASSIGN(const Child child, Spawn(spec));
+  EXPECT_EQ(EnvironmentOf(child), "");
+  ASSERT_OK(child.Signal(SIGKILL));
+  ASSERT_OK(child.Wait(RealClock().Monotonic() + 60s));
+  EXPECT_EQ(EnvironmentOf(child), "");
+}
+
+// Between fork and exec, and after it, the sign is there; inside exec there is no answer.
+TEST(ProcessTable, TheEnvironmentNeverSeemsEmptyWhileProgramsFollowEachOther) {
+  ChildSpec spec;
+  spec.argv = {"sh", "-c", "i=$1; [ $i = 0 ] && exec sleep 1000; exec sh -c \"$2\" sh $((i-1)) \"$2\"",
+               "sh", "100", ""};
+  spec.argv[5] = spec.argv[2];
+  spec.environment = With(OwnEnvironment(), {{"KEEL_TEST_SIGN", "here"}});
+  ASSERT_OK_AND_ASSIGN(const Child child, Spawn(spec));
+  while (CommandLine(child.pid()) != "sleep 1000") {
+    const auto environment = InitialEnvironment(child.pid());
+    if (!environment) continue;
+    ASSERT_NE(environment->find("KEEL_TEST_SIGN=here"), std::string::npos) << *environment;
+    ASSERT_FALSE(child.TryWait()->has_value());
+  }
 }
 
 TEST(ProcessTable, AChildThatIsNotReapedHasEnded) {
@@ -61,6 +94,21 @@ TEST(ProcessTable, DescendantsAreFoundThroughGenerations) {
   for (const ProcessInfo& process : DescendantsOf(2, all)) pids.push_back(process.pid);
   std::sort(pids.begin(), pids.end());
   EXPECT_EQ(pids, (std::vector<pid_t>{3, 4, 5}));
+}
+
+TEST(ProcessTable, AKilledProcessIsDyingFromThatMomentOn) {
+  ASSERT_OK_AND_ASSIGN(const Child child, StartSleep());
+  const ProcessInfo info = *Find(child.pid());
+  EXPECT_FALSE(IsDying(info));
+  ASSERT_OK(child.Signal(SIGTERM));
+  ASSERT_OK(child.Wait(RealClock().Monotonic() + 60s));
+  EXPECT_TRUE(IsDying(*Find(child.pid())));
+  for (int round = 0; round < 100; ++round) {
+    ASSERT_OK_AND_ASSIGN(const Child victim, StartSleep());
+    const ProcessInfo before = *Find(victim.pid());
+    ASSERT_OK(victim.Signal(SIGKILL));
+    EXPECT_TRUE(IsDying(before)) << "round " << round;
+  }
 }
 
 TEST(ProcessTable, AnotherProcessUnderTheSamePidIsNotOpened) {

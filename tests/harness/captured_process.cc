@@ -14,7 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <string_view>
+#include <optional>
 
 #include "elastic/process_table.h"
 
@@ -32,24 +32,31 @@ std::string NewMark() {
          std::to_string(++count);
 }
 
-bool CarriesMark(pid_t pid, const std::string& mark) {
+// Nothing when that cannot be told yet.
+std::optional<bool> CarriesMark(pid_t pid, const std::string& mark) {
+  const auto environment = InitialEnvironment(pid);
+  if (!environment) return std::nullopt;
   // A mark is unlike anything else, so it need not be told from a value.
-  return InitialEnvironment(pid).find(mark + "=") != std::string::npos;
+  return environment->find(mark + "=") != std::string::npos;
 }
 
-// Ends all who carry the mark, again and again until none is found: one may fork while we look.
+// Ends all who carry the mark, again and again until none is found: one may fork, or be inside exec(),
+// while we look.
 void KillMarked(const std::string& mark, TimePoint deadline) {
   for (bool found = true; found && RealClock().Monotonic() < deadline;) {
     const Result<std::vector<ProcessInfo>> all = AllProcesses();
     if (!all.ok()) return;
     std::vector<Fd> dying;
+    bool all_known = true;
     for (const ProcessInfo& process : *all) {
-      if (process.ended || !CarriesMark(process.pid, mark)) continue;
+      const std::optional<bool> carries = CarriesMark(process.pid, mark);
+      all_known = all_known && carries.has_value();
+      if (process.ended || !carries.value_or(false)) continue;
       Fd handle = OpenProcess(process);
       if (!handle.valid() || !SendSignal(handle, SIGKILL).ok()) continue;
       dying.push_back(std::move(handle));
     }
-    found = !dying.empty();
+    found = !dying.empty() || !all_known;
     WaitUntilEnded(dying, deadline);
   }
 }

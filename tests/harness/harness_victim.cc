@@ -41,13 +41,16 @@ TEST(Victim, RunsUntilItIsTold) {
   for (;;) pause();
 }
 
-// Its environment is empty, so that only the guard can find it.
+// Its environment is empty and its session its own, so that only the guard can find it.
 TEST(Victim, LeavesAProcessBehind) {
+  ASSERT_OK_AND_ASSIGN(PipeEnds pipe, MakePipe());
   ChildSpec spec;
-  spec.argv = {"sh", "-c", "env -i setsid sleep 1000 & sleep 0.01"};
+  spec.argv = {"sh", "-c", "env -i setsid sh -c 'echo up; sleep 1000; true' & wait"};
   spec.environment = OwnEnvironment();
+  spec.out = Stream::Borrowed(pipe.write);
   ASSERT_OK_AND_ASSIGN(const Child child, Spawn(spec));
-  ASSERT_OK(child.Wait(RealClock().Monotonic() + 30s));
+  char byte = 0;
+  ASSERT_EQ(read(pipe.read.number(), &byte, 1), 1);
 }
 
 }  // namespace
