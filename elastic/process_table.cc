@@ -1,4 +1,5 @@
-// Reads /proc, and speaks to pidfds through plain system calls (glibc has wrappers only since 2.36).
+// Reads /proc, and speaks to pidfds through plain system calls (glibc has wrappers only since
+// 2.36).
 #include "elastic/process_table.h"
 
 #include <dirent.h>

@@ -1,6 +1,7 @@
-// WorkerEnvironment: who a worker is, by the variables that torchrun and every launcher like it sets.
-// Promises   writing and reading are each other's reverse; a value that is missing or no sensible number
-//            is named together with what set it wrongly or should have set it.
+// WorkerEnvironment: who a worker is, by the variables that torchrun and every launcher like it
+// sets.
+// Promises   writing and reading are each other's reverse; a value that is missing or no sensible
+//            number is named together with what set it wrongly or should have set it.
 // Does not   hold what Python's part of the contract adds (restart counts, error files).
 // Threads    a plain value.
 // Errors     kInvalid.

@@ -1,7 +1,8 @@
 // MemoryStore: the board in memory, for tests and the simulator, with faults on request.
-// Promises   every client made by Connect() sees one board; the contract of store/store.h; faults strike
-//            exactly the client and the operation they were planned for.
-// Does not   survive its process, or delay by itself: time passes only through the Clock it was given.
+// Promises   every client made by Connect() sees one board; the contract of store/store.h; faults
+//            strike exactly the client and the operation they were planned for.
+// Does not   survive its process, or delay by itself: time passes only through the Clock it was
+//            given.
 // Threads    any.
 #pragma once
 

@@ -12,7 +12,8 @@ extern "C" __attribute__((visibility("default"))) int getnameinfo(
   using Original = int (*)(const sockaddr*, socklen_t, char*, socklen_t, char*, socklen_t, int);
   static const auto original = reinterpret_cast<Original>(dlsym(RTLD_NEXT, "getnameinfo"));
   if (original == nullptr) return EAI_SYSTEM;
-  // NI_NAMEREQD would turn a number into an error; without a name service there is no name to require.
+  // NI_NAMEREQD would turn a number into an error; without a name service there is no name to
+  // require.
   const int numeric = (flags & ~NI_NAMEREQD) | NI_NUMERICHOST | NI_NUMERICSERV;
   return original(address, address_bytes, host, host_bytes, service, service_bytes, numeric);
 }

@@ -1,7 +1,8 @@
 // ResolveHost: a name becomes a number once, at the start; from then on only numbers travel.
 // Promises   ends within its limit whatever the name service does; a number needs no name service.
 // Does not   cache, or try again.
-// Threads    any. A look-up that outlives its limit goes on in a thread of its own until libc gives up.
+// Threads    any. A look-up that outlives its limit goes on in a thread of its own until libc gives
+//            up.
 // Errors     kTimeout (the name service is silent), kNotFound (no such name).
 #pragma once
 

@@ -1,11 +1,13 @@
 // Store: the key-value board through which supervisors and workers find each other.
-// Promises   each operation is atomic; what one client wrote before another one's read began is seen by
-//            it; every operation ends within its client's limit, also when the other side says nothing.
-// Does not   last longer than its host; tell who wrote a key; order operations of different clients.
-// Threads    any, but the operations of one Store run one after the other and Wait() counts as one: a
-//            thread that waits wants a Store of its own (Clone()).
-// Errors     kTimeout (the limit passed), kCancelled, kPeerLost (the connection is gone: this Store is of
-//            no more use, make another), kInvalid (key or value too large).
+// Promises   each operation is atomic; what one client wrote before another one's read began is
+//            seen by it; every operation ends within its client's limit, also when the other side
+//            says nothing.
+// Does not   last longer than its host; tell who wrote a key; order operations of different
+//            clients.
+// Threads    any, but the operations of one Store run one after the other and Wait() counts as one:
+//            a thread that waits wants a Store of its own (Clone()).
+// Errors     kTimeout (the limit passed), kCancelled, kPeerLost (the connection is gone: this Store
+//            is of no more use, make another), kInvalid (key or value too large).
 #pragma once
 
 #include <cstdint>
@@ -35,13 +37,13 @@ class Store {
   virtual Result<std::vector<std::optional<std::string>>> GetMany(
       const std::vector<std::string>& keys) = 0;
 
-  // Adds to the decimal number in `key` (absent is 0) and returns the sum. A key that is added to must
-  // not be written by Set() or CompareSet().
+  // Adds to the decimal number in `key` (absent is 0) and returns the sum. A key that is added to
+  // must not be written by Set() or CompareSet().
   virtual Result<int64_t> Add(const std::string& key, int64_t delta) = 0;
 
-  // Writes `desired` if the key holds `expected` (nothing: if the key is absent), and says what the key
-  // holds then. It cannot tell a write of its own from somebody else's write of the same bytes, so
-  // values that compete must name their writer.
+  // Writes `desired` if the key holds `expected` (nothing: if the key is absent), and says what the
+  // key holds then. It cannot tell a write of its own from somebody else's write of the same bytes,
+  // so values that compete must name their writer.
   struct Outcome {
     bool holds_desired = false;
     std::optional<std::string> now;  // what the key holds after the call

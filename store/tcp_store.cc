@@ -22,11 +22,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A wait that can be cancelled asks again and again, with pauses that grow from the first to the second.
+// A wait that can be cancelled asks again and again, with pauses that grow from the first to the
+// second.
 constexpr Duration kNapFirst = std::chrono::microseconds(100);
 constexpr Duration kNapLast = milliseconds(5);
 
-// What no writer of ours stores: a compare-and-set from and to it reads a key without waiting for it.
+// What no writer of ours stores: a compare-and-set from and to it reads a key without waiting for
+// it.
 constexpr const char* kNobodysValue = "\x01keel-nobodys-value-5d1f0c1e9a7b4c22\x01";
 
 std::vector<uint8_t> BytesOf(const std::string& text) { return {text.begin(), text.end()}; }
@@ -46,8 +48,8 @@ void LimitSocket(int fd, Duration limit) {
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
 }
 
-// While c10d connects and greets, which has no limit against a server that accepts and says nothing:
-// shuts the new connection down once the limit is over.
+// While c10d connects and greets, which has no limit against a server that accepts and says
+// nothing: shuts the new connection down once the limit is over.
 class ConnectLimit {
  public:
   ConnectLimit(const TcpStoreAddress& address, Duration limit)
@@ -155,8 +157,8 @@ Status TcpStore::Usable() const {
                                     " broke earlier; connect anew"};
 }
 
-// Every operation: one at a time, exceptions to Errors, and no use of a connection that failed, since an
-// answer that comes late would be taken for that of the next question.
+// Every operation: one at a time, exceptions to Errors, and no use of a connection that failed,
+// since an answer that comes late would be taken for that of the next question.
 template <class F>
 auto TcpStore::Operate(const std::string& doing, F&& operation) {
   using Returned = decltype(Guard(doing, std::forward<F>(operation)));
@@ -192,8 +194,8 @@ Result<std::vector<std::optional<std::string>>> TcpStore::GetMany(
   if (keys.empty()) return Values{};
   for (const std::string& key : keys) KEEL_TRY(CheckKey(key));
   const std::vector<uint8_t> nobody = BytesOf(kNobodysValue);
-  // One question for all where all are there. Where one is missing (or is deleted in between, so that
-  // c10d's multiGet would wait), they are asked for one by one.
+  // One question for all where all are there. Where one is missing (or is deleted in between, so
+  // that c10d's multiGet would wait), they are asked for one by one.
   KEEL_TRY_ASSIGN(const bool all_there, Operate("reading " + std::to_string(keys.size()) + " keys",
                                                 [&] { return connection_->store->check(keys); }));
   Values values;
@@ -270,7 +272,8 @@ Status TcpStore::Wait(const std::vector<std::string>& keys, Duration limit,
   return WaitTimedOut(missing, keys.size(), limit);
 }
 
-// The server answers when the keys are there: the fastest way, but nobody can end it before its limit.
+// The server answers when the keys are there: the fastest way, but nobody can end it before its
+// limit.
 bool TcpStore::WaitInC10d(const std::vector<std::string>& keys, Duration limit) {
   if (connection_->store->check(keys)) return true;
   if (limit <= Duration::zero()) return false;

@@ -1,11 +1,14 @@
 // TcpStore: the board on c10d::TCPStore, hosted by one process and reached over TCP by all.
-// Promises   the contract of store/store.h over the network; an operation on a store whose host is gone,
-//            frozen or not a store at all ends within the limit; names are looked up once, in Connect().
-// Does not   reconnect: after kPeerLost or kTimeout make another TcpStore (a late answer would otherwise be
-//            taken for the next one's). A Wait() that merely ran into its limit does not count.
+// Promises   the contract of store/store.h over the network; an operation on a store whose host is
+//            gone, frozen or not a store at all ends within the limit; names are looked up once, in
+//            Connect().
+// Does not   reconnect: after kPeerLost or kTimeout make another TcpStore (a late answer would
+//            otherwise be taken for the next one's). A Wait() that merely ran into its limit does
+//            not count.
 // Threads    as store/store.h says.
 // Errors     as store/store.h says, and from Host(): kExists (the port is taken).
-// Traps of c10d's that it hides: Set() is not acknowledged there, receiving has no time limit, Get() waits,
+// Traps of c10d's that it hides: Set() is not acknowledged there, receiving has no time limit,
+//       Get() waits,
 //            and the compare-and-set of a missing key answers as if the key held what was expected.
 #pragma once
 

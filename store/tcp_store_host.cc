@@ -1,5 +1,6 @@
-// The server of the board. Its listening socket is made here, not by c10d, so that it can be bound to
-// one address, a taken port is named as such, and a chosen port cannot be lost to another program.
+// The server of the board. Its listening socket is made here, not by c10d, so that it can be bound
+// to one address, a taken port is named as such, and a chosen port cannot be lost to another
+// program.
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>

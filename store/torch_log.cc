@@ -1,4 +1,5 @@
-// Two ways lead LibTorch's words to stderr: its logger writes to std::cerr, its warnings ask a handler.
+// Two ways lead LibTorch's words to stderr: its logger writes to std::cerr, its warnings ask a
+// handler.
 #include "store/torch_log.h"
 
 #include <c10/util/Exception.h>
@@ -28,7 +29,8 @@ std::optional<TorchMessage> Understand(const std::string& written) {
   return TorchMessage{parts[1].str()[0], parts[2].str(), parts[3].str()};
 }
 
-// c10d warns twice about each wait that reaches its limit, which for us is an answer like any other.
+// c10d warns twice about each wait that reaches its limit, which for us is an answer like any
+// other.
 bool IsEverydayNoise(const TorchMessage& message) {
   return message.text.find("waitForInput") != std::string::npos;
 }

@@ -1,6 +1,6 @@
 // The shim: the constructors of LibTorch's distributed part that differ between 2.6 and today.
-// Promises   the rest of our code compiles unchanged against any LibTorch from 2.6 on. What there is, is
-//            asked of the compiler, not of the version, since each release moved something.
+// Promises   the rest of our code compiles unchanged against any LibTorch from 2.6 on. What there
+//            is, is asked of the compiler, not of the version, since each release moved something.
 // Does not   hide behaviour that differs: MakeGlooDevice() says whether it could be lazy.
 #pragma once
 

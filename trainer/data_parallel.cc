@@ -1,4 +1,5 @@
-// One Reducer over the parameters, in buckets of at most 25 MB made in the order gradients become ready.
+// One Reducer over the parameters, in buckets of at most 25 MB made in the order gradients become
+// ready.
 #include "trainer/data_parallel.h"
 
 #include <torch/csrc/autograd/grad_mode.h>

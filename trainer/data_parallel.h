@@ -1,8 +1,8 @@
-// DataParallel: plain data-parallel training: every worker computes its own gradients, c10d's Reducer
-// averages them over the group with all-reduce while backward goes on.
+// DataParallel: plain data-parallel training: every worker computes its own gradients, c10d's
+// Reducer averages them over the group with all-reduce while backward goes on.
 // Promises   after Backward() every worker holds the same gradients, so equal models stay equal.
-// Does not   survive the loss of a worker, or give the same bits for another number of workers: sums are
-//            made in the group's own order.
+// Does not   survive the loss of a worker, or give the same bits for another number of workers:
+//            sums are made in the group's own order.
 // Threads    one.
 // Errors     what the group gives: kPeerLost, kTimeout, kForeign. After an error make another one.
 #pragma once
@@ -20,7 +20,8 @@ namespace keel {
 class DataParallel {
  public:
   // Copies rank 0's parameters to all, so that a forgotten seed does no harm.
-  static Result<std::unique_ptr<DataParallel>> Open(std::vector<at::Tensor> parameters, Group group);
+  static Result<std::unique_ptr<DataParallel>> Open(std::vector<at::Tensor> parameters,
+                                                    Group group);
   ~DataParallel();
 
   // In this order, once a step: the loss may be computed in between in any way.

@@ -38,7 +38,8 @@ Result<Group> MakeGlooGroup(const GroupSpec& spec) {
     auto options = c10d::ProcessGroupGloo::Options::create();
     options->timeout = Millis(spec.limit);
     options->devices.push_back(MakeGlooDevice(spec.address, /*lazy=*/false).device);
-    auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(store, spec.rank, spec.size, options);
+    auto backend =
+        c10::make_intrusive<c10d::ProcessGroupGloo>(store, spec.rank, spec.size, options);
     return WithBackend(spec, store, backend, c10::DeviceType::CPU,
                        c10d::ProcessGroup::BackendType::GLOO);
   });

@@ -1,7 +1,9 @@
-// Process groups for plain data parallelism: the members of one epoch, able to sum tensors together.
-// Promises   every member that calls with the same store prefix and size ends up in one group, or all
-//            get an error within the limit.
-// Does not   survive the loss of a member: an operation then fails, and the group is of no more use.
+// Process groups for plain data parallelism: the members of one epoch, able to sum tensors
+// together.
+// Promises   every member that calls with the same store prefix and size ends up in one group, or
+//            all get an error within the limit.
+// Does not   survive the loss of a member: an operation then fails, and the group is of no more
+//            use.
 // Threads    one thread at a time per group.
 // Errors     kTimeout, kPeerLost, kNoDevice, kForeign.
 #pragma once
@@ -28,8 +30,8 @@ using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
 Result<Group> MakeGlooGroup(const GroupSpec& spec);
 
-// Through the NCCL module (trainer/nccl_module.h), which is loaded on the first call. Call it before any
-// other use of CUDA. `device` is the GPU of this rank.
+// Through the NCCL module (trainer/nccl_module.h), which is loaded on the first call. Call it
+// before any other use of CUDA. `device` is the GPU of this rank.
 Result<Group> MakeNcclGroup(const GroupSpec& spec, int device);
 
 }  // namespace keel

@@ -1,6 +1,6 @@
-// The smallest data-parallel job: some processes train one small model together and end with the same
-// bits. Started by itself it launches --workers copies of itself and compares their digests; started by a
-// launcher that sets RANK (keelrun, torchrun) it is one worker.
+// The smallest data-parallel job: some processes train one small model together and end with the
+// same bits. Started by itself it launches --workers copies of itself and compares their digests;
+// started by a launcher that sets RANK (keelrun, torchrun) it is one worker.
 // Does not survive the loss of a worker: that is what the exact trainer will be for.
 #include <torch/torch.h>
 
@@ -50,7 +50,8 @@ Batch MakeBatch(const Settings& settings, int64_t step, int rank) {
   return {input, torch::sin(input.sum(1, /*keepdim=*/true))};
 }
 
-Result<Digest> Train(const Settings& settings, const WorkerEnvironment& worker, const Group& group) {
+Result<Digest> Train(const Settings& settings, const WorkerEnvironment& worker,
+                     const Group& group) {
   torch::nn::Sequential model = MakeModel(settings.seed);
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
   KEEL_TRY_ASSIGN(const auto parallel, DataParallel::Open(model->parameters(), group));
@@ -140,7 +141,9 @@ keel::OptionTable MakeTable() {
   table.Add(keel::Option::Integer("workers", 3, "Processes to start, when no launcher did")
                 .Range(1, 64)
                 .Placeholder("N"));
-  table.Add(keel::Option::Integer("steps", 20, "Optimizer steps").Range(1, 1000000).Placeholder("N"));
+  table.Add(keel::Option::Integer("steps", 20, "Optimizer steps")
+                .Range(1, 1000000)
+                .Placeholder("N"));
   table.Add(keel::Option::Integer("batch", 32, "Samples of each worker in a step")
                 .Range(1, 1 << 20)
                 .Placeholder("N"));

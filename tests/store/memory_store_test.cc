@@ -80,7 +80,8 @@ TEST(MemoryBoard, TimePassesOnlyThroughItsClock) {
   std::thread waiter([&] {
     EXPECT_EQ(store->Wait({"never"}, std::chrono::hours(1)).error().code, Code::kTimeout);
   });
-  while (board.OperationCount() == 0) std::this_thread::yield();  // until it has looked at the clock
+  while (board.OperationCount() == 0)
+    std::this_thread::yield();  // until it has looked at the clock
   clock.Advance(std::chrono::hours(2));
   waiter.join();
 }

@@ -19,7 +19,9 @@ TEST(ResolveHost, ANumberIsItsOwnAnswer) {
   EXPECT_EQ(*ResolveHost("2001:db8:0:0::7", kLimit), "2001:db8::7");
 }
 
-TEST(ResolveHost, ANameBecomesANumber) { EXPECT_EQ(*ResolveHost("localhost", kLimit), "127.0.0.1"); }
+TEST(ResolveHost, ANameBecomesANumber) {
+  EXPECT_EQ(*ResolveHost("localhost", kLimit), "127.0.0.1");
+}
 
 TEST(ResolveHost, AnEmptyNameIsRefused) {
   EXPECT_EQ(ResolveHost("", kLimit).error().code, Code::kInvalid);

@@ -1,5 +1,5 @@
-// The board on c10d::TCPStore: the contract, and what happens when the other side is gone, frozen, taken,
-// or no store at all.
+// The board on c10d::TCPStore: the contract, and what happens when the other side is gone, frozen,
+// taken, or no store at all.
 #include "store/tcp_store.h"
 
 #include <arpa/inet.h>
@@ -44,8 +44,8 @@ INSTANTIATE_TEST_SUITE_P(Tcp, StoreContract, testing::Values(MakeBoard([] {
                            return std::make_unique<TcpTestBoard>();
                          })));
 
-// Something that listens on loopback, takes connections, and answers with what it is told: nothing, by
-// default.
+// Something that listens on loopback, takes connections, and answers with what it is told: nothing,
+// by default.
 class Listener {
  public:
   explicit Listener(std::string answer = "") : answer_(std::move(answer)) {
@@ -120,7 +120,8 @@ TEST(TcpStore, ALostHostIsAnErrorAndStaysOne) {
   EXPECT_EQ(store->Set("a", "y").error().code, Code::kPeerLost);
 }
 
-// c10d does not acknowledge a set: without more ado the loss of the host would be noticed one call later.
+// c10d does not acknowledge a set: without more ado the loss of the host would be noticed one call
+// later.
 TEST(TcpStore, ASetThatDidNotArriveIsAnError) {
   auto host = OpenHost();
   const auto store = ConnectTo(host->port());
@@ -167,8 +168,9 @@ TEST(TcpStoreHost, BoundToLoopbackItIsNotReachedByOtherAddresses) {
 TEST(TcpStoreHost, GarbageOnItsPortDisturbsNobody) {
   const auto host = OpenHost();
   const auto store = ConnectTo(host->port());
-  for (const std::string& garbage : {std::string("GET / HTTP/1.0\r\n\r\n"), std::string(5000, '\xff'),
-                                    std::string(5000, '\0'), std::string("\x09\x0c\x54\x3c\x08")}) {
+  for (const std::string& garbage :
+       {std::string("GET / HTTP/1.0\r\n\r\n"), std::string(5000, '\xff'), std::string(5000, '\0'),
+        std::string("\x09\x0c\x54\x3c\x08")}) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
