@@ -1,5 +1,5 @@
 // Result<T>: a value, or an Error that says what happened, to what, and (by its code) how to react.
-// Promises   an unread Result is a compiler warning; reading the value of an error is a checked bug.
+// Promises   an unread Result is a compiler warning; reading an error's value is a checked bug.
 // Does not   throw, allocate for the value, or carry a stack trace.
 // Threads    a plain value: one thread at a time.
 #pragma once

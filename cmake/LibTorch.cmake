@@ -76,9 +76,9 @@ function(keel_import_torch dir)
   target_link_libraries(keel_torch INTERFACE keel_lib_torch keel_lib_torch_cpu keel_lib_c10
                                              Threads::Threads)
   # The libraries that a CUDA build of LibTorch needs lie beside it and are found through its own run
-  # path; the linker need not see them. An RPATH (not RUNPATH) also serves what LibTorch itself loads.
-  target_link_options(keel_torch INTERFACE
-    "LINKER:--allow-shlib-undefined" "LINKER:--disable-new-dtags" "LINKER:-rpath,${dir}/lib")
+  # path; the linker need not see them. An RPATH (not RUNPATH) also serves what is loaded later.
+  target_link_options(keel_torch INTERFACE "LINKER:--allow-shlib-undefined"
+                                           "LINKER:--disable-new-dtags")
 endfunction()
 
 # CUDA's and NCCL's headers and libraries: in the wheels beside torch, or where the caller has a toolkit.

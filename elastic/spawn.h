@@ -17,7 +17,7 @@
 
 #include "base/result.h"
 #include "elastic/child.h"
-#include "elastic/environment.h"
+#include "base/environment.h"
 
 namespace keel {
 

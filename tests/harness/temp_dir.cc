@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "base/check.h"
-#include "elastic/environment.h"
+#include "base/environment.h"
 
 namespace keel {
 namespace {

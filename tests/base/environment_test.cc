@@ -1,5 +1,5 @@
 // What the environment value holds.
-#include "elastic/environment.h"
+#include "base/environment.h"
 
 #include <gtest/gtest.h>
 

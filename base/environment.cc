@@ -1,5 +1,5 @@
 // Reads the process's environment block once, whole.
-#include "elastic/environment.h"
+#include "base/environment.h"
 
 #include <unistd.h>
 

@@ -1,0 +1,48 @@
+// The table from errno to the caller's reaction and to a cure.
+#include "base/file_error.h"
+
+#include <cerrno>
+#include <system_error>
+
+namespace keel {
+namespace {
+
+std::string_view CureOf(int error_number) {
+  switch (error_number) {
+    case ENOSPC: return "; free some space there or choose another directory";
+    case EDQUOT: return "; free some of your quota or choose another directory";
+    case EACCES:
+    case EPERM: return "; check its owner and mode, and those of the directories above it";
+    case EROFS: return "; mount it writable or choose another directory";
+    case EMFILE:
+    case ENFILE: return "; raise the limit on open files (ulimit -n)";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+Code CodeOfErrno(int error_number) {
+  switch (error_number) {
+    case ENOENT: return Code::kNotFound;
+    case EEXIST:
+    case ENOTEMPTY: return Code::kExists;
+    case ENOSPC:
+    case EDQUOT: return Code::kNoSpace;
+    default: return Code::kIo;
+  }
+}
+
+Error FileError(std::string_view operation, const std::string& path, int error_number) {
+  std::string message(operation);
+  message += " " + path + ": " + std::generic_category().message(error_number);
+  message += CureOf(error_number);
+  return {CodeOfErrno(error_number), message};
+}
+
+Error LockHeldError(const std::string& path, const std::string& owner) {
+  return {Code::kExists, "lock " + path + ": it is held by \"" + owner +
+                             "\"; stop that one first, or use another directory"};
+}
+
+}  // namespace keel

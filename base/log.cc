@@ -1,0 +1,268 @@
+// Renders events as lines and hands them, through spdlog, to where they go.
+#include "base/log.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/formatter.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/log_line.h"
+#include "base/log_output.h"
+#include "base/text.h"
+
+namespace keel {
+namespace {
+
+constexpr std::array<std::string_view, 4> kLevelNames = {"debug", "info", "warn", "error"};
+
+spdlog::level::level_enum SpdlogLevel(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug: return spdlog::level::debug;
+    case LogLevel::kInfo: return spdlog::level::info;
+    case LogLevel::kWarn: return spdlog::level::warn;
+    case LogLevel::kError: return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
+std::string_view LevelName(spdlog::level::level_enum level) {
+  return kLevelNames[std::clamp<int>(level - spdlog::level::debug, 0, kLevelNames.size() - 1)];
+}
+
+std::string_view LevelColour(spdlog::level::level_enum level) {
+  if (level >= spdlog::level::err) return "\x1b[31m";
+  if (level == spdlog::level::warn) return "\x1b[33m";
+  return level == spdlog::level::info ? "\x1b[32m" : "\x1b[2m";
+}
+
+// "2026-11-21T08:30:00.123Z"
+std::string TimeText(spdlog::log_clock::time_point time) {
+  using std::chrono::milliseconds;
+  const auto since_1970 = std::chrono::floor<milliseconds>(time.time_since_epoch()).count();
+  const std::time_t seconds = since_1970 / 1000;
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  const size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text.data() + length, text.size() - length, ".%03dZ",
+                static_cast<int>(since_1970 % 1000));
+  return text.data();
+}
+
+// Puts time and level in front of what Log() has rendered.
+class LineFormatter : public spdlog::formatter {
+ public:
+  LineFormatter(LogFormat format, bool coloured) : format_(format), coloured_(coloured) {}
+
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& line) override {
+    const auto add = [&](std::string_view text) {
+      line.append(text.data(), text.data() + text.size());
+    };
+    const std::string_view payload(message.payload.data(), message.payload.size());
+    if (format_ == LogFormat::kJson) {
+      add("{\"time\":\"" + TimeText(message.time) + "\",\"level\":\"");
+      add(LevelName(message.level));
+      add("\",");
+    } else {
+      add(TimeText(message.time) + " ");
+      if (coloured_) add(LevelColour(message.level));
+      add(LevelName(message.level));
+      if (coloured_) add("\x1b[0m");
+      add(" ");
+    }
+    add(payload);
+    add("\n");
+  }
+  std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<LineFormatter>(*this);
+  }
+
+ private:
+  LogFormat format_;
+  bool coloured_;
+};
+
+using WriteLine = std::function<void(std::string_view)>;
+
+// Not locked by itself: State's mutex covers more than the sink.
+class LineSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  void Use(WriteLine write) { write_ = std::move(write); }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    write_(std::string_view(line.data(), line.size()));
+  }
+  void flush_() override {}
+
+ private:
+  WriteLine write_;
+};
+
+// A value of the context, which outlives the call that set it.
+struct ContextField {
+  std::string name;
+  LogValue::Held value;
+  std::string text;
+};
+
+// All there is, under one lock. Lives until the process ends, since destructors log, too.
+class State {
+ public:
+  State() : sink_(std::make_shared<LineSink>()), logger_("keel", sink_) {
+    logger_.set_error_handler([this](const std::string&) { ++lost_; });
+    logger_.set_level(spdlog::level::info);
+    UseStderr();
+    pthread_atfork([] { The().mutex_.lock(); }, [] { The().mutex_.unlock(); },
+                   [] { The().mutex_.unlock(); });
+  }
+
+  static State& The() {
+    static State* const state = new State;
+    return *state;
+  }
+
+  bool Enabled(LogLevel level) const { return logger_.should_log(SpdlogLevel(level)); }
+  void SetLevel(LogLevel level) { logger_.set_level(SpdlogLevel(level)); }
+  uint64_t lost() const { return lost_; }
+
+  void Write(LogLevel level, std::string_view event, std::span<const LogField> fields) {
+    std::lock_guard lock(mutex_);
+    std::vector<LogNamedValue> values = NamedLogValues(fields);
+    for (const ContextField& field : context_) {
+      const bool is_text = std::holds_alternative<std::string_view>(field.value);
+      if (HasLogName(values, field.name)) continue;
+      values.push_back({field.name, is_text ? LogValue::Held(field.text) : field.value});
+    }
+    const std::string line = LogPayload(format_, event, values);
+    using Time = spdlog::log_clock::time_point;
+    const Duration since_1970(clock_->WallNanos());
+    logger_.log(Time(std::chrono::duration_cast<Time::duration>(since_1970)), {},
+                SpdlogLevel(level), spdlog::string_view_t(line));
+  }
+
+  void SetFormat(LogFormat format) {
+    std::lock_guard lock(mutex_);
+    format_ = format;
+    Reformat();
+  }
+  void SetClock(Clock& clock) {
+    std::lock_guard lock(mutex_);
+    clock_ = &clock;
+  }
+  void SetContext(std::span<const LogField> fields) {
+    std::vector<ContextField> context;
+    for (const LogNamedValue& field : NamedLogValues(fields)) {
+      const auto* text = std::get_if<std::string_view>(&field.value);
+      context.push_back({field.name, field.value, std::string(text ? *text : "")});
+    }
+    std::lock_guard lock(mutex_);
+    context_ = std::move(context);
+  }
+  void UseStderr() { UseDescriptor(STDERR_FILENO, false); }
+  void UseDescriptor(int descriptor, bool owned) {
+    const auto output = std::make_shared<LogDescriptor>(descriptor, owned, lost_);
+    Use([output](std::string_view line) { output->Write(line); },
+        !owned && isatty(descriptor) == 1);
+  }
+  void Use(WriteLine write, bool terminal) {
+    std::lock_guard lock(mutex_);
+    sink_->Use(std::move(write));
+    terminal_ = terminal;
+    Reformat();
+  }
+
+ private:
+  void Reformat() {
+    const bool coloured = terminal_ && format_ == LogFormat::kText;
+    sink_->set_formatter(std::make_unique<LineFormatter>(format_, coloured));
+  }
+
+  std::mutex mutex_;
+  std::atomic<uint64_t> lost_{0};
+  Clock* clock_ = &RealClock();
+  LogFormat format_ = LogFormat::kText;
+  bool terminal_ = false;
+  std::vector<ContextField> context_;
+  std::shared_ptr<LineSink> sink_;
+  spdlog::logger logger_;
+};
+
+}  // namespace
+
+void Log(LogLevel level, std::string_view event, std::span<const LogField> fields) noexcept {
+  const int errno_before = errno;
+  try {
+    State& state = State::The();
+    if (state.Enabled(level)) state.Write(level, event, fields);
+  } catch (...) {
+    // Out of memory, or a callback that throws: a lost line must not become a lost process.
+  }
+  errno = errno_before;
+}
+
+void LogDebug(std::string_view event, LogFields fields) noexcept {
+  Log(LogLevel::kDebug, event, {fields.begin(), fields.size()});
+}
+void LogInfo(std::string_view event, LogFields fields) noexcept {
+  Log(LogLevel::kInfo, event, {fields.begin(), fields.size()});
+}
+void LogWarn(std::string_view event, LogFields fields) noexcept {
+  Log(LogLevel::kWarn, event, {fields.begin(), fields.size()});
+}
+void LogError(std::string_view event, LogFields fields) noexcept {
+  Log(LogLevel::kError, event, {fields.begin(), fields.size()});
+}
+
+bool LogEnabled(LogLevel level) { return State::The().Enabled(level); }
+void SetLogLevel(LogLevel level) { State::The().SetLevel(level); }
+void SetLogFormat(LogFormat format) { State::The().SetFormat(format); }
+void SetLogContext(LogFields fields) { State::The().SetContext({fields.begin(), fields.size()}); }
+void SetLogClock(Clock& clock) { State::The().SetClock(clock); }
+uint64_t LogLinesLost() { return State::The().lost(); }
+
+Result<LogLevel> ParseLogLevel(std::string_view name) {
+  for (size_t i = 0; i < kLevelNames.size(); ++i) {
+    if (kLevelNames[i] == name) return static_cast<LogLevel>(i);
+  }
+  return Error{Code::kInvalid, Shown(name) + " is no log level: debug, info, warn or error"};
+}
+
+Result<LogFormat> ParseLogFormat(std::string_view name) {
+  if (name == "text") return LogFormat::kText;
+  if (name == "json") return LogFormat::kJson;
+  return Error{Code::kInvalid, Shown(name) + " is no log format: text or json"};
+}
+
+void LogToStderr() { State::The().UseStderr(); }
+
+Status LogToFile(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor < 0) {
+    return Error{Code::kIo, "opening the log file " + Shown(path) + ": " + std::strerror(errno)};
+  }
+  State::The().UseDescriptor(descriptor, true);
+  return Ok();
+}
+
+void LogToCallback(std::function<void(std::string_view line)> callback) {
+  State::The().Use(std::move(callback), false);
+}
+
+}  // namespace keel

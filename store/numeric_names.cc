@@ -1,0 +1,26 @@
+// getnameinfo() that never asks the name service; see the header. The same file, built as a shared
+// object, serves programs that are not ours when it is preloaded.
+#include "store/numeric_names.h"
+
+#include <dlfcn.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+extern "C" __attribute__((visibility("default"))) int getnameinfo(
+    const sockaddr* address, socklen_t address_bytes, char* host, socklen_t host_bytes,
+    char* service, socklen_t service_bytes, int flags) {
+  using Original = int (*)(const sockaddr*, socklen_t, char*, socklen_t, char*, socklen_t, int);
+  static const auto original = reinterpret_cast<Original>(dlsym(RTLD_NEXT, "getnameinfo"));
+  if (original == nullptr) return EAI_SYSTEM;
+  // NI_NAMEREQD would turn a number into an error; without a name service there is no name to require.
+  const int numeric = (flags & ~NI_NAMEREQD) | NI_NUMERICHOST | NI_NUMERICSERV;
+  return original(address, address_bytes, host, host_bytes, service, service_bytes, numeric);
+}
+
+namespace keel {
+
+bool NumericNamesActive() {
+  return dlsym(RTLD_DEFAULT, "getnameinfo") == reinterpret_cast<void*>(&::getnameinfo);
+}
+
+}  // namespace keel

@@ -1,0 +1,18 @@
+// ResolveHost: a name becomes a number once, at the start; from then on only numbers travel.
+// Promises   ends within its limit whatever the name service does; a number needs no name service.
+// Does not   cache, or try again.
+// Threads    any. A look-up that outlives its limit goes on in a thread of its own until libc gives up.
+// Errors     kTimeout (the name service is silent), kNotFound (no such name).
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace keel {
+
+// "10.0.0.7" or "2001:db8::7" for a host name or a number.
+Result<std::string> ResolveHost(const std::string& host, Duration limit);
+
+}  // namespace keel

@@ -1,0 +1,59 @@
+// The table from LibTorch's exceptions to our codes.
+#include "store/torch_guard.h"
+
+#include <c10/util/Exception.h>
+
+#include <new>
+
+namespace keel {
+namespace {
+
+bool Mentions(const std::string& text, const std::initializer_list<const char*>& words) {
+  for (const char* word : words) {
+    if (text.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+Code CodeOfWords(const std::string& text, Code otherwise) {
+  if (Mentions(text, {"imeout", "imed out", "IMEOUT"})) return Code::kTimeout;
+  if (Mentions(text, {"Connection reset", "Connection closed", "Broken pipe", "got 0 bytes",
+                      "Connection refused", "not connected"})) {
+    return Code::kPeerLost;
+  }
+  if (Mentions(text, {"No CUDA GPUs", "no CUDA-capable device", "CUDA driver version"})) {
+    return Code::kNoDevice;
+  }
+  return otherwise;
+}
+
+// c10d appends "Exception raised from ..." and a stack to what it says; people need the first part.
+std::string FirstPart(const std::string& text) {
+  const size_t end = text.find("\nException raised from");
+  return end == std::string::npos ? text : text.substr(0, end);
+}
+
+}  // namespace
+
+Error ErrorOfCurrentException(const std::string& doing) {
+  Error error;
+  try {
+    throw;
+  } catch (const c10::DistNetworkError& thrown) {
+    error.message = FirstPart(thrown.what_without_backtrace());
+    error.code = CodeOfWords(error.message, Code::kPeerLost);
+  } catch (const c10::Error& thrown) {
+    error.message = FirstPart(thrown.what_without_backtrace());
+    error.code = CodeOfWords(error.message, Code::kForeign);
+  } catch (const std::bad_alloc&) {
+    error = {Code::kForeign, "out of memory"};
+  } catch (const std::exception& thrown) {
+    error.message = FirstPart(thrown.what());
+    error.code = CodeOfWords(error.message, Code::kForeign);
+  } catch (...) {
+    error = {Code::kForeign, "an exception of an unknown type"};
+  }
+  return error.Doing(doing);
+}
+
+}  // namespace keel

@@ -1,0 +1,87 @@
+// The shim: the constructors of LibTorch's distributed part that differ between 2.6 and today.
+// Promises   the rest of our code compiles unchanged against any LibTorch from 2.6 on. What there is, is
+//            asked of the compiler, not of the version, since each release moved something.
+// Does not   hide behaviour that differs: MakeGlooDevice() says whether it could be lazy.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace keel {
+
+struct ReducerArguments {
+  std::vector<at::Tensor> parameters;
+  std::vector<std::vector<size_t>> buckets;  // indices into `parameters`
+  c10::intrusive_ptr<c10d::ProcessGroup> group;
+  int64_t bucket_bytes_max = 25 << 20;
+  bool find_unused_parameters = false;
+  bool gradient_as_bucket_view = false;
+  int64_t first_bucket_bytes_max = 1 << 20;
+};
+
+// `Kind` is c10d::Reducer or a class derived from it that inherits its constructors.
+template <class Kind>
+std::unique_ptr<Kind> MakeReducer(ReducerArguments a) {
+  const std::vector<bool> sparse(a.parameters.size(), false);
+  const std::unordered_map<size_t, std::string> names;
+  using Parameters = std::vector<at::Tensor>;
+  using Buckets = std::vector<std::vector<size_t>>;
+  using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
+  using Names = std::unordered_map<size_t, std::string>;
+  if constexpr (std::is_constructible_v<Kind, Parameters, Buckets, Group, std::vector<bool>,
+                                        int64_t, bool, bool, Names, int64_t, bool, bool,
+                                        std::vector<int64_t>>) {  // 2.11
+    return std::make_unique<Kind>(std::move(a.parameters), std::move(a.buckets),
+                                  std::move(a.group), sparse, a.bucket_bytes_max,
+                                  a.find_unused_parameters, a.gradient_as_bucket_view, names,
+                                  a.first_bucket_bytes_max, false, false, std::vector<int64_t>{});
+  } else if constexpr (std::is_constructible_v<Kind, Parameters, Buckets, Group, std::vector<bool>,
+                                               int64_t, bool, bool, Names, int64_t, bool, bool>) {
+    return std::make_unique<Kind>(std::move(a.parameters), std::move(a.buckets),
+                                  std::move(a.group), sparse, a.bucket_bytes_max,
+                                  a.find_unused_parameters, a.gradient_as_bucket_view, names,
+                                  a.first_bucket_bytes_max, false, false);
+  } else if constexpr (std::is_constructible_v<Kind, Parameters, Buckets, Group, std::vector<bool>,
+                                               int64_t, bool, bool, Names, int64_t, bool>) {
+    return std::make_unique<Kind>(std::move(a.parameters), std::move(a.buckets),
+                                  std::move(a.group), sparse, a.bucket_bytes_max,
+                                  a.find_unused_parameters, a.gradient_as_bucket_view, names,
+                                  a.first_bucket_bytes_max, false);
+  } else if constexpr (std::is_constructible_v<Kind, Parameters, Buckets, Group, std::vector<bool>,
+                                               int64_t, bool, bool, Names, int64_t>) {  // 2.7
+    return std::make_unique<Kind>(std::move(a.parameters), std::move(a.buckets),
+                                  std::move(a.group), sparse, a.bucket_bytes_max,
+                                  a.find_unused_parameters, a.gradient_as_bucket_view, names,
+                                  a.first_bucket_bytes_max);
+  } else {  // 2.6 also wanted a limit for each bucket, for its own log only
+    const std::vector<size_t> limits(a.buckets.size(), static_cast<size_t>(a.bucket_bytes_max));
+    return std::make_unique<Kind>(std::move(a.parameters), std::move(a.buckets), limits,
+                                  std::move(a.group), sparse, a.bucket_bytes_max,
+                                  a.find_unused_parameters, a.gradient_as_bucket_view, names,
+                                  a.first_bucket_bytes_max);
+  }
+}
+
+struct GlooDevice {
+  std::shared_ptr<::gloo::transport::Device> device;
+  bool lazy = false;  // connects a pair at its first use, not when the group is made
+};
+
+// Templates only so that a form which this LibTorch lacks is not compiled.
+template <class Gloo = c10d::ProcessGroupGloo>
+GlooDevice MakeGlooDevice(const std::string& number, bool lazy) {
+  if constexpr (requires { Gloo::createDeviceForHostname(number, lazy); }) {
+    return {Gloo::createDeviceForHostname(number, lazy), lazy};
+  } else {
+    return {Gloo::createDeviceForHostname(number), false};
+  }
+}
+
+}  // namespace keel

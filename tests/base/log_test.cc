@@ -1,0 +1,388 @@
+// What log lines look like, and that nothing that happens to them harms the process.
+#include "base/log.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "tests/base/garbage.h"
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+class LogTest : public ::testing::Test {
+ protected:
+  LogTest() {
+    clock_.Advance(1795249800123ms);
+    SetLogClock(clock_);
+    LogToCallback([this](std::string_view line) { lines_.emplace_back(line); });
+  }
+  ~LogTest() override {
+    SetLogClock(RealClock());
+    SetLogLevel(LogLevel::kInfo);
+    SetLogFormat(LogFormat::kText);
+    SetLogContext({});
+    LogToStderr();
+  }
+  std::string Last() const { return lines_.empty() ? "nothing" : lines_.back(); }
+
+  ManualClock clock_;
+  std::vector<std::string> lines_;
+};
+
+// The value at the front of `text`, unquoted; takes it off.
+std::string TakeValue(std::string_view& text) {
+  std::string value;
+  if (!text.starts_with('"')) {
+    const size_t end = std::min(text.find(' '), text.size());
+    value = text.substr(0, end);
+    text.remove_prefix(end);
+    return value;
+  }
+  text.remove_prefix(1);
+  while (!text.empty() && text.front() != '"') {
+    char c = text.front();
+    text.remove_prefix(1);
+    if (c == '\\') {
+      c = text.front();
+      text.remove_prefix(1);
+      if (c == 'n') c = '\n';
+      if (c == 'r') c = '\r';
+      if (c == 't') c = '\t';
+      if (c == 'x') {
+        c = static_cast<char>(std::stoi(std::string(text.substr(0, 2)), nullptr, 16));
+        text.remove_prefix(2);
+      }
+    }
+    value += c;
+  }
+  text.remove_prefix(std::min<size_t>(1, text.size()));
+  return value;
+}
+
+// A text line's fields, as any reader of our logs would take them apart.
+std::map<std::string, std::string> FieldsOf(std::string_view line) {
+  std::map<std::string, std::string> fields;
+  for (int word = 0; word < 3; ++word) line.remove_prefix(line.find_first_of(" \n") + 1);
+  while (!line.empty()) {
+    const size_t equals = line.find('=');
+    const std::string name(line.substr(0, equals));
+    line.remove_prefix(equals + 1);
+    if (line.ends_with('\n')) line.remove_suffix(1);
+    fields[name] = TakeValue(line);
+    line.remove_prefix(std::min<size_t>(1, line.size()));
+  }
+  return fields;
+}
+
+std::string FileText(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST_F(LogTest, TextIsOneLineOfKeysAndValues) {
+  LogInfo("worker-died", {{"rank", 3}, {"reason", "signal 9"}});
+  EXPECT_EQ(Last(), "2026-11-21T08:30:00.123Z info worker-died rank=3 reason=\"signal 9\"\n");
+}
+
+TEST_F(LogTest, JsonIsOneObjectALine) {
+  SetLogFormat(LogFormat::kJson);
+  SetLogContext({{"job", "bert"}});
+  LogWarn("worker-died", {{"rank", 3}, {"reason", "a\n\"b\""}});
+  EXPECT_EQ(Last(),
+            "{\"time\":\"2026-11-21T08:30:00.123Z\",\"level\":\"warn\",\"event\":\"worker-died\","
+            "\"rank\":3,\"reason\":\"a\\n\\\"b\\\"\",\"job\":\"bert\"}\n");
+  LogWarn("bare");
+  EXPECT_EQ(*Field<std::string>(*ParseJson(Last()), "event"), "bare");
+}
+
+TEST_F(LogTest, TakesEveryKindOfValue) {
+  const std::string text = "x";
+  LogInfo("e", {{"i", -1L}, {"u", UINT64_MAX}, {"d", 0.1}, {"b", true}, {"s", text},
+                {"null", static_cast<const char*>(nullptr)}});
+  EXPECT_THAT(Last(), HasSubstr("i=-1 u=18446744073709551615 d=0.1 b=true s=x null=(null)\n"));
+  SetLogFormat(LogFormat::kJson);
+  LogInfo("e", {{"d", std::numeric_limits<double>::quiet_NaN()}, {"b", false}, {"u", 1u}});
+  EXPECT_THAT(Last(), HasSubstr("\"d\":\"nan\",\"b\":false,\"u\":1}\n"));
+}
+
+TEST_F(LogTest, LevelsBelowTheOneSetAreNotWritten) {
+  LogDebug("hidden");
+  EXPECT_TRUE(lines_.empty());
+  SetLogLevel(LogLevel::kError);
+  LogWarn("hidden");
+  EXPECT_TRUE(lines_.empty());
+  EXPECT_FALSE(LogEnabled(LogLevel::kWarn));
+  LogError("shown");
+  EXPECT_THAT(Last(), HasSubstr(" error shown\n"));
+  SetLogLevel(LogLevel::kDebug);
+  LogDebug("shown");
+  EXPECT_THAT(Last(), HasSubstr(" debug shown\n"));
+}
+
+TEST_F(LogTest, LevelsAndFormatsAreReadByName) {
+  EXPECT_EQ(*ParseLogLevel("warn"), LogLevel::kWarn);
+  EXPECT_EQ(*ParseLogFormat("json"), LogFormat::kJson);
+  EXPECT_THAT(ParseLogLevel("loud").error().message, HasSubstr("'loud' is no log level"));
+  EXPECT_FALSE(ParseLogFormat("xml").ok());
+}
+
+TEST_F(LogTest, ContextEndsEveryLineAndALinesOwnFieldWins) {
+  {
+    const std::string job = "bert";
+    SetLogContext({{"job", job}, {"rank", 0}});
+  }
+  LogInfo("a");
+  EXPECT_THAT(Last(), HasSubstr("info a job=bert rank=0\n"));
+  LogInfo("b", {{"rank", 3}});
+  EXPECT_THAT(Last(), HasSubstr("info b rank=3 job=bert\n"));
+  SetLogContext({{"epoch", 2}});
+  LogInfo("c");
+  EXPECT_THAT(Last(), HasSubstr("info c epoch=2\n"));
+}
+
+TEST_F(LogTest, NamesThatWouldMisleadAreChanged) {
+  LogInfo("two words", {{"time", 1}, {"a b", 2}, {"a=b", 3}, {"", 4}});
+  EXPECT_THAT(Last(), HasSubstr("info two-words time_=1 a-b=2 a-b_=3 -=4\n"));
+  SetLogFormat(LogFormat::kJson);
+  LogInfo("e", {{"event", 1}, {"x", 2}, {"x", 3}});
+  EXPECT_TRUE(ParseJson(Last()).ok()) << Last();
+}
+
+TEST_F(LogTest, AnyValueReadsBackFromItsLine) {
+  Garbage garbage(20261121);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string first = garbage.Bytes(20), second = garbage.Bytes(5);
+    LogInfo("e", {{"a", first}, {"b", second}});
+    ASSERT_EQ(Last().find('\n'), Last().size() - 1) << garbage.Where(i);
+    const auto fields = FieldsOf(Last());
+    ASSERT_EQ(fields.size(), 2u) << garbage.Where(i) << Last();
+    ASSERT_EQ(fields.at("a"), first) << garbage.Where(i) << Last();
+    ASSERT_EQ(fields.at("b"), second) << garbage.Where(i) << Last();
+  }
+}
+
+TEST_F(LogTest, AnyJsonLineIsJson) {
+  SetLogFormat(LogFormat::kJson);
+  Garbage garbage(20261121);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string name = garbage.Bytes(3), value = garbage.Bytes(20);
+    LogInfo(name, {{name, value}, {name, value}});
+    ASSERT_TRUE(ParseJson(Last()).ok()) << garbage.Where(i) << Last();
+    ASSERT_EQ(Last().find('\n'), Last().size() - 1) << garbage.Where(i);
+  }
+}
+
+TEST_F(LogTest, GoesToStderrWithoutColourWhenThatIsNoTerminal) {
+  ::testing::internal::CaptureStderr();
+  LogToStderr();
+  LogError("here");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "2026-11-21T08:30:00.123Z error here\n");
+}
+
+// What appears on a terminal that is stderr while `log` runs.
+std::string OnTerminal(const std::function<void()>& log) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  EXPECT_EQ(grantpt(terminal), 0);
+  EXPECT_EQ(unlockpt(terminal), 0);
+  const int other_side = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+  const int stderr_before = dup(STDERR_FILENO);
+  dup2(other_side, STDERR_FILENO);
+  log();
+  dup2(stderr_before, STDERR_FILENO);
+  std::array<char, 512> text{};
+  const ssize_t size = read(terminal, text.data(), text.size());
+  for (const int descriptor : {terminal, other_side, stderr_before}) close(descriptor);
+  return {text.data(), static_cast<size_t>(std::max<ssize_t>(size, 0))};
+}
+
+TEST_F(LogTest, ColoursTheLevelOnATerminalInTextOnly) {
+  const std::string text = OnTerminal([] {
+    LogToStderr();
+    LogError("here");
+  });
+  EXPECT_THAT(text, HasSubstr("\x1b[31merror\x1b[0m here"));
+  const std::string json = OnTerminal([] {
+    SetLogFormat(LogFormat::kJson);
+    LogToStderr();
+    LogError("here");
+  });
+  EXPECT_THAT(json, HasSubstr("\"level\":\"error\""));
+  EXPECT_EQ(json.find('\x1b'), std::string::npos);
+}
+
+TEST_F(LogTest, AppendsToAFile) {
+  const std::string path = ::testing::TempDir() + "/keel-log-appends-" + std::to_string(getpid());
+  unlink(path.c_str());
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(LogToFile(path).ok());
+    LogInfo("written", {{"i", i}});
+  }
+  EXPECT_EQ(FileText(path),
+            "2026-11-21T08:30:00.123Z info written i=0\n"
+            "2026-11-21T08:30:00.123Z info written i=1\n");
+  unlink(path.c_str());
+}
+
+TEST_F(LogTest, AFileThatCannotBeOpenedIsNamedAndTheOldPlaceStays) {
+  const Status status = LogToFile("/nowhere/at/all.log");
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().message, HasSubstr("'/nowhere/at/all.log'"));
+  LogInfo("still");
+  EXPECT_THAT(Last(), HasSubstr("still"));
+}
+
+TEST_F(LogTest, AFullDiskCostsOnlyTheLine) {
+  const uint64_t before = LogLinesLost();
+  ASSERT_TRUE(LogToFile("/dev/full").ok());
+  errno = 1234;
+  LogInfo("lost");
+  EXPECT_EQ(errno, 1234);
+  EXPECT_EQ(LogLinesLost(), before + 1);
+}
+
+TEST_F(LogTest, AClosedStderrCostsOnlyTheLine) {
+  const uint64_t before = LogLinesLost();
+  const int stderr_before = dup(STDERR_FILENO);
+  close(STDERR_FILENO);
+  LogToStderr();
+  LogInfo("lost");
+  dup2(stderr_before, STDERR_FILENO);
+  close(stderr_before);
+  EXPECT_EQ(LogLinesLost(), before + 1);
+}
+
+TEST_F(LogTest, AReaderThatIsGoneDoesNotKillUs) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const auto handler_before = std::signal(SIGPIPE, SIG_DFL);
+  const std::string path = "/dev/fd/" + std::to_string(ends[1]);
+  ASSERT_TRUE(LogToFile(path).ok());
+  close(ends[0]);
+  close(ends[1]);
+  const uint64_t before = LogLinesLost();
+  LogInfo("lost");
+  LogInfo("lost");
+  sigset_t pending;
+  sigpending(&pending);
+  EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
+  EXPECT_EQ(LogLinesLost(), before + 2);
+  std::signal(SIGPIPE, handler_before);
+}
+
+TEST_F(LogTest, ALineCutShortIsEndedBeforeTheNext) {
+  const std::string path = ::testing::TempDir() + "/keel-log-torn-" + std::to_string(getpid());
+  unlink(path.c_str());
+  const uint64_t before = LogLinesLost();
+  ASSERT_TRUE(LogToFile(path).ok());
+  rlimit limit_before{};
+  getrlimit(RLIMIT_FSIZE, &limit_before);
+  rlimit limit = limit_before;
+  limit.rlim_cur = 30;
+  setrlimit(RLIMIT_FSIZE, &limit);
+  LogInfo("cut-short");  // SIGXFSZ would kill here
+  setrlimit(RLIMIT_FSIZE, &limit_before);
+  LogInfo("whole");
+  EXPECT_EQ(FileText(path),
+            "2026-11-21T08:30:00.123Z info \n"
+            "2026-11-21T08:30:00.123Z info whole\n");
+  EXPECT_EQ(LogLinesLost(), before + 1);
+  unlink(path.c_str());
+}
+
+TEST_F(LogTest, ACallbackThatThrowsCostsOnlyTheLine) {
+  const uint64_t before = LogLinesLost();
+  LogToCallback([](std::string_view) { throw std::runtime_error("no"); });
+  LogInfo("lost");
+  EXPECT_EQ(LogLinesLost(), before + 1);
+}
+
+TEST_F(LogTest, ThreadsMayLogAndChangeSettingsAtOnce) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      for (int i = 0; i < 200; ++i) {
+        LogInfo("tick", {{"thread", t}, {"i", i}});
+        if (i % 10 == 0) SetLogFormat(i % 20 == 0 ? LogFormat::kJson : LogFormat::kText);
+        if (i % 10 == 5) SetLogContext({{"job", "x"}});
+        if (i % 50 == 0) SetLogLevel(LogLevel::kDebug);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(lines_.size(), 800u);
+  for (const std::string& line : lines_) EXPECT_TRUE(line.ends_with("\n"));
+}
+
+// Forks `count` children that each run `body` and end; returns whether all of them ended well.
+bool InChildren(int count, const std::function<void(int)>& body) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < count; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      body(i);
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  bool all_well = true;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    all_well = all_well && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  return all_well;
+}
+
+TEST_F(LogTest, LinesOfSeveralProcessesDoNotMix) {
+  const std::string path = ::testing::TempDir() + "/keel-log-mix-" + std::to_string(getpid());
+  unlink(path.c_str());
+  ASSERT_TRUE(LogToFile(path).ok());
+  const std::string filler(3000, 'x');
+  ASSERT_TRUE(InChildren(4, [&](int child) {
+    for (int i = 0; i < 100; ++i) LogInfo("tick", {{"child", child}, {"filler", filler}});
+  }));
+  std::ifstream file(path);
+  int count = 0;
+  for (std::string line; std::getline(file, line); ++count) {
+    ASSERT_THAT(line, ::testing::MatchesRegex(".* info tick child=[0-3] filler=x+"));
+    ASSERT_TRUE(line.ends_with("=" + filler));
+  }
+  EXPECT_EQ(count, 400);
+  unlink(path.c_str());
+}
+
+TEST_F(LogTest, AChildForkedWhileAnotherThreadLogsCanLog) {
+  ASSERT_TRUE(LogToFile("/dev/null").ok());
+  std::atomic<bool> stop = false;
+  std::thread busy([&] {
+    while (!stop) LogInfo("busy");
+  });
+  EXPECT_TRUE(InChildren(100, [](int) { LogInfo("child"); }));
+  stop = true;
+  busy.join();
+}
+
+}  // namespace
+}  // namespace keel

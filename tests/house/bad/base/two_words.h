@@ -1,0 +1,2 @@
+//  // expect: purpose
+#pragma once

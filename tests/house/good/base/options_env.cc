@@ -1,0 +1,2 @@
+// The one place that reads the environment.
+const char* Home() { return std::getenv("HOME"); }

@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+# Runs the whole thing.
+echo '# TODO(#7)'

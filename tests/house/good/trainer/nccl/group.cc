@@ -1,0 +1,2 @@
+// The module that includes NCCL's header.
+#include <nccl.h>

@@ -1,0 +1,89 @@
+"""Each rule of tools/house.py fires where a violation is planted, and nowhere else.
+
+tests/house/bad/ is a small repository in which every planted line says `expect: rule`;
+tests/house/good/ is one full of what only looks like a violation.
+"""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOOL = os.path.join(HERE, "..", "..", "tools", "house.py")
+sys.path.insert(0, os.path.dirname(TOOL))
+import house  # noqa: E402  (it lies in a folder that is no package)
+
+
+def planted(root):
+    """(path, line, rule) of every `expect: rule` below root."""
+    found = set()
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(folder, name)
+            with open(path, encoding="utf-8") as stream:
+                for number, line in enumerate(stream, 1):
+                    for rule in re.findall(r"expect: ([\w-]+)", line):
+                        found.add((os.path.relpath(path, root), number, rule))
+    return found
+
+
+class HouseTest(unittest.TestCase):
+    maxDiff = None
+
+    def test_each_planted_violation_is_found_and_no_other(self):
+        bad = os.path.join(HERE, "bad")
+        violations, _ = house.check_tree(bad)
+        expected = planted(bad) | {("tools/nameless.sh", 1, "purpose")}  # its line 1 is #!
+        self.assertEqual(sorted({violation[:3] for violation in violations}), sorted(expected))
+
+    def test_every_rule_has_a_planted_violation(self):
+        self.assertEqual({rule for _, _, rule in planted(os.path.join(HERE, "bad"))}, house.RULES)
+
+    def test_what_only_looks_like_a_violation_passes(self):
+        violations, count = house.check_tree(os.path.join(HERE, "good"))
+        self.assertEqual(violations, [])
+        self.assertGreater(count, 10)
+
+    def test_advice_says_what_to_do_instead(self):
+        violations, _ = house.check_tree(os.path.join(HERE, "bad"))
+        advice = {(violation.path, violation.line): violation.advice for violation in violations}
+        known_long = "tests/house/known_long_functions.txt"
+        self.assertIn("72 are allowed: split it", advice["base/long.cc", 76])
+        self.assertIn("write 72 here", advice[known_long, 3])
+        self.assertIn("take this line out", advice[known_long, 4])
+        self.assertIn("base/clock.h", advice["base/bans.cc", 7])
+
+    def test_the_command_prints_violations_and_fails(self):
+        run = subprocess.run([sys.executable, "-B", TOOL, "--root", os.path.join(HERE, "bad")],
+                             capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("base/bans.cc:7: clock: steady_clock: take a Clock&", run.stdout)
+
+    def test_a_function_ends_where_its_brace_does(self):
+        code = """namespace a {
+        struct B {
+          B(int x) noexcept : x_{x}, y_(x) {
+            if (x) {
+              F();
+            }
+          }
+          bool operator==(const B& other) const { return x_ == other.x_; }
+          std::vector<int> values{1, 2};
+        };
+        template <class T>
+        auto Twice(T x = T{}) -> decltype(x + x) {
+          return x + x;
+        }
+        }
+        TEST(A, B) {
+          auto f = [] { return 1; };
+        }
+        """
+        file = house.File("a.cc", code, *house.split_cpp(code))
+        self.assertEqual([(line, count) for _, line, count in house.cpp_functions(file)],
+                         [(3, 5), (8, 1), (11, 4), (16, 3)])
+
+
+if __name__ == "__main__":
+    unittest.main()

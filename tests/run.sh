@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Passes the tests: sets up what is missing, then runs CTest on three builds.
+# Promises   all three run even if one fails; exits 0 only if each of them passed; the last lines
+#            are CTest's summary of the release build, or the names of the builds that failed.
+# Does not   run tests with the label gpu (tests/gpu.sh does).
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+readonly root
+builds=(asan tsan release)  # release last, so that its summary is the last thing to read
+failed=()
+
+Help() {
+  cat <<'TEXT'
+usage: tests/run.sh [--quick] [ARGUMENTS OF CTEST...]
+
+Sets up what is missing (tools/setup.sh), then runs the tests:
+  build-asan   what needs no LibTorch, under AddressSanitizer and UBSan
+  build-tsan   the same under ThreadSanitizer
+  build        everything but the label gpu
+  --quick      only the last of these
+  --help       this text
+Examples: tests/run.sh --quick -R Store      tests/run.sh --quick -L unit      tests/run.sh -LE slow
+TEXT
+}
+
+# GCC 12's sanitizers do not know the address layouts that newer kernels draw (mmap_rnd_bits > 28).
+# There their programs, which the build already runs to list the tests, run without randomisation.
+FixedAddresses() {
+  local bits
+  bits=$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 28)
+  if ((bits > 28)) && setarch -R true 2>/dev/null; then
+    setarch -R "$@"
+  else
+    "$@"
+  fi
+}
+
+# Fills `ctest_arguments`. CTest takes several -LE for "all of these", so a caller's joins ours.
+ReadArguments() {
+  local excluded='^gpu$'
+  ctest_arguments=()
+  filtered=$(($# > 0))  # then a sanitized build may well have no such test
+  while (($#)); do
+    if [[ $1 == -LE || $1 == --label-exclude ]] && (($# > 1)); then
+      excluded+="|$2"
+      shift
+    else
+      ctest_arguments+=("$1")
+    fi
+    shift
+  done
+  ctest_arguments+=(-LE "$excluded")
+}
+
+# RunBuild NAME: sets up one build and runs its tests.
+RunBuild() {
+  local name=$1 dir=$root/build-$1 setup=("$root/tools/setup.sh" --preset "$1" --torch-free)
+  local run=(FixedAddresses) no_tests=error
+  if [[ $name == release ]]; then
+    dir=$root/build setup=("$root/tools/setup.sh") run=()
+  elif ((filtered)); then
+    no_tests=ignore
+  fi
+  echo "== $name: build =="
+  "${run[@]}" "${setup[@]}" || return
+  echo "== $name: test =="
+  "${run[@]}" ctest --test-dir "$dir" --output-on-failure --no-label-summary -j "$(nproc)" \
+    --no-tests="$no_tests" "${ctest_arguments[@]}" </dev/null
+}
+
+Main() {
+  local name
+  case ${1:-} in
+    --help | -h) Help; return ;;
+    --quick) builds=(release); shift ;;
+  esac
+  export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:check_initialization_order=1}
+  export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+  export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1}
+  ReadArguments "$@"
+  for name in "${builds[@]}"; do
+    RunBuild "$name" || failed+=("$name")
+  done
+  ((${#failed[@]})) || return 0
+  echo
+  echo "tests/run.sh: FAILED: ${failed[*]} (of ${builds[*]}); what failed is named above" >&2
+  return 1
+}
+
+Main "$@"

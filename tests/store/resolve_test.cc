@@ -1,0 +1,45 @@
+// Forward look-ups, and the answer to reverse ones, without asking anybody.
+#include "store/resolve.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include "store/numeric_names.h"
+
+namespace keel {
+namespace {
+
+const Duration kLimit = std::chrono::seconds(20);
+
+TEST(ResolveHost, ANumberIsItsOwnAnswer) {
+  EXPECT_EQ(*ResolveHost("10.1.2.3", kLimit), "10.1.2.3");
+  EXPECT_EQ(*ResolveHost("2001:db8:0:0::7", kLimit), "2001:db8::7");
+}
+
+TEST(ResolveHost, ANameBecomesANumber) { EXPECT_EQ(*ResolveHost("localhost", kLimit), "127.0.0.1"); }
+
+TEST(ResolveHost, AnEmptyNameIsRefused) {
+  EXPECT_EQ(ResolveHost("", kLimit).error().code, Code::kInvalid);
+}
+
+TEST(NumericNames, AreActiveInThisProgram) { EXPECT_TRUE(NumericNamesActive()); }
+
+TEST(NumericNames, AnswerWithTheNumberEvenWhereANameIsRequired) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(443);
+  inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+  char host[64] = "";
+  char service[64] = "";
+  ASSERT_EQ(getnameinfo(reinterpret_cast<const sockaddr*>(&address), sizeof address, host,
+                        sizeof host, service, sizeof service, NI_NAMEREQD),
+            0);
+  EXPECT_STREQ(host, "127.0.0.1");
+  EXPECT_STREQ(service, "443");
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,254 @@
+"""Runs tools/setup.sh in a made-up world: its apt, pip, cmake, df and id are stand-ins.
+
+Promises   nothing is downloaded, built or installed; the stand-ins note what they were asked.
+"""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HANG_LIMIT_S = 60
+
+STAND_INS = {
+    # Everything in the list is installed, but for what the file `missing` names.
+    "dpkg-query": """
+for word; do
+  case $word in -*|*{*) ;; *) grep -qx "$word" "$WORLD/missing" || echo "installed $word" ;; esac
+done""",
+    "dpkg": "",
+    "apt-get": """
+echo "apt-get $*" >>"$WORLD/calls"
+case "$*" in *install*) : >"$WORLD/missing" ;; esac""",
+    "sudo": 'echo "sudo $*" >>"$WORLD/calls"',
+    "id": 'cat "$WORLD/uid"',
+    "df": 'echo "disk size used free"; echo "disk 1 1 $(cat "$WORLD/free_mb")"',
+    "cmake": """
+echo "cmake $*" >>"$WORLD/calls"
+case "$*" in
+  --version) echo "cmake version 3.25.1" ;;
+  *--preset*)
+    mkdir -p build
+    touch build/build.ninja
+    { echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD"; echo "CMAKE_GENERATOR:INTERNAL=Ninja"
+      for word; do case $word in -D*) echo "${word#-D}" | sed 's/=/:STRING=/' ;; esac; done
+    } >build/CMakeCache.txt ;;
+esac""",
+    # `python -I -m venv DIR` makes DIR/bin/python, which is the stand-in for pip.
+    "python": 'mkdir -p "$4/bin"; cp "$WORLD/bin/pip" "$4/bin/python"',
+    "pip": """
+echo "pip $*" >>"$WORLD/calls"
+env >"$WORLD/pip_env"
+log=$(echo "$*" | sed 's/.*--log \\([^ ]*\\).*/\\1/')
+if [ -e "$WORLD/started" ]; then echo $$ >"$WORLD/started"; exec 3<"$WORLD/go"; fi
+if [ -e "$WORLD/pip_says" ]; then cp "$WORLD/pip_says" "$log"; exit 1; fi
+mkdir -p "$(dirname "$0")/../lib/python3.11/site-packages/torch" """,
+}
+
+
+class Setup(unittest.TestCase):
+    """Each test has a repository and a PATH of its own, in a temporary directory."""
+
+    def setUp(self):
+        self.world = pathlib.Path(tempfile.mkdtemp(prefix="keel-setup-"))
+        self.addCleanup(shutil.rmtree, self.world)
+        self.repo = self.world / "repo"
+        (self.repo / "tools").mkdir(parents=True)
+        for name in ("tools/setup.sh", "tools/debian-packages.txt", "CMakePresets.json"):
+            shutil.copy(ROOT / name, self.repo / name)
+        (self.world / "bin").mkdir()
+        for name, body in STAND_INS.items():
+            program = self.world / "bin" / name
+            program.write_text(f"#!/bin/sh\n{body}\n")
+            program.chmod(0o755)
+        self.write(missing="", uid="0", free_mb="9000", calls="")
+        self.venv = self.repo / ".deps/venv"
+        self.environment = {"PATH": f"{self.world}/bin:/usr/bin:/bin", "WORLD": str(self.world),
+                            "KEEL_PYTHON": str(self.world / "bin/python"), "HOME": str(self.world)}
+
+    def write(self, **files):
+        for name, text in files.items():
+            (self.world / name).write_text(text)
+
+    def calls(self):
+        return (self.world / "calls").read_text()
+
+    def start(self, *arguments, **environment):
+        process = subprocess.Popen([self.repo / "tools/setup.sh", *arguments], text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, env=self.environment | environment,
+                                   start_new_session=True)
+        self.addCleanup(self.leave_nobody, process)
+        return process
+
+    @staticmethod
+    def leave_nobody(process):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+        process.stdout.close()
+
+    def run_setup(self, *arguments, code=0, **environment):
+        process = self.start(*arguments, **environment)
+        output, _ = process.communicate(timeout=HANG_LIMIT_S)
+        self.assertEqual(process.returncode, code, output)
+        return output
+
+    def test_everything_from_nothing_then_nothing_more(self):
+        self.run_setup()
+        self.assertEqual((self.venv / ".complete").read_text(), "torch==2.11.0\n")
+        self.assertIn("install --no-compile --no-cache-dir torch==2.11.0", self.calls())
+        self.assertIn("--preset release -DKEEL_WITH_TORCH=ON", self.calls())
+        self.write(calls="")
+        self.run_setup()
+        self.assertEqual(self.calls().count("\n"), 1, self.calls())
+        self.assertIn("cmake --build", self.calls())
+
+    def test_without_root_a_missing_package_is_named_with_its_command(self):
+        self.write(missing="libzstd-dev\n", uid="1000")
+        output = self.run_setup(code=1)
+        self.assertRegex(output, r"sudo apt-get install [^\n]* libzstd-dev\n")
+        self.assertNotIn("libboost-dev", output)
+        self.assertEqual(self.calls(), "")
+
+    def test_without_root_nothing_missing_is_no_problem(self):
+        self.write(uid="1000")
+        self.run_setup()
+        self.assertNotIn("apt-get", self.calls())
+
+    def test_root_installs_what_is_missing_and_no_more(self):
+        self.write(missing="libzstd-dev\niproute2\n")
+        self.run_setup("--no-build")
+        self.assertRegex(self.calls(), r"install [^\n]*recommends libzstd-dev iproute2\n")
+        self.assertNotIn("sudo", self.calls())
+
+    def test_keel_torch_downloads_nothing_and_is_remembered(self):
+        own = self.world / "own"
+        (own / "lib").mkdir(parents=True)
+        (own / "lib/libtorch_cpu.so").touch()
+        self.run_setup(KEEL_TORCH=str(own))
+        self.assertIn(f"-DKEEL_TORCH={own}", self.calls())
+        self.run_setup()
+        self.assertNotIn("pip", self.calls())
+        self.assertEqual(self.calls().count("--preset"), 1)
+        self.run_setup(KEEL_TORCH="")
+        self.assertIn("pip", self.calls())
+
+    def test_keel_torch_without_libtorch_is_refused(self):
+        output = self.run_setup(code=1, KEEL_TORCH=str(self.world))
+        self.assertIn(f"KEEL_TORCH={self.world} is no LibTorch", output)
+
+    def test_keel_deps_is_installed_once_and_handed_to_cmake(self):
+        shared = self.world / "shared"
+        self.run_setup(KEEL_DEPS=str(shared))
+        torch = shared / "venv/lib/python3.11/site-packages/torch"
+        self.assertIn(f"-DKEEL_TORCH={torch}", self.calls())
+        self.assertFalse((self.repo / ".deps").exists())
+
+    def test_torch_free_neither_downloads_nor_builds_it(self):
+        self.run_setup("--torch-free")
+        self.assertNotIn("pip", self.calls())
+        self.assertIn("-DKEEL_WITH_TORCH=OFF", self.calls())
+
+    def test_half_made_environment_is_made_anew(self):
+        self.venv.mkdir(parents=True)
+        (self.venv / "half").touch()
+        self.run_setup("--no-build")
+        self.assertFalse((self.venv / "half").exists())
+        self.assertTrue((self.venv / ".complete").exists())
+
+    def test_failures_of_pip_are_explained_and_leave_no_stamp(self):
+        for said, explained in (("OSError: [Errno 28] No space left on device", "KEEL_DEPS="),
+                                ("Max retries exceeded with url", "Check the network"),
+                                ("ERROR: No matching distribution found", "KEEL_PYTHON="),
+                                ("something else", "something else")):
+            self.write(pip_says=said + "\n")
+            output = self.run_setup(code=1)
+            self.assertIn("pip could not install torch==2.11.0", output)
+            self.assertIn(explained, output)
+            self.assertFalse((self.venv / ".complete").exists())
+
+    def test_too_little_disk_is_said_before_the_download(self):
+        self.write(free_mb="7999")
+        self.assertIn("has 7999 MB free", self.run_setup(code=1))
+        self.assertNotIn("pip", self.calls())
+
+    def test_settings_of_the_users_python_do_not_leak(self):
+        leaks = {name: "/leak" for name in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET",
+                                            "PIP_PREFIX", "PIP_ROOT")}
+        self.run_setup("--no-build", PIP_USER="1", PIP_INDEX_URL="https://index", **leaks)
+        seen = (self.world / "pip_env").read_text()
+        self.assertNotIn("/leak", seen)
+        self.assertIn("PIP_USER=0\n", seen)
+        self.assertIn("PIP_INDEX_URL=https://index\n", seen)
+        self.assertIn(f"TMPDIR={self.repo}/.deps/tmp\n", seen)
+
+    def hold_pip(self):
+        """From now on pip says through one pipe that it is there, and waits for another."""
+        os.mkfifo(self.world / "started")
+        os.mkfifo(self.world / "go")
+
+    def await_pip(self):
+        return int((self.world / "started").read_text())
+
+    def test_terminated_while_downloading_it_leaves_nobody_behind(self):
+        self.hold_pip()
+        process = self.start()
+        pip = self.await_pip()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=HANG_LIMIT_S)
+        self.assertEqual(process.returncode, 143)
+        with self.assertRaises(ProcessLookupError):
+            os.kill(pip, 0)
+        (self.world / "started").unlink()
+        self.run_setup()
+
+    def test_after_a_kill_the_next_run_waits_for_the_orphan_and_starts_over(self):
+        self.hold_pip()
+        first = self.start()
+        self.await_pip()
+        (self.world / "started").unlink()  # the next pip is not held
+        first.kill()
+        first.wait()
+        second = self.start()
+        self.assertIn("another set-up is at work", second.stdout.readline())
+        (self.world / "go").write_text("")
+        output, _ = second.communicate(timeout=HANG_LIMIT_S)
+        self.assertEqual(second.returncode, 0, output)
+        self.assertEqual(self.calls().count("pip -I"), 2)
+
+    def test_two_at_once_take_turns(self):
+        self.hold_pip()
+        first = self.start()
+        self.await_pip()
+        second = self.start()
+        self.assertIn("another set-up is at work", second.stdout.readline())
+        (self.world / "go").write_text("")
+        for process in (first, second):
+            output, _ = process.communicate(timeout=HANG_LIMIT_S)
+            self.assertEqual(process.returncode, 0, output)
+        self.assertEqual(self.calls().count("pip -I"), 1)
+        self.assertEqual(self.calls().count("--preset"), 1)
+
+    def test_build_folder_of_other_sources_is_made_afresh(self):
+        (self.repo / "build").mkdir()
+        (self.repo / "build/CMakeCache.txt").write_text(
+            "CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere\nCMAKE_GENERATOR:INTERNAL=Ninja\n")
+        output = self.run_setup("--torch-free")
+        self.assertIn("it was made for the sources in /elsewhere", output)
+        self.assertIn("cmake --fresh --preset", self.calls())
+
+    def test_unknown_arguments_are_refused(self):
+        self.assertIn("unknown option '--frob'", self.run_setup("--frob", code=1))
+        self.assertIn("no preset 'fast'", self.run_setup("--preset", "fast", code=1))
+        self.assertEqual(self.calls(), "")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,50 @@
+// The table from LibTorch's exceptions to our codes.
+#include "store/torch_guard.h"
+
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <new>
+#include <stdexcept>
+
+namespace keel {
+namespace {
+
+template <class F>
+Error Caught(F&& thrower) {
+  const Status status = Guard("testing", std::forward<F>(thrower));
+  KEEL_CHECK(!status.ok(), "nothing was thrown");
+  return status.error();
+}
+
+TEST(TorchGuard, PassesValuesThrough) {
+  EXPECT_EQ(*Guard("testing", [] { return 7; }), 7);
+  EXPECT_TRUE(Guard("testing", [] {}).ok());
+}
+
+TEST(TorchGuard, ClassesDecideFirstThenWords) {
+  const auto code = [](auto&& thrower) { return Caught(thrower).code; };
+  EXPECT_EQ(code([] { C10_THROW_ERROR(DistNetworkError, "Broken pipe"); }), Code::kPeerLost);
+  EXPECT_EQ(code([] { C10_THROW_ERROR(DistNetworkError, "anything"); }), Code::kPeerLost);
+  EXPECT_EQ(code([] { C10_THROW_ERROR(DistNetworkError, "Socket Timeout"); }), Code::kTimeout);
+  EXPECT_EQ(code([] { C10_THROW_ERROR(DistStoreError, "wait timeout after 5ms"); }),
+            Code::kTimeout);
+  EXPECT_EQ(code([] { throw std::runtime_error("Connection closed by peer [1.2.3.4]:5"); }),
+            Code::kPeerLost);
+  EXPECT_EQ(code([] { throw std::runtime_error("Timed out waiting 3000ms for recv"); }),
+            Code::kTimeout);
+  EXPECT_EQ(code([] { throw std::runtime_error("no CUDA-capable device is detected"); }),
+            Code::kNoDevice);
+  EXPECT_EQ(code([] { TORCH_CHECK(false, "shapes differ"); }), Code::kForeign);
+  EXPECT_EQ(code([] { throw std::bad_alloc(); }), Code::kForeign);
+  EXPECT_EQ(code([] { throw 3; }), Code::kForeign);
+}
+
+TEST(TorchGuard, SaysWhatWasBeingDoneAndLeavesTheStackOut) {
+  const Error error = Caught([] { TORCH_CHECK(false, "shapes differ"); });
+  EXPECT_EQ(error.message, "testing: shapes differ");
+}
+
+}  // namespace
+}  // namespace keel

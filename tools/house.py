@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""The house check: the rules of CONTRIBUTING.md that a machine can see, run as the ctest `house`.
+
+Promises   prints `path:line: rule: what to do instead` for each violation; exit status 1 if any.
+Does not   parse C++: it blanks comments and strings, then matches words and counts braces.
+Tested by  tests/house/house_test.py, with one planted violation for each rule in tests/house/bad/.
+"""
+import argparse
+import ast
+import collections
+import os
+import re
+import sys
+
+Violation = collections.namedtuple("Violation", "path line rule advice")
+File = collections.namedtuple("File", "path text code comments")
+Ban = collections.namedtuple("Ban", "rule pattern home advice")
+
+LINE_MAX = 100
+FUNCTION_MAX = 70
+KNOWN_LONG = "tests/house/known_long_functions.txt"
+READ = re.compile(r"\.(h|cc|py|sh|cmake)$|(^|/)(CMakeLists\.txt|meson\.build)$|^%s$" % KNOWN_LONG)
+CODE = (".h", ".cc", ".py", ".sh")
+FIXTURES = ("tests/house/bad", "tests/house/good")
+LIBRARIES = ("base", "store", "elastic", "ckpt", "trainer")
+FOLDERS = LIBRARIES + ("tools", "examples", "bench", "tests")
+MAY_INCLUDE = {"cmake": (), "base": ("base",), "store": ("base", "store"),
+               "elastic": ("base", "store", "elastic"), "ckpt": ("base", "store", "ckpt"),
+               "trainer": LIBRARIES, "tools": LIBRARIES + ("tools",),
+               "examples": LIBRARIES + ("examples",), "bench": FOLDERS, "tests": FOLDERS}
+TORCH_HEADER = re.compile(r"(torch|ATen|c10|gloo)/")
+TORCH_HOME = re.compile(r"(trainer|bench|examples|tests/(trainer|store|install))/|"
+                        r"store/(torch_|tcp_store)|cmake/torch_pch\.h$")
+NCCL_HEADER = re.compile(r"nccl\.h|cuda_runtime|.*ProcessGroupNCCL")
+NCCL_HOME = re.compile(r"trainer/nccl/")
+NOT_A_MEMBER = r"(?<![\w.>:~])(?:std::|::)?"
+
+BANS = [
+    Ban("clock", r"\b(system_clock|steady_clock|high_resolution_clock|sleep_for|sleep_until|"
+        r"usleep|nanosleep|clock_gettime|gettimeofday)\b", r"(tests/)?base/clock",
+        "take a Clock& (base/clock.h): Monotonic(), WallNanos(), SleepFor()"),
+    Ban("random", r"\b(random_device|mt19937(_64)?|minstd_rand0?|default_random_engine)\b|"
+        r"\bstd::\w+_distribution\b|" + NOT_A_MEMBER + r"s?rand\s*\(", r"(tests/)?base/random",
+        "take a Random& (base/random.h), whose numbers are the same everywhere"),
+    Ban("environment", NOT_A_MEMBER + r"(secure_getenv|getenv|setenv|unsetenv|putenv)\s*\(",
+        r"base/options|tests/", "take an option (base/options.h), which says where it came from"),
+    Ban("files", r"\b(ofstream|fstream)\b|(?<![\w.>])(\w*::)*rename\s*\(|"
+        + NOT_A_MEMBER + r"f(data)?sync\s*\(|\bfopen\s*\((?=[^;]*,\s*\"[^\"]*[wa+])",
+        r"(tests/)?base/\w*files", "take a Files& (base/files.h), so that tests can make it fail"),
+    Ban("exit", r"(?<!void )" + NOT_A_MEMBER + r"(_?_?exit|_Exit|quick_exit|abort|terminate)\s*\(",
+        r"base/check|elastic/(child|spawn)|tests/\S* (::)?_exit$",
+        "return an Error (base/result.h); for our own bugs KEEL_CHECK (base/check.h)"),
+    Ban("debug-print", r"\bstd::(cerr|cout|clog)\b|" + NOT_A_MEMBER + r"v?f?d?(printf|puts)\s*\(",
+        r"(?!(base|store|elastic|ckpt|trainer)/)|base/(check|log)",
+        "log it (base/log.h), or return the text"),
+]
+RULES = {ban.rule for ban in BANS} | {
+    "line-length", "function-length", "known-long-function", "include-direction", "include-torch",
+    "include-nccl", "using-namespace", "pragma-once", "purpose", "todo", "fixme", "unbuilt",
+    "disabled"}
+
+TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|'
+                   r'(?<!\w)(?:u8|[uUL])?R"(?P<mark>[^()\\\s]*)\(.*?\)(?P=mark)"|'
+                   r'"(?:\\.|[^"\\\n])*"|' r"(?<!\w)'(?:\\.|[^'\\\n])*'", re.S)
+IN_MEMBER_VALUES = re.compile(r"\)\s*(noexcept)?\s*:[^:]")  # Foo() : a_{1}
+
+
+def line_at(text, position):
+    return text.count("\n", 0, position) + 1
+
+
+def blank(text):
+    """The same text with spaces in place of all but line ends."""
+    return re.sub(r"[^\n]", " ", text)
+
+
+def split_cpp(text):
+    """(code, comments): each as long as text, with spaces where the other is. Strings are in
+    neither, except those that rules read: of #include, and fopen's mode."""
+    def is_comment(token):
+        return token.group().startswith(("//", "/*"))
+
+    def in_code(token):
+        line = text[text.rfind("\n", 0, token.start()) + 1:token.start()]
+        mode = re.fullmatch(r'"[rwabx+]+"', token.group())
+        keep = not is_comment(token) and (re.match(r"\s*#\s*include\b", line) or mode)
+        return token.group() if keep else blank(token.group())
+
+    comments = list(blank(text))
+    for token in filter(is_comment, TOKEN.finditer(text)):
+        comments[token.start():token.end()] = token.group()
+    return TOKEN.sub(in_code, text), "".join(comments)
+
+
+def read_file(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as stream:
+        text = stream.read()
+    if path.endswith((".h", ".cc")):
+        return File(path, text, *split_cpp(text))
+    return File(path, text, "", re.sub(r"(?m)^[^#\n]*", "", text))
+
+
+def read_tree(root):
+    """Every file of ours that some rule reads, by path, without the fixtures of our test."""
+    files = {}
+    for folder, below, names in os.walk(root):
+        here = os.path.relpath(folder, root).replace(os.sep, "/").removeprefix(".").lstrip("/")
+        paths = {name: f"{here}/{name}".lstrip("/") for name in sorted(below + names)}
+        below[:] = sorted(name for name in below if not name.startswith((".", "build", "__"))
+                          and paths[name] not in FIXTURES)
+        for name in names:
+            if READ.search(paths[name]):
+                files[paths[name]] = read_file(root, paths[name])
+    return dict(sorted(files.items()))
+
+
+def check_lines(file):
+    for number, line in enumerate(file.text.split("\n"), 1):
+        if len(line) > LINE_MAX and "://" not in line and file.path.endswith(CODE):
+            yield number, "line-length", f"{len(line)} columns; break it at {LINE_MAX}"
+
+
+def check_purpose(file):
+    if not file.path.endswith(CODE):
+        return
+    start = file.text.split("\n", 1)[-1] if file.text.startswith("#!") else file.text
+    opening = "//" if file.path.endswith((".h", ".cc")) else r'("""|#)'
+    if not re.match(r"\s*" + opening + r"\s*[^\w\n]*\w+([^\w\n]+\w+){2}", start):
+        yield 1, "purpose", "begin with a comment that says in a sentence what the file is for"
+
+
+def check_todo(file):
+    for found in re.finditer(r"\bTODO\b(?!\(#\d+\))|\bFIXME\b", file.comments):
+        yield (line_at(file.comments, found.start()), found.group().lower(),
+               "mend it, or write TODO(#12) with an open issue")
+
+
+def check_header(file):
+    if not file.path.endswith(".h"):
+        return
+    if not re.search(r"(?m)^#pragma once\s*$", file.code):
+        yield 1, "pragma-once", "put #pragma once after the first comment"
+    for found in re.finditer(r"\busing\s+namespace\b", file.code):
+        yield (line_at(file.code, found.start()), "using-namespace",
+               "name what you use; a header's using reaches everyone who includes it")
+
+
+def check_includes(file):
+    folder = file.path.split("/")[0]
+    for found in re.finditer(r'(?m)^\s*#\s*include\s*(["<])([^">]+)', file.code):
+        line, quoted, name = line_at(file.code, found.start(2)), found[1] == '"', found[2]
+        target = name.split("/")[0]
+        if quoted and target not in FOLDERS:
+            yield line, "include-direction", f'write "{name}" from the root, as "base/result.h"'
+        elif quoted and target not in MAY_INCLUDE.get(folder, FOLDERS):
+            yield (line, "include-direction", f"{folder}/ must not know {target}/: move what both "
+                   "need down, or pass it in through an interface")
+        if NCCL_HEADER.match(name) and not NCCL_HOME.match(file.path):
+            yield line, "include-nccl", "only trainer/nccl/ may; use its interface in trainer/"
+        elif TORCH_HEADER.match(name) and not quoted and not TORCH_HOME.match(file.path):
+            yield (line, "include-torch", "only trainer/, store/torch_*, store/tcp_store* and "
+                   "their users may; ask for a torch-free interface")
+
+
+def check_bans(file):
+    code = re.sub(r"(?m)^\s*#\s*include\b.*", lambda found: blank(found.group()), file.code)
+    has_main = re.search(r"\bint\s+main\s*\(", code)
+    for ban in BANS:
+        for found in [] if ban.rule == "exit" and has_main else re.finditer(ban.pattern, code):
+            word = found.group().strip(" (")
+            if not re.match(ban.home, f"{file.path} {word}"):
+                yield line_at(code, found.start()), ban.rule, f"{word}: {ban.advice}"
+
+
+def check_disabled(file):
+    for found in re.finditer(r"\bDISABLED_\w*|\bGTEST_SKIP\b[^;]*;?", file.code):
+        first = file.text.rfind("\n", 0, found.start()) + 1
+        if found.group().startswith("DISABLED_"):
+            last = file.text.find("\n", found.end())
+            reason = file.comments[file.text.rfind("\n", 0, max(first - 1, 0)) + 1:last]
+        else:
+            reason = " ".join(re.findall(r'"([^"]*)"', file.text[found.start():found.end()]))
+        if not re.search(r"#\d+|\w+\W+\w+\W+\w+", reason):
+            yield line_at(file.code, found.start()), "disabled", "name an issue (#12), or why"
+
+
+def cpp_functions(file):
+    """(name, first line, lines) of each function body that is in no other function."""
+    directive = r"(?m)^[ \t]*#(?:[^\n]*\\\n)*[^\n]*"
+    code = re.sub(directive, lambda found: blank(found.group()), file.code)
+    start, body, depth = 0, None, 0
+    for mark in re.finditer(r"[{};]", code):
+        at, head = mark.start(), code[start:mark.start()]
+        if body is None and head.count("(") > head.count(")"):
+            continue  # inside a parameter list, as in `F(T x = {})`
+        if body is None and mark.group() == "{" and not is_function(head):
+            if not IN_MEMBER_VALUES.search(head):  # a namespace, class or table: look inside
+                start = at + 1
+        elif mark.group() == "{" and body is None:
+            body, depth = start + len(head) - len(head.lstrip()), 1
+        elif body is None:
+            if mark.group() != "}" or not IN_MEMBER_VALUES.search(head):
+                start = at + 1
+        else:
+            depth += {"{": 1, "}": -1, ";": 0}[mark.group()]
+            if depth == 0:
+                yield name_of(code[body:]), line_at(code, body), code.count("\n", body, at) + 1
+                start, body = at + 1, None
+
+
+def is_function(head):
+    head = re.sub(r"operator\s*[^\w\s(]+", "operator", head)
+    if "(" not in head or (IN_MEMBER_VALUES.search(head) and re.search(r"[\w>]\s*$", head)):
+        return False
+    while (shorter := re.sub(r"\([^()]*\)", "", head)) != head:
+        head = shorter
+    return "=" not in head or "[" in head
+
+
+def name_of(text):
+    """Foo::Bar of `void Foo::Bar(int a)`; of a test all of TEST(Foo, Bar)."""
+    found = re.match(r"[^(]*?((?:[\w~]+::)*[\w~]+|operator\W{1,3}?)\s*(\([^)]*\))", text)
+    name = found[1] + (found[2] if found[1].startswith("TEST") else "") if found else "?"
+    return re.sub(r"\s+", "", name)
+
+
+def python_functions(file):
+    for node in ast.walk(ast.parse(file.text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name, node.lineno, node.end_lineno - node.lineno + 1
+
+
+def long_functions(files):
+    """(path, name) -> (first line, lines), of those that are longer than allowed."""
+    longest = {}
+    for file in files.values():
+        functions_of = python_functions if file.path.endswith(".py") else cpp_functions
+        for name, line, count in functions_of(file):
+            if count > max(FUNCTION_MAX, longest.get((file.path, name), (0, 0))[1]):
+                longest[file.path, name] = (line, count)
+    return longest
+
+
+def check_function_lengths(files):
+    known, longest = {}, long_functions(files)
+    list_text = files[KNOWN_LONG].text if KNOWN_LONG in files else ""
+    for number, line in enumerate(list_text.split("\n"), 1):
+        if entry := line.split("#")[0].split():
+            known[entry[0], entry[1]] = (number, int(entry[2]))
+    for (path, name), (line, count) in longest.items():
+        allowed = known.get((path, name), (0, FUNCTION_MAX))[1]
+        if count > allowed:
+            yield Violation(path, line, "function-length", f"{name} has {count} lines, {allowed} "
+                            f"are allowed: split it ({KNOWN_LONG} may only shrink)")
+    for key, (number, count) in known.items():
+        now = longest.get(key, (0, 0))[1]
+        if now < count:
+            cure = f"write {now} here" if now else "take this line out"
+            yield Violation(KNOWN_LONG, number, "known-long-function",
+                            f"{key[1]} of {key[0]} no longer has {count} lines: {cure}")
+
+
+def check_built(files):
+    for path in files:
+        if not path.endswith(".cc") or path.split("/")[0] not in FOLDERS:
+            continue
+        folder = os.path.dirname(path)
+        while folder and f"{folder}/CMakeLists.txt" not in files:
+            folder = os.path.dirname(folder)
+        name = path[len(folder):].lstrip("/")
+        build = files.get(f"{folder}/CMakeLists.txt".lstrip("/"))
+        word = r"(?<![\w./-])" + re.escape(name) + r"(?![\w.-])"
+        if not build or not re.search(word, re.sub("#.*", "", build.text)):
+            yield Violation(path, 1, "unbuilt",
+                            f"name it in {os.path.dirname(path)}/CMakeLists.txt, or delete it")
+
+
+def check_tree(root):
+    files = read_tree(root)
+    found = list(check_function_lengths(files)) + list(check_built(files))
+    for file in files.values():
+        for check in (check_lines, check_purpose, check_todo, check_header, check_includes,
+                      check_bans, check_disabled):
+            found += [Violation(file.path, *violation) for violation in check(file)]
+    return sorted(found), len(files)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Checks the house rules that a machine can see.")
+    above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    parser.add_argument("--root", default=above, help=f"the folder to check (default: {above})")
+    violations, count = check_tree(parser.parse_args().root)
+    print("".join("%s:%d: %s: %s\n" % violation for violation in violations), end="")
+    print(f"{count} files, {len(violations)} violations")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

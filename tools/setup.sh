@@ -1,0 +1,408 @@
+#!/usr/bin/env bash
+# Makes a fresh clone ready to use: system packages, LibTorch in .deps/, a finished build.
+# Promises   does only what is missing (a second run takes under a second); may be interrupted at
+#            any moment and run again; two at once take turns; a failure names its cause and cure.
+# Does not   call sudo, read from stdin, or touch any Python but the environment it makes in .deps/.
+set -euo pipefail
+
+readonly kTorch='torch==2.11.0'
+readonly kDiskMb=8000  # LibTorch unpacked, and its wheels beside it while pip works
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+readonly root
+readonly package_list=$root/tools/debian-packages.txt
+
+preset=release
+with_torch=ON
+check_packages=yes
+build=yes
+child=  # the background process that dies with us
+deps=$(realpath -m "${KEEL_DEPS:-$root/.deps}")
+readonly deps
+# What a user's shell sets for their own Python must not leak into ours.
+readonly clean=(env -u PYTHONPATH -u PYTHONHOME -u VIRTUAL_ENV -u PIP_TARGET -u PIP_PREFIX
+  -u PIP_ROOT -u PIP_PYTHON -u PIP_DRY_RUN -u PIP_NO_DEPS -u PIP_REQUIRE_VIRTUALENV
+  PIP_USER=0 PIP_NO_INPUT=1 PIP_DISABLE_PIP_VERSION_CHECK=1 TMPDIR="$deps/tmp")
+
+Help() {
+  cat <<'TEXT'
+usage: tools/setup.sh [--preset NAME] [--torch-free] [--no-packages] [--no-build]
+
+Installs what is missing, then configures and builds. Run it as often as you like.
+  --preset NAME   release (default, in build/), debug, asan or tsan (in build-NAME/)
+  --torch-free    leave out LibTorch and all that needs it
+  --no-packages   do not check the system's packages; CMake will say what it does not find
+  --no-build      only install
+  --help          this text
+Environment:
+  KEEL_TORCH=DIR   use this LibTorch (the folder that holds include/ and lib/); download nothing.
+                   A build folder remembers it; KEEL_TORCH= (empty) makes it forget.
+  KEEL_DEPS=DIR    keep LibTorch here instead of in .deps/, for example for several clones
+  KEEL_PYTHON=EXE  the Python that makes the environment in .deps/ (default /usr/bin/python3)
+  KEEL_JOBS=N      compile N files at a time (default: as many as processors and memory allow)
+  CXX=COMPILER     the compiler (default: c++)
+TEXT
+}
+
+Say() { echo "setup: $*"; }
+Fail() {
+  echo "setup: $1" >&2
+  (($# == 1)) || printf '  %s\n' "${@:2}" >&2
+  exit 1
+}
+Has() { command -v "$1" >/dev/null; }
+
+ParseArguments() {
+  while (($#)); do
+    case $1 in
+      --help | -h) Help; exit 0 ;;
+      --preset) preset=${2:-}; shift ;;
+      --preset=*) preset=${1#*=} ;;
+      --torch-free) with_torch=OFF ;;
+      --no-packages) check_packages=no ;;
+      --no-build) build=no ;;
+      *) Fail "unknown option '$1'; tools/setup.sh --help lists them" ;;
+    esac
+    shift || Fail "--preset needs a name: release, debug, asan or tsan"
+  done
+  case $preset in
+    release) build_dir=$root/build ;;
+    debug | asan | tsan) build_dir=$root/build-$preset ;;
+    *) Fail "there is no preset '$preset': take release, debug, asan or tsan" ;;
+  esac
+}
+
+# Takes an exclusive lock for the rest of this process. Children inherit it on purpose: if we are
+# killed, the next run waits for the pip or the compiler that we left behind, and then goes on.
+Lock() {
+  local descriptor=$1 what=$2
+  flock --nonblock "$descriptor" && return
+  Say "another set-up is at work on $what; waiting for it to finish"
+  flock "$descriptor"
+}
+
+MakeWritable() {
+  mkdir -p "$1" && [[ -w $1 ]] && return
+  Fail "$(id -un) cannot write to $1. If another user made it: sudo chown -R $(id -un) $1"
+}
+
+# --- system packages ---
+
+# Fills `packages` and `probes` from the list.
+ReadPackageList() {
+  local package probe
+  packages=() probes=()
+  while read -r package probe _; do
+    if [[ -n $package && $package != '#'* ]]; then
+      packages+=("$package") probes+=("$probe")
+    fi
+  done <"$package_list"
+}
+
+Probe() {
+  local what=${1#*:}
+  case $1 in
+    command:*) Has "$what" ;;
+    file:*) [[ -e $what ]] ;;
+    module:*) "${KEEL_PYTHON:-/usr/bin/python3}" -I -c "import $what" 2>/dev/null ;;
+    header:*) "${CXX:-c++}" -E -x c++ - <<<"#include <$what>" >/dev/null 2>&1 ;;
+  esac
+}
+
+# Fills `missing` with names of packages.
+FindMissing() {
+  local installed i format
+  missing=()
+  if Has dpkg-query; then
+    # shellcheck disable=SC2016  # dpkg-query, not the shell, expands these
+    format='${db:Status-Status} ${Package}\n'
+    installed=$(dpkg-query -W -f "$format" "${packages[@]}" 2>/dev/null || :)
+  fi
+  for i in "${!packages[@]}"; do
+    if Has dpkg-query; then
+      [[ $'\n'$installed$'\n' == *$'\n'"installed ${packages[i]}"$'\n'* ]] && continue
+    else
+      Probe "${probes[i]}" && continue
+    fi
+    missing+=("${packages[i]}")
+  done
+}
+
+ExplainMissingWithoutDpkg() {
+  local i
+  echo "setup: this system has no dpkg, so the following was looked for and not found:"
+  for i in "${!packages[@]}"; do
+    if [[ " ${missing[*]} " == *" ${packages[i]} "* ]]; then
+      echo "  ${probes[i]/:/ }  (Debian calls the package ${packages[i]})"
+    fi
+  done
+  echo "Install these with your package manager and run tools/setup.sh again;" \
+    "--no-packages skips this check."
+}
+
+InstallPackages() {
+  local apt=(flock /var/lib/dpkg apt-get -q -y -o DPkg::Lock::Timeout=300)
+  local updated=yes
+  export DEBIAN_FRONTEND=noninteractive
+  Say "installing Debian packages: ${missing[*]}"
+  # Heals an installation that was cut short.
+  flock /var/lib/dpkg dpkg --configure -a </dev/null || :
+  "${apt[@]}" update </dev/null || updated=no
+  if ! "${apt[@]}" install --fix-broken --no-install-recommends "${missing[@]}" </dev/null; then
+    [[ $updated == yes ]] || Fail "apt-get update failed: are the network and /etc/apt in order?" \
+      "Then run tools/setup.sh again."
+    Fail "apt-get could not install the packages; what it said is above. To see it again:" \
+      "apt-get install ${missing[*]}"
+  fi
+  FindMissing
+  ((${#missing[@]} == 0)) || Fail "still missing after the installation: ${missing[*]}"
+}
+
+EnsurePackages() {
+  ReadPackageList
+  FindMissing
+  ((${#missing[@]})) || return 0
+  if ! Has dpkg-query; then
+    ExplainMissingWithoutDpkg >&2
+    exit 1
+  fi
+  if [[ $(id -u) != 0 ]]; then
+    Fail "${#missing[@]} packages are missing, and installing them takes root:" \
+      "sudo apt-get update && sudo apt-get install --no-install-recommends ${missing[*]}" \
+      "Then run tools/setup.sh again. (If you have the same from elsewhere: --no-packages.)"
+  fi
+  InstallPackages
+}
+
+# --- LibTorch ---
+
+# Sets `torch_option`, the directory to give to CMake; empty means that CMake finds it in .deps/.
+ChooseTorch() {
+  torch_option=
+  [[ $with_torch == ON ]] || return 0
+  if [[ -n ${KEEL_TORCH:-} ]]; then
+    [[ -e $KEEL_TORCH/lib/libtorch_cpu.so ]] ||
+      Fail "KEEL_TORCH=$KEEL_TORCH is no LibTorch: it has no lib/libtorch_cpu.so." \
+        "Name the folder that holds include/ and lib/, or unset KEEL_TORCH to have it downloaded."
+    torch_option=$(cd "$KEEL_TORCH" && pwd)
+  elif [[ -n ${KEEL_DEPS:-} ]]; then
+    EnsureTorch
+    torch_option=$(InstalledTorch)
+  elif [[ -z ${KEEL_TORCH+set} ]] && RememberTorch; then
+    Say "using LibTorch in $torch_option, which $build_dir was configured with"
+  else
+    EnsureTorch
+  fi
+}
+
+# True if the build folder names a LibTorch that is still there.
+RememberTorch() {
+  torch_option=$(CacheValue KEEL_TORCH)
+  [[ -n $torch_option && -e $torch_option/lib/libtorch_cpu.so ]] && return
+  torch_option=
+  return 1
+}
+
+InstalledTorch() { compgen -G "$deps/venv/lib/python3*/site-packages/torch"; }
+
+# The stamp is written last, so an environment without it is half made.
+IsComplete() {
+  local stamp=$deps/venv/.complete
+  [[ -e $stamp && $(<"$stamp") == "$kTorch" ]] && InstalledTorch >/dev/null
+}
+
+EnsureTorch() {
+  IsComplete && return
+  MakeWritable "$deps"
+  exec 9>"$deps/setup.lock"
+  Lock 9 "$deps"
+  IsComplete && return
+  rm -rf "$deps/venv" "$deps/tmp"
+  CheckDisk
+  mkdir "$deps/tmp"
+  MakeEnvironment
+  InstallTorch
+  rm -rf "$deps/tmp"
+  echo "$kTorch" >"$deps/venv/.complete"
+}
+
+CheckDisk() {
+  local free_mb
+  free_mb=$(df -Pm "$deps" | awk 'NR == 2 {print $4}')
+  ((free_mb >= kDiskMb)) ||
+    Fail "installing LibTorch takes $kDiskMb MB (5000 MB stay); $deps has $free_mb MB free." \
+      "Free some, or choose another disk: KEEL_DEPS=/path tools/setup.sh," \
+      "or use a LibTorch that is there: KEEL_TORCH=/path/to/libtorch tools/setup.sh"
+}
+
+MakeEnvironment() {
+  local python=${KEEL_PYTHON:-/usr/bin/python3} log=$deps/venv.log
+  Has "$python" || Fail "there is no $python. Name another Python: KEEL_PYTHON=/path/to/python3"
+  "${clean[@]}" "$python" -I -m venv "$deps/venv" </dev/null >"$log" 2>&1 && return
+  cat "$log" >&2
+  Fail "$python could not make a virtual environment in $deps/venv; what it said is above." \
+    "On Debian: apt-get install python3-venv. Or name another Python: KEEL_PYTHON=/path/to/python3"
+}
+
+InstallTorch() {
+  local status=0
+  local pip=("${clean[@]}" "$deps/venv/bin/python" -I -m pip --log "$deps/pip.log"
+    install --no-compile --no-cache-dir "$kTorch")
+  rm -f "$deps/pip.log"
+  Say "downloading $kTorch into $deps (5 GB on disk; some minutes, once)"
+  if [[ -t 1 ]]; then
+    "${pip[@]}" </dev/null || status=$?
+  else
+    "${pip[@]}" --quiet --progress-bar off </dev/null &
+    child=$!
+    ReportGrowth
+    wait "$child" || status=$?
+    child=
+  fi
+  ((status == 0)) || ExplainPip
+}
+
+# One line every 10 s while the child lives: how much of LibTorch is on the disk.
+ReportGrowth() {
+  local seconds=0 there_mb
+  while kill -0 "$child" 2>/dev/null; do
+    sleep 1
+    if ((++seconds % 10 == 0)); then
+      there_mb=$(du -scm "$deps/tmp" "$deps/venv" 2>/dev/null | awk 'END {print $1}')
+      Say "$seconds s: $there_mb MB are there"
+    fi
+  done
+}
+
+ExplainPip() {
+  local log=$deps/pip.log cause
+  local full='no space left on device|disk quota exceeded'
+  local network='max retries exceeded|ReadTimeout|SSLError|connection (broken|refused|reset)'
+  touch "$log"
+  if grep -Eqi "$full" "$log"; then
+    cause="the disk is full. Free some, or choose another: KEEL_DEPS=/path tools/setup.sh"
+  elif grep -Eqi "$network|NewConnectionError|name resolution" "$log"; then
+    cause="the package index cannot be reached. Check the network (a proxy goes into https_proxy,"
+    cause+=" a certificate into PIP_CERT), then run tools/setup.sh again"
+  elif grep -q 'No matching distribution' "$log"; then
+    cause="there is no wheel for $("$deps/venv/bin/python" -V) on $(uname -m). Name another Python:"
+    cause+=" KEEL_PYTHON=/path/to/python3 tools/setup.sh, or use a LibTorch that is there:"
+    cause+=" KEEL_TORCH=/path/to/libtorch tools/setup.sh"
+  else
+    tail -n 15 "$log" >&2
+    cause="its last words are above. When that is cured, run tools/setup.sh again"
+  fi
+  Fail "pip could not install $kTorch: $cause." "All it said is in $log"
+}
+
+# --- configure and build ---
+
+CacheValue() {
+  [[ -e $build_dir/CMakeCache.txt ]] && sed -n "s/^$1:[^=]*=//p" "$build_dir/CMakeCache.txt"
+  return 0
+}
+
+# Prints why the build folder cannot be reused, or nothing.
+WhyStartOver() {
+  local home generator compiler
+  [[ -e $build_dir/CMakeCache.txt ]] || return 0
+  home=$(CacheValue CMAKE_HOME_DIRECTORY)
+  generator=$(CacheValue CMAKE_GENERATOR)
+  compiler=$(CacheValue CMAKE_CXX_COMPILER)
+  if [[ $home != "$root" ]]; then
+    echo "it was made for the sources in $home"
+  elif [[ $generator != Ninja ]]; then
+    echo "it was made for ${generator:-no build tool}, not for Ninja"
+  elif [[ -n $compiler ]] && ! Has "$compiler"; then
+    echo "its compiler $compiler is gone"
+  elif [[ -n ${CXX:-} ]] && Has "$CXX" && [[ $(command -v "$CXX") != "$compiler" ]]; then
+    echo "it was made with $compiler, and CXX=$CXX"
+  fi
+}
+
+# What the configuration depends on and Ninja does not watch.
+Signature() {
+  echo "$preset with_torch=$with_torch torch=$torch_option $(cksum <"$root/CMakePresets.json")"
+}
+
+IsConfigured() {
+  local stamp=$build_dir/.setup
+  [[ -e $build_dir/build.ninja && -e $stamp && $(<"$stamp") == "$(Signature)" ]] &&
+    [[ $(CacheValue KEEL_WITH_TORCH) == "$with_torch" ]] &&
+    [[ $(CacheValue KEEL_TORCH) == "$torch_option" ]]
+}
+
+CheckCMake() {
+  local version
+  Has cmake || Fail "cmake is missing. On Debian: apt-get install cmake"
+  version=$(cmake --version | awk 'NR == 1 {print $3}')
+  [[ $(printf '%s\n' 3.25 "$version" | sort -V | head -n 1) == 3.25 ]] ||
+    Fail "CMake $version in $(command -v cmake) is too old; 3.25 or newer is needed." \
+      "Debian 12 has it; else take it from https://cmake.org/download and put it first in PATH."
+}
+
+Configure() {
+  local why fresh=()
+  why=$(WhyStartOver)
+  if [[ -n $why ]]; then
+    Say "configuring ${build_dir#"$root"/} from scratch: $why"
+    fresh=(--fresh)
+  elif IsConfigured; then
+    return
+  fi
+  CheckCMake
+  rm -f "$build_dir/.setup"
+  (cd "$root" && cmake "${fresh[@]}" --preset "$preset" -DKEEL_WITH_TORCH="$with_torch" \
+    -DKEEL_TORCH="$torch_option" </dev/null) ||
+    Fail "CMake could not configure $build_dir; what it said is above." \
+      "If an old setting in that folder is to blame: rm -rf $build_dir && tools/setup.sh"
+  Signature >"$build_dir/.setup"
+}
+
+# As many compilers as there are processors, if memory allows: a file with LibTorch takes 1.5 GB.
+Jobs() {
+  local jobs each_mb=700 free_mb limit
+  jobs=$(nproc)
+  [[ $with_torch == OFF ]] || each_mb=1500
+  free_mb=$(awk '/^MemAvailable:/ {print int($2 / 1024)}' /proc/meminfo)
+  if [[ -r /sys/fs/cgroup/memory.max ]]; then
+    limit=$(</sys/fs/cgroup/memory.max)
+    [[ $limit == max ]] || ((free_mb < limit >> 20)) || free_mb=$((limit >> 20))
+  fi
+  ((jobs * each_mb <= free_mb)) || jobs=$((free_mb / each_mb))
+  echo $((jobs > 0 ? jobs : 1))
+}
+
+Build() {
+  local jobs
+  MakeWritable "$build_dir"
+  exec 8<"$build_dir"
+  Lock 8 "$build_dir"
+  Configure
+  jobs=${KEEL_JOBS:-$(Jobs)}
+  cmake --build "$build_dir" -j "$jobs" </dev/null ||
+    Fail "the build in $build_dir failed; the compiler's words are above." \
+      "To go on where it stopped: tools/setup.sh (out of memory: KEEL_JOBS=1 tools/setup.sh)"
+}
+
+StopChild() {
+  [[ -n $child ]] || return 0
+  kill "$child" 2>/dev/null || :
+  wait "$child" || :
+}
+
+Main() {
+  ParseArguments "$@"
+  trap StopChild EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM HUP
+  [[ $check_packages == no ]] || EnsurePackages
+  ChooseTorch
+  if [[ $build == yes ]]; then
+    Build
+    Say "ready: $build_dir/bin"
+  else
+    Say "what $preset needs is installed"
+  fi
+}
+
+Main "$@"

@@ -1,0 +1,46 @@
+// The NCCL module: everything that needs CUDA libraries lives in a shared object of its own, loaded when
+// the device is CUDA, so that programs on the CPU neither link nor map them.
+// Promises   OpenNcclModule() loads it once, or says what is missing; without a GPU it loads all the
+//            same, and DeviceCount() is 0 with the driver's own words in Description().
+// Does not   unload. LibTorch looks for CUDA once: load the module before the first use of CUDA.
+// Threads    OpenNcclModule() from any; the rest as the caller's process group allows.
+// Errors     kNoDevice: the module or a library that it needs is not there.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <chrono>
+#include <string>
+
+#include "base/result.h"
+
+namespace keel {
+
+// What the module offers. Raised whenever this class changes: a module of another version is refused.
+inline constexpr int kNcclModuleVersion = 1;
+
+class NcclModule {
+ public:
+  virtual int DeviceCount() = 0;
+  // "1 GPU (NVIDIA H200), CUDA 13.0, NCCL 2.28.9", or why there is none.
+  virtual std::string Description() = 0;
+  // Throws c10::Error: call it inside a Guard.
+  virtual c10::intrusive_ptr<c10d::Backend> MakeBackend(const c10::intrusive_ptr<c10d::Store>& store,
+                                                        int rank, int size, int device,
+                                                        std::chrono::milliseconds limit) = 0;
+  // Ends what is in flight on a backend that MakeBackend() made; from any thread.
+  virtual void Abort(c10d::Backend& backend) = 0;
+
+ protected:
+  ~NcclModule() = default;
+};
+
+// The only symbol that is looked up in the module. Null where it has another version.
+using NcclModuleEntry = NcclModule* (*)(int version);
+inline constexpr const char* kNcclModuleEntry = "keel_nccl_module";
+inline constexpr const char* kNcclModuleFile = "libkeel_nccl.so";
+
+Result<NcclModule*> OpenNcclModule();
+
+}  // namespace keel
