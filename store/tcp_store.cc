@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "store/numeric_names.h"
+#include "store/reach.h"
 #include "store/resolve.h"
 #include "store/socket_finder.h"
 #include "store/torch_guard.h"
@@ -26,6 +27,8 @@ using std::chrono::milliseconds;
 // second.
 constexpr Duration kNapFirst = std::chrono::microseconds(100);
 constexpr Duration kNapLast = milliseconds(5);
+constexpr Duration kAgain = milliseconds(100);
+constexpr std::chrono::seconds kC10dSecond(1);  // c10d counts its limit in whole seconds
 
 // What no writer of ours stores: a compare-and-set from and to it reads a key without waiting for
 // it.
@@ -58,7 +61,9 @@ class ConnectLimit {
       std::unique_lock lock(mutex_);
       if (done_.wait_for(lock, limit, [&] { return over_; })) return;
       fired_ = true;
-      for (const int fd : NewSockets()) shutdown(fd, SHUT_RDWR);
+      do {  // c10d may try once more, and would then wait for ever
+        for (const int fd : NewSockets()) shutdown(fd, SHUT_RDWR);
+      } while (!done_.wait_for(lock, kAgain, [&] { return over_; }));
     });
   }
 
@@ -125,14 +130,17 @@ Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const TcpStoreAddress& addre
   const TcpStoreAddress numeric{number, address.port};
   auto connection = std::make_unique<Connection>();
 
+  const TimePoint end = RealClock().Monotonic() + limits.connect;
+  KEEL_TRY(AwaitListener(numeric.host, numeric.port, limits.connect));
+
   std::lock_guard lock(ConnectMutex());
-  const auto seconds = std::chrono::ceil<std::chrono::seconds>(limits.connect);
-  ConnectLimit limit(numeric, seconds + milliseconds(500));
+  const Duration left = std::max<Duration>(end - RealClock().Monotonic(), kAgain);
+  ConnectLimit limit(numeric, left);
   const Status connected = Guard("connecting to " + Named(numeric), [&] {
     c10d::TCPStoreOptions options;
     options.port = numeric.port;
     options.waitWorkers = false;
-    options.timeout = seconds;
+    options.timeout = std::max(std::chrono::ceil<std::chrono::seconds>(left), kC10dSecond);
     connection->store = c10::make_intrusive<c10d::TCPStore>(numeric.host, options);
   });
   limit.End();
@@ -140,7 +148,7 @@ Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const TcpStoreAddress& addre
     if (!limit.fired()) return connected.error();
     return Error{Code::kTimeout, "connecting to " + Named(numeric) + ": something listens there, "
                                      "but did not greet as a store within " +
-                                     DurationText(seconds) + "; check host and port"};
+                                     DurationText(limits.connect) + "; check host and port"};
   }
   for (const int fd : limit.NewSockets()) LimitSocket(fd, limits.operation);
   return std::unique_ptr<TcpStore>(new TcpStore(numeric, limits, std::move(connection)));

@@ -49,7 +49,7 @@ class TcpStoreHost {
 class TcpStore : public Store {
  public:
   struct Limits {
-    Duration connect = std::chrono::seconds(60);    // until the store answers; in whole seconds
+    Duration connect = std::chrono::seconds(60);    // until the store answers
     Duration operation = std::chrono::seconds(30);  // for each operation; Wait() has its own
   };
   static Result<std::unique_ptr<TcpStore>> Connect(const TcpStoreAddress& address,

@@ -93,6 +93,7 @@ TEST(TcpStore, NobodyListeningIsATimeoutThatNamesTheAddress) {
   ASSERT_FALSE(store.ok());
   EXPECT_EQ(store.error().code, Code::kTimeout);
   EXPECT_THAT(store.error().message, testing::HasSubstr("127.0.0.1:" + std::to_string(port)));
+  EXPECT_THAT(store.error().message, testing::HasSubstr("nobody listens there"));
 }
 
 TEST(TcpStore, AListenerThatSaysNothingIsNotWaitedForForEver) {
@@ -209,15 +210,14 @@ TEST(TorchLog, MessagesOfLibTorchBecomeEvents) {
     std::lock_guard lock(mutex);
     logged += line;
   });
-  uint16_t port = 0;
   {
-    port = Listener().port();
+    const Listener silent;
+    EXPECT_FALSE(TcpStore::Connect({"127.0.0.1", silent.port()}, {.connect = seconds(1)}).ok());
   }
-  EXPECT_FALSE(TcpStore::Connect({"127.0.0.1", port}, {.connect = seconds(1)}).ok());
   LogToStderr();
   std::lock_guard lock(mutex);
   EXPECT_THAT(logged, testing::HasSubstr(" torch "));
-  EXPECT_THAT(logged, testing::HasSubstr("at=socket.cpp:"));
+  EXPECT_THAT(logged, testing::ContainsRegex("at=[A-Za-z]+.cpp:"));
 }
 
 }  // namespace

@@ -1,0 +1,71 @@
+// Connects, lets go again, and repeats with growing pauses while the other side refuses.
+#include "store/reach.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace keel {
+namespace {
+
+constexpr Duration kPauseFirst = std::chrono::milliseconds(2);
+constexpr Duration kPauseLast = std::chrono::milliseconds(250);
+
+// One attempt; 0 where something took the connection, else the errno.
+int TryOnce(const addrinfo& address, TimePoint end) {
+  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return errno;
+  int failure = connect(fd, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
+  if (failure == EINPROGRESS) {
+    const Duration left = std::max(end - RealClock().Monotonic(), Duration::zero());
+    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    pollfd waiting{fd, POLLOUT, 0};
+    failure = ETIMEDOUT;
+    socklen_t bytes = sizeof failure;
+    if (poll(&waiting, 1, static_cast<int>(std::min<int64_t>(milliseconds, 1 << 30))) == 1) {
+      getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &bytes);
+    }
+  }
+  close(fd);
+  return failure;
+}
+
+Error NotReached(const std::string& number, uint16_t port, Duration limit, int cause) {
+  const std::string where = number + ":" + std::to_string(port);
+  const std::string after = "no store at " + where + " within " + DurationText(limit);
+  if (cause == ECONNREFUSED) {
+    return {Code::kTimeout, after + ": nobody listens there; check that its host runs, and the port"};
+  }
+  return {Code::kTimeout,
+          after + ": " + strerror(cause) + "; check the address, routes and firewalls between"};
+}
+
+}  // namespace
+
+Status AwaitListener(const std::string& number, uint16_t port, Duration limit) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* address = nullptr;
+  if (getaddrinfo(number.c_str(), std::to_string(port).c_str(), &hints, &address) != 0) {
+    return Error{Code::kInvalid, "'" + number + "' is not a numeric address"};
+  }
+  const TimePoint end = RealClock().Monotonic() + limit;
+  int failure = 0;
+  for (Duration pause = kPauseFirst;; pause = std::min(pause * 2, kPauseLast)) {
+    failure = TryOnce(*address, end);
+    const TimePoint now = RealClock().Monotonic();
+    if (failure == 0 || now >= end) break;
+    RealClock().SleepUntil(std::min(now + pause, end));
+  }
+  freeaddrinfo(address);
+  if (failure == 0) return Ok();
+  return NotReached(number, port, limit, failure);
+}
+
+}  // namespace keel

@@ -1,0 +1,21 @@
+// AwaitListener: waits until something takes TCP connections at an address.
+// c10d's own waiting for its store takes up to twice the limit it was given, and longer; so the door is
+// tried first, and c10d is only let in when it opens.
+// Promises   ends within its limit; tells "nobody listens there" from "no way to that host".
+// Does not   know whether what listens is a store.
+// Threads    any.
+// Errors     kTimeout: the limit passed; its message holds the last reason.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace keel {
+
+// `number` is a numeric address.
+Status AwaitListener(const std::string& number, uint16_t port, Duration limit);
+
+}  // namespace keel
