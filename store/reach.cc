@@ -39,7 +39,8 @@ Error NotReached(const std::string& number, uint16_t port, Duration limit, int c
   const std::string where = number + ":" + std::to_string(port);
   const std::string after = "no store at " + where + " within " + DurationText(limit);
   if (cause == ECONNREFUSED) {
-    return {Code::kTimeout, after + ": nobody listens there; check that its host runs, and the port"};
+    return {Code::kTimeout,
+            after + ": nobody listens there; check that its host runs, and the port"};
   }
   return {Code::kTimeout,
           after + ": " + strerror(cause) + "; check the address, routes and firewalls between"};

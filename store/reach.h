@@ -1,5 +1,5 @@
 // AwaitListener: waits until something takes TCP connections at an address.
-// c10d's own waiting for its store takes up to twice the limit it was given, and longer; so the door is
+// c10d waits for its store up to twice the limit that it was given, and longer; so the door is
 // tried first, and c10d is only let in when it opens.
 // Promises   ends within its limit; tells "nobody listens there" from "no way to that host".
 // Does not   know whether what listens is a store.
