@@ -17,14 +17,14 @@ namespace {
 
 constexpr Duration kKillLimit = std::chrono::seconds(10);
 
-// Counts the children of one thread. The kernel sends PR_SET_PDEATHSIG when the thread that forked ends,
-// which would kill them out of the blue; the main thread ends with the process.
+// Counts the children of one thread. The kernel sends PR_SET_PDEATHSIG when the thread that forked
+// ends, which would kill them out of the blue; the main thread ends with the process.
 class ChildrenOfThread {
  public:
   ~ChildrenOfThread() {
     KEEL_CHECK(getpid() == gettid() || *living == 0,
-               "a thread ends while " << *living << " children that it started live, and the kernel "
-               "would kill them with it; call Spawn() in a thread that outlives them");
+               "a thread ends while " << *living << " children that it started live, and the "
+               "kernel would kill them with it; call Spawn() in a thread that outlives them");
   }
 
   std::shared_ptr<std::atomic<int>> living = std::make_shared<std::atomic<int>>(0);

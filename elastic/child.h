@@ -1,12 +1,13 @@
 // Child: a process that we started (elastic/spawn.h), until this object ends.
-// Promises   signals reach that very process and its group, never one that took over the pid: the ended
-//            child stays a zombie until this object is destroyed. The destructor kills the whole
-//            process group (a stopped one too), reaps the child, and returns when the group is gone,
-//            or after 10 s for a process that the kernel cannot end.
+// Promises   signals reach that very process and its group, never one that took over the pid: the
+//            ended child stays a zombie until this object is destroyed. The destructor kills the
+//            whole process group (a stopped one too), reaps the child, and returns when the group
+//            is gone, or after 10 s for a process that the kernel cannot end.
 // Does not   hold on to processes that left the group by setsid() or setpgid() (elastic/guard.h).
-// Threads    all methods from any thread; destroyed by one. The thread that spawned must not end while
-//            the object lives: checked.
-// Errors     kTimeout; kForeign when somebody else reaped the child (waitpid(-1), or SIGCHLD ignored).
+// Threads    all methods from any thread; destroyed by one. The thread that spawned must not end
+//            while the object lives: checked.
+// Errors     kTimeout; kForeign when somebody else reaped the child (waitpid(-1), or SIGCHLD
+//            ignored).
 #pragma once
 
 #include <sys/types.h>

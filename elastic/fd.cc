@@ -13,8 +13,8 @@
 namespace keel {
 namespace {
 
-// What poll() is to wait at most: rounded up, so that the deadline has passed after it, and in bites,
-// so that kNever fits an int.
+// What poll() is to wait at most: rounded up, so that the deadline has passed after it, and in
+// bites, so that kNever fits an int.
 int PollMillis(TimePoint deadline) {
   using std::chrono::milliseconds;
   const Duration left = std::max(deadline - RealClock().Monotonic(), Duration(0));

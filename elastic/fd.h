@@ -37,8 +37,8 @@ struct PipeEnds {
 };
 Result<PipeEnds> MakePipe();
 
-// Waits until `fd` has something to say: data, its end, or (a pidfd) the process's death. False when
-// the deadline, on the real clock, came first; one in the past only looks.
+// Waits until `fd` has something to say: data, its end, or (a pidfd) the process's death. False
+// when the deadline, on the real clock, came first; one in the past only looks.
 bool WaitReadable(const Fd& fd, TimePoint deadline);
 
 }  // namespace keel

@@ -1,10 +1,10 @@
-// Guard: makes sure that no descendant of this process is left, also one that changed its session or whose
-// parent is gone.
-// Promises   after BecomeSubreaper(), orphans below us become our children instead of init's, so that
-//            KillDescendants() finds all; when that returns without error there is none left.
+// Guard: makes sure that no descendant of this process is left, also one that changed its session
+// or whose parent is gone.
+// Promises   after BecomeSubreaper(), orphans below us become our children instead of init's, so
+//            that KillDescendants() finds all; when that returns without error there is none left.
 // Does not   work against our own SIGKILL: then only direct children die (elastic/spawn.h).
-// Threads    KillDescendants() reaps every child: call it when no Child object lives and no other thread
-//            starts processes.
+// Threads    KillDescendants() reaps every child: call it when no Child object lives and no other
+//            thread starts processes.
 // Errors     kTimeout names who could not be ended; kForeign: /proc cannot be read.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Reads /proc, and speaks to pidfds through plain system calls (glibc has wrappers only since 2.36).
+// Reads /proc, and speaks to pidfds through plain system calls (glibc has wrappers only since
+// 2.36).
 #include "elastic/process_table.h"
 
 #include <dirent.h>
@@ -155,7 +156,8 @@ std::optional<std::string> InitialEnvironment(pid_t pid) {
   const auto fields = ReadStat(pid);
   if (!fields) return "";
   const ProcessInfo info = InfoOf(pid, *fields);
-  // exec sets the bounds of the environment equal first, then right, and the code's start after that.
+  // exec sets the bounds of the environment equal first, then right, and the code's start after
+  // that.
   const bool exec_is_over = fields->Number(26) != 0;
   const bool has_none = exec_is_over && fields->Number(50) == fields->Number(51);
   if (info.ended || info.exiting || info.kernel || has_none) return "";

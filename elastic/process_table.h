@@ -1,6 +1,6 @@
 // The processes of this machine as /proc shows them, and ways to hold on to one of them.
-// Promises   OpenProcess() gives a handle of exactly the process that was listed, or nothing: a pid that
-//            another process has taken since is never mistaken for it.
+// Promises   OpenProcess() gives a handle of exactly the process that was listed, or nothing: a pid
+//            that another process has taken since is never mistaken for it.
 // Does not   see processes that /proc hides (hidepid) or that live in another pid namespace; give a
 //            snapshot: processes come and go while it reads.
 // Threads    any.
@@ -41,8 +41,8 @@ bool IsDying(const ProcessInfo& process);
 // exec), "" when it is gone.
 std::string CommandLine(pid_t pid);
 
-// The environment it was started with, entries parted by NUL; "" when it is gone or not ours to see.
-// Nothing while it is inside exec(), between two programs: ask again.
+// The environment it was started with, entries parted by NUL; "" when it is gone or not ours to
+// see. Nothing while it is inside exec(), between two programs: ask again.
 std::optional<std::string> InitialEnvironment(pid_t pid);
 
 // A pidfd, readable once the process has ended; not valid when it is gone.

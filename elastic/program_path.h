@@ -10,8 +10,9 @@
 
 namespace keel {
 
-// As execvp does: a name with a slash is taken as it is (its check is left to exec), another is looked
-// for in the folders of `search_path`; a relative folder there is meant from `working_dir` (empty: ours).
+// As execvp does: a name with a slash is taken as it is (its check is left to exec), another is
+// looked for in the folders of `search_path`; a relative folder there is meant from `working_dir`
+// (empty: ours).
 Result<std::string> FindProgram(const std::string& name, const std::string& search_path,
                                 const std::string& working_dir);
 

@@ -214,7 +214,8 @@ Error Explain(const Failure& failure, const Launch& launch) {
   return {Code::kForeign, "an unknown failure"};
 }
 
-// Waits for the exec: the report pipe closes by itself then. Gives what the child reported, if anything.
+// Waits for the exec: the report pipe closes by itself then. Gives what the child reported, if
+// anything.
 std::optional<Failure> ReadReport(const Fd& report) {
   Failure failure{};
   ssize_t count = -1;

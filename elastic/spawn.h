@@ -1,15 +1,17 @@
 // Spawn: starts a program as a child that cannot outlive us and inherits nothing by accident.
-// Promises   the child leads a session and process group of its own; gets SIGKILL when we die, however we
-//            die; has every signal at its default and unblocked (SIGPIPE too); has no open descriptor
-//            but those named in its spec; a program that cannot be executed is an Error here, not an
-//            exit code later. Safe beside other threads: between fork and exec the child only makes
-//            async-signal-safe calls.
-// Does not   reach what the child itself starts: a grandchild gets no SIGKILL when we die (elastic/guard.h).
-//            A set-user-ID program loses the tie to our death; the kernel clears it.
-// Threads    any, but THE THREAD THAT SPAWNS MUST OUTLIVE THE CHILD: the kernel ties the child to the
-//            thread, not to the process. A thread that ends too early is a checked bug (elastic/child.h).
-// Errors     kNotFound: no such program or folder; kInvalid: the spec, or a file that cannot be run;
-//            kForeign: the system refused (no processes or descriptors left).
+// Promises   the child leads a session and process group of its own; gets SIGKILL when we die,
+//            however we die; has every signal at its default and unblocked (SIGPIPE too); has no
+//            open descriptor but those named in its spec; a program that cannot be executed is an
+//            Error here, not an exit code later. Safe beside other threads: between fork and exec
+//            the child only makes async-signal-safe calls.
+// Does not   reach what the child itself starts: a grandchild gets no SIGKILL when we die
+//            (elastic/guard.h). A set-user-ID program loses the tie to our death; the kernel clears
+//            it.
+// Threads    any, but THE THREAD THAT SPAWNS MUST OUTLIVE THE CHILD: the kernel ties the child to
+//            the thread, not to the process. A thread that ends too early is a checked bug
+//            (elastic/child.h).
+// Errors     kNotFound: no such program or folder; kInvalid: the spec, or a file that cannot be
+//            run; kForeign: the system refused (no processes or descriptors left).
 #pragma once
 
 #include <string>
@@ -45,9 +47,9 @@ struct InheritedFd {
 };
 
 struct ChildSpec {
-  std::vector<std::string> argv;     // argv[0]: a path, or a name to be looked for in the child's PATH
-  Environment environment;           // all of it; start from OwnEnvironment() to add to ours
-  std::string working_dir;           // empty: ours
+  std::vector<std::string> argv;   // argv[0]: a path, or a name that is looked for in its PATH
+  Environment environment;         // all of it; start from OwnEnvironment() to add to ours
+  std::string working_dir;         // empty: ours
   Stream in = Stream::Null();
   Stream out;
   Stream err;

@@ -1,5 +1,5 @@
-// A reader thread polls both pipes and the process itself, so that "it has ended" also means "and all it
-// wrote is here", even while a grandchild still holds the pipes open.
+// A reader thread polls both pipes and the process itself, so that "it has ended" also means "and
+// all it wrote is here", even while a grandchild still holds the pipes open.
 #include "tests/harness/captured_process.h"
 
 #include <fcntl.h>
@@ -40,8 +40,8 @@ std::optional<bool> CarriesMark(pid_t pid, const std::string& mark) {
   return environment->find(mark + "=") != std::string::npos;
 }
 
-// Ends all who carry the mark, again and again until none is found: one may fork, or be inside exec(),
-// while we look.
+// Ends all who carry the mark, again and again until none is found: one may fork, or be inside
+// exec(), while we look.
 void KillMarked(const std::string& mark, TimePoint deadline) {
   for (bool found = true; found && RealClock().Monotonic() < deadline;) {
     const Result<std::vector<ProcessInfo>> all = AllProcesses();

@@ -1,11 +1,13 @@
-// CapturedProcess: one started program, with all it prints collected line by line and saved to a file.
+// CapturedProcess: one started program, with all it prints collected line by line and saved to a
+// file.
 // Promises   once AwaitEnd() has returned, Lines() holds all that the process itself printed. The
 //            destructor ends it, its process group, and every process that has inherited its
 //            environment, in whatever session it hides; it does not wait for ever.
 // Does not   keep the order between stdout and stderr exact: they are two pipes.
-//            Find a descendant that cleared its environment; the guard does (tests/harness/guarded.h).
-// Threads    made and destroyed in one thread, which must outlive it; the rest from any. One thread of
-//            its own reads; `on_line` is called there.
+//            Find a descendant that cleared its environment; the guard does
+//            (tests/harness/guarded.h).
+// Threads    made and destroyed in one thread, which must outlive it; the rest from any. One thread
+//            of its own reads; `on_line` is called there.
 // Errors     kTimeout; kCancelled: the process ended first.
 #pragma once
 

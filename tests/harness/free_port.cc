@@ -22,7 +22,8 @@ namespace {
 constexpr int kFirst = 20000;
 constexpr int kCount = 12000;
 
-// Binds an abstract name: only one process at a time can, and the kernel frees it when that one ends.
+// Binds an abstract name: only one process at a time can, and the kernel frees it when that one
+// ends.
 bool Reserve(int port) {
   Fd lock(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   KEEL_CHECK(lock.valid(), "socket: " << std::strerror(errno));

@@ -107,7 +107,8 @@ TEST_F(Guarded, ALeftoverIsNamedKilledAndFailsTheTest) {
   EXPECT_EQ(status, ExitStatus::Exited(1)) << victim->Output(0);
   EXPECT_NE(victim->Stdout(0).find("[  PASSED  ] 1 test"), std::string::npos) << victim->Output(0);
   const auto named = victim->AwaitLine(
-      0, Pattern::Regex("left a process behind \\(now killed\\): [0-9]+ sh -c echo up; sleep 1000"), kLimit);
+      0, Pattern::Regex("left a process behind \\(now killed\\): [0-9]+ sh -c echo up; sleep 1000"),
+      kLimit);
   ASSERT_OK(named);
   const pid_t pid = std::stoi(named->substr(named->rfind("): ") + 3));
   EXPECT_EQ(CommandLine(pid), "");

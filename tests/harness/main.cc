@@ -8,8 +8,8 @@
 
 namespace {
 
-// A death test in "threadsafe" style starts this program again; its parent is guarded already, and looks
-// at how that very process dies.
+// A death test in "threadsafe" style starts this program again; its parent is guarded already, and
+// looks at how that very process dies.
 bool IsDeathTestChild(int argc, char** argv) {
   return std::any_of(argv, argv + argc, [](const char* argument) {
     return std::string_view(argument).starts_with("--gtest_internal_run_death_test");

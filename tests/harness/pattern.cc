@@ -1,4 +1,5 @@
-// regcomp() and not std::regex: that one recurses once a character, and overflows the stack on a long line.
+// regcomp() and not std::regex: that one recurses once a character, and overflows the stack on a
+// long line.
 #include "tests/harness/pattern.h"
 
 #include <regex.h>

@@ -13,8 +13,8 @@ class Pattern {
   // A piece of text, anywhere in the line.
   Pattern(const char* text) : text_(text) {}
   Pattern(std::string text) : text_(std::move(text)) {}
-  // A POSIX extended expression (as in grep -E) that matches anywhere in the line. One that cannot be
-  // read is a bug of the test.
+  // A POSIX extended expression (as in grep -E) that matches anywhere in the line. One that cannot
+  // be read is a bug of the test.
   static Pattern Regex(const std::string& expression);
 
   bool Matches(const std::string& line) const;

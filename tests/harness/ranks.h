@@ -1,8 +1,8 @@
-// Ranks: N real processes of one program, each with its own environment, that a test starts, listens to,
-// signals and waits for.
-// Promises   every wait ends: with what was waited for, or with an Error that names who was waited for and
-//            shows what everyone printed last. The destructor ends all, stopped ones and grandchildren
-//            in other sessions too.
+// Ranks: N real processes of one program, each with its own environment, that a test starts,
+// listens to, signals and waits for.
+// Promises   every wait ends: with what was waited for, or with an Error that names who was waited
+//            for and shows what everyone printed last. The destructor ends all, stopped ones and
+//            grandchildren in other sessions too.
 // Does not   deliver a signal in the very instant in which a line is printed, only right after.
 // Threads    one, which made it; signals after lines are sent from threads of its own.
 // Errors     kTimeout: the limit passed; kCancelled: the process ended first; those of Spawn().
@@ -46,7 +46,8 @@ class Ranks {
   Result<std::vector<std::string>> AwaitAll(const Pattern& pattern, Duration limit);
 
   Status Signal(int rank, int signal);
-  // Once, as soon as `watched` prints such a line (or at once, if it has), `victim` gets the signal.
+  // Once, as soon as `watched` prints such a line (or at once, if it has), `victim` gets the
+  // signal.
   void SignalAfterLine(int watched, const Pattern& pattern, int victim, int signal);
 
   // The rank's end; all it printed is collected by then.
@@ -85,8 +86,8 @@ class Ranks {
   const RanksSpec spec_;
   const std::string folder_;
 
-  // Taken by reader threads when a line has come: never held while a process is being ended, since that
-  // waits for its reader.
+  // Taken by reader threads when a line has come: never held while a process is being ended, since
+  // that waits for its reader.
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<CapturedProcess>> processes_;   // changed only under mutex_
   std::vector<Trigger> triggers_;                             // guarded by mutex_

@@ -1,6 +1,7 @@
 // TempDir: a folder of the test's own.
-// Promises   unique, also among processes; removed with all it holds at the end, unless the test has failed
-//            or KEEL_KEEP_TEMP=1 is in the environment: then it stays and its path is printed.
+// Promises   unique, also among processes; removed with all it holds at the end, unless the test
+//            has failed or KEEL_KEEP_TEMP=1 is in the environment: then it stays and its path is
+//            printed.
 // Does not   go away when the test process is killed.
 // Threads    one.
 #pragma once

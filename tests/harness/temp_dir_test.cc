@@ -1,4 +1,5 @@
-// What TempDir promises. That it stays after a failure is shown through KEEL_KEEP_TEMP, the same branch.
+// What TempDir promises. That it stays after a failure is shown through KEEL_KEEP_TEMP, the same
+// branch.
 #include "tests/harness/temp_dir.h"
 
 #include <gtest/gtest.h>
