@@ -23,10 +23,8 @@ class ChildrenOfThread {
  public:
   ~ChildrenOfThread() {
     KEEL_CHECK(getpid() == gettid() || *living == 0,
-               "a thread ends while "
-                   << *living
-                   << " children that it started live, and the kernel "
-                      "would kill them with it; call Spawn() in a thread that outlives them");
+               "a thread ends while " << *living << " children that it started live, and the "
+               "kernel would kill them with it; call Spawn() in a thread that outlives them");
   }
 
   std::shared_ptr<std::atomic<int>> living = std::make_shared<std::atomic<int>>(0);

@@ -38,9 +38,8 @@ std::string InterpreterOf(const std::string& path) {
 }
 
 Error NotExecutable(const std::string& path) {
-  return {Code::kInvalid, "'" + path +
-                              "' is not executable: permission denied (chmod +x, or run it "
-                              "through its interpreter)"};
+  return {Code::kInvalid, "'" + path + "' is not executable: permission denied (chmod +x, or run "
+                          "it through its interpreter)"};
 }
 
 }  // namespace

