@@ -87,7 +87,7 @@ Result<size_t> PosixFile::ReadAt(uint64_t offset, std::span<std::byte> into) {
     if (got < 0) return FileError("read", path_, errno);
     done += static_cast<size_t>(got);
     // A direct read that ends between two blocks has met the end of the file; asking for more
-    // from there would be refused.
+    // from there is misaligned, which some file systems refuse even at the end.
     if (got == 0 || (direct_ && done % kDirectAlignment != 0)) break;
   }
   return done;

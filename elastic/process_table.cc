@@ -156,9 +156,10 @@ std::optional<std::string> InitialEnvironment(pid_t pid) {
   const auto fields = ReadStat(pid);
   if (!fields) return "";
   const ProcessInfo info = InfoOf(pid, *fields);
-  const uint64_t start = fields->Number(50);
-  const uint64_t end = fields->Number(51);
-  if (info.ended || info.exiting || info.kernel || (end != 0 && start == end)) return "";
+  // exec sets the bounds of the environment equal first, then right, and the code's start after that.
+  const bool exec_is_over = fields->Number(26) != 0;
+  const bool has_none = exec_is_over && fields->Number(50) == fields->Number(51);
+  if (info.ended || info.exiting || info.kernel || has_none) return "";
   return std::nullopt;
 }
 

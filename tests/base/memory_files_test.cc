@@ -178,6 +178,22 @@ TEST(PossibleDisks, ARenameBetweenDirectoriesNeverLosesTheFile) {
   EXPECT_EQ(Outcomes(files, "/x/a"), (Set{"-"}));
 }
 
+TEST(PossibleDisks, AFileThatKeptBothItsNamesIsOneFile) {
+  MemoryFiles files;
+  ASSERT_TRUE(MakeDirs(files, "/x").ok());
+  ASSERT_TRUE(MakeDirs(files, "/y").ok());
+  ASSERT_TRUE(WriteDurably(files, "/x/a", "content").ok());
+  ASSERT_TRUE(files.Rename("/x/a", "/y/a").ok());
+  int both = 0;
+  for (const auto& disk : files.PossibleDisks(20, 1)) {
+    if (Seen(*disk, "/x/a") == "-" || Seen(*disk, "/y/a") == "-") continue;
+    ++both;
+    ASSERT_TRUE(Create(*disk, "/x/a")->WriteAt(0, BytesOf("C")).ok());
+    EXPECT_EQ(Seen(*disk, "/y/a"), "Content");
+  }
+  EXPECT_GT(both, 0);
+}
+
 TEST(PossibleDisks, SyncingTheOldDirectoryOfARenameMakesBothNamesCertain) {
   MemoryFiles files;
   ASSERT_TRUE(MakeDirs(files, "/x").ok());
