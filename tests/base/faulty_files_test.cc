@@ -16,7 +16,7 @@
 #include "base/file_helpers.h"
 #include "base/memory_files.h"
 #include "base/posix_files.h"
-#include "tests/base/temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace keel {
 namespace {

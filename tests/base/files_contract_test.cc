@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/memory_files.h"
 #include "base/posix_files.h"
-#include "tests/base/temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace keel {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "tests/base/garbage.h"
+#include "tests/support/garbage.h"
 
 namespace keel {
 namespace {

@@ -21,7 +21,8 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "tests/base/garbage.h"
+#include "tests/support/garbage.h"
+#include "tests/support/temp_dir.h"
 
 namespace keel {
 namespace {
@@ -233,8 +234,8 @@ TEST_F(LogTest, ColoursTheLevelOnATerminalInTextOnly) {
 }
 
 TEST_F(LogTest, AppendsToAFile) {
-  const std::string path = ::testing::TempDir() + "/keel-log-appends-" + std::to_string(getpid());
-  unlink(path.c_str());
+  const TempDir folder;
+  const std::string path = folder.File("log");
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(LogToFile(path).ok());
     LogInfo("written", {{"i", i}});
@@ -242,7 +243,6 @@ TEST_F(LogTest, AppendsToAFile) {
   EXPECT_EQ(FileText(path),
             "2026-11-21T08:30:00.123Z info written i=0\n"
             "2026-11-21T08:30:00.123Z info written i=1\n");
-  unlink(path.c_str());
 }
 
 TEST_F(LogTest, AFileThatCannotBeOpenedIsNamedAndTheOldPlaceStays) {
@@ -292,8 +292,8 @@ TEST_F(LogTest, AReaderThatIsGoneDoesNotKillUs) {
 }
 
 TEST_F(LogTest, ALineCutShortIsEndedBeforeTheNext) {
-  const std::string path = ::testing::TempDir() + "/keel-log-torn-" + std::to_string(getpid());
-  unlink(path.c_str());
+  const TempDir folder;
+  const std::string path = folder.File("log");
   const uint64_t before = LogLinesLost();
   ASSERT_TRUE(LogToFile(path).ok());
   rlimit limit_before{};
@@ -308,7 +308,6 @@ TEST_F(LogTest, ALineCutShortIsEndedBeforeTheNext) {
             "2026-11-21T08:30:00.123Z info \n"
             "2026-11-21T08:30:00.123Z info whole\n");
   EXPECT_EQ(LogLinesLost(), before + 1);
-  unlink(path.c_str());
 }
 
 TEST_F(LogTest, ACallbackThatThrowsCostsOnlyTheLine) {
@@ -356,8 +355,8 @@ bool InChildren(int count, const std::function<void(int)>& body) {
 }
 
 TEST_F(LogTest, LinesOfSeveralProcessesDoNotMix) {
-  const std::string path = ::testing::TempDir() + "/keel-log-mix-" + std::to_string(getpid());
-  unlink(path.c_str());
+  const TempDir folder;
+  const std::string path = folder.File("log");
   ASSERT_TRUE(LogToFile(path).ok());
   const std::string filler(3000, 'x');
   ASSERT_TRUE(InChildren(4, [&](int child) {
@@ -370,7 +369,6 @@ TEST_F(LogTest, LinesOfSeveralProcessesDoNotMix) {
     ASSERT_TRUE(line.ends_with("=" + filler));
   }
   EXPECT_EQ(count, 400);
-  unlink(path.c_str());
 }
 
 TEST_F(LogTest, AChildForkedWhileAnotherThreadLogsCanLog) {

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "base/option_help.h"
-#include "tests/base/garbage.h"
+#include "tests/support/garbage.h"
+#include "tests/support/temp_dir.h"
 
 namespace keel {
 namespace {
@@ -284,12 +285,12 @@ TEST(ConfigFile, OneThatCannotBeReadIsAnError) {
 }
 
 TEST(ConfigFile, IsReadFromDisk) {
-  const std::string path = ::testing::TempDir() + "/keel-options-" + std::to_string(getpid());
+  const TempDir folder;
+  const std::string path = folder.File("run.conf");
   const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   ASSERT_EQ(write(descriptor, "steps = 5\n", 10), 10);
   close(descriptor);
   EXPECT_EQ(*ReadConfigFile(path), "steps = 5\n");
-  unlink(path.c_str());
 }
 
 TEST(Problems, OfAllSourcesAreReportedTogether) {

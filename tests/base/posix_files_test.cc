@@ -14,7 +14,7 @@
 
 #include "base/file_error.h"
 #include "base/file_helpers.h"
-#include "tests/base/temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace keel {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/base/garbage.h"
+#include "tests/support/garbage.h"
 
 namespace keel {
 namespace {

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "tests/harness/expect_ok.h"
-#include "tests/harness/temp_dir.h"
+#include "tests/support/temp_dir.h"
 #include "tests/harness/file_text.h"
 
 namespace keel {

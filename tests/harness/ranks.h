@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tests/harness/captured_process.h"
-#include "tests/harness/temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace keel {
 

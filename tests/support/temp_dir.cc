@@ -1,5 +1,5 @@
 // Lives in TMPDIR, or /tmp.
-#include "tests/harness/temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What TempDir promises. That it stays after a failure is shown through KEEL_KEEP_TEMP, the same
 // branch.
-#include "tests/harness/temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 #include <gtest/gtest.h>
 
