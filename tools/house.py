@@ -36,6 +36,8 @@ NCCL_HOME = re.compile(r"trainer/nccl/")
 NOT_A_MEMBER = r"(?<![\w.>:~])(?:std::|::)?"
 
 BANS = [
+    Ban("std-filesystem", r"\bstd::filesystem\b|<filesystem>", r"$^",
+        "take boost::filesystem: LibTorch exports a std::filesystem of its own, and crashes"),
     Ban("clock", r"\b(system_clock|steady_clock|high_resolution_clock|sleep_for|sleep_until|"
         r"usleep|nanosleep|clock_gettime|gettimeofday)\b", r"(tests/)?base/clock",
         "take a Clock& (base/clock.h): Monotonic(), WallNanos(), SleepFor()"),

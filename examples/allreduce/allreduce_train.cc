@@ -102,6 +102,25 @@ Status CompareDigests(TcpStore& store, int64_t workers) {
   return Ok();
 }
 
+// Until all have ended well, or one has not: the others would wait for it in vain, and end with
+// their Child objects. A worker that was killed is named before those that failed because of it.
+Status AwaitAll(const std::vector<Child>& children) {
+  for (size_t ended = 0; ended < children.size();) {
+    ended = 0;
+    std::string failed;
+    for (size_t rank = 0; rank < children.size(); ++rank) {
+      KEEL_TRY_ASSIGN(const std::optional<ExitStatus> status, children[rank].TryWait());
+      if (!status) continue;
+      ++ended;
+      if (status->ok() || (!failed.empty() && status->kind == ExitStatus::Kind::kExited)) continue;
+      failed = "rank " + std::to_string(rank) + " " + status->Text();
+    }
+    if (!failed.empty()) return Error{Code::kPeerLost, failed};
+    RealClock().SleepFor(std::chrono::milliseconds(5));
+  }
+  return Ok();
+}
+
 Status Launch(const Settings& settings, const std::vector<std::string>& argv) {
   KEEL_TRY_ASSIGN(const auto host, TcpStoreHost::Open({"127.0.0.1", 0}));
   KEEL_TRY_ASSIGN(const auto store, TcpStore::Connect({"127.0.0.1", host->port()}, {}));
@@ -120,12 +139,7 @@ Status Launch(const Settings& settings, const std::vector<std::string>& argv) {
     KEEL_TRY_ASSIGN(Child child, Spawn(spec));
     children.push_back(std::move(child));
   }
-  for (size_t rank = 0; rank < children.size(); ++rank) {
-    KEEL_TRY_ASSIGN(const ExitStatus status, children[rank].Wait(kNever));
-    if (!status.ok()) {
-      return Error{Code::kPeerLost, "rank " + std::to_string(rank) + " " + status.Text()};
-    }
-  }
+  KEEL_TRY(AwaitAll(children));
   return CompareDigests(*store, settings.workers);
 }
 

@@ -1,6 +1,7 @@
 // What only the real disk can show: descriptors, short writes, odd kinds of files, lost locks.
 #include "base/posix_files.h"
 
+#include <boost/filesystem.hpp>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,7 +11,6 @@
 
 #include <array>
 #include <csignal>
-#include <filesystem>
 
 #include "base/file_error.h"
 #include "base/file_helpers.h"
@@ -28,7 +28,7 @@ class PosixFilesTest : public testing::Test {
 };
 
 size_t OpenDescriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
+  const boost::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<size_t>(std::distance(begin(all), end(all)));
 }
 
@@ -60,12 +60,13 @@ TEST_F(PosixFilesTest, DescriptorsAreNotInheritedByAnExec) {
   const auto lock = files_.Lock(At("lock"), "me");
   ASSERT_TRUE(file.ok() && lock.ok());
   int ours = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;  // the descriptor of this very iteration
-    const std::string target = std::filesystem::read_symlink(entry.path(), gone);
+  for (const auto& entry : boost::filesystem::directory_iterator("/proc/self/fd")) {
+    boost::system::error_code gone;  // the descriptor of this very iteration
+    const std::string target = boost::filesystem::read_symlink(entry.path(), gone).string();
     if (gone || target.find(dir_.path()) == std::string::npos) continue;
     ++ours;
-    EXPECT_NE(::fcntl(std::stoi(entry.path().filename()), F_GETFD) & FD_CLOEXEC, 0) << target;
+    EXPECT_NE(::fcntl(std::stoi(entry.path().filename().string()), F_GETFD) & FD_CLOEXEC, 0)
+        << target;
   }
   EXPECT_EQ(ours, 2);
 }

@@ -1,11 +1,11 @@
 // Finding programs, and saying why one does not start.
 #include "elastic/program_path.h"
 
+#include <boost/filesystem.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <filesystem>
 
 #include "tests/harness/expect_ok.h"
 #include "tests/support/temp_dir.h"
@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 class ProgramPath : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::filesystem::create_directory(folder_.File("first"));
-    std::filesystem::create_directory(folder_.File("second"));
+    boost::filesystem::create_directory(folder_.File("first"));
+    boost::filesystem::create_directory(folder_.File("second"));
     search_ = folder_.File("first") + ":" + folder_.File("second");
   }
 
@@ -34,7 +34,7 @@ TEST_F(ProgramPath, APathIsTakenAsItIs) {
 
 TEST_F(ProgramPath, TheFirstFileThatCanBeRunIsTaken) {
   WriteFile(folder_.File("first/tool"), "", 0644);
-  std::filesystem::create_directory(folder_.File("first/other"));
+  boost::filesystem::create_directory(folder_.File("first/other"));
   WriteFile(folder_.File("second/tool"), "", 0755);
   WriteFile(folder_.File("second/other"), "", 0755);
   EXPECT_EQ(*FindProgram("tool", search_, ""), folder_.File("second/tool"));

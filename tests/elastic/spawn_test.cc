@@ -1,6 +1,7 @@
 // What a spawned program finds around itself, and the words for one that does not start.
 #include "elastic/spawn.h"
 
+#include <boost/filesystem.hpp>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +10,6 @@
 
 #include <array>
 #include <csignal>
-#include <filesystem>
 #include <thread>
 
 #include "tests/harness/expect_ok.h"
@@ -68,7 +68,7 @@ TEST_F(SpawnTest, TheEnvironmentIsExactlyTheOneGiven) {
 }
 
 TEST_F(SpawnTest, TheWorkingDirectoryHoldsForRelativeProgramsToo) {
-  std::filesystem::create_directory(folder_.File("inside"));
+  boost::filesystem::create_directory(folder_.File("inside"));
   WriteFile(folder_.File("inside/here"), "#!/bin/sh\npwd\n", 0755);
   spec_.working_dir = folder_.File("inside");
   spec_.argv = {"./here"};

@@ -1,13 +1,13 @@
 // What the harness promises, with programs that behave badly in every way we could think of.
 #include "tests/harness/ranks.h"
 
+#include <boost/filesystem.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <sstream>
 
 #include "elastic/process_table.h"
@@ -41,7 +41,7 @@ bool IsGone(pid_t pid) {
 }
 
 size_t OpenDescriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
+  const boost::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<size_t>(std::distance(begin(all), end(all)));
 }
 

@@ -1,13 +1,13 @@
 // Lives in TMPDIR, or /tmp.
 #include "tests/support/temp_dir.h"
 
+#include <boost/filesystem.hpp>
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 #include "base/check.h"
 #include "base/environment.h"
@@ -36,8 +36,8 @@ TempDir::~TempDir() {
     std::fprintf(stderr, "Kept for a look: %s\n", path_.c_str());
     return;
   }
-  std::error_code failed;
-  std::filesystem::remove_all(path_, failed);
+  boost::system::error_code failed;
+  boost::filesystem::remove_all(path_, failed);
   if (failed) std::fprintf(stderr, "removing %s: %s\n", path_.c_str(), failed.message().c_str());
 }
 

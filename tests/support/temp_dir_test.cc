@@ -2,10 +2,10 @@
 // branch.
 #include "tests/support/temp_dir.h"
 
+#include <boost/filesystem.hpp>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 namespace keel {
 namespace {
@@ -17,9 +17,9 @@ TEST(TempDir, IsUniqueAndGoesWithAllItHolds) {
     const TempDir second;
     EXPECT_NE(first.path(), second.path());
     path = first.path();
-    ASSERT_TRUE(std::filesystem::create_directories(first.File("a/b/c")));
+    ASSERT_TRUE(boost::filesystem::create_directories(first.File("a/b/c")));
   }
-  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_FALSE(boost::filesystem::exists(path));
 }
 
 TEST(TempDir, StaysWhenAskedTo) {
@@ -30,8 +30,8 @@ TEST(TempDir, StaysWhenAskedTo) {
     path = folder.path();
   }
   ASSERT_EQ(unsetenv("KEEL_KEEP_TEMP"), 0);
-  EXPECT_TRUE(std::filesystem::exists(path));
-  std::filesystem::remove_all(path);
+  EXPECT_TRUE(boost::filesystem::exists(path));
+  boost::filesystem::remove_all(path);
 }
 
 }  // namespace

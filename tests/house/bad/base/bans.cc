@@ -16,7 +16,8 @@ void Everything() {
   std::ofstream out("file");                                  // expect: files
   FILE* file = fopen(Path("a, b", 2).c_str(), "wb");          // expect: files
   ::rename("a", "b");                                         // expect: files
-  std::filesystem::rename(from, to);                          // expect: files
+  fs::rename(from, to);                                       // expect: files
+  std::filesystem::exists(from);                              // expect: std-filesystem
   fsync(descriptor);                                          // expect: files
   std::exit(1);                                               // expect: exit
   if (number) abort();                                        // expect: exit
