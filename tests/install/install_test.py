@@ -83,6 +83,8 @@ def main():
         expect((programs / "train").exists(), "the installed package has no Evenkeel::trainer")
         said = run(programs / "train")
         expect("loss below 0.001: yes" in said, f"train said: {said!r}")
+        if list(prefix.rglob("libkeel_nccl.so")):
+            expect("NCCL 2." in said, f"train did not find the NCCL module: {said!r}")
     shutil.rmtree(args.work)
 
 

@@ -7,6 +7,7 @@
 #include "store/tcp_store.h"
 #include "store/torch_store.h"
 #include "trainer/data_parallel.h"
+#include "trainer/nccl_module.h"
 #include "trainer/process_group.h"
 
 namespace {
@@ -36,6 +37,8 @@ keel::Result<double> Train() {
 }  // namespace
 
 int main() {
+  const keel::Result<keel::NcclModule*> nccl = keel::OpenNcclModule();  // before LibTorch seeks CUDA
+  std::cout << (nccl.ok() ? (*nccl)->Description() : nccl.error().message) << "\n";
   const keel::Result<double> loss = Train();
   if (!loss.ok()) {
     std::cerr << loss.error().message << "\n";
