@@ -84,7 +84,8 @@ endfunction()
 # CUDA's and NCCL's headers and libraries: in the wheels beside torch, or where the caller has a toolkit.
 function(keel_import_torch_cuda dir)
   set(beside "${dir}/../nvidia")
-  find_path(KEEL_CUDA_INCLUDE cuda_runtime_api.h
+  # crt/ is what a folder of CUDA headers most often lacks: torch's own wheels do not bring it.
+  find_path(KEEL_CUDA_INCLUDE crt/host_defines.h
             HINTS "${beside}/cu13/include" "${beside}/cuda_runtime/include"
             PATHS /usr/local/cuda/include)
   find_path(KEEL_NCCL_INCLUDE nccl.h HINTS "${beside}/nccl/include" PATHS /usr/local/cuda/include)

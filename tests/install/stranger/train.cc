@@ -37,7 +37,7 @@ keel::Result<double> Train() {
 }  // namespace
 
 int main() {
-  const keel::Result<keel::NcclModule*> nccl = keel::OpenNcclModule();  // before LibTorch seeks CUDA
+  const keel::Result<keel::NcclModule*> nccl = keel::OpenNcclModule();
   std::cout << (nccl.ok() ? (*nccl)->Description() : nccl.error().message) << "\n";
   const keel::Result<double> loss = Train();
   if (!loss.ok()) {
