@@ -1,8 +1,8 @@
 // Layout: where each tensor lies in the logical stream, and how the stream is cut into frames.
 // Promises   a pure function of (tensors in the caller's order, frame size): every writer and
-//            reader finds the same one. Tensors of one lane width lie together (8, 4, 2, then 1), so a
-//            frame never holds two widths; each starts at a multiple of 64. Frame i covers the
-//            stream from i * frame_bytes; only the last frame of a width is shorter.
+//            reader finds the same one. Tensors of one lane width lie together (8, 4, 2, then 1),
+//            so a frame never holds two widths; each starts at a multiple of 64. Frame i covers
+//            the stream from i * frame_bytes; only the last frame of a width is shorter.
 // Does not   hold tensor bytes.
 // Threads    const methods from any thread. Errors: kInvalid, naming the tensor.
 #pragma once

@@ -8,7 +8,7 @@ namespace keel {
 namespace {
 
 constexpr std::string_view kShardSuffix = ".keel";
-constexpr std::string_view kLockSuffix = ".lock";
+constexpr std::string_view kLockSuffix = ".lck";
 constexpr std::string_view kTempSuffix = "-manifest.tmp";
 constexpr std::string_view kStepPrefix = "step-";
 
@@ -58,7 +58,9 @@ std::string ShardFileName(const ShardName& shard) {
   return Stem(shard) + std::string(kShardSuffix);
 }
 
-std::string ShardLockName(const ShardName& shard) { return Stem(shard) + std::string(kLockSuffix); }
+std::string ShardLockName(const ShardName& shard, uint32_t lock) {
+  return Stem(shard) + std::string(kLockSuffix) + std::to_string(lock);
+}
 
 std::string ManifestTempName(std::string_view attempt) {
   return std::string(attempt) + std::string(kTempSuffix);
@@ -68,11 +70,12 @@ StepFile ParseStepFile(std::string_view name) {
   using Kind = StepFile::Kind;
   if (name == kManifestName) return {Kind::kManifest, {}};
   if (name == kPinName) return {Kind::kPin, {}};
+  if (name == kCommitLockName) return {Kind::kCommitLock, {}};
   ShardName shard;
   shard.attempt = name.substr(0, kAttemptBytes);
   if (!CheckAttempt(shard.attempt).ok()) return {};
   if (name == ManifestTempName(shard.attempt)) return {Kind::kManifestTemp, shard};
-  // "<attempt>-shard-0000-of-0003.keel"
+  // "<attempt>-shard-0000-of-0003.keel"; the suffix of a lock is as long
   constexpr size_t kPartAt = kAttemptBytes + 7;
   constexpr size_t kPartsAt = kPartAt + 8;
   if (name.size() != kPartsAt + 4 + kShardSuffix.size()) return {};
@@ -82,7 +85,9 @@ StepFile ParseStepFile(std::string_view name) {
   shard.part = static_cast<uint32_t>(*part);
   shard.parts = static_cast<uint32_t>(*parts);
   if (name == ShardFileName(shard)) return {Kind::kShard, shard};
-  if (name == ShardLockName(shard)) return {Kind::kShardLock, shard};
+  for (uint32_t lock = 0; lock < kShardLocks; ++lock) {
+    if (name == ShardLockName(shard, lock)) return {Kind::kShardLock, shard};
+  }
   return {};
 }
 

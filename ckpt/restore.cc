@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "ckpt/error_list.h"
 #include "ckpt/glob.h"
+#include "ckpt/verify.h"
 
 namespace keel {
 namespace {
@@ -91,24 +92,6 @@ std::vector<FrameRange> ShareOf(const std::vector<FrameRange>& ranges, uint32_t 
     at += range.count;
   }
   return share;
-}
-
-Status DamageStatus(const Checkpoint& checkpoint, const std::vector<Damage>& damages) {
-  ErrorList errors;
-  for (const Damage& damage : damages) {
-    std::string tensors;
-    for (const Piece& piece : checkpoint.layout().PiecesOf(damage.frame)) {
-      const PlacedTensor& placed = checkpoint.layout().tensors()[piece.tensor];
-      const uint64_t element = DtypeBytes(placed.spec.dtype);
-      const uint64_t first = piece.tensor_offset / element;
-      const uint64_t end = (piece.tensor_offset + piece.bytes + element - 1) / element;
-      tensors += (tensors.empty() ? " (" : ", ") + Shown(placed.spec.name) + " elements " +
-                 std::to_string(first) + " to " + std::to_string(end - 1);
-    }
-    if (!tensors.empty()) tensors += ")";
-    errors.Add(damage.error.Doing(damage.place + tensors));
-  }
-  return errors.ToStatus("checkpoint " + checkpoint.dir());
 }
 
 void NoteFilled(const Layout& layout, const Assignment& assignment,

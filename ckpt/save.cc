@@ -38,15 +38,25 @@ Status Save::Prepare() {
   KEEL_TRY(CheckDescription(plan_.description));
   KEEL_TRY(MakeDirs(files_, step_dir_));
   KEEL_TRY(CheckUncommitted());
-  const std::string path = JoinPath(step_dir_, ShardLockName(Name(plan_.part)));
-  KEEL_TRY_ASSIGN(lock_, files_.Lock(path, "a save in progress"));
-  return Ok();
+  return TakeLock();
+}
+
+Status Save::TakeLock() {
+  for (uint32_t i = 0;; ++i) {
+    lock_path_ = JoinPath(step_dir_, ShardLockName(Name(plan_.part), i));
+    auto lock = files_.Lock(lock_path_, "a save in progress");
+    if (lock.ok()) {
+      lock_ = std::move(*lock);
+      return Ok();
+    }
+    if (lock.error().code != Code::kExists || i + 1 == kShardLocks) return lock.error();
+  }
 }
 
 Save::~Save() {
   // A lock file that stays behind is unlocked then, and gc removes it.
   if (lock_ == nullptr) return;
-  (void)files_.Remove(JoinPath(step_dir_, ShardLockName(Name(plan_.part))));
+  (void)files_.Remove(lock_path_);
   if (abandoned_) (void)files_.RemoveDir(step_dir_);  // stays where others have files in it
 }
 
@@ -132,7 +142,7 @@ Status Save::Publish(const Manifest& manifest) {
     KEEL_TRY(file->Sync());
     // Two savers of one step would both find no manifest, and the second replace the first's.
     KEEL_TRY_ASSIGN(const auto lock,
-                    files_.Lock(JoinPath(plan_.root, kCommitLockName), plan_.attempt));
+                    files_.Lock(JoinPath(step_dir_, kCommitLockName), plan_.attempt));
     KEEL_TRY(CheckUncommitted());
     return files_.Rename(temporary, final_path);
   };

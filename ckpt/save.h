@@ -60,6 +60,7 @@ class Save {
   Save(Files& files, SavePlan plan);
   ShardName Name(uint32_t part) const { return {plan_.attempt, part, plan_.parts}; }
   Status Prepare();
+  Status TakeLock();
   Status CheckUncommitted() const;
   Result<Manifest> BuildManifest(int64_t saved_at_ns) const;
   Status Publish(const Manifest& manifest);
@@ -67,6 +68,7 @@ class Save {
   Files& files_;
   const SavePlan plan_;
   const std::string step_dir_;
+  std::string lock_path_;
   std::unique_ptr<FileLock> lock_;
   bool abandoned_ = false;
 };
