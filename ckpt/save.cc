@@ -141,10 +141,13 @@ Status Save::Publish(const Manifest& manifest) {
     KEEL_TRY(file->WriteAt(0, BytesOf(ManifestText(manifest))));
     KEEL_TRY(file->Sync());
     // Two savers of one step would both find no manifest, and the second replace the first's.
-    KEEL_TRY_ASSIGN(const auto lock,
-                    files_.Lock(JoinPath(step_dir_, kCommitLockName), plan_.attempt));
-    KEEL_TRY(CheckUncommitted());
-    return files_.Rename(temporary, final_path);
+    const std::string lock_path = JoinPath(step_dir_, kCommitLockName);
+    KEEL_TRY_ASSIGN(const auto lock, files_.Lock(lock_path, plan_.attempt));
+    Status renamed = CheckUncommitted();
+    if (renamed.ok()) renamed = files_.Rename(temporary, final_path);
+    // The last thing done under the lock: who takes a new one finds the manifest.
+    (void)files_.Remove(lock_path);
+    return renamed;
   };
   const Status status = write();
   if (!status.ok()) {
