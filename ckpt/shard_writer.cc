@@ -14,6 +14,7 @@
 #include "base/file_helpers.h"
 #include "ckpt/shard_format.h"
 #include "ckpt/slot_buffer.h"
+#include "ckpt/wire.h"
 #include "ckpt/worker_threads.h"
 
 namespace keel {
@@ -280,8 +281,9 @@ Result<ShardSummary> ShardWriter::Finish() {
   std::copy_n(header.begin(), header_bytes, all.begin());
   const auto footer = all.subspan(header_bytes, tail.footer_bytes());
   PutIndex(entries_, footer.first(tail.index_bytes));
-  std::memcpy(footer.data() + tail.index_bytes, pieces_.data(), tail.pieces_bytes);
-  std::memcpy(footer.data() + tail.index_bytes + tail.pieces_bytes, text.data(), text.size());
+  WireWriter behind_index(footer.subspan(tail.index_bytes));
+  behind_index.PutBytes(std::as_bytes(std::span(pieces_)));
+  behind_index.PutBytes(BytesOf(text));
   const auto tail_bytes = all.subspan(header_bytes + footer.size(), kShardTailBytes);
   PutShardTail(tail, tail_bytes);
   tail.shard_digest = ShardDigest(header, footer, tail_bytes);
