@@ -65,7 +65,8 @@ TEST_F(BackgroundSaveTest, SavesWhatWasCopiedWhateverBecomesOfTheOriginal) {
   ASSERT_OK(outcome.status);
   ASSERT_TRUE(outcome.committed.has_value());
   EXPECT_EQ(background.progress().bytes_done, background.progress().bytes_total);
-  ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(files_, outcome.committed->step_dir));
+  ASSERT_OK_AND_ASSIGN(const auto checkpoint,
+                       Checkpoint::Open(files_, outcome.committed->step_dir));
   TestState loaded = state_.Blank();
   ASSERT_OK(Restore(*checkpoint, loaded.Targets(), {}));
   EXPECT_EQ(loaded.bytes, before.bytes);

@@ -34,7 +34,9 @@ std::vector<std::byte> GaussianFloats(size_t count, uint64_t seed) {
 std::vector<std::byte> GaussianBf16(size_t count, uint64_t seed) {
   const auto floats = GaussianFloats(count, seed);
   std::vector<std::byte> bytes(count * 2);
-  for (size_t i = 0; i < count; ++i) std::memcpy(bytes.data() + 2 * i, floats.data() + 4 * i + 2, 2);
+  for (size_t i = 0; i < count; ++i) {
+    std::memcpy(bytes.data() + 2 * i, floats.data() + 4 * i + 2, 2);
+  }
   return bytes;
 }
 

@@ -105,8 +105,8 @@ TEST(Crash, AtEveryCallTheNewestCommittedCheckpointLoadsWhole) {
   EXPECT_GT(tally.disks, 1000);
 }
 
-// The same, but calls fail one at a time and the process lives on: what it reports as saved is saved,
-// older checkpoints stay, and no file of the failed attempt is left.
+// The same, but calls fail one at a time and the process lives on: what it reports as saved is
+// saved, older checkpoints stay, and no file of the failed attempt is left.
 TEST(Faults, AnyFailingCallLeavesOlderCheckpointsAndNoFiles) {
   const States states;
   int failures = 0;
