@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 set(KEEL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Evenkeel)
-foreach(folder base store elastic)
+foreach(folder base store elastic ckpt)
   keel_install_headers(${folder})
 endforeach()
 if(KEEL_WITH_TORCH)

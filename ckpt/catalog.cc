@@ -1,0 +1,206 @@
+// Looking at step directories, and choosing one.
+#include "ckpt/catalog.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/file_helpers.h"
+#include "base/text.h"
+#include "ckpt/names.h"
+
+namespace keel {
+namespace {
+
+std::string BaseName(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+struct Contents {
+  std::set<ShardName> shards;
+  bool has_manifest = false;
+  bool pinned = false;
+  bool in_progress = false;
+  uint64_t bytes = 0;
+};
+
+Result<Contents> LookInto(Files& files, const std::string& dir) {
+  Contents contents;
+  KEEL_TRY_ASSIGN(const auto entries, files.List(dir));
+  for (const DirEntry& entry : entries) {
+    const std::string path = JoinPath(dir, entry.name);
+    const Result<FileInfo> info = files.Stat(path);
+    if (info.ok()) contents.bytes += info->bytes;  // it may be gone by now: a save has ended
+    const StepFile file = ParseStepFile(entry.name);
+    switch (file.kind) {
+      case StepFile::Kind::kManifest: contents.has_manifest = true; break;
+      case StepFile::Kind::kPin: contents.pinned = true; break;
+      case StepFile::Kind::kShard: contents.shards.insert(file.shard); break;
+      case StepFile::Kind::kShardLock: {
+        const Result<bool> held = IsLockHeld(files, path);
+        contents.in_progress = contents.in_progress || !held.ok() || *held;
+        break;
+      }
+      case StepFile::Kind::kManifestTemp:
+      case StepFile::Kind::kCommitLock:
+      case StepFile::Kind::kForeign: break;
+    }
+  }
+  return contents;
+}
+
+std::string PartialReason(const Contents& contents) {
+  std::string reason = "no manifest";
+  if (contents.in_progress) return reason + ": a save is in progress";
+  if (contents.shards.empty()) return reason + ", no shard: a save that failed or died";
+  std::set<std::string> attempts;
+  for (const ShardName& shard : contents.shards) attempts.insert(shard.attempt);
+  return reason + ": " + std::to_string(contents.shards.size()) + " of " +
+         std::to_string(contents.shards.begin()->parts) + " shards" +
+         (attempts.size() > 1 ? " in " + std::to_string(attempts.size()) + " attempts" : "") +
+         ", of a save that failed or died";
+}
+
+// Why the shards are not what the manifest says; empty if they are.
+std::string ShardTrouble(Files& files, const std::string& dir, const Manifest& manifest) {
+  for (const ManifestShard& shard : manifest.shards) {
+    const Result<FileInfo> info = files.Stat(JoinPath(dir, shard.file));
+    if (!info.ok()) return info.error().message;
+    if (info->bytes != shard.bytes) {
+      return shard.file + " has " + std::to_string(info->bytes) + " bytes instead of " +
+             std::to_string(shard.bytes);
+    }
+  }
+  return "";
+}
+
+void Judge(Files& files, const Result<Manifest>& manifest, StepEntry* entry) {
+  if (!manifest.ok()) {
+    const bool newer = manifest.error().code == Code::kInvalid &&
+                       manifest.error().message.find("newer Evenkeel") != std::string::npos;
+    entry->state = newer ? StepState::kNewer : StepState::kDamaged;
+    entry->reason = manifest.error().message;
+    return;
+  }
+  entry->step = manifest->description.step;
+  entry->attempt = manifest->attempt;
+  entry->content_bytes = manifest->description.layout.tensor_bytes();
+  entry->writers = static_cast<uint32_t>(manifest->shards.size());
+  entry->saved_at_ns = manifest->saved_at_ns;
+  entry->reason = ShardTrouble(files, entry->dir, *manifest);
+  entry->state = entry->reason.empty() ? StepState::kComplete : StepState::kDamaged;
+}
+
+Error NoneComplete(const std::string& root, const std::vector<StepEntry>& steps) {
+  std::string message = "no complete checkpoint in " + root;
+  for (const StepEntry& entry : steps) {
+    message += "\n  step " + std::to_string(entry.step) + ": " +
+               std::string(StepStateName(entry.state)) + ", " + entry.reason;
+  }
+  return {Code::kNotFound, message};
+}
+
+}  // namespace
+
+std::string_view StepStateName(StepState state) {
+  switch (state) {
+    case StepState::kComplete: return "complete";
+    case StepState::kPartial: return "partial";
+    case StepState::kDamaged: return "damaged";
+    case StepState::kNewer: return "newer";
+  }
+  return "unknown";
+}
+
+Result<bool> IsLockHeld(Files& files, const std::string& path) {
+  const auto lock = files.Lock(path, "looking");
+  if (lock.ok()) return false;
+  if (lock.error().code == Code::kExists) return true;
+  return lock.error();
+}
+
+Result<StepEntry> LookAtStep(Files& files, const std::string& step_dir) {
+  StepEntry entry;
+  entry.dir = step_dir;
+  const auto step = ParseStepDirName(BaseName(step_dir));
+  entry.step = step.value_or(0);
+  KEEL_TRY_ASSIGN(const Contents contents, LookInto(files, step_dir));
+  entry.pinned = contents.pinned;
+  entry.in_progress = contents.in_progress;
+  entry.stored_bytes = contents.bytes;
+  if (!contents.has_manifest) {
+    entry.reason = PartialReason(contents);
+    return entry;
+  }
+  Judge(files, ReadManifest(files, step_dir), &entry);
+  if (step.has_value() && entry.step != *step) {
+    entry.state = StepState::kDamaged;
+    entry.reason = "its manifest is of step " + std::to_string(entry.step);
+    entry.step = *step;
+  }
+  return entry;
+}
+
+Result<std::vector<StepEntry>> ListSteps(Files& files, const std::string& root) {
+  KEEL_TRY_ASSIGN(const auto names, files.List(root));
+  std::vector<StepEntry> steps;
+  for (const DirEntry& name : names) {
+    if (name.kind != FileKind::kDirectory || !ParseStepDirName(name.name).has_value()) continue;
+    auto entry = LookAtStep(files, JoinPath(root, name.name));
+    if (entry.ok()) {
+      steps.push_back(std::move(*entry));
+    } else if (entry.error().code != Code::kNotFound) {  // deleted since it was listed
+      return entry.error();
+    }
+  }
+  std::sort(steps.begin(), steps.end(),
+            [](const StepEntry& a, const StepEntry& b) { return a.step < b.step; });
+  return steps;
+}
+
+Result<StepEntry> NewestComplete(Files& files, const std::string& root) {
+  KEEL_TRY_ASSIGN(const auto steps, ListSteps(files, root));
+  for (auto entry = steps.rbegin(); entry != steps.rend(); ++entry) {
+    if (entry->state == StepState::kComplete) return *entry;
+  }
+  return NoneComplete(root, steps);
+}
+
+Result<std::string> ResolveCheckpoint(Files& files, const std::string& text) {
+  KEEL_TRY_ASSIGN(const bool is_dir, Exists(files, text));
+  const size_t at = text.rfind('@');
+  if (is_dir || at == std::string::npos) {
+    KEEL_TRY_ASSIGN(const bool has_manifest, Exists(files, JoinPath(text, kManifestName)));
+    if (has_manifest || ParseStepDirName(BaseName(text)).has_value()) return text;
+    KEEL_TRY_ASSIGN(const StepEntry newest, NewestComplete(files, text));
+    return newest.dir;
+  }
+  const std::string root = text.substr(0, at);
+  const std::string which = text.substr(at + 1);
+  if (which == "latest") {
+    KEEL_TRY_ASSIGN(const StepEntry newest, NewestComplete(files, root));
+    return newest.dir;
+  }
+  const Result<int64_t> step = ParseInteger(which);
+  if (!step.ok() || *step < 0) {
+    return Error{Code::kInvalid, Shown(text) + ": after '@' a step or 'latest' is expected"};
+  }
+  const std::string dir = JoinPath(root, StepDirName(static_cast<uint64_t>(*step)));
+  KEEL_TRY_ASSIGN(const bool there, Exists(files, dir));
+  if (there) return dir;
+  return Error{Code::kNotFound, "no step " + which + " in " + root};
+}
+
+Status Pin(Files& files, const std::string& step_dir) {
+  return WriteDurably(files, JoinPath(step_dir, kPinName), "");
+}
+
+Status Unpin(Files& files, const std::string& step_dir) {
+  const Status removed = files.Remove(JoinPath(step_dir, kPinName));
+  if (!removed.ok() && removed.error().code != Code::kNotFound) return removed;
+  return files.SyncDir(step_dir);
+}
+
+}  // namespace keel

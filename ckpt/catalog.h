@@ -1,0 +1,61 @@
+// Catalog: which checkpoints a directory holds, and which of them are whole.
+// Promises   a step counts as complete when its manifest is valid and every shard it names is there
+//            with the size it names; otherwise the reason is given in words.
+// Does not   read shards' content: `keel verify` and every load do.
+// Threads    any. Errors: those of Files; a damaged step is an entry, not an error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/result.h"
+#include "ckpt/manifest.h"
+
+namespace keel {
+
+enum class StepState {
+  kComplete,
+  kPartial,  // no manifest: a save in progress, or one that died
+  kDamaged,  // a manifest that is not valid, or shards missing or of another size
+  kNewer,    // written by a newer version
+};
+// "complete", "partial", "damaged", "newer".
+std::string_view StepStateName(StepState state);
+
+struct StepEntry {
+  uint64_t step = 0;
+  std::string dir;
+  StepState state = StepState::kPartial;
+  std::string reason;          // why it is not complete; empty if it is
+  bool pinned = false;
+  bool in_progress = false;    // a live process holds a lock of one of its attempts
+  uint64_t stored_bytes = 0;   // of all files in it
+  // Of complete ones:
+  std::string attempt;
+  uint64_t content_bytes = 0;
+  uint32_t writers = 0;
+  int64_t saved_at_ns = 0;
+};
+
+// By step, from the lowest. What is no step's directory is ignored. kNotFound: no such directory.
+Result<std::vector<StepEntry>> ListSteps(Files& files, const std::string& root);
+// One step's directory, whatever its name; `step` is 0 where neither name nor manifest tells it.
+Result<StepEntry> LookAtStep(Files& files, const std::string& step_dir);
+
+// The newest complete one; kNotFound, with what there is instead.
+Result<StepEntry> NewestComplete(Files& files, const std::string& root);
+
+// The directory of the checkpoint that `text` names: a step's directory itself, "ROOT" or
+// "ROOT@latest" (the newest complete one), "ROOT@1200".
+Result<std::string> ResolveCheckpoint(Files& files, const std::string& text);
+
+// Pinned steps are never deleted by retention.
+Status Pin(Files& files, const std::string& step_dir);
+Status Unpin(Files& files, const std::string& step_dir);
+
+// Whether a live process holds the lock file `path`. One that is gone holds nothing.
+Result<bool> IsLockHeld(Files& files, const std::string& path);
+
+}  // namespace keel

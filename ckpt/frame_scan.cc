@@ -1,0 +1,135 @@
+// The loop that every load and every verification goes through.
+#include "ckpt/frame_scan.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "ckpt/worker_threads.h"
+
+namespace keel {
+namespace {
+
+// Hands out runs of frames, so that reads are large.
+class RunList {
+ public:
+  explicit RunList(const std::vector<FrameRange>& ranges) : ranges_(ranges) {}
+
+  // None left: a run of no frames.
+  FrameRange Take() {
+    const std::lock_guard lock(mutex_);
+    while (at_ < ranges_.size() && done_ == ranges_[at_].count) {
+      ++at_;
+      done_ = 0;
+    }
+    if (at_ == ranges_.size()) return {};
+    const FrameRange& range = ranges_[at_];
+    const FrameRange run{range.first + done_,
+                         std::min<uint64_t>(kSlotFrames, range.count - done_)};
+    done_ += run.count;
+    return run;
+  }
+
+ private:
+  const std::vector<FrameRange>& ranges_;
+  std::mutex mutex_;
+  size_t at_ = 0;
+  uint64_t done_ = 0;
+};
+
+Status CheckPieces(const Checkpoint& checkpoint, const Checkpoint::FramePlace& place,
+                   uint64_t frame, std::span<const std::byte> content) {
+  const std::vector<Piece> pieces = checkpoint.layout().PiecesOf(frame);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    if (DigestOf(content.subspan(piece.frame_offset, piece.bytes)) == place.pieces[i]) continue;
+    return Error{Code::kCorrupt, "tensor " + checkpoint.layout().tensors()[piece.tensor].spec.name +
+                                     " does not match its digest"};
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Status FrameReader::Fetch(const Checkpoint::FramePlace& place, uint64_t frame, uint64_t ahead) {
+  fetched_ = {};
+  const uint64_t left = place.shard->index().size() - place.index;
+  const uint64_t count = std::min(std::max<uint64_t>(1, ahead), left);
+  stored_.resize(place.shard->StoredBytes(place.index, count));
+  KEEL_TRY(place.shard->ReadStored(place.index, count, stored_));
+  fetched_ = {frame, count};
+  return Ok();
+}
+
+Result<std::span<const std::byte>> FrameReader::Read(uint64_t frame, uint64_t ahead) {
+  const Checkpoint::FramePlace place = checkpoint_.Locate(frame);
+  if (frame < fetched_.first || frame >= fetched_.end()) {
+    // Where a run is cut short, its first frames may still be whole.
+    const Status fetched = Fetch(place, frame, ahead);
+    if (!fetched.ok()) KEEL_TRY(Fetch(place, frame, 1));
+  }
+  const size_t first = place.index - (frame - fetched_.first);
+  const size_t skip = place.shard->StoredBytes(first, place.index - first);
+  const auto stored = std::span<const std::byte>(stored_).subspan(
+      skip, place.shard->index()[place.index].stored_bytes);
+  KEEL_TRY(place.shard->CheckStored(place.index, stored));
+  const FrameSpan span = checkpoint_.layout().Frame(frame);
+  content_.resize(span.bytes);
+  KEEL_TRY(coder_.Decode(frame, span.width, stored, content_));
+  KEEL_TRY(CheckPieces(checkpoint_, place, frame, content_));
+  return std::span<const std::byte>(content_);
+}
+
+Result<std::vector<Damage>> ScanFrames(const Checkpoint& checkpoint,
+                                       const std::vector<FrameRange>& ranges,
+                                       const ScanOptions& options, const UseFrame& use) {
+  RunList runs(ranges);
+  std::mutex mutex;
+  std::vector<Damage> damages;
+  const auto is_cancelled = [&] {
+    return options.progress != nullptr && options.progress->cancel.load();
+  };
+  RunOnThreads(options.threads, [&] {
+    FrameReader reader(checkpoint);
+    for (FrameRange run = runs.Take(); run.count > 0 && !is_cancelled(); run = runs.Take()) {
+      for (uint64_t frame = run.first; frame < run.end(); ++frame) {
+        const auto content = reader.Read(frame, run.end() - frame);
+        if (content.ok()) {
+          if (use != nullptr) use(frame, *content);
+        } else {
+          const auto place = checkpoint.Locate(frame);
+          const std::lock_guard lock(mutex);
+          damages.push_back({frame, place.shard->Place(place.index), content.error()});
+        }
+      }
+      if (options.progress != nullptr) {
+        options.progress->bytes_done += checkpoint.layout().BytesIn(run);
+      }
+    }
+  });
+  if (is_cancelled()) return Error{Code::kCancelled, "reading " + checkpoint.dir() + ": cancelled"};
+  std::sort(damages.begin(), damages.end(),
+            [](const Damage& a, const Damage& b) { return a.frame < b.frame; });
+  return damages;
+}
+
+std::vector<FrameRange> FramesOfTensors(const Layout& layout, const std::vector<size_t>& tensors) {
+  std::vector<FrameRange> ranges;
+  for (const size_t tensor : tensors) {
+    const FrameRange range = layout.FramesOf(tensor);
+    if (range.count > 0) ranges.push_back(range);
+  }
+  std::sort(ranges.begin(), ranges.end(),
+            [](const FrameRange& a, const FrameRange& b) { return a.first < b.first; });
+  std::vector<FrameRange> merged;
+  for (const FrameRange& range : ranges) {
+    if (!merged.empty() && range.first <= merged.back().end()) {
+      FrameRange& last = merged.back();
+      last.count = std::max(last.end(), range.end()) - last.first;
+    } else {
+      merged.push_back(range);
+    }
+  }
+  return merged;
+}
+
+}  // namespace keel

@@ -1,0 +1,60 @@
+// FrameScan: frames of a checkpoint read, verified and handed on, by several threads.
+// Promises   content reaches `use` only after the digest of its stored bytes, of its content and of
+//            each of its pieces have matched. Holds a few frames a thread in memory. All damage is
+//            collected, not only the first.
+// Threads    `use` is called from several threads, for different frames, in no order.
+// Errors     damage is no error of the scan: see the returned list. kCancelled.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ckpt/checkpoint.h"
+#include "ckpt/shard_writer.h"
+
+namespace keel {
+
+struct Damage {
+  uint64_t frame = 0;
+  std::string place;  // "shard /x/y.keel: frame 12 at byte 81920"
+  Error error;        // the reason alone
+};
+
+struct ScanOptions {
+  int threads = 2;
+  Progress* progress = nullptr;  // outlives the call
+};
+
+// May be empty: then frames are only verified.
+using UseFrame = std::function<void(uint64_t frame, std::span<const std::byte> content)>;
+
+// Damage in the order of frames.
+Result<std::vector<Damage>> ScanFrames(const Checkpoint& checkpoint,
+                                       const std::vector<FrameRange>& ranges,
+                                       const ScanOptions& options, const UseFrame& use);
+
+// One frame, read and verified; for those who need few. One thread at a time.
+class FrameReader {
+ public:
+  explicit FrameReader(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+
+  // Valid until the next call. Reads ahead up to `ahead` frames of the same shard.
+  // kCorrupt with the reason alone.
+  Result<std::span<const std::byte>> Read(uint64_t frame, uint64_t ahead = 1);
+
+ private:
+  Status Fetch(const Checkpoint::FramePlace& place, uint64_t frame, uint64_t ahead);
+
+  const Checkpoint& checkpoint_;
+  FrameCoder coder_;
+  std::vector<std::byte> stored_;  // of frames fetched_
+  FrameRange fetched_;
+  std::vector<std::byte> content_;
+};
+
+// The frames that hold these tensors, each once, in order.
+std::vector<FrameRange> FramesOfTensors(const Layout& layout, const std::vector<size_t>& tensors);
+
+}  // namespace keel

@@ -1,0 +1,53 @@
+// Names: the one place that knows what files and directories of checkpoints are called.
+//   ROOT/step-000001200/0123456789abcdef-shard-0000-of-0003.keel   attempt, part, count
+//                       0123456789abcdef-shard-0000-of-0003.lck0   held while its save is alive
+//                       0123456789abcdef-manifest.tmp              the manifest before its rename
+//                       manifest.json                              its presence is the commit
+//                       pinned                                     never deleted by retention
+//                       commit.lock                                held during the commit
+// Promises   parsing takes exactly what making gives. Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/random.h"
+#include "base/result.h"
+
+namespace keel {
+
+inline constexpr std::string_view kManifestName = "manifest.json";
+inline constexpr std::string_view kPinName = "pinned";
+inline constexpr std::string_view kCommitLockName = "commit.lock";
+
+// A fresh attempt's name: 16 digits of hex. All writers of one attempt share it.
+std::string NewAttempt(Random& random);
+Status CheckAttempt(std::string_view attempt);
+
+std::string StepDirName(uint64_t step);
+std::optional<uint64_t> ParseStepDirName(std::string_view name);
+
+struct ShardName {
+  std::string attempt;
+  uint32_t part = 0;
+  uint32_t parts = 1;
+  auto operator<=>(const ShardName&) const = default;
+};
+std::string ShardFileName(const ShardName& shard);
+// Whoever looks whether a lock is held takes it for a moment; a saver that finds its lock taken so
+// takes the next one, up to kShardLocks - 1.
+inline constexpr uint32_t kShardLocks = 10;
+std::string ShardLockName(const ShardName& shard, uint32_t lock = 0);
+std::string ManifestTempName(std::string_view attempt);
+
+// What a file in a step's directory is, by its name.
+struct StepFile {
+  enum class Kind { kManifest, kManifestTemp, kShard, kShardLock, kCommitLock, kPin, kForeign };
+  Kind kind = Kind::kForeign;
+  ShardName shard;  // of kShard and kShardLock; of kManifestTemp the attempt alone
+};
+StepFile ParseStepFile(std::string_view name);
+
+}  // namespace keel

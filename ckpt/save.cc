@@ -1,0 +1,171 @@
+// The order of calls that makes a commit atomic and durable (FORMAT.md 6).
+#include "ckpt/save.h"
+
+#include <utility>
+
+#include "base/file_helpers.h"
+#include "ckpt/checkpoint.h"
+#include "ckpt/error_list.h"
+#include "ckpt/names.h"
+
+namespace keel {
+namespace {
+
+std::string Doing(const SavePlan& plan) {
+  return "saving step " + std::to_string(plan.description.step);
+}
+
+}  // namespace
+
+Save::Save(Files& files, SavePlan plan)
+    : files_(files),
+      plan_(std::move(plan)),
+      step_dir_(JoinPath(plan_.root, StepDirName(plan_.description.step))) {}
+
+Result<std::unique_ptr<Save>> Save::Begin(Files& files, SavePlan plan) {
+  std::unique_ptr<Save> save(new Save(files, std::move(plan)));
+  const Status status = save->Prepare();
+  if (!status.ok()) return status.error().Doing(Doing(save->plan_));
+  return save;
+}
+
+Status Save::Prepare() {
+  KEEL_TRY(CheckAttempt(plan_.attempt));
+  if (plan_.parts == 0 || plan_.parts > kShardsMax || plan_.part >= plan_.parts) {
+    return Error{Code::kInvalid, "part " + std::to_string(plan_.part) + " of " +
+                                     std::to_string(plan_.parts) + " writers (9999 at most)"};
+  }
+  KEEL_TRY(CheckDescription(plan_.description));
+  KEEL_TRY(MakeDirs(files_, step_dir_));
+  KEEL_TRY(CheckUncommitted());
+  return TakeLock();
+}
+
+Status Save::TakeLock() {
+  for (uint32_t i = 0;; ++i) {
+    lock_path_ = JoinPath(step_dir_, ShardLockName(Name(plan_.part), i));
+    auto lock = files_.Lock(lock_path_, "a save in progress");
+    if (lock.ok()) {
+      lock_ = std::move(*lock);
+      return Ok();
+    }
+    if (lock.error().code != Code::kExists || i + 1 == kShardLocks) return lock.error();
+  }
+}
+
+Save::~Save() {
+  // A lock file that stays behind is unlocked then, and gc removes it.
+  if (lock_ == nullptr) return;
+  (void)files_.Remove(lock_path_);
+  if (abandoned_) (void)files_.RemoveDir(step_dir_);  // stays where others have files in it
+}
+
+// A manifest that cannot be read commits nothing, and may be replaced; one of a newer version does.
+Status Save::CheckUncommitted() const {
+  const Result<Manifest> manifest = ReadManifest(files_, step_dir_);
+  if (!manifest.ok()) {
+    const Code code = manifest.error().code;
+    if (code == Code::kNotFound || code == Code::kCorrupt) return Ok();
+    if (code != Code::kInvalid) return manifest.error();
+  }
+  return Error{Code::kExists, step_dir_ + " is committed already" +
+                                  (manifest.ok() ? ", by attempt " + manifest->attempt : "") +
+                                  "; a committed checkpoint is never overwritten"};
+}
+
+Result<ShardSummary> Save::WriteShard(TensorSource& source, const WriteOptions& options) {
+  const ShardName name = Name(plan_.part);
+  auto written = keel::WriteShard(files_, JoinPath(step_dir_, ShardFileName(name)), name,
+                                  plan_.description, source, options);
+  if (written.ok()) {
+    const Status synced = files_.SyncDir(step_dir_);
+    if (!synced.ok()) written = synced.error();
+  }
+  if (!written.ok()) {
+    Abandon();
+    return written.error().Doing(Doing(plan_));
+  }
+  return written;
+}
+
+void Save::Abandon() {
+  const Result<bool> committed = Exists(files_, JoinPath(step_dir_, kManifestName));
+  if (!committed.ok() || *committed) return;
+  abandoned_ = true;
+  (void)files_.Remove(JoinPath(step_dir_, ShardFileName(Name(plan_.part))));
+}
+
+Result<Manifest> Save::BuildManifest(int64_t saved_at_ns) const {
+  Manifest manifest;
+  manifest.description = plan_.description;
+  manifest.attempt = plan_.attempt;
+  manifest.writer = WriterVersion();
+  manifest.saved_at_ns = saved_at_ns;
+  std::vector<std::unique_ptr<ShardReader>> shards;
+  ErrorList errors;
+  for (uint32_t part = 0; part < plan_.parts; ++part) {
+    const std::string file = ShardFileName(Name(part));
+    auto shard = ShardReader::Open(files_, JoinPath(step_dir_, file));
+    Status status = shard.ok() ? CheckShardFits(**shard, plan_.description, Name(part))
+                               : Status(shard.error());
+    if (!status.ok()) {
+      errors.Add(status.error());
+      continue;
+    }
+    manifest.shards.push_back(
+        {file, (*shard)->bytes(), (*shard)->digest(), (*shard)->header().frames});
+    shards.push_back(std::move(*shard));
+  }
+  KEEL_TRY(errors.ToStatus("the attempt's shards"));
+  manifest.tensor_digests = CombineTensorDigests(plan_.description.layout, shards);
+  return manifest;
+}
+
+Result<CommitReport> Save::Commit(int64_t saved_at_ns) {
+  const auto manifest = BuildManifest(saved_at_ns);
+  if (!manifest.ok()) return manifest.error().Doing(Doing(plan_));
+  const Status published = Publish(*manifest);
+  if (!published.ok()) return published.error().Doing(Doing(plan_));
+  CommitReport report{step_dir_, 0, plan_.description.layout.tensor_bytes()};
+  for (const ManifestShard& shard : manifest->shards) report.stored_bytes += shard.bytes;
+  return report;
+}
+
+Status Save::Publish(const Manifest& manifest) {
+  // Named after the attempt: another saver of this step has another file.
+  const std::string temporary = JoinPath(step_dir_, ManifestTempName(plan_.attempt));
+  const std::string final_path = JoinPath(step_dir_, kManifestName);
+  const auto write = [&]() -> Status {
+    KEEL_TRY_ASSIGN(const auto file,
+                    files_.Open(temporary, {.write = true, .create = true, .truncate = true}));
+    KEEL_TRY(file->WriteAt(0, BytesOf(ManifestText(manifest))));
+    KEEL_TRY(file->Sync());
+    // Two savers of one step would both find no manifest, and the second replace the first's.
+    const std::string lock_path = JoinPath(step_dir_, kCommitLockName);
+    KEEL_TRY_ASSIGN(const auto lock, files_.Lock(lock_path, plan_.attempt));
+    Status renamed = CheckUncommitted();
+    if (renamed.ok()) renamed = files_.Rename(temporary, final_path);
+    // The last thing done under the lock: who takes a new one finds the manifest.
+    (void)files_.Remove(lock_path);
+    return renamed;
+  };
+  const Status status = write();
+  if (!status.ok()) {
+    (void)files_.Remove(temporary);
+    return status;
+  }
+  const Status synced = files_.SyncDir(step_dir_);
+  if (synced.ok()) return synced;
+  return synced.error().Doing("the manifest is in place, but a loss of power may take it away");
+}
+
+Result<CommitReport> SaveCheckpoint(Files& files, SavePlan plan, TensorSource& source,
+                                    const WriteOptions& options, int64_t saved_at_ns) {
+  KEEL_TRY_ASSIGN(const auto save, Save::Begin(files, std::move(plan)));
+  KEEL_TRY(save->WriteShard(source, options));
+  auto committed = save->Commit(saved_at_ns);
+  if (!committed.ok()) save->Abandon();
+  return committed;
+}
+
+}  // namespace keel

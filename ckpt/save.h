@@ -1,0 +1,80 @@
+// Save: one attempt to write a checkpoint, seen by one of its writers.
+//   Begin -> WriteShard (all writers) -> [the group votes that all are durable] -> Commit (one)
+// Promises   once Commit() has returned Ok, the checkpoint is whole and durable; before, it is not
+//            there. A committed checkpoint is never overwritten (kExists). Whatever happens, other
+//            steps are untouched. What a failed attempt leaves is named after it; gc removes it.
+// Does not   vote; delete older checkpoints (ckpt/retention.h).
+// Threads    one at a time; WriteShard() makes its own.
+// Errors     kExists: the step is committed already; kNotFound: a shard is missing at Commit();
+//            those of Files. They name step and file.
+// Lifetime   holds a lock that keeps gc away from the attempt's files; files outlive it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/files.h"
+#include "base/result.h"
+#include "ckpt/manifest.h"
+#include "ckpt/shard_writer.h"
+
+namespace keel {
+
+struct SavePlan {
+  std::string root = {};   // ROOT/step-000001200/ is made in it
+  std::string attempt = {};  // NewAttempt(): the same for all writers, new for each attempt
+  uint32_t part = 0;
+  uint32_t parts = 1;
+  Description description = {};  // equal for all writers, to the last value
+};
+
+struct CommitReport {
+  std::string step_dir;
+  uint64_t stored_bytes = 0;   // of all shards
+  uint64_t content_bytes = 0;  // of all tensors
+};
+
+class Save {
+ public:
+  static Result<std::unique_ptr<Save>> Begin(Files& files, SavePlan plan);
+  Save(const Save&) = delete;
+  Save& operator=(const Save&) = delete;
+  ~Save();
+
+  // Once. On success the shard and its name are durable.
+  Result<ShardSummary> WriteShard(TensorSource& source, const WriteOptions& options);
+
+  // By one writer, when it is known that all shards are durable. Reads the shards' footers, so they
+  // must be visible here. After an error from the last sync the checkpoint may or may not be there
+  // after a power loss; the error says so.
+  Result<CommitReport> Commit(int64_t saved_at_ns);
+
+  // Removes what this writer wrote, where that is possible: for when the group gave up. Does
+  // nothing where a manifest is, since it may name this attempt's shards.
+  void Abandon();
+
+  const SavePlan& plan() const { return plan_; }
+  const std::string& step_dir() const { return step_dir_; }
+
+ private:
+  Save(Files& files, SavePlan plan);
+  ShardName Name(uint32_t part) const { return {plan_.attempt, part, plan_.parts}; }
+  Status Prepare();
+  Status TakeLock();
+  Status CheckUncommitted() const;
+  Result<Manifest> BuildManifest(int64_t saved_at_ns) const;
+  Status Publish(const Manifest& manifest);
+
+  Files& files_;
+  const SavePlan plan_;
+  const std::string step_dir_;
+  std::string lock_path_;
+  std::unique_ptr<FileLock> lock_;
+  bool abandoned_ = false;
+};
+
+// All of it by a single writer. `attempt` names it.
+Result<CommitReport> SaveCheckpoint(Files& files, SavePlan plan, TensorSource& source,
+                                    const WriteOptions& options, int64_t saved_at_ns);
+
+}  // namespace keel

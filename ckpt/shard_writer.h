@@ -1,0 +1,48 @@
+// WriteShard: one worker's part of the stream, compressed on its way to a file of its own.
+// Promises   on success the file's content is durable (not its name: sync the directory). Uses a
+//            few frames of memory a thread, whatever the tensors' size. After an error or a
+//            cancellation the file is removed where that is possible.
+// Does not   commit anything; replace a file (kExists). Guard against a source that changes while
+//            it is read: then the shard says so when it is loaded.
+// Threads    makes its own and joins them before it returns.
+// Errors     those of the files and of the source; kCancelled. They name the file.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "base/digest.h"
+#include "base/files.h"
+#include "base/result.h"
+#include "ckpt/description.h"
+#include "ckpt/names.h"
+#include "ckpt/tensor_source.h"
+
+namespace keel {
+
+// How far a save or a restore is; read it from any thread.
+struct Progress {
+  std::atomic<uint64_t> bytes_done{0};  // of content
+  std::atomic<uint64_t> bytes_total{0};
+  std::atomic<bool> cancel{false};  // set it, and the work ends with kCancelled
+};
+
+struct WriteOptions {
+  int zstd_level = kZstdLevel;
+  int compress_threads = 1;
+  int write_threads = 1;
+  bool direct = true;            // past the page cache where the file system can
+  Progress* progress = nullptr;  // outlives the call
+};
+
+struct ShardSummary {
+  uint64_t bytes = 0;          // of the file
+  uint64_t content_bytes = 0;  // of the stream
+  Digest digest;
+};
+
+Result<ShardSummary> WriteShard(Files& files, const std::string& path, const ShardName& name,
+                                const Description& description, TensorSource& source,
+                                const WriteOptions& options);
+
+}  // namespace keel

@@ -1,0 +1,30 @@
+// CopiedSnapshot: one writer's share of the tensors, copied aside so that training can go on.
+// Promises   holds exactly the frames of its part; Copy() reuses the memory of the copy before.
+// Does not   copy the whole state: a writer saves its share only.
+// Threads    Copy() while nobody reads; reading from any thread.
+#pragma once
+
+#include <vector>
+
+#include "ckpt/layout.h"
+#include "ckpt/tensor_source.h"
+
+namespace keel {
+
+class CopiedSnapshot : public TensorSource {
+ public:
+  // Takes the frames of `part` of `parts` from `tensors`, which are in the layout's order; those
+  // outside the part may be empty.
+  void Copy(const Layout& layout, uint32_t part, uint32_t parts,
+            const std::vector<std::span<const std::byte>>& tensors);
+
+  const std::byte* Borrow(size_t tensor, uint64_t offset, size_t bytes) override;
+  Status Read(size_t tensor, uint64_t offset, std::span<std::byte> into) override;
+
+ private:
+  Layout layout_;
+  uint64_t stream_offset_ = 0;  // of bytes_
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace keel

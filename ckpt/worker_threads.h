@@ -1,0 +1,13 @@
+// RunOnThreads: the same loop on several threads, the caller's among them.
+// Promises   returns when all have returned. Runs on fewer threads where the system gives no more,
+//            so `work` must take its tasks from a common list until there are none.
+// Does not   let exceptions of `work` pass: it must throw none.
+#pragma once
+
+#include <functional>
+
+namespace keel {
+
+void RunOnThreads(int threads, const std::function<void()>& work);
+
+}  // namespace keel

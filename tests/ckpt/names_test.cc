@@ -1,0 +1,69 @@
+// Names on disk read back as what they were made from, and nothing else is taken for one.
+#include "ckpt/names.h"
+
+#include <gtest/gtest.h>
+
+#include "ckpt/glob.h"
+#include "tests/harness/expect_ok.h"
+
+namespace keel {
+namespace {
+
+using Kind = StepFile::Kind;
+
+TEST(Names, StepDirectoriesReadBack) {
+  EXPECT_EQ(StepDirName(1200), "step-000001200");
+  EXPECT_EQ(ParseStepDirName("step-000001200"), 1200u);
+  EXPECT_EQ(ParseStepDirName(StepDirName(12345678901)), 12345678901u);
+  for (const char* other : {"step-1200", "step-0000012000", "step-", "step-00000120x", "epoch-1",
+                            "step-000001200.bak", "step-99999999999999999999"}) {
+    EXPECT_EQ(ParseStepDirName(other), std::nullopt) << other;
+  }
+}
+
+TEST(Names, FilesOfAStepReadBack) {
+  const ShardName shard{"0123456789abcdef", 2, 13};
+  EXPECT_EQ(ShardFileName(shard), "0123456789abcdef-shard-0002-of-0013.keel");
+  EXPECT_EQ(ParseStepFile(ShardFileName(shard)).kind, Kind::kShard);
+  EXPECT_EQ(ParseStepFile(ShardFileName(shard)).shard, shard);
+  for (uint32_t lock = 0; lock < kShardLocks; ++lock) {
+    EXPECT_EQ(ParseStepFile(ShardLockName(shard, lock)).kind, Kind::kShardLock);
+  }
+  EXPECT_EQ(ParseStepFile(ManifestTempName(shard.attempt)).kind, Kind::kManifestTemp);
+  EXPECT_EQ(ParseStepFile(kManifestName).kind, Kind::kManifest);
+  EXPECT_EQ(ParseStepFile(kPinName).kind, Kind::kPin);
+  EXPECT_EQ(ParseStepFile(kCommitLockName).kind, Kind::kCommitLock);
+}
+
+TEST(Names, WhatIsNotOursIsForeign) {
+  for (const char* other : {"", "notes.txt", "manifest.json.bak", "shard-0000-of-0001.keel",
+                            "0123456789abcdef-shard-0001-of-0001.keel",
+                            "0123456789ABCDEF-shard-0000-of-0001.keel",
+                            "0123456789abcdef-shard-0000-of-0001.keep",
+                            "0123456789abcdef-shard-0000-of-00012keel",
+                            "0123456789abcdef-shard-000a-of-0001.keel"}) {
+    EXPECT_EQ(ParseStepFile(other).kind, Kind::kForeign) << other;
+  }
+}
+
+TEST(Names, AttemptsAreChecked) {
+  Random random(1);
+  EXPECT_OK(CheckAttempt(NewAttempt(random)));
+  for (const char* other : {"", "0123456789abcde", "0123456789abcdeg", "../456789abcdef0"}) {
+    EXPECT_FALSE(CheckAttempt(other).ok()) << other;
+  }
+}
+
+TEST(Glob, MatchesWholeNames) {
+  EXPECT_TRUE(GlobMatches("model.*", "model.weight"));
+  EXPECT_TRUE(GlobMatches("*.weight", "a.b.weight"));
+  EXPECT_TRUE(GlobMatches("a?c*", "abc"));
+  EXPECT_TRUE(GlobMatches("*", ""));
+  EXPECT_TRUE(GlobMatches("*a*b*", "xxaxxaxxb"));
+  EXPECT_FALSE(GlobMatches("model", "model.weight"));
+  EXPECT_FALSE(GlobMatches("", "a"));
+  EXPECT_FALSE(GlobMatches("*ab", "abc"));
+}
+
+}  // namespace
+}  // namespace keel
