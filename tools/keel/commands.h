@@ -13,5 +13,11 @@ OptionTable VerifyTable();
 Result<Outcome> RunVerify(const World& world, const Options& options);
 OptionTable DiffTable();
 Result<Outcome> RunDiff(const World& world, const Options& options);
+OptionTable GcTable();
+Result<Outcome> RunGc(const World& world, const Options& options);
+OptionTable PinTable();
+Result<Outcome> RunPin(const World& world, const Options& options);
+OptionTable UnpinTable();
+Result<Outcome> RunUnpin(const World& world, const Options& options);
 
 }  // namespace keel
