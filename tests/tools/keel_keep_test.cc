@@ -1,0 +1,41 @@
+// keel gc, pin and unpin: what stays and what goes.
+#include "ckpt/catalog.h"
+#include "tests/tools/keel_program.h"
+
+namespace keel {
+namespace {
+
+class KeelKeep : public KeelProgram {
+ protected:
+  std::vector<uint64_t> Steps() {
+    std::vector<uint64_t> steps;
+    const auto entries = ListSteps(files_, root());
+    for (const StepEntry& entry : *entries) steps.push_back(entry.step);
+    return steps;
+  }
+};
+
+TEST_F(KeelKeep, GcRemovesOldOnesButNotPinnedOnes) {
+  for (const uint64_t step : {10, 20, 30, 40, 50}) SaveStep(state_, step);
+  EXPECT_EQ(RunKeel("pin " + root() + "@10").exit_code, 0);
+  const Json dry = KeelJson("gc " + root() + " --keep 2 --dry-run");
+  EXPECT_GT(dry["bytes_freed"], 0);
+  EXPECT_EQ(Steps().size(), 5u) << "a dry run removes nothing";
+  const Json done = KeelJson("gc " + root() + " --keep 2");
+  EXPECT_EQ(done["bytes_freed"], dry["bytes_freed"]);
+  EXPECT_EQ(Steps(), (std::vector<uint64_t>{10, 40, 50}));
+  EXPECT_EQ(RunKeel("unpin " + root() + "@10").exit_code, 0);
+  EXPECT_EQ(RunKeel("gc " + root() + " --keep 1 --keep-every 20").exit_code, 0);
+  EXPECT_EQ(Steps(), (std::vector<uint64_t>{40, 50}));
+  EXPECT_EQ(RunKeel("gc " + root() + " --keep 0").exit_code, 2) << "the newest always stays";
+}
+
+TEST_F(KeelKeep, PinningWhatIsNotThereFails) {
+  SaveStep(state_, 10);
+  EXPECT_EQ(RunKeel("pin " + root() + "@11").exit_code, 3);
+  EXPECT_EQ(RunKeel("pin " + root() + "/step-000000011").exit_code, 3);
+  EXPECT_EQ(Steps(), std::vector<uint64_t>{10});
+}
+
+}  // namespace
+}  // namespace keel

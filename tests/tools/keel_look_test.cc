@@ -1,0 +1,151 @@
+// keel ls, inspect, verify, diff and what all commands share.
+#include <cstring>
+
+#include "tests/tools/keel_program.h"
+
+namespace keel {
+namespace {
+
+bool Has(const Ran& ran, const std::string& text) {
+  return ran.out.find(text) != std::string::npos;
+}
+
+class KeelLook : public KeelProgram {};
+
+TEST_F(KeelLook, WithoutACommandTheOverviewIsAUsageError) {
+  EXPECT_EQ(RunKeel("").exit_code, 2);
+  EXPECT_EQ(RunKeel("--help").exit_code, 0);
+  const Ran ran = RunKeel("verfy x");
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_TRUE(Has(ran, "verify")) << ran.out;
+}
+
+TEST_F(KeelLook, EveryCommandHasHelpWithExamplesAndExitCodes) {
+  const Ran overview = RunKeel("--help");
+  size_t commands = 0;
+  size_t at = overview.out.find("Commands\n");
+  ASSERT_NE(at, std::string::npos);
+  for (at += 9; overview.out.compare(at, 2, "  ") == 0; at = overview.out.find('\n', at) + 1) {
+    const std::string name = overview.out.substr(at + 2, overview.out.find(' ', at + 2) - at - 2);
+    const Ran help = RunKeel(name + " --help");
+    EXPECT_EQ(help.exit_code, 0) << name;
+    for (const char* part : {"Examples", "Exit codes", "--[no-]json"}) {
+      EXPECT_TRUE(Has(help, part)) << name << ": " << help.out;
+    }
+    EXPECT_EQ(RunKeel(name + " --no-such-option").exit_code, 2) << name;
+    ++commands;
+  }
+  EXPECT_GE(commands, 4u);
+}
+
+TEST_F(KeelLook, ListsCompleteAndPartialSteps) {
+  SaveStep(state_, 100);
+  ASSERT_OK(files_.MakeDir(root() + "/step-000000200"));
+  const Ran ran = RunKeel("ls " + root());
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_TRUE(Has(ran, "100  complete  2026-11-18 ")) << ran.out;
+  EXPECT_TRUE(Has(ran, "no manifest")) << ran.out;
+  EXPECT_FALSE(Has(ran, "\x1b")) << "colour without a terminal";
+  const Json json = KeelJson("ls " + root());
+  ASSERT_EQ(json["checkpoints"].size(), 2u);
+  EXPECT_EQ(json["checkpoints"][0]["state"], "complete");
+  EXPECT_EQ(json["checkpoints"][1]["state"], "partial");
+}
+
+TEST_F(KeelLook, AMissingDirectoryIsAFailureInWordsAndInJson) {
+  EXPECT_EQ(RunKeel("ls " + root()).exit_code, 3);
+  EXPECT_TRUE(Has(RunKeel("ls --json " + root()), "\"code\": \"not-found\""));
+  EXPECT_EQ(RunKeel("ls").exit_code, 2);
+}
+
+TEST_F(KeelLook, InspectShowsTensorsAndMetadata) {
+  SaveStep(state_, 100);
+  const Json json = KeelJson("inspect " + root() + "@100");
+  EXPECT_EQ(json["tensors"].size(), state_.specs.size());
+  EXPECT_EQ(json["metadata"]["cursor"], 12345);
+  EXPECT_EQ(json["user"]["note"], "a \"quoted\" line");
+  const Json some = KeelJson("inspect " + root() + " --tensors 'model.*'");
+  EXPECT_EQ(some["tensors"].size(), 4u);
+  EXPECT_EQ(RunKeel("inspect " + root() + " --tensors nothing").exit_code, 3);
+  EXPECT_TRUE(Has(RunKeel("inspect " + root()), "model.weight  f32"));
+}
+
+TEST_F(KeelLook, StatsCountWhatIsThere) {
+  TestState state;
+  Random random(1);
+  state.Add("x", Dtype::kF32, {5}, random);
+  const float numbers[] = {-1, 3, 1, std::numeric_limits<float>::quiet_NaN(),
+                           std::numeric_limits<float>::infinity()};
+  std::memcpy(state.bytes[0].data(), numbers, sizeof numbers);
+  SaveStep(state, 1);
+  const Json stats = KeelJson("inspect " + root() + " --stats")["tensors"][0]["stats"];
+  EXPECT_EQ(stats["min"], -1);
+  EXPECT_EQ(stats["max"], 3);
+  EXPECT_EQ(stats["mean"], 1);
+  EXPECT_EQ(stats["nan_count"], 1);
+  EXPECT_EQ(stats["inf_count"], 1);
+  EXPECT_EQ(stats["histogram"], Json({1, 0, 0, 0, 0, 1, 0, 0, 0, 1}));
+}
+
+TEST_F(KeelLook, VerifyNamesTheDamagedFrameTensorAndElements) {
+  const std::string whole = SaveStep(state_, 100);
+  const std::string damaged = SaveStep(state_, 200);
+  EXPECT_EQ(RunKeel("verify " + root()).exit_code, 0);
+  FlipByte(ShardOf(damaged), 200);
+  EXPECT_EQ(RunKeel("verify " + whole).exit_code, 0);
+  const Ran ran = RunKeel("verify " + root() + "@200");
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_TRUE(Has(ran, "frame 0 at byte 64 ('double' elements 0 to 127)")) << ran.out;
+  const Json json = KeelJson("verify " + root(), 1);
+  EXPECT_EQ(json["whole"], false);
+  EXPECT_EQ(json["checkpoints"][0]["whole"], true);
+  EXPECT_EQ(json["checkpoints"][1]["damages"][0]["hits"][0]["tensor"], "double");
+}
+
+TEST_F(KeelLook, VerifyCallsAManifestDamagedWhoseShardIsGone) {
+  const std::string step = SaveStep(state_, 100);
+  ASSERT_OK(files_.Remove(ShardOf(step)));
+  EXPECT_EQ(RunKeel("verify " + root()).exit_code, 1);
+}
+
+TEST_F(KeelLook, DiffFindsEverythingThatDiffers) {
+  const std::string a = SaveStep(state_, 100);
+  const std::string same = SaveStep(state_, 100, dir_.path() + "/other", 4096);
+  EXPECT_EQ(RunKeel("diff " + a + " " + same).exit_code, 0) << "frames are no content";
+
+  TestState changed = state_;
+  float number;
+  std::memcpy(&number, changed.bytes[0].data() + 8 * 4 * 3 + 4, 4);
+  number += 0.5f;
+  std::memcpy(changed.bytes[0].data() + 8 * 4 * 3 + 4, &number, 4);
+  changed.specs[1].name = "renamed";
+  changed.specs[4].shape = {7, 1};
+  const std::string b = SaveStep(changed, 101);
+  const Json json = KeelJson("diff " + a + " " + b, 1);
+  EXPECT_EQ(json["added"], Json({"renamed"}));
+  EXPECT_EQ(json["removed"], Json({"step"}));
+  EXPECT_EQ(json["retyped"][0]["name"], "model.bias");
+  EXPECT_EQ(json["changed"][0]["name"], "model.weight");
+  EXPECT_EQ(json["changed"][0]["first"], Json({3, 1}));
+  EXPECT_EQ(json["changed"][0]["differing"], 1);
+  EXPECT_NEAR(json["changed"][0]["max"].get<double>(), 0.5, 1e-6);
+  EXPECT_EQ(json["metadata"][0]["name"], "step");
+}
+
+TEST_F(KeelLook, DiffTakesTolerances) {
+  TestState near = state_;
+  for (size_t at = 0; at < near.bytes[0].size(); at += 4) {
+    float number;
+    std::memcpy(&number, near.bytes[0].data() + at, 4);
+    number += 1e-4f;
+    std::memcpy(near.bytes[0].data() + at, &number, 4);
+  }
+  const std::string both = SaveStep(state_, 1) + " " + SaveStep(near, 1, dir_.path() + "/other");
+  EXPECT_EQ(RunKeel("diff " + both).exit_code, 1);
+  EXPECT_EQ(RunKeel("diff --atol 1e-3 " + both).exit_code, 0);
+  EXPECT_EQ(RunKeel("diff --atol 1e-5 " + both).exit_code, 1);
+  EXPECT_EQ(RunKeel("diff --atol -1 " + both).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace keel

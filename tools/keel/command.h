@@ -1,0 +1,56 @@
+// Command: one subcommand of `keel`: what it is given, what it does, what it says.
+// Promises   a command prints nothing by itself (`cat` alone streams, through World::print): it
+//            returns text for people and JSON for programs, and main() prints one of them.
+// Errors     those of its work; main() turns their code into an exit code.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/options.h"
+#include "tools/keel/paint.h"
+
+namespace keel {
+
+struct World {
+  Files& files;
+  Clock& clock;
+  Paint paint;                 // of what goes to stdout
+  bool shows_progress = false;  // stderr is a terminal
+  std::function<Status(std::string_view)> print;  // to stdout, at once
+};
+
+struct Outcome {
+  Json json;
+  std::string text;
+  int exit_code = 0;  // 0, or kExitNo
+};
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;  // one line, for `keel --help`
+  size_t arguments_least;    // that are no options; main() counts them
+  size_t arguments_most;
+  OptionTable (*table)();
+  Result<Outcome> (*run)(const World& world, const Options& options);
+};
+
+// The answer is no: checkpoints differ, one is damaged. What `keel COMMAND --help` lists.
+inline constexpr int kExitNo = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitFailed = 3;
+
+// All of them, in the order of `keel --help`.
+const std::vector<Command>& Commands();
+
+// A table with what all commands have: --json, how positionals are named, the exit codes.
+// `no`: what exit code 1 means; empty where the command never gives it.
+OptionTable CommandTable(const std::string& name, const std::string& summary,
+                         const std::string& positionals, const std::string& no);
+
+}  // namespace keel

@@ -1,0 +1,31 @@
+// The one table of commands, and what they have in common.
+#include "tools/keel/commands.h"
+
+namespace keel {
+
+const std::vector<Command>& Commands() {
+  static const std::vector<Command> commands = {
+      {"ls", "list the checkpoints in a directory", 1, 1, LsTable, RunLs},
+      {"inspect", "show what a checkpoint holds", 1, 1, InspectTable, RunInspect},
+      {"verify", "check every digest", 1, 1, VerifyTable, RunVerify},
+      {"diff", "compare two checkpoints", 2, 2, DiffTable, RunDiff},
+      {"gc", "remove old checkpoints by a retention policy", 1, 1, GcTable, RunGc},
+      {"pin", "keep a checkpoint for ever", 1, 1, PinTable, RunPin},
+      {"unpin", "let retention delete a checkpoint", 1, 1, UnpinTable, RunUnpin},
+  };
+  return commands;
+}
+
+OptionTable CommandTable(const std::string& name, const std::string& summary,
+                         const std::string& positionals, const std::string& no) {
+  OptionTable table("keel " + name, summary);
+  table.TakePositionals(Positionals::kAnywhere, positionals);
+  table.Add(Option::Flag("json", false, "Print one JSON object, for programs"));
+  table.AddExitCode(0, "done");
+  if (!no.empty()) table.AddExitCode(kExitNo, no);
+  table.AddExitCode(kExitUsage, "the command line was not understood; nothing was done");
+  table.AddExitCode(kExitFailed, "it failed: the message on stderr says at what");
+  return table;
+}
+
+}  // namespace keel

@@ -1,0 +1,23 @@
+// The commands' tables and functions, each in the file of its name.
+#pragma once
+
+#include "tools/keel/command.h"
+
+namespace keel {
+
+OptionTable LsTable();
+Result<Outcome> RunLs(const World& world, const Options& options);
+OptionTable InspectTable();
+Result<Outcome> RunInspect(const World& world, const Options& options);
+OptionTable VerifyTable();
+Result<Outcome> RunVerify(const World& world, const Options& options);
+OptionTable DiffTable();
+Result<Outcome> RunDiff(const World& world, const Options& options);
+OptionTable GcTable();
+Result<Outcome> RunGc(const World& world, const Options& options);
+OptionTable PinTable();
+Result<Outcome> RunPin(const World& world, const Options& options);
+OptionTable UnpinTable();
+Result<Outcome> RunUnpin(const World& world, const Options& options);
+
+}  // namespace keel

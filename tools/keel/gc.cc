@@ -1,0 +1,72 @@
+// `keel gc DIR`: removes the checkpoints that a retention policy gives up.
+#include "base/text.h"
+#include "ckpt/retention.h"
+#include "tools/keel/commands.h"
+#include "tools/keel/text_table.h"
+
+namespace keel {
+namespace {
+
+using Partial = RetentionPolicy::Partial;
+
+RetentionPolicy PolicyOf(const Options& options) {
+  RetentionPolicy policy;
+  policy.keep_last = static_cast<uint64_t>(options.Integer("keep"));
+  policy.keep_every = static_cast<uint64_t>(options.Integer("keep-every"));
+  const std::string& partial = options.Text("partial");
+  policy.partial = partial == "keep"    ? Partial::kKeep
+                   : partial == "older" ? Partial::kRemoveOlder
+                                        : Partial::kRemoveAll;
+  policy.remove_damaged = options.Flag("remove-damaged");
+  return policy;
+}
+
+}  // namespace
+
+OptionTable GcTable() {
+  OptionTable table = CommandTable(
+      "gc",
+      "Removes old checkpoints and what dead saves left. The newest complete one, pinned ones and "
+      "those being written always stay.",
+      "DIR", "");
+  table.Add(Option::Integer("keep", 3, "How many of the newest complete ones stay")
+                .Range(1, 1'000'000'000));
+  table.Add(Option::Integer("keep-every", 0, "Steps that are multiples of this stay; 0: none")
+                .AtLeast(0));
+  table.Add(Option::Choice("partial", {"keep", "older", "all"}, "older",
+                           "Which incomplete ones go: none, those older than the newest complete "
+                           "one, or all that nobody is writing"));
+  table.Add(Option::Flag("remove-damaged", false, "Treat damaged ones as incomplete ones"));
+  table.Add(Option::Flag("dry-run", false, "Only say what would go"));
+  table.AddExample("keel gc runs/bert --keep 5 --keep-every 1000 --dry-run",
+                   "What would go if five and every thousandth stayed");
+  return table;
+}
+
+Result<Outcome> RunGc(const World& world, const Options& options) {
+  const std::string& root = options.positionals()[0];
+  const bool dry_run = options.Flag("dry-run");
+  KEEL_TRY_ASSIGN(const RetentionReport report,
+                  ApplyRetention(world.files, root, PolicyOf(options), dry_run));
+  Outcome outcome;
+  outcome.json = {{"dir", root},
+                  {"dry_run", dry_run},
+                  {"bytes_freed", report.bytes_freed},
+                  {"checkpoints", Json::array()}};
+  TextTable table({">STEP", "VERDICT", "WHY"});
+  for (const RetentionVerdict& verdict : report.verdicts) {
+    outcome.json["checkpoints"].push_back({{"step", verdict.step},
+                                           {"dir", verdict.dir},
+                                           {"removed", verdict.remove},
+                                           {"reason", verdict.reason}});
+    const std::string word = !verdict.remove ? "stays" : dry_run ? "would go" : "removed";
+    table.Add({{std::to_string(verdict.step)},
+               {word, verdict.remove ? world.paint.Warn(word) : word},
+               {verdict.reason}});
+  }
+  outcome.text = table.Text() + BytesText(report.bytes_freed) +
+                 (dry_run ? " would be freed\n" : " freed\n");
+  return outcome;
+}
+
+}  // namespace keel

@@ -1,0 +1,80 @@
+// `keel ls DIR`: which checkpoints a directory holds.
+#include "base/text.h"
+#include "ckpt/catalog.h"
+#include "tools/keel/commands.h"
+#include "tools/keel/text_table.h"
+#include "tools/keel/wording.h"
+
+namespace keel {
+namespace {
+
+Json EntryJson(const StepEntry& entry) {
+  Json json = {{"step", entry.step},
+               {"dir", entry.dir},
+               {"state", StepStateName(entry.state)},
+               {"reason", entry.reason},
+               {"pinned", entry.pinned},
+               {"in_progress", entry.in_progress},
+               {"stored_bytes", entry.stored_bytes}};
+  if (entry.state != StepState::kComplete) return json;
+  json["content_bytes"] = entry.content_bytes;
+  json["writers"] = entry.writers;
+  json["attempt"] = entry.attempt;
+  json["saved_at_ns"] = entry.saved_at_ns;
+  return json;
+}
+
+TextTable::Cell StateCell(const StepEntry& entry, const Paint& paint) {
+  const std::string name(StepStateName(entry.state));
+  switch (entry.state) {
+    case StepState::kComplete: return {name, paint.Good(name)};
+    case StepState::kDamaged: return {name, paint.Bad(name)};
+    case StepState::kPartial:
+    case StepState::kNewer: break;
+  }
+  return {name, paint.Warn(name)};
+}
+
+std::string RemarkOf(const StepEntry& entry) {
+  if (!entry.pinned) return entry.reason;
+  return entry.reason.empty() ? "pinned" : "pinned; " + entry.reason;
+}
+
+std::vector<TextTable::Cell> Row(const StepEntry& entry, const Paint& paint) {
+  const bool complete = entry.state == StepState::kComplete;
+  return {{std::to_string(entry.step)},
+          StateCell(entry, paint),
+          {complete ? TimeText(entry.saved_at_ns) : "-"},
+          {BytesText(entry.stored_bytes)},
+          {complete ? RatioText(entry.stored_bytes, entry.content_bytes) : "-"},
+          {complete ? std::to_string(entry.writers) : "-"},
+          {RemarkOf(entry)}};
+}
+
+}  // namespace
+
+OptionTable LsTable() {
+  OptionTable table = CommandTable(
+      "ls", "Lists the checkpoints in a directory: step, state and why, when saved, size.", "DIR",
+      "");
+  table.AddExample("keel ls runs/bert", "What is there to go on from");
+  table.AddExample("keel ls runs/bert --json | jq '.checkpoints[-1].step'",
+                   "The highest step, whatever its state");
+  return table;
+}
+
+Result<Outcome> RunLs(const World& world, const Options& options) {
+  const std::string& root = options.positionals()[0];
+  KEEL_TRY_ASSIGN(const auto steps, ListSteps(world.files, root));
+  Outcome outcome;
+  outcome.json = {{"dir", root}, {"checkpoints", Json::array()}};
+  TextTable table({">STEP", "STATE", "SAVED (UTC)", ">SIZE", ">RATIO", ">WRITERS", "REMARK"});
+  for (const StepEntry& entry : steps) {
+    outcome.json["checkpoints"].push_back(EntryJson(entry));
+    table.Add(Row(entry, world.paint));
+  }
+  outcome.text = steps.empty() ? "no checkpoints in " + root + "\n" : table.Text();
+  return outcome;
+}
+
+}  // namespace keel

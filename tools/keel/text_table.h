@@ -1,0 +1,31 @@
+// TextTable: rows of cells in columns that are as wide as their widest cell.
+// Promises   colours do not count as width; no blanks at the end of a line.
+// Does not   cut cells; count wide or combining characters.
+// Threads    one at a time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace keel {
+
+class TextTable {
+ public:
+  struct Cell {
+    std::string text;
+    std::string painted = {};  // shown in its place; empty: the text itself
+  };
+
+  // A column whose heading begins with '>' is set to the right.
+  explicit TextTable(std::vector<std::string> headings);
+  // One cell for each heading.
+  void Add(std::vector<Cell> row);
+  void Add(const std::vector<std::string>& row);
+  std::string Text() const;
+
+ private:
+  std::vector<bool> is_right_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+}  // namespace keel

@@ -1,0 +1,131 @@
+// `keel verify CKPT|DIR`: every digest of one checkpoint, or of all that a directory holds.
+#include "ckpt/verify.h"
+
+#include "base/file_helpers.h"
+#include "base/text.h"
+#include "ckpt/catalog.h"
+#include "tools/keel/commands.h"
+#include "tools/keel/progress_bar.h"
+#include "tools/keel/wording.h"
+
+namespace keel {
+namespace {
+
+// What became of one checkpoint.
+struct Verdict {
+  std::string dir;
+  bool is_whole = false;
+  uint64_t bytes = 0;
+  Json damages = Json::array();
+  std::string text = {};
+};
+
+Json DamageJson(const Layout& layout, const Damage& damage) {
+  Json hits = Json::array();
+  for (const TensorHit& hit : HitBy(layout, damage.frame)) {
+    hits.push_back({{"tensor", layout.tensors()[hit.tensor].spec.name},
+                    {"first", hit.first},
+                    {"last", hit.last}});
+  }
+  return {{"frame", damage.frame},
+          {"place", damage.place},
+          {"message", damage.error.message},
+          {"hits", std::move(hits)}};
+}
+
+Verdict Unreadable(const std::string& dir, const Error& error, const Paint& paint) {
+  Verdict verdict{.dir = dir};
+  verdict.damages.push_back({{"message", error.message}});
+  verdict.text = paint.Bad("damaged") + " " + dir + "\n  " + error.message + "\n";
+  return verdict;
+}
+
+// An error: it could not be looked at, so nothing is known about it.
+Result<Verdict> VerifyOne(const World& world, const std::string& dir, int threads) {
+  const auto checkpoint = Checkpoint::Open(world.files, dir);
+  if (!checkpoint.ok()) {
+    const Code code = checkpoint.error().code;
+    if (code == Code::kCorrupt || code == Code::kNotFound) {
+      return Unreadable(dir, checkpoint.error(), world.paint);
+    }
+    return checkpoint.error();
+  }
+  ProgressBar bar(world);
+  KEEL_TRY_ASSIGN(const auto damages,
+                  VerifyFrames(**checkpoint, {.threads = threads, .progress = bar.progress()}));
+  Verdict verdict{.dir = dir, .is_whole = damages.empty(), .bytes = (*checkpoint)->stored_bytes()};
+  verdict.text = (damages.empty() ? world.paint.Good("whole") : world.paint.Bad("damaged")) + " " +
+                 dir + " (" + CountText((*checkpoint)->layout().frame_count(), "frame") + ", " +
+                 BytesText(verdict.bytes) + ")\n";
+  for (const Damage& damage : damages) {
+    verdict.damages.push_back(DamageJson((*checkpoint)->layout(), damage));
+    verdict.text += "  " + DamageError((*checkpoint)->layout(), damage).message + "\n";
+  }
+  return verdict;
+}
+
+struct Work {
+  std::vector<std::string> dirs;
+  std::vector<StepEntry> skipped;  // never committed, or of a newer version
+};
+
+// A checkpoint where the text names one; else all that a directory holds.
+Result<Work> FindWork(Files& files, const std::string& text) {
+  Work work;
+  const auto steps = ListSteps(files, text);
+  const bool names_one = !steps.ok() || steps->empty();
+  if (names_one) {
+    KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, text));
+    work.dirs.push_back(dir);
+    return work;
+  }
+  for (const StepEntry& entry : *steps) {
+    const bool can_check =
+        entry.state == StepState::kComplete || entry.state == StepState::kDamaged;
+    if (can_check) {
+      work.dirs.push_back(entry.dir);
+    } else {
+      work.skipped.push_back(entry);
+    }
+  }
+  return work;
+}
+
+}  // namespace
+
+OptionTable VerifyTable() {
+  OptionTable table = CommandTable(
+      "verify",
+      "Reads every byte of a checkpoint, or of all committed checkpoints in a directory, and holds "
+      "it against its digests. Names each damaged frame, and the tensors and elements in it.",
+      "CKPT|DIR", "a checkpoint is damaged");
+  table.Add(Option::Integer("threads", 2, "How many threads read and check").Range(1, 1024));
+  table.AddExample("keel verify runs/bert", "All committed checkpoints of a run");
+  table.AddExample("keel verify runs/bert@latest", "The newest complete one");
+  return table;
+}
+
+Result<Outcome> RunVerify(const World& world, const Options& options) {
+  KEEL_TRY_ASSIGN(const Work work, FindWork(world.files, options.positionals()[0]));
+  Outcome outcome;
+  outcome.json = {{"whole", true}, {"checkpoints", Json::array()}, {"skipped", Json::array()}};
+  for (const std::string& dir : work.dirs) {
+    KEEL_TRY_ASSIGN(Verdict verdict,
+                    VerifyOne(world, dir, static_cast<int>(options.Integer("threads"))));
+    if (!verdict.is_whole) outcome.exit_code = kExitNo;
+    outcome.text += verdict.text;
+    outcome.json["checkpoints"].push_back({{"dir", verdict.dir},
+                                           {"whole", verdict.is_whole},
+                                           {"stored_bytes", verdict.bytes},
+                                           {"damages", std::move(verdict.damages)}});
+  }
+  for (const StepEntry& entry : work.skipped) {
+    outcome.text += world.paint.Warn("skipped") + " " + entry.dir + " (" +
+                    std::string(StepStateName(entry.state)) + ": " + entry.reason + ")\n";
+    outcome.json["skipped"].push_back({{"dir", entry.dir}, {"reason", entry.reason}});
+  }
+  outcome.json["whole"] = outcome.exit_code == 0;
+  return outcome;
+}
+
+}  // namespace keel
