@@ -10,7 +10,7 @@
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/file_text.h"
-#include "tests/harness/temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace keel {
 namespace {

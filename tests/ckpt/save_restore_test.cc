@@ -5,7 +5,7 @@
 #include "base/posix_files.h"
 #include "ckpt/save.h"
 #include "ckpt/snapshot.h"
-#include "tests/base/temp_dir.h"
+#include "tests/support/temp_dir.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
 

@@ -11,7 +11,7 @@
 #include "base/file_helpers.h"
 #include "base/json.h"
 #include "base/posix_files.h"
-#include "tests/base/temp_dir.h"
+#include "tests/support/temp_dir.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
 
