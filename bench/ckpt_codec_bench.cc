@@ -45,7 +45,7 @@ void Count(benchmark::State& state, double stored_by_content) {
 
 void Memcpy(benchmark::State& state, uint32_t width) {
   std::vector<std::byte> into(kFrameBytes);
-  uint64_t frame = 0;
+  uint64_t frame = Data(width).size() / kFrameBytes;  // made before the clock runs
   for (auto _ : state) {
     std::memcpy(into.data(), FrameOf(width, frame++ % kFrames).data(), kFrameBytes);
     benchmark::ClobberMemory();
@@ -57,7 +57,7 @@ void Compress(benchmark::State& state, uint32_t width, CodecChoice choice) {
   FrameCoder coder;
   std::vector<std::byte> into(StoredBytesMax(kFrameBytes));
   double stored = 0;
-  uint64_t frame = 0;
+  uint64_t frame = Data(width).size() / kFrameBytes;
   for (auto _ : state) {
     const auto content = FrameOf(width, frame++ % kFrames);
     stored += static_cast<double>(coder.Encode(0, width, content, choice, into).bytes);

@@ -42,7 +42,10 @@ Status CheckShardFits(const ShardReader& shard, const Description& description,
       header.frames != layout.PartOf(name.part, name.parts)) {
     return wrong("it does not hold the frames of its part");
   }
-  if (shard.description_text() != DescriptionText(description, name.attempt)) {
+  const auto described = ParseDescriptionText(shard.description_text());
+  if (!described.ok()) return wrong("its description: " + described.error().message);
+  // Values, not text: another program may write the same number in another way.
+  if (described->description != description || described->attempt != name.attempt) {
     return wrong("it describes another checkpoint than its manifest or part 0 does (other tensors, "
                  "metadata or options)");
   }

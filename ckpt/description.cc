@@ -110,6 +110,7 @@ Status CheckDescription(const Description& description) {
   if (description.step > INT64_MAX) {
     return Wrong("step " + std::to_string(description.step) + " is beyond 2^63");
   }
+  KEEL_TRY(CheckText("writer", description.writer));
   for (const auto& [name, value] : description.metadata) {
     KEEL_TRY(CheckText("metadata name", name));
     const auto* number = std::get_if<double>(&value);
@@ -135,7 +136,7 @@ Json DescriptionJson(const Description& description, std::string_view attempt) {
           {"version", kFormatVersion},
           {"step", description.step},
           {"attempt", attempt},
-          {"writer", WriterVersion()},
+          {"writer", description.writer},
           {"codec", CodecName(description.codec)},
           {"frame_bytes", description.layout.frame_bytes()},
           {"metadata", std::move(metadata)},
@@ -175,7 +176,7 @@ Result<ParsedDescription> ReadDescription(const Json& json, const std::vector<st
   KEEL_TRY_ASSIGN(description.step, Field<uint64_t>(json, "step"));
   KEEL_TRY_ASSIGN(parsed.attempt, Field<std::string>(json, "attempt"));
   KEEL_TRY(CheckAttempt(parsed.attempt));
-  KEEL_TRY_ASSIGN(parsed.writer, Field<std::string>(json, "writer"));
+  KEEL_TRY_ASSIGN(description.writer, Field<std::string>(json, "writer"));
   KEEL_TRY_ASSIGN(const std::string codec, Field<std::string>(json, "codec"));
   KEEL_TRY_ASSIGN(description.codec, ParseCodec(codec));
   KEEL_TRY_ASSIGN(const Json* const metadata, ObjectField(json, "metadata"));

@@ -24,7 +24,11 @@ using Metadata = std::map<std::string, MetadataValue>;
 // "12", "0.5", "true", "text": for people.
 std::string MetadataText(const MetadataValue& value);
 
+// "evenkeel 0.1.0"
+std::string_view WriterVersion();
+
 struct Description {
+  std::string writer{WriterVersion()};  // the program that wrote it, for people
   uint64_t step = 0;
   Codec codec = Codec::kPlanes;  // as asked for; each frame says what became of it
   // What training needs to go on: data_epoch, cursor, seed, lanes, lane_batch, lr_position,
@@ -32,10 +36,8 @@ struct Description {
   Metadata metadata;
   std::map<std::string, std::string> user;  // what the user wishes to remember
   Layout layout;
+  bool operator==(const Description&) const = default;
 };
-
-// "evenkeel 0.1.0"
-std::string_view WriterVersion();
 
 // kInvalid: names or values that JSON cannot hold.
 Status CheckDescription(const Description& description);
@@ -48,7 +50,6 @@ std::string DescriptionText(const Description& description, std::string_view att
 struct ParsedDescription {
   Description description;
   std::string attempt;
-  std::string writer;
 };
 Result<ParsedDescription> ParseDescriptionText(std::string_view text);
 

@@ -37,6 +37,7 @@ struct PlacedTensor {
   TensorSpec spec;
   uint64_t offset = 0;  // in the stream
   uint64_t bytes = 0;
+  bool operator==(const PlacedTensor&) const = default;
 };
 
 // What one frame holds of the stream.
@@ -64,6 +65,7 @@ struct FrameRange {
 class Layout {
  public:
   Layout() = default;  // of no tensors
+  bool operator==(const Layout&) const = default;
   static Result<Layout> Make(std::vector<TensorSpec> tensors, uint32_t frame_bytes = kFrameBytes);
 
   // In the caller's order; a tensor's index is its place here.
@@ -91,6 +93,7 @@ class Layout {
     uint32_t width = 1;
     uint64_t begin = 0;
     uint64_t bytes = 0;
+    bool operator==(const Section&) const = default;
   };
 
   void Place();

@@ -99,7 +99,6 @@ Result<Manifest> Read(const Json& json) {
   Manifest manifest;
   manifest.description = std::move(parsed.description);
   manifest.attempt = std::move(parsed.attempt);
-  manifest.writer = std::move(parsed.writer);
   KEEL_TRY_ASSIGN(manifest.saved_at_ns, Field<int64_t>(json, "saved_at_ns"));
   for (const Json& tensor : json["tensors"]) {
     KEEL_TRY_ASSIGN(const Digest digest, DigestField(tensor, "digest"));
@@ -135,7 +134,6 @@ std::string ManifestText(const Manifest& manifest) {
   KEEL_CHECK(manifest.tensor_digests.size() == layout.tensors().size(),
              manifest.tensor_digests.size() << " digests");
   Json json = DescriptionJson(manifest.description, manifest.attempt);
-  json["writer"] = manifest.writer;
   json["saved_at_ns"] = manifest.saved_at_ns;
   Json shards = Json::array();
   for (const ManifestShard& shard : manifest.shards) {

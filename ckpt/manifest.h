@@ -29,7 +29,6 @@ struct ManifestShard {
 struct Manifest {
   Description description;
   std::string attempt;
-  std::string writer;       // the program and version that wrote it
   int64_t saved_at_ns = 0;  // since 1970, UTC; for people
   std::vector<Digest> tensor_digests;  // by index in the layout: see TensorDigest()
   std::vector<ManifestShard> shards;   // in the order of their frames

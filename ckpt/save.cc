@@ -99,7 +99,6 @@ Result<Manifest> Save::BuildManifest(int64_t saved_at_ns) const {
   Manifest manifest;
   manifest.description = plan_.description;
   manifest.attempt = plan_.attempt;
-  manifest.writer = WriterVersion();
   manifest.saved_at_ns = saved_at_ns;
   std::vector<std::unique_ptr<ShardReader>> shards;
   ErrorList errors;

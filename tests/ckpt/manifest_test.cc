@@ -19,7 +19,7 @@ Manifest Sample() {
   const SavePlan plan = PlanOf(state, "/c", 7, 3, 256);
   manifest.description = plan.description;
   manifest.attempt = plan.attempt;
-  manifest.writer = "test";
+  manifest.description.writer = "test";
   manifest.saved_at_ns = 1234567890123456789;
   for (size_t i = 0; i < state.specs.size(); ++i) {
     manifest.tensor_digests.push_back(DigestOf(state.bytes[i]));

@@ -128,6 +128,17 @@ TEST(SaveAndRestore, MoreWritersThanFramesLeaveSomeWithNothing) {
   EXPECT_EQ(loaded.bytes, state.bytes);
 }
 
+TEST(SaveAndRestore, WhatAnotherVersionOfTheProgramWroteIsRead) {
+  TestState state = TestState::Make(9, 500);
+  MemoryFiles files;
+  SavePlan plan = PlanOf(state, "/c", 5, 1);
+  plan.description.writer = "evenkeel 9.9.9";
+  MemorySource source(state.Spans());
+  ASSERT_OK_AND_ASSIGN(const auto report, SaveCheckpoint(files, plan, source, {}, 0));
+  ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(files, report.step_dir));
+  EXPECT_EQ(checkpoint->manifest().description.writer, "evenkeel 9.9.9");
+}
+
 class RestoreTest : public testing::Test {
  protected:
   void SetUp() override {
