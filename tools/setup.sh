@@ -6,7 +6,7 @@
 set -euo pipefail
 
 readonly kTorch='torch==2.11.0'
-# The parts of CUDA's headers that torch does not bring, and without which the others do not compile.
+# The parts of CUDA's headers that torch does not bring; without them the others do not compile.
 readonly kCudaHeaders=(nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85)
 readonly kDiskMb=8000  # LibTorch unpacked, and its wheels beside it while pip works
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
