@@ -56,8 +56,9 @@ if(KEEL_WITH_TORCH)
     keel_import_torch_cuda("${torch_dir}")
     if(KEEL_NCCL STREQUAL "enabled" AND NOT TARGET keel_torch_cuda)
       message(FATAL_ERROR "KEEL_NCCL=enabled, but LibTorch in ${torch_dir} has no CUDA libraries, or "
-                          "crt/host_defines.h or nccl.h was not found. pip install "
-                          "nvidia-cuda-crt nvidia-nccl-cu13 brings them.")
+                          "crt/host_defines.h or nccl.h was not found, or the headers are not complete. "
+                          "pip install nvidia-cuda-crt nvidia-cuda-cccl nvidia-nccl-cu13 "
+                          "brings them.")
     endif()
   endif()
 endif()

@@ -95,6 +95,16 @@ function(keel_import_torch_cuda dir)
      OR NOT KEEL_CUDA_INCLUDE OR NOT KEEL_NCCL_INCLUDE OR NOT KEEL_NCCL_LIBRARY)
     return()
   endif()
+  # torch's wheels bring some of CUDA's headers only; whether they are enough, the compiler knows.
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_INCLUDES "${KEEL_CUDA_INCLUDE}")
+  check_cxx_source_compiles("#include <cuda_runtime_api.h>\n#include <cuda_fp16.h>\nint main() {}"
+                            KEEL_CUDA_HEADERS_COMPILE)
+  if(NOT KEEL_CUDA_HEADERS_COMPILE)
+    message(STATUS "No NCCL module: CUDA's headers in ${KEEL_CUDA_INCLUDE} are not complete "
+                   "(pip install nvidia-cuda-crt nvidia-cuda-cccl)")
+    return()
+  endif()
   foreach(library c10_cuda torch_cuda)
     keel_import_library(keel_lib_${library} "${dir}/lib/lib${library}.so")
   endforeach()

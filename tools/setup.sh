@@ -6,8 +6,8 @@
 set -euo pipefail
 
 readonly kTorch='torch==2.11.0'
-# A part of CUDA's headers that torch does not bring, and without which the others do not compile.
-readonly kCudaHeaders='nvidia-cuda-crt==13.0.88'
+# The parts of CUDA's headers that torch does not bring; without them the others do not compile.
+readonly kCudaHeaders=(nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85)
 readonly kDiskMb=8000  # LibTorch unpacked, and its wheels beside it while pip works
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
@@ -209,7 +209,7 @@ InstalledTorch() { compgen -G "$deps/venv/lib/python3*/site-packages/torch"; }
 # The stamp is written last, so an environment without it is half made.
 IsComplete() {
   local stamp=$deps/venv/.complete
-  [[ -e $stamp && $(<"$stamp") == "$kTorch $kCudaHeaders" ]] && InstalledTorch >/dev/null
+  [[ -e $stamp && $(<"$stamp") == "$kTorch ${kCudaHeaders[*]}" ]] && InstalledTorch >/dev/null
 }
 
 EnsureTorch() {
@@ -224,7 +224,7 @@ EnsureTorch() {
   MakeEnvironment
   InstallTorch
   rm -rf "$deps/tmp"
-  echo "$kTorch $kCudaHeaders" >"$deps/venv/.complete"
+  echo "$kTorch ${kCudaHeaders[*]}" >"$deps/venv/.complete"
 }
 
 CheckDisk() {
@@ -248,7 +248,7 @@ MakeEnvironment() {
 InstallTorch() {
   local status=0
   local pip=("${clean[@]}" "$deps/venv/bin/python" -I -m pip --log "$deps/pip.log"
-    install --no-compile --no-cache-dir "$kTorch" "$kCudaHeaders")
+    install --no-compile --no-cache-dir "$kTorch" "${kCudaHeaders[@]}")
   rm -f "$deps/pip.log"
   Say "downloading $kTorch into $deps (5 GB on disk; some minutes, once)"
   if [[ -t 1 ]]; then

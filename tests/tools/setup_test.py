@@ -103,7 +103,7 @@ class Setup(unittest.TestCase):
     def test_everything_from_nothing_then_nothing_more(self):
         self.run_setup()
         self.assertEqual((self.venv / ".complete").read_text(),
-                         "torch==2.11.0 nvidia-cuda-crt==13.0.88\n")
+                         "torch==2.11.0 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85\n")
         self.assertIn("install --no-compile --no-cache-dir torch==2.11.0 nvidia-cuda-crt==",
                       self.calls())
         self.assertIn("--preset release -DKEEL_WITH_TORCH=ON", self.calls())
