@@ -58,7 +58,8 @@ void EnterNamespaces() {
     WriteFile("/proc/self/uid_map", "0 " + std::to_string(uid) + " 1");
     WriteFile("/proc/self/gid_map", "0 " + std::to_string(gid) + " 1");
   }
-  Must(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "mount private");
+  // In a chroot "/" is no mount point, so nothing can be laid over /etc without others seeing it.
+  Must(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "mount private", kForbidden);
 }
 
 void ReplaceEtcFile(const std::string& folder, const char* name, const std::string& text) {
