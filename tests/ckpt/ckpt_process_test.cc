@@ -1,4 +1,4 @@
-// Real processes on a real disk: SIGKILL at every call, and a state far larger than the memory.
+// Real processes on a real disk, with SIGKILL at every call.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -76,13 +76,6 @@ TEST_F(CkptProcessTest, KilledAtEveryCallTheNewestCheckpointLoadsWhole) {
   }
   std::printf("killed at %d calls\n", kills);
   EXPECT_GE(kills, 40);
-}
-
-// The state is made while it is saved, so that all memory counted is the engine's own.
-TEST_F(CkptProcessTest, AStateLargerThanTheMemoryIsSavedAndVerified) {
-  ASSERT_OK_AND_ASSIGN(const ExitStatus status, Run({"big", root_, "512", "300"}));
-  EXPECT_TRUE(status.ok()) << status.Text() << "\n" << Output();
-  std::printf("%s", Output().c_str());
 }
 
 }  // namespace
