@@ -56,7 +56,7 @@ Json ToJson(const Checkpoint& checkpoint, const std::vector<TensorFacts>& facts)
   return {{"dir", checkpoint.dir()},
           {"step", manifest.description.step},
           {"attempt", manifest.attempt},
-          {"writer", manifest.writer},
+          {"writer", manifest.description.writer},
           {"saved_at_ns", manifest.saved_at_ns},
           {"codec", CodecName(manifest.description.codec)},
           {"frame_bytes", checkpoint.layout().frame_bytes()},
@@ -73,8 +73,8 @@ std::string HeadText(const Checkpoint& checkpoint, const Paint& paint) {
   const uint64_t content = checkpoint.layout().tensor_bytes();
   std::string text = paint.Heading("step " + std::to_string(manifest.description.step)) + " in " +
                      checkpoint.dir() + "\n";
-  text += "saved " + TimeText(manifest.saved_at_ns) + " UTC by " + manifest.writer + ", attempt " +
-          manifest.attempt + "\n";
+  text += "saved " + TimeText(manifest.saved_at_ns) + " UTC by " + manifest.description.writer +
+          ", attempt " + manifest.attempt + "\n";
   text += CountText(checkpoint.layout().tensors().size(), "tensor") + ", " + BytesText(content) +
           " in " + BytesText(checkpoint.stored_bytes()) + " (" +
           RatioText(checkpoint.stored_bytes(), content) + "), " +
