@@ -101,10 +101,7 @@ Json Write(const EpochMessage& m) {
   Json json = {{"type", "epoch"},      {"epoch", m.epoch}, {"rank", m.rank},
                {"world", m.world},     {"address", m.address}, {"port", m.port},
                {"prefix", m.prefix},   {"reason", Cut(m.reason)}};
-  // Twice what the rest may take is left free for it.
-  size_t bytes = 3 * kControlTextMax + m.address.size() + m.prefix.size();
-  for (const std::string& member : m.members) bytes += 2 * member.size() + 3;
-  json["members"] = bytes < kControlLineMax ? Json(m.members) : Json::array();
+  json["members"] = m.members;
   return json;
 }
 EpochMessage ReadEpoch(Members& in) {
@@ -193,8 +190,12 @@ Result<std::string> Encode(const Message& message) {
   if (std::holds_alternative<UnknownMessage>(message)) {
     return Error{Code::kInvalid, "a message of unknown type cannot be sent"};
   }
-  const Json json = std::visit([](const auto& held) { return Write(held); }, message);
+  Json json = std::visit([](const auto& held) { return Write(held); }, message);
   std::string line = DumpJson(json);
+  if (line.size() > kControlLineMax && json.contains("members")) {
+    json["members"] = Json::array();
+    line = DumpJson(json);
+  }
   if (line.size() > kControlLineMax) {
     return Error{Code::kInvalid, "a '" + MessageType(message) + "' message of " +
                                      std::to_string(line.size()) + " bytes is too long for the "

@@ -33,7 +33,7 @@ struct ProgramOptions {
   bool no_python = false;
   bool run_path = false;
   bool is_compiled = false;   // the file begins as an ELF program does
-  std::string python;
+  std::string python = {};
 };
 
 // `words`: the program and its arguments, at least one.
