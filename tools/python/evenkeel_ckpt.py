@@ -40,7 +40,8 @@ HEADER_BYTES, TAIL_BYTES, INDEX_BYTES, FRAME_BYTES = 64, 64, 32, 40
 ALIGNMENT, PAGE = 64, 4096
 STORED_MORE_MAX = FRAME_BYTES + 32 + PAGE  # what a frame's stored bytes may have beyond its content
 FRAME_BYTES_MAX = 16 << 20
-PARTS_MAX, NAME_BYTES_MAX, DIMENSIONS_MAX, STREAM_BYTES_MAX = 9999, 4096, 64, 1 << 56
+PARTS_MAX, NAME_BYTES_MAX, DIMENSIONS_MAX = 9999, 4096, 64
+STREAM_BYTES_MAX, STEP_LIMIT = 1 << 56, 10**18
 JOB_BYTES = 4 << 20  # content that one thread reads and checks at a time
 PROBLEMS_SHOWN = 20
 
@@ -661,10 +662,10 @@ class Checkpoint:
         self.writer, self.codec = members["writer"], members["codec"]
         self.frame_bytes, self.saved_at_ns = members["frame_bytes"], members["saved_at_ns"]
         self.metadata, self.user = members["metadata"], members["user"]
-        if not (_is_count(self.step, 1 << 63) and re.match(r"[0-9a-f]{16}\Z", self.attempt)
+        if not (_is_count(self.step, STEP_LIMIT) and re.match(r"[0-9a-f]{16}\Z", self.attempt)
                 and self.codec in ("none", "zstd", "planes") and isinstance(self.writer, str)
                 and _is_count(self.frame_bytes, FRAME_BYTES_MAX + 1) and self.frame_bytes > 0
-                and self.frame_bytes % ALIGNMENT == 0 and _is_count(self.saved_at_ns)
+                and self.frame_bytes % ALIGNMENT == 0 and type(self.saved_at_ns) is int
                 and all(isinstance(value, (int, float, str)) for value in self.metadata.values())
                 and all(isinstance(value, str) for value in self.user.values())):
             raise CheckpointError(manifest, "step, attempt, writer, codec, frame_bytes, metadata, "
