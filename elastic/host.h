@@ -1,6 +1,6 @@
 // Host: the supervisor's brain, a state machine over its seats (PROTOCOL.md sections 5, 6, 9, 10).
-// Promises   the same inputs give the same actions; `outside` in its record is kept: a worker is put
-//            into an epoch only if that is newer; every state that waits for a worker has a limit,
+// Promises   the same inputs give the same actions; `outside` in its record is kept: a worker is
+//            put into an epoch only if that is newer; every state that waits for a worker has a limit,
 //            after which the worker's process group is killed.
 // Does not   start, signal or read anything: it says what to do (TakeActions), and is told what
 //            happened. So the supervisor and the simulator run the very same machine.
@@ -25,6 +25,7 @@ struct HostConfig {
   std::string host;
   std::string address;
   int seats = 1;
+  bool hosts_store = false;                               // the job cannot go on without it
   RestartPolicy restarts;
   Duration join_timeout = std::chrono::seconds(600);      // for the store to appear
   Duration store_limit = std::chrono::seconds(60);        // for it to come back
@@ -44,7 +45,7 @@ struct StartWorker {
 };
 struct SendToWorker { int index = 0; SupervisorMessage message; };
 struct SignalWorker { int index = 0; int signal = 0; bool dump_stacks = false; };
-struct Publish {};                    // record() has changed
+struct Publish { bool hurry = false; };   // record() has changed, and not only in positions
 struct ReportBreak { BreakRecord record; };
 struct RegisterAnew {};
 struct ExitHost { int code = 0; };    // no worker is left; the record says so
@@ -87,28 +88,29 @@ class Host {
     kExited,
   };
 
-  // What is known of a seat beyond its record.
+  // What is known of a seat's worker beyond its record.
   struct Seat {
     bool hello = false;
     bool signalled = false;             // its end is our doing
-    bool leaving = false;               // it said so
-    bool breaking = false;              // told of the break of its epoch
+    bool at_fault = false;              // ... but its fault
     bool told_join = false;
     bool told_stop = false;
-    int failures_in_a_row = 0;
+    std::optional<int64_t> leaving_step;
+    int64_t saved_step = -1;
+    int failures_in_a_row = 0;          // of the seat, not of the worker
     TimePoint started;
     std::optional<TimePoint> start_at;  // a start that is due
-    std::optional<TimePoint> term_at;   // when its process group gets SIGTERM
-    std::optional<TimePoint> kill_at;   // ... SIGKILL
-    std::string limit;                  // what passed then
+    std::optional<TimePoint> kill_at;   // its process group gets SIGKILL, for
+    std::string limit;                  // this reason, which
+    bool limit_is_fault = false;        // counts as a failure of the worker
   };
 
   SeatRecord& RecordOf(int index) { return record_.seats[index]; }
-  bool Inside(int index) const;
-  bool IsMemberOf(int index) const;
   bool AnyProcess() const;
   bool in_place() const { return kind_ == JobKind::kInPlace; }
-  const EpochWorker* MyPlace(int index) const;
+  // Its place in the epoch that is not over; nothing if it has none.
+  const EpochWorker* PlaceOf(int index) const;
+  std::string RankText(int index) const;
 
   // What workers say.
   void On(int index, const HelloMessage& message, TimePoint now);
@@ -131,30 +133,33 @@ class Host {
   void On(const Buried& event, TimePoint now);
 
   // Epochs.
-  void EnterEpoch(EpochRecord epoch, TimePoint now);
-  void EnterSeat(int index, TimePoint now);
+  void TakeEpoch(EpochRecord epoch, TimePoint now);
+  bool TakeSeat(const EpochWorker& place, TimePoint now);
+  void Enter(int index);
   void LeaveEpoch(const std::string& reason, TimePoint now);
   void BreakSeat(int index, const std::string& reason, TimePoint now);
   void Report(BreakCause cause, const std::string& reason, TimePoint now);
-  void PromiseOutside();
-  bool AllSeatsOut() const;
+  bool AllOutside() const;
 
   // Seats.
   void Start(int index, TimePoint now);
-  void StartIdleSeats(TimePoint now);
+  void PlanStart(int index, TimePoint now);
+  void Limit(int index, TimePoint at, const std::string& what, bool is_fault);
   void StopSeat(int index, Duration deadline, const std::string& reason, TimePoint now);
-  void Signal(int index, int signal, const std::string& why);
   void Terminate(int index, const std::string& why, TimePoint now);
-  void Kill(int index, const std::string& why);
+  void Kill(int index, const std::string& why, bool is_fault, TimePoint now);
   void TellJoin(int index);
-  void SeatEnded(int index, const ExitStatus& status, TimePoint now);
-  void SeatDied(int index, TimePoint now);
-  void PlanRestart(int index, bool own_fault, TimePoint now);
+  void NoteSaved(int index);
+  SeatState StateAfter(int index, const ExitStatus& status) const;
+  void End(int index, SeatState state, const std::string& how, TimePoint now);
 
   // The host as a whole.
   void Leave(const std::string& reason, Duration deadline, TimePoint now);
-  void EndJob(int code, const std::string& reason, Duration deadline, TimePoint now);
+  void EndJob(int code, const std::string& reason, TimePoint now);
   int LeaveCode() const;
+  void Fence(const std::string& reason, TimePoint now);
+  void BeginAnew();
+  void Exit(int code, const std::string& why);
   void CheckStore(TimePoint now);
   void CheckSeat(int index, TimePoint now);
   void Settle(TimePoint now);
@@ -174,13 +179,14 @@ class Host {
   MemberRecord published_;
   std::vector<Seat> seats_;
   std::optional<EpochRecord> epoch_;   // the newest one that this host was put into
+  int64_t epoch_slot_ = -1;            // the slot that it has there
   bool epoch_over_ = true;
   std::string reported_;               // the id of the epoch whose break was reported
   int64_t joining_ = 0;
   std::vector<TimePoint> deaths_;
   std::optional<TimePoint> contact_;
   bool job_stops_ = false;             // the whole job, not only this host
-  std::optional<TimePoint> leave_by_;
+  TimePoint leave_by_ = kNever;
   int exit_code_ = 0;
   std::vector<HostAction> actions_;
 };

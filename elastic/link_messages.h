@@ -18,7 +18,7 @@ struct ReadyMessage { int64_t step = -1; };   // -1: it has no state yet
 struct ParkedMessage {
   int64_t epoch = 0;
   int64_t step = -1;
-  bool at_boundary = false;   // agreed upon with the others; else it was told of a break, or saw one
+  bool at_boundary = false;   // agreed upon with the others; else the epoch broke
 };
 struct AtMessage { Position position; };
 struct SavedMessage { int64_t step = -1; };

@@ -136,7 +136,9 @@ Status Member::ReadEpoch(Store& store, const std::string& text, Step& step) {
   const std::string break_key = keys_.Break(record.id);
   KEEL_TRY_ASSIGN(const auto break_there, store.Get(break_key));
   std::optional<BreakRecord> broken;
-  if (break_there) KEEL_TRY_ASSIGN(broken, ParseBreak(break_key, *break_there));
+  if (break_there) {
+    KEEL_TRY_ASSIGN(broken, ParseBreak(break_key, *break_there));
+  }
   epoch_ = number;
   epoch_id_ = record.id;
   break_ = break_there.value_or("");

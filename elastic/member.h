@@ -7,7 +7,7 @@
 //            there is something to write or to see and when NextPoll() is due, and hands in another
 //            connection after an error.
 // Threads    one.
-// Errors     those of the store, and kInvalid for a record that is none. The poll is repeated whole.
+// Errors     those of the store, and kInvalid for a record that is none; the poll is repeated.
 #pragma once
 
 #include <map>

@@ -247,11 +247,11 @@ MaybeDecision Judge::StopAll() const {
   bool coordinator_leaves = false;
   int staying = 0;
   for (const HostView& host : view_.hosts) {
-    if (host.gone) continue;
     if (host.record.state == MemberState::kMember) {
-      ++staying;
+      staying += host.gone ? 0 : 1;
       continue;
     }
+    if (host.gone && !InEpoch(host)) continue;   // it left earlier, and the job went on
     const bool is_coordinator = host.record.incarnation == view_.coordinator;
     coordinator_leaves |= is_coordinator;
     if (leaving == nullptr || is_coordinator) leaving = &host;

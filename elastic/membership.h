@@ -1,7 +1,7 @@
 // Membership: what the coordinator does next, as a pure function of what it knows (PROTOCOL.md
 // sections 6 to 9).
-// Promises   one decision, its reason as an enum (for tests and metrics) and in words (for the log);
-//            every wait says until when; the same view gives the same decision. An epoch is formed
+// Promises   one decision, its reason as an enum (for tests and metrics) and in words (for the
+//            log); every wait says until when; the same view gives the same decision. An epoch is formed
 //            only when no host of the former one can have a worker inside it: each has promised
 //            so (`outside`), or is gone and cannot get on without one that has.
 // Does not   read clocks, boards or sockets: elastic/coordinator.h does, and carries it out.

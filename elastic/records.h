@@ -1,6 +1,6 @@
-// The records on the board (PROTOCOL.md section 2) as values, and as the JSON text they are kept in.
-// Promises   Parse...(...Text(x)) gives x back; parsing takes a whole record of this version or says
-//            which key it was and what is wrong with it; nothing is guessed, unknown members are
+// The records on the board (PROTOCOL.md section 2) as values, and as the JSON text of each.
+// Promises   Parse...(...Text(x)) gives x back; parsing takes a whole record of this version or
+//            says which key it was and what is wrong with it; nothing is guessed, unknown members are
 //            refused.
 // Does not   judge whether a record makes sense beside others (membership.h).
 // Threads    plain values. Errors: kInvalid.
@@ -72,8 +72,8 @@ struct MemberRecord {
   JobKind kind = JobKind::kForeign;
   std::string fingerprint;  // empty until a worker told it
   ToldEpoch epoch;
-  int64_t outside = 0;     // the promise of section 6: none of its workers is or ever will be inside
-                           // an epoch up to this one
+  int64_t outside = 0;     // the promise of section 6: none of its workers is, or ever will be,
+                           // inside an epoch up to this one
   int64_t deaths = 0;      // workers that ended by themselves without success
   std::vector<SeatRecord> seats;
   bool operator==(const MemberRecord&) const = default;

@@ -1,4 +1,4 @@
-// Restarts: whether to go on after failures, and when to start a seat again (PROTOCOL.md section 8).
+// Restarts: whether to go on after failures, and when to start a seat again (PROTOCOL.md, 8).
 // Threads    pure functions.
 #pragma once
 
