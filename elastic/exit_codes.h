@@ -1,0 +1,14 @@
+// ExitCode: what keelrun's exit status says.
+// Threads    constants.
+#pragma once
+
+namespace keel {
+
+inline constexpr int kExitFinished = 0;
+inline constexpr int kExitFailed = 1;        // the program failed more often than allowed
+inline constexpr int kExitStopped = 75;      // stopped on request and saved: start me again
+inline constexpr int kExitQuorumLost = 76;   // too few hosts, or the store is gone
+inline constexpr int kExitUnsaved = 77;      // stopped, but not saved in time
+inline constexpr int kExitRefused = 78;      // config, fingerprint, damaged checkpoint
+
+}  // namespace keel
