@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kNumberMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kWorldMax = 1 << 20;
 constexpr int64_t kPortMax = 65535;
+constexpr int64_t kPhaseMax = 1 << 30;
 
 // At most kControlTextMax bytes, and no half of a character at the end.
 std::string Cut(const std::string& text) {
@@ -34,6 +35,7 @@ class Members {
     }
     return number;
   }
+  bool Flag(std::string_view name) { return Take<bool>(name); }
   std::string Text(std::string_view name) { return Take<std::string>(name); }
   std::vector<std::string> Texts(std::string_view name) {
     return Take<std::vector<std::string>>(name);
@@ -75,14 +77,19 @@ Json Write(const ReadyMessage& m) { return {{"type", "ready"}, {"step", m.step}}
 ReadyMessage ReadReady(Members& in) { return {Step(in)}; }
 
 Json Write(const ParkedMessage& m) {
-  return {{"type", "parked"}, {"epoch", m.epoch}, {"step", m.step}};
+  return {{"type", "parked"},
+          {"epoch", m.epoch},
+          {"step", m.step},
+          {"at_boundary", m.at_boundary}};
 }
-ParkedMessage ReadParked(Members& in) { return {Epoch(in), Step(in)}; }
+ParkedMessage ReadParked(Members& in) { return {Epoch(in), Step(in), in.Flag("at_boundary")}; }
 
 Json Write(const AtMessage& m) {
-  return {{"type", "at"}, {"step", m.step}, {"phase", Cut(m.phase)}};
+  return {{"type", "at"}, {"step", m.position.step}, {"phase", m.position.phase}};
 }
-AtMessage ReadAt(Members& in) { return {Step(in), in.Text("phase")}; }
+AtMessage ReadAt(Members& in) {
+  return {{Step(in), static_cast<int>(in.Whole("phase", 0, kPhaseMax))}};
+}
 
 Json Write(const SavedMessage& m) { return {{"type", "saved"}, {"step", m.step}}; }
 SavedMessage ReadSaved(Members& in) { return {in.Whole("step", 0, kNumberMax)}; }

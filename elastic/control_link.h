@@ -19,12 +19,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "elastic/position.h"
 
 namespace keel {
 
 inline constexpr int64_t kControlVersion = 1;
 inline constexpr size_t kControlLineMax = 64 * 1024;  // bytes, without the line feed
-inline constexpr size_t kControlTextMax = 4096;       // bytes of a reason, message or phase
+inline constexpr size_t kControlTextMax = 4096;       // bytes of a reason or message
 // Where a worker finds its end of the link: the number of a descriptor.
 inline constexpr const char* kControlFdVariable = "KEEL_CONTROL_FD";
 // The step of a worker that has no state yet.
@@ -49,11 +50,11 @@ struct ReadyMessage {
 struct ParkedMessage {
   int64_t epoch = 0;
   int64_t step = kNoStep;
+  bool at_boundary = false;  // agreed upon with the others; else the epoch broke
   bool operator==(const ParkedMessage&) const = default;
 };
 struct AtMessage {
-  int64_t step = kNoStep;
-  std::string phase;
+  Position position;
   bool operator==(const AtMessage&) const = default;
 };
 struct SavedMessage {

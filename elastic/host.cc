@@ -158,7 +158,7 @@ void Host::Enter(int index) {
   RecordOf(index).state = SeatState::kRunning;
   seats_[index].told_join = false;
   seats_[index].kill_at.reset();
-  Do(SendToWorker{index, EnterMessage{RecordOf(index).rank, *epoch_}}, epoch_->reason);
+  Do(EnterEpoch{index, RecordOf(index).rank, *epoch_}, epoch_->reason);
   TellJoin(index);
 }
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "elastic/control_link.h"
 #include "elastic/exit_status.h"
-#include "elastic/link_messages.h"
 #include "elastic/member.h"
 #include "elastic/restarts.h"
 
@@ -43,6 +43,8 @@ struct StartWorker {
   std::optional<EpochRecord> epoch;   // nothing: it waits for one
   int rank = -1;
 };
+// "epoch" on its link.
+struct EnterEpoch { int index = 0; int rank = 0; EpochRecord epoch; };
 struct SendToWorker { int index = 0; SupervisorMessage message; };
 struct SignalWorker { int index = 0; int signal = 0; bool dump_stacks = false; };
 struct Publish { bool hurry = false; };   // record() has changed, and not only in positions
@@ -50,7 +52,7 @@ struct ReportBreak { BreakRecord record; };
 struct RegisterAnew {};
 struct ExitHost { int code = 0; };    // no worker is left; the record says so
 struct HostAction {
-  std::variant<StartWorker, SendToWorker, SignalWorker, Publish, ReportBreak, RegisterAnew,
+  std::variant<StartWorker, EnterEpoch, SendToWorker, SignalWorker, Publish, ReportBreak, RegisterAnew,
                ExitHost> what;
   std::string why;
 };
@@ -120,6 +122,7 @@ class Host {
   void On(int index, const SavedMessage& message, TimePoint now);
   void On(int index, const LeavingMessage& message, TimePoint now);
   void On(int index, const ByeMessage& message, TimePoint now);
+  void On(int, const UnknownMessage&, TimePoint) {}
 
   // What the board says.
   void On(const Registered& event, TimePoint now);

@@ -46,13 +46,13 @@ void Host::On(int index, const HelloMessage& message, TimePoint now) {
   Seat& seat = seats_[index];
   SeatRecord& record = RecordOf(index);
   if (seat.hello || seat.signalled) return;
-  const bool other_program = message.version != kProtocolVersion;
+  const bool other_program = message.version != kControlVersion;
   const bool other_numerics =
       !record_.fingerprint.empty() && record_.fingerprint != message.fingerprint;
   if (other_program || other_numerics) {
     const std::string why =
         other_program ? "speaks version " + std::to_string(message.version) + " of the link, not " +
-                            std::to_string(kProtocolVersion)
+                            std::to_string(kControlVersion)
                       : "has the fingerprint " + Shown(message.fingerprint) +
                             " beside a worker with " + Shown(record_.fingerprint);
     Do(SendToWorker{index, RefusedMessage{why}}, RankText(index) + " " + why);

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "elastic/job_exit.h"
+#include "elastic/exit_codes.h"
 
 namespace keel {
 namespace {
@@ -152,16 +152,16 @@ void KeepAbbreviations(std::vector<Section>& torchrun, const Section& own) {
 }
 
 void AddExitCodes(OptionTable& table) {
-  const std::pair<JobExit, const char*> codes[] = {
-      {JobExit::kFinished, "the job finished"},
-      {JobExit::kFailed, "the program failed more often than allowed, or a value makes no sense"},
-      {JobExit::kUsage, "the command line was not understood; nothing was started"},
-      {JobExit::kStopped, "stopped on request and saved: start it again to continue"},
-      {JobExit::kLostQuorum, "too few hosts for too long"},
-      {JobExit::kNotSaved, "stopped on request, but not saved in time"},
-      {JobExit::kRefused, "refused: version, job or numerics do not fit"},
+  const std::pair<int, const char*> codes[] = {
+      {kExitFinished, "the job finished"},
+      {kExitFailed, "the program failed more often than allowed, or a value makes no sense"},
+      {kExitUsage, "the command line was not understood; nothing was started"},
+      {kExitStopped, "stopped on request and saved: start it again to continue"},
+      {kExitQuorumLost, "too few hosts for too long"},
+      {kExitUnsaved, "stopped on request, but not saved in time"},
+      {kExitRefused, "refused: version, job or numerics do not fit"},
   };
-  for (const auto& [code, meaning] : codes) table.AddExitCode(static_cast<int>(code), meaning);
+  for (const auto& [code, meaning] : codes) table.AddExitCode(code, meaning);
 }
 
 }  // namespace

@@ -17,8 +17,9 @@ std::vector<WorkerMessage> AllWorkerMessages() {
   return {HelloMessage{kControlVersion, "cpu avx2 \"quoted\" \n V=8"},
           ReadyMessage{kNoStep},
           ReadyMessage{12},
-          ParkedMessage{3, 119},
-          AtMessage{120, "backward"},
+          ParkedMessage{3, 119, true},
+          ParkedMessage{4, kNoStep, false},
+          AtMessage{{120, 2}},
           SavedMessage{100},
           LeavingMessage{121},
           ByeMessage{3, "out of \xC3\xA4pfel"}};
@@ -74,7 +75,8 @@ TEST(ControlLink, WhatIsKnownIsReadStrictly) {
         R"({"type":"ready","step":-2})", R"({"type":"ready","step":4,"step":5})",
         R"({"type":"parked","epoch":0,"step":1})", R"({"type":"hello","version":1})",
         R"({"type":"bye","code":256,"message":""})", R"({"type":"bye","code":-1,"message":""})",
-        R"({"type":"ready","step":4} x)", R"({"type":"at","step":1,"phase":null})"}) {
+        R"({"type":"ready","step":4} x)", R"({"type":"at","step":1,"phase":null})",
+        R"({"type":"at","step":1,"phase":-1})", R"({"type":"parked","epoch":1,"step":1})"}) {
     const auto message = ParseWorkerMessage(line);
     ASSERT_FALSE(message.ok()) << line;
     EXPECT_EQ(message.error().code, Code::kCorrupt) << line;

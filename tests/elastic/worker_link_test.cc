@@ -175,7 +175,7 @@ TEST_F(WorkerLinkTest, AnUnknownMessageIsPassedOver) {
 TEST_F(WorkerLinkTest, SendingNeverWaitsAndKeepsOnlyTheNewestPosition) {
   // Nobody reads: positions replace each other, however many there are.
   for (int step = 0; step < 20'000; ++step) {
-    ASSERT_OK(link_->Send(AtMessage{step, std::string(200, 'p')}));
+    ASSERT_OK(link_->Send(AtMessage{{step, 1}}));
   }
   ASSERT_OK(link_->Send(SavedMessage{19'999}));
   EXPECT_EQ(link_->Flush(Now()).error().code, Code::kTimeout);
@@ -185,7 +185,7 @@ TEST_F(WorkerLinkTest, SendingNeverWaitsAndKeepsOnlyTheNewestPosition) {
     const auto message = Hear();
     ASSERT_TRUE(message.has_value());
     if (std::holds_alternative<SavedMessage>(*message)) break;
-    const int64_t step = std::get<AtMessage>(*message).step;
+    const int64_t step = std::get<AtMessage>(*message).position.step;
     EXPECT_GT(step, last);
     last = step;
     ++positions;
