@@ -27,6 +27,7 @@ Host::Host(HostConfig config, Random random, TimePoint now)
   record_.incarnation = config_.incarnation;
   record_.host = config_.host;
   record_.address = config_.address;
+  record_.order = config_.order;
   record_.seats.resize(config_.seats);
   published_ = record_;
   Do(Publish{true}, "to register");

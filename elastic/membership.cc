@@ -545,7 +545,8 @@ std::vector<const HostView*> Judge::Choose() const {
   if (hosts.size() > static_cast<size_t>(policy_.hosts_max)) hosts.resize(policy_.hosts_max);
   std::stable_sort(hosts.begin(), hosts.end(), [&](const HostView* a, const HostView* b) {
     const bool first_a = class_of(a) == 0, first_b = class_of(b) == 0;
-    return first_a != first_b ? first_a : a->slot < b->slot;
+    if (first_a != first_b) return first_a;
+    return std::pair(a->record.order, a->slot) < std::pair(b->record.order, b->slot);
   });
   return hosts;
 }

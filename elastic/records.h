@@ -66,6 +66,7 @@ struct MemberRecord {
   std::string incarnation;
   std::string host;
   std::string address;     // numeric
+  int64_t order = 0;       // the number that its user gave the host; ranks follow it, then slots
   MemberState state = MemberState::kMember;
   std::string reason;      // why it leaves
   int64_t deadline_ms = 0; // for leaving: how long it has
