@@ -10,6 +10,9 @@
 namespace keel {
 namespace {
 
+// Nobody whose clock runs asks so much later than he was told to.
+constexpr Duration kLate = std::chrono::seconds(1);
+
 int64_t Millis(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
@@ -278,7 +281,18 @@ void Host::Exit(int code, const std::string& why) {
 
 TimePoint Host::StoreDeadline() const {
   if (mode_ != Mode::kMember && mode_ != Mode::kFencing) return kNever;
-  return contact_ ? *contact_ + config_.store_limit : born_ + config_.join_timeout;
+  return std::max(store_grace_, contact_ ? *contact_ + config_.store_limit
+                                         : born_ + config_.join_timeout);
+}
+
+// A limit that passed long ago means that we were stopped: what the others did meanwhile is yet to
+// be heard.
+void Host::Forgive(TimePoint now) {
+  const auto is_stale = [&](TimePoint limit) { return now >= limit && now - limit > kLate; };
+  if (is_stale(StoreDeadline())) store_grace_ = now + kLate;
+  for (Seat& seat : seats_) {
+    if (seat.kill_at && is_stale(*seat.kill_at)) seat.kill_at = now + kLate;
+  }
 }
 
 void Host::CheckStore(TimePoint now) {
@@ -294,6 +308,7 @@ void Host::CheckStore(TimePoint now) {
 
 void Host::OnTime(TimePoint now) {
   if (mode_ == Mode::kExited) return;
+  Forgive(now);
   CheckStore(now);
   Settle(now);
 }
@@ -311,6 +326,7 @@ TimePoint Host::NextWake() const {
 
 // After every input: what is due, what can be promised, what is to be told.
 void Host::Settle(TimePoint now) {
+  Forgive(now);
   for (int index = 0; index < config_.seats; ++index) CheckSeat(index, now);
   if (record_.outside < record_.epoch.number && AllOutside()) {
     record_.outside = record_.epoch.number;

@@ -1,6 +1,7 @@
 // A worker in place without any group: it counts steps, and keeps its count over epochs.
 // Arguments: a file, upon whose appearance its work is done; "deaf" if it shall ignore SIGTERM.
-// Prints "epoch <E> rank <R> of <W> pid <P> count <C>", "broken <E>", "stopped at <C>", "done".
+// Prints "epoch <E> rank <R> of <W> pid <P> count <C>", "rank <R> has counted to 20", "broken <E>",
+// "stopped at <C>", "done".
 #include <unistd.h>
 
 #include <csignal>
@@ -42,6 +43,7 @@ class Survivor {
   void Step() {
     ++count_;
     (void)link_.Send(AtMessage{{count_, 0}});
+    if (count_ == 20) Say("rank " + std::to_string(rank_) + " has counted to 20");
     if (access(done_file_.c_str(), F_OK) != 0) return;
     Say("done");
     End(ByeMessage{0, "finished"});
@@ -49,6 +51,7 @@ class Survivor {
 
   void On(const EpochMessage& message) {
     epoch_ = message.epoch;
+    rank_ = message.rank;
     running_ = true;
     Say("epoch " + std::to_string(epoch_) + " rank " + std::to_string(message.rank) + " of " +
         std::to_string(message.world) + " pid " + std::to_string(getpid()) + " count " +
@@ -87,6 +90,7 @@ class Survivor {
   bool running_ = false;
   bool over_ = false;
   int64_t epoch_ = 0;
+  int rank_ = 0;
   int64_t count_ = 0;
 };
 

@@ -96,6 +96,7 @@ TEST_F(KeelrunHosts, TheStoresHostIsKilledAndComesBack) {
   const auto second = StartSurvivor("second", {"--nnodes=1:2"});
   first->Await("^epoch 1 rank 0 of 2");
   const std::string before = second->Await("^epoch 1 rank 1 of 2");
+  second->Await("^rank 1 has counted");
   first->Kill();
   second->Await("store-unreachable");
   const auto back = StartSurvivor("back", {"--nnodes=1:2"});

@@ -48,6 +48,8 @@ TEST_F(KeelrunSurvivors, OthersKeepTheirMemoryWhenOneIsKilledAndItComesBack) {
   const int64_t first = PidIn(job->Await(Enters(1, 0, 3)));
   const std::string victim = job->Await(Enters(1, 1, 3));
   const int64_t last = PidIn(job->Await(Enters(1, 2, 3)));
+  job->Await("^rank 0 has counted");
+  job->Await("^rank 2 has counted");
   SignalPidIn(victim, SIGKILL);
   // Two go on at once, with what they had; ranks above the new size move down.
   const std::string small = job->Await(Enters(2, 0, 2));
@@ -56,6 +58,7 @@ TEST_F(KeelrunSurvivors, OthersKeepTheirMemoryWhenOneIsKilledAndItComesBack) {
   // The one that was started again joins at a boundary.
   const std::string again = job->Await(Enters(3, 0, 3));
   EXPECT_EQ(PidIn(again), first);
+  EXPECT_GE(NumberAfter(small, "count"), 20);
   EXPECT_GE(NumberAfter(again, "count"), NumberAfter(small, "count"));
   job->Await(Enters(3, 1, 3));
   job->Await(Enters(3, 2, 3));
@@ -95,6 +98,7 @@ TEST_F(KeelrunSurvivors, OneThatHangsIsNamedLookedAtAndKilled) {
   const auto job = Start(1, {"--max-restarts=1", "--hang-limit=1s"});
   const std::string line = job->Await(Enters(1, 0, 1));
   const int64_t victim = PidIn(line);
+  job->Await("^rank 0 has counted");
   SignalPidIn(line, SIGSTOP);
   job->Await("nothing moved for .* are ranks 0");
   job->Await("stack .*process " + std::to_string(victim));
