@@ -1,7 +1,7 @@
 // Host: the supervisor's brain, a state machine over its seats (PROTOCOL.md sections 5, 6, 9, 10).
 // Promises   the same inputs give the same actions; `outside` in its record is kept: a worker is
-//            put into an epoch only if that is newer; every state that waits for a worker has a limit,
-//            after which the worker's process group is killed.
+//            put into an epoch only if that is newer; every state that waits for a worker has a
+//            limit, after which the worker's process group is killed.
 // Does not   start, signal or read anything: it says what to do (TakeActions), and is told what
 //            happened. So the supervisor and the simulator run the very same machine.
 // Threads    one.
