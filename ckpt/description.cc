@@ -21,6 +21,11 @@ Status CheckText(const std::string& what, const std::string& text) {
   return Wrong(what + " " + Shown(text) + " is not UTF-8");
 }
 
+Status CheckStep(uint64_t step) {
+  if (step <= kStepMax) return Ok();
+  return Wrong("step " + std::to_string(step) + " is beyond " + std::to_string(kStepMax));
+}
+
 Json ToJson(const MetadataValue& value) {
   return std::visit([](const auto& held) { return Json(held); }, value);
 }
@@ -107,9 +112,7 @@ std::string MetadataText(const MetadataValue& value) {
 std::string_view WriterVersion() { return "evenkeel 0.1.0"; }
 
 Status CheckDescription(const Description& description) {
-  if (description.step > INT64_MAX) {
-    return Wrong("step " + std::to_string(description.step) + " is beyond 2^63");
-  }
+  KEEL_TRY(CheckStep(description.step));
   KEEL_TRY(CheckText("writer", description.writer));
   for (const auto& [name, value] : description.metadata) {
     KEEL_TRY(CheckText("metadata name", name));
@@ -174,6 +177,7 @@ Result<ParsedDescription> ReadDescription(const Json& json, const std::vector<st
   ParsedDescription parsed;
   Description& description = parsed.description;
   KEEL_TRY_ASSIGN(description.step, Field<uint64_t>(json, "step"));
+  KEEL_TRY(CheckStep(description.step));
   KEEL_TRY_ASSIGN(parsed.attempt, Field<std::string>(json, "attempt"));
   KEEL_TRY(CheckAttempt(parsed.attempt));
   KEEL_TRY_ASSIGN(description.writer, Field<std::string>(json, "writer"));

@@ -44,6 +44,7 @@ inline constexpr size_t kWidthMax = 8;
 inline constexpr uint8_t kFlagRotated = 1;
 
 // 5: the manifest
+inline constexpr uint64_t kStepMax = 999'999'999'999'999'999;  // 18 digits in a directory's name
 inline constexpr std::string_view kManifestFormat = "keel-checkpoint";
 inline constexpr uint64_t kManifestBytesMax = 512 * 1024 * 1024;
 

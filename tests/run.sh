@@ -58,7 +58,7 @@ RunBuild() {
   local name=$1 dir=$root/build-$1 setup=("$root/tools/setup.sh" --preset "$1" --torch-free)
   local run=(FixedAddresses) no_tests=error
   if [[ $name == release ]]; then
-    dir=$root/build setup=("$root/tools/setup.sh") run=()
+    dir=$root/build setup=("$root/tools/setup.sh" --tests) run=()
   elif ((filtered)); then
     no_tests=ignore
   fi

@@ -2,12 +2,14 @@
 # Makes a fresh clone ready to use: system packages, LibTorch in .deps/, a finished build.
 # Promises   does only what is missing (a second run takes under a second); may be interrupted at
 #            any moment and run again; two at once take turns; a failure names its cause and cure.
-# Does not   call sudo, read from stdin, or touch any Python but the environment it makes in .deps/.
+# Does not   call sudo, read from stdin, or touch any Python but the ones it makes in .deps/.
 set -euo pipefail
 
 readonly kTorch='torch==2.11.0'
 # The parts of CUDA's headers that torch does not bring; without them the others do not compile.
 readonly kCudaHeaders=(nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85)
+# What tests in Python read our files with: 120 MB.
+readonly kTestPackages=(numpy==2.4.6 zstandard==0.25.0 safetensors==0.8.0)
 readonly kDiskMb=8000  # LibTorch unpacked, and its wheels beside it while pip works
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
@@ -15,6 +17,7 @@ readonly package_list=$root/tools/debian-packages.txt
 
 preset=release
 with_torch=ON
+with_tests=no
 check_packages=yes
 build=yes
 child=  # the background process that dies with us
@@ -27,19 +30,21 @@ readonly clean=(env -u PYTHONPATH -u PYTHONHOME -u VIRTUAL_ENV -u PIP_TARGET -u 
 
 Help() {
   cat <<'TEXT'
-usage: tools/setup.sh [--preset NAME] [--torch-free] [--no-packages] [--no-build]
+usage: tools/setup.sh [--preset NAME] [--torch-free] [--tests] [--no-packages] [--no-build]
 
 Installs what is missing, then configures and builds. Run it as often as you like.
   --preset NAME   release (default, in build/), debug, asan or tsan (in build-NAME/)
   --torch-free    leave out LibTorch and all that needs it
+  --tests         also download what the tests in Python need (120 MB); if that fails it says so
+                  and goes on, and they are skipped
   --no-packages   do not check the system's packages; CMake will say what it does not find
   --no-build      only install
   --help          this text
 Environment:
   KEEL_TORCH=DIR   use this LibTorch (the folder that holds include/ and lib/); download nothing.
                    A build folder remembers it; KEEL_TORCH= (empty) makes it forget.
-  KEEL_DEPS=DIR    keep LibTorch here instead of in .deps/, for example for several clones
-  KEEL_PYTHON=EXE  the Python that makes the environment in .deps/ (default /usr/bin/python3)
+  KEEL_DEPS=DIR    keep downloads here instead of in .deps/, for example for several clones
+  KEEL_PYTHON=EXE  the Python that makes the environments in .deps/ (default /usr/bin/python3)
   KEEL_JOBS=N      compile N files at a time (default: as many as processors and memory allow)
   CXX=COMPILER     the compiler (default: c++)
 TEXT
@@ -60,6 +65,7 @@ ParseArguments() {
       --preset) preset=${2:-}; shift ;;
       --preset=*) preset=${1#*=} ;;
       --torch-free) with_torch=OFF ;;
+      --tests) with_tests=yes ;;
       --no-packages) check_packages=no ;;
       --no-build) build=no ;;
       *) Fail "unknown option '$1'; tools/setup.sh --help lists them" ;;
@@ -221,7 +227,7 @@ EnsureTorch() {
   rm -rf "$deps/venv" "$deps/tmp"
   CheckDisk
   mkdir "$deps/tmp"
-  MakeEnvironment
+  MakeEnvironment "$deps/venv"
   InstallTorch
   rm -rf "$deps/tmp"
   echo "$kTorch ${kCudaHeaders[*]}" >"$deps/venv/.complete"
@@ -239,17 +245,23 @@ CheckDisk() {
 MakeEnvironment() {
   local python=${KEEL_PYTHON:-/usr/bin/python3} log=$deps/venv.log
   Has "$python" || Fail "there is no $python. Name another Python: KEEL_PYTHON=/path/to/python3"
-  "${clean[@]}" "$python" -I -m venv "$deps/venv" </dev/null >"$log" 2>&1 && return
+  "${clean[@]}" "$python" -I -m venv "$1" </dev/null >"$log" 2>&1 && return
   cat "$log" >&2
-  Fail "$python could not make a virtual environment in $deps/venv; what it said is above." \
+  Fail "$python could not make a virtual environment in $1; what it said is above." \
     "On Debian: apt-get install python3-venv. Or name another Python: KEEL_PYTHON=/path/to/python3"
 }
 
-InstallTorch() {
-  local status=0
-  local pip=("${clean[@]}" "$deps/venv/bin/python" -I -m pip --log "$deps/pip.log"
-    install --no-compile --no-cache-dir "$kTorch" "${kCudaHeaders[@]}")
+# UsePip ENVIRONMENT: sets `pip`, the command that installs into it.
+UsePip() {
+  pip=("${clean[@]}" "$1/bin/python" -I -m pip --log "$deps/pip.log"
+    install --no-compile --no-cache-dir)
   rm -f "$deps/pip.log"
+}
+
+InstallTorch() {
+  local status=0 pip
+  UsePip "$deps/venv"
+  pip+=("$kTorch" "${kCudaHeaders[@]}")
   Say "downloading $kTorch into $deps (5 GB on disk; some minutes, once)"
   if [[ -t 1 ]]; then
     "${pip[@]}" </dev/null || status=$?
@@ -260,7 +272,9 @@ InstallTorch() {
     wait "$child" || status=$?
     child=
   fi
-  ((status == 0)) || ExplainPip
+  ((status == 0)) && return
+  WhyPipFailed "$deps/venv"
+  Fail "pip could not install $kTorch: $cause." "All it said is in $deps/pip.log"
 }
 
 # One line every 10 s while the child lives: how much of LibTorch is on the disk.
@@ -275,8 +289,9 @@ ReportGrowth() {
   done
 }
 
-ExplainPip() {
-  local log=$deps/pip.log cause
+# WhyPipFailed ENVIRONMENT: sets `cause`, which ends with what to do.
+WhyPipFailed() {
+  local log=$deps/pip.log
   local full='no space left on device|disk quota exceeded'
   local network='max retries exceeded|ReadTimeout|SSLError|connection (broken|refused|reset)'
   touch "$log"
@@ -286,14 +301,56 @@ ExplainPip() {
     cause="the package index cannot be reached. Check the network (a proxy goes into https_proxy,"
     cause+=" a certificate into PIP_CERT), then run tools/setup.sh again"
   elif grep -q 'No matching distribution' "$log"; then
-    cause="there is no wheel for $("$deps/venv/bin/python" -V) on $(uname -m). Name another Python:"
+    cause="there is no wheel for $("$1/bin/python" -V) on $(uname -m). Name another Python:"
     cause+=" KEEL_PYTHON=/path/to/python3 tools/setup.sh, or use a LibTorch that is there:"
     cause+=" KEEL_TORCH=/path/to/libtorch tools/setup.sh"
   else
     tail -n 15 "$log" >&2
     cause="its last words are above. When that is cured, run tools/setup.sh again"
   fi
-  Fail "pip could not install $kTorch: $cause." "All it said is in $log"
+}
+
+# --- what tests in Python need ---
+
+# The interpreter to give to CMake; empty means that CMake looks for it in .deps/.
+TestPython() { [[ -z ${KEEL_DEPS:-} ]] || echo "$deps/python-tests/bin/python"; }
+
+HasTestPackages() {
+  local environment=$deps/python-tests
+  [[ -e $environment/.complete && -x $environment/bin/python ]] &&
+    [[ $(<"$environment/.complete") == "${kTestPackages[*]}" ]]
+}
+
+EnsureTestPackages() {
+  HasTestPackages && return
+  MakeWritable "$deps"
+  exec 9>"$deps/setup.lock"
+  Lock 9 "$deps"
+  HasTestPackages && return
+  rm -rf "$deps/python-tests" "$deps/tmp"
+  mkdir "$deps/tmp"
+  MakeEnvironment "$deps/python-tests"
+  InstallTestPackages
+  rm -rf "$deps/tmp"
+}
+
+# Their lack makes tests skip, with words, so it is told and is no failure.
+InstallTestPackages() {
+  local status=0 pip cause
+  UsePip "$deps/python-tests"
+  Say "downloading ${kTestPackages[*]} into $deps (for tests; 120 MB on disk)"
+  "${pip[@]}" --quiet --progress-bar off "${kTestPackages[@]}" </dev/null &
+  child=$!
+  wait "$child" || status=$?
+  child=
+  if ((status == 0)); then
+    echo "${kTestPackages[*]}" >"$deps/python-tests/.complete"
+    return
+  fi
+  WhyPipFailed "$deps/python-tests"
+  rm -rf "$deps/python-tests"
+  Say "going on without ${kTestPackages[*]}: $cause." \
+    "Until then the tests that need them are skipped. All that pip said is in $deps/pip.log" >&2
 }
 
 # --- configure and build ---
@@ -323,7 +380,8 @@ WhyStartOver() {
 
 # What the configuration depends on and Ninja does not watch.
 Signature() {
-  echo "$preset with_torch=$with_torch torch=$torch_option $(cksum <"$root/CMakePresets.json")"
+  echo "$preset with_torch=$with_torch torch=$torch_option test_python=$(TestPython)" \
+    "$(cksum <"$root/CMakePresets.json")"
 }
 
 IsConfigured() {
@@ -354,7 +412,7 @@ Configure() {
   CheckCMake
   rm -f "$build_dir/.setup"
   (cd "$root" && cmake "${fresh[@]}" --preset "$preset" -DKEEL_WITH_TORCH="$with_torch" \
-    -DKEEL_TORCH="$torch_option" </dev/null) ||
+    -DKEEL_TORCH="$torch_option" -DKEEL_TEST_PYTHON="$(TestPython)" </dev/null) ||
     Fail "CMake could not configure $build_dir; what it said is above." \
       "If an old setting in that folder is to blame: rm -rf $build_dir && tools/setup.sh"
   Signature >"$build_dir/.setup"
@@ -399,6 +457,7 @@ Main() {
   trap 'exit 143' TERM HUP
   [[ $check_packages == no ]] || EnsurePackages
   ChooseTorch
+  [[ $with_tests == no ]] || EnsureTestPackages
   if [[ $build == yes ]]; then
     Build
     Say "ready: $build_dir/bin"

@@ -96,6 +96,12 @@ TEST(Format, TheDocumentHoldsTheNumbersOfTheHeader) {
   says("a multiple of " + std::to_string(kSlotAlignment) + " in the file");
   says("at most " + std::to_string(kShardsMax));
   says("| " + std::to_string(kFrameHeaderBytes) + " | | payload");
+  says("n + " + std::to_string(StoredBytesMax(0)) + " stored bytes");
+  static_assert(kStreamBytesMax == uint64_t{1} << 56 && kStepMax + 1 == 1'000'000'000'000'000'000);
+  says("at most 2^56 bytes");
+  says("whole number below 10^18");
+  says("at most " + std::to_string(kDescriptionBytesMax >> 20) + " MiB; the same in all shards");
+  says(std::to_string(kManifestBytesMax >> 20) + " MiB. A tensor's digest");
   for (const Codec codec : {Codec::kNone, Codec::kZstd, Codec::kPlanes}) {
     says(std::to_string(static_cast<int>(codec)) + " " + std::string(CodecName(codec)));
   }

@@ -132,6 +132,21 @@ TEST(Description, RefusesWhatJsonCannotHold) {
   EXPECT_NE(CheckDescription(description).error().message.find("not UTF-8"), std::string::npos);
 }
 
+TEST(Description, RefusesAStepThatNoDirectoryNameHolds) {
+  Description description;
+  for (const uint64_t step : {kStepMax + 1, ~uint64_t{0}}) {
+    description.step = step;
+    EXPECT_FALSE(CheckDescription(description).ok());
+    const auto read = ParseDescriptionText(DescriptionText(description, "0123456789abcdef"));
+    ASSERT_FALSE(read.ok());
+    EXPECT_NE(read.error().message.find("step " + std::to_string(step)), std::string::npos)
+        << read.error().message;
+  }
+  description.step = kStepMax;
+  EXPECT_OK(CheckDescription(description));
+  EXPECT_EQ(ParseStepDirName(StepDirName(kStepMax)), kStepMax);
+}
+
 TEST(TensorDigest, FollowsFromPiecesHoweverFramesCutTheTensor) {
   const TestState state = TestState::Make(9, 400);
   ASSERT_OK_AND_ASSIGN(const Layout layout, Layout::Make(state.specs, 128));

@@ -158,6 +158,36 @@ class Setup(unittest.TestCase):
         self.assertNotIn("pip", self.calls())
         self.assertIn("-DKEEL_WITH_TORCH=OFF", self.calls())
 
+    def test_packages_for_tests_are_installed_once_and_only_when_asked_for(self):
+        stamp = self.repo / ".deps/python-tests/.complete"
+        self.run_setup("--torch-free")
+        self.assertFalse(stamp.exists())
+        self.run_setup("--torch-free", "--tests")
+        self.assertRegex(stamp.read_text(),
+                         r"\Anumpy==[\d.]+ zstandard==[\d.]+ safetensors==[\d.]+\n\Z")
+        self.assertIn("progress-bar off " + stamp.read_text(), self.calls())
+        self.write(calls="")
+        self.run_setup("--torch-free", "--tests")
+        self.assertNotIn("pip", self.calls())
+        stamp.write_text("numpy==1.0\n")
+        self.run_setup("--torch-free", "--tests")
+        self.assertEqual(self.calls().count("pip -I"), 1)
+
+    def test_packages_for_tests_that_cannot_be_had_are_told_and_no_failure(self):
+        self.write(pip_says="Max retries exceeded with url\n")
+        output = self.run_setup("--torch-free", "--tests")
+        self.assertIn("Check the network", output)
+        self.assertIn("are skipped", output)
+        self.assertFalse((self.repo / ".deps/python-tests").exists())
+        self.assertIn("-DKEEL_WITH_TORCH=OFF", self.calls())
+
+    def test_keel_deps_holds_the_packages_for_tests_too(self):
+        shared = self.world / "shared"
+        self.run_setup("--torch-free", "--tests", KEEL_DEPS=str(shared))
+        python = shared / "python-tests/bin/python"
+        self.assertTrue(python.exists())
+        self.assertIn(f"-DKEEL_TEST_PYTHON={python}", self.calls())
+
     def test_half_made_environment_is_made_anew(self):
         self.venv.mkdir(parents=True)
         (self.venv / "half").touch()
