@@ -21,6 +21,9 @@ namespace keel {
 using MetadataValue = std::variant<bool, int64_t, uint64_t, double, std::string>;
 using Metadata = std::map<std::string, MetadataValue>;
 
+// kInvalid, naming it: JSON that is no number, text, true or false.
+Result<MetadataValue> MetadataFromJson(const std::string& name, const Json& json);
+
 // "12", "0.5", "true", "text": for people.
 std::string MetadataText(const MetadataValue& value);
 
