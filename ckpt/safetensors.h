@@ -5,8 +5,8 @@
 //            over 100 MB, of other text than a JSON object in UTF-8 or not beginning with '{', a
 //            shape whose product overflows or disagrees with the offsets, tensors that overlap,
 //            data that belongs to no tensor. So are repeated names, which it lets pass. Entries may
-//            come in any order. What is made is what the reference writer makes, to the byte, of
-//            the same tensors and of metadata in the order of its names.
+//            come in any order. What is made is what the reference writer makes, to the byte, but
+//            for the order of __metadata__, which is random there and sorted here.
 // Does not   touch files (ckpt/safetensors_file.h); mind unknown members of an entry (nor does the
 //            reference); take dtypes that checkpoints lack (F4, F6_E2M3, F8_E8M0 ...).
 // Threads    any; pure functions.

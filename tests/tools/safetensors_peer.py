@@ -1,7 +1,7 @@
 """The other side of tests/tools/keel_exchange_test.cc: Python's own safetensors.
 
     check FILE   reads FILE in each way there is and compares them; prints what it holds as JSON,
-                 and whether writing it again gives the same bytes
+                 and whether writing it again gives the same bytes, but for the order of metadata
     write FILE   makes FILE from arrays
 """
 
@@ -46,12 +46,24 @@ def check(path):
         {name: safetensors.TensorSpec(dtype=PYTHON_NAMES[tensor["dtype"]], shape=tensor["shape"],
                                       data_ptr=address(tensor["data"]),
                                       data_len=len(tensor["data"]))
-         for name, tensor in tensors.items()}, metadata and dict(sorted(metadata.items())))
+         for name, tensor in tensors.items()}, metadata)
     print(json.dumps({
-        "metadata": metadata or {}, "same_bytes": bytes(again) == whole,
+        "metadata": metadata or {},
+        "same_bytes": sorted_metadata(bytes(again)) == sorted_metadata(whole),
         "tensors": {name: {"dtype": tensor["dtype"], "shape": tensor["shape"],
                            "hex": bytes(tensor["data"]).hex()}
-                    for name, tensor in tensors.items()}}))
+                    for name, tensor in sorted(tensors.items())}}))
+
+
+def sorted_metadata(whole):
+    """The file's bytes with the members of __metadata__, whose order is random, sorted."""
+    header_bytes = int.from_bytes(whole[:8], "little")
+    text = whole[8:8 + header_bytes].decode()
+    header = json.loads(text)
+    if "__metadata__" in header:
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    again = json.dumps(header, ensure_ascii=False, separators=(",", ":"))
+    return whole[:8] + again.ljust(len(text)).encode() + whole[8 + header_bytes:]
 
 
 def address(data):
