@@ -3,7 +3,8 @@
 // Promises   a tensor counts as whole only when every byte of it is proved to be what one attempt
 //            wrote; attempts are never mixed, since two of one step may hold different data. An
 //            attempt that was never committed counts like any other: it is whole when all its
-//            shards are. The new checkpoint says in `user` that it is a repair, and what is lost.
+//            shards are. The new checkpoint says in `user` that it is a repair, and what is lost
+//            (keys in ckpt/description.h).
 // Does not   write where it reads; look at attempts that a live process is still writing.
 // Threads    makes its own. DecideAttempt() and JudgeTensors() are pure.
 // Errors     kNotFound: no attempt there; kInvalid: of a newer version; those of Files.
@@ -20,11 +21,6 @@
 #include "ckpt/save.h"
 
 namespace keel {
-
-// Keys in `user` of a repaired checkpoint.
-inline constexpr std::string_view kRepairKey = "repair";           // "3 of 12 tensors ..."
-inline constexpr std::string_view kRepairedFromKey = "repaired_from";
-inline constexpr std::string_view kRepairLostKey = "repair_lost";  // JSON: a list of names
 
 // Elements of a tensor that are gone: first to last.
 struct LostRange {

@@ -143,7 +143,7 @@ TEST_F(KeelCat, ADamagedFrameIsAnErrorAndLeavesNoFile) {
   const Ran ran = RunKeel("cat " + step_ + " m --output " + path);
   EXPECT_EQ(RunKeel("cat " + step_ + " big").exit_code + ran.exit_code, 3) << "only one frame";
   EXPECT_FALSE(*Exists(files_, path) && ran.exit_code == 3);
-  EXPECT_FALSE(*Exists(files_, path + ".tmp"));
+  EXPECT_FALSE(*Exists(files_, path + ".keel-tmp"));
 }
 
 TEST_F(KeelCat, HelpfulErrors) {

@@ -28,6 +28,8 @@ TEST_F(KeelRepair, SavesWhatIsWholeElsewhere) {
   const Json inspected = KeelJson("inspect " + out());
   EXPECT_EQ(inspected["user"]["repair_lost"], "[\"double\"]");
   EXPECT_EQ(inspected["user"]["note"], "a \"quoted\" line");
+  EXPECT_NE(RunKeel("ls " + out()).out.find("repair: \"7 of 8 tensors"), std::string::npos)
+      << "it passes for a whole one";
   EXPECT_EQ(RunKeel("repair " + step + " " + out()).exit_code, 3) << "something is there now";
 }
 

@@ -117,6 +117,8 @@ int Run(const Command& command, const OptionInputs& inputs) {
 
 int main(int argc, char** argv) {
   IgnoreSigpipe();
+  // A checkpoint may have more shards than the usual limit; where it stays, opening one says so.
+  (void)RaiseFileLimit();
   OptionInputs inputs = RealInputs(argc, argv);
   if (inputs.arguments.empty()) {
     Complain(Overview());

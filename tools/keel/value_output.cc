@@ -8,6 +8,7 @@ namespace keel {
 namespace {
 
 constexpr size_t kEnough = 64 * 1024;
+constexpr std::string_view kUnfinished = ".keel-tmp";
 
 }  // namespace
 
@@ -33,7 +34,7 @@ ValueOutput::~ValueOutput() {
   (void)world_.files.Remove(Temporary());
 }
 
-std::string ValueOutput::Temporary() const { return path_ + std::string(kTemporarySuffix); }
+std::string ValueOutput::Temporary() const { return path_ + std::string(kUnfinished); }
 
 Status ValueOutput::Flush() { return buffer_.size() < kEnough ? Ok() : Write(); }
 
