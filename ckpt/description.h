@@ -30,6 +30,11 @@ std::string MetadataText(const MetadataValue& value);
 // "evenkeel 0.1.0"
 std::string_view WriterVersion();
 
+// Keys in `user` by which a checkpoint that `keel repair` made says so.
+inline constexpr std::string_view kRepairKey = "repair";  // "3 of 12 tensors ..."
+inline constexpr std::string_view kRepairedFromKey = "repaired_from";
+inline constexpr std::string_view kRepairLostKey = "repair_lost";  // JSON: a list of names
+
 struct Description {
   std::string writer{WriterVersion()};  // the program that wrote it, for people
   uint64_t step = 0;

@@ -23,5 +23,11 @@ OptionTable PinTable();
 Result<Outcome> RunPin(const World& world, const Options& options);
 OptionTable UnpinTable();
 Result<Outcome> RunUnpin(const World& world, const Options& options);
+OptionTable CatTable();
+Result<Outcome> RunCat(const World& world, const Options& options);
+OptionTable RepairTable();
+Result<Outcome> RunRepair(const World& world, const Options& options);
+OptionTable CompletionTable();
+Result<Outcome> RunCompletion(const World& world, const Options& options);
 
 }  // namespace keel
