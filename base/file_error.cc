@@ -41,8 +41,10 @@ Error FileError(std::string_view operation, const std::string& path, int error_n
 }
 
 Error LockHeldError(const std::string& path, const std::string& owner) {
-  return {Code::kExists, "lock " + path + ": it is held by \"" + owner +
-                             "\"; stop that one first, or use another directory"};
+  // Who took it a moment ago may not have left its name yet.
+  const std::string who = owner.empty() ? "another process" : "\"" + owner + "\"";
+  return {Code::kExists, "lock " + path + ": it is held by " + who +
+                             "; stop that one first, or use another directory"};
 }
 
 }  // namespace keel

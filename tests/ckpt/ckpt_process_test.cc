@@ -1,4 +1,5 @@
-// Real processes on a real disk, with SIGKILL at every call.
+// Real processes on a real disk: SIGKILL at every call, two at a time, a disk that is full.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -10,6 +11,7 @@
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/file_text.h"
+#include "tests/harness/syscall_killer.h"
 #include "tests/support/temp_dir.h"
 
 namespace keel {
@@ -31,6 +33,21 @@ class CkptProcessTest : public testing::Test {
     return child.Wait(RealClock().Monotonic() + 600s);
   }
   std::string Output() { return ReadFile(folder_.File("out")); }
+
+  // After a kill while step + 1 was being saved over `step`: the newest checkpoint is whole, and
+  // the next save succeeds and sweeps what is left. Gives the newest step.
+  uint64_t JudgeAfterKill(uint64_t step) {
+    const uint64_t loaded = LoadNewest();
+    EXPECT_TRUE(loaded == step || loaded == step + 1) << loaded;
+    const std::string next = std::to_string(loaded + 1);
+    const auto again = Run({"save", root_, next, "0"});
+    EXPECT_TRUE(again.ok() && again->ok()) << Output();
+    EXPECT_EQ(LoadNewest(), loaded + 1);
+    PosixFiles files;
+    const auto left = files.List(root_);
+    EXPECT_TRUE(left.ok() && left->size() == 1) << "retention left more than one step";
+    return loaded + 1;
+  }
 
   // Loads the newest checkpoint and compares it with what the victim made for that step.
   uint64_t LoadNewest() {
@@ -63,19 +80,70 @@ TEST_F(CkptProcessTest, KilledAtEveryCallTheNewestCheckpointLoadsWhole) {
     if (status.ok()) break;
     ASSERT_TRUE(status.KilledBy(SIGKILL)) << status.Text() << Output();
     ++kills;
-    const uint64_t loaded = LoadNewest();
-    ASSERT_TRUE(loaded == step || loaded == step + 1) << "killed at call " << call;
-    // The next save succeeds, the same step where that was not committed, and sweeps what is left.
-    step = loaded + 1;
-    ASSERT_OK_AND_ASSIGN(const ExitStatus again, Run({"save", root_, std::to_string(step), "0"}));
-    ASSERT_TRUE(again.ok()) << "after a kill at call " << call << ": " << Output();
-    ASSERT_EQ(LoadNewest(), step);
-    PosixFiles files;
-    ASSERT_OK_AND_ASSIGN(const auto left, files.List(root_));
-    ASSERT_EQ(left.size(), 1u) << "after a kill at call " << call;
+    step = JudgeAfterKill(step);
+    ASSERT_FALSE(HasFailure()) << "killed at call " << call;
   }
   std::printf("killed at %d calls\n", kills);
   EXPECT_GE(kills, 40);
+}
+
+TEST_F(CkptProcessTest, KilledAtEverySystemCallTheNewestCheckpointLoadsWhole) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitized programs make calls of their own and cannot all be traced";
+#endif
+  uint64_t step = 1;
+  ASSERT_OK_AND_ASSIGN(const ExitStatus first, Run({"save", root_, "1", "0"}));
+  ASSERT_TRUE(first.ok()) << Output();
+  int kills = 0;
+  for (int call = 1;; ++call) {
+    const std::string attempt = std::to_string(1'000'000 + call);  // there are not so many calls
+    const auto end = RunKilledAtSyscall(
+        {KEEL_BIN_DIR "/ckpt_victim", "save", root_, std::to_string(step + 1), attempt}, call);
+    if (!end.ok()) GTEST_SKIP() << "no tracing on this machine: " << end.error().message;
+    if (end->status.ok()) break;
+    ASSERT_TRUE(end->status.KilledBy(SIGKILL)) << end->status.Text();
+    ++kills;
+    step = JudgeAfterKill(step);
+    ASSERT_FALSE(HasFailure()) << "killed at system call " << call;
+  }
+  std::printf("killed at %d system calls\n", kills);
+  EXPECT_GE(kills, 100);
+}
+
+TEST_F(CkptProcessTest, TwoSaversOfTheSameStepsDoNotDamageEachOther) {
+  for (uint64_t step = 1; step <= 60; ++step) {
+    std::vector<Child> children;
+    for (const char* attempt : {"0", "100000"}) {  // which also is a call never reached
+      ChildSpec spec;
+      spec.argv = {KEEL_BIN_DIR "/ckpt_victim", "save", root_, std::to_string(step), attempt};
+      spec.environment = OwnEnvironment();
+      WriteFile(folder_.File(attempt), "");
+      spec.out = Stream::File(folder_.File(attempt));
+      spec.err = spec.out;
+      ASSERT_OK_AND_ASSIGN(Child child, Spawn(spec));
+      children.push_back(std::move(child));
+    }
+    int saved = 0;
+    for (Child& child : children) {
+      ASSERT_OK_AND_ASSIGN(const ExitStatus end, child.Wait(RealClock().Monotonic() + 600s));
+      if (end.ok()) ++saved;
+    }
+    const std::string told = ReadFile(folder_.File("0")) + ReadFile(folder_.File("100000"));
+    ASSERT_EQ(saved, 1) << "step " << step << ": " << told;
+    // What the one that came second says.
+    EXPECT_THAT(told,
+                testing::AnyOf(testing::HasSubstr("committed"), testing::HasSubstr("held by")));
+    ASSERT_EQ(LoadNewest(), step) << told;
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+TEST_F(CkptProcessTest, AFullDiskAndOneThatTurnsReadOnlyLeaveTheOlderCheckpoint) {
+  ASSERT_OK(PosixFiles().MakeDir(root_));
+  ASSERT_OK_AND_ASSIGN(const ExitStatus end, Run({"full", root_, "0", "0"}));
+  if (end == ExitStatus::Exited(77)) GTEST_SKIP() << "no mounts on this machine: " << Output();
+  EXPECT_TRUE(end.ok()) << end.Text() << "\n" << Output();
+  std::printf("%s", Output().c_str());
 }
 
 }  // namespace

@@ -3,16 +3,23 @@
 //                                       n-th call to the disk (0: never)
 //   ckpt_victim big ROOT MIB LIMIT_MIB  saves and verifies a state of MIB under a limit on its
 //                                       memory; prints the most it had
+//   ckpt_victim full ROOT 0 0           saves onto a file system of its own until that is full,
+//                                       then turns it read-only; 77: it may not have one
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/faulty_files.h"
 #include "base/file_helpers.h"
 #include "base/posix_files.h"
 #include "base/text.h"
+#include "ckpt/catalog.h"
 #include "ckpt/retention.h"
 #include "ckpt/verify.h"
 #include "tests/ckpt/state.h"
@@ -88,6 +95,45 @@ Status SaveBig(const std::string& root, uint64_t mib, uint64_t limit_mib) {
   return Ok();
 }
 
+// Whether ROOT is a file system of ours from now on, of 2 MiB; nobody else sees it.
+bool MountSmall(const std::string& root) {
+  return ::unshare(CLONE_NEWNS) == 0 &&
+         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("none", root.c_str(), "tmpfs", 0, "size=2m") == 0;
+}
+
+// Saves a state of `numbers` floats; must fail with `code`, and change nothing.
+Status ExpectFailure(const std::string& root, int64_t numbers, Code code) {
+  PosixFiles files;
+  const TestState state = TestState::Make(9, numbers);
+  MemorySource source(state.Spans());
+  KEEL_TRY_ASSIGN(const auto before, files.List(root));
+  KEEL_TRY_ASSIGN(const uint64_t room, files.FreeBytes(root));
+  const auto saved = SaveCheckpoint(files, PlanOf(state, root, 900, 900), source, {}, 0);
+  if (saved.ok()) return Error{Code::kForeign, "saving succeeded"};
+  std::printf("%s: %s\n", std::string(CodeName(saved.error().code)).c_str(),
+              saved.error().message.c_str());
+  if (saved.error().code != code) return saved.error();
+  KEEL_TRY_ASSIGN(const auto after, files.List(root));
+  KEEL_TRY_ASSIGN(const uint64_t room_left, files.FreeBytes(root));
+  if (before != after || room != room_left) {
+    return Error{Code::kForeign, "the failed save left something behind"};
+  }
+  KEEL_TRY_ASSIGN(const StepEntry newest, NewestComplete(files, root));
+  KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, newest.dir));
+  KEEL_TRY_ASSIGN(const auto damages, VerifyFrames(*checkpoint, {}));
+  return DamageStatus(*checkpoint, damages);
+}
+
+Status FillDisk(const std::string& root) {
+  KEEL_TRY(SaveSmall(root, 1, 0));
+  KEEL_TRY(ExpectFailure(root, 2'000'000, Code::kNoSpace));
+  if (::mount("none", root.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) {
+    return Error{Code::kForeign, std::string("remounting: ") + std::strerror(errno)};
+  }
+  return ExpectFailure(root, 20'000, Code::kIo);
+}
+
 }  // namespace
 }  // namespace keel
 
@@ -98,6 +144,12 @@ int main(int argc, char** argv) {
     return keel::Report(keel::SaveSmall(argv[2], number(3), static_cast<int>(number(4))));
   }
   if (mode == "big") return keel::Report(keel::SaveBig(argv[2], number(3), number(4)));
-  std::fprintf(stderr, "usage: ckpt_victim save ROOT STEP CALL | big ROOT MIB LIMIT_MIB\n");
+  if (mode == "full") {
+    if (keel::MountSmall(argv[2])) return keel::Report(keel::FillDisk(argv[2]));
+    std::printf("no file system of its own: %s\n", std::strerror(errno));
+    return 77;
+  }
+  std::fprintf(stderr, "usage: ckpt_victim save ROOT STEP CALL | big ROOT MIB LIMIT_MIB | "
+                       "full ROOT 0 0\n");
   return 2;
 }

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Measures saves and loads of one real state: ours beside PyTorch's, each in fresh processes.
+
+In every round the systems run in random order; anchors run in front of, in the middle of and
+behind it, since shared machines drift: read report.py's ratios to the anchors of the same round.
+Appends one JSON line a run to --json. Does not make the state (make_state.py does).
+"""
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+
+from common import bytes_of, evict, now
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PEERS = ["torch_save", "safetensors", "dcp", "dcp_async"]
+# name: what ckpt_cycle is given for the save, and for the load
+OURS = {
+    "keel": (["--threads=1"], ["--threads=2"]),
+    "keel_t2": (["--threads=2"], ["--threads=2", "--live"]),
+    "keel_buffered": (["--threads=1", "--no-direct"], ["--threads=1"]),
+    "keel_none": (["--threads=1", "--codec=none"], ["--threads=2"]),
+    "keel_background": (["--threads=1", "--background"], ["--threads=2"]),
+}
+
+
+class Cycle:
+    """A ckpt_cycle that is ready and waits for the word."""
+
+    def __init__(self, args, mode, root, options):
+        command = [f"{args.bin}/ckpt_cycle", mode, f"--state={args.tmp}/state", f"--root={root}"]
+        self.process = subprocess.Popen(command + options, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.expect("READY")
+
+    def expect(self, word):
+        line = self.process.stdout.readline()
+        if not line.startswith(word):
+            raise RuntimeError(f"ckpt_cycle said {line!r} where {word} was due")
+        return line[len(word):]
+
+    def tell(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+
+def measure_ours(args, system, world):
+    save_options, load_options = OURS[system]
+    root = f"{args.tmp}/ck"
+    shutil.rmtree(root, ignore_errors=True)
+    parts = [Cycle(args, "save", root, save_options + [f"--part={part}", f"--parts={world}"])
+             for part in range(world)]
+    os.sync()
+    start = now()
+    for part in parts:
+        part.tell()
+    shards = [json.loads(part.expect("RESULT")) for part in parts]
+    for part in parts:  # the vote, in small: nobody commits before all shards are durable
+        part.tell()
+        part.expect("DONE")
+    durable = now() - start
+    for part in parts:
+        part.process.wait()
+    result = {"system": system, "world": world, "durable_s": durable, "bytes": bytes_of(root)}
+    for name, over in (("call_s", max), ("slow_s", max), ("cpu_s", sum), ("peak_mb", sum)):
+        result[name] = over(shard[name] for shard in shards)
+    result["steps"] = shards[0]["steps"]
+    loader = Cycle(args, "load", root, load_options)
+    evict(root)
+    loader.tell()
+    result |= json.loads(loader.expect("RESULT"))
+    loader.process.wait()
+    shutil.rmtree(root)
+    return result
+
+
+def run_python(args, command):
+    env = dict(os.environ, OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
+    run = subprocess.run(command + ["--state", args.state, "--tmp", args.tmp], env=env,
+                         capture_output=True, text=True, timeout=300, check=False)
+    lines = [line for line in run.stdout.splitlines() if line.startswith("RESULT ")]
+    return json.loads(lines[0][7:]) if lines else {"error": run.stderr[-1500:]}
+
+
+def measure(args, system, world):
+    if system == "anchors":
+        return run_python(args, [sys.executable, f"{HERE}/anchors.py"])
+    if system in OURS:
+        return measure_ours(args, system, world)
+    return run_python(args, [sys.executable, "-m", "torch.distributed.run", "--standalone",
+                             f"--nproc-per-node={world}", f"{HERE}/peer.py", "--system", system])
+
+
+def order(systems, worlds, seed):
+    todo = [(system, world) for system in systems for world in worlds]
+    random.Random(seed).shuffle(todo)
+    half = len(todo) // 2
+    anchor = [("anchors", 1)]
+    return anchor + todo[:half] + anchor + todo[half:] + anchor
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", required=True, help="build/bin")
+    parser.add_argument("--state", required=True, help="where make_state.py wrote")
+    parser.add_argument("--tmp", required=True, help="an empty directory on the disk to measure")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--worlds", default="1,2", help="numbers of processes")
+    parser.add_argument("--systems", default=",".join(PEERS + list(OURS)))
+    parser.add_argument("--json", default="ckpt.jsonl")
+    args = parser.parse_args()
+    os.makedirs(args.tmp, exist_ok=True)
+    if not os.path.isdir(f"{args.tmp}/state"):
+        subprocess.run([f"{args.bin}/keel", "import", f"{args.state}/state.safetensors",
+                        f"{args.tmp}/state", "--codec=none"], check=True)
+    worlds = [int(world) for world in args.worlds.split(",")]
+    for rnd in range(args.rounds):
+        for system, world in order(args.systems.split(","), worlds, rnd):
+            result = measure(args, system, world)
+            result.update(system=system, world=world, round=rnd, load1=os.getloadavg()[0])
+            with open(args.json, "a", encoding="utf-8") as file:
+                file.write(json.dumps(result) + "\n")
+            shown = {k: round(v, 2) for k, v in result.items() if k.endswith("_s")}
+            print(rnd, system, world, result.get("error", shown), flush=True)
+
+
+if __name__ == "__main__":
+    main()
