@@ -92,6 +92,8 @@ def fuzz(folder, target, seconds):
     for name in sorted(os.listdir(finds)):
         path = os.path.join(finds, name)
         print(f"\nfound: {path}\nagain: {program} --target={target} {path}")
+    if status.returncode:
+        print(f"keel_fuzz ended with {status.returncode}")
     return 1 if status.returncode else 0
 
 
