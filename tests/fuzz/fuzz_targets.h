@@ -33,10 +33,12 @@ extern const FuzzTarget kDescriptionTarget;
 extern const FuzzTarget kFrameTarget;
 extern const FuzzTarget kJsonTarget;
 extern const FuzzTarget kManifestTarget;
+extern const FuzzTarget kSafetensorsTarget;
 extern const FuzzTarget kShardTarget;
 
 inline const std::array kFuzzTargets = {&kDescriptionTarget, &kFrameTarget, &kJsonTarget,
-                                        &kManifestTarget, &kShardTarget};
+                                        &kManifestTarget, &kSafetensorsTarget,
+                                        &kShardTarget};
 
 // The bytes as text; they must outlive it.
 inline std::string_view TextOf(std::span<const std::byte> bytes) {
