@@ -15,8 +15,11 @@ TEST_F(KeelRepair, SavesWhatIsWholeElsewhere) {
   const Json dry = KeelJson("repair " + step + " --dry-run", 1);
   EXPECT_EQ(dry["lost_tensors"], 1);
   EXPECT_EQ(dry["written"], nullptr);
+  const std::string named = RunKeel("repair " + step + " --dry-run --whole").out;
+  EXPECT_NE(named.find("whole  model.bias f32 [7]"), std::string::npos) << named;
   const Ran ran = RunKeel("repair " + step + " " + out());
   EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_EQ(ran.out.find("whole  model.bias"), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("lost   double f64 [251]\n         elements 0 to 127: shard "),
             std::string::npos)
       << ran.out;

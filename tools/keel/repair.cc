@@ -85,7 +85,9 @@ std::string TensorLine(const PlacedTensor& tensor, const TensorFate& fate, const
   return text;
 }
 
-Outcome Report(const Salvage& salvage, const std::string& dir, const Paint& paint) {
+// The text names what is lost; what is whole, which may be thousands, only on request.
+Outcome Report(const Salvage& salvage, const std::string& dir, bool name_whole,
+               const Paint& paint) {
   const AttemptDecision& decision = salvage.decision();
   Outcome outcome{{{"dir", dir},
                    {"manifest", salvage.manifest_trouble()},
@@ -107,7 +109,9 @@ Outcome Report(const Salvage& salvage, const std::string& dir, const Paint& pain
   const AttemptFate& fate = salvage.fates()[*decision.chosen];
   for (size_t i = 0; i < fate.tensors.size(); ++i) {
     outcome.json["tensors"].push_back(TensorJson(fate.layout.tensors()[i], fate.tensors[i]));
-    outcome.text += TensorLine(fate.layout.tensors()[i], fate.tensors[i], paint);
+    if (name_whole || !fate.tensors[i].is_whole()) {
+      outcome.text += TensorLine(fate.layout.tensors()[i], fate.tensors[i], paint);
+    }
   }
   outcome.json["attempt"] = fate.attempt;
   outcome.json["whole_tensors"] = fate.whole_count();
@@ -145,6 +149,7 @@ OptionTable RepairTable() {
                 .Optional());
   table.Add(Option::Text("attempt", "", "Look at this attempt only").Placeholder("ID"));
   table.Add(Option::Flag("dry-run", false, "Only say what is whole; OUT_DIR may be left away"));
+  table.Add(Option::Flag("whole", false, "Name the whole tensors, too, not only the lost ones"));
   table.Add(Option::Integer("threads", 2, "How many threads read and check").Range(1, 1024));
   table.AddExample("keel repair runs/bert@1200 --dry-run", "What is left of step 1200");
   table.AddExample("keel repair runs/bert --step 1200 rescued",
@@ -170,7 +175,7 @@ Result<Outcome> RunRepair(const World& world, const Options& options) {
                                                   options.Integer("threads")),
                                               .progress = bar.progress()}));
   }
-  Outcome outcome = Report(*salvage, dir, world.paint);
+  Outcome outcome = Report(*salvage, dir, options.Flag("whole"), world.paint);
   if (salvage->needs_no_repair()) {
     outcome.text += "nothing to repair: it is whole, and nothing was written\n";
   } else if (!salvage->decision().chosen) {
