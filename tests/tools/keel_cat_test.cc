@@ -21,6 +21,7 @@ class KeelCat : public KeelProgram {
     Random random(1);
     named_.Add(name, dtype, std::move(shape), random);
     ASSERT_EQ(named_.bytes.back().size(), values.size() * sizeof(T)) << name;
+    if (values.empty()) return;
     std::memcpy(named_.bytes.back().data(), values.data(), values.size() * sizeof(T));
   }
   void SetUp() override {
