@@ -10,8 +10,8 @@
 namespace keel {
 namespace {
 
-// No loop is that late unless its process was stopped.
-constexpr Duration kAsleep = std::chrono::seconds(1);
+// Nobody whose clock runs asks so much later than he was told to.
+constexpr Duration kLate = std::chrono::seconds(1);
 
 int64_t Millis(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -282,13 +282,21 @@ void Host::Exit(int code, const std::string& why) {
 
 TimePoint Host::StoreDeadline() const {
   if (mode_ != Mode::kMember && mode_ != Mode::kFencing) return kNever;
-  return contact_ ? *contact_ + config_.store_limit : born_ + config_.join_timeout;
+  return std::max(store_grace_, contact_ ? *contact_ + config_.store_limit
+                                         : born_ + config_.join_timeout);
+}
+
+// A limit that passed long ago means that we were stopped: what the others did meanwhile is yet to
+// be heard.
+void Host::Forgive(TimePoint now) {
+  const auto is_stale = [&](TimePoint limit) { return now >= limit && now - limit > kLate; };
+  if (is_stale(StoreDeadline())) store_grace_ = now + kLate;
+  for (Seat& seat : seats_) {
+    if (seat.kill_at && is_stale(*seat.kill_at)) seat.kill_at = now + kLate;
+  }
 }
 
 void Host::CheckStore(TimePoint now) {
-  if (now < StoreDeadline()) return;
-  // Who hosts the store and wakes up late stood still together with it: that is no lost store.
-  if (config_.hosts_store && now - StoreDeadline() > kAsleep) contact_ = now;
   if (now < StoreDeadline()) return;
   const bool finished =
       std::all_of(record_.seats.begin(), record_.seats.end(),
@@ -301,6 +309,7 @@ void Host::CheckStore(TimePoint now) {
 
 void Host::OnTime(TimePoint now) {
   if (mode_ == Mode::kExited) return;
+  Forgive(now);
   CheckStore(now);
   Settle(now);
 }
@@ -318,6 +327,7 @@ TimePoint Host::NextWake() const {
 
 // After every input: what is due, what can be promised, what is to be told.
 void Host::Settle(TimePoint now) {
+  Forgive(now);
   for (int index = 0; index < config_.seats; ++index) CheckSeat(index, now);
   if (record_.outside < record_.epoch.number && AllOutside()) {
     record_.outside = record_.epoch.number;

@@ -164,6 +164,7 @@ class Host {
   void Fence(const std::string& reason, TimePoint now);
   void BeginAnew();
   void Exit(int code, const std::string& why);
+  void Forgive(TimePoint now);
   void CheckStore(TimePoint now);
   void CheckSeat(int index, TimePoint now);
   void Settle(TimePoint now);
@@ -189,6 +190,7 @@ class Host {
   int64_t joining_ = 0;
   std::vector<TimePoint> deaths_;
   std::optional<TimePoint> contact_;
+  TimePoint store_grace_{};            // the store has at least until then
   bool job_stops_ = false;             // the whole job, not only this host
   TimePoint leave_by_ = kNever;
   int exit_code_ = 0;

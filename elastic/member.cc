@@ -21,8 +21,13 @@ Member::Step Member::Poll(Store& store, TimePoint now) {
   return step;
 }
 
+void Member::Publish(const MemberRecord& record) {
+  record_ = record;
+  text_ = MemberText(record);
+}
+
 bool Member::settled() const {
-  return breaks_.empty() && !hurry_ && (!record_ || MemberText(*record_) == written_);
+  return breaks_.empty() && !hurry_ && (!record_ || text_ == written_);
 }
 
 Status Member::Run(Store& store, TimePoint now, Step& step) {
@@ -157,8 +162,7 @@ Status Member::Register(Store& store, Step& step) {
     tried_slot_ = given - 1;
   }
   const std::string key = keys_.Member(*tried_slot_);
-  const std::string text = MemberText(*record_);
-  KEEL_TRY_ASSIGN(const Store::Outcome outcome, store.CompareSet(key, std::nullopt, text));
+  KEEL_TRY_ASSIGN(const Store::Outcome outcome, store.CompareSet(key, std::nullopt, text_));
   const std::string there = outcome.now.value_or("");
   if (!outcome.holds_desired) {
     KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(key, there));
@@ -191,14 +195,13 @@ Status Member::WriteBreaks(Store& store) {
 }
 
 Status Member::Write(Store& store, Step& step) {
-  const std::string text = MemberText(*record_);
-  while (text != written_) {
+  while (text_ != written_) {
     KEEL_TRY_ASSIGN(const Store::Outcome outcome,
-                    store.CompareSet(keys_.Member(*slot_), written_, text));
+                    store.CompareSet(keys_.Member(*slot_), written_, text_));
     if (outcome.holds_desired) {
       KEEL_TRY_ASSIGN(const MemberSlot before, ParseMemberSlot(keys_.Member(*slot_), written_));
       hurry_ |= WithoutPositions(*before.record) != WithoutPositions(*record_);
-      written_ = text;
+      written_ = text_;
     } else {
       KEEL_TRY(ReadMine(outcome.now.value_or(""), step));
       if (!slot_) return Ok();

@@ -45,7 +45,7 @@ class Member {
   explicit Member(MemberConfig config) : config_(std::move(config)) {}
 
   // What the next Poll() shall write. Of several records the last one counts.
-  void Publish(const MemberRecord& record) { record_ = record; }
+  void Publish(const MemberRecord& record);
   void ReportBreak(const BreakRecord& record) { breaks_.emplace(record.id, record); }
   // After Buried: there is nothing left of the former registration.
   void RegisterAnew() { may_register_ = true; }
@@ -78,6 +78,7 @@ class Member {
 
   const MemberConfig config_;
   std::optional<MemberRecord> record_;
+  std::string text_;                            // of record_
   std::map<std::string, BreakRecord> breaks_;   // by the epoch's id
   bool may_register_ = true;
 

@@ -558,10 +558,15 @@ Decision Judge::FormNext() const {
     if (MaybeDecision d = StillInside()) return *d;
   }
   const std::vector<const HostView*> hosts = Choose();
-  // In place, hosts whose work is done are not missing.
-  size_t count = hosts.size();
+  // In place, hosts whose work is done are not missing, in whichever epoch they did it.
+  size_t count = hosts.size(), here = 0;
   for (const HostView& host : view_.hosts) {
-    count += in_place() && !host.gone && AllFinished(host) && InEpoch(host) ? 1 : 0;
+    here += host.gone ? 0 : 1;
+    count += in_place() && !host.gone && AllFinished(host) ? 1 : 0;
+  }
+  if (hosts.empty() && count > 0 && count == here) {
+    return End(kExitFinished, Reason::kFinished,
+               "all " + std::to_string(here) + " hosts that are left have finished");
   }
   if (hosts.empty() || count < static_cast<size_t>(policy_.hosts_min)) return TooFew(count);
   if (MaybeDecision d = LastCall(hosts)) return *d;

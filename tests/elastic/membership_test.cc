@@ -367,6 +367,30 @@ TEST_F(Membership, AllFinishedEndsTheJob) {
   EXPECT_EQ(Expect(Verdict::kEnd, Reason::kFinished, "all 2 workers of epoch 4 finished").code, 0);
 }
 
+// One died while it said goodbye, and again as the only one of the next epoch.
+TEST_F(Membership, HostsThatFinishedInAnEarlierEpochAreNotMissing) {
+  Running(1);
+  Broken();
+  Out(0, SeatState::kReady);
+  HostView& done = AddHost(SeatState::kFinished);
+  done.record.epoch = {3, "beef", 2};
+  done.record.outside = 3;
+  done.record.seats[0].epoch = 3;
+  Expect(Verdict::kForm, Reason::kReformed, "1 workers on 1 hosts");
+}
+
+// In place, one worker's success says that the group has done the work.
+TEST_F(Membership, WhereAllThatAreLeftHaveFinishedNobodyIsWaitedFor) {
+  Running(2);
+  Broken();
+  Out(0, SeatState::kFinished);
+  view_.hosts[1].gone = true;
+  view_.hosts[1].heard = kNow - policy_.fence_limit;
+  EXPECT_EQ(Expect(Verdict::kEnd, Reason::kFinished, "all 1 hosts that are left").code, 0);
+  AddHost(SeatState::kStarting);
+  Expect(Verdict::kWait, Reason::kHostsMissing, "1 of at least 2");
+}
+
 TEST_F(Membership, RestartsThatAreSpentEndTheJobAtTheOneTooMany) {
   Running(2);
   policy_.restarts = {2, 0s};

@@ -56,6 +56,7 @@ void SimHost::OpenBoard(Random& random) {
   world_.board().Restart();
   CoordinatorConfig config{kJob, incarnation_, "10.0.0.1:1", world_.scenario().policy};
   config.poll_interval = 100ms;
+  if (world_.scenario().defect == Defect::kNoFence) config.policy.fence_limit = Duration(0);
   config.close_timeout = world_.scenario().host.close_timeout;
   epochs_ = 0;
   const auto open_epoch_store = [this](const EpochRecord& epoch) -> Result<EpochStore> {
@@ -122,8 +123,6 @@ void SimHost::Do(const HostAction& action) {
   } else if (const auto* const enter = std::get_if<EnterEpoch>(&action.what)) {
     world_.workers().Deliver(PlaceOf(enter->index), *enter);
   } else if (const auto* const send = std::get_if<SendToWorker>(&action.what)) {
-    const bool is_break = std::holds_alternative<BreakMessage>(send->message);
-    if (is_break && world_.scenario().defect == Defect::kNeverBreaks) return;
     world_.workers().Deliver(PlaceOf(send->index), send->message);
   } else if (const auto* const signal = std::get_if<SignalWorker>(&action.what)) {
     world_.Trace(who + "signal " + std::to_string(signal->signal) + " to seat " +

@@ -41,7 +41,6 @@ struct SimFault {
 enum class Defect {
   kNone,
   kPromisesTooEarly,   // a supervisor says that its workers are outside before they are
-  kNeverBreaks,        // it does not tell its workers that an epoch is over
   kNoFence,            // the coordinator does not wait for silent hosts to stop by themselves
   kDeafCoordinator,    // it stops to look once there is an epoch
 };
