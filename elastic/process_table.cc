@@ -3,12 +3,10 @@
 #include "elastic/process_table.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +14,8 @@
 #include <memory>
 #include <set>
 #include <sstream>
+
+#include "elastic/proc_file.h"
 
 namespace keel {
 namespace {
@@ -28,20 +28,8 @@ struct CloseDirectory {
   void operator()(DIR* directory) const { closedir(directory); }
 };
 
-// The whole of a small file of /proc, or nothing when its process is gone.
 std::optional<std::string> ReadProc(pid_t pid, const char* file) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/" + file;
-  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return std::nullopt;
-  std::string text;
-  std::array<char, 4096> part;
-  for (;;) {
-    const ssize_t count = read(fd.number(), part.data(), part.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return std::nullopt;
-    if (count == 0) return text;
-    text.append(part.data(), static_cast<size_t>(count));
-  }
+  return ReadProcFile("/proc/" + std::to_string(pid) + "/" + file);
 }
 
 // The fields of /proc/PID/stat from the third on, numbered as in proc(5).

@@ -1,0 +1,40 @@
+// BoardKeys: the one place that knows what the keys of PROTOCOL.md section 2 are called.
+// Promises   every key but the generation's lies under keel/<job>/<generation>/.
+// Threads    a plain value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace keel {
+
+// keel/<job>/generation: which store, of all that the job ever had, this one is.
+std::string GenerationKey(const std::string& job);
+
+class BoardKeys {
+ public:
+  BoardKeys() = default;
+  BoardKeys(const std::string& job, const std::string& generation)
+      : prefix_("keel/" + job + "/" + generation + "/") {}
+
+  const std::string& prefix() const { return prefix_; }
+  std::string Slots() const { return prefix_ + "slots"; }
+  std::string News() const { return prefix_ + "news"; }
+  std::string Member(int64_t slot) const { return prefix_ + "member/" + std::to_string(slot); }
+  std::string Beat(int64_t slot) const { return prefix_ + "beat/" + std::to_string(slot); }
+  std::string Kind() const { return prefix_ + "kind"; }
+  std::string NewestEpoch() const { return prefix_ + "epoch"; }
+  std::string Epoch(int64_t epoch) const { return prefix_ + "epoch/" + std::to_string(epoch); }
+  // By the epoch's id: a break that was to be told to a store that is gone must not hit another
+  // epoch of the same number.
+  std::string Break(const std::string& epoch_id) const { return prefix_ + "break/" + epoch_id; }
+  std::string Joining() const { return prefix_ + "joining"; }
+  std::string Stop() const { return prefix_ + "stop"; }
+  std::string End() const { return prefix_ + "end"; }
+  std::string Presence() const { return prefix_ + "presence"; }
+
+ private:
+  std::string prefix_;
+};
+
+}  // namespace keel

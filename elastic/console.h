@@ -1,0 +1,35 @@
+// Console: one of our standard streams, for threads that must not be stuck in it.
+// Promises   each write() takes whole lines as far as 4096 bytes go, so that a pipe does not mix
+//            them with what others write; a console that takes nothing for a while holds Write() up
+//            only until `give_up` is raised.
+// Does not   keep what it could not write; close the stream.
+// Threads    one at a time.
+// Where the stream can be opened anew without blocking (a pipe, a terminal) this never blocks; else
+// it asks poll() before each piece, which a second writer can spoil.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "elastic/fd.h"
+#include "store/cancel.h"
+
+namespace keel {
+
+class Console {
+ public:
+  // `number`: the stream's descriptor, which stays the caller's.
+  explicit Console(int number);
+
+  // False when not all was written: given up, or the stream takes no more (closed, disk full).
+  bool Write(std::string_view text, const CancelToken& give_up);
+
+ private:
+  int64_t WritePiece(std::string_view piece);
+
+  const int number_;
+  Fd own_;               // opened anew, not blocking
+  bool is_socket_ = false;
+};
+
+}  // namespace keel

@@ -1,0 +1,80 @@
+// Crew: the workers of this host's seats, with their logs.
+// Promises   a seat has one worker at a time; what workers say and how they end is told with the
+//            seat's index; a worker that is to be looked at before it is killed gets the time to
+//            write its own stacks. The destructor leaves no worker behind.
+// Does not   decide anything (elastic/host.h).
+// Threads    the loop's.
+// Errors     of Start(): those of Spawn(), and of making folders for logs.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "elastic/failure_report.h"
+#include "elastic/launch_config.h"
+#include "elastic/log_tail.h"
+#include "elastic/worker_launch.h"
+#include "elastic/worker_process.h"
+
+namespace keel {
+
+class Crew {
+ public:
+  struct Events {
+    std::function<void(int index, const WorkerMessage& message)> on_message;
+    std::function<void(int index, const std::string& reason)> on_link_broken;
+    std::function<void(int index, const ExitStatus& status)> on_ended;
+  };
+  static Result<std::unique_ptr<Crew>> Open(boost::asio::io_context& loop,
+                                            const LaunchConfig& config, Files& files,
+                                            Random& random, Environment own, Events events);
+  ~Crew();
+
+  // `start.logs` is filled in here.
+  Status Start(WorkerStart start);
+  void Send(int index, const SupervisorMessage& message);
+  // To the whole process group.
+  void Signal(int index, int signal);
+  // Into our log, from outside, and by its own means where it has some.
+  void DumpStacks(int index);
+  void KillAll();
+
+  // Of the seat's last worker; `rank` is the one it had at last.
+  WorkerFailure Describe(int index, int rank, const ExitStatus& status, int64_t seen_nanos);
+  const std::string& log_folder() const { return logs_.run_dir(); }
+  // Waits until the console has taken what the workers wrote.
+  void ShowRest(TimePoint deadline);
+
+ private:
+  struct Seat {
+    std::shared_ptr<WorkerProcess> process;
+    pid_t pid = 0;
+    SeatLogs logs;
+    std::vector<int> tails;
+    std::unique_ptr<boost::asio::steady_timer> stacks;   // while it writes them
+  };
+
+  Crew(boost::asio::io_context& loop, const LaunchConfig& config, Files& files, Environment own,
+       Events events, WorkerLogs logs);
+  void Follow(const WorkerStart& start, Seat& seat);
+  void Follow(const StreamPlan& plan, bool is_stderr, const WorkerStart& start, Seat& seat);
+  void OnEnd(int index, const ExitStatus& status);
+
+  boost::asio::io_context& loop_;
+  const LaunchConfig& config_;
+  Files& files_;
+  const Environment own_;
+  const Events events_;
+  WorkerLogs logs_;
+  LogTail tail_;
+  std::vector<Seat> seats_;
+};
+
+}  // namespace keel

@@ -1,0 +1,16 @@
+// What the launcher's exit status says; schedulers decide by it. The one place that has them.
+// Threads    constants.
+#pragma once
+
+namespace keel {
+
+inline constexpr int kExitFinished = 0;
+inline constexpr int kExitFailed = 1;        // the program failed more often than allowed, or a
+                                             // value makes no sense
+inline constexpr int kExitUsage = 2;         // the command line was not understood
+inline constexpr int kExitStopped = 75;      // stopped on request and saved: start me again
+inline constexpr int kExitQuorumLost = 76;   // too few hosts, or the store is gone
+inline constexpr int kExitUnsaved = 77;      // stopped, but not saved in time
+inline constexpr int kExitRefused = 78;      // config, fingerprint, damaged checkpoint
+
+}  // namespace keel

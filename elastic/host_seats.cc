@@ -1,0 +1,273 @@
+// The supervisor's seats: what becomes of a worker from its start to its end.
+#include <signal.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "elastic/host.h"
+
+namespace keel {
+namespace {
+
+// A worker that ends closes its link a moment before its end is seen.
+constexpr Duration kLinkGrace = std::chrono::seconds(1);
+
+}  // namespace
+
+bool Host::AnyProcess() const {
+  return std::any_of(record_.seats.begin(), record_.seats.end(),
+                     [](const SeatRecord& seat) { return HasProcess(seat.state); });
+}
+
+std::string Host::RankText(int index) const {
+  const SeatRecord& record = record_.seats[index];
+  const std::string name = record.rank < 0 ? "seat " + std::to_string(index)
+                                           : "rank " + std::to_string(record.rank);
+  return name + " on " + config_.host;
+}
+
+void Host::Limit(int index, TimePoint at, const std::string& what, bool is_fault) {
+  Seat& seat = seats_[index];
+  if (seat.kill_at && *seat.kill_at <= at) return;
+  seat.kill_at = at;
+  seat.limit = RankText(index) + " " + what;
+  seat.limit_is_fault = is_fault;
+}
+
+// --- What workers say ---
+
+void Host::OnWorkerMessage(int index, const WorkerMessage& message, TimePoint now) {
+  if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
+  std::visit([&](const auto& one) { On(index, one, now); }, message);
+  Settle(now);
+}
+
+void Host::On(int index, const HelloMessage& message, TimePoint now) {
+  Seat& seat = seats_[index];
+  SeatRecord& record = RecordOf(index);
+  if (seat.hello || seat.signalled) return;
+  const bool other_program = message.version != kControlVersion;
+  const bool other_numerics =
+      !record_.fingerprint.empty() && record_.fingerprint != message.fingerprint;
+  if (other_program || other_numerics) {
+    const std::string why =
+        other_program ? "speaks version " + std::to_string(message.version) + " of the link, not " +
+                            std::to_string(kControlVersion)
+                      : "has the fingerprint " + Shown(message.fingerprint) +
+                            " beside a worker with " + Shown(record_.fingerprint);
+    Do(SendToWorker{index, RefusedMessage{why}}, RankText(index) + " " + why);
+    return Kill(index, RankText(index) + " " + why, true, now);
+  }
+  seat.hello = true;
+  kind_ = JobKind::kInPlace;
+  record_.fingerprint = message.fingerprint;
+  if (record.state == SeatState::kRunning) record.state = SeatState::kStarting;
+  Limit(index, seat.started + config_.start_limit, "was not ready in time", true);
+}
+
+void Host::On(int index, const ReadyMessage& message, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  if (record.state != SeatState::kStarting || !seats_[index].hello || seats_[index].signalled) {
+    return;
+  }
+  seats_[index].kill_at.reset();
+  record.state = SeatState::kReady;
+  record.position.step = message.step;
+  if (mode_ == Mode::kLeaving || mode_ == Mode::kEnding) {
+    return Terminate(index, record_.reason, now);
+  }
+  const EpochWorker* const place = PlaceOf(index);
+  if (place != nullptr && record.epoch == epoch_->number) Enter(index);
+}
+
+void Host::On(int index, const ParkedMessage& message, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  if (record.state != SeatState::kRunning || message.epoch != record.epoch) return;
+  record.state = SeatState::kParked;
+  record.position.step = message.step;
+  if (!seats_[index].signalled && !seats_[index].told_stop) seats_[index].kill_at.reset();
+  if (!message.at_boundary && !epoch_over_) {
+    Report(BreakCause::kReported, RankText(index) + " saw the group break", now);
+  }
+}
+
+void Host::On(int index, const AtMessage& message, TimePoint) {
+  RecordOf(index).position = message.position;
+}
+
+void Host::On(int index, const SavedMessage& message, TimePoint) {
+  seats_[index].saved_step = std::max(seats_[index].saved_step, message.step);
+  NoteSaved(index);
+}
+
+void Host::On(int index, const LeavingMessage& message, TimePoint) {
+  seats_[index].leaving_step = message.step;
+  NoteSaved(index);
+}
+
+// A checkpoint of an earlier step is not the one that the stop asked for.
+void Host::NoteSaved(int index) {
+  const Seat& seat = seats_[index];
+  RecordOf(index).saved = seat.leaving_step && seat.saved_step >= *seat.leaving_step;
+}
+
+void Host::On(int index, const ByeMessage& message, TimePoint now) {
+  RecordOf(index).ended = message.message;
+  Limit(index, now + config_.shutdown_timeout, "said goodbye, but did not end", false);
+}
+
+void Host::OnLinkBroken(int index, const std::string& reason, TimePoint now) {
+  if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
+  if (seats_[index].hello) {
+    Limit(index, now + kLinkGrace, "broke its control link: " + reason, true);
+  }
+  Settle(now);
+}
+
+// --- Its end ---
+
+void Host::OnStartFailed(int index, const std::string& reason, TimePoint now) {
+  if (mode_ == Mode::kExited) return;
+  End(index, SeatState::kDead, "could not be started: " + reason, now);
+  Settle(now);
+}
+
+void Host::OnWorkerEnded(int index, const ExitStatus& status, TimePoint now) {
+  if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
+  const std::string said = RecordOf(index).ended;
+  End(index, StateAfter(index, status), status.Text() + (said.empty() ? "" : ": " + said), now);
+  Settle(now);
+}
+
+SeatState Host::StateAfter(int index, const ExitStatus& status) const {
+  const Seat& seat = seats_[index];
+  const bool stopping = mode_ == Mode::kLeaving || mode_ == Mode::kEnding;
+  if (status.ok() && (seat.leaving_step || (stopping && seat.signalled))) return SeatState::kLeft;
+  if (status.ok() && !seat.signalled) return SeatState::kFinished;
+  if (seat.signalled && !seat.at_fault && !stopping) return SeatState::kEmpty;
+  return SeatState::kDead;
+}
+
+void Host::End(int index, SeatState state, const std::string& how, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  Seat& seat = seats_[index];
+  const bool in_epoch = PlaceOf(index) != nullptr && record.epoch == epoch_->number;
+  const std::string who = RankText(index);
+  const bool own_fault = state == SeatState::kDead && (!seat.signalled || seat.at_fault);
+  const bool settled = now - seat.started >= kSettled;
+  const int failures_before = settled ? 0 : seat.failures_in_a_row;
+  seat = {};
+  record.state = state;
+  record.ended = how;
+  if (own_fault) {
+    seat.failures_in_a_row = failures_before + 1;
+    deaths_.push_back(now);
+    ++record_.deaths;
+  }
+  if (!in_epoch) return;
+  if (own_fault) {
+    Report(BreakCause::kDied, who + " " + how, now);
+  } else if (state == SeatState::kLeft && in_place() && !job_stops_) {
+    Report(BreakCause::kLeft, who + " leaves: " + record_.reason, now);
+  }
+}
+
+// --- Its start ---
+
+// In place, an idle seat gets a worker that waits for the next epoch.
+void Host::PlanStart(int index, TimePoint now) {
+  const SeatState state = RecordOf(index).state;
+  if (state != SeatState::kEmpty && state != SeatState::kDead) return;
+  if (!in_place() || mode_ != Mode::kMember || !slot_ || seats_[index].start_at) return;
+  const RestartDecision restart = DecideRestart(deaths_, config_.restarts, now);
+  const TimePoint delayed = now + RestartDelay(seats_[index].failures_in_a_row);
+  if (restart.go_on) seats_[index].start_at = delayed;
+  if (!restart.go_on && restart.again != kNever) {
+    seats_[index].start_at = std::max(delayed, restart.again);
+  }
+}
+
+void Host::Start(int index, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  Seat& seat = seats_[index];
+  const EpochWorker* const place = PlaceOf(index);
+  const bool for_epoch = place != nullptr && place->worker.empty() &&
+                         record.state == SeatState::kEmpty && record.epoch == epoch_->number;
+  const int failures = seat.failures_in_a_row;
+  seat = {};
+  seat.failures_in_a_row = failures;
+  seat.started = now;
+  record = {};
+  record.worker = RandomId(random_, 16);
+  StartWorker start{index, record.worker, std::nullopt, -1};
+  if (for_epoch) {
+    record.epoch = epoch_->number;
+    record.rank = start.rank = place->rank;
+    start.epoch = epoch_;
+  }
+  record.state = for_epoch && !in_place() ? SeatState::kRunning : SeatState::kStarting;
+  if (record.state == SeatState::kStarting) {
+    Limit(index, now + config_.start_limit, "was not ready in time", true);
+  }
+  Do(std::move(start), for_epoch ? epoch_->reason : "to wait for the next epoch");
+}
+
+void Host::TellJoin(int index) {
+  const SeatRecord& record = RecordOf(index);
+  Seat& seat = seats_[index];
+  if (epoch_over_ || joining_ != record.epoch || joining_ != epoch_->number) return;
+  if (record.state != SeatState::kRunning || !seat.hello || seat.told_join) return;
+  seat.told_join = true;
+  Do(SendToWorker{index, JoinMessage{joining_}}, "somebody waits");
+}
+
+void Host::CheckSeat(int index, TimePoint now) {
+  PlanStart(index, now);
+  Seat& seat = seats_[index];
+  if (seat.start_at && *seat.start_at <= now) Start(index, now);
+  if (!seat.kill_at || now < *seat.kill_at) return;
+  const std::string why = seat.limit;
+  Kill(index, why, seat.limit_is_fault, now);
+}
+
+// --- Stopping ---
+
+void Host::StopSeat(int index, Duration deadline, const std::string& reason, TimePoint now) {
+  Seat& seat = seats_[index];
+  seat.start_at.reset();
+  const SeatState state = RecordOf(index).state;
+  if (!HasProcess(state) || seat.told_stop) return;
+  const bool has_state = state == SeatState::kRunning || state == SeatState::kParked;
+  if (seat.hello && has_state) {
+    seat.told_stop = true;
+    Do(SendToWorker{index, StopMessage{reason, deadline / std::chrono::milliseconds(1)}}, reason);
+    Limit(index, now + deadline, "did not save in time", false);
+  } else {
+    Terminate(index, reason, now);
+    Limit(index, now + deadline, "did not end in time", false);
+  }
+}
+
+void Host::Terminate(int index, const std::string& why, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  if (!HasProcess(record.state) || seats_[index].signalled) return;
+  seats_[index].signalled = true;
+  if (record.state == SeatState::kRunning) record.state = SeatState::kStopping;
+  Do(SignalWorker{index, SIGTERM, false}, why);
+  Limit(index, now + config_.shutdown_timeout, "did not end after SIGTERM", false);
+}
+
+// Said again, for the log, when even that has no effect.
+void Host::Kill(int index, const std::string& why, bool is_fault, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  Seat& seat = seats_[index];
+  seat.at_fault |= is_fault && !seat.signalled;
+  seat.signalled = true;
+  if (record.state == SeatState::kRunning) record.state = SeatState::kStopping;
+  Do(SignalWorker{index, SIGKILL, false}, why);
+  seat.kill_at = now + config_.shutdown_timeout;
+  seat.limit = RankText(index) + " did not end after SIGKILL";
+  seat.limit_is_fault = false;
+}
+
+}  // namespace keel

@@ -1,0 +1,50 @@
+// Events in the order in which they were seen.
+#include "elastic/job_story.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace keel {
+
+JobStory::JobStory(std::string job, int64_t started_nanos) {
+  summary_.job = std::move(job);
+  summary_.started_nanos = started_nanos;
+}
+
+// Of the break before, if that is still without one.
+void JobStory::Answer(const std::string& answer) {
+  if (summary_.events.empty() || !summary_.events.back().answer.empty()) return;
+  summary_.events.back().answer = answer;
+}
+
+void JobStory::OnEpoch(const EpochRecord& epoch, int64_t) {
+  Answer("went on as epoch " + std::to_string(epoch.number) + ": " +
+         std::to_string(epoch.workers.size()) + " workers on " +
+         std::to_string(epoch.hosts.size()) + " hosts");
+  epoch_ = epoch.number;
+  summary_.epochs = std::max(summary_.epochs, epoch.number);
+}
+
+void JobStory::OnBreak(const BreakRecord& record, int64_t wall_nanos) {
+  summary_.events.push_back(
+      {wall_nanos, record.epoch, std::string(BreakCauseName(record.cause)), "", record.reason, ""});
+}
+
+void JobStory::OnFailure(WorkerFailure failure, int64_t epoch) {
+  if (epoch != failed_epoch_) failures_.clear();
+  failed_epoch_ = epoch;
+  failures_.push_back(std::move(failure));
+}
+
+void JobStory::OnStop(const std::string& reason, int64_t wall_nanos) {
+  summary_.events.push_back({wall_nanos, epoch_, "stop", "", reason, ""});
+}
+
+void JobStory::OnEnd(int exit_code, const std::string& outcome, int64_t wall_nanos) {
+  summary_.exit_code = exit_code;
+  summary_.outcome = outcome;
+  summary_.ended_nanos = wall_nanos;
+  Answer("the job ended: " + outcome);
+}
+
+}  // namespace keel

@@ -1,0 +1,37 @@
+// JobStory: what happened to the job, as this host saw it: for the summary at the end.
+// Promises   each break is told with what the job did about it; the failures are those of the last
+//            epoch that had some.
+// Threads    one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "elastic/failure_report.h"
+#include "elastic/records.h"
+
+namespace keel {
+
+class JobStory {
+ public:
+  JobStory(std::string job, int64_t started_nanos);
+
+  void OnEpoch(const EpochRecord& epoch, int64_t wall_nanos);
+  void OnBreak(const BreakRecord& record, int64_t wall_nanos);
+  void OnFailure(WorkerFailure failure, int64_t epoch);
+  void OnStop(const std::string& reason, int64_t wall_nanos);
+  void OnEnd(int exit_code, const std::string& outcome, int64_t wall_nanos);
+
+  const JobSummary& summary() const { return summary_; }
+  const std::vector<WorkerFailure>& failures() const { return failures_; }
+
+ private:
+  void Answer(const std::string& answer);
+
+  JobSummary summary_;
+  int64_t epoch_ = 0;
+  int64_t failed_epoch_ = 0;
+  std::vector<WorkerFailure> failures_;
+};
+
+}  // namespace keel

@@ -1,0 +1,69 @@
+// One function for each part.
+#include "elastic/launch_policies.h"
+
+namespace keel {
+namespace {
+
+// As good as never, and still a time that can be added to another.
+constexpr Duration kNoHangs = std::chrono::hours(24 * 365 * 10);
+
+RestartPolicy RestartsFrom(const LaunchConfig& config) {
+  return {config.restarts_max, config.restart_window};
+}
+
+std::optional<Duration> HangLimitFrom(const LaunchConfig& config) {
+  switch (config.hangs) {
+    case LaunchConfig::Hangs::kAuto: return std::nullopt;
+    case LaunchConfig::Hangs::kGiven: return config.hang_limit;
+    case LaunchConfig::Hangs::kOff: return kNoHangs;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
+                          const std::string& incarnation) {
+  HostConfig host;
+  host.incarnation = incarnation;
+  host.host = meeting.own_name;
+  host.address = meeting.own_address;
+  host.seats = config.workers_per_host;
+  host.hosts_store = meeting.server != nullptr;
+  host.restarts = RestartsFrom(config);
+  host.join_timeout = config.join_limit;
+  host.store_limit = config.store_limit;
+  host.park_limit = config.park_limit;
+  host.start_limit = config.start_limit;
+  host.shutdown_timeout = config.shutdown_limit;
+  host.save_limit = config.shutdown_limit;
+  return host;
+}
+
+MemberConfig MemberConfigFrom(const LaunchConfig& config) {
+  MemberConfig member;
+  member.job = config.run_id;
+  member.beat_interval = config.keep_alive_interval;
+  member.poll_interval = std::min(member.poll_interval, config.keep_alive_interval);
+  return member;
+}
+
+JobPolicy JobPolicyFrom(const LaunchConfig& config) {
+  JobPolicy policy;
+  policy.hosts_min = config.hosts.least;
+  policy.hosts_max = config.hosts.most;
+  if (config.meeting == LaunchConfig::Meeting::kStandalone) policy.hosts_max = 1;
+  policy.join_timeout = config.join_limit;
+  policy.last_call_timeout = config.last_call;
+  policy.beat_limit = config.keep_alive_interval * config.keep_alive_attempts_max;
+  policy.park_limit = config.park_limit;
+  policy.stop_grace = config.shutdown_limit + policy.beat_limit;
+  // By then a host that lost the store has given up, and its workers were stopped.
+  policy.fence_limit = config.store_limit + config.shutdown_limit + config.park_limit;
+  policy.hang_limit = HangLimitFrom(config);
+  policy.restarts = RestartsFrom(config);
+  policy.allow_inexact = config.allow_inexact;
+  return policy;
+}
+
+}  // namespace keel

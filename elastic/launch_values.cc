@@ -1,0 +1,163 @@
+// One small reader for each form.
+#include "elastic/launch_values.h"
+
+#include <algorithm>
+#include <csignal>
+#include <limits>
+#include <string_view>
+
+#include "base/nearest.h"
+#include "base/text.h"
+#include "elastic/exit_status.h"
+
+namespace keel {
+namespace {
+
+constexpr int64_t kHostsMax = 1 << 20;
+constexpr int64_t kWorkersMax = 1 << 16;
+
+Error Refused(const std::string& text, const std::string& expected) {
+  return {Code::kInvalid, Shown(text) + " must be " + expected};
+}
+
+// The text between separators, empty pieces included.
+std::vector<std::string> Split(std::string_view text, char separator) {
+  std::vector<std::string> pieces;
+  for (;;) {
+    const size_t end = text.find(separator);
+    pieces.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return pieces;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::optional<int64_t> Whole(std::string_view text, int64_t least, int64_t most) {
+  const Result<int64_t> number = ParseInteger(Trim(text));
+  if (!number.ok() || *number < least || *number > most) return std::nullopt;
+  return *number;
+}
+
+bool IsHostName(std::string_view host) {
+  return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           c == '_' || c == '.' || c == ':' || c == '-';
+  });
+}
+
+std::string_view WithoutBrackets(std::string_view host) {
+  const bool has_both = host.size() > 1 && host.front() == '[' && host.back() == ']';
+  return has_both ? host.substr(1, host.size() - 2) : host;
+}
+
+// SIGKILL and SIGSTOP are left out: nobody can handle them.
+const std::vector<std::string>& SignalNames() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (int number = 1; number < 32; ++number) {
+      const std::string name = SignalName(number);
+      const bool can_be_handled = number != SIGKILL && number != SIGSTOP;
+      if (can_be_handled && name.starts_with("SIG")) list.push_back(name);
+    }
+    return list;
+  }();
+  return names;
+}
+
+std::optional<int> SignalNumber(const std::string& name) {
+  const std::vector<std::string>& names = SignalNames();
+  if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
+  for (int number = 1;; ++number) {
+    if (SignalName(number) == name) return number;
+  }
+}
+
+}  // namespace
+
+Result<HostRange> ParseHostRange(const std::string& text) {
+  const std::vector<std::string> parts = Split(text, ':');
+  const auto least = Whole(parts.front(), 1, kHostsMax);
+  const auto most = Whole(parts.back(), 1, kHostsMax);
+  if (parts.size() > 2 || !least || !most || *least > *most) {
+    return Refused(text, "a number of hosts, or MIN:MAX with 0 < MIN <= MAX");
+  }
+  return HostRange{static_cast<int>(*least), static_cast<int>(*most)};
+}
+
+Result<HostPort> ParseEndpoint(const std::string& text) {
+  const std::string_view trimmed = Trim(text);
+  if (trimmed.empty()) return HostPort{"localhost", std::nullopt};
+  const bool is_bare_address = trimmed.front() == '[' && trimmed.back() == ']';
+  const size_t colon = is_bare_address ? std::string_view::npos : trimmed.rfind(':');
+  HostPort endpoint{std::string(WithoutBrackets(trimmed.substr(0, colon))), std::nullopt};
+  if (colon != std::string_view::npos) {
+    const auto port = Whole(trimmed.substr(colon + 1), 0, 65535);
+    if (!port) return Refused(text, "HOST[:PORT] with a port from 0 to 65535");
+    endpoint.port = static_cast<uint16_t>(*port);
+  }
+  if (IsHostName(endpoint.host)) return endpoint;
+  return Refused(text, "HOST[:PORT]: a name, an IPv4 address, or an IPv6 address in brackets");
+}
+
+Result<KeyValues> ParseKeyValues(const std::string& text) {
+  KeyValues found;
+  if (Trim(text).empty()) return found;
+  for (const std::string& piece : Split(text, ',')) {
+    const size_t equals = piece.find('=');
+    const std::string key(Trim(piece.substr(0, equals)));
+    const std::string value(equals == std::string::npos ? "" : Trim(piece.substr(equals + 1)));
+    if (key.empty() || value.empty()) return Refused(text, "KEY=VALUE[,KEY=VALUE...]");
+    found.emplace_back(key, value);
+  }
+  return found;
+}
+
+Result<int> ParseWorkerCount(const std::string& text, int cpus, int gpus) {
+  if (const auto number = Whole(text, 1, kWorkersMax)) return static_cast<int>(*number);
+  if (text == "cpu" || (text == "auto" && gpus == 0)) return std::max(cpus, 1);
+  if ((text == "gpu" || text == "auto") && gpus > 0) return gpus;
+  if (text == "gpu") return Refused(text, "another value here: this host shows no GPU");
+  return Refused(text, "auto, cpu, gpu, or a number of at least 1");
+}
+
+Result<std::set<int>> ParseLocalRanks(const std::string& text) {
+  std::set<int> ranks;
+  for (const std::string& piece : Split(text, ',')) {
+    const auto rank = Whole(piece, 0, kWorkersMax);
+    if (!rank) return Refused(text, "a list of local ranks: 0,1,2");
+    ranks.insert(static_cast<int>(*rank));
+  }
+  return ranks;
+}
+
+Result<std::vector<int>> ParseSignals(const std::string& text) {
+  std::vector<int> signals;
+  for (const std::string& piece : Split(text, ',')) {
+    const std::string name(Trim(piece));
+    const std::optional<int> number = SignalNumber(name);
+    if (!number) {
+      return Error{Code::kInvalid, Shown(name) + " is no signal that can be handled" +
+                                       DidYouMean(name, SignalNames())};
+    }
+    if (std::count(signals.begin(), signals.end(), *number) == 0) signals.push_back(*number);
+  }
+  return signals;
+}
+
+std::vector<std::string> ParseFilters(const std::string& text) {
+  std::vector<std::string> filters = {""};
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != ',') {
+      filters.back() += text[i];
+    } else if (i + 1 < text.size() && text[i + 1] == ',') {
+      filters.back() += ',';
+      ++i;
+    } else {
+      filters.emplace_back();
+    }
+  }
+  // An empty one would take every line, which nobody means by a stray comma.
+  std::erase(filters, "");
+  return filters;
+}
+
+}  // namespace keel

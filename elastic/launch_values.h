@@ -1,0 +1,49 @@
+// The texts of torchrun's options that hold more than one value, taken apart by its rules.
+// Promises   pure; what is refused is named, with the form that is expected.
+// Threads    any. Errors: kInvalid.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace keel {
+
+struct HostRange {
+  int least = 1;
+  int most = 1;
+  bool operator==(const HostRange&) const = default;
+};
+// "2:20", or "4" for "4:4".
+Result<HostRange> ParseHostRange(const std::string& text);
+
+struct HostPort {
+  std::string host;
+  std::optional<uint16_t> port;   // nothing: none was given
+  bool operator==(const HostPort&) const = default;
+};
+// "host:port", "host", "[2001:db8::1]:29400"; empty is localhost.
+Result<HostPort> ParseEndpoint(const std::string& text);
+
+// "join_timeout=60,is_host=1": in that order, blanks around the words dropped.
+using KeyValues = std::vector<std::pair<std::string, std::string>>;
+Result<KeyValues> ParseKeyValues(const std::string& text);
+
+// "auto", "cpu", "gpu" or a number, for a host that has so many.
+Result<int> ParseWorkerCount(const std::string& text, int cpus, int gpus);
+
+// "0,2": local ranks.
+Result<std::set<int>> ParseLocalRanks(const std::string& text);
+
+// "SIGTERM,SIGINT": their numbers, in that order; each one that can be handled.
+Result<std::vector<int>> ParseSignals(const std::string& text);
+
+// "apple,orange"; a doubled comma stands for a comma in a word.
+std::vector<std::string> ParseFilters(const std::string& text);
+
+}  // namespace keel

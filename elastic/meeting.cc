@@ -1,0 +1,140 @@
+// The rules of torchrun: number 0 keeps the store, or whoever the endpoint's address belongs to and
+// comes first.
+#include "elastic/meeting.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "elastic/fd.h"
+#include "store/resolve.h"
+
+namespace keel {
+namespace {
+
+constexpr Duration kLookUpLimit = std::chrono::seconds(10);
+
+std::string Numeric(const sockaddr* address) {
+  const bool v6 = address->sa_family == AF_INET6;
+  if (!v6 && address->sa_family != AF_INET) return "";
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* const bytes =
+      v6 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr)
+         : static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(address)->sin_addr);
+  return inet_ntop(address->sa_family, bytes, text.data(), text.size()) != nullptr ? text.data()
+                                                                                   : "";
+}
+
+// The address that packets to `host` leave from; nothing is sent for it.
+std::string AddressTowards(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return "";
+  const Fd fd(socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const bool connected =
+      fd.valid() && connect(fd.number(), found->ai_addr, found->ai_addrlen) == 0;
+  freeaddrinfo(found);
+  sockaddr_storage own{};
+  socklen_t bytes = sizeof own;
+  auto* const address = reinterpret_cast<sockaddr*>(&own);
+  if (!connected || getsockname(fd.number(), address, &bytes) != 0) return "";
+  return Numeric(address);
+}
+
+std::string FirstOutside() {
+  for (const std::string& address : OwnAddresses()) {
+    if (!IsLoopback(address) && !address.starts_with("fe80:")) return address;
+  }
+  return "127.0.0.1";
+}
+
+// `number`: the endpoint's; empty where it could not be found out.
+bool IsOurs(const std::string& number) {
+  const std::vector<std::string> own = OwnAddresses();
+  return IsLoopback(number) || std::find(own.begin(), own.end(), number) != own.end();
+}
+
+bool MayHost(const LaunchConfig& config, const std::string& number) {
+  if (config.meeting == LaunchConfig::Meeting::kStandalone) return true;
+  return config.is_store_host.value_or(IsOurs(number));
+}
+
+// The port taken on our own host: another launcher of the job was first, unless we were told that
+// it is us.
+bool MayJoinInstead(const LaunchConfig& config, const Error& error) {
+  return error.code == Code::kExists && !config.is_store_host &&
+         config.meeting == LaunchConfig::Meeting::kElastic;
+}
+
+std::string ChooseAddress(const LaunchConfig& config, const std::string& number) {
+  if (!config.local_address.empty()) {
+    const Result<std::string> chosen = ResolveHost(config.local_address, kLookUpLimit);
+    return chosen.ok() ? *chosen : config.local_address;
+  }
+  const bool alone = config.hosts.most == 1;
+  if (IsLoopback(number)) {
+    // Some hosts' own names lead to 127.0.1.1, which the others would take for themselves.
+    const bool named_so = config.endpoint_host == number || config.endpoint_host == "localhost";
+    return alone || named_so ? number : FirstOutside();
+  }
+  const std::string towards = number.empty() ? "" : AddressTowards(number);
+  return towards.empty() ? FirstOutside() : towards;
+}
+
+std::string OwnName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+}  // namespace
+
+std::vector<std::string> OwnAddresses() {
+  std::vector<std::string> addresses;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return addresses;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
+    std::string address = Numeric(one->ifa_addr);
+    if (!address.empty()) addresses.push_back(std::move(address));
+  }
+  freeifaddrs(all);
+  return addresses;
+}
+
+bool IsLoopback(const std::string& address) {
+  return address == "::1" || address.starts_with("127.");
+}
+
+Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
+  Meeting meeting;
+  meeting.own_name = OwnName();
+  meeting.host = config.endpoint_host;
+  meeting.port = config.endpoint_port;
+  const Result<std::string> number = ResolveHost(config.endpoint_host, kLookUpLimit);
+  if (MayHost(config, number.ok() ? *number : "")) {
+    Result<std::unique_ptr<StoreServer>> server = stores.Serve(config.endpoint_port);
+    if (server.ok()) {
+      meeting.server = *std::move(server);
+      meeting.port = meeting.server->port();
+      meeting.host = "127.0.0.1";
+    } else if (!MayJoinInstead(config, server.error())) {
+      return server.error();
+    }
+  }
+  if (meeting.port == 0) {
+    return Error{Code::kInvalid, "the endpoint " + config.endpoint_host +
+                                     " needs a port, since another host keeps the store there"};
+  }
+  meeting.own_address = ChooseAddress(config, number.ok() ? *number : "");
+  return meeting;
+}
+
+}  // namespace keel

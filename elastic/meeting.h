@@ -1,0 +1,34 @@
+// Meeting: where this host meets the others: whether it hosts the store, and under which addresses.
+// Promises   a host that is to keep the store keeps it when this returns; a name is looked up here
+//            for our own part only, and once.
+// Does not   reach the store of another host: that may come later (elastic/board_thread.h).
+// Threads    one.
+// Errors     kExists: the port is taken by another program; kInvalid: the endpoint cannot be used.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "elastic/launch_config.h"
+#include "store/store_maker.h"
+
+namespace keel {
+
+struct Meeting {
+  std::unique_ptr<StoreServer> server;   // of the board; nothing: another host's
+  std::string host;                      // where the board is, as we reach it
+  uint16_t port = 0;
+  std::string own_address;               // numeric, as the others reach us
+  std::string own_name;                  // for people
+};
+
+Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores);
+
+// The numeric addresses of this host's interfaces.
+std::vector<std::string> OwnAddresses();
+bool IsLoopback(const std::string& address);
+
+}  // namespace keel

@@ -1,0 +1,85 @@
+// Presence: the connections that hurry and notice (PROTOCOL.md section 3).
+// Promises   nothing is decided here, and garbage only closes its own connection. A lost connection
+//            is made again, with pauses that grow to two seconds, until told otherwise.
+// Does not   read or write the board.
+// Threads    the loop's.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace keel {
+
+class PresenceConnection;
+
+// The coordinator's side.
+class PresenceServer {
+ public:
+  struct Events {
+    std::function<void(int64_t slot, const std::string& incarnation)> on_opened;
+    std::function<void(int64_t slot, const std::string& incarnation)> on_closed;
+    std::function<void()> on_news;
+  };
+  // Listens on a free port.
+  static Result<std::unique_ptr<PresenceServer>> Open(boost::asio::io_context& loop, Events events);
+  ~PresenceServer();
+
+  uint16_t port() const { return port_; }
+  // To all members: the board has changed.
+  void Look();
+
+ private:
+  struct Session;
+  PresenceServer(boost::asio::io_context& loop, Events events);
+  void Accept();
+  void OnLine(const std::shared_ptr<Session>& session, const std::string& line);
+  void OnClosed(const std::shared_ptr<Session>& session);
+
+  boost::asio::io_context& loop_;
+  const Events events_;
+  boost::asio::ip::tcp::acceptor acceptor_;
+  uint16_t port_ = 0;
+  std::set<std::shared_ptr<Session>> sessions_;
+};
+
+// A member's side.
+class PresenceClient {
+ public:
+  PresenceClient(boost::asio::io_context& loop, std::function<void()> on_look);
+  ~PresenceClient();
+
+  // Both are known from the board, and change when the coordinator or the slot does.
+  void SetServer(const std::string& address);
+  void SetSelf(int64_t slot, const std::string& incarnation);
+  // The member wrote to the board.
+  void News();
+
+ private:
+  void Connect();
+  void Drop();
+  void TryAgain();
+
+  boost::asio::io_context& loop_;
+  const std::function<void()> on_look_;
+  boost::asio::steady_timer again_;
+  std::string server_;
+  std::string hello_;
+  Duration pause_{0};
+  std::shared_ptr<PresenceConnection> connection_;
+};
+
+// "10.0.0.7:4711", "[2001:db8::7]:4711"
+std::string AddressText(const std::string& address, uint16_t port);
+
+}  // namespace keel

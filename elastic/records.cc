@@ -1,0 +1,409 @@
+// Writes and reads the board's records as JSON.
+#include "elastic/records.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace keel {
+namespace {
+
+template <class T, size_t N>
+using Names = std::array<std::pair<T, std::string_view>, N>;
+
+constexpr Names<SeatState, 9> kSeatStates = {{{SeatState::kEmpty, "empty"},
+                                              {SeatState::kStarting, "starting"},
+                                              {SeatState::kReady, "ready"},
+                                              {SeatState::kRunning, "running"},
+                                              {SeatState::kParked, "parked"},
+                                              {SeatState::kStopping, "stopping"},
+                                              {SeatState::kFinished, "finished"},
+                                              {SeatState::kLeft, "left"},
+                                              {SeatState::kDead, "dead"}}};
+constexpr Names<MemberState, 3> kMemberStates = {{{MemberState::kMember, "member"},
+                                                  {MemberState::kLeaving, "leaving"},
+                                                  {MemberState::kLeft, "left"}}};
+constexpr Names<JobKind, 2> kJobKinds = {
+    {{JobKind::kForeign, "foreign"}, {JobKind::kInPlace, "in-place"}}};
+constexpr Names<Tombstone::Why, 2> kWhys = {
+    {{Tombstone::Why::kExpired, "expired"}, {Tombstone::Why::kRefused, "refused"}}};
+constexpr Names<BreakCause, 8> kCauses = {{{BreakCause::kDied, "died"},
+                                           {BreakCause::kHostLost, "host-lost"},
+                                           {BreakCause::kLeft, "left"},
+                                           {BreakCause::kHung, "hung"},
+                                           {BreakCause::kReported, "reported"},
+                                           {BreakCause::kNotParked, "not-parked"},
+                                           {BreakCause::kJoined, "joined"},
+                                           {BreakCause::kNotEntered, "not-entered"}}};
+
+template <class T, size_t N>
+std::string_view NameOf(const Names<T, N>& names, T value) {
+  for (const auto& [one, name] : names) {
+    if (one == value) return name;
+  }
+  KEEL_CHECK(false, "a value without a name: " << static_cast<int>(value));
+}
+
+template <class T, size_t N>
+Result<T> FromName(const Names<T, N>& names, std::string_view text) {
+  for (const auto& [value, name] : names) {
+    if (name == text) return value;
+  }
+  return Error{Code::kInvalid, "unknown word " + Shown(text)};
+}
+
+template <class T, size_t N>
+Status ReadName(const Json& json, std::string_view field, const Names<T, N>& names, T& into) {
+  KEEL_TRY_ASSIGN(const std::string text, Field<std::string>(json, field));
+  Result<T> value = FromName(names, text);
+  if (!value.ok()) return value.error().Doing("field " + Shown(field));
+  into = *value;
+  return Ok();
+}
+
+template <class T>
+Status ReadField(const Json& json, std::string_view field, T& into) {
+  KEEL_TRY_ASSIGN(into, Field<T>(json, field));
+  return Ok();
+}
+
+// So many members, and those that are read are all there: then there are no others.
+Status Only(const Json& json, size_t members) {
+  if (json.is_object() && json.size() == members) return Ok();
+  return Error{Code::kInvalid, json.is_object() ? "it has " + std::to_string(json.size()) +
+                                                      " members instead of " +
+                                                      std::to_string(members)
+                                                : "it is no object"};
+}
+
+Json SeatJson(const SeatRecord& seat) {
+  return {{"worker", seat.worker}, {"state", NameOf(kSeatStates, seat.state)},
+          {"epoch", seat.epoch},   {"rank", seat.rank},
+          {"step", seat.position.step}, {"phase", seat.position.phase},
+          {"saved", seat.saved},   {"ended", seat.ended}};
+}
+
+Result<SeatRecord> ReadSeat(const Json& json) {
+  SeatRecord seat;
+  KEEL_TRY(Only(json, 8));
+  KEEL_TRY(ReadField(json, "worker", seat.worker));
+  KEEL_TRY(ReadName(json, "state", kSeatStates, seat.state));
+  KEEL_TRY(ReadField(json, "epoch", seat.epoch));
+  KEEL_TRY(ReadField(json, "rank", seat.rank));
+  KEEL_TRY(ReadField(json, "step", seat.position.step));
+  KEEL_TRY(ReadField(json, "phase", seat.position.phase));
+  KEEL_TRY(ReadField(json, "saved", seat.saved));
+  KEEL_TRY(ReadField(json, "ended", seat.ended));
+  return seat;
+}
+
+Result<ToldEpoch> ReadTold(const Json& json) {
+  ToldEpoch told;
+  KEEL_TRY(Only(json, 3));
+  KEEL_TRY(ReadField(json, "number", told.number));
+  KEEL_TRY(ReadField(json, "id", told.id));
+  KEEL_TRY(ReadField(json, "hosts", told.hosts));
+  return told;
+}
+
+Result<MemberRecord> ReadMember(const Json& json) {
+  MemberRecord record;
+  KEEL_TRY(Only(json, 13));
+  KEEL_TRY(ReadField(json, "incarnation", record.incarnation));
+  KEEL_TRY(ReadField(json, "host", record.host));
+  KEEL_TRY(ReadField(json, "address", record.address));
+  KEEL_TRY(ReadName(json, "state", kMemberStates, record.state));
+  KEEL_TRY(ReadField(json, "reason", record.reason));
+  KEEL_TRY(ReadField(json, "deadline_ms", record.deadline_ms));
+  KEEL_TRY(ReadName(json, "kind", kJobKinds, record.kind));
+  KEEL_TRY(ReadField(json, "fingerprint", record.fingerprint));
+  KEEL_TRY_ASSIGN(const Json* const told, ObjectField(json, "epoch"));
+  KEEL_TRY_ASSIGN(record.epoch, ReadTold(*told));
+  KEEL_TRY(ReadField(json, "outside", record.outside));
+  KEEL_TRY(ReadField(json, "deaths", record.deaths));
+  KEEL_TRY_ASSIGN(const Json* const seats, ArrayField(json, "seats"));
+  for (const Json& item : *seats) {
+    KEEL_TRY_ASSIGN(SeatRecord seat, ReadSeat(item));
+    record.seats.push_back(std::move(seat));
+  }
+  return record;
+}
+
+Result<Tombstone> ReadTombstone(const Json& json) {
+  Tombstone tombstone;
+  KEEL_TRY(Only(json, 4));
+  KEEL_TRY(ReadName(json, "gone", kWhys, tombstone.why));
+  KEEL_TRY(ReadField(json, "incarnation", tombstone.incarnation));
+  KEEL_TRY(ReadField(json, "reason", tombstone.reason));
+  return tombstone;
+}
+
+Result<MemberSlot> ReadMemberSlot(const Json& json) {
+  MemberSlot slot;
+  if (json.contains("gone")) {
+    KEEL_TRY_ASSIGN(slot.tombstone, ReadTombstone(json));
+  } else {
+    KEEL_TRY_ASSIGN(slot.record, ReadMember(json));
+  }
+  return slot;
+}
+
+Result<EpochHost> ReadEpochHost(const Json& json) {
+  EpochHost host;
+  KEEL_TRY(Only(json, 3));
+  KEEL_TRY(ReadField(json, "slot", host.slot));
+  KEEL_TRY(ReadField(json, "incarnation", host.incarnation));
+  KEEL_TRY(ReadField(json, "group_rank", host.group_rank));
+  return host;
+}
+
+Result<EpochWorker> ReadEpochWorker(const Json& json) {
+  EpochWorker worker;
+  KEEL_TRY(Only(json, 4));
+  KEEL_TRY(ReadField(json, "rank", worker.rank));
+  KEEL_TRY(ReadField(json, "slot", worker.slot));
+  KEEL_TRY(ReadField(json, "index", worker.index));
+  KEEL_TRY(ReadField(json, "worker", worker.worker));
+  return worker;
+}
+
+Result<EpochStore> ReadEpochStore(const Json& json) {
+  EpochStore store;
+  KEEL_TRY(Only(json, 3));
+  KEEL_TRY(ReadField(json, "address", store.address));
+  KEEL_TRY(ReadField(json, "port", store.port));
+  KEEL_TRY(ReadField(json, "prefix", store.prefix));
+  return store;
+}
+
+Status CheckOrder(const EpochRecord& record) {
+  for (size_t i = 0; i < record.hosts.size(); ++i) {
+    if (record.hosts[i].group_rank != static_cast<int>(i)) {
+      return Error{Code::kInvalid, "host " + std::to_string(i) + " has another group rank"};
+    }
+  }
+  for (size_t i = 0; i < record.workers.size(); ++i) {
+    if (record.workers[i].rank != static_cast<int>(i)) {
+      return Error{Code::kInvalid, "worker " + std::to_string(i) + " has another rank"};
+    }
+  }
+  return Ok();
+}
+
+Result<EpochRecord> ReadEpoch(const Json& json) {
+  EpochRecord record;
+  KEEL_TRY(Only(json, 9));
+  KEEL_TRY(ReadField(json, "number", record.number));
+  KEEL_TRY(ReadField(json, "id", record.id));
+  KEEL_TRY(ReadName(json, "kind", kJobKinds, record.kind));
+  KEEL_TRY(ReadField(json, "reason", record.reason));
+  KEEL_TRY(ReadField(json, "restarts", record.restarts));
+  KEEL_TRY_ASSIGN(const Json* const store, ObjectField(json, "store"));
+  KEEL_TRY_ASSIGN(record.store, ReadEpochStore(*store));
+  KEEL_TRY_ASSIGN(const Json* const hosts, ArrayField(json, "hosts"));
+  for (const Json& item : *hosts) {
+    KEEL_TRY_ASSIGN(EpochHost host, ReadEpochHost(item));
+    record.hosts.push_back(std::move(host));
+  }
+  KEEL_TRY_ASSIGN(const Json* const workers, ArrayField(json, "workers"));
+  for (const Json& item : *workers) {
+    KEEL_TRY_ASSIGN(EpochWorker worker, ReadEpochWorker(item));
+    record.workers.push_back(std::move(worker));
+  }
+  KEEL_TRY(CheckOrder(record));
+  return record;
+}
+
+Result<BreakRecord> ReadBreak(const Json& json) {
+  BreakRecord record;
+  KEEL_TRY(Only(json, 7));
+  KEEL_TRY(ReadField(json, "epoch", record.epoch));
+  KEEL_TRY(ReadField(json, "id", record.id));
+  KEEL_TRY(ReadName(json, "cause", kCauses, record.cause));
+  KEEL_TRY(ReadField(json, "by", record.by));
+  KEEL_TRY(ReadField(json, "reason", record.reason));
+  KEEL_TRY(ReadField(json, "ranks", record.ranks));
+  return record;
+}
+
+Result<StopRecord> ReadStop(const Json& json) {
+  StopRecord record;
+  KEEL_TRY(Only(json, 4));
+  KEEL_TRY(ReadField(json, "by", record.by));
+  KEEL_TRY(ReadField(json, "reason", record.reason));
+  KEEL_TRY(ReadField(json, "deadline_ms", record.deadline_ms));
+  return record;
+}
+
+Result<EndRecord> ReadEnd(const Json& json) {
+  EndRecord record;
+  KEEL_TRY(Only(json, 3));
+  KEEL_TRY(ReadField(json, "code", record.code));
+  KEEL_TRY(ReadField(json, "reason", record.reason));
+  return record;
+}
+
+Status CheckVersion(const Json& json) {
+  KEEL_TRY_ASSIGN(const int version, Field<int>(json, "version"));
+  if (version == kProtocolVersion) return Ok();
+  return Error{Code::kInvalid, "its protocol version is " + std::to_string(version) + ", ours is " +
+                                   std::to_string(kProtocolVersion) +
+                                   ": run the same release everywhere"};
+}
+
+Status CheckSize(std::string_view text, size_t seats) {
+  const size_t most = kRecordBytesMax + seats * kSeatBytesMax;
+  if (text.size() <= most) return Ok();
+  return Error{Code::kInvalid, "it has " + BytesText(text.size()) + ", more than the " +
+                                   BytesText(most) + " that " + std::to_string(seats) +
+                                   " seats may take"};
+}
+
+template <class T>
+size_t SeatsOf(const T&) { return 0; }
+size_t SeatsOf(const MemberSlot& slot) { return slot.record ? slot.record->seats.size() : 0; }
+size_t SeatsOf(const EpochRecord& record) { return record.hosts.size() + record.workers.size(); }
+
+// One record of a type, all but its key.
+template <class T, class Read>
+Result<T> ParseRecord(std::string_view key, std::string_view text, Read read) {
+  const auto parse = [&]() -> Result<T> {
+    KEEL_TRY_ASSIGN(const Json json, ParseJson(text));
+    KEEL_TRY(CheckVersion(json));
+    KEEL_TRY_ASSIGN(T record, read(json));
+    KEEL_TRY(CheckSize(text, SeatsOf(record)));
+    return record;
+  };
+  Result<T> record = parse();
+  if (record.ok()) return record;
+  return Error{Code::kInvalid, "store key " + Shown(key) + ": " + record.error().message};
+}
+
+}  // namespace
+
+bool HasProcess(SeatState state) {
+  return state == SeatState::kStarting || state == SeatState::kReady ||
+         state == SeatState::kRunning || state == SeatState::kParked ||
+         state == SeatState::kStopping;
+}
+
+std::string_view SeatStateName(SeatState state) { return NameOf(kSeatStates, state); }
+std::string_view BreakCauseName(BreakCause cause) { return NameOf(kCauses, cause); }
+std::string_view JobKindName(JobKind kind) { return NameOf(kJobKinds, kind); }
+
+const EpochHost* EpochRecord::FindHost(int64_t slot, std::string_view incarnation) const {
+  for (const EpochHost& host : hosts) {
+    if (host.slot == slot && host.incarnation == incarnation) return &host;
+  }
+  return nullptr;
+}
+
+std::string MemberText(const MemberRecord& record) {
+  Json seats = Json::array();
+  for (const SeatRecord& seat : record.seats) seats.push_back(SeatJson(seat));
+  return DumpJson({{"version", kProtocolVersion},
+                   {"incarnation", record.incarnation},
+                   {"host", record.host},
+                   {"address", record.address},
+                   {"state", NameOf(kMemberStates, record.state)},
+                   {"reason", record.reason},
+                   {"deadline_ms", record.deadline_ms},
+                   {"kind", NameOf(kJobKinds, record.kind)},
+                   {"fingerprint", record.fingerprint},
+                   {"epoch", Json{{"number", record.epoch.number},
+                                  {"id", record.epoch.id},
+                                  {"hosts", record.epoch.hosts}}},
+                   {"outside", record.outside},
+                   {"deaths", record.deaths},
+                   {"seats", std::move(seats)}});
+}
+
+std::string TombstoneText(const Tombstone& tombstone) {
+  return DumpJson({{"version", kProtocolVersion},
+                   {"gone", NameOf(kWhys, tombstone.why)},
+                   {"incarnation", tombstone.incarnation},
+                   {"reason", tombstone.reason}});
+}
+
+std::string EpochText(const EpochRecord& record) {
+  Json hosts = Json::array();
+  for (const EpochHost& host : record.hosts) {
+    hosts.push_back({{"slot", host.slot},
+                     {"incarnation", host.incarnation},
+                     {"group_rank", host.group_rank}});
+  }
+  Json workers = Json::array();
+  for (const EpochWorker& worker : record.workers) {
+    workers.push_back({{"rank", worker.rank},
+                       {"slot", worker.slot},
+                       {"index", worker.index},
+                       {"worker", worker.worker}});
+  }
+  return DumpJson({{"version", kProtocolVersion},
+                   {"number", record.number},
+                   {"id", record.id},
+                   {"kind", NameOf(kJobKinds, record.kind)},
+                   {"reason", record.reason},
+                   {"restarts", record.restarts},
+                   {"store", Json{{"address", record.store.address},
+                                  {"port", record.store.port},
+                                  {"prefix", record.store.prefix}}},
+                   {"hosts", std::move(hosts)},
+                   {"workers", std::move(workers)}});
+}
+
+std::string BreakText(const BreakRecord& record) {
+  return DumpJson({{"version", kProtocolVersion},
+                   {"epoch", record.epoch},
+                   {"id", record.id},
+                   {"cause", NameOf(kCauses, record.cause)},
+                   {"by", record.by},
+                   {"reason", record.reason},
+                   {"ranks", record.ranks}});
+}
+
+std::string StopText(const StopRecord& record) {
+  return DumpJson({{"version", kProtocolVersion},
+                   {"by", record.by},
+                   {"reason", record.reason},
+                   {"deadline_ms", record.deadline_ms}});
+}
+
+std::string EndText(const EndRecord& record) {
+  return DumpJson(
+      {{"version", kProtocolVersion}, {"code", record.code}, {"reason", record.reason}});
+}
+
+Result<MemberSlot> ParseMemberSlot(std::string_view key, std::string_view text) {
+  return ParseRecord<MemberSlot>(key, text, ReadMemberSlot);
+}
+
+Result<EpochRecord> ParseEpoch(std::string_view key, std::string_view text) {
+  return ParseRecord<EpochRecord>(key, text, ReadEpoch);
+}
+Result<BreakRecord> ParseBreak(std::string_view key, std::string_view text) {
+  return ParseRecord<BreakRecord>(key, text, ReadBreak);
+}
+Result<StopRecord> ParseStop(std::string_view key, std::string_view text) {
+  return ParseRecord<StopRecord>(key, text, ReadStop);
+}
+Result<EndRecord> ParseEnd(std::string_view key, std::string_view text) {
+  return ParseRecord<EndRecord>(key, text, ReadEnd);
+}
+
+Result<JobKind> ParseJobKind(std::string_view key, std::string_view text) {
+  Result<JobKind> kind = FromName(kJobKinds, text);
+  if (!kind.ok()) return kind.error().Doing("store key " + Shown(key));
+  return kind;
+}
+
+Result<int64_t> ParseCount(std::string_view key, std::string_view text) {
+  Result<int64_t> count = ParseInteger(text);
+  if (!count.ok()) return count.error().Doing("store key " + Shown(key));
+  return count;
+}
+
+}  // namespace keel

@@ -1,0 +1,292 @@
+// Each thing that happens goes to the Host; then its actions are carried out, and the timer is set.
+#include "elastic/supervisor.h"
+
+#include <csignal>
+#include <utility>
+
+#include "base/log.h"
+#include "elastic/decision_log.h"
+#include "elastic/exit_codes.h"
+#include "elastic/guard.h"
+#include "elastic/launch_policies.h"
+
+namespace keel {
+namespace {
+
+using boost::system::error_code;
+
+// For a last word to the board; and, where the store is ours, for the others to read the end.
+constexpr Duration kFinishLimit = std::chrono::seconds(3);
+constexpr Duration kStoreFinishLimit = std::chrono::seconds(35);
+// For processes that were killed to be gone, and for the console to take what they wrote.
+constexpr Duration kKillLimit = std::chrono::seconds(10);
+constexpr Duration kShowLimit = std::chrono::seconds(30);
+constexpr Duration kNowLimit = std::chrono::seconds(2);
+
+}  // namespace
+
+Result<std::unique_ptr<Supervisor>> Supervisor::Open(LaunchConfig config, SupervisorWorld world) {
+  KEEL_TRY(BecomeSubreaper());
+  KEEL_TRY_ASSIGN(Meeting meeting, OpenMeeting(config, world.stores));
+  std::unique_ptr<Supervisor> supervisor(
+      new Supervisor(std::move(config), std::move(world), std::move(meeting)));
+  KEEL_TRY(supervisor->OpenParts());
+  return supervisor;
+}
+
+Supervisor::Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeting)
+    : config_(std::move(config)),
+      world_(std::move(world)),
+      meeting_(std::move(meeting)),
+      incarnation_(RandomId(world_.random, 16)),
+      signals_(loop_),
+      timer_(loop_),
+      kill_timer_(loop_),
+      story_(config_.run_id, world_.clock.WallNanos()),
+      host_(HostConfigFrom(config_, meeting_, incarnation_), world_.random.Fork("host"), Now()) {}
+
+Supervisor::~Supervisor() {
+  board_.reset();
+  crew_.reset();
+}
+
+Status Supervisor::OpenParts() {
+  error_code failure;
+  for (const int signal : config_.signals) signals_.add(signal, failure);
+  signals_.add(SIGUSR2, failure);
+  if (failure) return Error{Code::kForeign, "listening for signals: " + failure.message()};
+  KEEL_TRY(OpenCrew());
+  return OpenBoard();
+}
+
+Status Supervisor::OpenCrew() {
+  Crew::Events events;
+  events.on_message = [this](int index, const WorkerMessage& message) {
+    host_.OnWorkerMessage(index, message, Now());
+    Carry();
+  };
+  events.on_link_broken = [this](int index, const std::string& reason) {
+    host_.OnLinkBroken(index, reason, Now());
+    Carry();
+  };
+  events.on_ended = [this](int index, const ExitStatus& status) { OnWorkerEnded(index, status); };
+  KEEL_TRY_ASSIGN(crew_, Crew::Open(loop_, config_, world_.files, world_.random,
+                                    world_.environment, std::move(events)));
+  return Ok();
+}
+
+Status Supervisor::OpenBoard() {
+  Board::Events events;
+  events.on_member_event = [this](const MemberEvent& event) { OnMemberEvent(event); };
+  events.on_contact = [this](TimePoint beat) { host_.OnContact(beat); };
+  events.on_decision = [this](const Decision& decision) { LogDecision(decision); };
+  events.on_trouble = [this](const Status& status) { OnTrouble(status); };
+  events.on_finished = [this] { loop_.stop(); };
+  const Board::Where where{meeting_.host, meeting_.port, meeting_.server != nullptr,
+                           meeting_.own_address, incarnation_};
+  KEEL_TRY_ASSIGN(board_, Board::Open(loop_, world_.clock, world_.stores, where,
+                                      MemberConfigFrom(config_), JobPolicyFrom(config_),
+                                      world_.random.Fork("coordinator"), std::move(events)));
+  return Ok();
+}
+
+int Supervisor::Run() {
+  LogInfo("job-started", {{"job", config_.run_id},
+                          {"store", AddressText(meeting_.host, meeting_.port)},
+                          {"hosted_here", meeting_.server != nullptr},
+                          {"address", meeting_.own_address},
+                          {"workers", config_.workers_per_host}});
+  AwaitSignal();
+  Carry();
+  loop_.run();
+  board_.reset();
+  crew_->KillAll();
+  crew_->ShowRest(Now() + kShowLimit);
+  const std::string logs = crew_->log_folder();
+  crew_.reset();
+  const auto left = KillDescendants(Now() + kKillLimit);
+  if (!left.ok()) LogError("processes-left", {{"reason", left.error().message}});
+  if (left.ok()) {
+    for (const KilledProcess& process : *left) {
+      LogWarn("leftover-killed", {{"pid", process.pid}, {"command", process.command}});
+    }
+  }
+  return exit_code_.value_or(kExitUnsaved);
+}
+
+// --- What happens ---
+
+void Supervisor::OnMemberEvent(const MemberEvent& event) {
+  if (const auto* seen = std::get_if<EpochSeen>(&event)) {
+    LogInfo("epoch", {{"epoch", seen->epoch.number},
+                      {"workers", seen->epoch.workers.size()},
+                      {"hosts", seen->epoch.hosts.size()},
+                      {"reason", seen->epoch.reason}});
+    story_.OnEpoch(seen->epoch, Wall());
+  } else if (const auto* broken = std::get_if<BreakSeen>(&event)) {
+    LogWarn("epoch-broken", {{"epoch", broken->record.epoch},
+                             {"cause", BreakCauseName(broken->record.cause)},
+                             {"reason", broken->record.reason}});
+    story_.OnBreak(broken->record, Wall());
+  } else if (const auto* stop = std::get_if<StopSeen>(&event)) {
+    LogInfo("job-stops", {{"reason", stop->stop.reason}});
+    story_.OnStop(stop->stop.reason, Wall());
+  }
+  host_.OnMemberEvent(event, Now());
+  Carry();
+}
+
+void Supervisor::OnTrouble(const Status& status) {
+  trouble_ = status.ok() ? "" : status.error().message;
+  if (status.ok()) return LogInfo("store-reached");
+  LogWarn("store-unreachable", {{"reason", trouble_}});
+}
+
+void Supervisor::OnWorkerEnded(int index, const ExitStatus& status) {
+  const MemberRecord before = host_.record();
+  const SeatRecord& seat = before.seats[index];
+  host_.OnWorkerEnded(index, status, Now());
+  const bool failed = host_.record().deaths > before.deaths;
+  WorkerFailure failure = crew_->Describe(index, seat.rank, status, Wall());
+  failure.host = meeting_.own_name;
+  if (failed) {
+    LogError("worker-died", {{"rank", seat.rank},
+                             {"local_rank", index},
+                             {"pid", failure.pid},
+                             {"how", status.Text()},
+                             {"error", failure.error ? failure.error->message : ""},
+                             {"step", seat.position.step}});
+    story_.OnFailure(std::move(failure), seat.epoch);
+  } else {
+    LogInfo("worker-ended", {{"rank", seat.rank}, {"pid", failure.pid}, {"how", status.Text()}});
+  }
+  Carry();
+}
+
+void Supervisor::AwaitSignal() {
+  signals_.async_wait([this](const error_code& failure, int signal) {
+    if (failure) return;
+    OnSignal(signal);
+    AwaitSignal();
+  });
+}
+
+void Supervisor::OnSignal(int signal) {
+  if (signal == SIGUSR2) return LogInfo("signal-ignored", {{"signal", SignalName(signal)}});
+  LogWarn("signal", {{"signal", SignalName(signal)}});
+  if (signal == SIGINT && ++interrupts_ >= 2) return KillNow();
+  story_.OnStop(SignalName(signal) + " to the launcher on " + meeting_.own_name, Wall());
+  host_.OnStopAsked(SignalName(signal), config_.shutdown_limit, Now());
+  Carry();
+}
+
+// Who asks twice does not want to wait for anything.
+void Supervisor::KillNow() {
+  LogWarn("killing-all", {{"reason", "interrupted twice"}});
+  crew_->KillAll();
+  kill_timer_.expires_after(kNowLimit);
+  kill_timer_.async_wait([this](const error_code& failure) {
+    if (!failure) loop_.stop();
+  });
+}
+
+void Supervisor::ArmTimer() {
+  const TimePoint wake = host_.NextWake();
+  if (wake == kNever) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_after(std::max(wake - Now(), Duration(0)));
+  timer_.async_wait([this](const error_code& failure) {
+    if (failure) return;
+    host_.OnTime(Now());
+    Carry();
+  });
+}
+
+// --- What the host wants ---
+
+// Carrying out may be what makes the next action necessary; that one waits for its turn.
+void Supervisor::Carry() {
+  if (std::exchange(carrying_, true)) return;
+  for (;;) {
+    const std::vector<HostAction> actions = host_.TakeActions();
+    if (actions.empty()) break;
+    for (const HostAction& action : actions) {
+      std::visit([&](const auto& what) { Do(what, action.why); }, action.what);
+    }
+  }
+  carrying_ = false;
+  ArmTimer();
+}
+
+void Supervisor::Do(const StartWorker& action, const std::string& why) {
+  WorkerStart start;
+  start.index = action.index;
+  start.epoch = action.epoch;
+  start.rank = action.rank;
+  if (action.epoch) {
+    for (const EpochHost& host : action.epoch->hosts) {
+      if (host.incarnation == incarnation_) start.slot = host.slot;
+    }
+  }
+  const Status started = crew_->Start(std::move(start));
+  if (started.ok()) {
+    LogDebug("worker-started", {{"rank", action.rank}, {"local_rank", action.index}, {"for", why}});
+    return;
+  }
+  LogError("worker-not-started",
+           {{"local_rank", action.index}, {"reason", started.error().message}});
+  host_.OnStartFailed(action.index, started.error().message, Now());
+}
+
+void Supervisor::Do(const EnterEpoch& action, const std::string&) {
+  const EpochRecord& epoch = action.epoch;
+  EpochMessage message;
+  message.epoch = epoch.number;
+  message.rank = action.rank;
+  message.world = static_cast<int>(epoch.workers.size());
+  message.address = epoch.store.address;
+  message.port = static_cast<uint16_t>(epoch.store.port);
+  message.prefix = epoch.store.prefix;
+  message.reason = epoch.reason;
+  for (const EpochWorker& worker : epoch.workers) {
+    message.members.push_back("host" + std::to_string(worker.slot) + "/" +
+                              std::to_string(worker.index));
+  }
+  crew_->Send(action.index, message);
+}
+
+void Supervisor::Do(const SendToWorker& action, const std::string&) {
+  crew_->Send(action.index, action.message);
+}
+
+void Supervisor::Do(const SignalWorker& action, const std::string& why) {
+  if (action.dump_stacks) return crew_->DumpStacks(action.index);
+  LogInfo("worker-signalled", {{"rank", host_.record().seats[action.index].rank},
+                               {"local_rank", action.index},
+                               {"signal", SignalName(action.signal)},
+                               {"reason", why}});
+  crew_->Signal(action.index, action.signal);
+}
+
+void Supervisor::Do(const Publish&, const std::string&) { board_->Publish(host_.record()); }
+
+void Supervisor::Do(const ReportBreak& action, const std::string&) {
+  board_->ReportBreak(action.record);
+}
+
+void Supervisor::Do(const RegisterAnew&, const std::string& why) {
+  LogWarn("registering-anew", {{"reason", why}});
+  board_->RegisterAnew();
+}
+
+void Supervisor::Do(const ExitHost& action, const std::string& why) {
+  if (exit_code_) return;
+  exit_code_ = action.code;
+  const bool blame_store = action.code == kExitQuorumLost && !trouble_.empty();
+  story_.OnEnd(action.code, blame_store ? why + " (" + trouble_ + ")" : why, Wall());
+  board_->Finish(meeting_.server ? kStoreFinishLimit : kFinishLimit);
+}
+
+}  // namespace keel

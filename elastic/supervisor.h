@@ -1,0 +1,97 @@
+// Supervisor: one launcher on one host: it tells the Host what happens, and does what the Host says.
+// Promises   Run() returns when the job is over for this host, with a code of elastic/exit_codes.h;
+//            no worker is left then, nor anything that descends from one.
+// Does not   judge (elastic/host.h, elastic/membership.h); print (the summary is the caller's).
+// Threads    Run() in the thread that made it, which must be the main one or outlive it: the
+//            workers are tied to it (elastic/spawn.h).
+// Errors     of Open(): those of OpenMeeting(), and of making the log folder.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/environment.h"
+#include "base/files.h"
+#include "base/random.h"
+#include "elastic/board.h"
+#include "elastic/crew.h"
+#include "elastic/host.h"
+#include "elastic/job_story.h"
+#include "elastic/launch_config.h"
+#include "elastic/meeting.h"
+#include "store/store_maker.h"
+
+namespace keel {
+
+struct SupervisorWorld {
+  StoreMaker& stores;
+  Files& files;
+  Clock& clock;
+  Random random;
+  Environment environment;   // ours, which workers inherit
+};
+
+class Supervisor {
+ public:
+  // Hosts the store where that is our part, so that a taken port is an error here.
+  static Result<std::unique_ptr<Supervisor>> Open(LaunchConfig config, SupervisorWorld world);
+  ~Supervisor();
+
+  int Run();
+  const JobStory& story() const { return story_; }
+
+ private:
+  Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeting);
+  Status OpenParts();
+  Status OpenBoard();
+  Status OpenCrew();
+
+  // What happens.
+  void OnMemberEvent(const MemberEvent& event);
+  void OnDecision(const Decision& decision);
+  void OnTrouble(const Status& status);
+  void OnWorkerEnded(int index, const ExitStatus& status);
+  void AwaitSignal();
+  void OnSignal(int signal);
+  void KillNow();
+  void ArmTimer();
+
+  // What the host wants.
+  void Carry();
+  void Do(const StartWorker& action, const std::string& why);
+  void Do(const EnterEpoch& action, const std::string& why);
+  void Do(const SendToWorker& action, const std::string& why);
+  void Do(const SignalWorker& action, const std::string& why);
+  void Do(const Publish& action, const std::string& why);
+  void Do(const ReportBreak& action, const std::string& why);
+  void Do(const RegisterAnew& action, const std::string& why);
+  void Do(const ExitHost& action, const std::string& why);
+
+  TimePoint Now() { return world_.clock.Monotonic(); }
+  int64_t Wall() { return world_.clock.WallNanos(); }
+
+  const LaunchConfig config_;
+  SupervisorWorld world_;
+  Meeting meeting_;
+  const std::string incarnation_;
+  boost::asio::io_context loop_;
+  boost::asio::signal_set signals_;
+  boost::asio::steady_timer timer_;
+  boost::asio::steady_timer kill_timer_;
+  JobStory story_;
+  std::string trouble_;               // why the store cannot be reached; empty: it can
+  std::optional<int> exit_code_;      // once the host has exited
+  int interrupts_ = 0;
+  bool carrying_ = false;
+  Host host_;
+  std::unique_ptr<Crew> crew_;
+  std::unique_ptr<Board> board_;
+};
+
+}  // namespace keel

@@ -1,0 +1,61 @@
+// From a place in an epoch to a ChildSpec.
+#include "elastic/worker_launch.h"
+
+#include <algorithm>
+
+#include "elastic/foreign_environment.h"
+#include "elastic/worker_process.h"
+
+namespace keel {
+namespace {
+
+// What only an epoch can say.
+constexpr const char* kOfAnEpoch[] = {"RANK",       "WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE",
+                                      "GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR",
+                                      "MASTER_PORT"};
+
+void Place(const EpochRecord& epoch, const WorkerStart& start, ForeignWorker& worker) {
+  WorkerEnvironment& place = worker.place;
+  place.rank = worker.role_rank = start.rank;
+  place.world_size = worker.role_world_size = static_cast<int>(epoch.workers.size());
+  place.local_world_size = static_cast<int>(
+      std::count_if(epoch.workers.begin(), epoch.workers.end(),
+                    [&](const EpochWorker& other) { return other.slot == start.slot; }));
+  place.master_address = epoch.store.address;
+  place.master_port = static_cast<uint16_t>(epoch.store.port);
+  worker.group_world_size = static_cast<int>(epoch.hosts.size());
+  for (const EpochHost& host : epoch.hosts) {
+    if (host.slot == start.slot) worker.group_rank = host.group_rank;
+  }
+  worker.restart_count = epoch.restarts;
+}
+
+}  // namespace
+
+Result<ChildSpec> MakeChildSpec(const LaunchConfig& config, const WorkerStart& start,
+                                const Environment& own) {
+  ForeignWorker worker;
+  worker.place.local_rank = start.index;
+  worker.place.local_world_size = config.workers_per_host;
+  if (start.epoch) Place(*start.epoch, start, worker);
+  worker.role = config.role;
+  worker.restarts_max = config.restarts_max;
+  worker.run_id = config.run_id;
+  worker.error_file = start.logs.error_file;
+  worker.signals_to_handle = config.signals_text;
+  worker.virtual_local_rank = config.virtual_local_rank;
+  worker.control_fd = kWorkerControlFd;
+  worker.preload = config.numeric_names_library;
+  ChildSpec spec;
+  KEEL_TRY_ASSIGN(spec.environment, ForeignEnvironment(worker, own));
+  if (!start.epoch) {
+    for (const char* name : kOfAnEpoch) spec.environment.erase(name);
+  }
+  spec.argv = config.program.CommandLine(start.index);
+  spec.in = Stream::Inherit();
+  spec.out = start.logs.out.AsStream();
+  spec.err = start.logs.err.AsStream();
+  return spec;
+}
+
+}  // namespace keel

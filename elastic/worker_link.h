@@ -1,0 +1,127 @@
+// WorkerLink: an in-place worker's end of the control link to its supervisor
+// (elastic/PROTOCOL.md section 4).
+// Promises   Send() never waits: what the supervisor does not read yet is kept, of positions (`at`)
+//            only the newest. Messages are received in order. A break is known the moment it
+//            arrives, in whatever the worker's threads are busy: BreakToken() and WatchBreak() need
+//            nobody who receives. A closed link (the supervisor is gone, or spoke garbage) breaks
+//            all epochs, and is what Receive() gives after the last message.
+// Does not   end the process when the link closes: its owner does. Reach the supervisor after a
+//            failed Send().
+// Threads    all methods from any thread; destroyed by one. A thread of its own reads; callbacks
+//            are called there, and hold it up.
+// Errors     kNotFound: no supervisor started us; kInvalid: KEEL_CONTROL_FD leads nowhere;
+//            kPeerLost: the link is closed; kTimeout; kCancelled; kNoSpace: the supervisor reads
+//            nothing.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/environment.h"
+#include "base/result.h"
+#include "elastic/control_link.h"
+#include "elastic/fd.h"
+#include "elastic/line_framer.h"
+#include "store/cancel.h"
+
+namespace keel {
+
+class WorkerLink {
+ public:
+  using OnBreak = std::function<void(const std::string& reason)>;
+
+  // Takes the descriptor that KEEL_CONTROL_FD names, keeps it from our children, and makes the
+  // program answer to StackSignal() (elastic/stack_signal.h).
+  static Result<std::unique_ptr<WorkerLink>> FromEnvironment(const Environment& environment);
+  // `socket`: a connected stream socket.
+  static Result<std::unique_ptr<WorkerLink>> Open(Fd socket);
+  // What was sent, but not yet taken by the supervisor's side, is lost: Flush() before.
+  ~WorkerLink();
+
+  Status Send(const WorkerMessage& message);
+  // Returns once all that was sent has left this process.
+  Status Flush(TimePoint deadline);
+
+  // The next message.
+  Result<SupervisorMessage> Receive(TimePoint deadline,
+                                    const CancelToken& cancel = CancelToken::Never());
+  // The same without waiting: nothing when none is there.
+  Result<std::optional<SupervisorMessage>> TryReceive();
+
+  // Raised as soon as the epoch (or a later one) is broken or the link is closed; raised already
+  // where that was before.
+  CancelToken BreakToken(int64_t epoch);
+
+  // Calls `on_break` once, at that same moment, until it is destroyed; its destructor waits for a
+  // call that runs (so it must not be the call that destroys it). For a break that was before, it
+  // is called at once, by the thread that asks.
+  class BreakWatch {
+   public:
+    BreakWatch(BreakWatch&&) noexcept = default;
+    BreakWatch& operator=(BreakWatch&&) = delete;
+    ~BreakWatch();
+
+   private:
+    friend class WorkerLink;
+    struct State;
+    explicit BreakWatch(std::shared_ptr<State> state);
+
+    std::shared_ptr<State> state_;
+  };
+  [[nodiscard]] BreakWatch WatchBreak(int64_t epoch, OnBreak on_break);
+
+  bool closed() const;
+  // Readable while TryReceive() has something to give, a closed link too; for a poll() loop.
+  const Fd& ready_fd() const { return ready_; }
+
+ private:
+  struct Outgoing {
+    std::string line;
+    bool is_position = false;
+  };
+  // What a break sets free, to be called without the lock.
+  using Watches = std::vector<std::shared_ptr<BreakWatch::State>>;
+
+  WorkerLink(Fd socket, Fd wake, Fd ready);
+
+  void Run();
+  void AwaitWork(bool& readable, bool& writable);
+  bool ReadSome();
+  Status TakeLines();
+  void Take(SupervisorMessage message);
+  Watches BreakUpTo(int64_t epoch, const std::string& reason);
+  void Close(const std::string& why);
+  void WriteSome();
+  std::optional<SupervisorMessage> PopFront();
+  Error ClosedError() const;
+
+  const Fd socket_;
+  const Fd wake_;    // makes the reader look again
+  const Fd ready_;
+  LineFramer framer_;   // the reader's own
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<SupervisorMessage> inbox_;             // all below: guarded by mutex_
+  std::deque<Outgoing> outbox_;
+  size_t outbox_bytes_ = 0;
+  size_t front_sent_ = 0;                           // of the first one in outbox_
+  bool stopping_ = false;
+  std::optional<std::string> closed_;               // why
+  int64_t broken_ = 0;                              // this epoch and all before are over
+  std::string break_reason_;
+  std::map<int64_t, CancelToken> tokens_;
+  std::multimap<int64_t, std::shared_ptr<BreakWatch::State>> watches_;
+  std::thread reader_;
+};
+
+}  // namespace keel

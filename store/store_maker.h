@@ -1,0 +1,34 @@
+// StoreMaker: hosts stores and connects to them, whatever kind they are of, so that elastic/ need
+// not know of c10d.
+// Promises   a store that is made here answers as store/store.h says.
+// Threads    any.
+// Errors     of Serve(): kExists (the port is taken); of Connect(): kTimeout names the last reason.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "store/store.h"
+
+namespace keel {
+
+// Keeps a store for as long as this object lives.
+class StoreServer {
+ public:
+  virtual ~StoreServer() = default;
+  virtual uint16_t port() const = 0;
+};
+
+class StoreMaker {
+ public:
+  virtual ~StoreMaker() = default;
+
+  // On all addresses of this host. Port 0: any free one.
+  virtual Result<std::unique_ptr<StoreServer>> Serve(uint16_t port) = 0;
+  // Within `limit`; a single operation of the store ends within that time, too.
+  virtual Result<std::unique_ptr<Store>> Connect(const std::string& host, uint16_t port,
+                                                 Duration limit) = 0;
+};
+
+}  // namespace keel

@@ -1,0 +1,32 @@
+// Hands on what TcpStoreHost and TcpStore do.
+#include "store/tcp_store_maker.h"
+
+#include "store/tcp_store.h"
+
+namespace keel {
+namespace {
+
+class TcpServer : public StoreServer {
+ public:
+  explicit TcpServer(std::unique_ptr<TcpStoreHost> host) : host_(std::move(host)) {}
+  uint16_t port() const override { return host_->port(); }
+
+ private:
+  const std::unique_ptr<TcpStoreHost> host_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<StoreServer>> TcpStoreMaker::Serve(uint16_t port) {
+  KEEL_TRY_ASSIGN(std::unique_ptr<TcpStoreHost> host, TcpStoreHost::Open({"", port}));
+  return std::unique_ptr<StoreServer>(new TcpServer(std::move(host)));
+}
+
+Result<std::unique_ptr<Store>> TcpStoreMaker::Connect(const std::string& host, uint16_t port,
+                                                      Duration limit) {
+  KEEL_TRY_ASSIGN(std::unique_ptr<TcpStore> store,
+                  TcpStore::Connect({host, port}, {limit, limit}));
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+}  // namespace keel

@@ -1,0 +1,16 @@
+// TcpStoreMaker: makes the stores of store/tcp_store.h.
+// Threads    any.
+#pragma once
+
+#include "store/store_maker.h"
+
+namespace keel {
+
+class TcpStoreMaker : public StoreMaker {
+ public:
+  Result<std::unique_ptr<StoreServer>> Serve(uint16_t port) override;
+  Result<std::unique_ptr<Store>> Connect(const std::string& host, uint16_t port,
+                                         Duration limit) override;
+};
+
+}  // namespace keel

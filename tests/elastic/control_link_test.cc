@@ -1,0 +1,168 @@
+// What passes the control link, and what closes it.
+#include "elastic/control_link.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "elastic/line_framer.h"
+#include "tests/harness/expect_ok.h"
+#include "tests/support/garbage.h"
+
+namespace keel {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<WorkerMessage> AllWorkerMessages() {
+  return {HelloMessage{kControlVersion, "cpu avx2 \"quoted\" \n V=8"},
+          ReadyMessage{kNoStep},
+          ReadyMessage{12},
+          ParkedMessage{3, 119, true},
+          ParkedMessage{4, kNoStep, false},
+          AtMessage{{120, 2}},
+          SavedMessage{100},
+          LeavingMessage{121},
+          ByeMessage{3, "out of \xC3\xA4pfel"}};
+}
+
+std::vector<SupervisorMessage> AllSupervisorMessages() {
+  return {EpochMessage{7, 1, 2, "10.0.0.7", 29400, "e7/", "worker 3 died", {"a/0", "b/0"}},
+          EpochMessage{8, 0, 1, "::1", 65535, "", "", {}},
+          BreakMessage{7, "killed by signal 9"},
+          JoinMessage{7},
+          StopMessage{"SIGTERM", 30'000},
+          StopMessage{"the host asks", std::nullopt},
+          RefusedMessage{"fingerprint differs"}};
+}
+
+TEST(ControlLink, EveryMessageParsesBackAsItself) {
+  for (const WorkerMessage& message : AllWorkerMessages()) {
+    ASSERT_OK_AND_ASSIGN(std::string line, EncodeMessage(message));
+    ASSERT_EQ(line.find('\n'), line.size() - 1) << line;
+    line.pop_back();
+    ASSERT_OK_AND_ASSIGN(const WorkerMessage back, ParseWorkerMessage(line));
+    EXPECT_EQ(back, message) << line;
+    EXPECT_THAT(line, HasSubstr("\"" + MessageType(message) + "\""));
+  }
+  for (const SupervisorMessage& message : AllSupervisorMessages()) {
+    ASSERT_OK_AND_ASSIGN(std::string line, EncodeMessage(message));
+    line.pop_back();
+    ASSERT_OK_AND_ASSIGN(const SupervisorMessage back, ParseSupervisorMessage(line));
+    EXPECT_EQ(back, message) << line;
+  }
+}
+
+TEST(ControlLink, WhatIsNotKnownIsIgnoredOrNamed) {
+  ASSERT_OK_AND_ASSIGN(const auto ready,
+                       ParseWorkerMessage(R"({"type":"ready","step":4,"mood":["good"]})"));
+  EXPECT_EQ(ready, WorkerMessage(ReadyMessage{4}));
+  ASSERT_OK_AND_ASSIGN(const auto unknown, ParseWorkerMessage(R"({"type":"sing","song":1})"));
+  EXPECT_EQ(unknown, WorkerMessage(UnknownMessage{"sing"}));
+  // A supervisor's message is none of a worker's.
+  ASSERT_OK_AND_ASSIGN(const auto other, ParseWorkerMessage(R"({"type":"join","epoch":1})"));
+  EXPECT_EQ(other, WorkerMessage(UnknownMessage{"join"}));
+}
+
+TEST(ControlLink, AHelloOfAnotherVersionIsReadForItsVersionOnly) {
+  ASSERT_OK_AND_ASSIGN(const auto hello, ParseWorkerMessage(R"({"type":"hello","version":2})"));
+  EXPECT_EQ(hello, WorkerMessage(HelloMessage{2, ""}));
+}
+
+TEST(ControlLink, WhatIsKnownIsReadStrictly) {
+  for (const char* line :
+       {"", "{", "[]", "7", "null", "\"ready\"", "{}", R"({"type":1})", R"({"type":"ready"})",
+        R"({"type":"ready","step":"4"})", R"({"type":"ready","step":4.0})",
+        R"({"type":"ready","step":-2})", R"({"type":"ready","step":4,"step":5})",
+        R"({"type":"parked","epoch":0,"step":1})", R"({"type":"hello","version":1})",
+        R"({"type":"bye","code":256,"message":""})", R"({"type":"bye","code":-1,"message":""})",
+        R"({"type":"ready","step":4} x)", R"({"type":"at","step":1,"phase":null})",
+        R"({"type":"at","step":1,"phase":-1})", R"({"type":"parked","epoch":1,"step":1})"}) {
+    const auto message = ParseWorkerMessage(line);
+    ASSERT_FALSE(message.ok()) << line;
+    EXPECT_EQ(message.error().code, Code::kCorrupt) << line;
+  }
+  const std::string start = R"({"type":"epoch","epoch":1,"address":"a","prefix":"","reason":"",)";
+  for (const char* rest : {R"("rank":2,"world":2,"port":1,"members":[]})",
+                           R"("rank":-1,"world":2,"port":1,"members":[]})",
+                           R"("rank":0,"world":0,"port":1,"members":[]})",
+                           R"("rank":0,"world":2,"port":65536,"members":[]})",
+                           R"("rank":0,"world":2,"port":1,"members":["a"]})",
+                           R"("rank":0,"world":2,"port":1,"members":[1,2]})"}) {
+    EXPECT_FALSE(ParseSupervisorMessage(start + rest).ok()) << rest;
+  }
+}
+
+TEST(ControlLink, LongTextsAreCutAndManyMembersLeftOut) {
+  const std::string umlauts = [] {
+    std::string text;
+    while (text.size() < 3 * kControlTextMax) text += "\xC3\xA4";
+    return "x" + text;
+  }();
+  ASSERT_OK_AND_ASSIGN(std::string bye, EncodeMessage(WorkerMessage(ByeMessage{1, umlauts})));
+  bye.pop_back();
+  ASSERT_OK_AND_ASSIGN(const auto back, ParseWorkerMessage(bye));
+  const std::string cut = std::get<ByeMessage>(back).message;
+  EXPECT_LE(cut.size(), kControlTextMax);
+  EXPECT_EQ(cut, umlauts.substr(0, cut.size()));
+  EpochMessage epoch{1, 0, 4000, "10.0.0.1", 1, "p", std::string(99'999, '\x01'), {}};
+  epoch.members.assign(4000, "some-host-with-a-name/12");
+  ASSERT_OK_AND_ASSIGN(std::string line, EncodeMessage(SupervisorMessage(epoch)));
+  EXPECT_LE(line.size(), kControlLineMax + 1);
+  line.pop_back();
+  ASSERT_OK_AND_ASSIGN(const auto far, ParseSupervisorMessage(line));
+  EXPECT_TRUE(std::get<EpochMessage>(far).members.empty());
+}
+
+TEST(ControlLink, WhatDoesNotFitOrHasNoTypeIsRefusedBeforeItIsSent) {
+  const std::string huge(kControlLineMax, 'f');
+  EXPECT_FALSE(EncodeMessage(WorkerMessage(HelloMessage{1, huge})).ok());
+  EXPECT_FALSE(EncodeMessage(WorkerMessage(UnknownMessage{"sing"})).ok());
+}
+
+TEST(ControlLink, GarbageIsAnErrorAndNothingElse) {
+  Garbage garbage(20261121);
+  std::vector<std::string> lines;
+  for (const auto& message : AllWorkerMessages()) lines.push_back(*EncodeMessage(message));
+  for (int round = 0; round < 20'000; ++round) {
+    std::string line = garbage.Below(4) == 0 ? garbage.Bytes(200) : garbage.OneOf(lines);
+    for (uint64_t flips = garbage.Below(4); flips > 0 && !line.empty(); --flips) {
+      line[garbage.Below(line.size())] = static_cast<char>(garbage.Below(256));
+    }
+    const auto message = ParseWorkerMessage(line);
+    if (message.ok()) continue;
+    ASSERT_EQ(message.error().code, Code::kCorrupt) << garbage.Where(round);
+    ASSERT_EQ(message.error().message.find('\n'), std::string::npos) << garbage.Where(round);
+  }
+}
+
+TEST(LineFramer, GivesTheSameLinesWhereverTheBytesAreCut) {
+  const std::string bytes = "one\n\nthree and more\nhalf";
+  for (size_t first = 0; first <= bytes.size(); ++first) {
+    for (size_t second = first; second <= bytes.size(); ++second) {
+      LineFramer framer(100);
+      EXPECT_OK(framer.Feed(bytes.substr(0, first)));
+      EXPECT_OK(framer.Feed(bytes.substr(first, second - first)));
+      EXPECT_OK(framer.Feed(bytes.substr(second)));
+      EXPECT_EQ(framer.Next(), "one");
+      EXPECT_EQ(framer.Next(), "");
+      EXPECT_EQ(framer.Next(), "three and more");
+      EXPECT_EQ(framer.Next(), std::nullopt);
+      EXPECT_EQ(framer.partial_bytes(), 4u);
+    }
+  }
+}
+
+TEST(LineFramer, ALineOfTheGreatestLengthPassesAndOneByteMoreBreaksForGood) {
+  LineFramer framer(8);
+  EXPECT_OK(framer.Feed("12345678\n"));
+  const Status fed = framer.Feed("fine\n123456789\nlost\n");
+  ASSERT_FALSE(fed.ok());
+  EXPECT_EQ(fed.error().code, Code::kCorrupt);
+  EXPECT_FALSE(framer.Feed("later\n").ok());
+  EXPECT_EQ(framer.Next(), "12345678");
+  EXPECT_EQ(framer.Next(), "fine");
+  EXPECT_EQ(framer.Next(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,45 @@
+// A program that hangs on purpose, in different ways in each thread; stacks_test.cc looks at it.
+// Arguments: "answers" to write its stacks when asked.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "elastic/stack_signal.h"
+
+namespace {
+
+void Name(const char* name) { pthread_setname_np(pthread_self(), name); }
+
+// Waits for ever, and hears nothing that can be blocked.
+[[noreturn]] void Suspend() {
+  sigset_t all;
+  sigfillset(&all);
+  for (;;) sigsuspend(&all);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "answers") keel::InstallStackDump();
+  int pipe_ends[2];
+  if (pipe(pipe_ends) != 0) return 1;
+  std::thread reader([&] {
+    Name("stuck-reader");
+    char byte = 0;
+    while (read(pipe_ends[0], &byte, 1) < 0) {
+    }
+  });
+  std::thread deaf([] {
+    Name("deaf");
+    Suspend();
+  });
+  Name("main-waits");
+  std::puts("up");
+  std::fflush(stdout);
+  reader.join();
+  deaf.join();
+}

@@ -1,0 +1,250 @@
+// Carries out the machines' actions, and polls when they want to be polled.
+#include "tests/sim/host.h"
+
+#include "tests/sim/sim_store.h"
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kJob = "sim";
+
+}  // namespace
+
+SimHost::SimHost(SimHostWorld& world, int number) : world_(world), number_(number) {}
+
+bool SimHost::paused() const { return world_.scheduler().now() < paused_until_; }
+bool SimHost::cut_off() const { return world_.scheduler().now() < cut_until_; }
+
+// Work of this life of the supervisor; it waits while the process stands still.
+template <class F>
+void SimHost::Later(TimePoint when, int busy, F&& work) {
+  world_.scheduler().At(when, busy, [this, busy, life = life_, work] {
+    if (life != life_ || !alive()) return;
+    if (paused()) return Later(paused_until_, busy, work);
+    work();
+  });
+}
+
+void SimHost::Start() {
+  ++life_;
+  Random random = Random(world_.scenario().seed)
+                      .Fork("host " + std::to_string(number_) + " " + std::to_string(life_));
+  incarnation_ = RandomId(random, 16);
+  const TimePoint now = world_.scheduler().now();
+  HostConfig config = world_.scenario().host;
+  config.incarnation = incarnation_;
+  config.host = "h" + std::to_string(number_);
+  config.address = "10.0.0." + std::to_string(number_ + 1);
+  config.hosts_store = hosts_store();
+  workers_.assign(config.seats, "");
+  to_member_.clear();
+  exiting_.reset();
+  contact_ = now;
+  paused_until_ = {};
+  store_.reset();
+  coordinator_store_.reset();
+  member_ = std::make_unique<Member>(MemberConfig{.job = kJob});
+  host_ = std::make_unique<Host>(config, random.Fork("host"), now);
+  world_.Trace(config.host + " starts as " + incarnation_.substr(0, 4));
+  wake_ = poll_ = coordinate_ = kNever;
+  if (hosts_store()) {
+    world_.board().Restart();
+    CoordinatorConfig its{kJob, incarnation_, "10.0.0.1:1", world_.scenario().policy};
+    its.poll_interval = 100ms;
+    its.close_timeout = config.close_timeout;
+    coordinator_ = std::make_unique<Coordinator>(
+        its, random.Fork("coordinator"), [](const EpochRecord& epoch) -> Result<EpochStore> {
+          return EpochStore{"10.0.0.1", 2, "epoch/" + epoch.id + "/"};
+        });
+    PlanCoordinator(now);
+  }
+  Act();
+}
+
+void SimHost::Stop() {
+  if (hosts_store()) world_.board().CutAll();
+  host_.reset();
+  member_.reset();
+  coordinator_.reset();
+}
+
+WorkerPlace SimHost::PlaceOf(int seat) const { return {number_, life_, seat, workers_[seat]}; }
+
+// --- The loop's thread: Host ---
+
+void SimHost::WorkerSays(const WorkerPlace& place, const WorkerMessage& message) {
+  if (place.life != life_) return;
+  Later(world_.scheduler().now(), Scheduler::kNobody, [this, place, message] {
+    if (workers_[place.seat] != place.worker) return;
+    host_->OnWorkerMessage(place.seat, message, world_.scheduler().now());
+    Act();
+  });
+}
+
+void SimHost::WorkerEnded(const WorkerPlace& place, const ExitStatus& status) {
+  if (place.life != life_) return;
+  Later(world_.scheduler().now(), Scheduler::kNobody, [this, place, status] {
+    if (workers_[place.seat] != place.worker) return;
+    host_->OnWorkerEnded(place.seat, status, world_.scheduler().now());
+    Act();
+  });
+}
+
+void SimHost::AskToStop(Duration deadline) {
+  Later(world_.scheduler().now(), Scheduler::kNobody, [this, deadline] {
+    host_->OnStopAsked("SIGTERM", deadline, world_.scheduler().now());
+    Act();
+  });
+}
+
+void SimHost::Act() {
+  for (const HostAction& action : host_->TakeActions()) {
+    Do(action);
+    if (!alive()) return;
+  }
+  PlanWake();
+}
+
+void SimHost::Do(const HostAction& action) {
+  const std::string who = "h" + std::to_string(number_) + " ";
+  if (const auto* const start = std::get_if<StartWorker>(&action.what)) {
+    workers_[start->index] = start->worker;
+    world_.workers().Start(PlaceOf(start->index), start->epoch, start->rank);
+  } else if (const auto* const send = std::get_if<SendToWorker>(&action.what)) {
+    world_.workers().Deliver(PlaceOf(send->index), send->message);
+  } else if (const auto* const signal = std::get_if<SignalWorker>(&action.what)) {
+    world_.Trace(who + "signal " + std::to_string(signal->signal) + " to seat " +
+                 std::to_string(signal->index) + ": " + action.why);
+    world_.workers().Signal(PlaceOf(signal->index), signal->signal);
+  } else if (const auto* const end = std::get_if<ExitHost>(&action.what)) {
+    world_.Trace(who + "exits with " + std::to_string(end->code) + ": " + action.why);
+    exiting_ = end->code;
+    PlanPoll(world_.scheduler().now());
+  } else {
+    if (const auto* const report = std::get_if<ReportBreak>(&action.what)) {
+      world_.Trace(who + "reports that epoch " + std::to_string(report->record.epoch) +
+                   " broke: " + action.why);
+    }
+    const auto* const publish = std::get_if<Publish>(&action.what);
+    to_member_.push_back(action);
+    if (publish == nullptr || publish->hurry) PlanPoll(world_.scheduler().now());
+  }
+}
+
+void SimHost::PlanWake() {
+  const TimePoint wake = host_->NextWake();
+  if (wake == kNever || wake == wake_) return;
+  wake_ = wake;
+  Later(wake, Scheduler::kNobody, [this, wake] {
+    if (wake_ != wake) return;
+    wake_ = kNever;
+    host_->OnTime(world_.scheduler().now());
+    Act();
+  });
+}
+
+// --- The store's thread: Member and Coordinator ---
+
+std::unique_ptr<Store> SimHost::Connect(const std::string& name) {
+  const bool own = hosts_store();
+  return std::make_unique<SimStore>(
+      world_.board().Connect(name), [this, own, life = life_] {
+        if (world_.network().Chance(world_.scenario().interleave)) {
+          world_.scheduler().Interleave(3, 50ms);
+        }
+        return life == life_ && alive() && (own || world_.CanReachStore(number_));
+      });
+}
+
+void SimHost::Look() { PlanPoll(world_.scheduler().now()); }
+void SimHost::News() { PlanCoordinator(world_.scheduler().now()); }
+
+void SimHost::PlanPoll(TimePoint when) {
+  if (when >= poll_) return;
+  poll_ = when;
+  Later(when, number_, [this, when] {
+    if (poll_ != when) return;
+    poll_ = kNever;
+    PollMember();
+  });
+}
+
+void SimHost::PollMember() {
+  const TimePoint now = world_.scheduler().now();
+  for (const HostAction& action : std::exchange(to_member_, {})) {
+    if (std::holds_alternative<Publish>(action.what)) member_->Publish(host_->record());
+    if (const auto* const report = std::get_if<ReportBreak>(&action.what)) {
+      member_->ReportBreak(report->record);
+    }
+    if (std::holds_alternative<RegisterAnew>(action.what)) member_->RegisterAnew();
+  }
+  if (!store_) store_ = Connect("member " + std::to_string(number_));
+  const bool leaving = exiting_.has_value();
+  const bool had_slot = member_->slot().has_value();
+  const Member::Step step = member_->Poll(*store_, now);
+  if (!step.status.ok()) {
+    store_.reset();
+    world_.Trace("h" + std::to_string(number_) + ": " + step.status.error().message);
+  }
+  if (step.news) world_.TellCoordinator(number_);
+  if (step.beat) {
+    host_->OnContact(now);
+    contact_ = now;
+  }
+  if (!had_slot && member_->slot()) world_.PresenceOpened(number_);
+  if (leaving) return world_.Exited(number_, *exiting_);
+  for (const MemberEvent& event : step.events) {
+    host_->OnMemberEvent(event, world_.scheduler().now());
+    Act();
+    if (!alive()) return;
+  }
+  // A store that did not answer was waited for.
+  const Duration lost = step.status.ok() ? Duration(0) : Duration(world_.network().Uniform(1000000000));
+  PlanPoll(std::max(member_->NextPoll(), now) + lost);
+}
+
+void SimHost::PlanCoordinator(TimePoint when) {
+  if (!coordinator_ || when >= coordinate_) return;
+  coordinate_ = when;
+  Later(when, number_, [this, when] {
+    if (coordinate_ != when || !coordinator_) return;
+    coordinate_ = kNever;
+    PollCoordinator();
+  });
+}
+
+void SimHost::PollCoordinator() {
+  const TimePoint now = world_.scheduler().now();
+  if (!coordinator_store_) coordinator_store_ = Connect("coordinator");
+  const Coordinator::Step step = coordinator_->Poll(*coordinator_store_, now);
+  if (!step.status.ok()) {
+    coordinator_store_.reset();
+    world_.Trace("coordinator: " + step.status.error().message);
+  }
+  for (const Decision& decision : step.decisions) {
+    world_.Trace("coordinator decides " + std::to_string(static_cast<int>(decision.verdict)) +
+                 ": " + decision.detail);
+  }
+  if (step.look) world_.TellMembers();
+  PlanCoordinator(std::max(coordinator_->NextPoll(), now + 1ms));
+}
+
+// --- What befalls it ---
+
+void SimHost::Presence(int from, bool open) {
+  if (!coordinator_) return;
+  static_cast<void>(from);
+  static_cast<void>(open);
+}
+
+void SimHost::Pause(Duration length) {
+  paused_until_ = std::max(paused_until_, world_.scheduler().now() + length);
+}
+
+void SimHost::CutOff(Duration length) {
+  cut_until_ = std::max(cut_until_, world_.scheduler().now() + length);
+}
+
+}  // namespace keel

@@ -1,0 +1,99 @@
+// SimHost: one host with the real Host and Member, the coordinator's with the real Coordinator.
+// Promises   carries out what the machines say, through a store that may fail, at the pace that
+//            their NextPoll() and NextWake() ask for.
+// Does not   decide anything; it is what tools/keelrun is in earnest, with simulated processes.
+// Threads    one.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "elastic/coordinator.h"
+#include "elastic/host.h"
+#include "elastic/member.h"
+#include "store/memory_store.h"
+#include "tests/sim/scenario.h"
+#include "tests/sim/scheduler.h"
+#include "tests/sim/workers.h"
+
+namespace keel {
+
+// What a host needs of the world.
+class SimHostWorld {
+ public:
+  virtual ~SimHostWorld() = default;
+  virtual Scheduler& scheduler() = 0;
+  virtual SimWorkers& workers() = 0;
+  virtual MemoryBoard& board() = 0;
+  virtual const Scenario& scenario() = 0;
+  virtual Random& network() = 0;
+  virtual bool CanReachStore(int host) = 0;
+  virtual void TellCoordinator(int from) = 0;
+  virtual void TellMembers() = 0;
+  virtual void PresenceOpened(int host) = 0;
+  virtual void Exited(int host, int code) = 0;
+  virtual void Trace(const std::string& line) = 0;
+};
+
+class SimHost {
+ public:
+  SimHost(SimHostWorld& world, int number);
+
+  // A new supervisor process; the coordinator's host opens a store, too.
+  void Start();
+  // The process is gone.
+  void Stop();
+
+  void WorkerSays(const WorkerPlace& place, const WorkerMessage& message);
+  void WorkerEnded(const WorkerPlace& place, const ExitStatus& status);
+  void AskToStop(Duration deadline);
+  void Look();                       // a poke from the coordinator
+  void News();                       // ... or to it
+  void Pause(Duration length);
+  void CutOff(Duration length);
+  void Presence(int from, bool open);
+  WorkerPlace PlaceOf(int seat) const;
+
+  int number() const { return number_; }
+  int life() const { return life_; }
+  bool alive() const { return host_ != nullptr; }
+  bool paused() const;
+  bool cut_off() const;
+  bool hosts_store() const { return number_ == 0; }
+  const Host* host() const { return host_.get(); }
+  const Member* member() const { return member_.get(); }
+  const Coordinator* coordinator() const { return coordinator_.get(); }
+  const std::string& incarnation() const { return incarnation_; }
+  TimePoint contact() const { return contact_; }   // when the board last took a beat
+
+ private:
+  template <class F>
+  void Later(TimePoint when, int busy, F&& work);
+  void Act();
+  void Do(const HostAction& action);
+  void PlanWake();
+  void PlanPoll(TimePoint when);
+  void PlanCoordinator(TimePoint when);
+  void PollMember();
+  void PollCoordinator();
+  std::unique_ptr<Store> Connect(const std::string& name);
+  void FinalPoll();
+
+  SimHostWorld& world_;
+  const int number_;
+  int life_ = 0;
+  std::string incarnation_;
+  std::unique_ptr<Host> host_;
+  std::unique_ptr<Member> member_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<Store> store_, coordinator_store_;
+  std::vector<std::string> workers_;           // by seat
+  std::vector<HostAction> to_member_;          // for the next poll: another thread in earnest
+  TimePoint wake_ = kNever, poll_ = kNever, coordinate_ = kNever;
+  TimePoint paused_until_, cut_until_, contact_;
+  std::optional<int> exiting_;
+};
+
+}  // namespace keel

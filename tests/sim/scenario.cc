@@ -1,0 +1,116 @@
+// Draws scenarios: small jobs with short limits, so that each limit is reached in some of them.
+#include "tests/sim/scenario.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = SimFault::Kind;
+
+Duration Between(Random& random, Duration low, Duration high) {
+  return low + Duration(static_cast<int64_t>(random.Uniform((high - low).count() + 1)));
+}
+
+void DrawPolicy(Scenario& s, Random& random) {
+  JobPolicy& p = s.policy;
+  p.hosts_min = 1 + static_cast<int>(random.Uniform(s.hosts));
+  p.hosts_max = p.hosts_min + static_cast<int>(random.Uniform(s.hosts - p.hosts_min + 2));
+  p.join_timeout = 100s;
+  p.last_call_timeout = Between(random, 1s, 5s);
+  p.restarts.restarts_max = random.Chance(0.3) ? static_cast<int>(random.Uniform(4)) : 1000;
+  p.restarts.window = random.Chance(0.5) ? Duration(0) : Between(random, 10s, 60s);
+  p.hang_limit = 15s;
+  HostConfig& h = s.host;
+  h.seats = s.seats;
+  h.restarts = p.restarts;
+  h.join_timeout = p.join_timeout;
+  h.store_limit = 20s;
+  h.start_limit = 10s;
+  h.shutdown_timeout = Between(random, 1s, 4s);
+  h.save_limit = 5s;
+  h.close_timeout = 5s;
+  p.fence_limit = h.store_limit + h.save_limit + p.beat_limit;
+  p.stop_grace = h.close_timeout + h.shutdown_timeout;
+}
+
+SimFault DrawFault(const Scenario& s, Random& random) {
+  constexpr Kind kKinds[] = {Kind::kKillWorker,   Kind::kKillWorker,   Kind::kKillWorker,
+                             Kind::kStoreFault,   Kind::kStoreFault,   Kind::kStoreFault,
+                             Kind::kKillSupervisor, Kind::kPowerOff,   Kind::kCutOff,
+                             Kind::kPause,        Kind::kFlapPresence, Kind::kHangWorker};
+  SimFault fault;
+  fault.kind = kKinds[random.Uniform(std::size(kKinds))];
+  fault.at = Between(random, 0s, s.quiet_after - 10s);
+  fault.host = static_cast<int>(random.Uniform(s.hosts));
+  fault.seat = static_cast<int>(random.Uniform(s.seats));
+  fault.detail = static_cast<int>(random.Uniform(1000));
+  const bool is_long = random.Chance(0.15);
+  fault.length = is_long ? Between(random, 5s, 40s) : Between(random, 10ms, 5s);
+  return fault;
+}
+
+// Now and then several at the same moment, or one right after the other.
+void DrawFaults(Scenario& s, Random& random) {
+  const uint64_t count = random.Uniform(random.Chance(0.2) ? 60 : 15);
+  for (uint64_t i = 0; i < count; ++i) {
+    SimFault fault = DrawFault(s, random);
+    if (i > 0 && random.Chance(0.3)) {
+      const Duration near = s.faults.back().at + Between(random, 0s, 300ms);
+      fault.at = std::min(near, s.quiet_after - 10s);
+    }
+    s.faults.push_back(fault);
+  }
+  if (random.Chance(0.1)) {
+    SimFault stop = DrawFault(s, random);
+    stop.kind = Kind::kStop;
+    stop.length = Between(random, 1s, 10s);
+    s.stop_asked = true;
+    s.faults.push_back(stop);
+  }
+}
+
+}  // namespace
+
+Scenario DrawScenario(uint64_t seed) {
+  Random random = Random(seed).Fork("scenario");
+  Scenario s;
+  s.seed = seed;
+  s.hosts = 1 + static_cast<int>(random.Uniform(5));
+  s.seats = 1 + static_cast<int>(random.Uniform(3));
+  s.in_place = random.Chance(0.65);
+  s.quiet_after = Between(random, 30s, 90s);
+  DrawPolicy(s, random);
+  s.poke_loss = random.Chance(0.5) ? 0 : random.Double();
+  s.interleave = random.Chance(0.3) ? 0 : 0.3 * random.Double();
+  s.start_failure = random.Chance(0.7) ? 0 : 0.3 * random.Double();
+  s.slow = random.Chance(0.5) ? 0 : 0.2 * random.Double();
+  s.step_time = Between(random, 50ms, 1s);
+  s.steps = 10 + static_cast<int64_t>(random.Uniform(100));
+  for (int i = 0; i < s.hosts; ++i) {
+    s.arrivals.push_back(i == 0 || random.Chance(0.7) ? Between(random, 0s, 500ms)
+                                                      : Between(random, 0s, 30s));
+  }
+  DrawFaults(s, random);
+  return s;
+}
+
+Duration LivenessBound(const Scenario& s) {
+  return s.policy.fence_limit + s.policy.last_call_timeout + *s.policy.hang_limit +
+         s.host.start_limit + s.host.shutdown_timeout + 20s + s.policy.restarts.window;
+}
+
+std::string Scenario::Text() const {
+  std::ostringstream text;
+  text << "seed " << seed << ": " << hosts << " hosts x " << seats << " seats, "
+       << (in_place ? "in place" : "foreign") << ", min " << policy.hosts_min << " max "
+       << policy.hosts_max << ", " << faults.size() << " faults until "
+       << DurationText(quiet_after) << ", restarts " << policy.restarts.restarts_max << " in "
+       << DurationText(policy.restarts.window) << ", " << steps << " steps of "
+       << DurationText(step_time);
+  return text.str();
+}
+
+}  // namespace keel

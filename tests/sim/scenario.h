@@ -1,0 +1,67 @@
+// Scenario: everything about one simulated run that is drawn from its seed before it starts.
+// Promises   the same seed gives the same scenario. Faults come only from this list:
+//            hosts    killed with and without a goodbye, cut off, paused, asked to stop, late, back
+//            workers  die at any moment, fail to start, are slow or too slow to park, hang, ignore
+//                     SIGTERM, see the group break by themselves or do not
+//            store    requests and replies lost, connections cut; gone with its host, back empty
+//            pokes    delayed, lost; presence connections that break although nobody died
+// Does not   contain clocks that run at different speeds, or a network that alters bytes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "elastic/coordinator.h"
+#include "elastic/host.h"
+
+namespace keel {
+
+struct SimFault {
+  enum class Kind {
+    kKillSupervisor,   // its workers die with it, its presence connection closes
+    kPowerOff,         // the same, but nobody is told
+    kCutOff,           // no packet in or out, for a while
+    kPause,            // the supervisor stands still, its workers do not
+    kKillWorker,
+    kHangWorker,
+    kFlapPresence,
+    kStoreFault,       // one operation of one client
+    kStop,             // SIGTERM to the supervisor
+  };
+  Kind kind = Kind::kKillWorker;
+  Duration at{0};
+  int host = 0;
+  int seat = 0;
+  Duration length{0};
+  int detail = 0;
+};
+
+struct Scenario {
+  uint64_t seed = 0;
+  int hosts = 1;
+  int seats = 1;
+  bool in_place = true;
+  JobPolicy policy;
+  HostConfig host;
+  Duration poke_loss_until{0};
+  double poke_loss = 0;
+  double interleave = 0;
+  double start_failure = 0;
+  double slow = 0;               // of parking, ending, starting
+  Duration step_time{0};
+  int64_t steps = 0;
+  Duration quiet_after{0};       // no faults from then on
+  std::vector<Duration> arrivals;
+  std::vector<SimFault> faults;
+  bool stop_asked = false;
+
+  std::string Text() const;
+};
+
+Scenario DrawScenario(uint64_t seed);
+
+// By which a job that has enough healthy hosts must be in a complete epoch, or over.
+Duration LivenessBound(const Scenario& scenario);
+
+}  // namespace keel

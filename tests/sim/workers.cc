@@ -1,0 +1,299 @@
+// What simulated workers do: start, train together, park, save, finish, and all that may go wrong.
+#include "tests/sim/workers.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int64_t kSaveEvery = 5;
+
+std::string Name(const SimWorker& worker) {
+  return "worker " + std::to_string(worker.place.host) + "." + std::to_string(worker.place.seat) +
+         " " + worker.place.worker.substr(0, 4);
+}
+
+}  // namespace
+
+SimWorkers::SimWorkers(Scheduler& scheduler, const Scenario& scenario, WorkerOwner& owner,
+                       WorkerWatcher& watcher)
+    : scheduler_(scheduler),
+      scenario_(scenario),
+      owner_(owner),
+      watcher_(watcher),
+      random_(Random(scenario.seed).Fork("workers")) {}
+
+SimWorker* SimWorkers::Find(const WorkerPlace& place) {
+  for (const auto& worker : workers_) {
+    if (worker->alive && worker->place.worker == place.worker) return worker.get();
+  }
+  return nullptr;
+}
+
+// Around the usual time, and now and then much longer.
+Duration SimWorkers::Some(Duration usual) {
+  const Duration usually = usual / 2 + Duration(random_.Uniform(usual.count() + 1));
+  return random_.Chance(scenario_.slow) ? 20 * usually : usually;
+}
+
+void SimWorkers::Later(SimWorker& worker, Duration delay, std::function<void()> work) {
+  scheduler_.After(delay, Scheduler::kNobody, [&worker, work = std::move(work)] {
+    if (worker.alive && !worker.hung) work();
+  });
+}
+
+// What one process says arrives in order.
+void SimWorkers::Say(SimWorker& worker, WorkerMessage message) {
+  worker.last_words = std::max(worker.last_words, scheduler_.now() + Some(100us));
+  scheduler_.At(worker.last_words, Scheduler::kNobody,
+                [this, place = worker.place, message = std::move(message)] {
+                  owner_.WorkerSays(place, message);
+                });
+}
+
+void SimWorkers::Die(SimWorker& worker, const ExitStatus& status) {
+  if (!worker.alive) return;
+  watcher_.Trace(Name(worker) + " " + status.Text());
+  worker.alive = false;
+  LeaveGroup(worker);
+  worker.last_words = std::max(worker.last_words, scheduler_.now() + Some(100us));
+  scheduler_.At(worker.last_words, Scheduler::kNobody,
+                [this, place = worker.place, status] { owner_.WorkerEnded(place, status); });
+}
+
+void SimWorkers::EndSoon(SimWorker& worker, Duration delay, const ExitStatus& status) {
+  Later(worker, delay, [this, &worker, status] { Die(worker, status); });
+}
+
+void SimWorkers::Start(const WorkerPlace& place, const std::optional<EpochRecord>& epoch,
+                       int rank) {
+  workers_.push_back(std::make_unique<SimWorker>());
+  SimWorker& worker = *workers_.back();
+  worker.number = workers_.size();
+  worker.place = place;
+  worker.in_place = scenario_.in_place;
+  worker.ignores_term = random_.Chance(scenario_.slow);
+  watcher_.Trace(Name(worker) + " starts" +
+                 (epoch ? " for epoch " + std::to_string(epoch->number) : std::string()));
+  if (random_.Chance(scenario_.start_failure)) {
+    ++own_deaths_;
+    EndSoon(worker, Some(50ms), ExitStatus::Exited(3));
+  }
+  if (!worker.in_place) {
+    Enter(worker, *epoch, rank);
+    return;
+  }
+  Later(worker, Some(20ms), [this, &worker] {
+    Say(worker, HelloMessage{kProtocolVersion, "same"});
+    Later(worker, Some(200ms), [this, &worker] { Say(worker, ReadyMessage{-1}); });
+  });
+}
+
+void SimWorkers::Deliver(const WorkerPlace& place, const SupervisorMessage& message) {
+  SimWorker* const worker = Find(place);
+  if (worker == nullptr) return;
+  // Not Later(): what is sent arrives in order, also at a worker that hangs and never reads it.
+  scheduler_.After(100us, Scheduler::kNobody, [this, worker, message] {
+    if (!worker->alive || worker->hung) return;
+    std::visit([&](const auto& one) { On(*worker, one); }, message);
+  });
+}
+
+void SimWorkers::Signal(const WorkerPlace& place, int signal) {
+  SimWorker* const worker = Find(place);
+  if (worker == nullptr || signal == 0) return;
+  if (signal == SIGKILL) {
+    scheduler_.After(Some(1ms), Scheduler::kNobody,
+                     [this, worker] { Die(*worker, ExitStatus::Killed(SIGKILL)); });
+  } else if (!worker->ignores_term) {
+    const bool handles = !worker->in_place && random_.Chance(0.5);
+    EndSoon(*worker, Some(30ms), handles ? ExitStatus::Exited(0) : ExitStatus::Killed(signal));
+  }
+}
+
+void SimWorkers::Kill(const WorkerPlace& place, const ExitStatus& status) {
+  SimWorker* const worker = Find(place);
+  if (worker == nullptr) return;
+  ++own_deaths_;
+  Die(*worker, status);
+}
+
+void SimWorkers::Hang(const WorkerPlace& place) {
+  SimWorker* const worker = Find(place);
+  if (worker == nullptr || worker->finishing) return;
+  watcher_.Trace(Name(*worker) + " hangs");
+  ++own_deaths_;
+  worker->hung = true;
+}
+
+void SimWorkers::KillAllOf(int host, int life) {
+  for (const auto& worker : workers_) {
+    if (worker->place.host != host || worker->place.life != life) continue;
+    scheduler_.After(Some(5ms), Scheduler::kNobody, [this, one = worker.get()] {
+      Die(*one, ExitStatus::Killed(SIGKILL));
+    });
+  }
+}
+
+// --- What the supervisor says ---
+
+void SimWorkers::On(SimWorker& worker, const EnterMessage& message) {
+  Enter(worker, message.epoch, message.rank);
+}
+
+void SimWorkers::On(SimWorker& worker, const BreakMessage& message) {
+  if (worker.group == nullptr || worker.group->epoch.number != message.epoch) return;
+  if (random_.Chance(scenario_.slow / 4)) {
+    worker.hung = true;   // it does not get out of a call into some library
+    return;
+  }
+  Park(worker, Some(5ms), false);
+}
+
+void SimWorkers::On(SimWorker& worker, const JoinMessage& message) {
+  if (worker.group == nullptr || worker.group->epoch.number != message.epoch) return;
+  worker.join_wanted = true;
+}
+
+void SimWorkers::On(SimWorker& worker, const StopMessage&) {
+  worker.stop_wanted = true;
+  if (worker.group == nullptr) SaveAndLeave(worker);
+}
+
+// --- Groups ---
+
+void SimWorkers::Enter(SimWorker& worker, const EpochRecord& epoch, int rank) {
+  SimGroup& group = groups_[epoch.id];
+  if (group.epoch.id.empty()) group.epoch = epoch;
+  worker.group = &group;
+  worker.join_wanted = false;
+  group.inside.insert(&worker);
+  watcher_.Trace(Name(worker) + " is inside epoch " + std::to_string(epoch.number) + " as rank " +
+                 std::to_string(rank));
+  const auto [entry, fresh] = group.by_rank.emplace(rank, worker.place.worker);
+  watcher_.Entered(worker, group);
+  worker.newest_epoch = std::max(worker.newest_epoch, epoch.number);
+  if (!fresh && entry->second != worker.place.worker) {
+    watcher_.Trace("rank " + std::to_string(rank) + " was " + entry->second);
+  }
+  if (!group.complete()) return;
+  // Who has no state takes it from who is furthest, or from the checkpoint.
+  int64_t furthest = saved_step_;
+  for (const SimWorker* one : group.inside) furthest = std::max(furthest, one->step);
+  group.step = furthest;
+  for (SimWorker* one : group.inside) one->step = furthest;
+  PlanStep(group);
+}
+
+void SimWorkers::LeaveGroup(SimWorker& worker) {
+  SimGroup* const group = std::exchange(worker.group, nullptr);
+  if (group == nullptr) return;
+  group->inside.erase(&worker);
+  ++group->left;
+  if (group->finished) return;
+  for (SimWorker* other : group->inside) {
+    if (group->left == 1) NoticeBreak(*other);   // the first loss is what the others meet
+  }
+}
+
+// A broken connection is seen by some and not by others.
+void SimWorkers::NoticeBreak(SimWorker& worker) {
+  if (random_.Chance(0.5)) return;
+  const std::string epoch = worker.group->epoch.id;
+  Later(worker, Some(100ms), [this, &worker, epoch] {
+    if (worker.group == nullptr || worker.group->epoch.id != epoch || worker.finishing) return;
+    if (worker.in_place) {
+      Park(worker, {}, false);
+    } else {
+      ++own_deaths_;
+      Die(worker, ExitStatus::Exited(1));
+    }
+  });
+}
+
+void SimWorkers::Park(SimWorker& worker, Duration delay, bool at_boundary) {
+  const std::string epoch = worker.group->epoch.id;
+  Later(worker, delay, [this, &worker, epoch, at_boundary] {
+    if (worker.group == nullptr || worker.group->epoch.id != epoch) return;
+    const int64_t number = worker.group->epoch.number;
+    LeaveGroup(worker);
+    watcher_.Trace(Name(worker) + " parked epoch " + std::to_string(number));
+    Say(worker, ParkedMessage{number, worker.step, at_boundary});
+    if (worker.stop_wanted) SaveAndLeave(worker);
+  });
+}
+
+// Alone: it holds the whole state.
+void SimWorkers::SaveAndLeave(SimWorker& worker) {
+  Later(worker, Some(100ms), [this, &worker] {
+    saved_step_ = std::max(saved_step_, worker.step);
+    Say(worker, SavedMessage{worker.step});
+    Say(worker, LeavingMessage{worker.step});
+    EndSoon(worker, Some(5ms), ExitStatus::Exited(0));
+  });
+}
+
+void SimWorkers::PlanStep(SimGroup& group) {
+  if (group.stepping) return;
+  group.stepping = true;
+  scheduler_.After(Some(scenario_.step_time), Scheduler::kNobody, [this, &group] {
+    group.stepping = false;
+    const auto hangs = [](const SimWorker* worker) { return worker->hung; };
+    if (!group.complete() || group.finished) return;
+    for (SimWorker* worker : group.inside) {
+      if (!worker->in_place) continue;
+      if (!worker->hung) Say(*worker, AtMessage{{group.step, 1}});
+    }
+    // Who waits for one that hangs waits until somebody breaks the epoch.
+    if (std::none_of(group.inside.begin(), group.inside.end(), hangs)) FinishStep(group);
+  });
+}
+
+// The vote: all see the same wishes, and do the same.
+void SimWorkers::FinishStep(SimGroup& group) {
+  watcher_.Stepped(group);
+  bool join = false, stop = false;
+  ++group.step;
+  const auto inside = group.inside;
+  for (SimWorker* worker : inside) {
+    worker->step = group.step;
+    join |= worker->join_wanted;
+    stop |= worker->stop_wanted;
+    if (worker->in_place) Say(*worker, AtMessage{{group.step, 0}});
+  }
+  if (stop || group.step % kSaveEvery == 0) saved_step_ = std::max(saved_step_, group.step);
+  if (group.step >= scenario_.steps) return Finish(group);
+  if (!join && !stop) return PlanStep(group);
+  group.finished = true;   // nobody will take their leaving for a loss
+  for (SimWorker* worker : inside) {
+    if (!worker->stop_wanted) {
+      Park(*worker, Some(10ms), true);
+    } else {
+      Later(*worker, Some(100ms), [this, worker, step = group.step] {
+        Say(*worker, SavedMessage{step});
+        Say(*worker, LeavingMessage{step});
+        EndSoon(*worker, Some(5ms), ExitStatus::Exited(0));
+      });
+    }
+  }
+}
+
+void SimWorkers::Finish(SimGroup& group) {
+  watcher_.Trace("epoch " + std::to_string(group.epoch.number) + " has done the work");
+  group.finished = true;
+  work_done_ = true;
+  saved_step_ = group.step;
+  for (SimWorker* worker : group.inside) {
+    worker->finishing = true;
+    Later(*worker, Some(200ms), [this, worker] {
+      if (worker->in_place) Say(*worker, ByeMessage{0, "finished"});
+      EndSoon(*worker, Some(20ms), ExitStatus::Exited(0));
+    });
+  }
+}
+
+}  // namespace keel

@@ -1,0 +1,85 @@
+// World: one simulated job from its start to its end, with the real machines of elastic/ in it.
+// Promises   a Scenario's run is the same each time, event by event (Outcome::digest).
+// Does not   judge: it asks the Checker at every event, and stops at the first thing it objects to.
+// Threads    one.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/memory_store.h"
+#include "tests/sim/checker.h"
+#include "tests/sim/host.h"
+#include "tests/sim/scenario.h"
+#include "tests/sim/scheduler.h"
+#include "tests/sim/workers.h"
+
+namespace keel {
+
+struct Outcome {
+  std::string failure;              // empty: all was as it should be
+  std::vector<std::string> trace;   // the last lines, or all of them
+  uint64_t digest = 0;              // of all that happened
+  uint64_t events = 0;
+  Duration simulated{0};
+  int code = -1;                    // with which the job ended
+  int64_t epochs = 0;
+};
+
+class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
+ public:
+  World(const Scenario& scenario, bool whole_trace);
+  Outcome Run();
+
+ private:
+  // WorkerOwner
+  void WorkerSays(const WorkerPlace& place, const WorkerMessage& message) override;
+  void WorkerEnded(const WorkerPlace& place, const ExitStatus& status) override;
+  // WorkerWatcher
+  void Entered(const SimWorker& worker, const SimGroup& group) override;
+  void Stepped(const SimGroup& group) override;
+  void Trace(const std::string& line) override;
+  // SimHostWorld
+  Scheduler& scheduler() override { return scheduler_; }
+  SimWorkers& workers() override { return *workers_; }
+  MemoryBoard& board() override { return board_; }
+  const Scenario& scenario() override { return scenario_; }
+  Random& network() override { return network_; }
+  bool CanReachStore(int host) override;
+  void TellCoordinator(int from) override;
+  void TellMembers() override;
+  void PresenceOpened(int host) override;
+  void Exited(int host, int code) override;
+
+  void PlanArrivals();
+  void PlanFaults();
+  void Strike(const SimFault& fault);
+  void StrikeStore(const SimFault& fault);
+  void StopSupervisor(int host, bool goodbye, Duration back_after);
+  void StartSupervisor(int host);
+  void Disturb(Duration length);
+  bool PokeArrives(int from, int to);
+  bool Done();
+  void Note(const std::string& failure);
+  HealthView Health();
+
+  const Scenario scenario_;
+  const bool whole_trace_;
+  Scheduler scheduler_;
+  MemoryBoard board_;
+  Random network_;
+  std::unique_ptr<SimWorkers> workers_;
+  std::vector<std::unique_ptr<SimHost>> hosts_;
+  Checker checker_;
+  Outcome outcome_;
+  std::deque<std::string> trace_;
+  TimePoint disturbed_;       // until when something is, or may still be, wrong
+  std::vector<int> codes_;    // of supervisors that exited by themselves
+};
+
+// Runs the scenario of a seed.
+Outcome Simulate(uint64_t seed, bool whole_trace);
+
+}  // namespace keel

@@ -1,0 +1,121 @@
+// `keelrun`: the launcher.
+// Promises   exit codes as in elastic/exit_codes.h; what it was asked to show goes to stdout, all
+//            else to stderr.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/option_help.h"
+#include "base/posix_files.h"
+#include "base/process_setup.h"
+#include "base/random.h"
+#include "elastic/error_file.h"
+#include "elastic/exit_codes.h"
+#include "elastic/failure_report.h"
+#include "elastic/launch_options.h"
+#include "elastic/supervisor.h"
+#include "tools/keelrun/stores.h"
+
+namespace {
+
+using namespace keel;
+
+Status WriteTo(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(descriptor, text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return Error{Code::kIo, std::string("writing output: ") + std::strerror(errno)};
+    text.remove_prefix(static_cast<size_t>(wrote));
+  }
+  return Ok();
+}
+
+int Fail(int code, const std::string& why) {
+  // What cannot be told to stderr cannot be told at all.
+  (void)WriteTo(STDERR_FILENO, "keelrun: " + why + "\n");
+  return code;
+}
+
+int Misused(const OptionTable& table, const std::string& why) {
+  return Fail(kExitUsage, why + "\nusage: keelrun [options] " + table.positional_usage() +
+                                   "\n(see keelrun --help)");
+}
+
+int Show(const std::string& text) {
+  const Status status = WriteTo(STDOUT_FILENO, text);
+  return status.ok() ? kExitFinished : Fail(kExitFailed, status.error().message);
+}
+
+// What was run, for the report's title.
+std::string TitleOf(const WorkerProgram& program) {
+  return program.kind == WorkerProgram::Kind::kModule ? "-m " + program.name : program.name;
+}
+
+// For whoever started us the worker's error is ours.
+void PassOn(Files& files, const JobStory& story, const Environment& environment) {
+  const auto file = environment.find("TORCHELASTIC_ERROR_FILE");
+  if (file == environment.end() || file->second.empty() || story.failures().empty()) return;
+  const WorkerFailure& root = RootCause(story.failures());
+  if (!root.error) return;
+  const Status passed = PassErrorOn(files, *root.error, root.status, file->second);
+  if (!passed.ok()) LogWarn("error-not-passed-on", {{"reason", passed.error().message}});
+}
+
+// A job in which nothing happened needs no words.
+std::string EndText(const LaunchConfig& config, const JobStory& story) {
+  const bool failed = story.summary().exit_code == kExitFailed && !story.failures().empty();
+  const std::string title = TitleOf(config.program);
+  if (config.log_format == LogFormat::kJson) {
+    Json json = {{"summary", JobSummaryJson(story.summary())}};
+    if (failed) json["report"] = FailureReportJson(title, story.failures());
+    return DumpJson(json) + "\n";
+  }
+  const bool quiet = story.summary().exit_code == kExitFinished && story.summary().events.empty();
+  return (quiet ? "" : JobSummaryText(story.summary())) +
+         (failed ? FailureReportText(title, story.failures()) : "");
+}
+
+int Launch(const LaunchConfig& config, const Environment& environment, Random random) {
+  const Result<uint64_t> open_files = RaiseFileLimit();
+  if (!open_files.ok()) LogWarn("file-limit", {{"reason", open_files.error().message}});
+  PosixFiles files;
+  Result<std::unique_ptr<StoreMaker>> stores = MakeStores();
+  if (!stores.ok()) return Fail(kExitFailed, stores.error().message);
+  auto supervisor = Supervisor::Open(
+      config, {**stores, files, RealClock(), std::move(random), environment});
+  if (!supervisor.ok()) return Fail(kExitFailed, supervisor.error().message);
+  const int code = (*supervisor)->Run();
+  const JobStory& story = (*supervisor)->story();
+  PassOn(files, story, environment);
+  (void)WriteTo(STDERR_FILENO, EndText(config, story));
+  return code;
+}
+
+int Run(const OptionInputs& inputs) {
+  const OptionTable table = LaunchTable();
+  const Result<Options> options = ParseOptions(table, inputs);
+  if (!options.ok()) return Misused(table, options.error().message);
+  if (options->Flag("help")) return Show(HelpText(table, TerminalWidth()));
+  if (options->Flag("print-config")) return Show(options->ConfigText());
+  if (options->positionals().empty()) return Misused(table, "there is no program to run");
+  Random random(EntropySeed());
+  const HostFacts facts =
+      ReadHostFacts(inputs.environment, options->positionals().front(), random);
+  const Result<LaunchConfig> config = ConfigFrom(*options, inputs.environment, facts);
+  if (!config.ok()) return Fail(kExitFailed, config.error().message);
+  SetLogFormat(config->log_format);
+  SetLogLevel(config->log_level);
+  for (const std::string& note : config->notes) LogWarn("option-note", {{"note", note}});
+  return Launch(*config, inputs.environment, std::move(random));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  IgnoreSigpipe();
+  return Run(RealInputs(argc, argv));
+}
