@@ -150,7 +150,7 @@ CASES = [
          files={"*/attempt_0/filtered_stdout.log": r"\A\[default1\]:out-1\n\Z"}),
     Case("a folder for each attempt", [*TWO, "--log-dir={folder}/logs", "-r3", "--max-restarts=1"],
          program="fail 1 3 1", ranks=2, starts=2, files={
-             "*/attempt_0/0/stdout.log": "", "*/attempt_1/0/stdout.log": ""}),
+             "*/attempt_0/0/stdout.log": r"\A\Z", "*/attempt_1/0/stdout.log": r"\A\Z"}),
     Case("the log folder is named after the job",
          ["--rdzv-id=jobX", "--master-port={port}", "--log-dir={folder}/logs", "-r3"],
          files={"jobX_*/attempt_0/0/stdout.log": "out-0"}),

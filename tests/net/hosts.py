@@ -22,7 +22,8 @@ def why_not():
     try:
         for words in (["netns", "add", name],
                       ["-n", name, "link", "add", "sw", "type", "bridge"],
-                      ["-n", name, "link", "add", "a", "type", "veth", "peer", "name", "b"]):
+                      ["-n", name, "link", "add", "name", "veth0", "type", "veth", "peer",
+                       "name", "veth1"]):
             done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 return f"ip {' '.join(words)}: {done.stderr.strip()}"
