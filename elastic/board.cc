@@ -14,6 +14,8 @@ namespace {
 constexpr Duration kStoreOperationLimit = std::chrono::seconds(5);
 // A worker that is being stopped may still talk to the store of the epoch before.
 constexpr size_t kEpochStoresKept = 2;
+// A store may be there a moment before its job is.
+constexpr Duration kUnknownTime = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -155,6 +157,7 @@ void Board::OnMemberStep(const Member::Step& step, TimePoint polled) {
     }
   }
   if (step.beat) events_.on_contact(polled);
+  WarnIfUnknown(step, polled);
   for (const MemberEvent& event : step.events) {
     if (!where_.is_ours) {
       if (const auto* seen = std::get_if<PresenceSeen>(&event)) {
@@ -169,21 +172,35 @@ void Board::OnMemberStep(const Member::Step& step, TimePoint polled) {
   CheckFinished();
 }
 
+// A store answers, but nobody there has opened our job.
+void Board::WarnIfUnknown(const Member::Step& step, TimePoint polled) {
+  if (!step.status.ok() || is_known_) return;
+  is_known_ = !step.events.empty();
+  if (!answered_) answered_ = polled;
+  if (is_known_ || polled - *answered_ < kUnknownTime) return;
+  is_known_ = true;   // told once
+  events_.on_trouble(Error{Code::kNotFound,
+                           "the store at " + AddressText(where_.host, where_.port) +
+                               " has no job '" + job_ + "': does the host of the store run it, "
+                               "with the same --rdzv-id?"});
+}
+
 void Board::OnMemberTrouble(const Status& status) {
   events_.on_trouble(status);
   if (!status.ok() && finishing_) finish_limit_.expires_after(Duration(0));
 }
 
-void Board::TellMember(std::function<void()> job) {
+void Board::TellMember(std::function<void()> job, bool hurry) {
   ++told_;
-  member_thread_->Post([this, job = std::move(job)] {
+  const auto take = [this, job = std::move(job)] {
     job();
     ++taken_;
-  });
+  };
+  member_thread_->Post(take, hurry);
 }
 
-void Board::Publish(const MemberRecord& record) {
-  TellMember([this, record] { member_.Publish(record); });
+void Board::Publish(const MemberRecord& record, bool hurry) {
+  TellMember([this, record] { member_.Publish(record); }, hurry);
 }
 
 void Board::ReportBreak(const BreakRecord& record) {
@@ -202,6 +219,7 @@ void Board::Finish(Duration limit) {
   finish_limit_.async_wait([this](const boost::system::error_code&) {
     if (std::exchange(finishing_, false)) events_.on_finished();
   });
+  member_thread_->Wake();
   if (coordinator_thread_) coordinator_thread_->Wake();
   CheckFinished();
 }

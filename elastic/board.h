@@ -1,8 +1,8 @@
 // Board: the supervisor's hold on the store: a member's half, where the store is ours the
 // coordinator's too, each on a thread and connection of its own, and the presence connections.
 // Promises   what is to be written gets there as soon as the store can be reached; what is read
-//            comes as events, on the loop, in order. What one half writes, the other one looks at at
-//            once.
+//            comes as events, on the loop, in order. What one half writes, the other one looks at
+//            at once.
 // Does not   judge (elastic/membership.h) or act on what it reads (elastic/host.h).
 // Threads    the loop's. After the loop has stopped only the destructor may be called.
 // Errors     of Open(): those of PresenceServer::Open(). A store that is gone is told as trouble.
@@ -48,7 +48,8 @@ class Board {
                                              JobPolicy policy, Random random, Events events);
   ~Board();
 
-  void Publish(const MemberRecord& record);
+  // Without `hurry` it gets there with the next poll.
+  void Publish(const MemberRecord& record, bool hurry);
   void ReportBreak(const BreakRecord& record);
   void RegisterAnew();
   // All is said: calls on_finished when it is on the board, and when every other member has seen
@@ -65,9 +66,10 @@ class Board {
   Result<EpochStore> OpenEpochStore(const EpochRecord& epoch);
   BoardThread::Turn PollMember(Store& store, TimePoint now);
   BoardThread::Turn PollCoordinator(Store& store, TimePoint now);
-  void TellMember(std::function<void()> job);
+  void TellMember(std::function<void()> job, bool hurry = true);
   void OnMemberStep(const Member::Step& step, TimePoint polled);
   void OnCoordinatorStep(const Coordinator::Step& step);
+  void WarnIfUnknown(const Member::Step& step, TimePoint polled);
   void OnMemberTrouble(const Status& status);
   void CheckFinished();
 
@@ -89,6 +91,8 @@ class Board {
   int64_t settled_ = 0;
   bool coordinator_done_ = true;       // unless it has decided the end and others must see it
   bool finishing_ = false;
+  bool is_known_ = false;              // our job, to the store
+  std::optional<TimePoint> answered_;  // since when a store does
   boost::asio::steady_timer finish_limit_;
   std::unique_ptr<PresenceServer> presence_server_;
   PresenceClient presence_client_;

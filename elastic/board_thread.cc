@@ -28,13 +28,13 @@ BoardThread::~BoardThread() {
   thread_.join();
 }
 
-void BoardThread::Post(std::function<void()> job) {
+void BoardThread::Post(std::function<void()> job, bool hurry) {
   {
     const std::lock_guard lock(mutex_);
     if (job) jobs_.push_back(std::move(job));
-    woken_ = true;
+    woken_ |= hurry;
   }
-  changed_.notify_all();
+  if (hurry) changed_.notify_all();
 }
 
 void BoardThread::Run() {

@@ -39,8 +39,8 @@ class BoardThread {
   ~BoardThread();
 
   void Wake() { Post({}); }
-  // Runs before the next poll, which it hurries; also while there is no connection.
-  void Post(std::function<void()> job);
+  // Runs before the next poll, also while there is no connection.
+  void Post(std::function<void()> job, bool hurry = true);
 
  private:
   void Run();

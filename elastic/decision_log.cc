@@ -9,7 +9,9 @@ void LogDecision(const Decision& decision) {
   using Verdict = Decision::Verdict;
   const std::string& why = decision.detail;
   switch (decision.verdict) {
-    case Verdict::kWait: return LogInfo("waiting", {{"reason", why}});
+    case Verdict::kWait:
+      if (decision.reason == Reason::kRunning) return LogDebug("watching", {{"reason", why}});
+      return LogInfo("waiting", {{"reason", why}});
     case Verdict::kExpire: return LogWarn("host-lost", {{"reason", why}});
     case Verdict::kRefuse: return LogError("host-refused", {{"reason", why}});
     case Verdict::kTakeUp: return LogInfo("epoch-taken-up", {{"reason", why}});

@@ -10,6 +10,9 @@
 namespace keel {
 namespace {
 
+// No loop is that late unless its process was stopped.
+constexpr Duration kAsleep = std::chrono::seconds(1);
+
 int64_t Millis(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
@@ -27,6 +30,7 @@ Host::Host(HostConfig config, Random random, TimePoint now)
   record_.incarnation = config_.incarnation;
   record_.host = config_.host;
   record_.address = config_.address;
+  record_.order = config_.order;
   record_.seats.resize(config_.seats);
   published_ = record_;
   Do(Publish{true}, "to register");
@@ -156,6 +160,7 @@ bool Host::TakeSeat(const EpochWorker& place, TimePoint now) {
 void Host::Enter(int index) {
   KEEL_CHECK(epoch_->number > record_.outside, "entering an epoch after promising not to");
   RecordOf(index).state = SeatState::kRunning;
+  RecordOf(index).position = {};   // it has told none of this epoch
   seats_[index].told_join = false;
   seats_[index].kill_at.reset();
   Do(EnterEpoch{index, RecordOf(index).rank, *epoch_}, epoch_->reason);
@@ -282,6 +287,9 @@ TimePoint Host::StoreDeadline() const {
 
 void Host::CheckStore(TimePoint now) {
   if (now < StoreDeadline()) return;
+  // Who hosts the store and wakes up late stood still together with it: that is no lost store.
+  if (config_.hosts_store && now - StoreDeadline() > kAsleep) contact_ = now;
+  if (now < StoreDeadline()) return;
   const bool finished =
       std::all_of(record_.seats.begin(), record_.seats.end(),
                   [](const SeatRecord& seat) { return seat.state == SeatState::kFinished; });
@@ -300,7 +308,7 @@ void Host::OnTime(TimePoint now) {
 TimePoint Host::NextWake() const {
   if (mode_ == Mode::kExited) return kNever;
   TimePoint wake = StoreDeadline();
-  if (mode_ == Mode::kLeaving) wake = std::min(wake, leave_by_);
+  if (mode_ == Mode::kLeaving && !AnyProcess()) wake = std::min(wake, leave_by_);
   for (const Seat& seat : seats_) {
     if (seat.start_at) wake = std::min(wake, *seat.start_at);
     if (seat.kill_at) wake = std::min(wake, *seat.kill_at);

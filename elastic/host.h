@@ -1,7 +1,7 @@
 // Host: the supervisor's brain, a state machine over its seats (PROTOCOL.md sections 5, 6, 9, 10).
 // Promises   the same inputs give the same actions; `outside` in its record is kept: a worker is
-//            put into an epoch only if that is newer; every state that waits for a worker has a limit,
-//            after which the worker's process group is killed.
+//            put into an epoch only if that is newer; every state that waits for a worker has a
+//            limit, after which the worker's process group is killed.
 // Does not   start, signal or read anything: it says what to do (TakeActions), and is told what
 //            happened. So the supervisor and the simulator run the very same machine.
 // Threads    one.
@@ -25,6 +25,7 @@ struct HostConfig {
   std::string host;
   std::string address;
   int seats = 1;
+  int64_t order = 0;                                      // among the hosts, as given
   bool hosts_store = false;                               // the job cannot go on without it
   RestartPolicy restarts;
   Duration join_timeout = std::chrono::seconds(600);      // for the store to appear
@@ -52,8 +53,8 @@ struct ReportBreak { BreakRecord record; };
 struct RegisterAnew {};
 struct ExitHost { int code = 0; };    // no worker is left; the record says so
 struct HostAction {
-  std::variant<StartWorker, EnterEpoch, SendToWorker, SignalWorker, Publish, ReportBreak, RegisterAnew,
-               ExitHost> what;
+  std::variant<StartWorker, EnterEpoch, SendToWorker, SignalWorker, Publish, ReportBreak,
+               RegisterAnew, ExitHost> what;
   std::string why;
 };
 

@@ -433,11 +433,13 @@ MaybeDecision Judge::Hung() const {
   std::vector<RankPosition> positions;
   for (const EpochWorker& worker : epoch().workers) {
     const SeatRecord* const seat = SeatOf(worker);
+    if (seat != nullptr && seat->state == SeatState::kFinished) continue;
     if (seat == nullptr || seat->state != SeatState::kRunning) return std::nullopt;
     positions.push_back({worker.rank, seat->position});
   }
-  const Duration limit = HangLimit(policy_.hang_limit, view_.median_step);
-  const HangDecision hang = DecideHang(positions, view_.epoch->moved, limit, now_);
+  const HangLimits limits = {policy_.enter_limit,
+                             HangLimit(policy_.hang_limit, view_.median_step)};
+  const HangDecision hang = DecideHang(positions, view_.epoch->moved, limits, now_);
   if (hang.ranks.empty()) return std::nullopt;
   Decision decision = Break(BreakCause::kHung, hang.reason);
   decision.broken.ranks = hang.ranks;
@@ -545,7 +547,8 @@ std::vector<const HostView*> Judge::Choose() const {
   if (hosts.size() > static_cast<size_t>(policy_.hosts_max)) hosts.resize(policy_.hosts_max);
   std::stable_sort(hosts.begin(), hosts.end(), [&](const HostView* a, const HostView* b) {
     const bool first_a = class_of(a) == 0, first_b = class_of(b) == 0;
-    return first_a != first_b ? first_a : a->slot < b->slot;
+    if (first_a != first_b) return first_a;
+    return std::pair(a->record.order, a->slot) < std::pair(b->record.order, b->slot);
   });
   return hosts;
 }

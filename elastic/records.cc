@@ -111,10 +111,11 @@ Result<ToldEpoch> ReadTold(const Json& json) {
 
 Result<MemberRecord> ReadMember(const Json& json) {
   MemberRecord record;
-  KEEL_TRY(Only(json, 13));
+  KEEL_TRY(Only(json, 14));
   KEEL_TRY(ReadField(json, "incarnation", record.incarnation));
   KEEL_TRY(ReadField(json, "host", record.host));
   KEEL_TRY(ReadField(json, "address", record.address));
+  KEEL_TRY(ReadField(json, "order", record.order));
   KEEL_TRY(ReadName(json, "state", kMemberStates, record.state));
   KEEL_TRY(ReadField(json, "reason", record.reason));
   KEEL_TRY(ReadField(json, "deadline_ms", record.deadline_ms));
@@ -308,6 +309,7 @@ std::string MemberText(const MemberRecord& record) {
                    {"incarnation", record.incarnation},
                    {"host", record.host},
                    {"address", record.address},
+                   {"order", record.order},
                    {"state", NameOf(kMemberStates, record.state)},
                    {"reason", record.reason},
                    {"deadline_ms", record.deadline_ms},

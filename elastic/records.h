@@ -1,7 +1,7 @@
 // The records on the board (PROTOCOL.md section 2) as values, and as the JSON text of each.
 // Promises   Parse...(...Text(x)) gives x back; parsing takes a whole record of this version or
-//            says which key it was and what is wrong with it; nothing is guessed, unknown members are
-//            refused.
+//            says which key it was and what is wrong with it; nothing is guessed, unknown members
+//            are refused.
 // Does not   judge whether a record makes sense beside others (membership.h).
 // Threads    plain values. Errors: kInvalid.
 #pragma once
@@ -66,6 +66,7 @@ struct MemberRecord {
   std::string incarnation;
   std::string host;
   std::string address;     // numeric
+  int64_t order = 0;       // the number that its user gave the host; ranks follow it, then slots
   MemberState state = MemberState::kMember;
   std::string reason;      // why it leaves
   int64_t deadline_ms = 0; // for leaving: how long it has

@@ -117,6 +117,7 @@ int Supervisor::Run() {
 // --- What happens ---
 
 void Supervisor::OnMemberEvent(const MemberEvent& event) {
+  if (std::holds_alternative<Registered>(event)) trouble_.clear();
   if (const auto* seen = std::get_if<EpochSeen>(&event)) {
     LogInfo("epoch", {{"epoch", seen->epoch.number},
                       {"workers", seen->epoch.workers.size()},
@@ -186,7 +187,9 @@ void Supervisor::KillNow() {
   crew_->KillAll();
   kill_timer_.expires_after(kNowLimit);
   kill_timer_.async_wait([this](const error_code& failure) {
-    if (!failure) loop_.stop();
+    if (failure) return;
+    story_.OnEnd(kExitUnsaved, "interrupted twice", Wall());
+    loop_.stop();
   });
 }
 
@@ -270,7 +273,9 @@ void Supervisor::Do(const SignalWorker& action, const std::string& why) {
   crew_->Signal(action.index, action.signal);
 }
 
-void Supervisor::Do(const Publish&, const std::string&) { board_->Publish(host_.record()); }
+void Supervisor::Do(const Publish& action, const std::string&) {
+  board_->Publish(host_.record(), action.hurry);
+}
 
 void Supervisor::Do(const ReportBreak& action, const std::string&) {
   board_->ReportBreak(action.record);
@@ -284,8 +289,12 @@ void Supervisor::Do(const RegisterAnew&, const std::string& why) {
 void Supervisor::Do(const ExitHost& action, const std::string& why) {
   if (exit_code_) return;
   exit_code_ = action.code;
-  const bool blame_store = action.code == kExitQuorumLost && !trouble_.empty();
-  story_.OnEnd(action.code, blame_store ? why + " (" + trouble_ + ")" : why, Wall());
+  std::string outcome = why;
+  if (action.code == kExitQuorumLost) {
+    outcome += "; the store is at " + AddressText(meeting_.host, meeting_.port);
+    if (!trouble_.empty()) outcome += ": " + trouble_;
+  }
+  story_.OnEnd(action.code, outcome, Wall());
   board_->Finish(meeting_.server ? kStoreFinishLimit : kFinishLimit);
 }
 

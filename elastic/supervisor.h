@@ -1,4 +1,4 @@
-// Supervisor: one launcher on one host: it tells the Host what happens, and does what the Host says.
+// Supervisor: one launcher on one host: tells the Host what happens, and does what the Host says.
 // Promises   Run() returns when the job is over for this host, with a code of elastic/exit_codes.h;
 //            no worker is left then, nor anything that descends from one.
 // Does not   judge (elastic/host.h, elastic/membership.h); print (the summary is the caller's).

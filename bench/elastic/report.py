@@ -26,7 +26,7 @@ def main():
     print("|---|---|---|---|---|---|---|")
     for key, values in rows.items():
         good = [value for value in values if value is not None]
-        numbers = [f"{quantile(good, share):.3f}" for share in (0.5, 0.99, 1)] if good else ["-"] * 3
+        numbers = [f"{quantile(good, share):.3f}" if good else "-" for share in (0.5, 0.99, 1)]
         print("|", " | ".join([*key, f"{len(good)}/{len(values)}", *numbers, GOALS.get(key, "")]),
               "|")
 

@@ -1,5 +1,5 @@
-"""A worker that writes down what it was given, to $OUT/<rank>.<n>.json (n: which start of the rank),
-then does what its arguments say:
+"""A worker that writes down what it was given, to $OUT/<rank>.<n>.json (n: which start of that
+rank), then does what its arguments say:
 
 say         a line on each stream           fail R C K   rank R exits with C in its first K starts
 signal R S  rank R kills itself by signal S error R      rank R writes an error file, and exits 1

@@ -165,6 +165,6 @@ class Lan:
 
     def disturb(self, number, *netem):
         """What tc says when it cannot, or None."""
-        done = subprocess.run(["tc", "-n", self.hosts[number], "qdisc", "replace", "dev", "eth0",
-                               "root", "netem", *netem], capture_output=True, text=True, check=False)
+        words = ["tc", "-n", self.hosts[number], "qdisc", "replace", "dev", "eth0", "root", "netem"]
+        done = subprocess.run([*words, *netem], capture_output=True, text=True, check=False)
         return done.stderr.strip() if done.returncode != 0 else None

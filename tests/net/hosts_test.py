@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Launchers on three hosts whose network and processes fail: the job goes on, in place.
 
-Workers count steps and keep their count over epochs (tests/elastic/survivor.cc). As root, in network
-namespaces; skips otherwise, and says why.
+Workers count steps and keep their count over epochs (tests/elastic/survivor.cc). As root, in
+network namespaces; skips otherwise, and says why.
 """
 import argparse
 import os
@@ -16,10 +16,12 @@ PORT = 29400
 EPOCH = r"epoch (\d+) rank (\d+) of {world} pid (\d+) count (\d+)"
 GARBAGE = """
 import os, socket
-for family in ({ports}):
-    for junk in (b"\\0" * 64, b"GET / HTTP/1.0\\r\\n\\r\\n", os.urandom(4096), b"x" * 100000, b"hello 0 {fake}\\n"):
+JUNK = (b"\\0" * 64, b"GET / HTTP/1.0\\r\\n\\r\\n", os.urandom(4096), b"x" * 100000,
+        b"hello 0 {fake}\\n")
+for port in ({ports}):
+    for junk in JUNK:
         try:
-            with socket.create_connection((HOST, family), 5) as s:
+            with socket.create_connection((HOST, port), 5) as s:
                 s.sendall(junk)
                 s.settimeout(0.3)
                 s.recv(100)
@@ -31,8 +33,8 @@ for family in ({ports}):
 class Job:
     """Three hosts of two workers, of which one host may be missing."""
 
-    def __init__(self, lan, least=2, more=()):
-        self.lan, self.more, self.least = lan, list(more), least
+    def __init__(self, lan, worker=None):
+        self.lan, self.worker = lan, worker or [ARGS.survivor]
         self.done_file = os.path.join(lan.folder, "done")
         self.launchers = {}
 
@@ -40,10 +42,10 @@ class Job:
         conf = "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"
         conf += f",is_host={int(number == 0)}"
         self.launchers[number] = self.lan.start(number, [
-            ARGS.keelrun, f"--nnodes={self.least}:3", "--nproc-per-node=2", "--rdzv-backend=c10d",
+            ARGS.keelrun, "--nnodes=2:3", "--nproc-per-node=2", "--rdzv-backend=c10d",
             "--rdzv-id=net", f"--rdzv-endpoint={self.lan.address(0)}:{PORT}",
-            f"--rdzv-conf={conf}", "--max-restarts=20", "--no-python", *self.more,
-            ARGS.survivor, self.done_file])
+            f"--rdzv-conf={conf}", "--max-restarts=20", "--no-python", *self.worker,
+            self.done_file])
         return self.launchers[number]
 
     def start_all(self):
@@ -152,6 +154,18 @@ class Hosts(unittest.TestCase):
                 again = job.launchers[number].find(EPOCH.format(world=r"\d+"), marks[number])
                 self.assertIsNone(again, f"a new epoch after {first}\n"
                                          f"{job.launchers[number].text()}")
+
+    def test_garbage_on_a_control_link_ends_that_worker_alone(self):
+        with hosts.Lan(3) as lan:
+            # The first to make the folder speaks garbage, and stays; the others are survivors.
+            script = (f'if mkdir {lan.folder}/spoilt 2>/dev/null; then head -c 70000 /dev/urandom '
+                      f'>&$KEEL_CONTROL_FD; exec sleep 1000; fi; exec {ARGS.survivor} "$0"')
+            job = Job(lan, worker=["/bin/sh", "-c", script])
+            job.start_all()
+            self.assertEqual(job.finish(range(3)), {0: 0, 1: 0, 2: 0})
+            ended = [line for launcher in job.launchers.values() for line in launcher.lines
+                     if "worker-died" in line]
+            self.assertEqual(len(ended), 1, ended)
 
     def test_a_stranger_at_our_store_is_no_member(self):
         with hosts.Lan(3) as lan:

@@ -63,7 +63,8 @@ TEST(Keelrun, ItShowsWhatItUnderstoodAndWhereItCameFrom) {
 }
 
 TEST(Keelrun, OptionsWithoutEffectAreSaid) {
-  EXPECT_THAT(RunKeelrun("--monitor-interval=5 a.py").out, HasSubstr("--monitor-interval"));
+  EXPECT_THAT(RunKeelrun("--standalone --monitor-interval=5 --no-python true").out,
+              HasSubstr("--monitor-interval"));
 }
 
 }  // namespace

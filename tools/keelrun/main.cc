@@ -17,6 +17,7 @@
 #include "elastic/exit_codes.h"
 #include "elastic/failure_report.h"
 #include "elastic/launch_options.h"
+#include "elastic/orphan_guard.h"
 #include "elastic/supervisor.h"
 #include "tools/keelrun/stores.h"
 
@@ -79,14 +80,22 @@ std::string EndText(const LaunchConfig& config, const JobStory& story) {
          (failed ? FailureReportText(title, story.failures()) : "");
 }
 
+// Our workers and all that descends from them have it, by which the guard knows them.
+constexpr const char* kLauncherVariable = "KEEL_LAUNCHER";
+
 int Launch(const LaunchConfig& config, const Environment& environment, Random random) {
+  const std::string id = RandomId(random, 16);
+  const auto guard = OrphanGuard::Start(kLauncherVariable + ("=" + id));
+  if (!guard.ok()) return Fail(kExitFailed, guard.error().message);
+  if (*guard == nullptr) return kExitFinished;   // this is the guard, and its work is done
   const Result<uint64_t> open_files = RaiseFileLimit();
   if (!open_files.ok()) LogWarn("file-limit", {{"reason", open_files.error().message}});
   PosixFiles files;
   Result<std::unique_ptr<StoreMaker>> stores = MakeStores();
   if (!stores.ok()) return Fail(kExitFailed, stores.error().message);
   auto supervisor = Supervisor::Open(
-      config, {**stores, files, RealClock(), std::move(random), environment});
+      config, {**stores, files, RealClock(), std::move(random),
+               With(environment, {{kLauncherVariable, id}})});
   if (!supervisor.ok()) return Fail(kExitFailed, supervisor.error().message);
   const int code = (*supervisor)->Run();
   const JobStory& story = (*supervisor)->story();

@@ -1,0 +1,104 @@
+// The supervisor with real workers and a board in memory: what needs no LibTorch. Whole launchers
+// are in tests/tools/keelrun_*_test.cc.
+#include "elastic/supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/posix_files.h"
+#include "elastic/exit_codes.h"
+#include "store/memory_store.h"
+#include "tests/harness/expect_ok.h"
+#include "tests/harness/file_text.h"
+#include "tests/support/temp_dir.h"
+
+namespace keel {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+// Every port leads to the one board.
+class MemoryStoreMaker : public StoreMaker {
+ public:
+  Result<std::unique_ptr<StoreServer>> Serve(uint16_t) override {
+    return std::unique_ptr<StoreServer>(new Server());
+  }
+  Result<std::unique_ptr<Store>> Connect(const std::string&, uint16_t, Duration) override {
+    return board.Connect("supervisor");
+  }
+
+  MemoryBoard board{RealClock()};
+
+ private:
+  class Server : public StoreServer {
+   public:
+    uint16_t port() const override { return 1; }
+  };
+};
+
+class SupervisorJob : public ::testing::Test {
+ protected:
+  LaunchConfig Config(int workers, const std::string& script) const {
+    LaunchConfig config;
+    config.meeting = LaunchConfig::Meeting::kStandalone;
+    config.endpoint_port = 0;
+    config.workers_per_host = workers;
+    config.program = {WorkerProgram::Kind::kBinary, "", "sh", {"-c", script}};
+    config.logs.log_dir = folder_.File("logs");
+    config.shutdown_limit = 5s;
+    return config;
+  }
+
+  int Run(const LaunchConfig& config) {
+    auto supervisor = Supervisor::Open(
+        config, {stores_, files_, RealClock(), Random(EntropySeed()),
+                 With(OwnEnvironment(), {{"OUT", folder_.File("out")}})});
+    EXPECT_OK(supervisor);
+    if (!supervisor.ok()) return -1;
+    const int code = (*supervisor)->Run();
+    summary_ = JobSummaryText((*supervisor)->story().summary());
+    failures_ = (*supervisor)->story().failures();
+    return code;
+  }
+
+  TempDir folder_;
+  PosixFiles files_;
+  MemoryStoreMaker stores_;
+  std::string summary_;
+  std::vector<WorkerFailure> failures_;
+};
+
+TEST_F(SupervisorJob, EndsWithItsWorkers) {
+  EXPECT_EQ(Run(Config(3, "echo $RANK/$WORLD_SIZE >> $OUT")), kExitFinished) << summary_;
+  const std::string out = ReadFile(folder_.File("out"));
+  for (const char* line : {"0/3\n", "1/3\n", "2/3\n"}) EXPECT_THAT(out, HasSubstr(line));
+}
+
+TEST_F(SupervisorJob, StartsAllAgainAsOftenAsAllowedAndNamesWhoFailed) {
+  LaunchConfig config = Config(2, "echo $TORCHELASTIC_RESTART_COUNT >> $OUT; "
+                                  "[ $RANK = 1 ] && exit 7; exec sleep 1000");
+  config.restarts_max = 1;
+  EXPECT_EQ(Run(config), kExitFailed);
+  EXPECT_THAT(ReadFile(folder_.File("out")), HasSubstr("1"));
+  ASSERT_EQ(failures_.size(), 1U);
+  EXPECT_EQ(failures_[0].rank, 1);
+  EXPECT_EQ(failures_[0].status, ExitStatus::Exited(7));
+  EXPECT_THAT(summary_, HasSubstr("went on as epoch 2"));
+}
+
+TEST_F(SupervisorJob, AStoreThatIsCutOffForAMomentIsReachedAgain) {
+  for (int skip : {5, 20, 40}) stores_.board.PlanFault("supervisor", skip, StoreFault::kCut);
+  EXPECT_EQ(Run(Config(2, "sleep 0.3")), kExitFinished) << summary_;
+}
+
+TEST_F(SupervisorJob, AWorkerInPlaceFinishes) {
+  LaunchConfig config = Config(2, "");
+  config.program = {WorkerProgram::Kind::kBinary, "", KEEL_BIN_DIR "/survivor",
+                    {folder_.File("out")}};
+  WriteFile(folder_.File("out"), "");
+  EXPECT_EQ(Run(config), kExitFinished) << summary_;
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,108 @@
+// A worker in place without any group: it counts steps, and keeps its count over epochs.
+// Arguments: a file, upon whose appearance its work is done; "deaf" if it shall ignore SIGTERM.
+// Prints "epoch <E> rank <R> of <W> pid <P> count <C>", "rank <R> has counted to 20", "broken <E>",
+// "stopped at <C>", "done".
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include "base/environment.h"
+#include "elastic/worker_link.h"
+
+namespace {
+
+using namespace keel;
+
+constexpr Duration kStepTime = std::chrono::milliseconds(5);
+
+class Survivor {
+ public:
+  Survivor(WorkerLink& link, std::string done_file)
+      : link_(link), done_file_(std::move(done_file)) {}
+
+  int Run() {
+    if (!link_.Send(HelloMessage{kControlVersion, "none"}).ok()) return 1;
+    if (!link_.Send(ReadyMessage{}).ok()) return 1;
+    while (!over_) {
+      const Duration wait = running_ ? kStepTime : std::chrono::seconds(60);
+      const Result<SupervisorMessage> message = link_.Receive(RealClock().Monotonic() + wait);
+      if (message.ok()) {
+        std::visit([&](const auto& one) { On(one); }, *message);
+      } else if (message.error().code != Code::kTimeout) {
+        return 1;
+      } else if (running_) {
+        Step();
+      }
+    }
+    return link_.Flush(RealClock().Monotonic() + std::chrono::seconds(10)).ok() ? 0 : 1;
+  }
+
+ private:
+  void Step() {
+    ++count_;
+    (void)link_.Send(AtMessage{{count_, 0}});
+    if (count_ == 20) Say("rank " + std::to_string(rank_) + " has counted to 20");
+    if (access(done_file_.c_str(), F_OK) != 0) return;
+    Say("done");
+    End(ByeMessage{0, "finished"});
+  }
+
+  void On(const EpochMessage& message) {
+    epoch_ = message.epoch;
+    rank_ = message.rank;
+    running_ = true;
+    (void)link_.Send(AtMessage{{count_, 0}});
+    Say("epoch " + std::to_string(epoch_) + " rank " + std::to_string(message.rank) + " of " +
+        std::to_string(message.world) + " pid " + std::to_string(getpid()) + " count " +
+        std::to_string(count_));
+  }
+  void On(const BreakMessage& message) {
+    Say("broken " + std::to_string(message.epoch));
+    Park(message.epoch, false);
+  }
+  void On(const JoinMessage& message) { Park(message.epoch, true); }
+  void On(const StopMessage&) {
+    Say("stopped at " + std::to_string(count_));
+    (void)link_.Send(SavedMessage{count_});
+    (void)link_.Send(LeavingMessage{count_});
+    End(ByeMessage{0, "stopped"});
+  }
+  void On(const RefusedMessage&) { over_ = true; }
+  void On(const UnknownMessage&) {}
+
+  void Park(int64_t epoch, bool at_boundary) {
+    if (!running_ || epoch != epoch_) return;
+    running_ = false;
+    (void)link_.Send(ParkedMessage{epoch, count_, at_boundary});
+  }
+  void End(const ByeMessage& message) {
+    (void)link_.Send(message);
+    over_ = true;
+  }
+  static void Say(const std::string& line) {
+    std::puts(line.c_str());
+    std::fflush(stdout);
+  }
+
+  WorkerLink& link_;
+  const std::string done_file_;
+  bool running_ = false;
+  bool over_ = false;
+  int64_t epoch_ = 0;
+  int rank_ = 0;
+  int64_t count_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 2 && std::string(argv[2]) == "deaf") std::signal(SIGTERM, SIG_IGN);
+  auto link = keel::WorkerLink::FromEnvironment(keel::OwnEnvironment());
+  if (!link.ok()) {
+    std::puts(link.error().message.c_str());
+    return 1;
+  }
+  return Survivor(**link, argc > 1 ? argv[1] : "").Run();
+}

@@ -1,0 +1,127 @@
+// Jobs of several launchers, which take each other for hosts: they come, are killed, and come back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+
+#include "tests/harness/file_text.h"
+#include "tests/harness/free_port.h"
+#include "tests/tools/launched.h"
+
+namespace keel {
+namespace {
+
+using ::testing::HasSubstr;
+
+class KeelrunHosts : public ::testing::Test {
+ protected:
+  std::unique_ptr<Launched> Start(const std::string& name, std::vector<std::string> options,
+                                  const std::vector<std::string>& program) {
+    std::vector<std::string> arguments = {
+        "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_),
+        "--rdzv-id=job", "--nproc-per-node=1"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.insert(arguments.end(), program.begin(), program.end());
+    return std::make_unique<Launched>(folder_, name, std::move(arguments));
+  }
+  // A foreign worker: it says where it is, and runs until the file is there.
+  std::unique_ptr<Launched> StartForeign(const std::string& name,
+                                         const std::vector<std::string>& options) {
+    return Start(name, options,
+                 {"--no-python", "sh", "-c",
+                  "echo up group=$GROUP_RANK rank=$RANK of=$WORLD_SIZE; "
+                  "while [ ! -e " + done_file_ + " ]; do sleep 0.05; done"});
+  }
+  std::unique_ptr<Launched> StartSurvivor(const std::string& name,
+                                          const std::vector<std::string>& options) {
+    return Start(name, options, {KEEL_BIN_DIR "/survivor", done_file_});
+  }
+  void LetFinish() { WriteFile(done_file_, ""); }
+
+  TempDir folder_;
+  const std::string done_file_ = folder_.File("done");
+  const uint16_t port_ = FreePort();
+};
+
+TEST_F(KeelrunHosts, TwoFinishTogether) {
+  const auto first = StartForeign("first", {"--nnodes=2"});
+  const auto second = StartForeign("second", {"--nnodes=2"});
+  first->Await("^up group=[01] rank=[01] of=2$");
+  second->Await("^up group=[01] rank=[01] of=2$");
+  LetFinish();
+  EXPECT_EQ(first->ExitCode(), 0) << first->Output();
+  EXPECT_EQ(second->ExitCode(), 0) << second->Output();
+}
+
+TEST_F(KeelrunHosts, OneGoesOnAfterTheOtherWasKilled) {
+  const auto first = StartForeign("first", {"--nnodes=1:2"});
+  first->Await("job-started.*hosted_here=true");
+  const auto second = StartForeign("second", {"--nnodes=1:2"});
+  first->Await("^up .* of=2$");
+  second->Await("^up .* of=2$");
+  second->Kill();
+  first->Await("^up group=0 rank=0 of=1$");
+  LetFinish();
+  EXPECT_EQ(first->ExitCode(), 0) << first->Output();
+  EXPECT_THAT(first->Output(), HasSubstr("host-lost"));
+}
+
+TEST_F(KeelrunHosts, ANewcomerIsTakenIn) {
+  const auto first =
+      StartForeign("first", {"--nnodes=1:2", "--rdzv-conf=last_call_timeout=0.2"});
+  first->Await("^up group=0 rank=0 of=1$");
+  const auto second = StartForeign("second", {"--nnodes=1:2"});
+  first->Await("^up group=0 rank=0 of=2$");
+  second->Await("^up group=1 rank=1 of=2$");
+  LetFinish();
+  EXPECT_EQ(first->ExitCode(), 0) << first->Output();
+  EXPECT_EQ(second->ExitCode(), 0) << second->Output();
+}
+
+TEST_F(KeelrunHosts, AStopOfTheStoresHostStopsAll) {
+  const auto first = StartSurvivor("first", {"--nnodes=2"});
+  first->Await("job-started.*hosted_here=true");
+  const auto second = StartSurvivor("second", {"--nnodes=2"});
+  first->Await("^epoch 1 rank 0 of 2");
+  second->Await("^epoch 1 rank 1 of 2");
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->ExitCode(), 75) << first->Output();
+  EXPECT_EQ(second->ExitCode(), 75) << second->Output();
+}
+
+TEST_F(KeelrunHosts, TheStoresHostIsKilledAndComesBack) {
+  const auto first = StartSurvivor("first", {"--nnodes=1:2"});
+  first->Await("job-started.*hosted_here=true");
+  const auto second = StartSurvivor("second", {"--nnodes=1:2"});
+  first->Await("^epoch 1 rank 0 of 2");
+  const std::string before = second->Await("^epoch 1 rank 1 of 2");
+  second->Await("^rank 1 has counted");
+  first->Kill();
+  second->Await("store-unreachable");
+  const auto back = StartSurvivor("back", {"--nnodes=1:2"});
+  back->Await("job-started.*hosted_here=true");
+  back->Await("^epoch [0-9]+ rank [01] of 2");
+  const std::string after = second->Await("^epoch [0-9]+ rank [01] of 2", 2);
+  EXPECT_EQ(NumberAfter(after, "pid"), NumberAfter(before, "pid"));
+  EXPECT_GT(NumberAfter(after, "count"), 0);
+  LetFinish();
+  EXPECT_EQ(back->ExitCode(), 0) << back->Output();
+  EXPECT_EQ(second->ExitCode(), 0) << second->Output();
+}
+
+TEST_F(KeelrunHosts, AnEndpointWhereNobodyIsIsNamedWhenTheTimeIsOver) {
+  const auto alone = StartForeign("alone", {"--nnodes=2",
+                                            "--rdzv-conf=is_host=0,join_timeout=1"});
+  EXPECT_EQ(alone->ExitCode(), 76);
+  EXPECT_THAT(alone->Output(), HasSubstr("the store is at 127.0.0.1:" + std::to_string(port_)));
+}
+
+TEST_F(KeelrunHosts, TooFewHostsIsLostQuorumWithTheirNames) {
+  const auto alone = StartForeign("alone", {"--nnodes=2", "--rdzv-conf=join_timeout=1"});
+  EXPECT_EQ(alone->ExitCode(), 76);
+  EXPECT_THAT(alone->Output(), HasSubstr("1 of at least 2 hosts"));
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,212 @@
+// Jobs of one host with foreign workers, launched by the real `keelrun`: plain shell scripts that
+// know nothing of us.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <sstream>
+
+#include "base/json.h"
+#include "base/random.h"
+#include "elastic/process_table.h"
+#include "store/resolve.h"
+#include "tests/harness/file_text.h"
+#include "tests/harness/free_port.h"
+#include "tests/tools/launched.h"
+
+namespace keel {
+namespace {
+
+using ::testing::HasSubstr;
+
+class KeelrunJob : public ::testing::Test {
+ protected:
+  // A job of `workers`, each running the shell script.
+  std::unique_ptr<Launched> Start(int workers, const std::string& script,
+                                  std::vector<std::string> options = {},
+                                  const Environment& environment = {}) {
+    std::vector<std::string> arguments = {"--standalone",
+                                          "--nproc-per-node=" + std::to_string(workers)};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.insert(arguments.end(), {"--no-python", "sh", "-c", script});
+    return std::make_unique<Launched>(folder_, "keelrun", std::move(arguments), environment);
+  }
+
+  TempDir folder_;
+};
+
+TEST_F(KeelrunJob, EveryWorkerKnowsItsPlaceAndTheJobFinishes) {
+  const auto job = Start(4, "echo rank=$RANK local=$LOCAL_RANK of=$WORLD_SIZE,$LOCAL_WORLD_SIZE "
+                            "group=$GROUP_RANK store=$MASTER_ADDR:$MASTER_PORT "
+                            "restarts=$TORCHELASTIC_RESTART_COUNT");
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string number = std::to_string(rank);
+    EXPECT_EQ(job->Count("^rank=" + number + " local=" + number +
+                         " of=4,4 group=0 store=127.0.0.1:[1-9][0-9]* restarts=0$"), 1)
+        << job->Output();
+  }
+}
+
+TEST_F(KeelrunJob, AFailingRankIsRestartedAsOftenAsAllowedAndThenNamed) {
+  const auto job = Start(3, "echo attempt=$TORCHELASTIC_RESTART_COUNT rank=$RANK; "
+                            "[ $RANK = 1 ] && exit 3; exec sleep 1000",
+                         {"--max-restarts=2"});
+  EXPECT_EQ(job->ExitCode(), 1);
+  for (const char* attempt : {"0", "1", "2"}) {
+    EXPECT_EQ(job->Count(std::string("^attempt=") + attempt + " rank=1$"), 1) << job->Output();
+  }
+  EXPECT_EQ(job->Count("^attempt=3"), 0);
+  for (const char* part : {"Root Cause (first observed failure)", "rank      : 1 (local_rank: 1)",
+                           "exitcode  : 3", "went on as epoch 2", "3 failures, 2 allowed"}) {
+    EXPECT_THAT(job->Output(), HasSubstr(part));
+  }
+}
+
+TEST_F(KeelrunJob, WhatAWorkerWroteInItsErrorFileIsInTheReportAndHandedOn) {
+  const std::string ours = folder_.File("ours.json");
+  const auto job = Start(
+      2, "[ $RANK = 0 ] && exec sleep 1000; echo '{\"message\": {\"message\": \"Boom on Tuesday\", "
+         "\"extraInfo\": {\"py_callstack\": \"line 7\", \"timestamp\": \"1795000000\"}}}' "
+         "> $TORCHELASTIC_ERROR_FILE; exit 5",
+      {}, {{"TORCHELASTIC_ERROR_FILE", ours}});
+  EXPECT_EQ(job->ExitCode(), 1);
+  EXPECT_THAT(job->Output(), HasSubstr("line 7"));
+  EXPECT_THAT(job->Output(), HasSubstr("error=\"Boom on Tuesday\""));
+  EXPECT_THAT(ReadFile(ours), HasSubstr("Boom on Tuesday"));
+}
+
+TEST_F(KeelrunJob, AKilledWorkerCostsARestartAndTheJobFinishes) {
+  const auto job = Start(2, "echo attempt=$TORCHELASTIC_RESTART_COUNT rank=$RANK pid $$$$; "
+                            "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; exec sleep 1000",
+                         {"--max-restarts=1"});
+  job->Await("^attempt=0 rank=0");
+  SignalPidIn(job->Await("^attempt=0 rank=1"), SIGKILL);
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_THAT(job->Output(), HasSubstr("killed by signal 9 (SIGKILL)"));
+}
+
+// Whoever has `mark` in its environment and still runs.
+int Marked(const std::string& mark) {
+  const auto all = AllProcesses();
+  if (!all.ok()) return -1;
+  int count = 0;
+  for (const ProcessInfo& process : *all) {
+    if (process.ended) continue;
+    const auto environment = InitialEnvironment(process.pid);
+    count += environment && environment->find(mark) != std::string::npos ? 1 : 0;
+  }
+  return count;
+}
+
+TEST_F(KeelrunJob, NothingOutlivesALauncherThatIsKilled) {
+  Random random(EntropySeed());
+  const std::string mark = RandomId(random, 16);
+  const auto job = Start(2, "setsid sleep 1000 & sleep 1000 & echo up $RANK; wait", {},
+                         {{"KEEL_TEST_MARK", mark}});
+  job->Await("^up 0");
+  job->Await("^up 1");
+  EXPECT_GE(Marked(mark), 7);
+  job->Kill();
+  const TimePoint limit = RealClock().Monotonic() + std::chrono::seconds(60);
+  while (Marked(mark) != 0 && RealClock().Monotonic() < limit) {
+    RealClock().SleepFor(std::chrono::milliseconds(20));
+  }
+  EXPECT_EQ(Marked(mark), 0);
+}
+
+TEST_F(KeelrunJob, NothingIsLeftOfAJobThatEnds) {
+  Random random(EntropySeed());
+  const std::string mark = RandomId(random, 16);
+  const auto job = Start(2, "setsid sleep 1000 & sleep 1000 & exit 0", {},
+                         {{"KEEL_TEST_MARK", mark}});
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(Marked(mark), 0);
+}
+
+TEST_F(KeelrunJob, AStoppedJobOfWorkersThatEndWellIsToBeStartedAgain) {
+  const auto job = Start(2, "trap 'echo bye $RANK; exit 0' TERM; echo up $RANK; "
+                            "while :; do sleep 0.05; done");
+  job->Await("^up 0");
+  job->Await("^up 1");
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+  EXPECT_EQ(job->Count("^bye"), 2);
+}
+
+TEST_F(KeelrunJob, AStoppedJobOfWorkersThatDieOfItIsNotSaved) {
+  const auto job = Start(2, "echo up $RANK; exec sleep 1000");
+  job->Await("^up 0");
+  job->Await("^up 1");
+  job->Signal(SIGINT);
+  EXPECT_EQ(job->ExitCode(), 77) << job->Output();
+}
+
+TEST_F(KeelrunJob, InterruptedTwiceItWaitsForNobody) {
+  const auto job = Start(1, "trap '' TERM INT; echo up; while :; do sleep 0.05; done",
+                         {"--shutdown-timeout=1000"});
+  job->Await("^up");
+  job->Signal(SIGINT);
+  job->Await("signal=SIGTERM");
+  job->Signal(SIGINT);
+  EXPECT_EQ(job->ExitCode(), 77) << job->Output();
+}
+
+TEST_F(KeelrunJob, AWorkerThatIgnoresSigtermIsKilledWhenItsTimeIsOver) {
+  const auto job = Start(2, "trap '' TERM; echo up $RANK; [ $RANK = 0 ] || while :; do sleep 0.05; "
+                            "done; sleep 0.5; exit 1", {"--shutdown-timeout=0.3"});
+  EXPECT_EQ(job->ExitCode(), 1) << job->Output();
+  EXPECT_THAT(job->Output(), HasSubstr("did not end after SIGTERM"));
+}
+
+TEST_F(KeelrunJob, AProgramThatIsNotThereIsNamed) {
+  Launched job(folder_, "keelrun", {"--standalone", "--no-python", "/nonexistent/program"});
+  EXPECT_EQ(job.ExitCode(), 1);
+  EXPECT_THAT(job.Output(), HasSubstr("/nonexistent/program"));
+}
+
+TEST_F(KeelrunJob, APortThatIsTakenIsNamed) {
+  const std::string port = std::to_string(FreePort());
+  Launched first(folder_, "first", {"--master-port=" + port, "--no-python", "sh", "-c",
+                                    "echo up; exec sleep 1000"});
+  first.Await("^up");
+  Launched second(folder_, "second", {"--master-port=" + port, "--no-python", "true"});
+  EXPECT_EQ(second.ExitCode(), 1);
+  EXPECT_THAT(second.Output(), HasSubstr(port));
+  EXPECT_THAT(second.Output(), HasSubstr("another program listens there"));
+}
+
+TEST_F(KeelrunJob, ForMachinesEveryLineIsJsonAndTheLastOneIsTheSummary) {
+  const auto job = Start(1, "exit 4", {"--log-format=json"});
+  EXPECT_EQ(job->ExitCode(), 1);
+  std::istringstream lines(job->Output());
+  Json last;
+  for (std::string line; std::getline(lines, line);) {
+    const Result<Json> json = ParseJson(line);
+    ASSERT_TRUE(json.ok()) << line;
+    last = *json;
+  }
+  EXPECT_EQ(last["summary"]["exit_code"], 1);
+  EXPECT_EQ(last["report"]["failures"].size(), 1U);
+}
+
+TEST_F(KeelrunJob, OutputGoesToFilesWhereItIsAskedFor) {
+  const auto job = Start(2, "echo out $RANK; echo err $RANK >&2",
+                         {"--log-dir=" + folder_.File("logs"), "--redirects=3", "--tee=1:1",
+                          "--rdzv-id=files"});
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("out 0"), 0) << job->Output();
+  EXPECT_EQ(job->Count("^\\[default1\\]:out 1$"), 1) << job->Output();
+}
+
+// A link that it never spoke on is nothing to a foreign worker.
+TEST_F(KeelrunJob, GarbageOnTheControlLinkDisturbsNobody) {
+  const auto job = Start(2, "[ $RANK = 0 ] && head -c 200000 /dev/urandom >&$KEEL_CONTROL_FD; "
+                            "sleep 0.2; echo done $RANK");
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("^done"), 2);
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,112 @@
+// Jobs of one host with workers in place (tests/elastic/survivor.cc), launched by the real
+// `keelrun`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+
+#include "tests/harness/file_text.h"
+#include "tests/tools/launched.h"
+
+namespace keel {
+namespace {
+
+using ::testing::HasSubstr;
+
+class KeelrunSurvivors : public ::testing::Test {
+ protected:
+  std::unique_ptr<Launched> Start(int workers, std::vector<std::string> options) {
+    std::vector<std::string> arguments = {"--standalone",
+                                          "--nproc-per-node=" + std::to_string(workers)};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.insert(arguments.end(), {KEEL_BIN_DIR "/survivor", done_file_});
+    return std::make_unique<Launched>(folder_, "keelrun", std::move(arguments));
+  }
+  void LetFinish() { WriteFile(done_file_, ""); }
+  static int64_t PidIn(const std::string& line) { return NumberAfter(line, "pid"); }
+  static std::string Enters(int epoch, int rank, int world) {
+    return "^epoch " + std::to_string(epoch) + " rank " + std::to_string(rank) + " of " +
+           std::to_string(world) + " ";
+  }
+
+  TempDir folder_;
+  const std::string done_file_ = folder_.File("done");
+};
+
+TEST_F(KeelrunSurvivors, WorkersInPlaceFinish) {
+  const auto job = Start(2, {});
+  job->Await(Enters(1, 0, 2));
+  job->Await(Enters(1, 1, 2));
+  LetFinish();
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("^done"), 2);
+}
+
+TEST_F(KeelrunSurvivors, OthersKeepTheirMemoryWhenOneIsKilledAndItComesBack) {
+  const auto job = Start(3, {"--max-restarts=3"});
+  const int64_t first = PidIn(job->Await(Enters(1, 0, 3)));
+  const std::string victim = job->Await(Enters(1, 1, 3));
+  const int64_t last = PidIn(job->Await(Enters(1, 2, 3)));
+  job->Await("^rank 0 has counted");
+  job->Await("^rank 2 has counted");
+  SignalPidIn(victim, SIGKILL);
+  // Two go on at once, with what they had; ranks above the new size move down.
+  const std::string small = job->Await(Enters(2, 0, 2));
+  EXPECT_EQ(PidIn(small), first);
+  EXPECT_EQ(PidIn(job->Await(Enters(2, 1, 2))), last);
+  // The one that was started again joins at a boundary.
+  const std::string again = job->Await(Enters(3, 0, 3));
+  EXPECT_EQ(PidIn(again), first);
+  EXPECT_GE(NumberAfter(small, "count"), 20);
+  EXPECT_GE(NumberAfter(again, "count"), NumberAfter(small, "count"));
+  job->Await(Enters(3, 1, 3));
+  job->Await(Enters(3, 2, 3));
+  EXPECT_EQ(job->Count("^epoch 3 .* count 0$"), 1) << job->Output();
+  LetFinish();
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_THAT(job->Output(), HasSubstr("killed by signal 9 (SIGKILL)"));
+}
+
+TEST_F(KeelrunSurvivors, TenKillsInARowAreSurvived) {
+  const auto job = Start(3, {"--max-restarts=20"});
+  const int64_t first = PidIn(job->Await(Enters(1, 0, 3)));
+  for (int kills = 0, seen = 0; kills < 10; ++kills) {
+    // The newest worker that is not the first one.
+    std::string victim;
+    do {
+      victim = job->Await("^epoch [0-9]+ rank .* pid", ++seen);
+      ASSERT_NE(victim, "");
+    } while (PidIn(victim) == first);
+    SignalPidIn(victim, SIGKILL);   // it may be dead already: an older line of the same one
+  }
+  LetFinish();
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("pid " + std::to_string(first) + " count 0$"), 1);
+}
+
+TEST_F(KeelrunSurvivors, AStopIsHonouredAndSaved) {
+  const auto job = Start(2, {});
+  job->Await(Enters(1, 0, 2));
+  job->Await(Enters(1, 1, 2));
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+  EXPECT_EQ(job->Count("^stopped at"), 2);
+}
+
+TEST_F(KeelrunSurvivors, OneThatHangsIsNamedLookedAtAndKilled) {
+  const auto job = Start(1, {"--max-restarts=1", "--hang-limit=1s"});
+  const std::string line = job->Await(Enters(1, 0, 1));
+  const int64_t victim = PidIn(line);
+  job->Await("^rank 0 has counted");
+  SignalPidIn(line, SIGSTOP);
+  job->Await("nothing moved for .* are ranks 0");
+  job->Await("stack .*process " + std::to_string(victim));
+  const int64_t next = PidIn(job->Await(Enters(2, 0, 1)));
+  EXPECT_NE(next, victim);
+  LetFinish();
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+}
+
+}  // namespace
+}  // namespace keel
