@@ -70,7 +70,9 @@ def kill_in_place(job):
     time.sleep(0.05)  # steps of the new epoch
     at = time.monotonic()
     jobs.kill(victims[job.turn % 4])
-    came = job.collect(EPOCH.format(3), 3, job.since, 30)
+    survivors = "|".join(str(pid) for pid in victims if pid != victims[job.turn % 4])
+    # Of three, or of four where the replacement was there in time.
+    came = job.collect(rf"epoch \d+ rank \d+ of \d pid ({survivors}) ", 3, job.since, 30)
     return came and came[-1][0] - at
 
 

@@ -158,8 +158,10 @@ class Hosts(unittest.TestCase):
     def test_garbage_on_a_control_link_ends_that_worker_alone(self):
         with hosts.Lan(3) as lan:
             # The first to make the folder speaks garbage, and stays; the others are survivors.
-            script = (f'if mkdir {lan.folder}/spoilt 2>/dev/null; then head -c 70000 /dev/urandom '
-                      f'>&$KEEL_CONTROL_FD; exec sleep 1000; fi; exec {ARGS.survivor} "$0"')
+            hello = '{"type":"hello","version":1,"fingerprint":"none"}'
+            junk = f"(echo '{hello}'; head -c 70000 /dev/urandom) >&$KEEL_CONTROL_FD"
+            script = (f"if mkdir {lan.folder}/spoilt 2>/dev/null; then {junk}; exec sleep 1000; "
+                      f'fi; exec {ARGS.survivor} "$0"')
             job = Job(lan, worker=["/bin/sh", "-c", script])
             job.start_all()
             self.assertEqual(job.finish(range(3)), {0: 0, 1: 0, 2: 0})
