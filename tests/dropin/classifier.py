@@ -54,9 +54,9 @@ class Trainer:
         self.model = nn.parallel.DistributedDataParallel(self.net)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=0.01)
         self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 2, 0.5)
-        data = Rings(100)  # does not divide by the batches: the sampler pads
+        data = Rings(99)  # the sampler pads; an even count of batches, so that none is left over
         self.sampler = DistributedSampler(data, shuffle=True)
-        self.loader = DataLoader(data, batch_size=10, sampler=self.sampler)
+        self.loader = DataLoader(data, batch_size=5, sampler=self.sampler)
         self.epoch = 0
         self.resume()
 

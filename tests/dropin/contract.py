@@ -2,6 +2,7 @@
 
 `ours` is given where keelrun's exit code differs on purpose: it tells apart what torchrun calls 1.
 """
+import os
 from dataclasses import dataclass, field
 
 ANY = r".+"
@@ -48,6 +49,10 @@ CASES = [
     Case("no Python", ["--standalone", "--no-python"], script=["/bin/sh", "-c"],
          program="echo\\ rank=$RANK", out=(r"rank=0",), ranks=0),
     Case("--run-path runs it as __main__", ["--standalone", "--run-path"], out=(r"out-0",)),
+    Case("as many workers as processors", ["--standalone", "--nproc-per-node=cpu"],
+         ranks=os.cpu_count(), env={"WORLD_SIZE": str(os.cpu_count())}),
+    Case("no GPU, none asked for", ["--standalone", "--nproc-per-node=auto"],
+         outside={"CUDA_VISIBLE_DEVICES": ""}, ranks=os.cpu_count()),
     Case("options from PET_ variables", [], outside={
         "PET_NNODES": "1", "PET_NPROC_PER_NODE": "3", "PET_STANDALONE": "1"}, ranks=3),
     Case("the command line beats PET_", ["--standalone", "--nproc-per-node=1"],
@@ -117,6 +122,8 @@ CASES = [
     Case("no error file, none passed on", TWO, program="fail 1 3 9", exit=1, ranks=2,
          outside={"TORCHELASTIC_ERROR_FILE": "{folder}/passed.json"}, no_files=("../passed.json",)),
 
+    Case("children of workers end with the job", TWO, program="fork", ranks=2),
+
     # --- Signals to the launcher ---
     Case("SIGTERM reaches each worker once", TWO, program="trap", exit=1, ours=75, ranks=2,
          signal="SIGTERM", signals_seen=("0 SIGTERM", "1 SIGTERM")),
@@ -157,6 +164,7 @@ CASES = [
     Case("a log folder that is a file", [*TWO, "--log-dir=/etc/hostname", "-r3"], exit=1, ranks=0),
 
     # --- Several launchers of one job ---
+    Case("two jobs at once on one host", [["--standalone"]] * 2, starts=2),
     Case("two hosts with given numbers", [
         ["--nnodes=2", "--node-rank={n}", "--nproc-per-node=2", "--master-addr=127.0.0.1",
          "--master-port={port}"]] * 2, ranks=4, env={

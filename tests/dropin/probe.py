@@ -6,6 +6,7 @@ signal R S  rank R kills itself by signal S error R      rank R writes an error 
 wait        until it is killed              trap         until SIGTERM or another stop, then exit 0
 fork        leaves a child that waits       deaf         until it is killed; ignores SIGTERM
 """
+import itertools
 import json
 import os
 import signal
@@ -18,15 +19,16 @@ RANK = int(os.environ["RANK"])
 
 
 def note(folder):
-    start = 0
-    while os.path.exists(f"{folder}/{RANK}.{start}.json"):
-        start += 1
     facts = {"env": dict(os.environ), "argv": sys.argv, "line": sys.orig_argv, "pid": os.getpid(),
              "session": os.getsid(0), "main": __name__}
     with open(f"{folder}/new{os.getpid()}", "w", encoding="utf-8") as file:
         json.dump(facts, file)
-    os.rename(f"{folder}/new{os.getpid()}", f"{folder}/{RANK}.{start}.json")
-    return start
+    for start in itertools.count():
+        try:
+            os.link(f"{folder}/new{os.getpid()}", f"{folder}/{RANK}.{start}.json")
+            return start
+        except FileExistsError:
+            pass  # an earlier start of this rank
 
 
 def await_all(folder, start):
