@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Measures launching and recovering, keelrun beside torchrun; one JSON line a measurement.
+
+Promises   both launchers take turns within each scenario, so that both meet the same machine.
+Does not   retry: what did not recover within the limit is counted as not recovered.
+"""
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+
+import jobs
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/net"))
+import hosts  # noqa: E402  tests/net/hosts.py: hosts that are network namespaces
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHELL = ["--no-python", "/bin/sh", "-c", "echo main $RANK $$; exec sleep 1000"]
+KILLS_A_JOB = 8   # a seat that dies again and again within seconds is started later and later
+EPOCH = r"epoch (\d+) rank (\d+) of {} pid (\d+)"
+ARGS = None
+
+
+def put(scenario, system, seconds, **more):
+    print(json.dumps({"scenario": scenario, "system": system, "seconds": seconds, **more}),
+          flush=True)
+
+
+def launcher(system):
+    if system == "keelrun":
+        return [ARGS.keelrun, "--log-level=warn"]
+    return [ARGS.python, "-m", "torch.distributed.run"]
+
+
+# --- From exec to the first line of a worker's main ---
+
+def launch():
+    for _ in range(ARGS.runs):
+        for system in ("keelrun", "torchrun"):
+            command = [*launcher(system), "--standalone", "--nproc-per-node=2", *SHELL]
+            with jobs.Job(command) as job:
+                came = job.collect(r"^main ", 2)
+                put("launch", system, came and came[0][0] - job.started)
+
+
+# --- kill -9 of one worker in place: the next epoch delivered to the survivors ---
+
+def in_place():
+    left = ARGS.kills
+    while left > 0:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [*launcher("keelrun"), "--standalone", "--nproc-per-node=4",
+                       "--max-restarts=1000", "--no-python", ARGS.survivor, f"{folder}/done"]
+            with jobs.Job(command) as job:
+                for _ in range(min(left, KILLS_A_JOB)):
+                    put("in-place kill", "keelrun", kill_in_place(job))
+                left -= KILLS_A_JOB
+
+
+def kill_in_place(job):
+    since = getattr(job, "since", 0)
+    whole = job.collect(EPOCH.format(4), 4, since)
+    if not whole:
+        raise SystemExit(f"the job is not whole again\n{job.tail()}")
+    victims = sorted(int(found[3]) for _, found in whole)
+    job.turn = getattr(job, "turn", -1) + 1
+    job.since = job.mark_here()
+    time.sleep(0.05)  # steps of the new epoch
+    at = time.monotonic()
+    jobs.kill(victims[job.turn % 4])
+    survivors = "|".join(str(pid) for pid in victims if pid != victims[job.turn % 4])
+    # Of three, or of four where the replacement was there in time.
+    came = job.collect(rf"epoch \d+ rank \d+ of \d pid ({survivors}) ", 3, job.since, 30)
+    return came and came[-1][0] - at
+
+
+# --- kill -9 of one worker of a foreign program: all exec'd again ---
+
+def foreign():
+    for system, kills in (("keelrun", ARGS.kills), ("torchrun", ARGS.runs)):
+        while kills > 0:
+            command = [*launcher(system), "--standalone", "--nproc-per-node=2",
+                       "--max-restarts=1000", *SHELL]
+            with jobs.Job(command) as job:
+                for _ in range(min(kills, KILLS_A_JOB)):
+                    put("foreign kill", system, kill_foreign(job, r"^main (\d+) (\d+)"))
+                kills -= KILLS_A_JOB
+
+
+def group():
+    """The same for DDP's own way to meet, which torchrun's restarts spoil half of the time."""
+    for _ in range(ARGS.runs):
+        for system in ("keelrun", "torchrun"):
+            command = [*launcher(system), "--standalone", "--nproc-per-node=2", "--max-restarts=3",
+                       f"{HERE}/group_worker.py"]
+            path = os.path.dirname(ARGS.python) + os.pathsep + os.environ["PATH"]
+            with jobs.Job(command, {"PATH": path}) as job:
+                put("group kill", system, kill_foreign(job, r"^group (\d+) (\d+)"))
+
+
+def kill_foreign(job, pattern):
+    since = getattr(job, "since", 0)
+    whole = job.collect(pattern, 2, since)
+    if not whole:
+        return None
+    job.since = job.mark_here()
+    time.sleep(0.2)
+    at = time.monotonic()
+    jobs.kill(int(whole[-1][1][2]))
+    came = job.collect(pattern, 2, job.since, 60)
+    job.since = job.since if came else job.mark_here()
+    return came and came[-1][0] - at
+
+
+# --- Hosts, as network namespaces ---
+
+def start_host(lan, number):
+    conf = f"last_call_timeout=2,is_host={int(number == 0)}"
+    return lan.start(number, [
+        ARGS.keelrun, "--nnodes=2:3", "--nproc-per-node=1", "--rdzv-backend=c10d",
+        "--rdzv-id=bench", f"--rdzv-endpoint={lan.address(0)}:29400", f"--rdzv-conf={conf}",
+        "--max-restarts=1000", "--no-python", ARGS.survivor, f"{lan.folder}/done"])
+
+
+def next_epoch(launchers, world, since, at):
+    """Seconds until the last of them has it."""
+    for host in launchers:
+        host.wait_for(EPOCH.format(world), since[host])
+    return time.monotonic() - at
+
+
+def with_hosts(rounds, disturb):
+    reason = hosts.why_not()
+    if reason:
+        print(f"skipped: {reason}", file=sys.stderr)
+        return
+    with hosts.Lan(3) as lan:
+        machines = [start_host(lan, number) for number in range(3)]
+        next_epoch(machines, 3, {host: 0 for host in machines}, 0)
+        for _ in range(rounds):
+            time.sleep(0.5)
+            disturb(lan, machines)
+
+
+def lost_host():
+    def disturb(lan, machines):
+        since = {host: host.mark() for host in machines}
+        at = time.monotonic()
+        lan.cut(2)
+        put("lost host", "keelrun", next_epoch(machines[:2], 2, since, at))
+        since, at = {host: host.mark() for host in machines}, time.monotonic()
+        lan.join(2)
+        put("lost host back", "keelrun", next_epoch(machines, 3, since, at))
+
+    with_hosts(ARGS.runs, disturb)
+
+
+def supervisor():
+    def disturb(lan, machines):
+        since = {host: host.mark() for host in machines}
+        at = time.monotonic()
+        machines[2].kill()
+        put("supervisor killed", "keelrun", next_epoch(machines[:2], 2, since, at))
+        machines[2] = start_host(lan, 2)
+        since, at = {**{host: host.mark() for host in machines}, machines[2]: 0}, time.monotonic()
+        put("supervisor back", "keelrun", next_epoch(machines, 3, since, at))
+
+    with_hosts(20, disturb)
+
+
+def board():
+    for count in (100, 1000):
+        for _ in range(max(ARGS.runs // 2, 1)):
+            with jobs.Job([ARGS.board_bench, str(count)]) as job:
+                came = job.collect(r"^formed after (\S+) s, cpu (\S+) s", 1)
+                put(f"epoch of {count} hosts", "keelrun", came and float(came[0][1][1]),
+                    cpu=came and float(came[0][1][2]))
+
+
+SCENARIOS = {"launch": launch, "in-place": in_place, "foreign": foreign, "group": group,
+             "lost-host": lost_host, "supervisor": supervisor, "board": board}
+
+
+def main():
+    global ARGS
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scenario", nargs="*", choices=list(SCENARIOS), default=list(SCENARIOS))
+    parser.add_argument("--bin", required=True, help="folder of keelrun and its companions")
+    parser.add_argument("--python", required=True, help="an interpreter with PyTorch")
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--kills", type=int, default=200)
+    ARGS = parser.parse_args()
+    ARGS.keelrun, ARGS.survivor = f"{ARGS.bin}/keelrun", f"{ARGS.bin}/survivor"
+    ARGS.board_bench = f"{ARGS.bin}/board_bench"
+    for name in ARGS.scenario:
+        SCENARIOS[name]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Measures launching and recovering beside torchrun and prints the table of bench/elastic/README.md.
+# Promises   needs nothing but tools/setup.sh; as root also measures lost hosts.
+# Does not   care for other work on the machine: give it a quiet one.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+readonly root
+runs=10 kills=200 out=$root/build/elastic-bench.jsonl scenarios=()
+
+Help() {
+  cat <<'TEXT'
+usage: bench/elastic/run.sh [--runs N] [--kills N] [--out FILE] [SCENARIO...]
+
+  --runs N     how often each thing that takes seconds is done (10)
+  --kills N    how many workers are killed (200)
+  --out FILE   where the single measurements go (build/elastic-bench.jsonl)
+  SCENARIO     launch in-place foreign group lost-host supervisor board; all by default
+TEXT
+}
+
+while (($#)); do
+  case $1 in
+    --runs) runs=$2; shift ;;
+    --kills) kills=$2; shift ;;
+    --out) out=$2; shift ;;
+    --help | -h) Help; exit ;;
+    -*) echo "bench/elastic/run.sh: unknown argument $1" >&2; Help >&2; exit 2 ;;
+    *) scenarios+=("$1") ;;
+  esac
+  shift
+done
+
+"$root/tools/setup.sh"
+python3 -B "$root/bench/elastic/measure.py" --bin "$root/build/bin" \
+  --python "$root/.deps/venv/bin/python" --runs "$runs" --kills "$kills" "${scenarios[@]}" >"$out"
+python3 -B "$root/bench/elastic/report.py" "$out"

@@ -1,0 +1,182 @@
+"""The table: what a program that was written for torchrun may count on, one Case a line of it.
+
+`ours` is given where keelrun's exit code differs on purpose: it tells apart what torchrun calls 1.
+"""
+import os
+from dataclasses import dataclass, field
+
+ANY = r".+"
+
+
+@dataclass
+class Case:
+    name: str
+    options: object                  # of the launcher; a list of lists: several launchers
+    program: str = "say"             # the words after the script
+    outside: dict = field(default_factory=dict)   # the launcher's environment
+    exit: int = 0                    # torchrun's
+    ours: int = None                 # keelrun's, where it differs
+    ranks: int = None                # how many ranks ran; None: 1; 0: no worker was started
+    starts: int = 1                  # of rank 0
+    env: dict = field(default_factory=dict)       # of each worker; {r}: its rank. A pattern
+    unset: tuple = ()
+    line: str = None                 # the worker's command line, a pattern
+    out: tuple = ()                  # patterns in the launcher's stdout
+    err: tuple = ()                  # ... in its stderr
+    not_out: tuple = ()
+    files: dict = field(default_factory=dict)     # below the log folder: path -> pattern
+    no_files: tuple = ()
+    script: list = None              # in place of the probe
+    signal: str = None               # to the launcher, once all ranks have started
+    signals_seen: tuple = ()         # "<rank> <signal>" as workers noted them
+
+
+TWO = ["--standalone", "--nproc-per-node=2"]
+CASES = [
+    # --- Command line ---
+    Case("four workers on one host", ["--nnodes=1", "--nproc-per-node=4", "--master-port={port}"],
+         ranks=4),
+    Case("underscores for dashes", ["--standalone", "--nproc_per_node=2", "--max_restarts=1"],
+         ranks=2, env={"TORCHELASTIC_MAX_RESTARTS": "1"}),
+    Case("abbreviations, as argparse takes them", ["--standalone", "--nproc-per=2", "--max-res=3"],
+         ranks=2, env={"TORCHELASTIC_MAX_RESTARTS": "3"}),
+    Case("a script runs as python -u", ["--standalone"], program="say",
+         line=r"\S*python3?[\d.]* -u \S+probe\.py say"),
+    Case("PYTHON_EXEC is the interpreter", ["--standalone"], outside={"PYTHON_EXEC": "{fake}"},
+         out=(r"fake -u \S+probe\.py say",), ranks=0),
+    Case("a module", ["--standalone", "-m"], script=["probe"],
+         outside={"PYTHONPATH": "{here}"}, line=r"\S*python\S* -u -m probe say"),
+    Case("no Python", ["--standalone", "--no-python"], script=["/bin/sh", "-c"],
+         program="echo\\ rank=$RANK", out=(r"rank=0",), ranks=0),
+    Case("--run-path runs it as __main__", ["--standalone", "--run-path"], out=(r"out-0",)),
+    Case("as many workers as processors", ["--standalone", "--nproc-per-node=cpu"],
+         ranks=os.cpu_count(), env={"WORLD_SIZE": str(os.cpu_count())}),
+    Case("no GPU, none asked for", ["--standalone", "--nproc-per-node=auto"],
+         outside={"CUDA_VISIBLE_DEVICES": ""}, ranks=os.cpu_count()),
+    Case("options from PET_ variables", [], outside={
+        "PET_NNODES": "1", "PET_NPROC_PER_NODE": "3", "PET_STANDALONE": "1"}, ranks=3),
+    Case("the command line beats PET_", ["--standalone", "--nproc-per-node=1"],
+         outside={"PET_NPROC_PER_NODE": "3"}, ranks=1),
+    Case("no Python and a module contradict each other", ["--no-python", "--module"], exit=1,
+         ranks=0),
+    Case("an unknown option", ["--nosuch"], exit=2, ranks=0, err=(r"usage",)),
+    Case("MIN above MAX", ["--nnodes=4:2"], exit=1, ranks=0),
+    Case("no host", ["--nnodes=0"], exit=1, ranks=0),
+    Case("no such kind of count", ["--nproc-per-node=some"], exit=1, ranks=0),
+    Case("an unknown backend is named", ["--rdzv-backend=nosuch"], exit=1, ranks=0,
+         err=(r"nosuch",)),
+    Case("a list of ranks that is none", ["--local-ranks-filter=a,b"], exit=1, ranks=0),
+    Case("--rdzv-conf with a piece that is no pair", ["--rdzv-backend=c10d", "--rdzv-conf=a=1,"],
+         exit=1, ranks=0),
+    Case("a program that is not there", ["--standalone", "--no-python"], script=["./nosuch"],
+         exit=1, ranks=0, err=(r"nosuch",)),
+
+    # --- Environment ---
+    Case("ranks and sizes", ["--standalone", "--nproc-per-node=4"], ranks=4, env={
+        "RANK": "{r}", "LOCAL_RANK": "{r}", "ROLE_RANK": "{r}", "GROUP_RANK": "0",
+        "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4", "ROLE_WORLD_SIZE": "4",
+        "GROUP_WORLD_SIZE": "1"}),
+    Case("where to meet", TWO, ranks=2, env={"MASTER_ADDR": ANY, "MASTER_PORT": r"\d+",
+                                             "TORCHELASTIC_USE_AGENT_STORE": "True"}),
+    Case("what torchelastic adds", [*TWO, "--max-restarts=1", "--role=trainer"], ranks=2, env={
+        "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "1",
+        "TORCHELASTIC_RUN_ID": ANY, "TORCHELASTIC_ERROR_FILE": r".*/attempt_0/{r}/error\.json",
+        "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1", "ROLE_NAME": "trainer"}),
+    Case("the job's name", ["--rdzv-id=jobX", "--master-port={port}"],
+         env={"TORCHELASTIC_RUN_ID": "jobX"}),
+    Case("one thread each, of several", TWO, ranks=2, env={"OMP_NUM_THREADS": "1"}),
+    Case("threads are left alone, of one", ["--standalone"], unset=("OMP_NUM_THREADS",)),
+    Case("the user's threads stay", TWO, outside={"OMP_NUM_THREADS": "3"}, ranks=2,
+         env={"OMP_NUM_THREADS": "3"}),
+    Case("the user's NCCL choice stays", ["--standalone"],
+         outside={"TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"},
+         env={"TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"}),
+    Case("the user's variables come through", ["--standalone"], outside={"MY_OWN": "a b=c"},
+         env={"MY_OWN": "a b=c"}),
+    Case("a given address", ["--master-addr=127.0.0.1", "--master-port={port}"],
+         env={"MASTER_ADDR": r"127\.0\.0\.1"}),
+    Case("a local address", ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:{port}",
+                             "--local-addr=127.0.0.1"], env={"MASTER_ADDR": r"127\.0\.0\.1"}),
+
+    # --- Failures, restarts, exit codes ---
+    Case("a failure is reported", TWO, program="fail 1 3 9", exit=1, ranks=2, err=(
+        r"probe\.py FAILED", r"Root Cause \(first observed failure\)",
+        r"rank\s*: 1 \(local_rank: 1\)",
+        r"exitcode\s*: 3 \(pid: \d+\)", r"error_file\s*:")),
+    Case("a death by SIGKILL is named", TWO, program="signal 1 9", exit=1, ranks=2,
+         err=(r"exitcode\s*: -9 ", r"SIGKILL")),
+    Case("a death by SIGSEGV is named", TWO, program="signal 0 11", exit=1, ranks=2,
+         err=(r"exitcode\s*: -11 ", r"SIGSEGV")),
+    Case("138 is no signal", TWO, program="fail 0 138 9", exit=1, ranks=2,
+         err=(r"exitcode\s*: 138 ",)),
+    Case("restarted until it works", [*TWO, "--max-restarts=2"], program="fail 1 3 2", ranks=2,
+         starts=3, env={"TORCHELASTIC_RESTART_COUNT": "2", "WORLD_SIZE": "2"}),
+    Case("restarts used up", [*TWO, "--max-restarts=1"], program="fail 1 3 9", exit=1, ranks=2,
+         starts=2),
+    Case("no restart by default", TWO, program="fail 1 3 9", exit=1, ranks=2, starts=1),
+    Case("an error file is told", TWO, program="error 1", exit=1, ranks=2, err=(r"Boom: x",)),
+    Case("an error file is passed on", TWO, program="error 1", exit=1, ranks=2,
+         outside={"TORCHELASTIC_ERROR_FILE": "{folder}/passed.json"},
+         files={"../passed.json": r'(?s)"message": ?"Boom: x".*"errorCode": ?1'}),
+    Case("no error file, none passed on", TWO, program="fail 1 3 9", exit=1, ranks=2,
+         outside={"TORCHELASTIC_ERROR_FILE": "{folder}/passed.json"}, no_files=("../passed.json",)),
+
+    Case("children of workers end with the job", TWO, program="fork", ranks=2),
+
+    # --- Signals to the launcher ---
+    Case("SIGTERM reaches each worker once", TWO, program="trap", exit=1, ours=75, ranks=2,
+         signal="SIGTERM", signals_seen=("0 SIGTERM", "1 SIGTERM")),
+    Case("Ctrl-C stops the job", TWO, program="trap", exit=1, ours=75, ranks=2, signal="SIGINT"),
+    Case("SIGQUIT stops the job", TWO, program="trap", exit=1, ours=75, ranks=2, signal="SIGQUIT"),
+    Case("who ignores SIGTERM is killed in time", [*TWO, "--shutdown-timeout=2"], program="deaf",
+         exit=1, ours=77, ranks=2, signal="SIGTERM"),
+    Case("other signals on request", [*TWO, "--signals-to-handle=SIGTERM,SIGUSR1"],
+         program="trap", exit=1, ours=75, ranks=2, signal="SIGUSR1",
+         env={"TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGUSR1"}),
+
+    # --- Logs ---
+    Case("output goes to the console as it is", TWO, ranks=2, out=(r"(?m)^out-0$", r"(?m)^out-1$"),
+         err=(r"(?m)^err-0$", r"(?m)^err-1$")),
+    Case("all to files", [*TWO, "--log-dir={folder}/logs", "-r3"], ranks=2,
+         not_out=(r"out-\d", r"err-\d"), files={
+             "*/attempt_0/0/stdout.log": "out-0", "*/attempt_0/1/stderr.log": "err-1"}),
+    Case("some to files", [*TWO, "--log-dir={folder}/logs", "-r", "0:1,1:2"], ranks=2,
+         out=(r"out-1",), err=(r"err-0",), not_out=(r"out-0",), files={
+             "*/attempt_0/0/stdout.log": "out-0", "*/attempt_0/1/stderr.log": "err-1"},
+         no_files=("*/attempt_0/0/stderr.log", "*/attempt_0/1/stdout.log")),
+    Case("teed, with the role and rank in front",
+         [*TWO, "--log-dir={folder}/logs", "--role", "trainer", "-t", "1"], ranks=2,
+         out=(r"(?m)^\[trainer0\]:out-0$", r"(?m)^\[trainer1\]:out-1$"),
+         files={"*/attempt_0/1/stdout.log": "out-1"}),
+    Case("only some ranks on the console",
+         [*TWO, "--log-dir={folder}/logs", "--local-ranks-filter=0", "-t3"], ranks=2,
+         out=(r"out-0",), not_out=(r"out-1",), files={"*/attempt_0/1/stdout.log": "out-1"}),
+    Case("lines that a filter takes", [*TWO, "--log-dir={folder}/logs", "-t3",
+                                       "--duplicate-stdout-filters=out-1"], ranks=2,
+         files={"*/attempt_0/filtered_stdout.log": r"\A\[default1\]:out-1\n\Z"}),
+    Case("a folder for each attempt", [*TWO, "--log-dir={folder}/logs", "-r3", "--max-restarts=1"],
+         program="fail 1 3 1", ranks=2, starts=2, files={
+             "*/attempt_0/0/stdout.log": r"\A\Z", "*/attempt_1/0/stdout.log": r"\A\Z"}),
+    Case("the log folder is named after the job",
+         ["--rdzv-id=jobX", "--master-port={port}", "--log-dir={folder}/logs", "-r3"],
+         files={"jobX_*/attempt_0/0/stdout.log": "out-0"}),
+    Case("a log folder that is a file", [*TWO, "--log-dir=/etc/hostname", "-r3"], exit=1, ranks=0),
+
+    # --- Several launchers of one job ---
+    Case("two jobs at once on one host", [["--standalone"]] * 2, starts=2),
+    Case("two hosts with given numbers", [
+        ["--nnodes=2", "--node-rank={n}", "--nproc-per-node=2", "--master-addr=127.0.0.1",
+         "--master-port={port}"]] * 2, ranks=4, env={
+             "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "2",
+             "GROUP_RANK": "{g}", "LOCAL_RANK": "{l}", "MASTER_ADDR": r"127\.0\.0\.1"}),
+    Case("two hosts that find each other", [
+        ["--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", "--rdzv-id=pair",
+         "--rdzv-endpoint=127.0.0.1:{port}"]] * 2, ranks=4, env={
+             "WORLD_SIZE": "4", "GROUP_RANK": "{g}", "LOCAL_RANK": "{l}",
+             "TORCHELASTIC_RUN_ID": "pair"}),
+    Case("one of at most two begins after the last call", [
+        "--nnodes=1:2", "--nproc-per-node=2", "--rdzv-backend=c10d", "--rdzv-id=one",
+        "--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-conf=last_call_timeout=1"], ranks=2,
+         env={"WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "1"}),
+]

@@ -1,0 +1,170 @@
+"""Hosts of a test: network namespaces on one switch, and launchers in them.
+
+Promises   nothing outside the namespaces is touched; leaving Lan deletes them and kills whoever is
+           in them. Every wait has a limit and tells what everyone printed.
+"""
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+HANG_LIMIT_S = 90
+
+
+def why_not():
+    """What keeps this machine from making hosts; None: nothing does."""
+    if os.geteuid() != 0:
+        return "only root can make network namespaces"
+    name = f"keel-try-{os.getpid()}"
+    try:
+        for words in (["netns", "add", name],
+                      ["-n", name, "link", "add", "sw", "type", "bridge"],
+                      ["-n", name, "link", "add", "name", "veth0", "type", "veth", "peer",
+                       "name", "veth1"]):
+            done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                return f"ip {' '.join(words)}: {done.stderr.strip()}"
+        return None
+    except FileNotFoundError:
+        return "the program ip is not installed"
+    finally:
+        subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+def ip(*words):
+    subprocess.run(["ip", *map(str, words)], check=True, capture_output=True)
+
+
+class Launcher:
+    """One launcher on one host, with all it prints."""
+
+    def __init__(self, name, command, environment, folder):
+        self.name, self.lines = name, []
+        self.changed = threading.Condition()
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=folder,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        env=environment, text=True, errors="replace")
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.changed:
+                self.lines.append(line.rstrip())
+                self.changed.notify_all()
+
+    def find(self, pattern, since=0):
+        for number, line in enumerate(self.lines[since:], since):
+            found = re.search(pattern, line)
+            if found:
+                return number, found
+        return None
+
+    def mark(self):
+        with self.changed:
+            return len(self.lines)
+
+    def wait_for(self, pattern, since=0, limit_s=HANG_LIMIT_S):
+        """The first match among the lines from number `since` on."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.find(pattern, since), limit_s)
+            found = self.find(pattern, since)
+        if not found:
+            raise AssertionError(f"{self.name}: no line '{pattern}' in {limit_s} s\n{self.text()}")
+        return found[1]
+
+    def end(self, limit_s=HANG_LIMIT_S):
+        try:
+            code = self.process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name}: no end in {limit_s} s\n{self.text()}") from None
+        self.reader.join(5)
+        return code
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def text(self):
+        return "\n".join(f"  {self.name}| {line}" for line in self.lines[-60:])
+
+
+class Lan:
+    """`count` hosts, 10.9.0.1 and so on."""
+
+    def __init__(self, count):
+        self.temporary = tempfile.TemporaryDirectory(prefix="keel-net-")
+        self.folder = self.temporary.name
+        self.prefix = f"keel-{os.getpid()}-"
+        self.switch = self.prefix + "sw"
+        self.hosts = [f"{self.prefix}h{number}" for number in range(count)]
+        self.launchers = []
+
+    def __enter__(self):
+        try:
+            ip("netns", "add", self.switch)
+            ip("-n", self.switch, "link", "add", "sw", "type", "bridge")
+            ip("-n", self.switch, "link", "set", "sw", "up")
+            for number, host in enumerate(self.hosts):
+                self.add_host(number, host)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def add_host(self, number, host):
+        ip("netns", "add", host)
+        ip("-n", host, "link", "add", "eth0", "type", "veth", "peer", "name", f"port{number}",
+           "netns", self.switch)
+        ip("-n", self.switch, "link", "set", f"port{number}", "master", "sw", "up")
+        ip("-n", host, "link", "set", "lo", "up")
+        ip("-n", host, "address", "add", f"{self.address(number)}/24", "dev", "eth0")
+        ip("-n", host, "link", "set", "eth0", "up")
+
+    def __exit__(self, *_):
+        for host in [*self.hosts, self.switch]:
+            pids = subprocess.run(["ip", "netns", "pids", host], capture_output=True, text=True,
+                                  check=False).stdout.split()
+            for pid in map(int, pids):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            subprocess.run(["ip", "netns", "del", host], capture_output=True, check=False)
+        for launcher in self.launchers:
+            launcher.process.wait()
+            launcher.reader.join(5)
+            launcher.process.stdout.close()
+        self.temporary.cleanup()
+
+    @staticmethod
+    def address(number):
+        return f"10.9.0.{number + 1}"
+
+    def start(self, number, command):
+        clean = {name: value for name, value in os.environ.items()
+                 if not name.startswith(("PET_", "TORCH", "KEELRUN_"))}
+        launcher = Launcher(f"host{number}", ["ip", "netns", "exec", self.hosts[number], *command],
+                            clean, self.folder)
+        self.launchers.append(launcher)
+        return launcher
+
+    def inside(self, number, code):
+        """Runs Python code on the host."""
+        return subprocess.run(["ip", "netns", "exec", self.hosts[number], "python3", "-c", code],
+                              capture_output=True, text=True, check=False, timeout=HANG_LIMIT_S)
+
+    def cut(self, number):
+        ip("-n", self.switch, "link", "set", f"port{number}", "down")
+
+    def join(self, number):
+        ip("-n", self.switch, "link", "set", f"port{number}", "up")
+
+    def disturb(self, number, *netem):
+        """What tc says when it cannot, or None."""
+        words = ["tc", "-n", self.hosts[number], "qdisc", "replace", "dev", "eth0", "root", "netem"]
+        done = subprocess.run([*words, *netem], capture_output=True, text=True, check=False)
+        return done.stderr.strip() if done.returncode != 0 else None

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Launchers on three hosts whose network and processes fail: the job goes on, in place.
+
+Workers count steps and keep their count over epochs (tests/elastic/survivor.cc). As root, in
+network namespaces; skips otherwise, and says why.
+"""
+import argparse
+import os
+import sys
+import unittest
+
+import hosts
+
+ARGS = None
+PORT = 29400
+EPOCH = r"epoch (\d+) rank (\d+) of {world} pid (\d+) count (\d+)"
+GARBAGE = """
+import os, socket
+JUNK = (b"\\0" * 64, b"GET / HTTP/1.0\\r\\n\\r\\n", os.urandom(4096), b"x" * 100000,
+        b"hello 0 {fake}\\n")
+for port in ({ports}):
+    for junk in JUNK:
+        try:
+            with socket.create_connection((HOST, port), 5) as s:
+                s.sendall(junk)
+                s.settimeout(0.3)
+                s.recv(100)
+        except OSError:
+            pass
+"""
+
+
+class Job:
+    """Three hosts of two workers, of which one host may be missing."""
+
+    def __init__(self, lan, worker=None):
+        self.lan, self.worker = lan, worker or [ARGS.survivor]
+        self.done_file = os.path.join(lan.folder, "done")
+        self.launchers = {}
+
+    def start(self, number):
+        conf = "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"
+        conf += f",is_host={int(number == 0)}"
+        self.launchers[number] = self.lan.start(number, [
+            ARGS.keelrun, "--nnodes=2:3", "--nproc-per-node=2", "--rdzv-backend=c10d",
+            "--rdzv-id=net", f"--rdzv-endpoint={self.lan.address(0)}:{PORT}",
+            f"--rdzv-conf={conf}", "--max-restarts=20", "--no-python", *self.worker,
+            self.done_file])
+        return self.launchers[number]
+
+    def start_all(self):
+        for number in range(3):
+            self.start(number)
+        return {number: self.epoch(number, 6) for number in range(3)}
+
+    def epoch(self, number, world, since=0, fresh=False):
+        """(epoch, {pid: count}) once both workers of that host are in an epoch of that size. With
+        `fresh`, of workers that began at 0."""
+        launcher, pids = self.launchers[number], {}
+        pattern = EPOCH.format(world=world)
+        while len(pids) < 2:
+            found = launcher.wait_for(pattern, since)
+            since = next(n for n, line in enumerate(launcher.lines)
+                         if n >= since and found.string == line) + 1
+            pids[int(found[3])] = int(found[4])
+            last = int(found[1])
+        return last, pids
+
+    def finish(self, numbers):
+        with open(self.done_file, "w", encoding="utf-8"):
+            pass
+        return {number: self.launchers[number].end() for number in numbers}
+
+
+class Hosts(unittest.TestCase):
+    def check_kept(self, before, after):
+        """The same processes, with their memory."""
+        self.assertEqual(set(before[1]), set(after[1]))
+        self.assertGreater(after[0], before[0])
+        self.assertTrue(all(after[1][pid] > 0 for pid in after[1]), after)
+
+    def test_a_host_that_is_cut_off_is_left_behind_and_comes_back(self):
+        with hosts.Lan(3) as lan:
+            job = Job(lan)
+            first = job.start_all()
+            marks = {n: job.launchers[n].mark() for n in range(3)}
+            lan.cut(2)
+            second = {n: job.epoch(n, 4, marks[n]) for n in (0, 1)}
+            for number in (0, 1):
+                self.check_kept(first[number], second[number])
+            marks = {n: job.launchers[n].mark() for n in range(3)}
+            lan.join(2)
+            third = {n: job.epoch(n, 6, marks[n]) for n in range(3)}
+            for number in (0, 1):
+                self.check_kept(second[number], third[number])
+            # Fenced: what it took part in while away is nothing that the others know of.
+            self.assertGreater(third[2][0], second[0][0])
+            self.assertEqual(job.finish(range(3)), {0: 0, 1: 0, 2: 0})
+
+    def test_a_killed_launcher_is_left_behind_and_its_successor_joins(self):
+        with hosts.Lan(3) as lan:
+            job = Job(lan)
+            first = job.start_all()
+            marks = {n: job.launchers[n].mark() for n in range(3)}
+            job.launchers[1].kill()
+            second = {n: job.epoch(n, 4, marks[n]) for n in (0, 2)}
+            for number in (0, 2):
+                self.check_kept(first[number], second[number])
+            marks = {n: job.launchers[n].mark() for n in range(3)}
+            job.start(1)
+            for number in (0, 2):
+                self.check_kept(second[number], job.epoch(number, 6, marks[number]))
+            job.epoch(1, 6)
+            self.assertEqual(job.finish(range(3)), {0: 0, 1: 0, 2: 0})
+
+    def test_the_host_of_the_store_is_killed_and_comes_back(self):
+        with hosts.Lan(3) as lan:
+            job = Job(lan)
+            first = job.start_all()
+            marks = {n: job.launchers[n].mark() for n in range(3)}
+            job.launchers[0].kill()
+            job.start(0)
+            for number in (1, 2):
+                self.check_kept(first[number], job.epoch(number, 6, marks[number]))
+            job.epoch(0, 6)
+            self.assertEqual(job.finish(range(3)), {0: 0, 1: 0, 2: 0})
+
+    def test_loss_and_delay_disturb_nobody(self):
+        with hosts.Lan(3) as lan:
+            cannot = lan.disturb(1, "delay", "20ms", "10ms", "loss", "2%")
+            if cannot:
+                self.skipTest(f"this kernel has no netem: {cannot}")
+            job = Job(lan)
+            first = job.start_all()
+            self.assertEqual(job.finish(range(3)), {0: 0, 1: 0, 2: 0})
+            self.assertEqual({first[n][0] for n in range(3)}, {first[0][0]})
+
+    def test_garbage_on_the_ports_disturbs_nobody(self):
+        with hosts.Lan(3) as lan:
+            job = Job(lan)
+            first = job.start_all()
+            marks = {n: job.launchers[n].mark() for n in range(3)}
+            ports = lan.inside(0, "import re;print(*{int(l.split()[1].split(':')[1],16) for f in "
+                                  "('tcp','tcp6') for l in open('/proc/net/'+f) "
+                                  "if l.split()[3]=='0A'})").stdout.split()
+            self.assertIn(str(PORT), ports)
+            junk = GARBAGE.format(ports=",".join([*ports, ports[0]]), fake="0" * 16)
+            for number in (0, 2):
+                done = lan.inside(number, f"HOST = '{lan.address(0)}'\n{junk}")
+                self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(job.finish(range(3)), {0: 0, 1: 0, 2: 0},
+                             job.launchers[0].text())
+            for number in range(3):
+                again = job.launchers[number].find(EPOCH.format(world=r"\d+"), marks[number])
+                self.assertIsNone(again, f"a new epoch after {first}\n"
+                                         f"{job.launchers[number].text()}")
+
+    def test_garbage_on_a_control_link_ends_that_worker_alone(self):
+        with hosts.Lan(3) as lan:
+            # The first to make the folder speaks garbage, and stays; the others are survivors.
+            hello = '{"type":"hello","version":1,"fingerprint":"none"}'
+            junk = f"(echo '{hello}'; head -c 70000 /dev/urandom) >&$KEEL_CONTROL_FD"
+            script = (f"if mkdir {lan.folder}/spoilt 2>/dev/null; then {junk}; exec sleep 1000; "
+                      f'fi; exec {ARGS.survivor} "$0"')
+            job = Job(lan, worker=["/bin/sh", "-c", script])
+            job.start_all()
+            self.assertEqual(job.finish(range(3)), {0: 0, 1: 0, 2: 0})
+            ended = [line for launcher in job.launchers.values() for line in launcher.lines
+                     if "worker-died" in line]
+            self.assertEqual(len(ended), 1, ended)
+
+    def test_a_stranger_at_our_store_is_no_member(self):
+        with hosts.Lan(3) as lan:
+            job = Job(lan)
+            job.start_all()
+            stranger = lan.start(2, [
+                ARGS.keelrun, "--nnodes=2:3", "--rdzv-backend=c10d", "--rdzv-id=another",
+                f"--rdzv-endpoint={lan.address(0)}:{PORT}",
+                "--rdzv-conf=is_host=0,join_timeout=3", "--no-python", "/bin/true"])
+            self.assertNotEqual(stranger.end(), 0, stranger.text())
+            self.assertEqual(job.finish(range(3)), {0: 0, 1: 0, 2: 0})
+
+
+def main():
+    global ARGS
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--keelrun", required=True)
+    parser.add_argument("--survivor", required=True)
+    ARGS, rest = parser.parse_known_args()
+    reason = hosts.why_not()
+    if reason:
+        print(f"skipped: {reason}", file=sys.stderr)
+        return
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
