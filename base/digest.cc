@@ -1,4 +1,4 @@
-// Digests by libxxhash, whose header stays in here.
+// Digests by libxxhash, whose header stays in here and in digest_avx2.cc.
 #include "base/digest.h"
 
 #include <xxhash.h>
@@ -6,20 +6,22 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/digest_code.h"
 
 namespace keel {
 namespace {
 
-Digest Canonical(const XXH128_hash_t& hash) {
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, hash);
+Digest Canonical(const DigestHalves& hash) {
   Digest digest;
-  static_assert(sizeof canonical.digest == sizeof digest.bytes);
-  for (size_t i = 0; i < digest.bytes.size(); ++i) {
-    digest.bytes[i] = static_cast<std::byte>(canonical.digest[i]);
+  constexpr size_t kHalf = sizeof hash.high;
+  for (size_t i = 0; i < kHalf; ++i) {
+    digest.bytes[i] = static_cast<std::byte>(hash.high >> (8 * (kHalf - 1 - i)) & 0xFF);
+    digest.bytes[kHalf + i] = static_cast<std::byte>(hash.low >> (8 * (kHalf - 1 - i)) & 0xFF);
   }
   return digest;
 }
+
+DigestHalves HalvesOf(const XXH128_hash_t& hash) { return {hash.high64, hash.low64}; }
 
 // The value of a lower-case hex digit; -1 for anything else.
 int ValueOf(char digit) {
@@ -58,20 +60,41 @@ Result<Digest> ParseDigest(std::string_view hex) {
   return digest;
 }
 
+const DigestCode kLibraryDigestCode = {
+    "library",
+    [](const void* bytes, size_t count) { return HalvesOf(XXH3_128bits(bytes, count)); },
+    []() -> void* {
+      XXH3_state_t* state = XXH3_createState();
+      if (state != nullptr) XXH3_128bits_reset(state);
+      return state;
+    },
+    [](void* state) { XXH3_freeState(static_cast<XXH3_state_t*>(state)); },
+    [](void* state, const void* bytes, size_t count) {
+      return XXH3_128bits_update(static_cast<XXH3_state_t*>(state), bytes, count) == XXH_OK;
+    },
+    [](const void* state) {
+      return HalvesOf(XXH3_128bits_digest(static_cast<const XXH3_state_t*>(state)));
+    }};
+
+const DigestCode& DigestCodeHere() {
+  static const DigestCode* const avx2 = Avx2DigestCode();
+  return avx2 != nullptr ? *avx2 : kLibraryDigestCode;
+}
+
 Digest DigestOf(std::span<const std::byte> bytes) {
-  return Canonical(XXH3_128bits(bytes.data(), bytes.size()));
+  return Canonical(DigestCodeHere().of(bytes.data(), bytes.size()));
 }
 
 struct Digester::State {
-  State() : hash(XXH3_createState()) {
+  State() : code(DigestCodeHere()), hash(code.make()) {
     KEEL_CHECK(hash != nullptr, "out of memory for a digest");
-    XXH3_128bits_reset(hash);
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State() { XXH3_freeState(hash); }
+  ~State() { code.free(hash); }
 
-  XXH3_state_t* const hash;
+  const DigestCode& code;
+  void* const hash;
 };
 
 Digester::Digester() : state_(std::make_unique<State>()) {}
@@ -80,13 +103,11 @@ Digester& Digester::operator=(Digester&&) noexcept = default;
 Digester::~Digester() = default;
 
 void Digester::Update(std::span<const std::byte> bytes) {
-  const XXH_errorcode answer = XXH3_128bits_update(state_->hash, bytes.data(), bytes.size());
-  KEEL_CHECK(answer == XXH_OK, "XXH3_128bits_update: " << answer);
+  const bool taken = state_->code.update(state_->hash, bytes.data(), bytes.size());
+  KEEL_CHECK(taken, "XXH3_128bits_update refuses " << bytes.size() << " bytes");
   bytes_ += bytes.size();
 }
 
-Digest Digester::Current() const {
-  return Canonical(XXH3_128bits_digest(state_->hash));
-}
+Digest Digester::Current() const { return Canonical(state_->code.current(state_->hash)); }
 
 }  // namespace keel

@@ -162,6 +162,11 @@ Result<Json> ParseJson(std::string_view text) {
     if (!Json::sax_parse(builder.Begin(), builder.End(), &builder)) {
       return Error{Code::kInvalid, builder.problem()};
     }
+    // The parser takes a zero byte for the end of the text, whatever comes behind it.
+    const size_t zero = text.find('\0');
+    if (zero != std::string_view::npos) {
+      return Error{Code::kInvalid, PlaceText(text, zero) + "found a zero byte"};
+    }
     return std::move(builder.root());
   } catch (const std::exception& exception) {
     return Error{Code::kForeign, std::string("reading JSON: ") + exception.what()};

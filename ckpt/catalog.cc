@@ -89,6 +89,9 @@ void Judge(Files& files, const Result<Manifest>& manifest, StepEntry* entry) {
   entry->content_bytes = manifest->description.layout.tensor_bytes();
   entry->writers = static_cast<uint32_t>(manifest->shards.size());
   entry->saved_at_ns = manifest->saved_at_ns;
+  const auto& user = manifest->description.user;
+  const auto repair = user.find(std::string(kRepairKey));
+  if (repair != user.end()) entry->repair = repair->second;
   entry->reason = ShardTrouble(files, entry->dir, *manifest);
   entry->state = entry->reason.empty() ? StepState::kComplete : StepState::kDamaged;
 }

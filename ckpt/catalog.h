@@ -37,6 +37,7 @@ struct StepEntry {
   uint64_t content_bytes = 0;
   uint32_t writers = 0;
   int64_t saved_at_ns = 0;
+  std::string repair;          // what a repair says of itself; empty: it is none
 };
 
 // By step, from the lowest. What is no step's directory is ignored. kNotFound: no such directory.

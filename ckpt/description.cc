@@ -30,19 +30,6 @@ Json ToJson(const MetadataValue& value) {
   return std::visit([](const auto& held) { return Json(held); }, value);
 }
 
-Result<MetadataValue> FromJson(const std::string& name, const Json& json) {
-  if (json.is_boolean()) return MetadataValue(json.get<bool>());
-  if (json.is_number_unsigned()) {
-    const auto number = json.get<uint64_t>();
-    if (number <= INT64_MAX) return MetadataValue(static_cast<int64_t>(number));
-    return MetadataValue(number);
-  }
-  if (json.is_number_integer()) return MetadataValue(json.get<int64_t>());
-  if (json.is_number_float()) return MetadataValue(json.get<double>());
-  if (json.is_string()) return MetadataValue(json.get<std::string>());
-  return Wrong("metadata " + Shown(name) + ": expected a number, a text, true or false");
-}
-
 Status OnlyMembers(const std::string& what, const Json& json,
                    const std::vector<std::string>& known) {
   for (const auto& [name, value] : json.items()) {
@@ -103,6 +90,19 @@ const std::vector<std::string>& DescriptionMembers() {
 }
 
 }  // namespace
+
+Result<MetadataValue> MetadataFromJson(const std::string& name, const Json& json) {
+  if (json.is_boolean()) return MetadataValue(json.get<bool>());
+  if (json.is_number_unsigned()) {
+    const auto number = json.get<uint64_t>();
+    if (number <= INT64_MAX) return MetadataValue(static_cast<int64_t>(number));
+    return MetadataValue(number);
+  }
+  if (json.is_number_integer()) return MetadataValue(json.get<int64_t>());
+  if (json.is_number_float()) return MetadataValue(json.get<double>());
+  if (json.is_string()) return MetadataValue(json.get<std::string>());
+  return Wrong("metadata " + Shown(name) + ": expected a number, a text, true or false");
+}
 
 std::string MetadataText(const MetadataValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
@@ -185,7 +185,7 @@ Result<ParsedDescription> ReadDescription(const Json& json, const std::vector<st
   KEEL_TRY_ASSIGN(description.codec, ParseCodec(codec));
   KEEL_TRY_ASSIGN(const Json* const metadata, ObjectField(json, "metadata"));
   for (const auto& [name, value] : metadata->items()) {
-    KEEL_TRY_ASSIGN(description.metadata[name], FromJson(name, value));
+    KEEL_TRY_ASSIGN(description.metadata[name], MetadataFromJson(name, value));
   }
   KEEL_TRY_ASSIGN(const Json* const user, ObjectField(json, "user"));
   for (const auto& [name, value] : user->items()) {

@@ -21,11 +21,19 @@ namespace keel {
 using MetadataValue = std::variant<bool, int64_t, uint64_t, double, std::string>;
 using Metadata = std::map<std::string, MetadataValue>;
 
+// kInvalid, naming it: JSON that is no number, text, true or false.
+Result<MetadataValue> MetadataFromJson(const std::string& name, const Json& json);
+
 // "12", "0.5", "true", "text": for people.
 std::string MetadataText(const MetadataValue& value);
 
 // "evenkeel 0.1.0"
 std::string_view WriterVersion();
+
+// Keys in `user` by which a checkpoint that `keel repair` made says so.
+inline constexpr std::string_view kRepairKey = "repair";  // "3 of 12 tensors ..."
+inline constexpr std::string_view kRepairedFromKey = "repaired_from";
+inline constexpr std::string_view kRepairLostKey = "repair_lost";  // JSON: a list of names
 
 struct Description {
   std::string writer{WriterVersion()};  // the program that wrote it, for people

@@ -3,6 +3,7 @@
 // Does not   read in parallel: ckpt/restore.h does. Threads: one at a time.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "ckpt/frame_scan.h"
@@ -19,8 +20,12 @@ class TensorReader {
   Status Read(size_t tensor, uint64_t offset, std::span<std::byte> into);
 
  private:
+  Status Hold(uint64_t frame, const std::string& tensor);
+
   const Checkpoint& checkpoint_;
   FrameReader frames_;
+  std::optional<uint64_t> held_;  // the frame that content_ is of
+  std::span<const std::byte> content_;
 };
 
 }  // namespace keel

@@ -159,14 +159,16 @@ void Coordinator::TakeRecord(HostView& host, Known& known, TimePoint now) {
   }
 }
 
-// In place, each death is a failure. Foreign workers die together, so there each break is one.
 void Coordinator::NoteDeaths(Known& known, const MemberRecord& record, TimePoint now) {
-  const bool in_place =
-      view_.kind == JobKind::kInPlace || record.kind == JobKind::kInPlace;
-  if (in_place) view_.kind = JobKind::kInPlace;
-  for (; known.deaths < record.deaths; ++known.deaths) {
-    if (in_place) view_.failures.push_back(now);
-  }
+  if (record.kind == JobKind::kInPlace) view_.kind = JobKind::kInPlace;
+  for (; known.deaths < record.deaths; ++known.deaths) deaths_.push_back(now);
+  CountFailures();
+}
+
+// In place, each death is a failure. Foreign workers die together, so there each break is one. The
+// kind may be told after the first break; what was counted until then was counted as foreign.
+void Coordinator::CountFailures() {
+  view_.failures = view_.kind == JobKind::kInPlace ? deaths_ : failed_breaks_;
 }
 
 void Coordinator::NotePositions(const MemberRecord& before, const MemberRecord& record,
@@ -197,7 +199,8 @@ void Coordinator::NoteStep(Position position, TimePoint now) {
 void Coordinator::NoteBreak(BreakRecord record, TimePoint now) {
   const bool failure = record.cause == BreakCause::kDied || record.cause == BreakCause::kHung ||
                        record.cause == BreakCause::kReported;
-  if (failure && view_.kind == JobKind::kForeign) view_.failures.push_back(now);
+  if (failure) failed_breaks_.push_back(now);
+  CountFailures();
   view_.epoch->broken = std::move(record);
   view_.idle_since = now;
 }

@@ -76,6 +76,7 @@ class Coordinator {
   void NoteDeaths(Known& known, const MemberRecord& record, TimePoint now);
   void NotePositions(const MemberRecord& before, const MemberRecord& record, TimePoint now);
   void NoteStep(Position position, TimePoint now);
+  void CountFailures();
   void NoteBreak(BreakRecord record, TimePoint now);
   void NoteEpochState(TimePoint now);
   Status NoteKind(Store& store);
@@ -109,6 +110,7 @@ class Coordinator {
   std::string last_wait_;
   std::map<int64_t, Known> known_;   // by slot, as view_.hosts
   JobView view_;
+  std::vector<TimePoint> deaths_, failed_breaks_;
   std::optional<TimePoint> step_seen_;
   Position furthest_;
   std::vector<Duration> step_times_;

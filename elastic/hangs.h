@@ -29,8 +29,13 @@ struct HangDecision {
   std::string reason;
 };
 
-// `moved`: when any of the positions last changed. Nobody hangs while somebody has told none.
-HangDecision DecideHang(const std::vector<RankPosition>& positions, TimePoint moved, Duration limit,
-                        TimePoint now);
+struct HangLimits {
+  Duration enter;   // from being let in to the first position of each
+  Duration move;    // from one change of any position to the next, once all have told one
+};
+
+// `moved`: when any of the positions last changed, or the epoch began.
+HangDecision DecideHang(const std::vector<RankPosition>& positions, TimePoint moved,
+                        const HangLimits& limits, TimePoint now);
 
 }  // namespace keel

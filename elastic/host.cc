@@ -10,8 +10,8 @@
 namespace keel {
 namespace {
 
-// Nobody whose clock runs asks so much later than he was told to.
-constexpr Duration kLate = std::chrono::seconds(1);
+// No loop is that late unless its process was stopped.
+constexpr Duration kAsleep = std::chrono::seconds(1);
 
 int64_t Millis(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -160,6 +160,7 @@ bool Host::TakeSeat(const EpochWorker& place, TimePoint now) {
 void Host::Enter(int index) {
   KEEL_CHECK(epoch_->number > record_.outside, "entering an epoch after promising not to");
   RecordOf(index).state = SeatState::kRunning;
+  RecordOf(index).position = {};   // it has told none of this epoch
   seats_[index].told_join = false;
   seats_[index].kill_at.reset();
   Do(EnterEpoch{index, RecordOf(index).rank, *epoch_}, epoch_->reason);
@@ -281,21 +282,13 @@ void Host::Exit(int code, const std::string& why) {
 
 TimePoint Host::StoreDeadline() const {
   if (mode_ != Mode::kMember && mode_ != Mode::kFencing) return kNever;
-  return std::max(store_grace_, contact_ ? *contact_ + config_.store_limit
-                                         : born_ + config_.join_timeout);
-}
-
-// A limit that passed long ago means that we were stopped: what the others did meanwhile is yet to
-// be heard.
-void Host::Forgive(TimePoint now) {
-  const auto is_stale = [&](TimePoint limit) { return now >= limit && now - limit > kLate; };
-  if (is_stale(StoreDeadline())) store_grace_ = now + kLate;
-  for (Seat& seat : seats_) {
-    if (seat.kill_at && is_stale(*seat.kill_at)) seat.kill_at = now + kLate;
-  }
+  return contact_ ? *contact_ + config_.store_limit : born_ + config_.join_timeout;
 }
 
 void Host::CheckStore(TimePoint now) {
+  if (now < StoreDeadline()) return;
+  // Who hosts the store and wakes up late stood still together with it: that is no lost store.
+  if (config_.hosts_store && now - StoreDeadline() > kAsleep) contact_ = now;
   if (now < StoreDeadline()) return;
   const bool finished =
       std::all_of(record_.seats.begin(), record_.seats.end(),
@@ -308,7 +301,6 @@ void Host::CheckStore(TimePoint now) {
 
 void Host::OnTime(TimePoint now) {
   if (mode_ == Mode::kExited) return;
-  Forgive(now);
   CheckStore(now);
   Settle(now);
 }
@@ -316,7 +308,7 @@ void Host::OnTime(TimePoint now) {
 TimePoint Host::NextWake() const {
   if (mode_ == Mode::kExited) return kNever;
   TimePoint wake = StoreDeadline();
-  if (mode_ == Mode::kLeaving) wake = std::min(wake, leave_by_);
+  if (mode_ == Mode::kLeaving && !AnyProcess()) wake = std::min(wake, leave_by_);
   for (const Seat& seat : seats_) {
     if (seat.start_at) wake = std::min(wake, *seat.start_at);
     if (seat.kill_at) wake = std::min(wake, *seat.kill_at);
@@ -326,7 +318,6 @@ TimePoint Host::NextWake() const {
 
 // After every input: what is due, what can be promised, what is to be told.
 void Host::Settle(TimePoint now) {
-  Forgive(now);
   for (int index = 0; index < config_.seats; ++index) CheckSeat(index, now);
   if (record_.outside < record_.epoch.number && AllOutside()) {
     record_.outside = record_.epoch.number;

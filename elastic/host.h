@@ -1,7 +1,7 @@
 // Host: the supervisor's brain, a state machine over its seats (PROTOCOL.md sections 5, 6, 9, 10).
 // Promises   the same inputs give the same actions; `outside` in its record is kept: a worker is
-//            put into an epoch only if that is newer; every state that waits for a worker has a limit,
-//            after which the worker's process group is killed.
+//            put into an epoch only if that is newer; every state that waits for a worker has a
+//            limit, after which the worker's process group is killed.
 // Does not   start, signal or read anything: it says what to do (TakeActions), and is told what
 //            happened. So the supervisor and the simulator run the very same machine.
 // Threads    one.
@@ -53,8 +53,8 @@ struct ReportBreak { BreakRecord record; };
 struct RegisterAnew {};
 struct ExitHost { int code = 0; };    // no worker is left; the record says so
 struct HostAction {
-  std::variant<StartWorker, EnterEpoch, SendToWorker, SignalWorker, Publish, ReportBreak, RegisterAnew,
-               ExitHost> what;
+  std::variant<StartWorker, EnterEpoch, SendToWorker, SignalWorker, Publish, ReportBreak,
+               RegisterAnew, ExitHost> what;
   std::string why;
 };
 
@@ -164,7 +164,6 @@ class Host {
   void Fence(const std::string& reason, TimePoint now);
   void BeginAnew();
   void Exit(int code, const std::string& why);
-  void Forgive(TimePoint now);
   void CheckStore(TimePoint now);
   void CheckSeat(int index, TimePoint now);
   void Settle(TimePoint now);
@@ -190,7 +189,6 @@ class Host {
   int64_t joining_ = 0;
   std::vector<TimePoint> deaths_;
   std::optional<TimePoint> contact_;
-  TimePoint store_grace_{};            // the store has at least until then
   bool job_stops_ = false;             // the whole job, not only this host
   TimePoint leave_by_ = kNever;
   int exit_code_ = 0;

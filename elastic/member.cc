@@ -28,8 +28,9 @@ bool Member::settled() const {
 Status Member::Run(Store& store, TimePoint now, Step& step) {
   KEEL_TRY_ASSIGN(const bool there, FindGeneration(store));
   if (!there) return Ok();  // the coordinator has not opened it yet
-  KEEL_TRY(Read(store, step));
+  // Before anything is read: an epoch that names the slot must not be told before the slot is.
   if (!slot_ && may_register_ && record_) KEEL_TRY(Register(store, step));
+  KEEL_TRY(Read(store, step));
   if (!slot_) return Ok();
   KEEL_TRY(WriteBreaks(store));
   KEEL_TRY(Write(store, step));
@@ -71,11 +72,6 @@ Status Member::Read(Store& store, Step& step) {
     return Ok();
   };
   if (slot_ && values[7]) KEEL_TRY(ReadMine(*values[7], step));
-  KEEL_TRY(fresh(0, kind_, [&](const auto& key, const auto& text) -> Status {
-    KEEL_TRY_ASSIGN(const JobKind kind, ParseJobKind(key, text));
-    step.events.push_back(KindKnown{kind});
-    return Ok();
-  }));
   KEEL_TRY(fresh(1, presence_, [&](const auto&, const auto& text) -> Status {
     step.events.push_back(PresenceSeen{text});
     return Ok();
@@ -86,6 +82,12 @@ Status Member::Read(Store& store, Step& step) {
     return Ok();
   }));
   if (values[2]) KEEL_TRY(ReadEpoch(store, *values[2], step));
+  // After the epoch: its workers must be started for it, not to wait for another.
+  KEEL_TRY(fresh(0, kind_, [&](const auto& key, const auto& text) -> Status {
+    KEEL_TRY_ASSIGN(const JobKind kind, ParseJobKind(key, text));
+    step.events.push_back(KindKnown{kind});
+    return Ok();
+  }));
   KEEL_TRY(fresh(3, joining_, [&](const auto& key, const auto& text) -> Status {
     KEEL_TRY_ASSIGN(const int64_t epoch, ParseCount(key, text));
     step.events.push_back(JoiningSeen{epoch});

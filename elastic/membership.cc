@@ -433,11 +433,13 @@ MaybeDecision Judge::Hung() const {
   std::vector<RankPosition> positions;
   for (const EpochWorker& worker : epoch().workers) {
     const SeatRecord* const seat = SeatOf(worker);
+    if (seat != nullptr && seat->state == SeatState::kFinished) continue;
     if (seat == nullptr || seat->state != SeatState::kRunning) return std::nullopt;
     positions.push_back({worker.rank, seat->position});
   }
-  const Duration limit = HangLimit(policy_.hang_limit, view_.median_step);
-  const HangDecision hang = DecideHang(positions, view_.epoch->moved, limit, now_);
+  const HangLimits limits = {policy_.enter_limit,
+                             HangLimit(policy_.hang_limit, view_.median_step)};
+  const HangDecision hang = DecideHang(positions, view_.epoch->moved, limits, now_);
   if (hang.ranks.empty()) return std::nullopt;
   Decision decision = Break(BreakCause::kHung, hang.reason);
   decision.broken.ranks = hang.ranks;

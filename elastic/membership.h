@@ -1,9 +1,9 @@
 // Membership: what the coordinator does next, as a pure function of what it knows (PROTOCOL.md
 // sections 6 to 9).
 // Promises   one decision, its reason as an enum (for tests and metrics) and in words (for the
-//            log); every wait says until when; the same view gives the same decision. An epoch is formed
-//            only when no host of the former one can have a worker inside it: each has promised
-//            so (`outside`), or is gone and cannot get on without one that has.
+//            log); every wait says until when; the same view gives the same decision. An epoch is
+//            formed only when no host of the former one can have a worker inside it: each has
+//            promised so (`outside`), or is gone and cannot get on without one that has.
 // Does not   read clocks, boards or sockets: elastic/coordinator.h does, and carries it out.
 // Threads    pure functions over plain values.
 #pragma once
@@ -29,6 +29,7 @@ struct JobPolicy {
   Duration park_limit = std::chrono::seconds(5);
   Duration stop_grace = std::chrono::seconds(60);          // beyond the deadline of a stop wish
   Duration fence_limit = std::chrono::seconds(95);         // a silent host has stopped by then
+  Duration enter_limit = std::chrono::seconds(600);        // from an epoch to a first position
   std::optional<Duration> hang_limit;                      // nothing: from the median step
   RestartPolicy restarts;
   bool allow_inexact = false;

@@ -1,7 +1,7 @@
 // The records on the board (PROTOCOL.md section 2) as values, and as the JSON text of each.
 // Promises   Parse...(...Text(x)) gives x back; parsing takes a whole record of this version or
-//            says which key it was and what is wrong with it; nothing is guessed, unknown members are
-//            refused.
+//            says which key it was and what is wrong with it; nothing is guessed, unknown members
+//            are refused.
 // Does not   judge whether a record makes sense beside others (membership.h).
 // Threads    plain values. Errors: kInvalid.
 #pragma once

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/digest_code.h"
 #include "base/file_helpers.h"
+#include "base/random.h"
 
 namespace keel {
 namespace {
@@ -66,6 +68,32 @@ TEST(Digester, MayBeAskedOnTheWay) {
   digester.Update(BytesOf("c"));
   Digester moved = std::move(digester);
   EXPECT_EQ(moved.Current(), DigestOf(BytesOf("abc")));
+}
+
+// Of what is read at an odd address, too, and of pieces of every size.
+TEST(DigestCode, TheFastCodeGivesTheSameDigests) {
+  const DigestCode* avx2 = Avx2DigestCode();
+  if (avx2 == nullptr) GTEST_SKIP() << "no AVX2 in this build or processor";
+  Random random(5);
+  std::vector<std::byte> bytes(5000);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.Next());
+  for (size_t count = 0; count < bytes.size(); count += count < 600 ? 1 : 97) {
+    const std::byte* from = bytes.data() + (count < bytes.size() / 2 ? 1 : 0);
+    const DigestHalves expected = kLibraryDigestCode.of(from, count);
+    const DigestHalves found = avx2->of(from, count);
+    ASSERT_EQ(found.high, expected.high) << count;
+    ASSERT_EQ(found.low, expected.low) << count;
+    void* state = avx2->make();
+    for (size_t at = 0; at < count;) {
+      const size_t piece = std::min<size_t>(1 + random.Uniform(700), count - at);
+      ASSERT_TRUE(avx2->update(state, from + at, piece));
+      at += piece;
+    }
+    const DigestHalves joined = avx2->current(state);
+    avx2->free(state);
+    ASSERT_EQ(joined.high, expected.high) << count;
+    ASSERT_EQ(joined.low, expected.low) << count;
+  }
 }
 
 TEST(ParseDigest, TakesBackWhatHexGave) {

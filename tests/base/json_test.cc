@@ -50,6 +50,14 @@ TEST(ParseJson, RefusesBrokenUtf8) {
   EXPECT_FALSE(ParseJson(R"("\ud800")").ok());
 }
 
+TEST(ParseJson, RefusesAZeroByteAndWhatItWouldHide) {
+  using std::string_literals::operator""s;
+  for (const std::string& text : {"{}\0"s, "{}\0 {\"more\":1}"s, "[1,\0 2]"s, "\0{}"s}) {
+    EXPECT_FALSE(ParseJson(text).ok()) << text;
+  }
+  EXPECT_EQ(ParseJson("{}\n\0x"s).error().message, "line 2, column 1: found a zero byte");
+}
+
 TEST(ParseJson, BoundsTheDepth) {
   const auto nested = [](size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');

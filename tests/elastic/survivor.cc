@@ -53,6 +53,7 @@ class Survivor {
     epoch_ = message.epoch;
     rank_ = message.rank;
     running_ = true;
+    (void)link_.Send(AtMessage{{count_, 0}});
     Say("epoch " + std::to_string(epoch_) + " rank " + std::to_string(message.rank) + " of " +
         std::to_string(message.world) + " pid " + std::to_string(getpid()) + " count " +
         std::to_string(count_));

@@ -91,10 +91,14 @@ def cmake_scripts(folder, name):
 
 
 def cmake_installed(script, source_root):
-    """Names of installed libraries and programs, and paths of headers, from cmake_install.cmake."""
+    """Names of installed libraries and programs, paths of headers, and where below share/ other
+    files go, from cmake_install.cmake."""
     kinds = "STATIC_LIBRARY|SHARED_LIBRARY|MODULE|EXECUTABLE"
     built = rf'TYPE (?:{kinds})(?: OPTIONAL)? FILES "([^"]+)"'
     installed = {os.path.basename(path) for path in re.findall(built, script)}
+    shared = r'DESTINATION "[^"]*/(share/[^"]+)" TYPE FILE FILES "([^"]+)"'
+    installed |= {os.path.join(folder, os.path.basename(path))
+                  for folder, path in re.findall(shared, script)}
     for top in re.findall(r'TYPE DIRECTORY FILES "([^"]+)/" FILES_MATCHING', script):
         for folder, _, names in os.walk(top):
             installed |= {os.path.relpath(os.path.join(folder, name), source_root)
@@ -104,8 +108,13 @@ def cmake_installed(script, source_root):
 
 def meson_installed(introspected, source_root):
     """The same from `meson introspect --installed`."""
-    return {os.path.relpath(path, source_root) if path.endswith(".h") else os.path.basename(path)
-            for path in introspected}
+    def name(path, place):
+        if path.endswith(".h"):
+            return os.path.relpath(path, source_root)
+        below_share = place.find("/share/") + 1
+        return place[below_share:] if below_share else os.path.basename(path)
+
+    return {name(path, place) for path, place in introspected.items()}
 
 
 def cmake_gtests(script):

@@ -91,11 +91,14 @@ class CompareBuildsTest(unittest.TestCase):
                     pass
             script = ('file(INSTALL DESTINATION "x" TYPE STATIC_LIBRARY FILES "/b/libkeel.a")\n'
                       f'file(INSTALL TYPE DIRECTORY FILES "{root}/base/" FILES_MATCHING REGEX)\n'
-                      'file(INSTALL DESTINATION "x" TYPE EXECUTABLE FILES "/b/bin/keelrun")\n')
+                      'file(INSTALL DESTINATION "x" TYPE EXECUTABLE FILES "/b/bin/keelrun")\n'
+                      'file(INSTALL DESTINATION "P/share/zsh" TYPE FILE FILES "/s/_keelrun")\n')
             meson = {f"{root}/base/check.h": "/usr/h", "/m/libkeel.a": "/usr/lib/libkeel.a",
-                     "/m/bin/keelrun": "/usr/bin/keelrun"}
+                     "/m/bin/keelrun": "/usr/bin/keelrun",
+                     "/s/_keelrun": "/usr/share/zsh/_keelrun"}
             in_cmake = builds.cmake_installed(script, root)
-            self.assertEqual(in_cmake, {"libkeel.a", "keelrun", "base/check.h"})
+            self.assertEqual(in_cmake,
+                             {"libkeel.a", "keelrun", "base/check.h", "share/zsh/_keelrun"})
             self.assertEqual(in_cmake, builds.meson_installed(meson, root))
 
     def test_test_programs_are_read_from_ctest_files(self):

@@ -1,8 +1,6 @@
 // Carries out the machines' actions, and polls when they want to be polled.
 #include "tests/sim/host.h"
 
-#include "tests/sim/sim_store.h"
-
 namespace keel {
 namespace {
 
@@ -41,26 +39,33 @@ void SimHost::Start() {
   workers_.assign(config.seats, "");
   to_member_.clear();
   exiting_.reset();
-  contact_ = now;
+  told_ = false;
   paused_until_ = {};
+  stall_ = {};
   store_.reset();
   coordinator_store_.reset();
   member_ = std::make_unique<Member>(MemberConfig{.job = kJob});
   host_ = std::make_unique<Host>(config, random.Fork("host"), now);
   world_.Trace(config.host + " starts as " + incarnation_.substr(0, 4));
   wake_ = poll_ = coordinate_ = kNever;
-  if (hosts_store()) {
-    world_.board().Restart();
-    CoordinatorConfig its{kJob, incarnation_, "10.0.0.1:1", world_.scenario().policy};
-    its.poll_interval = 100ms;
-    its.close_timeout = config.close_timeout;
-    coordinator_ = std::make_unique<Coordinator>(
-        its, random.Fork("coordinator"), [](const EpochRecord& epoch) -> Result<EpochStore> {
-          return EpochStore{"10.0.0.1", 2, "epoch/" + epoch.id + "/"};
-        });
-    PlanCoordinator(now);
-  }
+  if (hosts_store()) OpenBoard(random);
   Act();
+}
+
+void SimHost::OpenBoard(Random& random) {
+  world_.board().Restart();
+  CoordinatorConfig config{kJob, incarnation_, "10.0.0.1:1", world_.scenario().policy};
+  config.poll_interval = 100ms;
+  config.close_timeout = world_.scenario().host.close_timeout;
+  epochs_ = 0;
+  const auto open_epoch_store = [this](const EpochRecord& epoch) -> Result<EpochStore> {
+    ++epochs_;
+    return EpochStore{"10.0.0.1", 2, coordinator_->generation() + "/" + epoch.id + "/"};
+  };
+  coordinator_ =
+      std::make_unique<Coordinator>(config, random.Fork("coordinator"), open_epoch_store);
+  world_.StoreOpened(coordinator_->generation());
+  PlanCoordinator(world_.scheduler().now());
 }
 
 void SimHost::Stop() {
@@ -70,7 +75,9 @@ void SimHost::Stop() {
   coordinator_.reset();
 }
 
-WorkerPlace SimHost::PlaceOf(int seat) const { return {number_, life_, seat, workers_[seat]}; }
+WorkerPlace SimHost::PlaceOf(int seat) const {
+  return {number_, life_, seat, workers_[seat], incarnation_};
+}
 
 // --- The loop's thread: Host ---
 
@@ -112,7 +119,11 @@ void SimHost::Do(const HostAction& action) {
   if (const auto* const start = std::get_if<StartWorker>(&action.what)) {
     workers_[start->index] = start->worker;
     world_.workers().Start(PlaceOf(start->index), start->epoch, start->rank);
+  } else if (const auto* const enter = std::get_if<EnterEpoch>(&action.what)) {
+    world_.workers().Deliver(PlaceOf(enter->index), *enter);
   } else if (const auto* const send = std::get_if<SendToWorker>(&action.what)) {
+    const bool is_break = std::holds_alternative<BreakMessage>(send->message);
+    if (is_break && world_.scenario().defect == Defect::kNeverBreaks) return;
     world_.workers().Deliver(PlaceOf(send->index), send->message);
   } else if (const auto* const signal = std::get_if<SignalWorker>(&action.what)) {
     world_.Trace(who + "signal " + std::to_string(signal->signal) + " to seat " +
@@ -121,6 +132,7 @@ void SimHost::Do(const HostAction& action) {
   } else if (const auto* const end = std::get_if<ExitHost>(&action.what)) {
     world_.Trace(who + "exits with " + std::to_string(end->code) + ": " + action.why);
     exiting_ = end->code;
+    exit_by_ = world_.scheduler().now() + world_.scenario().host.close_timeout;
     PlanPoll(world_.scheduler().now());
   } else {
     if (const auto* const report = std::get_if<ReportBreak>(&action.what)) {
@@ -141,6 +153,10 @@ void SimHost::PlanWake() {
     if (wake_ != wake) return;
     wake_ = kNever;
     host_->OnTime(world_.scheduler().now());
+    const TimePoint next = host_->NextWake();
+    if (next <= world_.scheduler().now()) {
+      world_.Object("L2: h" + std::to_string(number_) + " wants to be woken without end");
+    }
     Act();
   });
 }
@@ -148,14 +164,28 @@ void SimHost::PlanWake() {
 // --- The store's thread: Member and Coordinator ---
 
 std::unique_ptr<Store> SimHost::Connect(const std::string& name) {
-  const bool own = hosts_store();
   return std::make_unique<SimStore>(
-      world_.board().Connect(name), [this, own, life = life_] {
-        if (world_.network().Chance(world_.scenario().interleave)) {
-          world_.scheduler().Interleave(3, 50ms);
-        }
-        return life == life_ && alive() && (own || world_.CanReachStore(number_));
+      world_.board().Connect(name), [this, life = life_] {
+        return life == life_ && alive() ? BeforeOperation() : SimStore::Way::kLost;
+      },
+      [this](std::function<void()> operation) {
+        world_.scheduler().At(world_.StoreGoesOn(number_), Scheduler::kNobody, operation);
       });
+}
+
+SimStore::Way SimHost::BeforeOperation() {
+  if (world_.network().Chance(world_.scenario().interleave)) {
+    world_.scheduler().Interleave(3, 50ms);
+  }
+  if (stall_ > Duration(0)) {
+    const Duration length = std::exchange(stall_, Duration(0));
+    world_.Trace("h" + std::to_string(number_) + " stands still in the middle of a poll");
+    Pause(length);
+    world_.scheduler().Interleave(1000000, length);
+  }
+  if (hosts_store() || world_.CanReachStore(number_)) return SimStore::Way::kThrough;
+  const bool late = world_.StoreGoesOn(number_) != kNever && world_.network().Chance(0.5);
+  return late ? SimStore::Way::kLate : SimStore::Way::kLost;
 }
 
 void SimHost::Look() { PlanPoll(world_.scheduler().now()); }
@@ -171,38 +201,53 @@ void SimHost::PlanPoll(TimePoint when) {
   });
 }
 
-void SimHost::PollMember() {
-  const TimePoint now = world_.scheduler().now();
+void SimHost::GiveToMember() {
   for (const HostAction& action : std::exchange(to_member_, {})) {
-    if (std::holds_alternative<Publish>(action.what)) member_->Publish(host_->record());
+    if (std::holds_alternative<Publish>(action.what)) {
+      MemberRecord record = host_->record();
+      if (world_.scenario().defect == Defect::kPromisesTooEarly) {
+        record.outside = record.epoch.number;
+      }
+      member_->Publish(record);
+    }
     if (const auto* const report = std::get_if<ReportBreak>(&action.what)) {
       member_->ReportBreak(report->record);
     }
     if (std::holds_alternative<RegisterAnew>(action.what)) member_->RegisterAnew();
   }
+}
+
+void SimHost::PollMember() {
+  if (told_) return;
+  const TimePoint now = world_.scheduler().now();
+  GiveToMember();
   if (!store_) store_ = Connect("member " + std::to_string(number_));
   const bool leaving = exiting_.has_value();
-  const bool had_slot = member_->slot().has_value();
+  const auto had_slot = member_->slot();
   const Member::Step step = member_->Poll(*store_, now);
   if (!step.status.ok()) {
     store_.reset();
     world_.Trace("h" + std::to_string(number_) + ": " + step.status.error().message);
   }
   if (step.news) world_.TellCoordinator(number_);
-  if (step.beat) {
-    host_->OnContact(now);
-    contact_ = now;
-  }
-  if (!had_slot && member_->slot()) world_.PresenceOpened(number_);
-  if (leaving) return world_.Exited(number_, *exiting_);
+  if (step.beat) host_->OnContact(now);
+  if (member_->slot() && member_->slot() != had_slot) world_.PresenceOpened(number_);
+  if (leaving) LeaveWhenTold(step.status.ok());
+  if (!alive()) return;
   for (const MemberEvent& event : step.events) {
     host_->OnMemberEvent(event, world_.scheduler().now());
     Act();
-    if (!alive()) return;
   }
   // A store that did not answer was waited for.
-  const Duration lost = step.status.ok() ? Duration(0) : Duration(world_.network().Uniform(1000000000));
+  Duration lost{0};
+  if (!step.status.ok()) lost = Duration(world_.network().Uniform(1'000'000'000));
   PlanPoll(std::max(member_->NextPoll(), now) + lost);
+}
+
+// The one that hosts the store stays until the others know.
+void SimHost::LeaveWhenTold(bool told) {
+  told_ = told_ || told || world_.scheduler().now() >= exit_by_;
+  if (told_ && (!coordinator_ || coordinator_->done())) world_.Exited(number_, *exiting_);
 }
 
 void SimHost::PlanCoordinator(TimePoint when) {
@@ -228,15 +273,24 @@ void SimHost::PollCoordinator() {
                  ": " + decision.detail);
   }
   if (step.look) world_.TellMembers();
+  if (told_) LeaveWhenTold(true);
+  if (!alive()) return;
+  if (world_.scenario().defect == Defect::kDeafCoordinator && epochs_ > 0) return;
   PlanCoordinator(std::max(coordinator_->NextPoll(), now + 1ms));
 }
 
 // --- What befalls it ---
 
-void SimHost::Presence(int from, bool open) {
-  if (!coordinator_) return;
-  static_cast<void>(from);
-  static_cast<void>(open);
+void SimHost::PresenceOpened(int64_t slot, const std::string& incarnation) {
+  if (coordinator_) coordinator_->PresenceOpened(slot, incarnation);
+}
+
+void SimHost::PresenceClosed(int64_t slot, const std::string& incarnation) {
+  Later(world_.scheduler().now(), number_, [this, slot, incarnation] {
+    if (!coordinator_) return;
+    coordinator_->PresenceClosed(slot, incarnation, world_.scheduler().now());
+    PlanCoordinator(coordinator_->NextPoll());
+  });
 }
 
 void SimHost::Pause(Duration length) {

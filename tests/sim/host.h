@@ -16,6 +16,7 @@
 #include "store/memory_store.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/scheduler.h"
+#include "tests/sim/sim_store.h"
 #include "tests/sim/workers.h"
 
 namespace keel {
@@ -30,9 +31,13 @@ class SimHostWorld {
   virtual const Scenario& scenario() = 0;
   virtual Random& network() = 0;
   virtual bool CanReachStore(int host) = 0;
+  // When a store that stands still goes on; kNever: it does not, or it does not stand still.
+  virtual TimePoint StoreGoesOn(int host) = 0;
+  virtual void StoreOpened(const std::string& generation) = 0;
   virtual void TellCoordinator(int from) = 0;
   virtual void TellMembers() = 0;
   virtual void PresenceOpened(int host) = 0;
+  virtual void Object(const std::string& failure) = 0;
   virtual void Exited(int host, int code) = 0;
   virtual void Trace(const std::string& line) = 0;
 };
@@ -52,8 +57,10 @@ class SimHost {
   void Look();                       // a poke from the coordinator
   void News();                       // ... or to it
   void Pause(Duration length);
+  void PauseInMidPoll(Duration length) { stall_ = length; }
   void CutOff(Duration length);
-  void Presence(int from, bool open);
+  void PresenceOpened(int64_t slot, const std::string& incarnation);
+  void PresenceClosed(int64_t slot, const std::string& incarnation);
   WorkerPlace PlaceOf(int seat) const;
 
   int number() const { return number_; }
@@ -62,11 +69,9 @@ class SimHost {
   bool paused() const;
   bool cut_off() const;
   bool hosts_store() const { return number_ == 0; }
-  const Host* host() const { return host_.get(); }
-  const Member* member() const { return member_.get(); }
-  const Coordinator* coordinator() const { return coordinator_.get(); }
+  TimePoint paused_until() const { return paused_until_; }
+  std::optional<int64_t> slot() const { return member_ ? member_->slot() : std::nullopt; }
   const std::string& incarnation() const { return incarnation_; }
-  TimePoint contact() const { return contact_; }   // when the board last took a beat
 
  private:
   template <class F>
@@ -79,7 +84,10 @@ class SimHost {
   void PollMember();
   void PollCoordinator();
   std::unique_ptr<Store> Connect(const std::string& name);
-  void FinalPoll();
+  SimStore::Way BeforeOperation();
+  void OpenBoard(Random& random);
+  void GiveToMember();
+  void LeaveWhenTold(bool told);
 
   SimHostWorld& world_;
   const int number_;
@@ -92,8 +100,11 @@ class SimHost {
   std::vector<std::string> workers_;           // by seat
   std::vector<HostAction> to_member_;          // for the next poll: another thread in earnest
   TimePoint wake_ = kNever, poll_ = kNever, coordinate_ = kNever;
-  TimePoint paused_until_, cut_until_, contact_;
+  TimePoint paused_until_, cut_until_, exit_by_;
   std::optional<int> exiting_;
+  bool told_ = false;                          // the board has the last record
+  Duration stall_{0};                          // in the middle of the next poll
+  int64_t epochs_ = 0;                         // that its coordinator formed
 };
 
 }  // namespace keel

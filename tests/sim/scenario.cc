@@ -22,7 +22,8 @@ void DrawPolicy(Scenario& s, Random& random) {
   p.last_call_timeout = Between(random, 1s, 5s);
   p.restarts.restarts_max = random.Chance(0.3) ? static_cast<int>(random.Uniform(4)) : 1000;
   p.restarts.window = random.Chance(0.5) ? Duration(0) : Between(random, 10s, 60s);
-  p.hang_limit = 15s;
+  p.hang_limit = 35s;
+  p.enter_limit = 20s;
   HostConfig& h = s.host;
   h.seats = s.seats;
   h.restarts = p.restarts;
@@ -41,8 +42,9 @@ SimFault DrawFault(const Scenario& s, Random& random) {
                              Kind::kStoreFault,   Kind::kStoreFault,   Kind::kStoreFault,
                              Kind::kKillSupervisor, Kind::kPowerOff,   Kind::kCutOff,
                              Kind::kPause,        Kind::kFlapPresence, Kind::kHangWorker};
+  constexpr size_t kStay = 6;   // the first ones, which no host is lost by
   SimFault fault;
-  fault.kind = kKinds[random.Uniform(std::size(kKinds))];
+  fault.kind = kKinds[random.Uniform(s.hosts_stay ? kStay : std::size(kKinds))];
   fault.at = Between(random, 0s, s.quiet_after - 10s);
   fault.host = static_cast<int>(random.Uniform(s.hosts));
   fault.seat = static_cast<int>(random.Uniform(s.seats));
@@ -81,6 +83,7 @@ Scenario DrawScenario(uint64_t seed) {
   s.hosts = 1 + static_cast<int>(random.Uniform(5));
   s.seats = 1 + static_cast<int>(random.Uniform(3));
   s.in_place = random.Chance(0.65);
+  s.hosts_stay = random.Chance(0.25);
   s.quiet_after = Between(random, 30s, 90s);
   DrawPolicy(s, random);
   s.poke_loss = random.Chance(0.5) ? 0 : random.Double();

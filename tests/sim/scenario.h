@@ -37,6 +37,15 @@ struct SimFault {
   int detail = 0;
 };
 
+// A mistake planted on purpose, to see that the Checker finds it.
+enum class Defect {
+  kNone,
+  kPromisesTooEarly,   // a supervisor says that its workers are outside before they are
+  kNeverBreaks,        // it does not tell its workers that an epoch is over
+  kNoFence,            // the coordinator does not wait for silent hosts to stop by themselves
+  kDeafCoordinator,    // it stops to look once there is an epoch
+};
+
 struct Scenario {
   uint64_t seed = 0;
   int hosts = 1;
@@ -44,7 +53,6 @@ struct Scenario {
   bool in_place = true;
   JobPolicy policy;
   HostConfig host;
-  Duration poke_loss_until{0};
   double poke_loss = 0;
   double interleave = 0;
   double start_failure = 0;
@@ -55,6 +63,8 @@ struct Scenario {
   std::vector<Duration> arrivals;
   std::vector<SimFault> faults;
   bool stop_asked = false;
+  bool hosts_stay = false;       // only workers and the store's answers are struck
+  Defect defect = Defect::kNone;
 
   std::string Text() const;
 };

@@ -5,6 +5,9 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "store/store.h"
 
@@ -12,30 +15,40 @@ namespace keel {
 
 class SimStore : public Store {
  public:
-  // `before` runs ahead of every operation and says whether it gets through.
-  SimStore(std::unique_ptr<Store> inner, std::function<bool()> before)
-      : inner_(std::move(inner)), before_(std::move(before)) {}
+  enum class Way {
+    kThrough,
+    kLost,
+    kLate,   // the board gets it long after the client has given up
+  };
+  // Runs ahead of every operation and says what becomes of it.
+  using Before = std::function<Way()>;
+  using Later = std::function<void(std::function<void()>)>;
+
+  SimStore(std::unique_ptr<Store> inner, Before before, Later later)
+      : inner_(std::move(inner)), before_(std::move(before)), later_(std::move(later)) {}
 
   Status Set(const std::string& key, const std::string& value) override {
-    return Through<Status>([&] { return inner_->Set(key, value); });
+    return Through<Status>([=](Store& store) { return store.Set(key, value); });
   }
   Result<std::optional<std::string>> Get(const std::string& key) override {
-    return Through<Result<std::optional<std::string>>>([&] { return inner_->Get(key); });
+    using Value = Result<std::optional<std::string>>;
+    return Through<Value>([=](Store& store) { return store.Get(key); });
   }
   Result<std::vector<std::optional<std::string>>> GetMany(
       const std::vector<std::string>& keys) override {
     using Values = Result<std::vector<std::optional<std::string>>>;
-    return Through<Values>([&] { return inner_->GetMany(keys); });
+    return Through<Values>([=](Store& store) { return store.GetMany(keys); });
   }
   Result<int64_t> Add(const std::string& key, int64_t delta) override {
-    return Through<Result<int64_t>>([&] { return inner_->Add(key, delta); });
+    return Through<Result<int64_t>>([=](Store& store) { return store.Add(key, delta); });
   }
   Result<Outcome> CompareSet(const std::string& key, const std::optional<std::string>& expected,
                              const std::string& desired) override {
-    return Through<Result<Outcome>>([&] { return inner_->CompareSet(key, expected, desired); });
+    return Through<Result<Outcome>>(
+        [=](Store& store) { return store.CompareSet(key, expected, desired); });
   }
   Result<bool> Delete(const std::string& key) override {
-    return Through<Result<bool>>([&] { return inner_->Delete(key); });
+    return Through<Result<bool>>([=](Store& store) { return store.Delete(key); });
   }
   Status Wait(const std::vector<std::string>&, Duration, const CancelToken&) override {
     return Error{Code::kInvalid, "nothing in the simulator may wait in the store"};
@@ -46,13 +59,18 @@ class SimStore : public Store {
 
  private:
   template <class R, class F>
-  R Through(F&& operation) {
-    if (!before_()) return Error{Code::kTimeout, "the store cannot be reached"};
-    return operation();
+  R Through(F operation) {
+    const Way way = before_();
+    if (way == Way::kThrough) return operation(*inner_);
+    if (way == Way::kLate) {
+      later_([inner = inner_, operation] { static_cast<void>(operation(*inner)); });
+    }
+    return Error{Code::kTimeout, "the store cannot be reached"};
   }
 
-  const std::unique_ptr<Store> inner_;
-  const std::function<bool()> before_;
+  const std::shared_ptr<Store> inner_;
+  const Before before_;
+  const Later later_;
 };
 
 }  // namespace keel

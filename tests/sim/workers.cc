@@ -34,10 +34,15 @@ SimWorker* SimWorkers::Find(const WorkerPlace& place) {
   return nullptr;
 }
 
+// Nothing goes wrong any more when the faults have ceased.
+bool SimWorkers::Happens(double chance) {
+  return random_.Chance(chance) && scheduler_.now().since_start < scenario_.quiet_after;
+}
+
 // Around the usual time, and now and then much longer.
 Duration SimWorkers::Some(Duration usual) {
   const Duration usually = usual / 2 + Duration(random_.Uniform(usual.count() + 1));
-  return random_.Chance(scenario_.slow) ? 20 * usually : usually;
+  return Happens(scenario_.slow) ? 20 * usually : usually;
 }
 
 void SimWorkers::Later(SimWorker& worker, Duration delay, std::function<void()> work) {
@@ -76,10 +81,10 @@ void SimWorkers::Start(const WorkerPlace& place, const std::optional<EpochRecord
   worker.number = workers_.size();
   worker.place = place;
   worker.in_place = scenario_.in_place;
-  worker.ignores_term = random_.Chance(scenario_.slow);
+  worker.ignores_term = Happens(scenario_.slow);
   watcher_.Trace(Name(worker) + " starts" +
                  (epoch ? " for epoch " + std::to_string(epoch->number) : std::string()));
-  if (random_.Chance(scenario_.start_failure)) {
+  if (Happens(scenario_.start_failure)) {
     ++own_deaths_;
     EndSoon(worker, Some(50ms), ExitStatus::Exited(3));
   }
@@ -88,18 +93,27 @@ void SimWorkers::Start(const WorkerPlace& place, const std::optional<EpochRecord
     return;
   }
   Later(worker, Some(20ms), [this, &worker] {
-    Say(worker, HelloMessage{kProtocolVersion, "same"});
+    Say(worker, HelloMessage{kControlVersion, "same"});
     Later(worker, Some(200ms), [this, &worker] { Say(worker, ReadyMessage{-1}); });
   });
 }
 
 void SimWorkers::Deliver(const WorkerPlace& place, const SupervisorMessage& message) {
+  Hear(place, [this, message](SimWorker& worker) {
+    std::visit([&](const auto& one) { On(worker, one); }, message);
+  });
+}
+
+void SimWorkers::Deliver(const WorkerPlace& place, const EnterEpoch& enter) {
+  Hear(place, [this, enter](SimWorker& worker) { Enter(worker, enter.epoch, enter.rank); });
+}
+
+// In order, also at a worker that hangs and never reads it.
+void SimWorkers::Hear(const WorkerPlace& place, std::function<void(SimWorker& worker)> heard) {
   SimWorker* const worker = Find(place);
   if (worker == nullptr) return;
-  // Not Later(): what is sent arrives in order, also at a worker that hangs and never reads it.
-  scheduler_.After(100us, Scheduler::kNobody, [this, worker, message] {
-    if (!worker->alive || worker->hung) return;
-    std::visit([&](const auto& one) { On(*worker, one); }, message);
+  scheduler_.After(100us, Scheduler::kNobody, [worker, heard = std::move(heard)] {
+    if (worker->alive && !worker->hung) heard(*worker);
   });
 }
 
@@ -119,6 +133,11 @@ void SimWorkers::Kill(const WorkerPlace& place, const ExitStatus& status) {
   SimWorker* const worker = Find(place);
   if (worker == nullptr) return;
   ++own_deaths_;
+  const SimGroup* const group = worker->group;
+  const bool whole =
+      group != nullptr && group->complete() && !group->finished &&
+      std::none_of(group->inside.begin(), group->inside.end(), [](auto* one) { return one->hung; });
+  counted_deaths_ += whole ? 1 : 0;
   Die(*worker, status);
 }
 
@@ -139,15 +158,19 @@ void SimWorkers::KillAllOf(int host, int life) {
   }
 }
 
-// --- What the supervisor says ---
-
-void SimWorkers::On(SimWorker& worker, const EnterMessage& message) {
-  Enter(worker, message.epoch, message.rank);
+bool SimWorkers::AnyAliveOf(int host, int life) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
+    return worker->alive && worker->place.host == host && worker->place.life == life;
+  });
 }
+
+// --- What the supervisor says ---
 
 void SimWorkers::On(SimWorker& worker, const BreakMessage& message) {
   if (worker.group == nullptr || worker.group->epoch.number != message.epoch) return;
-  if (random_.Chance(scenario_.slow / 4)) {
+  if (worker.finishing) return;   // all have agreed that the work is done
+  if (Happens(scenario_.slow / 4)) {
+    ++own_deaths_;
     worker.hung = true;   // it does not get out of a call into some library
     return;
   }
@@ -174,12 +197,9 @@ void SimWorkers::Enter(SimWorker& worker, const EpochRecord& epoch, int rank) {
   group.inside.insert(&worker);
   watcher_.Trace(Name(worker) + " is inside epoch " + std::to_string(epoch.number) + " as rank " +
                  std::to_string(rank));
-  const auto [entry, fresh] = group.by_rank.emplace(rank, worker.place.worker);
-  watcher_.Entered(worker, group);
+  watcher_.Entered(worker, group, rank);
+  if (worker.in_place) Say(worker, AtMessage{{std::max<int64_t>(worker.step, 0), 0}});
   worker.newest_epoch = std::max(worker.newest_epoch, epoch.number);
-  if (!fresh && entry->second != worker.place.worker) {
-    watcher_.Trace("rank " + std::to_string(rank) + " was " + entry->second);
-  }
   if (!group.complete()) return;
   // Who has no state takes it from who is furthest, or from the checkpoint.
   int64_t furthest = saved_step_;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "elastic/exit_status.h"
-#include "elastic/link_messages.h"
+#include "elastic/host.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/scheduler.h"
 
@@ -24,7 +24,8 @@ struct WorkerPlace {
   int host = 0;
   int life = 0;
   int seat = 0;
-  std::string worker;   // incarnation
+  std::string worker;       // incarnation, as is
+  std::string supervisor;   // this one
 };
 
 class WorkerOwner {
@@ -60,7 +61,6 @@ struct ByNumber {
 struct SimGroup {
   EpochRecord epoch;
   std::set<SimWorker*, ByNumber> inside;
-  std::map<int, std::string> by_rank;   // who entered with that rank
   int left = 0;                         // who was inside and is not any more
   bool finished = false;
   bool stepping = false;
@@ -74,7 +74,7 @@ struct SimGroup {
 class WorkerWatcher {
  public:
   virtual ~WorkerWatcher() = default;
-  virtual void Entered(const SimWorker& worker, const SimGroup& group) = 0;
+  virtual void Entered(const SimWorker& worker, const SimGroup& group, int rank) = 0;
   virtual void Stepped(const SimGroup& group) = 0;
   virtual void Trace(const std::string& line) = 0;
 };
@@ -86,17 +86,22 @@ class SimWorkers {
 
   void Start(const WorkerPlace& place, const std::optional<EpochRecord>& epoch, int rank);
   void Deliver(const WorkerPlace& place, const SupervisorMessage& message);
+  void Deliver(const WorkerPlace& place, const EnterEpoch& enter);
   void Signal(const WorkerPlace& place, int signal);
   // Faults.
   void Kill(const WorkerPlace& place, const ExitStatus& status);
   void Hang(const WorkerPlace& place);
   // The guard of a supervisor that is gone ends its workers; nobody is told.
   void KillAllOf(int host, int life);
+  bool AnyAliveOf(int host, int life) const;
 
   const std::vector<std::unique_ptr<SimWorker>>& all() const { return workers_; }
   const std::map<std::string, SimGroup>& groups() const { return groups_; }
   bool work_done() const { return work_done_; }
   int own_deaths() const { return own_deaths_; }
+  // Of workers that were struck while their group was whole: nobody can have overlooked these.
+  int counted_deaths() const { return counted_deaths_; }
+  int64_t saved_step() const { return saved_step_; }
 
  private:
   SimWorker* Find(const WorkerPlace& place);
@@ -105,11 +110,14 @@ class SimWorkers {
   void Die(SimWorker& worker, const ExitStatus& status);
   void EndSoon(SimWorker& worker, Duration delay, const ExitStatus& status);
   Duration Some(Duration usual);
+  bool Happens(double chance);
 
-  void On(SimWorker& worker, const EnterMessage& message);
+  void Hear(const WorkerPlace& place, std::function<void(SimWorker& worker)> heard);
+  void On(SimWorker&, const EpochMessage&) {}   // EnterEpoch comes in its place
   void On(SimWorker& worker, const BreakMessage& message);
   void On(SimWorker& worker, const JoinMessage& message);
   void On(SimWorker& worker, const StopMessage& message);
+  void On(SimWorker&, const UnknownMessage&) {}
   void On(SimWorker& worker, const RefusedMessage&) { EndSoon(worker, {}, ExitStatus::Exited(1)); }
 
   void Enter(SimWorker& worker, const EpochRecord& epoch, int rank);
@@ -131,6 +139,7 @@ class SimWorkers {
   int64_t saved_step_ = 0;
   bool work_done_ = false;
   int own_deaths_ = 0;
+  int counted_deaths_ = 0;
 };
 
 }  // namespace keel

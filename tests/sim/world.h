@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,17 +21,20 @@ namespace keel {
 
 struct Outcome {
   std::string failure;              // empty: all was as it should be
-  std::vector<std::string> trace;   // the last lines, or all of them
+  std::vector<std::string> trace;   // the last lines
   uint64_t digest = 0;              // of all that happened
   uint64_t events = 0;
   Duration simulated{0};
-  int code = -1;                    // with which the job ended
-  int64_t epochs = 0;
+  int code = -1;                    // of the first supervisor that exited
+  int64_t epochs = 0;               // that somebody entered
 };
 
 class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
  public:
-  World(const Scenario& scenario, bool whole_trace);
+  using Tracer = std::function<void(const std::string& line)>;
+
+  // `tracer` gets each line when it happens; it may be empty.
+  World(const Scenario& scenario, Tracer tracer);
   Outcome Run();
 
  private:
@@ -38,7 +42,7 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   void WorkerSays(const WorkerPlace& place, const WorkerMessage& message) override;
   void WorkerEnded(const WorkerPlace& place, const ExitStatus& status) override;
   // WorkerWatcher
-  void Entered(const SimWorker& worker, const SimGroup& group) override;
+  void Entered(const SimWorker& worker, const SimGroup& group, int rank) override;
   void Stepped(const SimGroup& group) override;
   void Trace(const std::string& line) override;
   // SimHostWorld
@@ -48,25 +52,31 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   const Scenario& scenario() override { return scenario_; }
   Random& network() override { return network_; }
   bool CanReachStore(int host) override;
+  TimePoint StoreGoesOn(int host) override;
+  void StoreOpened(const std::string& generation) override { checker_.StoreOpened(generation); }
   void TellCoordinator(int from) override;
   void TellMembers() override;
   void PresenceOpened(int host) override;
   void Exited(int host, int code) override;
+  void Object(const std::string& failure) override { objection_ = failure; }
 
-  void PlanArrivals();
-  void PlanFaults();
+  void Plan();
+  void PlanTick();
   void Strike(const SimFault& fault);
+  void StrikeWorker(const SimFault& fault);
+  void FlapPresence(const SimFault& fault);
   void StrikeStore(const SimFault& fault);
-  void StopSupervisor(int host, bool goodbye, Duration back_after);
-  void StartSupervisor(int host);
+  void StopSupervisor(const SimFault& fault);
+  void StartSupervisor(int host, Duration delay);
   void Disturb(Duration length);
-  bool PokeArrives(int from, int to);
-  bool Done();
-  void Note(const std::string& failure);
-  HealthView Health();
+  Duration Delay();
+  bool PokeArrives(int host);
+  bool Done() const;
+  std::string Failure() const;
+  Health Look();
 
   const Scenario scenario_;
-  const bool whole_trace_;
+  const Tracer tracer_;
   Scheduler scheduler_;
   MemoryBoard board_;
   Random network_;
@@ -75,11 +85,12 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   Checker checker_;
   Outcome outcome_;
   std::deque<std::string> trace_;
-  TimePoint disturbed_;       // until when something is, or may still be, wrong
-  std::vector<int> codes_;    // of supervisors that exited by themselves
+  std::string objection_;
+  TimePoint disturbed_;   // until when something is, or may still be, wrong
+  int starts_planned_ = 0;
 };
 
 // Runs the scenario of a seed.
-Outcome Simulate(uint64_t seed, bool whole_trace);
+Outcome Simulate(uint64_t seed, World::Tracer tracer = {});
 
 }  // namespace keel

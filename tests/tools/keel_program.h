@@ -22,10 +22,9 @@ struct Ran {
   std::string out;  // stdout, then stderr
 };
 
-// `arguments` go through the shell: paths of TempDir need no quotes.
-inline Ran RunKeel(const std::string& arguments) {
+inline Ran RunShell(const std::string& command) {
   Ran ran;
-  FILE* const pipe = ::popen((KEEL_BIN_DIR "/keel " + arguments + " 2>&1").c_str(), "r");
+  FILE* const pipe = ::popen(("exec 2>&1; " + command).c_str(), "r");
   if (pipe == nullptr) return ran;
   char buffer[4096];
   for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) {
@@ -34,6 +33,11 @@ inline Ran RunKeel(const std::string& arguments) {
   const int status = ::pclose(pipe);
   if (WIFEXITED(status)) ran.exit_code = WEXITSTATUS(status);
   return ran;
+}
+
+// `arguments` go through the shell: paths of TempDir need no quotes.
+inline Ran RunKeel(const std::string& arguments) {
+  return RunShell(KEEL_BIN_DIR "/keel " + arguments);
 }
 
 // The JSON that a command prints, which must succeed in parsing.

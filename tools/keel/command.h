@@ -22,7 +22,8 @@ struct World {
   Clock& clock;
   Paint paint;                 // of what goes to stdout
   bool shows_progress = false;  // stderr is a terminal
-  std::function<Status(std::string_view)> print;  // to stdout, at once
+  std::function<Status(std::string_view)> print;  // to stdout; kPeerLost: no reader
+  bool prints_to_terminal = false;                // stdout is one
 };
 
 struct Outcome {

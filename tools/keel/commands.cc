@@ -9,9 +9,15 @@ const std::vector<Command>& Commands() {
       {"inspect", "show what a checkpoint holds", 1, 1, InspectTable, RunInspect},
       {"verify", "check every digest", 1, 1, VerifyTable, RunVerify},
       {"diff", "compare two checkpoints", 2, 2, DiffTable, RunDiff},
+      {"cat", "print the values of a tensor", 2, 2, CatTable, RunCat},
+      {"export", "write tensors to a safetensors file", 2, 2, ExportTable, RunExport},
+      {"import", "make a checkpoint from a safetensors file", 2, 2, ImportTable, RunImport},
       {"gc", "remove old checkpoints by a retention policy", 1, 1, GcTable, RunGc},
       {"pin", "keep a checkpoint for ever", 1, 1, PinTable, RunPin},
       {"unpin", "let retention delete a checkpoint", 1, 1, UnpinTable, RunUnpin},
+      {"repair", "save what is whole of a damaged checkpoint", 1, 2, RepairTable, RunRepair},
+      {"completion", "print a completion script for a shell", 1, 1, CompletionTable,
+       RunCompletion},
   };
   return commands;
 }

@@ -13,11 +13,21 @@ OptionTable VerifyTable();
 Result<Outcome> RunVerify(const World& world, const Options& options);
 OptionTable DiffTable();
 Result<Outcome> RunDiff(const World& world, const Options& options);
+OptionTable ExportTable();
+Result<Outcome> RunExport(const World& world, const Options& options);
+OptionTable ImportTable();
+Result<Outcome> RunImport(const World& world, const Options& options);
 OptionTable GcTable();
 Result<Outcome> RunGc(const World& world, const Options& options);
 OptionTable PinTable();
 Result<Outcome> RunPin(const World& world, const Options& options);
 OptionTable UnpinTable();
 Result<Outcome> RunUnpin(const World& world, const Options& options);
+OptionTable CatTable();
+Result<Outcome> RunCat(const World& world, const Options& options);
+OptionTable RepairTable();
+Result<Outcome> RunRepair(const World& world, const Options& options);
+OptionTable CompletionTable();
+Result<Outcome> RunCompletion(const World& world, const Options& options);
 
 }  // namespace keel

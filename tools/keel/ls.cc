@@ -21,6 +21,7 @@ Json EntryJson(const StepEntry& entry) {
   json["writers"] = entry.writers;
   json["attempt"] = entry.attempt;
   json["saved_at_ns"] = entry.saved_at_ns;
+  if (!entry.repair.empty()) json["repair"] = entry.repair;
   return json;
 }
 
@@ -36,8 +37,13 @@ TextTable::Cell StateCell(const StepEntry& entry, const Paint& paint) {
 }
 
 std::string RemarkOf(const StepEntry& entry) {
-  if (!entry.pinned) return entry.reason;
-  return entry.reason.empty() ? "pinned" : "pinned; " + entry.reason;
+  std::string remark = entry.pinned ? "pinned" : "";
+  const auto add = [&](const std::string& more) {
+    if (!more.empty()) remark += (remark.empty() ? "" : "; ") + more;
+  };
+  add(entry.reason);
+  if (!entry.repair.empty()) add("repair: " + QuoteForLog(entry.repair));
+  return remark;
 }
 
 std::vector<TextTable::Cell> Row(const StepEntry& entry, const Paint& paint) {

@@ -21,6 +21,7 @@ Status WriteTo(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t wrote = ::write(descriptor, text.data(), text.size());
     if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && errno == EPIPE) return Error{Code::kPeerLost, "nobody reads the output"};
     if (wrote < 0) return Error{Code::kIo, std::string("writing output: ") + std::strerror(errno)};
     text.remove_prefix(static_cast<size_t>(wrote));
   }
@@ -32,7 +33,8 @@ void Complain(const std::string& text) { (void)WriteTo(STDERR_FILENO, text + "\n
 
 int Print(std::string_view text) {
   const Status status = WriteTo(STDOUT_FILENO, text);
-  if (status.ok()) return 0;
+  // `keel ls | head -1` has seen all it wants.
+  if (status.ok() || status.error().code == Code::kPeerLost) return 0;
   Complain("keel: " + status.error().message);
   return kExitFailed;
 }
@@ -101,7 +103,8 @@ int Run(const Command& command, const OptionInputs& inputs) {
   const World world{files, RealClock(),
                     Paint(::isatty(STDOUT_FILENO) == 1 && !IsPlain(inputs.environment)),
                     ::isatty(STDERR_FILENO) == 1,
-                    [](std::string_view text) { return WriteTo(STDOUT_FILENO, text); }};
+                    [](std::string_view text) { return WriteTo(STDOUT_FILENO, text); },
+                    ::isatty(STDOUT_FILENO) == 1};
   const Result<Outcome> outcome = command.run(world, *options);
   const bool is_json = options->Flag("json");
   if (!outcome.ok()) return Fail(command, outcome.error(), is_json);
@@ -114,6 +117,8 @@ int Run(const Command& command, const OptionInputs& inputs) {
 
 int main(int argc, char** argv) {
   IgnoreSigpipe();
+  // A checkpoint may have more shards than the usual limit; where it stays, opening one says so.
+  (void)RaiseFileLimit();
   OptionInputs inputs = RealInputs(argc, argv);
   if (inputs.arguments.empty()) {
     Complain(Overview());

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 
@@ -14,11 +15,6 @@ constexpr Duration kQuietFor = std::chrono::seconds(1);
 constexpr Duration kDrawEvery = std::chrono::milliseconds(200);
 constexpr size_t kBarWidth = 30;
 constexpr std::string_view kWipe = "\r\x1b[K";
-
-void ToStderr(const std::string& text) {
-  // A bar that cannot be drawn is no reason to stop.
-  (void)!::write(STDERR_FILENO, text.data(), text.size());
-}
 
 }  // namespace
 
@@ -37,8 +33,13 @@ std::string ProgressText(uint64_t done, uint64_t total, Duration elapsed) {
          " left";
 }
 
-ProgressBar::ProgressBar(const World& world)
-    : clock_(world.clock), started_(world.clock.Monotonic()) {
+void ProgressBar::DrawOnStderr(const std::string& text) {
+  // A bar that cannot be drawn is no reason to stop.
+  (void)!::write(STDERR_FILENO, text.data(), text.size());
+}
+
+ProgressBar::ProgressBar(const World& world, DrawOn draw_on)
+    : clock_(world.clock), draw_on_(std::move(draw_on)), started_(world.clock.Monotonic()) {
   if (world.shows_progress) thread_ = std::thread([this] { Draw(); });
 }
 
@@ -59,10 +60,10 @@ void ProgressBar::Draw() {
     const Duration elapsed = clock_.Monotonic() - started_;
     if (elapsed < kQuietFor) continue;
     is_drawn = true;
-    ToStderr(std::string(kWipe) +
+    draw_on_(std::string(kWipe) +
              ProgressText(progress_.bytes_done, progress_.bytes_total, elapsed));
   }
-  if (is_drawn) ToStderr(std::string(kWipe));
+  if (is_drawn) draw_on_(std::string(kWipe));
 }
 
 }  // namespace keel

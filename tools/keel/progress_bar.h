@@ -1,9 +1,11 @@
 // ProgressBar: how far a long piece of work is, drawn on stderr while it lives.
-// Promises   draws nothing unless asked to, and nothing in the first second; wipes itself away.
+// Promises   draws nothing unless World says that stderr is a terminal, and nothing in the first
+//            second; wipes itself away.
 // Threads    has one of its own, which only reads the progress.
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -18,7 +20,10 @@ std::string ProgressText(uint64_t done, uint64_t total, Duration elapsed);
 
 class ProgressBar {
  public:
-  explicit ProgressBar(const World& world);
+  using DrawOn = std::function<void(const std::string&)>;
+
+  // Tests bring their own to draw on.
+  explicit ProgressBar(const World& world, DrawOn draw_on = DrawOnStderr);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -26,9 +31,11 @@ class ProgressBar {
   Progress* progress() { return &progress_; }
 
  private:
+  static void DrawOnStderr(const std::string& text);
   void Draw();
 
   Clock& clock_;
+  const DrawOn draw_on_;
   const TimePoint started_;
   Progress progress_;
   std::mutex mutex_;

@@ -10,14 +10,19 @@ namespace keel {
 
 Status WalkTensor(const Checkpoint& checkpoint, size_t tensor, Progress* progress,
                   const UsePiece& use) {
+  TensorReader reader(checkpoint);
+  return WalkTensor(checkpoint, &reader, tensor, progress, use);
+}
+
+Status WalkTensor(const Checkpoint& checkpoint, TensorReader* reader, size_t tensor,
+                  Progress* progress, const UsePiece& use) {
   const uint64_t frame_bytes = checkpoint.layout().frame_bytes();
   const PlacedTensor& placed = checkpoint.layout().tensors().at(tensor);
-  TensorReader reader(checkpoint);
   std::vector<std::byte> buffer;
   for (uint64_t at = 0; at < placed.bytes; at += buffer.size()) {
     const uint64_t to_frame_end = frame_bytes - (placed.offset + at) % frame_bytes;
     buffer.resize(std::min(to_frame_end, placed.bytes - at));
-    KEEL_TRY(reader.Read(tensor, at, buffer));
+    KEEL_TRY(reader->Read(tensor, at, buffer));
     KEEL_TRY(use(at, buffer));
     if (progress != nullptr) progress->bytes_done += buffer.size();
   }

@@ -15,6 +15,9 @@ using UsePiece = std::function<Status(uint64_t offset, std::span<const std::byte
 
 Status WalkTensor(const Checkpoint& checkpoint, size_t tensor, Progress* progress,
                   const UsePiece& use);
+// The same through a reader of the caller's, for many tensors in turn: small ones share frames.
+Status WalkTensor(const Checkpoint& checkpoint, TensorReader* reader, size_t tensor,
+                  Progress* progress, const UsePiece& use);
 
 // Indices of tensors whose name matches one of the patterns; all, where there are no patterns.
 // kInvalid: a pattern that matches none.

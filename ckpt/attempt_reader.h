@@ -1,0 +1,78 @@
+// AttemptReader: one attempt to save a step, as far as its shards can still be read.
+// Promises   content of a frame is given only when it is proved to be what was written: by the
+//            digests of its shard's footer, or, where the footer is damaged, by the frame's own
+//            digest and place. Where there is a manifest, its digest of each tensor must be asked
+//            too: PieceDigests() serves that.
+// Does not   need a manifest, nor all shards; write anything.
+// Threads    const methods from any thread, each with a Scratch of its own.
+// Errors     Open(): nothing of the attempt can be used, and why. Read(): as the part's trouble, or
+//            kCorrupt with the reason.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ckpt/frame_hunt.h"
+#include "ckpt/manifest.h"
+#include "ckpt/shard_reader.h"
+
+namespace keel {
+
+class AttemptReader {
+ public:
+  struct Scratch {
+    FrameCoder coder;
+    std::vector<std::byte> stored;
+    std::vector<std::byte> content;
+    bool is_mended = false;  // the content is proved, but stored bytes around it were changed
+  };
+
+  // `manifest`: that of this attempt; null where there is none that is whole.
+  static Result<std::unique_ptr<AttemptReader>> Open(Files& files, const std::string& step_dir,
+                                                     const std::string& attempt, uint32_t parts,
+                                                     const Manifest* manifest);
+
+  const Description& description() const { return description_; }
+  const Layout& layout() const { return description_.layout; }
+  const std::string& attempt() const { return attempt_; }
+  uint32_t parts() const { return static_cast<uint32_t>(parts_.size()); }
+  uint32_t PartOfFrame(uint64_t frame) const;
+  // What is wrong with a shard as a whole, naming it; empty: nothing.
+  const std::string& Trouble(uint32_t part) const { return parts_.at(part).trouble; }
+
+  // Whether a shard's footer is whole, and proves its frames.
+  bool HasFooter(uint32_t part) const { return parts_.at(part).reader != nullptr; }
+
+  // Verified content, in scratch->content.
+  Status Read(uint64_t frame, Scratch* scratch) const;
+  // The digests of the pieces of a frame that has been read: from the footer, or made anew.
+  std::vector<Digest> PieceDigests(uint64_t frame, std::span<const std::byte> content) const;
+
+ private:
+  struct Part {
+    std::string trouble;
+    std::unique_ptr<ShardReader> reader;  // its footer is whole
+    std::vector<size_t> first_piece;      // of each frame, in the reader's pieces
+    std::unique_ptr<File> file;           // else its frames are hunted for
+    FrameSpots spots;
+  };
+
+  AttemptReader(std::string attempt, uint32_t parts)
+      : attempt_(std::move(attempt)), parts_(parts) {}
+  std::vector<Result<std::unique_ptr<ShardReader>>> OpenAll(Files& files,
+                                                            const std::string& step_dir) const;
+  Status Describe(const std::vector<Result<std::unique_ptr<ShardReader>>>& shards,
+                  const Manifest* manifest);
+  void TakeShard(Files& files, const std::string& path, uint32_t part,
+                 Result<std::unique_ptr<ShardReader>> shard, const Manifest* manifest);
+  void Hunt(Files& files, const std::string& path, uint32_t part, bool has_manifest);
+  Status ReadWithFooter(const Part& part, uint64_t frame, Scratch* scratch) const;
+  Status ReadHunted(const Part& part, uint64_t frame, Scratch* scratch) const;
+
+  const std::string attempt_;
+  Description description_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace keel

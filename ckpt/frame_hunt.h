@@ -1,0 +1,32 @@
+// HuntFrames: where frames seem to lie in a shard whose index is lost or cannot be trusted.
+// Promises   finds each frame whose header is undamaged, wherever it is, in one pass over the file
+//            with 1 MiB of memory; passes over what cannot be read.
+// Does not   believe what it finds: content may look like a frame. Who decodes one checks its
+//            digest.
+// Threads    any. Errors: none; what is not found is not there.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "base/files.h"
+#include "ckpt/layout.h"
+
+namespace keel {
+
+struct FrameSpot {
+  uint64_t offset = 0;  // in the file
+  uint32_t bytes = 0;   // of header and payload
+};
+
+// By frame; a few spots for each at most.
+using FrameSpots = std::map<uint64_t, std::vector<FrameSpot>>;
+
+// Only frames of `frames`, whose headers say what `layout` wants them to say.
+FrameSpots HuntFrames(File& file, const Layout& layout, FrameRange frames);
+
+// The spots that touch one of the frame before or after them, or the start of the shard. A frame
+// whose number was changed, which no digest covers, passes for another one; but not in its place.
+FrameSpots InTheirPlace(const FrameSpots& spots, FrameRange frames);
+
+}  // namespace keel

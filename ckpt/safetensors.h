@@ -1,0 +1,62 @@
+// Safetensors: the header of the file format in which models are exchanged, read and made.
+//   header's length (8 bytes, little-endian) | header (JSON) | data of all tensors
+//   {"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}
+// Promises   what the reference reader (the Rust crate `safetensors`) refuses is refused: a header
+//            over 100 MB, of other text than a JSON object in UTF-8 or not beginning with '{', a
+//            shape whose product overflows or disagrees with the offsets, tensors that overlap,
+//            data that belongs to no tensor. So are repeated names, which it lets pass. Entries may
+//            come in any order. What is made is what the reference writer makes, to the byte, but
+//            for the order of __metadata__, which is random there and sorted here.
+// Does not   touch files (ckpt/safetensors_file.h); mind unknown members of an entry (nor does the
+//            reference); take dtypes that checkpoints lack (F4, F6_E2M3, F8_E8M0 ...).
+// Threads    any; pure functions.
+// Errors     kCorrupt: no valid header; kInvalid: a valid one with what a checkpoint cannot hold,
+//            or the other way round. They name the tensor, and in JSON line and column.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ckpt/layout.h"
+
+namespace keel {
+
+inline constexpr size_t kSafetensorsLengthBytes = 8;
+inline constexpr uint64_t kSafetensorsHeaderBytesMax = 100'000'000;
+inline constexpr size_t kSafetensorsHeaderAlignment = 8;  // of what is made
+
+struct SafetensorsTensor {
+  TensorSpec spec;
+  uint64_t begin = 0;  // in the data
+  uint64_t bytes = 0;
+  bool operator==(const SafetensorsTensor&) const = default;
+};
+
+struct SafetensorsHeader {
+  std::map<std::string, std::string> metadata;
+  std::vector<SafetensorsTensor> tensors;  // as they lie in the data, without gaps
+  bool operator==(const SafetensorsHeader&) const = default;
+
+  uint64_t data_bytes() const {
+    return tensors.empty() ? 0 : tensors.back().begin + tensors.back().bytes;
+  }
+};
+
+// `text` is the header without its length; `data_bytes` is what follows it in the file. Allocates
+// by the text's size, never by a number in it.
+Result<SafetensorsHeader> ParseSafetensorsHeader(std::string_view text, uint64_t data_bytes);
+
+// Gives each tensor its place: by dtype, the widest first, then by name, so that each is aligned to
+// its elements. Lists all that safetensors cannot hold: c128, "__metadata__", a name twice.
+Result<SafetensorsHeader> MakeSafetensorsHeader(std::vector<TensorSpec> tensors,
+                                                std::map<std::string, std::string> metadata);
+
+// What such a file begins with: length, header, and the blanks that align the data.
+// kInvalid: more than the 100 MB that readers take.
+Result<std::string> SafetensorsHead(const SafetensorsHeader& header);
+
+}  // namespace keel

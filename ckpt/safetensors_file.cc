@@ -1,0 +1,144 @@
+// Reading and writing safetensors files.
+#include "ckpt/safetensors_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/file_helpers.h"
+#include "ckpt/wire.h"
+
+namespace keel {
+namespace {
+
+constexpr size_t kBufferBytes = 1024 * 1024;  // small tensors are written together
+
+}  // namespace
+
+Result<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(Files& files,
+                                                               const std::string& path) {
+  KEEL_TRY_ASSIGN(const FileInfo info, files.Stat(path));
+  if (info.kind != FileKind::kFile) {
+    const char* const kind = info.kind == FileKind::kDirectory ? "a directory" : "a device";
+    return Error{Code::kInvalid, path + " is " + kind + ", not a file"};
+  }
+  KEEL_TRY_ASSIGN(auto file, files.Open(path, {.sequential = true}));
+  std::unique_ptr<SafetensorsFile> opened(new SafetensorsFile(std::move(file), path));
+  const Status status = opened->ReadHeader();
+  if (!status.ok()) return status.error().Doing("safetensors file " + path);
+  return opened;
+}
+
+Status SafetensorsFile::ReadHeader() {
+  KEEL_TRY_ASSIGN(const uint64_t file_bytes, file_->Size());
+  if (file_bytes < kSafetensorsLengthBytes) {
+    return Error{Code::kCorrupt, "it has " + std::to_string(file_bytes) +
+                                     " bytes, fewer than the 8 of the header's length"};
+  }
+  std::byte length[kSafetensorsLengthBytes];
+  KEEL_TRY(ReadExactly(0, length));
+  const auto header_bytes = WireReader(length).Get<uint64_t>();
+  const uint64_t left = file_bytes - kSafetensorsLengthBytes;
+  if (header_bytes > kSafetensorsHeaderBytesMax || header_bytes > left) {
+    return Error{Code::kCorrupt, "its first 8 bytes say that the header has " +
+                                     std::to_string(header_bytes) + " bytes; " +
+                                     (header_bytes > left ? std::to_string(left) + " follow"
+                                                          : "100 MB are the most allowed") +
+                                     ": it is cut short, damaged, or no safetensors file"};
+  }
+  std::string text(header_bytes, '\0');
+  KEEL_TRY(ReadExactly(kSafetensorsLengthBytes, std::as_writable_bytes(std::span(text))));
+  data_begin_ = kSafetensorsLengthBytes + header_bytes;
+  auto header = ParseSafetensorsHeader(text, file_bytes - data_begin_);
+  if (!header.ok()) return header.error().Doing("header (from byte 8 on)");
+  header_ = *std::move(header);
+  return Ok();
+}
+
+Status SafetensorsFile::ReadExactly(uint64_t offset, std::span<std::byte> into) const {
+  KEEL_TRY_ASSIGN(const size_t got, file_->ReadAt(offset, into));
+  if (got == into.size()) return Ok();
+  return Error{Code::kCorrupt, "it ends at byte " + std::to_string(offset + got) +
+                                   ", earlier than when it was opened"};
+}
+
+Status SafetensorsFile::Read(size_t tensor, uint64_t offset, std::span<std::byte> into) const {
+  const SafetensorsTensor& from = header_.tensors.at(tensor);
+  KEEL_CHECK(offset <= from.bytes && into.size() <= from.bytes - offset,
+             "tensor " << from.spec.name << " has " << from.bytes << " bytes, not "
+                       << offset + into.size());
+  const Status read = ReadExactly(data_begin_ + from.begin + offset, into);
+  return read.ok() ? read : read.error().Doing("safetensors file " + path_);
+}
+
+Result<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Begin(
+    Files& files, Target target, const SafetensorsHeader& header) {
+  std::unique_ptr<SafetensorsWriter> writer(new SafetensorsWriter(files, std::move(target)));
+  KEEL_TRY(writer->CheckTarget());
+  const Status prepared = writer->Prepare(header);
+  if (!prepared.ok()) return prepared.error().Doing("writing " + writer->target_.path);
+  return writer;
+}
+
+Status SafetensorsWriter::CheckTarget() const {
+  const Result<FileInfo> info = files_.Stat(target_.path);
+  if (!info.ok()) {
+    return info.error().code == Code::kNotFound ? Ok() : Status(info.error());
+  }
+  if (info->kind != FileKind::kFile) {
+    return Error{Code::kInvalid, target_.path + " is there already, and no file"};
+  }
+  if (target_.replace) return Ok();
+  return Error{Code::kExists, target_.path + " is there already"};
+}
+
+Status SafetensorsWriter::Prepare(const SafetensorsHeader& header) {
+  KEEL_TRY_ASSIGN(const std::string head, SafetensorsHead(header));
+  file_bytes_ = head.size() + header.data_bytes();
+  const std::string temporary = target_.path + "." + target_.id + std::string(kTemporarySuffix);
+  KEEL_TRY_ASSIGN(file_, files_.Open(temporary, {.write = true, .create = true, .exclusive = true,
+                                                 .early_writeback = true}));
+  temporary_ = temporary;
+  // What the disk cannot promise it may still have.
+  KEEL_TRY_ASSIGN([[maybe_unused]] const bool reserved, file_->Allocate(file_bytes_));
+  return Append(BytesOf(head));
+}
+
+SafetensorsWriter::~SafetensorsWriter() {
+  // Where it cannot be removed, its name says what it is.
+  if (file_ != nullptr) (void)files_.Remove(temporary_);
+}
+
+Status SafetensorsWriter::Append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const size_t count = std::min(bytes.size(), kBufferBytes - buffer_.size());
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + count);
+    bytes = bytes.subspan(count);
+    if (buffer_.size() == kBufferBytes) KEEL_TRY(Flush());
+  }
+  return Ok();
+}
+
+Status SafetensorsWriter::Flush() {
+  const Status wrote = file_->WriteAt(written_, buffer_);
+  if (!wrote.ok()) return wrote.error().Doing("writing " + target_.path);
+  written_ += buffer_.size();
+  buffer_.clear();
+  return Ok();
+}
+
+Status SafetensorsWriter::Commit() {
+  KEEL_TRY(Flush());
+  KEEL_CHECK(written_ == file_bytes_, written_ << " bytes of " << file_bytes_);
+  const auto publish = [&]() -> Status {
+    KEEL_TRY(file_->Sync());
+    KEEL_TRY(CheckTarget());
+    KEEL_TRY(files_.Rename(temporary_, target_.path));
+    file_ = nullptr;
+    return files_.SyncDir(ParentDir(target_.path));
+  };
+  const Status published = publish();
+  return published.ok() ? published : published.error().Doing("writing " + target_.path);
+}
+
+}  // namespace keel

@@ -1,0 +1,82 @@
+// Safetensors files, opened and made.
+// Promises   reading: the header is whole and fits the file before anything is allocated by what it
+//            says, and so is every range that is read. Writing: OUT has its name only when all of
+//            it is durable; before, there is OUT.<id>.tmp, which goes when the writer does.
+// Does not   find flipped bytes in tensors: the format has no digests. Guard OUT against another
+//            program that makes it between the last look and the renaming.
+// Threads    SafetensorsFile: const methods from any thread. SafetensorsWriter: one at a time.
+// Errors     kCorrupt, kInvalid (ckpt/safetensors.h), kExists, those of Files; they name the file.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/result.h"
+#include "ckpt/safetensors.h"
+
+namespace keel {
+
+class SafetensorsFile {
+ public:
+  static Result<std::unique_ptr<SafetensorsFile>> Open(Files& files, const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const SafetensorsHeader& header() const { return header_; }
+  // Bytes from `offset` of a tensor on, which must be in it. kCorrupt: the file has been cut short
+  // since it was opened.
+  Status Read(size_t tensor, uint64_t offset, std::span<std::byte> into) const;
+
+ private:
+  SafetensorsFile(std::unique_ptr<File> file, std::string path)
+      : file_(std::move(file)), path_(std::move(path)) {}
+  Status ReadHeader();
+  Status ReadExactly(uint64_t offset, std::span<std::byte> into) const;
+
+  const std::unique_ptr<File> file_;
+  const std::string path_;
+  uint64_t data_begin_ = 0;
+  SafetensorsHeader header_;
+};
+
+class SafetensorsWriter {
+ public:
+  struct Target {
+    std::string path;
+    std::string id;        // no other writer's: RandomId()
+    bool replace = false;  // false: kExists where the path is there already
+  };
+
+  static Result<std::unique_ptr<SafetensorsWriter>> Begin(Files& files, Target target,
+                                                          const SafetensorsHeader& header);
+  SafetensorsWriter(const SafetensorsWriter&) = delete;
+  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
+  ~SafetensorsWriter();
+
+  // The bytes of all tensors, one after the other in the header's order.
+  Status Append(std::span<const std::byte> bytes);
+  // Once, after all of them. After an error from the last sync OUT may or may not be there after a
+  // power loss.
+  Status Commit();
+
+  uint64_t file_bytes() const { return file_bytes_; }
+
+ private:
+  SafetensorsWriter(Files& files, Target target)
+      : files_(files), target_(std::move(target)) {}
+  Status Prepare(const SafetensorsHeader& header);
+  Status CheckTarget() const;
+  Status Flush();
+
+  Files& files_;
+  const Target target_;
+  std::string temporary_;
+  std::unique_ptr<File> file_;  // null once it has its name
+  uint64_t file_bytes_ = 0;
+  uint64_t written_ = 0;
+  std::vector<std::byte> buffer_;  // follows what is written
+};
+
+}  // namespace keel

@@ -1,0 +1,108 @@
+// Coordinator: what it makes of a board on which a member writes in its own time.
+#include "elastic/coordinator.h"
+
+#include <gtest/gtest.h>
+
+#include "store/memory_store.h"
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+
+class CoordinatorTest : public testing::Test {
+ protected:
+  CoordinatorTest() {
+    record_.incarnation = "me";
+    record_.host = "h0";
+    record_.seats.resize(2);
+    step_ = Poll();
+    keys_ = BoardKeys("j", coordinator_.generation());
+    EXPECT_EQ(*store_->Add(keys_.Slots(), 1), 1);
+    Write();
+  }
+
+  static CoordinatorConfig Config() {
+    CoordinatorConfig config;
+    config.job = "j";
+    config.incarnation = "me";
+    config.presence = "10.0.0.1:1";
+    config.policy.restarts = {1, 0s};
+    return config;
+  }
+
+  void Write() {
+    ASSERT_TRUE(store_->Set(keys_.Member(0), MemberText(record_)).ok());
+    ASSERT_TRUE(store_->Add(keys_.News(), 1).ok());
+    ASSERT_TRUE(store_->Add(keys_.Beat(0), 1).ok());
+  }
+
+  Coordinator::Step Poll() {
+    now_ = now_ + 100ms;
+    Coordinator::Step step = coordinator_.Poll(*its_store_, now_);
+    EXPECT_TRUE(step.status.ok());
+    return step;
+  }
+
+  EpochRecord Epoch(int64_t number) {
+    const auto text = store_->Get(keys_.Epoch(number));
+    EXPECT_TRUE(text.ok() && text->has_value()) << "no epoch " << number;
+    return *ParseEpoch(keys_.Epoch(number), **text);
+  }
+
+  TimePoint now_{10s};
+  MemoryBoard board_{RealClock()};
+  const std::unique_ptr<Store> store_ = board_.Connect("test");
+  const std::unique_ptr<Store> its_store_ = board_.Connect("coordinator");
+  Coordinator coordinator_{Config(), Random(1), [](const EpochRecord& epoch) {
+                             return Result<EpochStore>(EpochStore{"10.0.0.1", 2, epoch.id});
+                           }};
+  BoardKeys keys_;
+  MemberRecord record_;
+  Coordinator::Step step_;
+};
+
+// The break is read while the job still passes for a foreign one, the death when it does not.
+TEST_F(CoordinatorTest, ADeathBeforeTheKindIsKnownIsCountedOnce) {
+  Poll();
+  const EpochRecord epoch = Epoch(1);
+  record_.epoch = {1, epoch.id, 1};
+  const BreakRecord broken{1, epoch.id, BreakCause::kDied, "me", "rank 1 exited with 3", {}};
+  ASSERT_TRUE(store_->Set(keys_.Break(epoch.id), BreakText(broken)).ok());
+  Write();
+  Poll();
+  record_.kind = JobKind::kInPlace;
+  record_.deaths = 1;
+  record_.outside = 1;
+  record_.seats[0].state = SeatState::kReady;
+  record_.seats[0].worker = "w0";
+  Write();
+  Poll();
+  ASSERT_FALSE(coordinator_.end().has_value()) << coordinator_.end()->reason;
+  EXPECT_EQ(Epoch(2).restarts, 1);
+}
+
+TEST_F(CoordinatorTest, AnEpochOfWhichTheAnswerWasLostIsNotFormedAnew) {
+  // 0 to 7 until one of them is the write of the epoch's record.
+  for (int skip = 0; skip < 12; ++skip) {
+    ASSERT_TRUE(store_->Add(keys_.Beat(0), 1).ok());
+    board_.PlanFault("coordinator", skip, StoreFault::kReplyLost);
+    now_ = now_ + 500ms;
+    static_cast<void>(coordinator_.Poll(*its_store_, now_));
+  }
+  const EpochRecord epoch = Epoch(1);
+  EXPECT_FALSE(store_->Get(keys_.Epoch(2))->has_value());
+  EXPECT_EQ(epoch.workers.size(), 2u);
+}
+
+TEST_F(CoordinatorTest, ItsOwnPauseIsHeldAgainstNobody) {
+  Poll();
+  now_ = now_ + 60s;
+  const Coordinator::Step step = Poll();
+  for (const Decision& decision : step.decisions) {
+    EXPECT_NE(decision.verdict, Decision::Verdict::kExpire) << decision.detail;
+  }
+}
+
+}  // namespace
+}  // namespace keel

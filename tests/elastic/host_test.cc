@@ -1,0 +1,151 @@
+// Host: what a supervisor does about its workers and about itself, moment by moment.
+#include "elastic/host.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "elastic/exit_codes.h"
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+
+class HostTest : public testing::Test {
+ protected:
+  static HostConfig Config(bool hosts_store) {
+    HostConfig config;
+    config.incarnation = "me";
+    config.host = "h0";
+    config.hosts_store = hosts_store;
+    config.restarts.restarts_max = 10;
+    return config;
+  }
+
+  // Of the actions since the last call.
+  template <class T>
+  std::vector<T> Take() {
+    std::vector<T> taken;
+    for (const HostAction& action : host_.TakeActions()) {
+      if (const T* const one = std::get_if<T>(&action.what)) taken.push_back(*one);
+    }
+    return taken;
+  }
+
+  // Registered, in an epoch, its one worker inside.
+  void EnterFirstEpoch() {
+    host_.OnMemberEvent(Registered{0}, now_);
+    host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+    host_.OnTime(now_);
+    const auto starts = Take<StartWorker>();
+    ASSERT_EQ(starts.size(), 1u);
+    worker_ = starts[0].worker;
+    host_.OnWorkerMessage(0, HelloMessage{}, now_);
+    host_.OnWorkerMessage(0, ReadyMessage{}, now_);
+    ASSERT_EQ(Take<EnterEpoch>().size(), 1u);
+  }
+
+  static EpochRecord Epoch(int64_t number, const std::string& worker) {
+    EpochRecord epoch;
+    epoch.number = number;
+    epoch.id = "id" + std::to_string(number);
+    epoch.hosts = {{0, "me", 0}};
+    epoch.workers = {{0, 0, 0, worker}};
+    return epoch;
+  }
+
+  void Pass(Duration duration) {
+    now_ = now_ + duration;
+    host_.OnTime(now_);
+  }
+
+  TimePoint now_{10s};
+  Host host_{Config(false), Random(1), now_};
+  std::string worker_;
+};
+
+TEST_F(HostTest, PromisesToBeOutsideOnlyWhenTheWorkerHasParked) {
+  EnterFirstEpoch();
+  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kHostLost, "other", "h1 lost", {}}}, now_);
+  EXPECT_EQ(host_.record().outside, 0);
+  EXPECT_EQ(Take<SendToWorker>().size(), 1u) << "break";
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
+  EXPECT_EQ(host_.record().outside, 1);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kParked);
+}
+
+TEST_F(HostTest, AWorkerThatDoesNotParkIsKilledAtTheLimit) {
+  EnterFirstEpoch();
+  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kHostLost, "other", "h1 lost", {}}}, now_);
+  Take<SignalWorker>();
+  Pass(5s - 1ns);
+  EXPECT_TRUE(Take<SignalWorker>().empty());
+  Pass(1ns);
+  const auto signals = Take<SignalWorker>();
+  ASSERT_EQ(signals.size(), 1u);
+  EXPECT_EQ(signals[0].signal, SIGKILL);
+  EXPECT_EQ(host_.record().outside, 0) << "it may still be inside";
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_EQ(host_.record().outside, 1);
+  EXPECT_EQ(host_.record().deaths, 0) << "that was our doing";
+}
+
+TEST_F(HostTest, AParkedWorkerEntersTheNextEpochAndTellsItsPositionAnew) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, AtMessage{{7, 1}}, now_);
+  host_.OnWorkerMessage(0, ParkedMessage{1, 7, true}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(2, worker_)}, now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kRunning);
+  EXPECT_EQ(host_.record().seats[0].epoch, 2);
+  EXPECT_EQ(host_.record().seats[0].position, Position{});
+}
+
+TEST_F(HostTest, TakenForDeadItRegistersAnewOnlyWhenItsWorkersAreGone) {
+  EnterFirstEpoch();
+  host_.OnMemberEvent(Buried{{Tombstone::Why::kExpired, "me", "silent"}}, now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kStopping);
+  EXPECT_TRUE(Take<RegisterAnew>().empty());
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_EQ(Take<RegisterAnew>().size(), 1u);
+}
+
+TEST_F(HostTest, WithoutTheStoreItGivesUpAtTheLimitAndNotBefore) {
+  EnterFirstEpoch();
+  host_.OnContact(now_);
+  Pass(60s - 1ns);
+  EXPECT_TRUE(Take<SendToWorker>().empty());
+  Pass(1ns);
+  const auto sent = Take<SendToWorker>();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<StopMessage>(sent[0].message));
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitQuorumLost);
+}
+
+TEST_F(HostTest, TheStoresOwnHostThatWasStoppedDoesNotTakeItsStoreForLost) {
+  Host host(Config(true), Random(1), now_);
+  host.OnContact(now_);
+  host.OnTime(now_ + 10min);
+  EXPECT_EQ(host.record().state, MemberState::kMember);
+  EXPECT_GT(host.NextWake(), now_ + 10min);
+  // But one that was awake all the time does.
+  host.OnTime(host.NextWake());
+  EXPECT_EQ(host.record().state, MemberState::kLeft);
+}
+
+// It would spin: a wake-up that is past has to be dealt with, or to be forgotten.
+TEST_F(HostTest, LeavingWithAWorkerThatDoesNotEndItSleepsBetweenItsLimits) {
+  EnterFirstEpoch();
+  host_.OnStopAsked("SIGTERM", 1s, now_);
+  for (int wakes = 0; wakes < 10; ++wakes) {
+    const TimePoint wake = host_.NextWake();
+    ASSERT_GT(wake, now_) << "after " << wakes << " wake-ups";
+    now_ = wake;
+    host_.OnTime(now_);
+  }
+}
+
+}  // namespace
+}  // namespace keel

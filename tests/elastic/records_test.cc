@@ -1,0 +1,177 @@
+// The board's records: what is written is read back, and nothing else is taken for one.
+#include "elastic/records.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/garbage.h"
+
+namespace keel {
+namespace {
+
+using testing::HasSubstr;
+
+MemberRecord SomeMember() {
+  MemberRecord record;
+  record.incarnation = "0123456789abcdef";
+  record.host = "node-7 \"quoted\" \xc3\xa4";
+  record.address = "10.0.0.7";
+  record.state = MemberState::kLeaving;
+  record.reason = "SIGTERM";
+  record.deadline_ms = 30000;
+  record.kind = JobKind::kInPlace;
+  record.fingerprint = "torch 2.11.0";
+  record.epoch = {7, "cafe", 3};
+  record.outside = 6;
+  record.deaths = 2;
+  record.seats = {{"w1", SeatState::kRunning, 7, 3, {120, 2}, true, ""},
+                  {"w2", SeatState::kDead, 6, -1, {}, false, "killed by signal 9 (SIGKILL)"}};
+  return record;
+}
+
+EpochRecord SomeEpoch() {
+  EpochRecord record;
+  record.number = 7;
+  record.id = "cafe";
+  record.kind = JobKind::kInPlace;
+  record.reason = "2 workers on 2 hosts";
+  record.restarts = 1;
+  record.store = {"10.0.0.1", 29400, "epoch/cafe/"};
+  record.hosts = {{0, "a", 0}, {4, "b", 1}};
+  record.workers = {{0, 0, 0, "w1"}, {1, 4, 0, ""}};
+  return record;
+}
+
+// One kind of record: a sample's text, and whether a text is taken for one.
+struct Sample {
+  std::string name;
+  std::string text;
+  std::function<Status(const std::string&)> parse;
+};
+
+template <class T>
+Status Forget(const Result<T>& result) {
+  return result.ok() ? Ok() : Status(result.error());
+}
+
+std::vector<Sample> Samples() {
+  return {
+      {"member", MemberText(SomeMember()),
+       [](const auto& text) { return Forget(ParseMemberSlot("k", text)); }},
+      {"tombstone", TombstoneText({Tombstone::Why::kRefused, "a", "other fingerprint"}),
+       [](const auto& text) { return Forget(ParseMemberSlot("k", text)); }},
+      {"epoch", EpochText(SomeEpoch()),
+       [](const auto& text) { return Forget(ParseEpoch("k", text)); }},
+      {"break", BreakText({7, "cafe", BreakCause::kHung, "a", "nothing moved", {1, 3}}),
+       [](const auto& text) { return Forget(ParseBreak("k", text)); }},
+      {"stop", StopText({"a", "SIGTERM", 30000}),
+       [](const auto& text) { return Forget(ParseStop("k", text)); }},
+      {"end", EndText({75, "stopped"}),
+       [](const auto& text) { return Forget(ParseEnd("k", text)); }},
+  };
+}
+
+TEST(Records, AreReadBackAsTheyWereWritten) {
+  EXPECT_EQ(*ParseMemberSlot("k", MemberText(SomeMember()))->record, SomeMember());
+  const Tombstone tombstone{Tombstone::Why::kExpired, "a", "silent"};
+  EXPECT_EQ(*ParseMemberSlot("k", TombstoneText(tombstone))->tombstone, tombstone);
+  EXPECT_EQ(*ParseEpoch("k", EpochText(SomeEpoch())), SomeEpoch());
+  const BreakRecord broken{7, "cafe", BreakCause::kNotEntered, "a", "late", {1, 3}};
+  EXPECT_EQ(*ParseBreak("k", BreakText(broken)), broken);
+  const StopRecord stop{"a", "SIGTERM", 30000};
+  EXPECT_EQ(*ParseStop("k", StopText(stop)), stop);
+  const EndRecord end{77, "not saved"};
+  EXPECT_EQ(*ParseEnd("k", EndText(end)), end);
+}
+
+TEST(Records, AnErrorNamesTheKey) {
+  EXPECT_THAT(ParseEpoch("keel/j/g/epoch/7", "{").error().message,
+              HasSubstr("keel/j/g/epoch/7"));
+}
+
+TEST(Records, CutShortTheyAreRefused) {
+  for (const Sample& sample : Samples()) {
+    ASSERT_TRUE(sample.parse(sample.text).ok()) << sample.name;
+    for (size_t size = 0; size < sample.text.size(); ++size) {
+      const Status status = sample.parse(sample.text.substr(0, size));
+      ASSERT_FALSE(status.ok()) << sample.name << " cut at " << size;
+      EXPECT_EQ(status.error().code, Code::kInvalid);
+    }
+  }
+}
+
+TEST(Records, OfAnotherVersionTheyAreRefusedWithBothVersions) {
+  for (const Sample& sample : Samples()) {
+    std::string text = sample.text;
+    const std::string ours = "\"version\":" + std::to_string(kProtocolVersion);
+    const size_t at = text.find(ours);
+    ASSERT_NE(at, std::string::npos) << text;
+    text.replace(at, ours.size(), "\"version\":99");
+    const Status status = sample.parse(text);
+    ASSERT_FALSE(status.ok()) << sample.name;
+    EXPECT_THAT(status.error().message, HasSubstr("version is 99, ours is"));
+  }
+}
+
+TEST(Records, WithAMemberMoreTheyAreRefused) {
+  for (const Sample& sample : Samples()) {
+    EXPECT_FALSE(sample.parse("{\"extra\":1," + sample.text.substr(1)).ok()) << sample.name;
+  }
+}
+
+TEST(Records, WithAnyByteChangedTheyAreReadOrRefusedButNothingBreaks) {
+  Garbage garbage(5);
+  for (const Sample& sample : Samples()) {
+    for (int round = 0; round < 2000; ++round) {
+      std::string text = sample.text;
+      text[garbage.Below(text.size())] = static_cast<char>(garbage.Below(256));
+      const Status status = sample.parse(text);
+      EXPECT_TRUE(status.ok() || status.error().code == Code::kInvalid) << garbage.Where(round);
+    }
+    for (int round = 0; round < 500; ++round) {
+      EXPECT_FALSE(sample.parse(garbage.Bytes(300)).ok()) << garbage.Where(round);
+    }
+  }
+}
+
+TEST(Records, TooLargeTheyAreRefused) {
+  MemberRecord record = SomeMember();
+  record.reason.assign(kRecordBytesMax + 3 * kSeatBytesMax, 'x');
+  EXPECT_THAT(ParseMemberSlot("k", MemberText(record)).error().message, HasSubstr("2 seats"));
+  // The same bytes are fine where there are seats enough.
+  record.seats.resize(100);
+  EXPECT_TRUE(ParseMemberSlot("k", MemberText(record)).ok());
+}
+
+TEST(Records, DeepNestingIsRefused) {
+  EXPECT_FALSE(ParseEnd("k", std::string(100'000, '[')).ok());
+  EXPECT_FALSE(ParseEnd("k", "{\"version\":1,\"code\":" + std::string(50'000, '[')).ok());
+}
+
+TEST(EpochRecord, RanksOutOfOrderAreRefused) {
+  EpochRecord record = SomeEpoch();
+  std::swap(record.workers[0].rank, record.workers[1].rank);
+  EXPECT_THAT(ParseEpoch("k", EpochText(record)).error().message, HasSubstr("another rank"));
+  record = SomeEpoch();
+  record.hosts[1].group_rank = 0;
+  EXPECT_THAT(ParseEpoch("k", EpochText(record)).error().message, HasSubstr("group rank"));
+}
+
+TEST(ParseCount, TakesDecimalNumbersOnly) {
+  EXPECT_EQ(*ParseCount("k", "0"), 0);
+  EXPECT_EQ(*ParseCount("k", "9223372036854775807"), INT64_MAX);
+  for (const char* text : {"", " 1", "1 ", "0x1", "1.5", "9223372036854775808", "one", "+1"}) {
+    EXPECT_FALSE(ParseCount("k", text).ok()) << text;
+  }
+}
+
+TEST(ParseJobKind, TakesItsNamesOnly) {
+  for (const JobKind kind : {JobKind::kForeign, JobKind::kInPlace}) {
+    EXPECT_EQ(*ParseJobKind("k", JobKindName(kind)), kind);
+  }
+  EXPECT_FALSE(ParseJobKind("k", "").ok());
+  EXPECT_FALSE(ParseJobKind("k", "In-Place").ok());
+}
+
+}  // namespace
+}  // namespace keel

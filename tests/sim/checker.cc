@@ -1,0 +1,185 @@
+// The invariants, each where it can first be seen to be broken.
+#include "tests/sim/checker.h"
+
+#include <algorithm>
+
+#include "elastic/exit_codes.h"
+
+namespace keel {
+namespace {
+
+std::string NameOf(const EpochRecord& record) {
+  return "epoch " + std::to_string(record.number) + " (" + record.id.substr(0, 4) + ")";
+}
+
+std::string NameOf(const SimWorker& worker) {
+  return "worker " + std::to_string(worker.place.host) + "." + std::to_string(worker.place.seat) +
+         " " + worker.place.worker.substr(0, 4);
+}
+
+// The simulator's epoch stores carry the generation of the board in their prefix.
+std::string GenerationOf(const EpochRecord& record) {
+  return record.store.prefix.substr(0, record.store.prefix.find('/'));
+}
+
+}  // namespace
+
+void Checker::Object(const std::string& failure) {
+  if (failure_.empty()) failure_ = failure;
+}
+
+void Checker::StoreOpened(const std::string& generation) {
+  generations_.emplace(generation, static_cast<int>(generations_.size()));
+}
+
+// S1: an epoch's record never changes, and a board never has two of one number.
+Checker::Epoch& Checker::Know(const EpochRecord& record) {
+  const auto known = epochs_.find(record.id);
+  if (known != epochs_.end()) {
+    const EpochRecord& before = known->second.record;
+    if (before.workers != record.workers && GenerationOf(before) == GenerationOf(record)) {
+      Object("S1: " + NameOf(record) + " has two lists of members");
+    }
+    return known->second;
+  }
+  const Order order{generations_[GenerationOf(record)], record.number};
+  const auto [entry, fresh] = ids_.emplace(order, record.id);
+  if (!fresh) Object("S1: " + NameOf(record) + " has the number of " + entry->second);
+  Epoch& epoch = epochs_[record.id];
+  epoch.order = order;
+  epoch.record = record;
+  CheckRanksStable(epoch);
+  if (record.restarts > scenario_.policy.restarts.restarts_max) {
+    Object("S6: " + NameOf(record) + " was formed after " + std::to_string(record.restarts) +
+           " restarts");
+  }
+  return epoch;
+}
+
+// S2: in place, a survivor keeps its rank if the new epoch has it.
+void Checker::CheckRanksStable(const Epoch& epoch) {
+  const auto before = ids_.find({epoch.order.first, epoch.order.second - 1});
+  if (before == ids_.end() || epoch.record.kind != JobKind::kInPlace) return;
+  const Epoch& former = epochs_[before->second];
+  for (const EpochWorker& worker : epoch.record.workers) {
+    for (const EpochWorker& was : former.record.workers) {
+      const bool same = !was.worker.empty() && was.worker == worker.worker;
+      if (!same || was.rank >= static_cast<int>(epoch.record.workers.size())) continue;
+      if (was.rank == worker.rank) continue;
+      Object("S2: rank " + std::to_string(was.rank) + " of " + NameOf(former.record) +
+             " became rank " + std::to_string(worker.rank) + " of " + NameOf(epoch.record));
+    }
+  }
+}
+
+// S3: a rank of an epoch belongs to one worker for ever, the one that the record names.
+void Checker::CheckPlace(Epoch& epoch, const SimWorker& worker, int rank) {
+  const auto& workers = epoch.record.workers;
+  if (rank < 0 || rank >= static_cast<int>(workers.size())) {
+    return Object("S3: " + NameOf(worker) + " came as rank " + std::to_string(rank));
+  }
+  const std::string& named = workers[rank].worker;
+  if (!named.empty() && named != worker.place.worker) {
+    Object("S3: " + NameOf(worker) + " came in the place of " + named);
+  }
+  const auto [entry, fresh] = epoch.by_rank.emplace(rank, worker.place.worker);
+  if (!fresh) {
+    Object("S3: rank " + std::to_string(rank) + " of " + NameOf(epoch.record) + " was given to " +
+           entry->second + " and to " + worker.place.worker);
+  }
+}
+
+bool ShareAHost(const EpochRecord& a, const EpochRecord& b) {
+  return std::any_of(a.hosts.begin(), a.hosts.end(), [&](const EpochHost& one) {
+    return std::any_of(b.hosts.begin(), b.hosts.end(), [&](const EpochHost& other) {
+      return one.incarnation == other.incarnation;
+    });
+  });
+}
+
+// S4: the workers of a supervisor are never inside two epochs, and nobody enters an epoch before
+// all processes of its supervisors are out of the older ones.
+void Checker::CheckAlone(const SimWorker& worker, const SimGroup& group,
+                         const SimWorkers& workers) {
+  const Order order = epochs_[group.epoch.id].order;
+  for (const auto& [id, other] : workers.groups()) {
+    if (id == group.epoch.id) continue;
+    const bool older = epochs_[id].order < order;
+    for (const SimWorker* inside : other.inside) {
+      if (!older && inside->place.supervisor != worker.place.supervisor) continue;
+      const auto& hosts = group.epoch.hosts;
+      const bool in_both = std::any_of(hosts.begin(), hosts.end(), [&](const EpochHost& host) {
+        return host.incarnation == inside->place.supervisor;
+      });
+      if (!in_both) continue;
+      Object("S4: " + NameOf(worker) + " is inside " + NameOf(group.epoch) + " while " +
+             NameOf(*inside) + " of one of its hosts is still inside " + NameOf(other.epoch));
+    }
+  }
+}
+
+void Checker::Entered(const SimWorker& worker, const SimGroup& group, int rank,
+                      const SimWorkers& workers, TimePoint) {
+  Epoch& epoch = Know(group.epoch);
+  CheckPlace(epoch, worker, rank);
+  CheckAlone(worker, group, workers);
+  if (worker.newest_epoch >= group.epoch.number) {
+    Object("S3: " + NameOf(worker) + " came to " + NameOf(group.epoch) + " after epoch " +
+           std::to_string(worker.newest_epoch));
+  }
+}
+
+// S5: no epoch makes a step once somebody has entered a later one: so no two of them run, and who
+// was given up does not get on. Of what runs out of its reach, a new board knows nothing: there it
+// holds only for epochs that share a host.
+void Checker::Stepped(const SimGroup& group, TimePoint now) {
+  progress_ = now;
+  const Epoch& epoch = Know(group.epoch);
+  for (const auto& [id, other] : epochs_) {
+    if (other.order <= epoch.order || other.by_rank.empty()) continue;
+    const bool known = other.order.first == epoch.order.first;
+    if (!known && !ShareAHost(epoch.record, other.record)) continue;
+    Object("S5: " + NameOf(group.epoch) + " made a step after somebody had entered " +
+           NameOf(other.record));
+  }
+}
+
+// S7: a supervisor leaves no process behind, and its exit code says what is true.
+void Checker::SupervisorExits(int host, int code, bool leaves_workers, const SimWorkers& workers,
+                              TimePoint now) {
+  progress_ = now;
+  const std::string who = "S7: the supervisor of host " + std::to_string(host) + " ";
+  if (leaves_workers) Object(who + "left workers behind");
+  if (code == kExitFinished && !workers.work_done()) Object(who + "says that the job is done");
+  // Hosts that give a lost store up leave in good order, too.
+  const bool stopped = scenario_.stop_asked || !scenario_.hosts_stay;
+  if (code == kExitStopped && !stopped) Object(who + "says that it was stopped");
+  if (code == kExitFailed && workers.own_deaths() <= scenario_.policy.restarts.restarts_max) {
+    Object(who + "gave up after " + std::to_string(workers.own_deaths()) + " deaths");
+  }
+  if (code == kExitRefused) Object(who + "was refused");
+}
+
+// L1: when nothing is wrong any more, the job steps or is over within a bound.
+void Checker::Tick(const Health& health) {
+  Duration bound = LivenessBound(scenario_);
+  const bool waits = health.supervisors < scenario_.policy.hosts_min || !health.store;
+  if (waits) bound += scenario_.policy.join_timeout;
+  const TimePoint since = std::max(progress_, health.disturbed);
+  if (health.now <= since + bound) return;
+  Object("L1: nothing got on for " + DurationText(health.now - since) + " although nothing is " +
+         "wrong; here are " + health.who);
+}
+
+// S6: where no host was lost, every death was counted; so many restarts, and not one more.
+void Checker::JobOver(const SimWorkers& workers) {
+  const RestartPolicy& policy = scenario_.policy.restarts;
+  const bool counted = scenario_.hosts_stay && policy.window == Duration(0);
+  if (!counted || scenario_.stop_asked || !scenario_.in_place || !workers.work_done()) return;
+  if (workers.counted_deaths() > policy.restarts_max) {
+    Object("S6: the job went on after " + std::to_string(workers.counted_deaths()) + " deaths, " +
+           std::to_string(policy.restarts_max) + " restarts allowed");
+  }
+}
+
+}  // namespace keel

@@ -1,0 +1,116 @@
+// elastic_sim: runs simulated jobs, one a seed, and names those that broke a promise.
+//   elastic_sim --seeds 100000 --first-seed 1
+//   elastic_sim --trace 4711        all that happens in the run of that seed
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "tests/sim/world.h"
+
+namespace keel {
+namespace {
+
+struct Arguments {
+  uint64_t seeds = 1000;
+  uint64_t first_seed = 1;
+  uint64_t trace = 0;   // 0: none
+};
+
+bool TakeNumber(std::string_view text, uint64_t& into) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool TakeArguments(int argc, char** argv, Arguments& into) {
+  const std::map<std::string_view, uint64_t*> options = {
+      {"--seeds", &into.seeds}, {"--first-seed", &into.first_seed}, {"--trace", &into.trace}};
+  for (int i = 1; i < argc; i += 2) {
+    const auto option = options.find(argv[i]);
+    if (option == options.end() || i + 1 >= argc) return false;
+    if (!TakeNumber(argv[i + 1], *option->second)) return false;
+  }
+  return true;
+}
+
+void PrintReplay(uint64_t seed) {
+  std::printf("replay it with: elastic_sim --trace %llu\n", static_cast<unsigned long long>(seed));
+}
+
+// A KEEL_CHECK that fails ends the process; its seed must be known all the same.
+char seed_text[64];
+void OnAbort(int) {
+  const std::string_view text(seed_text);
+  if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+}
+
+int Trace(uint64_t seed) {
+  const Outcome outcome = Simulate(seed, [](const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  });
+  return outcome.failure.empty() ? 0 : 1;
+}
+
+// What all runs together came to.
+struct Sum {
+  std::map<int, uint64_t> codes;
+  int64_t epochs = 0;
+  uint64_t failures = 0;
+  Duration simulated{0};
+};
+
+void PrintFailure(uint64_t seed, const Outcome& outcome, bool with_trace) {
+  if (with_trace) {
+    for (const std::string& line : outcome.trace) std::printf("%s\n", line.c_str());
+  }
+  std::printf("seed %llu FAILED: %s\n", static_cast<unsigned long long>(seed),
+              outcome.failure.c_str());
+  if (with_trace) PrintReplay(seed);
+  std::fflush(stdout);
+}
+
+void PrintSum(const Arguments& arguments, const Sum& sum) {
+  std::printf("%llu seeds from %llu: %llu failed; %lld epochs in %s of simulated time; jobs ended",
+              static_cast<unsigned long long>(arguments.seeds),
+              static_cast<unsigned long long>(arguments.first_seed),
+              static_cast<unsigned long long>(sum.failures),
+              static_cast<long long>(sum.epochs), DurationText(sum.simulated).c_str());
+  for (const auto& [code, count] : sum.codes) {
+    std::printf(" with %d: %llu", code, static_cast<unsigned long long>(count));
+  }
+  std::printf("\n");
+}
+
+int RunAll(const Arguments& arguments) {
+  Sum sum;
+  for (uint64_t i = 0; i < arguments.seeds; ++i) {
+    const uint64_t seed = arguments.first_seed + i;
+    std::snprintf(seed_text, sizeof seed_text, "while simulating seed %llu\n",
+                  static_cast<unsigned long long>(seed));
+    const Outcome outcome = Simulate(seed);
+    if (!outcome.failure.empty()) PrintFailure(seed, outcome, sum.failures++ == 0);
+    ++sum.codes[outcome.code];
+    sum.epochs += outcome.epochs;
+    sum.simulated += outcome.simulated;
+  }
+  PrintSum(arguments, sum);
+  return sum.failures > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace keel
+
+int main(int argc, char** argv) {
+  keel::Arguments arguments;
+  if (!keel::TakeArguments(argc, argv, arguments)) {
+    std::fprintf(stderr, "usage: elastic_sim [--seeds N] [--first-seed S] [--trace SEED]\n");
+    return 2;
+  }
+  signal(SIGABRT, keel::OnAbort);
+  return arguments.trace > 0 ? keel::Trace(arguments.trace) : keel::RunAll(arguments);
+}

@@ -1,0 +1,262 @@
+// Plans the scenario's arrivals and faults, carries news between the hosts, and lets time pass.
+#include "tests/sim/world.h"
+
+#include <algorithm>
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = SimFault::Kind;
+
+constexpr size_t kTraceKept = 400;
+constexpr TimePoint kEndless{4h};
+constexpr uint64_t kEventsMax = 5'000'000;
+
+uint64_t Mix(uint64_t digest, std::string_view text) {
+  for (const char c : text) digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return digest;
+}
+
+std::string NameOf(const SimFault& fault) {
+  constexpr const char* kNames[] = {"kill supervisor", "power off", "cut off",     "pause",
+                                    "kill worker",     "hang worker", "flap presence",
+                                    "store fault",     "ask to stop"};
+  return std::string(kNames[static_cast<int>(fault.kind)]) + ", host " +
+         std::to_string(fault.host) + " seat " + std::to_string(fault.seat) + ", for " +
+         DurationText(fault.length);
+}
+
+}  // namespace
+
+World::World(const Scenario& scenario, Tracer tracer)
+    : scenario_(scenario),
+      tracer_(std::move(tracer)),
+      board_(scheduler_.clock()),
+      network_(Random(scenario.seed).Fork("network")),
+      workers_(std::make_unique<SimWorkers>(scheduler_, scenario_, *this, *this)),
+      checker_(scenario_),
+      disturbed_{scenario.quiet_after} {
+  for (int host = 0; host < scenario_.hosts; ++host) {
+    hosts_.push_back(std::make_unique<SimHost>(*this, host));
+  }
+}
+
+Outcome World::Run() {
+  Trace(scenario_.Text());
+  Plan();
+  while (Failure().empty() && !Done() && scheduler_.count() < kEventsMax) {
+    if (!scheduler_.RunNext(kEndless)) break;
+  }
+  if (Done()) checker_.JobOver(*workers_);
+  outcome_.failure = Failure();
+  if (outcome_.failure.empty() && !Done()) outcome_.failure = "L1: the job does not end";
+  if (!outcome_.failure.empty()) Trace(outcome_.failure);
+  outcome_.trace.assign(trace_.begin(), trace_.end());
+  outcome_.events = scheduler_.count();
+  outcome_.simulated = scheduler_.now().since_start;
+  outcome_.epochs = checker_.epochs();
+  return outcome_;
+}
+
+std::string World::Failure() const {
+  return checker_.failure().empty() ? objection_ : checker_.failure();
+}
+
+bool World::Done() const {
+  return starts_planned_ == 0 && std::none_of(hosts_.begin(), hosts_.end(), [](const auto& host) {
+           return host->alive();
+         });
+}
+
+void World::Trace(const std::string& text) {
+  const std::string line =
+      std::to_string(scheduler_.now().since_start.count() / 1000) + " us: " + text;
+  outcome_.digest = Mix(outcome_.digest, line);
+  if (tracer_) tracer_(line);
+  trace_.push_back(line);
+  if (trace_.size() > kTraceKept) trace_.pop_front();
+}
+
+// --- Plans ---
+
+void World::Plan() {
+  for (int host = 0; host < scenario_.hosts; ++host) {
+    StartSupervisor(host, scenario_.arrivals[host]);
+  }
+  for (const SimFault& fault : scenario_.faults) {
+    scheduler_.At(TimePoint{fault.at}, Scheduler::kAlone, [this, &fault] { Strike(fault); });
+  }
+  PlanTick();
+}
+
+void World::PlanTick() {
+  scheduler_.After(500ms, Scheduler::kAlone, [this] {
+    checker_.Tick(Look());
+    PlanTick();
+  });
+}
+
+Health World::Look() {
+  Health health{scheduler_.now(), disturbed_, 0, hosts_[0]->alive(), ""};
+  for (const auto& host : hosts_) {
+    if (!host->alive()) continue;
+    ++health.supervisors;
+    health.who += " " + std::to_string(host->number());
+  }
+  return health;
+}
+
+void World::StartSupervisor(int host, Duration delay) {
+  ++starts_planned_;
+  Disturb(delay);
+  scheduler_.After(delay, Scheduler::kAlone, [this, host] {
+    --starts_planned_;
+    hosts_[host]->Start();
+  });
+}
+
+void World::Disturb(Duration length) {
+  disturbed_ = std::max(disturbed_, scheduler_.now() + length);
+}
+
+// --- Faults ---
+
+void World::Strike(const SimFault& fault) {
+  SimHost& host = *hosts_[fault.host];
+  if (!host.alive()) return;
+  Trace("fault: " + NameOf(fault));
+  Disturb(fault.length);
+  switch (fault.kind) {
+    case Kind::kKillSupervisor:
+    case Kind::kPowerOff: return StopSupervisor(fault);
+    case Kind::kCutOff: return host.CutOff(fault.length);
+    case Kind::kPause:
+      if (fault.detail % 2 == 0) return host.Pause(fault.length);
+      return host.PauseInMidPoll(fault.length);
+    case Kind::kKillWorker:
+    case Kind::kHangWorker: return StrikeWorker(fault);
+    case Kind::kFlapPresence: return FlapPresence(fault);
+    case Kind::kStoreFault: return StrikeStore(fault);
+    case Kind::kStop: return host.AskToStop(fault.length);
+  }
+}
+
+void World::StrikeWorker(const SimFault& fault) {
+  const WorkerPlace place = hosts_[fault.host]->PlaceOf(fault.seat);
+  if (fault.kind == Kind::kKillWorker) {
+    const bool by_itself = fault.detail % 3 == 0;
+    workers_->Kill(place, by_itself ? ExitStatus::Exited(3) : ExitStatus::Killed(9));
+  } else if (scenario_.in_place) {   // nobody can tell that a foreign one hangs
+    workers_->Hang(place);
+  }
+}
+
+void World::StrikeStore(const SimFault& fault) {
+  const bool coordinator = fault.host == 0 && fault.detail % 2 == 1;
+  const std::string client =
+      coordinator ? "coordinator" : "member " + std::to_string(fault.host);
+  constexpr StoreFault kFaults[] = {StoreFault::kRequestLost, StoreFault::kReplyLost,
+                                    StoreFault::kCut};
+  board_.PlanFault(client, fault.detail % 20, kFaults[fault.detail % 3]);
+}
+
+void World::FlapPresence(const SimFault& fault) {
+  SimHost& host = *hosts_[fault.host];
+  if (!host.slot()) return;
+  hosts_[0]->PresenceClosed(*host.slot(), host.incarnation());
+  const bool is_short = fault.detail % 2 == 0;
+  scheduler_.After(is_short ? fault.length / 100 : fault.length, Scheduler::kAlone,
+                   [this, number = fault.host] { PresenceOpened(number); });
+}
+
+// Some never come back.
+void World::StopSupervisor(const SimFault& fault) {
+  SimHost& host = *hosts_[fault.host];
+  const bool goodbye = fault.kind == Kind::kKillSupervisor && !host.cut_off();
+  if (goodbye && host.slot()) {
+    scheduler_.After(Delay(), Scheduler::kNobody,
+                     [this, slot = *host.slot(), incarnation = host.incarnation()] {
+                       hosts_[0]->PresenceClosed(slot, incarnation);
+                     });
+  }
+  workers_->KillAllOf(host.number(), host.life());
+  host.Stop();
+  if (fault.detail % 6 != 0) StartSupervisor(host.number(), fault.length);
+}
+
+// --- What the hosts see of each other ---
+
+Duration World::Delay() { return 1ms + Duration(network_.Uniform(20'000'000)); }
+
+bool World::CanReachStore(int host) {
+  const SimHost& store = *hosts_[0];
+  return store.alive() && !store.paused() && !store.cut_off() && !hosts_[host]->cut_off();
+}
+
+TimePoint World::StoreGoesOn(int host) {
+  const SimHost& store = *hosts_[0];
+  const bool connected = store.alive() && !store.cut_off() && !hosts_[host]->cut_off();
+  return connected && store.paused() ? store.paused_until() : kNever;
+}
+
+bool World::PokeArrives(int host) {
+  const bool connected = !hosts_[host]->cut_off() && !hosts_[0]->cut_off();
+  return connected && !network_.Chance(scenario_.poke_loss);
+}
+
+void World::TellCoordinator(int from) {
+  if (!PokeArrives(from)) return;
+  scheduler_.After(Delay(), Scheduler::kNobody, [this] {
+    if (hosts_[0]->alive()) hosts_[0]->News();
+  });
+}
+
+void World::TellMembers() {
+  for (const auto& host : hosts_) {
+    if (!PokeArrives(host->number())) continue;
+    scheduler_.After(Delay(), Scheduler::kNobody, [one = host.get()] {
+      if (one->alive()) one->Look();
+    });
+  }
+}
+
+void World::PresenceOpened(int host) {
+  scheduler_.After(Delay(), Scheduler::kNobody, [this, host] {
+    const SimHost& from = *hosts_[host];
+    if (from.slot() && !from.cut_off() && !hosts_[0]->cut_off()) {
+      hosts_[0]->PresenceOpened(*from.slot(), from.incarnation());
+    }
+  });
+}
+
+void World::Exited(int number, int code) {
+  SimHost& host = *hosts_[number];
+  Trace("host " + std::to_string(number) + " is gone with " + std::to_string(code));
+  if (outcome_.code < 0) outcome_.code = code;
+  const bool leaves = workers_->AnyAliveOf(number, host.life());
+  checker_.SupervisorExits(number, code, leaves, *workers_, scheduler_.now());
+  host.Stop();
+}
+
+// --- What the workers tell ---
+
+void World::WorkerSays(const WorkerPlace& place, const WorkerMessage& message) {
+  hosts_[place.host]->WorkerSays(place, message);
+}
+
+void World::WorkerEnded(const WorkerPlace& place, const ExitStatus& status) {
+  hosts_[place.host]->WorkerEnded(place, status);
+}
+
+void World::Entered(const SimWorker& worker, const SimGroup& group, int rank) {
+  checker_.Entered(worker, group, rank, *workers_, scheduler_.now());
+}
+
+void World::Stepped(const SimGroup& group) { checker_.Stepped(group, scheduler_.now()); }
+
+Outcome Simulate(uint64_t seed, World::Tracer tracer) {
+  return World(DrawScenario(seed), std::move(tracer)).Run();
+}
+
+}  // namespace keel

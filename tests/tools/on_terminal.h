@@ -1,0 +1,44 @@
+// Runs a command with a terminal of its own, as a user in front of a screen has it.
+// Promises   what the screen was sent, stdout and stderr alike, with the terminal's line ends
+//            turned back into '\n'; the exit code. Threads: call it while there is one only (it
+//            forks).
+#pragma once
+
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace keel {
+
+struct OnScreen {
+  int exit_code = -1;
+  std::string text;
+};
+
+// `command` goes through the shell. TERM is xterm unless the command sets another one.
+inline OnScreen RunOnTerminal(const std::string& command) {
+  OnScreen screen;
+  int master = -1;
+  const pid_t child = ::forkpty(&master, nullptr, nullptr, nullptr);
+  if (child < 0) return screen;
+  if (child == 0) {
+    const std::string line = "unset NO_COLOR; export TERM=xterm; " + command;
+    ::execl("/bin/sh", "sh", "-c", line.c_str(), static_cast<char*>(nullptr));
+    ::_exit(127);
+  }
+  char buffer[4096];
+  // Ends with EIO once the last process on the terminal has let it go.
+  for (ssize_t got; (got = ::read(master, buffer, sizeof buffer)) > 0;) {
+    screen.text.append(buffer, static_cast<size_t>(got));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ::close(master);
+  if (WIFEXITED(status)) screen.exit_code = WEXITSTATUS(status);
+  for (size_t at; (at = screen.text.find("\r\n")) != std::string::npos;) screen.text.erase(at, 1);
+  return screen;
+}
+
+}  // namespace keel
