@@ -1,7 +1,7 @@
 // ListenSocket: the socket of a store's server, open before the server is.
-// Promises   from Listen() on the port is ours, and whoever connects waits for the server instead of
-//            being refused; a taken port is named as such; a chosen port cannot be lost to another
-//            program.
+// Promises   from Listen() on the port is ours, and whoever connects waits for the server instead
+//            of being refused; a taken port is named as such; a chosen port cannot be lost to
+//            another program.
 // Threads    one at a time.
 // Errors     kExists: another program listens there; kInvalid: no numeric address; kIo.
 #pragma once
