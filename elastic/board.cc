@@ -39,6 +39,7 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
       where_(std::move(where)),
       job_(member.job),
       events_(std::move(events)),
+      alone_(clock),
       member_(std::move(member)),
       finish_limit_(loop),
       presence_client_(loop, [this] { member_thread_->Wake(); }) {}
@@ -49,6 +50,7 @@ Board::~Board() {
 }
 
 Result<std::unique_ptr<Store>> Board::Connect() {
+  if (where_.is_alone) return alone_.Connect("");
   return stores_.Connect(where_.host, where_.port, kStoreOperationLimit);
 }
 

@@ -22,6 +22,7 @@
 #include "elastic/coordinator.h"
 #include "elastic/member.h"
 #include "elastic/presence.h"
+#include "store/memory_store.h"
 #include "store/store_maker.h"
 
 namespace keel {
@@ -32,6 +33,7 @@ class Board {
     std::string host;            // of the store
     uint16_t port = 0;
     bool is_ours = false;        // then we are the coordinator
+    bool is_alone = false;       // nobody else will come: the board needs no network
     std::string own_address;     // numeric, as others reach us
     std::string incarnation;
   };
@@ -80,6 +82,7 @@ class Board {
   const std::string job_;
   const Events events_;
 
+  MemoryBoard alone_;                               // the board where is_alone
   Member member_;                                   // the member's thread's own, as taken_
   int64_t taken_ = 0;                               // of what was told it
   std::optional<Coordinator> coordinator_;          // the coordinator's thread's own, as these

@@ -83,6 +83,7 @@ Status Supervisor::OpenBoard() {
   events.on_trouble = [this](const Status& status) { OnTrouble(status); };
   events.on_finished = [this] { loop_.stop(); };
   const Board::Where where{meeting_.host, meeting_.port, meeting_.server != nullptr,
+                           config_.meeting == LaunchConfig::Meeting::kStandalone,
                            meeting_.own_address, incarnation_};
   KEEL_TRY_ASSIGN(board_, Board::Open(loop_, world_.clock, world_.stores, where,
                                       MemberConfigFrom(config_), JobPolicyFrom(config_),

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "store/listen_socket.h"
 #include "store/store.h"
 
 namespace keel {
@@ -25,7 +26,11 @@ class StoreMaker {
   virtual ~StoreMaker() = default;
 
   // On all addresses of this host. Port 0: any free one.
-  virtual Result<std::unique_ptr<StoreServer>> Serve(uint16_t port) = 0;
+  Result<std::unique_ptr<StoreServer>> Serve(uint16_t port) {
+    KEEL_TRY_ASSIGN(ListenSocket socket, ListenSocket::Listen("", port));
+    return Adopt(std::move(socket));
+  }
+  virtual Result<std::unique_ptr<StoreServer>> Adopt(ListenSocket socket) = 0;
   // Within `limit`; a single operation of the store ends within that time, too.
   virtual Result<std::unique_ptr<Store>> Connect(const std::string& host, uint16_t port,
                                                  Duration limit) = 0;

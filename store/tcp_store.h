@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/listen_socket.h"
 #include "store/store.h"
 
 namespace keel {
@@ -35,6 +36,8 @@ class TcpStoreHost {
     uint16_t port = 0;      // 0: any free one
   };
   static Result<std::unique_ptr<TcpStoreHost>> Open(const Where& where);
+  // Those who have connected meanwhile are served, too.
+  static Result<std::unique_ptr<TcpStoreHost>> Adopt(ListenSocket socket);
   ~TcpStoreHost();
 
   uint16_t port() const;

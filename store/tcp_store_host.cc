@@ -1,81 +1,11 @@
-// The server of the board. Its listening socket is made here, not by c10d, so that it can be bound
-// to one address, a taken port is named as such, and a chosen port cannot be lost to another
-// program.
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
+// The server of the board, on a listening socket that is made here, not by c10d.
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "base/process_setup.h"
 #include "store/tcp_store.h"
 #include "store/torch_guard.h"
 
 namespace keel {
-namespace {
-
-struct Bound {
-  int fd = -1;
-  uint16_t port = 0;
-};
-
-Error Refused(const TcpStoreHost::Where& where, const char* doing, int cause) {
-  const std::string address = (where.bind.empty() ? "*" : where.bind) + ":" +
-                              std::to_string(where.port);
-  const Error error{cause == EADDRINUSE ? Code::kExists : Code::kIo,
-                    "hosting the store at " + address + ": " + doing + ": " + strerror(cause)};
-  if (cause != EADDRINUSE) return error;
-  return {error.code, error.message + "; another program listens there, choose another port"};
-}
-
-Result<Bound> BindAndListen(const TcpStoreHost::Where& where, const addrinfo& address) {
-  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return Refused(where, "socket", errno);
-  const auto fail = [&](const char* doing) -> Result<Bound> {
-    const int cause = errno;
-    close(fd);
-    return Refused(where, doing, cause);
-  };
-  const int on = 1;
-  const int off = 0;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (address.ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (bind(fd, address.ai_addr, address.ai_addrlen) != 0) return fail("bind");
-  if (listen(fd, SOMAXCONN) != 0) return fail("listen");
-  sockaddr_storage bound{};
-  socklen_t bytes = sizeof bound;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &bytes) != 0) return fail("getsockname");
-  const uint16_t port = bound.ss_family == AF_INET
-                            ? reinterpret_cast<const sockaddr_in&>(bound).sin_port
-                            : reinterpret_cast<const sockaddr_in6&>(bound).sin6_port;
-  return Bound{fd, ntohs(port)};
-}
-
-// IPv6 that also takes IPv4 where nothing is asked for, IPv4 alone where the host has no IPv6.
-Result<Bound> Listen(const TcpStoreHost::Where& where) {
-  const std::string port = std::to_string(where.port);
-  Result<Bound> bound = Error{Code::kInvalid, "'" + where.bind + "' is not a numeric address"};
-  const std::vector<std::string> numbers =
-      where.bind.empty() ? std::vector<std::string>{"::", "0.0.0.0"}
-                         : std::vector<std::string>{where.bind};
-  for (const std::string& number : numbers) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
-    addrinfo* address = nullptr;
-    if (getaddrinfo(number.c_str(), port.c_str(), &hints, &address) != 0) continue;
-    bound = BindAndListen(where, *address);
-    freeaddrinfo(address);
-    if (bound.ok() || bound.error().code == Code::kExists) break;
-  }
-  return bound;
-}
-
-}  // namespace
 
 struct TcpStoreHost::Server {
   c10::intrusive_ptr<c10d::TCPStore> store;  // c10d's server always comes with a client
@@ -83,19 +13,23 @@ struct TcpStoreHost::Server {
 };
 
 Result<std::unique_ptr<TcpStoreHost>> TcpStoreHost::Open(const Where& where) {
+  KEEL_TRY_ASSIGN(ListenSocket socket, ListenSocket::Listen(where.bind, where.port));
+  return Adopt(std::move(socket));
+}
+
+Result<std::unique_ptr<TcpStoreHost>> TcpStoreHost::Adopt(ListenSocket socket) {
   IgnoreSigpipe();  // the server writes to clients that may have died a moment ago
-  KEEL_TRY_ASSIGN(const Bound bound, Listen(where));
   auto server = std::make_unique<Server>();
-  server->port = bound.port;
-  KEEL_TRY(Guard("hosting the store on port " + std::to_string(bound.port), [&] {
+  server->port = socket.port();
+  KEEL_TRY(Guard("hosting the store on port " + std::to_string(socket.port()), [&] {
     c10d::TCPStoreOptions options;
     options.isServer = true;
-    options.port = bound.port;
-    options.masterListenFd = bound.fd;
+    options.port = socket.port();
+    options.masterListenFd = socket.Release();
     options.waitWorkers = false;
-    const bool everywhere = where.bind.empty() || where.bind == "0.0.0.0" || where.bind == "::";
-    server->store = c10::make_intrusive<c10d::TCPStore>(everywhere ? "127.0.0.1" : where.bind,
-                                                        options);
+    const std::string& bind = socket.bind();
+    const bool everywhere = bind.empty() || bind == "0.0.0.0" || bind == "::";
+    server->store = c10::make_intrusive<c10d::TCPStore>(everywhere ? "127.0.0.1" : bind, options);
   }));
   return std::unique_ptr<TcpStoreHost>(new TcpStoreHost(std::move(server)));
 }

@@ -17,8 +17,8 @@ class TcpServer : public StoreServer {
 
 }  // namespace
 
-Result<std::unique_ptr<StoreServer>> TcpStoreMaker::Serve(uint16_t port) {
-  KEEL_TRY_ASSIGN(std::unique_ptr<TcpStoreHost> host, TcpStoreHost::Open({"", port}));
+Result<std::unique_ptr<StoreServer>> TcpStoreMaker::Adopt(ListenSocket socket) {
+  KEEL_TRY_ASSIGN(std::unique_ptr<TcpStoreHost> host, TcpStoreHost::Adopt(std::move(socket)));
   return std::unique_ptr<StoreServer>(new TcpServer(std::move(host)));
 }
 

@@ -8,7 +8,7 @@ namespace keel {
 
 class TcpStoreMaker : public StoreMaker {
  public:
-  Result<std::unique_ptr<StoreServer>> Serve(uint16_t port) override;
+  Result<std::unique_ptr<StoreServer>> Adopt(ListenSocket socket) override;
   Result<std::unique_ptr<Store>> Connect(const std::string& host, uint16_t port,
                                          Duration limit) override;
 };

@@ -21,8 +21,8 @@ using namespace std::chrono_literals;
 // Every port leads to the one board.
 class MemoryStoreMaker : public StoreMaker {
  public:
-  Result<std::unique_ptr<StoreServer>> Serve(uint16_t) override {
-    return std::unique_ptr<StoreServer>(new Server());
+  Result<std::unique_ptr<StoreServer>> Adopt(ListenSocket socket) override {
+    return std::unique_ptr<StoreServer>(new Server(socket.port()));
   }
   Result<std::unique_ptr<Store>> Connect(const std::string&, uint16_t, Duration) override {
     return board.Connect("supervisor");
@@ -33,7 +33,11 @@ class MemoryStoreMaker : public StoreMaker {
  private:
   class Server : public StoreServer {
    public:
-    uint16_t port() const override { return 1; }
+    explicit Server(uint16_t port) : port_(port) {}
+    uint16_t port() const override { return port_; }
+
+   private:
+    const uint16_t port_;
   };
 };
 

@@ -19,7 +19,7 @@
 #include "elastic/launch_options.h"
 #include "elastic/orphan_guard.h"
 #include "elastic/supervisor.h"
-#include "tools/keelrun/stores.h"
+#include "tools/keelrun/late_stores.h"
 
 namespace {
 
@@ -91,7 +91,7 @@ int Launch(const LaunchConfig& config, const Environment& environment, Random ra
   const Result<uint64_t> open_files = RaiseFileLimit();
   if (!open_files.ok()) LogWarn("file-limit", {{"reason", open_files.error().message}});
   PosixFiles files;
-  Result<std::unique_ptr<StoreMaker>> stores = MakeStores();
+  auto stores = LateStores::Open(config.log_format, config.log_level);
   if (!stores.ok()) return Fail(kExitFailed, stores.error().message);
   auto supervisor = Supervisor::Open(
       config, {**stores, files, RealClock(), std::move(random),

@@ -1,0 +1,39 @@
+// ListenSocket: the socket of a store's server, open before the server is.
+// Promises   from Listen() on the port is ours, and whoever connects waits for the server instead
+//            of being refused; a taken port is named as such; a chosen port cannot be lost to
+//            another program.
+// Threads    one at a time.
+// Errors     kExists: another program listens there; kInvalid: no numeric address; kIo.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace keel {
+
+class ListenSocket {
+ public:
+  // `bind`: a numeric address; empty: all of this host's. Port 0: any free one.
+  static Result<ListenSocket> Listen(const std::string& bind, uint16_t port);
+  ListenSocket(ListenSocket&& other) noexcept;
+  ListenSocket& operator=(ListenSocket&& other) noexcept;
+  ~ListenSocket();
+
+  uint16_t port() const { return port_; }
+  const std::string& bind() const { return bind_; }
+  // Whoever takes the descriptor closes it.
+  int Release() { return std::exchange(fd_, -1); }
+
+ private:
+  ListenSocket(int fd, std::string bind, uint16_t port)
+      : fd_(fd), bind_(std::move(bind)), port_(port) {}
+
+  int fd_ = -1;
+  std::string bind_;
+  uint16_t port_ = 0;
+};
+
+}  // namespace keel

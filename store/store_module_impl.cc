@@ -1,0 +1,14 @@
+// The inside of the store module.
+#include "store/store_module.h"
+#include "store/tcp_store_maker.h"
+#include "store/torch_log.h"
+
+extern "C" __attribute__((visibility("default"))) keel::StoreMaker* keel_store_module(
+    int version, keel::LogFormat format, keel::LogLevel level) {
+  if (version != keel::kStoreModuleVersion) return nullptr;
+  keel::SetLogFormat(format);
+  keel::SetLogLevel(level);
+  keel::RouteTorchLog();
+  static keel::TcpStoreMaker maker;
+  return &maker;
+}

@@ -1,0 +1,143 @@
+// One thread loads the module, then takes over the sockets that wait.
+#include "tools/keelrun/late_stores.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "elastic/quiet_thread.h"
+#include "store/numeric_names.h"
+#include "store/store_module.h"
+
+namespace keel {
+namespace {
+
+// Beside our libraries, in the build as when installed.
+Result<std::string> FindModule() {
+  std::array<char, PATH_MAX> own{};
+  const ssize_t bytes = readlink("/proc/self/exe", own.data(), own.size() - 1);
+  if (bytes <= 0) return Error{Code::kNotFound, "/proc/self/exe cannot be read: mount /proc"};
+  const std::string program(own.data(), static_cast<size_t>(bytes));
+  const std::string prefix = program.substr(0, program.rfind("/bin/"));
+  std::string tried;
+  for (const char* folder : {"/lib/", "/lib/evenkeel/", KEEL_MODULE_DIR}) {
+    const std::string path = prefix + folder + kStoreModuleFile;
+    if (access(path.c_str(), R_OK) == 0) return path;
+    tried += (tried.empty() ? "" : ", ") + path;
+  }
+  return Error{Code::kNotFound, "the store that workers meet at is missing: there is no " + tried +
+                                    "; build and install Evenkeel with LibTorch"};
+}
+
+Result<StoreMaker*> LoadModule(const std::string& path, LogFormat format, LogLevel level) {
+  void* const module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (module == nullptr) {
+    return Error{Code::kForeign, std::string("the store module cannot be loaded: ") + dlerror()};
+  }
+  const auto entry = reinterpret_cast<StoreModuleEntry>(dlsym(module, kStoreModuleEntry));
+  StoreMaker* const maker =
+      entry == nullptr ? nullptr : entry(kStoreModuleVersion, format, level);
+  if (maker != nullptr) return maker;
+  return Error{Code::kForeign,
+               path + " belongs to another version of Evenkeel; install both anew"};
+}
+
+}  // namespace
+
+// Either a socket that waits, or the server that took it over.
+struct LateStores::Early {
+  explicit Early(ListenSocket taken) : socket(std::move(taken)), port(socket->port()) {}
+
+  std::mutex mutex;
+  std::optional<ListenSocket> socket;
+  std::unique_ptr<StoreServer> server;
+  const uint16_t port;
+};
+
+class LateStores::Server : public StoreServer {
+ public:
+  explicit Server(std::shared_ptr<Early> early) : early_(std::move(early)) {}
+  ~Server() override {
+    const std::lock_guard lock(early_->mutex);
+    early_->socket.reset();
+    early_->server.reset();
+  }
+  uint16_t port() const override { return early_->port; }
+
+ private:
+  const std::shared_ptr<Early> early_;
+};
+
+Result<std::unique_ptr<LateStores>> LateStores::Open(LogFormat format, LogLevel level) {
+  KEEL_TRY_ASSIGN(std::string path, FindModule());
+  return std::unique_ptr<LateStores>(new LateStores(std::move(path), format, level));
+}
+
+LateStores::LateStores(std::string path, LogFormat format, LogLevel level)
+    : loader_(StartQuietThread("load-store", [this, path = std::move(path), format, level] {
+        Load(path, format, level);
+      })) {}
+
+// A module that is being loaded cannot be left alone.
+LateStores::~LateStores() { loader_.join(); }
+
+void LateStores::Load(const std::string& path, LogFormat format, LogLevel level) {
+  if (!NumericNamesActive()) LogWarn("names-asked", {{"reason", "getnameinfo() is not ours"}});
+  Result<StoreMaker*> module = LoadModule(path, format, level);
+  if (!module.ok()) LogError("no-store", {{"reason", module.error().message}});
+  {
+    const std::lock_guard lock(mutex_);
+    module_ = std::move(module);
+  }
+  loaded_.notify_all();
+  AdoptEarly();
+}
+
+void LateStores::AdoptEarly() {
+  std::vector<std::shared_ptr<Early>> early;
+  {
+    const std::lock_guard lock(mutex_);
+    early.swap(early_);
+  }
+  for (const auto& one : early) {
+    const std::lock_guard lock(one->mutex);
+    if (!one->socket) continue;   // not wanted any more
+    ListenSocket socket = *std::exchange(one->socket, std::nullopt);
+    if (!module_->ok()) continue;
+    auto server = (**module_)->Adopt(std::move(socket));
+    if (server.ok()) {
+      one->server = *std::move(server);
+    } else {
+      LogError("no-store", {{"port", one->port}, {"reason", server.error().message}});
+    }
+  }
+}
+
+Result<std::unique_ptr<StoreServer>> LateStores::Adopt(ListenSocket socket) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!module_) {
+      early_.push_back(std::make_shared<Early>(std::move(socket)));
+      return std::unique_ptr<StoreServer>(new Server(early_.back()));
+    }
+  }
+  if (!module_->ok()) return module_->error();
+  return (**module_)->Adopt(std::move(socket));
+}
+
+Result<std::unique_ptr<Store>> LateStores::Connect(const std::string& host, uint16_t port,
+                                                   Duration limit) {
+  {
+    std::unique_lock lock(mutex_);
+    if (!loaded_.wait_for(lock, limit, [this] { return module_.has_value(); })) {
+      return Error{Code::kTimeout, "the store module is still being loaded"};
+    }
+  }
+  if (!module_->ok()) return module_->error();
+  return (**module_)->Connect(host, port, limit);
+}
+
+}  // namespace keel
