@@ -21,6 +21,7 @@ constexpr Duration kStoreFinishLimit = std::chrono::seconds(35);
 // For processes that were killed to be gone, and for the console to take what they wrote.
 constexpr Duration kKillLimit = std::chrono::seconds(10);
 constexpr Duration kShowLimit = std::chrono::seconds(30);
+constexpr Duration kStatusPeriod = std::chrono::seconds(1);
 constexpr Duration kNowLimit = std::chrono::seconds(2);
 
 }  // namespace
@@ -42,6 +43,7 @@ Supervisor::Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeti
       signals_(loop_),
       timer_(loop_),
       kill_timer_(loop_),
+      status_timer_(loop_),
       story_(config_.run_id, world_.clock.WallNanos()),
       host_(HostConfigFrom(config_, meeting_, incarnation_), world_.random.Fork("host"), Now()) {}
 
@@ -97,9 +99,14 @@ int Supervisor::Run() {
                           {"hosted_here", meeting_.server != nullptr},
                           {"address", meeting_.own_address},
                           {"workers", config_.workers_per_host}});
+  if (WantsStatusLine(config_)) {
+    status_.emplace();
+    ShowStatus();
+  }
   AwaitSignal();
   Carry();
   loop_.run();
+  status_.reset();
   board_.reset();
   crew_->KillAll();
   crew_->ShowRest(Now() + kShowLimit);
@@ -205,6 +212,14 @@ void Supervisor::ArmTimer() {
     if (failure) return;
     host_.OnTime(Now());
     Carry();
+  });
+}
+
+void Supervisor::ShowStatus() {
+  status_->Show(StatusText(host_.record(), host_.epoch()));
+  status_timer_.expires_after(kStatusPeriod);
+  status_timer_.async_wait([this](const error_code& failure) {
+    if (!failure) ShowStatus();
   });
 }
 

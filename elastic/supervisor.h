@@ -25,6 +25,7 @@
 #include "elastic/job_story.h"
 #include "elastic/launch_config.h"
 #include "elastic/meeting.h"
+#include "elastic/status_line.h"
 #include "store/store_maker.h"
 
 namespace keel {
@@ -61,6 +62,7 @@ class Supervisor {
   void OnSignal(int signal);
   void KillNow();
   void ArmTimer();
+  void ShowStatus();
 
   // What the host wants.
   void Carry();
@@ -84,6 +86,8 @@ class Supervisor {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer kill_timer_;
+  boost::asio::steady_timer status_timer_;
+  std::optional<StatusLine> status_;   // on a terminal
   JobStory story_;
   std::string trouble_;               // why the store cannot be reached; empty: it can
   std::optional<int> exit_code_;      // once the host has exited
