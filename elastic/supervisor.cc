@@ -236,6 +236,7 @@ void Supervisor::Carry() {
     }
   }
   carrying_ = false;
+  if (has_started_) world_.stores.Prepare();
   ArmTimer();
 }
 
@@ -251,6 +252,7 @@ void Supervisor::Do(const StartWorker& action, const std::string& why) {
   }
   const Status started = crew_->Start(std::move(start));
   if (started.ok()) {
+    has_started_ = true;
     LogDebug("worker-started", {{"rank", action.rank}, {"local_rank", action.index}, {"for", why}});
     return;
   }

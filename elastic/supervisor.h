@@ -93,6 +93,7 @@ class Supervisor {
   std::optional<int> exit_code_;      // once the host has exited
   int interrupts_ = 0;
   bool carrying_ = false;
+  bool has_started_ = false;          // a worker, ever
   Host host_;
   std::unique_ptr<Crew> crew_;
   std::unique_ptr<Board> board_;

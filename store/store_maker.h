@@ -25,6 +25,8 @@ class StoreMaker {
  public:
   virtual ~StoreMaker() = default;
 
+  // What is urgent has been done: the maker may now do what slows the whole process down.
+  virtual void Prepare() {}
   // On all addresses of this host. Port 0: any free one.
   Result<std::unique_ptr<StoreServer>> Serve(uint16_t port) {
     KEEL_TRY_ASSIGN(ListenSocket socket, ListenSocket::Listen("", port));

@@ -1,4 +1,4 @@
-// One thread loads the module, then takes over the sockets that wait.
+// One thread loads the module, then has it take over the sockets that wait.
 #include "tools/keelrun/late_stores.h"
 
 #include <dlfcn.h>
@@ -76,17 +76,19 @@ Result<std::unique_ptr<LateStores>> LateStores::Open(LogFormat format, LogLevel 
   return std::unique_ptr<LateStores>(new LateStores(std::move(path), format, level));
 }
 
-LateStores::LateStores(std::string path, LogFormat format, LogLevel level)
-    : loader_(StartQuietThread("load-store", [this, path = std::move(path), format, level] {
-        Load(path, format, level);
-      })) {}
-
 // A module that is being loaded cannot be left alone.
-LateStores::~LateStores() { loader_.join(); }
+LateStores::~LateStores() {
+  if (loader_.joinable()) loader_.join();
+}
 
-void LateStores::Load(const std::string& path, LogFormat format, LogLevel level) {
+void LateStores::Prepare() {
+  const std::lock_guard lock(mutex_);
+  if (!loader_.joinable()) loader_ = StartQuietThread("load-store", [this] { Load(); });
+}
+
+void LateStores::Load() {
   if (!NumericNamesActive()) LogWarn("names-asked", {{"reason", "getnameinfo() is not ours"}});
-  Result<StoreMaker*> module = LoadModule(path, format, level);
+  Result<StoreMaker*> module = LoadModule(path_, format_, level_);
   if (!module.ok()) LogError("no-store", {{"reason", module.error().message}});
   {
     const std::lock_guard lock(mutex_);
@@ -130,6 +132,7 @@ Result<std::unique_ptr<StoreServer>> LateStores::Adopt(ListenSocket socket) {
 
 Result<std::unique_ptr<Store>> LateStores::Connect(const std::string& host, uint16_t port,
                                                    Duration limit) {
+  Prepare();
   {
     std::unique_lock lock(mutex_);
     if (!loaded_.wait_for(lock, limit, [this] { return module_.has_value(); })) {

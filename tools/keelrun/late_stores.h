@@ -1,6 +1,8 @@
-// LateStores: stores of the store module, which loads while the launcher is at work already.
+// LateStores: stores of the store module, which loads when the workers are started, not before.
+// While it does, the dynamic linker's lock keeps this process from starting threads and children,
+// for half a second.
 // Promises   a server's port is known, and connections to it wait, from Serve() on; it answers when
-//            the module is there. What needs the module sooner waits for it.
+//            the module is there. Loading begins with Prepare(), or with Connect(), which waits.
 // Does not   fail when the module turns out not to load after it was found: the servers close, what
 //            connects is refused, and the log says why.
 // Threads    any.
@@ -14,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -26,6 +29,7 @@ class LateStores : public StoreMaker {
   static Result<std::unique_ptr<LateStores>> Open(LogFormat format, LogLevel level);
   ~LateStores() override;
 
+  void Prepare() override;
   Result<std::unique_ptr<StoreServer>> Adopt(ListenSocket socket) override;
   Result<std::unique_ptr<Store>> Connect(const std::string& host, uint16_t port,
                                          Duration limit) override;
@@ -33,10 +37,14 @@ class LateStores : public StoreMaker {
  private:
   struct Early;
   class Server;
-  LateStores(std::string path, LogFormat format, LogLevel level);
-  void Load(const std::string& path, LogFormat format, LogLevel level);
+  LateStores(std::string path, LogFormat format, LogLevel level)
+      : path_(std::move(path)), format_(format), level_(level) {}
+  void Load();
   void AdoptEarly();
 
+  const std::string path_;
+  const LogFormat format_;
+  const LogLevel level_;
   std::mutex mutex_;
   std::condition_variable loaded_;
   std::optional<Result<StoreMaker*>> module_;   // nothing: it is still loading
