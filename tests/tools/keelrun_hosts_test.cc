@@ -54,6 +54,25 @@ TEST_F(KeelrunHosts, TwoFinishTogether) {
   EXPECT_EQ(second->ExitCode(), 0) << second->Output();
 }
 
+TEST_F(KeelrunHosts, RanksFollowTheNodeRankWhereItIsGiven) {
+  const auto start = [&](int node) {
+    const std::string number = std::to_string(node);
+    return std::make_unique<Launched>(
+        folder_, "node" + number,
+        std::vector<std::string>{"--nnodes=3", "--node-rank=" + number, "--master-addr=127.0.0.1",
+                                 "--master-port=" + std::to_string(port_), "--no-python", "sh",
+                                 "-c", "echo node " + number + " group=$GROUP_RANK rank=$RANK"});
+  };
+  const auto last = start(2);
+  const auto first = start(0);
+  last->Await("job-started");
+  const auto middle = start(1);
+  for (const auto* node : {&first, &middle, &last}) EXPECT_EQ((*node)->ExitCode(), 0);
+  EXPECT_EQ(first->Count("^node 0 group=0 rank=0$"), 1) << first->Output();
+  EXPECT_EQ(middle->Count("^node 1 group=1 rank=1$"), 1) << middle->Output();
+  EXPECT_EQ(last->Count("^node 2 group=2 rank=2$"), 1) << last->Output();
+}
+
 TEST_F(KeelrunHosts, OneGoesOnAfterTheOtherWasKilled) {
   const auto first = StartForeign("first", {"--nnodes=1:2"});
   first->Await("job-started.*hosted_here=true");
