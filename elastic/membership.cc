@@ -104,6 +104,7 @@ class Judge {
   MaybeDecision Hung() const;
   MaybeDecision Newcomer() const;
   MaybeDecision NewcomerInPlace() const;
+  bool IsWorker(const SeatRecord& seat) const;
   MaybeDecision NewcomerForeign() const;
   Decision Break(BreakCause cause, std::string detail) const;
 
@@ -454,6 +455,13 @@ MaybeDecision Judge::Newcomer() const {
   return in_place() ? NewcomerInPlace() : NewcomerForeign();
 }
 
+// That the epoch has it may be too new for its supervisor's record.
+bool Judge::IsWorker(const SeatRecord& seat) const {
+  return std::any_of(epoch().workers.begin(), epoch().workers.end(), [&](const EpochWorker& one) {
+    return !one.worker.empty() && one.worker == seat.worker;
+  });
+}
+
 MaybeDecision Judge::NewcomerInPlace() const {
   if (view_.epoch->announced) return std::nullopt;
   const bool room = static_cast<int>(epoch().hosts.size()) < policy_.hosts_max;
@@ -463,7 +471,7 @@ MaybeDecision Judge::NewcomerInPlace() const {
     for (const SeatRecord& seat : host.record.seats) {
       if (seat.state != SeatState::kReady) continue;
       // A first worker that is ready before its supervisor has let it in.
-      if (seat.epoch == epoch().number) continue;
+      if (seat.epoch == epoch().number || IsWorker(seat)) continue;
       return Make(Verdict::kAnnounce, Reason::kSomebodyWaits,
                   "a worker on " + NameOf(host) + " waits for the next boundary");
     }

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -20,6 +21,7 @@ class Job:
     def __init__(self, command, environment=None, folder="/tmp"):
         global _count
         _count += 1
+        self.temporary = tempfile.TemporaryDirectory(prefix="keel-bench-")
         self.mark = f"{os.getpid()}.{_count}"
         self.lines = []  # (seconds, text)
         self.changed = threading.Condition()
@@ -29,7 +31,8 @@ class Job:
         self.process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace",
-            env={**clean, MARK: self.mark, "OMP_NUM_THREADS": "1", **(environment or {})})
+            env={**clean, MARK: self.mark, "OMP_NUM_THREADS": "1", "TMPDIR": self.temporary.name,
+                 **(environment or {})})
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
@@ -50,6 +53,7 @@ class Job:
         self.process.wait()
         self.reader.join(10)
         self.process.stdout.close()
+        self.temporary.cleanup()
 
     def descendants(self):
         wanted = f"{MARK}={self.mark}".encode()

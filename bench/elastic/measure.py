@@ -17,7 +17,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import hosts  # noqa: E402  tests/net/hosts.py: hosts that are network namespaces
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SHELL = ["--no-python", "/bin/sh", "-c", "echo main $RANK $$; exec sleep 1000"]
+# Of two dollars launchers leave one, as they take $local_rank for a word of theirs.
+SHELL = ["--no-python", "/bin/sh", "-c", "echo main $RANK $$$$; exec sleep 1000"]
 KILLS_A_JOB = 8   # a seat that dies again and again within seconds is started later and later
 EPOCH = r"epoch (\d+) rank (\d+) of {} pid (\d+)"
 ARGS = None
@@ -64,6 +65,8 @@ def kill_in_place(job):
     whole = job.collect(EPOCH.format(4), 4, since)
     if not whole:
         raise SystemExit(f"the job is not whole again\n{job.tail()}")
+    number = whole[-1][1][1]
+    whole = job.collect(rf"epoch ({number}) rank (\d+) of 4 pid (\d+)", 4, since)
     victims = sorted(int(found[3]) for _, found in whole)
     job.turn = getattr(job, "turn", -1) + 1
     job.since = job.mark_here()
@@ -72,7 +75,9 @@ def kill_in_place(job):
     jobs.kill(victims[job.turn % 4])
     survivors = "|".join(str(pid) for pid in victims if pid != victims[job.turn % 4])
     # Of three, or of four where the replacement was there in time.
-    came = job.collect(rf"epoch \d+ rank \d+ of \d pid ({survivors}) ", 3, job.since, 30)
+    came = job.collect(rf"epoch (\d+) rank \d+ of \d pid ({survivors}) ", 3, job.since, 30)
+    if came and came[0][0] < at:
+        raise SystemExit(f"an epoch that nobody's death explains\n{job.tail()}")
     return came and came[-1][0] - at
 
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-HANG_LIMIT_S = 120
+HANG_LIMIT_S = 300
 MARK = "KEEL_DROPIN_RUN"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -28,7 +28,7 @@ class Launcher:
                      "OMP_NUM_THREADS", "PYTHON_EXEC", "MASTER_ADDR", "MASTER_PORT")}
         path = os.path.dirname(self.python) + os.pathsep + clean.get("PATH", "")
         return {**clean, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1", "OUT": folder,
-                MARK: folder, **more}
+                "TMPDIR": folder, MARK: folder, **more}
 
 
 def keelrun(binary, python):

@@ -243,6 +243,16 @@ TEST_F(Membership, AWorkerThatWaitsIsAnnouncedOnce) {
   Expect(Verdict::kWait, Reason::kRunning, "");
 }
 
+TEST_F(Membership, AMemberWhoseRecordIsOlderThanItsEpochIsNotAnnounced) {
+  Running(2);
+  SeatRecord& seat = view_.hosts[1].record.seats[0];
+  seat.state = SeatState::kReady;
+  seat.epoch = 0;
+  Expect(Verdict::kWait, Reason::kRunning, "");
+  seat.worker = "its successor";
+  Expect(Verdict::kAnnounce, Reason::kSomebodyWaits, "a worker on h1 (slot 1) waits");
+}
+
 TEST_F(Membership, BeyondTheMostNobodyIsAnnounced) {
   policy_.hosts_max = 2;
   Running(2);

@@ -147,6 +147,7 @@ class Lan:
     def start(self, number, command):
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("PET_", "TORCH", "KEELRUN_"))}
+        clean["TMPDIR"] = self.folder
         launcher = Launcher(f"host{number}", ["ip", "netns", "exec", self.hosts[number], *command],
                             clean, self.folder)
         self.launchers.append(launcher)
