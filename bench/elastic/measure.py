@@ -88,10 +88,10 @@ def foreign():
         while kills > 0:
             command = [*launcher(system), "--standalone", "--nproc-per-node=2",
                        "--max-restarts=1000", *SHELL]
+            # One a job: each further one would wait, since all of its seats fail at once.
             with jobs.Job(command) as job:
-                for _ in range(min(kills, KILLS_A_JOB)):
-                    put("foreign kill", system, kill_foreign(job, r"^main (\d+) (\d+)"))
-                kills -= KILLS_A_JOB
+                put("foreign kill", system, kill_foreign(job, r"^main (\d+) (\d+)"))
+            kills -= 1
 
 
 def group():
@@ -192,7 +192,8 @@ def main():
     global ARGS
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scenario", nargs="*", choices=list(SCENARIOS), default=list(SCENARIOS))
-    parser.add_argument("--bin", required=True, help="folder of keelrun and its companions")
+    parser.add_argument("--bin", required=True, type=os.path.abspath,
+                        help="folder of keelrun and its companions")
     parser.add_argument("--python", required=True, help="an interpreter with PyTorch")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--kills", type=int, default=200)

@@ -150,7 +150,7 @@ class Contract(unittest.TestCase):
 def main():
     global ARGS
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keelrun", required=True)
+    parser.add_argument("--keelrun", required=True, type=os.path.abspath)
     parser.add_argument("--torch", default="", help="LibTorch's folder, within a Python")
     parser.add_argument("--launcher", choices=("keelrun", "torchrun"), default="keelrun")
     parser.add_argument("--only", default="")

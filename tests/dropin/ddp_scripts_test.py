@@ -6,6 +6,7 @@ Skips, and says why, without a Python that has PyTorch.
 """
 import argparse
 import functools
+import os
 import re
 import sys
 import unittest
@@ -70,7 +71,7 @@ class Scripts(unittest.TestCase):
 def main():
     global ARGS
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keelrun", required=True)
+    parser.add_argument("--keelrun", required=True, type=os.path.abspath)
     parser.add_argument("--torch", default="", help="LibTorch's folder, within a Python")
     ARGS, rest = parser.parse_known_args()
     ARGS.python, why_not = launchers.find_python(ARGS.torch)

@@ -184,8 +184,8 @@ class Hosts(unittest.TestCase):
 def main():
     global ARGS
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keelrun", required=True)
-    parser.add_argument("--survivor", required=True)
+    parser.add_argument("--keelrun", required=True, type=os.path.abspath)
+    parser.add_argument("--survivor", required=True, type=os.path.abspath)
     ARGS, rest = parser.parse_known_args()
     reason = hosts.why_not()
     if reason:
