@@ -253,6 +253,12 @@ HostView& Coordinator::FindOrAdd(int64_t slot, TimePoint now) {
 }
 
 Status Coordinator::DecideAll(Store& store, TimePoint now, Step& step) {
+  // An answer was lost: members may be in that epoch already, so it comes before all else.
+  if (const std::optional<Decision> decision = unwritten_) {
+    KEEL_TRY(WriteEpoch(store, *decision, now));
+    step.look = true;
+    step.decisions.push_back(*decision);
+  }
   for (size_t made = 0;; ++made) {
     KEEL_CHECK(made <= DecisionsMax(view_.hosts.size()),
                "deciding without end: " << step.decisions.back().detail);
@@ -322,6 +328,7 @@ Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint
     KEEL_TRY_ASSIGN(record, ParseEpoch(key, *there));
   } else {
     KEEL_TRY_ASSIGN(record.store, open_epoch_store_(record));
+    unwritten_ = decision;
     KEEL_TRY_ASSIGN(const Store::Outcome outcome,
                     store.CompareSet(key, std::nullopt, EpochText(record)));
     if (!outcome.holds_desired && outcome.now) {
@@ -329,6 +336,7 @@ Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint
     }
   }
   KEEL_TRY(store.Set(keys_.NewestEpoch(), std::to_string(record.number)));
+  unwritten_.reset();
   view_.epoch = EpochView{};
   view_.epoch->record = std::move(record);
   view_.epoch->moved = now;

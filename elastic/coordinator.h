@@ -111,6 +111,7 @@ class Coordinator {
   std::map<int64_t, Known> known_;   // by slot, as view_.hosts
   JobView view_;
   std::vector<TimePoint> deaths_, failed_breaks_;
+  std::optional<Decision> unwritten_;   // an epoch that the board may have, or half of it
   std::optional<TimePoint> step_seen_;
   Position furthest_;
   std::vector<Duration> step_times_;
