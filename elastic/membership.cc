@@ -99,6 +99,7 @@ class Judge {
   // Does the epoch run on?
   bool Runs() const;
   Decision Watch() const;
+  bool HasFinished(const HostView& host) const;
   MaybeDecision BrokenBy(const EpochHost& member) const;
   MaybeDecision NotParked() const;
   MaybeDecision Hung() const;
@@ -399,12 +400,20 @@ Decision Judge::Watch() const {
 }
 
 // What a host's own supervisor reports, too; here in case that its report got lost.
+// Whether the epoch needs nothing more of it. That a foreign host's workers finished an earlier
+// epoch says nothing of this one.
+bool Judge::HasFinished(const HostView& host) const {
+  const auto is_old = [&](const SeatRecord& seat) { return seat.epoch != epoch().number; };
+  const auto& seats = host.record.seats;
+  return AllFinished(host) && (in_place() || std::none_of(seats.begin(), seats.end(), is_old));
+}
+
 MaybeDecision Judge::BrokenBy(const EpochHost& member) const {
   const HostView* const host = Find(member);
   if (host == nullptr) {
     return Break(BreakCause::kHostLost, "slot " + std::to_string(member.slot) + " is unknown");
   }
-  if (AllFinished(*host)) return std::nullopt;
+  if (HasFinished(*host)) return std::nullopt;
   if (host->gone) {
     const bool left = host->record.state != MemberState::kMember;
     return Break(left ? BreakCause::kLeft : BreakCause::kHostLost, host->gone_reason);

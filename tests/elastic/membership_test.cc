@@ -201,6 +201,19 @@ TEST_F(Membership, AGoneHostBreaksTheEpochUnlessItsWorkIsDone) {
   Expect(Verdict::kWait, Reason::kRunning, "");
 }
 
+TEST_F(Membership, AGoneForeignHostThatFinishedTheFormerEpochBreaksThisOne) {
+  Running(2);
+  view_.kind = view_.epoch->record.kind = JobKind::kForeign;
+  view_.hosts[1].gone = true;
+  view_.hosts[1].gone_reason = "h1 was silent";
+  SeatRecord& seat = view_.hosts[1].record.seats[0];
+  seat.state = SeatState::kFinished;
+  Expect(Verdict::kWait, Reason::kRunning, "");
+  --seat.epoch;
+  EXPECT_EQ(Expect(Verdict::kBreak, Reason::kBroken, "h1 was silent").broken.cause,
+            BreakCause::kHostLost);
+}
+
 TEST_F(Membership, ABoundaryThatNotAllReachIsABreak) {
   Running(2);
   view_.epoch->parked = kNow - policy_.park_limit;
