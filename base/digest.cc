@@ -12,11 +12,12 @@ namespace keel {
 namespace {
 
 Digest Canonical(const DigestHalves& hash) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, {.low64 = hash.low, .high64 = hash.high});
   Digest digest;
-  constexpr size_t kHalf = sizeof hash.high;
-  for (size_t i = 0; i < kHalf; ++i) {
-    digest.bytes[i] = static_cast<std::byte>(hash.high >> (8 * (kHalf - 1 - i)) & 0xFF);
-    digest.bytes[kHalf + i] = static_cast<std::byte>(hash.low >> (8 * (kHalf - 1 - i)) & 0xFF);
+  static_assert(sizeof canonical.digest == sizeof digest.bytes);
+  for (size_t i = 0; i < digest.bytes.size(); ++i) {
+    digest.bytes[i] = static_cast<std::byte>(canonical.digest[i]);
   }
   return digest;
 }
@@ -61,7 +62,6 @@ Result<Digest> ParseDigest(std::string_view hex) {
 }
 
 const DigestCode kLibraryDigestCode = {
-    "library",
     [](const void* bytes, size_t count) { return HalvesOf(XXH3_128bits(bytes, count)); },
     []() -> void* {
       XXH3_state_t* state = XXH3_createState();

@@ -39,7 +39,7 @@ static DigestHalves Current(const void* state) {
 }
 
 const DigestCode* Avx2DigestCode() {
-  static constexpr DigestCode code = {"AVX2", Of, Make, Free, Update, Current};
+  static constexpr DigestCode code = {Of, Make, Free, Update, Current};
   return __builtin_cpu_supports("avx2") ? &code : nullptr;
 }
 #else

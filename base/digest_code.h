@@ -16,7 +16,6 @@ struct DigestHalves {
 };
 
 struct DigestCode {
-  const char* name;
   DigestHalves (*of)(const void* bytes, size_t count);
   void* (*make)();  // null: out of memory
   void (*free)(void* state);

@@ -39,12 +39,6 @@ std::string RangeText(const Option& option) {
   return option.least ? " of at least " + BoundText(option, *option.least) : std::string();
 }
 
-std::string Joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 bool InRange(const Option& option, int64_t value) {
   return (!option.least || value >= *option.least) && (!option.most || value <= *option.most);
 }
@@ -160,7 +154,7 @@ std::string AllowedText(const Option& option) {
     case OptionType::kDuration:
       return "a duration such as 250ms, 10s or 3min" + RangeText(option);
     case OptionType::kText: return "text";
-    case OptionType::kChoice: return "one of: " + Joined(option.choices);
+    case OptionType::kChoice: return "one of: " + JoinList(option.choices, ", ");
     case OptionType::kList: return "a list separated by commas";
   }
   return "text";

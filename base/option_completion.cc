@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/text.h"
+
 namespace keel {
 namespace {
 
@@ -66,12 +68,6 @@ std::string Quoted(const std::string& text) {
   return quoted + "'";
 }
 
-std::string Joined(const std::vector<std::string>& words, const char* separator) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;
-  return text;
-}
-
 // "keel-run" is no name of a function that all shells take.
 std::string FunctionName(const std::string& program) {
   std::string name = "_" + program;
@@ -94,7 +90,7 @@ std::string ProgramName(const OptionTable& table) {
 std::string BashOffer(const std::string& function, Kind kind,
                       const std::vector<std::string>& words) {
   const std::string offer = function + "_offer ";
-  if (!words.empty()) return offer + "-W " + Quoted(Joined(words, " "));
+  if (!words.empty()) return offer + "-W " + Quoted(JoinList(words, " "));
   switch (kind) {
     case Kind::kDirectory: return offer + "-d";
     case Kind::kFile: return offer + "-f";
@@ -138,7 +134,7 @@ std::string BashBody(const OptionTable& table, const std::string& function,
     const std::vector<std::string> spellings = Spellings(option);
     names.insert(names.end(), spellings.begin(), spellings.end());
     if (!TakesValue(option)) continue;
-    text += indent + "  " + Joined(spellings, " | ") + ") ";
+    text += indent + "  " + JoinList(spellings, " | ") + ") ";
     text += BashOffer(function, KindOf(option.placeholder, Kind::kNothing), option.choices) +
             "; return ;;\n";
   }
@@ -168,7 +164,7 @@ std::string ZshText(const std::string& text) {
 }
 
 std::string ZshAction(Kind kind, const std::vector<std::string>& words) {
-  if (!words.empty()) return "(" + Joined(words, " ") + ")";
+  if (!words.empty()) return "(" + JoinList(words, " ") + ")";
   switch (kind) {
     case Kind::kDirectory: return "_files -/";
     case Kind::kFile: return "_files";
@@ -183,7 +179,7 @@ std::string ZshOption(const Option& option, const std::string& indent) {
   const std::vector<std::string> spellings = Spellings(option);
   const bool is_list = option.type == OptionType::kList;
   for (const std::string& spelling : spellings) {
-    std::string spec = is_list ? "*" : "(" + Joined(spellings, " ") + ")";
+    std::string spec = is_list ? "*" : "(" + JoinList(spellings, " ") + ")";
     const bool is_long = spelling.starts_with("--");
     spec += spelling + (!TakesValue(option) ? "" : is_long ? "=" : "+");
     spec += "[" + ZshText(option.help) + "]";
@@ -230,7 +226,7 @@ std::string BashCompletion(const std::string& program,
                      BashHead(function) + function +
                      "() {\n  local cur option\n  COMPREPLY=()\n  " + function +
                      "_look\n  if ((COMP_CWORD == 1)); then\n    " + function + "_offer -W " +
-                     Quoted(Joined(names, " ") + " --help") +
+                     Quoted(JoinList(names, " ") + " --help") +
                      "\n    return\n  fi\n  case ${COMP_WORDS[1]} in\n";
   for (const CompletedCommand& command : commands) {
     text += "    " + command.name + ")\n" + BashBody(command.table, function, "      ") +

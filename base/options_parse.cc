@@ -64,12 +64,6 @@ std::string JoinedProblems(const std::vector<std::string>& problems) {
   return text;
 }
 
-std::string Joined(const std::vector<std::string>& texts) {
-  std::string joined;
-  for (const std::string& text : texts) joined += (joined.empty() ? "" : ",") + text;
-  return joined;
-}
-
 }  // namespace
 
 // One run of ParseOptions().
@@ -203,7 +197,7 @@ class OptionParser {
       if (const auto given = settled_.find(&option); given != settled_.end()) {
         setting.source = given->second.source;
         const std::vector<std::string>& texts = given->second.texts;
-        setting.text = option.type == OptionType::kList ? Joined(texts) : texts.back();
+        setting.text = option.type == OptionType::kList ? JoinList(texts) : texts.back();
       }
       options.settings_.push_back(std::move(setting));
     }

@@ -260,6 +260,15 @@ std::vector<std::string> SplitList(std::string_view text, char separator) {
   }
 }
 
+std::string JoinList(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!text.empty()) text += separator;
+    text += part;
+  }
+  return text;
+}
+
 std::string QuoteForLog(std::string_view text) {
   std::string escaped;
   bool plain = !text.empty();

@@ -35,6 +35,8 @@ Result<Duration> ParseDuration(std::string_view text);
 std::string_view Trim(std::string_view text);
 // "a, b,,c" gives a, b and c: blanks around a part and empty parts are dropped.
 std::vector<std::string> SplitList(std::string_view text, char separator = ',');
+// The parts with the separator between them, from the first one on that is not empty.
+std::string JoinList(const std::vector<std::string>& parts, std::string_view separator = ",");
 
 // A value of key=value: as it is where that is unmistakable, else in double quotes, where \" \\ \n
 // \r \t and \xHH stand for what would break the line, confuse a terminal, or is no UTF-8.

@@ -131,16 +131,14 @@ struct Setting {
   bool background = false;
 };
 
-Setting SettingOf(const Options& options, const State& state) {
+Result<Setting> SettingOf(const Options& options, const State& state) {
   Setting setting;
   setting.plan = {.root = options.Text("root"),
                   .attempt = options.Text("attempt"),
                   .part = static_cast<uint32_t>(options.Integer("part")),
                   .parts = static_cast<uint32_t>(options.Integer("parts")),
                   .description = state.description};
-  const std::string& codec = options.Text("codec");
-  setting.plan.description.codec =
-      codec == "none" ? Codec::kNone : codec == "zstd" ? Codec::kZstd : Codec::kPlanes;
+  KEEL_TRY_ASSIGN(setting.plan.description.codec, ParseCodec(options.Text("codec")));
   const int threads = static_cast<int>(options.Integer("threads"));
   setting.write = {.compress_threads = threads, .direct = options.Flag("direct")};
   setting.background = options.Flag("background");
@@ -189,7 +187,7 @@ Result<std::pair<Json, std::unique_ptr<Save>>> SaveBeside(Files& files, const St
 
 Status MeasureSave(Files& files, const Options& options) {
   KEEL_TRY_ASSIGN(const State state, LoadState(files, options.Text("state")));
-  const Setting setting = SettingOf(options, state);
+  KEEL_TRY_ASSIGN(const Setting setting, SettingOf(options, state));
   Say("READY");
   KEEL_TRY(AwaitLine());
   const double before_mb = ResetPeakMb(files);

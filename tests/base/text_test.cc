@@ -77,6 +77,14 @@ TEST(ParseDuration, RefusesWhatIsNoDuration) {
   }
 }
 
+TEST(JoinList, PutsTheSeparatorBetweenParts) {
+  EXPECT_EQ(JoinList({"a", "b", "c"}), "a,b,c");
+  EXPECT_EQ(JoinList({"a", "b"}, " | "), "a | b");
+  EXPECT_EQ(JoinList({"a", ""}), "a,");
+  EXPECT_EQ(JoinList({"a"}), "a");
+  EXPECT_EQ(JoinList({}), "");
+}
+
 TEST(SplitList, DropsBlanksAndEmptyParts) {
   EXPECT_EQ(SplitList(" a, b ,,c"), (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_TRUE(SplitList(" , ").empty());

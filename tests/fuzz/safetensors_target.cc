@@ -3,16 +3,15 @@
 #include "base/file_helpers.h"
 #include "base/memory_files.h"
 #include "ckpt/safetensors_file.h"
+#include "ckpt/wire.h"
 #include "tests/fuzz/fuzz_targets.h"
 
 namespace keel {
 namespace {
 
 std::string Length(uint64_t value) {
-  std::string bytes;
-  for (size_t i = 0; i < kSafetensorsLengthBytes; ++i) {
-    bytes += static_cast<char>(value >> (8 * i));
-  }
+  std::string bytes(kSafetensorsLengthBytes, '\0');
+  WireWriter(std::as_writable_bytes(std::span(bytes))).Put(value);
   return bytes;
 }
 
