@@ -1,5 +1,6 @@
 // A worker in place without any group: it counts steps, and keeps its count over epochs.
 // Arguments: a file, upon whose appearance its work is done; "deaf" if it shall ignore SIGTERM.
+// It does not report to the supervisor while there is a file of that name with ".gate" behind.
 // Prints "epoch <E> rank <R> of <W> pid <P> count <C>", "rank <R> has counted to 20", "broken <E>",
 // "stopped at <C>", "done".
 #include <unistd.h>
@@ -99,10 +100,12 @@ class Survivor {
 
 int main(int argc, char** argv) {
   if (argc > 2 && std::string(argv[2]) == "deaf") std::signal(SIGTERM, SIG_IGN);
+  const std::string done_file = argc > 1 ? argv[1] : "";
+  while (access((done_file + ".gate").c_str(), F_OK) == 0) usleep(1000);
   auto link = keel::WorkerLink::FromEnvironment(keel::OwnEnvironment());
   if (!link.ok()) {
     std::puts(link.error().message.c_str());
     return 1;
   }
-  return Survivor(**link, argc > 1 ? argv[1] : "").Run();
+  return Survivor(**link, done_file).Run();
 }
