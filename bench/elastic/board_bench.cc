@@ -59,10 +59,13 @@ class Fleet {
     events.on_finished = [] {};
     MemberConfig member;
     member.job = "bench";
-    KEEL_TRY_ASSIGN(auto board,
-                    Board::Open(loop_, RealClock(), stores_,
-                                {"127.0.0.1", port_, number == 0, "127.0.0.1", incarnation},
-                                member, policy_, random_.Fork("board"), std::move(events)));
+    const Board::Where where = {.host = "127.0.0.1",
+                                .port = port_,
+                                .is_ours = number == 0,
+                                .own_address = "127.0.0.1",
+                                .incarnation = incarnation};
+    KEEL_TRY_ASSIGN(auto board, Board::Open(loop_, RealClock(), stores_, where, member, policy_,
+                                            random_.Fork("board"), std::move(events)));
     MemberRecord record;
     record.incarnation = incarnation;
     record.host = "host" + std::to_string(number);
