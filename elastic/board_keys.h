@@ -4,9 +4,20 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "base/result.h"
+#include "store/store.h"
+
 namespace keel {
+
+// What the coordinator puts into the keys that have no content yet: a store answers one question
+// about many keys at once only where all of them are there.
+inline constexpr const char* kNothingYet = "-";
+
+// Writes what is written once. What the key holds then is `text`, or what another one wrote before.
+Result<std::string> WriteOnce(Store& store, const std::string& key, const std::string& text);
 
 // keel/<job>/generation: which store, of all that the job ever had, this one is.
 std::string GenerationKey(const std::string& job);

@@ -45,6 +45,10 @@ Coordinator::Step Coordinator::Poll(Store& store, TimePoint now) {
 
 Status Coordinator::Open(Store& store, TimePoint now) {
   KEEL_TRY(store.Set(keys_.Presence(), config_.presence));
+  KEEL_TRY(store.Set(keys_.NewestEpoch(), "0"));
+  for (const std::string& key : {keys_.Kind(), keys_.Joining(), keys_.Stop(), keys_.End()}) {
+    KEEL_TRY(store.Set(key, kNothingYet));
+  }
   KEEL_TRY(store.Set(GenerationKey(config_.job), generation_));
   opened_ = true;
   view_.opened = view_.idle_since = last_poll_ = next_read_ = now;
@@ -108,11 +112,12 @@ Status Coordinator::ReadWishes(Store& store, TimePoint now) {
   std::vector<std::string> keys = {keys_.Stop()};
   if (view_.epoch) keys.push_back(keys_.Break(view_.epoch->record.id));
   KEEL_TRY_ASSIGN(const auto values, store.GetMany(keys));
-  if (values[0] && !view_.stop) {
+  if (values[0] && *values[0] != kNothingYet && !view_.stop) {
     KEEL_TRY_ASSIGN(view_.stop, ParseStop(keys[0], *values[0]));
     view_.stopped_at = now;
   }
-  if (view_.epoch && values[1] && !view_.epoch->broken) {
+  const bool broken = view_.epoch && values[1] && *values[1] != kNothingYet;
+  if (broken && !view_.epoch->broken) {
     KEEL_TRY_ASSIGN(BreakRecord record, ParseBreak(keys[1], *values[1]));
     NoteBreak(std::move(record), now);
   }
@@ -295,7 +300,7 @@ Status Coordinator::Apply(Store& store, const Decision& decision, TimePoint now)
       view_.epoch->announced = true;
       return Ok();
     case Decision::Verdict::kStop:
-      KEEL_TRY(store.CompareSet(keys_.Stop(), std::nullopt, StopText(decision.stop)));
+      KEEL_TRY(WriteOnce(store, keys_.Stop(), StopText(decision.stop)));
       view_.stop = decision.stop;
       view_.stopped_at = now;
       return Ok();
@@ -329,11 +334,10 @@ Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint
   } else {
     KEEL_TRY_ASSIGN(record.store, open_epoch_store_(record));
     unwritten_ = decision;
-    KEEL_TRY_ASSIGN(const Store::Outcome outcome,
-                    store.CompareSet(key, std::nullopt, EpochText(record)));
-    if (!outcome.holds_desired && outcome.now) {
-      KEEL_TRY_ASSIGN(record, ParseEpoch(key, *outcome.now));
-    }
+    // Before the record: from then on somebody may know why the epoch is over.
+    KEEL_TRY(store.CompareSet(keys_.Break(record.id), std::nullopt, kNothingYet));
+    KEEL_TRY_ASSIGN(const std::string now_there, WriteOnce(store, key, EpochText(record)));
+    KEEL_TRY_ASSIGN(record, ParseEpoch(key, now_there));
   }
   KEEL_TRY(store.Set(keys_.NewestEpoch(), std::to_string(record.number)));
   unwritten_.reset();
@@ -351,22 +355,16 @@ Status Coordinator::WriteBreak(Store& store, const Decision& decision, TimePoint
   BreakRecord record = decision.broken;
   record.by = config_.incarnation;
   const std::string key = keys_.Break(record.id);
-  KEEL_TRY_ASSIGN(const Store::Outcome outcome,
-                  store.CompareSet(key, std::nullopt, BreakText(record)));
-  if (!outcome.holds_desired && outcome.now) {
-    KEEL_TRY_ASSIGN(record, ParseBreak(key, *outcome.now));  // the first reason stands
-  }
+  KEEL_TRY_ASSIGN(const std::string now_there, WriteOnce(store, key, BreakText(record)));
+  KEEL_TRY_ASSIGN(record, ParseBreak(key, now_there));  // the first reason stands
   NoteBreak(std::move(record), now);
   return Ok();
 }
 
 Status Coordinator::WriteEnd(Store& store, const Decision& decision, TimePoint now) {
   EndRecord record{decision.code, decision.detail};
-  KEEL_TRY_ASSIGN(const Store::Outcome outcome,
-                  store.CompareSet(keys_.End(), std::nullopt, EndText(record)));
-  if (!outcome.holds_desired && outcome.now) {
-    KEEL_TRY_ASSIGN(record, ParseEnd(keys_.End(), *outcome.now));
-  }
+  KEEL_TRY_ASSIGN(const std::string there, WriteOnce(store, keys_.End(), EndText(record)));
+  KEEL_TRY_ASSIGN(record, ParseEnd(keys_.End(), there));
   end_ = std::move(record);
   ended_at_ = now;
   ask_again_ = kNever;

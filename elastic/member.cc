@@ -16,8 +16,10 @@ MemberRecord WithoutPositions(MemberRecord record) {
 
 Member::Step Member::Poll(Store& store, TimePoint now) {
   Step step;
+  const std::string before = generation_;
   step.status = Run(store, now, step);
-  next_poll_ = now + config_.poll_interval;
+  const bool is_new = slot_ == std::nullopt && generation_ != before;
+  next_poll_ = is_new ? now : now + config_.poll_interval;
   return step;
 }
 
@@ -31,12 +33,14 @@ bool Member::settled() const {
 }
 
 Status Member::Run(Store& store, TimePoint now, Step& step) {
-  KEEL_TRY_ASSIGN(const bool there, FindGeneration(store));
-  if (!there) return Ok();  // the coordinator has not opened it yet
-  // Before anything is read: an epoch that names the slot must not be told before the slot is.
-  if (!slot_ && may_register_ && record_) KEEL_TRY(Register(store, step));
-  KEEL_TRY(Read(store, step));
-  if (!slot_) return Ok();
+  if (!slot_) {
+    KEEL_TRY_ASSIGN(const bool there, FindGeneration(store));
+    if (!there) return Ok();  // the coordinator has not opened it yet
+    // Before anything is read: an epoch that names the slot must not be told before the slot is.
+    if (may_register_ && record_) KEEL_TRY(Register(store, step));
+  }
+  KEEL_TRY_ASSIGN(const bool ours, Read(store, step));
+  if (!ours || !slot_) return Ok();
   KEEL_TRY(WriteBreaks(store));
   KEEL_TRY(Write(store, step));
   return Beat(store, now, step);
@@ -45,12 +49,14 @@ Status Member::Run(Store& store, TimePoint now, Step& step) {
 Result<bool> Member::FindGeneration(Store& store) {
   KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(config_.job)));
   if (!generation) return false;
-  if (*generation != generation_) {
-    ForgetBoard();
-    generation_ = *generation;
-    keys_ = BoardKeys(config_.job, generation_);
-  }
+  if (*generation != generation_) EnterGeneration(*generation);
   return true;
+}
+
+void Member::EnterGeneration(const std::string& generation) {
+  ForgetBoard();
+  generation_ = generation;
+  keys_ = BoardKeys(config_.job, generation_);
 }
 
 void Member::ForgetBoard() {
@@ -63,15 +69,21 @@ void Member::ForgetBoard() {
   break_ = joining_ = stop_ = end_ = presence_ = kind_ = "";
 }
 
-Status Member::Read(Store& store, Step& step) {
+// False where the board is not (or no more) the one that we know; the next poll goes on.
+Result<bool> Member::Read(Store& store, Step& step) {
   std::vector<std::string> keys = {keys_.Kind(), keys_.Presence(), keys_.NewestEpoch(),
                                    keys_.Joining(), keys_.Stop(), keys_.End(),
-                                   keys_.Break(epoch_id_)};
+                                   GenerationKey(config_.job)};
   if (slot_) keys.push_back(keys_.Member(*slot_));
+  if (!epoch_id_.empty()) keys.push_back(keys_.Break(epoch_id_));
   KEEL_TRY_ASSIGN(const auto values, store.GetMany(keys));
+  if (values[6] != generation_) {
+    if (values[6]) EnterGeneration(*values[6]);
+    return false;
+  }
   // Reports a value that was not seen before; it counts as seen once it could be read.
   const auto fresh = [&](size_t i, std::string& seen, auto report) -> Status {
-    if (!values[i] || *values[i] == seen) return Ok();
+    if (!values[i] || *values[i] == seen || *values[i] == kNothingYet) return Ok();
     KEEL_TRY(report(keys[i], *values[i]));
     seen = *values[i];
     return Ok();
@@ -81,11 +93,13 @@ Status Member::Read(Store& store, Step& step) {
     step.events.push_back(PresenceSeen{text});
     return Ok();
   }));
-  KEEL_TRY(fresh(6, break_, [&](const auto& key, const auto& text) -> Status {
-    KEEL_TRY_ASSIGN(BreakRecord record, ParseBreak(key, text));
-    step.events.push_back(BreakSeen{std::move(record)});
-    return Ok();
-  }));
+  if (!epoch_id_.empty()) {
+    KEEL_TRY(fresh(keys.size() - 1, break_, [&](const auto& key, const auto& text) -> Status {
+      KEEL_TRY_ASSIGN(BreakRecord record, ParseBreak(key, text));
+      step.events.push_back(BreakSeen{std::move(record)});
+      return Ok();
+    }));
+  }
   if (values[2]) KEEL_TRY(ReadEpoch(store, *values[2], step));
   // After the epoch: its workers must be started for it, not to wait for another.
   KEEL_TRY(fresh(0, kind_, [&](const auto& key, const auto& text) -> Status {
@@ -103,11 +117,12 @@ Status Member::Read(Store& store, Step& step) {
     step.events.push_back(StopSeen{std::move(stop)});
     return Ok();
   }));
-  return fresh(5, end_, [&](const auto& key, const auto& text) -> Status {
+  KEEL_TRY(fresh(5, end_, [&](const auto& key, const auto& text) -> Status {
     KEEL_TRY_ASSIGN(EndRecord end, ParseEnd(key, text));
     step.events.push_back(EndSeen{std::move(end)});
     return Ok();
-  });
+  }));
+  return true;
 }
 
 // The board may hold our former record, if the answer to the newest was lost; never another's.
@@ -143,12 +158,12 @@ Status Member::ReadEpoch(Store& store, const std::string& text, Step& step) {
   const std::string break_key = keys_.Break(record.id);
   KEEL_TRY_ASSIGN(const auto break_there, store.Get(break_key));
   std::optional<BreakRecord> broken;
-  if (break_there) {
+  if (break_there && *break_there != kNothingYet) {
     KEEL_TRY_ASSIGN(broken, ParseBreak(break_key, *break_there));
   }
   epoch_ = number;
   epoch_id_ = record.id;
-  break_ = break_there.value_or("");
+  break_ = broken ? *break_there : "";
   step.events.push_back(EpochSeen{std::move(record)});
   if (broken) step.events.push_back(BreakSeen{std::move(*broken)});
   return Ok();
@@ -187,7 +202,7 @@ Status Member::WriteBreaks(Store& store) {
   while (!breaks_.empty()) {
     const BreakRecord& record = breaks_.begin()->second;
     const std::string key = keys_.Break(record.id);
-    KEEL_TRY(store.CompareSet(key, std::nullopt, BreakText(record)));
+    KEEL_TRY(WriteOnce(store, key, BreakText(record)));
     breaks_.erase(breaks_.begin());   // ours, or the first one's
     hurry_ = true;
   }

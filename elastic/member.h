@@ -66,7 +66,8 @@ class Member {
  private:
   Status Run(Store& store, TimePoint now, Step& step);
   Result<bool> FindGeneration(Store& store);
-  Status Read(Store& store, Step& step);
+  Result<bool> Read(Store& store, Step& step);
+  void EnterGeneration(const std::string& generation);
   Status ReadMine(const std::string& text, Step& step);
   Status ReadEpoch(Store& store, const std::string& number, Step& step);
   Status Register(Store& store, Step& step);

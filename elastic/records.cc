@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "base/json.h"
@@ -10,6 +11,8 @@
 
 namespace keel {
 namespace {
+
+constexpr const char* kNoWorker = "-";
 
 template <class T, size_t N>
 using Names = std::array<std::pair<T, std::string_view>, N>;
@@ -152,23 +155,54 @@ Result<MemberSlot> ReadMemberSlot(const Json& json) {
   return slot;
 }
 
-Result<EpochHost> ReadEpochHost(const Json& json) {
-  EpochHost host;
-  KEEL_TRY(Only(json, 3));
-  KEEL_TRY(ReadField(json, "slot", host.slot));
-  KEEL_TRY(ReadField(json, "incarnation", host.incarnation));
-  KEEL_TRY(ReadField(json, "group_rank", host.group_rank));
-  return host;
+// Hosts and workers are words in one string, not JSON of their own: an epoch of many is read by as
+// many. A worker that is yet to be started is a lone '-'.
+Result<std::vector<std::string>> Words(const Json& json, const char* key, size_t columns) {
+  std::string text;
+  KEEL_TRY(ReadField(json, key, text));
+  if (text.empty()) return std::vector<std::string>();
+  std::vector<std::string> words = SplitList(text, ' ');
+  if (words.size() % columns == 0) return words;
+  return Error{Code::kInvalid, "\"" + std::string(key) + "\" has " +
+                                   std::to_string(words.size()) + " words, no multiple of " +
+                                   std::to_string(columns)};
 }
 
-Result<EpochWorker> ReadEpochWorker(const Json& json) {
-  EpochWorker worker;
-  KEEL_TRY(Only(json, 4));
-  KEEL_TRY(ReadField(json, "rank", worker.rank));
-  KEEL_TRY(ReadField(json, "slot", worker.slot));
-  KEEL_TRY(ReadField(json, "index", worker.index));
-  KEEL_TRY(ReadField(json, "worker", worker.worker));
-  return worker;
+// One of those numbers.
+template <class T>
+Status ReadNumber(const std::string& word, const char* key, T& number) {
+  const Result<int64_t> parsed = ParseInteger(word);
+  if (!parsed.ok() || *parsed < 0 || *parsed > std::numeric_limits<T>::max()) {
+    return Error{Code::kInvalid, "\"" + std::string(key) + "\" has " + Shown(word) +
+                                     " where a number of its own kind belongs"};
+  }
+  number = static_cast<T>(*parsed);
+  return Ok();
+}
+
+Status ReadEpochHosts(const Json& json, std::vector<EpochHost>& hosts) {
+  KEEL_TRY_ASSIGN(std::vector<std::string> words, Words(json, "hosts", 2));
+  for (size_t i = 0; i < words.size(); i += 2) {
+    EpochHost host;
+    host.group_rank = static_cast<int>(hosts.size());
+    KEEL_TRY(ReadNumber(words[i], "hosts", host.slot));
+    host.incarnation = std::move(words[i + 1]);
+    hosts.push_back(std::move(host));
+  }
+  return Ok();
+}
+
+Status ReadEpochWorkers(const Json& json, std::vector<EpochWorker>& workers) {
+  KEEL_TRY_ASSIGN(std::vector<std::string> words, Words(json, "workers", 3));
+  for (size_t i = 0; i < words.size(); i += 3) {
+    EpochWorker worker;
+    worker.rank = static_cast<int>(workers.size());
+    KEEL_TRY(ReadNumber(words[i], "workers", worker.slot));
+    KEEL_TRY(ReadNumber(words[i + 1], "workers", worker.index));
+    if (words[i + 2] != kNoWorker) worker.worker = std::move(words[i + 2]);
+    workers.push_back(std::move(worker));
+  }
+  return Ok();
 }
 
 Result<EpochStore> ReadEpochStore(const Json& json) {
@@ -178,20 +212,6 @@ Result<EpochStore> ReadEpochStore(const Json& json) {
   KEEL_TRY(ReadField(json, "port", store.port));
   KEEL_TRY(ReadField(json, "prefix", store.prefix));
   return store;
-}
-
-Status CheckOrder(const EpochRecord& record) {
-  for (size_t i = 0; i < record.hosts.size(); ++i) {
-    if (record.hosts[i].group_rank != static_cast<int>(i)) {
-      return Error{Code::kInvalid, "host " + std::to_string(i) + " has another group rank"};
-    }
-  }
-  for (size_t i = 0; i < record.workers.size(); ++i) {
-    if (record.workers[i].rank != static_cast<int>(i)) {
-      return Error{Code::kInvalid, "worker " + std::to_string(i) + " has another rank"};
-    }
-  }
-  return Ok();
 }
 
 Result<EpochRecord> ReadEpoch(const Json& json) {
@@ -204,17 +224,8 @@ Result<EpochRecord> ReadEpoch(const Json& json) {
   KEEL_TRY(ReadField(json, "restarts", record.restarts));
   KEEL_TRY_ASSIGN(const Json* const store, ObjectField(json, "store"));
   KEEL_TRY_ASSIGN(record.store, ReadEpochStore(*store));
-  KEEL_TRY_ASSIGN(const Json* const hosts, ArrayField(json, "hosts"));
-  for (const Json& item : *hosts) {
-    KEEL_TRY_ASSIGN(EpochHost host, ReadEpochHost(item));
-    record.hosts.push_back(std::move(host));
-  }
-  KEEL_TRY_ASSIGN(const Json* const workers, ArrayField(json, "workers"));
-  for (const Json& item : *workers) {
-    KEEL_TRY_ASSIGN(EpochWorker worker, ReadEpochWorker(item));
-    record.workers.push_back(std::move(worker));
-  }
-  KEEL_TRY(CheckOrder(record));
+  KEEL_TRY(ReadEpochHosts(json, record.hosts));
+  KEEL_TRY(ReadEpochWorkers(json, record.workers));
   return record;
 }
 
@@ -331,18 +342,15 @@ std::string TombstoneText(const Tombstone& tombstone) {
 }
 
 std::string EpochText(const EpochRecord& record) {
-  Json hosts = Json::array();
+  std::string hosts;
   for (const EpochHost& host : record.hosts) {
-    hosts.push_back({{"slot", host.slot},
-                     {"incarnation", host.incarnation},
-                     {"group_rank", host.group_rank}});
+    hosts += (hosts.empty() ? "" : " ") + std::to_string(host.slot) + ' ' + host.incarnation;
   }
-  Json workers = Json::array();
+  std::string workers;
   for (const EpochWorker& worker : record.workers) {
-    workers.push_back({{"rank", worker.rank},
-                       {"slot", worker.slot},
-                       {"index", worker.index},
-                       {"worker", worker.worker}});
+    workers += (workers.empty() ? "" : " ") + std::to_string(worker.slot) + ' ' +
+               std::to_string(worker.index) + ' ' +
+               (worker.worker.empty() ? kNoWorker : worker.worker);
   }
   return DumpJson({{"version", kProtocolVersion},
                    {"number", record.number},

@@ -28,6 +28,7 @@ using std::chrono::milliseconds;
 constexpr Duration kNapFirst = std::chrono::microseconds(100);
 constexpr Duration kNapLast = milliseconds(5);
 constexpr Duration kAgain = milliseconds(100);
+constexpr size_t kFewKeys = 10;
 constexpr std::chrono::seconds kC10dSecond(1);  // c10d counts its limit in whole seconds
 
 // What no writer of ours stores: a compare-and-set from and to it reads a key without waiting for
@@ -199,27 +200,36 @@ Result<std::optional<std::string>> TcpStore::Get(const std::string& key) {
 Result<std::vector<std::optional<std::string>>> TcpStore::GetMany(
     const std::vector<std::string>& keys) {
   using Values = std::vector<std::optional<std::string>>;
-  if (keys.empty()) return Values{};
   for (const std::string& key : keys) KEEL_TRY(CheckKey(key));
-  const std::vector<uint8_t> nobody = BytesOf(kNobodysValue);
-  // One question for all where all are there. Where one is missing (or is deleted in between, so
-  // that c10d's multiGet would wait), they are asked for one by one.
-  KEEL_TRY_ASSIGN(const bool all_there, Operate("reading " + std::to_string(keys.size()) + " keys",
-                                                [&] { return connection_->store->check(keys); }));
   Values values;
+  if (!keys.empty()) KEEL_TRY(AppendMany(keys, values));
+  return values;
+}
+
+// One question for all where all are there. Where one is missing (or is deleted in between, so that
+// c10d's multiGet would wait) many are asked for in halves, few one by one.
+Status TcpStore::AppendMany(const std::vector<std::string>& keys,
+                            std::vector<std::optional<std::string>>& values) {
+  const std::string doing = "reading " + std::to_string(keys.size()) + " keys";
+  KEEL_TRY_ASSIGN(const bool all_there,
+                  Operate(doing, [&] { return connection_->store->check(keys); }));
   if (all_there) {
-    KEEL_TRY(Operate("reading " + std::to_string(keys.size()) + " keys", [&] {
+    return Operate(doing, [&] {
       for (const std::vector<uint8_t>& value : connection_->store->multiGet(keys)) {
         values.push_back(TextOf(value));
       }
-    }));
-    return values;
+    });
+  }
+  if (keys.size() > kFewKeys) {
+    const auto middle = keys.begin() + static_cast<std::ptrdiff_t>(keys.size() / 2);
+    KEEL_TRY(AppendMany({keys.begin(), middle}, values));
+    return AppendMany({middle, keys.end()}, values);
   }
   for (const std::string& key : keys) {
     KEEL_TRY_ASSIGN(std::optional<std::string> value, Get(key));
     values.push_back(std::move(value));
   }
-  return values;
+  return Ok();
 }
 
 Result<int64_t> TcpStore::Add(const std::string& key, int64_t delta) {

@@ -82,6 +82,8 @@ class TcpStore : public Store {
   Status Usable() const;
   template <class F>
   auto Operate(const std::string& doing, F&& operation);
+  Status AppendMany(const std::vector<std::string>& keys,
+                    std::vector<std::optional<std::string>>& values);
   bool WaitInC10d(const std::vector<std::string>& keys, Duration limit);
   bool AskUntil(const std::vector<std::string>& keys, Duration limit, const CancelToken& cancel);
   std::vector<std::string> Missing(const std::vector<std::string>& keys);

@@ -1,11 +1,22 @@
-// How long the board takes to form an epoch of N hosts: N times what a supervisor has of it (Board:
-// threads, connections to one real TCPStore, presence), in one process, without any worker.
-// Prints "formed after <s> s, cpu <s> s": from the arrival of the last host until every host has
-// read the epoch, and the processor time of all since the first one's arrival.
+// How long the board takes to form an epoch of N hosts that arrive all at once: N times what a
+// supervisor has of it (Board: threads, connections to one real TCPStore, presence), spread over
+// some processes, without any worker.
+// Prints "formed after <s> s (decided after <s> s), arriving took <s> s, cpu <s> s": from when the
+// last host had registered until every host has read the epoch; from the first start to that; and the processor
+// time of all of it.
 // Usage: board_bench <hosts>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +26,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "elastic/board.h"
+#include "elastic/fd.h"
 #include "store/tcp_store_maker.h"
 #include "store/torch_log.h"
 
@@ -22,53 +34,61 @@ namespace keel {
 namespace {
 
 constexpr Duration kLimit = std::chrono::seconds(120);
-constexpr int kCrowd = 10;
+// One process connects one by one and looks through its sockets each time, which the processes of
+// a job need not: small shares keep that out of the figure.
+constexpr int kHostsPerProcess = 20;
 
 double Seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
-double CpuSeconds() {
+Duration CpuOf(int who) {
   rusage used{};
-  getrusage(RUSAGE_SELF, &used);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  getrusage(who, &used);
+  const auto time = [](const timeval& value) {
+    return Duration(std::chrono::seconds(value.tv_sec)) +
+           std::chrono::microseconds(value.tv_usec);
   };
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
+  return time(used.ru_utime) + time(used.ru_stime);
 }
+
+// When the last of some hosts did what; the monotonic clock is the same for all processes.
+struct Times {
+  TimePoint registered;
+  TimePoint decided;      // by the coordinator, and written
+  TimePoint entered;
+};
 
 class Fleet {
  public:
-  Fleet(int count, StoreMaker& stores, uint16_t port)
-      : count_(count), stores_(stores), port_(port), random_(EntropySeed()) {
-    policy_.hosts_min = count;
-    policy_.hosts_max = count;
+  Fleet(int hosts, StoreMaker& stores, uint16_t port)
+      : stores_(stores), port_(port), random_(EntropySeed()) {
+    policy_.hosts_min = hosts;
+    policy_.hosts_max = hosts;
   }
 
-  Status Arrive() {
-    const int number = static_cast<int>(boards_.size());
+  Status Arrive(bool is_coordinator) {
     const std::string incarnation = RandomId(random_, 16);
     Board::Events events;
-    events.on_member_event = [this](const MemberEvent& event) {
-      if (std::holds_alternative<Registered>(event)) ++registered_;
-      if (std::holds_alternative<EpochSeen>(event)) ++entered_;
-    };
+    events.on_member_event = [this](const MemberEvent& event) { Note(event); };
     events.on_contact = [](TimePoint) {};
-    events.on_decision = [](const Decision&) {};
+    events.on_decision = [this](const Decision& decision) {
+      if (decision.verdict == Decision::Verdict::kForm) times_.decided = RealClock().Monotonic();
+    };
     events.on_trouble = [this](const Status& status) {
-      if (!status.ok()) ++troubles_;
+      if (!status.ok()) trouble_ = status.error().message;
     };
     events.on_finished = [] {};
     MemberConfig member;
     member.job = "bench";
     const Board::Where where = {.host = "127.0.0.1",
                                 .port = port_,
-                                .is_ours = number == 0,
+                                .is_ours = is_coordinator,
                                 .own_address = "127.0.0.1",
                                 .incarnation = incarnation};
     KEEL_TRY_ASSIGN(auto board, Board::Open(loop_, RealClock(), stores_, where, member, policy_,
                                             random_.Fork("board"), std::move(events)));
     MemberRecord record;
     record.incarnation = incarnation;
-    record.host = "host" + std::to_string(number);
+    record.host = "host-" + incarnation;
     record.address = "127.0.0.1";
     record.seats.resize(1);
     board->Publish(record, true);
@@ -76,54 +96,117 @@ class Fleet {
     return Ok();
   }
 
-  // Until all that have arrived are on the board.
-  Status AwaitRegistered() {
-    return Await(registered_, static_cast<int>(boards_.size()), "registered");
-  }
-  Status AwaitEpoch() { return Await(entered_, count_, "entered the epoch"); }
-
- private:
-  Status Await(const int& number, int wanted, const std::string& what) {
+  Result<Times> AwaitEpoch() {
     const TimePoint end = RealClock().Monotonic() + kLimit;
-    while (number < wanted) {
-      loop_.restart();
+    while (entered_ < boards_.size()) {
       loop_.run_one_for(std::chrono::milliseconds(100));
       if (RealClock().Monotonic() < end) continue;
-      return Error{Code::kTimeout, "only " + std::to_string(number) + " of " +
-                                       std::to_string(wanted) + " hosts have " + what + "; " +
-                                       std::to_string(troubles_) + " lost the store"};
+      return Error{Code::kTimeout, std::to_string(registered_) + " of " +
+                                       std::to_string(boards_.size()) + " hosts have registered, " +
+                                       std::to_string(entered_) + " entered; " + trouble_};
     }
-    return Ok();
+    return times_;
   }
 
-  const int count_;
+ private:
+  void Note(const MemberEvent& event) {
+    if (std::holds_alternative<Registered>(event)) {
+      ++registered_;
+      times_.registered = RealClock().Monotonic();
+    } else if (std::holds_alternative<EpochSeen>(event)) {
+      ++entered_;
+      times_.entered = RealClock().Monotonic();
+    }
+  }
+
   StoreMaker& stores_;
   const uint16_t port_;
   Random random_;
   JobPolicy policy_;
   boost::asio::io_context loop_;
-  int registered_ = 0;
-  int entered_ = 0;
-  int troubles_ = 0;
+  // Without it a loop that waits for its threads only would not wait at all.
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
+      loop_.get_executor()};
+  size_t registered_ = 0;
+  size_t entered_ = 0;
+  Times times_;
+  std::string trouble_;
   std::vector<std::unique_ptr<Board>> boards_;
 };
 
-Status Measure(int count) {
+// A share of the hosts, in a process of its own, forked while there are no threads yet: starting
+// the program anew would mostly measure how LibTorch is loaded. It begins when it is told the port,
+// and tells its times when it has them.
+class Share {
+ public:
+  static Result<Share> Fork(int hosts, int count) {
+    KEEL_TRY_ASSIGN(PipeEnds down, MakePipe());
+    KEEL_TRY_ASSIGN(PipeEnds up, MakePipe());
+    const pid_t child = fork();
+    if (child < 0) return Error{Code::kIo, std::string("forking: ") + std::strerror(errno)};
+    Share share = child == 0 ? Share(std::move(down.read), std::move(up.write))
+                             : Share(std::move(down.write), std::move(up.read));
+    if (child != 0) return share;
+    const Status done = share.Run(hosts, count);
+    if (!done.ok()) std::fprintf(stderr, "board_bench: %s\n", done.error().message.c_str());
+    _exit(done.ok() ? 0 : 1);
+  }
+
+  Status Start(uint16_t port) {
+    if (write(down_.number(), &port, sizeof port) == sizeof port) return Ok();
+    return Error{Code::kPeerLost, "a share of the hosts did not wait to begin"};
+  }
+
+  Status AddTo(Times& times) {
+    Times its;
+    if (read(up_.number(), &its, sizeof its) != sizeof its) {
+      return Error{Code::kPeerLost, "a share of the hosts gave no times"};
+    }
+    times.registered = std::max(times.registered, its.registered);
+    times.entered = std::max(times.entered, its.entered);
+    return Ok();
+  }
+
+ private:
+  Share(Fd down, Fd up) : down_(std::move(down)), up_(std::move(up)) {}
+
+  Status Run(int hosts, int count) {
+    uint16_t port = 0;
+    if (read(down_.number(), &port, sizeof port) != sizeof port) {
+      return Error{Code::kPeerLost, "the bench ended before its hosts began"};
+    }
+    TcpStoreMaker stores;
+    Fleet fleet(hosts, stores, port);
+    for (int i = 0; i < count; ++i) KEEL_TRY(fleet.Arrive(false));
+    KEEL_TRY_ASSIGN(const Times times, fleet.AwaitEpoch());
+    if (write(up_.number(), &times, sizeof times) == sizeof times) return Ok();
+    return Error{Code::kPeerLost, "the bench did not wait for the times"};
+  }
+
+  Fd down_;
+  Fd up_;
+};
+
+Status Measure(int hosts) {
   KEEL_TRY(RaiseFileLimit());
+  std::vector<Share> shares;
+  for (int left = hosts - 1; left > 0; left -= kHostsPerProcess) {
+    KEEL_TRY_ASSIGN(Share share, Share::Fork(hosts, std::min(left, kHostsPerProcess)));
+    shares.push_back(std::move(share));
+  }
   TcpStoreMaker stores;
   KEEL_TRY_ASSIGN(const std::unique_ptr<StoreServer> server, stores.Serve(0));
-  const double cpu_before = CpuSeconds();
-  Fleet fleet(count, stores, server->port());
-  for (int i = 0; i + 1 < count; ++i) {
-    KEEL_TRY(fleet.Arrive());
-    // One process connects one by one, so a crowd would be a queue that no job has.
-    if (i % kCrowd == 0 || i + 2 == count) KEEL_TRY(fleet.AwaitRegistered());
-  }
-  const TimePoint last = RealClock().Monotonic();
-  KEEL_TRY(fleet.Arrive());
-  KEEL_TRY(fleet.AwaitEpoch());
-  const Duration took = RealClock().Monotonic() - last;
-  std::printf("formed after %.4f s, cpu %.3f s\n", Seconds(took), CpuSeconds() - cpu_before);
+  Fleet fleet(hosts, stores, server->port());
+  const TimePoint begin = RealClock().Monotonic();
+  for (Share& share : shares) KEEL_TRY(share.Start(server->port()));
+  KEEL_TRY(fleet.Arrive(true));
+  KEEL_TRY_ASSIGN(Times times, fleet.AwaitEpoch());
+  for (Share& share : shares) KEEL_TRY(share.AddTo(times));
+  while (wait(nullptr) > 0) {}
+  const Duration cpu = CpuOf(RUSAGE_SELF) + CpuOf(RUSAGE_CHILDREN);
+  std::printf("formed after %.4f s (decided after %.4f s), arriving took %.3f s, cpu %.3f s\n",
+              Seconds(times.entered - times.registered), Seconds(times.decided - times.registered),
+              Seconds(times.registered - begin), Seconds(cpu));
   return Ok();
 }
 
@@ -135,13 +218,13 @@ int main(int argc, char** argv) {
   IgnoreSigpipe();
   RouteTorchLog();
   SetLogLevel(LogLevel::kError);
-  const Result<int64_t> count = ParseInteger(argc == 2 ? argv[1] : "");
-  if (!count.ok() || *count < 1 || *count > 10000) {
+  const Result<int64_t> hosts = ParseInteger(argc == 2 ? argv[1] : "");
+  if (!hosts.ok() || *hosts < 1 || *hosts > 10000) {
     std::fprintf(stderr, "usage: board_bench <hosts>\n");
     return 2;
   }
-  const Status measured = Measure(static_cast<int>(*count));
-  if (measured.ok()) return 0;
-  std::fprintf(stderr, "board_bench: %s\n", measured.error().message.c_str());
+  const Status done = Measure(static_cast<int>(*hosts));
+  if (done.ok()) return 0;
+  std::fprintf(stderr, "board_bench: %s\n", done.error().message.c_str());
   return 1;
 }

@@ -114,6 +114,8 @@ TEST_F(MemberTest, AnotherGenerationIsAnotherBoard) {
   member_.Publish(record_);
   ASSERT_TRUE(Poll().status.ok());
   ASSERT_TRUE(store_->Set(GenerationKey("j"), "g2").ok());
+  ASSERT_TRUE(Poll().status.ok());
+  EXPECT_LE(member_.NextPoll(), now_) << "it registers anew at once";
   EXPECT_GE(IndexOf<Registered>(Poll()), 0);
   EXPECT_TRUE(store_->Get(BoardKeys("j", "g2").Member(0))->has_value());
 }

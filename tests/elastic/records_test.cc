@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "tests/support/garbage.h"
 
 namespace keel {
@@ -148,13 +150,17 @@ TEST(Records, DeepNestingIsRefused) {
   EXPECT_FALSE(ParseEnd("k", "{\"version\":1,\"code\":" + std::string(50'000, '[')).ok());
 }
 
-TEST(EpochRecord, RanksOutOfOrderAreRefused) {
-  EpochRecord record = SomeEpoch();
-  std::swap(record.workers[0].rank, record.workers[1].rank);
-  EXPECT_THAT(ParseEpoch("k", EpochText(record)).error().message, HasSubstr("another rank"));
-  record = SomeEpoch();
-  record.hosts[1].group_rank = 0;
-  EXPECT_THAT(ParseEpoch("k", EpochText(record)).error().message, HasSubstr("group rank"));
+TEST(EpochRecord, ListsOfAnotherFormAreRefused) {
+  const std::string text = EpochText(SomeEpoch());
+  for (const char* list : {"hosts", "workers"}) {
+    const size_t at = text.find(std::string("\"") + list + "\":\"") + strlen(list) + 4;
+    ASSERT_EQ(text[at - 1], '"');
+    for (const char* more : {"1 ", "-1 2 3 4 5 6 ", "99999999999999999999 2 3 1 2 3 ",
+                             "x 1 2 y 1 2 "}) {
+      const std::string wrong = text.substr(0, at) + more + text.substr(at);
+      EXPECT_THAT(ParseEpoch("k", wrong).error().message, HasSubstr(list)) << wrong;
+    }
+  }
 }
 
 TEST(ParseCount, TakesDecimalNumbersOnly) {

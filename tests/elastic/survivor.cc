@@ -101,7 +101,9 @@ class Survivor {
 int main(int argc, char** argv) {
   if (argc > 2 && std::string(argv[2]) == "deaf") std::signal(SIGTERM, SIG_IGN);
   const std::string done_file = argc > 1 ? argv[1] : "";
-  while (access((done_file + ".gate").c_str(), F_OK) == 0) usleep(1000);
+  while (access((done_file + ".gate").c_str(), F_OK) == 0) {
+    keel::RealClock().SleepFor(std::chrono::milliseconds(1));
+  }
   auto link = keel::WorkerLink::FromEnvironment(keel::OwnEnvironment());
   if (!link.ok()) {
     std::puts(link.error().message.c_str());

@@ -79,6 +79,23 @@ TEST_P(StoreContract, ReadsManyKeysWithTheAbsentOnesMarked) {
   EXPECT_TRUE(store_->GetMany({})->empty());
 }
 
+TEST_P(StoreContract, ReadsManyKeysWhereverSomeAreAbsent) {
+  std::vector<std::string> keys;
+  std::vector<std::optional<std::string>> expected;
+  for (int i = 0; i < 100; ++i) {
+    keys.push_back("w/" + std::to_string(i));
+    if (i % 37 == 5 || i == 99) {
+      expected.push_back(std::nullopt);
+      continue;
+    }
+    expected.push_back(std::to_string(i));
+    ASSERT_TRUE(store_->Set(keys.back(), *expected.back()).ok());
+  }
+  const auto read = store_->GetMany(keys);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(*read, expected);
+}
+
 TEST_P(StoreContract, AddsFromNothing) {
   EXPECT_EQ(*store_->Add("n", 5), 5);
   EXPECT_EQ(*store_->Add("n", -2), 3);
