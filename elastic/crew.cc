@@ -55,8 +55,8 @@ Status Crew::Start(WorkerStart start) {
   events.on_message = [this, index](const WorkerMessage& message) {
     events_.on_message(index, message);
   };
-  events.on_link_broken = [this, index](const std::string& reason) {
-    events_.on_link_broken(index, reason);
+  events.on_link_broken = [this, index](const Error& why) {
+    events_.on_link_broken(index, why);
   };
   events.on_end = [this, index](const ExitStatus& status) { OnEnd(index, status); };
   KEEL_TRY_ASSIGN(seat.process, WorkerProcess::Start(loop_, std::move(spec), std::move(events)));

@@ -29,7 +29,8 @@ class Crew {
  public:
   struct Events {
     std::function<void(int index, const WorkerMessage& message)> on_message;
-    std::function<void(int index, const std::string& reason)> on_link_broken;
+    // kPeerLost: the worker closed its end; else it wrote garbage.
+    std::function<void(int index, const Error& why)> on_link_broken;
     std::function<void(int index, const ExitStatus& status)> on_ended;
   };
   static Result<std::unique_ptr<Crew>> Open(boost::asio::io_context& loop,

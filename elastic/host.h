@@ -63,9 +63,11 @@ class Host {
   Host(HostConfig config, Random random, TimePoint now);
 
   void OnWorkerMessage(int index, const WorkerMessage& message, TimePoint now);
-  // The control link was closed, or held garbage: the worker counts as one that died.
-  void OnLinkBroken(int index, const std::string& reason, TimePoint now);
-  void OnWorkerEnded(int index, const ExitStatus& status, TimePoint now);
+  // The control link was closed (kPeerLost) or held garbage: the worker counts as one that died. A
+  // foreign one may close what it does not know.
+  void OnLinkBroken(int index, const Error& why, TimePoint now);
+  // How it ended, in words that hold our reason where we killed it for a fault of its own.
+  std::string OnWorkerEnded(int index, const ExitStatus& status, TimePoint now);
   // There is no process: exec failed.
   void OnStartFailed(int index, const std::string& reason, TimePoint now);
   void OnMemberEvent(const MemberEvent& event, TimePoint now);
@@ -95,7 +97,7 @@ class Host {
   struct Seat {
     bool hello = false;
     bool signalled = false;             // its end is our doing
-    bool at_fault = false;              // ... but its fault
+    std::string fault;                  // ... but its fault: why
     bool told_join = false;
     bool told_stop = false;
     std::optional<int64_t> leaving_step;

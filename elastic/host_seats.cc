@@ -116,10 +116,10 @@ void Host::On(int index, const ByeMessage& message, TimePoint now) {
   Limit(index, now + config_.shutdown_timeout, "said goodbye, but did not end", false);
 }
 
-void Host::OnLinkBroken(int index, const std::string& reason, TimePoint now) {
+void Host::OnLinkBroken(int index, const Error& why, TimePoint now) {
   if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
-  if (seats_[index].hello) {
-    Limit(index, now + kLinkGrace, "broke its control link: " + reason, true);
+  if (seats_[index].hello || why.code != Code::kPeerLost) {
+    Limit(index, now + kLinkGrace, "broke its control link: " + why.message, true);
   }
   Settle(now);
 }
@@ -132,11 +132,16 @@ void Host::OnStartFailed(int index, const std::string& reason, TimePoint now) {
   Settle(now);
 }
 
-void Host::OnWorkerEnded(int index, const ExitStatus& status, TimePoint now) {
-  if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
+std::string Host::OnWorkerEnded(int index, const ExitStatus& status, TimePoint now) {
+  std::string how = status.Text();
+  if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return how;
   const std::string said = RecordOf(index).ended;
-  End(index, StateAfter(index, status), status.Text() + (said.empty() ? "" : ": " + said), now);
+  const std::string fault = seats_[index].fault;
+  if (!said.empty()) how += ": " + said;
+  if (!fault.empty()) how += " by its supervisor: " + fault;
+  End(index, StateAfter(index, status), how, now);
   Settle(now);
+  return how;
 }
 
 SeatState Host::StateAfter(int index, const ExitStatus& status) const {
@@ -144,7 +149,7 @@ SeatState Host::StateAfter(int index, const ExitStatus& status) const {
   const bool stopping = mode_ == Mode::kLeaving || mode_ == Mode::kEnding;
   if (status.ok() && (seat.leaving_step || (stopping && seat.signalled))) return SeatState::kLeft;
   if (status.ok() && !seat.signalled) return SeatState::kFinished;
-  if (seat.signalled && !seat.at_fault && !stopping) return SeatState::kEmpty;
+  if (seat.signalled && seat.fault.empty() && !stopping) return SeatState::kEmpty;
   return SeatState::kDead;
 }
 
@@ -153,7 +158,7 @@ void Host::End(int index, SeatState state, const std::string& how, TimePoint now
   Seat& seat = seats_[index];
   const bool in_epoch = PlaceOf(index) != nullptr && record.epoch == epoch_->number;
   const std::string who = RankText(index);
-  const bool own_fault = state == SeatState::kDead && (!seat.signalled || seat.at_fault);
+  const bool own_fault = state == SeatState::kDead && (!seat.signalled || !seat.fault.empty());
   const bool settled = now - seat.started >= kSettled;
   const int failures_before = settled ? 0 : seat.failures_in_a_row;
   seat = {};
@@ -261,7 +266,7 @@ void Host::Terminate(int index, const std::string& why, TimePoint now) {
 void Host::Kill(int index, const std::string& why, bool is_fault, TimePoint now) {
   SeatRecord& record = RecordOf(index);
   Seat& seat = seats_[index];
-  seat.at_fault |= is_fault && !seat.signalled;
+  if (is_fault && !seat.signalled) seat.fault = why;
   seat.signalled = true;
   if (record.state == SeatState::kRunning) record.state = SeatState::kStopping;
   Do(SignalWorker{index, SIGKILL, false}, why);

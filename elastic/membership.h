@@ -25,7 +25,7 @@ struct JobPolicy {
   Duration last_call_timeout = std::chrono::seconds(30);
   Duration rejoin_last_call = std::chrono::seconds(1);     // where hosts were members before
   Duration beat_limit = std::chrono::seconds(3);           // interval x attempts
-  Duration presence_grace = std::chrono::milliseconds(100);
+  Duration presence_grace = std::chrono::milliseconds(30);
   Duration park_limit = std::chrono::seconds(5);
   Duration stop_grace = std::chrono::seconds(60);          // beyond the deadline of a stop wish
   Duration fence_limit = std::chrono::seconds(95);         // a silent host has stopped by then

@@ -25,7 +25,7 @@ RestartDecision DecideRestart(std::span<const TimePoint> failures, const Restart
                               TimePoint now);
 
 // A worker that lived this long did not "fail at once".
-inline constexpr Duration kSettled = std::chrono::seconds(10);
+inline constexpr Duration kSettled = std::chrono::seconds(1);
 
 // How long to wait after so many failures at once in a row: 0, 0.1, 0.2, 0.4 ... 5 s.
 Duration RestartDelay(int failures_in_a_row);

@@ -67,8 +67,8 @@ Status Supervisor::OpenCrew() {
     host_.OnWorkerMessage(index, message, Now());
     Carry();
   };
-  events.on_link_broken = [this](int index, const std::string& reason) {
-    host_.OnLinkBroken(index, reason, Now());
+  events.on_link_broken = [this](int index, const Error& why) {
+    host_.OnLinkBroken(index, why, Now());
     Carry();
   };
   events.on_ended = [this](int index, const ExitStatus& status) { OnWorkerEnded(index, status); };
@@ -154,7 +154,7 @@ void Supervisor::OnTrouble(const Status& status) {
 void Supervisor::OnWorkerEnded(int index, const ExitStatus& status) {
   const MemberRecord before = host_.record();
   const SeatRecord& seat = before.seats[index];
-  host_.OnWorkerEnded(index, status, Now());
+  const std::string how = host_.OnWorkerEnded(index, status, Now());
   const bool failed = host_.record().deaths > before.deaths;
   WorkerFailure failure = crew_->Describe(index, seat.rank, status, Wall());
   failure.host = meeting_.own_name;
@@ -162,12 +162,12 @@ void Supervisor::OnWorkerEnded(int index, const ExitStatus& status) {
     LogError("worker-died", {{"rank", seat.rank},
                              {"local_rank", index},
                              {"pid", failure.pid},
-                             {"how", status.Text()},
+                             {"how", how},
                              {"error", failure.error ? failure.error->message : ""},
                              {"step", seat.position.step}});
     story_.OnFailure(std::move(failure), seat.epoch);
   } else {
-    LogInfo("worker-ended", {{"rank", seat.rank}, {"pid", failure.pid}, {"how", status.Text()}});
+    LogInfo("worker-ended", {{"rank", seat.rank}, {"pid", failure.pid}, {"how", how}});
   }
   Carry();
 }

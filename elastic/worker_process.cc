@@ -110,7 +110,9 @@ void WorkerProcess::Read() {
   link_.async_read_some(boost::asio::buffer(buffer_),
                         [self = shared_from_this()](const error_code& failure, size_t bytes) {
                           if (!self->link_.is_open()) return;
-                          if (failure) return self->BreakLink("it closed its end");
+                          if (failure) {
+                            return self->BreakLink({Code::kPeerLost, "it closed its end"});
+                          }
                           self->TakeBytes({self->buffer_.data(), bytes});
                           if (self->link_.is_open()) self->Read();
                         });
@@ -120,14 +122,14 @@ void WorkerProcess::TakeBytes(std::string_view bytes) {
   const Status fed = framer_.Feed(bytes);
   while (std::optional<std::string> line = framer_.Next()) {
     const Result<WorkerMessage> message = ParseWorkerMessage(*line);
-    if (!message.ok()) return BreakLink(message.error().message);
+    if (!message.ok()) return BreakLink(message.error());
     if (const auto* unknown = std::get_if<UnknownMessage>(&*message)) {
       LogInfo("unknown-message", {{"pid", pid_}, {"type", unknown->type}});
       continue;
     }
     if (events_.on_message) events_.on_message(*message);
   }
-  if (!fed.ok()) BreakLink(fed.error().message);
+  if (!fed.ok()) BreakLink(fed.error());
 }
 
 // What it said before it ended.
@@ -140,10 +142,10 @@ void WorkerProcess::DrainLink() {
   }
 }
 
-void WorkerProcess::BreakLink(const std::string& reason) {
+void WorkerProcess::BreakLink(const Error& why) {
   error_code ignored;
   link_.close(ignored);
-  if (events_.on_link_broken) events_.on_link_broken(reason);
+  if (events_.on_link_broken) events_.on_link_broken(why);
 }
 
 void WorkerProcess::Send(const SupervisorMessage& message) {

@@ -32,7 +32,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
  public:
   struct Events {
     std::function<void(const WorkerMessage& message)> on_message;
-    std::function<void(const std::string& reason)> on_link_broken;
+    std::function<void(const Error& why)> on_link_broken;
     std::function<void(const ExitStatus& status)> on_end;
   };
   // Adds the link to what `spec` says.
@@ -55,7 +55,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   void Read();
   void TakeBytes(std::string_view bytes);
   void DrainLink();
-  void BreakLink(const std::string& reason);
+  void BreakLink(const Error& why);
   void Write();
 
   std::optional<Child> child_;    // until its end was seen

@@ -2,8 +2,8 @@
 // supervisor has of it (Board: threads, connections to one real TCPStore, presence), spread over
 // some processes, without any worker.
 // Prints "formed after <s> s (decided after <s> s), arriving took <s> s, cpu <s> s": from when the
-// last host had registered until every host has read the epoch; from the first start to that; and the processor
-// time of all of it.
+// last host had registered until every host has read the epoch (until it was decided); from the
+// first start to that; and the processor time of all of it.
 // Usage: board_bench <hosts>
 #include <fcntl.h>
 #include <sys/resource.h>

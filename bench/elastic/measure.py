@@ -194,7 +194,8 @@ def main():
     parser.add_argument("scenario", nargs="*", choices=list(SCENARIOS), default=list(SCENARIOS))
     parser.add_argument("--bin", required=True, type=os.path.abspath,
                         help="folder of keelrun and its companions")
-    parser.add_argument("--python", required=True, help="an interpreter with PyTorch")
+    parser.add_argument("--python", required=True, type=os.path.abspath,
+                        help="an interpreter with PyTorch")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--kills", type=int, default=200)
     ARGS = parser.parse_args()

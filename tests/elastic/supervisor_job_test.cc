@@ -96,6 +96,21 @@ TEST_F(SupervisorJob, AStoreThatIsCutOffForAMomentIsReachedAgain) {
   EXPECT_EQ(Run(Config(2, "sleep 0.3")), kExitFinished) << summary_;
 }
 
+TEST_F(SupervisorJob, GarbageOnTheControlLinkIsAFailureWithAReason) {
+  LaunchConfig config = Config(2, "[ $RANK = 1 ] && echo rubbish >&$KEEL_CONTROL_FD; "
+                                  "exec sleep 1000");
+  config.program.name = "bash";   // sh knows descriptors of one digit only
+  EXPECT_EQ(Run(config), kExitFailed);
+  EXPECT_THAT(summary_, HasSubstr("broke its control link"));
+  EXPECT_THAT(summary_, HasSubstr("rubbish"));
+}
+
+TEST_F(SupervisorJob, AForeignWorkerMayCloseTheLink) {
+  LaunchConfig config = Config(1, "exec {KEEL_CONTROL_FD}>&-; sleep 0.3");
+  config.program.name = "bash";
+  EXPECT_EQ(Run(config), kExitFinished) << summary_;
+}
+
 TEST_F(SupervisorJob, AWorkerInPlaceFinishes) {
   LaunchConfig config = Config(2, "");
   config.program = {WorkerProgram::Kind::kBinary, "", KEEL_BIN_DIR "/survivor",
