@@ -1,5 +1,6 @@
 // A worker in place without any group: it counts steps, and keeps its count over epochs.
 // Arguments: a file, upon whose appearance its work is done; "deaf" if it shall ignore SIGTERM.
+// SURVIVOR_FINGERPRINT and SURVIVOR_VERSION in the environment: what it says of itself.
 // It does not report to the supervisor while there is a file of that name with ".gate" behind.
 // Prints "epoch <E> rank <R> of <W> pid <P> count <C>", "rank <R> has counted to 20", "broken <E>",
 // "stopped at <C>", "done".
@@ -20,11 +21,11 @@ constexpr Duration kStepTime = std::chrono::milliseconds(5);
 
 class Survivor {
  public:
-  Survivor(WorkerLink& link, std::string done_file)
-      : link_(link), done_file_(std::move(done_file)) {}
+  Survivor(WorkerLink& link, std::string done_file, HelloMessage hello)
+      : link_(link), done_file_(std::move(done_file)), hello_(std::move(hello)) {}
 
   int Run() {
-    if (!link_.Send(HelloMessage{kControlVersion, "none"}).ok()) return 1;
+    if (!link_.Send(hello_).ok()) return 1;
     if (!link_.Send(ReadyMessage{}).ok()) return 1;
     while (!over_) {
       const Duration wait = running_ ? kStepTime : std::chrono::seconds(60);
@@ -89,12 +90,22 @@ class Survivor {
 
   WorkerLink& link_;
   const std::string done_file_;
+  const HelloMessage hello_;
   bool running_ = false;
   bool over_ = false;
   int64_t epoch_ = 0;
   int rank_ = 0;
   int64_t count_ = 0;
 };
+
+HelloMessage HelloFrom(const Environment& environment) {
+  HelloMessage hello{kControlVersion, "none"};
+  const auto fingerprint = environment.find("SURVIVOR_FINGERPRINT");
+  if (fingerprint != environment.end()) hello.fingerprint = fingerprint->second;
+  const auto version = environment.find("SURVIVOR_VERSION");
+  if (version != environment.end()) hello.version = std::stoll(version->second);
+  return hello;
+}
 
 }  // namespace
 
@@ -109,5 +120,5 @@ int main(int argc, char** argv) {
     std::puts(link.error().message.c_str());
     return 1;
   }
-  return Survivor(**link, done_file).Run();
+  return Survivor(**link, done_file, HelloFrom(keel::OwnEnvironment())).Run();
 }

@@ -17,13 +17,14 @@ using ::testing::HasSubstr;
 class KeelrunHosts : public ::testing::Test {
  protected:
   std::unique_ptr<Launched> Start(const std::string& name, std::vector<std::string> options,
-                                  const std::vector<std::string>& program) {
+                                  const std::vector<std::string>& program,
+                                  const Environment& environment = {}) {
     std::vector<std::string> arguments = {
         "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_),
         "--rdzv-id=job", "--nproc-per-node=1"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     arguments.insert(arguments.end(), program.begin(), program.end());
-    return std::make_unique<Launched>(folder_, name, std::move(arguments));
+    return std::make_unique<Launched>(folder_, name, std::move(arguments), environment);
   }
   // A foreign worker: it says where it is, and runs until the file is there.
   std::unique_ptr<Launched> StartForeign(const std::string& name,
@@ -34,8 +35,9 @@ class KeelrunHosts : public ::testing::Test {
                   "while [ ! -e " + done_file_ + " ]; do sleep 0.05; done"});
   }
   std::unique_ptr<Launched> StartSurvivor(const std::string& name,
-                                          const std::vector<std::string>& options) {
-    return Start(name, options, {KEEL_BIN_DIR "/survivor", done_file_});
+                                          const std::vector<std::string>& options,
+                                          const Environment& environment = {}) {
+    return Start(name, options, {KEEL_BIN_DIR "/survivor", done_file_}, environment);
   }
   void LetFinish() { WriteFile(done_file_, ""); }
 
@@ -127,6 +129,33 @@ TEST_F(KeelrunHosts, TheStoresHostIsKilledAndComesBack) {
   LetFinish();
   EXPECT_EQ(back->ExitCode(), 0) << back->Output();
   EXPECT_EQ(second->ExitCode(), 0) << second->Output();
+}
+
+TEST_F(KeelrunHosts, OtherNumericsAreRefusedAtTheDoorWithBothShown) {
+  const auto first = StartSurvivor("first", {"--nnodes=1:2", "--rdzv-conf=last_call_timeout=0.2"},
+                                   {{"SURVIVOR_FINGERPRINT", "avx2"}});
+  first->Await("^epoch 1 rank 0 of 1");
+  const auto other = StartSurvivor("other", {"--nnodes=1:2"}, {{"SURVIVOR_FINGERPRINT", "avx512"}});
+  EXPECT_EQ(other->ExitCode(), 78) << other->Output();
+  EXPECT_THAT(other->Output(), HasSubstr("avx512"));
+  EXPECT_THAT(other->Output(), HasSubstr("avx2"));
+  LetFinish();
+  EXPECT_EQ(first->ExitCode(), 0) << first->Output();
+  EXPECT_EQ(first->Count("^epoch 2"), 0) << first->Output();
+}
+
+TEST_F(KeelrunHosts, ALauncherOfAnotherJobDisturbsNobodyAndIsToldSo) {
+  const auto first =
+      StartForeign("first", {"--nnodes=1:2", "--rdzv-conf=last_call_timeout=0.2"});
+  first->Await("^up group=0 rank=0 of=1$");
+  const auto other =
+      StartForeign("other", {"--rdzv-id=another", "--nnodes=2", "--rdzv-conf=is_host=0"});
+  other->Await("has no job 'another'");
+  other->Signal(SIGTERM);
+  EXPECT_EQ(other->ExitCode(), 75) << other->Output();
+  LetFinish();
+  EXPECT_EQ(first->ExitCode(), 0) << first->Output();
+  EXPECT_EQ(first->Count("^up"), 1) << first->Output();
 }
 
 TEST_F(KeelrunHosts, AnEndpointWhereNobodyIsIsNamedWhenTheTimeIsOver) {

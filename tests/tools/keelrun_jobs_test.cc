@@ -49,6 +49,20 @@ TEST_F(KeelrunJob, EveryWorkerKnowsItsPlaceAndTheJobFinishes) {
   }
 }
 
+// The probe cuts itself off from all name servers, uses a TCPStore and counts what it asked them.
+TEST_F(KeelrunJob, AForeignWorkersStoreAsksNoNameServiceUnlessTold) {
+  const char* const probe = KEEL_BIN_DIR "/silent_dns_probe_raw";
+  Launched numeric(folder_, "numeric", {"--standalone", "--no-python", probe});
+  const bool ended_well = numeric.ExitCode() == 0;
+  if (numeric.Count("unshare") > 0) GTEST_SKIP() << "this machine allows no network namespaces";
+  EXPECT_TRUE(ended_well) << numeric.Output();
+  EXPECT_EQ(NumberAfter(numeric.Output(), "queries"), 0) << numeric.Output();
+  Launched asking(folder_, "asking",
+                  {"--standalone", "--no-numeric-names", "--no-python", probe});
+  EXPECT_EQ(asking.ExitCode(), 0) << asking.Output();
+  EXPECT_GT(NumberAfter(asking.Output(), "queries"), 0) << asking.Output();
+}
+
 TEST_F(KeelrunJob, AFailingRankIsRestartedAsOftenAsAllowedAndThenNamed) {
   const auto job = Start(3, "echo attempt=$TORCHELASTIC_RESTART_COUNT rank=$RANK; "
                             "[ $RANK = 1 ] && exit 3; exec sleep 1000",

@@ -19,12 +19,13 @@ using ::testing::HasSubstr;
 
 class KeelrunSurvivors : public ::testing::Test {
  protected:
-  std::unique_ptr<Launched> Start(int workers, std::vector<std::string> options) {
+  std::unique_ptr<Launched> Start(int workers, std::vector<std::string> options,
+                                  const Environment& environment = {}) {
     std::vector<std::string> arguments = {"--standalone",
                                           "--nproc-per-node=" + std::to_string(workers)};
     arguments.insert(arguments.end(), options.begin(), options.end());
     arguments.insert(arguments.end(), {KEEL_BIN_DIR "/survivor", done_file_});
-    return std::make_unique<Launched>(folder_, "keelrun", std::move(arguments));
+    return std::make_unique<Launched>(folder_, "keelrun", std::move(arguments), environment);
   }
   void LetFinish() { WriteFile(done_file_, ""); }
   // Between these two no worker that starts gets ready.
@@ -102,6 +103,12 @@ TEST_F(KeelrunSurvivors, TenKillsInARowAreSurvived) {
   const std::vector<int64_t> counts = CountsOf(*job, first);
   EXPECT_GE(counts.size(), 5U) << job->Output();
   EXPECT_TRUE(std::is_sorted(counts.begin(), counts.end())) << job->Output();
+}
+
+TEST_F(KeelrunSurvivors, AWorkerBuiltForAnotherLauncherIsNamed) {
+  const auto job = Start(1, {}, {{"SURVIVOR_VERSION", "999"}});
+  EXPECT_NE(job->ExitCode(), 0);
+  EXPECT_THAT(job->Output(), HasSubstr("999"));
 }
 
 TEST_F(KeelrunSurvivors, AStopIsHonouredAndSaved) {
