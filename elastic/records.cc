@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <charconv>
 #include <utility>
 
 #include "base/json.h"
@@ -157,49 +157,61 @@ Result<MemberSlot> ReadMemberSlot(const Json& json) {
 
 // Hosts and workers are words in one string, not JSON of their own: an epoch of many is read by as
 // many. A worker that is yet to be started is a lone '-'.
-Result<std::vector<std::string>> Words(const Json& json, const char* key, size_t columns) {
-  std::string text;
-  KEEL_TRY(ReadField(json, key, text));
-  if (text.empty()) return std::vector<std::string>();
-  std::vector<std::string> words = SplitList(text, ' ');
-  if (words.size() % columns == 0) return words;
-  return Error{Code::kInvalid, "\"" + std::string(key) + "\" has " +
-                                   std::to_string(words.size()) + " words, no multiple of " +
-                                   std::to_string(columns)};
-}
+class Words {
+ public:
+  Words(const char* key, std::string_view text) : key_(key), rest_(text) {}
 
-// One of those numbers.
-template <class T>
-Status ReadNumber(const std::string& word, const char* key, T& number) {
-  const Result<int64_t> parsed = ParseInteger(word);
-  if (!parsed.ok() || *parsed < 0 || *parsed > std::numeric_limits<T>::max()) {
-    return Error{Code::kInvalid, "\"" + std::string(key) + "\" has " + Shown(word) +
-                                     " where a number of its own kind belongs"};
+  bool empty() const { return rest_.empty(); }
+  // Empty where there is none any more.
+  std::string_view Next() {
+    const size_t end = std::min(rest_.find(' '), rest_.size());
+    const std::string_view word = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    return word;
   }
-  number = static_cast<T>(*parsed);
-  return Ok();
-}
+  template <class T>
+  Status Number(T& number) {
+    const std::string_view word = Next();
+    const char* const end = word.data() + word.size();
+    const auto [stopped, failure] = std::from_chars(word.data(), end, number);
+    if (failure == std::errc() && stopped == end && number >= 0) return Ok();
+    return Error{Code::kInvalid, "\"" + std::string(key_) + "\" has " + Shown(word) +
+                                     " where a number belongs"};
+  }
+  Status Name(std::string& name) {
+    name = Next();
+    if (!name.empty()) return Ok();
+    return Error{Code::kInvalid, "\"" + std::string(key_) + "\" lacks its last words"};
+  }
+
+ private:
+  const char* const key_;
+  std::string_view rest_;
+};
 
 Status ReadEpochHosts(const Json& json, std::vector<EpochHost>& hosts) {
-  KEEL_TRY_ASSIGN(std::vector<std::string> words, Words(json, "hosts", 2));
-  for (size_t i = 0; i < words.size(); i += 2) {
+  std::string text;
+  KEEL_TRY(ReadField(json, "hosts", text));
+  for (Words words("hosts", text); !words.empty();) {
     EpochHost host;
     host.group_rank = static_cast<int>(hosts.size());
-    KEEL_TRY(ReadNumber(words[i], "hosts", host.slot));
-    host.incarnation = std::move(words[i + 1]);
+    KEEL_TRY(words.Number(host.slot));
+    KEEL_TRY(words.Name(host.incarnation));
     hosts.push_back(std::move(host));
   }
   return Ok();
 }
 
 Status ReadEpochWorkers(const Json& json, std::vector<EpochWorker>& workers) {
-  KEEL_TRY_ASSIGN(std::vector<std::string> words, Words(json, "workers", 3));
-  for (size_t i = 0; i < words.size(); i += 3) {
+  std::string text;
+  KEEL_TRY(ReadField(json, "workers", text));
+  for (Words words("workers", text); !words.empty();) {
     EpochWorker worker;
     worker.rank = static_cast<int>(workers.size());
-    KEEL_TRY(ReadNumber(words[i], "workers", worker.slot));
-    KEEL_TRY(ReadNumber(words[i + 1], "workers", worker.index));
-    if (words[i + 2] != kNoWorker) worker.worker = std::move(words[i + 2]);
+    KEEL_TRY(words.Number(worker.slot));
+    KEEL_TRY(words.Number(worker.index));
+    KEEL_TRY(words.Name(worker.worker));
+    if (worker.worker == kNoWorker) worker.worker.clear();
     workers.push_back(std::move(worker));
   }
   return Ok();
