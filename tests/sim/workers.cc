@@ -93,6 +93,7 @@ void SimWorkers::Start(const WorkerPlace& place, const std::optional<EpochRecord
     return;
   }
   Later(worker, Some(20ms), [this, &worker] {
+    hello_was_said_ = true;
     Say(worker, HelloMessage{kControlVersion, "same"});
     Later(worker, Some(200ms), [this, &worker] { Say(worker, ReadyMessage{-1}); });
   });
@@ -144,6 +145,9 @@ void SimWorkers::Kill(const WorkerPlace& place, const ExitStatus& status) {
 void SimWorkers::Hang(const WorkerPlace& place) {
   SimWorker* const worker = Find(place);
   if (worker == nullptr || worker->finishing) return;
+  // Until somebody has said hello the job is taken to be foreign, whose workers nobody can tell from
+  // hanging ones.
+  if (!hello_was_said_) return;
   watcher_.Trace(Name(*worker) + " hangs");
   ++own_deaths_;
   worker->hung = true;

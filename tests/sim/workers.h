@@ -138,6 +138,7 @@ class SimWorkers {
   std::map<std::string, SimGroup> groups_;   // by the epoch's id
   int64_t saved_step_ = 0;
   bool work_done_ = false;
+  bool hello_was_said_ = false;   // by any worker, so that the job is known to be in place
   int own_deaths_ = 0;
   int counted_deaths_ = 0;
 };

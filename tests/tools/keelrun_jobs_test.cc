@@ -214,13 +214,5 @@ TEST_F(KeelrunJob, OutputGoesToFilesWhereItIsAskedFor) {
   EXPECT_EQ(job->Count("^\\[default1\\]:out 1$"), 1) << job->Output();
 }
 
-// A link that it never spoke on is nothing to a foreign worker.
-TEST_F(KeelrunJob, GarbageOnTheControlLinkDisturbsNobody) {
-  const auto job = Start(2, "[ $RANK = 0 ] && head -c 200000 /dev/urandom >&$KEEL_CONTROL_FD; "
-                            "sleep 0.2; echo done $RANK");
-  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
-  EXPECT_EQ(job->Count("^done"), 2);
-}
-
 }  // namespace
 }  // namespace keel
