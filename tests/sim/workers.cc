@@ -145,7 +145,7 @@ void SimWorkers::Kill(const WorkerPlace& place, const ExitStatus& status) {
 void SimWorkers::Hang(const WorkerPlace& place) {
   SimWorker* const worker = Find(place);
   if (worker == nullptr || worker->finishing) return;
-  // Until somebody has said hello the job is taken to be foreign: who says nothing may well be busy.
+  // Until somebody has said hello the job is taken to be foreign: the silent may be busy.
   if (!hello_was_said_) return;
   watcher_.Trace(Name(*worker) + " hangs");
   ++own_deaths_;
