@@ -29,6 +29,7 @@ class Case:
     script: list = None              # in place of the probe
     signal: str = None               # to the launcher, once all ranks have started
     signals_seen: tuple = ()         # "<rank> <signal>" as workers noted them
+    ours_only: str = ""              # why this line is not true of torchrun itself
 
 
 TWO = ["--standalone", "--nproc-per-node=2"]
@@ -48,7 +49,8 @@ CASES = [
          outside={"PYTHONPATH": "{here}"}, line=r"\S*python\S* -u -m probe say"),
     Case("no Python", ["--standalone", "--no-python"], script=["/bin/sh", "-c"],
          program="echo\\ rank=$RANK", out=(r"rank=0",), ranks=0),
-    Case("--run-path runs it as __main__", ["--standalone", "--run-path"], out=(r"out-0",)),
+    Case("--run-path runs it as __main__", ["--standalone", "--run-path"], out=(r"out-0",),
+         ours_only="torchrun puts a process of its own between itself and the worker"),
     Case("as many workers as processors", ["--standalone", "--nproc-per-node=cpu"],
          ranks=os.cpu_count(), env={"WORLD_SIZE": str(os.cpu_count())}),
     Case("no GPU, none asked for", ["--standalone", "--nproc-per-node=auto"],
@@ -115,7 +117,8 @@ CASES = [
     Case("restarts used up", [*TWO, "--max-restarts=1"], program="fail 1 3 9", exit=1, ranks=2,
          starts=2),
     Case("no restart by default", TWO, program="fail 1 3 9", exit=1, ranks=2, starts=1),
-    Case("an error file is told", TWO, program="error 1", exit=1, ranks=2, err=(r"Boom: x",)),
+    Case("an error file is told", TWO, program="error 1", exit=1, ranks=2, err=(r"Boom: x",),
+         ours_only="torchrun shows the traceback in the file, not the message"),
     Case("an error file is passed on", TWO, program="error 1", exit=1, ranks=2,
          outside={"TORCHELASTIC_ERROR_FILE": "{folder}/passed.json"},
          files={"../passed.json": r'(?s)"message": ?"Boom: x".*"errorCode": ?1'}),
@@ -130,7 +133,8 @@ CASES = [
     Case("Ctrl-C stops the job", TWO, program="trap", exit=1, ours=75, ranks=2, signal="SIGINT"),
     Case("SIGQUIT stops the job", TWO, program="trap", exit=1, ours=75, ranks=2, signal="SIGQUIT"),
     Case("who ignores SIGTERM is killed in time", [*TWO, "--shutdown-timeout=2"], program="deaf",
-         exit=1, ours=77, ranks=2, signal="SIGTERM"),
+         exit=1, ours=77, ranks=2, signal="SIGTERM",
+         ours_only="torchrun has no --shutdown-timeout"),
     Case("other signals on request", [*TWO, "--signals-to-handle=SIGTERM,SIGUSR1"],
          program="trap", exit=1, ours=75, ranks=2, signal="SIGUSR1",
          env={"TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGUSR1"}),

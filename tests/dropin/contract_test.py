@@ -136,7 +136,8 @@ class Contract(unittest.TestCase):
     def test_every_line_of_the_table(self):
         launcher = (launchers.keelrun(ARGS.keelrun, ARGS.python) if ARGS.launcher == "keelrun"
                     else launchers.torchrun(ARGS.python))
-        cases = [case for case in contract.CASES if re.search(ARGS.only, case.name)]
+        cases = [case for case in contract.CASES if re.search(ARGS.only, case.name) and
+                 not (case.ours_only and ARGS.launcher == "torchrun")]
         self.assertTrue(cases, "no line of that name")
         for case in cases:
             with self.subTest(case.name):
