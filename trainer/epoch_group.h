@@ -61,6 +61,10 @@ class EpochGroup {
   // "rank 2 (node7/0)".
   std::string NameOf(int rank) const;
 
+  // The tag of the next operation of a kind of which all members make the same number, one at a
+  // time.
+  Tag NextTag(TagKind kind);
+
   void Abort(const std::string& reason) { Abort(Error{Code::kCancelled, reason}); }
   void Abort(const Error& reason);
   // Fine until the first error; then that error.

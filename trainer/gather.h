@@ -16,9 +16,8 @@ class EpochGroup;
 
 using RecordBytes = std::vector<std::byte>;
 
-// `sizes`: how long each member's record is, by rank; known to all. `turn`: a number that rises
-// with each call in this group.
-Result<std::vector<RecordBytes>> Gather(EpochGroup& group, uint64_t turn, const RecordBytes& mine,
+// `sizes`: how long each member's record is, by rank; known to all.
+Result<std::vector<RecordBytes>> Gather(EpochGroup& group, const RecordBytes& mine,
                                         const std::vector<size_t>& sizes);
 
 }  // namespace keel

@@ -23,8 +23,8 @@ class EpochGroup;
 // `progress`, if any, is told after each piece: bytes done and in all, of this member.
 using TransferProgress = std::function<void(uint64_t bytes, uint64_t bytes_all)>;
 
-// `has_it`: by rank, the same on all members. `turn`: as for Gather().
-Status Transfer(EpochGroup& group, uint64_t turn, const std::vector<at::Tensor>& tensors,
+// `has_it`: by rank, the same on all members.
+Status Transfer(EpochGroup& group, const std::vector<at::Tensor>& tensors,
                 const std::vector<bool>& has_it, const TransferProgress& progress = {});
 
 }  // namespace keel
