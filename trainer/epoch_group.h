@@ -108,7 +108,7 @@ class EpochGroup {
  private:
   explicit EpochGroup(std::shared_ptr<GlooMesh> mesh);
 
-  const std::shared_ptr<GlooMesh> mesh_;
+  std::shared_ptr<GlooMesh> mesh_;
 };
 
 }  // namespace keel
