@@ -86,7 +86,7 @@ EpochGroup::Batch::Batch(Batch&&) noexcept = default;
 EpochGroup::Batch::~Batch() {
   if (in_flight_.empty()) return;
   mesh_->Abort({Code::kCancelled, "an operation was given up"});
-  for (const InFlight& one : in_flight_) mesh_->Forget(one.work);
+  for (const InFlight& one : in_flight_) mesh_->GiveUp(one.work);
 }
 
 Status EpochGroup::Batch::Send(const at::Tensor& tensor, int to, Tag tag) {

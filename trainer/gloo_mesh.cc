@@ -9,7 +9,9 @@
 #include <optional>
 #include <thread>
 
+#include <gloo/context.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "base/log.h"
 #include "elastic/fd.h"
@@ -18,6 +20,16 @@
 #include "trainer/nccl_module.h"
 
 namespace keel {
+
+class ClosableGloo final : public c10d::ProcessGroupGloo {
+ public:
+  using ProcessGroupGloo::ProcessGroupGloo;
+
+  void CloseConnections() {
+    for (const auto& context : contexts_) context->closeConnections();
+  }
+};
+
 namespace {
 
 // How often a wait for the helper looks at the token, and for how long a helper is coaxed out.
@@ -61,6 +73,14 @@ void Knock(const sockaddr_storage& address, int64_t as_rank) {
 GlooMesh::GlooMesh(const EpochGroup::Spec& spec) : spec_(spec) {}
 
 GlooMesh::~GlooMesh() {
+  // A message whose buffer is gone is never read to its end: its descriptor stays ready, and Gloo's
+  // I/O thread, which stops only when nothing is ready for 10 ms, would spin for ever. Closing takes
+  // the descriptors away. It throws at the first pair that was never connected; those before it are
+  // the only ones that can have messages.
+  if (gave_up_ && gloo_ != nullptr) {
+    const Status closed = Guard("closing", [&] { gloo_->CloseConnections(); });
+    if (!closed.ok()) LogDebug("group-half-built", {{"group", spec_.prefix}});
+  }
   // NCCL first, as it may still look into the store.
   const Status ended = Guard("ending the group '" + spec_.prefix + "'", [&] {
     nccl_.reset();
@@ -107,6 +127,8 @@ void GlooMesh::Abort(const Error& reason) {
   if (!aborted.ok()) LogWarn("nccl-abort", {{"error", aborted.error().message}});
 }
 
+c10d::Backend& GlooMesh::gloo() { return *gloo_; }
+
 // ------------------------------------------------------------------------------------- operations
 
 Result<GlooMesh::Work> GlooMesh::Post(const at::Tensor& tensor, int peer, Tag tag, bool send) {
@@ -134,8 +156,14 @@ Status GlooMesh::Wait(const Work& work, int peer, bool send) {
   Forget(work);
   // An aborted operation's wait() returns false and does not throw.
   if (done.ok() && *done) return Ok();
+  gave_up_ = true;
   Abort(done.ok() ? Error{Code::kCancelled, "an operation was aborted"} : done.error());
   return status();
+}
+
+void GlooMesh::GiveUp(const Work& work) {
+  gave_up_ = true;
+  Forget(work);
 }
 
 void GlooMesh::Forget(const Work& work) {
@@ -221,7 +249,7 @@ void GlooMesh::ConnectGloo() {
   options->threads = 1;
   options->timeout = Millis(spec_.build_limit);
   options->devices.push_back(MakeGlooDevice(spec_.address, /*lazy=*/true).device);
-  gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, spec_.rank, spec_.size, options);
+  gloo_ = c10::make_intrusive<ClosableGloo>(store, spec_.rank, spec_.size, options);
 }
 
 // One small message each way with every other member, in the order of ranks, so that the waits for

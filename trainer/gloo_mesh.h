@@ -6,7 +6,8 @@
 // Errors     as EpochGroup.
 #pragma once
 
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <array>
 #include <atomic>
@@ -23,6 +24,8 @@
 
 namespace keel {
 
+class ClosableGloo;
+
 class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
  public:
   using Work = c10::intrusive_ptr<c10d::Work>;
@@ -37,7 +40,8 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   Result<Work> Post(const at::Tensor& tensor, int peer, Tag tag, bool send);
   // Forgets the operation in any case.
   Status Wait(const Work& work, int peer, bool send);
-  void Forget(const Work& work);
+  // For an operation that nobody will wait for.
+  void GiveUp(const Work& work);
 
   void Abort(const Error& reason);
   bool broken() const { return broken_.load(std::memory_order_acquire); }
@@ -46,10 +50,11 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   const EpochGroup::Spec& spec() const { return spec_; }
   std::string NameOf(int rank) const;
   Tag NextTag(TagKind kind);
-  c10d::Backend& gloo() { return *gloo_; }
+  c10d::Backend& gloo();
   c10d::Backend* nccl() { return nccl_.get(); }
 
  private:
+  void Forget(const Work& work);
   void RunHelper();
   void ConnectGloo();
   void ContactAll();
@@ -62,11 +67,12 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
 
   const EpochGroup::Spec spec_;
   c10::intrusive_ptr<BreakableStore> store_;
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+  c10::intrusive_ptr<ClosableGloo> gloo_;
   c10::intrusive_ptr<c10d::Backend> nccl_;       // guarded by mutex_ while Build() runs
   std::array<std::atomic<uint64_t>, 8> turns_{};  // by kind
   std::atomic<bool> broken_{false};
   std::atomic<int> waiting_for_{-1};  // the rank that Build() now waits for
+  std::atomic<bool> gave_up_{false};  // an operation was left half done
   std::mutex posting_;  // ProcessGroupGloo counts its sends and receives without a lock
 
   mutable std::mutex mutex_;
