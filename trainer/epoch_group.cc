@@ -12,8 +12,8 @@
 namespace keel {
 namespace {
 
-// Destroying a ProcessGroupGloo waits for a tick of its I/O thread (10 ms), and must not happen on a
-// thread of its own: so all end here.
+// Destroying a ProcessGroupGloo waits for a tick of its I/O thread (10 ms), and must not happen on
+// a thread of its own: so all end here.
 SerialQueue& Reaper() {
   static SerialQueue reaper;
   return reaper;

@@ -1,5 +1,5 @@
-// EpochGroup: the connections between the members of one epoch, over Gloo and, for tensors on a GPU,
-// over NCCL as well.
+// EpochGroup: the connections between the members of one epoch, over Gloo and, for tensors on a
+// GPU, over NCCL as well.
 // Promises   Build() ends soon after its token is raised, whatever the other members do. Abort()
 //            ends everything in flight on this side, at once and from any thread; later operations
 //            fail at once with the same reason. The first reason is kept. The destructor never
@@ -33,8 +33,8 @@ namespace keel {
 
 class GlooMesh;
 
-// Sets the environment variable that Gloo reads when it first connects, and ignores SIGPIPE. Build()
-// does it, too, but by then other threads may be reading the environment: call it first in main().
+// Ignores SIGPIPE, and sets the environment variable that Gloo reads when it first connects. Build()
+// does so, too, but by then other threads may read the environment: call it first in main().
 void PrepareForGroups();
 
 class EpochGroup {

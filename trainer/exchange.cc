@@ -254,7 +254,7 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
   if (lanes_done_ == 0) Begin();
   const int lane = lanes_.begin + lanes_done_++;
   const Status done = Guard("backward of lane " + std::to_string(lane), [&] {
-    for (const at::Tensor& parameter : parameters_) at::Tensor(parameter).mutable_grad() = at::Tensor();
+    for (at::Tensor parameter : parameters_) parameter.mutable_grad() = at::Tensor();
     if (lane + 1 < lanes_.end) {
       BackwardAndFold(loss);
     } else {

@@ -1,5 +1,5 @@
-// FoldStack: adds the nodes of a sum over lanes, given in lane order, as the tree of trainer/lanes.h
-// says, with as few values kept as a binary counter has digits.
+// FoldStack: adds the nodes of a sum over lanes, given in lane order, as the tree of
+// trainer/lanes.h says, with as few values kept as a binary counter has digits.
 // Promises   the order of every addition depends on the lanes only: not on how they come in nodes.
 // Does not   know how to add: the caller's function does, once for each node of the tree.
 // Threads    one at a time.

@@ -74,9 +74,9 @@ GlooMesh::GlooMesh(const EpochGroup::Spec& spec) : spec_(spec) {}
 
 GlooMesh::~GlooMesh() {
   // A message whose buffer is gone is never read to its end: its descriptor stays ready, and Gloo's
-  // I/O thread, which stops only when nothing is ready for 10 ms, would spin for ever. Closing takes
-  // the descriptors away. It throws at the first pair that was never connected; those before it are
-  // the only ones that can have messages.
+  // I/O thread, which stops only when nothing is ready for 10 ms, would spin for ever. Closing
+  // takes the descriptors away. It throws at the first pair that was never connected; those before
+  // it are the only ones that can have messages.
   if (gave_up_ && gloo_ != nullptr) {
     const Status closed = Guard("closing", [&] { gloo_->CloseConnections(); });
     if (!closed.ok()) LogDebug("group-half-built", {{"group", spec_.prefix}});
@@ -234,9 +234,9 @@ void GlooMesh::RunHelper() {
   helper_ended_.notify_all();
 }
 
-// A lazy device, so that the constructor connects nothing: an eager one may block for five times the
-// limit, and frees its pairs before it stops the thread that uses them. One device for one group:
-// lazy devices number their pairs from 0.
+// A lazy device, so that the constructor connects nothing: an eager one may block for five times
+// the limit, and frees its pairs before it stops the thread that uses them. One device for one
+// group: lazy devices number their pairs from 0.
 void GlooMesh::ConnectGloo() {
   auto store = c10::make_intrusive<BreakableStore>(
       c10::make_intrusive<c10d::PrefixStore>(spec_.prefix, spec_.store),

@@ -1,7 +1,7 @@
 // GlooMesh: the inside of an EpochGroup: one lazily connected ProcessGroupGloo of which only tagged
 // sends and receives are used, since those can be aborted.
-// Promises   every posted operation is registered until it is forgotten, so that Abort() reaches it;
-//            whoever holds a shared_ptr may go on after the EpochGroup is gone and gets errors.
+// Promises   every posted operation is registered until it is forgotten, so that Abort() reaches
+//            it; whoever holds a shared_ptr may go on after the EpochGroup is gone and gets errors.
 // Threads    Abort(), status(), Post(), Wait() from any; Build() once.
 // Errors     as EpochGroup.
 #pragma once

@@ -21,10 +21,10 @@ struct VoteRecord {
   bool save = false;          // wants a checkpoint
   bool join_waiting = false;  // somebody waits to join
   bool leaving = false;       // will leave after this step
-  std::optional<int64_t> deadline_ms;  // how long it has left
+  std::optional<int64_t> deadline_ms = {};  // how long it has left
   int64_t compute_ns = 0;              // forward and backward of its lanes
-  std::optional<Digest> parameters;    // every so many steps
-  std::vector<double> losses;          // one a lane of its own
+  std::optional<Digest> parameters = {};    // every so many steps
+  std::vector<double> losses = {};          // one a lane of its own
 
   // Compares bits, so that a NaN equals itself.
   bool operator==(const VoteRecord& other) const;

@@ -88,7 +88,7 @@ Tensors Reference(int step, int lanes) {
   const Tensors parameters = model.parameters();
   std::vector<std::vector<at::Tensor>> gradients(parameters.size());
   for (int lane = 0; lane < lanes; ++lane) {
-    for (const at::Tensor& parameter : parameters) at::Tensor(parameter).mutable_grad() = at::Tensor();
+    for (at::Tensor parameter : parameters) parameter.mutable_grad() = at::Tensor();
     model.Loss(step, lane).backward();
     for (size_t i = 0; i < parameters.size(); ++i) {
       const at::Tensor& gradient = parameters[i].grad();

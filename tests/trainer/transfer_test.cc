@@ -19,8 +19,9 @@ std::vector<at::Tensor> State(double value) {
           at::full({7}, value, at::kDouble),
           at::full({}, 3, at::kLong),
           at::full({0}, value),
-          at::arange(24, at::kFloat).view({2, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast) *
-              value,
+          (at::arange(24, at::kFloat) * value)
+              .view({2, 3, 2, 2})
+              .contiguous(at::MemoryFormat::ChannelsLast),
           at::full({100, 11}, value, at::kBFloat16).t(),
           at::full({5}, value > 0, at::kBool)};
 }
@@ -30,7 +31,7 @@ TEST(Transfer, NewcomersGetTheBytes) {
   Crew crew;
   for (const std::vector<bool>& has_it : std::vector<std::vector<bool>>{
            {true, false}, {false, true}, {true, true, false}, {false, true, false, false},
-           {true, false, true, false}, {true, true}}) {
+           {true, false, true, false}}) {
     crew.Run(static_cast<int>(has_it.size()), [&](EpochGroup& group) {
       const bool has = has_it[static_cast<size_t>(group.rank())];
       const std::vector<at::Tensor> state = State(has ? 0.7 : -1.0);
@@ -44,7 +45,7 @@ TEST(Transfer, NewcomersGetTheBytes) {
       ASSERT_TRUE(moved.ok()) << moved.error().message;
       EXPECT_EQ(DigestOfTensors(state), wanted);
       EXPECT_EQ(done, all);
-      if (!has) EXPECT_GT(all, 12'000'000u);
+      EXPECT_GT(all, has ? 0u : 12'000'000u);
     });
   }
 }
@@ -57,6 +58,15 @@ TEST(Transfer, ListsThatDifferAreRefusedByAll) {
     ASSERT_FALSE(moved.ok());
     EXPECT_EQ(moved.error().code, Code::kInvalid);
     EXPECT_THAT(moved.error().message, testing::HasSubstr("rank 1"));
+  });
+}
+
+TEST(Transfer, WithNobodyInNeedNothingMoves) {
+  Crew crew;
+  crew.Run(2, [](EpochGroup& group) {
+    const std::vector<at::Tensor> state = State(group.rank());
+    EXPECT_TRUE(Transfer(group, state, {true, true}).ok());
+    EXPECT_EQ(DigestOfTensors(state), DigestOfTensors(State(group.rank())));
   });
 }
 
