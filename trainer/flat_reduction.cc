@@ -10,6 +10,9 @@ namespace {
 
 // Slices begin at multiples of this many elements, so that they are added in whole cache lines.
 constexpr int64_t kSliceAlignment = 64;
+// Small enough to stay in the cache between the socket, the additions and the socket again, and for
+// sums to go out while nodes still come in.
+constexpr int64_t kChunkBytesMax = 1 << 20;
 
 }  // namespace
 
@@ -20,7 +23,7 @@ LaneShares::LaneShares(int world, int all_lanes) : lanes(all_lanes) {
 FlatReduction::FlatReduction(EpochGroup& group, const LaneShares& shares, at::Tensor into,
                              std::vector<TreeSum::Entry> own, ReductionScratch& scratch)
     : group_(group), shares_(shares), into_(std::move(into)), own_(std::move(own)),
-      scratch_(scratch), nodes_in_(group), sums_in_(group), out_(group) {
+      scratch_(scratch), sums_in_(group), out_(group) {
   const auto& expected = shares_.nodes[static_cast<size_t>(group_.rank())];
   KEEL_CHECK(own_.size() == expected.size(), own_.size() << " nodes, not " << expected.size());
   for (size_t i = 0; i < own_.size(); ++i) {
@@ -34,9 +37,14 @@ int64_t FlatReduction::SliceBegin(int rank) const {
   return std::min(into_.numel(), blocks * rank / group_.size() * kSliceAlignment);
 }
 
-at::Tensor FlatReduction::SliceOf(const at::Tensor& flat, int rank) const {
-  const int64_t begin = SliceBegin(rank);
-  return flat.narrow(0, begin, SliceBegin(rank + 1) - begin);
+std::vector<FlatReduction::Chunk> FlatReduction::ChunksOf(int rank) const {
+  const int64_t most = kChunkBytesMax / static_cast<int64_t>(into_.element_size());
+  std::vector<Chunk> chunks;
+  const int64_t end = SliceBegin(rank + 1);
+  for (int64_t begin = SliceBegin(rank); begin < end; begin += most) {
+    chunks.push_back({begin, std::min(most, end - begin)});
+  }
+  return chunks;
 }
 
 Status FlatReduction::Start() {
@@ -48,30 +56,34 @@ Status FlatReduction::Start() {
 }
 
 Status FlatReduction::ReceiveNodes(Tag tag) {
-  const at::Tensor slice = SliceOf(into_, group_.rank());
-  if (slice.numel() == 0) return Ok();
   size_t used = 0;
-  for (int rank = 0; rank < group_.size(); ++rank) {
-    const auto& nodes = shares_.nodes[static_cast<size_t>(rank)];
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      if (rank == group_.rank()) {
-        nodes_.push_back({nodes[i], SliceOf(own_[i].value, rank)});
-        continue;
+  for (const Chunk& chunk : ChunksOf(group_.rank())) {
+    nodes_in_.push_back({chunk, {}, EpochGroup::Batch(group_)});
+    Arriving& arriving = nodes_in_.back();
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      const auto& nodes = shares_.nodes[static_cast<size_t>(rank)];
+      for (size_t i = 0; i < nodes.size(); ++i) {
+        if (rank == group_.rank()) {
+          arriving.nodes.push_back({nodes[i], chunk.Of(own_[i].value)});
+          continue;
+        }
+        if (used == scratch_.size()) scratch_.push_back(at::empty_like(chunk.Of(into_)));
+        arriving.nodes.push_back({nodes[i], scratch_[used++]});
+        KEEL_TRY(arriving.batch.Receive(arriving.nodes.back().value, rank, tag));
       }
-      if (used == scratch_.size()) scratch_.push_back(at::empty_like(slice));
-      nodes_.push_back({nodes[i], scratch_[used++]});
-      KEEL_TRY(nodes_in_.Receive(nodes_.back().value, rank, tag));
     }
   }
   return Ok();
 }
 
+// To each owner chunk by chunk, as it receives them; not all to the same one at first.
 Status FlatReduction::SendNodes(Tag tag) {
   for (int step = 1; step < group_.size(); ++step) {
-    const int to = (group_.rank() + step) % group_.size();  // not all to the same one at first
-    for (const TreeSum::Entry& entry : own_) {
-      const at::Tensor slice = SliceOf(entry.value, to);
-      if (slice.numel() > 0) KEEL_TRY(out_.Send(slice, to, tag));
+    const int to = (group_.rank() + step) % group_.size();
+    for (const Chunk& chunk : ChunksOf(to)) {
+      for (const TreeSum::Entry& entry : own_) {
+        KEEL_TRY(out_.Send(chunk.Of(entry.value), to, tag));
+      }
     }
   }
   return Ok();
@@ -80,28 +92,30 @@ Status FlatReduction::SendNodes(Tag tag) {
 Status FlatReduction::ReceiveSums() {
   for (int step = 1; step < group_.size(); ++step) {
     const int from = (group_.rank() + step) % group_.size();
-    const at::Tensor slice = SliceOf(into_, from);
-    if (slice.numel() > 0) KEEL_TRY(sums_in_.Receive(slice, from, sums_tag_));
+    for (const Chunk& chunk : ChunksOf(from)) {
+      KEEL_TRY(sums_in_.Receive(chunk.Of(into_), from, sums_tag_));
+    }
   }
   return Ok();
 }
 
-Status FlatReduction::SendSums() {
-  at::Tensor slice = SliceOf(into_, group_.rank());
-  if (slice.numel() == 0) return Ok();
+Status FlatReduction::AddAndSend(Arriving& arrived) {
   TreeSum sum;
-  for (TreeSum::Entry& entry : nodes_) sum.Push(entry.node, std::move(entry.value));
-  sum.FinishMean(shares_.lanes, slice);
+  for (TreeSum::Entry& entry : arrived.nodes) sum.Push(entry.node, std::move(entry.value));
+  at::Tensor mean = arrived.chunk.Of(into_);
+  sum.FinishMean(shares_.lanes, mean);
   for (int step = 1; step < group_.size(); ++step) {
     const int to = (group_.rank() + step) % group_.size();
-    KEEL_TRY(out_.Send(slice, to, sums_tag_));
+    KEEL_TRY(out_.Send(mean, to, sums_tag_));
   }
   return Ok();
 }
 
 Status FlatReduction::Finish() {
-  KEEL_TRY(nodes_in_.Wait());
-  KEEL_TRY(SendSums());
+  for (Arriving& arriving : nodes_in_) {
+    KEEL_TRY(arriving.batch.Wait());
+    KEEL_TRY(AddAndSend(arriving));
+  }
   KEEL_TRY(sums_in_.Wait());
   return out_.Wait();
 }

@@ -42,12 +42,26 @@ class FlatReduction {
   Status Finish();
 
  private:
+  // A part of a slice that travels, and is added, by itself.
+  struct Chunk {
+    int64_t begin = 0;
+    int64_t count = 0;
+
+    at::Tensor Of(const at::Tensor& flat) const { return flat.narrow(0, begin, count); }
+  };
+  // Nodes of one chunk of our slice, from all, in lane order.
+  struct Arriving {
+    Chunk chunk;
+    std::vector<TreeSum::Entry> nodes;
+    EpochGroup::Batch batch;
+  };
+
   int64_t SliceBegin(int rank) const;
-  at::Tensor SliceOf(const at::Tensor& flat, int rank) const;
+  std::vector<Chunk> ChunksOf(int rank) const;
   Status ReceiveNodes(Tag tag);
   Status SendNodes(Tag tag);
   Status ReceiveSums();
-  Status SendSums();
+  Status AddAndSend(Arriving& arrived);
 
   EpochGroup& group_;
   const LaneShares& shares_;
@@ -55,8 +69,7 @@ class FlatReduction {
   std::vector<TreeSum::Entry> own_;
   ReductionScratch& scratch_;
   Tag sums_tag_;
-  std::vector<TreeSum::Entry> nodes_;  // of our slice, from all, in lane order
-  EpochGroup::Batch nodes_in_;
+  std::vector<Arriving> nodes_in_;
   EpochGroup::Batch sums_in_;
   EpochGroup::Batch out_;
 };
