@@ -1,6 +1,7 @@
 // The Reducer with our communication hook, and the local folding of the lanes before the last.
 #include "trainer/exchange.h"
 
+#include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
@@ -15,6 +16,7 @@
 #include "store/torch_guard.h"
 #include "store/torch_shim.h"
 #include "trainer/flat_reduction.h"
+#include "trainer/gpu_reducer.h"
 #include "trainer/serial_queue.h"
 
 namespace keel {
@@ -158,6 +160,8 @@ class Exchange::Impl {
   void Begin();
   void BackwardAndFold(const at::Tensor& loss);
   void BackwardAndReduce(const at::Tensor& loss);
+  c10::intrusive_ptr<Future> ReduceOnGpu(ExchangeBucket& bucket, const at::Tensor& buffer);
+  void ReduceHere(ExchangeBucket& bucket, const at::Tensor& into);
   Status ReduceWithoutLanes();
   // What ends a reduction that was started; runs once.
   using Ending = std::function<Status()>;
@@ -165,6 +169,7 @@ class Exchange::Impl {
   Result<Ending> StartAllReduce(const at::Tensor& into);
   Status MeanOfType(at::ScalarType type, const std::vector<std::vector<at::Tensor>>& of_lanes,
                     const std::vector<at::Tensor>& into);
+  Status ReduceNow(const at::Tensor& into, std::vector<TreeSum::Entry> own);
   Error Failed(const Error& error);
 
   const std::vector<at::Tensor> parameters_;
@@ -174,6 +179,7 @@ class Exchange::Impl {
   const LaneShares shares_;
   std::vector<std::unique_ptr<ExchangeBucket>> buckets_;
   int lanes_done_ = 0;
+  std::unique_ptr<GpuReducer> gpu_;  // null where the parameters are on the CPU
   std::unique_ptr<PinnedReducer> reducer_;
   SerialQueue finisher_;  // ends first: its jobs use all the others
 };
@@ -208,6 +214,9 @@ Exchange::Impl::Impl(std::vector<at::Tensor> parameters, EpochGroup& group,
     : parameters_(std::move(parameters)), group_(group), options_(options),
       lanes_(LanesOf(group.rank(), group.size(), options.lanes)),
       shares_(group.size(), options.lanes) {
+  if (!parameters_.front().is_cpu()) {
+    gpu_ = std::make_unique<GpuReducer>(group_, shares_, parameters_.front().device());
+  }
   ReducerArguments arguments;
   arguments.parameters = parameters_;
   arguments.buckets = BucketsOf(parameters_, options_);
@@ -262,7 +271,10 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
     }
   });
   if (!done.ok()) return Failed(done.error());
-  return Ok();
+  if (!gpu_ || lane + 1 < lanes_.end) return Ok();
+  const Result<Status> awaited = Guard("awaiting the GPU", [&] { return gpu_->Await(); });
+  if (!awaited.ok()) return Failed(awaited.error());
+  return awaited->ok() ? Ok() : Status(Failed(awaited->error()));
 }
 
 // The Reducer was not prepared, so that it lets these gradients pass.
@@ -290,8 +302,26 @@ void Exchange::Impl::BackwardAndReduce(const at::Tensor& loss) {
   finisher_.Drain();
 }
 
+// On a GPU all is only enqueued, and done once the future's stream has come that far.
+c10::intrusive_ptr<Future> Exchange::Impl::ReduceOnGpu(ExchangeBucket& bucket,
+                                                       const at::Tensor& buffer) {
+  ReduceHere(bucket, buffer);
+  auto future = c10::make_intrusive<Future>(c10::TensorType::get(),
+                                            std::vector<c10::Device>{buffer.device()});
+  const c10::StreamGuard here(gpu_->stream());
+  future->markCompleted(buffer);
+  return future;
+}
+
+void Exchange::Impl::ReduceHere(ExchangeBucket& bucket, const at::Tensor& into) {
+  if (plain()) {
+    gpu_->AllReduce(into);
+  } else {
+    gpu_->Reduce(into, bucket.sum().Take());
+  }
+}
+
 c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket) {
-  auto future = c10::make_intrusive<Future>(c10::TensorType::get());
   ExchangeBucket& bucket = *buckets_[grad_bucket.getIndex()];
   const at::Tensor buffer = grad_bucket.getBuffer();
   const torch::autograd::AutoGradMode no_grad(false);
@@ -301,6 +331,8 @@ c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket
   } else {
     bucket.sum().Push(lane, buffer);
   }
+  if (gpu_) return ReduceOnGpu(bucket, buffer);
+  auto future = c10::make_intrusive<Future>(c10::TensorType::get());
   Result<Ending> started = StartReducing(bucket, buffer);
   if (!started.ok()) {
     future->setError(Thrown(started.error()));
@@ -320,6 +352,10 @@ c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket
 
 Result<Exchange::Impl::Ending> Exchange::Impl::StartReducing(ExchangeBucket& bucket,
                                                              const at::Tensor& into) {
+  if (gpu_) {
+    ReduceHere(bucket, into);
+    return Ending([this] { return gpu_->Await(); });
+  }
   if (plain()) return StartAllReduce(into);
   auto reduction = std::make_shared<FlatReduction>(group_, shares_, into, bucket.sum().Take(),
                                                    bucket.scratch());
@@ -410,6 +446,17 @@ at::Tensor Flattened(const std::vector<at::Tensor>& tensors, at::ScalarType type
 
 }  // namespace
 
+Status Exchange::Impl::ReduceNow(const at::Tensor& into, std::vector<TreeSum::Entry> own) {
+  if (gpu_) {
+    gpu_->Reduce(into, std::move(own));
+    return gpu_->Await();
+  }
+  ReductionScratch scratch;
+  FlatReduction reduction(group_, shares_, into, std::move(own), scratch);
+  KEEL_TRY(reduction.Start());
+  return reduction.Finish();
+}
+
 Status Exchange::Impl::MeanOfType(at::ScalarType type,
                                   const std::vector<std::vector<at::Tensor>>& of_lanes,
                                   const std::vector<at::Tensor>& into) {
@@ -419,10 +466,7 @@ Status Exchange::Impl::MeanOfType(at::ScalarType type,
     sum.Push({lanes_.begin + i, 1}, Flattened(of_lanes[static_cast<size_t>(i)], type));
   }
   const at::Tensor mean = Flattened(into, type);
-  ReductionScratch scratch;
-  FlatReduction reduction(group_, shares_, mean, sum.Take(), scratch);
-  KEEL_TRY(reduction.Start());
-  KEEL_TRY(reduction.Finish());
+  KEEL_TRY(ReduceNow(mean, sum.Take()));
   int64_t offset = 0;
   for (const at::Tensor& tensor : into) {
     if (tensor.scalar_type() != type) continue;

@@ -49,6 +49,22 @@ class Crew {
     for (std::thread& thread : threads) thread.join();
   }
 
+  // Aborts `group` after a while, as a worker's link does when its epoch is broken; joined at the
+  // end. The members' supervisors tell them one after the other.
+  class Breaker {
+   public:
+    Breaker(EpochGroup& group, Duration delay, int victim)
+        : thread_([&group, delay, victim] {
+            const int turn = (group.rank() - victim + group.size()) % group.size();
+            RealClock().SleepFor(delay + turn * std::chrono::milliseconds(1));
+            group.Abort("broken on purpose");
+          }) {}
+    ~Breaker() { thread_.join(); }
+
+   private:
+    std::thread thread_;
+  };
+
   // Builds a group of `size` members and runs `body` on each.
   void Run(int size, const std::function<void(EpochGroup& group)>& body) {
     const std::string prefix = NewPrefix();

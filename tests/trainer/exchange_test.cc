@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstring>
 #include <map>
-#include <thread>
 
 #include "base/random.h"
 #include "tests/trainer/crew.h"
@@ -215,6 +214,29 @@ TEST_F(ExchangeTest, MeansOfOtherTensorsHaveTheBitsOfTheTree) {
   }
 }
 
+// More than a chunk for each owner, and slices of unequal length.
+TEST_F(ExchangeTest, BigTensorsTravelInChunks) {
+  constexpr int kLanes = 5;
+  constexpr int64_t kBig = 1'200'011;
+  std::vector<at::Tensor> lanes;
+  for (int lane = 0; lane < kLanes; ++lane) lanes.push_back(Wave({kBig}, lane));
+  const at::Tensor mean = TreeMean(lanes);
+  for (int size = 1; size <= 3; ++size) {
+    crew_.Run(size, [&](EpochGroup& group) {
+      Mlp model;
+      const auto exchange = Opened(model, group, OptionsOf(kLanes));
+      std::vector<Tensors> own;
+      for (int lane = exchange->lanes().begin; lane < exchange->lanes().end; ++lane) {
+        own.push_back({lanes[static_cast<size_t>(lane)].clone()});
+      }
+      const at::Tensor into = at::empty({kBig});
+      const Status made = exchange->Mean(own, {into});
+      ASSERT_TRUE(made.ok()) << made.error().message;
+      EXPECT_TRUE(SameBits(into, mean));
+    });
+  }
+}
+
 TEST_F(ExchangeTest, MisuseIsAnErrorInWords) {
   crew_.Run(1, [](EpochGroup& group) {
     Mlp model;
@@ -260,13 +282,7 @@ TEST_F(ExchangeTest, BreaksAtRandomMomentsEndEveryCall) {
     const auto delay = std::chrono::microseconds(random.Uniform(20000));
     std::atomic<int> failed{0};
     crew_.Run(size, [&](EpochGroup& group) {
-      std::thread breaker;
-      if (group.rank() == victim) {
-        breaker = std::thread([&] {
-          RealClock().SleepFor(delay);
-          group.Abort("broken on purpose");
-        });
-      }
+      const Crew::Breaker breaker(group, delay, victim);
       Mlp model;
       const auto exchange = Opened(model, group, OptionsOf(kLanes));
       for (int step = 0; step < 4; ++step) {
@@ -279,7 +295,6 @@ TEST_F(ExchangeTest, BreaksAtRandomMomentsEndEveryCall) {
           EXPECT_TRUE(SameBits(parameters[i].grad(), reference[step][i]));
         }
       }
-      if (breaker.joinable()) breaker.join();
     });
     broken += failed > 0;
   }

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <thread>
 
 #include "base/random.h"
 #include "tests/trainer/crew.h"
@@ -88,16 +87,9 @@ TEST(Transfer, ABreakEndsItAndLeavesTheTensorsAlone) {
     const auto delay = std::chrono::microseconds(random.Uniform(15000));
     const int victim = static_cast<int>(random.Uniform(3));
     crew.Run(3, [&](EpochGroup& group) {
-      std::thread breaker;
-      if (group.rank() == victim) {
-        breaker = std::thread([&] {
-          RealClock().SleepFor(delay);
-          group.Abort("broken on purpose");
-        });
-      }
+      const Crew::Breaker breaker(group, delay, victim);
       const std::vector<at::Tensor> state = State(group.rank() == 0 ? 0.7 : -1.0);
       const Status moved = Transfer(group, state, {true, false, false});
-      if (breaker.joinable()) breaker.join();
       if (moved.ok()) {
         EXPECT_EQ(DigestOfTensors(state), DigestOfTensors(State(0.7)));
         return;
