@@ -33,8 +33,8 @@ namespace keel {
 
 class GlooMesh;
 
-// Ignores SIGPIPE, and sets the variable of our environment that Gloo reads when it connects. Build()
-// does so, too, but by then other threads may read the environment: call it first in main().
+// Ignores SIGPIPE, and sets the environment variable that Gloo reads when it connects. Build() does
+// so, too, but by then other threads may read the environment: call it first in main().
 void PrepareForGroups();
 
 class EpochGroup {
