@@ -1,4 +1,4 @@
-// The two settings, each a read, a decision and a write.
+// The settings, each a read, a decision and a write.
 #include "base/process_setup.h"
 
 #include <sys/resource.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -45,6 +46,11 @@ Result<uint64_t> RaiseFileLimit() {
                                      std::to_string(wanted) + "`"};
   }
   return uint64_t{wanted};
+}
+
+void SetOwnVariableUnlessSet(const char* name, const char* value) {
+  const int set = setenv(name, value, /*overwrite=*/0);
+  KEEL_CHECK(set == 0, "setenv " << name << ": " << std::strerror(errno));
 }
 
 }  // namespace keel

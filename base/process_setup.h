@@ -18,4 +18,8 @@ void IgnoreSigpipe();
 // number up to the limit when they start). Never lowers it. Gives the limit that now holds.
 Result<uint64_t> RaiseFileLimit();
 
+// Sets a variable of our own environment that a library will look at, unless somebody has set it
+// already.
+void SetOwnVariableUnlessSet(const char* name, const char* value);
+
 }  // namespace keel

@@ -45,7 +45,8 @@ BANS = [
         r"\bstd::\w+_distribution\b|" + NOT_A_MEMBER + r"s?rand\s*\(", r"(tests/)?base/random",
         "take a Random& (base/random.h), whose numbers are the same everywhere"),
     Ban("environment", NOT_A_MEMBER + r"(secure_getenv|getenv|setenv|unsetenv|putenv)\s*\(",
-        r"base/options|tests/", "take an option (base/options.h), which says where it came from"),
+        r"base/(options|process_setup)|tests/",
+        "take an option (base/options.h), which says where it came from"),
     Ban("files", r"\b(ofstream|fstream)\b|(?<![\w.>])(\w*::)*rename\s*\(|"
         + NOT_A_MEMBER + r"f(data)?sync\s*\(|\bfopen\s*\((?=[^;]*,\s*\"[^\"]*[wa+])",
         r"(tests/)?base/\w*files", "take a Files& (base/files.h), so that tests can make it fail"),

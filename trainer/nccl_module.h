@@ -19,7 +19,7 @@ namespace keel {
 
 // What the module offers. Raised whenever this class changes: a module of another version is
 // refused.
-inline constexpr int kNcclModuleVersion = 1;
+inline constexpr int kNcclModuleVersion = 2;
 
 class NcclModule {
  public:
@@ -30,6 +30,8 @@ class NcclModule {
   virtual c10::intrusive_ptr<c10d::Backend> MakeBackend(
       const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, int device,
       std::chrono::milliseconds limit) = 0;
+  // Connects to the other members now, rather than in the first operation. Throws likewise.
+  virtual void Connect(c10d::Backend& backend, int device) = 0;
   // Ends what is in flight on a backend that MakeBackend() made; from any thread.
   virtual void Abort(c10d::Backend& backend) = 0;
 

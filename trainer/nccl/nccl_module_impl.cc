@@ -54,6 +54,11 @@ class Module final : public NcclModule {
     return backend;
   }
 
+  void Connect(c10d::Backend& backend, int device) override {
+    const c10::Device gpu(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
+    backend.eagerConnectSingleDevice(gpu);
+  }
+
   void Abort(c10d::Backend& backend) override {
     dynamic_cast<c10d::ProcessGroupNCCL&>(backend).abort();
   }

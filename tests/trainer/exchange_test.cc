@@ -1,0 +1,306 @@
+// Exchange: the gradients of real backward passes have the same bits for every number of workers,
+// and a break anywhere ends every call.
+#include "trainer/exchange.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn.h>
+
+#include <atomic>
+#include <cstring>
+#include <map>
+
+#include "base/random.h"
+#include "tests/trainer/crew.h"
+
+namespace keel {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+// Small buckets, so that there are several of them.
+Exchange::Options OptionsOf(int lanes, Reduce reduce = Reduce::kTree) {
+  return {.lanes = lanes, .reduce = reduce, .bucket_bytes_max = 16 << 10,
+          .first_bucket_bytes_max = 2 << 10};
+}
+
+// Numbers without any generator, the same in every thread.
+at::Tensor Wave(at::IntArrayRef shape, double phase) {
+  int64_t numel = 1;
+  for (const int64_t size : shape) numel *= size;
+  return at::sin(at::arange(numel, at::kFloat) * 0.7391 + phase).view(shape);
+}
+
+class Mlp {
+ public:
+  Mlp() {
+    net_->push_back(torch::nn::Linear(20, 64));
+    net_->push_back(torch::nn::ReLU());
+    net_->push_back(torch::nn::Linear(64, 70));
+    net_->push_back(torch::nn::ReLU());
+    net_->push_back(torch::nn::Linear(70, 10));
+    const torch::NoGradGuard no_grad;
+    for (at::Tensor& parameter : net_->parameters()) {
+      parameter.copy_(Wave(parameter.sizes(), 0.3) * 0.2);
+    }
+    unused_ = Wave({33}, 1.0).requires_grad_();
+  }
+
+  // One of them is never used.
+  Tensors parameters() const {
+    Tensors all = net_->parameters();
+    all.push_back(unused_);
+    return all;
+  }
+
+  at::Tensor Loss(int step, int lane) {
+    const at::Tensor out = net_->forward(Wave({7, 20}, step + 0.13 * lane));
+    return (out * Wave({7, 10}, lane)).pow(2).mean();
+  }
+
+ private:
+  torch::nn::Sequential net_;
+  at::Tensor unused_;
+};
+
+// The definition, top down: independent of the code under test.
+at::Tensor NodeSum(const std::vector<at::Tensor>& lanes, int begin, int size) {
+  if (size == 1) return lanes[static_cast<size_t>(begin)].clone();
+  return NodeSum(lanes, begin, size / 2) + NodeSum(lanes, begin + size / 2, size / 2);
+}
+
+at::Tensor TreeMean(const std::vector<at::Tensor>& lanes) {
+  const int count = static_cast<int>(lanes.size());
+  at::Tensor sum;
+  for (int begin = 0; begin < count;) {
+    int size = 1;
+    while (begin + 2 * size <= count) size *= 2;
+    const at::Tensor node = NodeSum(lanes, begin, size);
+    sum = begin == 0 ? node : sum + node;
+    begin += size;
+  }
+  return sum * (1.0 / count);
+}
+
+Tensors Reference(int step, int lanes) {
+  Mlp model;
+  const Tensors parameters = model.parameters();
+  std::vector<std::vector<at::Tensor>> gradients(parameters.size());
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (at::Tensor parameter : parameters) parameter.mutable_grad() = at::Tensor();
+    model.Loss(step, lane).backward();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const at::Tensor& gradient = parameters[i].grad();
+      gradients[i].push_back(gradient.defined() ? gradient.clone()
+                                                : at::zeros_like(parameters[i]));
+    }
+  }
+  Tensors means;
+  for (const auto& of_lanes : gradients) means.push_back(TreeMean(of_lanes).detach());
+  return means;
+}
+
+Status Step(Exchange& exchange, Mlp& model, int step) {
+  const LaneRange lanes = exchange.lanes();
+  for (int lane = lanes.begin; lane < lanes.end; ++lane) {
+    KEEL_TRY(exchange.Backward(model.Loss(step, lane)));
+  }
+  return exchange.Finish();
+}
+
+std::unique_ptr<Exchange> Opened(Mlp& model, EpochGroup& group, const Exchange::Options& options) {
+  auto exchange = Exchange::Open(model.parameters(), group, options);
+  KEEL_CHECK(exchange.ok(), exchange.error().message);
+  return std::move(*exchange);
+}
+
+bool SameBits(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() &&
+         std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
+}
+
+class ExchangeTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { at::set_num_threads(1); }
+  Crew crew_;
+};
+
+TEST_F(ExchangeTest, GradientsHaveTheBitsOfTheTreeForEveryNumberOfWorkers) {
+  constexpr int kSteps = 3;
+  for (const int lanes : {1, 3, 8, 12}) {
+    std::vector<Tensors> reference;
+    for (int step = 0; step < kSteps; ++step) reference.push_back(Reference(step, lanes));
+    for (int size = 1; size <= 6; ++size) {
+      crew_.Run(size, [&](EpochGroup& group) {
+        Mlp model;
+        const auto exchange = Opened(model, group, OptionsOf(lanes));
+        for (int step = 0; step < kSteps; ++step) {
+          const Status done = Step(*exchange, model, step);
+          ASSERT_TRUE(done.ok()) << done.error().message;
+          const Tensors parameters = model.parameters();
+          for (size_t i = 0; i < parameters.size(); ++i) {
+            ASSERT_TRUE(parameters[i].grad().defined());
+            EXPECT_TRUE(SameBits(parameters[i].grad(), reference[static_cast<size_t>(step)][i]))
+                << lanes << " lanes, " << size << " workers, step " << step << ", parameter " << i;
+          }
+        }
+      });
+    }
+  }
+  EXPECT_GT(Reference(0, 8)[0].abs().sum().item<double>(), 0.0);
+  EXPECT_FALSE(SameBits(Reference(0, 8)[0], Reference(1, 8)[0]));
+}
+
+TEST_F(ExchangeTest, GradientsOutliveTheExchange) {
+  const Tensors reference = Reference(4, 8);
+  crew_.Run(2, [&](EpochGroup& group) {
+    Mlp model;
+    auto exchange = Opened(model, group, OptionsOf(8));
+    ASSERT_TRUE(Step(*exchange, model, 4).ok());
+    exchange = Opened(model, group, OptionsOf(8));  // as after a break, before they are applied
+    exchange.reset();
+    const Tensors parameters = model.parameters();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      EXPECT_TRUE(SameBits(parameters[i].grad(), reference[i])) << i;
+    }
+  });
+}
+
+// The planted opposite: the comparison above would see an order that depends on the workers.
+TEST_F(ExchangeTest, PlainAllReduceIsNearButHasOtherBits) {
+  const Tensors reference = Reference(0, 12);
+  std::atomic<int> differing{0};
+  for (const int size : {1, 2, 3, 5}) {
+    crew_.Run(size, [&](EpochGroup& group) {
+      Mlp model;
+      const auto exchange = Opened(model, group, OptionsOf(12, Reduce::kAllReduce));
+      const Status done = Step(*exchange, model, 0);
+      ASSERT_TRUE(done.ok()) << done.error().message;
+      const Tensors parameters = model.parameters();
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        EXPECT_TRUE(at::allclose(parameters[i].grad(), reference[i], 1e-4, 1e-7));
+        differing += !SameBits(parameters[i].grad(), reference[i]);
+      }
+    });
+  }
+  EXPECT_GT(differing.load(), 0);
+}
+
+TEST_F(ExchangeTest, MeansOfOtherTensorsHaveTheBitsOfTheTree) {
+  for (const int lanes : {3, 8}) {
+    std::vector<at::Tensor> floats;
+    std::vector<at::Tensor> doubles;
+    for (int lane = 0; lane < lanes; ++lane) {
+      floats.push_back(Wave({5, 3}, lane));
+      doubles.push_back(Wave({200}, lane).to(at::kDouble) / 3);
+    }
+    for (int size = 1; size <= 5; ++size) {
+      crew_.Run(size, [&](EpochGroup& group) {
+        Mlp model;
+        const auto exchange = Opened(model, group, OptionsOf(lanes));
+        std::vector<Tensors> own;
+        for (int lane = exchange->lanes().begin; lane < exchange->lanes().end; ++lane) {
+          const auto index = static_cast<size_t>(lane);
+          own.push_back({floats[index], doubles[index], floats[index] * 2});
+        }
+        const Tensors into{at::empty({5, 3}), at::empty({200}, at::kDouble), at::empty({5, 3})};
+        const Status made = exchange->Mean(own, into);
+        ASSERT_TRUE(made.ok()) << made.error().message;
+        EXPECT_TRUE(SameBits(into[0], TreeMean(floats)));
+        EXPECT_TRUE(SameBits(into[1], TreeMean(doubles)));
+        EXPECT_TRUE(SameBits(into[2], TreeMean(floats) * 2));
+      });
+    }
+  }
+}
+
+// More than a chunk for each owner, and slices of unequal length.
+TEST_F(ExchangeTest, BigTensorsTravelInChunks) {
+  constexpr int kLanes = 5;
+  constexpr int64_t kBig = 1'200'011;
+  std::vector<at::Tensor> lanes;
+  for (int lane = 0; lane < kLanes; ++lane) lanes.push_back(Wave({kBig}, lane));
+  const at::Tensor mean = TreeMean(lanes);
+  for (int size = 1; size <= 3; ++size) {
+    crew_.Run(size, [&](EpochGroup& group) {
+      Mlp model;
+      const auto exchange = Opened(model, group, OptionsOf(kLanes));
+      std::vector<Tensors> own;
+      for (int lane = exchange->lanes().begin; lane < exchange->lanes().end; ++lane) {
+        own.push_back({lanes[static_cast<size_t>(lane)].clone()});
+      }
+      const at::Tensor into = at::empty({kBig});
+      const Status made = exchange->Mean(own, {into});
+      ASSERT_TRUE(made.ok()) << made.error().message;
+      EXPECT_TRUE(SameBits(into, mean));
+    });
+  }
+}
+
+TEST_F(ExchangeTest, MisuseIsAnErrorInWords) {
+  crew_.Run(1, [](EpochGroup& group) {
+    Mlp model;
+    const auto exchange = Opened(model, group, OptionsOf(2));
+    ASSERT_TRUE(exchange->Backward(model.Loss(0, 0)).ok());
+    const Status early = exchange->Finish();
+    EXPECT_EQ(early.error().code, Code::kInvalid);
+    EXPECT_THAT(early.error().message, testing::HasSubstr("1 of 2 lanes"));
+  });
+  crew_.Run(1, [](EpochGroup& group) {
+    EXPECT_EQ(Exchange::Open({}, group, {}).error().code, Code::kInvalid);
+  });
+}
+
+TEST_F(ExchangeTest, WhatBackwardThrowsEndsTheStepForAll) {
+  crew_.Run(3, [](EpochGroup& group) {
+    Mlp model;
+    const auto exchange = Opened(model, group, OptionsOf(3));
+    if (group.rank() != 1) {
+      EXPECT_FALSE(Step(*exchange, model, 0).ok());
+      return;
+    }
+    const Status thrown = exchange->Backward(at::ones({3}));  // needs no gradient
+    ASSERT_FALSE(thrown.ok());
+    EXPECT_EQ(thrown.error().code, Code::kForeign);
+    EXPECT_THAT(thrown.error().message, testing::HasSubstr("lane 1"));
+    EXPECT_FALSE(group.status().ok());
+  });
+}
+
+// Whoever finished a step holds its true gradients, whenever the break fell.
+TEST_F(ExchangeTest, BreaksAtRandomMomentsEndEveryCall) {
+  constexpr int kLanes = 8;
+  constexpr uint64_t kSeed = 61;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  Random random(kSeed);
+  std::map<int, Tensors> reference;
+  for (int step = 0; step < 4; ++step) reference[step] = Reference(step, kLanes);
+  int broken = 0;
+  for (int round = 0; round < 60; ++round) {
+    const int size = 2 + static_cast<int>(random.Uniform(3));
+    const int victim = static_cast<int>(random.Uniform(static_cast<uint64_t>(size)));
+    const auto delay = std::chrono::microseconds(random.Uniform(20000));
+    std::atomic<int> failed{0};
+    crew_.Run(size, [&](EpochGroup& group) {
+      const Crew::Breaker breaker(group, delay, victim);
+      Mlp model;
+      const auto exchange = Opened(model, group, OptionsOf(kLanes));
+      for (int step = 0; step < 4; ++step) {
+        if (!Step(*exchange, model, step).ok()) {
+          ++failed;
+          break;
+        }
+        const Tensors parameters = model.parameters();
+        for (size_t i = 0; i < parameters.size(); ++i) {
+          EXPECT_TRUE(SameBits(parameters[i].grad(), reference[step][i]));
+        }
+      }
+    });
+    broken += failed > 0;
+  }
+  EXPECT_GT(broken, 5) << "the breaks came too late to test anything";
+  EXPECT_TRUE(EpochGroup::AwaitTeardown(std::chrono::seconds(30)));
+}
+
+}  // namespace
+}  // namespace keel

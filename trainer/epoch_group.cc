@@ -1,0 +1,115 @@
+// The public face of a GlooMesh, and the thread that ends groups.
+#include "trainer/epoch_group.h"
+
+#include <future>
+#include <mutex>
+#include <utility>
+
+#include "base/process_setup.h"
+#include "trainer/gloo_mesh.h"
+#include "trainer/serial_queue.h"
+
+namespace keel {
+namespace {
+
+// Destroying a ProcessGroupGloo waits for a tick of its I/O thread (10 ms), and must not happen on
+// a thread of its own: so all end here.
+SerialQueue& Reaper() {
+  static SerialQueue reaper;
+  return reaper;
+}
+
+void GiveToReaper(std::shared_ptr<GlooMesh> mesh) {
+  Reaper().Submit([mesh = std::move(mesh)]() mutable { mesh.reset(); });
+}
+
+}  // namespace
+
+void PrepareForGroups() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    IgnoreSigpipe();
+    // A retry runs in Gloo's I/O thread, where a refused connect throws and ends the process. It
+    // would be of no use: a member's listener is up before its address is known.
+    SetOwnVariableUnlessSet("GLOO_DISABLE_CONNECTION_RETRIES", "1");
+  });
+}
+
+Result<std::unique_ptr<EpochGroup>> EpochGroup::Build(const Spec& spec,
+                                                      const CancelToken& broken) {
+  if (spec.size < 1 || spec.rank < 0 || spec.rank >= spec.size) {
+    return Error{Code::kInvalid, "building the group '" + spec.prefix + "': no rank " +
+                                     std::to_string(spec.rank) + " of " +
+                                     std::to_string(spec.size)};
+  }
+  PrepareForGroups();
+  auto mesh = std::make_shared<GlooMesh>(spec);
+  const Status built = mesh->Build(broken);
+  // Not make_unique: the constructor is private. From here the destructor takes care of the mesh.
+  std::unique_ptr<EpochGroup> group(new EpochGroup(std::move(mesh)));
+  if (!built.ok()) return built.error();
+  return group;
+}
+
+EpochGroup::EpochGroup(std::shared_ptr<GlooMesh> mesh) : mesh_(std::move(mesh)) {}
+
+EpochGroup::~EpochGroup() {
+  Abort("the group '" + mesh_->spec().prefix + "' is being ended");
+  GiveToReaper(std::move(mesh_));  // ours must not be the last reference
+}
+
+int EpochGroup::rank() const { return mesh_->spec().rank; }
+int EpochGroup::size() const { return mesh_->spec().size; }
+std::string EpochGroup::NameOf(int rank) const { return mesh_->NameOf(rank); }
+Tag EpochGroup::NextTag(TagKind kind) { return mesh_->NextTag(kind); }
+void EpochGroup::Abort(const Error& reason) { mesh_->Abort(reason); }
+Status EpochGroup::status() const { return mesh_->status(); }
+c10d::Backend& EpochGroup::gloo() { return mesh_->gloo(); }
+c10d::Backend* EpochGroup::nccl() { return mesh_->nccl(); }
+
+bool EpochGroup::AwaitTeardown(Duration limit) {
+  auto reached = std::make_shared<std::promise<void>>();
+  std::future<void> all_before = reached->get_future();
+  Reaper().Submit([reached] { reached->set_value(); });
+  return all_before.wait_for(limit) == std::future_status::ready;
+}
+
+struct EpochGroup::Batch::InFlight {
+  GlooMesh::Work work;
+  int peer = 0;
+  bool send = false;
+};
+
+EpochGroup::Batch::Batch(EpochGroup& group) : mesh_(group.mesh_) {}
+EpochGroup::Batch::Batch(Batch&&) noexcept = default;
+
+EpochGroup::Batch::~Batch() {
+  if (in_flight_.empty()) return;
+  mesh_->Abort({Code::kCancelled, "an operation was given up"});
+  for (const InFlight& one : in_flight_) mesh_->GiveUp(one.work);
+}
+
+Status EpochGroup::Batch::Send(const at::Tensor& tensor, int to, Tag tag) {
+  return Post(tensor, to, tag, /*send=*/true);
+}
+
+Status EpochGroup::Batch::Receive(const at::Tensor& tensor, int from, Tag tag) {
+  return Post(tensor, from, tag, /*send=*/false);
+}
+
+Status EpochGroup::Batch::Post(const at::Tensor& tensor, int peer, Tag tag, bool send) {
+  KEEL_TRY_ASSIGN(GlooMesh::Work work, mesh_->Post(tensor, peer, tag, send));
+  in_flight_.push_back({std::move(work), peer, send});
+  return Ok();
+}
+
+Status EpochGroup::Batch::Wait() {
+  Status first = mesh_->status();
+  for (const InFlight& one : std::exchange(in_flight_, {})) {
+    const Status waited = mesh_->Wait(one.work, one.peer, one.send);
+    if (first.ok() && !waited.ok()) first = waited;
+  }
+  return first;
+}
+
+}  // namespace keel

@@ -1,0 +1,114 @@
+// EpochGroup: the connections between the members of one epoch, over Gloo and, for tensors on a
+// GPU, over NCCL as well.
+// Promises   Build() ends soon after its token is raised, whatever the other members do. Abort()
+//            ends everything in flight on this side, at once and from any thread; later operations
+//            fail at once with the same reason. The first reason is kept. The destructor never
+//            blocks: it aborts and leaves the teardown to another thread.
+// Does not   tell the other members of an Abort(): they see our connections close once the group
+//            was destroyed, or hear of it from their supervisors. Survive any error: after the
+//            first one the group is of no more use, and what was in flight is undefined.
+// Threads    Abort() and status() from any. Batches from several threads, each batch from one at a
+//            time.
+// Errors     kCancelled (the token, or Abort()), kPeerLost, kTimeout, kNoDevice, kForeign.
+// Lifetime   batches must be gone before their group.
+// Cures      for the traps of c10d and Gloo are named where they are applied, in epoch_group.cc,
+//            gloo_mesh.cc and breakable_store.cc.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "store/cancel.h"
+#include "trainer/tags.h"
+
+namespace keel {
+
+class GlooMesh;
+
+// Ignores SIGPIPE, and sets the environment variable that Gloo reads when it connects. Build() does
+// so, too, but by then other threads may read the environment: call it first in main().
+void PrepareForGroups();
+
+class EpochGroup {
+ public:
+  struct Spec {
+    c10::intrusive_ptr<c10d::Store> store;
+    std::string prefix;                 // of this epoch's keys in the store; never used before
+    int rank = 0;
+    int size = 1;
+    std::string address = "127.0.0.1";  // of this host, numeric, that the others can reach
+    std::vector<std::string> members;   // by rank, for messages; may be empty
+    Duration build_limit = std::chrono::seconds(60);
+    Duration operation_limit = std::chrono::minutes(30);  // how late another member may come
+    std::optional<int> gpu;             // tensors on this GPU are exchanged over NCCL
+  };
+  // Returns once every pair of members is connected.
+  static Result<std::unique_ptr<EpochGroup>> Build(const Spec& spec, const CancelToken& broken);
+  ~EpochGroup();
+  EpochGroup(const EpochGroup&) = delete;
+  EpochGroup& operator=(const EpochGroup&) = delete;
+
+  int rank() const;
+  int size() const;
+  // "rank 2 (node7/0)".
+  std::string NameOf(int rank) const;
+
+  // The tag of the next operation of a kind of which all members make the same number, one at a
+  // time.
+  Tag NextTag(TagKind kind);
+
+  void Abort(const std::string& reason) { Abort(Error{Code::kCancelled, reason}); }
+  void Abort(const Error& reason);
+  // Fine until the first error; then that error.
+  Status status() const;
+
+  // Sends and receives that are in flight together. Tensors are contiguous and on the CPU; they
+  // are kept alive, and must be left alone, until Wait() returned or the batch is destroyed. What
+  // is sent to a member under one tag arrives in the order of sending.
+  class Batch {
+   public:
+    explicit Batch(EpochGroup& group);
+    Batch(Batch&&) noexcept;
+    Batch& operator=(Batch&&) = delete;
+    // Aborts the group where something was not waited for.
+    ~Batch();
+
+    // Post and return. An error aborts the group; Wait() gives it, too.
+    Status Send(const at::Tensor& tensor, int to, Tag tag);
+    Status Receive(const at::Tensor& tensor, int from, Tag tag);
+    // Until all is done. After an error nothing of the batch is in flight any more.
+    Status Wait();
+
+   private:
+    struct InFlight;
+    Status Post(const at::Tensor& tensor, int peer, Tag tag, bool send);
+
+    std::shared_ptr<GlooMesh> mesh_;
+    std::vector<InFlight> in_flight_;
+  };
+
+  // Gloo's own collectives, for comparison (Reduce::kAllReduce): Abort() does not end them, but the
+  // loss of a peer or the limit does.
+  c10d::Backend& gloo();
+  // NCCL's backend; null unless the spec named a GPU.
+  c10d::Backend* nccl();
+
+  // Waits until the groups that were destroyed so far are torn down: for tests, and for a program
+  // that wants to end in order. False where the limit passed first.
+  static bool AwaitTeardown(Duration limit);
+
+ private:
+  explicit EpochGroup(std::shared_ptr<GlooMesh> mesh);
+
+  std::shared_ptr<GlooMesh> mesh_;
+};
+
+}  // namespace keel

@@ -1,0 +1,505 @@
+// The Reducer with our communication hook, and the local folding of the lanes before the last.
+#include "trainer/exchange.h"
+
+#include <c10/core/StreamGuard.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/grad_mode.h>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "store/torch_guard.h"
+#include "store/torch_shim.h"
+#include "trainer/flat_reduction.h"
+#include "trainer/gpu_reducer.h"
+#include "trainer/serial_queue.h"
+
+namespace keel {
+namespace {
+
+using Future = c10::ivalue::Future;
+
+// Never rebuilds its buckets: it would broadcast their new order on a group that cannot.
+class PinnedReducer final : public c10d::Reducer {
+ public:
+  using Reducer::Reducer;
+  void Pin() { has_rebuilt_bucket_ = true; }
+};
+
+// A flat tensor with one view a parameter, laid out as the Reducer lays out its buckets.
+struct Flat {
+  at::Tensor tensor;
+  std::vector<at::Tensor> views;
+};
+
+Flat MakeFlat(const std::vector<at::Tensor>& parameters) {
+  int64_t numel = 0;
+  for (const at::Tensor& parameter : parameters) numel += parameter.numel();
+  Flat flat{at::empty({numel}, parameters.front().options().requires_grad(false)), {}};
+  int64_t offset = 0;
+  for (const at::Tensor& parameter : parameters) {
+    const int64_t count = parameter.numel();
+    flat.views.push_back(
+        parameter.is_non_overlapping_and_dense()
+            ? flat.tensor.as_strided(parameter.sizes(), parameter.strides(), offset)
+            : flat.tensor.narrow(0, offset, count).view(parameter.sizes()));
+    offset += count;
+  }
+  return flat;
+}
+
+// A parameter that the loss did not reach counts as zero, and is added all the same: -0 + 0 is +0.
+void CopyGradients(const std::vector<at::Tensor>& parameters, const Flat& into) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const at::Tensor& gradient = parameters[i].grad();
+    if (gradient.defined()) {
+      into.views[i].copy_(gradient);
+    } else {
+      into.views[i].zero_();
+    }
+  }
+}
+
+void AddGradients(const std::vector<at::Tensor>& parameters, const Flat& into) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const at::Tensor& gradient = parameters[i].grad();
+    if (gradient.defined()) {
+      into.views[i].add_(gradient);
+    } else {
+      into.views[i].add_(0);
+    }
+  }
+}
+
+std::exception_ptr Thrown(const Error& error) {
+  return std::make_exception_ptr(std::runtime_error(error.message));
+}
+
+}  // namespace
+
+// What belongs to one bucket of the Reducer.
+class ExchangeBucket {
+ public:
+  explicit ExchangeBucket(std::vector<at::Tensor> parameters)
+      : parameters_(std::move(parameters)) {}
+
+  void Begin() {
+    sum_.Clear();
+    flats_used_ = 0;
+  }
+
+  // Adds the gradients of a lane, in the tree's order or (plain) one after the other.
+  void FoldLane(LaneNode lane, bool plain) {
+    const auto& entries = sum_.entries();
+    if (!entries.empty() && (plain || MakesNode(entries.back().node, lane))) {
+      TreeSum::Entry top = sum_.Pop();
+      AddGradients(parameters_, FlatOf(top.value));
+      if (!plain) top.node.size *= 2;
+      sum_.Push(top.node, std::move(top.value));
+      return;
+    }
+    const Flat& flat = NextFlat();
+    CopyGradients(parameters_, flat);
+    sum_.Push(lane, flat.tensor);
+  }
+
+  // Where a worker without lanes receives, and what then become its gradients.
+  const Flat& ForReceiving() { return NextFlat(); }
+  void TakeAsGradients(const Flat& flat) const {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      at::Tensor parameter = parameters_[i];
+      parameter.mutable_grad() = flat.views[i];
+    }
+  }
+
+  TreeSum& sum() { return sum_; }
+  ReductionScratch& scratch() { return scratch_; }
+
+ private:
+  const Flat& NextFlat() {
+    if (flats_used_ == flats_.size()) flats_.push_back(MakeFlat(parameters_));
+    return flats_[flats_used_++];
+  }
+
+  const Flat& FlatOf(const at::Tensor& tensor) const {
+    const auto found = std::find_if(flats_.begin(), flats_.end(), [&](const Flat& flat) {
+      return flat.tensor.is_same(tensor);
+    });
+    KEEL_CHECK(found != flats_.end(), "a sum that is none of ours");
+    return *found;
+  }
+
+  const std::vector<at::Tensor> parameters_;
+  std::vector<Flat> flats_;
+  size_t flats_used_ = 0;
+  TreeSum sum_;
+  ReductionScratch scratch_;
+};
+
+class Exchange::Impl {
+ public:
+  Impl(std::vector<at::Tensor> parameters, EpochGroup& group, const Options& options);
+  ~Impl();
+
+  LaneRange lanes() const { return lanes_; }
+  Status Backward(const at::Tensor& loss);
+  Status Finish();
+  Status Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
+              const std::vector<at::Tensor>& into);
+
+  // The hook: called by the Reducer as soon as a bucket is full, in the order of buckets.
+  c10::intrusive_ptr<Future> RunHook(c10d::GradBucket& bucket);
+
+ private:
+  bool plain() const { return options_.reduce == Reduce::kAllReduce; }
+  void Begin();
+  void BackwardAndFold(const at::Tensor& loss);
+  void BackwardAndReduce(const at::Tensor& loss);
+  c10::intrusive_ptr<Future> ReduceOnGpu(ExchangeBucket& bucket, const at::Tensor& buffer);
+  void ReduceHere(ExchangeBucket& bucket, const at::Tensor& into);
+  Status ReduceWithoutLanes();
+  // What ends a reduction that was started; runs once.
+  using Ending = std::function<Status()>;
+  Result<Ending> StartReducing(ExchangeBucket& bucket, const at::Tensor& into);
+  Result<Ending> StartAllReduce(const at::Tensor& into);
+  Status MeanOfType(at::ScalarType type, const std::vector<std::vector<at::Tensor>>& of_lanes,
+                    const std::vector<at::Tensor>& into);
+  Status ReduceNow(const at::Tensor& into, std::vector<TreeSum::Entry> own);
+  Error Failed(const Error& error);
+
+  const std::vector<at::Tensor> parameters_;
+  EpochGroup& group_;
+  const Options options_;
+  const LaneRange lanes_;
+  const LaneShares shares_;
+  std::vector<std::unique_ptr<ExchangeBucket>> buckets_;
+  int lanes_done_ = 0;
+  std::unique_ptr<GpuReducer> gpu_;  // null where the parameters are on the CPU
+  std::unique_ptr<PinnedReducer> reducer_;
+  SerialQueue finisher_;  // ends first: its jobs use all the others
+};
+
+namespace {
+
+class TreeHook final : public c10d::CommHookInterface {
+ public:
+  explicit TreeHook(std::function<c10::intrusive_ptr<Future>(c10d::GradBucket&)> run)
+      : run_(std::move(run)) {}
+
+  c10::intrusive_ptr<Future> runHook(c10d::GradBucket& bucket) override { return run_(bucket); }
+  at::Tensor parseHookResult(const c10::IValue& result) override { return result.toTensor(); }
+
+ private:
+  const std::function<c10::intrusive_ptr<Future>(c10d::GradBucket&)> run_;
+};
+
+// Backward makes the last layers' gradients first, so the buckets begin there.
+std::vector<std::vector<size_t>> BucketsOf(const std::vector<at::Tensor>& parameters,
+                                           const Exchange::Options& options) {
+  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
+      parameters, {options.first_bucket_bytes_max, options.bucket_bytes_max});
+  std::reverse(buckets.begin(), buckets.end());
+  return buckets;
+}
+
+}  // namespace
+
+Exchange::Impl::Impl(std::vector<at::Tensor> parameters, EpochGroup& group,
+                     const Options& options)
+    : parameters_(std::move(parameters)), group_(group), options_(options),
+      lanes_(LanesOf(group.rank(), group.size(), options.lanes)),
+      shares_(group.size(), options.lanes) {
+  if (!parameters_.front().is_cpu()) {
+    gpu_ = std::make_unique<GpuReducer>(group_, shares_, parameters_.front().device());
+  }
+  ReducerArguments arguments;
+  arguments.parameters = parameters_;
+  arguments.buckets = BucketsOf(parameters_, options_);
+  for (const std::vector<size_t>& indices : arguments.buckets) {
+    std::vector<at::Tensor> members;
+    for (const size_t index : indices) members.push_back(parameters_[index]);
+    buckets_.push_back(std::make_unique<ExchangeBucket>(std::move(members)));
+  }
+  // With a hook the Reducer asks its group nothing but its size.
+  arguments.group = c10::make_intrusive<c10d::ProcessGroup>(group.rank(), group.size());
+  arguments.gradient_as_bucket_view = true;  // gradients are read where the sums arrive
+  arguments.bucket_bytes_max = static_cast<int64_t>(options_.bucket_bytes_max);
+  arguments.first_bucket_bytes_max = static_cast<int64_t>(options_.first_bucket_bytes_max);
+  reducer_ = MakeReducer<PinnedReducer>(std::move(arguments));
+  reducer_->register_comm_hook(std::make_unique<TreeHook>(
+      [this](c10d::GradBucket& bucket) { return RunHook(bucket); }));
+  reducer_->Pin();
+}
+
+Exchange::Impl::~Impl() {
+  finisher_.Drain();
+  // c10d's Reducer may throw from its destructor, which would end the process here.
+  const Status ended = Guard("ending the exchange", [&] { reducer_.reset(); });
+  if (!ended.ok()) LogWarn("reducer-teardown", {{"error", ended.error().message}});
+}
+
+Error Exchange::Impl::Failed(const Error& error) {
+  group_.Abort(error);
+  finisher_.Drain();  // jobs of other buckets fail at once now
+  return group_.status().error();
+}
+
+void Exchange::Impl::Begin() {
+  for (const auto& bucket : buckets_) bucket->Begin();
+}
+
+Status Exchange::Impl::Backward(const at::Tensor& loss) {
+  KEEL_TRY(group_.status());
+  if (lanes_done_ >= lanes_.count()) {
+    return Failed({Code::kInvalid, "backward of more lanes than rank " +
+                                       std::to_string(group_.rank()) + " has (" +
+                                       std::to_string(lanes_.count()) + "); call Finish()"});
+  }
+  if (lanes_done_ == 0) Begin();
+  const int lane = lanes_.begin + lanes_done_++;
+  const Status done = Guard("backward of lane " + std::to_string(lane), [&] {
+    for (at::Tensor parameter : parameters_) parameter.mutable_grad() = at::Tensor();
+    if (lane + 1 < lanes_.end) {
+      BackwardAndFold(loss);
+    } else {
+      BackwardAndReduce(loss);
+    }
+  });
+  if (!done.ok()) return Failed(done.error());
+  if (!gpu_ || lane + 1 < lanes_.end) return Ok();
+  const Result<Status> awaited = Guard("awaiting the GPU", [&] { return gpu_->Await(); });
+  if (!awaited.ok()) return Failed(awaited.error());
+  return awaited->ok() ? Ok() : Status(Failed(awaited->error()));
+}
+
+// The Reducer was not prepared, so that it lets these gradients pass.
+void Exchange::Impl::BackwardAndFold(const at::Tensor& loss) {
+  loss.backward();
+  const torch::autograd::AutoGradMode no_grad(false);
+  const LaneNode lane{lanes_.begin + lanes_done_ - 1, 1};
+  for (const auto& bucket : buckets_) bucket->FoldLane(lane, plain());
+}
+
+void Exchange::Impl::BackwardAndReduce(const at::Tensor& loss) {
+  reducer_->prepare_for_forward();
+  reducer_->prepare_for_backward({});
+  loss.backward();
+  // The Reducer waits for every parameter: those that the loss did not reach get their zeros by a
+  // backward that starts at themselves.
+  torch::autograd::variable_list missing;
+  torch::autograd::variable_list zeros;
+  for (const at::Tensor& parameter : parameters_) {
+    if (parameter.grad().defined()) continue;
+    missing.push_back(parameter);
+    zeros.push_back(at::zeros_like(parameter));
+  }
+  if (!missing.empty()) torch::autograd::backward(missing, zeros);
+  finisher_.Drain();
+}
+
+// On a GPU all is only enqueued, and done once the future's stream has come that far.
+c10::intrusive_ptr<Future> Exchange::Impl::ReduceOnGpu(ExchangeBucket& bucket,
+                                                       const at::Tensor& buffer) {
+  ReduceHere(bucket, buffer);
+  auto future = c10::make_intrusive<Future>(c10::TensorType::get(),
+                                            std::vector<c10::Device>{buffer.device()});
+  const c10::StreamGuard here(gpu_->stream());
+  future->markCompleted(buffer);
+  return future;
+}
+
+void Exchange::Impl::ReduceHere(ExchangeBucket& bucket, const at::Tensor& into) {
+  if (plain()) {
+    gpu_->AllReduce(into);
+  } else {
+    gpu_->Reduce(into, bucket.sum().Take());
+  }
+}
+
+c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket) {
+  ExchangeBucket& bucket = *buckets_[grad_bucket.getIndex()];
+  const at::Tensor buffer = grad_bucket.getBuffer();
+  const torch::autograd::AutoGradMode no_grad(false);
+  const LaneNode lane{lanes_.end - 1, 1};
+  if (plain()) {
+    if (!bucket.sum().entries().empty()) buffer.add_(bucket.sum().Pop().value);
+  } else {
+    bucket.sum().Push(lane, buffer);
+  }
+  if (gpu_) return ReduceOnGpu(bucket, buffer);
+  auto future = c10::make_intrusive<Future>(c10::TensorType::get());
+  Result<Ending> started = StartReducing(bucket, buffer);
+  if (!started.ok()) {
+    future->setError(Thrown(started.error()));
+    return future;
+  }
+  // A future that is never completed would block backward for ever: every path completes it.
+  finisher_.Submit([future, buffer, end = std::move(*started)] {
+    const Result<Status> ended = Guard("reducing gradients", [&] { return end(); });
+    if (ended.ok() && ended->ok()) {
+      future->markCompleted(buffer);
+    } else {
+      future->setError(Thrown(ended.ok() ? ended->error() : ended.error()));
+    }
+  });
+  return future;
+}
+
+Result<Exchange::Impl::Ending> Exchange::Impl::StartReducing(ExchangeBucket& bucket,
+                                                             const at::Tensor& into) {
+  if (gpu_) {
+    ReduceHere(bucket, into);
+    return Ending([this] { return gpu_->Await(); });
+  }
+  if (plain()) return StartAllReduce(into);
+  auto reduction = std::make_shared<FlatReduction>(group_, shares_, into, bucket.sum().Take(),
+                                                   bucket.scratch());
+  KEEL_TRY(reduction->Start());
+  return Ending([reduction] { return reduction->Finish(); });
+}
+
+Result<Exchange::Impl::Ending> Exchange::Impl::StartAllReduce(const at::Tensor& into) {
+  KEEL_TRY(group_.status());
+  std::vector<at::Tensor> one{into};
+  const auto work = group_.gloo().allreduce(one);
+  return Ending([this, work, into]() -> Status {
+    work->wait();
+    KEEL_TRY(group_.status());
+    at::Tensor(into).mul_(1.0 / options_.lanes);
+    return Ok();
+  });
+}
+
+Status Exchange::Impl::Finish() {
+  KEEL_TRY(group_.status());
+  if (lanes_done_ != lanes_.count()) {
+    return Failed({Code::kInvalid, "the step ends after " + std::to_string(lanes_done_) + " of " +
+                                       std::to_string(lanes_.count()) + " lanes of rank " +
+                                       std::to_string(group_.rank())});
+  }
+  lanes_done_ = 0;
+  if (!lanes_.empty()) return Ok();
+  const Result<Status> reduced =
+      Guard("taking part without lanes", [&] { return ReduceWithoutLanes(); });
+  if (!reduced.ok()) return Failed(reduced.error());
+  if (!reduced->ok()) return Failed(reduced->error());
+  return Ok();
+}
+
+// All buckets at once, as the others' come when they come.
+Status Exchange::Impl::ReduceWithoutLanes() {
+  const torch::autograd::AutoGradMode no_grad(false);
+  Begin();
+  std::vector<Ending> endings;
+  std::vector<const Flat*> flats;
+  for (const auto& bucket : buckets_) {
+    flats.push_back(&bucket->ForReceiving());
+    if (plain()) at::Tensor(flats.back()->tensor).zero_();
+    KEEL_TRY_ASSIGN(Ending ending, StartReducing(*bucket, flats.back()->tensor));
+    endings.push_back(std::move(ending));
+  }
+  for (const Ending& end : endings) KEEL_TRY(end());
+  for (size_t i = 0; i < buckets_.size(); ++i) buckets_[i]->TakeAsGradients(*flats[i]);
+  return Ok();
+}
+
+Status Exchange::Impl::Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
+                            const std::vector<at::Tensor>& into) {
+  KEEL_TRY(group_.status());
+  bool fits = of_lanes.size() == static_cast<size_t>(lanes_.count());
+  for (const auto& list : of_lanes) fits = fits && list.size() == into.size();
+  for (const at::Tensor& tensor : into) fits = fits && tensor.is_floating_point();
+  if (!fits) {
+    return Failed({Code::kInvalid, "a mean over " + std::to_string(of_lanes.size()) +
+                                       " lanes' tensors on a worker with " +
+                                       std::to_string(lanes_.count()) +
+                                       "; all must be floating and of one shape"});
+  }
+  std::vector<at::ScalarType> types;
+  for (const at::Tensor& tensor : into) {
+    const at::ScalarType type = tensor.scalar_type();
+    if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
+  }
+  for (const at::ScalarType type : types) {
+    const Result<Status> made = Guard("averaging tensors over the lanes",
+                                      [&] { return MeanOfType(type, of_lanes, into); });
+    if (!made.ok()) return Failed(made.error());
+    if (!made->ok()) return Failed(made->error());
+  }
+  return Ok();
+}
+
+namespace {
+
+at::Tensor Flattened(const std::vector<at::Tensor>& tensors, at::ScalarType type) {
+  std::vector<at::Tensor> pieces;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.scalar_type() == type) pieces.push_back(tensor.detach().reshape({-1}));
+  }
+  return at::cat(pieces);
+}
+
+}  // namespace
+
+Status Exchange::Impl::ReduceNow(const at::Tensor& into, std::vector<TreeSum::Entry> own) {
+  if (gpu_) {
+    gpu_->Reduce(into, std::move(own));
+    return gpu_->Await();
+  }
+  ReductionScratch scratch;
+  FlatReduction reduction(group_, shares_, into, std::move(own), scratch);
+  KEEL_TRY(reduction.Start());
+  return reduction.Finish();
+}
+
+Status Exchange::Impl::MeanOfType(at::ScalarType type,
+                                  const std::vector<std::vector<at::Tensor>>& of_lanes,
+                                  const std::vector<at::Tensor>& into) {
+  const torch::autograd::AutoGradMode no_grad(false);
+  TreeSum sum;
+  for (int i = 0; i < lanes_.count(); ++i) {
+    sum.Push({lanes_.begin + i, 1}, Flattened(of_lanes[static_cast<size_t>(i)], type));
+  }
+  const at::Tensor mean = Flattened(into, type);
+  KEEL_TRY(ReduceNow(mean, sum.Take()));
+  int64_t offset = 0;
+  for (const at::Tensor& tensor : into) {
+    if (tensor.scalar_type() != type) continue;
+    tensor.detach().copy_(mean.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
+    offset += tensor.numel();
+  }
+  return Ok();
+}
+
+// ----------------------------------------------------------------------------------- the interface
+
+Result<std::unique_ptr<Exchange>> Exchange::Open(std::vector<at::Tensor> parameters,
+                                                 EpochGroup& group, const Options& options) {
+  if (parameters.empty() || options.lanes < 1) {
+    return Error{Code::kInvalid, "an exchange of " + std::to_string(parameters.size()) +
+                                     " parameters over " + std::to_string(options.lanes) +
+                                     " lanes: there must be at least one of each"};
+  }
+  return Guard("setting up the exchange of gradients", [&] {
+    return std::unique_ptr<Exchange>(
+        new Exchange(std::make_unique<Impl>(std::move(parameters), group, options)));
+  });
+}
+
+Exchange::Exchange(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Exchange::~Exchange() = default;
+
+LaneRange Exchange::lanes() const { return impl_->lanes(); }
+Status Exchange::Backward(const at::Tensor& loss) { return impl_->Backward(loss); }
+Status Exchange::Finish() { return impl_->Finish(); }
+Status Exchange::Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
+                      const std::vector<at::Tensor>& into) {
+  return impl_->Mean(of_lanes, into);
+}
+
+}  // namespace keel

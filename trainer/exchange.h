@@ -1,0 +1,67 @@
+// Exchange: makes every worker's gradients the mean over all lanes, with the same bits for every
+// number of workers, on c10d's own Reducer: the exchange of a bucket goes on while backward makes
+// the next one.
+// Promises   after a Finish() that succeeded, each parameter's grad() holds the complete mean, the
+//            same bits on all workers, and keeps it when this object is gone. After an error
+//            nothing is in flight any more, the group is aborted, and gradients are undefined.
+// Does not   decide a step (trainer/vote.h), or scale for mixed precision: scale the loss.
+//            Parameters that a lane's loss does not reach count as a gradient of zero.
+// Threads    one; a thread of its own finishes buckets in order. Abort() of the group, from
+//            anywhere, ends every call here.
+// Errors     those of the group; kForeign with its message where backward threw.
+// Lifetime   the group outlives it. Made anew for each epoch.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/epoch_group.h"
+#include "trainer/lanes.h"
+
+namespace keel {
+
+enum class Reduce {
+  kTree,       // exact: the order of lanes
+  kAllReduce,  // for comparison: each worker adds its lanes, Gloo or NCCL adds the workers
+};
+
+class Exchange {
+ public:
+  struct Options {
+    int lanes = 1;
+    Reduce reduce = Reduce::kTree;
+    size_t bucket_bytes_max = 25 << 20;
+    size_t first_bucket_bytes_max = 1 << 20;  // small, so that the exchange begins early
+  };
+  // The parameters that require a gradient, in the same order on all workers.
+  static Result<std::unique_ptr<Exchange>> Open(std::vector<at::Tensor> parameters,
+                                                EpochGroup& group, const Options& options);
+  ~Exchange();
+
+  // What this worker computes; may be empty.
+  LaneRange lanes() const;
+
+  // A step: Backward() for each of lanes() in order, each with that lane's loss; then Finish().
+  // Before the first Backward() of a step the gradients of the last one are dropped.
+  Status Backward(const at::Tensor& loss);
+  // A worker without lanes takes part here; for the others it returns at once. It checks that all
+  // lanes were given.
+  Status Finish();
+
+  // The mean over all lanes of other tensors (buffers), in the same order of additions. `of_lanes`:
+  // one list for each of lanes(); `into`: where the means go, of the same shapes and floating
+  // types on all workers. `into` may share memory with `of_lanes`.
+  Status Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
+              const std::vector<at::Tensor>& into);
+
+ private:
+  class Impl;
+  explicit Exchange(std::unique_ptr<Impl> impl);
+
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace keel

@@ -1,0 +1,77 @@
+// FlatReduction: the mean over all lanes of one flat tensor, while it is on its way.
+// Promises   Start() posts and returns. After a Finish() that succeeded `into` holds the mean, the
+//            same bits on all workers and for every number of them. After an error of either, or
+//            once this object is gone, nothing of it is in flight. Each worker adds one slice, so
+//            that the volume is that of a ring all-reduce where every worker ships one node.
+// Does not   copy: what it is given may be overwritten, and must be left alone, until it is done.
+// Threads    one at a time; Start() and Finish() may be different ones. All workers start their
+//            reductions in the same order.
+// Errors     those of the group, which is aborted then. Throws as ATen does: call it in a Guard.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/epoch_group.h"
+#include "trainer/lanes.h"
+#include "trainer/tree_sum.h"
+
+namespace keel {
+
+// Which nodes each worker of a group ships.
+struct LaneShares {
+  int lanes = 1;
+  std::vector<std::vector<LaneNode>> nodes;  // by rank
+
+  LaneShares(int world, int lanes);
+};
+
+// Tensors that are used again from step to step, so that their memory is not touched anew.
+using ReductionScratch = std::vector<at::Tensor>;
+
+class FlatReduction {
+ public:
+  // `own`: this worker's nodes, each as long as `into`; `into` may be one of them. `shares` and
+  // `scratch` outlive it.
+  FlatReduction(EpochGroup& group, const LaneShares& shares, at::Tensor into,
+                std::vector<TreeSum::Entry> own, ReductionScratch& scratch);
+
+  Status Start();
+  Status Finish();
+
+ private:
+  // A part of a slice that travels, and is added, by itself.
+  struct Chunk {
+    int64_t begin = 0;
+    int64_t count = 0;
+
+    at::Tensor Of(const at::Tensor& flat) const { return flat.narrow(0, begin, count); }
+  };
+  // Nodes of one chunk of our slice, from all, in lane order.
+  struct Arriving {
+    Chunk chunk;
+    std::vector<TreeSum::Entry> nodes;
+    EpochGroup::Batch batch;
+  };
+
+  int64_t SliceBegin(int rank) const;
+  std::vector<Chunk> ChunksOf(int rank) const;
+  Status ReceiveNodes(Tag tag);
+  Status SendNodes(Tag tag);
+  Status ReceiveSums();
+  Status AddAndSend(Arriving& arrived);
+
+  EpochGroup& group_;
+  const LaneShares& shares_;
+  at::Tensor into_;
+  std::vector<TreeSum::Entry> own_;
+  ReductionScratch& scratch_;
+  Tag sums_tag_;
+  std::vector<Arriving> nodes_in_;
+  EpochGroup::Batch sums_in_;
+  EpochGroup::Batch out_;
+};
+
+}  // namespace keel

@@ -1,0 +1,23 @@
+// Gather: a small record of every member to every member.
+// Promises   all records, by rank; whoever got them knows that every member has called it.
+// Does not   tell what the others got: one may succeed while another one fails.
+// Threads    one at a time per group; all members call it equally often.
+// Errors     those of the group, which is aborted then.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/result.h"
+
+namespace keel {
+
+class EpochGroup;
+
+using RecordBytes = std::vector<std::byte>;
+
+// `sizes`: how long each member's record is, by rank; known to all.
+Result<std::vector<RecordBytes>> Gather(EpochGroup& group, const RecordBytes& mine,
+                                        const std::vector<size_t>& sizes);
+
+}  // namespace keel

@@ -1,0 +1,320 @@
+// Building, using, breaking and ending a group. What Gloo and c10d would do to us without it is
+// named at each cure.
+#include "trainer/gloo_mesh.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include <gloo/context.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "base/log.h"
+#include "elastic/fd.h"
+#include "store/torch_guard.h"
+#include "store/torch_shim.h"
+#include "trainer/nccl_module.h"
+
+namespace keel {
+
+class ClosableGloo final : public c10d::ProcessGroupGloo {
+ public:
+  using ProcessGroupGloo::ProcessGroupGloo;
+
+  void CloseConnections() {
+    for (const auto& context : contexts_) context->closeConnections();
+  }
+};
+
+namespace {
+
+// How often a wait for the helper looks at the token, and for how long a helper is coaxed out.
+constexpr Duration kLook = std::chrono::microseconds(300);
+constexpr Duration kCoaxStep = std::chrono::milliseconds(10);
+constexpr int kCoaxSteps = 5;
+
+std::chrono::milliseconds Millis(Duration limit) {
+  return std::chrono::ceil<std::chrono::milliseconds>(limit);
+}
+
+// Under which key a rank publishes its address; Gloo's first (and only) context is number 0.
+std::string AddressKey(int rank) { return "0/" + std::to_string(rank); }
+
+// The address in what Gloo published: length and text of the host's name, length of the address,
+// the address. Nothing where this Gloo writes it differently.
+std::optional<sockaddr_storage> PublishedAddress(const std::vector<uint8_t>& published) {
+  uint64_t name_bytes = 0;
+  if (published.size() < sizeof(name_bytes)) return {};
+  std::memcpy(&name_bytes, published.data(), sizeof(name_bytes));
+  const uint64_t offset = 2 * sizeof(uint64_t) + name_bytes;
+  sockaddr_storage address{};
+  if (name_bytes > published.size() || published.size() < offset + sizeof(address)) return {};
+  std::memcpy(&address, published.data() + offset, sizeof(address));
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return {};
+  return address;
+}
+
+void Knock(const sockaddr_storage& address, int64_t as_rank) {
+  const Fd socket(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return;
+  const socklen_t size = address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  const auto* where = reinterpret_cast<const sockaddr*>(&address);
+  if (::connect(socket.number(), where, size) != 0) return;
+  // Where it fails, the helper is left behind: nothing else to do here.
+  (void)!::send(socket.number(), &as_rank, sizeof(as_rank), MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+GlooMesh::GlooMesh(const EpochGroup::Spec& spec) : spec_(spec) {}
+
+GlooMesh::~GlooMesh() {
+  // A message whose buffer is gone is never read to its end: its descriptor stays ready, and Gloo's
+  // I/O thread, which stops only when nothing is ready for 10 ms, would spin for ever. Closing
+  // takes the descriptors away. It throws at the first pair that was never connected; those before
+  // it are the only ones that can have messages.
+  if (gave_up_ && gloo_ != nullptr) {
+    const Status closed = Guard("closing", [&] { gloo_->CloseConnections(); });
+    if (!closed.ok()) LogDebug("group-half-built", {{"group", spec_.prefix}});
+  }
+  // NCCL first, as it may still look into the store.
+  const Status ended = Guard("ending the group '" + spec_.prefix + "'", [&] {
+    nccl_.reset();
+    gloo_.reset();
+  });
+  if (!ended.ok()) LogWarn("group-teardown", {{"error", ended.error().message}});
+}
+
+std::string GlooMesh::NameOf(int rank) const {
+  const std::string name = "rank " + std::to_string(rank);
+  const auto index = static_cast<size_t>(rank);
+  return index < spec_.members.size() ? name + " (" + spec_.members[index] + ")" : name;
+}
+
+std::string GlooMesh::Doing() const {
+  return "building the group '" + spec_.prefix + "' as rank " + std::to_string(spec_.rank) +
+         " of " + std::to_string(spec_.size);
+}
+
+Tag GlooMesh::NextTag(TagKind kind) {
+  return TagOf(kind, turns_.at(static_cast<size_t>(kind)).fetch_add(1));
+}
+
+Status GlooMesh::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+void GlooMesh::Abort(const Error& reason) {
+  c10::intrusive_ptr<c10d::Backend> nccl;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!status_.ok()) return;
+    status_ = reason;
+    broken_.store(true, std::memory_order_release);
+    // Each by itself: ProcessGroupGloo's own abort() does nothing, and a broken connection does not
+    // end an operation whose first bytes have moved already.
+    for (const auto& [key, work] : in_flight_) work->abort();
+    helper_ended_.notify_all();
+    nccl = nccl_;
+  }
+  if (nccl == nullptr) return;
+  const Status aborted = Guard("aborting NCCL", [&] { OpenNcclModule().value()->Abort(*nccl); });
+  if (!aborted.ok()) LogWarn("nccl-abort", {{"error", aborted.error().message}});
+}
+
+c10d::Backend& GlooMesh::gloo() { return *gloo_; }
+
+// ------------------------------------------------------------------------------------- operations
+
+Result<GlooMesh::Work> GlooMesh::Post(const at::Tensor& tensor, int peer, Tag tag, bool send) {
+  KEEL_CHECK(tensor.is_contiguous() && tensor.is_cpu() && peer != spec_.rank,
+             "a tensor of " << tensor.sizes() << " for rank " << peer);
+  if (broken()) return status().error();
+  Result<Work> posted = Guard((send ? "sending to " : "receiving from ") + NameOf(peer), [&] {
+    std::vector<at::Tensor> one{tensor};
+    const std::lock_guard lock(posting_);
+    return send ? gloo_->send(one, peer, tag.value) : gloo_->recv(one, peer, tag.value);
+  });
+  if (!posted.ok()) {
+    Abort(posted.error());
+    return status().error();
+  }
+  const std::lock_guard lock(mutex_);
+  in_flight_.emplace(posted->get(), *posted);
+  if (!status_.ok()) (*posted)->abort();  // Abort() came while it was being posted
+  return posted;
+}
+
+Status GlooMesh::Wait(const Work& work, int peer, bool send) {
+  const Result<bool> done = Guard((send ? "sending to " : "receiving from ") + NameOf(peer),
+                                  [&] { return work->wait(Millis(spec_.operation_limit)); });
+  Forget(work);
+  // An aborted operation's wait() returns false and does not throw.
+  if (done.ok() && *done) return Ok();
+  gave_up_ = true;
+  Abort(done.ok() ? Error{Code::kCancelled, "an operation was aborted"} : done.error());
+  return status();
+}
+
+void GlooMesh::GiveUp(const Work& work) {
+  gave_up_ = true;
+  Forget(work);
+}
+
+void GlooMesh::Forget(const Work& work) {
+  const std::lock_guard lock(mutex_);
+  in_flight_.erase(work.get());
+}
+
+// --------------------------------------------------------------------------------------- building
+
+Status GlooMesh::Build(const CancelToken& broken) {
+  if (broken.cancelled()) {
+    Abort({Code::kCancelled, Doing() + ": broken before it began"});
+    return status();
+  }
+  std::thread helper([self = shared_from_this()] { self->RunHelper(); });
+  AwaitHelper(broken);
+  if (CoaxHelperOut()) {
+    helper.join();
+  } else {
+    LogWarn("group-helper-left-behind", {{"group", spec_.prefix}});
+    helper.detach();  // it co-owns this object, and ends when Gloo's own limit has passed
+  }
+  return status();
+}
+
+// Until the helper has ended, or somebody broke the group.
+void GlooMesh::AwaitHelper(const CancelToken& broken) {
+  const TimePoint deadline = RealClock().Monotonic() + spec_.build_limit;
+  std::unique_lock lock(mutex_);
+  while (!ended_ && status_.ok()) {
+    helper_ended_.wait_for(lock, kLook);
+    const bool cancelled = broken.cancelled();
+    if (ended_ || !(cancelled || RealClock().Monotonic() >= deadline)) continue;
+    lock.unlock();
+    Abort(cancelled ? Error{Code::kCancelled, Doing() + ": the epoch was broken"} : TooLate());
+    lock.lock();
+  }
+}
+
+// Whether the helper has ended: at once if all went well; after a break it may sit in a wait for a
+// peer that never comes, which nothing in Gloo's interface ends.
+bool GlooMesh::CoaxHelperOut() {
+  std::unique_lock lock(mutex_);
+  for (int i = 0; i < kCoaxSteps && !ended_; ++i) {
+    lock.unlock();
+    KnockAtOwnDoor();
+    lock.lock();
+    helper_ended_.wait_for(lock, kCoaxStep, [&] { return ended_; });
+  }
+  return ended_;
+}
+
+Error GlooMesh::TooLate() const {
+  const int rank = waiting_for_.load();
+  return {Code::kTimeout, Doing() + ": waited " + DurationText(spec_.build_limit) + " for " +
+                              (rank < 0 ? "the store" : NameOf(rank))};
+}
+
+void GlooMesh::RunHelper() {
+  const Status built = Guard(Doing(), [&] {
+    ConnectGloo();
+    ContactAll();
+    if (spec_.gpu && !this->broken()) ConnectNccl();
+  });
+  if (!built.ok()) Abort(built.error());
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  helper_ended_.notify_all();
+}
+
+// A lazy device, so that the constructor connects nothing: an eager one may block for five times
+// the limit, and frees its pairs before it stops the thread that uses them. One device for one
+// group: lazy devices number their pairs from 0.
+void GlooMesh::ConnectGloo() {
+  auto store = c10::make_intrusive<BreakableStore>(
+      c10::make_intrusive<c10d::PrefixStore>(spec_.prefix, spec_.store),
+      [this] { return this->broken(); }, spec_.build_limit);
+  {
+    const std::lock_guard lock(mutex_);
+    store_ = store;
+  }
+  auto options = c10d::ProcessGroupGloo::Options::create();
+  options->threads = 1;
+  options->timeout = Millis(spec_.build_limit);
+  options->devices.push_back(MakeGlooDevice(spec_.address, /*lazy=*/true).device);
+  gloo_ = c10::make_intrusive<ClosableGloo>(store, spec_.rank, spec_.size, options);
+}
+
+// One small message each way with every other member, in the order of ranks, so that the waits for
+// peers that come late happen here and not in the middle of a step. Since all go in the same order,
+// nobody waits for somebody who waits for him.
+void GlooMesh::ContactAll() {
+  struct Contact {
+    at::Tensor bytes;
+    Work work;
+    int peer;
+    bool send;
+  };
+  std::vector<Contact> contacts;
+  Status status;
+  const at::Tensor hello = at::ones({1}, at::kByte);
+  for (int peer = 0; peer < spec_.size && status.ok(); ++peer) {
+    if (peer == spec_.rank) continue;
+    waiting_for_.store(peer);
+    for (const bool send : {false, true}) {
+      const at::Tensor bytes = send ? hello : at::empty({1}, at::kByte);
+      Result<Work> posted = Post(bytes, peer, TagOf(TagKind::kContact, 0), send);
+      if (posted.ok()) contacts.push_back({bytes, *posted, peer, send});
+      if (!posted.ok()) status = posted.error();
+    }
+  }
+  for (const Contact& contact : contacts) {
+    waiting_for_.store(contact.peer);
+    const Status waited = Wait(contact.work, contact.peer, contact.send);
+    if (status.ok() && !waited.ok()) status = waited;
+  }
+}
+
+void GlooMesh::ConnectNccl() {
+  const Result<NcclModule*> opened = OpenNcclModule();
+  if (!opened.ok()) return Abort(opened.error().Doing(Doing()));
+  NcclModule* const module = *opened;
+  if (*spec_.gpu < 0 || *spec_.gpu >= module->DeviceCount()) {
+    return Abort({Code::kNoDevice, Doing() + ": GPU " + std::to_string(*spec_.gpu) +
+                                       " is not there: " + module->Description()});
+  }
+  auto backend =
+      module->MakeBackend(c10::make_intrusive<c10d::PrefixStore>("nccl", store_), spec_.rank,
+                          spec_.size, *spec_.gpu, Millis(spec_.operation_limit));
+  {
+    const std::lock_guard lock(mutex_);
+    nccl_ = backend;
+  }
+  if (!broken()) module->Connect(*backend, *spec_.gpu);
+}
+
+// Connects to our own listener in each peer's name (a lazy device's pairs are numbered by rank): a
+// helper that waits for a peer to connect goes on, and finds the group broken.
+void GlooMesh::KnockAtOwnDoor() {
+  c10::intrusive_ptr<BreakableStore> store;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_ || status_.ok()) return;
+    store = store_;
+  }
+  if (store == nullptr) return;
+  const auto address = PublishedAddress(store->LastSet(AddressKey(spec_.rank)));
+  if (!address) return;
+  for (int64_t rank = 0; rank < spec_.size; ++rank) {
+    if (rank != spec_.rank) Knock(*address, rank);
+  }
+}
+
+}  // namespace keel

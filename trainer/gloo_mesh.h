@@ -1,0 +1,85 @@
+// GlooMesh: the inside of an EpochGroup: one lazily connected ProcessGroupGloo of which only tagged
+// sends and receives are used, since those can be aborted.
+// Promises   every posted operation is registered until it is forgotten, so that Abort() reaches
+//            it; whoever holds a shared_ptr may go on after the EpochGroup is gone and gets errors.
+// Threads    Abort(), status(), Post(), Wait() from any; Build() once.
+// Errors     as EpochGroup.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "trainer/breakable_store.h"
+#include "trainer/epoch_group.h"
+
+namespace keel {
+
+class ClosableGloo;
+
+class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
+ public:
+  using Work = c10::intrusive_ptr<c10d::Work>;
+
+  explicit GlooMesh(const EpochGroup::Spec& spec);
+  ~GlooMesh();
+
+  // Connects to all in a helper thread. The thread is left behind, co-owning this object, where a
+  // break does not get it out soon.
+  Status Build(const CancelToken& broken);
+
+  Result<Work> Post(const at::Tensor& tensor, int peer, Tag tag, bool send);
+  // Forgets the operation in any case.
+  Status Wait(const Work& work, int peer, bool send);
+  // For an operation that nobody will wait for.
+  void GiveUp(const Work& work);
+
+  void Abort(const Error& reason);
+  bool broken() const { return broken_.load(std::memory_order_acquire); }
+  Status status() const;
+
+  const EpochGroup::Spec& spec() const { return spec_; }
+  std::string NameOf(int rank) const;
+  Tag NextTag(TagKind kind);
+  c10d::Backend& gloo();
+  c10d::Backend* nccl() { return nccl_.get(); }
+
+ private:
+  void Forget(const Work& work);
+  void RunHelper();
+  void ConnectGloo();
+  void ContactAll();
+  void ConnectNccl();
+  void AwaitHelper(const CancelToken& broken);
+  bool CoaxHelperOut();
+  void KnockAtOwnDoor();
+  Error TooLate() const;
+  std::string Doing() const;
+
+  const EpochGroup::Spec spec_;
+  c10::intrusive_ptr<BreakableStore> store_;
+  c10::intrusive_ptr<ClosableGloo> gloo_;
+  c10::intrusive_ptr<c10d::Backend> nccl_;       // guarded by mutex_ while Build() runs
+  std::array<std::atomic<uint64_t>, 8> turns_{};  // by kind
+  std::atomic<bool> broken_{false};
+  std::atomic<int> waiting_for_{-1};  // the rank that Build() now waits for
+  std::atomic<bool> gave_up_{false};  // an operation was left half done
+  std::mutex posting_;  // ProcessGroupGloo counts its sends and receives without a lock
+
+  mutable std::mutex mutex_;
+  std::condition_variable helper_ended_;
+  bool ended_ = false;                           // guarded by mutex_, as all below
+  std::unordered_map<c10d::Work*, Work> in_flight_;
+  Status status_;
+};
+
+}  // namespace keel

@@ -1,0 +1,106 @@
+// All-to-all, additions, all-to-all, one after the other on the stream. Generic streams and events,
+// so that no CUDA header is needed here.
+#include "trainer/gpu_reducer.h"
+
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "store/torch_guard.h"
+
+namespace keel {
+namespace {
+
+constexpr int64_t kSliceAlignment = 64;
+constexpr Duration kLook = std::chrono::microseconds(50);
+
+}  // namespace
+
+GpuReducer::GpuReducer(EpochGroup& group, const LaneShares& shares, c10::Device device)
+    : group_(group), shares_(shares),
+      stream_(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device)) {
+  KEEL_CHECK(group_.nccl() != nullptr, "tensors on a GPU in a group without NCCL");
+}
+
+int64_t GpuReducer::SliceBegin(const at::Tensor& flat, int rank) const {
+  const int64_t blocks = (flat.numel() + kSliceAlignment - 1) / kSliceAlignment;
+  return std::min(flat.numel(), blocks * rank / group_.size() * kSliceAlignment);
+}
+
+at::Tensor GpuReducer::SliceOf(const at::Tensor& flat, int rank) const {
+  const int64_t begin = SliceBegin(flat, rank);
+  return flat.narrow(0, begin, SliceBegin(flat, rank + 1) - begin);
+}
+
+void GpuReducer::FollowCurrentStream() {
+  const c10::impl::VirtualGuardImpl device(stream_.device_type());
+  c10::Event done(stream_.device_type());
+  done.record(device.getStream(stream_.device()));
+  done.block(stream_);
+}
+
+void GpuReducer::Reduce(const at::Tensor& into, std::vector<TreeSum::Entry> own) {
+  FollowCurrentStream();
+  const c10::StreamGuard here(stream_);
+  ShareSums(into, AddOurSlice(into, own));
+}
+
+at::Tensor GpuReducer::AddOurSlice(const at::Tensor& into,
+                                   const std::vector<TreeSum::Entry>& own) {
+  const int64_t count = SliceOf(into, group_.rank()).numel();
+  std::vector<at::Tensor> out;
+  std::vector<at::Tensor> in;
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    std::vector<at::Tensor> slices{at::empty({0}, into.options())};
+    for (const TreeSum::Entry& entry : own) slices.push_back(SliceOf(entry.value, rank));
+    out.push_back(slices.size() == 2 ? slices.back() : at::cat(slices));
+    const auto nodes = static_cast<int64_t>(shares_.nodes[static_cast<size_t>(rank)].size());
+    in.push_back(at::empty({nodes * count}, into.options()));
+  }
+  group_.nccl()->alltoall(in, out)->wait();
+  TreeSum sum;
+  for (size_t rank = 0; rank < in.size(); ++rank) {
+    int64_t offset = 0;
+    for (const LaneNode& node : shares_.nodes[rank]) {
+      sum.Push(node, in[rank].narrow(0, offset, count));
+      offset += count;
+    }
+  }
+  at::Tensor mean = at::empty({count}, into.options());
+  sum.FinishMean(shares_.lanes, mean);
+  return mean;
+}
+
+void GpuReducer::ShareSums(const at::Tensor& into, const at::Tensor& sum) {
+  std::vector<at::Tensor> out;
+  std::vector<at::Tensor> in;
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    out.push_back(sum);
+    in.push_back(SliceOf(into, rank));
+  }
+  group_.nccl()->alltoall(in, out)->wait();
+}
+
+void GpuReducer::AllReduce(const at::Tensor& into) {
+  FollowCurrentStream();
+  const c10::StreamGuard here(stream_);
+  std::vector<at::Tensor> one{into};
+  group_.nccl()->allreduce(one)->wait();
+  at::Tensor(into).mul_(1.0 / shares_.lanes);
+}
+
+// Looks again and again, as a wait for an event could not be ended by Abort().
+Status GpuReducer::Await() {
+  c10::Event done(stream_.device_type());
+  done.record(stream_);
+  while (!done.query()) {
+    KEEL_TRY(group_.status());
+    RealClock().SleepFor(kLook);
+  }
+  return group_.status();
+}
+
+}  // namespace keel

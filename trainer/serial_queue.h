@@ -1,0 +1,38 @@
+// SerialQueue: a thread that runs jobs one after the other, in the order they came.
+// Promises   every job that was submitted runs, also when the queue is being destroyed.
+// Does not   cut a job short: who destroys the queue first makes sure that its jobs end.
+// Threads    Submit() and Drain() from any but the queue's own; destroyed by another one than that.
+// Errors     none: jobs do not throw.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace keel {
+
+class SerialQueue {
+ public:
+  using Job = std::function<void()>;
+
+  SerialQueue();
+  ~SerialQueue();
+
+  void Submit(Job job);
+  // Returns once all jobs submitted before have ended.
+  void Drain();
+
+ private:
+  void Run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;  // guarded by mutex_, as all below
+  bool busy_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace keel
