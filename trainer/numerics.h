@@ -1,6 +1,6 @@
 // Numerics: makes kernels give the same bits, and says on what they depend.
 // kPortable pins one instruction set (AVX2) in ATen, oneDNN and MKL, so that a mixed fleet of hosts
-// agrees; kNative lets each library use what the host has.
+// agrees; kNative lets each library use what the host has (MKL at one fixed choice per host).
 // Promises   after PinNumerics(): deterministic algorithms on, auto-tuning off, thread count and
 //            cuBLAS workspace pinned. It fails where that is not what came out (a library had looked
 //            already, or the CPU lacks AVX2). HostFingerprint() also runs a few small kernels and
@@ -11,6 +11,8 @@
 //            early in main(); it changes the environment of this process.
 // Errors     kInvalid; kForeign.
 #pragma once
+
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <string>
@@ -35,12 +37,13 @@ Status PinNumerics(const NumericsConfig& config);
 
 struct FingerprintInputs {
   Numerics numerics = Numerics::kPortable;
-  bool cuda = false;
+  c10::Device device = c10::kCPU;
+  std::string device_name;  // of a GPU: "NVIDIA H200"
   Precision precision = Precision::kFp32;
   uint64_t lanes = 0;
   uint64_t lane_batch = 0;
 };
-// torch=2.11.0 device=cpu numerics=portable cpu=AVX2 threads=1 precision=fp32 matmul=highest
+// torch=2.11.0 device=cpu numerics=portable cpu=AVX2 threads=1 precision=fp32
 // lanes=8 lane_batch=16 kernels=0123456789abcdef
 Result<Fingerprint> HostFingerprint(const FingerprintInputs& inputs);
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,8 +49,12 @@ struct StepOutcome {
 
 class Updater {
  public:
-  static Result<Updater> Make(const UpdateConfig& config, std::vector<at::Tensor> parameters,
-                              Optimizer& optimizer);
+  // `optimizer` must outlive it.
+  static Result<std::unique_ptr<Updater>> Make(const UpdateConfig& config,
+                                               std::vector<at::Tensor> parameters,
+                                               Optimizer& optimizer);
+  Updater(const Updater&) = delete;
+  Updater& operator=(const Updater&) = delete;
 
   // With the gradients that the parameters hold: complete, averaged over lanes, still multiplied by
   // loss_scale(). May change them.
@@ -66,9 +71,9 @@ class Updater {
   Updater(const UpdateConfig& config, std::vector<at::Tensor> parameters, Optimizer& optimizer);
   std::vector<at::Tensor> Gradients() const;
 
-  UpdateConfig config_;
-  std::vector<at::Tensor> parameters_;
-  Optimizer* optimizer_;
+  const UpdateConfig config_;
+  const std::vector<at::Tensor> parameters_;
+  Optimizer& optimizer_;
   std::optional<LossScale> scale_;
 };
 
