@@ -1,6 +1,6 @@
 // AutocastScope: mixed precision for what is computed while it lives.
-// Promises   with kFp32 nothing changes; else LibTorch's autocast is on for the device, and what was
-//            before is put back at the end, and the cache of converted weights dropped.
+// Promises   with kFp32 nothing changes; else LibTorch's autocast is on for the device, and what
+//            was before is put back at the end, and the cache of converted weights dropped.
 // Does not   cover backward: it follows the types of forward by itself, so end the scope before it.
 // Threads    belongs to the thread that made it, as the setting does.
 #pragma once

@@ -37,8 +37,8 @@ class Dataset {
   virtual Result<Batch> Load(std::span<const uint64_t> indices) = 0;
 };
 
-// Torch's map-style datasets with torch::data::Example<>s, stacked already (.map(Stack<>())) or not.
-// kInvalid: one that does not know its size.
+// Torch's map-style datasets with torch::data::Example<>s, stacked already (.map(Stack<>())) or
+// not. kInvalid: one that does not know its size.
 template <class TorchDataset>
 Result<std::unique_ptr<Dataset>> MapStyle(TorchDataset dataset);
 

@@ -1,10 +1,10 @@
-// LaneBuffers: a model's buffers (BatchNorm's running statistics and counters) when a step is several
-// lanes, computed by whichever workers.
+// LaneBuffers: a model's buffers (BatchNorm's running statistics and counters) when a step is
+// several lanes, computed by whichever workers.
 // Each lane starts from the step's values; what the lanes made of floating buffers is averaged in
 // the order of trainer/lanes.h; a counter advances by what one lane adds, once a step.
-// Promises   Lane results are one flat tensor, which is folded and exchanged as a gradient is. After
-//            EndStep() with the mean, buffers are the same on every worker, those without lanes
-//            included. A step that is dropped leaves no trace after Restore().
+// Promises   Lane results are one flat tensor, which is folded and exchanged as a gradient is.
+//            After EndStep() with the mean, buffers are the same on every worker, those without
+//            lanes included. A step that is dropped leaves no trace after Restore().
 // Does not   add or exchange anything itself; know booleans: they must not change.
 // Threads    one.
 #pragma once

@@ -2,10 +2,10 @@
 // kPortable pins one instruction set (AVX2) in ATen, oneDNN and MKL, so that a mixed fleet of hosts
 // agrees; kNative lets each library use what the host has (MKL at one fixed choice per host).
 // Promises   after PinNumerics(): deterministic algorithms on, auto-tuning off, thread count and
-//            cuBLAS workspace pinned. It fails where that is not what came out (a library had looked
-//            already, or the CPU lacks AVX2). HostFingerprint() also runs a few small kernels and
-//            takes the digest of their results, so that hosts whose bits differ for a reason that
-//            nobody has listed are told apart as well.
+//            cuBLAS workspace pinned. It fails where that is not what came out (a library had
+//            looked already, or the CPU lacks AVX2). HostFingerprint() also runs a few small
+//            kernels and takes the digest of their results, so that hosts whose bits differ for a
+//            reason that nobody has listed are told apart as well.
 // Does not   stop a program from changing these settings later.
 // Threads    PinNumerics() before the first thread starts and before the first use of LibTorch, so
 //            early in main(); it changes the environment of this process.
@@ -38,7 +38,7 @@ Status PinNumerics(const NumericsConfig& config);
 struct FingerprintInputs {
   Numerics numerics = Numerics::kPortable;
   c10::Device device = c10::kCPU;
-  std::string device_name;  // of a GPU: "NVIDIA H200"
+  std::string device_name = {};  // of a GPU: "NVIDIA H200"
   Precision precision = Precision::kFp32;
   uint64_t lanes = 0;
   uint64_t lane_batch = 0;

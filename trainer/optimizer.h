@@ -3,7 +3,8 @@
 //            every worker. All state exists from the start (zeros), so that a newcomer lists the
 //            same tensors as those that have trained for hours. Parameters without a gradient are
 //            left alone, with their state.
-// Does not   look whether gradients are finite, or scale or clip them: trainer/update.h does, before.
+// Does not   look whether gradients are finite, or scale or clip them: trainer/update.h does,
+//            before.
 // Threads    one.
 // Errors     kInvalid: settings out of range, an optimizer that cannot be used; kForeign.
 #pragma once
@@ -38,7 +39,8 @@ class Optimizer {
 // Which parameters are spared weight decay.
 struct DecayRule {
   bool spare_vectors = true;  // tensors of fewer than two dimensions: biases, norms' weights
-  std::vector<std::string> spare_names;  // patterns with '*' and '?' for whole names: "*.embedding.*"
+  // Patterns with '*' and '?' for whole names: "*.embedding.*".
+  std::vector<std::string> spare_names = {};
   bool Decays(const NamedTensor& parameter) const;
 };
 
@@ -47,14 +49,14 @@ struct AdamWOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.01;
-  DecayRule decay;
+  DecayRule decay = {};
 };
 
 struct SgdOptions {
   double momentum = 0;
   bool nesterov = false;
   double weight_decay = 0;
-  DecayRule decay;
+  DecayRule decay = {};
 };
 
 // On ATen's fused kernels, one call for all parameters, on CPU and CUDA.
@@ -63,7 +65,8 @@ Result<std::unique_ptr<Optimizer>> MakeSgd(NamedTensors parameters, const SgdOpt
 
 // Any of torch::optim's that updates from gradients alone: Adagrad, Adam, AdamW, RMSprop, SGD (not
 // LBFGS, which evaluates the loss again). Parameter groups keep the proportions of their rates:
-// Step(r) gives r to the first group. `parameters` names the tensors that the optimizer was made with.
+// Step(r) gives r to the first group. `parameters` names the tensors that the optimizer was made
+// with.
 Result<std::unique_ptr<Optimizer>> AdaptTorchOptimizer(
     NamedTensors parameters, std::unique_ptr<torch::optim::Optimizer> optimizer);
 

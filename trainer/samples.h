@@ -1,8 +1,8 @@
 // SampleOrder: which samples of the dataset each lane of a step takes.
 // The job walks one endless line of positions: the epochs of data one after the other, each in the
-// order of its own Permutation. A step takes V*B positions from the cursor on; lane l takes the l-th
-// B of them. Where the dataset's size is no multiple of V*B, a step simply runs on into the next
-// epoch of data.
+// order of its own Permutation. A step takes V*B positions from the cursor on; lane l takes the
+// l-th B of them. Where the dataset's size is no multiple of V*B, a step simply runs on into the
+// next epoch of data.
 // Promises   over any run of steps each sample of an epoch is taken once, never twice, whoever
 //            computes which lane; the order depends on nothing but the plan.
 // Does not   hold the cursor: it is the engine's, and part of the state (one number).

@@ -174,8 +174,8 @@ class ScheduleParser {
     }
     const bool ends = schedule_.kind_ == Kind::kCosine || schedule_.kind_ == Kind::kLinear;
     if (ends && schedule_.total_ <= schedule_.warmup_) {
-      return Wrong("total is " + std::to_string(schedule_.total_) + ", but the warm-up alone takes " +
-                   std::to_string(schedule_.warmup_) + " steps");
+      return Wrong("total is " + std::to_string(schedule_.total_) + ", but the warm-up alone " +
+                   "takes " + std::to_string(schedule_.warmup_) + " steps");
     }
     return Ok();
   }

@@ -6,11 +6,12 @@
 //   linear:warmup=100,total=1000,min=0            then falls on a straight line to min * base
 //   step:every=30,factor=0.1                      times factor after every 30 steps (after warmup)
 // Promises   the same step gives the same bits on every machine: no function of libm is used, whose
-//            last bit depends on the host. Step w-1 of a warm-up of w steps is the first at the full
-//            rate, so no step has rate 0 unless min is 0. After `total` it stays at min. Text()
-//            reads back as the same schedule.
+//            last bit depends on the host. Step w-1 of a warm-up of w steps is the first at the
+//            full rate, so no step has rate 0 unless min is 0. After `total` it stays at min.
+//            Text() reads back as the same schedule.
 // Threads    a plain value: const methods from any thread.
-// Errors     kInvalid, quoting the text and the part that is wrong, and saying what may stand there.
+// Errors     kInvalid, quoting the text and the part that is wrong, and saying what may stand
+//            there.
 #pragma once
 
 #include <cstdint>

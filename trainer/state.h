@@ -1,6 +1,6 @@
 // State: all that a worker must hold to go on exactly: named tensors (parameters, buffers,
-// optimizer) and named numbers (step, cursor, seed, loss scale, trail ...), in one ordered list that
-// a save, a restore and a transfer to a newcomer read and write.
+// optimizer) and named numbers (step, cursor, seed, loss scale, trail ...), in one ordered list
+// that a save, a restore and a transfer to a newcomer read and write.
 // Promises   the list is complete before the first step and the same on every worker of a job.
 //            Tensors are the live ones: reading sees, writing changes what trains. Numbers are read
 //            and written through the pointers or functions given. Digest() depends on every bit.
@@ -31,8 +31,8 @@ struct NamedTensor {
 };
 using NamedTensors = std::vector<NamedTensor>;
 
-// The tensors of a model, named as PyTorch names them ("layer1.weight"), in its order. A tensor that
-// hangs in two places (tied weights) is listed once, under its first name.
+// The tensors of a model, named as PyTorch names them ("layer1.weight"), in its order. A tensor
+// that hangs in two places (tied weights) is listed once, under its first name.
 struct ModelTensors {
   NamedTensors parameters;  // those that want a gradient; frozen ones are among the constants
   NamedTensors buffers;     // BatchNorm's statistics and the like

@@ -5,7 +5,7 @@
 
 namespace keel {
 
-static_assert(std::endian::native == std::endian::little, "numbers are hashed as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "numbers are hashed as they lie");
 
 void Trail::Add(uint64_t step, std::span<const float> lane_losses) {
   const uint64_t head[] = {step, lane_losses.size()};
