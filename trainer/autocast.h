@@ -1,0 +1,28 @@
+// AutocastScope: mixed precision for what is computed while it lives.
+// Promises   with kFp32 nothing changes; else LibTorch's autocast is on for the device, and what
+//            was before is put back at the end, and the cache of converted weights dropped.
+// Does not   cover backward: it follows the types of forward by itself, so end the scope before it.
+// Threads    belongs to the thread that made it, as the setting does.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include "trainer/precision.h"
+
+namespace keel {
+
+class AutocastScope {
+ public:
+  AutocastScope(at::DeviceType device, Precision precision);
+  ~AutocastScope();
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+
+ private:
+  const at::DeviceType device_;
+  const bool on_;
+  bool was_enabled_ = false;
+  at::ScalarType was_type_ = at::kFloat;
+};
+
+}  // namespace keel

@@ -1,0 +1,69 @@
+// Dataset: where samples come from, by index: any map-style dataset of torch::data, or tensors in
+// memory.
+// Promises   Load() gives the samples of these indices, stacked in their order.
+// Does not   shuffle or split among workers: trainer/samples.h says who takes which index. What an
+//            implementation draws from LibTorch's default generators is reproducible: they are
+//            seeded for the lane before its samples are loaded.
+// Threads    Load() by one thread at a time.
+// Errors     kInvalid, kForeign: what the dataset threw, with the indices.
+#pragma once
+
+#include <torch/data/datasets/base.h>
+#include <torch/data/example.h>
+#include <torch/data/transforms/stack.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace keel {
+
+// Samples along the first dimension: data and what the model should make of it.
+using Batch = torch::data::Example<>;
+
+class Dataset {
+ public:
+  Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+  virtual ~Dataset() = default;
+
+  virtual uint64_t size() const = 0;
+  virtual Result<Batch> Load(std::span<const uint64_t> indices) = 0;
+};
+
+// Torch's map-style datasets with torch::data::Example<>s, stacked already (.map(Stack<>())) or
+// not. kInvalid: one that does not know its size.
+template <class TorchDataset>
+Result<std::unique_ptr<Dataset>> MapStyle(TorchDataset dataset);
+
+// Sample i is (data[i], target[i]). kInvalid: their lengths differ, or are 0.
+Result<std::unique_ptr<Dataset>> InMemory(at::Tensor data, at::Tensor target);
+
+// Made from a seed alone, the same on every machine: something to learn, without a download.
+struct ClassesSpec {
+  uint64_t seed = 0;
+  int64_t samples = 1024;
+  std::vector<int64_t> shape = {32};  // of one sample
+  int64_t classes = 10;
+};
+// Noise around one random centre for each class; targets are class numbers.
+Result<std::unique_ptr<Dataset>> SyntheticClasses(const ClassesSpec& spec);
+
+struct TextSpec {
+  uint64_t seed = 0;
+  int64_t samples = 1024;
+  int64_t length = 64;
+  int64_t vocabulary = 64;
+};
+// Sequences that mostly follow a fixed random successor of each token; targets are the next tokens.
+Result<std::unique_ptr<Dataset>> SyntheticText(const TextSpec& spec);
+
+}  // namespace keel
+
+#include "trainer/dataset_map_style.h"

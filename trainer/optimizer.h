@@ -1,0 +1,73 @@
+// Optimizer: turns complete gradients into new parameters.
+// Promises   Step() is a pure function of parameters, gradients, state and rate, the same bits on
+//            every worker. All state exists from the start (zeros), so that a newcomer lists the
+//            same tensors as those that have trained for hours. Parameters without a gradient are
+//            left alone, with their state.
+// Does not   look whether gradients are finite, or scale or clip them: trainer/update.h does,
+//            before.
+// Threads    one.
+// Errors     kInvalid: settings out of range, an optimizer that cannot be used; kForeign.
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/state.h"
+
+namespace keel {
+
+class Optimizer {
+ public:
+  Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+  virtual ~Optimizer() = default;
+
+  // With the gradients that the parameters hold.
+  virtual Status Step(double learning_rate) = 0;
+  // "layer1.weight.exp_avg" ...: live tensors, in a fixed order. What is written into them counts
+  // from the next Step() on.
+  virtual const NamedTensors& state() const = 0;
+  // "adamw beta1=0.9 ...": for logs and the layout that workers compare.
+  virtual std::string Text() const = 0;
+};
+
+// Which parameters are spared weight decay.
+struct DecayRule {
+  bool spare_vectors = true;  // tensors of fewer than two dimensions: biases, norms' weights
+  // Patterns with '*' and '?' for whole names: "*.embedding.*".
+  std::vector<std::string> spare_names = {};
+  bool Decays(const NamedTensor& parameter) const;
+};
+
+struct AdamWOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+  DecayRule decay = {};
+};
+
+struct SgdOptions {
+  double momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  DecayRule decay = {};
+};
+
+// On ATen's fused kernels, one call for all parameters, on CPU and CUDA.
+Result<std::unique_ptr<Optimizer>> MakeAdamW(NamedTensors parameters, const AdamWOptions& options);
+Result<std::unique_ptr<Optimizer>> MakeSgd(NamedTensors parameters, const SgdOptions& options);
+
+// Any of torch::optim's that updates from gradients alone: Adagrad, Adam, AdamW, RMSprop, SGD (not
+// LBFGS, which evaluates the loss again). Parameter groups keep the proportions of their rates:
+// Step(r) gives r to the first group. `parameters` names the tensors that the optimizer was made
+// with.
+Result<std::unique_ptr<Optimizer>> AdaptTorchOptimizer(
+    NamedTensors parameters, std::unique_ptr<torch::optim::Optimizer> optimizer);
+
+}  // namespace keel

@@ -1,0 +1,16 @@
+// Precision: in which type forward computes; parameters and their updates stay as the model has
+// them. Free of LibTorch, for options and fingerprints; AutocastScope (trainer/autocast.h) acts.
+// Threads    any. Errors: kInvalid.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+
+namespace keel {
+
+enum class Precision { kFp32, kBf16, kFp16 };
+std::string_view PrecisionName(Precision precision);  // "fp32", "bf16", "fp16"
+Result<Precision> ParsePrecision(std::string_view name);
+
+}  // namespace keel
