@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "elastic/differing_words.h"
 #include "elastic/host.h"
 
 namespace keel {
@@ -53,8 +54,10 @@ void Host::On(int index, const HelloMessage& message, TimePoint now) {
     const std::string why =
         other_program ? "speaks version " + std::to_string(message.version) + " of the link, not " +
                             std::to_string(kControlVersion)
-                      : "has the fingerprint " + Shown(message.fingerprint) +
-                            " beside a worker with " + Shown(record_.fingerprint);
+                      : "has another fingerprint: " +
+                            Shown(DifferingWords(message.fingerprint, record_.fingerprint)) +
+                            " beside a worker with " +
+                            Shown(DifferingWords(record_.fingerprint, message.fingerprint));
     Do(SendToWorker{index, RefusedMessage{why}}, RankText(index) + " " + why);
     return Kill(index, RankText(index) + " " + why, true, now);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "elastic/differing_words.h"
 #include "elastic/exit_codes.h"
 #include "elastic/hangs.h"
 #include "elastic/ranks.h"
@@ -202,9 +203,10 @@ MaybeDecision Judge::Refused(const HostView& host) const {
   if (host.record.fingerprint == wanted) return std::nullopt;
   Decision decision =
       Make(Verdict::kRefuse, Reason::kOtherFingerprint,
-           NameOf(host) + " has the numerics fingerprint " + Shown(host.record.fingerprint) +
-               ", the job has " + Shown(wanted) +
-               ": give it the same torch, threads and device, or --allow-inexact");
+           NameOf(host) + " has another numerics fingerprint: " +
+               Shown(DifferingWords(host.record.fingerprint, wanted)) + ", where the job has " +
+               Shown(DifferingWords(wanted, host.record.fingerprint)) +
+               ": give it the same torch, device, program and options, or --allow-inexact");
   decision.slot = host.slot;
   return decision;
 }
