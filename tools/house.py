@@ -54,7 +54,8 @@ BANS = [
         r"base/check|elastic/(child|spawn)|tests/\S* (::)?_exit$",
         "return an Error (base/result.h); for our own bugs KEEL_CHECK (base/check.h)"),
     Ban("debug-print", r"\bstd::(cerr|cout|clog)\b|" + NOT_A_MEMBER + r"v?f?d?(printf|puts)\s*\(",
-        r"(?!(base|store|elastic|ckpt|trainer)/)|base/(check|log)|store/torch_log",
+        r"(?!(base|store|elastic|ckpt|trainer)/)|base/(check|log)|store/torch_log|"
+        r"trainer/train_main",
         "log it (base/log.h), or return the text"),
 ]
 RULES = {ban.rule for ban in BANS} | {

@@ -19,6 +19,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,7 @@ class EpochGroup {
     Duration build_limit = std::chrono::seconds(60);
     Duration operation_limit = std::chrono::minutes(30);  // how late another member may come
     std::optional<int> gpu;             // tensors on this GPU are exchanged over NCCL
+    std::function<void()> before_each = {};  // send or receive: where a test breaks the group
   };
   // Returns once every pair of members is connected.
   static Result<std::unique_ptr<EpochGroup>> Build(const Spec& spec, const CancelToken& broken);

@@ -134,6 +134,7 @@ c10d::Backend& GlooMesh::gloo() { return *gloo_; }
 Result<GlooMesh::Work> GlooMesh::Post(const at::Tensor& tensor, int peer, Tag tag, bool send) {
   KEEL_CHECK(tensor.is_contiguous() && tensor.is_cpu() && peer != spec_.rank,
              "a tensor of " << tensor.sizes() << " for rank " << peer);
+  if (spec_.before_each) spec_.before_each();
   if (broken()) return status().error();
   Result<Work> posted = Guard((send ? "sending to " : "receiving from ") + NameOf(peer), [&] {
     std::vector<at::Tensor> one{tensor};

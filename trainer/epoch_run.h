@@ -1,0 +1,53 @@
+// EpochRun: one epoch of one worker: meet the others, come to the same state, make steps until the
+// job is done, the membership shall change, or the group breaks.
+// Promises   a step is applied here if and only if its vote succeeded here, or the next epoch's
+//            reports show that it succeeded elsewhere. Whatever ends the epoch, the state is that
+//            of a whole number of steps, with at most the gradients of the next one pending. What
+//            is in flight has ended when RunEpoch() returns.
+// Does not   talk to the supervisor, but for positions and wishes through EpochPeer.
+// Threads    one; the break token's owner aborts from its own.
+// Errors     kBroken is no error. An Error is the end of this worker: the user's program failed, or
+//            members contradict each other.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "elastic/position.h"
+#include "trainer/epoch_group.h"
+#include "trainer/train_state.h"
+
+namespace keel {
+
+// What the epoch needs of whoever supervises the worker.
+struct EpochPeer {
+  // Called from the group's being built on, until it is gone: give `abort` to the break's watch.
+  // What is returned is destroyed before the group.
+  std::function<std::shared_ptr<void>(std::function<void(const std::string& reason)> abort)> watch;
+  std::function<void(Position position)> at;
+  struct Wishes {
+    bool join = false;    // somebody waits to take part
+    bool stop = false;    // this worker was told to stop
+  };
+  std::function<Wishes()> wishes;   // asked before each vote
+};
+
+enum class EpochEnd {
+  kFinished,   // all steps are made, and everybody knows
+  kBoundary,   // all parked here, for somebody joins or leaves
+  kStopped,    // this worker was told to stop: it may leave
+  kBroken,     // a member was lost
+};
+struct EpochOutcome {
+  EpochEnd end = EpochEnd::kBroken;
+  std::string reason;
+  bool first_rank = false;   // of the epoch: who speaks for all
+};
+
+Result<EpochOutcome> RunEpoch(TrainState& state, const EpochGroup::Spec& spec,
+                              const CancelToken& broken, const EpochPeer& peer);
+
+}  // namespace keel

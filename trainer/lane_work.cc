@@ -1,0 +1,83 @@
+// Each lane: buffers and generators as the step has them, samples, forward, backward.
+#include "trainer/lane_work.h"
+
+#include <string>
+
+#include "store/torch_guard.h"
+#include "trainer/autocast.h"
+#include "trainer/numerics.h"
+
+namespace keel {
+namespace {
+
+std::string LaneText(const TrainState& state, int lane) {
+  return "step " + std::to_string(state.step()) + ", lane " + std::to_string(lane);
+}
+
+at::DeviceType DeviceOf(const TrainState& state) {
+  return state.parameters().front().device().type();
+}
+
+// The loss of a lane, as a scalar of floats; all that may fail here is the user's.
+Result<at::Tensor> Forward(TrainState& state, int lane) {
+  const uint64_t number = static_cast<uint64_t>(lane);
+  KEEL_TRY(Guard(LaneText(state, lane), [&] {
+    state.buffers().Restore();
+    SeedLane(state.config().seed, state.step(), number);
+  }));
+  const std::vector<uint64_t> indices = state.samples().LaneSamples(state.cursor(), number);
+  KEEL_TRY_ASSIGN(const Result<Batch> batch,
+                  Guard(LaneText(state, lane) + ", samples",
+                        [&] { return state.program().dataset->Load(indices); }));
+  if (!batch.ok()) return batch.error().Doing(LaneText(state, lane));
+  KEEL_TRY_ASSIGN(at::Tensor loss, Guard(LaneText(state, lane) + ", loss", [&] {
+    const AutocastScope autocast(DeviceOf(state), state.config().precision);
+    return state.program().loss(*batch).to(at::kFloat);
+  }));
+  if (loss.defined() && loss.numel() == 1) return loss;
+  return Error{Code::kInvalid, LaneText(state, lane) + ": the loss is no scalar; average it over "
+                                   "the samples"};
+}
+
+Result<at::Tensor> MeanBuffers(TrainState& state, Exchange& exchange,
+                               const std::vector<at::Tensor>& of_lanes) {
+  LaneBuffers& buffers = state.buffers();
+  at::Tensor mean = at::empty({buffers.elements()},
+                              state.parameters().front().options().dtype(buffers.type()));
+  if (buffers.empty()) return mean;
+  std::vector<std::vector<at::Tensor>> results;
+  for (const at::Tensor& lane : of_lanes) results.push_back({lane});
+  KEEL_TRY(exchange.Mean(results, {mean}));
+  return mean;
+}
+
+}  // namespace
+
+LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
+  LaneWork work;
+  std::vector<at::Tensor> of_lanes;
+  const LaneRange lanes = exchange.lanes();
+  for (int lane = lanes.begin; lane < lanes.end; ++lane) {
+    Result<at::Tensor> loss = Forward(state, lane);
+    if (!loss.ok()) return {.status = loss.error(), .users_fault = true};
+    work.losses.push_back(loss->item<float>());
+    if (!state.buffers().empty()) of_lanes.push_back(state.buffers().LaneResult());
+    const double scale = state.loss_scale();
+    const Status backward = exchange.Backward(scale == 1.0 ? *loss : *loss * scale);
+    if (!backward.ok()) {
+      const bool threw = backward.error().code == Code::kForeign;
+      return {.status = backward.error().Doing(LaneText(state, lane)), .users_fault = threw};
+    }
+  }
+  work.status = exchange.Finish();
+  if (!work.status.ok()) return work;
+  Result<at::Tensor> mean = MeanBuffers(state, exchange, of_lanes);
+  if (mean.ok()) {
+    state.SetPending(*std::move(mean));
+  } else {
+    work.status = mean.error();
+  }
+  return work;
+}
+
+}  // namespace keel

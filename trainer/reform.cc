@@ -1,0 +1,118 @@
+// Reports as JSON; the plan by comparing steps.
+#include "trainer/reform.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace keel {
+namespace {
+
+std::vector<uint32_t> BitsOf(const std::vector<float>& values) {
+  std::vector<uint32_t> bits;
+  for (const float value : values) bits.push_back(std::bit_cast<uint32_t>(value));
+  return bits;
+}
+
+std::string RankText(size_t rank) { return "rank " + std::to_string(rank); }
+
+// All that differ from the first one, by name: a plan of half of them would be no plan.
+Status CheckLayouts(const std::vector<MemberReport>& reports) {
+  std::vector<std::string> others;
+  for (size_t rank = 1; rank < reports.size(); ++rank) {
+    if (reports[rank].layout != reports[0].layout) others.push_back(RankText(rank));
+  }
+  if (others.empty()) return Ok();
+  return Error{Code::kInvalid, JoinList(others, ", ") +
+                                   " and rank 0 train different models: names, types or shapes of "
+                                   "the state differ; run the same program with the same options "
+                                   "everywhere"};
+}
+
+Status CheckTrails(const std::vector<MemberReport>& reports, const ReformPlan& plan) {
+  const MemberReport& source = reports[static_cast<size_t>(plan.source)];
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    if (plan.parts[rank] != Part::kReady || reports[rank].trail == source.trail) continue;
+    return Error{Code::kCorrupt, RankText(rank) + " and " +
+                                     RankText(static_cast<size_t>(plan.source)) +
+                                     " disagree on what happened up to step " +
+                                     std::to_string(plan.step) + ": their trails are " +
+                                     reports[rank].trail + " and " + source.trail};
+  }
+  return Ok();
+}
+
+Part PartOf(const MemberReport& report, int64_t furthest) {
+  if (report.step == furthest) return Part::kReady;
+  const bool one_behind = report.step >= 0 && report.step + 1 == furthest;
+  return one_behind && report.pending ? Part::kApplies : Part::kReceives;
+}
+
+std::string ReasonOf(const ReformPlan& plan) {
+  const auto count = [&](Part part) {
+    return std::to_string(std::count(plan.parts.begin(), plan.parts.end(), part));
+  };
+  return "step " + std::to_string(plan.step) + ": " + count(Part::kReady) + " ready, " +
+         count(Part::kApplies) + " apply gradients they hold, " + count(Part::kReceives) +
+         " receive the state";
+}
+
+}  // namespace
+
+bool MemberReport::operator==(const MemberReport& other) const {
+  return step == other.step && pending == other.pending && layout == other.layout &&
+         trail == other.trail && numbers == other.numbers &&
+         BitsOf(last_losses) == BitsOf(other.last_losses);
+}
+
+std::string ReportText(const MemberReport& report) {
+  return DumpJson({{"step", report.step},
+                   {"pending", report.pending},
+                   {"layout", report.layout},
+                   {"trail", report.trail},
+                   {"numbers", report.numbers},
+                   {"last_losses", BitsOf(report.last_losses)}});
+}
+
+Result<MemberReport> ParseReport(std::string_view text) {
+  const auto parse = [&]() -> Result<MemberReport> {
+    KEEL_TRY_ASSIGN(const Json json, ParseJson(text));
+    MemberReport report;
+    KEEL_TRY_ASSIGN(report.step, Field<int64_t>(json, "step"));
+    KEEL_TRY_ASSIGN(report.pending, Field<bool>(json, "pending"));
+    KEEL_TRY_ASSIGN(report.layout, Field<std::string>(json, "layout"));
+    KEEL_TRY_ASSIGN(report.trail, Field<std::string>(json, "trail"));
+    KEEL_TRY_ASSIGN(report.numbers, Field<std::string>(json, "numbers"));
+    KEEL_TRY_ASSIGN(const auto bits, Field<std::vector<int64_t>>(json, "last_losses"));
+    for (const int64_t one : bits) {
+      report.last_losses.push_back(std::bit_cast<float>(static_cast<uint32_t>(one)));
+    }
+    return report;
+  };
+  Result<MemberReport> report = parse();
+  if (report.ok()) return report;
+  return Error{Code::kCorrupt, "a member's report: " + report.error().message};
+}
+
+Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
+  KEEL_TRY(CheckLayouts(reports));
+  int64_t furthest = MemberReport::kSpoiled;
+  for (const MemberReport& report : reports) furthest = std::max(furthest, report.step);
+  if (furthest == MemberReport::kSpoiled) {
+    return Error{Code::kCorrupt, "nobody is left who has the whole state: all " +
+                                     std::to_string(reports.size()) +
+                                     " members were still receiving it"};
+  }
+  ReformPlan plan;
+  plan.step = std::max<int64_t>(furthest, 0);
+  for (const MemberReport& report : reports) plan.parts.push_back(PartOf(report, furthest));
+  const auto first = std::find(plan.parts.begin(), plan.parts.end(), Part::kReady);
+  plan.source = static_cast<int>(first - plan.parts.begin());
+  KEEL_TRY(CheckTrails(reports, plan));
+  plan.reason = ReasonOf(plan);
+  return plan;
+}
+
+}  // namespace keel

@@ -1,0 +1,56 @@
+// Reform: what the members of a new epoch report of themselves, and what follows for each of them.
+// Promises   all members that hold the same reports come to the same plan. A step that somebody
+//            applied is applied by everybody, or its state is taken from who did; one that nobody
+//            applied is made anew by all: no two survivors ever disagree.
+// Why        a worker enters the vote on step s with the complete gradients of s only. If one vote
+//            on s succeeded, all members had entered, so each survivor holds these gradients and is
+//            at s or, having applied them, at s+1: nobody is further apart.
+// Does not   move or compute anything (trainer/epoch_run.h).
+// Threads    pure functions.
+// Errors     kInvalid: members that run different programs; kCorrupt: reports that contradict each
+//            other, or are none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace keel {
+
+struct MemberReport {
+  // Steps applied. A newcomer has made none (kFresh): what its program began with is the state
+  // before the first step, if nobody has more. kSpoiled: half of a transfer is in its memory.
+  static constexpr int64_t kFresh = -1;
+  static constexpr int64_t kSpoiled = -2;
+
+  int64_t step = kFresh;
+  bool pending = false;              // holds the complete gradients of step `step`
+  std::string layout;                // digest of names, types and shapes, in hex
+  std::string trail;                 // after `step` steps, in hex
+  std::string numbers;               // the state's numbers, as text
+  std::vector<float> last_losses;    // all lanes', of step `step`-1: for who is one behind
+  // Losses by their bits.
+  bool operator==(const MemberReport& other) const;
+};
+
+std::string ReportText(const MemberReport& report);
+Result<MemberReport> ParseReport(std::string_view text);
+
+enum class Part {
+  kReady,     // is where the job goes on
+  kApplies,   // holds the gradients of the one step it lacks
+  kReceives,  // takes the state from those who are ready
+};
+
+struct ReformPlan {
+  int64_t step = 0;             // where the job goes on
+  int source = 0;               // the first member that is ready: its numbers and losses count
+  std::vector<Part> parts;      // by rank
+  std::string reason;           // "step 12: 2 ready, 1 applies its own gradients, 1 receives"
+};
+Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports);
+
+}  // namespace keel

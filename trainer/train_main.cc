@@ -1,0 +1,171 @@
+// Options to config, config to state, state to Trainer, outcome to exit code.
+#include "trainer/train_main.h"
+
+#include <torch/utils.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/environment.h"
+#include "base/log.h"
+#include "base/option_help.h"
+#include "base/process_setup.h"
+#include "elastic/worker_link.h"
+#include "store/torch_guard.h"
+#include "store/torch_log.h"
+#include "trainer/epoch_group.h"
+#include "trainer/trainer.h"
+
+namespace keel {
+namespace {
+
+constexpr Duration kTeardownLimit = std::chrono::seconds(5);
+constexpr const char* kReduceNames[] = {"tree", "allreduce"};
+
+OptionTable MakeTable(const TrainMainSpec& spec) {
+  const TrainConfig& preset = spec.defaults;
+  OptionTable table(spec.name, spec.about);
+  const auto count = [&](const char* name, uint64_t value, const char* help) {
+    table.Add(Option::Integer(name, static_cast<int64_t>(value), help).AtLeast(1).Placeholder("N"));
+  };
+  count("steps", preset.steps, "Optimizer steps");
+  count("lanes", preset.lanes,
+        "Micro-batches a step, shared by however many workers there are; results depend on it");
+  count("lane-batch", preset.lane_batch, "Samples of one lane in a step");
+  table.Add(Option::Integer("seed", static_cast<int64_t>(preset.seed),
+                            "Of the model, the order of samples and dropout")
+                .AtLeast(0).Placeholder("N"));
+  table.Add(Option::Real("lr", preset.update.learning_rate, "Learning rate")
+                .RealRange(0, 1e6).Placeholder("RATE"));
+  table.Add(Option::Text("schedule", preset.update.schedule.Text(),
+                         "Of the rate: constant, cosine:warmup=100,total=1000,min=0.1, linear:..., "
+                         "step:every=30,factor=0.1")
+                .Placeholder("TEXT"));
+  table.Add(Option::Real("clip-norm", preset.update.clip_norm.value_or(0),
+                         "Largest global norm of the gradients; 0: any")
+                .RealRange(0, 1e30).Placeholder("NORM"));
+  table.Add(Option::Choice("non-finite", {"stop", "skip"},
+                           std::string(NonFiniteName(preset.update.non_finite)),
+                           "What becomes of a step whose loss is NaN or infinite"));
+  table.Add(Option::Choice("precision", {"fp32", "bf16", "fp16"},
+                           std::string(PrecisionName(preset.precision)), "Of forward"));
+  table.Add(Option::Choice("numerics", {"portable", "native"},
+                           std::string(NumericsName(preset.numerics.numerics)),
+                           "portable: the same bits on all hosts; native: what this host has"));
+  count("threads", static_cast<uint64_t>(preset.numerics.threads),
+        "Threads of one operation; results depend on it");
+  table.Add(Option::Choice("reduce", {kReduceNames[0], kReduceNames[1]},
+                           kReduceNames[static_cast<int>(preset.reduce)],
+                           "tree: the same bits for any number of workers; allreduce: plain, for "
+                           "comparison"));
+  if (spec.add_options) spec.add_options(table);
+  table.AddExample("keelrun --standalone --nproc-per-node 3 " + spec.name + " --steps 60",
+                   "three workers on this host, of which two may be killed at any time");
+  table.AddExample(spec.name + " --steps 60", "alone; the same last line");
+  table.AddExitCode(0, "finished, or stopped as asked");
+  table.AddExitCode(1, "failed, or refused by the job: other numerics, another protocol");
+  table.AddExitCode(2, "the options make no sense");
+  return table;
+}
+
+Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
+  config.steps = static_cast<uint64_t>(options.Integer("steps"));
+  config.lanes = static_cast<uint64_t>(options.Integer("lanes"));
+  config.lane_batch = static_cast<uint64_t>(options.Integer("lane-batch"));
+  config.seed = static_cast<uint64_t>(options.Integer("seed"));
+  config.update.learning_rate = options.Real("lr");
+  KEEL_TRY_ASSIGN(config.update.schedule, Schedule::Parse(options.Text("schedule")));
+  config.update.clip_norm.reset();
+  if (options.Real("clip-norm") > 0) config.update.clip_norm = options.Real("clip-norm");
+  KEEL_TRY_ASSIGN(config.update.non_finite, ParseNonFinite(options.Text("non-finite")));
+  KEEL_TRY_ASSIGN(config.precision, ParsePrecision(options.Text("precision")));
+  if (config.precision == Precision::kFp16) config.update.loss_scale.emplace();
+  KEEL_TRY_ASSIGN(config.numerics.numerics, ParseNumerics(options.Text("numerics")));
+  config.numerics.threads = static_cast<int>(options.Integer("threads"));
+  config.reduce = options.Text("reduce") == kReduceNames[0] ? Reduce::kTree : Reduce::kAllReduce;
+  return config;
+}
+
+// All that must be the same on every worker; who differs is refused at the door.
+Result<std::string> FingerprintOf(TrainState& state) {
+  const TrainConfig& config = state.config();
+  KEEL_TRY_ASSIGN(Fingerprint fingerprint,
+                  HostFingerprint({.numerics = config.numerics.numerics,
+                                   .device = state.parameters().front().device(),
+                                   .precision = config.precision,
+                                   .lanes = config.lanes,
+                                   .lane_batch = config.lane_batch}));
+  // Who stops earlier would leave the others waiting for his lanes.
+  fingerprint.Add("steps", std::to_string(config.steps));
+  fingerprint.Add("seed", std::to_string(config.seed));
+  fingerprint.Add("samples", std::to_string(state.program().dataset->size()));
+  fingerprint.Add("reduce", kReduceNames[static_cast<int>(config.reduce)]);
+  fingerprint.Add("rate", std::to_string(config.update.learning_rate));
+  fingerprint.Add("schedule", config.update.schedule.Text());
+  fingerprint.Add("clip_norm", std::to_string(config.update.clip_norm.value_or(0)));
+  fingerprint.Add("non_finite", NonFiniteName(config.update.non_finite));
+  fingerprint.Add("optimizer", state.program().optimizer->Text());
+  fingerprint.Add("layout", state.registry().LayoutDigest().Hex().substr(0, 16));
+  return fingerprint.Text();
+}
+
+void PrintLast(TrainState& state) {
+  std::printf("final step=%" PRIu64 " trail=%s digest=%s\n", state.step(),
+              state.trail().Hex().c_str(), state.registry().StateDigest().Hex().c_str());
+  std::fflush(stdout);
+}
+
+Status Train(const TrainMainSpec& spec, const TrainConfig& config, const Options& options) {
+  KEEL_TRY(PinNumerics(config.numerics));
+  // Before threads and before LibTorch is busy: a break must be heard while the model is built.
+  Result<std::unique_ptr<WorkerLink>> link = WorkerLink::FromEnvironment(OwnEnvironment());
+  if (!link.ok() && link.error().code != Code::kNotFound) return link.error();
+  torch::manual_seed(config.seed);
+  KEEL_TRY_ASSIGN(Result<TrainProgram> program,
+                  Guard("building the program", [&] { return spec.make(config, options); }));
+  if (!program.ok()) return program.error();
+  KEEL_TRY_ASSIGN(const auto state, TrainState::Make(config, *std::move(program)));
+  KEEL_TRY_ASSIGN(const std::string fingerprint, FingerprintOf(*state));
+  Trainer trainer(*state, link.ok() ? link->get() : nullptr, fingerprint);
+  KEEL_TRY_ASSIGN(const TrainOutcome outcome, trainer.Run());
+  if (outcome.finished && outcome.first_rank) PrintLast(*state);
+  return Ok();
+}
+
+int Report(const TrainMainSpec& spec, const Status& status) {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), status.error().message.c_str());
+  return 1;
+}
+
+}  // namespace
+
+int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
+  PrepareForGroups();
+  RouteTorchLog();
+  const OptionTable table = MakeTable(spec);
+  const Result<Options> options = ParseOptions(table, RealInputs(argc, argv));
+  if (!options.ok()) {
+    std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), options.error().message.c_str());
+    return 2;
+  }
+  if (options->Flag("help")) {
+    std::fputs(HelpText(table, TerminalWidth()).c_str(), stdout);
+    return 0;
+  }
+  if (options->Flag("print-config")) {
+    std::fputs(options->ConfigText().c_str(), stdout);
+    return 0;
+  }
+  const Result<TrainConfig> config = ConfigFrom(*options, spec.defaults);
+  if (!config.ok()) {
+    std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), config.error().message.c_str());
+    return 2;
+  }
+  const int code = Report(spec, Train(spec, *config, *options));
+  (void)EpochGroup::AwaitTeardown(kTeardownLimit);
+  return code;
+}
+
+}  // namespace keel

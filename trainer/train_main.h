@@ -1,0 +1,30 @@
+// TrainMain: main() of a training program: options, numerics, supervisor, training, last line.
+// Promises   the program's own function is called once, with every generator seeded from --seed, so
+//            that a model built in it is the same on every worker. The last line of a program that
+//            finished, from the first rank: "final step=N trail=HEX digest=HEX".
+// Does not   return before the groups are torn down. Exit codes: 0 finished or stopped as asked, 1
+//            failed or refused, 2 the options make no sense.
+// Threads    call it first in main().
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/option_table.h"
+#include "base/options.h"
+#include "trainer/train_state.h"
+
+namespace keel {
+
+struct TrainMainSpec {
+  std::string name;          // of the program: "minimal_train"
+  std::string about;         // one sentence for --help
+  TrainConfig defaults = {};
+  // Options of the program's own, beside those of TrainConfig.
+  std::function<void(OptionTable& table)> add_options = {};
+  std::function<Result<TrainProgram>(const TrainConfig& config, const Options& options)> make;
+};
+
+int TrainMain(int argc, char** argv, const TrainMainSpec& spec);
+
+}  // namespace keel

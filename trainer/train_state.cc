@@ -1,0 +1,121 @@
+// Gathers what a step changes into one registry, and changes it.
+#include "trainer/train_state.h"
+
+#include <utility>
+
+#include "store/torch_guard.h"
+#include "trainer/fold.h"
+#include "trainer/tensor_digest.h"
+
+namespace keel {
+
+Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
+                                                     TrainProgram program) {
+  if (!program.model || !program.loss || !program.dataset || !program.optimizer) {
+    return Error{Code::kInvalid, "a training program needs a model, a loss, a dataset and an "
+                                 "optimizer"};
+  }
+  KEEL_TRY_ASSIGN(SampleOrder order, SampleOrder::Make({.seed = config.seed,
+                                                        .dataset_size = program.dataset->size(),
+                                                        .lanes = config.lanes,
+                                                        .lane_batch = config.lane_batch}));
+  std::unique_ptr<TrainState> state(
+      new TrainState(config, std::move(program), std::move(order)));
+  if (state->parameters_.empty()) {
+    return Error{Code::kInvalid, "the model has no parameters that want a gradient"};
+  }
+  KEEL_TRY_ASSIGN(state->updater_, Updater::Make(config.update, state->parameters_,
+                                                 *state->program_.optimizer));
+  KEEL_TRY(state->Register());
+  return state;
+}
+
+TrainState::TrainState(const TrainConfig& config, TrainProgram program, SampleOrder order)
+    : config_(config),
+      program_(std::move(program)),
+      order_(std::move(order)),
+      tensors_(TensorsOf(*program_.model)),
+      parameters_(JustTensors(tensors_.parameters)),
+      buffers_(std::make_unique<LaneBuffers>(JustTensors(tensors_.buffers))),
+      seed_(config.seed) {}
+
+Status TrainState::Register() {
+  KEEL_TRY(registry_.AddTensors("model.", tensors_.parameters));
+  KEEL_TRY(registry_.AddTensors("model.", tensors_.buffers));
+  KEEL_TRY(registry_.AddTensors("model.", tensors_.frozen));
+  KEEL_TRY(registry_.AddTensors("optimizer.", program_.optimizer->state()));
+  KEEL_TRY(registry_.AddNumber("step", &step_));
+  KEEL_TRY(registry_.AddNumber("cursor", &cursor_));
+  KEEL_TRY(registry_.AddNumber("seed", &seed_));
+  KEEL_TRY(updater_->Register(registry_));
+  return registry_.AddNumber({"trail", [this] { return StateRegistry::Number(trail_.Hex()); },
+                              [this](const StateRegistry::Number& number) -> Status {
+                                const auto* const hex = std::get_if<std::string>(&number);
+                                if (hex == nullptr) {
+                                  return Error{Code::kInvalid, "trail: expected a digest in hex"};
+                                }
+                                KEEL_TRY_ASSIGN(const Digest digest, ParseDigest(*hex));
+                                trail_ = Trail(digest);
+                                return Ok();
+                              }});
+}
+
+void TrainState::Drop() {
+  pending_.reset();
+  buffers_->Restore();
+}
+
+Result<StepOutcome> TrainState::Apply(const std::vector<float>& lane_losses) {
+  const at::Tensor mean_buffers = *std::exchange(pending_, std::nullopt);
+  const std::string doing = "applying step " + std::to_string(step_);
+  KEEL_TRY(Guard(doing, [&] { buffers_->Restore(); }));
+  KEEL_TRY_ASSIGN(StepOutcome outcome, updater_->Apply(step_, lane_losses));
+  KEEL_TRY(Guard(doing, [&] {
+    if (outcome.applied && !buffers_->empty()) buffers_->EndStep(mean_buffers);
+    buffers_->BeginStep();
+  }));
+  trail_.Add(step_, lane_losses);
+  last_losses_ = lane_losses;
+  ++step_;
+  cursor_ = order_.After(cursor_);
+  return outcome;
+}
+
+float TrainState::MeanLoss(const std::vector<float>& lane_losses) {
+  const auto add = [](float left, float right) { return left + right; };
+  FoldStack<float> sum;
+  for (size_t lane = 0; lane < lane_losses.size(); ++lane) {
+    sum.Push({static_cast<int>(lane), 1}, lane_losses[lane], add);
+  }
+  return sum.Finish(add) * static_cast<float>(1.0 / static_cast<double>(lane_losses.size()));
+}
+
+Digest TrainState::ParametersDigest() const { return DigestOfTensors(parameters_); }
+
+MemberReport TrainState::Report() const {
+  MemberReport report;
+  report.layout = registry_.LayoutDigest().Hex();
+  if (held_ == Held::kSpoiled) report.step = MemberReport::kSpoiled;
+  if (held_ != Held::kWhole) return report;
+  report.step = static_cast<int64_t>(step_);
+  report.pending = pending();
+  report.trail = trail_.Hex();
+  report.numbers = registry_.NumbersText();
+  report.last_losses = last_losses_;
+  return report;
+}
+
+Status TrainState::EndReceiving(const MemberReport& source) {
+  pending_.reset();
+  KEEL_TRY(registry_.SetNumbersText(source.numbers));
+  if (seed_ != config_.seed) {
+    return Error{Code::kInvalid, "the job's seed is " + std::to_string(seed_) + ", ours is " +
+                                     std::to_string(config_.seed)};
+  }
+  last_losses_ = source.last_losses;
+  buffers_->BeginStep();
+  held_ = Held::kWhole;
+  return Ok();
+}
+
+}  // namespace keel

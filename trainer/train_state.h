@@ -1,0 +1,129 @@
+// TrainState: everything that one worker trains with, and what a decided step does to it.
+// Promises   Digest() and the registry cover all that decides how training goes on: parameters,
+//            buffers, optimizer, step, cursor, seed, loss scale, trail. Apply() is a pure function
+//            of that, of the complete gradients and of all lanes' losses.
+// Does not   compute gradients (trainer/lane_work.h) or talk to anybody (trainer/epoch_run.h).
+// Threads    one.
+// Errors     kInvalid: a config or program that makes no sense; those of Updater::Apply().
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/result.h"
+#include "trainer/dataset.h"
+#include "trainer/exchange.h"
+#include "trainer/lane_buffers.h"
+#include "trainer/numerics.h"
+#include "trainer/optimizer.h"
+#include "trainer/precision.h"
+#include "trainer/reform.h"
+#include "trainer/samples.h"
+#include "trainer/state.h"
+#include "trainer/trail.h"
+#include "trainer/update.h"
+
+namespace keel {
+
+struct TrainConfig {
+  uint64_t steps = 100;
+  uint64_t seed = 0;
+  uint64_t lanes = 8;        // V: for ever, whatever the number of workers
+  uint64_t lane_batch = 8;   // B: samples of one lane in one step
+  Precision precision = Precision::kFp32;
+  NumericsConfig numerics = {};
+  Reduce reduce = Reduce::kTree;
+  UpdateConfig update = {};
+  size_t bucket_bytes = 25 << 20;  // of gradients that travel together; no bit depends on it
+  uint64_t digest_every = 100;  // steps after which parameters are compared; 0: never
+};
+
+// After each step, on every worker.
+struct StepReport {
+  uint64_t step = 0;         // steps made
+  float loss = 0;            // the mean of all lanes'
+  std::vector<float> lane_losses;
+  StepOutcome outcome;
+  int rank = 0;
+  int world = 1;
+};
+
+// What a user brings.
+struct TrainProgram {
+  std::shared_ptr<torch::nn::Module> model;
+  std::function<at::Tensor(const Batch&)> loss;   // of one lane's samples: a scalar
+  std::unique_ptr<Dataset> dataset;
+  std::unique_ptr<Optimizer> optimizer;           // over TensorsOf(*model).parameters
+  std::function<Status(const StepReport&)> on_step = {};
+};
+
+class TrainState {
+ public:
+  static Result<std::unique_ptr<TrainState>> Make(const TrainConfig& config, TrainProgram program);
+  TrainState(const TrainState&) = delete;
+  TrainState& operator=(const TrainState&) = delete;
+
+  const TrainConfig& config() const { return config_; }
+  TrainProgram& program() { return program_; }
+  const std::vector<at::Tensor>& parameters() const { return parameters_; }
+  LaneBuffers& buffers() { return *buffers_; }
+  const SampleOrder& samples() const { return order_; }
+  double loss_scale() const { return updater_->loss_scale(); }
+  uint64_t step() const { return step_; }
+  uint64_t cursor() const { return cursor_; }
+  const Trail& trail() const { return trail_; }
+
+  // --- One step ---
+
+  // The gradients of step() are complete, and this is the mean of the lanes' buffers. Kept until
+  // Apply() or Drop().
+  void SetPending(at::Tensor mean_buffers) { pending_ = std::move(mean_buffers); }
+  bool pending() const { return pending_.has_value(); }
+  void Drop();
+  Result<StepOutcome> Apply(const std::vector<float>& lane_losses);
+  // The mean over lanes, added as gradients are.
+  static float MeanLoss(const std::vector<float>& lane_losses);
+
+  // --- The whole of it ---
+
+  StateRegistry& registry() { return registry_; }
+  Digest ParametersDigest() const;
+  MemberReport Report() const;
+  // A transfer begins to write into the tensors, and ended well.
+  void BeginReceiving() { held_ = Held::kSpoiled; }
+  Status EndReceiving(const MemberReport& source);
+  // There was nobody further than us: what the program began with is the state.
+  void TakeOwn() { held_ = Held::kWhole; }
+
+ private:
+  enum class Held { kFresh, kWhole, kSpoiled };
+
+  TrainState(const TrainConfig& config, TrainProgram program, SampleOrder order);
+  Status Register();
+
+  const TrainConfig config_;
+  TrainProgram program_;
+  const SampleOrder order_;
+  ModelTensors tensors_;
+  std::vector<at::Tensor> parameters_;
+  std::unique_ptr<LaneBuffers> buffers_;
+  std::unique_ptr<Updater> updater_;
+  StateRegistry registry_;
+
+  uint64_t step_ = 0;
+  uint64_t cursor_ = 0;
+  uint64_t seed_ = 0;
+  Trail trail_;
+  std::vector<float> last_losses_;
+  Held held_ = Held::kFresh;
+  std::optional<at::Tensor> pending_;
+};
+
+}  // namespace keel
