@@ -5,10 +5,8 @@
 
 #include <cmath>
 
-#include "examples/models/gpt.h"
-#include "examples/models/mlp.h"
-#include "examples/models/resnet.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/trainer/tasks.h"
 
 namespace keel {
 namespace {
@@ -20,40 +18,6 @@ struct Kind {
   uint64_t seed = 1;
   uint64_t order_seed = 1;
 };
-
-// A model, its data and its loss.
-struct Task {
-  std::shared_ptr<torch::nn::Module> model;
-  LossFunction loss;
-  std::unique_ptr<Dataset> dataset;
-};
-
-template <class Model>
-LossFunction CrossEntropyOf(const std::shared_ptr<Model>& model) {
-  return [model](const Batch& batch) {
-    const at::Tensor logits = model->forward(batch.data);
-    return torch::cross_entropy_loss(logits.flatten(0, -2), batch.target.flatten());
-  };
-}
-
-template <class Model>
-Task TaskOf(std::shared_ptr<Model> model, Result<std::unique_ptr<Dataset>> dataset) {
-  KEEL_CHECK(dataset.ok(), dataset.error().message);
-  return {model, CrossEntropyOf(model), std::move(dataset).value()};
-}
-
-Task MakeTask(const std::string& name) {
-  if (name == "resnet") {
-    return TaskOf(std::make_shared<MiniResNet>(MiniResNetOptions{.width = 4}),
-                  SyntheticClasses({.samples = 50, .shape = {3, 8, 8}}));
-  }
-  if (name == "gpt") {
-    return TaskOf(std::make_shared<Gpt>(GptOptions{.vocabulary = 16, .width = 16, .heads = 2}),
-                  SyntheticText({.samples = 50, .length = 8, .vocabulary = 16}));
-  }
-  return TaskOf(std::make_shared<Mlp>(MlpOptions{.hidden = {16, 16}}),
-                SyntheticClasses({.samples = 50}));
-}
 
 ReferenceRecord Trained(const Kind& kind, uint64_t steps = 12) {
   torch::manual_seed(kind.seed);

@@ -1,0 +1,193 @@
+// A member is lost at every point of a step: before each send and receive that it makes, from the
+// first contact to the vote, and between the vote and the optimizer. The others meet again, and
+// nobody disagrees: all end with the bits of a quiet run.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "base/random.h"
+#include "examples/models/mlp.h"
+#include "tests/harness/expect_ok.h"
+#include "tests/trainer/crew.h"
+#include "trainer/epoch_run.h"
+#include "trainer/tensor_digest.h"
+
+namespace keel {
+namespace {
+
+constexpr uint64_t kSteps = 2;
+
+std::unique_ptr<TrainState> MakeState(int lanes) {
+  // Building draws from the one generator that all threads share.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  torch::manual_seed(1);
+  TrainProgram program;
+  const auto model = std::make_shared<Mlp>(MlpOptions{.inputs = 8, .hidden = {16}, .dropout = 0});
+  program.model = model;
+  program.loss = [model](const Batch& batch) {
+    return torch::cross_entropy_loss(model->forward(batch.data), batch.target);
+  };
+  program.dataset = *SyntheticClasses({.samples = 50, .shape = {8}});
+  program.optimizer = *MakeAdamW(TensorsOf(*model).parameters, {});
+  // Buckets so small that there are several, with points between them.
+  const TrainConfig config{.steps = kSteps, .lanes = static_cast<uint64_t>(lanes),
+                           .lane_batch = 2, .bucket_bytes = 256};
+  auto state = TrainState::Make(config, std::move(program));
+  KEEL_CHECK(state.ok(), state.error().message);
+  return std::move(*state);
+}
+
+// Who is lost, and when: before its n-th operation, or as it has voted on a step.
+struct Loss {
+  int rank = 0;
+  int64_t operation = -1;
+  int64_t after_vote_of = -1;
+};
+
+struct Job {
+  int members = 1;
+  int lanes = 1;
+};
+
+// Threads take the place of workers; who loses a member is told, as by its supervisor.
+class Survival {
+ public:
+  Survival(Crew& crew, const Job& job, const Loss& loss)
+      : crew_(crew), size_(job.members), loss_(loss) {
+    for (int i = 0; i < size_; ++i) states_.push_back(MakeState(job.lanes));
+    breaks_.resize(states_.size());
+  }
+
+  // Whether the loss came to pass: a run may have fewer operations.
+  bool Run() {
+    RunEpochOf(size_, true);
+    if (!lost_) return false;
+    states_.erase(states_.begin() + loss_.rank);
+    breaks_.assign(states_.size(), {});
+    RunEpochOf(size_ - 1, false);
+    return true;
+  }
+  const std::vector<std::unique_ptr<TrainState>>& states() const { return states_; }
+
+ private:
+  void RunEpochOf(int size, bool with_loss) {
+    const std::string prefix = crew_.NewPrefix();
+    const CancelToken broken;
+    Crew::OnThreads(size, [&](int rank) {
+      EpochGroup::Spec spec = crew_.SpecOf(rank, size, prefix);
+      const bool victim = with_loss && rank == loss_.rank;
+      auto count = std::make_shared<std::atomic<int64_t>>(0);
+      if (victim) {
+        spec.before_each = [this, count, &broken] {
+          if ((*count)++ == loss_.operation) Lose(broken);
+        };
+      }
+      EpochPeer peer;
+      peer.watch = [this, rank](auto break_group) {
+        const std::lock_guard lock(mutex_);
+        breaks_[static_cast<size_t>(rank)] = break_group;
+        if (lost_now_) break_group("it was lost before");
+        return std::shared_ptr<void>(nullptr, [this, rank](void*) {
+          const std::lock_guard lock(mutex_);
+          breaks_[static_cast<size_t>(rank)] = {};
+        });
+      };
+      peer.at = [&, victim](Position position) {
+        const bool applying = position.phase == 3;
+        if (victim && applying && position.step == loss_.after_vote_of) Lose(broken);
+      };
+      peer.wishes = [] { return EpochPeer::Wishes{}; };
+      const Result<EpochOutcome> outcome =
+          RunEpoch(*states_[static_cast<size_t>(rank)], spec, broken, peer);
+      if (victim && lost_) return;   // whatever it thinks: it is dead
+      EXPECT_OK(outcome);
+      if (!with_loss && outcome.ok()) {
+        EXPECT_EQ(outcome->end, EpochEnd::kFinished);
+      }
+    });
+    lost_now_ = false;
+    // A machine that takes down hundreds of groups at once is busy with nothing else.
+    EXPECT_TRUE(EpochGroup::AwaitTeardown(std::chrono::seconds(40)));
+  }
+
+  void Lose(const CancelToken& broken) {
+    const std::lock_guard lock(mutex_);
+    lost_ = lost_now_ = true;
+    broken.Cancel();
+    for (const auto& break_group : breaks_) {
+      if (break_group) break_group("a member was lost");
+    }
+  }
+
+  Crew& crew_;
+  const int size_;
+  const Loss loss_;
+  std::vector<std::unique_ptr<TrainState>> states_;
+  std::mutex mutex_;
+  std::vector<std::function<void(const std::string&)>> breaks_;
+  std::atomic<bool> lost_{false};
+  std::atomic<bool> lost_now_{false};
+};
+
+struct Bits {
+  std::string trail, state;
+  bool operator==(const Bits&) const = default;
+};
+Bits BitsOf(TrainState& state) {
+  return {state.trail().Hex(), state.registry().StateDigest().Hex()};
+}
+
+Bits Quiet(Crew& crew, int lanes) {
+  const auto state = MakeState(lanes);
+  EpochPeer peer;
+  peer.watch = [](auto) { return std::shared_ptr<void>(); };
+  peer.at = [](Position) {};
+  peer.wishes = [] { return EpochPeer::Wishes{}; };
+  const auto outcome =
+      RunEpoch(*state, crew.SpecOf(0, 1, crew.NewPrefix()), CancelToken::Never(), peer);
+  EXPECT_OK(outcome);
+  EXPECT_EQ(state->step(), kSteps);
+  return BitsOf(*state);
+}
+
+class EveryPoint : public testing::TestWithParam<Job> {};
+
+TEST_P(EveryPoint, SurvivorsNeverDisagree) {
+  Crew crew;
+  const Job job = GetParam();
+  const Bits expected = Quiet(crew, job.lanes);
+  const auto survive = [&](const Loss& loss) {
+    Survival survival(crew, job, loss);
+    if (!survival.Run()) return false;
+    for (const auto& state : survival.states()) {
+      EXPECT_EQ(state->step(), kSteps);
+      EXPECT_TRUE(BitsOf(*state) == expected)
+          << "rank " << loss.rank << " lost before operation " << loss.operation
+          << " or after the vote of step " << loss.after_vote_of;
+    }
+    return true;
+  };
+  for (int rank = 0; rank < job.members; ++rank) {
+    int64_t operation = 0;
+    while (survive({.rank = rank, .operation = operation}) && !HasFailure()) ++operation;
+    EXPECT_GT(operation, 20);
+    for (int64_t step = 0; step < static_cast<int64_t>(kSteps); ++step) {
+      EXPECT_TRUE(survive({.rank = rank, .after_vote_of = step}));
+    }
+  }
+}
+
+// The last ones have a member without lanes, before the loss or before and after it.
+INSTANTIATE_TEST_SUITE_P(Members, EveryPoint,
+                         testing::Values(Job{2, 6}, Job{3, 6}, Job{4, 6}, Job{5, 6}, Job{3, 2},
+                                         Job{4, 1}),
+                         [](const auto& info) {
+                           return std::to_string(info.param.members) + "With" +
+                                  std::to_string(info.param.lanes) + "Lanes";
+                         });
+
+}  // namespace
+}  // namespace keel

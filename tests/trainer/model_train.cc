@@ -1,0 +1,175 @@
+// A training program for tests: minimal_train with a choice of models, which says at each step who
+// and where it is, and what all lanes lost: "step N rank R of W pid P loss L lanes A,B,C".
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "examples/models/gpt.h"
+#include "examples/models/mlp.h"
+#include "examples/models/resnet.h"
+#include "trainer/train_main.h"
+
+namespace {
+
+using keel::Result;
+
+template <class Model>
+keel::Status Put(keel::TrainProgram& program, std::shared_ptr<Model> model,
+                 Result<std::unique_ptr<keel::Dataset>> dataset) {
+  KEEL_TRY_ASSIGN(program.dataset, std::move(dataset));
+  program.loss = [model](const keel::Batch& batch) {
+    const at::Tensor logits = model->forward(batch.data);
+    return torch::cross_entropy_loss(logits.flatten(0, -2), batch.target.flatten());
+  };
+  program.model = std::move(model);
+  return keel::Ok();
+}
+
+// Learns nothing: a lane's loss is the indices of its samples, written as digits of a number to the
+// base of the dataset's size. So what a step reports says which samples it was made of.
+keel::Status PutIndices(keel::TrainProgram& program, int64_t samples) {
+  const auto model = std::make_shared<torch::nn::LinearImpl>(1, 1);
+  const at::Tensor indices = torch::arange(samples, torch::kFloat);
+  KEEL_TRY_ASSIGN(program.dataset, keel::InMemory(indices, torch::zeros({samples})));
+  program.loss = [model, samples](const keel::Batch& batch) {
+    float number = 0;
+    for (int64_t i = batch.data.numel() - 1; i >= 0; --i) {
+      number = number * static_cast<float>(samples) + batch.data[i].item<float>();
+    }
+    return model->forward(torch::zeros({1, 1})).sum() * 0 + number;
+  };
+  program.model = model;
+  return keel::Ok();
+}
+
+keel::Status PutModel(keel::TrainProgram& program, const std::string& name, int64_t samples) {
+  if (name == "resnet") {
+    return Put(program, std::make_shared<MiniResNet>(MiniResNetOptions{.width = 4}),
+               keel::SyntheticClasses({.samples = samples, .shape = {3, 8, 8}}));
+  }
+  if (name == "gpt") {
+    return Put(program,
+               std::make_shared<Gpt>(GptOptions{.vocabulary = 16, .width = 16, .heads = 2}),
+               keel::SyntheticText({.samples = samples, .length = 8, .vocabulary = 16}));
+  }
+  if (name == "indices") return PutIndices(program, samples);
+  return Put(program, std::make_shared<Mlp>(MlpOptions{.hidden = {32, 32}}),
+             keel::SyntheticClasses({.samples = samples}));
+}
+
+// What the program knows of itself as it runs.
+struct Moment {
+  uint64_t steps_seen = 0;
+  int rank = -1;
+  bool poisoned = false;   // the lane that is being computed
+};
+
+// Notes whether the sample that poisons losses is among those asked for.
+class WatchedDataset : public keel::Dataset {
+ public:
+  WatchedDataset(std::unique_ptr<keel::Dataset> inner, int64_t poison,
+                 std::shared_ptr<Moment> moment)
+      : inner_(std::move(inner)), poison_(poison), moment_(std::move(moment)) {}
+  uint64_t size() const override { return inner_->size(); }
+  Result<keel::Batch> Load(std::span<const uint64_t> indices) override {
+    moment_->poisoned = poison_ >= 0 && std::count(indices.begin(), indices.end(),
+                                                   static_cast<uint64_t>(poison_)) > 0;
+    return inner_->Load(indices);
+  }
+
+ private:
+  const std::unique_ptr<keel::Dataset> inner_;
+  const int64_t poison_;
+  const std::shared_ptr<Moment> moment_;
+};
+
+// What goes wrong on purpose: samples that make a loss NaN, or an exception of one rank.
+void PutFaults(keel::TrainProgram& program, const std::shared_ptr<Moment>& moment,
+               const keel::Options& options) {
+  program.dataset = std::make_unique<WatchedDataset>(std::move(program.dataset),
+                                                     options.Integer("poison"), moment);
+  const int64_t rank = options.Integer("throw-rank");
+  const auto step = static_cast<uint64_t>(options.Integer("throw-step"));
+  program.loss = [inner = program.loss, moment, rank, step](const keel::Batch& batch) {
+    if (moment->rank == rank && moment->steps_seen == step) {
+      throw std::runtime_error("the test's own mistake");
+    }
+    const at::Tensor loss = inner(batch);
+    return moment->poisoned ? loss * std::numeric_limits<float>::quiet_NaN() : loss;
+  };
+}
+
+// As %.9g: enough to tell any two floats apart.
+std::string Text(float value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
+  return text;
+}
+
+void Say(const keel::StepReport& report) {
+  std::string lanes;
+  for (const float loss : report.lane_losses) lanes += (lanes.empty() ? "" : ",") + Text(loss);
+  std::printf("step %" PRIu64 " rank %d of %d pid %d loss %s lanes %s\n", report.step, report.rank,
+              report.world, static_cast<int>(getpid()), Text(report.loss).c_str(), lanes.c_str());
+  std::fflush(stdout);
+}
+
+Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig&, const keel::Options& options) {
+  keel::TrainProgram program;
+  KEEL_TRY(PutModel(program, options.Text("model"), options.Integer("samples")));
+  const keel::NamedTensors parameters = keel::TensorsOf(*program.model).parameters;
+  if (options.Text("optimizer") == "sgd") {
+    KEEL_TRY_ASSIGN(program.optimizer, keel::MakeSgd(parameters, {.momentum = 0.9}));
+  } else {
+    KEEL_TRY_ASSIGN(program.optimizer, keel::MakeAdamW(parameters, {}));
+  }
+  const auto moment = std::make_shared<Moment>();
+  PutFaults(program, moment, options);
+  const keel::Duration pause = options.Time("pause");
+  const int64_t full_world = options.Integer("full-world");
+  program.on_step = [moment, pause, full_world](const keel::StepReport& report) -> keel::Status {
+    moment->steps_seen = report.step;
+    moment->rank = report.rank;
+    Say(report);
+    const bool is_full = full_world > 0 && report.world >= full_world;
+    if (pause > keel::Duration(0) && !is_full) keel::RealClock().SleepFor(pause);
+    return keel::Ok();
+  };
+  return program;
+}
+
+void AddOptions(keel::OptionTable& table) {
+  table.Add(keel::Option::Choice("model", {"mlp", "resnet", "gpt", "indices"}, "mlp",
+                                 "What is trained"));
+  table.Add(keel::Option::Choice("optimizer", {"adamw", "sgd"}, "adamw", "What trains it"));
+  table.Add(keel::Option::Integer("samples", 100, "Of the dataset").AtLeast(1));
+  table.Add(keel::Option::Time("pause", "0", "After each step"));
+  table.Add(keel::Option::Integer("full-world", 0,
+                                  "Workers with whom there is no pause after a step; 0: always one")
+                .AtLeast(0));
+  table.Add(keel::Option::Integer("poison", -1, "Sample that makes its lane's loss NaN; -1: none")
+                .AtLeast(-1));
+  table.Add(keel::Option::Integer("throw-rank", -1, "Who throws an exception; -1: nobody")
+                .AtLeast(-1));
+  table.Add(keel::Option::Integer("throw-step", 5, "After how many steps").AtLeast(0));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return keel::TrainMain(argc, argv, {.name = "model_train",
+                                      .about = "Trains one of the tests' models.",
+                                      .defaults = {.steps = 20, .lanes = 8, .lane_batch = 4},
+                                      .add_options = AddOptions,
+                                      .make = MakeProgram});
+}

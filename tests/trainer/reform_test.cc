@@ -1,0 +1,97 @@
+// Who applies, who receives and who goes on, for all reports that survivors of a step can give.
+#include "trainer/reform.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace keel {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+MemberReport At(int64_t step, bool pending = false) {
+  MemberReport report;
+  report.step = step;
+  report.pending = pending;
+  report.layout = "l";
+  report.trail = step < 0 ? "" : "t" + std::to_string(step);
+  return report;
+}
+
+TEST(Reform, ReportsAreReadBackBitForBit) {
+  MemberReport report = At(7, true);
+  report.numbers = "{\"step\":7}";
+  report.last_losses = {0.1f, -0.0f, std::numeric_limits<float>::quiet_NaN(), INFINITY};
+  EXPECT_EQ(*ParseReport(ReportText(report)), report);
+  for (const char* text : {"", "{}", "[]", "{\"step\":7}", "{\"step\":\"7\"}"}) {
+    EXPECT_EQ(ParseReport(text).error().code, Code::kCorrupt) << text;
+  }
+}
+
+TEST(Reform, AJobBeginsWithWhatItsProgramsBuilt) {
+  const auto plan = PlanReform({At(-1), At(-1)});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->step, 0);
+  EXPECT_THAT(plan->parts, ElementsAre(Part::kReady, Part::kReady));
+}
+
+TEST(Reform, ANewcomerReceivesFromThoseWhoAreFurthest) {
+  const auto plan = PlanReform({At(-1), At(5), At(5)});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->step, 5);
+  EXPECT_EQ(plan->source, 1);
+  EXPECT_THAT(plan->parts, ElementsAre(Part::kReceives, Part::kReady, Part::kReady));
+}
+
+TEST(Reform, AStepThatOneAppliedIsAppliedByWhoHoldsItsGradients) {
+  const auto plan = PlanReform({At(5, true), At(6), At(5, true)});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->step, 6);
+  EXPECT_THAT(plan->parts, ElementsAre(Part::kApplies, Part::kReady, Part::kApplies));
+}
+
+TEST(Reform, AStepThatNobodyAppliedIsMadeAnew) {
+  const auto plan = PlanReform({At(5, true), At(5), At(5, true)});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->step, 5);
+  EXPECT_THAT(plan->parts, ElementsAre(Part::kReady, Part::kReady, Part::kReady));
+}
+
+TEST(Reform, WhoIsFurtherBehindOrHoldsNoGradientsReceives) {
+  const auto plan = PlanReform({At(4, true), At(6), At(5, false), At(0, true)});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(plan->parts,
+              ElementsAre(Part::kReceives, Part::kReady, Part::kReceives, Part::kReceives));
+}
+
+TEST(Reform, WhatAProgramBeganWithIsBetterThanHalfATransfer) {
+  const auto plan = PlanReform({At(MemberReport::kSpoiled), At(-1)});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->step, 0);
+  EXPECT_EQ(plan->source, 1);
+  EXPECT_THAT(plan->parts, ElementsAre(Part::kReceives, Part::kReady));
+  const auto none = PlanReform({At(MemberReport::kSpoiled), At(MemberReport::kSpoiled)});
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().message, HasSubstr("nobody is left"));
+}
+
+TEST(Reform, MembersThatDisagreeAreNamed) {
+  MemberReport other = At(6);
+  other.trail = "elsewhere";
+  const auto trails = PlanReform({At(5, true), At(6), other});
+  ASSERT_FALSE(trails.ok());
+  EXPECT_EQ(trails.error().code, Code::kCorrupt);
+  EXPECT_THAT(trails.error().message, HasSubstr("rank 2 and rank 1 disagree"));
+  other.layout = "another model";
+  const auto layouts = PlanReform({At(6), other, other});
+  ASSERT_FALSE(layouts.ok());
+  EXPECT_EQ(layouts.error().code, Code::kInvalid);
+  EXPECT_THAT(layouts.error().message, HasSubstr("rank 1, rank 2 and rank 0 train different"));
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,317 @@
+// Whole training jobs: the real `keelrun` with tests/trainer/model_train.cc. The last line does not
+// depend on how many workers there are or who is lost; what makes no sense is refused in words.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "tests/harness/free_port.h"
+#include "tests/tools/launched.h"
+
+namespace keel {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kProgram = KEEL_BIN_DIR "/model_train";
+
+// "step N rank R of W pid P loss L lanes A,B,C"
+struct StepLine {
+  int64_t step = 0;
+  std::string loss;
+  std::vector<std::string> lanes;
+  std::string numbers;   // loss and lanes, as printed
+};
+
+std::vector<StepLine> StepLines(const Launched& job) {
+  std::vector<StepLine> lines;
+  for (const std::string& line : SplitList(job.Output(), '\n')) {
+    const size_t loss = line.find(" loss ");
+    const size_t lanes = line.find(" lanes ");
+    if (line.find("step ") != 0 || loss == std::string::npos || lanes == std::string::npos) {
+      continue;
+    }
+    lines.push_back({NumberAfter(line, "step"), line.substr(loss + 6, lanes - loss - 6),
+                     SplitList(line.substr(lanes + 7), ','), line.substr(loss)});
+  }
+  return lines;
+}
+
+using Words = std::vector<std::string>;
+
+Words Joined(Words all, const Words& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+class TrainJob : public ::testing::Test {
+ protected:
+  std::unique_ptr<Launched> Start(int workers, const Words& options,
+                                  const Words& of_keelrun = {}) {
+    Words arguments = {"--standalone",
+                                          "--nproc-per-node=" + std::to_string(workers)};
+    return StartWith(arguments, of_keelrun, options);
+  }
+  // A host of a job that goes on with or without the others.
+  std::unique_ptr<Launched> StartHost(const Words& options) {
+    return StartWith({"--rdzv-backend=c10d", "--rdzv-id=job", "--nnodes=1:2",
+                      "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_), "--nproc-per-node=1",
+                      "--rdzv-conf=last_call_timeout=0.2"},
+                     {}, options);
+  }
+  // The last line of a job that shall end well.
+  std::string LastLine(int workers, const Words& options) {
+    const auto job = Start(workers, options);
+    EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+    return LastLineOf(*job);
+  }
+  static std::string LastLineOf(Launched& job) {
+    EXPECT_EQ(job.Count("^final step="), 1) << job.Output();
+    return job.Await("^final step=");
+  }
+
+  TempDir folder_;
+  const uint16_t port_ = FreePort();
+
+ private:
+  std::unique_ptr<Launched> StartWith(const Words& arguments,
+                                      const Words& more,
+                                      const Words& options) {
+    return std::make_unique<Launched>(folder_, "keelrun" + std::to_string(started_++),
+                                      Joined(Joined(Joined(arguments, more), {kProgram}), options));
+  }
+  int started_ = 0;
+};
+
+// --- Bits ---
+
+struct Config {
+  const char* model;
+  const char* precision;
+  const char* optimizer;
+  const char* lanes;
+};
+
+Words OptionsOf(const Config& config) {
+  return {"--steps=12", "--lanes", config.lanes, "--model", config.model, "--precision",
+          config.precision, "--optimizer", config.optimizer, "--clip-norm=1", "--lr=0.01"};
+}
+
+class AnyNumberOfWorkers : public TrainJob, public ::testing::WithParamInterface<Config> {};
+
+TEST_P(AnyNumberOfWorkers, EndsWithTheSameLineAfterTheSameLosses) {
+  const Words options = OptionsOf(GetParam());
+  std::string expected;
+  std::map<int64_t, std::string> numbers;   // of each step
+  for (int workers = 1; workers <= 6; ++workers) {
+    const auto job = Start(workers, options);
+    ASSERT_EQ(job->ExitCode(), 0) << job->Output();
+    const std::string line = LastLineOf(*job);
+    if (workers == 1) expected = line;
+    EXPECT_EQ(line, expected) << workers << " workers";
+    const std::vector<StepLine> steps = StepLines(*job);
+    EXPECT_EQ(steps.size(), 12u * workers);
+    for (const StepLine& step : steps) {
+      EXPECT_EQ(numbers.emplace(step.step, step.numbers).first->second, step.numbers)
+          << "step " << step.step << " on " << workers << " workers";
+    }
+  }
+  // Nothing of this would be seen if all were NaN, or stood still.
+  std::set<std::string> seen;
+  for (const auto& [step, text] : numbers) {
+    EXPECT_THAT(text, AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf")))) << step;
+    seen.insert(text);
+  }
+  EXPECT_EQ(seen.size(), 12u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, AnyNumberOfWorkers,
+    ::testing::Values(Config{"mlp", "fp32", "adamw", "8"}, Config{"mlp", "bf16", "sgd", "3"},
+                      Config{"mlp", "fp32", "sgd", "1"}, Config{"resnet", "fp32", "sgd", "3"},
+                      Config{"resnet", "bf16", "adamw", "12"}, Config{"gpt", "fp32", "adamw", "12"},
+                      Config{"gpt", "bf16", "sgd", "8"}, Config{"mlp", "fp16", "adamw", "3"}),
+    [](const auto& info) {
+      const Config& config = info.param;
+      return std::string(config.model) + "_" + config.precision + "_" + config.optimizer + "_" +
+             config.lanes + "lanes";
+    });
+
+TEST_F(TrainJob, AnotherSeedOrNumberOfLanesLeavesAnotherLine) {
+  const std::string line = LastLine(1, {"--steps=3"});
+  EXPECT_NE(LastLine(1, {"--steps=3", "--seed=1"}), line);
+  EXPECT_NE(LastLine(1, {"--steps=3", "--lanes=7"}), line);
+}
+
+// What all these comparisons are worth: with plain all-reduce they fail.
+TEST_F(TrainJob, PlainAllReduceLeavesOtherBits) {
+  const Words plain = {"--steps=12", "--reduce=allreduce"};
+  const std::string alone = LastLine(1, plain);
+  EXPECT_TRUE(LastLine(2, plain) != alone || LastLine(3, plain) != alone);
+}
+
+// --- Losing and gaining workers ---
+
+// Kills this rank once all three have made steps together (again).
+void KillInFullWorld(Launched& job, int rank) {
+  const std::string says = "^step [0-9]+ rank " + std::to_string(rank) + " of 3 ";
+  SignalPidIn(job.Await(says, job.Count(says) + 3), SIGKILL);
+}
+
+// Then one of the two that are left, as soon as they go on.
+void KillOneMore(Launched& job) {
+  const std::string says = "^step [0-9]+ rank [01] of 2 ";
+  SignalPidIn(job.Await(says, job.Count(says) + 1), SIGKILL);
+}
+
+// Steps are slow while somebody is missing, so that a newcomer comes before the job is over.
+const Words kThreeWanted = {"--pause=100ms", "--full-world=3"};
+
+TEST_F(TrainJob, KillsAndJoinsLeaveTheBitsOfAQuietRun) {
+  const Words options = {"--model=resnet", "--steps=200", "--lanes=3"};
+  const auto job = Start(3, Joined(kThreeWanted, options), {"--max-restarts=10"});
+  for (const int rank : {0, 1, 2}) KillInFullWorld(*job, rank);
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_GE(job->Count("state-agreed .*1 receive the state"), 3) << job->Output();
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, options)) << job->Output();
+}
+
+// The samples that the committed steps were made of, in order, as the model "indices" tells them.
+std::vector<int64_t> SamplesOf(const Launched& job, int64_t steps, int64_t samples) {
+  std::map<int64_t, StepLine> by_step;
+  for (const StepLine& line : StepLines(job)) {
+    const auto [known, is_new] = by_step.emplace(line.step, line);
+    EXPECT_TRUE(is_new || known->second.numbers == line.numbers) << "step " << line.step;
+  }
+  std::vector<int64_t> taken;
+  for (int64_t step = 1; step <= steps; ++step) {
+    EXPECT_EQ(by_step.count(step), 1u) << "step " << step << " was told by nobody";
+    for (const std::string& lane : by_step[step].lanes) {
+      const int64_t digits = std::llround(std::stod(lane));
+      taken.insert(taken.end(), {digits % samples, digits / samples});
+    }
+  }
+  return taken;
+}
+
+TEST_F(TrainJob, NoSampleIsLostOrSeenTwiceWhoeverIsKilledOrJoins) {
+  constexpr int64_t kSteps = 500, kSamples = 97, kLanes = 5, kLaneBatch = 2;
+  const uint64_t seed = EntropySeed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  const Words options = {"--model=indices", "--steps=500", "--samples=97",
+                                            "--lanes=5", "--lane-batch=2"};
+  const auto job = Start(3, Joined(kThreeWanted, options), {"--max-restarts=20"});
+  for (int volley = 0; volley < 4; ++volley) {
+    KillInFullWorld(*job, static_cast<int>(random.Uniform(3)));
+    if (volley % 2 == 1) KillOneMore(*job);
+  }
+  ASSERT_EQ(job->ExitCode(), 0) << job->Output();
+  const std::vector<int64_t> taken = SamplesOf(*job, kSteps, kSamples);
+  ASSERT_EQ(taken.size(), static_cast<size_t>(kSteps * kLanes * kLaneBatch));
+  for (size_t begin = 0; begin < taken.size(); begin += kSamples) {
+    const size_t end = std::min(begin + kSamples, taken.size());
+    const std::set<int64_t> of_epoch(taken.begin() + begin, taken.begin() + end);
+    EXPECT_EQ(of_epoch.size(), end - begin) << "a sample twice in the epoch of data at " << begin;
+    EXPECT_GE(*of_epoch.begin(), 0);
+    EXPECT_LT(*of_epoch.rbegin(), kSamples);
+  }
+}
+
+// --- What goes wrong ---
+
+TEST_F(TrainJob, ALossThatIsNotANumberStopsTheJobAndNamesStepAndLane) {
+  const auto job = Start(3, {"--steps=40", "--samples=1000", "--poison=7"});
+  EXPECT_EQ(job->ExitCode(), 1) << job->Output();
+  EXPECT_EQ(job->Count("^final"), 0);
+  EXPECT_GE(job->Count("step [0-9]+: the loss of lane [0-9]+ is nan; nothing of this step was "
+                       "applied"),
+            1)
+      << job->Output();
+}
+
+TEST_F(TrainJob, SkippingStepsThatAreNotANumberLeavesTheSameBitsForAll) {
+  // A quarter of all steps has the sample in it.
+  const Words options = {"--steps=20", "--samples=100", "--poison=7",
+                                            "--non-finite=skip"};
+  const auto alone = Start(1, options);
+  ASSERT_EQ(alone->ExitCode(), 0) << alone->Output();
+  EXPECT_GE(alone->Count("step-skipped .*the loss of lane [0-9] is nan"), 4) << alone->Output();
+  for (const int workers : {2, 3}) EXPECT_EQ(LastLine(workers, options), LastLineOf(*alone));
+}
+
+TEST_F(TrainJob, AnExceptionOnOneRankEndsTheJobAndNamesRankStepAndLane) {
+  const auto job = Start(3, {"--steps=1000000", "--lanes=6", "--throw-rank=1", "--throw-step=5"});
+  EXPECT_EQ(job->ExitCode(), 1) << job->Output();
+  EXPECT_THAT(job->Output(), HasSubstr("rank 1"));
+  EXPECT_GE(job->Count("rank 1.*, step 5, lane 2, loss: the test's own mistake"), 1)
+      << job->Output();
+}
+
+TEST_F(TrainJob, AnExceptionIsSurvivedWhereRestartsAreLeft) {
+  const Words options = {"--steps=30", "--lanes=6", "--pause=10ms"};
+  const auto job =
+      Start(3, Joined(options, {"--throw-rank=1", "--throw-step=5"}), {"--max-restarts=1"});
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, options));
+}
+
+TEST_F(TrainJob, ValuesThatMakeNoSenseAreRefusedByName) {
+  for (const char* option : {"--lanes=0", "--lane-batch=0", "--steps=0", "--threads=0",
+                             "--schedule=sometimes", "--lr=-1"}) {
+    const auto job = Start(1, {option});
+    EXPECT_EQ(job->ExitCode(), 1) << option;   // the launcher's: its program failed
+    const std::string name = std::string(option).substr(2, std::string(option).find('=') - 2);
+    EXPECT_GE(job->Count("^model_train: .*" + name), 1) << option << "\n" << job->Output();
+    EXPECT_GE(job->Count("exited with 2"), 1) << option << "\n" << job->Output();
+  }
+}
+
+// --- Refused at the door ---
+
+struct Stranger {
+  const char* name;   // of the test
+  Words options;
+  std::string has, job_has;   // the values, as they are shown
+};
+
+class OtherWorker : public TrainJob, public ::testing::WithParamInterface<Stranger> {};
+
+TEST_P(OtherWorker, IsRefusedWithBothValuesAndTheOthersGoOn) {
+  const Words usual = {"--steps=1000000", "--pause=5ms"};
+  const auto first = StartHost(usual);
+  first->Await("^step 3 rank 0 of 1 ");
+  const auto other = StartHost(Joined(usual, GetParam().options));
+  EXPECT_EQ(other->ExitCode(), 78) << other->Output();
+  EXPECT_THAT(other->Output(), HasSubstr(GetParam().has));
+  EXPECT_THAT(other->Output(), HasSubstr(GetParam().job_has));
+  // It goes on, as if nobody had knocked.
+  const int64_t step = static_cast<int64_t>(StepLines(*first).size());
+  first->Await("^step " + std::to_string(step + 3) + " rank 0 of 1 ");
+  EXPECT_EQ(first->Count("^step .* of 2 "), 0) << first->Output();
+  first->Kill();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, OtherWorker,
+    ::testing::Values(
+        Stranger{"Dataset", {"--samples=101"}, "samples=101", "samples=100"},
+        Stranger{"Numerics", {"--numerics=native"}, "numerics=native", "numerics=portable"},
+        Stranger{"Threads", {"--threads=2"}, "threads=2", "threads=1"},
+        Stranger{"Lanes", {"--lanes=9"}, "lanes=9", "lanes=8"},
+        Stranger{"Steps", {"--steps=7"}, "steps=7", "steps=1000000"},
+        Stranger{"Clipping", {"--clip-norm=2"}, "clip_norm=2", "clip_norm=0"},
+        Stranger{"Model", {"--model=gpt"}, "layout=", "layout="}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace keel
