@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# The first thing to try: sets up what is missing, then lets three processes train one model.
-# Promises   exits with the job's own exit code; 1 if the job was content but the digests differ.
+# The first thing to try: one worker trains a small model in quiet; then three train the same one, and
+# one of them is killed on the way. Both runs must end with the same bits.
+# Promises   exits with 0 only if they do; leaves no process behind.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
-readonly program=$root/build/bin/allreduce_train
+readonly launch=("$root/build/bin/keelrun" --standalone --max-restarts=3)
+readonly train=("$root/build/bin/minimal_train" --steps 600 --log-every 100)
 readonly workers=3
 
 case ${1:-} in
   --help | -h)
     echo "usage: examples/quickstart.sh"
-    echo "Sets up what is missing (tools/setup.sh), then runs: allreduce_train --workers $workers"
+    echo "Sets up what is missing (tools/setup.sh), then trains a small model twice: alone, and on"
+    echo "$workers workers of which one is killed. Both must end with the same bits."
     exit 0
     ;;
   ?*)
@@ -20,32 +23,59 @@ case ${1:-} in
     ;;
 esac
 
+Fail() {
+  echo "quickstart: $1" >&2
+  exit 1
+}
+
+# The last line that a job printed.
+FinalOf() { grep -o 'final step=.*' "$1" | tail -n 1 || true; }
+
+# Waits until a job has printed a line that begins like this, or has ended.
+AwaitLine() {
+  for ((waited = 0; waited < 1200; waited++)); do
+    if grep -q "^$2" "$1"; then return 0; fi
+    if ! kill -0 "$3" 2>/dev/null; then return 1; fi
+    sleep 0.05
+  done
+  return 1
+}
+
 echo "1. Setting up: packages, LibTorch and the build. The first time takes minutes, later none."
 "$root/tools/setup.sh"
 
-echo
-echo "2. Training: $workers processes meet on a TCPStore, form a Gloo group, and train one small"
-echo "   model together; after each step they hold the same parameters."
-echo "   \$ build/bin/allreduce_train --workers $workers"
-echo
-output=$(mktemp)
-trap 'rm -f "$output"' EXIT
-status=0
-"$program" --workers "$workers" </dev/null | tee "$output" || status=$?
-echo
-if ((status != 0)); then
-  echo "quickstart: the job failed with exit code $status; its own words are above" >&2
-  exit "$status"
-fi
+output=$(mktemp -d)
+job=
+trap 'if [[ $job ]]; then kill "$job" 2>/dev/null || true; fi; rm -rf "$output"' EXIT
 
-echo "3. Comparing: each worker's last digest of its parameters."
-# One line a worker: "rank digest", from its last line of output.
-last=$(sed -nE 's/.*rank=([0-9]+) .*digest=([0-9a-f]+).*/\1 \2/p' "$output" |
-  awk '{digest[$1] = $2} END {for (rank in digest) print rank, digest[rank]}' | sort -n)
-awk '{print "   worker " $1 "  " $2}' <<<"$last"
-different=$(cut -d' ' -f2 <<<"$last" | sort -u | wc -l)
-if [[ $(wc -l <<<"$last") != "$workers" || $different != 1 ]]; then
-  echo "quickstart: expected $workers workers with one and the same digest" >&2
-  exit 1
-fi
-echo "   All $workers are the same, to the last bit."
+echo
+echo "2. A quiet run, for comparison: one worker."
+echo "   \$ ${train[*]#"$root/"}"
+"${train[@]}" >"$output/quiet" 2>"$output/quiet.log" || Fail "it failed: $(tail -n 3 "$output/quiet.log")"
+sed 's/^/   /' "$output/quiet"
+
+echo
+echo "3. The same on $workers workers; one is killed with -9 while they train."
+echo "   \$ ${launch[*]#"$root/"} --nproc-per-node $workers ${train[*]#"$root/"}"
+"${launch[@]}" --nproc-per-node "$workers" "${train[@]}" \
+  >"$output/killed" 2>"$output/killed.log" </dev/null &
+job=$!
+AwaitLine "$output/killed" step=200 "$job" || Fail "it did not get on: $(tail -n 5 "$output/killed.log")"
+victim=$(pgrep -P "$job" -x minimal_train | tail -n 1)
+kill -9 "$victim" 2>/dev/null || Fail "the job was over before it could be disturbed"
+status=0
+wait "$job" || status=$?
+job=
+sed 's/^/   /' "$output/killed"
+echo
+grep -E 'worker-died|epoch-formed|state-agreed' "$output/killed.log" | cut -c1-160 | sed 's/^/   /'
+if ((status != 0)); then Fail "the job failed with exit code $status: $(tail -n 5 "$output/killed.log")"; fi
+
+echo
+echo "4. Comparing the last lines: steps, a digest of every loss, a digest of the whole state."
+quiet=$(FinalOf "$output/quiet")
+killed=$(FinalOf "$output/killed")
+echo "   quiet:   $quiet"
+echo "   killed:  $killed"
+if [[ -z $quiet || $quiet != "$killed" ]]; then Fail "they differ"; fi
+echo "   The same, to the last bit."

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""The GPT of gpt_bench.cc under Python's DistributedDataParallel, with gradient accumulation in
+place of lanes; prints the same line. Started as a worker of any launcher."""
+import argparse
+import math
+import os
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy, dropout, gelu, linear
+
+WARM_UP = 3
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attend, self.project = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        x = x + dropout(self.project(self.attention(self.norm1(x))), 0.1, self.training)
+        inner = gelu(self.widen(self.norm2(x)))
+        return x + dropout(self.narrow(inner), 0.1, self.training)
+
+    def attention(self, x):
+        batch, length, width = x.shape
+        query, key, value = self.attend(x).view(
+            batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        weights = query @ key.transpose(-2, -1) / math.sqrt(width // self.heads)
+        later = torch.ones(length, length, dtype=torch.bool).triu(1)
+        weights = torch.softmax(weights.masked_fill(later, -math.inf), -1)
+        weights = dropout(weights, 0.1, self.training)
+        return (weights @ value).transpose(1, 2).reshape(batch, length, width)
+
+
+class Gpt(nn.Module):
+    def __init__(self, width, layers, length, vocabulary=256, heads=8):
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.places = nn.Embedding(length, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        with torch.no_grad():
+            self.tokens.weight.mul_(0.02)
+            self.places.weight.mul_(0.02)
+
+    def forward(self, tokens):
+        x = self.tokens(tokens) + self.places(torch.arange(tokens.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return linear(self.norm(x), self.tokens.weight)
+
+
+def train(args):
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.manual_seed(0)
+    model = nn.parallel.DistributedDataParallel(Gpt(args.width, args.layers, args.length),
+                                                gradient_as_bucket_view=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=args.fused or None)
+    generator = torch.Generator().manual_seed(rank)
+    accumulate = args.lanes // world
+    times, last = [], time.perf_counter()
+    for step in range(args.steps):
+        optimizer.zero_grad(set_to_none=False)
+        for lane in range(accumulate):
+            text = torch.randint(256, (args.lane_batch, args.length + 1), generator=generator)
+            model.require_backward_grad_sync = lane == accumulate - 1
+            logits = model(text[:, :-1])
+            loss = cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten()) / accumulate
+            loss.backward()
+        optimizer.step()
+        now = time.perf_counter()
+        if step >= WARM_UP:
+            times.append(now - last)
+        last = now
+    if rank == 0:
+        parameters = sum(one.numel() for one in model.parameters())
+        print(f"steps={len(times)} median_step_s={statistics.median(times):.6f} "
+              f"parameters={parameters}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, value in (("steps", 23), ("lanes", 2), ("lane-batch", 2), ("width", 256),
+                        ("layers", 7), ("length", 32), ("threads", 1)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--fused", action="store_true")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    dist.init_process_group("gloo")
+    train(args)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Measures the trainer: steps beside Python's DDP, and what a kill -9 costs; one JSON line each.
+
+Promises   systems that are compared take turns, so that all meet the same machine. Every worker has
+           one thread.
+Does not   retry: a job that fails ends the measurement.
+"""
+import argparse
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SIZES = {"6M": ["--width", "256", "--layers", "7"], "40M": ["--width", "512", "--layers", "12"]}
+SPEED = re.compile(r"median_step_s=(\S+) parameters=(\d+)")
+STEP = re.compile(r"step (\d+) rank (\d+) of (\d+) pid (\d+)")
+ARGS = None
+
+
+def put(**row):
+    print(json.dumps(row), flush=True)
+
+
+def keelrun(workers, *command):
+    return [ARGS.keelrun, "--standalone", "--log-level=error", f"--nproc-per-node={workers}",
+            *command]
+
+
+# --- Steps ---
+
+def systems(size):
+    options = [*SIZES[size], "--steps", str(ARGS.steps)]
+    ours = ["--no-python", f"{ARGS.bin}/gpt_bench", *options]
+    peer = [f"{HERE}/ddp_peer.py", *options]
+    return {"exact": ours, "all-reduce": [*ours, "--reduce=allreduce"],
+            "DDP, fused AdamW": [*peer, "--fused"], "DDP, default AdamW": peer}
+
+
+def throughput():
+    path = os.path.dirname(ARGS.python) + os.pathsep + os.environ["PATH"]
+    for size in ARGS.sizes:
+        for turn in range(ARGS.rounds):
+            for system, command in systems(size).items():
+                done = subprocess.run(keelrun(2, *command), stdout=subprocess.PIPE, text=True,
+                                      check=True, env={**os.environ, "PATH": path})
+                found = SPEED.search(done.stdout)
+                put(what="step", size=size, system=system, round=turn, seconds=float(found[1]),
+                    parameters=int(found[2]))
+
+
+# --- Kills ---
+
+class Job:
+    """A job of model_train, with the times at which each worker told each step."""
+
+    def __init__(self, workers):
+        self.told = []      # (time, step, pid)
+        options = ["--no-python", f"{ARGS.bin}/model_train", "--steps", "1000000", "--lanes", "6",
+                   "--model", "gpt", "--pause", f"{ARGS.step_ms}ms"]
+        self.process = subprocess.Popen(
+            keelrun(workers, "--max-restarts=1000000", *options), stdout=subprocess.PIPE, text=True)
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            found = STEP.search(line)
+            if found:
+                self.told.append((time.monotonic(), int(found[1]), int(found[4]), int(found[3])))
+
+    def await_world(self, world, limit=60):
+        """The pids of an epoch of that size, once all of them made 8 steps in it."""
+        end = time.monotonic() + limit
+        while time.monotonic() < end:
+            lately = self.told[-8 * world:]
+            pids = {pid for _, _, pid, size in lately if size == world}
+            if len(lately) == 8 * world and len(pids) == world and \
+                    all(size == world for *_, size in lately):
+                return sorted(pids)
+            time.sleep(0.002)
+        raise SystemExit("the job is not whole again")
+
+    def of(self, pid):
+        return [at for at, _, who, _ in self.told if who == pid]
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()
+
+    def __enter__(self):
+        return self
+
+
+def gap(times, at):
+    """From the last telling before `at` to the first one after."""
+    before = [one for one in times if one <= at]
+    after = [one for one in times if one > at]
+    return after[0] - before[-1] if before and after else None
+
+
+def kills():
+    rng = random.Random(1)
+    with Job(3) as job:
+        for _ in range(ARGS.kills):
+            pids = job.await_world(3)
+            times = job.of(pids[0])[-20:]
+            step = statistics.median(b - a for a, b in zip(times, times[1:]))
+            victim = rng.choice(pids)
+            time.sleep(rng.uniform(0, 2 * step))
+            at = time.monotonic()
+            os.kill(victim, 9)
+            survivors = [pid for pid in pids if pid != victim]
+            whole = job.await_world(3)
+            newcomer = next((pid for pid in whole if pid not in pids), None)
+            joined = job.of(newcomer)[0]
+            for pid in survivors:
+                stall = gap(job.of(pid), at)
+                # The newcomer's first step is the survivors' first with it; the one before is not.
+                wait = gap(job.of(pid), joined - step / 2)
+                put(what="stall", step=step, seconds=stall and stall - step)
+                put(what="join wait", step=step, seconds=wait and wait - step)
+            put(what="back", step=step, seconds=joined - at)
+
+
+SCENARIOS = {"throughput": throughput, "kills": kills}
+
+
+def main():
+    global ARGS
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scenario", nargs="*", choices=list(SCENARIOS), default=list(SCENARIOS))
+    parser.add_argument("--bin", required=True, type=os.path.abspath)
+    parser.add_argument("--python", required=True, type=os.path.abspath,
+                        help="an interpreter with PyTorch")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=23)
+    parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--step-ms", type=int, default=10, help="pause after each step")
+    ARGS = parser.parse_args()
+    ARGS.keelrun = f"{ARGS.bin}/keelrun"
+    for name in ARGS.scenario:
+        SCENARIOS[name]()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Prints what measure.py wrote as Markdown: `report.py FILE.jsonl`."""
+import json
+import statistics
+import sys
+
+
+def quantile(values, share):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(share * len(values)))]
+
+
+def steps(rows):
+    print("| size | system | median step s | samples/s against exact (median of rounds) |")
+    print("|---|---|---|---|")
+    by = {}
+    for row in rows:
+        by.setdefault((row["size"], row["system"]), {})[row["round"]] = row["seconds"]
+    for (size, system), rounds in by.items():
+        exact = by[(size, "exact")]
+        ratios = [exact[turn] / seconds for turn, seconds in rounds.items()]
+        print(f"| {size} | {system} | {statistics.median(rounds.values()):.4f} | "
+              f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}) |")
+
+
+def kills(rows):
+    print("| what | times | median ms | p99 ms | worst ms |")
+    print("|---|---|---|---|---|")
+    for what in ("stall", "join wait", "back"):
+        values = [1e3 * row["seconds"] for row in rows
+                  if row["what"] == what and row["seconds"] is not None]
+        if values:
+            print(f"| {what} | {len(values)} | {statistics.median(values):.1f} | "
+                  f"{quantile(values, 0.99):.1f} | {max(values):.1f} |")
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    if any(row["what"] == "step" for row in rows):
+        steps([row for row in rows if row["what"] == "step"])
+    kills(rows)
+
+
+if __name__ == "__main__":
+    main()
