@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The first thing to try: one worker trains a small model in quiet; then three train the same one, and
-# one of them is killed on the way. Both runs must end with the same bits.
+# The first thing to try: one worker trains a small model in quiet; then three train the same one,
+# and one of them is killed on the way. Both runs must end with the same bits.
 # Promises   exits with 0 only if they do; leaves no process behind.
 set -euo pipefail
 
@@ -31,6 +31,9 @@ Fail() {
 # The last line that a job printed.
 FinalOf() { grep -o 'final step=.*' "$1" | tail -n 1 || true; }
 
+# What a job said last of itself.
+Words() { tail -n 5 "$output/$1.log"; }
+
 # Waits until a job has printed a line that begins like this, or has ended.
 AwaitLine() {
   for ((waited = 0; waited < 1200; waited++)); do
@@ -51,7 +54,7 @@ trap 'if [[ $job ]]; then kill "$job" 2>/dev/null || true; fi; rm -rf "$output"'
 echo
 echo "2. A quiet run, for comparison: one worker."
 echo "   \$ ${train[*]#"$root/"}"
-"${train[@]}" >"$output/quiet" 2>"$output/quiet.log" || Fail "it failed: $(tail -n 3 "$output/quiet.log")"
+"${train[@]}" >"$output/quiet" 2>"$output/quiet.log" || Fail "it failed: $(Words quiet)"
 sed 's/^/   /' "$output/quiet"
 
 echo
@@ -60,7 +63,7 @@ echo "   \$ ${launch[*]#"$root/"} --nproc-per-node $workers ${train[*]#"$root/"}
 "${launch[@]}" --nproc-per-node "$workers" "${train[@]}" \
   >"$output/killed" 2>"$output/killed.log" </dev/null &
 job=$!
-AwaitLine "$output/killed" step=200 "$job" || Fail "it did not get on: $(tail -n 5 "$output/killed.log")"
+AwaitLine "$output/killed" step=200 "$job" || Fail "it did not get on: $(Words killed)"
 victim=$(pgrep -P "$job" -x minimal_train | tail -n 1)
 kill -9 "$victim" 2>/dev/null || Fail "the job was over before it could be disturbed"
 status=0
@@ -69,7 +72,7 @@ job=
 sed 's/^/   /' "$output/killed"
 echo
 grep -E 'worker-died|epoch-formed|state-agreed' "$output/killed.log" | cut -c1-160 | sed 's/^/   /'
-if ((status != 0)); then Fail "the job failed with exit code $status: $(tail -n 5 "$output/killed.log")"; fi
+if ((status != 0)); then Fail "the job failed with exit code $status: $(Words killed)"; fi
 
 echo
 echo "4. Comparing the last lines: steps, a digest of every loss, a digest of the whole state."

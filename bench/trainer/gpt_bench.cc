@@ -1,5 +1,5 @@
-// The trainer's speed on a GPT of chosen size, with made-up text; bench/trainer/ddp_peer.py does the
-// same with Python's DDP. Takes the options of every training program (--help).
+// The trainer's speed on a GPT of chosen size, with made-up text; bench/trainer/ddp_peer.py does
+// the same with Python's DDP. Takes the options of every training program (--help).
 // Prints, from the first rank: "steps=N median_step_s=S parameters=P", without the first steps.
 #include <torch/torch.h>
 

@@ -13,8 +13,8 @@ while (($#)); do
   case $1 in
     --out) out=$2; shift ;;
     --help | -h)
-      echo "usage: bench/trainer/run.sh [--out FILE] [--rounds N] [--steps N] [--kills N] [SCENARIO...]"
-      echo "Scenarios: throughput kills; both by default. Single measurements go to FILE"
+      echo "usage: bench/trainer/run.sh [--out FILE] [--rounds N] [--steps N] [--kills N] [WHAT...]"
+      echo "WHAT: throughput kills; both by default. Single measurements go to FILE"
       echo "(build/trainer-bench.jsonl)."
       exit
       ;;
