@@ -96,6 +96,7 @@ class Host {
   // What is known of a seat's worker beyond its record.
   struct Seat {
     bool hello = false;
+    bool said_bye = false;              // it ends by itself, and closes its link while it does
     bool signalled = false;             // its end is our doing
     std::string fault;                  // ... but its fault: why
     bool told_join = false;

@@ -116,12 +116,15 @@ void Host::NoteSaved(int index) {
 
 void Host::On(int index, const ByeMessage& message, TimePoint now) {
   RecordOf(index).ended = message.message;
+  seats_[index].said_bye = true;
   Limit(index, now + config_.shutdown_timeout, "said goodbye, but did not end", false);
 }
 
 void Host::OnLinkBroken(int index, const Error& why, TimePoint now) {
   if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
-  if (seats_[index].hello || why.code != Code::kPeerLost) {
+  // After a goodbye that is how it ends, which may take it long: kLinkGrace is for who goes silent.
+  const bool was_expected = seats_[index].said_bye && why.code == Code::kPeerLost;
+  if (!was_expected && (seats_[index].hello || why.code != Code::kPeerLost)) {
     Limit(index, now + kLinkGrace, "broke its control link: " + why.message, true);
   }
   Settle(now);

@@ -90,6 +90,23 @@ TEST_F(HostTest, AWorkerThatDoesNotParkIsKilledAtTheLimit) {
   EXPECT_EQ(host_.record().deaths, 0) << "that was our doing";
 }
 
+TEST_F(HostTest, AWorkerThatSaidGoodbyeMayTakeItsTimeToEnd) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
+  host_.OnLinkBroken(0, {Code::kPeerLost, "it closed its end"}, now_);
+  Pass(Config(false).shutdown_timeout - 1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 0u);
+  Pass(1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 1u);
+}
+
+TEST_F(HostTest, AWorkerThatClosesItsLinkWithoutAGoodbyeIsKilledSoon) {
+  EnterFirstEpoch();
+  host_.OnLinkBroken(0, {Code::kPeerLost, "it closed its end"}, now_);
+  Pass(2s);
+  EXPECT_EQ(Take<SignalWorker>().size(), 1u);
+}
+
 TEST_F(HostTest, AParkedWorkerEntersTheNextEpochAndTellsItsPositionAnew) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, AtMessage{{7, 1}}, now_);
