@@ -129,7 +129,20 @@ def kills():
             put(what="back", step=step, seconds=joined - at)
 
 
-SCENARIOS = {"throughput": throughput, "kills": kills}
+# --- Groups ---
+
+def groups():
+    for workers in ARGS.workers:
+        sys.stdout.flush()
+        # Tensors only between few: the machine has not the memory for 32 of them.
+        transfers = 3 if workers <= 4 else 0
+        done = subprocess.run(
+            keelrun(workers, "--no-python", f"{ARGS.bin}/group_bench", f"--votes={ARGS.votes}",
+                    f"--transfers={transfers}"), stdout=subprocess.PIPE, text=True, check=True)
+        print(done.stdout, end="")
+
+
+SCENARIOS = {"throughput": throughput, "kills": kills, "groups": groups}
 
 
 def main():
@@ -143,6 +156,8 @@ def main():
     parser.add_argument("--steps", type=int, default=23)
     parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--workers", type=int, nargs="+", default=[2, 4, 8, 16, 32])
+    parser.add_argument("--votes", type=int, default=100, help="in each of ten groups")
     parser.add_argument("--step-ms", type=int, default=10, help="pause after each step")
     ARGS = parser.parse_args()
     ARGS.keelrun = f"{ARGS.bin}/keelrun"

@@ -34,12 +34,27 @@ def kills(rows):
                   f"{quantile(values, 0.99):.1f} | {max(values):.1f} |")
 
 
+def groups(rows):
+    by = {}
+    for row in rows:
+        by.setdefault(row["workers"], {}).setdefault(row["what"], []).append(1e3 * row["seconds"])
+    names = ["vote", "gloo barrier", "build", "agree", "transfer", "gloo broadcast"]
+    print("| workers | " + " | ".join(f"{name}, ms" for name in names) + " |")
+    print("|---" * (len(names) + 1) + "|")
+    for workers, of in sorted(by.items()):
+        print(f"| {workers} | " + " | ".join(
+            f"{statistics.median(of[name]):.3f}" if name in of else "" for name in names) + " |")
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     if any(row["what"] == "step" for row in rows):
         steps([row for row in rows if row["what"] == "step"])
-    kills(rows)
+    if any(row["what"] == "stall" for row in rows):
+        kills(rows)
+    if any("workers" in row for row in rows):
+        groups([row for row in rows if "workers" in row])
 
 
 if __name__ == "__main__":

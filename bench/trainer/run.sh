@@ -14,7 +14,7 @@ while (($#)); do
     --out) out=$2; shift ;;
     --help | -h)
       echo "usage: bench/trainer/run.sh [--out FILE] [--rounds N] [--steps N] [--kills N] [WHAT...]"
-      echo "WHAT: throughput kills; both by default. Single measurements go to FILE"
+      echo "WHAT: throughput kills groups; all by default. Single measurements go to FILE"
       echo "(build/trainer-bench.jsonl)."
       exit
       ;;

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""A small DDP job with a step of --step-ms that recovers as torchrun has it: from its checkpoint.
+
+Prints, at each committed step: "step N rank R of W pid P". Takes --checkpoint FILE.
+"""
+import argparse
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+CHECKPOINT_EVERY = 20
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--checkpoint", required=True)
+    parser.add_argument("--step-ms", type=float, default=50)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    rank, world = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 700), nn.ReLU(),
+                        nn.Linear(700, 10))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    step = 0
+    if os.path.exists(args.checkpoint):
+        saved = torch.load(args.checkpoint)
+        net.load_state_dict(saved["net"])
+        optimizer.load_state_dict(saved["optimizer"])
+        step = saved["step"]
+    model = DistributedDataParallel(net)
+    try:
+        while True:
+            began = time.monotonic()
+            data = torch.randn(32, 256, generator=torch.Generator().manual_seed(step * 1000 + rank))
+            optimizer.zero_grad()
+            model(data).square().mean().backward()
+            time.sleep(max(0.0, args.step_ms / 1e3 - (time.monotonic() - began)))
+            optimizer.step()
+            step += 1
+            print(f"step {step} rank {rank} of {world} pid {os.getpid()}", flush=True)
+            if step % CHECKPOINT_EVERY == 0 and rank == 0:
+                torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(),
+                            "step": step}, args.checkpoint + ".tmp")
+                os.replace(args.checkpoint + ".tmp", args.checkpoint)
+    except RuntimeError:   # a peer is gone: the launcher starts all again
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
