@@ -111,12 +111,24 @@ class Mover {
   }
 
   // Every piece travels in a tensor of its own, so that what is in flight when the epoch breaks
-  // neither reads nor writes memory that the next epoch uses.
-  at::Tensor RoomFor(const TransferPiece& piece) const {
-    return at::empty({static_cast<int64_t>(piece.bytes)}, at::kByte);
+  // neither reads nor writes memory that the next epoch uses. Those that have arrived serve again:
+  // to touch new memory for each costs as much as to send it.
+  at::Tensor RoomFor(const TransferPiece& piece) {
+    at::Tensor room;
+    if (rooms_.empty()) {
+      room = at::empty({static_cast<int64_t>(kPieceBytesMax)}, at::kByte);
+    } else {
+      room = std::move(rooms_.back());
+      rooms_.pop_back();
+    }
+    return room.narrow(0, 0, static_cast<int64_t>(piece.bytes));
+  }
+  // Only what is in flight no more.
+  void GiveBack(const at::Tensor& staged) {
+    rooms_.push_back(staged.as_strided({static_cast<int64_t>(kPieceBytesMax)}, {1}));
   }
 
-  at::Tensor Packed(const TransferPiece& piece) const {
+  at::Tensor Packed(const TransferPiece& piece) {
     const at::Tensor staged = RoomFor(piece);
     auto* next = static_cast<std::byte*>(staged.data_ptr());
     for (const TransferSpan& span : piece.spans) {
@@ -165,32 +177,36 @@ class Mover {
       arriving.pop_front();
       Unpack(pieces_[i], staged);
       Progressed(pieces_[i].bytes);
-      KEEL_TRY(PassOn(i, staged, passing));
+      if (RouteAt(i).first == group_.rank()) {
+        KEEL_TRY(PassOn(i, staged, passing));
+      } else {
+        GiveBack(staged);
+      }
     }
-    while (!passing.empty()) {
-      KEEL_TRY(passing.front().batch.Wait());
-      passing.pop_front();
-    }
+    while (!passing.empty()) KEEL_TRY(AwaitFirst(passing));
     return Ok();
   }
 
-  // To the others in need, if this piece came to us first.
+  // A piece that came to us first, to the others in need.
   Status PassOn(size_t index, const at::Tensor& staged, std::deque<Moving>& passing) {
-    if (RouteAt(index).first != group_.rank()) return Ok();
     Moving moving{index, staged, EpochGroup::Batch(group_)};
     for (const int to : roles_.needy) {
       if (to != group_.rank()) KEEL_TRY(moving.batch.Send(staged, to, tag_));
     }
     passing.push_back(std::move(moving));
-    if (passing.size() < kWindow) return Ok();
-    KEEL_TRY(passing.front().batch.Wait());
-    passing.pop_front();
-    return Ok();
+    return passing.size() < kWindow ? Ok() : AwaitFirst(passing);
   }
 
   Status FinishFirst(std::deque<Moving>& window) {
+    const uint64_t bytes = pieces_[window.front().index].bytes;
+    KEEL_TRY(AwaitFirst(window));
+    Progressed(bytes);
+    return Ok();
+  }
+
+  Status AwaitFirst(std::deque<Moving>& window) {
     KEEL_TRY(window.front().batch.Wait());
-    Progressed(pieces_[window.front().index].bytes);
+    GiveBack(window.front().staged);
     window.pop_front();
     return Ok();
   }
@@ -206,6 +222,7 @@ class Mover {
   const TransferProgress& progress_;
   const Tag tag_;
   std::vector<TransferPiece> pieces_;
+  std::vector<at::Tensor> rooms_;   // for pieces, in use by nobody
   uint64_t bytes_all_ = 0;
   uint64_t bytes_done_ = 0;
 };
