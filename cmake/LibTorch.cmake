@@ -1,6 +1,8 @@
 # Finds LibTorch in a directory (an unpacked LibTorch or the torch folder of a PyPI wheel) and declares
 # imported targets:
-#   keel_torch       what CPU programs link: c10, torch_cpu, torch
+#   keel_torch       what CPU programs link: c10 and torch_cpu. Not libtorch.so, which is empty but
+#                    for needing torch_cuda: that and what it brings cost each start of a worker
+#                    0.2 s, and each of its deaths 25 ms until the kernel has cleared it away
 #   keel_torch_cuda  what the NCCL module adds (only when LibTorch has CUDA and the headers are there)
 # Does not use LibTorch's own CMake package: that one wants a CUDA toolkit, even to build for the CPU.
 
@@ -65,7 +67,7 @@ function(keel_import_torch dir)
   if(TARGET keel_torch)
     return()
   endif()
-  foreach(library c10 torch_cpu torch)
+  foreach(library c10 torch_cpu)
     keel_import_library(keel_lib_${library} "${dir}/lib/lib${library}.so")
   endforeach()
   find_package(Threads REQUIRED)
@@ -73,8 +75,7 @@ function(keel_import_torch dir)
   target_include_directories(keel_torch SYSTEM INTERFACE
     "${dir}/include" "${dir}/include/torch/csrc/api/include")
   target_compile_definitions(keel_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
-  target_link_libraries(keel_torch INTERFACE keel_lib_torch keel_lib_torch_cpu keel_lib_c10
-                                             Threads::Threads)
+  target_link_libraries(keel_torch INTERFACE keel_lib_torch_cpu keel_lib_c10 Threads::Threads)
   # The libraries that a CUDA build of LibTorch needs lie beside it and are found through its own run
   # path; the linker need not see them. An RPATH (not RUNPATH) also serves what is loaded later.
   target_link_options(keel_torch INTERFACE "LINKER:--allow-shlib-undefined"

@@ -2,10 +2,14 @@
 #include "trainer/nccl_module.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include "base/log.h"
 
 namespace keel {
 namespace {
+
+constexpr const char* kDriverDevice = "/dev/nvidiactl";
 
 Result<NcclModule*> Load() {
   // Global: LibTorch's CUDA parts register themselves with the ones loaded already.
@@ -29,6 +33,12 @@ Result<NcclModule*> Load() {
 Result<NcclModule*> OpenNcclModule() {
   static const Result<NcclModule*> module = Load();
   return module;
+}
+
+void OpenCudaWhereThereIsADriver() {
+  if (access(kDriverDevice, F_OK) != 0) return;
+  const Result<NcclModule*> module = OpenNcclModule();
+  if (!module.ok()) LogWarn("cuda-not-loaded", {{"reason", module.error().message}});
 }
 
 }  // namespace keel

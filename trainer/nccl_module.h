@@ -46,4 +46,8 @@ inline constexpr const char* kNcclModuleFile = "libkeel_nccl.so";
 
 Result<NcclModule*> OpenNcclModule();
 
+// Opens it where NVIDIA's driver is loaded, so that the program may use CUDA as it likes; nowhere
+// else, for that takes time. What is missing is logged.
+void OpenCudaWhereThereIsADriver();
+
 }  // namespace keel

@@ -15,6 +15,7 @@
 #include "store/torch_guard.h"
 #include "store/torch_log.h"
 #include "trainer/epoch_group.h"
+#include "trainer/nccl_module.h"
 #include "trainer/trainer.h"
 
 namespace keel {
@@ -144,6 +145,7 @@ int Report(const TrainMainSpec& spec, const Status& status) {
 int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
   PrepareForGroups();
   RouteTorchLog();
+  OpenCudaWhereThereIsADriver();
   const OptionTable table = MakeTable(spec);
   const Result<Options> options = ParseOptions(table, RealInputs(argc, argv));
   if (!options.ok()) {

@@ -62,7 +62,7 @@ class Job:
     def __init__(self, workers):
         self.told = []      # (time, step, pid)
         options = ["--no-python", f"{ARGS.bin}/model_train", "--steps", "1000000", "--lanes", "6",
-                   "--model", "gpt", "--pause", f"{ARGS.step_ms}ms"]
+                   "--model", ARGS.model, "--pause", f"{ARGS.step_ms}ms"]
         self.process = subprocess.Popen(
             keelrun(workers, "--max-restarts=1000000", *options), stdout=subprocess.PIPE, text=True)
         self.reader = threading.Thread(target=self._read)
@@ -74,13 +74,13 @@ class Job:
             if found:
                 self.told.append((time.monotonic(), int(found[1]), int(found[4]), int(found[3])))
 
-    def await_world(self, world, limit=60):
+    def await_world(self, world, without=None, limit=60):
         """The pids of an epoch of that size, once all of them made 8 steps in it."""
         end = time.monotonic() + limit
         while time.monotonic() < end:
             lately = self.told[-8 * world:]
             pids = {pid for _, _, pid, size in lately if size == world}
-            if len(lately) == 8 * world and len(pids) == world and \
+            if len(lately) == 8 * world and len(pids) == world and without not in pids and \
                     all(size == world for *_, size in lately):
                 return sorted(pids)
             time.sleep(0.002)
@@ -117,7 +117,7 @@ def kills():
             at = time.monotonic()
             os.kill(victim, 9)
             survivors = [pid for pid in pids if pid != victim]
-            whole = job.await_world(3)
+            whole = job.await_world(3, without=victim)
             newcomer = next((pid for pid in whole if pid not in pids), None)
             joined = job.of(newcomer)[0]
             for pid in survivors:
@@ -148,7 +148,8 @@ SCENARIOS = {"throughput": throughput, "kills": kills, "groups": groups}
 def main():
     global ARGS
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("scenario", nargs="*", choices=list(SCENARIOS), default=list(SCENARIOS))
+    parser.add_argument("scenario", nargs="*", metavar="SCENARIO",
+                        help="of throughput kills groups; all of them by default")
     parser.add_argument("--bin", required=True, type=os.path.abspath)
     parser.add_argument("--python", required=True, type=os.path.abspath,
                         help="an interpreter with PyTorch")
@@ -158,10 +159,11 @@ def main():
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 4, 8, 16, 32])
     parser.add_argument("--votes", type=int, default=100, help="in each of ten groups")
+    parser.add_argument("--model", default="mlp", help="of tests/trainer/model_train.cc")
     parser.add_argument("--step-ms", type=int, default=10, help="pause after each step")
     ARGS = parser.parse_args()
     ARGS.keelrun = f"{ARGS.bin}/keelrun"
-    for name in ARGS.scenario:
+    for name in ARGS.scenario or SCENARIOS:
         SCENARIOS[name]()
 
 

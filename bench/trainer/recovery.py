@@ -144,7 +144,8 @@ SYSTEMS = {"keelrun": keelrun, "torchrun": torchrun, "torchft": torchft}
 def main():
     global ARGS
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("system", nargs="*", choices=list(SYSTEMS), default=list(SYSTEMS))
+    parser.add_argument("system", nargs="*", metavar="SYSTEM",
+                        help="of keelrun torchrun torchft; all of them by default")
     parser.add_argument("--bin", required=True, type=os.path.abspath)
     parser.add_argument("--python", required=True, type=os.path.abspath)
     parser.add_argument("--torchft-python", required=True, type=os.path.abspath,
@@ -153,7 +154,7 @@ def main():
     parser.add_argument("--step-ms", type=float, default=50)
     ARGS = parser.parse_args()
     for turn in range(ARGS.rounds):
-        for system in ARGS.system:
+        for system in ARGS.system or SYSTEMS:
             print(json.dumps({"what": "recovery", "system": system, "round": turn,
                               **measure(system)}), flush=True)
 
