@@ -46,6 +46,19 @@ def groups(rows):
             f"{statistics.median(of[name]):.3f}" if name in of else "" for name in names) + " |")
 
 
+def recovery(rows):
+    print("| system | recovered | stall s: median (worst) | back s: median (worst) |")
+    print("|---|---|---|---|")
+    for system in dict.fromkeys(row["system"] for row in rows):
+        own = [row for row in rows if row["system"] == system]
+        cells = []
+        for what in ("stall", "back"):
+            values = [row[what] for row in own if row.get(what) is not None]
+            cells.append(f"{statistics.median(values):.3f} ({max(values):.3f})" if values else "")
+        came = sum(row.get("back") is not None for row in own)
+        print(f"| {system} | {came}/{len(own)} | {cells[0]} | {cells[1]} |")
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
@@ -53,6 +66,8 @@ def main():
         steps([row for row in rows if row["what"] == "step"])
     if any(row["what"] == "stall" for row in rows):
         kills(rows)
+    if any(row["what"] == "recovery" for row in rows):
+        recovery([row for row in rows if row["what"] == "recovery"])
     if any("workers" in row for row in rows):
         groups([row for row in rows if "workers" in row])
 

@@ -7,23 +7,48 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 readonly root
 out=$root/build/trainer-bench.jsonl
-options=()
+peers=$root/build/peers-venv
+options=() scenarios=()
+
+Help() {
+  echo "usage: bench/trainer/run.sh [--out FILE] [--rounds N] [--steps N] [--kills N] [WHAT...]"
+  echo "WHAT: throughput kills groups recovery; all by default. Single measurements go to FILE"
+  echo "(build/trainer-bench.jsonl). recovery installs torchft in build/peers-venv."
+}
+
+# A Python with our PyTorch and torchft, which must not bring a PyTorch of its own.
+MakePeers() {
+  [[ -x $peers/bin/torchft_lighthouse ]] && return
+  python3 -m venv "$peers"
+  local packages
+  packages=$("$peers/bin/python" -c 'import site; print(site.getsitepackages()[0])')
+  ls -d "$root"/.deps/venv/lib/python3*/site-packages >"$packages/torch.pth"
+  "$peers/bin/pip" install --quiet opentelemetry-api opentelemetry-sdk \
+    opentelemetry-exporter-otlp-proto-http
+  "$peers/bin/pip" install --quiet --no-deps torchft==0.2.0
+}
 
 while (($#)); do
   case $1 in
     --out) out=$2; shift ;;
-    --help | -h)
-      echo "usage: bench/trainer/run.sh [--out FILE] [--rounds N] [--steps N] [--kills N] [WHAT...]"
-      echo "WHAT: throughput kills groups; all by default. Single measurements go to FILE"
-      echo "(build/trainer-bench.jsonl)."
-      exit
-      ;;
-    *) options+=("$1") ;;
+    --help | -h) Help; exit ;;
+    --*) options+=("$1" "$2"); shift ;;
+    *) scenarios+=("$1") ;;
   esac
   shift
 done
+((${#scenarios[@]})) || scenarios=(throughput kills groups recovery)
 
 "$root/tools/setup.sh"
-python3 -B "$root/bench/trainer/measure.py" --bin "$root/build/bin" \
-  --python "$root/.deps/venv/bin/python" ${options[@]+"${options[@]}"} >"$out"
+: >"$out"
+for scenario in "${scenarios[@]}"; do
+  if [[ $scenario == recovery ]]; then
+    MakePeers
+    python3 -B "$root/bench/trainer/recovery.py" --bin "$root/build/bin" \
+      --python "$root/.deps/venv/bin/python" --torchft-python "$peers/bin/python" >>"$out"
+  else
+    python3 -B "$root/bench/trainer/measure.py" "$scenario" --bin "$root/build/bin" \
+      --python "$root/.deps/venv/bin/python" ${options[@]+"${options[@]}"} >>"$out"
+  fi
+done
 python3 -B "$root/bench/trainer/report.py" "$out"
