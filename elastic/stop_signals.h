@@ -4,7 +4,7 @@
 //            given it to. Before, it ends the program as it always did: there is nothing to save
 //            yet (a SIGUSR2 is ignored). SIGINT twice within 2 s always ends it.
 // Does not   take a wish back, or act on it. See signals that a thread made later unblocks.
-// Threads    Open() before the first thread exists: threads inherit what is blocked. The others any.
+// Threads    Open() before the first thread exists: threads inherit what is blocked. Others any.
 // Errors     kForeign: the kernel gave no descriptor.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Checkpointer: one worker's part in saving: beside training (copy, write, say how far it is, commit
-// or give up as the votes decide), and at once where training stops.
+// Checkpointer: one worker's part in saving: beside training (copy, write, say how far it is,
+// commit or give up as the votes decide), and at once where training stops.
 // Promises   training never waits for the disk, but for the copy where it is not done when the next
 //            step is applied. A share that this worker has called durable in a vote is not removed
 //            by it unless all agreed: somebody may be committing it. A failure is loud, and costs

@@ -1,7 +1,7 @@
 // EpochRun: one epoch of one worker: meet the others, come to the same state, make steps until the
 // job is done, the membership shall change, or the group breaks.
-// With a Checkpointer it also begins from a checkpoint where all are fresh, saves beside training as
-// votes decide, and saves at once where training stops or ends.
+// With Keeping it also begins from a checkpoint where all are fresh, saves beside training as votes
+// decide, and saves at once where training stops or ends.
 // Promises   a step is applied here if and only if its vote succeeded here, or the next epoch's
 //            reports show that it succeeded elsewhere. Whatever ends the epoch, the state is that
 //            of a whole number of steps, with at most the gradients of the next one pending. What

@@ -2,12 +2,13 @@
 // names, weights from elsewhere, or what its program built.
 // Promises   the live state is touched only when the whole checkpoint was verified. Each checkpoint
 //            that is passed over is named with the reason. What a checkpoint is of (model, lanes,
-//            batch, seed, dataset, numerics) must be what the job is of: all differences are listed.
+//            batch, seed, dataset, numerics) must be what the job is of: all differences are
+//            listed.
 //            One that is found damaged is put aside, so that its step can be saved again.
 // Does not   tell the other members (trainer/epoch_run.h). Repair anything.
 // Threads    one; verifying makes its own.
-// Errors     kInvalid: another job's checkpoint, or one that may not be passed over; those of ckpt/.
-//            After any error but while restoring the state is as it was.
+// Errors     kInvalid: another job's checkpoint, or one that may not be passed over; those of
+//            ckpt/. After any error but while restoring the state is as it was.
 #pragma once
 
 #include <cstdint>

@@ -158,8 +158,8 @@ Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink*
                   Checkpointer::Open(state, keep.checkpoint, files, RealClock()));
   Keeping keeping{*checkpointer, keep.resume, files,
                   [&](const std::string& from) { PrintResumed(state, from); }};
-  Trainer trainer(state, fingerprint,
-                  {.link = link, .keeping = keep.wanted() ? &keeping : nullptr, .signals = signals});
+  Keeping* const kept = keep.wanted() ? &keeping : nullptr;
+  Trainer trainer(state, fingerprint, {.link = link, .keeping = kept, .signals = signals});
   if (signals != nullptr) signals->Arm();
   KEEL_TRY_ASSIGN(const TrainOutcome outcome, trainer.Run());
   if (outcome.finished && outcome.first_rank) PrintLast(state);

@@ -4,8 +4,8 @@
 //            step where all were. Run() ends when all steps are made, when the supervisor told this
 //            worker to stop and the others agreed on the step, or with an error, of which the
 //            supervisor was told.
-//            With Keeping, what training has made is saved before it ends, by all together or, where
-//            there is no group, by itself.
+//            With Keeping, what training has made is saved before it ends, by all together or,
+//            where there is no group, by itself.
 // Does not   restart itself.
 // Threads    Run() by one; the link's own thread aborts a group that is broken.
 // Errors     what the user's program gave, naming rank, step and lane; kPeerLost: the supervisor is
