@@ -329,6 +329,7 @@ struct Other {
   const char* name;   // of the test
   Words options;
   std::vector<const char*> says;
+  friend void PrintTo(const Other& other, std::ostream* out) { *out << other.name; }
 };
 
 class OtherJobs : public SaveJob, public ::testing::WithParamInterface<Other> {};
@@ -350,7 +351,7 @@ INSTANTIATE_TEST_SUITE_P(
         Other{"Batch", {"--lane-batch=5"}, {"lane_batch is 5 in this job and 4"}},
         Other{"Seed", {"--seed=1"}, {"seed is 1 in this job and 0"}},
         Other{"Dataset", {"--samples=101"}, {"samples is 101 in this job and 100"}},
-        Other{"Model", {"--model=gpt"}, {"is not in the checkpoint", "is not in this program"}},
+        Other{"Model", {"--model=gpt"}, {"is not in the checkpoint", "is not of this job"}},
         Other{"Optimizer", {"--optimizer=sgd"}, {"tensor optimizer."}},
         Other{"Several", {"--lanes=9", "--seed=1"}, {"lanes is 9", "seed is 1"}},
         Other{"Numerics", {"--threads=2"}, {"threads is 2 in this job and 1", "--allow-inexact"}},
