@@ -92,10 +92,9 @@ void StopSignals::Run() {
 
 void StopSignals::Take(int signal) {
   if (signal == SIGUSR2) {
-    if (armed_) save_ = true;
+    save_ = true;
     return;
   }
-  if (!armed_) EndBy(signal);
   int none = 0;
   if (!first_.compare_exchange_strong(none, signal)) return;
   LogInfo("stop-wanted", {{"signal", SignalName(signal)}, {"pid", getpid()}});

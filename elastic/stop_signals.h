@@ -1,8 +1,7 @@
 // StopSignals: signals that ask a worker to stop (SIGTERM, SIGINT, SIGUSR1) or to save (SIGUSR2),
 // as wishes that its loop looks at, instead of an end in the middle of a step.
-// Promises   once Arm() was called, such a signal is a wish, whichever thread the kernel would have
-//            given it to. Before, it ends the program as it always did: there is nothing to save
-//            yet (a SIGUSR2 is ignored). SIGINT twice within 2 s always ends it.
+// Promises   from Open() on such a signal is a wish, whichever thread the kernel would have given it
+//            to. SIGINT twice within 2 s ends the program as ever.
 // Does not   take a wish back, or act on it. See signals that a thread made later unblocks.
 // Threads    Open() before the first thread exists: threads inherit what is blocked. Others any.
 // Errors     kForeign: the kernel gave no descriptor.
@@ -27,8 +26,6 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  void Arm() { armed_ = true; }
-
   // Raised with the first wish to stop: who waits for something else can wait with it.
   const CancelToken& stop() const { return stop_; }
   // "SIGTERM"; empty without a wish.
@@ -43,7 +40,6 @@ class StopSignals {
 
   const Fd signals_;
   const Fd wake_;
-  std::atomic<bool> armed_{false};
   std::atomic<bool> save_{false};
   std::atomic<int> first_{0};   // the signal that asked to stop
   CancelToken stop_;

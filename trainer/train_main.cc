@@ -160,7 +160,6 @@ Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink*
                   [&](const std::string& from) { PrintResumed(state, from); }};
   Keeping* const kept = keep.wanted() ? &keeping : nullptr;
   Trainer trainer(state, fingerprint, {.link = link, .keeping = kept, .signals = signals});
-  if (signals != nullptr) signals->Arm();
   KEEL_TRY_ASSIGN(const TrainOutcome outcome, trainer.Run());
   if (outcome.finished && outcome.first_rank) PrintLast(state);
   if (!outcome.refused.empty()) {
