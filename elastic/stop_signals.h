@@ -1,7 +1,7 @@
 // StopSignals: signals that ask a worker to stop (SIGTERM, SIGINT, SIGUSR1) or to save (SIGUSR2),
 // as wishes that its loop looks at, instead of an end in the middle of a step.
-// Promises   from Open() on such a signal is a wish, whichever thread the kernel would have given it
-//            to. SIGINT twice within 2 s ends the program as ever.
+// Promises   from Open() on such a signal is a wish, whichever thread the kernel would have given
+//            it to. SIGINT twice within 2 s ends the program as ever.
 // Does not   take a wish back, or act on it. See signals that a thread made later unblocks.
 // Threads    Open() before the first thread exists: threads inherit what is blocked. Others any.
 // Errors     kForeign: the kernel gave no descriptor.

@@ -31,6 +31,7 @@ class Job:
     """A training job under keelrun, and what its workers say."""
 
     def __init__(self, workers, options):
+        self.workers = workers
         self.told = 0        # the highest step
         self.losses = {}     # of each step, as first told
         self.pids = {}       # of each rank, the newest
@@ -103,7 +104,8 @@ def stop(job, rng):
     if kind == "worker first" and victim:
         send(victim, rng.choice([signal.SIGTERM, signal.SIGUSR1]))
         time.sleep(rng.uniform(0, 0.1))
-    killed = kind == "killed" and victim is not None
+    # Somebody must be left who holds the state.
+    killed = kind == "killed" and victim is not None and job.workers > 1
     kill_first = rng.random() < 0.5
     if killed and kill_first:
         send(victim, signal.SIGKILL)
