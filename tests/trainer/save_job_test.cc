@@ -15,6 +15,7 @@
 #include "ckpt/verify.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/file_text.h"
+#include "tests/harness/free_port.h"
 #include "tests/tools/launched.h"
 
 namespace keel {
@@ -44,6 +45,15 @@ class SaveJob : public ::testing::Test {
     const Words arguments = {"--standalone", "--nproc-per-node=" + std::to_string(workers)};
     return std::make_unique<Launched>(
         folder_, Name(), Joined(Joined(Joined(arguments, of_keelrun), {kProgram}), options));
+  }
+  // A host of a job that goes on with or without the others.
+  std::unique_ptr<Launched> StartHost(const Words& options) {
+    return std::make_unique<Launched>(
+        folder_, Name(),
+        Joined({"--rdzv-backend=c10d", "--rdzv-id=job", "--nnodes=1:2",
+                "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_), "--nproc-per-node=2",
+                "--rdzv-conf=last_call_timeout=0.2", kProgram},
+               options));
   }
   std::unique_ptr<Launched> StartAlone(const Words& options) {
     return std::make_unique<Launched>(folder_, Name(),
@@ -97,6 +107,7 @@ class SaveJob : public ::testing::Test {
   TempDir folder_;
   const std::string dir_ = folder_.File("ckpts");
   PosixFiles files_;
+  const uint16_t port_ = FreePort();
   int started_ = 0;
 };
 
@@ -181,6 +192,24 @@ TEST_F(SaveJob, WhenAllWorkersAreToldToStopOneByOneTheJobHasStopped) {
   SignalPidIn(job->Await("^step 3 rank 1 of 2 "), SIGTERM);
   SignalPidIn(job->Await("^step [0-9]+ rank 0 of 1 "), SIGUSR1);
   EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+}
+
+TEST_F(SaveJob, OneHostThatIsStoppedHasSavedAndTheOtherGoesOn) {
+  const Words options = {"--steps=300", "--lanes=4"};
+  const Words slow = Saving(Joined(options, {"--pause=50ms", "--full-world=4"}));
+  const auto first = StartHost(Joined(slow, {"--keep=1000"}));
+  first->Await("^step 2 rank 0 ");
+  const auto second = StartHost(Joined(slow, {"--keep=1000"}));
+  second->Await("^step [0-9]+ rank [23] of 4 ", 4);
+  second->Signal(SIGTERM);
+  EXPECT_EQ(second->ExitCode(), 75) << second->Output();
+  EXPECT_FALSE(WholeSteps().empty());
+  const int told = first->Count("^step [0-9]+ rank 0 of 2 ");
+  first->Await("^step [0-9]+ rank 0 of 2 ", told + 2);
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->ExitCode(), 75) << first->Output();
+  EXPECT_GE(WholeSteps().size(), 2u);
+  EXPECT_EQ(LastLine(3, Saving(options)), LastLine(1, options));
 }
 
 TEST_F(SaveJob, AStopBesideAKilledWorkerIsSavedAllTheSame) {
