@@ -74,6 +74,11 @@ bool BackgroundSave::done() const {
   return outcome_.has_value();
 }
 
+bool BackgroundSave::AwaitDone(Duration limit) const {
+  std::unique_lock lock(mutex_);
+  return ended_.wait_for(lock, limit, [&] { return outcome_.has_value(); });
+}
+
 Result<BackgroundSave::Outcome> BackgroundSave::Take() {
   std::unique_lock lock(mutex_);
   if (!in_flight_) return Error{Code::kNotFound, "no save is in flight"};

@@ -49,6 +49,8 @@ class BackgroundSave {
   const Progress& progress() const { return progress_; }
   void Cancel() { progress_.cancel = true; }
 
+  // Waits, so long at most; gives done().
+  bool AwaitDone(Duration limit) const;
   // Waits for the end. kNotFound: nothing was started.
   Result<Outcome> Take();
 
@@ -61,7 +63,7 @@ class BackgroundSave {
   Progress progress_;
 
   mutable std::mutex mutex_;
-  std::condition_variable ended_;
+  mutable std::condition_variable ended_;
   bool in_flight_ = false;          // guarded by mutex_
   std::optional<Outcome> outcome_;  // guarded by mutex_
   std::thread thread_;              // guarded by mutex_

@@ -47,6 +47,10 @@ Status CheckAttempt(std::string_view attempt) {
 
 std::string StepDirName(uint64_t step) { return std::string(kStepPrefix) + Padded(step, 9); }
 
+std::string DamagedStepDirName(uint64_t step, std::string_view id) {
+  return StepDirName(step) + ".damaged-" + std::string(id);
+}
+
 std::optional<uint64_t> ParseStepDirName(std::string_view name) {
   if (!name.starts_with(kStepPrefix)) return std::nullopt;
   const auto step = Digits(name.substr(kStepPrefix.size()));

@@ -5,6 +5,9 @@
 //                       manifest.json                              its presence is the commit
 //                       pinned                                     never deleted by retention
 //                       commit.lock                                held during the commit
+//      job.lock                              held by the job that saves here
+//      single-save.lock                      held by a worker that saves without its group
+//      step-000001200.damaged-0123456789abcdef  put aside by a job that found it damaged
 // Promises   parsing takes exactly what making gives. Threads: any.
 #pragma once
 
@@ -22,11 +25,16 @@ inline constexpr std::string_view kManifestName = "manifest.json";
 inline constexpr std::string_view kPinName = "pinned";
 inline constexpr std::string_view kCommitLockName = "commit.lock";
 
+inline constexpr std::string_view kJobLockName = "job.lock";
+inline constexpr std::string_view kSingleSaveLockName = "single-save.lock";
+
 // A fresh attempt's name: 16 digits of hex. All writers of one attempt share it.
 std::string NewAttempt(Random& random);
 Status CheckAttempt(std::string_view attempt);
 
 std::string StepDirName(uint64_t step);
+// What ParseStepDirName() does not take.
+std::string DamagedStepDirName(uint64_t step, std::string_view id);
 std::optional<uint64_t> ParseStepDirName(std::string_view name);
 
 struct ShardName {

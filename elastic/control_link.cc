@@ -147,6 +147,9 @@ StopMessage ReadStop(Members& in) {
   return stop;
 }
 
+Json Write(const SaveMessage& m) { return {{"type", "save"}, {"reason", Cut(m.reason)}}; }
+SaveMessage ReadSave(Members& in) { return {in.Text("reason")}; }
+
 Json Write(const RefusedMessage& m) { return {{"type", "refused"}, {"reason", Cut(m.reason)}}; }
 RefusedMessage ReadRefused(Members& in) { return {in.Text("reason")}; }
 
@@ -169,6 +172,7 @@ SupervisorMessage ReadMembers(const std::string& type, Members& in,
   if (type == "break") return ReadBreak(in);
   if (type == "join") return ReadJoin(in);
   if (type == "stop") return ReadStop(in);
+  if (type == "save") return ReadSave(in);
   if (type == "refused") return ReadRefused(in);
   return UnknownMessage{type};
 }

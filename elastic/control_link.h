@@ -101,12 +101,17 @@ struct StopMessage {
   std::optional<int64_t> deadline_ms;
   bool operator==(const StopMessage&) const = default;
 };
+// A checkpoint is wanted, at the next step that all agree on.
+struct SaveMessage {
+  std::string reason;
+  bool operator==(const SaveMessage&) const = default;
+};
 struct RefusedMessage {
   std::string reason;
   bool operator==(const RefusedMessage&) const = default;
 };
 using SupervisorMessage = std::variant<EpochMessage, BreakMessage, JoinMessage, StopMessage,
-                                       RefusedMessage, UnknownMessage>;
+                                       SaveMessage, RefusedMessage, UnknownMessage>;
 
 // One line with its line feed. An UnknownMessage cannot be sent.
 Result<std::string> EncodeMessage(const WorkerMessage& message);

@@ -52,6 +52,14 @@ void Host::OnStopAsked(const std::string& reason, Duration deadline, TimePoint n
   Settle(now);
 }
 
+void Host::OnSaveAsked(const std::string& reason, TimePoint now) {
+  for (int index = 0; index < config_.seats; ++index) {
+    if (RecordOf(index).state != SeatState::kRunning || !seats_[index].hello) continue;
+    Do(SendToWorker{index, SaveMessage{reason}}, reason);
+  }
+  Settle(now);
+}
+
 std::vector<HostAction> Host::TakeActions() { return std::exchange(actions_, {}); }
 
 void Host::On(const Registered& event, TimePoint) { slot_ = event.slot; }
@@ -240,10 +248,26 @@ void Host::EndJob(int code, const std::string& reason, TimePoint now) {
   }
 }
 
+// The job has not made a step that could be lost.
+bool Host::NothingMade(const SeatRecord& seat) const {
+  const bool first = !epoch_ || epoch_->number == 1;
+  return in_place() && first && seat.position.step <= 0;
+}
+
+// Who was told to stop one by one has left the host without anybody.
+void Host::LeaveIfAllLeft(TimePoint now) {
+  const bool all_left =
+      std::all_of(record_.seats.begin(), record_.seats.end(),
+                  [](const SeatRecord& seat) { return seat.state == SeatState::kLeft; });
+  if (mode_ != Mode::kMember || !in_place() || !all_left) return;
+  job_stops_ = config_.hosts_store;
+  Leave("all its workers were told to stop", config_.save_limit, now);
+}
+
 // By what its own workers did: who leaves alone is told by nobody.
 int Host::LeaveCode() const {
   for (const SeatRecord& seat : record_.seats) {
-    const bool never = seat.worker.empty();
+    const bool never = seat.worker.empty() || NothingMade(seat);
     const bool good = seat.state == SeatState::kFinished ||
                       (seat.state == SeatState::kLeft && (seat.saved || !in_place()));
     if (!never && !good) return kExitUnsaved;
@@ -332,6 +356,7 @@ void Host::Settle(TimePoint now) {
   if (record_.outside < record_.epoch.number && AllOutside()) {
     record_.outside = record_.epoch.number;
   }
+  LeaveIfAllLeft(now);
   SettleMode(now);
   record_.kind = kind_;
   if (record_ == published_) return;

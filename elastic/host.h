@@ -75,6 +75,8 @@ class Host {
   void OnContact(TimePoint beat) { contact_ = beat; }
   // A signal to the supervisor: leave, with so much time to save.
   void OnStopAsked(const std::string& reason, Duration deadline, TimePoint now);
+  // A checkpoint is wanted: of the workers that can make one.
+  void OnSaveAsked(const std::string& reason, TimePoint now);
   // NextWake() is due.
   void OnTime(TimePoint now);
   TimePoint NextWake() const;
@@ -164,6 +166,8 @@ class Host {
   void Leave(const std::string& reason, Duration deadline, TimePoint now);
   void EndJob(int code, const std::string& reason, TimePoint now);
   int LeaveCode() const;
+  bool NothingMade(const SeatRecord& seat) const;
+  void LeaveIfAllLeft(TimePoint now);
   void Fence(const std::string& reason, TimePoint now);
   void BeginAnew();
   void Exit(int code, const std::string& why);

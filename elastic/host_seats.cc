@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "elastic/differing_words.h"
+#include "elastic/exit_codes.h"
 #include "elastic/host.h"
 
 namespace keel {
@@ -118,6 +119,8 @@ void Host::On(int index, const ByeMessage& message, TimePoint now) {
   RecordOf(index).ended = message.message;
   seats_[index].said_bye = true;
   Limit(index, now + config_.shutdown_timeout, "said goodbye, but did not end", false);
+  // Another attempt would be refused for the same reason; the others of the group hear it, too.
+  if (message.code == kExitRefused) EndJob(kExitRefused, message.message, now);
 }
 
 void Host::OnLinkBroken(int index, const Error& why, TimePoint now) {

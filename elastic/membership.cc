@@ -285,6 +285,15 @@ bool Judge::Saved() const {
     return in_place() ? seat->saved || seat->state == SeatState::kFinished : success;
   };
   const auto& workers = epoch().workers;
+  // Stopped while it began: there is nothing that could be lost.
+  const auto made_none = [&](const EpochWorker& worker) {
+    const SeatRecord* const seat = SeatOf(worker);
+    return seat != nullptr && seat->position.step <= 0;
+  };
+  if (in_place() && epoch().number == 1 &&
+      std::all_of(workers.begin(), workers.end(), made_none)) {
+    return true;
+  }
   return in_place() ? std::any_of(workers.begin(), workers.end(), saved)
                     : std::all_of(workers.begin(), workers.end(), saved);
 }

@@ -181,7 +181,11 @@ void Supervisor::AwaitSignal() {
 }
 
 void Supervisor::OnSignal(int signal) {
-  if (signal == SIGUSR2) return LogInfo("signal-ignored", {{"signal", SignalName(signal)}});
+  if (signal == SIGUSR2) {
+    LogInfo("save-wanted", {{"signal", SignalName(signal)}});
+    host_.OnSaveAsked(SignalName(signal) + " to the launcher on " + meeting_.own_name, Now());
+    return Carry();
+  }
   LogWarn("signal", {{"signal", SignalName(signal)}});
   if (signal == SIGINT && ++interrupts_ >= 2) return KillNow();
   story_.OnStop(SignalName(signal) + " to the launcher on " + meeting_.own_name, Wall());

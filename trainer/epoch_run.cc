@@ -1,4 +1,4 @@
-// Build, report, catch up, compare; then step and vote.
+// Build, report, resume, catch up, compare; then step and vote, and save as the votes say.
 #include "trainer/epoch_run.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace keel {
 namespace {
 
 // Phases of a position: they rise within a step.
-enum Phase { kMeeting, kComputing, kVoting, kApplying };
+enum Phase { kMeeting, kComputing, kVoting, kApplying, kSaving };
 
 // Whether the group failed, not what it was used for.
 bool IsBreak(const Error& error) {
@@ -31,18 +31,29 @@ RecordBytes BytesOf(const std::string& text) {
   return {begin, begin + text.size()};
 }
 
+// A failure to save, under a code that is not taken for a break of the group.
+Error NotSaved(uint64_t step, const std::string& why) {
+  return {Code::kIo, "step " + std::to_string(step) + " could not be saved: " + why};
+}
+
 class EpochRun {
  public:
-  EpochRun(TrainState& state, EpochGroup& group, const EpochPeer& peer)
-      : state_(state), group_(group), peer_(peer) {}
+  EpochRun(TrainState& state, const EpochGroup::Spec& spec, EpochGroup& group,
+           const EpochPeer& peer, Keeping* keeping)
+      : state_(state), prefix_(spec.prefix), group_(group), peer_(peer), keeping_(keeping) {}
 
   Result<EpochOutcome> Run() {
     At(kMeeting);
     KEEL_TRY(Meet());
+    if (!refused_.empty()) return EpochOutcome{EpochEnd::kRefused, refused_, group_.rank() == 0};
     KEEL_TRY(OpenExchange());
     while (state_.step() < state_.config().steps) {
       KEEL_TRY_ASSIGN(const std::optional<EpochEnd> end, Step());
       if (end) return Outcome(*end);
+    }
+    if (keeping_ != nullptr && saver().saves()) {
+      const Status saved = SaveTogether();
+      if (!saved.ok()) return saved.error();
     }
     // Nobody leaves before everybody is known to have made the last step.
     VoteRecord record = Record({}, {});
@@ -52,8 +63,15 @@ class EpochRun {
 
  private:
   int Lanes() const { return static_cast<int>(state_.config().lanes); }
-  void At(Phase phase) { peer_.at({static_cast<int64_t>(state_.step()), phase}); }
-  EpochOutcome Outcome(EpochEnd end) const { return {end, "", group_.rank() == 0}; }
+  void At(int phase) { peer_.at({static_cast<int64_t>(state_.step()), phase}); }
+  EpochOutcome Outcome(EpochEnd end) const {
+    return {end, "", group_.rank() == 0, saved_step_};
+  }
+  Checkpointer& saver() { return keeping_->checkpointer; }
+  // Tells that something long gets on.
+  std::function<void()> TickFrom(int phase) {
+    return [this, phase]() mutable { At(++phase); };
+  }
 
   Status OpenExchange() {
     const TrainConfig& config = state_.config();
@@ -67,7 +85,12 @@ class EpochRun {
   // --- Coming to the same state ---
 
   Status Meet() {
-    KEEL_TRY_ASSIGN(const std::vector<MemberReport> reports, Reports());
+    KEEL_TRY_ASSIGN(std::vector<MemberReport> reports, Reports());
+    if (keeping_ != nullptr) {
+      BeginKeeping(reports);
+      KEEL_TRY(ResumeIfFresh(&reports));
+      if (!refused_.empty()) return Ok();
+    }
     KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
     // Every report is here, so what is pending is decided: nobody can ask for it again.
     const MemberReport& source = reports[static_cast<size_t>(plan.source)];
@@ -82,11 +105,79 @@ class EpochRun {
     }
     KEEL_TRY(MoveState(plan, source, part));
     if (part == Part::kReady) state_.TakeOwn();
+    NoteOtherNumerics(reports);
     return CompareStates(plan);
   }
 
+  // --- Beginning from a checkpoint ---
+
+  void BeginKeeping(const std::vector<MemberReport>& reports) {
+    saver().BeginEpoch({group_.rank(), group_.size(), prefix_, reports[0].fingerprint});
+    const bool fresh = AllFresh(reports);
+    if (fresh || group_.rank() != 0 || !saver().saves()) return;
+    // A job that trains goes on, and tries again with each save.
+    const Status held = saver().HoldDirectory();
+    if (!held.ok()) LogError("cannot-save", {{"reason", held.error().message}});
+  }
+
+  static bool AllFresh(const std::vector<MemberReport>& reports) {
+    return std::all_of(reports.begin(), reports.end(), [](const MemberReport& report) {
+      return report.step == MemberReport::kFresh;
+    });
+  }
+
+  // Rank 0 looks and restores; then it is the one who has the state, and the others receive it.
+  Status ResumeIfFresh(std::vector<MemberReport>* reports) {
+    if (!AllFresh(*reports)) return Ok();
+    std::string mine;
+    if (group_.rank() == 0) mine = ResumeText();
+    KEEL_TRY_ASSIGN(const std::vector<std::string> texts, GatherTexts(mine));
+    const std::string& verdict = texts[0];
+    if (verdict.empty()) return Ok();
+    if (verdict != kResumed) {
+      refused_ = verdict;
+      return Ok();
+    }
+    KEEL_TRY_ASSIGN(*reports, Reports());
+    return Ok();
+  }
+
+  // Empty: there is nothing to begin with; kResumed; or why not.
+  std::string ResumeText() {
+    const Status held = saver().HoldDirectory();
+    if (!held.ok()) return held.error().message;
+    const auto outcome =
+        Resume(state_, keeping_->files, keeping_->resume, TickFrom(kMeeting));
+    if (!outcome.ok()) return outcome.error().message;
+    if (outcome->resumed && keeping_->on_resumed) keeping_->on_resumed(outcome->from);
+    if (!outcome->resumed && !outcome->from.empty()) {
+      LogInfo("weights-loaded", {{"from", outcome->from}});
+    }
+    return outcome->from.empty() ? "" : kResumed;
+  }
+
+  // Somebody was let in all the same.
+  void NoteOtherNumerics(const std::vector<MemberReport>& reports) {
+    for (const MemberReport& report : reports) {
+      if (report.fingerprint != reports[0].fingerprint) state_.NoteInexact();
+    }
+  }
+
   Result<std::vector<MemberReport>> Reports() {
-    const RecordBytes mine = BytesOf(ReportText(state_.Report()));
+    MemberReport report = state_.Report();
+    if (keeping_ != nullptr) report.fingerprint = keeping_->resume.fingerprint;
+    KEEL_TRY_ASSIGN(const std::vector<std::string> texts, GatherTexts(ReportText(report)));
+    std::vector<MemberReport> reports;
+    for (const std::string& text : texts) {
+      KEEL_TRY_ASSIGN(MemberReport one, ParseReport(text));
+      reports.push_back(std::move(one));
+    }
+    return reports;
+  }
+
+  // Of any length.
+  Result<std::vector<std::string>> GatherTexts(const std::string& text) {
+    const RecordBytes mine = BytesOf(text);
     const uint64_t size = mine.size();
     RecordBytes size_bytes(sizeof size);
     std::memcpy(size_bytes.data(), &size, sizeof size);
@@ -98,14 +189,13 @@ class EpochRun {
       std::memcpy(&one, bytes.data(), sizeof one);
       sizes.push_back(one);
     }
-    KEEL_TRY_ASSIGN(const auto texts, Gather(group_, mine, sizes));
-    std::vector<MemberReport> reports;
-    for (const RecordBytes& bytes : texts) {
+    KEEL_TRY_ASSIGN(const auto all, Gather(group_, mine, sizes));
+    std::vector<std::string> texts;
+    for (const RecordBytes& bytes : all) {
       const auto* const begin = reinterpret_cast<const char*>(bytes.data());
-      KEEL_TRY_ASSIGN(MemberReport report, ParseReport({begin, bytes.size()}));
-      reports.push_back(std::move(report));
+      texts.emplace_back(begin, bytes.size());
     }
-    return reports;
+    return texts;
   }
 
   Status MoveState(const ReformPlan& plan, const MemberReport& source, Part part) {
@@ -141,11 +231,17 @@ class EpochRun {
 
   // --- Steps ---
 
-  VoteRecord Record(const EpochPeer::Wishes& wishes, std::vector<double> losses) const {
+  VoteRecord Record(const EpochPeer::Wishes& wishes, std::vector<double> losses) {
     VoteRecord record;
     record.step = static_cast<int64_t>(state_.step());
     record.stop = wishes.stop;
     record.join_waiting = wishes.join;
+    if (keeping_ != nullptr && saver().saves()) {
+      if (wishes.save) saver().WantSave();
+      const SaveVote vote = saver().Vote();
+      record.saving = vote.state;
+      record.save = vote.wanted;
+    }
     if (losses.empty()) losses.resize(static_cast<size_t>(Own().count()));
     record.losses = std::move(losses);
     return record;
@@ -177,6 +273,43 @@ class EpochRun {
     return AfterVote(records, wishes);
   }
 
+  // --- Saving at once: all are at the same step, and nobody goes on before it is over ---
+
+  // An error of the group, or that the state could not be saved: the same for everybody.
+  Status SaveTogether() {
+    At(kSaving);
+    saver().EndUnderWay();
+    const uint64_t step = state_.step();
+    // Rank 0 looks for all: the save may have been committed a moment ago.
+    std::string mine = group_.rank() == 0 && saver().IsCommitted() ? kCommitted : "";
+    KEEL_TRY_ASSIGN(std::vector<std::string> said, GatherTexts(mine));
+    if (said[0] != kCommitted) {
+      const Status written = saver().WriteShare(TickFrom(kSaving));
+      KEEL_TRY_ASSIGN(said, GatherTexts(written.ok() ? "" : written.error().message));
+      const std::string why = FirstOf(said);
+      if (!why.empty()) {
+        saver().DropShare();
+        return NotSaved(step, why);
+      }
+      mine.clear();
+      if (group_.rank() == 0) {
+        const Status committed = saver().CommitShares();
+        if (!committed.ok()) mine = committed.error().message;
+      }
+      KEEL_TRY_ASSIGN(said, GatherTexts(mine));
+      if (!said[0].empty()) return NotSaved(step, said[0]);
+    }
+    saved_step_ = step;
+    return Ok();
+  }
+
+  std::string FirstOf(const std::vector<std::string>& said) const {
+    for (size_t rank = 0; rank < said.size(); ++rank) {
+      if (!said[rank].empty()) return group_.NameOf(static_cast<int>(rank)) + ": " + said[rank];
+    }
+    return "";
+  }
+
   Error Failed(const LaneWork& work) const {
     if (!work.users_fault) return work.status.error();
     return {Code::kInvalid, group_.NameOf(group_.rank()) + ", " + work.status.error().message};
@@ -198,6 +331,7 @@ class EpochRun {
   // A step that is decided, by its vote or by the reports of those who saw it succeed: the program
   // hears of both.
   Status Apply(const std::vector<float>& lane_losses) {
+    if (keeping_ != nullptr) saver().AwaitCopy();
     StepReport report;
     report.lane_losses = lane_losses;
     KEEL_TRY_ASSIGN(report.outcome, state_.Apply(report.lane_losses));
@@ -219,37 +353,71 @@ class EpochRun {
   }
 
   // Everybody has the same records, so everybody ends here or nobody does.
-  std::optional<EpochEnd> AfterVote(const std::vector<VoteRecord>& records,
-                                    const EpochPeer::Wishes& wishes) const {
-    if (state_.step() >= state_.config().steps) return std::nullopt;   // no wish counts any more
+  Result<std::optional<EpochEnd>> AfterVote(const std::vector<VoteRecord>& records,
+                                            const EpochPeer::Wishes& wishes) {
+    using End = std::optional<EpochEnd>;
+    if (state_.step() >= state_.config().steps) return End();   // no wish counts any more
     bool stop = false;
     bool join = false;
+    std::vector<SaveVote> saves;
     for (const VoteRecord& record : records) {
       stop |= record.stop;
       join |= record.join_waiting;
+      saves.push_back({record.saving, record.save});
     }
-    if (stop && wishes.stop) return EpochEnd::kStopped;
-    if (stop || join) return EpochEnd::kBoundary;
-    return std::nullopt;
+    if (keeping_ != nullptr && saver().saves()) {
+      if (stop) {
+        KEEL_TRY(SaveToStop());
+      } else {
+        ActOnSave(DecideSave(saves, state_.step(), saver().config().every_steps), join);
+      }
+    }
+    if (stop && wishes.stop) return End(EpochEnd::kStopped);
+    if (stop || join) return End(EpochEnd::kBoundary);
+    return End();
   }
 
+  // One that begins where the epoch ends would be given up at once.
+  void ActOnSave(const SaveDecision& decision, bool epoch_ends) {
+    if (epoch_ends && decision.action == SaveAction::kBegin) return saver().WantSave();
+    saver().Act(decision);
+  }
+
+  // Who was told to stop stops, saved or not.
+  Status SaveToStop() {
+    const Status saved = SaveTogether();
+    if (saved.ok() || IsBreak(saved.error())) return saved;
+    if (group_.rank() == 0) LogError("save-failed", {{"reason", saved.error().message}});
+    return Ok();
+  }
+
+  // What texts of members mean.
+  static constexpr const char* kResumed = "resumed";
+  static constexpr const char* kCommitted = "committed";
+
   TrainState& state_;
+  const std::string prefix_;
   EpochGroup& group_;
   const EpochPeer& peer_;
+  Keeping* const keeping_;
   std::unique_ptr<Exchange> exchange_;
+  std::string refused_;                 // why nobody may begin
+  std::optional<uint64_t> saved_step_;
 };
 
 }  // namespace
 
 Result<EpochOutcome> RunEpoch(TrainState& state, const EpochGroup::Spec& spec,
-                              const CancelToken& broken, const EpochPeer& peer) {
+                              const CancelToken& broken, const EpochPeer& peer,
+                              Keeping* keeping) {
   const auto run = [&]() -> Result<EpochOutcome> {
     KEEL_TRY_ASSIGN(const std::unique_ptr<EpochGroup> group, EpochGroup::Build(spec, broken));
     const std::shared_ptr<void> watch =
         peer.watch([&group](const std::string& reason) { group->Abort(reason); });
-    return EpochRun(state, *group, peer).Run();
+    return EpochRun(state, spec, *group, peer, keeping).Run();
   };
   Result<EpochOutcome> outcome = run();
+  if (keeping != nullptr) keeping->checkpointer.EndEpoch();
   // Lanes of a step that was not made have left their traces in the buffers.
   if (!state.pending()) state.Drop();
   if (outcome.ok() || !IsBreak(outcome.error())) return outcome;

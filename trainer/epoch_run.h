@@ -1,5 +1,7 @@
 // EpochRun: one epoch of one worker: meet the others, come to the same state, make steps until the
 // job is done, the membership shall change, or the group breaks.
+// With Keeping it also begins from a checkpoint where all are fresh, saves beside training as votes
+// decide, and saves at once where training stops or ends.
 // Promises   a step is applied here if and only if its vote succeeded here, or the next epoch's
 //            reports show that it succeeded elsewhere. Whatever ends the epoch, the state is that
 //            of a whole number of steps, with at most the gradients of the next one pending. What
@@ -17,7 +19,9 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "elastic/position.h"
+#include "trainer/checkpointer.h"
 #include "trainer/epoch_group.h"
+#include "trainer/resume.h"
 #include "trainer/train_state.h"
 
 namespace keel {
@@ -31,6 +35,7 @@ struct EpochPeer {
   struct Wishes {
     bool join = false;    // somebody waits to take part
     bool stop = false;    // this worker was told to stop
+    bool save = false;    // a checkpoint was asked for
   };
   std::function<Wishes()> wishes;   // asked before each vote
 };
@@ -40,14 +45,26 @@ enum class EpochEnd {
   kBoundary,   // all parked here, for somebody joins or leaves
   kStopped,    // this worker was told to stop: it may leave
   kBroken,     // a member was lost
+  kRefused,    // the job cannot begin with what is there: no attempt could
 };
 struct EpochOutcome {
   EpochEnd end = EpochEnd::kBroken;
   std::string reason;
   bool first_rank = false;   // of the epoch: who speaks for all
+  std::optional<uint64_t> saved_step = {};   // committed as the epoch ended
+};
+
+// What keeps training over the end of a process; lives longer than epochs.
+struct Keeping {
+  Checkpointer& checkpointer;
+  ResumeConfig resume;
+  Files& files;
+  // The first rank's, once the state is what the checkpoint held.
+  std::function<void(const std::string& from)> on_resumed;
 };
 
 Result<EpochOutcome> RunEpoch(TrainState& state, const EpochGroup::Spec& spec,
-                              const CancelToken& broken, const EpochPeer& peer);
+                              const CancelToken& broken, const EpochPeer& peer,
+                              Keeping* keeping = nullptr);
 
 }  // namespace keel

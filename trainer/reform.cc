@@ -64,6 +64,7 @@ std::string ReasonOf(const ReformPlan& plan) {
 bool MemberReport::operator==(const MemberReport& other) const {
   return step == other.step && pending == other.pending && layout == other.layout &&
          trail == other.trail && numbers == other.numbers &&
+         inexact_since == other.inexact_since && fingerprint == other.fingerprint &&
          BitsOf(last_losses) == BitsOf(other.last_losses);
 }
 
@@ -73,6 +74,8 @@ std::string ReportText(const MemberReport& report) {
                    {"layout", report.layout},
                    {"trail", report.trail},
                    {"numbers", report.numbers},
+                   {"inexact_since", report.inexact_since},
+                   {"fingerprint", report.fingerprint},
                    {"last_losses", BitsOf(report.last_losses)}});
 }
 
@@ -85,6 +88,8 @@ Result<MemberReport> ParseReport(std::string_view text) {
     KEEL_TRY_ASSIGN(report.layout, Field<std::string>(json, "layout"));
     KEEL_TRY_ASSIGN(report.trail, Field<std::string>(json, "trail"));
     KEEL_TRY_ASSIGN(report.numbers, Field<std::string>(json, "numbers"));
+    KEEL_TRY_ASSIGN(report.inexact_since, Field<int64_t>(json, "inexact_since"));
+    KEEL_TRY_ASSIGN(report.fingerprint, Field<std::string>(json, "fingerprint"));
     KEEL_TRY_ASSIGN(const auto bits, Field<std::vector<int64_t>>(json, "last_losses"));
     for (const int64_t one : bits) {
       report.last_losses.push_back(std::bit_cast<float>(static_cast<uint32_t>(one)));

@@ -31,6 +31,9 @@ struct MemberReport {
   std::string layout;                // digest of names, types and shapes, in hex
   std::string trail;                 // after `step` steps, in hex
   std::string numbers;               // the state's numbers, as text
+  // The first step that was made on other numerics than those before it; -1: there is none.
+  int64_t inexact_since = -1;
+  std::string fingerprint;           // of this worker's numerics and options
   std::vector<float> last_losses;    // all lanes', of step `step`-1: for who is one behind
   // Losses by their bits.
   bool operator==(const MemberReport& other) const;

@@ -10,11 +10,14 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/option_help.h"
+#include "base/posix_files.h"
 #include "base/process_setup.h"
+#include "elastic/exit_codes.h"
 #include "elastic/worker_link.h"
 #include "store/torch_guard.h"
 #include "store/torch_log.h"
 #include "trainer/epoch_group.h"
+#include "trainer/keep_options.h"
 #include "trainer/nccl_module.h"
 #include "trainer/trainer.h"
 
@@ -60,13 +63,23 @@ OptionTable MakeTable(const TrainMainSpec& spec) {
                            kReduceNames[static_cast<int>(preset.reduce)],
                            "tree: the same bits for any number of workers; allreduce: plain, for "
                            "comparison"));
-  if (spec.add_options) spec.add_options(table);
+  AddKeepOptions(table);
+  if (spec.add_options) {
+    table.Section("Of this program");
+    spec.add_options(table);
+  }
   table.AddExample("keelrun --standalone --nproc-per-node 3 " + spec.name + " --steps 60",
                    "three workers on this host, of which two may be killed at any time");
   table.AddExample(spec.name + " --steps 60", "alone; the same last line");
-  table.AddExitCode(0, "finished, or stopped as asked");
-  table.AddExitCode(1, "failed, or refused by the job: other numerics, another protocol");
-  table.AddExitCode(2, "the options make no sense");
+  table.AddExample(spec.name + " --steps 60 --checkpoint-dir /tmp/ckpts --save-every 20",
+                   "stop it at any time (SIGTERM): the same command goes on");
+  table.AddExitCode(kExitFinished, "finished, or stopped by its launcher");
+  table.AddExitCode(kExitFailed, "failed, or refused by the job: other numerics, another protocol");
+  table.AddExitCode(kExitUsage, "the options make no sense");
+  table.AddExitCode(kExitStopped, "alone: stopped and saved; the same command goes on");
+  table.AddExitCode(kExitUnsaved, "alone: stopped, but not saved");
+  table.AddExitCode(kExitRefused, "what is in the checkpoint directory is not of this job, is in "
+                                  "use, or cannot be written");
   return table;
 }
 
@@ -117,7 +130,52 @@ void PrintLast(TrainState& state) {
   std::fflush(stdout);
 }
 
-Status Train(const TrainMainSpec& spec, const TrainConfig& config, const Options& options) {
+void PrintResumed(TrainState& state, const std::string& from) {
+  std::printf("resumed step=%" PRIu64 " trail=%s digest=%s from=%s\n", state.step(),
+              state.trail().Hex().c_str(), state.registry().StateDigest().Hex().c_str(),
+              from.c_str());
+  std::fflush(stdout);
+}
+
+int CodeOf(const TrainOutcome& outcome, bool supervised) {
+  if (!outcome.refused.empty()) return kExitRefused;
+  if (outcome.finished || supervised) return kExitFinished;
+  return outcome.saved_step ? kExitStopped : kExitUnsaved;
+}
+
+// The launcher's name of the job, for people.
+std::string JobName(const Environment& environment) {
+  const auto found = environment.find("TORCHELASTIC_RUN_ID");
+  return found == environment.end() ? "alone" : found->second;
+}
+
+Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink* link,
+                       StopSignals* signals, KeepConfig keep) {
+  KEEL_TRY_ASSIGN(const std::string fingerprint, FingerprintOf(state));
+  PosixFiles files;
+  keep.checkpoint.fingerprint = keep.resume.fingerprint = fingerprint;
+  keep.checkpoint.job = JobName(OwnEnvironment());
+  KEEL_TRY_ASSIGN(const auto checkpointer,
+                  Checkpointer::Open(state, keep.checkpoint, files, RealClock()));
+  Keeping keeping{*checkpointer, keep.resume, files,
+                  [&](const std::string& from) { PrintResumed(state, from); }};
+  Keeping* const kept = keep.wanted() ? &keeping : nullptr;
+  Trainer trainer(state, fingerprint, {.link = link, .keeping = kept, .signals = signals});
+  KEEL_TRY_ASSIGN(const TrainOutcome outcome, trainer.Run());
+  if (outcome.finished && outcome.first_rank) PrintLast(state);
+  if (!outcome.refused.empty()) {
+    std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), outcome.refused.c_str());
+  }
+  return CodeOf(outcome, link != nullptr);
+}
+
+Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const KeepConfig& keep,
+                  const Options& options) {
+  // Before the first thread. Without anywhere to save, a signal ends the program as ever.
+  std::unique_ptr<StopSignals> signals;
+  if (!keep.checkpoint.root.empty()) {
+    KEEL_TRY_ASSIGN(signals, StopSignals::Open());
+  }
   KEEL_TRY(PinNumerics(config.numerics));
   // Before threads and before LibTorch is busy: a break must be heard while the model is built.
   Result<std::unique_ptr<WorkerLink>> link = WorkerLink::FromEnvironment(OwnEnvironment());
@@ -127,17 +185,13 @@ Status Train(const TrainMainSpec& spec, const TrainConfig& config, const Options
                   Guard("building the program", [&] { return spec.make(config, options); }));
   if (!program.ok()) return program.error();
   KEEL_TRY_ASSIGN(const auto state, TrainState::Make(config, *std::move(program)));
-  KEEL_TRY_ASSIGN(const std::string fingerprint, FingerprintOf(*state));
-  Trainer trainer(*state, link.ok() ? link->get() : nullptr, fingerprint);
-  KEEL_TRY_ASSIGN(const TrainOutcome outcome, trainer.Run());
-  if (outcome.finished && outcome.first_rank) PrintLast(*state);
-  return Ok();
+  return RunTrainer(spec, *state, link.ok() ? link->get() : nullptr, signals.get(), keep);
 }
 
-int Report(const TrainMainSpec& spec, const Status& status) {
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), status.error().message.c_str());
-  return 1;
+int Report(const TrainMainSpec& spec, const Result<int>& code) {
+  if (code.ok()) return *code;
+  std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), code.error().message.c_str());
+  return kExitFailed;
 }
 
 }  // namespace
@@ -150,7 +204,7 @@ int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
   const Result<Options> options = ParseOptions(table, RealInputs(argc, argv));
   if (!options.ok()) {
     std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), options.error().message.c_str());
-    return 2;
+    return kExitUsage;
   }
   if (options->Flag("help")) {
     std::fputs(HelpText(table, TerminalWidth()).c_str(), stdout);
@@ -163,9 +217,14 @@ int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
   const Result<TrainConfig> config = ConfigFrom(*options, spec.defaults);
   if (!config.ok()) {
     std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), config.error().message.c_str());
-    return 2;
+    return kExitUsage;
   }
-  const int code = Report(spec, Train(spec, *config, *options));
+  const Result<KeepConfig> keep = KeepConfigFrom(*options);
+  if (!keep.ok()) {
+    std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), keep.error().message.c_str());
+    return kExitUsage;
+  }
+  const int code = Report(spec, Train(spec, *config, *keep, *options));
   (void)EpochGroup::AwaitTeardown(kTeardownLimit);
   return code;
 }

@@ -1,9 +1,12 @@
 // TrainMain: main() of a training program: options, numerics, supervisor, training, last line.
 // Promises   the program's own function is called once, with every generator seeded from --seed, so
 //            that a model built in it is the same on every worker. The last line of a program that
-//            finished, from the first rank: "final step=N trail=HEX digest=HEX".
-// Does not   return before the groups are torn down. Exit codes: 0 finished or stopped as asked, 1
-//            failed or refused, 2 the options make no sense.
+//            finished, from the first rank: "final step=N trail=HEX digest=HEX"; of one that went
+//            on from a checkpoint, first: "resumed step=N trail=HEX digest=HEX from=DIR".
+// Does not   return before the groups are torn down. Exit codes: 0 finished, or under a supervisor
+//            stopped as asked; alone 75 stopped and saved, 77 stopped but not saved; 78 refused by
+//            what is in the checkpoint directory; 1 failed, or refused by the job; 2 the options
+//            make no sense.
 // Threads    call it first in main().
 #pragma once
 

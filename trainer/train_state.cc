@@ -101,6 +101,7 @@ MemberReport TrainState::Report() const {
   report.pending = pending();
   report.trail = trail_.Hex();
   report.numbers = registry_.NumbersText();
+  report.inexact_since = inexact_since_;
   report.last_losses = last_losses_;
   return report;
 }
@@ -108,14 +109,38 @@ MemberReport TrainState::Report() const {
 Status TrainState::EndReceiving(const MemberReport& source) {
   pending_.reset();
   KEEL_TRY(registry_.SetNumbersText(source.numbers));
-  if (seed_ != config_.seed) {
-    return Error{Code::kInvalid, "the job's seed is " + std::to_string(seed_) + ", ours is " +
-                                     std::to_string(config_.seed)};
-  }
+  KEEL_TRY(CheckSeed("job"));
   last_losses_ = source.last_losses;
+  inexact_since_ = source.inexact_since;
   buffers_->BeginStep();
   held_ = Held::kWhole;
   return Ok();
+}
+
+Status TrainState::EndRestoring(const Metadata& numbers, int64_t inexact_since) {
+  pending_.reset();
+  KEEL_TRY(registry_.SetNumbers(numbers));
+  KEEL_TRY(CheckSeed("checkpoint"));
+  last_losses_.clear();
+  inexact_since_ = inexact_since;
+  buffers_->BeginStep();
+  held_ = Held::kWhole;
+  return Ok();
+}
+
+void TrainState::EndLoadingWeights() {
+  buffers_->BeginStep();
+  held_ = Held::kWhole;
+}
+
+void TrainState::NoteInexact() {
+  if (inexact_since_ < 0) inexact_since_ = static_cast<int64_t>(step_);
+}
+
+Status TrainState::CheckSeed(const std::string& whose) const {
+  if (seed_ == config_.seed) return Ok();
+  return Error{Code::kInvalid, "the " + whose + "'s seed is " + std::to_string(seed_) +
+                                   ", ours is " + std::to_string(config_.seed)};
 }
 
 }  // namespace keel

@@ -99,6 +99,16 @@ class TrainState {
   // A transfer begins to write into the tensors, and ended well.
   void BeginReceiving() { held_ = Held::kSpoiled; }
   Status EndReceiving(const MemberReport& source);
+  // The same for a checkpoint: the tensors are restored, these are its numbers.
+  Status EndRestoring(const Metadata& numbers, int64_t inexact_since);
+  // Weights came from elsewhere: what the others built is not the state any more.
+  void EndLoadingWeights();
+  // Whether it could be saved: it is that of a whole number of steps.
+  bool whole() const { return held_ == Held::kWhole; }
+  // The first step that was made on other numerics than those before it; -1: there is none.
+  int64_t inexact_since() const { return inexact_since_; }
+  void NoteInexact();
+  const ModelTensors& model_tensors() const { return tensors_; }
   // There was nobody further than us: what the program began with is the state.
   void TakeOwn() { held_ = Held::kWhole; }
 
@@ -107,6 +117,7 @@ class TrainState {
 
   TrainState(const TrainConfig& config, TrainProgram program, SampleOrder order);
   Status Register();
+  Status CheckSeed(const std::string& whose) const;
 
   const TrainConfig config_;
   TrainProgram program_;
@@ -122,6 +133,7 @@ class TrainState {
   uint64_t seed_ = 0;
   Trail trail_;
   std::vector<float> last_losses_;
+  int64_t inexact_since_ = -1;
   Held held_ = Held::kFresh;
   std::optional<at::Tensor> pending_;
 };

@@ -7,6 +7,8 @@
 #include <variant>
 
 #include "base/log.h"
+#include "base/random.h"
+#include "elastic/exit_codes.h"
 #include "store/tcp_store.h"
 #include "store/torch_store.h"
 
@@ -14,6 +16,8 @@ namespace keel {
 namespace {
 
 constexpr Duration kFlushLimit = std::chrono::seconds(10);
+// Above all phases of a step.
+constexpr int kParkedPhase = 100;
 
 // A connection of the epoch's own: what is in flight on a broken epoch's is no concern of the next.
 Result<EpochGroup::Spec> SpecOf(const EpochMessage& message) {
@@ -36,6 +40,8 @@ Result<TrainOutcome> Trainer::Run() {
   ByeMessage bye{0, "finished"};
   if (!outcome.ok()) {
     bye = {1, outcome.error().message};
+  } else if (!outcome->refused.empty()) {
+    bye = {kExitRefused, outcome->refused};
   } else if (!outcome->finished) {
     bye.message = "stopped";
   }
@@ -48,14 +54,19 @@ Result<TrainOutcome> Trainer::Run() {
 Result<TrainOutcome> Trainer::RunAlone() {
   EpochGroup::Spec spec;
   spec.store = c10::make_intrusive<c10d::HashStore>();
-  spec.prefix = "alone";
+  Random random(EntropySeed());
+  spec.prefix = "alone-" + RandomId(random, 16);   // attempts to save are named after it
   EpochPeer peer;
   peer.watch = [](auto) { return std::shared_ptr<void>(); };
   peer.at = [](Position) {};
-  peer.wishes = [] { return EpochPeer::Wishes{}; };
+  peer.wishes = [this] {
+    return EpochPeer::Wishes{.stop = StopWanted(), .save = SaveWanted()};
+  };
   KEEL_TRY_ASSIGN(const EpochOutcome outcome,
-                  RunEpoch(state_, spec, CancelToken::Never(), peer));
-  if (outcome.end == EpochEnd::kFinished) return TrainOutcome{true, true};
+                  RunEpoch(state_, spec, CancelToken::Never(), peer, keeping_));
+  if (outcome.end == EpochEnd::kFinished) return TrainOutcome{true, true, outcome.saved_step};
+  if (outcome.end == EpochEnd::kStopped) return TrainOutcome{false, true, outcome.saved_step};
+  if (outcome.end == EpochEnd::kRefused) return TrainOutcome{.refused = outcome.reason};
   return Error{Code::kPeerLost, "training alone broke off: " + outcome.reason};
 }
 
@@ -64,12 +75,15 @@ Result<TrainOutcome> Trainer::RunSupervised() {
   KEEL_TRY(link_->Send(ReadyMessage{StepHeld()}));
   for (;;) {
     while (!next_) {
-      KEEL_TRY_ASSIGN(const SupervisorMessage message, link_->Receive(kNever));
-      if (const auto* refused = std::get_if<RefusedMessage>(&message)) {
+      if (StopWanted()) return LeaveParked();
+      const Result<SupervisorMessage> message =
+          link_->Receive(kNever, signals_ ? signals_->stop() : CancelToken::Never());
+      if (!message.ok() && StopWanted()) continue;
+      if (!message.ok()) return message.error();
+      if (const auto* refused = std::get_if<RefusedMessage>(&*message)) {
         return Error{Code::kInvalid, "refused: " + refused->reason};
       }
-      Note(message);
-      if (stop_) return Leave();
+      Note(*message);
     }
     const EpochMessage message = *std::exchange(next_, std::nullopt);
     KEEL_TRY_ASSIGN(const Ended outcome, RunOne(message));
@@ -86,13 +100,17 @@ Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
     Result<EpochGroup::Spec> spec = SpecOf(message);
     // The store may be gone for a while; the supervisor decides what becomes of that.
     if (!spec.ok()) return EpochOutcome{EpochEnd::kBroken, spec.error().message, false};
-    return RunEpoch(state_, *spec, link_->BreakToken(message.epoch), Peer(message));
+    return RunEpoch(state_, *spec, link_->BreakToken(message.epoch), Peer(message), keeping_);
   };
   KEEL_TRY_ASSIGN(const EpochOutcome outcome, run());
-  if (outcome.end == EpochEnd::kFinished) return Ended(TrainOutcome{true, outcome.first_rank});
+  if (outcome.end == EpochEnd::kRefused) return Ended(TrainOutcome{.refused = outcome.reason});
   if (outcome.end == EpochEnd::kStopped) {
-    KEEL_TRY_ASSIGN(const TrainOutcome left, Leave());
+    KEEL_TRY_ASSIGN(const TrainOutcome left, Leave(outcome.saved_step));
     return Ended(left);
+  }
+  if (outcome.saved_step) KEEL_TRY(link_->Send(SavedMessage{StepHeld()}));
+  if (outcome.end == EpochEnd::kFinished) {
+    return Ended(TrainOutcome{true, outcome.first_rank, outcome.saved_step});
   }
   const bool at_boundary = outcome.end == EpochEnd::kBoundary;
   if (!at_boundary) {
@@ -118,7 +136,7 @@ EpochPeer::Wishes Trainer::Wishes(int64_t epoch) {
     if (!message.ok() || !*message) break;   // a closed link breaks the epoch by itself
     Note(**message);
   }
-  return {.join = join_epoch_ == epoch, .stop = stop_};
+  return {.join = join_epoch_ == epoch, .stop = StopWanted(), .save = SaveWanted()};
 }
 
 void Trainer::Note(const SupervisorMessage& message) {
@@ -128,11 +146,38 @@ void Trainer::Note(const SupervisorMessage& message) {
     LogInfo("stop-wanted", {{"reason", stop->reason}});
     stop_ = true;
   }
+  if (const auto* save = std::get_if<SaveMessage>(&message)) {
+    LogInfo("save-wanted", {{"reason", save->reason}});
+    save_ = true;
+  }
 }
 
-Result<TrainOutcome> Trainer::Leave() {
+bool Trainer::StopWanted() const {
+  return stop_ || (signals_ != nullptr && signals_->stop().cancelled());
+}
+
+bool Trainer::SaveWanted() {
+  const bool by_signal = signals_ != nullptr && signals_->TakeSave();
+  return std::exchange(save_, false) || by_signal;
+}
+
+// Without a group: whoever holds the whole state can save all of it.
+Result<TrainOutcome> Trainer::LeaveParked() {
+  if (keeping_ == nullptr || !keeping_->checkpointer.saves() || !state_.whole()) {
+    return Leave(std::nullopt);
+  }
+  int phase = kParkedPhase;
+  const Status saved = keeping_->checkpointer.SaveAlone(
+      [&] { (void)link_->Send(AtMessage{{StepHeld(), ++phase}}); });
+  if (saved.ok()) return Leave(state_.step());
+  LogError("save-failed", {{"step", state_.step()}, {"reason", saved.error().message}});
+  return Leave(std::nullopt);
+}
+
+Result<TrainOutcome> Trainer::Leave(std::optional<uint64_t> saved_step) {
+  if (saved_step) KEEL_TRY(link_->Send(SavedMessage{static_cast<int64_t>(*saved_step)}));
   KEEL_TRY(link_->Send(LeavingMessage{StepHeld()}));
-  return TrainOutcome{false, false};
+  return TrainOutcome{false, false, saved_step};
 }
 
 }  // namespace keel

@@ -4,7 +4,9 @@
 //            step where all were. Run() ends when all steps are made, when the supervisor told this
 //            worker to stop and the others agreed on the step, or with an error, of which the
 //            supervisor was told.
-// Does not   save anything, or restart itself.
+//            With Keeping, what training has made is saved before it ends, by all together or,
+//            where there is no group, by itself.
+// Does not   restart itself.
 // Threads    Run() by one; the link's own thread aborts a group that is broken.
 // Errors     what the user's program gave, naming rank, step and lane; kPeerLost: the supervisor is
 //            gone; kInvalid: it refused us, with the reason.
@@ -15,6 +17,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "elastic/stop_signals.h"
 #include "elastic/worker_link.h"
 #include "trainer/epoch_run.h"
 #include "trainer/train_state.h"
@@ -24,13 +27,21 @@ namespace keel {
 struct TrainOutcome {
   bool finished = false;      // else it was told to stop
   bool first_rank = false;    // the one that speaks for all
+  std::optional<uint64_t> saved_step = {};   // committed when it ended
+  std::string refused = {};   // why the job cannot begin with what is there
 };
 
 class Trainer {
  public:
-  // `link` may be null: then this worker is alone, in an epoch of its own.
-  Trainer(TrainState& state, WorkerLink* link, std::string fingerprint)
-      : state_(state), link_(link), fingerprint_(std::move(fingerprint)) {}
+  // What a trainer can do without.
+  struct Parts {
+    WorkerLink* link = nullptr;       // null: this worker is alone, in an epoch of its own
+    Keeping* keeping = nullptr;       // null: nothing is saved or resumed
+    StopSignals* signals = nullptr;   // null: signals do what they always do
+  };
+  Trainer(TrainState& state, std::string fingerprint, const Parts& parts)
+      : state_(state), link_(parts.link), keeping_(parts.keeping), signals_(parts.signals),
+        fingerprint_(std::move(fingerprint)) {}
 
   Result<TrainOutcome> Run();
 
@@ -43,14 +54,20 @@ class Trainer {
   EpochPeer Peer(const EpochMessage& message);
   EpochPeer::Wishes Wishes(int64_t epoch);
   void Note(const SupervisorMessage& message);
-  Result<TrainOutcome> Leave();
+  bool StopWanted() const;
+  bool SaveWanted();
+  Result<TrainOutcome> LeaveParked();
+  Result<TrainOutcome> Leave(std::optional<uint64_t> saved_step);
   int64_t StepHeld() const;
 
   TrainState& state_;
   WorkerLink* const link_;
+  Keeping* const keeping_;
+  StopSignals* const signals_;
   const std::string fingerprint_;
   int64_t join_epoch_ = 0;      // whose workers should offer a boundary
   bool stop_ = false;
+  bool save_ = false;
   std::optional<EpochMessage> next_;
 };
 

@@ -19,6 +19,9 @@ enum Flags : uint64_t {
   kHasDigest = 32,
   kAllFlags = 63,
 };
+// The state of the save lies above the flags.
+constexpr int kSavingShift = 8;
+constexpr uint64_t kSavingMask = uint64_t{7} << kSavingShift;
 
 struct Head {
   int64_t step = 0;
@@ -37,7 +40,7 @@ uint64_t FlagsOf(const VoteRecord& record) {
   if (record.leaving) flags |= kLeaving;
   if (record.deadline_ms) flags |= kHasDeadline;
   if (record.parameters) flags |= kHasDigest;
-  return flags;
+  return flags | static_cast<uint64_t>(record.saving) << kSavingShift;
 }
 
 }  // namespace
@@ -73,7 +76,8 @@ Result<VoteRecord> DecodeVote(std::span<const std::byte> bytes, int lanes) {
   }
   Head head;
   std::memcpy(&head, bytes.data(), sizeof(Head));
-  if ((head.flags & ~uint64_t{kAllFlags}) != 0) {
+  const uint64_t saving = (head.flags & kSavingMask) >> kSavingShift;
+  if ((head.flags & ~(kAllFlags | kSavingMask)) != 0 || saving >= kSaveStates) {
     return Error{Code::kCorrupt, "a vote with unknown flags " + std::to_string(head.flags) +
                                      "; do all workers run the same version?"};
   }
@@ -81,6 +85,7 @@ Result<VoteRecord> DecodeVote(std::span<const std::byte> bytes, int lanes) {
   record.step = head.step;
   record.stop = (head.flags & kStop) != 0;
   record.save = (head.flags & kSave) != 0;
+  record.saving = static_cast<SaveState>(saving);
   record.join_waiting = (head.flags & kJoinWaiting) != 0;
   record.leaving = (head.flags & kLeaving) != 0;
   if ((head.flags & kHasDeadline) != 0) record.deadline_ms = head.deadline_ms;

@@ -12,6 +12,7 @@
 
 #include "base/digest.h"
 #include "base/result.h"
+#include "trainer/save_schedule.h"
 
 namespace keel {
 
@@ -19,6 +20,7 @@ struct VoteRecord {
   int64_t step = 0;
   bool stop = false;          // wants the job to stop
   bool save = false;          // wants a checkpoint
+  SaveState saving = SaveState::kIdle;  // where it is with the one under way
   bool join_waiting = false;  // somebody waits to join
   bool leaving = false;       // will leave after this step
   std::optional<int64_t> deadline_ms = {};  // how long it has left

@@ -32,6 +32,7 @@ std::vector<SupervisorMessage> AllSupervisorMessages() {
           JoinMessage{7},
           StopMessage{"SIGTERM", 30'000},
           StopMessage{"the host asks", std::nullopt},
+          SaveMessage{"SIGUSR2"},
           RefusedMessage{"fingerprint differs"}};
 }
 

@@ -164,5 +164,47 @@ TEST_F(HostTest, LeavingWithAWorkerThatDoesNotEndItSleepsBetweenItsLimits) {
   }
 }
 
+TEST_F(HostTest, ASaveIsAskedOfWorkersThatRun) {
+  host_.OnSaveAsked("SIGUSR2", now_);
+  EXPECT_TRUE(Take<SendToWorker>().empty());
+  EnterFirstEpoch();
+  host_.OnSaveAsked("SIGUSR2", now_);
+  const auto sent = Take<SendToWorker>();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<SaveMessage>(sent[0].message));
+}
+
+TEST_F(HostTest, AWorkerThatIsRefusedEndsTheHostWithThatCode) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{kExitRefused, "other lanes"}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(kExitRefused), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitRefused);
+}
+
+TEST_F(HostTest, WhenItsLastWorkerLeavesSavedSoDoesTheHost) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, AtMessage{{7, 1}}, now_);
+  host_.OnWorkerMessage(0, SavedMessage{8}, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{8}, now_);
+  host_.OnWorkerMessage(0, ByeMessage{0, "stopped"}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitStopped);
+}
+
+TEST_F(HostTest, StoppedBeforeTheFirstStepNothingWasLost) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, AtMessage{{0, 0}}, now_);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{0}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitStopped);
+}
+
 }  // namespace
 }  // namespace keel

@@ -71,6 +71,7 @@ class Survivor {
     (void)link_.Send(LeavingMessage{count_});
     End(ByeMessage{0, "stopped"});
   }
+  void On(const SaveMessage&) { (void)link_.Send(SavedMessage{count_}); }
   void On(const RefusedMessage&) { over_ = true; }
   void On(const UnknownMessage&) {}
 

@@ -117,6 +117,7 @@ class SimWorkers {
   void On(SimWorker& worker, const BreakMessage& message);
   void On(SimWorker& worker, const JoinMessage& message);
   void On(SimWorker& worker, const StopMessage& message);
+  void On(SimWorker&, const SaveMessage&) {}   // changes nothing that the job can see
   void On(SimWorker&, const UnknownMessage&) {}
   void On(SimWorker& worker, const RefusedMessage&) { EndSoon(worker, {}, ExitStatus::Exited(1)); }
 

@@ -10,15 +10,23 @@
 namespace keel {
 namespace {
 
+std::vector<std::string> KeelrunWith(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), KEEL_BIN_DIR "/keelrun");
+  return arguments;
+}
+
 TimePoint HangLimit() { return RealClock().Monotonic() + std::chrono::seconds(120); }
 
 }  // namespace
 
 Launched::Launched(const TempDir& folder, const std::string& name,
-                   std::vector<std::string> arguments, const Environment& environment) {
+                   std::vector<std::string> arguments, const Environment& environment)
+    : Launched(folder, name, Command{KeelrunWith(std::move(arguments))}, environment) {}
+
+Launched::Launched(const TempDir& folder, const std::string& name, Command command,
+                   const Environment& environment) {
   ChildSpec spec;
-  spec.argv = {KEEL_BIN_DIR "/keelrun"};
-  spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
+  spec.argv = std::move(command.argv);
   spec.environment = With(OwnEnvironment(), environment);
   auto process = CapturedProcess::Start(std::move(spec), folder.File(name + ".log"),
                                         [](const std::string&) {});

@@ -1,4 +1,5 @@
-// Launched: a real `keelrun` that a test has started, with all that it and its workers print.
+// Launched: a real `keelrun` that a test has started, with all that it and its workers print; or a
+// program of its own.
 // Promises   every wait ends; what went wrong is shown with all output so far.
 // Threads    one.
 #pragma once
@@ -18,6 +19,12 @@ class Launched {
  public:
   // `arguments`: all behind "keelrun".
   Launched(const TempDir& folder, const std::string& name, std::vector<std::string> arguments,
+           const Environment& environment = {});
+  // Any program, without a launcher.
+  struct Command {
+    std::vector<std::string> argv;
+  };
+  Launched(const TempDir& folder, const std::string& name, Command command,
            const Environment& environment = {});
 
   // The n-th line of the launcher or a worker that matches the expression (as in grep -E), printed

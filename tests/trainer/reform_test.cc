@@ -25,6 +25,8 @@ MemberReport At(int64_t step, bool pending = false) {
 TEST(Reform, ReportsAreReadBackBitForBit) {
   MemberReport report = At(7, true);
   report.numbers = "{\"step\":7}";
+  report.inexact_since = 3;
+  report.fingerprint = "threads=1";
   report.last_losses = {0.1f, -0.0f, std::numeric_limits<float>::quiet_NaN(), INFINITY};
   EXPECT_EQ(*ParseReport(ReportText(report)), report);
   for (const char* text : {"", "{}", "[]", "{\"step\":7}", "{\"step\":\"7\"}"}) {

@@ -16,6 +16,7 @@ VoteRecord RandomRecord(Random& random, int lanes) {
   record.step = static_cast<int64_t>(random.Next());
   record.stop = random.Chance(0.5);
   record.save = random.Chance(0.5);
+  record.saving = static_cast<SaveState>(random.Uniform(kSaveStates));
   record.join_waiting = random.Chance(0.5);
   record.leaving = random.Chance(0.5);
   if (random.Chance(0.5)) record.deadline_ms = static_cast<int64_t>(random.Uniform(100000));
@@ -40,6 +41,7 @@ TEST(VoteRecord, DecodesToWhatWasEncoded) {
     EXPECT_EQ(decoded->step, record.step);
     EXPECT_EQ(decoded->stop, record.stop);
     EXPECT_EQ(decoded->save, record.save);
+    EXPECT_EQ(decoded->saving, record.saving);
     EXPECT_EQ(decoded->join_waiting, record.join_waiting);
     EXPECT_EQ(decoded->leaving, record.leaving);
     EXPECT_EQ(decoded->deadline_ms, record.deadline_ms);
@@ -74,7 +76,13 @@ TEST(VoteRecord, AnotherLengthIsAnError) {
 
 TEST(VoteRecord, AnUnknownFlagIsAnError) {
   auto bytes = EncodeVote({});
-  bytes[9] = std::byte{1};
+  bytes[10] = std::byte{1};
+  EXPECT_EQ(DecodeVote(bytes, 0).error().code, Code::kCorrupt);
+}
+
+TEST(VoteRecord, AnUnknownStateOfTheSaveIsAnError) {
+  auto bytes = EncodeVote({});
+  bytes[9] = std::byte{kSaveStates};
   EXPECT_EQ(DecodeVote(bytes, 0).error().code, Code::kCorrupt);
 }
 

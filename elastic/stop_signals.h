@@ -1,0 +1,49 @@
+// StopSignals: signals that ask a worker to stop (SIGTERM, SIGINT, SIGUSR1) or to save (SIGUSR2),
+// as wishes that its loop looks at, instead of an end in the middle of a step.
+// Promises   from Open() on such a signal is a wish, whichever thread the kernel would have given
+//            it to. SIGINT twice within 2 s ends the program as ever.
+// Does not   take a wish back, or act on it. See signals that a thread made later unblocks.
+// Threads    Open() before the first thread exists: threads inherit what is blocked. Others any.
+// Errors     kForeign: the kernel gave no descriptor.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/result.h"
+#include "elastic/fd.h"
+#include "store/cancel.h"
+
+namespace keel {
+
+class StopSignals {
+ public:
+  static Result<std::unique_ptr<StopSignals>> Open();
+  // Later signals end the program again.
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  // Raised with the first wish to stop: who waits for something else can wait with it.
+  const CancelToken& stop() const { return stop_; }
+  // "SIGTERM"; empty without a wish.
+  std::string reason() const;
+  // Whether a save was asked for since the last call.
+  bool TakeSave() { return save_.exchange(false); }
+
+ private:
+  StopSignals(Fd signals, Fd wake);
+  void Run();
+  void Take(int signal);
+
+  const Fd signals_;
+  const Fd wake_;
+  std::atomic<bool> save_{false};
+  std::atomic<int> first_{0};   // the signal that asked to stop
+  CancelToken stop_;
+  std::thread thread_;
+};
+
+}  // namespace keel

@@ -1,0 +1,64 @@
+// Signals that ask to stop or to save are wishes; an impatient one ends the program.
+#include "elastic/stop_signals.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "base/clock.h"
+#include "tests/harness/expect_ok.h"
+
+namespace keel {
+namespace {
+
+// Until the thread that reads signals has taken it.
+bool Comes(const std::function<bool()>& what) {
+  const TimePoint deadline = RealClock().Monotonic() + std::chrono::seconds(30);
+  while (!what()) {
+    if (RealClock().Monotonic() >= deadline) return false;
+    RealClock().SleepFor(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+TEST(StopSignals, ASignalIsAWishAndTheFirstOneNamesIt) {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+    ASSERT_OK_AND_ASSIGN(const auto signals, StopSignals::Open());
+    EXPECT_FALSE(signals->stop().cancelled());
+    EXPECT_EQ(signals->reason(), "");
+    ASSERT_EQ(kill(getpid(), signal), 0);
+    ASSERT_TRUE(Comes([&] { return signals->stop().cancelled(); }));
+    const std::string reason = signals->reason();
+    EXPECT_NE(reason, "");
+    ASSERT_EQ(kill(getpid(), signal == SIGTERM ? SIGUSR1 : SIGTERM), 0);
+    ASSERT_EQ(kill(getpid(), SIGUSR2), 0);
+    ASSERT_TRUE(Comes([&] { return signals->TakeSave(); }));
+    EXPECT_EQ(signals->reason(), reason);
+  }
+}
+
+TEST(StopSignals, ASaveIsAskedForOnce) {
+  ASSERT_OK_AND_ASSIGN(const auto signals, StopSignals::Open());
+  EXPECT_FALSE(signals->TakeSave());
+  ASSERT_EQ(kill(getpid(), SIGUSR2), 0);
+  ASSERT_TRUE(Comes([&] { return signals->TakeSave(); }));
+  EXPECT_FALSE(signals->TakeSave());
+  EXPECT_FALSE(signals->stop().cancelled());
+}
+
+TEST(StopSignalsDeathTest, WhoInterruptsTwiceDoesNotWantToWait) {
+  EXPECT_EXIT(
+      {
+        const auto signals = StopSignals::Open();
+        kill(getpid(), SIGINT);
+        Comes([&] { return (*signals)->stop().cancelled(); });
+        kill(getpid(), SIGINT);
+        Comes([] { return false; });
+      },
+      testing::KilledBySignal(SIGINT), "");
+}
+
+}  // namespace
+}  // namespace keel

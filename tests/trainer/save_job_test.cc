@@ -1,0 +1,452 @@
+// Whole jobs that are stopped, saved and gone on with: the real `keelrun` with
+// tests/trainer/model_train.cc. Whatever stops a job, the same command ends with the last line of a
+// run that nobody disturbed.
+#include <boost/filesystem.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+
+#include "base/posix_files.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "ckpt/catalog.h"
+#include "ckpt/verify.h"
+#include "tests/harness/expect_ok.h"
+#include "tests/harness/file_text.h"
+#include "tests/harness/free_port.h"
+#include "tests/tools/launched.h"
+
+namespace keel {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kProgram = KEEL_BIN_DIR "/model_train";
+
+using Words = std::vector<std::string>;
+
+Words Joined(Words all, const Words& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+class SaveJob : public ::testing::Test {
+ protected:
+  std::string Name() { return "job" + std::to_string(started_++); }
+
+  std::unique_ptr<Launched> Start(int workers, const Words& options,
+                                  const Words& of_keelrun = {}) {
+    const Words arguments = {"--standalone", "--nproc-per-node=" + std::to_string(workers)};
+    return std::make_unique<Launched>(
+        folder_, Name(), Joined(Joined(Joined(arguments, of_keelrun), {kProgram}), options));
+  }
+  // A host of a job that goes on with or without the others.
+  std::unique_ptr<Launched> StartHost(const Words& options) {
+    return std::make_unique<Launched>(
+        folder_, Name(),
+        Joined({"--rdzv-backend=c10d", "--rdzv-id=job", "--nnodes=1:2",
+                "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_), "--nproc-per-node=2",
+                "--rdzv-conf=last_call_timeout=0.2", kProgram},
+               options));
+  }
+  std::unique_ptr<Launched> StartAlone(const Words& options) {
+    return std::make_unique<Launched>(folder_, Name(),
+                                      Launched::Command{Joined({kProgram}, options)});
+  }
+  // The last line of a job that shall end well.
+  std::string LastLine(int workers, const Words& options) {
+    const auto job = Start(workers, options);
+    EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+    return LastLineOf(*job);
+  }
+  static std::string LastLineOf(Launched& job) {
+    EXPECT_EQ(job.Count("^final step="), 1) << job.Output();
+    return job.Await("^final step=");
+  }
+  // Every one of the directory, verified to the last bit.
+  std::vector<uint64_t> WholeSteps() {
+    std::vector<uint64_t> steps;
+    const auto entries = ListSteps(files_, dir_);
+    EXPECT_OK(entries);
+    if (!entries.ok()) return steps;
+    for (const StepEntry& entry : *entries) {
+      if (entry.state != StepState::kComplete) continue;
+      const auto checkpoint = Checkpoint::Open(files_, entry.dir);
+      EXPECT_OK(checkpoint);
+      if (!checkpoint.ok()) continue;
+      const auto damages = VerifyFrames(**checkpoint, {});
+      EXPECT_OK(damages);
+      if (damages.ok() && damages->empty()) steps.push_back(entry.step);
+    }
+    return steps;
+  }
+  std::string StepDir(uint64_t step) {
+    const auto dir = ResolveCheckpoint(files_, dir_ + "@" + std::to_string(step));
+    EXPECT_OK(dir);
+    return dir.ok() ? *dir : "";
+  }
+  // One byte in the middle of its first shard.
+  void Damage(uint64_t step) {
+    for (const auto& entry : boost::filesystem::directory_iterator(StepDir(step))) {
+      if (entry.path().extension().string() != ".keel") continue;
+      std::string bytes = ReadFile(entry.path().string());
+      bytes[bytes.size() / 4] ^= 1;
+      WriteFile(entry.path().string(), bytes);
+      return;
+    }
+    ADD_FAILURE() << "no shard of step " << step;
+  }
+  Words Saving(const Words& options) { return Joined(options, {"--checkpoint-dir", dir_}); }
+
+  TempDir folder_;
+  const std::string dir_ = folder_.File("ckpts");
+  PosixFiles files_;
+  const uint16_t port_ = FreePort();
+  int started_ = 0;
+};
+
+// --- Stop and go on ---
+
+// Not too fast to be stopped in the middle.
+const Words kSlow = {"--pause=30ms"};
+
+class Model : public SaveJob, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(Model, StoppedEveryFewStepsAndResumedOnOtherWorkersItEndsWithTheSameLine) {
+  const Words options = {"--steps=40", "--lanes=4", "--lr=0.01", "--model", GetParam()};
+  const std::string expected = LastLine(1, options);
+  const int workers[] = {2, 5, 1, 4, 3};
+  int64_t step = 0;
+  int stops = 0;
+  for (; step < 20; ++stops) {
+    const auto job = Start(workers[stops % 5], Saving(Joined(options, kSlow)));
+    if (step > 0) job->Await("^resumed step=" + std::to_string(step) + " ");
+    job->Await("^step " + std::to_string(step + 4) + " rank 0 ");
+    job->Signal(SIGTERM);
+    ASSERT_EQ(job->ExitCode(), 75) << job->Output();
+    const std::vector<uint64_t> whole = WholeSteps();
+    ASSERT_FALSE(whole.empty()) << job->Output();
+    ASSERT_GE(static_cast<int64_t>(whole.back()), step + 4);
+    step = static_cast<int64_t>(whole.back());
+  }
+  EXPECT_GE(stops, 2);
+  EXPECT_EQ(LastLine(workers[stops % 5], Saving(options)), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Model, ::testing::Values("mlp", "resnet", "gpt"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(SaveJob, AloneItExitsWith75AndGoesOn) {
+  const Words options = {"--steps=12"};
+  const auto job = StartAlone(Saving(Joined(options, kSlow)));
+  job->Await("^step 3 ");
+  job->Signal(SIGINT);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+  const auto again = StartAlone(Saving(options));
+  EXPECT_EQ(again->ExitCode(), 0) << again->Output();
+  EXPECT_EQ(again->Count("^resumed step=[3-9] "), 1) << again->Output();
+  EXPECT_EQ(LastLineOf(*again), LastLine(1, options));
+}
+
+TEST_F(SaveJob, AFinishedJobSaysItsLastLineAgain) {
+  const Words options = Saving({"--steps=5"});
+  const std::string line = LastLine(2, options);
+  EXPECT_THAT(WholeSteps(), ElementsAre(5));
+  const auto again = Start(3, options);
+  EXPECT_EQ(again->ExitCode(), 0) << again->Output();
+  EXPECT_EQ(again->Count("^step "), 0);
+  EXPECT_EQ(LastLineOf(*again), line);
+}
+
+TEST_F(SaveJob, MoreStepsMayBeAskedForLater) {
+  (void)LastLine(2, Saving({"--steps=5"}));
+  EXPECT_EQ(LastLine(3, Saving({"--steps=9"})), LastLine(1, {"--steps=9"}));
+}
+
+TEST_F(SaveJob, WithoutADirectoryNothingIsWrittenAndAStopIsUnsaved) {
+  const auto job = Start(2, Joined({"--steps=1000000"}, kSlow));
+  job->Await("^step 3 rank 0 ");
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 77) << job->Output();
+  EXPECT_FALSE(boost::filesystem::exists(dir_));
+}
+
+TEST_F(SaveJob, AWorkerThatIsToldToStopLeavesAndTheOthersGoOn) {
+  const Words options = {"--steps=40", "--lanes=4"};
+  const auto job = Start(3, Saving(Joined(options, kSlow)));
+  SignalPidIn(job->Await("^step 4 rank 1 "), SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_GE(job->Count("^step [0-9]+ rank 0 of 2 "), 1) << job->Output();
+  EXPECT_GE(WholeSteps().size(), 2u) << "of the stop and of the end";
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, options));
+}
+
+TEST_F(SaveJob, WhenAllWorkersAreToldToStopOneByOneTheJobHasStopped) {
+  const auto job = Start(2, Saving(Joined({"--steps=1000000"}, kSlow)));
+  SignalPidIn(job->Await("^step 3 rank 1 of 2 "), SIGTERM);
+  SignalPidIn(job->Await("^step [0-9]+ rank 0 of 1 "), SIGUSR1);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+}
+
+TEST_F(SaveJob, OneHostThatIsStoppedHasSavedAndTheOtherGoesOn) {
+  const Words options = {"--steps=300", "--lanes=4"};
+  const Words slow = Saving(Joined(options, {"--pause=50ms", "--full-world=4"}));
+  const auto first = StartHost(Joined(slow, {"--keep=1000"}));
+  first->Await("^step 2 rank 0 ");
+  const auto second = StartHost(Joined(slow, {"--keep=1000"}));
+  second->Await("^step [0-9]+ rank [23] of 4 ", 4);
+  second->Signal(SIGTERM);
+  EXPECT_EQ(second->ExitCode(), 75) << second->Output();
+  EXPECT_FALSE(WholeSteps().empty());
+  const int told = first->Count("^step [0-9]+ rank 0 of 2 ");
+  first->Await("^step [0-9]+ rank 0 of 2 ", told + 2);
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->ExitCode(), 75) << first->Output();
+  EXPECT_GE(WholeSteps().size(), 2u);
+  EXPECT_EQ(LastLine(3, Saving(options)), LastLine(1, options));
+}
+
+TEST_F(SaveJob, AStopBesideAKilledWorkerIsSavedAllTheSame) {
+  const Words options = {"--steps=60", "--lanes=4"};
+  const uint64_t seed = EntropySeed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  for (int round = 0; round < 4; ++round) {
+    const auto job = Start(3, Saving(Joined(options, {"--pause=10ms"})), {"--max-restarts=5"});
+    const std::string rank = std::to_string(random.Uniform(3));
+    const std::string victim = job->Await("^step [0-9]+ rank " + rank + " of 3 ", 5);
+    if (random.Chance(0.5)) {
+      SignalPidIn(victim, SIGKILL);
+      job->Signal(SIGTERM);
+    } else {
+      job->Signal(SIGTERM);
+      SignalPidIn(victim, SIGKILL);
+    }
+    ASSERT_EQ(job->ExitCode(), 75) << job->Output();
+  }
+  EXPECT_EQ(LastLine(2, Saving(options)), LastLine(1, options));
+}
+
+// --- Saves beside training ---
+
+TEST_F(SaveJob, SavesBesideTrainingLeaveTheBitsAndOnlyTheNewestStay) {
+  const Words options = {"--steps=30", "--model=resnet", "--lanes=3"};
+  const std::string line =
+      LastLine(3, Saving(Joined(options, {"--save-every=5", "--keep=2", "--pause=20ms"})));
+  EXPECT_EQ(line, LastLine(1, options));
+  // The last one, and the newest of those made on the way.
+  const std::vector<uint64_t> whole = WholeSteps();
+  ASSERT_EQ(whole.size(), 2u);
+  EXPECT_EQ(whole[0] % 5, 0u);
+  EXPECT_EQ(whole[1], 30u);
+}
+
+TEST_F(SaveJob, TheLauncherCanBeAskedForACheckpoint) {
+  const auto job = Start(2, Saving(Joined({"--steps=1000000"}, kSlow)));
+  job->Await("^step 3 rank 0 ");
+  job->Signal(SIGUSR2);
+  job->Await(" checkpoint step=");
+  EXPECT_EQ(WholeSteps().size(), 1u);
+  const int told = job->Count("^step [0-9]+ rank 0 ");
+  job->Await("^step [0-9]+ rank 0 ", told + 2);
+  job->Kill();
+}
+
+TEST_F(SaveJob, TheClockAsksForCheckpoints) {
+  const auto job = Start(2, Saving(Joined({"--steps=1000000", "--save-minutes=0.002"}, kSlow)));
+  job->Await(" checkpoint step=", 2);
+  EXPECT_GE(WholeSteps().size(), 2u);
+  job->Kill();
+}
+
+TEST_F(SaveJob, WorkersKilledWhileTheySaveLeaveWholeCheckpointsAndTheSameBits) {
+  const Words options = {"--steps=120", "--lanes=3", "--model=resnet"};
+  const auto job = Start(3, Saving(Joined(options, {"--save-every=1", "--pause=40ms",
+                                                    "--full-world=3", "--keep=1000"})),
+                         {"--max-restarts=20"});
+  for (const int rank : {1, 0, 2}) {
+    const std::string says = "^step [0-9]+ rank " + std::to_string(rank) + " of 3 ";
+    SignalPidIn(job->Await(says, job->Count(says) + 3), SIGKILL);
+  }
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, options));
+  const auto entries = ListSteps(files_, dir_);
+  ASSERT_OK(entries);
+  size_t complete = 0;
+  for (const StepEntry& entry : *entries) {
+    EXPECT_NE(entry.state, StepState::kDamaged) << entry.dir << ": " << entry.reason;
+    complete += entry.state == StepState::kComplete ? 1 : 0;
+  }
+  EXPECT_GE(complete, 2u);
+  EXPECT_EQ(WholeSteps().size(), complete);
+}
+
+TEST_F(SaveJob, AJobWhoseWorkersAllDiedGoesOnFromItsLastCheckpoint) {
+  const Words options = {"--steps=30"};
+  const auto job = Start(1, Saving(Joined(options, Joined(kSlow, {"--save-every=4"}))),
+                         {"--max-restarts=3"});
+  job->Await(" checkpoint step=");
+  SignalPidIn(job->Await("^step [0-9]+ rank 0 ", 12), SIGKILL);
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("^resumed step="), 1) << job->Output();
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, options));
+}
+
+TEST_F(SaveJob, ASaveThatFailsIsLoudAndTrainingGoesOn) {
+  const Words options = {"--steps=12"};
+  boost::filesystem::create_directory(dir_);
+  WriteFile(dir_ + "/step-000000004", "in the way");
+  const auto job =
+      Start(2, Saving(Joined(options, {"--save-every=4", "--pause=20ms"})));
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_GE(job->Count("save-failed .*step=4 .*step-000000004"), 1) << job->Output();
+  EXPECT_THAT(WholeSteps(), AllOf(Not(Contains(4)), Contains(12)));
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, options));
+}
+
+TEST_F(SaveJob, ADirectoryThatGoesAwayCostsOnlyItsCheckpoints) {
+  const Words options = {"--steps=20"};
+  const auto job =
+      Start(2, Saving(Joined(options, {"--save-every=4", "--pause=20ms"})));
+  job->Await(" checkpoint step=4 ");
+  boost::filesystem::remove_all(dir_);
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, options));
+}
+
+// --- What a job begins with ---
+
+TEST_F(SaveJob, ADamagedNewestCheckpointIsPassedOverLoudlyAndPutAside) {
+  (void)LastLine(2, Saving({"--steps=6"}));
+  (void)LastLine(2, Saving({"--steps=9"}));
+  Damage(9);
+  const auto strict = Start(1, Saving({"--steps=12", "--strict"}));
+  EXPECT_EQ(strict->ExitCode(), 78) << strict->Output();
+  EXPECT_THAT(strict->Output(), AllOf(HasSubstr("--strict"), HasSubstr("step-000000009")));
+  const auto job = Start(3, Saving({"--steps=9"}));
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("checkpoint-passed-over .*step-000000009"), 1) << job->Output();
+  EXPECT_EQ(job->Count("checkpoint-put-aside .*step-000000009.damaged-"), 1) << job->Output();
+  EXPECT_EQ(job->Count("^resumed step=6 "), 1) << job->Output();
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, {"--steps=9"}));
+  EXPECT_THAT(WholeSteps(), ElementsAre(6, 9)) << "saved once more";
+}
+
+TEST_F(SaveJob, WhereAllAreDamagedItIsRefused) {
+  (void)LastLine(1, Saving({"--steps=3"}));
+  Damage(3);
+  const auto job = Start(2, Saving({"--steps=6"}));
+  EXPECT_EQ(job->ExitCode(), 78) << job->Output();
+  EXPECT_THAT(job->Output(), HasSubstr("keel repair"));
+}
+
+TEST_F(SaveJob, GarbageInTheDirectoryIsNobodysCheckpoint) {
+  boost::filesystem::create_directories(dir_ + "/step-000000077");
+  WriteFile(dir_ + "/step-000000077/notes.txt", "mine");
+  WriteFile(dir_ + "/step-x", "mine");
+  EXPECT_EQ(LastLine(2, Saving({"--steps=4"})), LastLine(1, {"--steps=4"}));
+  EXPECT_EQ(ReadFile(dir_ + "/step-000000077/notes.txt"), "mine");
+}
+
+struct Other {
+  const char* name;   // of the test
+  Words options;
+  std::vector<const char*> says;
+  friend void PrintTo(const Other& other, std::ostream* out) { *out << other.name; }
+};
+
+class OtherJobs : public SaveJob, public ::testing::WithParamInterface<Other> {};
+
+TEST_P(OtherJobs, CheckpointIsRefusedWithAListAndLeftAlone) {
+  (void)LastLine(1, Saving({"--steps=3"}));
+  const auto job = Start(2, Saving(Joined({"--steps=6"}, GetParam().options)));
+  EXPECT_EQ(job->ExitCode(), 78) << job->Output();
+  for (const char* text : GetParam().says) EXPECT_THAT(job->Output(), HasSubstr(text));
+  EXPECT_THAT(WholeSteps(), ElementsAre(3));
+  const auto alone = StartAlone(Saving(Joined({"--steps=6"}, GetParam().options)));
+  EXPECT_EQ(alone->ExitCode(), 78) << alone->Output();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, OtherJobs,
+    ::testing::Values(
+        Other{"Lanes", {"--lanes=9"}, {"lanes is 9 in this job and 8 in the checkpoint"}},
+        Other{"Batch", {"--lane-batch=5"}, {"lane_batch is 5 in this job and 4"}},
+        Other{"Seed", {"--seed=1"}, {"seed is 1 in this job and 0"}},
+        Other{"Dataset", {"--samples=101"}, {"samples is 101 in this job and 100"}},
+        Other{"Model", {"--model=gpt"}, {"is not in the checkpoint", "is not of this job"}},
+        Other{"Optimizer", {"--optimizer=sgd"}, {"tensor optimizer."}},
+        Other{"Several", {"--lanes=9", "--seed=1"}, {"lanes is 9", "seed is 1"}},
+        Other{"Numerics", {"--threads=2"}, {"threads is 2 in this job and 1", "--allow-inexact"}},
+        Other{"FewerSteps", {"--steps=2"}, {"at step 3, beyond the last one"}},
+        Other{"NoResume", {"--no-resume"}, {"holds checkpoints up to step 3"}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(SaveJob, OtherNumericsMayBeAllowedAndAreNoted) {
+  (void)LastLine(1, Saving({"--steps=3"}));
+  const auto job = Start(2, Saving({"--steps=6", "--threads=2", "--allow-inexact"}));
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(files_, StepDir(6)));
+  const Metadata& metadata = checkpoint->manifest().description.metadata;
+  ASSERT_EQ(metadata.count("inexact_since"), 1u);
+  EXPECT_EQ(metadata.at("inexact_since"), MetadataValue(int64_t{3}));
+}
+
+TEST_F(SaveJob, ItBeginsFromTheCheckpointThatItIsGiven) {
+  (void)LastLine(2, Saving({"--steps=3"}));
+  (void)LastLine(2, Saving({"--steps=6"}));
+  const std::string other = folder_.File("other");
+  const Words options = {"--steps=9", "--checkpoint-dir", other, "--resume-from", dir_ + "@3"};
+  const auto job = Start(2, options);
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("^resumed step=3 .*from=" + dir_), 1) << job->Output();
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, {"--steps=9"}));
+  // The same command again goes on with what it has made itself.
+  const auto again = Start(1, options);
+  EXPECT_EQ(again->ExitCode(), 0) << again->Output();
+  EXPECT_EQ(again->Count("^resumed step=9 .*from=" + other), 1) << again->Output();
+}
+
+TEST_F(SaveJob, WeightsAloneMayComeFromACheckpoint) {
+  const std::string line = LastLine(1, Saving({"--steps=3"}));
+  const auto job = Start(2, {"--steps=3", "--init-from", dir_});
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("weights-loaded "), 1) << job->Output();
+  EXPECT_EQ(job->Count("^step 1 rank 0 "), 1) << "it begins with step 0";
+  const std::string other = LastLineOf(*job);
+  EXPECT_NE(other, line);
+  EXPECT_EQ(LastLine(1, {"--steps=3", "--init-from", dir_}), other);
+}
+
+TEST_F(SaveJob, ASecondJobInTheDirectoryIsRefusedWhileTheFirstLives) {
+  const auto first = Start(2, Saving(Joined({"--steps=1000000"}, kSlow)));
+  first->Await("^step 2 rank 0 ");
+  const auto second = Start(1, Saving({"--steps=1000000"}));
+  EXPECT_EQ(second->ExitCode(), 78) << second->Output();
+  EXPECT_THAT(second->Output(), HasSubstr("another job saves in " + dir_));
+  const int told = first->Count("^step [0-9]+ rank 0 ");
+  first->Await("^step [0-9]+ rank 0 ", told + 2);
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->ExitCode(), 75) << first->Output();
+  EXPECT_EQ(Start(1, Saving({"--steps=1"}))->ExitCode(), 78) << "beyond its steps";
+}
+
+TEST_F(SaveJob, ADirectoryThatCannotBeWrittenIsRefusedBeforeTraining) {
+  WriteFile(folder_.File("file"), "");
+  for (const int workers : {1, 3}) {
+    const auto job =
+        Start(workers, {"--steps=5", "--checkpoint-dir", folder_.File("file") + "/ckpts"});
+    EXPECT_EQ(job->ExitCode(), 78) << job->Output();
+    EXPECT_EQ(job->Count("^step "), 0) << job->Output();
+    EXPECT_THAT(job->Output(), HasSubstr(folder_.File("file")));
+  }
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,370 @@
+// The copy, the write, the commit; and what becomes of them when the group breaks.
+#include "trainer/checkpointer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/file_helpers.h"
+#include "base/log.h"
+#include "ckpt/names.h"
+#include "elastic/quiet_thread.h"
+#include "store/torch_guard.h"
+
+namespace keel {
+namespace {
+
+constexpr Duration kTickPeriod = std::chrono::seconds(1);
+// For another worker of this job that holds the directory to let go of it, or to be gone.
+constexpr Duration kDirectoryLimit = std::chrono::seconds(5);
+// For another parked worker to save for all.
+constexpr Duration kSingleSaveLimit = std::chrono::seconds(60);
+constexpr Duration kLockPoll = std::chrono::milliseconds(20);
+
+// The same for all members of an epoch without their asking each other.
+std::string AttemptOf(const std::string& prefix, uint64_t step, const char* purpose) {
+  const std::string text = prefix + ' ' + std::to_string(step) + ' ' + purpose;
+  return DigestOf(BytesOf(text)).Hex().substr(0, kAttemptBytes);
+}
+
+// Waits for a lock that somebody holds for a short time.
+Result<std::unique_ptr<FileLock>> TakeLock(Files& files, Clock& clock, const std::string& path,
+                                           const std::string& owner, Duration limit) {
+  const TimePoint deadline = clock.Monotonic() + limit;
+  for (;;) {
+    auto lock = files.Lock(path, owner);
+    const bool held = !lock.ok() && lock.error().code == Code::kExists;
+    if (!held || clock.Monotonic() >= deadline) return lock;
+    clock.SleepFor(kLockPoll);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Checkpointer>> Checkpointer::Open(TrainState& state,
+                                                         CheckpointConfig config, Files& files,
+                                                         Clock& clock) {
+  KEEL_TRY_ASSIGN(std::vector<TensorSpec> specs, SpecsOf(state.registry().tensors()));
+  KEEL_TRY_ASSIGN(Layout layout, Layout::Make(std::move(specs)));
+  return std::unique_ptr<Checkpointer>(
+      new Checkpointer(state, std::move(config), files, clock, std::move(layout)));
+}
+
+Checkpointer::Checkpointer(TrainState& state, CheckpointConfig config, Files& files, Clock& clock,
+                           Layout layout)
+    : state_(state), config_(std::move(config)), files_(files), clock_(clock),
+      layout_(std::move(layout)), last_begin_(clock.Monotonic()), background_(files, clock) {}
+
+Checkpointer::~Checkpointer() {
+  EndEpoch();
+  AwaitCommit();
+}
+
+// --- What is said of it ---
+
+Metadata Checkpointer::Describe() const {
+  const SampleOrder& samples = state_.samples();
+  Metadata metadata = state_.registry().Numbers();
+  const auto whole = [&](const char* name, uint64_t value) {
+    metadata[name] = static_cast<int64_t>(value);
+  };
+  whole("data_epoch", samples.DataEpoch(state_.cursor()));
+  whole("samples", samples.plan().dataset_size);
+  whole("lanes", state_.config().lanes);
+  whole("lane_batch", state_.config().lane_batch);
+  whole("lr_position", state_.step());
+  if (state_.inexact_since() >= 0) metadata["inexact_since"] = state_.inexact_since();
+  metadata["fingerprint"] =
+      place_.fingerprint.empty() ? config_.fingerprint : place_.fingerprint;
+  metadata["job"] = config_.job;
+  return metadata;
+}
+
+Result<SavePlan> Checkpointer::Plan(const std::string& attempt, uint32_t part,
+                                    uint32_t parts) const {
+  SavePlan plan{config_.root, attempt, part, parts, {}};
+  plan.description.step = state_.step();
+  plan.description.codec = config_.codec;
+  plan.description.layout = layout_;
+  plan.description.metadata = Describe();
+  return plan;
+}
+
+// --- Epochs ---
+
+void Checkpointer::BeginEpoch(const Place& place) {
+  place_ = place;
+  if (place.rank != 0) directory_.reset();
+}
+
+Status Checkpointer::HoldDirectory() {
+  if (!saves() || directory_ != nullptr) return Ok();
+  const Status made = MakeDirs(files_, config_.root);
+  if (!made.ok()) return made.error().Doing("checkpoint directory " + config_.root);
+  const std::string owner = "job " + config_.job + ", process " + std::to_string(getpid());
+  auto lock = TakeLock(files_, clock_, JoinPath(config_.root, kJobLockName), owner,
+                       kDirectoryLimit);
+  if (lock.ok()) {
+    directory_ = std::move(*lock);
+    return Ok();
+  }
+  if (lock.error().code != Code::kExists) {
+    return lock.error().Doing("checkpoint directory " + config_.root + " cannot be written");
+  }
+  return Error{Code::kExists, "another job saves in " + config_.root + ": " +
+                                  lock.error().message +
+                                  "; wait for its end or give another --checkpoint-dir"};
+}
+
+void Checkpointer::EndEpoch() {
+  AwaitCopy();
+  if (saving_ == SaveState::kIdle) {
+    share_.reset();   // of a save at once: the others may be committing it
+    return;
+  }
+  GiveUp("the epoch ended");
+  wanted_ = true;
+}
+
+// --- Beside training ---
+
+void Checkpointer::AwaitCopy() {
+  if (!copier_.joinable()) return;
+  copier_.join();
+  if (!copied_.ok()) Fail(copied_.error());
+}
+
+SaveVote Checkpointer::Vote() {
+  CollectCommit();
+  if (saving_ == SaveState::kWriting && background_.done()) TakeOutcome();
+  said_durable_ = saving_ == SaveState::kDurable;
+  const bool due = place_.rank == 0 && config_.every_time > Duration(0) &&
+                   clock_.Monotonic() - last_begin_ >= config_.every_time;
+  return {commit_.valid() ? SaveState::kCommitting : saving_, saves() && (wanted_ || due)};
+}
+
+void Checkpointer::Act(const SaveDecision& decision) {
+  if (!saves()) return;
+  if (decision.owed) wanted_ = true;
+  switch (decision.action) {
+    case SaveAction::kNothing: return;
+    case SaveAction::kBegin: {
+      if (place_.rank == 0) {
+        LogInfo("save-begins", {{"step", state_.step()}, {"why", decision.reason}});
+      }
+      const Status begun = Begin();
+      if (!begun.ok()) Fail(begun.error());
+      return;
+    }
+    case SaveAction::kCommit:
+      saving_ = SaveState::kIdle;
+      said_durable_ = false;
+      committing_step_ = saving_step_;
+      if (place_.rank == 0) {
+        commit_ = std::async(std::launch::async, [this, save = std::move(share_)]() mutable {
+          return Commit(std::move(save));
+        });
+      }
+      share_.reset();
+      return;
+    case SaveAction::kGiveUp:
+      said_durable_ = false;   // all know that nobody commits
+      return GiveUp(decision.reason);
+  }
+}
+
+bool Checkpointer::IsBuffer(size_t tensor) const {
+  const at::Tensor& one = state_.registry().tensors()[tensor].tensor;
+  const NamedTensors& buffers = state_.model_tensors().buffers;
+  return std::any_of(buffers.begin(), buffers.end(),
+                     [&](const NamedTensor& buffer) { return buffer.tensor.is_same(one); });
+}
+
+// Buffers change in the next forward, all else only when a step is applied.
+Result<HostBytes> Checkpointer::ShareOf(const SavePlan& plan, bool alias_buffers) const {
+  const FrameRange share = layout_.PartOf(plan.part, plan.parts);
+  return HostBytes::Of(state_.registry().tensors(), [&](size_t i) {
+    const FrameRange frames = layout_.FramesOf(i);
+    if (frames.first >= share.end() || share.first >= frames.end()) {
+      return HostBytes::Take::kNothing;
+    }
+    return !alias_buffers && IsBuffer(i) ? HostBytes::Take::kCopy : HostBytes::Take::kAlias;
+  });
+}
+
+Status Checkpointer::Begin() {
+  wanted_ = false;
+  last_begin_ = clock_.Monotonic();
+  saving_ = SaveState::kWriting;
+  saving_step_ = state_.step();
+  if (place_.rank == 0) KEEL_TRY(HoldDirectory());
+  KEEL_TRY_ASSIGN(SavePlan plan, Plan(AttemptOf(place_.prefix, state_.step(), "aside"),
+                                      static_cast<uint32_t>(place_.rank),
+                                      static_cast<uint32_t>(place_.world)));
+  KEEL_TRY_ASSIGN(HostBytes share, ShareOf(plan, /*alias_buffers=*/false));
+  copied_ = Ok();
+  const auto started = Guard("beginning a save", [&] {
+    copier_ = StartQuietThread("keel-copy", [this, plan = std::move(plan),
+                                             share = std::move(share)]() mutable {
+      copied_ = CopyAndWrite(std::move(plan), share.spans());
+    });
+  });
+  return started;
+}
+
+Status Checkpointer::CopyAndWrite(SavePlan plan,
+                                  const std::vector<std::span<const std::byte>>& share) {
+  KEEL_TRY(Guard("copying the state aside",
+                 [&] { snapshot_->Copy(layout_, plan.part, plan.parts, share); }));
+  return background_.Start({std::move(plan), snapshot_, {}, false});
+}
+
+void Checkpointer::TakeOutcome() {
+  auto outcome = background_.Take();
+  const Status status = outcome.ok() ? std::move(outcome->status) : Status(outcome.error());
+  if (!status.ok()) return Fail(status.error());
+  share_ = std::move(outcome->save);
+  saving_ = SaveState::kDurable;
+}
+
+void Checkpointer::Fail(const Error& error) {
+  saving_ = SaveState::kFailed;
+  LogError("save-failed", {{"step", saving_step_}, {"rank", place_.rank},
+                           {"reason", error.message}});
+}
+
+// What this worker wrote goes, unless somebody may be committing it: then retention finds it.
+void Checkpointer::GiveUp(const std::string& why) {
+  AwaitCopy();
+  if (background_.in_flight()) {
+    background_.Cancel();
+    auto outcome = background_.Take();
+    if (outcome.ok() && outcome->save != nullptr) share_ = std::move(outcome->save);
+  }
+  if (share_ != nullptr && !said_durable_) share_->Abandon();
+  share_.reset();
+  if (place_.rank == 0 || saving_ == SaveState::kFailed) {
+    LogWarn("save-given-up", {{"step", saving_step_}, {"why", why}});
+  }
+  saving_ = SaveState::kIdle;
+  said_durable_ = false;
+}
+
+Checkpointer::Committed Checkpointer::Commit(std::unique_ptr<Save> save) const {
+  const TimePoint begin = clock_.Monotonic();
+  Committed committed;
+  auto report = save->Commit(clock_.WallNanos());
+  if (!report.ok()) {
+    save->Abandon();
+    committed.status = report.error();
+    return committed;
+  }
+  committed.report = std::move(*report);
+  save.reset();
+  committed.took = clock_.Monotonic() - begin;
+  const auto retained = ApplyRetention(files_, config_.root, config_.retention);
+  if (!retained.ok()) committed.retention = retained.error().message;
+  return committed;
+}
+
+void Checkpointer::CollectCommit() {
+  if (!commit_.valid()) return;
+  if (commit_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+  Report(committing_step_, commit_.get());
+}
+
+void Checkpointer::AwaitCommit() {
+  if (commit_.valid()) Report(committing_step_, commit_.get());
+}
+
+void Checkpointer::Report(uint64_t step, const Committed& committed) const {
+  if (!committed.status.ok()) {
+    return LogError("save-failed", {{"step", step}, {"reason", committed.status.error().message}});
+  }
+  LogInfo("checkpoint", {{"step", step},
+                         {"dir", committed.report.step_dir},
+                         {"bytes", committed.report.stored_bytes},
+                         {"commit_ms", committed.took / std::chrono::milliseconds(1)}});
+  if (!committed.retention.empty()) {
+    LogWarn("retention-failed", {{"dir", config_.root}, {"reason", committed.retention}});
+  }
+}
+
+// --- At once ---
+
+void Checkpointer::EndUnderWay() {
+  AwaitCopy();
+  AwaitCommit();
+  if (saving_ == SaveState::kIdle) return;
+  said_durable_ = false;   // the vote that stops has shown to all that nobody commits
+  GiveUp("a save of the last step takes its place");
+}
+
+// By this very run: the trail tells.
+bool Checkpointer::IsCommitted() const {
+  const auto manifest =
+      ReadManifest(files_, JoinPath(config_.root, StepDirName(state_.step())));
+  if (!manifest.ok()) return false;
+  const Metadata& metadata = manifest->description.metadata;
+  const auto trail = metadata.find("trail");
+  return trail != metadata.end() && trail->second == MetadataValue(state_.trail().Hex());
+}
+
+Status Checkpointer::WriteNow(SavePlan plan, const Tick& tick) {
+  saving_step_ = state_.step();
+  KEEL_TRY_ASSIGN(const HostBytes share, ShareOf(plan, /*alias_buffers=*/true));
+  KEEL_TRY(background_.Start(
+      {std::move(plan), std::make_shared<MemorySource>(share.spans()), {}, false}));
+  uint64_t done_before = 0;
+  while (!background_.AwaitDone(kTickPeriod)) {
+    const uint64_t done = background_.progress().bytes_done;
+    if (done != done_before) tick();
+    done_before = done;
+  }
+  KEEL_TRY_ASSIGN(BackgroundSave::Outcome outcome, background_.Take());
+  KEEL_TRY(outcome.status);
+  share_ = std::move(outcome.save);
+  return Ok();
+}
+
+Status Checkpointer::WriteShare(const Tick& tick) {
+  if (place_.rank == 0) KEEL_TRY(HoldDirectory());
+  KEEL_TRY_ASSIGN(SavePlan plan, Plan(AttemptOf(place_.prefix, state_.step(), "now"),
+                                      static_cast<uint32_t>(place_.rank),
+                                      static_cast<uint32_t>(place_.world)));
+  const Status written = WriteNow(std::move(plan), tick);
+  // Once it is said, the share is not ours alone any more.
+  said_durable_ = written.ok();
+  return written;
+}
+
+Status Checkpointer::CommitShares() {
+  const Committed committed = Commit(std::move(share_));
+  Report(saving_step_, committed);
+  return committed.status;
+}
+
+void Checkpointer::DropShare() {
+  if (share_ != nullptr) share_->Abandon();
+  share_.reset();
+}
+
+Status Checkpointer::SaveAlone(const Tick& tick) {
+  if (!saves()) return Error{Code::kNotFound, "no directory to save in"};
+  EndEpoch();
+  AwaitCommit();
+  KEEL_TRY(MakeDirs(files_, config_.root));
+  // The others are parked at this very step, or one beside it: one of them has to write.
+  const auto turn = TakeLock(files_, clock_, JoinPath(config_.root, kSingleSaveLockName),
+                             "process " + std::to_string(getpid()), kSingleSaveLimit);
+  if (!turn.ok() && turn.error().code != Code::kExists) return turn.error();
+  if (IsCommitted()) return Ok();
+  KEEL_TRY_ASSIGN(SavePlan plan, Plan(NewAttempt(random_), 0, 1));
+  KEEL_TRY(WriteNow(std::move(plan), tick));
+  const Status committed = CommitShares();
+  // A parked worker without a turn of its own may have been faster.
+  return committed.ok() || !IsCommitted() ? committed : Ok();
+}
+
+}  // namespace keel

@@ -1,0 +1,145 @@
+// Checkpointer: one worker's part in saving: beside training (copy, write, say how far it is,
+// commit or give up as the votes decide), and at once where training stops.
+// Promises   training never waits for the disk, but for the copy where it is not done when the next
+//            step is applied. A share that this worker has called durable in a vote is not removed
+//            by it unless all agreed: somebody may be committing it. A failure is loud, and costs
+//            the checkpoint only. Nothing is written without a directory.
+// Does not   decide (trainer/save_schedule.h), vote, or choose what to resume from
+//            (trainer/resume.h).
+// Threads    one; writing and committing run in threads of its own.
+// Errors     those of ckpt/save.h; kExists: another job saves in this directory.
+#pragma once
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/random.h"
+#include "ckpt/background.h"
+#include "ckpt/retention.h"
+#include "ckpt/snapshot.h"
+#include "trainer/save_schedule.h"
+#include "trainer/state_image.h"
+#include "trainer/train_state.h"
+
+namespace keel {
+
+struct CheckpointConfig {
+  std::string root = {};         // empty: nothing is saved
+  uint64_t every_steps = 0;      // 0: not by steps
+  Duration every_time{0};        // 0: not by the clock
+  Codec codec = Codec::kPlanes;
+  RetentionPolicy retention = {};
+  std::string fingerprint = {};  // of this worker
+  std::string job = {};          // its name, for people
+};
+
+class Checkpointer {
+ public:
+  // Called now and then while the disk is waited for, if it gets on.
+  using Tick = std::function<void()>;
+  // What the epoch gives: our place in it, and what nobody else has.
+  struct Place {
+    int rank = 0;
+    int world = 1;
+    std::string prefix;
+    std::string fingerprint;   // of rank 0, for all to write the same
+  };
+
+  static Result<std::unique_ptr<Checkpointer>> Open(TrainState& state, CheckpointConfig config,
+                                                    Files& files, Clock& clock);
+  ~Checkpointer();
+  Checkpointer(const Checkpointer&) = delete;
+  Checkpointer& operator=(const Checkpointer&) = delete;
+
+  const CheckpointConfig& config() const { return config_; }
+  bool saves() const { return !config_.root.empty(); }
+
+  // --- Epochs ---
+
+  // Who is not rank 0 lets go of the directory.
+  void BeginEpoch(const Place& place);
+  // What the votes have not decided is given up, and wanted again.
+  void EndEpoch();
+  // Rank 0: the directory can be written, and is no other living job's.
+  Status HoldDirectory();
+
+  // --- Beside training ---
+
+  void WantSave() { wanted_ = true; }
+  // Before the next step is applied: the copy of the last one must be done.
+  void AwaitCopy();
+  // For the vote.
+  SaveVote Vote();
+  // After a step that did not end training: begins, commits or gives up.
+  void Act(const SaveDecision& decision);
+
+  // --- At once, all members of the epoch ---
+
+  // What is under way and not decided is given up.
+  void EndUnderWay();
+  bool IsCommitted() const;
+  Status WriteShare(const Tick& tick);
+  // Rank 0, when all shares are known to be durable.
+  Status CommitShares();
+  void DropShare();
+
+  // --- At once, without the others ---
+
+  Status SaveAlone(const Tick& tick);
+
+ private:
+  struct Committed {
+    Status status;
+    CommitReport report;
+    Duration took{0};
+    std::string retention;   // what went wrong there; empty: nothing
+  };
+
+  Checkpointer(TrainState& state, CheckpointConfig config, Files& files, Clock& clock,
+               Layout layout);
+  Result<SavePlan> Plan(const std::string& attempt, uint32_t part, uint32_t parts) const;
+  Metadata Describe() const;
+  bool IsBuffer(size_t tensor) const;
+  Status Begin();
+  Status CopyAndWrite(SavePlan plan, const std::vector<std::span<const std::byte>>& share);
+  Result<HostBytes> ShareOf(const SavePlan& plan, bool alias_buffers) const;
+  void TakeOutcome();
+  void CollectCommit();
+  void AwaitCommit();
+  void Report(uint64_t step, const Committed& committed) const;
+  void GiveUp(const std::string& why);
+  Status WriteNow(SavePlan plan, const Tick& tick);
+  Committed Commit(std::unique_ptr<Save> save) const;
+  void Fail(const Error& error);
+
+  TrainState& state_;
+  const CheckpointConfig config_;
+  Files& files_;
+  Clock& clock_;
+  const Layout layout_;
+  Place place_;
+  std::unique_ptr<FileLock> directory_;
+  Random random_{EntropySeed()};
+
+  bool wanted_ = false;
+  TimePoint last_begin_;
+  SaveState saving_ = SaveState::kIdle;   // kCommitting is told by commit_
+  bool said_durable_ = false;
+  uint64_t saving_step_ = 0;
+  std::thread copier_;
+  Status copied_;                          // the copier's, until it is joined
+  std::shared_ptr<CopiedSnapshot> snapshot_ = std::make_shared<CopiedSnapshot>();
+  BackgroundSave background_;
+  std::unique_ptr<Save> share_;            // durable, not yet decided
+  uint64_t committing_step_ = 0;
+  std::future<Committed> commit_;
+};
+
+}  // namespace keel

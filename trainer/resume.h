@@ -1,0 +1,51 @@
+// Resume: with what a job begins: the newest checkpoint that can be used, another one that the user
+// names, weights from elsewhere, or what its program built.
+// Promises   the live state is touched only when the whole checkpoint was verified. Each checkpoint
+//            that is passed over is named with the reason. What a checkpoint is of (model, lanes,
+//            batch, seed, dataset, numerics) must be what the job is of: all differences are
+//            listed.
+//            One that is found damaged is put aside, so that its step can be saved again.
+// Does not   tell the other members (trainer/epoch_run.h). Repair anything.
+// Threads    one; verifying makes its own.
+// Errors     kInvalid: another job's checkpoint, or one that may not be passed over; those of
+//            ckpt/. After any error but while restoring the state is as it was.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/files.h"
+#include "base/result.h"
+#include "trainer/train_state.h"
+
+namespace keel {
+
+struct ResumeConfig {
+  std::string root = {};           // where the job saves; empty: nowhere
+  bool resume = true;              // false: refuse what is there rather than go on with it
+  std::string resume_from = {};    // "DIR", "ROOT", "ROOT@1200"; for where `root` holds nothing
+  std::string init_from = {};      // weights only: a checkpoint, or a .safetensors file
+  bool strict = false;             // refuse rather than pass over a damaged one
+  bool allow_inexact = false;      // take one of other numerics
+  std::string fingerprint = {};    // ours
+};
+
+struct ResumeOutcome {
+  bool resumed = false;   // else it begins with step 0
+  std::string from;       // the directory or file; empty: what the program built
+};
+
+using ResumeTick = std::function<void()>;
+
+Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig& config,
+                             const ResumeTick& tick);
+
+// What a checkpoint's fingerprint and ours say differently. Those of `never` cannot be allowed.
+struct FingerprintCheck {
+  std::string never;     // model, lanes, batch, seed, dataset; empty: the same
+  std::string inexact;   // all else that bits depend on; empty: the same
+};
+Result<FingerprintCheck> CompareFingerprints(const std::string& ours, const std::string& theirs);
+
+}  // namespace keel
