@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/log.h"
 #include "store/torch_guard.h"
+#include "trainer/evaluation.h"
 #include "trainer/exchange.h"
 #include "trainer/gather.h"
 #include "trainer/lane_work.h"
@@ -18,7 +20,7 @@ namespace keel {
 namespace {
 
 // Phases of a position: they rise within a step.
-enum Phase { kMeeting, kComputing, kVoting, kApplying };
+enum Phase { kMeeting, kComputing, kVoting, kApplying, kEvaluating };
 
 // Whether the group failed, not what it was used for.
 bool IsBreak(const Error& error) {
@@ -40,9 +42,11 @@ class EpochRun {
     At(kMeeting);
     KEEL_TRY(Meet());
     KEEL_TRY(OpenExchange());
+    KEEL_TRY(EvaluateIfDue());
     while (state_.step() < state_.config().steps) {
       KEEL_TRY_ASSIGN(const std::optional<EpochEnd> end, Step());
       if (end) return Outcome(*end);
+      KEEL_TRY(EvaluateIfDue());
     }
     // Nobody leaves before everybody is known to have made the last step.
     VoteRecord record = Record({}, {});
@@ -155,22 +159,26 @@ class EpochRun {
 
   Result<std::optional<EpochEnd>> Step() {
     At(kComputing);
-    const TimePoint begin = RealClock().Monotonic();
     LaneWork work = ComputeLanes(state_, *exchange_);
     if (!work.status.ok()) return Failed(work);
+    times_ = work.times;
+    StepWatch watch(times_);
     At(kVoting);
     const EpochPeer::Wishes wishes = peer_.wishes();
     VoteRecord record = Record(wishes, std::move(work.losses));
-    record.compute_ns = (RealClock().Monotonic() - begin).count();
+    record.compute_ns = times_.Own().count();
     const uint64_t every = state_.config().digest_every;
     if (every > 0 && state_.step() % every == every - 1) {
       record.parameters = state_.ParametersDigest();
     }
     KEEL_TRY_ASSIGN(const std::vector<VoteRecord> records, Vote(group_, record, Lanes()));
+    watch.Add(&StepTimes::vote);
     At(kApplying);
     KEEL_TRY(CompareParameters(records));
     std::vector<float> lane_losses;
+    compute_ns_.clear();
     for (const VoteRecord& one : records) {
+      compute_ns_.push_back(one.compute_ns);
       for (const double loss : one.losses) lane_losses.push_back(static_cast<float>(loss));
     }
     KEEL_TRY(Apply(lane_losses));
@@ -200,7 +208,10 @@ class EpochRun {
   Status Apply(const std::vector<float>& lane_losses) {
     StepReport report;
     report.lane_losses = lane_losses;
+    report.data_epoch = state_.samples().DataEpoch(state_.cursor());
+    StepWatch watch(times_);
     KEEL_TRY_ASSIGN(report.outcome, state_.Apply(report.lane_losses));
+    watch.Add(&StepTimes::optimizer);
     if (!report.outcome.applied && group_.rank() == 0) {
       LogWarn("step-skipped", {{"step", state_.step() - 1}, {"why", report.outcome.note}});
     }
@@ -209,11 +220,45 @@ class EpochRun {
     report.loss = TrainState::MeanLoss(report.lane_losses);
     report.rank = group_.rank();
     report.world = group_.size();
+    report.times = std::exchange(times_, {});
+    report.compute_ns = std::exchange(compute_ns_, {});
+    for (size_t rank = 0; rank < report.compute_ns.size(); ++rank) {
+      report.lanes.push_back(LanesOf(static_cast<int>(rank), group_.size(), Lanes()).count());
+    }
     const std::string where =
         group_.NameOf(group_.rank()) + ", after step " + std::to_string(report.step);
     const Result<Status> told =
         Guard(where, [&] { return state_.program().on_step(report); });
     // Not under their own codes, by which they could be taken for a break of the group.
+    if (!told.ok()) return Error{Code::kInvalid, told.error().message};
+    return told->ok() ? Ok() : Error{Code::kInvalid, where + ": " + told->error().message};
+  }
+
+  // --- Evaluation ---
+
+  // Everybody is at the same step here, so everybody evaluates or nobody does. Where the membership
+  // changes at such a step, it is evaluated again.
+  Status EvaluateIfDue() {
+    const EvaluationPlan& plan = state_.program().evaluation;
+    if (!plan.dataset || state_.step() == 0 || state_.step() % plan.every != 0) return Ok();
+    const EvaluationPeer peer{
+        .at = [this](uint64_t round) {
+          // Behind the step that was made last, and before the one to come.
+          const int phase = kEvaluating + static_cast<int>(round);
+          peer_.at({static_cast<int64_t>(state_.step()) - 1, phase});
+        },
+        .stop = [this] { return peer_.wishes().stop; }};
+    const EvaluationOutcome outcome = Evaluate(state_, group_, peer);
+    const std::string who = group_.NameOf(group_.rank());
+    if (!outcome.report.ok()) {
+      const Error& error = outcome.report.error();
+      if (!outcome.users_fault) return error;
+      return Error{Code::kInvalid, who + ", " + error.message};
+    }
+    if (outcome.report->abandoned || !state_.program().on_evaluation) return Ok();
+    const std::string where = who + ", after evaluation at step " + std::to_string(state_.step());
+    const Result<Status> told =
+        Guard(where, [&] { return state_.program().on_evaluation(*outcome.report); });
     if (!told.ok()) return Error{Code::kInvalid, told.error().message};
     return told->ok() ? Ok() : Error{Code::kInvalid, where + ": " + told->error().message};
   }
@@ -237,6 +282,8 @@ class EpochRun {
   EpochGroup& group_;
   const EpochPeer& peer_;
   std::unique_ptr<Exchange> exchange_;
+  StepTimes times_;                    // of the step under way
+  std::vector<int64_t> compute_ns_;    // of its votes
 };
 
 }  // namespace
