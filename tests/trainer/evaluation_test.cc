@@ -71,6 +71,9 @@ struct Ran {
 
 class Evaluations : public testing::Test {
  protected:
+  // Workers are threads here: threads of their operations would only wait for one another.
+  Evaluations() { at::set_num_threads(1); }
+
   Ran Train(int workers, const Plan& plan, std::function<bool()> stop = [] { return false; }) {
     Ran ran;
     std::mutex mutex;
