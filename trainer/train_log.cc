@@ -2,6 +2,7 @@
 #include "trainer/train_log.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 
 #include "base/file_helpers.h"
@@ -24,6 +25,15 @@ double PerSecond(uint64_t count, Duration duration) {
 double Millis(Duration total, uint64_t steps) {
   const double micros = static_cast<double>(total.count()) / 1000 / static_cast<double>(steps);
   return static_cast<double>(static_cast<int64_t>(micros + 0.5)) / 1000;
+}
+
+// What people would write for this float: 0.1, where the double next to it is 0.10000000149.
+double Readable(float value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  double readable = value;
+  std::from_chars(text, end.ptr, readable);
+  return readable;
 }
 
 std::string Short(double value) {
@@ -154,7 +164,7 @@ void TrainLog::Write(const LoggedStep& step) {
   const auto part = [&](Duration StepTimes::*each) { return Millis(window_->times.*each, steps); };
   LogInfo("step", {{"step", step.step},
                    {"epoch", step.data_epoch},
-                   {"loss", static_cast<double>(step.loss)},
+                   {"loss", Readable(step.loss)},
                    {"lr", step.learning_rate},
                    {"samples_per_s", Short(rate)},
                    {"workers", step.world},
@@ -171,7 +181,7 @@ void TrainLog::Write(const LoggedStep& step) {
     const Status status = json_->Append({{"event", "step"},
                                          {"step", step.step},
                                          {"epoch", step.data_epoch},
-                                         {"loss", step.loss},
+                                         {"loss", Readable(step.loss)},
                                          {"lr", step.learning_rate},
                                          {"samples_per_s", rate},
                                          {"workers", step.world},

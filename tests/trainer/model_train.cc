@@ -144,7 +144,10 @@ std::string Text(float value) {
 
 void Say(const keel::StepReport& report) {
   std::string lanes;
-  for (const float loss : report.lane_losses) lanes += (lanes.empty() ? "" : ",") + Text(loss);
+  for (const float loss : report.lane_losses) {
+    if (!lanes.empty()) lanes += ',';
+    lanes += Text(loss);
+  }
   std::printf("step %" PRIu64 " rank %d of %d pid %d loss %s lanes %s\n", report.step, report.rank,
               report.world, static_cast<int>(getpid()), Text(report.loss).c_str(), lanes.c_str());
   std::fflush(stdout);

@@ -33,7 +33,7 @@ class TrainLogs : public testing::Test {
   void Step(TrainLog& log, uint64_t step, int rank = 0) {
     clock_.Advance(milliseconds(10));
     log.OnStep({.step = step,
-                .loss = 0.5f,
+                .loss = 0.1f,
                 .learning_rate = 0.01,
                 .rank = rank,
                 .world = 2,
@@ -65,12 +65,13 @@ TEST_F(TrainLogs, WriteOneEntryEverySoManySteps) {
   ASSERT_EQ(entries.size(), 3u);
   EXPECT_EQ(entries[0].at("step"), 5);
   EXPECT_EQ(entries[1].at("step"), 10);
+  EXPECT_EQ(entries[1].at("loss"), 0.1);
   EXPECT_EQ(entries[1].at("ms").at("forward"), 3.0);
   EXPECT_NEAR(entries[1].at("samples_per_s").get<double>(), 800, 1e-6);
   EXPECT_EQ(entries[2].at("event"), "summary");
   EXPECT_EQ(entries[2].at("steps"), 12);
   EXPECT_NEAR(entries[2].at("goodput").get<double>(), 0.9, 1e-9);
-  EXPECT_THAT(lines_, HasSubstr("step step=5 epoch=0 loss=0.5 lr=0.01 samples_per_s=800"));
+  EXPECT_THAT(lines_, HasSubstr("step step=5 epoch=0 loss=0.1 lr=0.01 samples_per_s=800"));
   EXPECT_THAT(lines_, HasSubstr("data_ms=1 forward_ms=3 backward_ms=5"));
 }
 
@@ -138,7 +139,7 @@ TEST_F(TrainLogs, DrawAProgressLineAndWipeItBeforeALine) {
   {
     TrainLog log(config, files_, clock_);
     for (uint64_t step = 1; step <= 3; ++step) Step(log, step);
-    EXPECT_EQ(drawn, "\r\x1b[Kstep 1 of 20 [=                   ] loss 0.5, 100 steps/s, 1 s left")
+    EXPECT_EQ(drawn, "\r\x1b[Kstep 1 of 20 [=                   ] loss 0.1, 100 steps/s, 1 s left")
         << "the others came too soon after it";
   }
   EXPECT_TRUE(drawn.ends_with("left\r\x1b[K"));
