@@ -34,10 +34,16 @@ FinalOf() { grep -o 'final step=.*' "$1" | tail -n 1 || true; }
 # What a job said last of itself.
 Words() { tail -n 5 "$output/$1.log"; }
 
-# Waits until a job has printed a line that begins like this, or has ended.
+# Its log entries, and its last line.
+Show() {
+  grep -o ' step step=[0-9]* .*workers=[0-9]*' "$output/$1.log" | sed 's/^/  /'
+  sed 's/^/   /' "$output/$1"
+}
+
+# Waits until a job has logged a line that holds this, or has ended.
 AwaitLine() {
   for ((waited = 0; waited < 1200; waited++)); do
-    if grep -q "^$2" "$1"; then return 0; fi
+    if grep -qs -- "$2" "$1"; then return 0; fi
     if ! kill -0 "$3" 2>/dev/null; then return 1; fi
     sleep 0.05
   done
@@ -55,7 +61,7 @@ echo
 echo "2. A quiet run, for comparison: one worker."
 echo "   \$ ${train[*]#"$root/"}"
 "${train[@]}" >"$output/quiet" 2>"$output/quiet.log" || Fail "it failed: $(Words quiet)"
-sed 's/^/   /' "$output/quiet"
+Show quiet
 
 echo
 echo "3. The same on $workers workers; one is killed with -9 while they train."
@@ -63,13 +69,13 @@ echo "   \$ ${launch[*]#"$root/"} --nproc-per-node $workers ${train[*]#"$root/"}
 "${launch[@]}" --nproc-per-node "$workers" "${train[@]}" \
   >"$output/killed" 2>"$output/killed.log" </dev/null &
 job=$!
-AwaitLine "$output/killed" step=200 "$job" || Fail "it did not get on: $(Words killed)"
+AwaitLine "$output/killed.log" ' step step=200 ' "$job" || Fail "it did not get on: $(Words killed)"
 victim=$(pgrep -P "$job" -x minimal_train | tail -n 1)
 kill -9 "$victim" 2>/dev/null || Fail "the job was over before it could be disturbed"
 status=0
 wait "$job" || status=$?
 job=
-sed 's/^/   /' "$output/killed"
+Show killed
 echo
 grep -E 'worker-died|epoch-formed|state-agreed' "$output/killed.log" | cut -c1-160 | sed 's/^/   /'
 if ((status != 0)); then Fail "the job failed with exit code $status: $(Words killed)"; fi

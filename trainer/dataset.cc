@@ -29,6 +29,7 @@ class TensorDataset : public Dataset {
       : data_(std::move(data)), target_(std::move(target)) {}
 
   uint64_t size() const override { return static_cast<uint64_t>(data_.size(0)); }
+  Loading loading() const override { return Loading::kAheadInParallel; }
 
   Result<Batch> Load(std::span<const uint64_t> indices) override {
     return Guard("loading " + map_style::IndicesText(indices), [&] {

@@ -2,9 +2,9 @@
 // memory.
 // Promises   Load() gives the samples of these indices, stacked in their order.
 // Does not   shuffle or split among workers: trainer/samples.h says who takes which index. What an
-//            implementation draws from LibTorch's default generators is reproducible: they are
-//            seeded for the lane before its samples are loaded.
-// Threads    Load() by one thread at a time.
+//            implementation draws from LibTorch's default generators is reproducible where
+//            loading() is kInStep: they are seeded for the lane before its samples are loaded.
+// Threads    Load() as loading() says, by any thread.
 // Errors     kInvalid, kForeign: what the dataset threw, with the indices.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -26,6 +27,13 @@ namespace keel {
 // Samples along the first dimension: data and what the model should make of it.
 using Batch = torch::data::Example<>;
 
+// When Load() may be called.
+enum class Loading {
+  kInStep,           // in its lane's turn: it draws from LibTorch's default generators
+  kAhead,            // at any time before, by one thread at a time
+  kAheadInParallel,  // at any time before, by several at once
+};
+
 class Dataset {
  public:
   Dataset() = default;
@@ -35,12 +43,17 @@ class Dataset {
 
   virtual uint64_t size() const = 0;
   virtual Result<Batch> Load(std::span<const uint64_t> indices) = 0;
+  virtual Loading loading() const { return Loading::kInStep; }
+  // What tells it from other data of the same size, on every machine alike; empty: nothing known.
+  virtual std::string Identity() const { return {}; }
 };
 
 // Torch's map-style datasets with torch::data::Example<>s, stacked already (.map(Stack<>())) or
-// not. kInvalid: one that does not know its size.
+// not. `loading`: what its get() allows; kInStep suits those that augment with Torch's random
+// numbers. kInvalid: one that does not know its size.
 template <class TorchDataset>
-Result<std::unique_ptr<Dataset>> MapStyle(TorchDataset dataset);
+Result<std::unique_ptr<Dataset>> MapStyle(TorchDataset dataset,
+                                          Loading loading = Loading::kInStep);
 
 // Sample i is (data[i], target[i]). kInvalid: their lengths differ, or are 0.
 Result<std::unique_ptr<Dataset>> InMemory(at::Tensor data, at::Tensor target);

@@ -20,10 +20,11 @@ inline Batch Collate(std::vector<Batch> examples) {
 template <class TorchDataset>
 class MapStyleDataset : public Dataset {
  public:
-  MapStyleDataset(TorchDataset dataset, uint64_t size)
-      : dataset_(std::move(dataset)), size_(size) {}
+  MapStyleDataset(TorchDataset dataset, uint64_t size, Loading loading)
+      : dataset_(std::move(dataset)), size_(size), loading_(loading) {}
 
   uint64_t size() const override { return size_; }
+  Loading loading() const override { return loading_; }
 
   Result<Batch> Load(std::span<const uint64_t> indices) override {
     return Guard("loading " + IndicesText(indices), [&] {
@@ -35,12 +36,13 @@ class MapStyleDataset : public Dataset {
  private:
   TorchDataset dataset_;
   const uint64_t size_;
+  const Loading loading_;
 };
 
 }  // namespace map_style
 
 template <class TorchDataset>
-Result<std::unique_ptr<Dataset>> MapStyle(TorchDataset dataset) {
+Result<std::unique_ptr<Dataset>> MapStyle(TorchDataset dataset, Loading loading) {
   KEEL_TRY_ASSIGN(const auto size, Guard("asking the dataset for its size",
                                          [&] { return dataset.size(); }));
   if (!size.has_value() || *size == 0) {
@@ -48,7 +50,8 @@ Result<std::unique_ptr<Dataset>> MapStyle(TorchDataset dataset) {
                                       : "the dataset does not know its size; give one that does"};
   }
   return std::unique_ptr<Dataset>(
-      std::make_unique<map_style::MapStyleDataset<TorchDataset>>(std::move(dataset), *size));
+      std::make_unique<map_style::MapStyleDataset<TorchDataset>>(std::move(dataset), *size,
+                                                                 loading));
 }
 
 }  // namespace keel

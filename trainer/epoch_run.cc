@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/log.h"
 #include "store/torch_guard.h"
+#include "trainer/evaluation.h"
 #include "trainer/exchange.h"
 #include "trainer/gather.h"
 #include "trainer/lane_work.h"
@@ -18,7 +20,7 @@ namespace keel {
 namespace {
 
 // Phases of a position: they rise within a step.
-enum Phase { kMeeting, kComputing, kVoting, kApplying, kSaving };
+enum Phase { kMeeting, kComputing, kVoting, kApplying, kEvaluating, kSaving };
 
 // Whether the group failed, not what it was used for.
 bool IsBreak(const Error& error) {
@@ -47,9 +49,11 @@ class EpochRun {
     KEEL_TRY(Meet());
     if (!refused_.empty()) return EpochOutcome{EpochEnd::kRefused, refused_, group_.rank() == 0};
     KEEL_TRY(OpenExchange());
+    KEEL_TRY(EvaluateIfDue());
     while (state_.step() < state_.config().steps) {
       KEEL_TRY_ASSIGN(const std::optional<EpochEnd> end, Step());
       if (end) return Outcome(*end);
+      KEEL_TRY(EvaluateIfDue());
     }
     if (keeping_ != nullptr && saver().saves()) {
       const Status saved = SaveTogether();
@@ -251,22 +255,27 @@ class EpochRun {
 
   Result<std::optional<EpochEnd>> Step() {
     At(kComputing);
-    const TimePoint begin = RealClock().Monotonic();
     LaneWork work = ComputeLanes(state_, *exchange_);
     if (!work.status.ok()) return Failed(work);
+    work.times.save = times_.save;   // what began to be saved after the step before
+    times_ = work.times;
+    StepWatch watch(times_);
     At(kVoting);
     const EpochPeer::Wishes wishes = peer_.wishes();
     VoteRecord record = Record(wishes, std::move(work.losses));
-    record.compute_ns = (RealClock().Monotonic() - begin).count();
+    record.compute_ns = times_.Own().count();
     const uint64_t every = state_.config().digest_every;
     if (every > 0 && state_.step() % every == every - 1) {
       record.parameters = state_.ParametersDigest();
     }
     KEEL_TRY_ASSIGN(const std::vector<VoteRecord> records, Vote(group_, record, Lanes()));
+    watch.Add(&StepTimes::vote);
     At(kApplying);
     KEEL_TRY(CompareParameters(records));
     std::vector<float> lane_losses;
+    compute_ns_.clear();
     for (const VoteRecord& one : records) {
+      compute_ns_.push_back(one.compute_ns);
       for (const double loss : one.losses) lane_losses.push_back(static_cast<float>(loss));
     }
     KEEL_TRY(Apply(lane_losses));
@@ -331,10 +340,14 @@ class EpochRun {
   // A step that is decided, by its vote or by the reports of those who saw it succeed: the program
   // hears of both.
   Status Apply(const std::vector<float>& lane_losses) {
+    StepWatch watch(times_);
     if (keeping_ != nullptr) saver().AwaitCopy();
+    watch.Add(&StepTimes::save);
     StepReport report;
     report.lane_losses = lane_losses;
+    report.data_epoch = state_.samples().DataEpoch(state_.cursor());
     KEEL_TRY_ASSIGN(report.outcome, state_.Apply(report.lane_losses));
+    watch.Add(&StepTimes::optimizer);
     if (!report.outcome.applied && group_.rank() == 0) {
       LogWarn("step-skipped", {{"step", state_.step() - 1}, {"why", report.outcome.note}});
     }
@@ -343,11 +356,49 @@ class EpochRun {
     report.loss = TrainState::MeanLoss(report.lane_losses);
     report.rank = group_.rank();
     report.world = group_.size();
+    report.times = std::exchange(times_, {});
+    report.compute_ns = std::exchange(compute_ns_, {});
+    for (size_t rank = 0; rank < report.compute_ns.size(); ++rank) {
+      report.lanes.push_back(LanesOf(static_cast<int>(rank), group_.size(), Lanes()).count());
+    }
     const std::string where =
         group_.NameOf(group_.rank()) + ", after step " + std::to_string(report.step);
     const Result<Status> told =
         Guard(where, [&] { return state_.program().on_step(report); });
     // Not under their own codes, by which they could be taken for a break of the group.
+    if (!told.ok()) return Error{Code::kInvalid, told.error().message};
+    return told->ok() ? Ok() : Error{Code::kInvalid, where + ": " + told->error().message};
+  }
+
+  // --- Evaluation ---
+
+  // Everybody is at the same step here, so everybody evaluates or nobody does. Where the membership
+  // changes at such a step, it is evaluated again.
+  Status EvaluateIfDue() {
+    const EvaluationPlan& plan = state_.program().evaluation;
+    if (!plan.dataset || state_.step() == 0 || state_.step() % plan.every != 0) return Ok();
+    const EvaluationPeer peer{
+        .at = [this](uint64_t round) {
+          // Behind the step that was made last, and before the one to come.
+          const int phase = kEvaluating + static_cast<int>(round);
+          peer_.at({static_cast<int64_t>(state_.step()) - 1, phase});
+        },
+        .stop = [this] {
+          const EpochPeer::Wishes wishes = peer_.wishes();
+          if (wishes.save && keeping_ != nullptr) saver().WantSave();   // told only once
+          return wishes.stop;
+        }};
+    const EvaluationOutcome outcome = Evaluate(state_, group_, peer);
+    const std::string who = group_.NameOf(group_.rank());
+    if (!outcome.report.ok()) {
+      const Error& error = outcome.report.error();
+      if (!outcome.users_fault) return error;
+      return Error{Code::kInvalid, who + ", " + error.message};
+    }
+    if (outcome.report->abandoned || !state_.program().on_evaluation) return Ok();
+    const std::string where = who + ", after evaluation at step " + std::to_string(state_.step());
+    const Result<Status> told =
+        Guard(where, [&] { return state_.program().on_evaluation(*outcome.report); });
     if (!told.ok()) return Error{Code::kInvalid, told.error().message};
     return told->ok() ? Ok() : Error{Code::kInvalid, where + ": " + told->error().message};
   }
@@ -369,7 +420,9 @@ class EpochRun {
       if (stop) {
         KEEL_TRY(SaveToStop());
       } else {
+        StepWatch watch(times_);
         ActOnSave(DecideSave(saves, state_.step(), saver().config().every_steps), join);
+        watch.Add(&StepTimes::save);
       }
     }
     if (stop && wishes.stop) return End(EpochEnd::kStopped);
@@ -403,6 +456,8 @@ class EpochRun {
   std::unique_ptr<Exchange> exchange_;
   std::string refused_;                 // why nobody may begin
   std::optional<uint64_t> saved_step_;
+  StepTimes times_;                     // of the step under way
+  std::vector<int64_t> compute_ns_;     // of its votes
 };
 
 }  // namespace

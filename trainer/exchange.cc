@@ -147,6 +147,7 @@ class Exchange::Impl {
   ~Impl();
 
   LaneRange lanes() const { return lanes_; }
+  Duration waited() const { return waited_; }
   Status Backward(const at::Tensor& loss);
   Status Finish();
   Status Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
@@ -179,6 +180,8 @@ class Exchange::Impl {
   const LaneShares shares_;
   std::vector<std::unique_ptr<ExchangeBucket>> buckets_;
   int lanes_done_ = 0;
+  TimePoint hook_begun_;   // of the step's latest bucket: its gradients were there
+  Duration waited_{0};
   std::unique_ptr<GpuReducer> gpu_;  // null where the parameters are on the CPU
   std::unique_ptr<PinnedReducer> reducer_;
   SerialQueue finisher_;  // ends first: its jobs use all the others
@@ -271,10 +274,14 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
     }
   });
   if (!done.ok()) return Failed(done.error());
-  if (!gpu_ || lane + 1 < lanes_.end) return Ok();
-  const Result<Status> awaited = Guard("awaiting the GPU", [&] { return gpu_->Await(); });
-  if (!awaited.ok()) return Failed(awaited.error());
-  return awaited->ok() ? Ok() : Status(Failed(awaited->error()));
+  if (lane + 1 < lanes_.end) return Ok();
+  if (gpu_) {
+    const Result<Status> awaited = Guard("awaiting the GPU", [&] { return gpu_->Await(); });
+    if (!awaited.ok()) return Failed(awaited.error());
+    if (!awaited->ok()) return Failed(awaited->error());
+  }
+  waited_ = RealClock().Monotonic() - hook_begun_;
+  return Ok();
 }
 
 // The Reducer was not prepared, so that it lets these gradients pass.
@@ -322,6 +329,7 @@ void Exchange::Impl::ReduceHere(ExchangeBucket& bucket, const at::Tensor& into) 
 }
 
 c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket) {
+  hook_begun_ = RealClock().Monotonic();
   ExchangeBucket& bucket = *buckets_[grad_bucket.getIndex()];
   const at::Tensor buffer = grad_bucket.getBuffer();
   const torch::autograd::AutoGradMode no_grad(false);
@@ -496,6 +504,7 @@ Exchange::~Exchange() = default;
 
 LaneRange Exchange::lanes() const { return impl_->lanes(); }
 Status Exchange::Backward(const at::Tensor& loss) { return impl_->Backward(loss); }
+Duration Exchange::waited() const { return impl_->waited(); }
 Status Exchange::Finish() { return impl_->Finish(); }
 Status Exchange::Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
                       const std::vector<at::Tensor>& into) {

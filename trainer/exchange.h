@@ -17,6 +17,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "trainer/epoch_group.h"
 #include "trainer/lanes.h"
@@ -47,6 +48,8 @@ class Exchange {
   // A step: Backward() for each of lanes() in order, each with that lane's loss; then Finish().
   // Before the first Backward() of a step the gradients of the last one are dropped.
   Status Backward(const at::Tensor& loss);
+  // How long the last Backward() of the step waited for others, after its own gradients were there.
+  Duration waited() const;
   // A worker without lanes takes part here; for the others it returns at once. It checks that all
   // lanes were given.
   Status Finish();

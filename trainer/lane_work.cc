@@ -19,21 +19,22 @@ at::DeviceType DeviceOf(const TrainState& state) {
 }
 
 // The loss of a lane, as a scalar of floats; all that may fail here is the user's.
-Result<at::Tensor> Forward(TrainState& state, int lane) {
+Result<at::Tensor> Forward(TrainState& state, const LaneRange& lanes, int lane,
+                           StepWatch& watch) {
   const uint64_t number = static_cast<uint64_t>(lane);
   KEEL_TRY(Guard(LaneText(state, lane), [&] {
     state.buffers().Restore();
     SeedLane(state.config().seed, state.step(), number);
   }));
-  const std::vector<uint64_t> indices = state.samples().LaneSamples(state.cursor(), number);
-  KEEL_TRY_ASSIGN(const Result<Batch> batch,
-                  Guard(LaneText(state, lane) + ", samples",
-                        [&] { return state.program().dataset->Load(indices); }));
+  watch.Add(&StepTimes::forward);
+  const Result<Batch> batch = state.loader().Take({state.step(), state.cursor(), lane}, lanes);
+  watch.Add(&StepTimes::data);
   if (!batch.ok()) return batch.error().Doing(LaneText(state, lane));
   KEEL_TRY_ASSIGN(at::Tensor loss, Guard(LaneText(state, lane) + ", loss", [&] {
     const AutocastScope autocast(DeviceOf(state), state.config().precision);
     return state.program().loss(*batch).to(at::kFloat);
   }));
+  watch.Add(&StepTimes::forward);
   if (loss.defined() && loss.numel() == 1) return loss;
   return Error{Code::kInvalid, LaneText(state, lane) + ": the loss is no scalar; average it over "
                                    "the samples"};
@@ -55,10 +56,11 @@ Result<at::Tensor> MeanBuffers(TrainState& state, Exchange& exchange,
 
 LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
   LaneWork work;
+  StepWatch watch(work.times);
   std::vector<at::Tensor> of_lanes;
   const LaneRange lanes = exchange.lanes();
   for (int lane = lanes.begin; lane < lanes.end; ++lane) {
-    Result<at::Tensor> loss = Forward(state, lane);
+    Result<at::Tensor> loss = Forward(state, lanes, lane, watch);
     if (!loss.ok()) return {.status = loss.error(), .users_fault = true};
     work.losses.push_back(loss->item<float>());
     if (!state.buffers().empty()) of_lanes.push_back(state.buffers().LaneResult());
@@ -68,10 +70,16 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
       const bool threw = backward.error().code == Code::kForeign;
       return {.status = backward.error().Doing(LaneText(state, lane)), .users_fault = threw};
     }
+    watch.Add(&StepTimes::backward);
+  }
+  if (!lanes.empty()) {
+    work.times.backward -= exchange.waited();
+    work.times.exchange += exchange.waited();
   }
   work.status = exchange.Finish();
   if (!work.status.ok()) return work;
   Result<at::Tensor> mean = MeanBuffers(state, exchange, of_lanes);
+  watch.Add(&StepTimes::exchange);
   if (mean.ok()) {
     state.SetPending(*std::move(mean));
   } else {

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "trainer/exchange.h"
+#include "trainer/step_times.h"
 #include "trainer/train_state.h"
 
 namespace keel {
@@ -20,6 +21,7 @@ struct LaneWork {
   std::vector<double> losses = {};  // of our own lanes
   Status status = Ok();
   bool users_fault = false;         // the error is the program's, and would come again
+  StepTimes times = {};             // data, forward, backward, exchange
 };
 LaneWork ComputeLanes(TrainState& state, Exchange& exchange);
 

@@ -19,6 +19,7 @@
 #include "trainer/epoch_group.h"
 #include "trainer/keep_options.h"
 #include "trainer/nccl_module.h"
+#include "trainer/run_logs.h"
 #include "trainer/trainer.h"
 
 namespace keel {
@@ -63,6 +64,11 @@ OptionTable MakeTable(const TrainMainSpec& spec) {
                            kReduceNames[static_cast<int>(preset.reduce)],
                            "tree: the same bits for any number of workers; allreduce: plain, for "
                            "comparison"));
+  table.Add(Option::Integer("load-threads", preset.loader.threads,
+                            "That load samples ahead, where the dataset allows it; 0: none")
+                .Range(0, 1024).Placeholder("N"));
+  count("load-ahead", preset.loader.ahead, "Batches of a lane that are loaded ahead");
+  AddLogOptions(table);
   AddKeepOptions(table);
   if (spec.add_options) {
     table.Section("Of this program");
@@ -97,6 +103,8 @@ Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
   if (config.precision == Precision::kFp16) config.update.loss_scale.emplace();
   KEEL_TRY_ASSIGN(config.numerics.numerics, ParseNumerics(options.Text("numerics")));
   config.numerics.threads = static_cast<int>(options.Integer("threads"));
+  config.loader.threads = static_cast<int>(options.Integer("load-threads"));
+  config.loader.ahead = static_cast<size_t>(options.Integer("load-ahead"));
   config.reduce = options.Text("reduce") == kReduceNames[0] ? Reduce::kTree : Reduce::kAllReduce;
   return config;
 }
@@ -114,6 +122,9 @@ Result<std::string> FingerprintOf(TrainState& state) {
   fingerprint.Add("steps", std::to_string(config.steps));
   fingerprint.Add("seed", std::to_string(config.seed));
   fingerprint.Add("samples", std::to_string(state.program().dataset->size()));
+  if (const std::string data = state.program().dataset->Identity(); !data.empty()) {
+    fingerprint.Add("data", data);
+  }
   fingerprint.Add("reduce", kReduceNames[static_cast<int>(config.reduce)]);
   fingerprint.Add("rate", std::to_string(config.update.learning_rate));
   fingerprint.Add("schedule", config.update.schedule.Text());
@@ -184,6 +195,7 @@ Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const Ke
   KEEL_TRY_ASSIGN(Result<TrainProgram> program,
                   Guard("building the program", [&] { return spec.make(config, options); }));
   if (!program.ok()) return program.error();
+  LogRun(options, config, *program);
   KEEL_TRY_ASSIGN(const auto state, TrainState::Make(config, *std::move(program)));
   return RunTrainer(spec, *state, link.ok() ? link->get() : nullptr, signals.get(), keep);
 }

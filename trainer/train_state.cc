@@ -15,6 +15,12 @@ Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
     return Error{Code::kInvalid, "a training program needs a model, a loss, a dataset and an "
                                  "optimizer"};
   }
+  if (program.evaluation.dataset &&
+      (!program.evaluation.metric || program.evaluation.every == 0 ||
+       program.evaluation.dataset->size() == 0)) {
+    return Error{Code::kInvalid, "an evaluation needs a metric, samples, and a number of steps "
+                                 "between two of it"};
+  }
   KEEL_TRY_ASSIGN(SampleOrder order, SampleOrder::Make({.seed = config.seed,
                                                         .dataset_size = program.dataset->size(),
                                                         .lanes = config.lanes,
@@ -24,6 +30,9 @@ Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
   if (state->parameters_.empty()) {
     return Error{Code::kInvalid, "the model has no parameters that want a gradient"};
   }
+  state->loader_ = std::make_unique<BatchLoader>(
+      *state->program_.dataset, state->order_,
+      BatchLoader::Spec{config.loader, config.steps, state->parameters_.front().device()});
   KEEL_TRY_ASSIGN(state->updater_, Updater::Make(config.update, state->parameters_,
                                                  *state->program_.optimizer));
   KEEL_TRY(state->Register());

@@ -19,14 +19,17 @@
 #include "base/digest.h"
 #include "base/result.h"
 #include "trainer/dataset.h"
+#include "trainer/evaluation.h"
 #include "trainer/exchange.h"
 #include "trainer/lane_buffers.h"
+#include "trainer/loader.h"
 #include "trainer/numerics.h"
 #include "trainer/optimizer.h"
 #include "trainer/precision.h"
 #include "trainer/reform.h"
 #include "trainer/samples.h"
 #include "trainer/state.h"
+#include "trainer/step_times.h"
 #include "trainer/trail.h"
 #include "trainer/update.h"
 
@@ -41,6 +44,7 @@ struct TrainConfig {
   NumericsConfig numerics = {};
   Reduce reduce = Reduce::kTree;
   UpdateConfig update = {};
+  LoaderConfig loader = {};        // no bit depends on it
   size_t bucket_bytes = 25 << 20;  // of gradients that travel together; no bit depends on it
   uint64_t digest_every = 100;  // steps after which parameters are compared; 0: never
 };
@@ -53,6 +57,11 @@ struct StepReport {
   StepOutcome outcome;
   int rank = 0;
   int world = 1;
+  uint64_t data_epoch = 0;   // in which the step's samples begin
+  StepTimes times = {};      // this worker's; zeros where others told that the step was decided
+  // By rank, as the votes say; empty where others told.
+  std::vector<int64_t> compute_ns = {};
+  std::vector<int> lanes = {};
 };
 
 // What a user brings.
@@ -62,6 +71,9 @@ struct TrainProgram {
   std::unique_ptr<Dataset> dataset;
   std::unique_ptr<Optimizer> optimizer;           // over TensorsOf(*model).parameters
   std::function<Status(const StepReport&)> on_step = {};
+  EvaluationPlan evaluation = {};                 // none unless it has a dataset
+  // After each evaluation that was not abandoned, on every worker.
+  std::function<Status(const EvaluationReport&)> on_evaluation = {};
 };
 
 class TrainState {
@@ -75,6 +87,7 @@ class TrainState {
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
   LaneBuffers& buffers() { return *buffers_; }
   const SampleOrder& samples() const { return order_; }
+  BatchLoader& loader() { return *loader_; }
   double loss_scale() const { return updater_->loss_scale(); }
   uint64_t step() const { return step_; }
   uint64_t cursor() const { return cursor_; }
@@ -125,6 +138,7 @@ class TrainState {
   ModelTensors tensors_;
   std::vector<at::Tensor> parameters_;
   std::unique_ptr<LaneBuffers> buffers_;
+  std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<Updater> updater_;
   StateRegistry registry_;
 

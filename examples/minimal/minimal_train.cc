@@ -5,7 +5,6 @@
 //   keelrun --standalone --nproc-per-node 3 minimal_train --steps 60     # the same last line
 #include <torch/torch.h>
 
-#include <cstdio>
 #include <memory>
 #include <utility>
 
@@ -19,7 +18,6 @@ using keel::Result;
 void AddOptions(keel::OptionTable& table) {
   table.Add(keel::Option::Integer("width", 64, "Of the two hidden layers").Range(1, 65536));
   table.Add(keel::Option::Integer("samples", 1024, "Of the made-up dataset").AtLeast(1));
-  table.Add(keel::Option::Integer("log-every", 10, "Steps between two lines; 0: none").AtLeast(0));
 }
 
 Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
@@ -39,15 +37,6 @@ Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
                                           .shape = {32},
                                           .classes = 10}));
   KEEL_TRY_ASSIGN(program.optimizer, keel::MakeAdamW(keel::TensorsOf(*model).parameters, {}));
-  const uint64_t log_every = static_cast<uint64_t>(options.Integer("log-every"));
-  program.on_step = [log_every](const keel::StepReport& report) -> keel::Status {
-    if (report.rank != 0 || log_every == 0 || report.step % log_every != 0) return keel::Ok();
-    std::printf("step=%llu loss=%.9g lr=%g workers=%d\n",
-                static_cast<unsigned long long>(report.step), static_cast<double>(report.loss),
-                report.outcome.learning_rate, report.world);
-    std::fflush(stdout);
-    return keel::Ok();
-  };
   return program;
 }
 

@@ -29,6 +29,7 @@ struct FuzzTarget {
   std::string (*mutate)(std::string_view input, uint32_t seed, Mutate mutate) = nullptr;
 };
 
+extern const FuzzTarget kDataTarget;
 extern const FuzzTarget kDescriptionTarget;
 extern const FuzzTarget kFrameTarget;
 extern const FuzzTarget kJsonTarget;
@@ -36,8 +37,8 @@ extern const FuzzTarget kManifestTarget;
 extern const FuzzTarget kSafetensorsTarget;
 extern const FuzzTarget kShardTarget;
 
-inline const std::array kFuzzTargets = {&kDescriptionTarget, &kFrameTarget, &kJsonTarget,
-                                        &kManifestTarget, &kSafetensorsTarget,
+inline const std::array kFuzzTargets = {&kDataTarget, &kDescriptionTarget, &kFrameTarget,
+                                        &kJsonTarget, &kManifestTarget, &kSafetensorsTarget,
                                         &kShardTarget};
 
 // The bytes as text; they must outlive it.

@@ -164,7 +164,8 @@ class Setup(unittest.TestCase):
         self.assertFalse(stamp.exists())
         self.run_setup("--torch-free", "--tests")
         self.assertRegex(stamp.read_text(),
-                         r"\Anumpy==[\d.]+ zstandard==[\d.]+ safetensors==[\d.]+\n\Z")
+                         r"\Anumpy==[\d.]+ zstandard==[\d.]+ safetensors==[\d.]+ "
+                         r"tensorboard==[\d.]+\n\Z")
         self.assertIn("progress-bar off " + stamp.read_text(), self.calls())
         self.write(calls="")
         self.run_setup("--torch-free", "--tests")

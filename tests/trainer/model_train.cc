@@ -67,6 +67,26 @@ keel::Status PutModel(keel::TrainProgram& program, const std::string& name, int6
              keel::SyntheticClasses({.samples = samples}));
 }
 
+// The loss over as many samples again, every so many steps, told by the first rank: "evaluation at
+// N of S samples V".
+keel::Status PutEvaluation(keel::TrainProgram& program, const keel::Options& options) {
+  const int64_t every = options.Integer("evaluate-every");
+  if (every == 0) return keel::Ok();
+  keel::TrainProgram other;
+  KEEL_TRY(PutModel(other, options.Text("model"), options.Integer("samples") + 1));
+  program.evaluation.dataset = std::move(other.dataset);
+  program.evaluation.metric = program.loss;
+  program.evaluation.every = static_cast<uint64_t>(every);
+  program.on_evaluation = [](const keel::EvaluationReport& report) {
+    if (report.rank != 0) return keel::Ok();
+    std::printf("evaluation at %" PRIu64 " of %" PRIu64 " samples %.17g\n", report.step,
+                report.samples, report.value);
+    std::fflush(stdout);
+    return keel::Ok();
+  };
+  return keel::Ok();
+}
+
 // What the program knows of itself as it runs.
 struct Moment {
   uint64_t steps_seen = 0;
@@ -81,9 +101,15 @@ class WatchedDataset : public keel::Dataset {
                  std::shared_ptr<Moment> moment)
       : inner_(std::move(inner)), poison_(poison), moment_(std::move(moment)) {}
   uint64_t size() const override { return inner_->size(); }
+  // Who watches for the poison must hear of it in its own lane's turn.
+  keel::Loading loading() const override {
+    return poison_ < 0 ? inner_->loading() : keel::Loading::kInStep;
+  }
   Result<keel::Batch> Load(std::span<const uint64_t> indices) override {
-    moment_->poisoned = poison_ >= 0 && std::count(indices.begin(), indices.end(),
-                                                   static_cast<uint64_t>(poison_)) > 0;
+    if (poison_ >= 0) {
+      moment_->poisoned = std::count(indices.begin(), indices.end(),
+                                     static_cast<uint64_t>(poison_)) > 0;
+    }
     return inner_->Load(indices);
   }
 
@@ -118,7 +144,10 @@ std::string Text(float value) {
 
 void Say(const keel::StepReport& report) {
   std::string lanes;
-  for (const float loss : report.lane_losses) lanes += (lanes.empty() ? "" : ",") + Text(loss);
+  for (const float loss : report.lane_losses) {
+    if (!lanes.empty()) lanes += ',';
+    lanes += Text(loss);
+  }
   std::printf("step %" PRIu64 " rank %d of %d pid %d loss %s lanes %s\n", report.step, report.rank,
               report.world, static_cast<int>(getpid()), Text(report.loss).c_str(), lanes.c_str());
   std::fflush(stdout);
@@ -133,6 +162,7 @@ Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig&, const keel::Opt
   } else {
     KEEL_TRY_ASSIGN(program.optimizer, keel::MakeAdamW(parameters, {}));
   }
+  KEEL_TRY(PutEvaluation(program, options));
   const auto moment = std::make_shared<Moment>();
   PutFaults(program, moment, options);
   const keel::Duration pause = options.Time("pause");
@@ -153,6 +183,7 @@ void AddOptions(keel::OptionTable& table) {
                                  "What is trained"));
   table.Add(keel::Option::Choice("optimizer", {"adamw", "sgd"}, "adamw", "What trains it"));
   table.Add(keel::Option::Integer("samples", 100, "Of the dataset").AtLeast(1));
+  table.Add(keel::Option::Integer("evaluate-every", 0, "Steps; 0: never").AtLeast(0));
   table.Add(keel::Option::Time("pause", "0", "After each step"));
   table.Add(keel::Option::Integer("full-world", 0,
                                   "Workers with whom there is no pause after a step; 0: always one")

@@ -10,8 +10,12 @@
 #include <memory>
 #include <set>
 
+#include "base/file_helpers.h"
+#include "base/json.h"
+#include "base/posix_files.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "tests/harness/expect_ok.h"
 #include "tests/harness/free_port.h"
 #include "tests/tools/launched.h"
 
@@ -225,6 +229,55 @@ TEST_F(TrainJob, NoSampleIsLostOrSeenTwiceWhoeverIsKilledOrJoins) {
     EXPECT_GE(*of_epoch.begin(), 0);
     EXPECT_LT(*of_epoch.rbegin(), kSamples);
   }
+}
+
+// --- Loading, evaluation, logs ---
+
+TEST_F(TrainJob, LoadingAheadOrNotLeavesTheSameLine) {
+  const Words options = {"--model=gpt", "--steps=12"};
+  const std::string expected = LastLine(2, Joined(options, {"--load-threads=0"}));
+  EXPECT_EQ(LastLine(2, Joined(options, {"--load-threads=1", "--load-ahead=1"})), expected);
+  EXPECT_EQ(LastLine(3, Joined(options, {"--load-threads=3", "--load-ahead=20"})), expected);
+}
+
+TEST_F(TrainJob, EvaluationHasTheSameValuesAndLeavesTheSameLine) {
+  const Words options = {"--model=resnet", "--steps=9"};
+  const std::string expected = LastLine(1, options);
+  std::set<std::string> seen;
+  for (int workers = 1; workers <= 4; ++workers) {
+    const auto job = Start(workers, Joined(options, {"--evaluate-every=3"}));
+    ASSERT_EQ(job->ExitCode(), 0) << job->Output();
+    EXPECT_EQ(LastLineOf(*job), expected) << workers << " workers";
+    EXPECT_EQ(job->Count("^evaluation at "), 3) << job->Output();
+    for (const std::string& line : SplitList(job->Output(), '\n')) {
+      if (line.find("evaluation at ") == 0) seen.insert(line);
+    }
+  }
+  EXPECT_EQ(seen.size(), 3u) << JoinList({seen.begin(), seen.end()}, "\n");
+}
+
+TEST_F(TrainJob, LogsSayWhatTrainingDoesAndLeaveTheSameLine) {
+  const std::string jsonl = folder_.File("run.jsonl");
+  const std::string expected = LastLine(2, {"--steps=20", "--log-every=0"});
+  const auto job = Start(2, {"--steps=20", "--log-every=5", "--log-jsonl=" + jsonl,
+                             "--tensorboard=" + folder_.File("curves")});
+  ASSERT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(LastLineOf(*job), expected);
+  PosixFiles files;
+  ASSERT_OK_AND_ASSIGN(const std::string text, ReadWhole(files, jsonl, 1 << 20));
+  const std::vector<std::string> lines = SplitList(text, '\n');
+  ASSERT_EQ(lines.size(), 5u) << text;
+  for (size_t i = 0; i < 4; ++i) {
+    ASSERT_OK_AND_ASSIGN(const Json entry, ParseJson(lines[i]));
+    EXPECT_EQ(entry.at("step"), 5 * (i + 1));
+    EXPECT_GT(entry.at("ms").at("forward").get<double>(), 0);
+    EXPECT_GT(entry.at("ms").at("backward").get<double>(), 0);
+  }
+  ASSERT_OK_AND_ASSIGN(const Json summary, ParseJson(lines[4]));
+  EXPECT_EQ(summary.at("event"), "summary");
+  EXPECT_GT(summary.at("goodput").get<double>(), 0);
+  ASSERT_OK_AND_ASSIGN(const auto curves, files.List(folder_.File("curves")));
+  EXPECT_EQ(curves.size(), 1u);
 }
 
 // --- What goes wrong ---

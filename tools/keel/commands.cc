@@ -3,6 +3,12 @@
 
 namespace keel {
 
+namespace {
+
+constexpr size_t kAnyNumber = ~size_t{0};
+
+}  // namespace
+
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
       {"ls", "list the checkpoints in a directory", 1, 1, LsTable, RunLs},
@@ -16,6 +22,9 @@ const std::vector<Command>& Commands() {
       {"pin", "keep a checkpoint for ever", 1, 1, PinTable, RunPin},
       {"unpin", "let retention delete a checkpoint", 1, 1, UnpinTable, RunUnpin},
       {"repair", "save what is whole of a damaged checkpoint", 1, 2, RepairTable, RunRepair},
+      {"tokens", "make training data from text", 2, kAnyNumber, TokensTable, RunTokens},
+      {"records", "make training data from images", 2, kAnyNumber, RecordsTable, RunRecords},
+      {"data", "show what a file of training data holds", 1, 1, DataTable, RunData},
       {"completion", "print a completion script for a shell", 1, 1, CompletionTable,
        RunCompletion},
   };

@@ -27,6 +27,12 @@ OptionTable CatTable();
 Result<Outcome> RunCat(const World& world, const Options& options);
 OptionTable RepairTable();
 Result<Outcome> RunRepair(const World& world, const Options& options);
+OptionTable TokensTable();
+Result<Outcome> RunTokens(const World& world, const Options& options);
+OptionTable RecordsTable();
+Result<Outcome> RunRecords(const World& world, const Options& options);
+OptionTable DataTable();
+Result<Outcome> RunData(const World& world, const Options& options);
 OptionTable CompletionTable();
 Result<Outcome> RunCompletion(const World& world, const Options& options);
 

@@ -1,4 +1,5 @@
-// `keel`: looks after checkpoints. Finds the command, runs it, prints what it returns.
+// `keel`: looks after checkpoints and training data. Finds the command, runs it, prints what it
+// returns.
 // Promises   results go to stdout, messages and progress to stderr; exit codes as in command.h.
 #include <unistd.h>
 
@@ -41,7 +42,8 @@ int Print(std::string_view text) {
 
 std::string Overview() {
   std::string text =
-      "usage: keel COMMAND [options] ...\n\nLooks after checkpoints.\n\nCommands\n";
+      "usage: keel COMMAND [options] ...\n\nLooks after checkpoints and training data.\n\n"
+      "Commands\n";
   for (const Command& command : Commands()) {
     std::string name(command.name);
     name.resize(12, ' ');

@@ -1,0 +1,65 @@
+// Pieces through one buffer to a temporary file; the header, and the name, last.
+#include "trainer/data_file.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/file_helpers.h"
+
+namespace keel {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+}  // namespace
+
+DataFileWriter::DataFileWriter(Files& files, std::string path, uint64_t header_bytes)
+    : files_(files),
+      path_(std::move(path)),
+      temporary_(path_ + std::string(kTemporarySuffix)),
+      header_bytes_(header_bytes) {}
+
+Result<std::unique_ptr<DataFileWriter>> DataFileWriter::Open(Files& files, const std::string& path,
+                                                             uint64_t header_bytes) {
+  KEEL_TRY_ASSIGN(const bool exists, Exists(files, path));
+  if (exists) {
+    return Error{Code::kExists, path + " is there already; remove it or choose another name"};
+  }
+  std::unique_ptr<DataFileWriter> writer(new DataFileWriter(files, path, header_bytes));
+  KEEL_TRY_ASSIGN(writer->file_, files.Open(writer->temporary_, {.write = true,
+                                                                 .create = true,
+                                                                 .truncate = true}));
+  return writer;
+}
+
+DataFileWriter::~DataFileWriter() {
+  // Nothing more can be done about a leftover that cannot be removed; it means nothing.
+  if (file_ && !finished_) (void)files_.Remove(temporary_);
+}
+
+Status DataFileWriter::Append(std::span<const std::byte> content) {
+  digester_.Update(content);
+  buffer_.insert(buffer_.end(), content.begin(), content.end());
+  return buffer_.size() < kBufferBytes ? Ok() : Flush();
+}
+
+Status DataFileWriter::Flush() {
+  KEEL_TRY(file_->WriteAt(DataOffset(header_bytes_) + written_, buffer_));
+  written_ += buffer_.size();
+  buffer_.clear();
+  return Ok();
+}
+
+Status DataFileWriter::Finish(std::span<const std::byte> header) {
+  KEEL_CHECK(header.size() == header_bytes_, header.size() << " != " << header_bytes_);
+  KEEL_TRY(Flush());
+  KEEL_TRY(file_->WriteAt(0, header));
+  // A file without content still has the gap behind its header.
+  KEEL_TRY(file_->Truncate(DataOffset(header_bytes_) + written_));
+  KEEL_TRY(file_->Sync());
+  KEEL_TRY(files_.Rename(temporary_, path_));
+  finished_ = true;
+  return files_.SyncDir(ParentDir(path_));
+}
+
+}  // namespace keel

@@ -1,0 +1,84 @@
+// Options to TrainLogConfig, reports to the log.
+#include "trainer/run_logs.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/posix_files.h"
+#include "trainer/train_log.h"
+
+namespace keel {
+namespace {
+
+// A progress line that is lost is no loss.
+void DrawOnStderr(const std::string& text) {
+  (void)!::write(STDERR_FILENO, text.data(), text.size());
+}
+
+// The log and the disk that it writes to.
+struct Logs {
+  PosixFiles files = {};
+  std::unique_ptr<TrainLog> log = nullptr;
+};
+
+TrainLogConfig ConfigOf(const Options& options, const TrainConfig& config) {
+  TrainLogConfig log{.every = static_cast<uint64_t>(options.Integer("log-every")),
+                     .steps = config.steps,
+                     .samples_per_step = config.lanes * config.lane_batch,
+                     .jsonl = options.Text("log-jsonl"),
+                     .tensorboard = options.Text("tensorboard")};
+  const std::string& progress = options.Text("progress");
+  if (progress == "yes" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1)) {
+    log.draw = DrawOnStderr;
+  }
+  return log;
+}
+
+LoggedStep LoggedOf(const StepReport& report) {
+  return {.step = report.step,
+          .data_epoch = report.data_epoch,
+          .loss = report.loss,
+          .learning_rate = report.outcome.learning_rate,
+          .rank = report.rank,
+          .world = report.world,
+          .times = report.times,
+          .compute_ns = report.compute_ns,
+          .lanes = report.lanes};
+}
+
+}  // namespace
+
+void AddLogOptions(OptionTable& table) {
+  table.Add(Option::Integer("log-every", 10,
+                            "Steps between two entries: loss, rate, samples/s, where the time "
+                            "went; 0: none")
+                .AtLeast(0).Placeholder("N"));
+  table.Add(Option::Text("log-jsonl", "", "Append the entries to this file, one JSON object a line")
+                .Placeholder("FILE"));
+  table.Add(Option::Text("tensorboard", "", "Write curves for TensorBoard into this directory")
+                .Placeholder("DIR"));
+  table.Add(Option::Choice("progress", {"auto", "yes", "no"}, "auto",
+                           "A line on stderr with the time left; auto: on a terminal"));
+}
+
+void LogRun(const Options& options, const TrainConfig& config, TrainProgram& program) {
+  const auto logs = std::make_shared<Logs>();
+  logs->log = std::make_unique<TrainLog>(ConfigOf(options, config), logs->files, RealClock());
+  program.on_step = [logs, inner = std::move(program.on_step)](const StepReport& report) {
+    logs->log->OnStep(LoggedOf(report));
+    return inner ? inner(report) : Ok();
+  };
+  program.on_evaluation = [logs, inner = std::move(program.on_evaluation)](
+                              const EvaluationReport& report) {
+    logs->log->OnEvaluation({.step = report.step,
+                             .value = report.value,
+                             .samples = report.samples,
+                             .took = report.took,
+                             .rank = report.rank});
+    return inner ? inner(report) : Ok();
+  };
+}
+
+}  // namespace keel
