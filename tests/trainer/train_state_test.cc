@@ -17,6 +17,7 @@
 namespace keel {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr uint64_t kSteps = 7;
@@ -222,7 +223,8 @@ TEST_F(FailingProgram, ADatasetThatThrowsIsNamedByStepAndLane) {
     program.dataset = std::make_unique<ThrowingDataset>();
   });
   EXPECT_EQ(error.code, Code::kInvalid);
-  EXPECT_THAT(error.message, HasSubstr("rank 0, step 0, lane 0, samples: no such file"));
+  EXPECT_THAT(error.message, AllOf(HasSubstr("rank 0, step 0, lane 0: loading samples"),
+                                   HasSubstr("no such file")));
 }
 
 TEST_F(FailingProgram, WhatIsMissingIsRefused) {
