@@ -96,7 +96,8 @@ Result<Made> MakeFromPictures(Files& files, const std::string& out,
   KEEL_TRY_ASSIGN(const Picture first, ReadPicture(files, inputs.front()));
   const auto fields = FieldsOf(first.channels, first.height, first.width);
   KEEL_TRY_ASSIGN(const auto writer, RecordFileWriter::Open(files, out, fields));
-  Made made{.classes = ClassesOf(inputs)};
+  Made made;
+  made.classes = ClassesOf(inputs);
   for (const std::string& path : inputs) {
     KEEL_TRY_ASSIGN(const Picture picture, ReadPicture(files, path));
     const std::vector<int64_t> shape = {picture.channels, picture.height, picture.width};
