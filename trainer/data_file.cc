@@ -1,6 +1,8 @@
-// Pieces through one buffer to a temporary file; the header, and the name, last.
+// What headers share; pieces through one buffer to a temporary file; the header, and the name,
+// last.
 #include "trainer/data_file.h"
 
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -12,6 +14,44 @@ namespace {
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
 }  // namespace
+
+Digest HeaderDigest(const DataFormat& format, std::span<const std::byte> header) {
+  Digester digester;
+  digester.Update(header.first(format.fixed_bytes - sizeof(Digest)));
+  digester.Update(header.subspan(format.fixed_bytes));
+  return digester.Current();
+}
+
+void PutBeginning(const DataFormat& format, WireWriter& writer) {
+  writer.PutBytes(BytesOf(format.magic));
+  writer.Put(format.version);
+}
+
+Result<WireReader> ReadBeginning(const DataFormat& format, std::span<const std::byte> file) {
+  const size_t magic_bytes = format.magic.size();
+  if (file.size() < magic_bytes ||
+      std::memcmp(file.data(), format.magic.data(), magic_bytes) != 0) {
+    return Error{Code::kCorrupt, "this is no " + std::string(format.name) + " file; `" +
+                                     std::string(format.maker) + "` makes them"};
+  }
+  if (file.size() < format.fixed_bytes) return DamagedData("it ends within its header");
+  WireReader reader(file.first(format.fixed_bytes));
+  reader.Take(magic_bytes);
+  if (const auto version = reader.Get<uint32_t>(); version != format.version) {
+    return Error{Code::kInvalid,
+                 "its format is version " + std::to_string(version) +
+                     "; this program reads version " + std::to_string(format.version)};
+  }
+  return reader;
+}
+
+Error DamagedData(const std::string& what) { return {Code::kCorrupt, "damaged: " + what}; }
+
+Status VerifyContent(std::span<const std::byte> content, const Digest& told,
+                     const std::string& what, const std::string& path) {
+  if (DigestOf(content) == told) return Ok();
+  return DamagedData("its " + what + " have changed; make it again or copy it anew").Doing(path);
+}
 
 DataFileWriter::DataFileWriter(Files& files, std::string path, uint64_t header_bytes)
     : files_(files),

@@ -1,10 +1,12 @@
-// DataFileWriter: makes a file of training data: content in pieces, then its header.
+// What files of training data have in common: how their headers begin and are summed, and
+// DataFileWriter, which makes one: content in pieces, then its header.
 // Promises   `path` is there only when Finish() succeeded, whole and durable; until then the bytes
 //            lie in `path`.tmp, which a writer that is destroyed early removes.
 // Does not   know what the header says (trainer/token_file.h, trainer/record_file.h); guard against
 //            two writers of one path.
 // Threads    one.
-// Errors     those of base/files.h; kExists: `path` is there already.
+// Errors     those of base/files.h; kExists: `path` is there already; kCorrupt, kInvalid: what is
+//            read is no such file, damaged, or of another version.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +14,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/result.h"
+#include "ckpt/wire.h"
 
 namespace keel {
 
@@ -25,6 +29,25 @@ inline constexpr uint64_t kDataAlignment = 64;
 constexpr uint64_t DataOffset(uint64_t header_bytes) {
   return (header_bytes + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
 }
+
+// A header is: 8 bytes of magic, the version (u32), fields of the format, at the end of its fixed
+// part the digest of all the rest of the header, and then what has no fixed length.
+struct DataFormat {
+  std::string_view magic;   // 8 bytes
+  uint32_t version = 1;
+  size_t fixed_bytes = 0;
+  std::string_view name;    // "token"
+  std::string_view maker;   // the command that makes such files
+};
+
+Digest HeaderDigest(const DataFormat& format, std::span<const std::byte> header);
+void PutBeginning(const DataFormat& format, WireWriter& writer);
+// The fixed part, behind magic and version.
+Result<WireReader> ReadBeginning(const DataFormat& format, std::span<const std::byte> file);
+Error DamagedData(const std::string& what);
+// Whether the content is what the header tells.
+Status VerifyContent(std::span<const std::byte> content, const Digest& told,
+                     const std::string& what, const std::string& path);
 
 class DataFileWriter {
  public:

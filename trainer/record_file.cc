@@ -2,7 +2,6 @@
 #include "trainer/record_file.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/file_helpers.h"
 #include "base/text.h"
@@ -11,24 +10,15 @@
 namespace keel {
 namespace {
 
-constexpr char kMagic[8] = {'K', 'E', 'E', 'L', 'R', 'E', 'C', '\0'};
-constexpr uint32_t kVersion = 1;
-constexpr size_t kSummedBytes = 48;   // what the header's own digest covers before the table
-constexpr size_t kFixedBytes = 64;
+constexpr DataFormat kFormat{.magic = {"KEELREC", 8},
+                             .fixed_bytes = 64,
+                             .name = "record",
+                             .maker = "keel records"};
 constexpr uint64_t kHeaderMax = 64 << 10;
 constexpr size_t kFieldsMax = 64;
 constexpr size_t kNameMax = 255;
 constexpr size_t kRankMax = 8;
 constexpr uint64_t kRecordMax = uint64_t{1} << 40;
-
-Digest HeaderDigest(std::span<const std::byte> header) {
-  Digester digester;
-  digester.Update(header.first(kSummedBytes));
-  digester.Update(header.subspan(kFixedBytes));
-  return digester.Current();
-}
-
-Error Damaged(const std::string& what) { return {Code::kCorrupt, "damaged: " + what}; }
 
 void AppendText(std::string_view text, std::string* to) {
   to->push_back(static_cast<char>(text.size()));
@@ -66,7 +56,7 @@ class TableReader {
   }
 
  private:
-  static Error Short() { return Damaged("its field table ends early"); }
+  static Error Short() { return DamagedData("its field table ends early"); }
 
   Result<uint8_t> Byte() {
     if (reader_.left() < 1) return Short();
@@ -89,9 +79,9 @@ Result<std::vector<RecordField>> ParseTable(std::span<const std::byte> table, ui
     KEEL_TRY_ASSIGN(RecordField field, reader.Next());
     fields.push_back(std::move(field));
   }
-  if (!reader.done()) return Damaged("its field table has more than its fields");
+  if (!reader.done()) return DamagedData("its field table has more than its fields");
   if (const Status sense = CheckRecordFields(fields); !sense.ok()) {
-    return Damaged(sense.error().message);
+    return DamagedData(sense.error().message);
   }
   return fields;
 }
@@ -118,7 +108,7 @@ Status CheckField(const RecordField& field) {
 }
 
 uint64_t HeaderBytesOf(const std::vector<RecordField>& fields) {
-  return kFixedBytes + FieldTable(fields).size();
+  return kFormat.fixed_bytes + FieldTable(fields).size();
 }
 
 }  // namespace
@@ -161,47 +151,40 @@ Status CheckRecordFields(const std::vector<RecordField>& fields) {
 
 std::string EncodeRecordHeader(const RecordHeader& header) {
   const std::string table = FieldTable(header.fields);
-  std::string bytes(kFixedBytes + table.size(), '\0');
+  std::string bytes(kFormat.fixed_bytes + table.size(), '\0');
   const std::span<std::byte> all = std::as_writable_bytes(std::span(bytes));
   WireWriter writer(all);
-  writer.PutBytes(std::as_bytes(std::span(kMagic)));
-  writer.Put(kVersion);
+  PutBeginning(kFormat, writer);
   writer.Put(static_cast<uint32_t>(header.fields.size()));
   writer.Put(header.count);
   writer.Put(static_cast<uint64_t>(bytes.size()));
   writer.Put(header.content);
-  WireWriter(all.subspan(kFixedBytes)).PutBytes(BytesOf(table));
-  writer.Put(HeaderDigest(all));
+  WireWriter(all.subspan(kFormat.fixed_bytes)).PutBytes(BytesOf(table));
+  writer.Put(HeaderDigest(kFormat, all));
   return bytes;
 }
 
 Result<RecordHeader> ParseRecordHeader(std::span<const std::byte> file, uint64_t file_bytes) {
-  if (file.size() < sizeof kMagic || std::memcmp(file.data(), kMagic, sizeof kMagic) != 0) {
-    return Error{Code::kCorrupt, "this is no record file; `keel records` makes them"};
-  }
-  if (file.size() < kFixedBytes) return Damaged("it ends within its header");
-  WireReader reader(file.first(kFixedBytes));
-  reader.Take(sizeof kMagic);
-  if (const auto version = reader.Get<uint32_t>(); version != kVersion) {
-    return Error{Code::kInvalid, "its format is version " + std::to_string(version) +
-                                     "; this program reads version " + std::to_string(kVersion)};
-  }
+  KEEL_TRY_ASSIGN(WireReader reader, ReadBeginning(kFormat, file));
   RecordHeader header;
   const auto fields = reader.Get<uint32_t>();
   header.count = reader.Get<uint64_t>();
   const auto header_bytes = reader.Get<uint64_t>();
   header.content = reader.GetDigest();
-  if (header_bytes < kFixedBytes || header_bytes > std::min<uint64_t>(kHeaderMax, file.size())) {
-    return Damaged("a header of " + std::to_string(header_bytes) + " bytes");
+  if (header_bytes < kFormat.fixed_bytes ||
+      header_bytes > std::min<uint64_t>(kHeaderMax, file.size())) {
+    return DamagedData("a header of " + std::to_string(header_bytes) + " bytes");
   }
   const std::span<const std::byte> whole = file.first(header_bytes);
-  if (reader.GetDigest() != HeaderDigest(whole)) return Damaged("its header has changed");
-  KEEL_TRY_ASSIGN(header.fields, ParseTable(whole.subspan(kFixedBytes), fields));
+  if (reader.GetDigest() != HeaderDigest(kFormat, whole)) {
+    return DamagedData("its header has changed");
+  }
+  KEEL_TRY_ASSIGN(header.fields, ParseTable(whole.subspan(kFormat.fixed_bytes), fields));
   const uint64_t begin = DataOffset(header_bytes);
   const uint64_t record = header.record_bytes();
   if (file_bytes < begin || header.count != (file_bytes - begin) / record ||
       (file_bytes - begin) % record != 0) {
-    return Damaged(std::to_string(header.count) + " records of " + std::to_string(record) +
+    return DamagedData(std::to_string(header.count) + " records of " + std::to_string(record) +
                    " bytes in a file of " + std::to_string(file_bytes) +
                    "; was it cut short or copied in part?");
   }
@@ -231,8 +214,7 @@ Result<std::span<const std::byte>> RecordFile::Field(uint64_t record, size_t fie
 }
 
 Status RecordFile::Verify() const {
-  if (DigestOf(content_) == header_.content) return Ok();
-  return Damaged("its records have changed; make it again or copy it anew").Doing(path());
+  return VerifyContent(content_, header_.content, "records", path());
 }
 
 Result<std::unique_ptr<RecordFileWriter>> RecordFileWriter::Open(Files& files,

@@ -10,21 +10,12 @@
 namespace keel {
 namespace {
 
-constexpr char kMagic[8] = {'K', 'E', 'E', 'L', 'T', 'O', 'K', '\0'};
-constexpr uint32_t kVersion = 1;
-constexpr size_t kSummedBytes = 56;   // what the header's own digest covers before the alphabet
-constexpr size_t kFixedBytes = 72;
+constexpr DataFormat kFormat{.magic = {"KEELTOK", 8},
+                             .fixed_bytes = 72,
+                             .name = "token",
+                             .maker = "keel tokens"};
 constexpr uint64_t kAlphabetMax = 256;
 constexpr uint64_t kMostTokens = uint64_t{1} << 60;
-
-Digest HeaderDigest(std::span<const std::byte> header) {
-  Digester digester;
-  digester.Update(header.first(kSummedBytes));
-  digester.Update(header.subspan(kFixedBytes));
-  return digester.Current();
-}
-
-Error Damaged(const std::string& what) { return {Code::kCorrupt, "damaged: " + what}; }
 
 uint64_t TokensOf(uint32_t token_bytes) { return uint64_t{1} << (8 * token_bytes); }
 
@@ -32,18 +23,18 @@ uint64_t TokensOf(uint32_t token_bytes) { return uint64_t{1} << (8 * token_bytes
 Status CheckSense(const TokenHeader& header, uint64_t file_bytes) {
   const uint32_t bytes = header.token_bytes;
   if (bytes != 1 && bytes != 2 && bytes != 4) {
-    return Damaged("tokens of " + std::to_string(bytes) + " bytes; there are 1, 2 and 4");
+    return DamagedData("tokens of " + std::to_string(bytes) + " bytes; there are 1, 2 and 4");
   }
   if (header.vocabulary > TokensOf(bytes)) {
-    return Damaged("a vocabulary of " + std::to_string(header.vocabulary) + " in tokens of " +
+    return DamagedData("a vocabulary of " + std::to_string(header.vocabulary) + " in tokens of " +
                    std::to_string(bytes) + " bytes");
   }
   if (!header.alphabet.empty() && header.alphabet.size() != header.vocabulary) {
-    return Damaged("an alphabet of " + std::to_string(header.alphabet.size()) +
+    return DamagedData("an alphabet of " + std::to_string(header.alphabet.size()) +
                    " bytes for a vocabulary of " + std::to_string(header.vocabulary));
   }
   if (header.count > kMostTokens || header.FileBytes() != file_bytes) {
-    return Damaged(std::to_string(header.count) + " tokens of " + std::to_string(bytes) +
+    return DamagedData(std::to_string(header.count) + " tokens of " + std::to_string(bytes) +
                    " bytes in a file of " + std::to_string(file_bytes) +
                    "; was it cut short or copied in part?");
   }
@@ -61,7 +52,7 @@ void Widen(std::span<const std::byte> from, std::span<int64_t> into) {
 
 }  // namespace
 
-uint64_t TokenHeader::HeaderBytes() const { return kFixedBytes + alphabet.size(); }
+uint64_t TokenHeader::HeaderBytes() const { return kFormat.fixed_bytes + alphabet.size(); }
 uint64_t TokenHeader::FileBytes() const {
   return DataOffset(HeaderBytes()) + count * token_bytes;
 }
@@ -70,41 +61,33 @@ std::string EncodeTokenHeader(const TokenHeader& header) {
   std::string bytes(header.HeaderBytes(), '\0');
   const std::span<std::byte> all = std::as_writable_bytes(std::span(bytes));
   WireWriter writer(all);
-  writer.PutBytes(std::as_bytes(std::span(kMagic)));
-  writer.Put(kVersion);
+  PutBeginning(kFormat, writer);
   writer.Put(header.token_bytes);
   writer.Put(header.count);
   writer.Put(header.vocabulary);
   writer.Put(static_cast<uint64_t>(header.alphabet.size()));
   writer.Put(header.content);
-  WireWriter(all.subspan(kFixedBytes)).PutBytes(BytesOf(header.alphabet));
-  writer.Put(HeaderDigest(all));
+  WireWriter(all.subspan(kFormat.fixed_bytes)).PutBytes(BytesOf(header.alphabet));
+  writer.Put(HeaderDigest(kFormat, all));
   return bytes;
 }
 
 Result<TokenHeader> ParseTokenHeader(std::span<const std::byte> file, uint64_t file_bytes) {
-  if (file.size() < sizeof kMagic || std::memcmp(file.data(), kMagic, sizeof kMagic) != 0) {
-    return Error{Code::kCorrupt, "this is no token file; `keel tokens` makes them"};
-  }
-  if (file.size() < kFixedBytes) return Damaged("it ends within its header");
-  WireReader reader(file.first(kFixedBytes));
-  reader.Take(sizeof kMagic);
-  if (const auto version = reader.Get<uint32_t>(); version != kVersion) {
-    return Error{Code::kInvalid, "its format is version " + std::to_string(version) +
-                                     "; this program reads version " + std::to_string(kVersion)};
-  }
+  KEEL_TRY_ASSIGN(WireReader reader, ReadBeginning(kFormat, file));
   TokenHeader header;
   header.token_bytes = reader.Get<uint32_t>();
   header.count = reader.Get<uint64_t>();
   header.vocabulary = reader.Get<uint64_t>();
   const auto alphabet_bytes = reader.Get<uint64_t>();
   header.content = reader.GetDigest();
-  if (alphabet_bytes > kAlphabetMax || file.size() < kFixedBytes + alphabet_bytes) {
-    return Damaged("an alphabet of " + std::to_string(alphabet_bytes) + " bytes");
+  if (alphabet_bytes > kAlphabetMax || file.size() < kFormat.fixed_bytes + alphabet_bytes) {
+    return DamagedData("an alphabet of " + std::to_string(alphabet_bytes) + " bytes");
   }
-  const std::span<const std::byte> whole = file.first(kFixedBytes + alphabet_bytes);
-  if (reader.GetDigest() != HeaderDigest(whole)) return Damaged("its header has changed");
-  const auto* const alphabet = reinterpret_cast<const char*>(whole.data()) + kFixedBytes;
+  const std::span<const std::byte> whole = file.first(kFormat.fixed_bytes + alphabet_bytes);
+  if (reader.GetDigest() != HeaderDigest(kFormat, whole)) {
+    return DamagedData("its header has changed");
+  }
+  const auto* const alphabet = reinterpret_cast<const char*>(whole.data()) + kFormat.fixed_bytes;
   header.alphabet.assign(alphabet, alphabet_bytes);
   KEEL_TRY(CheckSense(header, file_bytes));
   return header;
@@ -135,8 +118,7 @@ Status TokenFile::Read(uint64_t begin, std::span<int64_t> into) const {
 }
 
 Status TokenFile::Verify() const {
-  if (DigestOf(Content()) == header_.content) return Ok();
-  return Damaged("its tokens have changed; make it again or copy it anew").Doing(file_->path());
+  return VerifyContent(Content(), header_.content, "tokens", file_->path());
 }
 
 Result<std::unique_ptr<TokenFileWriter>> TokenFileWriter::Open(Files& files,
