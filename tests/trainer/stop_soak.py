@@ -9,80 +9,17 @@ Promises   --stops jobs are stopped: at once or after some steps, while workers 
            differ, or that stands still for longer than the hang limit is a failure.
 Does not   judge how long a stop takes: it prints the longest.
 """
-import argparse
 import os
 import random
-import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 
-HANG_LIMIT = 120
-LINE = re.compile(r"^step (\d+) rank (\d+) of (\d+) pid (\d+) (loss .* lanes .*)$")
-RESUMED = re.compile(r"^resumed step=(\d+) ")
+import soak_job
+
 ARGS = None
-
-
-class Job:
-    """A training job under keelrun, and what its workers say."""
-
-    def __init__(self, workers, options):
-        self.workers = workers
-        self.told = 0        # the highest step
-        self.losses = {}     # of each step, as first told
-        self.pids = {}       # of each rank, the newest
-        self.resumed = None
-        self.lines = 0
-        self.final = []
-        self.log = tempfile.NamedTemporaryFile("w+", suffix=".log", delete=False)
-        command = [ARGS.keelrun, "--standalone", f"--nproc-per-node={workers}",
-                   "--max-restarts=1000", "--no-python", ARGS.program, *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
-        self.reader = threading.Thread(target=self._read)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            step, resumed = LINE.search(line), RESUMED.search(line)
-            if step:
-                self.told = max(self.told, int(step[1]))
-                self.pids[int(step[2])] = int(step[4])
-                if self.losses.setdefault(int(step[1]), step[5]) != step[5]:
-                    self.final.append("differs within the job: " + line.strip())
-            elif resumed:
-                self.resumed = int(resumed[1])
-            elif "final step=" in line:
-                self.final.append(line[line.index("final step="):].strip())
-            self.lines += 1
-
-    def wait_for_lines(self, count):
-        wanted, end = self.lines + count, time.monotonic() + HANG_LIMIT
-        while self.lines < wanted and self.process.poll() is None:
-            if time.monotonic() > end:
-                raise RuntimeError("the job stands still")
-            time.sleep(0.001)
-
-    def end(self):
-        code = self.process.wait(timeout=HANG_LIMIT)
-        self.reader.join()
-        return code
-
-    def show(self):
-        self.log.flush()
-        self.log.seek(0)
-        sys.stderr.write(self.log.read()[-20000:])
-
-    def destroy(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self.reader.join()
-        self.log.close()
-        os.unlink(self.log.name)
 
 
 def send(pid, number):
@@ -129,8 +66,9 @@ def chain(options, expected, stops, rng):
         while True:
             last = done >= stops
             pause = "0" if last else "3ms"
-            job = Job(rng.choice(ARGS.workers), options + [
-                "--checkpoint-dir", folder, "--save-every", str(every), "--pause", pause])
+            job = soak_job.Job(ARGS, rng.choice(ARGS.workers), options + [
+                "--checkpoint-dir", folder, "--save-every", str(every), "--pause", pause],
+                max_restarts=1000)
             kind = "none"
             try:
                 killed = False
@@ -143,9 +81,7 @@ def chain(options, expected, stops, rng):
                     raise RuntimeError(f"begun anew, although step {told} was told before")
                 if job.resumed is not None and job.resumed < told:
                     raise RuntimeError(f"resumed at {job.resumed}, but {told} was told before")
-                for step, text in job.losses.items():
-                    if text != expected[1][step]:
-                        raise RuntimeError(f"step {step}: {text} instead of {expected[1][step]}")
+                job.compare(expected[1])
                 if code == 0:
                     if job.final != [expected[0]]:
                         raise RuntimeError(f"last lines {job.final} instead of {expected[0]}")
@@ -160,8 +96,7 @@ def chain(options, expected, stops, rng):
                 done += 1
             except Exception:
                 print(f"stop {done} of a chain, {kind}, every {every}", file=sys.stderr)
-                job.process.kill()
-                job.show()
+                job.kill_and_show()
                 raise
             finally:
                 job.destroy()
@@ -169,38 +104,22 @@ def chain(options, expected, stops, rng):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def quiet(options):
-    job = Job(1, options)
-    try:
-        if job.end() != 0 or len(job.final) != 1:
-            raise RuntimeError(f"the quiet run ended with {job.final}")
-        return job.final[0], job.losses
-    finally:
-        job.destroy()
-
-
 def main():
     global ARGS
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keelrun", required=True, type=os.path.abspath)
-    parser.add_argument("--program", required=True, type=os.path.abspath)
+    parser = soak_job.parser(__doc__)
     parser.add_argument("--stops", type=int, default=300, help="in all")
     parser.add_argument("--stops-a-chain", type=int, default=10)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--models", nargs="+", default=["mlp", "resnet", "gpt"])
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
     ARGS = parser.parse_args()
     rng = random.Random(ARGS.seed)
     print(f"seed {ARGS.seed}", flush=True)
-    stops, number, quiet_runs = 0, 0, {}
+    quiet_runs = soak_job.QuietRuns(ARGS)
+    stops, number = 0, 0
     while stops < ARGS.stops:
         model = ARGS.models[number % len(ARGS.models)]
-        options = ["--steps", str(ARGS.steps), "--lanes", "4", "--model", model]
-        if model not in quiet_runs:
-            quiet_runs[model] = quiet(options)
+        expected = quiet_runs.expected(model)
         stops_here = min(ARGS.stops_a_chain, ARGS.stops - stops)
-        now, slowest = chain(options, quiet_runs[model], stops_here, rng)
+        now, slowest = chain(quiet_runs.options(model), expected, stops_here, rng)
         stops, number = stops + now, number + 1
         print(f"{model}: {now} stops, the same last line, the slowest took {slowest:.2f} s; "
               f"{stops} of {ARGS.stops}", flush=True)

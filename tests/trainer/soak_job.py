@@ -1,0 +1,137 @@
+"""A training job under keelrun, as the soaks start it, and what its workers say.
+
+Promises   every wait ends: with an error where the job stands still for longer than HANG_LIMIT.
+Does not   judge how the job ends: that is for who started it.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HANG_LIMIT = 120
+STEP = re.compile(r"^step (\d+) rank (\d+) of (\d+) pid (\d+) (loss .* lanes .*)$")
+RESUMED = re.compile(r"^resumed step=(\d+) ")
+
+
+class Job:
+    def __init__(self, args, workers, options, max_restarts=1000000):
+        self.workers = workers
+        self.told = 0        # the highest step
+        self.losses = {}     # of each step, as first told
+        self.differing = []  # lines of steps that were told with others
+        self.pids = {}       # of each rank, the newest
+        self.spoke = set()   # all pids
+        self.resumed = None  # the step gone on from
+        self.lines = 0
+        self.final = []
+        self.log = tempfile.NamedTemporaryFile("w+", suffix=".log", delete=False)
+        command = [args.keelrun, "--standalone", f"--nproc-per-node={workers}",
+                   f"--max-restarts={max_restarts}", "--no-python", args.program, *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            step, resumed = STEP.search(line), RESUMED.search(line)
+            if step:
+                self.told = max(self.told, int(step[1]))
+                self.pids[int(step[2])] = int(step[4])
+                self.spoke.add(int(step[4]))
+                if self.losses.setdefault(int(step[1]), step[5]) != step[5]:
+                    self.differing.append(line.strip())
+            elif resumed:
+                self.resumed = int(resumed[1])
+            elif "final step=" in line:
+                self.final.append(line[line.index("final step="):].strip())
+            self.lines += 1
+
+    def wait_for_lines(self, count):
+        """Until so many more lines came; False when the job has ended."""
+        wanted, end = self.lines + count, time.monotonic() + HANG_LIMIT
+        while self.lines < wanted:
+            if self.process.poll() is not None:
+                return False
+            if time.monotonic() > end:
+                raise RuntimeError("the job stands still")
+            time.sleep(0.001)
+        return True
+
+    def end(self):
+        """Its exit code, once it has ended by itself."""
+        code = self.process.wait(timeout=HANG_LIMIT)
+        self.reader.join()
+        return code
+
+    def finish(self):
+        """Its last line and losses; raises where it did not end well."""
+        code = self.end()
+        lines = sorted(set(self.final))
+        if code != 0 or len(lines) != 1:
+            raise RuntimeError(f"the job ended with {code} and the last lines {lines}")
+        if self.differing:
+            raise RuntimeError(f"steps told with different losses: {self.differing[:5]}")
+        return lines[0], self.losses
+
+    def compare(self, losses):
+        """Raises where a step was told twice and differently, or otherwise than in `losses`."""
+        if self.differing:
+            raise RuntimeError(f"steps told with different losses: {self.differing[:5]}")
+        for step, text in self.losses.items():
+            if text != losses[step]:
+                raise RuntimeError(f"step {step}: {text} instead of {losses[step]}")
+
+    def kill_and_show(self):
+        self.process.kill()
+        self.log.flush()
+        self.log.seek(0)
+        sys.stderr.write(self.log.read()[-20000:])
+
+    def destroy(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.reader.join()
+        self.log.close()
+        os.unlink(self.log.name)
+
+
+def quiet(args, options):
+    """The last line and the losses of one worker that nobody disturbs."""
+    job = Job(args, 1, options)
+    try:
+        return job.finish()
+    finally:
+        job.destroy()
+
+
+def parser(description):
+    """The options that all soaks have."""
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--keelrun", required=True, type=os.path.abspath)
+    options.add_argument("--program", required=True, type=os.path.abspath)
+    options.add_argument("--models", nargs="+", default=["mlp", "resnet", "gpt"])
+    options.add_argument("--steps", type=int, default=300)
+    options.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
+    return options
+
+
+class QuietRuns:
+    """What each model's jobs shall end with; each is run once."""
+
+    def __init__(self, args):
+        self.args = args
+        self.runs = {}
+
+    def options(self, model):
+        # With more than four workers some have no lanes.
+        return ["--steps", str(self.args.steps), "--lanes", "4", "--model", model]
+
+    def expected(self, model):
+        if model not in self.runs:
+            self.runs[model] = quiet(self.args, self.options(model))
+        return self.runs[model]
