@@ -6,8 +6,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <memory>
-
 #include "base/posix_files.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -15,8 +13,7 @@
 #include "ckpt/verify.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/file_text.h"
-#include "tests/harness/free_port.h"
-#include "tests/tools/launched.h"
+#include "tests/trainer/job_test.h"
 
 namespace keel {
 namespace {
@@ -27,48 +24,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kProgram = KEEL_BIN_DIR "/model_train";
-
-using Words = std::vector<std::string>;
-
-Words Joined(Words all, const Words& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
-class SaveJob : public ::testing::Test {
+class SaveJob : public JobTest {
  protected:
-  std::string Name() { return "job" + std::to_string(started_++); }
-
-  std::unique_ptr<Launched> Start(int workers, const Words& options,
-                                  const Words& of_keelrun = {}) {
-    const Words arguments = {"--standalone", "--nproc-per-node=" + std::to_string(workers)};
-    return std::make_unique<Launched>(
-        folder_, Name(), Joined(Joined(Joined(arguments, of_keelrun), {kProgram}), options));
-  }
-  // A host of a job that goes on with or without the others.
-  std::unique_ptr<Launched> StartHost(const Words& options) {
-    return std::make_unique<Launched>(
-        folder_, Name(),
-        Joined({"--rdzv-backend=c10d", "--rdzv-id=job", "--nnodes=1:2",
-                "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_), "--nproc-per-node=2",
-                "--rdzv-conf=last_call_timeout=0.2", kProgram},
-               options));
-  }
-  std::unique_ptr<Launched> StartAlone(const Words& options) {
-    return std::make_unique<Launched>(folder_, Name(),
-                                      Launched::Command{Joined({kProgram}, options)});
-  }
-  // The last line of a job that shall end well.
-  std::string LastLine(int workers, const Words& options) {
-    const auto job = Start(workers, options);
-    EXPECT_EQ(job->ExitCode(), 0) << job->Output();
-    return LastLineOf(*job);
-  }
-  static std::string LastLineOf(Launched& job) {
-    EXPECT_EQ(job.Count("^final step="), 1) << job.Output();
-    return job.Await("^final step=");
-  }
   // Every one of the directory, verified to the last bit.
   std::vector<uint64_t> WholeSteps() {
     std::vector<uint64_t> steps;
@@ -104,11 +61,8 @@ class SaveJob : public ::testing::Test {
   }
   Words Saving(const Words& options) { return Joined(options, {"--checkpoint-dir", dir_}); }
 
-  TempDir folder_;
   const std::string dir_ = folder_.File("ckpts");
   PosixFiles files_;
-  const uint16_t port_ = FreePort();
-  int started_ = 0;
 };
 
 // --- Stop and go on ---
@@ -197,9 +151,9 @@ TEST_F(SaveJob, WhenAllWorkersAreToldToStopOneByOneTheJobHasStopped) {
 TEST_F(SaveJob, OneHostThatIsStoppedHasSavedAndTheOtherGoesOn) {
   const Words options = {"--steps=300", "--lanes=4"};
   const Words slow = Saving(Joined(options, {"--pause=50ms", "--full-world=4"}));
-  const auto first = StartHost(Joined(slow, {"--keep=1000"}));
+  const auto first = StartHost(2, Joined(slow, {"--keep=1000"}));
   first->Await("^step 2 rank 0 ");
-  const auto second = StartHost(Joined(slow, {"--keep=1000"}));
+  const auto second = StartHost(2, Joined(slow, {"--keep=1000"}));
   second->Await("^step [0-9]+ rank [23] of 4 ", 4);
   second->Signal(SIGTERM);
   EXPECT_EQ(second->ExitCode(), 75) << second->Output();

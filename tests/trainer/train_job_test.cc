@@ -16,8 +16,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "tests/harness/expect_ok.h"
-#include "tests/harness/free_port.h"
-#include "tests/tools/launched.h"
+#include "tests/trainer/job_test.h"
 
 namespace keel {
 namespace {
@@ -25,8 +24,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr const char* kProgram = KEEL_BIN_DIR "/model_train";
 
 // "step N rank R of W pid P loss L lanes A,B,C"
 struct StepLine {
@@ -50,51 +47,7 @@ std::vector<StepLine> StepLines(const Launched& job) {
   return lines;
 }
 
-using Words = std::vector<std::string>;
-
-Words Joined(Words all, const Words& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
-class TrainJob : public ::testing::Test {
- protected:
-  std::unique_ptr<Launched> Start(int workers, const Words& options,
-                                  const Words& of_keelrun = {}) {
-    Words arguments = {"--standalone",
-                                          "--nproc-per-node=" + std::to_string(workers)};
-    return StartWith(arguments, of_keelrun, options);
-  }
-  // A host of a job that goes on with or without the others.
-  std::unique_ptr<Launched> StartHost(const Words& options) {
-    return StartWith({"--rdzv-backend=c10d", "--rdzv-id=job", "--nnodes=1:2",
-                      "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_), "--nproc-per-node=1",
-                      "--rdzv-conf=last_call_timeout=0.2"},
-                     {}, options);
-  }
-  // The last line of a job that shall end well.
-  std::string LastLine(int workers, const Words& options) {
-    const auto job = Start(workers, options);
-    EXPECT_EQ(job->ExitCode(), 0) << job->Output();
-    return LastLineOf(*job);
-  }
-  static std::string LastLineOf(Launched& job) {
-    EXPECT_EQ(job.Count("^final step="), 1) << job.Output();
-    return job.Await("^final step=");
-  }
-
-  TempDir folder_;
-  const uint16_t port_ = FreePort();
-
- private:
-  std::unique_ptr<Launched> StartWith(const Words& arguments,
-                                      const Words& more,
-                                      const Words& options) {
-    return std::make_unique<Launched>(folder_, "keelrun" + std::to_string(started_++),
-                                      Joined(Joined(Joined(arguments, more), {kProgram}), options));
-  }
-  int started_ = 0;
-};
+using TrainJob = JobTest;
 
 // --- Bits ---
 
@@ -341,9 +294,9 @@ class OtherWorker : public TrainJob, public ::testing::WithParamInterface<Strang
 
 TEST_P(OtherWorker, IsRefusedWithBothValuesAndTheOthersGoOn) {
   const Words usual = {"--steps=1000000", "--pause=5ms"};
-  const auto first = StartHost(usual);
+  const auto first = StartHost(1, usual);
   first->Await("^step 3 rank 0 of 1 ");
-  const auto other = StartHost(Joined(usual, GetParam().options));
+  const auto other = StartHost(1, Joined(usual, GetParam().options));
   EXPECT_EQ(other->ExitCode(), 78) << other->Output();
   EXPECT_THAT(other->Output(), HasSubstr(GetParam().has));
   EXPECT_THAT(other->Output(), HasSubstr(GetParam().job_has));
