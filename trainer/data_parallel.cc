@@ -62,7 +62,7 @@ DataParallel::DataParallel(std::vector<at::Tensor> parameters, Group group)
 
 DataParallel::~DataParallel() {
   // c10d's Reducer may throw from its destructor, which would end the process here.
-  const Status ended = Guard("ending data-parallel training", [&] { reducer_.reset(); });
+  const Status ended = Guard("ending data-parallel training", [&] { delete reducer_.release(); });
   if (!ended.ok()) LogWarn("reducer-teardown", {{"error", ended.error().message}});
 }
 

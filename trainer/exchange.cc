@@ -241,8 +241,9 @@ Exchange::Impl::Impl(std::vector<at::Tensor> parameters, EpochGroup& group,
 
 Exchange::Impl::~Impl() {
   finisher_.Drain();
-  // c10d's Reducer may throw from its destructor, which would end the process here.
-  const Status ended = Guard("ending the exchange", [&] { reducer_.reset(); });
+  // c10d's Reducer may throw from its destructor, which would end the process here; and in
+  // unique_ptr's own reset(), which is noexcept.
+  const Status ended = Guard("ending the exchange", [&] { delete reducer_.release(); });
   if (!ended.ok()) LogWarn("reducer-teardown", {{"error", ended.error().message}});
 }
 
