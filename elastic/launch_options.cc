@@ -62,7 +62,7 @@ Section ProgramSection() {
       WithPet(Option::Flag("run-path", false, "Run the Python script by runpy.run_path()")),
       WithPet(Option::Integer("max-restarts", 0, "How many deaths the job survives")),
       WithPet(Option::Text("signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-                           "Signals that stop the job")),
+                           "Signals that stop the job; SIGUSR1 always does")),
       WithPet(Option::Time("shutdown-timeout", "30s", "What workers have to stop before SIGKILL"))
           .Env("TORCH_ELASTIC_SHUTDOWN_TIMEOUT"),
   }};

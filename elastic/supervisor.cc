@@ -55,6 +55,8 @@ Supervisor::~Supervisor() {
 Status Supervisor::OpenParts() {
   error_code failure;
   for (const int signal : config_.signals) signals_.add(signal, failure);
+  // Schedulers announce the end with SIGUSR1; not listened to, it would end us and nobody else.
+  signals_.add(SIGUSR1, failure);
   signals_.add(SIGUSR2, failure);
   if (failure) return Error{Code::kForeign, "listening for signals: " + failure.message()};
   KEEL_TRY(OpenCrew());

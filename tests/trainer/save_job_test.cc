@@ -76,13 +76,14 @@ TEST_P(Model, StoppedEveryFewStepsAndResumedOnOtherWorkersItEndsWithTheSameLine)
   const Words options = {"--steps=40", "--lanes=4", "--lr=0.01", "--model", GetParam()};
   const std::string expected = LastLine(1, options);
   const int workers[] = {2, 5, 1, 4, 3};
+  const int signals[] = {SIGTERM, SIGUSR1, SIGINT};
   int64_t step = 0;
   int stops = 0;
   for (; step < 20; ++stops) {
     const auto job = Start(workers[stops % 5], Saving(Joined(options, kSlow)));
     if (step > 0) job->Await("^resumed step=" + std::to_string(step) + " ");
     job->Await("^step " + std::to_string(step + 4) + " rank 0 ");
-    job->Signal(SIGTERM);
+    job->Signal(signals[stops % 3]);
     ASSERT_EQ(job->ExitCode(), 75) << job->Output();
     const std::vector<uint64_t> whole = WholeSteps();
     ASSERT_FALSE(whole.empty()) << job->Output();

@@ -48,7 +48,7 @@ def stop(job, rng):
         send(victim, signal.SIGKILL)
         time.sleep(rng.uniform(0, 0.05))
     begun = time.monotonic()
-    send(job.process.pid, rng.choice([signal.SIGTERM, signal.SIGINT]))
+    send(job.process.pid, rng.choice([signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]))
     if killed and not kill_first:
         time.sleep(rng.uniform(0, 0.02))
         send(victim, signal.SIGKILL)
