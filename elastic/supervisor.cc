@@ -108,6 +108,7 @@ int Supervisor::Run() {
   AwaitSignal();
   Carry();
   loop_.run();
+  HoldSignals();
   status_.reset();
   board_.reset();
   crew_->KillAll();
@@ -122,6 +123,17 @@ int Supervisor::Run() {
     }
   }
   return exit_code_.value_or(kExitUnsaved);
+}
+
+// The end is decided: a signal that comes now changes nothing. Once nobody listens it would take
+// our exit code from those who wait for it, so it stays pending; our other threads are quiet.
+void Supervisor::HoldSignals() const {
+  sigset_t held;
+  sigemptyset(&held);
+  for (const int signal : config_.signals) sigaddset(&held, signal);
+  sigaddset(&held, SIGUSR1);
+  sigaddset(&held, SIGUSR2);
+  pthread_sigmask(SIG_BLOCK, &held, nullptr);
 }
 
 // --- What happens ---

@@ -1,6 +1,8 @@
 // Supervisor: one launcher on one host: tells the Host what happens, and does what the Host says.
 // Promises   Run() returns when the job is over for this host, with a code of elastic/exit_codes.h;
 //            no worker is left then, nor anything that descends from one.
+//            The signals that stop a job are blocked in its thread from then on: whoever sends one
+//            more does not take the code from those who wait for it.
 // Does not   judge (elastic/host.h, elastic/membership.h); print (the summary is the caller's).
 // Threads    Run() in the thread that made it, which must be the main one or outlive it: the
 //            workers are tied to it (elastic/spawn.h).
@@ -60,6 +62,7 @@ class Supervisor {
   void OnWorkerEnded(int index, const ExitStatus& status);
   void AwaitSignal();
   void OnSignal(int signal);
+  void HoldSignals() const;
   void KillNow();
   void ArmTimer();
   void ShowStatus();

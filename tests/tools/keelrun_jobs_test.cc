@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <memory>
 #include <sstream>
+#include <thread>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/random.h"
 #include "elastic/process_table.h"
@@ -155,6 +158,26 @@ TEST_F(KeelrunJob, AStoppedJobOfWorkersThatDieOfItIsNotSaved) {
   job->Await("^up 1");
   job->Signal(SIGINT);
   EXPECT_EQ(job->ExitCode(), 77) << job->Output();
+}
+
+// Whoever waits for the job wants its exit code, however impatient somebody else is.
+TEST_F(KeelrunJob, ToldToStopAgainAndAgainUntilItIsGoneItEndsWithTheSameCode) {
+  for (int round = 0; round < 5; ++round) {
+    const auto job = Start(1, "echo up; exec sleep 1000");
+    job->Await("^up");
+    std::atomic<bool> over{false};
+    std::thread impatient([&] {
+      while (!over) {
+        job->Signal(SIGTERM);
+        RealClock().SleepFor(std::chrono::microseconds(200));
+      }
+    });
+    job->Await("end-decided");
+    RealClock().SleepFor(std::chrono::milliseconds(100));
+    over = true;
+    impatient.join();
+    EXPECT_EQ(job->ExitCode(), 77) << job->Output();
+  }
 }
 
 TEST_F(KeelrunJob, InterruptedTwiceItWaitsForNobody) {

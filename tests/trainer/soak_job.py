@@ -85,6 +85,10 @@ class Job:
             if text != losses[step]:
                 raise RuntimeError(f"step {step}: {text} instead of {losses[step]}")
 
+    def has_logged(self):
+        """Whether the launcher has said anything so far."""
+        return os.path.getsize(self.log.name) > 0
+
     def kill_and_show(self):
         self.process.kill()
         self.log.flush()

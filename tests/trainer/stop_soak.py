@@ -86,8 +86,9 @@ def chain(options, expected, stops, rng):
                     if job.final != [expected[0]]:
                         raise RuntimeError(f"last lines {job.final} instead of {expected[0]}")
                     return done, slowest
-                # Who is hit before main() cannot say that it has nothing to lose.
-                if code == 77 and job.lines == 0:
+                # Who is hit before main() cannot say that it has nothing to lose; nor can a
+                # launcher that has not begun to listen.
+                if job.lines == 0 and (code == 77 or not job.has_logged()):
                     continue
                 if code != 75:
                     raise RuntimeError(f"stopped ({kind}), it exits with {code}")
