@@ -31,6 +31,7 @@ def send(pid, number):
 
 def stop(job, rng):
     """One way to stop; whether a worker was killed beside it, and how long it took."""
+    job.wait_for_launcher()   # a signal before it listens would end it as any program
     if rng.random() < 0.2:
         time.sleep(rng.uniform(0, 1))            # before anything was told, perhaps
     else:
@@ -86,9 +87,8 @@ def chain(options, expected, stops, rng):
                     if job.final != [expected[0]]:
                         raise RuntimeError(f"last lines {job.final} instead of {expected[0]}")
                     return done, slowest
-                # Who is hit before main() cannot say that it has nothing to lose; nor can a
-                # launcher that has not begun to listen.
-                if job.lines == 0 and (code == 77 or not job.has_logged()):
+                # Who is hit before main() cannot say that it has nothing to lose.
+                if code == 77 and job.lines == 0:
                     continue
                 if code != 75:
                     raise RuntimeError(f"stopped ({kind}), it exits with {code}")
