@@ -17,16 +17,27 @@ $(complete -p keel | sed 's/.*-F \([^ ]*\) .*/\1/')
 ((${#COMPREPLY[@]})) && printf '%s\n' "${COMPREPLY[@]}" | sort
 )";
 
-// What zsh offers when Tab is pressed behind `line`: all that it then shows on its screen.
+// What zsh shows on its screen when Tab is pressed behind the line $2, until $3 is there or a minute
+// is over. The line is typed when zsh has the terminal (before, the kernel would edit it), and
+// nothing is typed behind it: zsh shows no list while it has keys to read.
 const char kAskZsh[] = R"(
-zmodload zsh/zpty || exit 77
-zpty shell zsh -f -i
+zmodload zsh/zpty zsh/zselect || exit 77
+zpty -b shell zsh -f -i
 zpty -w shell 'PS1=; autoload -Uz compinit; compinit -u -D; source '$1
-zpty -w shell 'LISTMAX=1000; setopt no_beep; print rea''dy'
-zpty -r shell text '*ready*'
+zpty -w shell 'LISTMAX=1000; setopt no_beep'
+zpty -w shell 'zle-line-init() { print -rn re""ady >/dev/tty }; zle -N zle-line-init'
+
+# Appends to $text what comes until it holds $1.
+await() {
+  local part
+  while [[ $text != *$1* ]] && ((SECONDS < 60)); do
+    zpty -rt shell part && text+=$part || zselect -t 1
+  done
+}
+await ready
+text=
 zpty -n -w shell "$2"$'\t\t'
-zpty -w shell $'\x15print do''ne'
-zpty -r shell text '*done*'
+await $3
 print -r -- "$text"
 )";
 
@@ -111,14 +122,14 @@ TEST_F(KeelCompletion, ZshOffersTheSame) {
   if (Shell("command -v zsh").empty()) GTEST_SKIP() << "this machine has no zsh";
   const std::string script = dir_.File("completion.zsh");
   EXPECT_EQ(Shell("zsh -f -n " + script), "") << "a syntax error";
-  const auto ask = [&](const std::string& line) {
-    return Shell("zsh -f " + dir_.File("ask.zsh") + " " + script + " '" + line + "'");
+  const auto expect_offer = [&](const std::string& line, const std::string& offer) {
+    const std::string shown = Shell("zsh -f " + dir_.File("ask.zsh") + " " + script + " '" + line +
+                                    "' '" + offer + "'");
+    EXPECT_NE(shown.find(offer), std::string::npos) << shown;
   };
-  EXPECT_NE(ask("keel ").find("check every digest"), std::string::npos) << ask("keel ");
-  EXPECT_NE(ask("keel cat --format ").find("npy   text"), std::string::npos)
-      << ask("keel cat --format ");
-  EXPECT_NE(ask("keel gc --partial=").find("all  "), std::string::npos)
-      << ask("keel gc --partial=");
+  expect_offer("keel ", "check every digest");
+  expect_offer("keel cat --format ", "npy   text");
+  expect_offer("keel gc --partial=", "all  ");
 }
 
 TEST_F(KeelCompletion, AnUnknownShellIsNamed) {
