@@ -2,6 +2,7 @@
 # Passes the tests: sets up what is missing, then runs CTest on three builds.
 # Promises   all three run even if one fails; exits 0 only if each of them passed; the last lines
 #            are CTest's summary of the release build, or the names of the builds that failed.
+#            Where that is no terminal, tests that passed have no line.
 # Does not   run tests with the label gpu (tests/gpu.sh does).
 set -euo pipefail
 
@@ -36,6 +37,15 @@ FixedAddresses() {
   fi
 }
 
+# In a file, a thousand lines about what passed would hide what did not.
+WithoutWhatPassed() {
+  if [[ -t 1 ]]; then
+    cat
+  else
+    sed -u -E '/^ +Start +[0-9]+: /d; /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .* Passed +[0-9.]+ sec/d'
+  fi
+}
+
 # Fills `ctest_arguments`. CTest takes several -LE for "all of these", so a caller's joins ours.
 ReadArguments() {
   local excluded='^gpu$'
@@ -66,7 +76,7 @@ RunBuild() {
   "${run[@]}" "${setup[@]}" || return
   echo "== $name: test =="
   "${run[@]}" ctest --test-dir "$dir" --output-on-failure --no-label-summary -j "$(nproc)" \
-    --no-tests="$no_tests" "${ctest_arguments[@]}" </dev/null
+    --no-tests="$no_tests" "${ctest_arguments[@]}" </dev/null | WithoutWhatPassed
 }
 
 Main() {

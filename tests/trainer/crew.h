@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "store/tcp_store.h"
 #include "store/torch_store.h"
+#include "tests/trainer/abort_trace.h"
 #include "trainer/epoch_group.h"
 
 namespace keel {
@@ -19,6 +20,7 @@ namespace keel {
 class Crew {
  public:
   Crew() {
+    InstallAbortTrace();
     PrepareForGroups();
     Result<std::unique_ptr<TcpStoreHost>> host = TcpStoreHost::Open({.bind = "127.0.0.1"});
     KEEL_CHECK(host.ok(), host.error().message);
