@@ -228,7 +228,32 @@ void Host::Leave(const std::string& reason, Duration deadline, TimePoint now) {
   record_.reason = reason;
   record_.deadline_ms = Millis(deadline);
   leave_by_ = now + deadline + config_.close_timeout;
-  for (int index = 0; index < config_.seats; ++index) StopSeat(index, deadline, reason, now);
+  StopSeats(reason, deadline, now);
+}
+
+// Who is inside cannot agree on a step, nor even meet, with one that is stopped before it entered:
+// it saves what it holds.
+void Host::StopSeats(const std::string& reason, Duration deadline, TimePoint now) {
+  std::string missing;
+  for (int index = 0; index < config_.seats; ++index) {
+    if (missing.empty() && IsOnItsWayIn(index)) missing = RankText(index);
+    StopSeat(index, deadline, reason, now);
+  }
+  if (in_place() && !missing.empty()) {
+    Report(BreakCause::kLeft, missing + " was stopped before it entered: " + reason, now);
+  }
+}
+
+bool Host::IsOnItsWayIn(int index) const {
+  const SeatRecord& record = record_.seats[index];
+  if (PlaceOf(index) == nullptr || record.epoch != epoch_->number) return false;
+  switch (record.state) {
+    case SeatState::kEmpty:
+    case SeatState::kStarting:
+    case SeatState::kReady: return true;
+    case SeatState::kRunning: return !seats_[index].hello;
+    default: return false;
+  }
 }
 
 void Host::EndJob(int code, const std::string& reason, TimePoint now) {
@@ -240,12 +265,9 @@ void Host::EndJob(int code, const std::string& reason, TimePoint now) {
   record_.reason = reason;
   for (int index = 0; index < config_.seats; ++index) {
     seats_[index].start_at.reset();
-    if (code == kExitFinished) {
-      Terminate(index, reason, now);
-    } else if (!stopping) {
-      StopSeat(index, config_.save_limit, reason, now);
-    }
+    if (code == kExitFinished) Terminate(index, reason, now);
   }
+  if (code != kExitFinished && !stopping) StopSeats(reason, config_.save_limit, now);
 }
 
 // The job has not made a step that could be lost.
@@ -264,8 +286,10 @@ void Host::LeaveIfAllLeft(TimePoint now) {
   Leave("all its workers were told to stop", config_.save_limit, now);
 }
 
-// By what its own workers did: who leaves alone is told by nobody.
+// By what its own workers did: who leaves alone is told by nobody. A checkpoint is of all of them.
 int Host::LeaveCode() const {
+  const auto has_saved = [](const SeatRecord& seat) { return seat.saved; };
+  if (std::any_of(record_.seats.begin(), record_.seats.end(), has_saved)) return kExitStopped;
   for (const SeatRecord& seat : record_.seats) {
     const bool never = seat.worker.empty() || NothingMade(seat);
     const bool good = seat.state == SeatState::kFinished ||

@@ -107,6 +107,7 @@ class Host {
     int64_t saved_step = -1;
     int failures_in_a_row = 0;          // of the seat, not of the worker
     TimePoint started;
+    TimePoint save_by;                  // where it was told to stop
     std::optional<TimePoint> start_at;  // a start that is due
     std::optional<TimePoint> kill_at;   // its process group gets SIGKILL, for
     std::string limit;                  // this reason, which
@@ -163,6 +164,8 @@ class Host {
   void End(int index, SeatState state, const std::string& how, TimePoint now);
 
   // The host as a whole.
+  void StopSeats(const std::string& reason, Duration deadline, TimePoint now);
+  bool IsOnItsWayIn(int index) const;
   void Leave(const std::string& reason, Duration deadline, TimePoint now);
   void EndJob(int code, const std::string& reason, TimePoint now);
   int LeaveCode() const;

@@ -13,6 +13,7 @@ namespace {
 
 // A worker that ends closes its link a moment before its end is seen.
 constexpr Duration kLinkGrace = std::chrono::seconds(1);
+constexpr const char* kNotSaved = "did not save in time";
 
 }  // namespace
 
@@ -89,7 +90,8 @@ void Host::On(int index, const ParkedMessage& message, TimePoint now) {
   if (record.state != SeatState::kRunning || message.epoch != record.epoch) return;
   record.state = SeatState::kParked;
   record.position.step = message.step;
-  if (!seats_[index].signalled && !seats_[index].told_stop) seats_[index].kill_at.reset();
+  if (!seats_[index].signalled) seats_[index].kill_at.reset();
+  if (seats_[index].told_stop) Limit(index, seats_[index].save_by, kNotSaved, false);
   if (!message.at_boundary && !epoch_over_) {
     Report(BreakCause::kReported, RankText(index) + " saw the group break", now);
   }
@@ -255,7 +257,8 @@ void Host::StopSeat(int index, Duration deadline, const std::string& reason, Tim
   if (seat.hello && has_state) {
     seat.told_stop = true;
     Do(SendToWorker{index, StopMessage{reason, deadline / std::chrono::milliseconds(1)}}, reason);
-    Limit(index, now + deadline, "did not save in time", false);
+    seat.save_by = now + deadline;
+    Limit(index, seat.save_by, kNotSaved, false);
   } else {
     Terminate(index, reason, now);
     Limit(index, now + deadline, "did not end in time", false);

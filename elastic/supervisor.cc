@@ -24,6 +24,13 @@ constexpr Duration kShowLimit = std::chrono::seconds(30);
 constexpr Duration kStatusPeriod = std::chrono::seconds(1);
 constexpr Duration kNowLimit = std::chrono::seconds(2);
 
+// Schedulers announce the end with SIGUSR1; not listened to, it would end us and nobody else.
+std::vector<int> SignalsHeard(const LaunchConfig& config) {
+  std::vector<int> signals = config.signals;
+  signals.insert(signals.end(), {SIGUSR1, SIGUSR2});
+  return signals;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Supervisor>> Supervisor::Open(LaunchConfig config, SupervisorWorld world) {
@@ -54,10 +61,7 @@ Supervisor::~Supervisor() {
 
 Status Supervisor::OpenParts() {
   error_code failure;
-  for (const int signal : config_.signals) signals_.add(signal, failure);
-  // Schedulers announce the end with SIGUSR1; not listened to, it would end us and nobody else.
-  signals_.add(SIGUSR1, failure);
-  signals_.add(SIGUSR2, failure);
+  for (const int signal : SignalsHeard(config_)) signals_.add(signal, failure);
   if (failure) return Error{Code::kForeign, "listening for signals: " + failure.message()};
   KEEL_TRY(OpenCrew());
   return OpenBoard();
@@ -130,9 +134,7 @@ int Supervisor::Run() {
 void Supervisor::HoldSignals() const {
   sigset_t held;
   sigemptyset(&held);
-  for (const int signal : config_.signals) sigaddset(&held, signal);
-  sigaddset(&held, SIGUSR1);
-  sigaddset(&held, SIGUSR2);
+  for (const int signal : SignalsHeard(config_)) sigaddset(&held, signal);
   pthread_sigmask(SIG_BLOCK, &held, nullptr);
 }
 

@@ -13,6 +13,9 @@ using namespace std::chrono_literals;
 
 class HostTest : public testing::Test {
  protected:
+  HostTest() : HostTest(Config(false)) {}
+  explicit HostTest(const HostConfig& config) : host_(config, Random(1), now_) {}
+
   static HostConfig Config(bool hosts_store) {
     HostConfig config;
     config.incarnation = "me";
@@ -60,7 +63,7 @@ class HostTest : public testing::Test {
   }
 
   TimePoint now_{10s};
-  Host host_{Config(false), Random(1), now_};
+  Host host_;
   std::string worker_;
 };
 
@@ -204,6 +207,65 @@ TEST_F(HostTest, StoppedBeforeTheFirstStepNothingWasLost) {
   const auto exits = Take<ExitHost>();
   ASSERT_EQ(exits.size(), 1u);
   EXPECT_EQ(exits[0].code, kExitStopped);
+}
+
+// Two seats, of which one is inside when the stop comes and the other has just been started.
+class HalfStarted : public HostTest {
+ protected:
+  HalfStarted() : HostTest(TwoSeats()) {}
+  static HostConfig TwoSeats() {
+    HostConfig config = Config(true);
+    config.seats = 2;
+    return config;
+  }
+  void SetUp() override {
+    EpochRecord epoch = Epoch(1, "");
+    epoch.workers = {{0, 0, 0, ""}, {1, 0, 1, ""}};
+    host_.OnMemberEvent(Registered{0}, now_);
+    host_.OnMemberEvent(EpochSeen{epoch}, now_);
+    host_.OnTime(now_);
+    host_.OnWorkerMessage(0, HelloMessage{}, now_);
+    host_.OnWorkerMessage(0, ReadyMessage{}, now_);
+    ASSERT_EQ(Take<EnterEpoch>().size(), 1u);
+    host_.OnStopAsked("SIGTERM", 30s, now_);
+  }
+};
+
+TEST_F(HalfStarted, WhoIsInsideIsToldThatTheOtherWillNotCome) {
+  bool stop = false, leave = false, reported = false, signalled = false;
+  for (const HostAction& action : host_.TakeActions()) {
+    if (const auto* const sent = std::get_if<SendToWorker>(&action.what)) {
+      EXPECT_EQ(sent->index, 0);
+      stop |= std::holds_alternative<StopMessage>(sent->message);
+      leave |= std::holds_alternative<BreakMessage>(sent->message);
+    } else if (const auto* const report = std::get_if<ReportBreak>(&action.what)) {
+      reported = true;
+      EXPECT_EQ(report->record.cause, BreakCause::kLeft);
+      EXPECT_EQ(report->record.reason, "rank 1 on h0 was stopped before it entered: SIGTERM");
+    } else if (const auto* const signal = std::get_if<SignalWorker>(&action.what)) {
+      signalled |= signal->index == 1 && signal->signal == SIGTERM;
+    }
+  }
+  EXPECT_TRUE(stop && leave && reported && signalled);
+}
+
+TEST_F(HalfStarted, WhoHasParkedHasAllItsTimeToSave) {
+  host_.OnWorkerEnded(1, ExitStatus::Killed(SIGTERM), now_);
+  host_.OnWorkerMessage(0, ParkedMessage{1, 0, false}, now_);
+  host_.TakeActions();
+  Pass(29s);
+  EXPECT_TRUE(Take<SignalWorker>().empty());
+  Pass(1s);
+  EXPECT_EQ(Take<SignalWorker>().size(), 1u);
+}
+
+TEST_F(HalfStarted, WhatOneSavedIsSavedForTheHost) {
+  host_.OnWorkerEnded(1, ExitStatus::Killed(SIGTERM), now_);
+  host_.OnWorkerMessage(0, ParkedMessage{1, 7, false}, now_);
+  host_.OnWorkerMessage(0, SavedMessage{7}, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{7}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  EXPECT_TRUE(host_.record().seats[0].saved);
 }
 
 }  // namespace

@@ -102,6 +102,38 @@ TEST(PlantedMistake, NotWaitingForASilentHostIsFound) {
   EXPECT_THAT(found, testing::StartsWith("S5: "));
 }
 
+// A stop of the whole job, most often while its workers start, and nothing else that goes wrong.
+Scenario StoppedEarly(uint64_t seed) {
+  using namespace std::chrono_literals;
+  Scenario scenario = DrawScenario(seed);
+  Random random = Random(seed).Fork("stopped-early");
+  scenario.hosts = 1 + static_cast<int>(random.Uniform(2));
+  scenario.seats = 2;
+  scenario.in_place = true;
+  scenario.policy.hosts_min = scenario.policy.hosts_max = scenario.hosts;
+  scenario.host.seats = scenario.seats;
+  scenario.host.shutdown_timeout = 60s;
+  scenario.host.close_timeout = 1s;
+  scenario.poke_loss = scenario.start_failure = scenario.slow = 0;
+  scenario.steps = 1000;
+  scenario.arrivals.assign(scenario.hosts, 0s);
+  // Not before all hosts have found the store: one that has not waits for it.
+  const Duration at = 500ms + std::chrono::milliseconds(random.Uniform(1500));
+  scenario.faults = {{SimFault::Kind::kStop, at, 0, 0, 60s}};
+  scenario.stop_asked = true;
+  return scenario;
+}
+
+TEST(Simulation, AStopAtTheStartWaitsForNoLimit) {
+  using namespace std::chrono_literals;
+  for (uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {
+    const Scenario scenario = StoppedEarly(seed);
+    const Outcome outcome = World(scenario, {}).Run();
+    EXPECT_EQ(outcome.failure, "") << Told(seed, outcome);
+    EXPECT_LT(outcome.simulated, 20s) << Told(seed, outcome);
+  }
+}
+
 TEST(PlantedMistake, ACoordinatorThatDoesNotLookIsFound) {
   EXPECT_THAT(WhatFinds(Defect::kDeafCoordinator, 100), testing::StartsWith("L1: "));
 }
