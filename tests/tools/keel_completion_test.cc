@@ -18,8 +18,8 @@ $(complete -p keel | sed 's/.*-F \([^ ]*\) .*/\1/')
 )";
 
 // What zsh shows on its screen when Tab is pressed behind the line $2, until $3 is there or a
-// minute is over. The line is typed when zsh has the terminal (before, the kernel would edit it), and
-// nothing is typed behind it: zsh shows no list while it has keys to read.
+// minute is over. The line is typed when zsh has the terminal (before, the kernel would edit it),
+// and nothing is typed behind it: zsh shows no list while it has keys to read.
 const char kAskZsh[] = R"(
 zmodload zsh/zpty zsh/zselect || exit 77
 zpty -b shell zsh -f -i
