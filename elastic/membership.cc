@@ -90,6 +90,7 @@ class Judge {
   Decision AwaitStop() const;
   Decision Stopped() const;
   bool Saved() const;
+  bool MadeNothing() const;
   bool EpochFinished() const;
 
   // What did a store that is gone hold?
@@ -123,6 +124,7 @@ class Judge {
   int64_t NextNumber() const;
 
   const HostView* Find(const EpochHost& member) const;
+  const SeatRecord* SeatMeant(const EpochWorker& worker) const;
   const SeatRecord* SeatOf(const EpochWorker& worker) const;
   bool InEpoch(const HostView& host) const;
 
@@ -143,16 +145,23 @@ bool Judge::InEpoch(const HostView& host) const {
   return view_.epoch && epoch().FindHost(host.slot, host.record.incarnation) != nullptr;
 }
 
-// The seat of a worker of the epoch, while it tells of that epoch.
-const SeatRecord* Judge::SeatOf(const EpochWorker& worker) const {
+// The seat of a worker of the epoch, also where the worker has not entered: a stop may find it parked before this epoch.
+const SeatRecord* Judge::SeatMeant(const EpochWorker& worker) const {
   for (const HostView& host : view_.hosts) {
     if (host.slot != worker.slot || !InEpoch(host)) continue;
     const auto& seats = host.record.seats;
     if (worker.index >= static_cast<int>(seats.size())) return nullptr;
     const SeatRecord& seat = seats[worker.index];
-    return seat.epoch == epoch().number ? &seat : nullptr;
+    const bool is_named = !worker.worker.empty() && seat.worker == worker.worker;
+    return is_named || seat.epoch == epoch().number ? &seat : nullptr;
   }
   return nullptr;
+}
+
+// ... and only while it tells of that epoch.
+const SeatRecord* Judge::SeatOf(const EpochWorker& worker) const {
+  const SeatRecord* const seat = SeatMeant(worker);
+  return seat != nullptr && seat->epoch == epoch().number ? seat : nullptr;
 }
 
 // --- Who is gone? ---
@@ -278,24 +287,28 @@ MaybeDecision Judge::StopAll() const {
 // others may have died before or after. Foreign workers cannot say it; their success has to do.
 bool Judge::Saved() const {
   if (!view_.epoch) return true;
-  const auto saved = [&](const EpochWorker& worker) {
-    const SeatRecord* const seat = SeatOf(worker);
-    if (seat == nullptr) return false;
-    const bool success = seat->state == SeatState::kLeft || seat->state == SeatState::kFinished;
-    return in_place() ? seat->saved || seat->state == SeatState::kFinished : success;
-  };
   const auto& workers = epoch().workers;
-  // Stopped while it began: there is nothing that could be lost.
-  const auto made_none = [&](const EpochWorker& worker) {
-    const SeatRecord* const seat = SeatOf(worker);
-    return seat != nullptr && seat->position.step <= 0;
-  };
-  if (in_place() && epoch().number == 1 &&
-      std::all_of(workers.begin(), workers.end(), made_none)) {
-    return true;
+  if (!in_place()) {
+    return std::all_of(workers.begin(), workers.end(), [&](const EpochWorker& worker) {
+      const SeatRecord* const seat = SeatOf(worker);
+      return seat != nullptr &&
+             (seat->state == SeatState::kLeft || seat->state == SeatState::kFinished);
+    });
   }
-  return in_place() ? std::any_of(workers.begin(), workers.end(), saved)
-                    : std::all_of(workers.begin(), workers.end(), saved);
+  return MadeNothing() || std::any_of(workers.begin(), workers.end(), [&](const auto& worker) {
+    const SeatRecord* const seat = SeatMeant(worker);
+    return seat != nullptr && (seat->saved || seat->state == SeatState::kFinished);
+  });
+}
+
+// Stopped while the first epoch began: there is nothing that could be lost.
+bool Judge::MadeNothing() const {
+  const auto& workers = epoch().workers;
+  return epoch().number == 1 &&
+         std::all_of(workers.begin(), workers.end(), [&](const EpochWorker& worker) {
+           const SeatRecord* const seat = SeatOf(worker);
+           return seat != nullptr && seat->position.step <= 0;
+         });
 }
 
 Decision Judge::Stopped() const {

@@ -455,6 +455,23 @@ TEST_F(Membership, AStopWaitsForAllAndSaysWhetherTheyHaveSaved) {
   EXPECT_EQ(Expect(Verdict::kEnd, Reason::kStopped, "stopped: SIGTERM").code, kExitStopped);
 }
 
+// The stop came between the forming of epoch 4 and its beginning.
+TEST_F(Membership, WhatAWorkerSavedThatHadNotEnteredIsSaved) {
+  Running(2);
+  view_.stop = StopRecord{"i0", "SIGTERM", 5000};
+  view_.stopped_at = kNow;
+  for (HostView& host : view_.hosts) {
+    host.record.state = MemberState::kLeaving;
+    host.record.seats[0].state = SeatState::kLeft;
+    host.record.seats[0].epoch = 3;
+  }
+  view_.hosts[1].record.seats[0].saved = true;
+  Expect(Verdict::kEnd, Reason::kStopped, "stopped: SIGTERM");
+  // But not of one that had left before, whose seat has another worker's name in the epoch.
+  view_.epoch->record.workers[1].worker = "its successor";
+  Expect(Verdict::kEnd, Reason::kStoppedUnsaved, "");
+}
+
 TEST_F(Membership, AStopIsNotWaitedForBeyondItsDeadline) {
   Running(2);
   view_.stop = StopRecord{"i0", "SIGTERM", 5000};

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "elastic/exit_codes.h"
 #include "tests/sim/world.h"
 
 namespace keel {
@@ -102,35 +103,49 @@ TEST(PlantedMistake, NotWaitingForASilentHostIsFound) {
   EXPECT_THAT(found, testing::StartsWith("S5: "));
 }
 
-// A stop of the whole job, most often while its workers start, and nothing else that goes wrong.
-Scenario StoppedEarly(uint64_t seed) {
+// A stop of the whole job at this time, and nothing else that goes wrong.
+Scenario Stopped(uint64_t seed, Duration at) {
   using namespace std::chrono_literals;
   Scenario scenario = DrawScenario(seed);
-  Random random = Random(seed).Fork("stopped-early");
-  scenario.hosts = 1 + static_cast<int>(random.Uniform(2));
+  scenario.hosts = 1 + static_cast<int>(seed % 2);
   scenario.seats = 2;
   scenario.in_place = true;
   scenario.policy.hosts_min = scenario.policy.hosts_max = scenario.hosts;
   scenario.host.seats = scenario.seats;
+  scenario.host.restarts = scenario.policy.restarts = {.restarts_max = 10};
   scenario.host.shutdown_timeout = 60s;
   scenario.host.close_timeout = 1s;
   scenario.poke_loss = scenario.start_failure = scenario.slow = 0;
   scenario.steps = 1000;
   scenario.arrivals.assign(scenario.hosts, 0s);
-  // Not before all hosts have found the store: one that has not waits for it.
-  const Duration at = 500ms + std::chrono::milliseconds(random.Uniform(1500));
   scenario.faults = {{SimFault::Kind::kStop, at, 0, 0, 60s}};
   scenario.stop_asked = true;
   return scenario;
 }
 
+void ExpectSavedLongBeforeTheLimit(const Scenario& scenario) {
+  const Outcome outcome = World(scenario, {}).Run();
+  EXPECT_EQ(outcome.failure, "") << Told(scenario.seed, outcome);
+  EXPECT_EQ(outcome.code, kExitStopped) << Told(scenario.seed, outcome);
+  EXPECT_LT(outcome.simulated, std::chrono::seconds(30)) << Told(scenario.seed, outcome);
+}
+
 TEST(Simulation, AStopAtTheStartWaitsForNoLimit) {
-  using namespace std::chrono_literals;
   for (uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {
-    const Scenario scenario = StoppedEarly(seed);
-    const Outcome outcome = World(scenario, {}).Run();
-    EXPECT_EQ(outcome.failure, "") << Told(seed, outcome);
-    EXPECT_LT(outcome.simulated, 20s) << Told(seed, outcome);
+    // Not before all hosts have found the store: one that has not waits for it.
+    Random random = Random(seed).Fork("stop");
+    ExpectSavedLongBeforeTheLimit(
+        Stopped(seed, std::chrono::milliseconds(500 + random.Uniform(1500))));
+  }
+}
+
+TEST(Simulation, AStopBesideADeathIsSaved) {
+  for (uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {
+    Random random = Random(seed).Fork("stop");
+    const Duration death = std::chrono::seconds(10);
+    Scenario scenario = Stopped(seed, death + std::chrono::milliseconds(random.Uniform(800)));
+    scenario.faults.insert(scenario.faults.begin(), {SimFault::Kind::kKillWorker, death, 0, 0});
+    ExpectSavedLongBeforeTheLimit(scenario);
   }
 }
 
