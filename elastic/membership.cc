@@ -145,7 +145,8 @@ bool Judge::InEpoch(const HostView& host) const {
   return view_.epoch && epoch().FindHost(host.slot, host.record.incarnation) != nullptr;
 }
 
-// The seat of a worker of the epoch, also where the worker has not entered: a stop may find it parked before this epoch.
+// The seat of a worker of the epoch, also where the worker has not entered: a stop may find it
+// parked before this epoch.
 const SeatRecord* Judge::SeatMeant(const EpochWorker& worker) const {
   for (const HostView& host : view_.hosts) {
     if (host.slot != worker.slot || !InEpoch(host)) continue;
