@@ -54,7 +54,7 @@ Result<std::unique_ptr<EpochGroup>> EpochGroup::Build(const Spec& spec,
 EpochGroup::EpochGroup(std::shared_ptr<GlooMesh> mesh) : mesh_(std::move(mesh)) {}
 
 EpochGroup::~EpochGroup() {
-  Abort("the group '" + mesh_->spec().prefix + "' is being ended");
+  mesh_->End();
   GiveToReaper(std::move(mesh_));  // ours must not be the last reference
 }
 
@@ -64,6 +64,7 @@ std::string EpochGroup::NameOf(int rank) const { return mesh_->NameOf(rank); }
 Tag EpochGroup::NextTag(TagKind kind) { return mesh_->NextTag(kind); }
 void EpochGroup::Abort(const Error& reason) { mesh_->Abort(reason); }
 Status EpochGroup::status() const { return mesh_->status(); }
+void EpochGroup::Parted() { mesh_->Parted(); }
 c10d::Backend& EpochGroup::gloo() { return mesh_->gloo(); }
 c10d::Backend* EpochGroup::nccl() { return mesh_->nccl(); }
 

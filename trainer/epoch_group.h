@@ -71,6 +71,9 @@ class EpochGroup {
   void Abort(const Error& reason);
   // Fine until the first error; then that error.
   Status status() const;
+  // To be called once nobody needs anything of the others any more (trainer/gather.h tells it): the
+  // group's end then need not care for what is on its way.
+  void Parted();
 
   // Sends and receives that are in flight together. Tensors are contiguous and on the CPU; they
   // are kept alive, and must be left alone, until Wait() returned or the batch is destroyed. What

@@ -460,6 +460,13 @@ class EpochRun {
   std::vector<int64_t> compute_ns_;     // of its votes
 };
 
+// All agreed to end here; once all have come, everybody has the records it ends by. Who is lost now
+// changes nothing any more.
+void PartInOrder(EpochGroup& group) {
+  const std::vector<size_t> sizes(static_cast<size_t>(group.size()), 1);
+  if (Gather(group, RecordBytes(1), sizes).ok()) group.Parted();
+}
+
 }  // namespace
 
 Result<EpochOutcome> RunEpoch(TrainState& state, const EpochGroup::Spec& spec,
@@ -469,7 +476,9 @@ Result<EpochOutcome> RunEpoch(TrainState& state, const EpochGroup::Spec& spec,
     KEEL_TRY_ASSIGN(const std::unique_ptr<EpochGroup> group, EpochGroup::Build(spec, broken));
     const std::shared_ptr<void> watch =
         peer.watch([&group](const std::string& reason) { group->Abort(reason); });
-    return EpochRun(state, spec, *group, peer, keeping).Run();
+    Result<EpochOutcome> ended = EpochRun(state, spec, *group, peer, keeping).Run();
+    if (ended.ok() && ended->end != EpochEnd::kRefused) PartInOrder(*group);
+    return ended;
   };
   Result<EpochOutcome> outcome = run();
   if (keeping != nullptr) keeping->checkpointer.EndEpoch();

@@ -74,12 +74,18 @@ void Knock(const sockaddr_storage& address, int64_t as_rank) {
 
 GlooMesh::GlooMesh(const EpochGroup::Spec& spec) : spec_(spec) {}
 
+// Connections are cut before Gloo's I/O thread is told to stop, wherever nobody needs what they
+// hold:
+// - A message whose buffer is gone is never read to its end: its descriptor stays ready, and the
+//   thread, which stops only when nothing is ready for 10 ms, would spin for ever.
+// - A thread that was told to stop takes no descriptor out of its epoll set any more: where a peer
+//   hangs up then, closing it has to do. But close() does not where somebody else holds the socket:
+//   a forked child; or, for a microsecond, who looks at our descriptors (SocketsConnectedTo(), ss,
+//   lsof). The thread then hears of a connection that it has closed, and throws where nobody
+//   catches.
 GlooMesh::~GlooMesh() {
-  // A message whose buffer is gone is never read to its end: its descriptor stays ready, and Gloo's
-  // I/O thread, which stops only when nothing is ready for 10 ms, would spin for ever. Closing
-  // takes the descriptors away. It throws at the first pair that was never connected; those before
-  // it are the only ones that can have messages.
-  if (gave_up_ && gloo_ != nullptr) {
+  // It throws at the first pair that was never connected; none behind that one is.
+  if (cut_ && gloo_ != nullptr) {
     const Status closed = Guard("closing", [&] { gloo_->CloseConnections(); });
     if (!closed.ok()) LogDebug("group-half-built", {{"group", spec_.prefix}});
   }
@@ -112,6 +118,15 @@ Status GlooMesh::status() const {
 }
 
 void GlooMesh::Abort(const Error& reason) {
+  cut_ = true;
+  Break(reason);
+}
+
+void GlooMesh::End() {
+  if (!broken()) Break({Code::kCancelled, "the group '" + spec_.prefix + "' is being ended"});
+}
+
+void GlooMesh::Break(const Error& reason) {
   c10::intrusive_ptr<c10d::Backend> nccl;
   {
     const std::lock_guard lock(mutex_);
@@ -136,6 +151,7 @@ c10d::Backend& GlooMesh::gloo() { return *gloo_; }
 Result<GlooMesh::Work> GlooMesh::Post(const at::Tensor& tensor, int peer, Tag tag, bool send) {
   KEEL_CHECK(tensor.is_contiguous() && tensor.is_cpu() && peer != spec_.rank,
              "a tensor of " << tensor.sizes() << " for rank " << peer);
+  if (broken()) return status().error();
   if (spec_.before_each) spec_.before_each();
   if (broken()) return status().error();
   Result<Work> posted = Guard((send ? "sending to " : "receiving from ") + NameOf(peer), [&] {
@@ -159,13 +175,12 @@ Status GlooMesh::Wait(const Work& work, int peer, bool send) {
   Forget(work);
   // An aborted operation's wait() returns false and does not throw.
   if (done.ok() && *done) return Ok();
-  gave_up_ = true;
   Abort(done.ok() ? Error{Code::kCancelled, "an operation was aborted"} : done.error());
   return status();
 }
 
 void GlooMesh::GiveUp(const Work& work) {
-  gave_up_ = true;
+  cut_ = true;
   Forget(work);
 }
 
@@ -274,8 +289,11 @@ void GlooMesh::ContactAll() {
     for (const bool send : {false, true}) {
       const at::Tensor bytes = send ? hello : at::empty({1}, at::kByte);
       Result<Work> posted = Post(bytes, peer, TagOf(TagKind::kContact, 0), send);
-      if (posted.ok()) contacts.push_back({bytes, *posted, peer, send});
-      if (!posted.ok()) status = posted.error();
+      if (!posted.ok()) {
+        status = posted.error();
+        break;
+      }
+      contacts.push_back({bytes, *posted, peer, send});
     }
   }
   for (const Contact& contact : contacts) {

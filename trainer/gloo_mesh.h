@@ -44,6 +44,10 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   void GiveUp(const Work& work);
 
   void Abort(const Error& reason);
+  // What its owner does last: no operation will be waited for.
+  void End();
+  // Every member has all that was sent to it, and will send nothing more.
+  void Parted() { cut_ = true; }
   bool broken() const { return broken_.load(std::memory_order_acquire); }
   Status status() const;
 
@@ -54,6 +58,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   c10d::Backend* nccl() { return nccl_.get(); }
 
  private:
+  void Break(const Error& reason);
   void Forget(const Work& work);
   void RunHelper();
   void ConnectGloo();
@@ -72,7 +77,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   std::array<std::atomic<uint64_t>, 8> turns_{};  // by kind
   std::atomic<bool> broken_{false};
   std::atomic<int> waiting_for_{-1};  // the rank that Build() now waits for
-  std::atomic<bool> gave_up_{false};  // an operation was left half done
+  std::atomic<bool> cut_{false};  // what is still on its way may be lost
   std::mutex posting_;  // ProcessGroupGloo counts its sends and receives without a lock
 
   mutable std::mutex mutex_;

@@ -2,7 +2,12 @@
 // first contact to the vote, and between the vote and the optimizer. The others meet again, and
 // nobody disagrees: all end with the bits of a quiet run.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -188,6 +193,59 @@ INSTANTIATE_TEST_SUITE_P(Members, EveryPoint,
                            return std::to_string(info.param.members) + "With" +
                                   std::to_string(info.param.lanes) + "Lanes";
                          });
+
+uint16_t PortOf(int fd, int (*name)(int, sockaddr*, socklen_t*)) {
+  sockaddr_in address{};
+  socklen_t bytes = sizeof address;
+  const bool known = name(fd, reinterpret_cast<sockaddr*>(&address), &bytes) == 0;
+  return known && address.sin_family == AF_INET ? ntohs(address.sin_port) : 0;
+}
+
+// Holds one end of each connection within this process, as a child that was forked by one of two
+// workers does: to close that end does not take it out of an epoll set.
+class Holder {
+ public:
+  Holder() {
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    const int end = static_cast<int>(std::min<rlim_t>(files.rlim_cur, 4096));
+    for (int fd = 0; fd < end; ++fd) {
+      const uint16_t own = PortOf(fd, getsockname), other = PortOf(fd, getpeername);
+      if (own != 0 && own < other) held_.push_back(dup(fd));
+    }
+  }
+  ~Holder() {
+    for (const int fd : held_) close(fd);
+  }
+  bool empty() const { return held_.empty(); }
+
+ private:
+  std::vector<int> held_;
+};
+
+TEST(GroupsWhoseSocketsAreHeldElsewhere, EndInOrder) {
+  constexpr int kMembers = 5, kLanes = 6;
+  SetLogLevel(LogLevel::kError);
+  Crew crew;
+  for (int round = 0; round < 10; ++round) {
+    const std::string prefix = crew.NewPrefix();
+    std::optional<Holder> holder;
+    Crew::OnThreads(kMembers, [&](int rank) {
+      const auto state = MakeState(kLanes);
+      EpochPeer peer;
+      peer.watch = [](auto) { return std::shared_ptr<void>(); };
+      peer.at = [&, rank](Position position) {
+        if (rank == 0 && position.step == 1 && !holder) holder.emplace();
+      };
+      peer.wishes = [] { return EpochPeer::Wishes{}; };
+      const auto outcome =
+          RunEpoch(*state, crew.SpecOf(rank, kMembers, prefix), CancelToken::Never(), peer);
+      EXPECT_OK(outcome);
+    });
+    EXPECT_TRUE(holder.has_value() && !holder->empty());
+    EXPECT_TRUE(EpochGroup::AwaitTeardown(std::chrono::seconds(40)));
+  }
+}
 
 }  // namespace
 }  // namespace keel
