@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The GPT of gpt_bench.cc under Python's DistributedDataParallel, with gradient accumulation in
-place of lanes; prints the same line. Started as a worker of any launcher."""
+place of lanes; prints the same line. Started as a worker of any launcher. With --checkpoint it goes
+on from what is there, tells when it has made its first step, and saves at its end, by DCP."""
 import argparse
 import math
 import os
@@ -9,7 +10,9 @@ import time
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 from torch import nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.nn.functional import cross_entropy, dropout, gelu, linear
 
 WARM_UP = 3
@@ -57,6 +60,22 @@ class Gpt(nn.Module):
         return linear(self.norm(x), self.tokens.weight)
 
 
+class Job:
+    """What DCP saves and loads, in the way of its tutorial."""
+
+    def __init__(self, model, optimizer):
+        self.model, self.optimizer, self.step = model, optimizer, 0
+
+    def state_dict(self):
+        model, optimizer = get_state_dict(self.model, self.optimizer)
+        return {"model": model, "optimizer": optimizer, "step": self.step}
+
+    def load_state_dict(self, state):
+        set_state_dict(self.model, self.optimizer, model_state_dict=state["model"],
+                       optim_state_dict=state["optimizer"])
+        self.step = state["step"]
+
+
 def train(args):
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.manual_seed(0)
@@ -65,8 +84,11 @@ def train(args):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=args.fused or None)
     generator = torch.Generator().manual_seed(rank)
     accumulate = args.lanes // world
-    times, last = [], time.perf_counter()
-    for step in range(args.steps):
+    job = Job(model, optimizer)
+    if args.checkpoint and os.path.exists(f"{args.checkpoint}/.metadata"):
+        dcp.load({"job": job}, checkpoint_id=args.checkpoint)
+    times, begun, last = [], job.step, time.perf_counter()
+    for step in range(begun, args.steps):
         optimizer.zero_grad(set_to_none=False)
         for lane in range(accumulate):
             text = torch.randint(256, (args.lane_batch, args.length + 1), generator=generator)
@@ -76,10 +98,15 @@ def train(args):
             loss.backward()
         optimizer.step()
         now = time.perf_counter()
-        if step >= WARM_UP:
+        if step == begun and args.checkpoint and rank == 0:
+            print(f"step {step + 1} at {time.time_ns()}", flush=True)
+        if step >= begun + WARM_UP:
             times.append(now - last)
         last = now
-    if rank == 0:
+    if args.checkpoint:
+        job.step = args.steps
+        dcp.save({"job": job}, checkpoint_id=args.checkpoint)
+    if rank == 0 and times:
         parameters = sum(one.numel() for one in model.parameters())
         print(f"steps={len(times)} median_step_s={statistics.median(times):.6f} "
               f"parameters={parameters}", flush=True)
@@ -91,6 +118,7 @@ def main():
                         ("layers", 7), ("length", 32), ("threads", 1)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--fused", action="store_true")
+    parser.add_argument("--checkpoint")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     dist.init_process_group("gloo")

@@ -59,6 +59,51 @@ def recovery(rows):
         print(f"| {system} | {came}/{len(own)} | {cells[0]} | {cells[1]} |")
 
 
+def save(rows):
+    rounds = {}
+    for row in rows:
+        rounds.setdefault(row["round"], {})[row["saving"]] = row
+    cost = [of[True]["seconds"] / of[False]["seconds"] - 1 for of in rounds.values()]
+    worst = [of[True]["worst"] / of[True]["median"] - 1 for of in rounds.values()]
+    quiet = [of[False]["worst"] / of[False]["median"] - 1 for of in rounds.values()]
+    print("| rounds | a background save every 20 steps costs | worst step beyond the median | "
+          "the same without saves |")
+    print("|---|---|---|---|")
+    print(f"| {len(rounds)} | {spread(cost)} | {spread(worst)} | {spread(quiet)} |")
+
+
+def spread(shares):
+    return (f"{100 * statistics.median(shares):.1f} % "
+            f"({100 * min(shares):.1f} to {100 * max(shares):.1f})")
+
+
+def stop(rows):
+    print("| SIGTERM to exit, s: median (worst) | a step, s | write and fsync of the state, s | "
+          "against step + 1.3 x write + 0.1 s |")
+    print("|---|---|---|---|")
+    took = [row["seconds"] for row in rows]
+    against = [row["seconds"] / (row["step"] + 1.3 * row["write"] + 0.1) for row in rows]
+    print(f"| {statistics.median(took):.2f} ({max(took):.2f}) | "
+          f"{statistics.median(row['step'] for row in rows):.2f} | "
+          f"{statistics.median(row['write'] for row in rows):.2f} | "
+          f"{statistics.median(against):.2f} ({max(against):.2f}) |")
+
+
+def resume(rows):
+    print("| system | command to the first new step, s: median (worst) |")
+    print("|---|---|")
+    for system in dict.fromkeys(row["system"] for row in rows):
+        took = [row["seconds"] for row in rows if row["system"] == system]
+        print(f"| {system} | {statistics.median(took):.2f} ({max(took):.2f}) |")
+
+
+def loader(rows):
+    print("| model | waiting for data, of a step |")
+    print("|---|---|")
+    for row in rows:
+        print(f"| {row['model']} | {100 * row['seconds'] / row['of']:.2f} % |")
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
@@ -66,6 +111,9 @@ def main():
         steps([row for row in rows if row["what"] == "step"])
     if any(row["what"] == "stall" for row in rows):
         kills(rows)
+    for name, report in (("save", save), ("stop", stop), ("resume", resume), ("loader", loader)):
+        if any(row["what"] == name for row in rows):
+            report([row for row in rows if row["what"] == name])
     if any(row["what"] == "recovery" for row in rows):
         recovery([row for row in rows if row["what"] == "recovery"])
     if any("workers" in row for row in rows):

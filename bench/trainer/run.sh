@@ -12,8 +12,9 @@ options=() scenarios=()
 
 Help() {
   echo "usage: bench/trainer/run.sh [--out FILE] [--rounds N] [--steps N] [--kills N] [WHAT...]"
-  echo "WHAT: throughput kills groups recovery; all by default. Single measurements go to FILE"
-  echo "(build/trainer-bench.jsonl). recovery installs torchft in build/peers-venv."
+  echo "WHAT: throughput kills groups recovery save stop resume loader; all by default. Single"
+  echo "measurements go to FILE (build/trainer-bench.jsonl); the last four have no options."
+  echo "recovery installs torchft in build/peers-venv."
 }
 
 # A Python with our PyTorch and torchft, which must not bring a PyTorch of its own.
@@ -37,12 +38,15 @@ while (($#)); do
   esac
   shift
 done
-((${#scenarios[@]})) || scenarios=(throughput kills groups recovery)
+((${#scenarios[@]})) || scenarios=(throughput kills groups recovery save stop resume loader)
 
 "$root/tools/setup.sh"
 : >"$out"
 for scenario in "${scenarios[@]}"; do
-  if [[ $scenario == recovery ]]; then
+  if [[ $scenario =~ ^(save|stop|resume|loader)$ ]]; then
+    python3 -B "$root/bench/trainer/stops.py" "$scenario" --bin "$root/build/bin" \
+      --python "$root/.deps/venv/bin/python" --tmp "$root/build" >>"$out"
+  elif [[ $scenario == recovery ]]; then
     MakePeers
     python3 -B "$root/bench/trainer/recovery.py" --bin "$root/build/bin" \
       --python "$root/.deps/venv/bin/python" --torchft-python "$peers/bin/python" >>"$out"
