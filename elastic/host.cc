@@ -286,10 +286,8 @@ void Host::LeaveIfAllLeft(TimePoint now) {
   Leave("all its workers were told to stop", config_.save_limit, now);
 }
 
-// By what its own workers did: who leaves alone is told by nobody. A checkpoint is of all of them.
+// By what its own workers did: who leaves alone is told by nobody.
 int Host::LeaveCode() const {
-  const auto has_saved = [](const SeatRecord& seat) { return seat.saved; };
-  if (std::any_of(record_.seats.begin(), record_.seats.end(), has_saved)) return kExitStopped;
   for (const SeatRecord& seat : record_.seats) {
     const bool never = seat.worker.empty() || NothingMade(seat);
     const bool good = seat.state == SeatState::kFinished ||

@@ -111,10 +111,12 @@ void Host::On(int index, const LeavingMessage& message, TimePoint) {
   NoteSaved(index);
 }
 
-// A checkpoint of an earlier step is not the one that the stop asked for.
+// A checkpoint of an earlier step is not the one that the stop asked for; and who leaves without any
+// state (-1) has saved none.
 void Host::NoteSaved(int index) {
   const Seat& seat = seats_[index];
-  RecordOf(index).saved = seat.leaving_step && seat.saved_step >= *seat.leaving_step;
+  const bool any = seat.saved_step >= 0;
+  RecordOf(index).saved = any && seat.leaving_step && seat.saved_step >= *seat.leaving_step;
 }
 
 void Host::On(int index, const ByeMessage& message, TimePoint now) {

@@ -64,6 +64,7 @@ std::string EpochGroup::NameOf(int rank) const { return mesh_->NameOf(rank); }
 Tag EpochGroup::NextTag(TagKind kind) { return mesh_->NextTag(kind); }
 void EpochGroup::Abort(const Error& reason) { mesh_->Abort(reason); }
 Status EpochGroup::status() const { return mesh_->status(); }
+void EpochGroup::LimitTo(std::chrono::milliseconds limit) { mesh_->LimitTo(limit); }
 void EpochGroup::Parted() { mesh_->Parted(); }
 c10d::Backend& EpochGroup::gloo() { return mesh_->gloo(); }
 c10d::Backend* EpochGroup::nccl() { return mesh_->nccl(); }

@@ -71,6 +71,8 @@ class EpochGroup {
   void Abort(const Error& reason);
   // Fine until the first error; then that error.
   Status status() const;
+  // From now on an operation waits no longer than this for another member.
+  void LimitTo(std::chrono::milliseconds limit);
   // To be called once nobody needs anything of the others any more (trainer/gather.h tells it): the
   // group's end then need not care for what is on its way.
   void Parted();

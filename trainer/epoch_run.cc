@@ -460,9 +460,13 @@ class EpochRun {
   std::vector<int64_t> compute_ns_;     // of its votes
 };
 
-// All agreed to end here; once all have come, everybody has the records it ends by. Who is lost now
-// changes nothing any more.
+// For the others to come to the epoch's end: they all know already how it ends.
+constexpr std::chrono::seconds kPartLimit(1);
+
+// All agreed to end here; once all have come, everybody has the records it ends by. Who is lost now,
+// or does not come, changes nothing any more.
 void PartInOrder(EpochGroup& group) {
+  group.LimitTo(kPartLimit);
   const std::vector<size_t> sizes(static_cast<size_t>(group.size()), 1);
   if (Gather(group, RecordBytes(1), sizes).ok()) group.Parted();
 }

@@ -72,7 +72,8 @@ void Knock(const sockaddr_storage& address, int64_t as_rank) {
 
 }  // namespace
 
-GlooMesh::GlooMesh(const EpochGroup::Spec& spec) : spec_(spec) {}
+GlooMesh::GlooMesh(const EpochGroup::Spec& spec)
+    : spec_(spec), limit_(Millis(spec.operation_limit)) {}
 
 // Connections are cut before Gloo's I/O thread is told to stop, wherever nobody needs what they
 // hold:
@@ -171,7 +172,7 @@ Result<GlooMesh::Work> GlooMesh::Post(const at::Tensor& tensor, int peer, Tag ta
 
 Status GlooMesh::Wait(const Work& work, int peer, bool send) {
   const Result<bool> done = Guard((send ? "sending to " : "receiving from ") + NameOf(peer),
-                                  [&] { return work->wait(Millis(spec_.operation_limit)); });
+                                  [&] { return work->wait(limit_); });
   Forget(work);
   // An aborted operation's wait() returns false and does not throw.
   if (done.ok() && *done) return Ok();

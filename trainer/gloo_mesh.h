@@ -48,6 +48,8 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   void End();
   // Every member has all that was sent to it, and will send nothing more.
   void Parted() { cut_ = true; }
+  // From now on an operation waits no longer than this.
+  void LimitTo(std::chrono::milliseconds limit) { limit_ = limit; }
   bool broken() const { return broken_.load(std::memory_order_acquire); }
   Status status() const;
 
@@ -77,6 +79,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   std::array<std::atomic<uint64_t>, 8> turns_{};  // by kind
   std::atomic<bool> broken_{false};
   std::atomic<int> waiting_for_{-1};  // the rank that Build() now waits for
+  std::atomic<std::chrono::milliseconds> limit_;
   std::atomic<bool> cut_{false};  // what is still on its way may be lost
   std::mutex posting_;  // ProcessGroupGloo counts its sends and receives without a lock
 

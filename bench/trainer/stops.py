@@ -77,13 +77,14 @@ def gpt(folder, *options, **more):
 
 def save(folder):
     for turn in range(ARGS.rounds):
-        for saving in (False, True):
+        for saving in (False, True) if turn % 2 == 0 else (True, False):
+            os.sync()
             checkpoints = f"{folder}/checkpoints"
             options = ["--checkpoint-dir", checkpoints, "--save-every", str(SAVE_EVERY)]
-            # None at the end itself, so that all are in the background.
-            job = gpt(folder, "--steps", str(3 * SAVE_EVERY + WARM_UP),
+            # Until just before one more: the last one's work is within the steps measured.
+            job = gpt(folder, "--steps", str(4 * SAVE_EVERY - 1),
                       *(options if saving else []))
-            steps = seconds_between(job.finish())[WARM_UP - 1:]
+            steps = seconds_between(job.finish())[WARM_UP:]
             put(what="save", round=turn, saving=saving, seconds=statistics.mean(steps),
                 median=statistics.median(steps), worst=max(steps))
             shutil.rmtree(checkpoints, ignore_errors=True)

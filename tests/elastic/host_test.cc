@@ -259,12 +259,16 @@ TEST_F(HalfStarted, WhoHasParkedHasAllItsTimeToSave) {
   EXPECT_EQ(Take<SignalWorker>().size(), 1u);
 }
 
-TEST_F(HalfStarted, WhatOneSavedIsSavedForTheHost) {
-  host_.OnWorkerEnded(1, ExitStatus::Killed(SIGTERM), now_);
+TEST_F(HalfStarted, WhoLeavesWithoutAnyStateHasSavedNone) {
+  host_.OnWorkerMessage(0, ParkedMessage{1, -1, false}, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{-1}, now_);
+  EXPECT_FALSE(host_.record().seats[0].saved);
+}
+
+TEST_F(HalfStarted, WhatItHoldsIsSavedByWhoLeaves) {
   host_.OnWorkerMessage(0, ParkedMessage{1, 7, false}, now_);
   host_.OnWorkerMessage(0, SavedMessage{7}, now_);
   host_.OnWorkerMessage(0, LeavingMessage{7}, now_);
-  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
   EXPECT_TRUE(host_.record().seats[0].saved);
 }
 
