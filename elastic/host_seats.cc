@@ -111,8 +111,8 @@ void Host::On(int index, const LeavingMessage& message, TimePoint) {
   NoteSaved(index);
 }
 
-// A checkpoint of an earlier step is not the one that the stop asked for; and who leaves without any
-// state (-1) has saved none.
+// A checkpoint of an earlier step is not the one that the stop asked for; and who leaves without
+// any state (-1) has saved none.
 void Host::NoteSaved(int index) {
   const Seat& seat = seats_[index];
   const bool any = seat.saved_step >= 0;

@@ -463,8 +463,8 @@ class EpochRun {
 // For the others to come to the epoch's end: they all know already how it ends.
 constexpr std::chrono::seconds kPartLimit(1);
 
-// All agreed to end here; once all have come, everybody has the records it ends by. Who is lost now,
-// or does not come, changes nothing any more.
+// All agreed to end here; once all have come, everybody has the records it ends by. Who is lost
+// now, or does not come, changes nothing any more.
 void PartInOrder(EpochGroup& group) {
   group.LimitTo(kPartLimit);
   const std::vector<size_t> sizes(static_cast<size_t>(group.size()), 1);
