@@ -161,8 +161,10 @@ bool Trainer::SaveWanted() {
   return std::exchange(save_, false) || by_signal;
 }
 
-// Without a group: whoever holds the whole state can save all of it.
+// Without a group: whoever holds the whole state can save all of it, as it was before a step that
+// is still pending: the lanes of that one have left their traces in the buffers.
 Result<TrainOutcome> Trainer::LeaveParked() {
+  state_.Drop();
   if (keeping_ == nullptr || !keeping_->checkpointer.saves() || !state_.whole()) {
     return Leave(std::nullopt);
   }
