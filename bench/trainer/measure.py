@@ -5,8 +5,6 @@ Promises   systems that are compared take turns, so that all meet the same machi
            one thread.
 Does not   retry: a job that fails ends the measurement.
 """
-import argparse
-import json
 import os
 import random
 import re
@@ -16,20 +14,12 @@ import sys
 import threading
 import time
 
+from common import SIZES, keelrun, parser, put
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-SIZES = {"6M": ["--width", "256", "--layers", "7"], "40M": ["--width", "512", "--layers", "12"]}
 SPEED = re.compile(r"median_step_s=(\S+) parameters=(\d+)")
 STEP = re.compile(r"step (\d+) rank (\d+) of (\d+) pid (\d+)")
 ARGS = None
-
-
-def put(**row):
-    print(json.dumps(row), flush=True)
-
-
-def keelrun(workers, *command):
-    return [ARGS.keelrun, "--standalone", "--log-level=error", f"--nproc-per-node={workers}",
-            *command]
 
 
 # --- Steps ---
@@ -47,8 +37,8 @@ def throughput():
     for size in ARGS.sizes:
         for turn in range(ARGS.rounds):
             for system, command in systems(size).items():
-                done = subprocess.run(keelrun(2, *command), stdout=subprocess.PIPE, text=True,
-                                      check=True, env={**os.environ, "PATH": path})
+                done = subprocess.run(keelrun(ARGS.bin, 2, *command), stdout=subprocess.PIPE,
+                                      text=True, check=True, env={**os.environ, "PATH": path})
                 found = SPEED.search(done.stdout)
                 put(what="step", size=size, system=system, round=turn, seconds=float(found[1]),
                     parameters=int(found[2]))
@@ -64,7 +54,8 @@ class Job:
         options = ["--no-python", f"{ARGS.bin}/model_train", "--steps", "1000000", "--lanes", "6",
                    "--model", ARGS.model, "--pause", f"{ARGS.step_ms}ms"]
         self.process = subprocess.Popen(
-            keelrun(workers, "--max-restarts=1000000", *options), stdout=subprocess.PIPE, text=True)
+            keelrun(ARGS.bin, workers, "--max-restarts=1000000", *options),
+            stdout=subprocess.PIPE, text=True)
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
 
@@ -137,8 +128,9 @@ def groups():
         # Tensors only between few: the machine has not the memory for 32 of them.
         transfers = 3 if workers <= 4 else 0
         done = subprocess.run(
-            keelrun(workers, "--no-python", f"{ARGS.bin}/group_bench", f"--votes={ARGS.votes}",
-                    f"--transfers={transfers}"), stdout=subprocess.PIPE, text=True, check=True)
+            keelrun(ARGS.bin, workers, "--no-python", f"{ARGS.bin}/group_bench",
+                    f"--votes={ARGS.votes}", f"--transfers={transfers}"),
+            stdout=subprocess.PIPE, text=True, check=True)
         print(done.stdout, end="")
 
 
@@ -147,22 +139,15 @@ SCENARIOS = {"throughput": throughput, "kills": kills, "groups": groups}
 
 def main():
     global ARGS
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("scenario", nargs="*", metavar="SCENARIO",
-                        help="of throughput kills groups; all of them by default")
-    parser.add_argument("--bin", required=True, type=os.path.abspath)
-    parser.add_argument("--python", required=True, type=os.path.abspath,
-                        help="an interpreter with PyTorch")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=23)
-    parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--workers", type=int, nargs="+", default=[2, 4, 8, 16, 32])
-    parser.add_argument("--votes", type=int, default=100, help="in each of ten groups")
-    parser.add_argument("--model", default="mlp", help="of tests/trainer/model_train.cc")
-    parser.add_argument("--step-ms", type=int, default=10, help="pause after each step")
-    ARGS = parser.parse_args()
-    ARGS.keelrun = f"{ARGS.bin}/keelrun"
+    options = parser(__doc__, SCENARIOS)
+    options.add_argument("--steps", type=int, default=23)
+    options.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
+    options.add_argument("--kills", type=int, default=200)
+    options.add_argument("--workers", type=int, nargs="+", default=[2, 4, 8, 16, 32])
+    options.add_argument("--votes", type=int, default=100, help="in each of ten groups")
+    options.add_argument("--model", default="mlp", help="of tests/trainer/model_train.cc")
+    options.add_argument("--step-ms", type=int, default=10, help="pause after each step")
+    ARGS = options.parse_args()
     for name in ARGS.scenario or SCENARIOS:
         SCENARIOS[name]()
 

@@ -11,7 +11,6 @@
 Promises   what is compared takes turns. Every worker has one thread.
 Does not   retry: a job that fails ends the measurement.
 """
-import argparse
 import json
 import os
 import shutil
@@ -22,8 +21,9 @@ import sys
 import tempfile
 import time
 
+from common import SIZES, WIDTHS_AND_LAYERS, keelrun, parser, put
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-SIZES = {"6M": ["--width", "256", "--layers", "7"], "40M": ["--width", "512", "--layers", "12"]}
 STATE_BYTES_A_PARAMETER = 12   # itself and AdamW's two moments
 SAVE_EVERY = 20
 WARM_UP = 5
@@ -32,20 +32,15 @@ PIECE = 8 << 20
 ARGS = None
 
 
-def put(**row):
-    print(json.dumps(row), flush=True)
-
-
 class Job:
-    """A job of keelrun in `folder`, which tells its steps in a file."""
+    """A job of two workers in `folder`, which tells its steps in a file."""
 
-    def __init__(self, folder, program, *options, workers=2):
+    def __init__(self, folder, program, *options):
         self.log = f"{folder}/log-{time.monotonic_ns()}.jsonl"
         self.started_ns = time.time_ns()
         self.process = subprocess.Popen(
-            [f"{ARGS.bin}/keelrun", "--standalone", "--log-level=error", "--no-python",
-             f"--nproc-per-node={workers}", f"{ARGS.bin}/{program}", "--log-every=1",
-             f"--log-jsonl={self.log}", *options], stdout=subprocess.DEVNULL)
+            keelrun(ARGS.bin, 2, "--no-python", f"{ARGS.bin}/{program}", "--log-every=1",
+                    f"--log-jsonl={self.log}", *options), stdout=subprocess.DEVNULL)
 
     def entries(self):
         if not os.path.exists(self.log):
@@ -71,8 +66,8 @@ def seconds_between(entries):
     return [(after - before) / 1e9 for before, after in zip(walls, walls[1:])]
 
 
-def gpt(folder, *options, **more):
-    return Job(folder, "gpt_bench", *SIZES[ARGS.size], *options, **more)
+def gpt(folder, *options):
+    return Job(folder, "gpt_bench", *SIZES[ARGS.size], *options)
 
 
 def save(folder):
@@ -103,7 +98,7 @@ def write_and_sync(path, size):
 
 
 def parameters():
-    layers, width = {"6M": (7, 256), "40M": (12, 512)}[ARGS.size]
+    width, layers = WIDTHS_AND_LAYERS[ARGS.size]
     return 12 * layers * width * width
 
 
@@ -177,17 +172,10 @@ SCENARIOS = {"save": save, "stop": stop, "resume": resume, "loader": loader}
 
 def main():
     global ARGS
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scenario", nargs="*", metavar="SCENARIO",
-                        help="of save stop resume loader; all of them by default")
-    parser.add_argument("--bin", required=True, type=os.path.abspath)
-    parser.add_argument("--python", required=True, type=os.path.abspath,
-                        help="an interpreter with PyTorch")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--size", choices=list(SIZES), default="40M")
-    parser.add_argument("--tmp", help="a directory on the disk to measure (default: the system's)")
-    ARGS = parser.parse_args()
+    options = parser(__doc__, SCENARIOS)
+    options.add_argument("--size", choices=list(SIZES), default="40M")
+    options.add_argument("--tmp", help="a directory on the disk to measure (default: the system's)")
+    ARGS = options.parse_args()
     for name in ARGS.scenario or SCENARIOS:
         with tempfile.TemporaryDirectory(prefix="keel-stops-", dir=ARGS.tmp) as folder:
             SCENARIOS[name](folder)
