@@ -143,14 +143,19 @@ Bits BitsOf(TrainState& state) {
   return {state.trail().Hex(), state.registry().StateDigest().Hex()};
 }
 
-Bits Quiet(Crew& crew, int lanes) {
-  const auto state = MakeState(lanes);
+// Of a member that nobody supervises.
+EpochPeer QuietPeer() {
   EpochPeer peer;
   peer.watch = [](auto) { return std::shared_ptr<void>(); };
   peer.at = [](Position) {};
   peer.wishes = [] { return EpochPeer::Wishes{}; };
+  return peer;
+}
+
+Bits Quiet(Crew& crew, int lanes) {
+  const auto state = MakeState(lanes);
   const auto outcome =
-      RunEpoch(*state, crew.SpecOf(0, 1, crew.NewPrefix()), CancelToken::Never(), peer);
+      RunEpoch(*state, crew.SpecOf(0, 1, crew.NewPrefix()), CancelToken::Never(), QuietPeer());
   EXPECT_OK(outcome);
   EXPECT_EQ(state->step(), kSteps);
   return BitsOf(*state);
@@ -232,12 +237,10 @@ TEST(GroupsWhoseSocketsAreHeldElsewhere, EndInOrder) {
     std::optional<Holder> holder;
     Crew::OnThreads(kMembers, [&](int rank) {
       const auto state = MakeState(kLanes);
-      EpochPeer peer;
-      peer.watch = [](auto) { return std::shared_ptr<void>(); };
+      EpochPeer peer = QuietPeer();
       peer.at = [&, rank](Position position) {
         if (rank == 0 && position.step == 1 && !holder) holder.emplace();
       };
-      peer.wishes = [] { return EpochPeer::Wishes{}; };
       const auto outcome =
           RunEpoch(*state, crew.SpecOf(rank, kMembers, prefix), CancelToken::Never(), peer);
       EXPECT_OK(outcome);
