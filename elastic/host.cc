@@ -231,17 +231,22 @@ void Host::Leave(const std::string& reason, Duration deadline, TimePoint now) {
   StopSeats(reason, deadline, now);
 }
 
-// Who is inside cannot agree on a step, nor even meet, with one that is stopped before it entered:
-// it saves what it holds.
 void Host::StopSeats(const std::string& reason, Duration deadline, TimePoint now) {
-  std::string missing;
   for (int index = 0; index < config_.seats; ++index) {
-    if (missing.empty() && IsOnItsWayIn(index)) missing = RankText(index);
+    if (stopped_outside_.empty() && IsOnItsWayIn(index)) {
+      stopped_outside_ = RankText(index) + " was stopped before it entered: " + reason;
+    }
     StopSeat(index, deadline, reason, now);
   }
-  if (in_place() && !missing.empty()) {
-    Report(BreakCause::kLeft, missing + " was stopped before it entered: " + reason, now);
-  }
+}
+
+// Who is inside cannot agree on a step, nor even meet, with one that was stopped before it entered:
+// it saves what it holds. Whether workers are of that kind may be heard from other hosts, later
+// than the stop.
+void Host::BreakIfStoppedOutside(TimePoint now) {
+  if (epoch_over_) stopped_outside_.clear();
+  if (!in_place() || stopped_outside_.empty()) return;
+  Report(BreakCause::kLeft, std::exchange(stopped_outside_, {}), now);
 }
 
 bool Host::IsOnItsWayIn(int index) const {
@@ -374,6 +379,7 @@ TimePoint Host::NextWake() const {
 // After every input: what is due, what can be promised, what is to be told.
 void Host::Settle(TimePoint now) {
   Forgive(now);
+  BreakIfStoppedOutside(now);
   for (int index = 0; index < config_.seats; ++index) CheckSeat(index, now);
   if (record_.outside < record_.epoch.number && AllOutside()) {
     record_.outside = record_.epoch.number;

@@ -166,6 +166,7 @@ class Host {
   // The host as a whole.
   void StopSeats(const std::string& reason, Duration deadline, TimePoint now);
   bool IsOnItsWayIn(int index) const;
+  void BreakIfStoppedOutside(TimePoint now);
   void Leave(const std::string& reason, Duration deadline, TimePoint now);
   void EndJob(int code, const std::string& reason, TimePoint now);
   int LeaveCode() const;
@@ -202,6 +203,7 @@ class Host {
   std::optional<TimePoint> contact_;
   TimePoint store_grace_{};            // the store has at least until then
   bool job_stops_ = false;             // the whole job, not only this host
+  std::string stopped_outside_;        // who of the epoch was stopped before it entered
   TimePoint leave_by_ = kNever;
   int exit_code_ = 0;
   std::vector<HostAction> actions_;

@@ -249,6 +249,22 @@ TEST_F(HalfStarted, WhoIsInsideIsToldThatTheOtherWillNotCome) {
   EXPECT_TRUE(stop && leave && reported && signalled);
 }
 
+// Its own worker has not told yet of which kind it is; another host's has, and is inside.
+TEST_F(HostTest, AStopBeforeTheKindIsKnownBreaksTheEpochOnceItIs) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  host_.OnMemberEvent(StopSeen{{"other", "SIGTERM", 30000}}, now_);
+  EXPECT_TRUE(Take<ReportBreak>().empty()) << "foreign workers are ended, and that is all";
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGTERM), now_);
+  host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+  const auto reports = Take<ReportBreak>();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].record.reason, "rank 0 on h0 was stopped before it entered: SIGTERM");
+  Pass(1s);
+  EXPECT_TRUE(Take<ReportBreak>().empty()) << "once";
+}
+
 TEST_F(HalfStarted, WhoHasParkedHasAllItsTimeToSave) {
   host_.OnWorkerEnded(1, ExitStatus::Killed(SIGTERM), now_);
   host_.OnWorkerMessage(0, ParkedMessage{1, 0, false}, now_);
