@@ -1,5 +1,7 @@
 # How this project declares libraries, programs and tests, so that each folder's CMakeLists.txt is a list
-# of names. TORCH on a target means: it includes LibTorch's headers (and shares their precompiled form).
+# of names. TORCH on a target means: it includes LibTorch's headers, and shares the precompiled form of
+# its tensors and groups; TORCH_API: it includes torch/torch.h, which makes many more templates in each
+# file, needed or not, and shares the precompiled form of all that.
 include(GNUInstallDirs)
 include(GoogleTest)
 
@@ -30,26 +32,42 @@ elseif(KEEL_SANITIZE STREQUAL "thread")
   target_link_options(keel_flags INTERFACE -fsanitize=thread)
 endif()
 
-# The precompiled LibTorch headers, made once and reused by every TORCH target.
+# The precompiled LibTorch headers, made once and reused by every TORCH and TORCH_API target.
 function(keel_make_torch_pch)
-  add_library(keel_torch_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/torch_pch.cc)
-  target_link_libraries(keel_torch_pch PRIVATE keel_flags keel_torch)
-  target_precompile_headers(keel_torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/torch_pch.h)
+  foreach(name torch torch_api)
+    add_library(keel_${name}_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/torch_pch.cc)
+    target_link_libraries(keel_${name}_pch PRIVATE keel_flags keel_torch)
+    target_precompile_headers(keel_${name}_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/${name}_pch.h)
+  endforeach()
 endfunction()
 
-function(keel_common_settings target torch)
+# keel_common_settings(target TORCH): which of LibTorch's headers it includes, or nothing.
+function(keel_common_settings target)
+  cmake_parse_arguments(ARG "TORCH;TORCH_API" "" "" ${ARGN})
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:keel_flags>)
-  if(torch)
+  if(ARG_TORCH OR ARG_TORCH_API)
     target_link_libraries(${target} PRIVATE keel_torch)
-    if(TARGET keel_torch_pch)
-      target_precompile_headers(${target} REUSE_FROM keel_torch_pch)
-    endif()
+  endif()
+  if(ARG_TORCH AND TARGET keel_torch_pch)
+    target_precompile_headers(${target} REUSE_FROM keel_torch_pch)
+  elseif(ARG_TORCH_API AND TARGET keel_torch_api_pch)
+    target_precompile_headers(${target} REUSE_FROM keel_torch_api_pch)
   endif()
 endfunction()
 
-# keel_library(base SOURCES a.cc LINK PUBLIC other PRIVATE third [TORCH])
+# Sets `torch` to what of LibTorch the caller was asked for.
+macro(keel_torch_of_arguments)
+  set(torch)
+  foreach(option TORCH TORCH_API)
+    if(ARG_${option})
+      list(APPEND torch ${option})
+    endif()
+  endforeach()
+endmacro()
+
+# keel_library(base SOURCES a.cc LINK PUBLIC other PRIVATE third [TORCH | TORCH_API])
 function(keel_library name)
-  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;TORCH_API" "" "SOURCES;LINK" ${ARGN})
   set(target keel_${name})
   add_library(${target} STATIC ${ARG_SOURCES})
   add_library(Evenkeel::${name} ALIAS ${target})
@@ -58,25 +76,28 @@ function(keel_library name)
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                  $<INSTALL_INTERFACE:${KEEL_HEADER_DIR}>)
   target_link_libraries(${target} ${ARG_LINK})
-  keel_common_settings(${target} ${ARG_TORCH})
+  keel_torch_of_arguments()
+  keel_common_settings(${target} ${torch})
   install(TARGETS ${target} EXPORT EvenkeelTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# keel_program(keelrun SOURCES main.cc LINK ... [TORCH] [INSTALL])
+# keel_program(keelrun SOURCES main.cc LINK ... [TORCH | TORCH_API] [INSTALL])
 function(keel_program name)
-  cmake_parse_arguments(ARG "TORCH;INSTALL" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;TORCH_API;INSTALL" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
-  keel_common_settings(${name} ${ARG_TORCH})
+  keel_torch_of_arguments()
+  keel_common_settings(${name} ${torch})
   if(ARG_INSTALL)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endfunction()
 
-# keel_test(base_test SOURCES ... LINK ... [LABELS unit] [TIMEOUT 60] [TORCH] [OWN_MAIN])
+# keel_test(base_test SOURCES ... LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN]
+#           [TORCH | TORCH_API])
 # Every TEST() becomes a test of CTest. OWN_MAIN: the sources bring main().
 function(keel_test name)
-  cmake_parse_arguments(ARG "TORCH;OWN_MAIN" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;TORCH_API;OWN_MAIN" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
@@ -90,7 +111,8 @@ function(keel_test name)
   else()
     target_link_libraries(${name} PRIVATE GTest::gmock_main)
   endif()
-  keel_common_settings(${name} ${ARG_TORCH})
+  keel_torch_of_arguments()
+  keel_common_settings(${name} ${torch})
   target_compile_definitions(${name} PRIVATE KEEL_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
                                              KEEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # A test's own code runs once: a quarter of its compile time was spent on making that fast. Not

@@ -30,7 +30,7 @@ MAY_INCLUDE = {"cmake": (), "base": ("base",), "store": ("base", "store"),
                "examples": LIBRARIES + ("examples",), "bench": FOLDERS, "tests": FOLDERS}
 TORCH_HEADER = re.compile(r"(torch|ATen|c10|gloo)/")
 TORCH_HOME = re.compile(r"(trainer|bench|examples|tests/(gpu|trainer|store|install))/|"
-                        r"store/(torch_|tcp_store)|cmake/torch_pch\.h$")
+                        r"store/(torch_|tcp_store)|cmake/torch_(api_)?pch\.h$")
 NCCL_HEADER = re.compile(r"nccl\.h|cuda_runtime|.*ProcessGroupNCCL")
 NCCL_HOME = re.compile(r"trainer/nccl/")
 NOT_A_MEMBER = r"(?<![\w.>:~])(?:std::|::)?"

@@ -1,7 +1,7 @@
 // One small network, forward and backward, whose layers are the kernels that models spend time in.
 #include "trainer/kernel_probe.h"
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include <vector>
 
