@@ -12,6 +12,7 @@
 #include "base/option_help.h"
 #include "base/posix_files.h"
 #include "base/process_setup.h"
+#include "ckpt/read_ahead.h"
 #include "elastic/exit_codes.h"
 #include "elastic/worker_link.h"
 #include "store/torch_guard.h"
@@ -160,6 +161,14 @@ std::string JobName(const Environment& environment) {
   return found == environment.end() ? "alone" : found->second;
 }
 
+// The first rank of the job's first epoch, the one who looks for a checkpoint. Who is started later
+// receives the state from others.
+bool MayBeFirst(const Environment& environment) {
+  const auto rank = environment.find("RANK");
+  return rank == environment.end() ? environment.count(kControlFdVariable) == 0
+                                   : rank->second == "0";
+}
+
 Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink* link,
                        StopSignals* signals, KeepConfig keep) {
   KEEL_TRY_ASSIGN(const std::string fingerprint, FingerprintOf(state));
@@ -191,6 +200,8 @@ Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const Ke
   // Before threads and before LibTorch is busy: a break must be heard while the model is built.
   Result<std::unique_ptr<WorkerLink>> link = WorkerLink::FromEnvironment(OwnEnvironment());
   if (!link.ok() && link.error().code != Code::kNotFound) return link.error();
+  const bool may_resume = keep.resume.resume && MayBeFirst(OwnEnvironment());
+  const ReadAhead ahead(may_resume ? keep.resume.root : "");
   torch::manual_seed(config.seed);
   KEEL_TRY_ASSIGN(Result<TrainProgram> program,
                   Guard("building the program", [&] { return spec.make(config, options); }));

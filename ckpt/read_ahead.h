@@ -1,0 +1,33 @@
+// ReadAhead: asks the system to bring a directory's newest checkpoint into memory while whoever
+// will read it is still busy with something else.
+// Promises   changes nothing and never fails: without it, reading takes longer, that is all. Holds
+//            no memory of this process.
+// Does not   verify. Go on behind its destructor, which waits for one piece at most.
+// Threads    makes one of its own.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+namespace keel {
+
+class ReadAhead {
+ public:
+  // `root`: where steps are; empty, not there or without a complete step: there is nothing to do.
+  explicit ReadAhead(std::string root);
+  ~ReadAhead();
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  void Wait();   // until all was asked for
+
+ private:
+  void Run(const std::string& root);
+  void ReadFile(const std::string& path);
+
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace keel
