@@ -4,6 +4,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/thread_priority.h"
+
 namespace keel {
 
 BackgroundSave::~BackgroundSave() {
@@ -30,6 +32,7 @@ Status BackgroundSave::Start(Request request) {
 }
 
 void BackgroundSave::Run(Request request) {
+  LetOthersFirst();
   Outcome outcome = Work(request);
   request.source = nullptr;  // whoever sees done() may change the tensors again
   const std::lock_guard lock(mutex_);

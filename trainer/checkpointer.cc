@@ -8,6 +8,7 @@
 
 #include "base/file_helpers.h"
 #include "base/log.h"
+#include "base/thread_priority.h"
 #include "ckpt/names.h"
 #include "elastic/quiet_thread.h"
 #include "store/torch_guard.h"
@@ -163,6 +164,7 @@ void Checkpointer::Act(const SaveDecision& decision) {
       committing_step_ = saving_step_;
       if (place_.rank == 0) {
         commit_ = std::async(std::launch::async, [this, save = std::move(share_)]() mutable {
+          LetOthersFirst();
           return Commit(std::move(save));
         });
       }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/thread_priority.h"
 #include "trainer/lanes.h"
 
 namespace keel {
@@ -125,6 +126,7 @@ class LoadAhead {
   }
 
   void Run() {
+    DoNotPreempt();   // the trainer has several batches before it needs this one
     std::unique_lock lock(mutex_);
     for (;;) {
       std::shared_ptr<Slot> slot;

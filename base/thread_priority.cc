@@ -1,0 +1,30 @@
+// Linux knows both by thread, and a new thread has those of the one that started it.
+#include "base/thread_priority.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+namespace keel {
+namespace {
+
+// Weighs a tenth of what 0 weighs.
+constexpr int kNiceStep = 10;
+constexpr int kNiceMax = 19;
+
+}  // namespace
+
+void DoNotPreempt() {
+  const sched_param none{};
+  if (sched_getscheduler(0) == SCHED_OTHER) (void)sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
+void LetOthersFirst() {
+  DoNotPreempt();
+  // The calling thread's: Linux takes 0 for a thread here, not for the process.
+  const int nice = getpriority(PRIO_PROCESS, 0);
+  (void)setpriority(PRIO_PROCESS, 0, std::min(nice + kNiceStep, kNiceMax));
+}
+
+}  // namespace keel
