@@ -215,6 +215,21 @@ Result<ResumeOutcome> ResumeFrom(TrainState& state, Files& files, const ResumeCo
   return Refused("--resume-from " + dir + " cannot be used: " + attempt.why_not);
 }
 
+// Whether the newest one that can be read is of the very job that looks for it now.
+bool IsOfBegunJob(Files& files, const std::vector<StepEntry>& entries, const std::string& job) {
+  if (job.empty()) return false;
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    if (entry->state != StepState::kComplete) continue;
+    const auto checkpoint = Checkpoint::Open(files, entry->dir);
+    if (!checkpoint.ok()) continue;
+    const Metadata& metadata = (*checkpoint)->manifest().description.metadata;
+    const auto held = metadata.find("job");
+    const auto* name = held == metadata.end() ? nullptr : std::get_if<std::string>(&held->second);
+    return name != nullptr && *name == job;
+  }
+  return false;
+}
+
 // --- Weights only ---
 
 NamedTensors ModelPart(TrainState& state) {
@@ -315,6 +330,9 @@ Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig
     return entry.state != StepState::kPartial;
   });
   const bool any = complete != entries.rend();
+  if (any && IsOfBegunJob(files, entries, config.begun_job)) {
+    return NewestUsable(state, files, entries, config, tick);
+  }
   if (any && !config.resume) {
     return Refused("--no-resume, but " + config.root + " holds checkpoints up to step " +
                    std::to_string(complete->step) + ", which are never overwritten; give another "

@@ -29,6 +29,9 @@ struct ResumeConfig {
   bool strict = false;             // refuse rather than pass over a damaged one
   bool allow_inexact = false;      // take one of other numerics
   std::string fingerprint = {};    // ours
+  // Of a job that has begun already and lost all its workers: its name. What it saved itself is
+  // gone on with, also where the command said to begin anew or from elsewhere.
+  std::string begun_job = {};
 };
 
 struct ResumeOutcome {

@@ -95,6 +95,10 @@ Result<TrainOutcome> Trainer::RunSupervised() {
 int64_t Trainer::StepHeld() const { return std::max(state_.Report().step, kNoStep); }
 
 Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
+  // In its first epoch a job refused what was not its own.
+  if (keeping_ != nullptr && message.epoch > 1) {
+    keeping_->resume.begun_job = keeping_->checkpointer.config().job;
+  }
   KEEL_TRY(link_->Send(AtMessage{{StepHeld(), 0}}));
   const auto run = [&]() -> Result<EpochOutcome> {
     Result<EpochGroup::Spec> spec = SpecOf(message);

@@ -253,6 +253,19 @@ TEST_F(SaveJob, AJobWhoseWorkersAllDiedGoesOnFromItsLastCheckpoint) {
   EXPECT_EQ(LastLineOf(*job), LastLine(1, options));
 }
 
+// What the command forbids is to go on with another job's checkpoints, not with its own.
+TEST_F(SaveJob, ThatHoldsWhereItWasToldToBeginAnew) {
+  const Words options = {"--steps=30", "--no-resume"};
+  const Words slow = Saving(Joined(options, Joined(kSlow, {"--save-every=4"})));
+  const auto job = Start(1, slow, {"--max-restarts=3"});
+  job->Await(" checkpoint step=");
+  SignalPidIn(job->Await("^step [0-9]+ rank 0 ", 12), SIGKILL);
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("^resumed step="), 1) << job->Output();
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, {"--steps=30"}));
+  EXPECT_EQ(Start(1, slow)->ExitCode(), 78) << "of another job";
+}
+
 TEST_F(SaveJob, ASaveThatFailsIsLoudAndTrainingGoesOn) {
   const Words options = {"--steps=12"};
   boost::filesystem::create_directory(dir_);
