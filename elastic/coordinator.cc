@@ -77,13 +77,15 @@ Result<bool> Coordinator::Due(Store& store, TimePoint now) {
   return true;
 }
 
+// Members before breaks: who promises to be outside has reported why before that. The other way
+// round, an epoch that broke in between would look as if all had parked at a boundary.
 Status Coordinator::Read(Store& store, TimePoint now) {
-  KEEL_TRY(ReadWishes(store, now));
   KEEL_TRY_ASSIGN(const auto slots_text, store.Get(keys_.Slots()));
   KEEL_TRY_ASSIGN(const int64_t slots, slots_text ? ParseCount(keys_.Slots(), *slots_text)
                                                   : Result<int64_t>(int64_t{0}));
   slots_ = std::max(slots_, slots);
   KEEL_TRY(ReadMembers(store, now));
+  KEEL_TRY(ReadWishes(store, now));
   NoteEpochState(now);
   next_read_ = now + config_.read_interval;
   return Ok();
@@ -166,7 +168,11 @@ void Coordinator::TakeRecord(HostView& host, Known& known, TimePoint now) {
 
 void Coordinator::NoteDeaths(Known& known, const MemberRecord& record, TimePoint now) {
   if (record.kind == JobKind::kInPlace) view_.kind = JobKind::kInPlace;
-  for (; known.deaths < record.deaths; ++known.deaths) deaths_.push_back(now);
+  // A host that no epoch has had yet spends its own restarts, not the job's: see GiveUpOutside().
+  const bool is_newcomer = view_.epoch && record.epoch.number == 0;
+  for (; known.deaths < record.deaths; ++known.deaths) {
+    if (!is_newcomer) deaths_.push_back(now);
+  }
   CountFailures();
 }
 

@@ -281,6 +281,20 @@ bool Host::NothingMade(const SeatRecord& seat) const {
   return in_place() && first && seat.position.step <= 0;
 }
 
+// Beside a job that runs, workers that fail before any epoch had them are this host's affair: with
+// another program or version, say. It leaves, and the job does not notice.
+void Host::GiveUpOutside(TimePoint now) {
+  if (mode_ != Mode::kMember || !in_place() || record_.epoch.number > 0 || AnyProcess()) return;
+  const auto failed = [&](const SeatRecord& seat) { return seat.state == SeatState::kDead; };
+  if (!std::all_of(record_.seats.begin(), record_.seats.end(), failed)) return;
+  const RestartDecision restart = DecideRestart(deaths_, config_.restarts, now);
+  if (restart.go_on || restart.again != kNever) return;
+  EndJob(kExitFailed,
+         "its workers failed before they could join (" + restart.reason + "): the last one " +
+             record_.seats.back().ended,
+         now);
+}
+
 // Who was told to stop one by one has left the host without anybody.
 void Host::LeaveIfAllLeft(TimePoint now) {
   const bool all_left =
@@ -385,6 +399,7 @@ void Host::Settle(TimePoint now) {
     record_.outside = record_.epoch.number;
   }
   LeaveIfAllLeft(now);
+  GiveUpOutside(now);
   SettleMode(now);
   record_.kind = kind_;
   if (record_ == published_) return;

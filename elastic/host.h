@@ -172,6 +172,7 @@ class Host {
   int LeaveCode() const;
   bool NothingMade(const SeatRecord& seat) const;
   void LeaveIfAllLeft(TimePoint now);
+  void GiveUpOutside(TimePoint now);
   void Fence(const std::string& reason, TimePoint now);
   void BeginAnew();
   void Exit(int code, const std::string& why);

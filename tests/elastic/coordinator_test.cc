@@ -3,12 +3,53 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <utility>
+
 #include "store/memory_store.h"
 
 namespace keel {
 namespace {
 
 using namespace std::chrono_literals;
+
+// The coordinator's connection; between two of its reads a member may write.
+class InterruptedStore : public Store {
+ public:
+  explicit InterruptedStore(std::unique_ptr<Store> inner) : inner_(std::move(inner)) {}
+
+  void AfterNextGetMany(std::function<void()> hook) { hook_ = std::move(hook); }
+
+  Status Set(const std::string& key, const std::string& value) override {
+    return inner_->Set(key, value);
+  }
+  Result<std::optional<std::string>> Get(const std::string& key) override {
+    return inner_->Get(key);
+  }
+  Result<std::vector<std::optional<std::string>>> GetMany(
+      const std::vector<std::string>& keys) override {
+    auto values = inner_->GetMany(keys);
+    if (const auto hook = std::exchange(hook_, nullptr)) hook();
+    return values;
+  }
+  Result<int64_t> Add(const std::string& key, int64_t delta) override {
+    return inner_->Add(key, delta);
+  }
+  Result<Outcome> CompareSet(const std::string& key, const std::optional<std::string>& expected,
+                             const std::string& desired) override {
+    return inner_->CompareSet(key, expected, desired);
+  }
+  Result<bool> Delete(const std::string& key) override { return inner_->Delete(key); }
+  Status Wait(const std::vector<std::string>& keys, Duration limit,
+              const CancelToken& cancel) override {
+    return inner_->Wait(keys, limit, cancel);
+  }
+  Result<std::unique_ptr<Store>> Clone() override { return inner_->Clone(); }
+
+ private:
+  const std::unique_ptr<Store> inner_;
+  std::function<void()> hook_;
+};
 
 class CoordinatorTest : public testing::Test {
  protected:
@@ -53,7 +94,8 @@ class CoordinatorTest : public testing::Test {
   TimePoint now_{10s};
   MemoryBoard board_{RealClock()};
   const std::unique_ptr<Store> store_ = board_.Connect("test");
-  const std::unique_ptr<Store> its_store_ = board_.Connect("coordinator");
+  const std::unique_ptr<InterruptedStore> its_store_ =
+      std::make_unique<InterruptedStore>(board_.Connect("coordinator"));
   Coordinator coordinator_{Config(), Random(1), [](const EpochRecord& epoch) {
                              return Result<EpochStore>(EpochStore{"10.0.0.1", 2, epoch.id});
                            }};
@@ -80,6 +122,53 @@ TEST_F(CoordinatorTest, ADeathBeforeTheKindIsKnownIsCountedOnce) {
   Poll();
   ASSERT_FALSE(coordinator_.end().has_value()) << coordinator_.end()->reason;
   EXPECT_EQ(Epoch(2).restarts, 1);
+}
+
+// A foreign worker dies, and its supervisor reports the break and that it is outside, between two
+// reads of one poll: that is a failure, not a boundary.
+TEST_F(CoordinatorTest, ABreakWhileTheBoardIsReadIsCounted) {
+  Poll();
+  const EpochRecord epoch = Epoch(1);
+  record_.epoch = {1, epoch.id, 1};
+  Write();
+  Poll();
+  const BreakRecord broken{1, epoch.id, BreakCause::kDied, "me", "rank 1 exited with 3", {}};
+  its_store_->AfterNextGetMany([&] {
+    ASSERT_TRUE(store_->Set(keys_.Break(epoch.id), BreakText(broken)).ok());
+    record_.outside = 1;
+    Write();
+  });
+  ASSERT_TRUE(store_->Add(keys_.News(), 1).ok());
+  Poll();
+  Poll();
+  EXPECT_EQ(Epoch(2).restarts, 1);
+  EXPECT_EQ(Epoch(2).reason, "2 workers on 1 hosts, after: rank 1 exited with 3");
+}
+
+// A host that comes with another program beside a job in place: that its workers die is its affair.
+TEST_F(CoordinatorTest, DeathsOfAHostThatNoEpochHadAreNotTheJobs) {
+  record_.kind = JobKind::kInPlace;
+  for (SeatRecord& seat : record_.seats) seat.state = SeatState::kReady;
+  record_.seats[0].worker = "w0";
+  record_.seats[1].worker = "w1";
+  Write();
+  Poll();
+  const EpochRecord epoch = Epoch(1);
+  MemberRecord newcomer = record_;
+  newcomer.incarnation = "other";
+  newcomer.seats[0].state = SeatState::kDead;
+  newcomer.deaths = 5;
+  ASSERT_EQ(*store_->Add(keys_.Slots(), 1), 2);
+  ASSERT_TRUE(store_->Set(keys_.Member(1), MemberText(newcomer)).ok());
+  ASSERT_TRUE(store_->Add(keys_.Beat(1), 1).ok());
+  record_.epoch = {1, epoch.id, 1};
+  Write();
+  Poll();
+  EXPECT_FALSE(coordinator_.end().has_value()) << coordinator_.end()->reason;
+  record_.deaths = 2;   // of 1 allowed
+  Write();
+  Poll();
+  EXPECT_TRUE(coordinator_.end().has_value());
 }
 
 TEST_F(CoordinatorTest, AnEpochOfWhichTheAnswerWasLostIsNotFormedAnew) {

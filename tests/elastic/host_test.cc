@@ -186,6 +186,23 @@ TEST_F(HostTest, AWorkerThatIsRefusedEndsTheHostWithThatCode) {
   EXPECT_EQ(exits[0].code, kExitRefused);
 }
 
+// Another program, or another version of it, beside a job in place.
+TEST_F(HostTest, WhoseWorkersFailBeforeAnyEpochHadThemGivesUpAlone) {
+  host_.OnMemberEvent(Registered{1}, now_);
+  host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+  for (int death = 0; death <= 10; ++death) {   // 10 restarts are allowed
+    EXPECT_TRUE(Take<ExitHost>().empty()) << "after " << death << " deaths";
+    Pass(6s);   // the longest delay
+    host_.OnWorkerEnded(0, ExitStatus::Exited(3), now_);
+  }
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitFailed);
+  EXPECT_EQ(host_.record().reason,
+            "its workers failed before they could join (11 failures, 10 allowed): the last one "
+            "exited with 3");
+}
+
 TEST_F(HostTest, WhenItsLastWorkerLeavesSavedSoDoesTheHost) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, AtMessage{{7, 1}}, now_);

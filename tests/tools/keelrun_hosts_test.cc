@@ -100,6 +100,24 @@ TEST_F(KeelrunHosts, ANewcomerIsTakenIn) {
   EXPECT_EQ(second->ExitCode(), 0) << second->Output();
 }
 
+TEST_F(KeelrunHosts, ANewcomerWhoseWorkersFailDoesNotDisturbTheJob) {
+  const std::vector<std::string> options = {"--nnodes=1:2",
+                                            "--rdzv-conf=last_call_timeout=0.2"};
+  const auto first = StartSurvivor("first", options);
+  first->Await("^epoch 1 rank 0 of 1");
+  const auto fails = Start("fails", options, {"--no-python", "sh", "-c", "exit 3"});
+  EXPECT_EQ(fails->ExitCode(), 1) << fails->Output();
+  EXPECT_THAT(fails->Output(), HasSubstr("failed before they could join"));
+  const auto missing = Start("missing", options, {"--no-python", folder_.File("nothing")});
+  EXPECT_EQ(missing->ExitCode(), 1) << missing->Output();
+  const auto other = StartSurvivor("other", options, {{"SURVIVOR_VERSION", "999"}});
+  EXPECT_EQ(other->ExitCode(), 1) << other->Output();
+  EXPECT_THAT(other->Output(), HasSubstr("speaks version 999 of the link"));
+  LetFinish();
+  EXPECT_EQ(first->ExitCode(), 0) << first->Output();
+  EXPECT_EQ(first->Count("^epoch "), 1) << first->Output();
+}
+
 TEST_F(KeelrunHosts, AStopOfTheStoresHostStopsAll) {
   const auto first = StartSurvivor("first", {"--nnodes=2"});
   first->Await("job-started.*hosted_here=true");
