@@ -32,7 +32,7 @@ Status BackgroundSave::Start(Request request) {
 }
 
 void BackgroundSave::Run(Request request) {
-  LetOthersFirst();
+  if (!request.awaited) LetOthersFirst();
   Outcome outcome = Work(request);
   request.source = nullptr;  // whoever sees done() may change the tensors again
   const std::lock_guard lock(mutex_);

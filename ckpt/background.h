@@ -26,6 +26,7 @@ class BackgroundSave {
     std::shared_ptr<TensorSource> source;  // kept until the save has ended
     WriteOptions options;                  // its progress is replaced by progress()
     bool commit = false;                   // a single writer: commit it too
+    bool awaited = false;                  // somebody waits: it need not let others go first
   };
   struct Outcome {
     Status status;

@@ -17,6 +17,10 @@ namespace keel {
 namespace {
 
 constexpr Duration kTickPeriod = std::chrono::seconds(1);
+// How soon a break is heard while the disk is waited for; and how long a writer that was told to
+// end is waited for.
+constexpr Duration kLookPeriod = std::chrono::milliseconds(50);
+constexpr Duration kLeaveLimit = std::chrono::seconds(1);
 // For another worker of this job that holds the directory to let go of it, or to be gone.
 constexpr Duration kDirectoryLimit = std::chrono::seconds(5);
 // For another parked worker to save for all.
@@ -40,6 +44,15 @@ Result<std::unique_ptr<FileLock>> TakeLock(Files& files, Clock& clock, const std
     clock.SleepFor(kLockPoll);
   }
 }
+
+// Keeps what it reads.
+class OwningSource : public MemorySource {
+ public:
+  explicit OwningSource(HostBytes bytes) : MemorySource(bytes.spans()), bytes_(std::move(bytes)) {}
+
+ private:
+  const HostBytes bytes_;
+};
 
 }  // namespace
 
@@ -142,7 +155,9 @@ SaveVote Checkpointer::Vote() {
   said_durable_ = saving_ == SaveState::kDurable;
   const bool due = place_.rank == 0 && config_.every_time > Duration(0) &&
                    clock_.Monotonic() - last_begin_ >= config_.every_time;
-  return {commit_.valid() ? SaveState::kCommitting : saving_, saves() && (wanted_ || due)};
+  // Nobody begins another one as long as somebody is still at the one before.
+  const bool busy = commit_.valid() || !TakeLeftWriter();
+  return {busy ? SaveState::kCommitting : saving_, saves() && (wanted_ || due)};
 }
 
 void Checkpointer::Act(const SaveDecision& decision) {
@@ -239,11 +254,7 @@ void Checkpointer::Fail(const Error& error) {
 // What this worker wrote goes, unless somebody may be committing it: then retention finds it.
 void Checkpointer::GiveUp(const std::string& why) {
   AwaitCopy();
-  if (background_.in_flight()) {
-    background_.Cancel();
-    auto outcome = background_.Take();
-    if (outcome.ok() && outcome->save != nullptr) share_ = std::move(outcome->save);
-  }
+  if (background_.in_flight() && !writer_left_) LeaveWriter();
   if (share_ != nullptr && !said_durable_) share_->Abandon();
   share_.reset();
   if (place_.rank == 0 || saving_ == SaveState::kFailed) {
@@ -295,34 +306,77 @@ void Checkpointer::Report(uint64_t step, const Committed& committed) const {
 
 // --- At once ---
 
-void Checkpointer::EndUnderWay() {
+Status Checkpointer::EndUnderWay(const Waiting& waiting) {
   AwaitCopy();
-  AwaitCommit();
-  if (saving_ == SaveState::kIdle) return;
+  while (commit_.valid() && commit_.wait_for(kLookPeriod) != std::future_status::ready) {
+    KEEL_TRY(waiting.look());
+  }
+  CollectCommit();
+  if (saving_ == SaveState::kIdle) return Ok();
   said_durable_ = false;   // the vote that stops has shown to all that nobody commits
   GiveUp("a save of the last step takes its place");
+  return Ok();
 }
 
-// By this very run: the trail tells.
+// It has been told to end. It may be in the middle of a sync, which can take a disk long and cannot
+// be cut short, while others wait for us.
+void Checkpointer::LeaveWriter() {
+  background_.Cancel();
+  writer_left_ = true;
+  (void)background_.AwaitDone(kLeaveLimit);   // what it still compresses is done by then
+  (void)TakeLeftWriter();
+}
+
+// False: it is not done yet.
+bool Checkpointer::TakeLeftWriter() {
+  if (!writer_left_) return true;
+  if (!background_.done()) return false;
+  auto outcome = background_.Take();
+  if (outcome.ok() && outcome->save != nullptr) outcome->save->Abandon();
+  writer_left_ = false;
+  return true;
+}
+
+Status Checkpointer::AwaitWriter(const Waiting& waiting) {
+  uint64_t done_before = background_.progress().bytes_done;
+  TimePoint told = clock_.Monotonic();
+  while (!background_.AwaitDone(kLookPeriod)) {
+    KEEL_TRY(waiting.look());
+    const uint64_t done = background_.progress().bytes_done;
+    if (done == done_before || clock_.Monotonic() - told < kTickPeriod) continue;
+    waiting.tick();
+    done_before = done;
+    told = clock_.Monotonic();
+  }
+  return Ok();
+}
+
+// By this very run: the trail tells. Whoever renamed the manifest may have died, or failed, before
+// it was durable.
 bool Checkpointer::IsCommitted() const {
-  const auto manifest =
-      ReadManifest(files_, JoinPath(config_.root, StepDirName(state_.step())));
+  const std::string dir = JoinPath(config_.root, StepDirName(state_.step()));
+  const auto manifest = ReadManifest(files_, dir);
   if (!manifest.ok()) return false;
   const Metadata& metadata = manifest->description.metadata;
   const auto trail = metadata.find("trail");
-  return trail != metadata.end() && trail->second == MetadataValue(state_.trail().Hex());
+  const bool ours =
+      trail != metadata.end() && trail->second == MetadataValue(state_.trail().Hex());
+  return ours && files_.SyncDir(dir).ok();
 }
 
-Status Checkpointer::WriteNow(SavePlan plan, const Tick& tick) {
+// Of a worker that does nothing else meanwhile: straight from the state's own memory.
+Status Checkpointer::WriteNow(SavePlan plan, const Waiting& waiting) {
+  while (!TakeLeftWriter()) KEEL_TRY(AwaitWriter(waiting));
   saving_step_ = state_.step();
-  KEEL_TRY_ASSIGN(const HostBytes share, ShareOf(plan, /*alias_buffers=*/true));
-  KEEL_TRY(background_.Start(
-      {std::move(plan), std::make_shared<MemorySource>(share.spans()), {}, false}));
-  uint64_t done_before = 0;
-  while (!background_.AwaitDone(kTickPeriod)) {
-    const uint64_t done = background_.progress().bytes_done;
-    if (done != done_before) tick();
-    done_before = done;
+  KEEL_TRY_ASSIGN(HostBytes share, ShareOf(plan, /*alias_buffers=*/true));
+  KEEL_TRY(background_.Start({.plan = std::move(plan),
+                              .source = std::make_shared<OwningSource>(std::move(share)),
+                              .options = {},
+                              .awaited = true}));
+  const Status awaited = AwaitWriter(waiting);
+  if (!awaited.ok()) {
+    LeaveWriter();
+    return awaited;
   }
   KEEL_TRY_ASSIGN(BackgroundSave::Outcome outcome, background_.Take());
   KEEL_TRY(outcome.status);
@@ -330,12 +384,12 @@ Status Checkpointer::WriteNow(SavePlan plan, const Tick& tick) {
   return Ok();
 }
 
-Status Checkpointer::WriteShare(const Tick& tick) {
+Status Checkpointer::WriteShare(const Waiting& waiting) {
   if (place_.rank == 0) KEEL_TRY(HoldDirectory());
   KEEL_TRY_ASSIGN(SavePlan plan, Plan(AttemptOf(place_.prefix, state_.step(), "now"),
                                       static_cast<uint32_t>(place_.rank),
                                       static_cast<uint32_t>(place_.world)));
-  const Status written = WriteNow(std::move(plan), tick);
+  const Status written = WriteNow(std::move(plan), waiting);
   // Once it is said, the share is not ours alone any more.
   said_durable_ = written.ok();
   return written;
@@ -352,7 +406,7 @@ void Checkpointer::DropShare() {
   share_.reset();
 }
 
-Status Checkpointer::SaveAlone(const Tick& tick) {
+Status Checkpointer::SaveAlone(const Waiting& waiting) {
   if (!saves()) return Error{Code::kNotFound, "no directory to save in"};
   EndEpoch();
   AwaitCommit();
@@ -363,7 +417,7 @@ Status Checkpointer::SaveAlone(const Tick& tick) {
   if (!turn.ok() && turn.error().code != Code::kExists) return turn.error();
   if (IsCommitted()) return Ok();
   KEEL_TRY_ASSIGN(SavePlan plan, Plan(NewAttempt(random_), 0, 1));
-  KEEL_TRY(WriteNow(std::move(plan), tick));
+  KEEL_TRY(WriteNow(std::move(plan), waiting));
   const Status committed = CommitShares();
   // A parked worker without a turn of its own may have been faster.
   return committed.ok() || !IsCommitted() ? committed : Ok();

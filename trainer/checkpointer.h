@@ -42,8 +42,11 @@ struct CheckpointConfig {
 
 class Checkpointer {
  public:
-  // Called now and then while the disk is waited for, if it gets on.
-  using Tick = std::function<void()>;
+  // While the disk is waited for, by a worker that others may be waiting for.
+  struct Waiting {
+    std::function<void()> tick;     // called now and then, if the disk gets on
+    std::function<Status()> look;   // an error ends the wait, and is what comes of it
+  };
   // What the epoch gives: our place in it, and what nobody else has.
   struct Place {
     int rank = 0;
@@ -83,16 +86,16 @@ class Checkpointer {
   // --- At once, all members of the epoch ---
 
   // What is under way and not decided is given up.
-  void EndUnderWay();
+  Status EndUnderWay(const Waiting& waiting);
   bool IsCommitted() const;
-  Status WriteShare(const Tick& tick);
+  Status WriteShare(const Waiting& waiting);
   // Rank 0, when all shares are known to be durable.
   Status CommitShares();
   void DropShare();
 
   // --- At once, without the others ---
 
-  Status SaveAlone(const Tick& tick);
+  Status SaveAlone(const Waiting& waiting);
 
  private:
   struct Committed {
@@ -115,7 +118,10 @@ class Checkpointer {
   void AwaitCommit();
   void Report(uint64_t step, const Committed& committed) const;
   void GiveUp(const std::string& why);
-  Status WriteNow(SavePlan plan, const Tick& tick);
+  Status WriteNow(SavePlan plan, const Waiting& waiting);
+  Status AwaitWriter(const Waiting& waiting);
+  void LeaveWriter();
+  bool TakeLeftWriter();
   Committed Commit(std::unique_ptr<Save> save) const;
   void Fail(const Error& error);
 
@@ -137,6 +143,7 @@ class Checkpointer {
   Status copied_;                          // the copier's, until it is joined
   std::shared_ptr<CopiedSnapshot> snapshot_ = std::make_shared<CopiedSnapshot>();
   BackgroundSave background_;
+  bool writer_left_ = false;               // it ends in its own time, and nobody wants its outcome
   std::unique_ptr<Save> share_;            // durable, not yet decided
   uint64_t committing_step_ = 0;
   std::future<Committed> commit_;

@@ -72,6 +72,10 @@ class EpochRun {
     return {end, "", group_.rank() == 0, saved_step_};
   }
   Checkpointer& saver() { return keeping_->checkpointer; }
+  // While the disk is waited for; a break must be heard.
+  Checkpointer::Waiting WaitingIn(int phase) {
+    return {.tick = TickFrom(phase), .look = [this] { return group_.status(); }};
+  }
   // Tells that something long gets on.
   std::function<void()> TickFrom(int phase) {
     return [this, phase]() mutable { At(++phase); };
@@ -92,7 +96,7 @@ class EpochRun {
     KEEL_TRY_ASSIGN(std::vector<MemberReport> reports, Reports());
     if (keeping_ != nullptr) {
       BeginKeeping(reports);
-      KEEL_TRY(ResumeIfFresh(&reports));
+      KEEL_TRY(ResumeIfNobodyHolds(&reports));
       if (!refused_.empty()) return Ok();
     }
     KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
@@ -117,26 +121,41 @@ class EpochRun {
 
   void BeginKeeping(const std::vector<MemberReport>& reports) {
     saver().BeginEpoch({group_.rank(), group_.size(), prefix_, reports[0].fingerprint});
-    const bool fresh = AllFresh(reports);
-    if (fresh || group_.rank() != 0 || !saver().saves()) return;
+    if (NobodyHolds(reports) || group_.rank() != 0 || !saver().saves()) return;
     // A job that trains goes on, and tries again with each save.
     const Status held = saver().HoldDirectory();
     if (!held.ok()) LogError("cannot-save", {{"reason", held.error().message}});
   }
 
-  static bool AllFresh(const std::vector<MemberReport>& reports) {
-    return std::all_of(reports.begin(), reports.end(), [](const MemberReport& report) {
-      return report.step == MemberReport::kFresh;
-    });
+  // All have just begun, or were receiving a state from somebody who is gone.
+  static bool NobodyHolds(const std::vector<MemberReport>& reports) {
+    return std::all_of(reports.begin(), reports.end(),
+                       [](const MemberReport& report) { return report.step < 0; });
   }
 
-  // Rank 0 looks and restores; then it is the one who has the state, and the others receive it.
-  Status ResumeIfFresh(std::vector<MemberReport>* reports) {
-    if (!AllFresh(*reports)) return Ok();
+  // The first whose memory is what its program built; rank 0 where that is nobody's.
+  static int WhoResumes(const std::vector<MemberReport>& reports) {
+    for (size_t rank = 0; rank < reports.size(); ++rank) {
+      if (reports[rank].step == MemberReport::kFresh) return static_cast<int>(rank);
+    }
+    return 0;
+  }
+
+  // One looks and restores; then it is the one who has the state, and the others receive it.
+  Status ResumeIfNobodyHolds(std::vector<MemberReport>* reports) {
+    if (!NobodyHolds(*reports)) return Ok();
+    const auto resumer = static_cast<size_t>(WhoResumes(*reports));
     std::string mine;
-    if (group_.rank() == 0) mine = ResumeText();
+    if (group_.rank() == 0) {
+      const Status held = saver().HoldDirectory();
+      if (!held.ok()) mine = held.error().message;
+    }
+    if (mine.empty() && group_.rank() == static_cast<int>(resumer)) {
+      mine = ResumeText((*reports)[resumer].step == MemberReport::kFresh);
+    }
     KEEL_TRY_ASSIGN(const std::vector<std::string> texts, GatherTexts(mine));
-    const std::string& verdict = texts[0];
+    const bool held = texts[0].empty() || texts[0] == kResumed;
+    const std::string& verdict = texts[held ? resumer : 0];
     if (verdict.empty()) return Ok();
     if (verdict != kResumed) {
       refused_ = verdict;
@@ -146,12 +165,12 @@ class EpochRun {
     return Ok();
   }
 
-  // Empty: there is nothing to begin with; kResumed; or why not.
-  std::string ResumeText() {
-    const Status held = saver().HoldDirectory();
-    if (!held.ok()) return held.error().message;
-    const auto outcome =
-        Resume(state_, keeping_->files, keeping_->resume, TickFrom(kMeeting));
+  // Empty: there is nothing to begin with; kResumed; or why not. Weights alone make a state only of
+  // what the program built.
+  std::string ResumeText(bool fresh) {
+    ResumeConfig config = keeping_->resume;
+    if (!fresh) config.init_from.clear();
+    const auto outcome = Resume(state_, keeping_->files, config, TickFrom(kMeeting));
     if (!outcome.ok()) return outcome.error().message;
     if (outcome->resumed && keeping_->on_resumed) keeping_->on_resumed(outcome->from);
     if (!outcome->resumed && !outcome->from.empty()) {
@@ -211,7 +230,8 @@ class EpochRun {
     }
     if (!any_lacks_it) return Ok();
     if (part == Part::kReceives) state_.BeginReceiving();
-    KEEL_TRY(Transfer(group_, state_.registry().FlatAliases(), has_it));
+    KEEL_TRY(Transfer(group_, state_.registry().FlatAliases(), has_it,
+                      [tick = TickFrom(kMeeting)](uint64_t, uint64_t) { tick(); }));
     if (part == Part::kReceives) KEEL_TRY(state_.EndReceiving(source));
     return Ok();
   }
@@ -287,29 +307,47 @@ class EpochRun {
   // An error of the group, or that the state could not be saved: the same for everybody.
   Status SaveTogether() {
     At(kSaving);
-    saver().EndUnderWay();
-    const uint64_t step = state_.step();
-    // Rank 0 looks for all: the save may have been committed a moment ago.
-    std::string mine = group_.rank() == 0 && saver().IsCommitted() ? kCommitted : "";
-    KEEL_TRY_ASSIGN(std::vector<std::string> said, GatherTexts(mine));
-    if (said[0] != kCommitted) {
-      const Status written = saver().WriteShare(TickFrom(kSaving));
-      KEEL_TRY_ASSIGN(said, GatherTexts(written.ok() ? "" : written.error().message));
-      const std::string why = FirstOf(said);
-      if (!why.empty()) {
-        saver().DropShare();
-        return NotSaved(step, why);
+    KEEL_TRY(saver().EndUnderWay(WaitingIn(kSaving)));
+    KEEL_TRY_ASSIGN(bool committed, IsCommittedForAll());
+    std::string why;
+    if (!committed) {
+      KEEL_TRY_ASSIGN(why, WriteAndCommit());
+      // One that left alone at this very step may have been faster.
+      committed = why.empty();
+      if (!committed) {
+        KEEL_TRY_ASSIGN(committed, IsCommittedForAll());
       }
-      mine.clear();
-      if (group_.rank() == 0) {
-        const Status committed = saver().CommitShares();
-        if (!committed.ok()) mine = committed.error().message;
-      }
-      KEEL_TRY_ASSIGN(said, GatherTexts(mine));
-      if (!said[0].empty()) return NotSaved(step, said[0]);
     }
-    saved_step_ = step;
+    if (!committed) return NotSaved(state_.step(), why);
+    saved_step_ = state_.step();
     return Ok();
+  }
+
+  // Rank 0 looks for all.
+  Result<bool> IsCommittedForAll() {
+    const bool committed = group_.rank() == 0 && saver().IsCommitted();
+    KEEL_TRY_ASSIGN(const std::vector<std::string> said,
+                    GatherTexts(committed ? kCommitted : ""));
+    return said[0] == kCommitted;
+  }
+
+  // Empty, or why the state could not be saved: the same for everybody.
+  Result<std::string> WriteAndCommit() {
+    const Status written = saver().WriteShare(WaitingIn(kSaving));
+    KEEL_TRY_ASSIGN(std::vector<std::string> said,
+                    GatherTexts(written.ok() ? "" : written.error().message));
+    const std::string why = FirstOf(said);
+    if (!why.empty()) {
+      saver().DropShare();
+      return why;
+    }
+    std::string mine;
+    if (group_.rank() == 0) {
+      const Status committed = saver().CommitShares();
+      if (!committed.ok()) mine = committed.error().message;
+    }
+    KEEL_TRY_ASSIGN(said, GatherTexts(mine));
+    return said[0];
   }
 
   std::string FirstOf(const std::vector<std::string>& said) const {

@@ -104,9 +104,11 @@ Digest TrainState::ParametersDigest() const { return DigestOfTensors(parameters_
 MemberReport TrainState::Report() const {
   MemberReport report;
   report.layout = registry_.LayoutDigest().Hex();
-  if (held_ == Held::kSpoiled) report.step = MemberReport::kSpoiled;
-  if (held_ != Held::kWhole) return report;
-  report.step = static_cast<int64_t>(step_);
+  if (held_ == Held::kSpoiled) {
+    report.step = MemberReport::kSpoiled;
+    return report;
+  }
+  if (held_ == Held::kWhole) report.step = static_cast<int64_t>(step_);
   report.pending = pending();
   report.trail = trail_.Hex();
   report.numbers = registry_.NumbersText();

@@ -174,7 +174,8 @@ Result<TrainOutcome> Trainer::LeaveParked() {
   }
   int phase = kParkedPhase;
   const Status saved = keeping_->checkpointer.SaveAlone(
-      [&] { (void)link_->Send(AtMessage{{StepHeld(), ++phase}}); });
+      {.tick = [&] { (void)link_->Send(AtMessage{{StepHeld(), ++phase}}); },
+       .look = [] { return Ok(); }});
   if (saved.ok()) return Leave(state_.step());
   LogError("save-failed", {{"step", state_.step()}, {"reason", saved.error().message}});
   return Leave(std::nullopt);

@@ -6,15 +6,14 @@
 #include <array>
 #include <future>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/memory_files.h"
 #include "elastic/line_framer.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/crew.h"
-#include "tests/trainer/tasks.h"
-#include "trainer/tensor_digest.h"
+#include "tests/trainer/kept_member.h"
 #include "trainer/trainer.h"
 
 namespace keel {
@@ -22,39 +21,6 @@ namespace {
 
 constexpr int64_t kPendingStep = 1;   // of 3: one is made before it, one is left after it
 constexpr int kVotingPhase = 2;
-const std::string kFingerprint = "threads=1 lanes=4 lane_batch=4 steps=3 seed=3 samples=50";
-
-// Its BatchNorm's averages change while lanes are computed, not when the step is applied.
-std::unique_ptr<TrainState> MakeState() {
-  static std::mutex mutex;   // building draws from the one generator that all threads share
-  const std::lock_guard lock(mutex);
-  torch::manual_seed(1);
-  Task task = MakeTask("resnet");
-  TrainProgram program{.model = task.model, .loss = task.loss, .dataset = std::move(task.dataset),
-                       .optimizer = *MakeAdamW(TensorsOf(*task.model).parameters, {})};
-  auto state = TrainState::Make({.steps = 3, .seed = 3, .lanes = 4, .lane_batch = 4},
-                                std::move(program));
-  KEEL_CHECK(state.ok(), state.error().message);
-  return std::move(*state);
-}
-
-// A state, and what keeps it in `files`.
-struct Member {
-  explicit Member(Files& files) : state(MakeState()) {
-    auto opened = Checkpointer::Open(*state, {.root = "/c", .fingerprint = kFingerprint}, files,
-                                     RealClock());
-    KEEL_CHECK(opened.ok(), opened.error().message);
-    saver = std::move(*opened);
-    keeping.reset(new Keeping{*saver, {.root = "/c", .fingerprint = kFingerprint}, files, {}});
-  }
-  std::string Bits() const {
-    return state->trail().Hex() + " " + state->registry().StateDigest().Hex();
-  }
-
-  std::unique_ptr<TrainState> state;
-  std::unique_ptr<Checkpointer> saver;
-  std::unique_ptr<Keeping> keeping;
-};
 
 // The supervisor's end of a worker's link.
 class Supervisor {
@@ -106,7 +72,7 @@ class SilentMember {
  public:
   SilentMember(Crew& crew, const std::string& prefix, Files& files)
       : thread_([&crew, prefix, &files, may_end = end_.get_future().share()] {
-          const Member member(files);
+          const KeptMember member(files);
           EpochPeer peer;
           peer.watch = [](auto) { return std::shared_ptr<void>(); };
           peer.wishes = [] { return EpochPeer::Wishes{}; };
@@ -129,16 +95,14 @@ class SilentMember {
 
 TEST(LeavingParked, WithAStepPendingSavesWhatWasBeforeIt) {
   Crew crew;
-  MemoryFiles undisturbed, files;
-  const Member quiet(undisturbed);
-  ASSERT_OK(Trainer(*quiet.state, kFingerprint, {.keeping = quiet.keeping.get()}).Run());
-
+  MemoryFiles files;
+  const std::string quiet = QuietBits();
   {
-    const Member member(files);
+    const KeptMember member(files);
     Supervisor supervisor;
     const std::string prefix = crew.NewPrefix();
     auto outcome = std::async(std::launch::async, [&] {
-      return Trainer(*member.state, kFingerprint,
+      return Trainer(*member.state, kKeptFingerprint,
                      {.link = supervisor.worker.get(), .keeping = member.keeping.get()})
           .Run();
     });
@@ -156,9 +120,9 @@ TEST(LeavingParked, WithAStepPendingSavesWhatWasBeforeIt) {
     EXPECT_EQ(left->saved_step, kPendingStep);
   }
 
-  const Member resumed(files);
-  ASSERT_OK(Trainer(*resumed.state, kFingerprint, {.keeping = resumed.keeping.get()}).Run());
-  EXPECT_EQ(resumed.Bits(), quiet.Bits());
+  const KeptMember resumed(files);
+  ASSERT_OK(resumed.RunAlone());
+  EXPECT_EQ(resumed.Bits(), quiet);
   EXPECT_TRUE(EpochGroup::AwaitTeardown(std::chrono::seconds(40)));
 }
 

@@ -1,0 +1,138 @@
+// What a group of workers saves and begins from: when nobody holds the state any more, and when the
+// group breaks while the disk is slow.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/faulty_files.h"
+#include "base/memory_files.h"
+#include "tests/harness/expect_ok.h"
+#include "tests/trainer/crew.h"
+#include "tests/trainer/kept_member.h"
+
+namespace keel {
+namespace {
+
+constexpr uint64_t kSavedStep = 1;
+const Checkpointer::Waiting kPatient{.tick = [] {}, .look = [] { return Ok(); }};
+
+EpochPeer QuietPeer() {
+  EpochPeer peer;
+  peer.watch = [](auto) { return std::shared_ptr<void>(); };
+  peer.at = [](Position) {};
+  peer.wishes = [] { return EpochPeer::Wishes{}; };
+  return peer;
+}
+
+using Members = std::vector<std::unique_ptr<KeptMember>>;
+
+Members MakeMembers(int count, Files& files) {
+  Members members;
+  for (int i = 0; i < count; ++i) members.push_back(std::make_unique<KeptMember>(files));
+  return members;
+}
+
+class KeepTogether : public testing::Test {
+ protected:
+  // To the end of the job.
+  void RunAll(const Members& members) {
+    const std::string prefix = crew_.NewPrefix();
+    const int size = static_cast<int>(members.size());
+    Crew::OnThreads(size, [&](int rank) {
+      const KeptMember& member = *members[static_cast<size_t>(rank)];
+      const auto outcome = RunEpoch(*member.state, crew_.SpecOf(rank, size, prefix),
+                                    CancelToken::Never(), QuietPeer(), member.keeping.get());
+      EXPECT_OK(outcome);
+      if (outcome.ok()) EXPECT_EQ(outcome->end, EpochEnd::kFinished) << outcome->reason;
+    });
+    for (const auto& member : members) EXPECT_EQ(member->Bits(), quiet_);
+  }
+  // As of a job that was stopped after its first step.
+  void SaveFirstStep() {
+    const KeptMember member(files_);
+    EpochPeer peer = QuietPeer();
+    peer.wishes = [] { return EpochPeer::Wishes{.stop = true}; };
+    const auto outcome = RunEpoch(*member.state, crew_.SpecOf(0, 1, crew_.NewPrefix()),
+                                  CancelToken::Never(), peer, member.keeping.get());
+    ASSERT_OK(outcome);
+    ASSERT_EQ(outcome->saved_step, kSavedStep);
+  }
+
+  MemoryFiles files_;
+  Crew crew_;
+  const std::string quiet_ = QuietBits();
+};
+
+// Its source died with half of the state sent.
+TEST_F(KeepTogether, ANewcomerBesideAReceiverResumesForBoth) {
+  SaveFirstStep();
+  for (const size_t spoiled : {0u, 1u}) {
+    const Members members = MakeMembers(2, files_);
+    members[spoiled]->state->BeginReceiving();
+    RunAll(members);
+    EXPECT_EQ(members[1 - spoiled]->resumed_at, spoiled == 0 ? kSavedStep : 3u)
+        << "the second time, the job is at its end";
+  }
+}
+
+TEST_F(KeepTogether, ReceiversWithoutASourceResume) {
+  SaveFirstStep();
+  const Members members = MakeMembers(3, files_);
+  for (const auto& member : members) member->state->BeginReceiving();
+  RunAll(members);
+  EXPECT_EQ(members[0]->resumed_at, kSavedStep);
+}
+
+TEST_F(KeepTogether, WithoutACheckpointAReceiverBeginsAnewWithANewcomer) {
+  const Members members = MakeMembers(2, files_);
+  members[0]->state->BeginReceiving();
+  RunAll(members);
+}
+
+// All were told to stop; one is lost while another one's disk takes its time. Nobody may wait for
+// that disk: who does not park in time is killed, and its memory with it.
+TEST_F(KeepTogether, ABreakIsHeardWhileTheDiskIsWaitedFor) {
+  FaultyFiles slow(files_);
+  std::promise<void> released;
+  std::vector<std::function<void(const std::string&)>> breaks;
+  std::mutex mutex;
+  slow.Plan({.kind = Fault::Kind::kAct, .op = FileOp::kSync, .path_part = "-shard-", .act = [&] {
+               {
+                 const std::lock_guard lock(mutex);
+                 for (const auto& tell : breaks) tell("a member was lost");
+               }
+               released.get_future().wait();
+             }});
+  Members members = MakeMembers(2, slow);
+  const std::string prefix = crew_.NewPrefix();
+  Crew::OnThreads(2, [&](int rank) {
+    EpochPeer peer = QuietPeer();
+    peer.wishes = [] { return EpochPeer::Wishes{.stop = true}; };
+    peer.watch = [&](auto tell) {
+      const std::lock_guard lock(mutex);
+      breaks.push_back(tell);
+      return std::shared_ptr<void>();
+    };
+    const KeptMember& member = *members[static_cast<size_t>(rank)];
+    const auto outcome = RunEpoch(*member.state, crew_.SpecOf(rank, 2, prefix),
+                                  CancelToken::Never(), peer, member.keeping.get());
+    EXPECT_TRUE(outcome.ok() && outcome->end == EpochEnd::kBroken);
+  });
+  EXPECT_EQ(slow.strikes(), 1) << "and it has not been released";
+  released.set_value();
+  EXPECT_OK(members[1]->saver->SaveAlone(kPatient));
+  EXPECT_OK(members[0]->saver->SaveAlone(kPatient)) << "the same";
+  members.clear();   // and with them their hold of the directory
+
+  const KeptMember resumed(files_);
+  ASSERT_OK(resumed.RunAlone());
+  EXPECT_EQ(resumed.resumed_at, kSavedStep);
+  EXPECT_EQ(resumed.Bits(), quiet_);
+}
+
+}  // namespace
+}  // namespace keel
