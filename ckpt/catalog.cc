@@ -63,17 +63,17 @@ std::string PartialReason(const Contents& contents) {
          ", of a save that failed or died";
 }
 
-// Why the shards are not what the manifest says; empty if they are.
-std::string ShardTrouble(Files& files, const std::string& dir, const Manifest& manifest) {
+// Whether the shards are what the manifest says.
+Status CheckShards(Files& files, const std::string& dir, const Manifest& manifest) {
   for (const ManifestShard& shard : manifest.shards) {
     const Result<FileInfo> info = files.Stat(JoinPath(dir, shard.file));
-    if (!info.ok()) return info.error().message;
+    if (!info.ok()) return info.error();
     if (info->bytes != shard.bytes) {
-      return shard.file + " has " + std::to_string(info->bytes) + " bytes instead of " +
-             std::to_string(shard.bytes);
+      return Error{Code::kCorrupt, shard.file + " has " + std::to_string(info->bytes) +
+                                       " bytes instead of " + std::to_string(shard.bytes)};
     }
   }
-  return "";
+  return Ok();
 }
 
 void Judge(Files& files, const Result<Manifest>& manifest, StepEntry* entry) {
@@ -82,6 +82,7 @@ void Judge(Files& files, const Result<Manifest>& manifest, StepEntry* entry) {
                        manifest.error().message.find("newer Evenkeel") != std::string::npos;
     entry->state = newer ? StepState::kNewer : StepState::kDamaged;
     entry->reason = manifest.error().message;
+    entry->unreadable = manifest.error().code == Code::kIo;
     return;
   }
   entry->step = manifest->description.step;
@@ -92,8 +93,11 @@ void Judge(Files& files, const Result<Manifest>& manifest, StepEntry* entry) {
   const auto& user = manifest->description.user;
   const auto repair = user.find(std::string(kRepairKey));
   if (repair != user.end()) entry->repair = repair->second;
-  entry->reason = ShardTrouble(files, entry->dir, *manifest);
-  entry->state = entry->reason.empty() ? StepState::kComplete : StepState::kDamaged;
+  const Status shards = CheckShards(files, entry->dir, *manifest);
+  entry->state = shards.ok() ? StepState::kComplete : StepState::kDamaged;
+  if (shards.ok()) return;
+  entry->reason = shards.error().message;
+  entry->unreadable = shards.error().code == Code::kIo;
 }
 
 Error NoneComplete(const std::string& root, const std::vector<StepEntry>& steps) {

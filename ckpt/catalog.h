@@ -29,6 +29,7 @@ struct StepEntry {
   std::string dir;
   StepState state = StepState::kPartial;
   std::string reason;          // why it is not complete; empty if it is
+  bool unreadable = false;     // damaged for all we know: the disk would not give it
   bool pinned = false;
   bool in_progress = false;    // a live process holds a lock of one of its attempts
   uint64_t stored_bytes = 0;   // of all files in it

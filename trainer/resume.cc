@@ -141,13 +141,16 @@ Status PutInto(TrainState& state, const Checkpoint& checkpoint, bool exact,
 struct Attempt {
   bool resumed = false;
   std::string why_not;
+  bool unreadable = false;   // by the disk's fault, which may be over the next time
 };
+
+Attempt NotUsable(const Error& error) { return {false, error.message, error.code == Code::kIo}; }
 
 // An error: it is whole, but not ours.
 Result<Attempt> TryOne(TrainState& state, Files& files, const std::string& dir,
                        const ResumeConfig& config, const ResumeTick& tick) {
   const auto checkpoint = Checkpoint::Open(files, dir);
-  if (!checkpoint.ok()) return Attempt{false, checkpoint.error().message};
+  if (!checkpoint.ok()) return NotUsable(checkpoint.error());
   KEEL_TRY_ASSIGN(const bool exact, CheckSameJob(state, **checkpoint, config));
   Progress progress;
   const auto damages = Ticking(tick, progress, [&] {
@@ -155,7 +158,7 @@ Result<Attempt> TryOne(TrainState& state, Files& files, const std::string& dir,
   });
   const Status sound = damages.ok() ? DamageStatus(**checkpoint, *damages)
                                     : Status(damages.error());
-  if (!sound.ok()) return Attempt{false, sound.error().message};
+  if (!sound.ok()) return NotUsable(sound.error());
   KEEL_TRY(PutInto(state, **checkpoint, exact, tick));
   return Attempt{true, ""};
 }
@@ -183,7 +186,7 @@ Result<ResumeOutcome> NewestUsable(TrainState& state, Files& files,
   std::vector<StepEntry> damaged;
   std::string passed;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    Attempt attempt{false, entry->reason};
+    Attempt attempt{false, entry->reason, entry->unreadable};
     if (entry->state == StepState::kComplete) {
       KEEL_TRY_ASSIGN(attempt, TryOne(state, files, entry->dir, config, tick));
     }
@@ -199,7 +202,8 @@ Result<ResumeOutcome> NewestUsable(TrainState& state, Files& files,
       return Refused("--strict: the newest checkpoint cannot be used:" + line);
     }
     passed += line;
-    if (entry->state != StepState::kNewer) damaged.push_back(*entry);
+    // One that could not be read may be as good as ever: it stays where it is.
+    if (entry->state != StepState::kNewer && !attempt.unreadable) damaged.push_back(*entry);
   }
   if (passed.empty()) return ResumeOutcome{};
   return Refused("no checkpoint in " + config.root + " can be used, and beginning anew would "

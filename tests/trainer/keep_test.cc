@@ -5,6 +5,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/faulty_files.h"
 #include "base/memory_files.h"
 #include "ckpt/catalog.h"
 #include "ckpt/checkpoint.h"
@@ -182,6 +183,27 @@ TEST_F(Keep, ADamagedCheckpointLeavesTheStateAlone) {
   ASSERT_FALSE(outcome.ok()) << "all there is, is damaged";
   EXPECT_THAT(outcome.error().message, HasSubstr("step-000000000"));
   EXPECT_EQ(other->registry().StateDigest(), before);
+}
+
+// The disk refuses once: the older one has to do, but the newest stays what it is.
+TEST_F(Keep, ACheckpointThatCannotBeReadIsPassedOverAndLeftInItsPlace) {
+  const auto state = StateOf("mlp", 1);
+  ASSERT_OK(SaverOf(*state)->SaveAlone(kPatient));
+  ASSERT_OK(state->Apply({0.5f, 0.5f}));
+  ASSERT_OK(SaverOf(*state)->SaveAlone(kPatient));
+  for (const FileOp op : {FileOp::kOpen, FileOp::kReadAt}) {
+    FaultyFiles refusing(files_);
+    refusing.Plan({.op = op, .path_part = "/ckpts/step-000000001/"});
+    const auto other = StateOf("mlp", 2);
+    ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome,
+                         Resume(*other, refusing,
+                                {.root = "/ckpts", .fingerprint = kFingerprint}, [] {}));
+    EXPECT_EQ(refusing.strikes(), 1);
+    EXPECT_EQ(outcome.from, "/ckpts/step-000000000") << FileOpName(op);
+  }
+  const auto later = StateOf("mlp", 2);
+  ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome, ResumeInto(*later));
+  EXPECT_EQ(outcome.from, "/ckpts/step-000000001");
 }
 
 TEST(Fingerprints, WhatCanNeverBeAllowedIsToldApart) {
