@@ -113,7 +113,7 @@ class EpochRun {
     }
     KEEL_TRY(MoveState(plan, source, part));
     if (part == Part::kReady) state_.TakeOwn();
-    NoteOtherNumerics(reports);
+    state_.SetInexactSince(plan.inexact_since);
     return CompareStates(plan);
   }
 
@@ -177,13 +177,6 @@ class EpochRun {
       LogInfo("weights-loaded", {{"from", outcome->from}});
     }
     return outcome->from.empty() ? "" : kResumed;
-  }
-
-  // Somebody was let in all the same.
-  void NoteOtherNumerics(const std::vector<MemberReport>& reports) {
-    for (const MemberReport& report : reports) {
-      if (report.fingerprint != reports[0].fingerprint) state_.NoteInexact();
-    }
   }
 
   Result<std::vector<MemberReport>> Reports() {

@@ -62,10 +62,16 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
   for (int lane = lanes.begin; lane < lanes.end; ++lane) {
     Result<at::Tensor> loss = Forward(state, lanes, lane, watch);
     if (!loss.ok()) return {.status = loss.error(), .users_fault = true};
-    work.losses.push_back(loss->item<float>());
-    if (!state.buffers().empty()) of_lanes.push_back(state.buffers().LaneResult());
-    const double scale = state.loss_scale();
-    const Status backward = exchange.Backward(scale == 1.0 ? *loss : *loss * scale);
+    at::Tensor scaled;
+    // Where what forward did to the device, or to a buffer's shape, may show.
+    const Status read = Guard(LaneText(state, lane) + ", loss and buffers", [&] {
+      work.losses.push_back(loss->item<float>());
+      if (!state.buffers().empty()) of_lanes.push_back(state.buffers().LaneResult());
+      const double scale = state.loss_scale();
+      scaled = scale == 1.0 ? *loss : *loss * scale;
+    });
+    if (!read.ok()) return {.status = read.error(), .users_fault = true};
+    const Status backward = exchange.Backward(scaled);
     if (!backward.ok()) {
       const bool threw = backward.error().code == Code::kForeign;
       return {.status = backward.error().Doing(LaneText(state, lane)), .users_fault = threw};

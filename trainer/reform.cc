@@ -44,6 +44,17 @@ Status CheckTrails(const std::vector<MemberReport>& reports, const ReformPlan& p
   return Ok();
 }
 
+int64_t InexactSince(const std::vector<MemberReport>& reports, int64_t step) {
+  int64_t earliest = -1;
+  bool differ = false;
+  for (const MemberReport& report : reports) {
+    const bool earlier = earliest < 0 || report.inexact_since < earliest;
+    if (report.inexact_since >= 0 && earlier) earliest = report.inexact_since;
+    differ |= report.fingerprint != reports[0].fingerprint;
+  }
+  return earliest < 0 && differ ? step : earliest;
+}
+
 Part PartOf(const MemberReport& report, int64_t furthest) {
   if (report.step == furthest) return Part::kReady;
   const bool one_behind = report.step >= 0 && report.step + 1 == furthest;
@@ -116,6 +127,7 @@ Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
   const auto first = std::find(plan.parts.begin(), plan.parts.end(), Part::kReady);
   plan.source = static_cast<int>(first - plan.parts.begin());
   KEEL_TRY(CheckTrails(reports, plan));
+  plan.inexact_since = InexactSince(reports, plan.step);
   plan.reason = ReasonOf(plan);
   return plan;
 }

@@ -52,6 +52,9 @@ struct ReformPlan {
   int64_t step = 0;             // where the job goes on
   int source = 0;               // the first member that is ready: its numbers and losses count
   std::vector<Part> parts;      // by rank
+  // The first step on other numerics, as all shall note it; -1: there is none. Some may have noted
+  // it for a member that was lost on its way in, and others not.
+  int64_t inexact_since = -1;
   std::string reason;           // "step 12: 2 ready, 1 applies its own gradients, 1 receives"
 };
 Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports);

@@ -120,7 +120,8 @@ class TrainState {
   bool whole() const { return held_ == Held::kWhole; }
   // The first step that was made on other numerics than those before it; -1: there is none.
   int64_t inexact_since() const { return inexact_since_; }
-  void NoteInexact();
+  void SetInexactSince(int64_t step) { inexact_since_ = step; }
+  void NoteInexact();   // from here on
   const ModelTensors& model_tensors() const { return tensors_; }
   // There was nobody further than us: what the program began with is the state.
   void TakeOwn() { held_ = Held::kWhole; }

@@ -93,6 +93,14 @@ TEST_F(KeepTogether, WithoutACheckpointAReceiverBeginsAnewWithANewcomer) {
   RunAll(members);
 }
 
+// One noted a member of other numerics that was lost before it made a step; the other did not.
+TEST_F(KeepTogether, MembersWhoseNotesOfOtherNumericsDifferCanSave) {
+  const Members members = MakeMembers(2, files_);
+  members[0]->state->NoteInexact();
+  RunAll(members);   // which saves at its end
+  EXPECT_EQ(members[1]->state->inexact_since(), 0);
+}
+
 // All were told to stop; one is lost while another one's disk takes its time. Nobody may wait for
 // that disk: who does not park in time is killed, and its memory with it.
 TEST_F(KeepTogether, ABreakIsHeardWhileTheDiskIsWaitedFor) {

@@ -81,6 +81,18 @@ TEST(Reform, WhatAProgramBeganWithIsBetterThanHalfATransfer) {
   EXPECT_THAT(none.error().message, HasSubstr("nobody is left"));
 }
 
+// Whoever noted it first: members whose notes differ could never save together again.
+TEST(Reform, AllNoteTheSameFirstStepOnOtherNumerics) {
+  MemberReport ours = At(9), theirs = At(-1), noted = At(9);
+  ours.fingerprint = noted.fingerprint = "cpu=AVX2";
+  theirs.fingerprint = "cpu=AVX512";
+  noted.inexact_since = 4;
+  EXPECT_EQ(PlanReform({ours, ours})->inexact_since, -1);
+  EXPECT_EQ(PlanReform({ours, theirs})->inexact_since, 9);
+  EXPECT_EQ(PlanReform({ours, noted})->inexact_since, 4);
+  EXPECT_EQ(PlanReform({ours, theirs, noted})->inexact_since, 4);
+}
+
 TEST(Reform, MembersThatDisagreeAreNamed) {
   MemberReport other = At(6);
   other.trail = "elsewhere";
