@@ -40,11 +40,12 @@ while (($#)); do
 done
 ((${#scenarios[@]})) || scenarios=(throughput kills groups recovery save stop resume loader)
 
-"$root/tools/setup.sh"
+"$root/tools/setup.sh" --tests  # DCP needs numpy, which comes with the tests' packages
 : >"$out"
 for scenario in "${scenarios[@]}"; do
   if [[ $scenario =~ ^(save|stop|resume|loader)$ ]]; then
-    python3 -B "$root/bench/trainer/stops.py" "$scenario" --bin "$root/build/bin" \
+    PYTHONPATH=$(echo "$root"/.deps/python-tests/lib/python3*/site-packages) \
+      python3 -B "$root/bench/trainer/stops.py" "$scenario" --bin "$root/build/bin" \
       --python "$root/.deps/venv/bin/python" --tmp "$root/build" >>"$out"
   elif [[ $scenario == recovery ]]; then
     MakePeers
