@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/file_helpers.h"
@@ -20,10 +20,14 @@ constexpr uint64_t kPieceBytes = 1 << 20;
 
 }  // namespace
 
-ReadAhead::ReadAhead(std::string root)
-    : thread_([this, root = std::move(root)] {
-        if (!root.empty()) Run(root);
-      }) {}
+ReadAhead::ReadAhead(std::string root) {
+  if (root.empty()) return;
+  try {
+    thread_ = std::thread([this, moved = std::move(root)] { Run(moved); });
+  } catch (const std::system_error&) {
+    // No thread to be had: the reader waits for the disk itself.
+  }
+}
 
 ReadAhead::~ReadAhead() {
   stop_ = true;
@@ -40,11 +44,10 @@ void ReadAhead::Run(const std::string& root) {
   if (!newest.ok()) return;
   const auto names = files.List(newest->dir);
   if (!names.ok()) return;
-  for (const DirEntry& name : *names) ReadFile(JoinPath(newest->dir, name.name));
+  for (const DirEntry& name : *names) ReadFile(files, JoinPath(newest->dir, name.name));
 }
 
-void ReadAhead::ReadFile(const std::string& path) {
-  PosixFiles files;
+void ReadAhead::ReadFile(Files& files, const std::string& path) {
   const auto info = files.Stat(path);
   if (!info.ok() || info->kind != FileKind::kFile) return;
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);

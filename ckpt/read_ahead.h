@@ -10,6 +10,8 @@
 #include <string>
 #include <thread>
 
+#include "base/files.h"
+
 namespace keel {
 
 class ReadAhead {
@@ -24,7 +26,7 @@ class ReadAhead {
 
  private:
   void Run(const std::string& root);
-  void ReadFile(const std::string& path);
+  void ReadFile(Files& files, const std::string& path);
 
   std::atomic<bool> stop_{false};
   std::thread thread_;

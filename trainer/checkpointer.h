@@ -44,8 +44,10 @@ class Checkpointer {
  public:
   // While the disk is waited for, by a worker that others may be waiting for.
   struct Waiting {
-    std::function<void()> tick;     // called now and then, if the disk gets on
-    std::function<Status()> look;   // an error ends the wait, and is what comes of it
+    // Called now and then, if the disk gets on.
+    std::function<void()> tick = [] {};
+    // An error ends the wait, and is what comes of it.
+    std::function<Status()> look = [] { return Ok(); };
   };
   // What the epoch gives: our place in it, and what nobody else has.
   struct Place {

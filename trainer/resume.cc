@@ -46,11 +46,17 @@ auto Ticking(const ResumeTick& tick, const Progress& progress, Work work) {
 
 // --- Whose checkpoint is it? ---
 
+// Empty where it says no such thing.
+std::string TextIn(const Metadata& metadata, const std::string& name) {
+  const auto held = metadata.find(name);
+  const auto* text = held == metadata.end() ? nullptr : std::get_if<std::string>(&held->second);
+  return text == nullptr ? std::string() : *text;
+}
+
 // What it says of itself; older or foreign writers may not have said all.
 std::string FingerprintIn(const Metadata& metadata) {
-  const auto held = metadata.find("fingerprint");
-  const auto* text = held == metadata.end() ? nullptr : std::get_if<std::string>(&held->second);
-  if (text != nullptr && !text->empty()) return *text;
+  const std::string text = TextIn(metadata, "fingerprint");
+  if (!text.empty()) return text;
   Fingerprint said;
   for (const char* name : {"lanes", "lane_batch", "seed", "samples"}) {
     const auto one = metadata.find(name);
@@ -226,10 +232,7 @@ bool IsOfBegunJob(Files& files, const std::vector<StepEntry>& entries, const std
     if (entry->state != StepState::kComplete) continue;
     const auto checkpoint = Checkpoint::Open(files, entry->dir);
     if (!checkpoint.ok()) continue;
-    const Metadata& metadata = (*checkpoint)->manifest().description.metadata;
-    const auto held = metadata.find("job");
-    const auto* name = held == metadata.end() ? nullptr : std::get_if<std::string>(&held->second);
-    return name != nullptr && *name == job;
+    return TextIn((*checkpoint)->manifest().description.metadata, "job") == job;
   }
   return false;
 }

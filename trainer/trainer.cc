@@ -174,8 +174,7 @@ Result<TrainOutcome> Trainer::LeaveParked() {
   }
   int phase = kParkedPhase;
   const Status saved = keeping_->checkpointer.SaveAlone(
-      {.tick = [&] { (void)link_->Send(AtMessage{{StepHeld(), ++phase}}); },
-       .look = [] { return Ok(); }});
+      {.tick = [&] { (void)link_->Send(AtMessage{{StepHeld(), ++phase}}); }});
   if (saved.ok()) return Leave(state_.step());
   LogError("save-failed", {{"step", state_.step()}, {"reason", saved.error().message}});
   return Leave(std::nullopt);

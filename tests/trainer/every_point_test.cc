@@ -16,7 +16,7 @@
 #include "examples/models/mlp.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/crew.h"
-#include "trainer/epoch_run.h"
+#include "tests/trainer/quiet_peer.h"
 #include "trainer/tensor_digest.h"
 
 namespace keel {
@@ -141,15 +141,6 @@ struct Bits {
 };
 Bits BitsOf(TrainState& state) {
   return {state.trail().Hex(), state.registry().StateDigest().Hex()};
-}
-
-// Of a member that nobody supervises.
-EpochPeer QuietPeer() {
-  EpochPeer peer;
-  peer.watch = [](auto) { return std::shared_ptr<void>(); };
-  peer.at = [](Position) {};
-  peer.wishes = [] { return EpochPeer::Wishes{}; };
-  return peer;
 }
 
 Bits Quiet(Crew& crew, int lanes) {

@@ -22,8 +22,6 @@ using testing::HasSubstr;
 
 const std::string kFingerprint = "threads=1 lanes=2 lane_batch=4 steps=9 seed=3 samples=50";
 
-const Checkpointer::Waiting kPatient{.tick = [] {}, .look = [] { return Ok(); }};
-
 // The seed decides what is in it.
 std::unique_ptr<TrainState> StateOf(const std::string& model, uint64_t weights) {
   torch::manual_seed(weights);
@@ -65,7 +63,7 @@ TEST_F(Keep, WhatWasSavedIsRestoredToTheLastBit) {
     ASSERT_OK_AND_ASSIGN(const auto saver,
                          Checkpointer::Open(*saved, {.root = "/c", .fingerprint = kFingerprint},
                                             files, RealClock()));
-    ASSERT_OK(saver->SaveAlone(kPatient));
+    ASSERT_OK(saver->SaveAlone({}));
     ASSERT_OK_AND_ASSIGN(
         const ResumeOutcome outcome,
         Resume(*other, files, {.root = "/c", .fingerprint = kFingerprint}, [] {}));
@@ -155,7 +153,7 @@ TEST_F(Keep, ADirectoryHasOneJob) {
 
 TEST_F(Keep, AnotherModelIsRefusedBeforeAnythingChanges) {
   const auto state = StateOf("mlp", 1);
-  ASSERT_OK(SaverOf(*state)->SaveAlone(kPatient));
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
   const auto other = StateOf("gpt", 1);
   const Digest before = other->registry().StateDigest();
   const auto outcome = ResumeInto(*other);
@@ -166,7 +164,7 @@ TEST_F(Keep, AnotherModelIsRefusedBeforeAnythingChanges) {
 
 TEST_F(Keep, ADamagedCheckpointLeavesTheStateAlone) {
   const auto state = StateOf("mlp", 1);
-  ASSERT_OK(SaverOf(*state)->SaveAlone(kPatient));
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
   ASSERT_OK_AND_ASSIGN(const auto names, files_.List("/ckpts/step-000000000"));
   for (const DirEntry& name : names) {
     if (name.name.find(".keel") == std::string::npos) continue;
@@ -188,9 +186,9 @@ TEST_F(Keep, ADamagedCheckpointLeavesTheStateAlone) {
 // The disk refuses once: the older one has to do, but the newest stays what it is.
 TEST_F(Keep, ACheckpointThatCannotBeReadIsPassedOverAndLeftInItsPlace) {
   const auto state = StateOf("mlp", 1);
-  ASSERT_OK(SaverOf(*state)->SaveAlone(kPatient));
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
   ASSERT_OK(state->Apply({0.5f, 0.5f}));
-  ASSERT_OK(SaverOf(*state)->SaveAlone(kPatient));
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
   for (const FileOp op : {FileOp::kOpen, FileOp::kReadAt}) {
     FaultyFiles refusing(files_);
     refusing.Plan({.op = op, .path_part = "/ckpts/step-000000001/"});

@@ -2,7 +2,6 @@
 // group breaks while the disk is slow.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -13,20 +12,12 @@
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/crew.h"
 #include "tests/trainer/kept_member.h"
+#include "tests/trainer/quiet_peer.h"
 
 namespace keel {
 namespace {
 
 constexpr uint64_t kSavedStep = 1;
-const Checkpointer::Waiting kPatient{.tick = [] {}, .look = [] { return Ok(); }};
-
-EpochPeer QuietPeer() {
-  EpochPeer peer;
-  peer.watch = [](auto) { return std::shared_ptr<void>(); };
-  peer.at = [](Position) {};
-  peer.wishes = [] { return EpochPeer::Wishes{}; };
-  return peer;
-}
 
 using Members = std::vector<std::unique_ptr<KeptMember>>;
 
@@ -132,8 +123,8 @@ TEST_F(KeepTogether, ABreakIsHeardWhileTheDiskIsWaitedFor) {
   });
   EXPECT_EQ(slow.strikes(), 1) << "and it has not been released";
   released.set_value();
-  EXPECT_OK(members[1]->saver->SaveAlone(kPatient));
-  EXPECT_OK(members[0]->saver->SaveAlone(kPatient)) << "the same";
+  EXPECT_OK(members[1]->saver->SaveAlone({}));
+  EXPECT_OK(members[0]->saver->SaveAlone({})) << "the same";
   members.clear();   // and with them their hold of the directory
 
   const KeptMember resumed(files_);

@@ -14,6 +14,7 @@
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/crew.h"
 #include "tests/trainer/kept_member.h"
+#include "tests/trainer/quiet_peer.h"
 #include "trainer/trainer.h"
 
 namespace keel {
@@ -73,9 +74,7 @@ class SilentMember {
   SilentMember(Crew& crew, const std::string& prefix, Files& files)
       : thread_([&crew, prefix, &files, may_end = end_.get_future().share()] {
           const KeptMember member(files);
-          EpochPeer peer;
-          peer.watch = [](auto) { return std::shared_ptr<void>(); };
-          peer.wishes = [] { return EpochPeer::Wishes{}; };
+          EpochPeer peer = QuietPeer();
           peer.at = [&](Position position) {
             if (position.step == kPendingStep && position.phase == kVotingPhase) may_end.wait();
           };
