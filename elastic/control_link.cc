@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kNumberMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kWorldMax = 1 << 20;
+constexpr int64_t kQuietMillisMax = int64_t{1000} * 3600 * 24 * 365;
 constexpr int64_t kPortMax = 65535;
 constexpr int64_t kPhaseMax = 1 << 30;
 
@@ -153,6 +154,9 @@ SaveMessage ReadSave(Members& in) { return {in.Text("reason")}; }
 Json Write(const RefusedMessage& m) { return {{"type", "refused"}, {"reason", Cut(m.reason)}}; }
 RefusedMessage ReadRefused(Members& in) { return {in.Text("reason")}; }
 
+Json Write(const AliveMessage& m) { return {{"type", "alive"}, {"limit_ms", m.limit_ms}}; }
+AliveMessage ReadAlive(Members& in) { return {in.Whole("limit_ms", 1, kQuietMillisMax)}; }
+
 Json Write(const UnknownMessage& m) { return {{"type", m.type}}; }
 
 WorkerMessage ReadMembers(const std::string& type, Members& in, const WorkerMessage*) {
@@ -174,6 +178,7 @@ SupervisorMessage ReadMembers(const std::string& type, Members& in,
   if (type == "stop") return ReadStop(in);
   if (type == "save") return ReadSave(in);
   if (type == "refused") return ReadRefused(in);
+  if (type == "alive") return ReadAlive(in);
   return UnknownMessage{type};
 }
 

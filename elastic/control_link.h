@@ -110,8 +110,14 @@ struct RefusedMessage {
   std::string reason;
   bool operator==(const RefusedMessage&) const = default;
 };
-using SupervisorMessage = std::variant<EpochMessage, BreakMessage, JoinMessage, StopMessage,
-                                       SaveMessage, RefusedMessage, UnknownMessage>;
+// The supervisor is there, and will say so again well within the limit.
+struct AliveMessage {
+  int64_t limit_ms = 1;
+  bool operator==(const AliveMessage&) const = default;
+};
+using SupervisorMessage =
+    std::variant<EpochMessage, BreakMessage, JoinMessage, StopMessage, SaveMessage, RefusedMessage,
+                 AliveMessage, UnknownMessage>;
 
 // One line with its line feed. An UnknownMessage cannot be sent.
 Result<std::string> EncodeMessage(const WorkerMessage& message);

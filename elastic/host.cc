@@ -42,11 +42,13 @@ void Host::OnMemberEvent(const MemberEvent& event, TimePoint now) {
   Settle(now);
 }
 
-void Host::OnStopAsked(const std::string& reason, Duration deadline, TimePoint now) {
+void Host::OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
+                       int signal) {
   if (mode_ == Mode::kFencing) {   // nothing of it is left to be saved
     EndJob(kExitUnsaved, reason + ", after having been taken for dead", now);
   } else if (mode_ == Mode::kMember) {
     job_stops_ = config_.hosts_store;
+    stop_signal_ = signal;
     Leave(reason, deadline, now);
   }
   Settle(now);
@@ -383,6 +385,7 @@ TimePoint Host::NextWake() const {
   if (mode_ == Mode::kExited) return kNever;
   TimePoint wake = StoreDeadline();
   if (mode_ == Mode::kLeaving && !AnyProcess()) wake = std::min(wake, leave_by_);
+  if (AnyInPlace()) wake = std::min(wake, alive_at_);
   for (const Seat& seat : seats_) {
     if (seat.start_at) wake = std::min(wake, *seat.start_at);
     if (seat.kill_at) wake = std::min(wake, *seat.kill_at);
@@ -395,6 +398,7 @@ void Host::Settle(TimePoint now) {
   Forgive(now);
   BreakIfStoppedOutside(now);
   for (int index = 0; index < config_.seats; ++index) CheckSeat(index, now);
+  TellAlive(now);
   if (record_.outside < record_.epoch.number && AllOutside()) {
     record_.outside = record_.epoch.number;
   }

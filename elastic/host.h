@@ -7,6 +7,7 @@
 // Threads    one.
 #pragma once
 
+#include <csignal>
 #include <optional>
 #include <string>
 #include <variant>
@@ -30,6 +31,7 @@ struct HostConfig {
   RestartPolicy restarts;
   Duration join_timeout = std::chrono::seconds(600);      // for the store to appear
   Duration store_limit = std::chrono::seconds(60);        // for it to come back
+  Duration quiet_limit = std::chrono::seconds(60);        // a worker's, for us to say anything
   Duration park_limit = std::chrono::seconds(5);
   Duration start_limit = std::chrono::seconds(600);       // from exec to ready, in place
   Duration shutdown_timeout = std::chrono::seconds(30);   // from SIGTERM to SIGKILL
@@ -73,8 +75,9 @@ class Host {
   void OnMemberEvent(const MemberEvent& event, TimePoint now);
   // The board had our beat as of that time.
   void OnContact(TimePoint beat) { contact_ = beat; }
-  // A signal to the supervisor: leave, with so much time to save.
-  void OnStopAsked(const std::string& reason, Duration deadline, TimePoint now);
+  // A signal to the supervisor: leave, with so much time to save. Foreign workers get `signal`.
+  void OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
+                   int signal = SIGTERM);
   // A checkpoint is wanted: of the workers that can make one.
   void OnSaveAsked(const std::string& reason, TimePoint now);
   // NextWake() is due.
@@ -159,6 +162,8 @@ class Host {
   void Terminate(int index, const std::string& why, TimePoint now);
   void Kill(int index, const std::string& why, bool is_fault, TimePoint now);
   void TellJoin(int index);
+  void TellAlive(TimePoint now);
+  bool AnyInPlace() const;
   void NoteSaved(int index);
   SeatState StateAfter(int index, const ExitStatus& status) const;
   void End(int index, SeatState state, const std::string& how, TimePoint now);
@@ -203,7 +208,9 @@ class Host {
   std::vector<TimePoint> deaths_;
   std::optional<TimePoint> contact_;
   TimePoint store_grace_{};            // the store has at least until then
+  TimePoint alive_at_{};               // when workers are told again that this host is there
   bool job_stops_ = false;             // the whole job, not only this host
+  int stop_signal_ = SIGTERM;          // for workers that know no other stop
   std::string stopped_outside_;        // who of the epoch was stopped before it entered
   TimePoint leave_by_ = kNever;
   int exit_code_ = 0;

@@ -68,6 +68,7 @@ void Host::On(int index, const HelloMessage& message, TimePoint now) {
   record_.fingerprint = message.fingerprint;
   if (record.state == SeatState::kRunning) record.state = SeatState::kStarting;
   Limit(index, seat.started + config_.start_limit, "was not ready in time", true);
+  alive_at_ = now;
 }
 
 void Host::On(int index, const ReadyMessage& message, TimePoint now) {
@@ -239,6 +240,21 @@ void Host::TellJoin(int index) {
   Do(SendToWorker{index, JoinMessage{joining_}}, "somebody waits");
 }
 
+bool Host::AnyInPlace() const {
+  return std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.hello; });
+}
+
+// Were this host to stand still, the others might go on without it while its workers know nothing:
+// who hears of it no more parks by itself, before the coordinator's fence_limit has passed.
+void Host::TellAlive(TimePoint now) {
+  if (now < alive_at_ || !AnyInPlace()) return;
+  alive_at_ = now + config_.quiet_limit / 4;
+  for (int index = 0; index < config_.seats; ++index) {
+    if (!seats_[index].hello) continue;
+    Do(SendToWorker{index, AliveMessage{config_.quiet_limit / std::chrono::milliseconds(1)}}, "");
+  }
+}
+
 void Host::CheckSeat(int index, TimePoint now) {
   PlanStart(index, now);
   Seat& seat = seats_[index];
@@ -272,8 +288,9 @@ void Host::Terminate(int index, const std::string& why, TimePoint now) {
   if (!HasProcess(record.state) || seats_[index].signalled) return;
   seats_[index].signalled = true;
   if (record.state == SeatState::kRunning) record.state = SeatState::kStopping;
-  Do(SignalWorker{index, SIGTERM, false}, why);
-  Limit(index, now + config_.shutdown_timeout, "did not end after SIGTERM", false);
+  const int signal = seats_[index].hello ? SIGTERM : stop_signal_;
+  Do(SignalWorker{index, signal, false}, why);
+  Limit(index, now + config_.shutdown_timeout, "did not end after " + SignalName(signal), false);
 }
 
 // Said again, for the log, when even that has no effect.

@@ -6,9 +6,17 @@ namespace {
 
 // As good as never, and still a time that can be added to another.
 constexpr Duration kNoHangs = std::chrono::hours(24 * 365 * 10);
+// A supervisor on a busy machine may be slow for that long.
+constexpr Duration kQuietLeast = std::chrono::seconds(5);
+constexpr Duration kQuietMost = std::chrono::hours(24);
 
 RestartPolicy RestartsFrom(const LaunchConfig& config) {
   return {config.restarts_max, config.restart_window};
+}
+
+// A supervisor that stands still has lost the store as surely as one that cannot reach it.
+Duration QuietLimitFrom(const LaunchConfig& config) {
+  return std::clamp(config.store_limit, kQuietLeast, kQuietMost);
 }
 
 std::optional<Duration> HangLimitFrom(const LaunchConfig& config) {
@@ -34,6 +42,7 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
   host.restarts = RestartsFrom(config);
   host.join_timeout = config.join_limit;
   host.store_limit = config.store_limit;
+  host.quiet_limit = QuietLimitFrom(config);
   host.park_limit = config.park_limit;
   host.start_limit = config.start_limit;
   host.shutdown_timeout = config.shutdown_limit;
@@ -59,8 +68,10 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
   policy.beat_limit = config.keep_alive_interval * config.keep_alive_attempts_max;
   policy.park_limit = config.park_limit;
   policy.stop_grace = config.shutdown_limit + policy.beat_limit;
-  // By then a host that lost the store has given up, and its workers were stopped.
-  policy.fence_limit = config.store_limit + config.shutdown_limit + config.park_limit;
+  // By then a host that lost the store has given up, and its workers were stopped; those of one
+  // that stands still have parked.
+  policy.fence_limit = std::max(config.store_limit, QuietLimitFrom(config)) +
+                       config.shutdown_limit + config.park_limit;
   policy.hang_limit = HangLimitFrom(config);
   policy.restarts = RestartsFrom(config);
   policy.allow_inexact = config.allow_inexact;

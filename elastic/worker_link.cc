@@ -26,6 +26,7 @@ namespace {
 constexpr size_t kOutboxBytesMax = 1 << 20;
 constexpr int64_t kAllEpochs = std::numeric_limits<int64_t>::max();
 constexpr Duration kCancelGlance = std::chrono::milliseconds(5);
+constexpr Duration kGlanceMax = std::chrono::hours(1);
 
 Result<Fd> MakeEvent() {
   Fd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -47,7 +48,7 @@ void Lower(const Fd& event) {
 // How long a wait may be before the deadline and the token are looked at again.
 Duration Bite(TimePoint deadline, const CancelToken& cancel) {
   const Duration left = std::max(deadline - RealClock().Monotonic(), Duration(0));
-  const Duration most = cancel.can_be_cancelled() ? kCancelGlance : std::chrono::hours(1);
+  const Duration most = cancel.can_be_cancelled() ? kCancelGlance : kGlanceMax;
   return std::min(left, most);
 }
 
@@ -275,6 +276,11 @@ void WorkerLink::Take(SupervisorMessage message) {
     LogWarn("control-message-unknown", {{"type", unknown->type}});
     return;
   }
+  if (const auto* alive = std::get_if<AliveMessage>(&message)) {
+    quiet_limit_ = std::chrono::milliseconds(alive->limit_ms);
+    return;
+  }
+  if (const auto* epoch = std::get_if<EpochMessage>(&message)) entered_ = epoch->epoch;
   Watches freed;
   std::string reason;
   {
@@ -316,7 +322,23 @@ void WorkerLink::Run() {
       if (writable) WriteSome();
     }
     if (readable && !ReadSome()) return;
+    if (!readable) BreakIfTooQuiet();
   }
+}
+
+Duration WorkerLink::UntilTooQuiet() const {
+  if (quiet_limit_ == Duration(0) || entered_ == 0) return kGlanceMax;
+  return std::max(heard_ + quiet_limit_ - RealClock().Monotonic(), Duration(0));
+}
+
+// A supervisor that stands still cannot tell that the others have gone on without it. It keeps its
+// worker, which waits for it with all it holds.
+void WorkerLink::BreakIfTooQuiet() {
+  if (UntilTooQuiet() > Duration(0)) return;
+  const std::string reason =
+      "its supervisor has said nothing for " + DurationText(quiet_limit_) + ": is it stopped?";
+  LogWarn("supervisor-silent", {{"epoch", entered_}, {"reason", reason}});
+  Take(BreakMessage{std::exchange(entered_, 0), reason});
 }
 
 void WorkerLink::AwaitWork(bool& readable, bool& writable) {
@@ -327,7 +349,9 @@ void WorkerLink::AwaitWork(bool& readable, bool& writable) {
   }
   const short wanted = static_cast<short>(is_full ? POLLIN | POLLOUT : POLLIN);
   std::array<pollfd, 2> fds = {{{socket_.number(), wanted, 0}, {wake_.number(), POLLIN, 0}}};
-  if (poll(fds.data(), fds.size(), -1) < 0) return;
+  // Rounded up, so as not to turn in circles for the rest of a millisecond.
+  const auto patience = UntilTooQuiet() / std::chrono::milliseconds(1) + 1;
+  if (poll(fds.data(), fds.size(), static_cast<int>(patience)) < 0) return;
   if (fds[1].revents != 0) Lower(wake_);
   readable = (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
   writable = (fds[0].revents & POLLOUT) != 0;
@@ -342,6 +366,7 @@ bool WorkerLink::ReadSome() {
     Close(got == 0 ? "the supervisor closed it" : std::strerror(errno));
     return false;
   }
+  heard_ = RealClock().Monotonic();
   const Status fed = framer_.Feed({piece.data(), static_cast<size_t>(got)});
   Status taken = TakeLines();
   if (taken.ok() && !fed.ok()) taken = fed;

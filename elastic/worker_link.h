@@ -4,7 +4,9 @@
 //            only the newest. Messages are received in order. A break is known the moment it
 //            arrives, in whatever the worker's threads are busy: BreakToken() and WatchBreak() need
 //            nobody who receives. A closed link (the supervisor is gone, or spoke garbage) breaks
-//            all epochs, and is what Receive() gives after the last message.
+//            all epochs, and is what Receive() gives after the last message. A supervisor that
+//            says nothing for as long as it promised not to breaks the epoch: it may stand still,
+//            and the others go on without it.
 // Does not   end the process when the link closes: its owner does. Reach the supervisor after a
 //            failed Send().
 // Threads    all methods from any thread; destroyed by one. A thread of its own reads; callbacks
@@ -98,6 +100,8 @@ class WorkerLink {
   bool ReadSome();
   Status TakeLines();
   void Take(SupervisorMessage message);
+  Duration UntilTooQuiet() const;
+  void BreakIfTooQuiet();
   Watches BreakUpTo(int64_t epoch, const std::string& reason);
   void Close(const std::string& why);
   void WriteSome();
@@ -107,7 +111,11 @@ class WorkerLink {
   const Fd socket_;
   const Fd wake_;    // makes the reader look again
   const Fd ready_;
-  LineFramer framer_;   // the reader's own
+  // The reader's own:
+  LineFramer framer_;
+  Duration quiet_limit_{0};   // 0: the supervisor has promised nothing
+  TimePoint heard_;           // something of it
+  int64_t entered_ = 0;       // the newest epoch
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -33,6 +33,7 @@ std::vector<SupervisorMessage> AllSupervisorMessages() {
           StopMessage{"SIGTERM", 30'000},
           StopMessage{"the host asks", std::nullopt},
           SaveMessage{"SIGUSR2"},
+          AliveMessage{60000},
           RefusedMessage{"fingerprint differs"}};
 }
 

@@ -35,6 +35,15 @@ class HostTest : public testing::Test {
     return taken;
   }
 
+  // What the worker is told, other than that its supervisor is there.
+  std::vector<SupervisorMessage> TakeWishes() {
+    std::vector<SupervisorMessage> wishes;
+    for (const SendToWorker& sent : Take<SendToWorker>()) {
+      if (!std::holds_alternative<AliveMessage>(sent.message)) wishes.push_back(sent.message);
+    }
+    return wishes;
+  }
+
   // Registered, in an epoch, its one worker inside.
   void EnterFirstEpoch() {
     host_.OnMemberEvent(Registered{0}, now_);
@@ -75,6 +84,23 @@ TEST_F(HostTest, PromisesToBeOutsideOnlyWhenTheWorkerHasParked) {
   host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
   EXPECT_EQ(host_.record().outside, 1);
   EXPECT_EQ(host_.record().seats[0].state, SeatState::kParked);
+}
+
+TEST_F(HostTest, AWorkerHearsOfItsSupervisorWellWithinTheLimit) {
+  EnterFirstEpoch();
+  const auto alive = SupervisorMessage(AliveMessage{60000});
+  TimePoint heard = now_;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_LE(host_.NextWake(), heard + 60s / 2);
+    now_ = host_.NextWake();
+    host_.OnTime(now_);
+    host_.OnContact(now_);
+    for (const SendToWorker& sent : Take<SendToWorker>()) {
+      EXPECT_EQ(sent.message, alive);
+      heard = now_;
+    }
+  }
+  EXPECT_GT(heard, TimePoint{10s + 60s});
 }
 
 TEST_F(HostTest, AWorkerThatDoesNotParkIsKilledAtTheLimit) {
@@ -133,11 +159,11 @@ TEST_F(HostTest, WithoutTheStoreItGivesUpAtTheLimitAndNotBefore) {
   EnterFirstEpoch();
   host_.OnContact(now_);
   Pass(60s - 1ns);
-  EXPECT_TRUE(Take<SendToWorker>().empty());
+  EXPECT_TRUE(TakeWishes().empty());
   Pass(1ns);
-  const auto sent = Take<SendToWorker>();
+  const auto sent = TakeWishes();
   ASSERT_EQ(sent.size(), 1u);
-  EXPECT_TRUE(std::holds_alternative<StopMessage>(sent[0].message));
+  EXPECT_TRUE(std::holds_alternative<StopMessage>(sent[0]));
   host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
   const auto exits = Take<ExitHost>();
   ASSERT_EQ(exits.size(), 1u);
@@ -224,6 +250,18 @@ TEST_F(HostTest, StoppedBeforeTheFirstStepNothingWasLost) {
   const auto exits = Take<ExitHost>();
   ASSERT_EQ(exits.size(), 1u);
   EXPECT_EQ(exits[0].code, kExitStopped);
+}
+
+// Programs for torchrun expect what came, and may know how to save at no other signal.
+TEST_F(HostTest, AForeignWorkerGetsTheSignalThatCame) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  ASSERT_EQ(Take<StartWorker>().size(), 1u);
+  host_.OnStopAsked("SIGUSR1", 30s, now_, SIGUSR1);
+  const auto signals = Take<SignalWorker>();
+  ASSERT_EQ(signals.size(), 1u);
+  EXPECT_EQ(signals[0].signal, SIGUSR1);
 }
 
 // Two seats, of which one is inside when the stop comes and the other has just been started.

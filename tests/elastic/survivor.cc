@@ -2,8 +2,8 @@
 // Arguments: a file, upon whose appearance its work is done; "deaf" if it shall ignore SIGTERM.
 // SURVIVOR_FINGERPRINT and SURVIVOR_VERSION in the environment: what it says of itself.
 // It does not report to the supervisor while there is a file of that name with ".gate" behind.
-// Prints "epoch <E> rank <R> of <W> pid <P> count <C>", "rank <R> has counted to 20", "broken <E>",
-// "stopped at <C>", "done".
+// Prints "epoch <E> rank <R> of <W> pid <P> count <C>", "rank <R> has counted to <C>" each 20 steps,
+// "broken <E> pid <P> count <C>", "stopped at <C> pid <P>", "done".
 #include <unistd.h>
 
 #include <csignal>
@@ -45,7 +45,9 @@ class Survivor {
   void Step() {
     ++count_;
     (void)link_.Send(AtMessage{{count_, 0}});
-    if (count_ == 20) Say("rank " + std::to_string(rank_) + " has counted to 20");
+    if (count_ % 20 == 0) {
+      Say("rank " + std::to_string(rank_) + " has counted to " + std::to_string(count_));
+    }
     if (access(done_file_.c_str(), F_OK) != 0) return;
     Say("done");
     End(ByeMessage{0, "finished"});
@@ -57,21 +59,22 @@ class Survivor {
     running_ = true;
     (void)link_.Send(AtMessage{{count_, 0}});
     Say("epoch " + std::to_string(epoch_) + " rank " + std::to_string(message.rank) + " of " +
-        std::to_string(message.world) + " pid " + std::to_string(getpid()) + " count " +
-        std::to_string(count_));
+        std::to_string(message.world) + PidText() + " count " + std::to_string(count_));
   }
   void On(const BreakMessage& message) {
-    Say("broken " + std::to_string(message.epoch));
+    Say("broken " + std::to_string(message.epoch) + PidText() + " count " +
+        std::to_string(count_));
     Park(message.epoch, false);
   }
   void On(const JoinMessage& message) { Park(message.epoch, true); }
   void On(const StopMessage&) {
-    Say("stopped at " + std::to_string(count_));
+    Say("stopped at " + std::to_string(count_) + PidText());
     (void)link_.Send(SavedMessage{count_});
     (void)link_.Send(LeavingMessage{count_});
     End(ByeMessage{0, "stopped"});
   }
   void On(const SaveMessage&) { (void)link_.Send(SavedMessage{count_}); }
+  void On(const AliveMessage&) {}   // the link keeps it to itself
   void On(const RefusedMessage&) { over_ = true; }
   void On(const UnknownMessage&) {}
 
@@ -84,6 +87,7 @@ class Survivor {
     (void)link_.Send(message);
     over_ = true;
   }
+  static std::string PidText() { return " pid " + std::to_string(getpid()); }
   static void Say(const std::string& line) {
     std::puts(line.c_str());
     std::fflush(stdout);

@@ -146,6 +146,32 @@ TEST_F(WorkerLinkTest, AClosedLinkBreaksEveryEpoch) {
   EXPECT_TRUE(link_->BreakToken(1'000'000).cancelled());
 }
 
+TEST_F(WorkerLinkTest, ASupervisorThatFallsSilentBreaksTheEpochAndKeepsTheLink) {
+  Say(kEpoch);
+  Say(AliveMessage{50});
+  EXPECT_EQ(*link_->Receive(Limit()), SupervisorMessage(kEpoch));
+  std::promise<std::string> called;
+  const auto watch = link_->WatchBreak(3, [&](const std::string& why) { called.set_value(why); });
+  EXPECT_THAT(called.get_future().get(), HasSubstr("said nothing for 50 ms"));
+  ASSERT_OK_AND_ASSIGN(const SupervisorMessage message, link_->Receive(Limit()));
+  ASSERT_TRUE(std::holds_alternative<BreakMessage>(message));
+  EXPECT_EQ(std::get<BreakMessage>(message).epoch, 3);
+  EXPECT_FALSE(link_->closed());
+  // It goes on: the next epoch is as good as any.
+  EpochMessage next = kEpoch;
+  next.epoch = 4;
+  Say(AliveMessage{60000});
+  Say(next);
+  EXPECT_EQ(*link_->Receive(Limit()), SupervisorMessage(next));
+  EXPECT_FALSE(link_->BreakToken(4).cancelled());
+}
+
+TEST_F(WorkerLinkTest, ASupervisorThatPromisedNothingMayBeSilent) {
+  Say(kEpoch);
+  EXPECT_EQ(*link_->Receive(Limit()), SupervisorMessage(kEpoch));
+  EXPECT_EQ(link_->Receive(Now() + 200ms).code(), Code::kTimeout);
+}
+
 TEST_F(WorkerLinkTest, GarbageAndHugeLinesCloseTheLinkForBothSides) {
   Say(JoinMessage{1});
   Say("{\"type\":\"break\",\"epoch\":\"three\"}\n");

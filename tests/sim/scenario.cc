@@ -28,7 +28,7 @@ void DrawPolicy(Scenario& s, Random& random) {
   h.seats = s.seats;
   h.restarts = p.restarts;
   h.join_timeout = p.join_timeout;
-  h.store_limit = 20s;
+  h.store_limit = h.quiet_limit = 20s;
   h.start_limit = 10s;
   h.shutdown_timeout = Between(random, 1s, 4s);
   h.save_limit = 5s;

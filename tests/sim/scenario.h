@@ -43,6 +43,7 @@ enum class Defect {
   kPromisesTooEarly,   // a supervisor says that its workers are outside before they are
   kNoFence,            // the coordinator does not wait for silent hosts to stop by themselves
   kDeafCoordinator,    // it stops to look once there is an epoch
+  kTrustingWorkers,    // they run on however long their supervisor says nothing
 };
 
 struct Scenario {

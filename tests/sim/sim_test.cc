@@ -24,7 +24,7 @@ void ExpectHolds(uint64_t seed) {
 // Seeds whose runs once broke a promise; what was wrong is in the commits that added them.
 TEST(Simulation, SeedsThatOnceFailedHold) {
   for (const uint64_t seed : {1, 225, 450, 613, 650, 1686, 2380, 2512, 3089, 6446, 19432,
-                              36005, 36596, 200273, 201610, 202473, 202566}) {
+                              36005, 36596, 200273, 201610, 202473, 202566, 7013535}) {
     ExpectHolds(seed);
   }
 }
@@ -65,9 +65,9 @@ TEST(PlantedMistake, PromisingTooEarlyIsFound) {
   EXPECT_THAT(WhatFinds(Defect::kPromisesTooEarly, 100), testing::MatchesRegex("S[45]: .*"));
 }
 
-// Workers of the store's host die, and while the others make an epoch without them, all of those
-// are cut off: rare where faults are drawn one by one.
-Scenario LeftAlone(uint64_t seed) {
+// Workers of the store's host die, and while the others make an epoch without them, the supervisors
+// of all of those are cut off, or stand still: rare where faults are drawn one by one.
+Scenario LeftAlone(uint64_t seed, SimFault::Kind how, Duration length) {
   using namespace std::chrono_literals;
   using Kind = SimFault::Kind;
   Scenario scenario = DrawScenario(seed);
@@ -80,27 +80,40 @@ Scenario LeftAlone(uint64_t seed) {
   scenario.arrivals.assign(scenario.hosts, 0s);
   scenario.steps = 1000;
   scenario.faults.clear();
-  for (Duration at = 5s; at < scenario.quiet_after - 10s; at += 20s) {
+  for (Duration at = 5s; at < scenario.quiet_after - 10s; at += length + 5s) {
     for (int seat = 0; seat < scenario.seats; ++seat) {
       scenario.faults.push_back({Kind::kKillWorker, at, 0, seat});
     }
     const Duration cut = at + std::chrono::milliseconds(random.Uniform(300));
     for (int host = 1; host < scenario.hosts; ++host) {
-      scenario.faults.push_back({Kind::kCutOff, cut, host, 0, 15s});
+      scenario.faults.push_back({how, cut, host, 0, length});
     }
   }
   return scenario;
 }
 
-TEST(PlantedMistake, NotWaitingForASilentHostIsFound) {
+// What the mistake leads to, where without it all is well.
+std::string FoundWhereLeftAlone(Defect defect, SimFault::Kind how, Duration length) {
   std::string found;
   for (uint64_t seed = 1; seed <= 12; ++seed) {
-    Scenario scenario = LeftAlone(seed);
+    Scenario scenario = LeftAlone(seed, how, length);
     EXPECT_EQ(World(scenario, {}).Run().failure, "") << "seed " << seed;
-    scenario.defect = Defect::kNoFence;
+    scenario.defect = defect;
     if (found.empty()) found = World(scenario, {}).Run().failure;
   }
-  EXPECT_THAT(found, testing::StartsWith("S5: "));
+  return found;
+}
+
+TEST(PlantedMistake, NotWaitingForASilentHostIsFound) {
+  using namespace std::chrono_literals;
+  EXPECT_THAT(FoundWhereLeftAlone(Defect::kNoFence, SimFault::Kind::kCutOff, 15s),
+              testing::StartsWith("S5: "));
+}
+
+TEST(PlantedMistake, WorkersThatDoNotMissTheirSupervisorAreFound) {
+  using namespace std::chrono_literals;
+  EXPECT_THAT(FoundWhereLeftAlone(Defect::kTrustingWorkers, SimFault::Kind::kPause, 40s),
+              testing::StartsWith("S5: "));
 }
 
 // A stop of the whole job at this time, and nothing else that goes wrong.

@@ -113,8 +113,10 @@ void SimWorkers::Deliver(const WorkerPlace& place, const EnterEpoch& enter) {
 void SimWorkers::Hear(const WorkerPlace& place, std::function<void(SimWorker& worker)> heard) {
   SimWorker* const worker = Find(place);
   if (worker == nullptr) return;
-  scheduler_.After(100us, Scheduler::kNobody, [worker, heard = std::move(heard)] {
-    if (worker->alive && !worker->hung) heard(*worker);
+  scheduler_.After(100us, Scheduler::kNobody, [this, worker, heard = std::move(heard)] {
+    if (!worker->alive || worker->hung) return;
+    worker->heard = scheduler_.now();
+    heard(*worker);
   });
 }
 
@@ -171,6 +173,10 @@ bool SimWorkers::AnyAliveOf(int host, int life) const {
 
 void SimWorkers::On(SimWorker& worker, const BreakMessage& message) {
   if (worker.group == nullptr || worker.group->epoch.number != message.epoch) return;
+  Break(worker);
+}
+
+void SimWorkers::Break(SimWorker& worker) {
   if (worker.finishing) return;   // all have agreed that the work is done
   if (Happens(scenario_.slow / 4)) {
     ++own_deaths_;
@@ -188,6 +194,23 @@ void SimWorkers::On(SimWorker& worker, const JoinMessage& message) {
 void SimWorkers::On(SimWorker& worker, const StopMessage&) {
   worker.stop_wanted = true;
   if (worker.group == nullptr) SaveAndLeave(worker);
+}
+
+void SimWorkers::On(SimWorker& worker, const AliveMessage& message) {
+  if (scenario_.defect == Defect::kTrustingWorkers) return;
+  const bool first = std::exchange(worker.quiet_limit, std::chrono::milliseconds(
+                                                           message.limit_ms)) == Duration(0);
+  if (first) WatchForSilence(worker);
+}
+
+// As the worker's link has it: a supervisor that says nothing for so long stands still.
+void SimWorkers::WatchForSilence(SimWorker& worker) {
+  const TimePoint limit = worker.heard + worker.quiet_limit;
+  if (limit <= scheduler_.now()) {
+    if (worker.group != nullptr) Break(worker);
+    return Later(worker, worker.quiet_limit, [this, &worker] { WatchForSilence(worker); });
+  }
+  Later(worker, limit - scheduler_.now(), [this, &worker] { WatchForSilence(worker); });
 }
 
 // --- Groups ---

@@ -51,6 +51,8 @@ struct SimWorker {
   int64_t newest_epoch = 0;   // it was ever inside
   int64_t step = -1;          // -1: it holds no state
   TimePoint last_words;       // messages stay in order
+  TimePoint heard;            // something of its supervisor
+  Duration quiet_limit{0};
 };
 
 // Addresses differ from run to run.
@@ -118,8 +120,12 @@ class SimWorkers {
   void On(SimWorker& worker, const JoinMessage& message);
   void On(SimWorker& worker, const StopMessage& message);
   void On(SimWorker&, const SaveMessage&) {}   // changes nothing that the job can see
+  void On(SimWorker& worker, const AliveMessage& message);
   void On(SimWorker&, const UnknownMessage&) {}
   void On(SimWorker& worker, const RefusedMessage&) { EndSoon(worker, {}, ExitStatus::Exited(1)); }
+
+  void Break(SimWorker& worker);
+  void WatchForSilence(SimWorker& worker);
 
   void Enter(SimWorker& worker, const EpochRecord& epoch, int rank);
   void LeaveGroup(SimWorker& worker);
