@@ -26,6 +26,8 @@ constexpr size_t kLineMax = 256;
 constexpr size_t kUnsentMax = 64;       // lines; who takes none is only waiting to be expired
 constexpr Duration kPauseFirst = std::chrono::milliseconds(50);
 constexpr Duration kPauseLast = std::chrono::seconds(2);
+// Without a descriptor for it, a connection would be offered again at once, for ever.
+constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -128,7 +130,7 @@ Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& l
 }
 
 PresenceServer::PresenceServer(asio::io_context& loop, Events events)
-    : loop_(loop), events_(std::move(events)), acceptor_(loop) {}
+    : loop_(loop), events_(std::move(events)), acceptor_(loop), accept_again_(loop) {}
 
 PresenceServer::~PresenceServer() {
   for (const auto& session : sessions_) session->connection->Close();
@@ -139,24 +141,46 @@ void PresenceServer::Accept() {
     if (failure == asio::error::operation_aborted) return;
     if (failure) {
       LogWarn("presence-accept", {{"reason", failure.message()}});
-    } else {
-      auto session = std::make_shared<Session>();
-      session->connection = std::make_shared<PresenceConnection>(std::move(socket));
-      sessions_.insert(session);
-      const std::weak_ptr<Session> weak = session;
-      session->connection->Start(
-          [this, weak](const std::string& line) { OnLine(weak.lock(), line); },
-          [this, weak] { OnClosed(weak.lock()); });
+      return AcceptLater();
     }
+    Admit(std::move(socket));
     Accept();
   });
+}
+
+void PresenceServer::AcceptLater() {
+  accept_again_.expires_after(kAcceptPause);
+  accept_again_.async_wait([this](const error_code& failure) {
+    if (!failure) Accept();
+  });
+}
+
+void PresenceServer::Admit(tcp::socket socket) {
+  auto session = std::make_shared<Session>();
+  session->connection = std::make_shared<PresenceConnection>(std::move(socket));
+  sessions_.insert(session);
+  const std::weak_ptr<Session> weak = session;
+  silent_.push_back(weak);
+  std::erase_if(silent_, [](const std::weak_ptr<Session>& one) {
+    const auto held = one.lock();
+    return held == nullptr || !held->incarnation.empty();
+  });
+  if (silent_.size() > kSilentConnectionsMax) {
+    const auto oldest = silent_.front().lock();
+    oldest->connection->Close();
+    sessions_.erase(oldest);
+  }
+  session->connection->Start(
+      [this, weak](const std::string& line) { OnLine(weak.lock(), line); },
+      [this, weak] { OnClosed(weak.lock()); });
 }
 
 void PresenceServer::OnLine(const std::shared_ptr<Session>& session, const std::string& line) {
   if (session == nullptr) return;
   if (line == "news") return events_.on_news();
   const std::vector<std::string> words = SplitList(line, ' ');
-  const bool is_hello = words.size() == 3 && words[0] == "hello" && session->incarnation.empty();
+  const bool is_hello = words.size() == 3 && words[0] == "hello" && !words[2].empty() &&
+                        session->incarnation.empty();
   const Result<int64_t> slot =
       is_hello ? ParseInteger(words[1]) : Error{Code::kCorrupt, "no word of members"};
   if (!slot.ok()) {

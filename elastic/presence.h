@@ -1,6 +1,8 @@
 // Presence: the connections that hurry and notice (PROTOCOL.md section 3).
 // Promises   nothing is decided here, and garbage only closes its own connection. A lost connection
-//            is made again, with pauses that grow to two seconds, until told otherwise.
+//            is made again, with pauses that grow to two seconds, until told otherwise. Strangers
+//            that connect and say nothing cannot use our descriptors up: of those, the oldest is
+//            closed for the next. Who does not read is owed a few lines at most.
 // Does not   read or write the board.
 // Threads    the loop's.
 #pragma once
@@ -10,6 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,6 +25,9 @@
 namespace keel {
 
 class PresenceConnection;
+
+// How many connections the server keeps that have not said who they are.
+inline constexpr size_t kSilentConnectionsMax = 64;
 
 // The coordinator's side.
 class PresenceServer {
@@ -43,14 +49,18 @@ class PresenceServer {
   struct Session;
   PresenceServer(boost::asio::io_context& loop, Events events);
   void Accept();
+  void AcceptLater();
+  void Admit(boost::asio::ip::tcp::socket socket);
   void OnLine(const std::shared_ptr<Session>& session, const std::string& line);
   void OnClosed(const std::shared_ptr<Session>& session);
 
   boost::asio::io_context& loop_;
   const Events events_;
   boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::steady_timer accept_again_;
   uint16_t port_ = 0;
   std::set<std::shared_ptr<Session>> sessions_;
+  std::deque<std::weak_ptr<Session>> silent_;   // said no hello, or are gone; oldest first
 };
 
 // A member's side.
