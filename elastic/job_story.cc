@@ -11,10 +11,12 @@ JobStory::JobStory(std::string job, int64_t started_nanos) {
   summary_.started_nanos = started_nanos;
 }
 
-// Of the break before, if that is still without one.
+// Of the newest events, as far as they are still without one.
 void JobStory::Answer(const std::string& answer) {
-  if (summary_.events.empty() || !summary_.events.back().answer.empty()) return;
-  summary_.events.back().answer = answer;
+  auto& events = summary_.events;
+  for (auto event = events.rbegin(); event != events.rend() && event->answer.empty(); ++event) {
+    event->answer = answer;
+  }
 }
 
 void JobStory::OnEpoch(const EpochRecord& epoch, int64_t) {
@@ -26,8 +28,18 @@ void JobStory::OnEpoch(const EpochRecord& epoch, int64_t) {
 }
 
 void JobStory::OnBreak(const BreakRecord& record, int64_t wall_nanos) {
+  const bool is_told =
+      std::any_of(summary_.events.begin(), summary_.events.end(), [&](const JobEvent& event) {
+        return event.epoch == record.epoch && event.why == record.reason;
+      });
+  if (is_told) return;   // by OnDeath()
   summary_.events.push_back(
       {wall_nanos, record.epoch, std::string(BreakCauseName(record.cause)), "", record.reason, ""});
+}
+
+void JobStory::OnDeath(const std::string& reason, int64_t wall_nanos) {
+  summary_.events.push_back(
+      {wall_nanos, epoch_, std::string(BreakCauseName(BreakCause::kDied)), "", reason, ""});
 }
 
 void JobStory::OnFailure(WorkerFailure failure, int64_t epoch) {

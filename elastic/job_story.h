@@ -1,6 +1,6 @@
 // JobStory: what happened to the job, as this host saw it: for the summary at the end.
-// Promises   each break is told with what the job did about it; the failures are those of the last
-//            epoch that had some.
+// Promises   each break, and each death in place, is told with what the job did about it; the
+//            failures are those of the last epoch that had some.
 // Threads    one.
 #pragma once
 
@@ -18,6 +18,8 @@ class JobStory {
 
   void OnEpoch(const EpochRecord& epoch, int64_t wall_nanos);
   void OnBreak(const BreakRecord& record, int64_t wall_nanos);
+  // A worker in place ended by itself, in an epoch or outside: it cost a restart.
+  void OnDeath(const std::string& reason, int64_t wall_nanos);
   void OnFailure(WorkerFailure failure, int64_t epoch);
   void OnStop(const std::string& reason, int64_t wall_nanos);
   void OnEnd(int exit_code, const std::string& outcome, int64_t wall_nanos);

@@ -1,6 +1,7 @@
 // Each thing that happens goes to the Host; then its actions are carried out, and the timer is set.
 #include "elastic/supervisor.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -29,6 +30,12 @@ std::vector<int> SignalsHeard(const LaunchConfig& config) {
   std::vector<int> signals = config.signals;
   signals.insert(signals.end(), {SIGUSR1, SIGUSR2});
   return signals;
+}
+
+// Foreign workers expect those signals that --signals-to-handle names, and no others.
+int ForWorkers(const LaunchConfig& config, int signal) {
+  const bool is_known = std::count(config.signals.begin(), config.signals.end(), signal) > 0;
+  return is_known ? signal : SIGTERM;
 }
 
 }  // namespace
@@ -141,7 +148,10 @@ void Supervisor::HoldSignals() const {
 // --- What happens ---
 
 void Supervisor::OnMemberEvent(const MemberEvent& event) {
-  if (std::holds_alternative<Registered>(event)) trouble_.clear();
+  if (const auto* given = std::get_if<Registered>(&event)) {
+    trouble_.clear();
+    LogInfo("registered", {{"slot", given->slot}});
+  }
   if (const auto* seen = std::get_if<EpochSeen>(&event)) {
     LogInfo("epoch", {{"epoch", seen->epoch.number},
                       {"workers", seen->epoch.workers.size()},
@@ -181,6 +191,13 @@ void Supervisor::OnWorkerEnded(int index, const ExitStatus& status) {
                              {"how", how},
                              {"error", failure.error ? failure.error->message : ""},
                              {"step", seat.position.step}});
+    if (host_.record().kind == JobKind::kInPlace) {
+      const bool has_rank = seat.rank >= 0;
+      story_.OnDeath((has_rank ? "rank " + std::to_string(seat.rank)
+                               : "seat " + std::to_string(index)) +
+                         " on " + meeting_.own_name + " " + how,
+                     Wall());
+    }
     story_.OnFailure(std::move(failure), seat.epoch);
   } else {
     LogInfo("worker-ended", {{"rank", seat.rank}, {"pid", failure.pid}, {"how", how}});
@@ -205,7 +222,7 @@ void Supervisor::OnSignal(int signal) {
   LogWarn("signal", {{"signal", SignalName(signal)}});
   if (signal == SIGINT && ++interrupts_ >= 2) return KillNow();
   story_.OnStop(SignalName(signal) + " to the launcher on " + meeting_.own_name, Wall());
-  host_.OnStopAsked(SignalName(signal), config_.shutdown_limit, Now());
+  host_.OnStopAsked(SignalName(signal), config_.shutdown_limit, Now(), ForWorkers(config_, signal));
   Carry();
 }
 

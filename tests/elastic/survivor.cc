@@ -2,8 +2,8 @@
 // Arguments: a file, upon whose appearance its work is done; "deaf" if it shall ignore SIGTERM.
 // SURVIVOR_FINGERPRINT and SURVIVOR_VERSION in the environment: what it says of itself.
 // It does not report to the supervisor while there is a file of that name with ".gate" behind.
-// Prints "epoch <E> rank <R> of <W> pid <P> count <C>", "rank <R> has counted to <C>" each 20 steps,
-// "broken <E> pid <P> count <C>", "stopped at <C> pid <P>", "done".
+// Prints "epoch <E> rank <R> of <W> pid <P> count <C>", "broken <E> pid <P> count <C>",
+// "rank <R> has counted to <C>" each 20 steps, "stopped at <C> pid <P>", "done".
 #include <unistd.h>
 
 #include <csignal>

@@ -5,46 +5,14 @@
 
 #include <memory>
 
-#include "tests/harness/file_text.h"
-#include "tests/harness/free_port.h"
-#include "tests/tools/launched.h"
+#include "tests/tools/job_hosts.h"
 
 namespace keel {
 namespace {
 
 using ::testing::HasSubstr;
 
-class KeelrunHosts : public ::testing::Test {
- protected:
-  std::unique_ptr<Launched> Start(const std::string& name, std::vector<std::string> options,
-                                  const std::vector<std::string>& program,
-                                  const Environment& environment = {}) {
-    std::vector<std::string> arguments = {
-        "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_),
-        "--rdzv-id=job", "--nproc-per-node=1"};
-    arguments.insert(arguments.end(), options.begin(), options.end());
-    arguments.insert(arguments.end(), program.begin(), program.end());
-    return std::make_unique<Launched>(folder_, name, std::move(arguments), environment);
-  }
-  // A foreign worker: it says where it is, and runs until the file is there.
-  std::unique_ptr<Launched> StartForeign(const std::string& name,
-                                         const std::vector<std::string>& options) {
-    return Start(name, options,
-                 {"--no-python", "sh", "-c",
-                  "echo up group=$GROUP_RANK rank=$RANK of=$WORLD_SIZE; "
-                  "while [ ! -e " + done_file_ + " ]; do sleep 0.05; done"});
-  }
-  std::unique_ptr<Launched> StartSurvivor(const std::string& name,
-                                          const std::vector<std::string>& options,
-                                          const Environment& environment = {}) {
-    return Start(name, options, {KEEL_BIN_DIR "/survivor", done_file_}, environment);
-  }
-  void LetFinish() { WriteFile(done_file_, ""); }
-
-  TempDir folder_;
-  const std::string done_file_ = folder_.File("done");
-  const uint16_t port_ = FreePort();
-};
+class KeelrunHosts : public ::testing::Test, protected JobHosts {};
 
 TEST_F(KeelrunHosts, TwoFinishTogether) {
   const auto first = StartForeign("first", {"--nnodes=2"});
@@ -60,9 +28,9 @@ TEST_F(KeelrunHosts, RanksFollowTheNodeRankWhereItIsGiven) {
   const auto start = [&](int node) {
     const std::string number = std::to_string(node);
     return std::make_unique<Launched>(
-        folder_, "node" + number,
+        folder(), "node" + number,
         std::vector<std::string>{"--nnodes=3", "--node-rank=" + number, "--master-addr=127.0.0.1",
-                                 "--master-port=" + std::to_string(port_), "--no-python", "sh",
+                                 "--master-port=" + std::to_string(port()), "--no-python", "sh",
                                  "-c", "echo node " + number + " group=$GROUP_RANK rank=$RANK"});
   };
   const auto last = start(2);
@@ -108,7 +76,7 @@ TEST_F(KeelrunHosts, ANewcomerWhoseWorkersFailDoesNotDisturbTheJob) {
   const auto fails = Start("fails", options, {"--no-python", "sh", "-c", "exit 3"});
   EXPECT_EQ(fails->ExitCode(), 1) << fails->Output();
   EXPECT_THAT(fails->Output(), HasSubstr("failed before they could join"));
-  const auto missing = Start("missing", options, {"--no-python", folder_.File("nothing")});
+  const auto missing = Start("missing", options, {"--no-python", folder().File("nothing")});
   EXPECT_EQ(missing->ExitCode(), 1) << missing->Output();
   const auto other = StartSurvivor("other", options, {{"SURVIVOR_VERSION", "999"}});
   EXPECT_EQ(other->ExitCode(), 1) << other->Output();
@@ -180,7 +148,7 @@ TEST_F(KeelrunHosts, AnEndpointWhereNobodyIsIsNamedWhenTheTimeIsOver) {
   const auto alone = StartForeign("alone", {"--nnodes=2",
                                             "--rdzv-conf=is_host=0,join_timeout=1"});
   EXPECT_EQ(alone->ExitCode(), 76);
-  EXPECT_THAT(alone->Output(), HasSubstr("the store is at 127.0.0.1:" + std::to_string(port_)));
+  EXPECT_THAT(alone->Output(), HasSubstr("the store is at 127.0.0.1:" + std::to_string(port())));
 }
 
 TEST_F(KeelrunHosts, TooFewHostsIsLostQuorumWithTheirNames) {

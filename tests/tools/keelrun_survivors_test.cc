@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "base/text.h"
 #include "tests/harness/file_text.h"
@@ -86,20 +87,29 @@ TEST_F(KeelrunSurvivors, OthersKeepTheirMemoryWhenOneIsKilledAndItComesBack) {
 }
 
 TEST_F(KeelrunSurvivors, TenKillsInARowAreSurvived) {
-  const auto job = Start(3, {"--max-restarts=20"});
+  const auto job = Start(3, {"--max-restarts=10"});
   const int64_t first = PidIn(job->Await(Enters(1, 0, 3)));
+  std::set<int64_t> spared = {first};
   for (int kills = 0, seen = 0; kills < 10; ++kills) {
-    // The newest worker that is not the first one.
+    // The newest worker that is not the first one, and that was not killed.
     std::string victim;
     do {
       victim = job->Await("^epoch [0-9]+ rank .* pid", ++seen);
       ASSERT_NE(victim, "");
-    } while (PidIn(victim) == first);
-    SignalPidIn(victim, SIGKILL);   // it may be dead already: an older line of the same one
+    } while (!spared.insert(PidIn(victim)).second);
+    SignalPidIn(victim, SIGKILL);
   }
+  job->Await("worker-died", 10);
   LetFinish();
   EXPECT_EQ(job->ExitCode(), 0) << job->Output();
-  // The first one lived through it all and lost nothing; whoever else counts began at 0.
+  // Each of them died, whatever it did just then, and is told of.
+  EXPECT_EQ(job->Count("worker-died .*killed by signal 9"), 10) << job->Output();
+  EXPECT_EQ(job->Count("^  2.* epoch [0-9]+: (rank|seat) [0-9]+ on .* killed by signal 9"), 10)
+      << job->Output();
+  // The first one lived through it all, until the work was done, and lost nothing; whoever else
+  // counts began at 0.
+  EXPECT_EQ(job->Count("worker-ended .*pid=" + std::to_string(first) + " .*exited with 0"), 1)
+      << job->Output();
   const std::vector<int64_t> counts = CountsOf(*job, first);
   EXPECT_GE(counts.size(), 5U) << job->Output();
   EXPECT_TRUE(std::is_sorted(counts.begin(), counts.end())) << job->Output();
@@ -118,6 +128,23 @@ TEST_F(KeelrunSurvivors, AStopIsHonouredAndSaved) {
   job->Signal(SIGTERM);
   EXPECT_EQ(job->ExitCode(), 75) << job->Output();
   EXPECT_EQ(job->Count("^stopped at"), 2);
+}
+
+TEST_F(KeelrunSurvivors, WorkersOfAStoppedSupervisorParkAndKeepTheirMemory) {
+  const auto job = Start(2, {"--store-limit=5s"});
+  const int64_t first = PidIn(job->Await(Enters(1, 0, 2)));
+  const int64_t second = PidIn(job->Await(Enters(1, 1, 2)));
+  job->Await("^rank 0 has counted");
+  job->Await("^rank 1 has counted");
+  job->Signal(SIGSTOP);
+  job->Await("^broken 1", 2);   // nobody told them
+  job->Signal(SIGCONT);
+  const std::string again = job->Await(Enters(2, 0, 2));
+  EXPECT_EQ(PidIn(again), first);
+  EXPECT_EQ(PidIn(job->Await(Enters(2, 1, 2))), second);
+  EXPECT_GE(NumberAfter(again, "count"), 20);
+  LetFinish();
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
 }
 
 TEST_F(KeelrunSurvivors, OneThatHangsIsNamedLookedAtAndKilled) {

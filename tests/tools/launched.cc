@@ -5,6 +5,7 @@
 
 #include "base/environment.h"
 #include "base/text.h"
+#include "elastic/process_table.h"
 #include "tests/harness/expect_ok.h"
 
 namespace keel {
@@ -16,6 +17,27 @@ std::vector<std::string> KeelrunWith(std::vector<std::string> arguments) {
 }
 
 TimePoint HangLimit() { return RealClock().Monotonic() + std::chrono::seconds(120); }
+
+struct Marked {
+  std::vector<ProcessInfo> processes;
+  bool all_known = true;   // nobody was between two programs, where that cannot be told
+};
+
+Marked FindMarked(const std::string& mark) {
+  const auto all = AllProcesses();
+  EXPECT_OK(all);
+  Marked marked;
+  if (!all.ok()) return marked;
+  for (const ProcessInfo& process : *all) {
+    if (process.ended) continue;
+    const auto environment = InitialEnvironment(process.pid);
+    marked.all_known &= environment.has_value();
+    if (environment.value_or("").find(mark) != std::string::npos) {
+      marked.processes.push_back(process);
+    }
+  }
+  return marked;
+}
 
 }  // namespace
 
@@ -55,6 +77,8 @@ void Launched::Kill() {
   EXPECT_OK(process_->AwaitEnd(HangLimit()));
 }
 
+pid_t Launched::pid() const { return process_->pid(); }
+
 std::string Launched::Output() const {
   std::string output;
   for (const OutputLine& line : process_->Lines()) output += line.text + "\n";
@@ -73,6 +97,26 @@ void SignalPidIn(const std::string& line, int signal) {
   ASSERT_GT(pid, 1) << "no pid in '" << line << "'";
   // One that has ended by itself is no failure here: the test sees what comes of it.
   kill(static_cast<pid_t>(pid), signal);
+}
+
+int CountMarked(const std::string& mark) {
+  return static_cast<int>(FindMarked(mark).processes.size());
+}
+
+// Again and again, for one may have started another while we looked.
+bool AwaitNoneMarked(const std::string& mark) {
+  const TimePoint limit = HangLimit();
+  while (RealClock().Monotonic() < limit) {
+    const Marked marked = FindMarked(mark);
+    if (marked.processes.empty() && marked.all_known) return true;
+    std::vector<Fd> running;
+    for (const ProcessInfo& process : marked.processes) {
+      Fd handle = OpenProcess(process);
+      if (handle.valid()) running.push_back(std::move(handle));
+    }
+    if (!WaitUntilEnded(running, limit)) return false;
+  }
+  return false;
 }
 
 int64_t NumberAfter(const std::string& line, const std::string& word) {

@@ -36,6 +36,7 @@ class Launched {
   // SIGKILL, and its end.
   void Kill();
 
+  pid_t pid() const;
   std::string Output() const;
   // How many lines match so far.
   int Count(const std::string& expression) const;
@@ -47,6 +48,11 @@ class Launched {
 // Signals the process whose number follows "pid " in `line`. Without one the test fails, and nobody
 // is signalled: kill() takes -1 for everybody.
 void SignalPidIn(const std::string& line, int signal);
+
+// How many processes that run have `mark` in the environment that they were started with.
+int CountMarked(const std::string& mark);
+// True once there is none, false if a limit against hanging passes.
+bool AwaitNoneMarked(const std::string& mark);
 
 // The number that follows `word` and a blank in `line`; -1: there is none.
 int64_t NumberAfter(const std::string& line, const std::string& word);

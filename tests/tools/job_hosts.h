@@ -1,0 +1,54 @@
+// JobHosts: the launchers of one job on this machine, which take each other for hosts.
+// Promises   every process of the job, also one whose launcher is gone, carries `mark()` in its
+//            environment, so that a test can tell that none is left.
+// Threads    one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/tools/launched.h"
+
+namespace keel {
+
+class JobHosts {
+ public:
+  explicit JobHosts(int workers_per_host = 1);
+
+  std::unique_ptr<Launched> Start(const std::string& name, std::vector<std::string> options,
+                                  const std::vector<std::string>& program,
+                                  const Environment& environment = {});
+  // A foreign worker: it says where it is, and runs until it may finish.
+  std::unique_ptr<Launched> StartForeign(const std::string& name,
+                                         const std::vector<std::string>& options);
+  // One in place: tests/elastic/survivor.cc.
+  std::unique_ptr<Launched> StartSurvivor(const std::string& name,
+                                          const std::vector<std::string>& options,
+                                          const Environment& environment = {});
+  // The workers of all hosts, and of those that are still to come.
+  void LetFinish();
+
+  const std::string& mark() const { return mark_; }
+  const std::string& done_file() const { return done_file_; }
+  uint16_t port() const { return port_; }
+  const TempDir& folder() const { return folder_; }
+
+ private:
+  const int workers_per_host_;
+  TempDir folder_;
+  const std::string done_file_;
+  const uint16_t port_;
+  const std::string mark_;
+};
+
+// One worker's line "epoch <E> rank <R> of <W> pid <P> count <C>".
+struct Entry {
+  int64_t epoch = -1;
+  int64_t pid = -1;
+  int64_t count = -1;
+};
+// The first `workers` such lines of that epoch, by pid; -1: any epoch of that many workers.
+std::vector<Entry> AwaitEntries(Launched& host, int64_t epoch, int world, int workers);
+
+}  // namespace keel
