@@ -31,6 +31,7 @@ Host::Host(HostConfig config, Random random, TimePoint now)
   record_.host = config_.host;
   record_.address = config_.address;
   record_.order = config_.order;
+  record_.role = config_.role;
   record_.seats.resize(config_.seats);
   published_ = record_;
   Do(Publish{true}, "to register");

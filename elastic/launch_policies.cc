@@ -38,6 +38,7 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
   host.address = meeting.own_address;
   host.seats = config.workers_per_host;
   if (config.meeting == LaunchConfig::Meeting::kStatic) host.order = config.node_rank;
+  host.role = config.role;
   host.hosts_store = meeting.server != nullptr;
   host.restarts = RestartsFrom(config);
   host.join_timeout = config.join_limit;

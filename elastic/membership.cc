@@ -3,6 +3,8 @@
 #include "elastic/membership.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "base/text.h"
 #include "elastic/differing_words.h"
@@ -55,6 +57,18 @@ bool AllFinished(const HostView& host) {
 // Ready or parked: a worker in place that an epoch can take in.
 bool CanEnter(const SeatRecord& seat) {
   return seat.state == SeatState::kReady || seat.state == SeatState::kParked;
+}
+
+// In the order of their group ranks.
+std::vector<EpochHost> EpochHosts(const std::vector<const HostView*>& hosts) {
+  std::vector<EpochHost> made;
+  std::map<std::string_view, int> first_of_role;
+  for (const HostView* host : hosts) {
+    const int group_rank = static_cast<int>(made.size());
+    const int role = first_of_role.emplace(host->record.role, group_rank).first->second;
+    made.push_back({host->slot, host->record.incarnation, group_rank, role});
+  }
+  return made;
 }
 
 // Looks at one view. Each question returns a decision, or nothing to pass on to the next one.
@@ -373,16 +387,17 @@ Decision Judge::TakeUpRecord(const ToldEpoch& told, bool incomplete) const {
   decision.epoch.kind = view_.kind;
   decision.epoch.reason = decision.detail;
   std::vector<Candidate> workers;
+  std::vector<const HostView*> hosts;
   for (const HostView& host : view_.hosts) {
     if (host.gone || host.record.epoch.id != told.id) continue;
-    auto& hosts = decision.epoch.hosts;
-    hosts.push_back({host.slot, host.record.incarnation, static_cast<int>(hosts.size())});
+    hosts.push_back(&host);
     for (size_t i = 0; i < host.record.seats.size(); ++i) {
       const SeatRecord& seat = host.record.seats[i];
       if (seat.epoch != told.number) continue;
       workers.push_back({host.slot, static_cast<int>(i), seat.worker, seat.rank});
     }
   }
+  decision.epoch.hosts = EpochHosts(hosts);
   decision.epoch.workers = RanksInPlace(std::move(workers));
   return decision;
 }
@@ -668,10 +683,9 @@ Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
   record.number = NextNumber();
   record.kind = view_.kind;
   record.restarts = DecideRestart(view_.failures, policy_.restarts, now_).spent;
+  record.hosts = EpochHosts(hosts);
   std::vector<Candidate> candidates;
   for (const HostView* host : hosts) {
-    record.hosts.push_back(
-        {host->slot, host->record.incarnation, static_cast<int>(record.hosts.size())});
     for (size_t i = 0; i < host->record.seats.size(); ++i) {
       const SeatRecord& seat = host->record.seats[i];
       if (in_place() && !CanEnter(seat)) continue;

@@ -114,11 +114,12 @@ Result<ToldEpoch> ReadTold(const Json& json) {
 
 Result<MemberRecord> ReadMember(const Json& json) {
   MemberRecord record;
-  KEEL_TRY(Only(json, 14));
+  KEEL_TRY(Only(json, 15));
   KEEL_TRY(ReadField(json, "incarnation", record.incarnation));
   KEEL_TRY(ReadField(json, "host", record.host));
   KEEL_TRY(ReadField(json, "address", record.address));
   KEEL_TRY(ReadField(json, "order", record.order));
+  KEEL_TRY(ReadField(json, "role", record.role));
   KEEL_TRY(ReadName(json, "state", kMemberStates, record.state));
   KEEL_TRY(ReadField(json, "reason", record.reason));
   KEEL_TRY(ReadField(json, "deadline_ms", record.deadline_ms));
@@ -197,6 +198,7 @@ Status ReadEpochHosts(const Json& json, std::vector<EpochHost>& hosts) {
     host.group_rank = static_cast<int>(hosts.size());
     KEEL_TRY(words.Number(host.slot));
     KEEL_TRY(words.Name(host.incarnation));
+    KEEL_TRY(words.Number(host.role));
     hosts.push_back(std::move(host));
   }
   return Ok();
@@ -333,6 +335,7 @@ std::string MemberText(const MemberRecord& record) {
                    {"host", record.host},
                    {"address", record.address},
                    {"order", record.order},
+                   {"role", record.role},
                    {"state", NameOf(kMemberStates, record.state)},
                    {"reason", record.reason},
                    {"deadline_ms", record.deadline_ms},
@@ -356,7 +359,8 @@ std::string TombstoneText(const Tombstone& tombstone) {
 std::string EpochText(const EpochRecord& record) {
   std::string hosts;
   for (const EpochHost& host : record.hosts) {
-    hosts += (hosts.empty() ? "" : " ") + std::to_string(host.slot) + ' ' + host.incarnation;
+    hosts += (hosts.empty() ? "" : " ") + std::to_string(host.slot) + ' ' + host.incarnation + ' ' +
+             std::to_string(host.role);
   }
   std::string workers;
   for (const EpochWorker& worker : record.workers) {

@@ -67,6 +67,7 @@ struct MemberRecord {
   std::string host;
   std::string address;     // numeric
   int64_t order = 0;       // the number that its user gave the host; ranks follow it, then slots
+  std::string role;        // of its workers, as its user named it
   MemberState state = MemberState::kMember;
   std::string reason;      // why it leaves
   int64_t deadline_ms = 0; // for leaving: how long it has
@@ -93,6 +94,7 @@ struct EpochHost {
   int64_t slot = 0;
   std::string incarnation;
   int group_rank = 0;
+  int role = 0;            // group rank of the first host whose workers have the same role
   bool operator==(const EpochHost&) const = default;
 };
 

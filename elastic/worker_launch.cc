@@ -2,6 +2,7 @@
 #include "elastic/worker_launch.h"
 
 #include <algorithm>
+#include <set>
 
 #include "elastic/foreign_environment.h"
 #include "elastic/worker_process.h"
@@ -14,10 +15,26 @@ constexpr const char* kOfAnEpoch[] = {"RANK",       "WORLD_SIZE", "ROLE_RANK", "
                                       "GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR",
                                       "MASTER_PORT"};
 
+// Among the workers of all hosts with this host's role, in the order of their ranks.
+void PlaceInRole(const EpochRecord& epoch, const WorkerStart& start, ForeignWorker& worker) {
+  const auto own = std::find_if(epoch.hosts.begin(), epoch.hosts.end(),
+                                [&](const EpochHost& host) { return host.slot == start.slot; });
+  std::set<int64_t> slots;
+  for (const EpochHost& host : epoch.hosts) {
+    if (own != epoch.hosts.end() && host.role == own->role) slots.insert(host.slot);
+  }
+  worker.role_rank = worker.role_world_size = 0;
+  for (const EpochWorker& other : epoch.workers) {
+    if (slots.count(other.slot) == 0) continue;
+    ++worker.role_world_size;
+    worker.role_rank += other.rank < start.rank ? 1 : 0;
+  }
+}
+
 void Place(const EpochRecord& epoch, const WorkerStart& start, ForeignWorker& worker) {
   WorkerEnvironment& place = worker.place;
-  place.rank = worker.role_rank = start.rank;
-  place.world_size = worker.role_world_size = static_cast<int>(epoch.workers.size());
+  place.rank = start.rank;
+  place.world_size = static_cast<int>(epoch.workers.size());
   place.local_world_size = static_cast<int>(
       std::count_if(epoch.workers.begin(), epoch.workers.end(),
                     [&](const EpochWorker& other) { return other.slot == start.slot; }));
@@ -28,6 +45,7 @@ void Place(const EpochRecord& epoch, const WorkerStart& start, ForeignWorker& wo
     if (host.slot == start.slot) worker.group_rank = host.group_rank;
   }
   worker.restart_count = epoch.restarts;
+  PlaceInRole(epoch, start, worker);
 }
 
 }  // namespace

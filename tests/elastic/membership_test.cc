@@ -137,6 +137,16 @@ TEST_F(Membership, NoMoreThanTheMostAreTakenAndTheCoordinatorIsOneOfThem) {
   EXPECT_EQ(slots, (std::vector<int64_t>{4, 0, 1})) << "the coordinator has group rank 0";
 }
 
+TEST_F(Membership, HostsOfOneRoleShareANumberAndOthersHaveTheirOwn) {
+  policy_.hosts_max = 5;
+  for (const char* role : {"actor", "learner", "actor", "", "learner"}) AddHost().record.role = role;
+  view_.coordinator = "i1";
+  const Decision decision = Expect(Verdict::kForm, Reason::kAllHere, "5 workers on 5 hosts");
+  std::vector<std::pair<int64_t, int>> roles;   // of each slot
+  for (const EpochHost& host : decision.epoch.hosts) roles.push_back({host.slot, host.role});
+  EXPECT_EQ(roles, (std::vector<std::pair<int64_t, int>>{{1, 0}, {0, 1}, {2, 1}, {3, 3}, {4, 0}}));
+}
+
 // --- Who is gone ---
 
 TEST_F(Membership, ASilentHostExpiresAtTheLimitAndNotBefore) {

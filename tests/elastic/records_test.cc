@@ -18,6 +18,8 @@ MemberRecord SomeMember() {
   record.incarnation = "0123456789abcdef";
   record.host = "node-7 \"quoted\" \xc3\xa4";
   record.address = "10.0.0.7";
+  record.order = 5;
+  record.role = "a role of words";
   record.state = MemberState::kLeaving;
   record.reason = "SIGTERM";
   record.deadline_ms = 30000;
@@ -39,7 +41,7 @@ EpochRecord SomeEpoch() {
   record.reason = "2 workers on 2 hosts";
   record.restarts = 1;
   record.store = {"10.0.0.1", 29400, "epoch/cafe/"};
-  record.hosts = {{0, "a", 0}, {4, "b", 1}};
+  record.hosts = {{0, "a", 0, 0}, {4, "b", 1, 1}, {5, "c", 2, 0}};
   record.workers = {{0, 0, 0, "w1"}, {1, 4, 0, ""}};
   return record;
 }
