@@ -192,10 +192,12 @@ void Host::BreakSeat(int index, const std::string& reason, TimePoint now) {
   if (seat.hello) {
     Do(SendToWorker{index, BreakMessage{epoch_->number, reason}}, reason);
     Limit(index, now + config_.park_limit,
-          "did not park within " + DurationText(config_.park_limit), false);
+          "did not park within " + DurationText(config_.park_limit) +
+              " of the break; if its steps take longer, raise --park-limit",
+          false);
   } else if (in_place()) {   // it was started for this epoch, but has not told of itself yet
     record.state = SeatState::kStarting;
-    Limit(index, seat.started + config_.start_limit, "was not ready in time", true);
+    Limit(index, seat.started + config_.start_limit, NotReadyText(), true);
   } else {
     Terminate(index, reason, now);
   }

@@ -160,6 +160,7 @@ class Host {
   void PlanStart(int index, TimePoint now);
   void Limit(int index, TimePoint at, const std::string& what, bool is_fault);
   void StopSeat(int index, Duration deadline, const std::string& reason, TimePoint now);
+  std::string NotReadyText() const;
   void Terminate(int index, const std::string& why, TimePoint now);
   void Kill(int index, const std::string& why, bool is_fault, TimePoint now);
   void TellJoin(int index);

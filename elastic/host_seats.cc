@@ -13,7 +13,27 @@ namespace {
 
 // A worker that ends closes its link a moment before its end is seen.
 constexpr Duration kLinkGrace = std::chrono::seconds(1);
-constexpr const char* kNotSaved = "did not save in time";
+constexpr const char* kNotSaved = "did not save before the stop's deadline: give it more time with "
+                                  "--shutdown-timeout";
+
+// What is to be done where a worker speaks another link than ours.
+std::string OtherLinkText(int64_t version) {
+  return "speaks version " + std::to_string(version) + " of the link to keelrun, which speaks " +
+         "version " + std::to_string(kControlVersion) +
+         ": rebuild the program with the same release of Evenkeel as keelrun, or start it with the "
+         "keelrun of its own release";
+}
+
+// Of a link that broke without a goodbye.
+std::string BrokenLinkText(const Error& why) {
+  const std::string text = "broke its control link: " + why.message;
+  if (why.code != Code::kPeerLost) {
+    return text + " (nothing but Evenkeel may write to the descriptor in " + kControlFdVariable +
+           ")";
+  }
+  return text + " without a goodbye (the program must leave the descriptor in " +
+         kControlFdVariable + " open), and ran on for more than " + DurationText(kLinkGrace);
+}
 
 }  // namespace
 
@@ -27,6 +47,11 @@ std::string Host::RankText(int index) const {
   const std::string name = record.rank < 0 ? "seat " + std::to_string(index)
                                            : "rank " + std::to_string(record.rank);
   return name + " on " + config_.host;
+}
+
+std::string Host::NotReadyText() const {
+  return "was not ready within " + DurationText(config_.start_limit) +
+         " of its start; if it needs longer, raise --start-limit";
 }
 
 void Host::Limit(int index, TimePoint at, const std::string& what, bool is_fault) {
@@ -54,12 +79,12 @@ void Host::On(int index, const HelloMessage& message, TimePoint now) {
       !record_.fingerprint.empty() && record_.fingerprint != message.fingerprint;
   if (other_program || other_numerics) {
     const std::string why =
-        other_program ? "speaks version " + std::to_string(message.version) + " of the link, not " +
-                            std::to_string(kControlVersion)
-                      : "has another fingerprint: " +
+        other_program ? OtherLinkText(message.version)
+                      : "has another numerics fingerprint: " +
                             Shown(DifferingWords(message.fingerprint, record_.fingerprint)) +
                             " beside a worker with " +
-                            Shown(DifferingWords(record_.fingerprint, message.fingerprint));
+                            Shown(DifferingWords(record_.fingerprint, message.fingerprint)) +
+                            ": give all workers of a host the same program, device and options";
     Do(SendToWorker{index, RefusedMessage{why}}, RankText(index) + " " + why);
     return Kill(index, RankText(index) + " " + why, true, now);
   }
@@ -67,7 +92,7 @@ void Host::On(int index, const HelloMessage& message, TimePoint now) {
   kind_ = JobKind::kInPlace;
   record_.fingerprint = message.fingerprint;
   if (record.state == SeatState::kRunning) record.state = SeatState::kStarting;
-  Limit(index, seat.started + config_.start_limit, "was not ready in time", true);
+  Limit(index, seat.started + config_.start_limit, NotReadyText(), true);
   alive_at_ = now;
 }
 
@@ -123,7 +148,8 @@ void Host::NoteSaved(int index) {
 void Host::On(int index, const ByeMessage& message, TimePoint now) {
   RecordOf(index).ended = message.message;
   seats_[index].said_bye = true;
-  Limit(index, now + config_.shutdown_timeout, "said goodbye, but did not end", false);
+  Limit(index, now + config_.shutdown_timeout,
+        "said goodbye, but did not end within " + DurationText(config_.shutdown_timeout), false);
   // Another attempt would be refused for the same reason; the others of the group hear it, too.
   if (message.code == kExitRefused) EndJob(kExitRefused, message.message, now);
 }
@@ -133,7 +159,7 @@ void Host::OnLinkBroken(int index, const Error& why, TimePoint now) {
   // After a goodbye that is how it ends, which may take it long: kLinkGrace is for who goes silent.
   const bool was_expected = seats_[index].said_bye && why.code == Code::kPeerLost;
   if (!was_expected && (seats_[index].hello || why.code != Code::kPeerLost)) {
-    Limit(index, now + kLinkGrace, "broke its control link: " + why.message, true);
+    Limit(index, now + kLinkGrace, BrokenLinkText(why), true);
   }
   Settle(now);
 }
@@ -226,7 +252,7 @@ void Host::Start(int index, TimePoint now) {
   }
   record.state = for_epoch && !in_place() ? SeatState::kRunning : SeatState::kStarting;
   if (record.state == SeatState::kStarting) {
-    Limit(index, now + config_.start_limit, "was not ready in time", true);
+    Limit(index, now + config_.start_limit, NotReadyText(), true);
   }
   Do(std::move(start), for_epoch ? epoch_->reason : "to wait for the next epoch");
 }
@@ -279,7 +305,7 @@ void Host::StopSeat(int index, Duration deadline, const std::string& reason, Tim
     Limit(index, seat.save_by, kNotSaved, false);
   } else {
     Terminate(index, reason, now);
-    Limit(index, now + deadline, "did not end in time", false);
+    Limit(index, now + deadline, "did not end within " + DurationText(deadline), false);
   }
 }
 
@@ -302,7 +328,8 @@ void Host::Kill(int index, const std::string& why, bool is_fault, TimePoint now)
   if (record.state == SeatState::kRunning) record.state = SeatState::kStopping;
   Do(SignalWorker{index, SIGKILL, false}, why);
   seat.kill_at = now + config_.shutdown_timeout;
-  seat.limit = RankText(index) + " did not end after SIGKILL";
+  seat.limit = RankText(index) + " did not end after SIGKILL: it may be stuck in the kernel, "
+                                 "as in a file system that does not answer";
   seat.limit_is_fault = false;
 }
 

@@ -363,7 +363,8 @@ bool WorkerLink::ReadSome() {
   const ssize_t got = recv(socket_.number(), piece.data(), piece.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (got <= 0) {
-    Close(got == 0 ? "the supervisor closed it" : std::strerror(errno));
+    Close(got == 0 ? "keelrun has ended, or has given this worker up; its log says why"
+                   : std::strerror(errno));
     return false;
   }
   heard_ = RealClock().Monotonic();
@@ -371,8 +372,10 @@ bool WorkerLink::ReadSome() {
   Status taken = TakeLines();
   if (taken.ok() && !fed.ok()) taken = fed;
   if (taken.ok()) return true;
-  LogError("control-link-garbage", {{"reason", taken.error().message}});
-  Close(taken.error().message);
+  const std::string reason = taken.error().message + "; is this program built with the same "
+                                                     "release of Evenkeel as keelrun?";
+  LogError("control-link-garbage", {{"reason", reason}});
+  Close(reason);
   return false;
 }
 

@@ -1,6 +1,7 @@
 // Host: what a supervisor does about its workers and about itself, moment by moment.
 #include "elastic/host.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -10,6 +11,7 @@ namespace keel {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::HasSubstr;
 
 class HostTest : public testing::Test {
  protected:
@@ -101,6 +103,66 @@ TEST_F(HostTest, AWorkerHearsOfItsSupervisorWellWithinTheLimit) {
     }
   }
   EXPECT_GT(heard, TimePoint{10s + 60s});
+}
+
+// This is how a supervisor learns of a break that nobody has told it of.
+TEST_F(HostTest, AWorkerThatParksBecauseItsGroupBrokeIsReported) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
+  const auto reports = Take<ReportBreak>();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].record.epoch, 1);
+  EXPECT_EQ(reports[0].record.id, "id1");
+  EXPECT_EQ(reports[0].record.cause, BreakCause::kReported);
+  EXPECT_EQ(reports[0].record.by, "me");
+  EXPECT_EQ(reports[0].record.reason, "rank 0 on h0 saw the group break");
+  EXPECT_EQ(host_.record().outside, 1);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kParked);
+  EXPECT_EQ(host_.record().deaths, 0);
+  // Somebody else's reason may have been first.
+  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kDied, "other", "rank 1 died", {}}}, now_);
+  EXPECT_TRUE(Take<ReportBreak>().empty());
+  host_.OnMemberEvent(EpochSeen{Epoch(2, worker_)}, now_);
+  EXPECT_EQ(Take<EnterEpoch>().size(), 1u) << "with its memory";
+}
+
+TEST_F(HostTest, AWorkerThatParksAtABoundaryReportsNoBreak) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, true}, now_);
+  EXPECT_TRUE(Take<ReportBreak>().empty());
+  EXPECT_EQ(host_.record().outside, 1);
+}
+
+TEST_F(HostTest, AReportOfAnEpochThatIsOverIsIgnored) {
+  EnterFirstEpoch();
+  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kDied, "other", "rank 1 died", {}}}, now_);
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(2, worker_)}, now_);
+  Take<EnterEpoch>();
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
+  EXPECT_TRUE(Take<ReportBreak>().empty());
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kRunning);
+}
+
+TEST_F(HostTest, AWorkerWithAnotherLinkIsToldWhatToDo) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  host_.OnWorkerMessage(0, HelloMessage{7, ""}, now_);
+  const std::string what =
+      "speaks version 7 of the link to keelrun, which speaks version " +
+      std::to_string(kControlVersion) + ": rebuild the program with the same release of Evenkeel";
+  std::string told, why;
+  for (const HostAction& action : host_.TakeActions()) {
+    if (const auto* const sent = std::get_if<SendToWorker>(&action.what)) {
+      told = std::get<RefusedMessage>(sent->message).reason;
+    }
+    if (std::holds_alternative<SignalWorker>(action.what)) why = action.why;
+  }
+  EXPECT_THAT(told, HasSubstr(what));
+  EXPECT_THAT(why, HasSubstr("rank 0 on h0 " + what));
+  const std::string how = host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_THAT(how, HasSubstr(what)) << "and so the summary says";
 }
 
 TEST_F(HostTest, AWorkerThatDoesNotParkIsKilledAtTheLimit) {
@@ -262,6 +324,44 @@ TEST_F(HostTest, AForeignWorkerGetsTheSignalThatCame) {
   const auto signals = Take<SignalWorker>();
   ASSERT_EQ(signals.size(), 1u);
   EXPECT_EQ(signals[0].signal, SIGUSR1);
+}
+
+// Two seats, both inside.
+class TwoInside : public HostTest {
+ protected:
+  TwoInside() : HostTest(TwoSeats()) {}
+  static HostConfig TwoSeats() {
+    HostConfig config = Config(false);
+    config.seats = 2;
+    return config;
+  }
+  void SetUp() override {
+    EpochRecord epoch = Epoch(1, "");
+    epoch.workers = {{0, 0, 0, ""}, {1, 0, 1, ""}};
+    host_.OnMemberEvent(Registered{0}, now_);
+    host_.OnMemberEvent(EpochSeen{epoch}, now_);
+    host_.OnTime(now_);
+    for (const int index : {0, 1}) {
+      host_.OnWorkerMessage(index, HelloMessage{}, now_);
+      host_.OnWorkerMessage(index, ReadyMessage{}, now_);
+    }
+    ASSERT_EQ(Take<EnterEpoch>().size(), 2u);
+  }
+};
+
+TEST_F(TwoInside, WhenOneSeesTheGroupBreakTheOtherIsToldAtOnce) {
+  host_.OnWorkerMessage(1, ParkedMessage{1, 5, false}, now_);
+  const auto sent = Take<SendToWorker>();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].index, 0);
+  const auto* const told = std::get_if<BreakMessage>(&sent[0].message);
+  ASSERT_NE(told, nullptr);
+  EXPECT_EQ(told->epoch, 1);
+  EXPECT_EQ(told->reason, "rank 1 on h0 saw the group break");
+  EXPECT_EQ(host_.record().outside, 0) << "one is still inside";
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
+  EXPECT_EQ(host_.record().outside, 1);
+  EXPECT_TRUE(Take<ReportBreak>().empty()) << "told already";
 }
 
 // Two seats, of which one is inside when the stop comes and the other has just been started.
