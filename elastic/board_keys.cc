@@ -4,6 +4,7 @@
 namespace keel {
 
 std::string GenerationKey(const std::string& job) { return "keel/" + job + "/generation"; }
+std::string ProtocolKey(const std::string& job) { return "keel/" + job + "/protocol"; }
 
 Result<std::string> WriteOnce(Store& store, const std::string& key, const std::string& text) {
   KEEL_TRY_ASSIGN(Store::Outcome outcome, store.CompareSet(key, std::nullopt, text));

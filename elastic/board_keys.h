@@ -1,5 +1,6 @@
 // BoardKeys: the one place that knows what the keys of PROTOCOL.md section 2 are called.
-// Promises   every key but the generation's lies under keel/<job>/<generation>/.
+// Promises   every key but two lies under keel/<job>/<generation>/. Those two, `slots` and
+//            `member/<slot>` are called so in every version of the protocol (section 9).
 // Threads    a plain value.
 #pragma once
 
@@ -21,6 +22,8 @@ Result<std::string> WriteOnce(Store& store, const std::string& key, const std::s
 
 // keel/<job>/generation: which store, of all that the job ever had, this one is.
 std::string GenerationKey(const std::string& job);
+// keel/<job>/protocol: which version the board below it is of; there before the generation is.
+std::string ProtocolKey(const std::string& job);
 
 class BoardKeys {
  public:

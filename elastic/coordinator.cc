@@ -49,6 +49,7 @@ Status Coordinator::Open(Store& store, TimePoint now) {
   for (const std::string& key : {keys_.Kind(), keys_.Joining(), keys_.Stop(), keys_.End()}) {
     KEEL_TRY(store.Set(key, kNothingYet));
   }
+  KEEL_TRY(store.Set(ProtocolKey(config_.job), std::to_string(kProtocolVersion)));
   KEEL_TRY(store.Set(GenerationKey(config_.job), generation_));
   opened_ = true;
   view_.opened = view_.idle_since = last_poll_ = next_read_ = now;
@@ -149,6 +150,7 @@ void Coordinator::TakeRecord(HostView& host, Known& known, TimePoint now) {
   Result<MemberSlot> parsed = ParseMemberSlot(keys_.Member(host.slot), known.text);
   if (!parsed.ok()) {
     host.unreadable = parsed.error().message;
+    if (const auto other = ReadOtherRecord(known.text)) NoteOther(host, *other);
     return;
   }
   if (parsed->tombstone) {  // our own, whose writing was not confirmed
@@ -164,6 +166,14 @@ void Coordinator::TakeRecord(HostView& host, Known& known, TimePoint now) {
     host.gone = true;
     host.gone_reason = record.host + " left: " + record.reason;
   }
+}
+
+// Enough to answer it.
+void Coordinator::NoteOther(HostView& host, const OtherRecord& other) {
+  if (host.record.incarnation.empty()) host.record.incarnation = other.incarnation;
+  if (host.record.host.empty()) host.record.host = other.host;
+  host.unreadable = host.record.host + " (slot " + std::to_string(host.slot) + ") speaks " +
+                    OtherVersionText(other.version);
 }
 
 void Coordinator::NoteDeaths(Known& known, const MemberRecord& record, TimePoint now) {

@@ -73,6 +73,7 @@ class Coordinator {
   void Take(int64_t slot, const std::optional<std::string>& text,
             const std::optional<std::string>& beat, TimePoint now);
   void TakeRecord(HostView& host, Known& known, TimePoint now);
+  void NoteOther(HostView& host, const OtherRecord& other);
   void NoteDeaths(Known& known, const MemberRecord& record, TimePoint now);
   void NotePositions(const MemberRecord& before, const MemberRecord& record, TimePoint now);
   void NoteStep(Position position, TimePoint now);

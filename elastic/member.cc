@@ -18,6 +18,7 @@ Member::Step Member::Poll(Store& store, TimePoint now) {
   Step step;
   const std::string before = generation_;
   step.status = Run(store, now, step);
+  if (!step.status.ok() && other_) RefuseBoard(*other_, step);
   const bool is_new = slot_ == std::nullopt && generation_ != before;
   next_poll_ = is_new ? now : now + config_.poll_interval;
   return step;
@@ -33,9 +34,12 @@ bool Member::settled() const {
 }
 
 Status Member::Run(Store& store, TimePoint now, Step& step) {
+  if (refused_) return Ok();
   if (!slot_) {
     KEEL_TRY_ASSIGN(const bool there, FindGeneration(store));
     if (!there) return Ok();  // the coordinator has not opened it yet
+    KEEL_TRY(CheckProtocol(store, step));
+    if (refused_) return Ok();
     // Before anything is read: an epoch that names the slot must not be told before the slot is.
     if (may_register_ && record_) KEEL_TRY(Register(store, step));
   }
@@ -53,6 +57,34 @@ Result<bool> Member::FindGeneration(Store& store) {
   return true;
 }
 
+// Before anything else is read or written there.
+Status Member::CheckProtocol(Store& store, Step& step) {
+  if (is_checked_) return Ok();
+  const std::string key = ProtocolKey(config_.job);
+  KEEL_TRY_ASSIGN(const auto text, store.Get(key));
+  const Result<int64_t> version = text ? ParseCount(key, *text) : Result<int64_t>(kProtocolVersion);
+  if (!version.ok()) return version.error();
+  is_checked_ = *version == kProtocolVersion;
+  if (!is_checked_) RefuseBoard(*version, step);
+  return Ok();
+}
+
+void Member::RefuseBoard(int64_t version, Step& step) {
+  refused_ = true;
+  LoseSlot({Tombstone::Why::kRefused, record_ ? record_->incarnation : "",
+            "the coordinator of the job speaks " + OtherVersionText(version)},
+           step);
+  step.status = Ok();
+}
+
+// ... and why a record that could not be parsed could not.
+template <class T>
+Result<T> Member::Noted(Result<T> parsed, const std::string& text) {
+  if (parsed.ok()) return parsed;
+  if (const auto other = ReadOtherRecord(text)) other_ = other->version;
+  return parsed;
+}
+
 void Member::EnterGeneration(const std::string& generation) {
   ForgetBoard();
   generation_ = generation;
@@ -64,6 +96,7 @@ void Member::ForgetBoard() {
   written_.clear();
   beaten_.reset();
   tried_slot_.reset();
+  is_checked_ = false;
   epoch_ = 0;
   epoch_id_.clear();
   break_ = joining_ = stop_ = end_ = presence_ = kind_ = "";
@@ -95,7 +128,7 @@ Result<bool> Member::Read(Store& store, Step& step) {
   }));
   if (!epoch_id_.empty()) {
     KEEL_TRY(fresh(keys.size() - 1, break_, [&](const auto& key, const auto& text) -> Status {
-      KEEL_TRY_ASSIGN(BreakRecord record, ParseBreak(key, text));
+      KEEL_TRY_ASSIGN(BreakRecord record, Noted(ParseBreak(key, text), text));
       step.events.push_back(BreakSeen{std::move(record)});
       return Ok();
     }));
@@ -113,12 +146,12 @@ Result<bool> Member::Read(Store& store, Step& step) {
     return Ok();
   }));
   KEEL_TRY(fresh(4, stop_, [&](const auto& key, const auto& text) -> Status {
-    KEEL_TRY_ASSIGN(StopRecord stop, ParseStop(key, text));
+    KEEL_TRY_ASSIGN(StopRecord stop, Noted(ParseStop(key, text), text));
     step.events.push_back(StopSeen{std::move(stop)});
     return Ok();
   }));
   KEEL_TRY(fresh(5, end_, [&](const auto& key, const auto& text) -> Status {
-    KEEL_TRY_ASSIGN(EndRecord end, ParseEnd(key, text));
+    KEEL_TRY_ASSIGN(EndRecord end, Noted(ParseEnd(key, text), text));
     step.events.push_back(EndSeen{std::move(end)});
     return Ok();
   }));
@@ -154,7 +187,7 @@ Status Member::ReadEpoch(Store& store, const std::string& text, Step& step) {
   if (!text_there) {
     return Error{Code::kInvalid, "the board names epoch " + text + ", but has no key " + key};
   }
-  KEEL_TRY_ASSIGN(EpochRecord record, ParseEpoch(key, *text_there));
+  KEEL_TRY_ASSIGN(EpochRecord record, Noted(ParseEpoch(key, *text_there), *text_there));
   const std::string break_key = keys_.Break(record.id);
   KEEL_TRY_ASSIGN(const auto break_there, store.Get(break_key));
   std::optional<BreakRecord> broken;
@@ -183,6 +216,7 @@ Status Member::Register(Store& store, Step& step) {
     KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(key, there));
     if (slot.tombstone) {   // too late: the next poll takes another slot
       tried_slot_.reset();
+      if (slot.tombstone->why == Tombstone::Why::kRefused) LoseSlot(*slot.tombstone, step);
       return Ok();
     }
     if (slot.record->incarnation != record_->incarnation) {

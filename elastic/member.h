@@ -3,6 +3,7 @@
 // Promises   each event is given once; what was asked to be written is written, again after every
 //            failed poll, until the board has it; a record is never written over a tombstone.
 //            Registers anew in a new generation by itself, after being expired only when told to.
+//            A board of another version of the protocol is told as a refusal, and left alone.
 // Does not   decide anything (elastic/host.h), wait, or own the store: its owner calls Poll() when
 //            there is something to write or to see and when NextPoll() is due, and hands in another
 //            connection after an error.
@@ -66,6 +67,10 @@ class Member {
  private:
   Status Run(Store& store, TimePoint now, Step& step);
   Result<bool> FindGeneration(Store& store);
+  Status CheckProtocol(Store& store, Step& step);
+  void RefuseBoard(int64_t version, Step& step);
+  template <class T>
+  Result<T> Noted(Result<T> parsed, const std::string& text);
   Result<bool> Read(Store& store, Step& step);
   void EnterGeneration(const std::string& generation);
   Status ReadMine(const std::string& text, Step& step);
@@ -82,9 +87,12 @@ class Member {
   std::string text_;                            // of record_
   std::map<std::string, BreakRecord> breaks_;   // by the epoch's id
   bool may_register_ = true;
+  bool refused_ = false;            // the board is of another version
+  std::optional<int64_t> other_;    // of what could not be parsed: its version
 
   std::string generation_;
   BoardKeys keys_;
+  bool is_checked_ = false;         // it is of our version
   std::optional<int64_t> slot_;
   std::string written_;                // the record as the board has it
   std::optional<int64_t> tried_slot_;  // given to us, but not known to be ours

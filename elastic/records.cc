@@ -277,7 +277,7 @@ Status CheckVersion(const Json& json) {
   if (version == kProtocolVersion) return Ok();
   return Error{Code::kInvalid, "its protocol version is " + std::to_string(version) + ", ours is " +
                                    std::to_string(kProtocolVersion) +
-                                   ": run the same release everywhere"};
+                                   ": run the same release of Evenkeel on every host"};
 }
 
 Status CheckSize(std::string_view text, size_t seats) {
@@ -292,6 +292,18 @@ template <class T>
 size_t SeatsOf(const T&) { return 0; }
 size_t SeatsOf(const MemberSlot& slot) { return slot.record ? slot.record->seats.size() : 0; }
 size_t SeatsOf(const EpochRecord& record) { return record.hosts.size() + record.workers.size(); }
+
+// Whatever the other version means by it: whoever cannot read the rest of its board cannot stay.
+std::optional<Tombstone> ReadOtherTombstone(std::string_view text) {
+  const std::optional<OtherRecord> other = ReadOtherRecord(text);
+  if (!other) return std::nullopt;
+  const Result<Json> json = ParseJson(text);
+  if (!json.ok() || !Field<std::string>(*json, "gone").ok()) return std::nullopt;
+  const Result<std::string> reason = Field<std::string>(*json, "reason");
+  return Tombstone{Tombstone::Why::kRefused, other->incarnation,
+                   "the coordinator of the job speaks " + OtherVersionText(other->version) +
+                       (reason.ok() ? "; it says " + Shown(*reason) : "")};
+}
 
 // One record of a type, all but its key.
 template <class T, class Read>
@@ -309,6 +321,23 @@ Result<T> ParseRecord(std::string_view key, std::string_view text, Read read) {
 }
 
 }  // namespace
+
+std::optional<OtherRecord> ReadOtherRecord(std::string_view text) {
+  const Result<Json> json = ParseJson(text);
+  if (!json.ok() || !json->is_object()) return std::nullopt;
+  const Result<int64_t> version = Field<int64_t>(*json, "version");
+  if (!version.ok() || *version == kProtocolVersion) return std::nullopt;
+  const auto word = [&](std::string_view name) {
+    const Result<std::string> value = Field<std::string>(*json, name);
+    return value.ok() ? *value : std::string();
+  };
+  return OtherRecord{*version, word("incarnation"), word("host")};
+}
+
+std::string OtherVersionText(int64_t version) {
+  return "protocol version " + std::to_string(version) + ", where this keelrun speaks version " +
+         std::to_string(kProtocolVersion) + ": run the same release of Evenkeel on every host";
+}
 
 bool HasProcess(SeatState state) {
   return state == SeatState::kStarting || state == SeatState::kReady ||
@@ -404,7 +433,11 @@ std::string EndText(const EndRecord& record) {
 }
 
 Result<MemberSlot> ParseMemberSlot(std::string_view key, std::string_view text) {
-  return ParseRecord<MemberSlot>(key, text, ReadMemberSlot);
+  Result<MemberSlot> slot = ParseRecord<MemberSlot>(key, text, ReadMemberSlot);
+  if (slot.ok()) return slot;
+  std::optional<Tombstone> tombstone = ReadOtherTombstone(text);
+  if (!tombstone) return slot;
+  return MemberSlot{std::nullopt, std::move(tombstone)};
 }
 
 Result<EpochRecord> ParseEpoch(std::string_view key, std::string_view text) {

@@ -1,7 +1,8 @@
 // The records on the board (PROTOCOL.md section 2) as values, and as the JSON text of each.
 // Promises   Parse...(...Text(x)) gives x back; parsing takes a whole record of this version or
 //            says which key it was and what is wrong with it; nothing is guessed, unknown members
-//            are refused.
+//            are refused. Of a record of another version, what all versions have in common can be
+//            read (section 9): who wrote it, and that it is a tombstone.
 // Does not   judge whether a record makes sense beside others (membership.h).
 // Threads    plain values. Errors: kInvalid.
 #pragma once
@@ -170,6 +171,17 @@ struct MemberSlot {
   std::optional<Tombstone> tombstone;
 };
 
+// Of a record of another version than ours: what every version has, whatever else it has.
+struct OtherRecord {
+  int64_t version = 0;
+  std::string incarnation;   // of a member's record; empty: it has none
+  std::string host;
+};
+// Nothing where the text is of our version, or no record of any.
+std::optional<OtherRecord> ReadOtherRecord(std::string_view text);
+// "protocol version 2, where this keelrun speaks version 1: run the same release of Evenkeel ..."
+std::string OtherVersionText(int64_t version);
+
 std::string MemberText(const MemberRecord& record);
 std::string TombstoneText(const Tombstone& tombstone);
 std::string EpochText(const EpochRecord& record);
@@ -177,7 +189,7 @@ std::string BreakText(const BreakRecord& record);
 std::string StopText(const StopRecord& record);
 std::string EndText(const EndRecord& record);
 
-// `key` is for the message only.
+// `key` is for the message only. A tombstone of another version is a refusal.
 Result<MemberSlot> ParseMemberSlot(std::string_view key, std::string_view text);
 Result<EpochRecord> ParseEpoch(std::string_view key, std::string_view text);
 Result<BreakRecord> ParseBreak(std::string_view key, std::string_view text);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/json.h"
 #include "store/memory_store.h"
 
 namespace keel {
@@ -53,7 +54,7 @@ class InterruptedStore : public Store {
 
 class CoordinatorTest : public testing::Test {
  protected:
-  CoordinatorTest() {
+  explicit CoordinatorTest(int hosts = 1) : coordinator_(MakeCoordinator(hosts)) {
     record_.incarnation = "me";
     record_.host = "h0";
     record_.seats.resize(2);
@@ -63,13 +64,20 @@ class CoordinatorTest : public testing::Test {
     Write();
   }
 
-  static CoordinatorConfig Config() {
+  static CoordinatorConfig Config(int hosts = 1) {
     CoordinatorConfig config;
+    config.policy.hosts_min = config.policy.hosts_max = hosts;
     config.job = "j";
     config.incarnation = "me";
     config.presence = "10.0.0.1:1";
     config.policy.restarts = {1, 0s};
     return config;
+  }
+
+  static Coordinator MakeCoordinator(int hosts) {
+    return Coordinator(Config(hosts), Random(1), [](const EpochRecord& epoch) {
+      return Result<EpochStore>(EpochStore{"10.0.0.1", 2, epoch.id});
+    });
   }
 
   void Write() {
@@ -96,9 +104,7 @@ class CoordinatorTest : public testing::Test {
   const std::unique_ptr<Store> store_ = board_.Connect("test");
   const std::unique_ptr<InterruptedStore> its_store_ =
       std::make_unique<InterruptedStore>(board_.Connect("coordinator"));
-  Coordinator coordinator_{Config(), Random(1), [](const EpochRecord& epoch) {
-                             return Result<EpochStore>(EpochStore{"10.0.0.1", 2, epoch.id});
-                           }};
+  Coordinator coordinator_;
   BoardKeys keys_;
   MemberRecord record_;
   Coordinator::Step step_;
@@ -182,6 +188,115 @@ TEST_F(CoordinatorTest, AnEpochOfWhichTheAnswerWasLostIsNotFormedAnew) {
   const EpochRecord epoch = Epoch(1);
   EXPECT_FALSE(store_->Get(keys_.Epoch(2))->has_value());
   EXPECT_EQ(epoch.workers.size(), 2u);
+}
+
+// Two hosts in place; a worker of the second one sees the group break before anybody else.
+class CoordinatorOfTwo : public CoordinatorTest {
+ protected:
+  CoordinatorOfTwo() : CoordinatorTest(2) {}
+};
+
+TEST_F(CoordinatorOfTwo, WhatAWorkerReportsEndsTheEpochAndCostsNoRestart) {
+  MemberRecord other = record_;
+  other.incarnation = "other";
+  other.host = "h1";
+  ASSERT_EQ(*store_->Add(keys_.Slots(), 1), 2);
+  const auto write_both = [&] {
+    ASSERT_TRUE(store_->Set(keys_.Member(1), MemberText(other)).ok());
+    ASSERT_TRUE(store_->Add(keys_.Beat(1), 1).ok());
+    Write();
+  };
+  for (MemberRecord* record : {&record_, &other}) {
+    record->kind = JobKind::kInPlace;
+    record->seats.resize(1);
+    record->seats[0].state = SeatState::kReady;
+    record->seats[0].worker = record->incarnation + "-w";
+  }
+  write_both();
+  Poll();
+  const EpochRecord epoch = Epoch(1);
+  ASSERT_EQ(epoch.hosts.size(), 2u);
+  for (MemberRecord* record : {&record_, &other}) {
+    record->epoch = {1, epoch.id, 2};
+    record->seats[0].epoch = 1;
+    record->seats[0].rank = record == &other ? 1 : 0;
+    record->seats[0].state = SeatState::kRunning;
+  }
+  write_both();
+  Poll();
+  const BreakRecord broken{1,       epoch.id, BreakCause::kReported,
+                           "other", "rank 1 on h1 saw the group break", {}};
+  ASSERT_TRUE(store_->Set(keys_.Break(epoch.id), BreakText(broken)).ok());
+  other.seats[0].state = SeatState::kParked;
+  other.outside = 1;
+  write_both();
+  Poll();
+  EXPECT_FALSE(store_->Get(keys_.Epoch(2))->has_value()) << "rank 0 may still be inside";
+  record_.seats[0].state = SeatState::kParked;
+  record_.outside = 1;
+  write_both();
+  Poll();
+  const EpochRecord next = Epoch(2);
+  EXPECT_EQ(next.reason,
+            "2 workers on 2 hosts, after: rank 1 on h1 saw the group break");
+  EXPECT_EQ(next.restarts, 0);
+  ASSERT_EQ(next.workers.size(), 2u);
+  EXPECT_EQ(next.workers[0].worker, "me-w");
+  EXPECT_EQ(next.workers[1].worker, "other-w");
+}
+
+// --- Another version of the protocol ---
+
+// One more than ours, in any record.
+std::string Newer(std::string text) {
+  const std::string ours = "\"version\":" + std::to_string(kProtocolVersion);
+  return text.replace(text.find(ours), ours.size(),
+                      "\"version\":" + std::to_string(kProtocolVersion + 1));
+}
+
+TEST_F(CoordinatorTest, TellsItsVersionBeforeItsGeneration) {
+  EXPECT_EQ(**store_->Get(ProtocolKey("j")), std::to_string(kProtocolVersion));
+  MemoryBoard board{RealClock()};
+  const auto reader = board.Connect("test");
+  for (int skip = 0; skip < 20; ++skip) {
+    const auto store = board.Connect("coordinator");
+    board.PlanFault("coordinator", skip, StoreFault::kRequestLost);
+    Coordinator another(Config(), Random(1), nullptr);
+    static_cast<void>(another.Poll(*store, now_));
+    if (!reader->Get(GenerationKey("j"))->has_value()) continue;
+    EXPECT_TRUE(reader->Get(ProtocolKey("j"))->has_value());
+  }
+}
+
+// It cannot be read, but answered, in words that its release understands, and nobody else notices.
+TEST_F(CoordinatorTest, AMemberOfAnotherVersionIsRefusedInTheFormOfAllVersions) {
+  Poll();
+  const EpochRecord epoch = Epoch(1);
+  MemberRecord other = record_;
+  other.incarnation = "other";
+  other.host = "h1";
+  std::string text = Newer(MemberText(other));
+  text.insert(1, "\"news_of_the_next_release\":[{}],");
+  ASSERT_EQ(*store_->Add(keys_.Slots(), 1), 2);
+  ASSERT_TRUE(store_->Set(keys_.Member(1), text).ok());
+  ASSERT_TRUE(store_->Add(keys_.Beat(1), 1).ok());
+  record_.epoch = {1, epoch.id, 1};
+  Write();
+  Poll();
+  const std::string answer = **store_->Get(keys_.Member(1));
+  const Json json = *ParseJson(answer);
+  EXPECT_EQ(*Field<int64_t>(json, "version"), kProtocolVersion);
+  EXPECT_EQ(*Field<std::string>(json, "gone"), "refused");
+  EXPECT_EQ(*Field<std::string>(json, "incarnation"), "other");
+  EXPECT_EQ(*Field<std::string>(json, "reason"),
+            "h1 (slot 1) speaks protocol version " + std::to_string(kProtocolVersion + 1) +
+                ", where this keelrun speaks version " + std::to_string(kProtocolVersion) +
+                ": run the same release of Evenkeel on every host");
+  Write();
+  Poll();
+  EXPECT_FALSE(coordinator_.end().has_value());
+  EXPECT_EQ(**store_->Get(keys_.Break(epoch.id)), kNothingYet);
+  EXPECT_EQ(**store_->Get(keys_.NewestEpoch()), "1");
 }
 
 TEST_F(CoordinatorTest, ItsOwnPauseIsHeldAgainstNobody) {

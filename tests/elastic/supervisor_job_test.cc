@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "base/posix_files.h"
+#include "elastic/board_keys.h"
 #include "elastic/exit_codes.h"
+#include "elastic/records.h"
 #include "store/memory_store.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/file_text.h"
@@ -117,6 +119,69 @@ TEST_F(SupervisorJob, AWorkerInPlaceFinishes) {
                     {folder_.File("out")}};
   WriteFile(folder_.File("out"), "");
   EXPECT_EQ(Run(config), kExitFinished) << summary_;
+}
+
+// A board by hand, of the next version of the protocol, at which this supervisor arrives.
+class SupervisorOfAnotherVersion : public SupervisorJob {
+ protected:
+  SupervisorOfAnotherVersion() {
+    Set(GenerationKey("none"), "g");
+    for (const std::string& key : {keys_.Kind(), keys_.Joining(), keys_.Stop(), keys_.End()}) {
+      Set(key, kNothingYet);
+    }
+    Set(keys_.Presence(), "127.0.0.1:9");
+    Set(keys_.NewestEpoch(), "0");
+  }
+
+  void Set(const std::string& key, const std::string& value) {
+    EXPECT_OK(store_->Set(key, value));
+  }
+  // In any record.
+  static std::string Newer(std::string text) {
+    const std::string ours = "\"version\":" + std::to_string(kProtocolVersion);
+    return text.replace(text.find(ours), ours.size(),
+                        "\"version\":" + std::to_string(kProtocolVersion + 1));
+  }
+  void ExpectRefused() {
+    LaunchConfig config = Config(1, "echo started >> $OUT");
+    config.meeting = LaunchConfig::Meeting::kElastic;
+    config.is_store_host = false;
+    config.endpoint_port = 1;
+    config.hosts = {1, 2};
+    EXPECT_EQ(Run(config), kExitRefused) << summary_;
+    EXPECT_THAT(summary_, HasSubstr("protocol version " + std::to_string(kProtocolVersion + 1) +
+                                    ", where this keelrun speaks version " +
+                                    std::to_string(kProtocolVersion)));
+    EXPECT_THAT(summary_, HasSubstr("run the same release of Evenkeel on every host"));
+    EXPECT_EQ(ReadFile(folder_.File("out")), "") << "no worker was started";
+  }
+
+  const std::unique_ptr<Store> store_ = stores_.board.Connect("test");
+  const BoardKeys keys_{"none", "g"};
+};
+
+TEST_F(SupervisorOfAnotherVersion, IsRefusedByTheBoardsVersion) {
+  WriteFile(folder_.File("out"), "");
+  Set(ProtocolKey("none"), std::to_string(kProtocolVersion + 1));
+  Set(keys_.End(), "in a form that is yet to be invented");
+  ExpectRefused();
+  EXPECT_FALSE(store_->Get(keys_.Slots())->has_value()) << "nobody notices";
+}
+
+TEST_F(SupervisorOfAnotherVersion, IsRefusedByTheCoordinatorsAnswer) {
+  WriteFile(folder_.File("out"), "");
+  Set(keys_.Member(0), Newer(TombstoneText({Tombstone::Why::kRefused, "me", "another version"})));
+  ExpectRefused();
+}
+
+TEST_F(SupervisorOfAnotherVersion, IsRefusedByAnEpoch) {
+  WriteFile(folder_.File("out"), "");
+  EpochRecord epoch;
+  epoch.number = 1;
+  epoch.id = "cafe";
+  Set(keys_.Epoch(1), Newer(EpochText(epoch)));
+  Set(keys_.NewestEpoch(), "1");
+  ExpectRefused();
 }
 
 }  // namespace
