@@ -1,15 +1,18 @@
 """Hosts of a test: network namespaces on one switch, and launchers in them.
 
 Promises   nothing outside the namespaces is touched; leaving Lan deletes them and kills whoever is
-           in them. Every wait has a limit and tells what everyone printed.
+           in them, and fails where somebody outlived the launchers, also outside the namespaces.
+           Every wait has a limit and tells what everyone printed.
 """
 import os
 import re
+import select
 import signal
 import subprocess
 import tempfile
 import threading
 import time
+import uuid
 
 HANG_LIMIT_S = 90
 
@@ -36,6 +39,50 @@ def why_not():
 
 def ip(*words):
     subprocess.run(["ip", *map(str, words)], check=True, capture_output=True)
+
+
+def kill(pid):
+    """SIGKILL to one process; kill() itself would take a group, or everybody, too."""
+    if pid <= 1:
+        raise ValueError(f"{pid} is no process of a test")
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def marked(mark):
+    """{pid: command line} of those that run with that variable in their environment."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if f"{mark}=".encode() not in file.read():
+                    continue
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                found[int(pid)] = file.read().replace(b"\0", b" ").decode(errors="replace")
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            pass
+    return found
+
+
+def await_none_marked(mark, limit_s=HANG_LIMIT_S):
+    """Whoever is still there when the limit passes."""
+    limit = time.monotonic() + limit_s
+    while time.monotonic() < limit:
+        left = marked(mark)
+        if not left:
+            break
+        for pid in left:
+            try:
+                handle = os.pidfd_open(pid)
+            except ProcessLookupError:
+                continue
+            ended = select.poll()
+            ended.register(handle, select.POLLIN)
+            ended.poll(1000 * max(limit - time.monotonic(), 0))
+            os.close(handle)
+    return marked(mark)
 
 
 class Launcher:
@@ -85,7 +132,8 @@ class Launcher:
         return code
 
     def kill(self):
-        self.process.send_signal(signal.SIGKILL)
+        if self.process.poll() is None:   # else the number may be another's by now
+            kill(self.process.pid)
         self.process.wait()
 
     def text(self):
@@ -102,6 +150,7 @@ class Lan:
         self.switch = self.prefix + "sw"
         self.hosts = [f"{self.prefix}h{number}" for number in range(count)]
         self.launchers = []
+        self.mark = f"KEEL_NET_{uuid.uuid4().hex}"
 
     def __enter__(self):
         try:
@@ -111,7 +160,7 @@ class Lan:
             for number, host in enumerate(self.hosts):
                 self.add_host(number, host)
         except BaseException:
-            self.__exit__()
+            self.remove()
             raise
         return self
 
@@ -124,15 +173,19 @@ class Lan:
         ip("-n", host, "address", "add", f"{self.address(number)}/24", "dev", "eth0")
         ip("-n", host, "link", "set", "eth0", "up")
 
-    def __exit__(self, *_):
+    def __exit__(self, kind=None, *_):
+        # Only of a scenario that went well: all its launchers have ended, or were killed.
+        left = await_none_marked(self.mark) if kind is None else {}
+        self.remove()
+        if left:
+            raise AssertionError(f"these outlived their launchers: {left}")
+
+    def remove(self):
         for host in [*self.hosts, self.switch]:
             pids = subprocess.run(["ip", "netns", "pids", host], capture_output=True, text=True,
                                   check=False).stdout.split()
             for pid in map(int, pids):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+                kill(pid)
             subprocess.run(["ip", "netns", "del", host], capture_output=True, check=False)
         for launcher in self.launchers:
             launcher.process.wait()
@@ -144,12 +197,16 @@ class Lan:
     def address(number):
         return f"10.9.0.{number + 1}"
 
-    def start(self, number, command):
+    def environment(self):
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("PET_", "TORCH", "KEELRUN_"))}
         clean["TMPDIR"] = self.folder
+        clean[self.mark] = "1"
+        return clean
+
+    def start(self, number, command):
         launcher = Launcher(f"host{number}", ["ip", "netns", "exec", self.hosts[number], *command],
-                            clean, self.folder)
+                            self.environment(), self.folder)
         self.launchers.append(launcher)
         return launcher
 
@@ -164,8 +221,14 @@ class Lan:
     def join(self, number):
         ip("-n", self.switch, "link", "set", f"port{number}", "up")
 
-    def disturb(self, number, *netem):
-        """What tc says when it cannot, or None."""
-        words = ["tc", "-n", self.hosts[number], "qdisc", "replace", "dev", "eth0", "root", "netem"]
-        done = subprocess.run([*words, *netem], capture_output=True, text=True, check=False)
-        return done.stderr.strip() if done.returncode != 0 else None
+    def disturb(self, number, *discipline):
+        """What tc says when it cannot, or None. `discipline`: netem or tbf and its words."""
+        words = ["tc", "-n", self.hosts[number], "qdisc", "replace", "dev", "eth0", "root"]
+        try:
+            done = subprocess.run([*words, *discipline], capture_output=True, text=True,
+                                  check=False)
+        except FileNotFoundError:
+            return "the program tc is not installed"
+        if done.returncode != 0:
+            return f"this kernel has no {discipline[0]}: {done.stderr.strip()}"
+        return None

@@ -6,6 +6,7 @@ network namespaces; skips otherwise, and says why.
 """
 import argparse
 import os
+import subprocess
 import sys
 import unittest
 
@@ -99,19 +100,22 @@ class Hosts(unittest.TestCase):
 
     def test_a_killed_launcher_is_left_behind_and_its_successor_joins(self):
         with hosts.Lan(3) as lan:
-            job = Job(lan)
-            first = job.start_all()
-            marks = {n: job.launchers[n].mark() for n in range(3)}
-            job.launchers[1].kill()
-            second = {n: job.epoch(n, 4, marks[n]) for n in (0, 2)}
-            for number in (0, 2):
-                self.check_kept(first[number], second[number])
-            marks = {n: job.launchers[n].mark() for n in range(3)}
-            job.start(1)
-            for number in (0, 2):
-                self.check_kept(second[number], job.epoch(number, 6, marks[number]))
-            job.epoch(1, 6)
-            self.assertEqual(job.finish(range(3)), {0: 0, 1: 0, 2: 0})
+            self.lose_and_replace_a_launcher(lan)
+
+    def lose_and_replace_a_launcher(self, lan):
+        job = Job(lan)
+        first = job.start_all()
+        marks = {n: job.launchers[n].mark() for n in range(3)}
+        job.launchers[1].kill()
+        second = {n: job.epoch(n, 4, marks[n]) for n in (0, 2)}
+        for number in (0, 2):
+            self.check_kept(first[number], second[number])
+        marks = {n: job.launchers[n].mark() for n in range(3)}
+        job.start(1)
+        for number in (0, 2):
+            self.check_kept(second[number], job.epoch(number, 6, marks[number]))
+        job.epoch(1, 6)
+        self.assertEqual(job.finish(range(3)), {0: 0, 1: 0, 2: 0})
 
     def test_the_host_of_the_store_is_killed_and_comes_back(self):
         with hosts.Lan(3) as lan:
@@ -127,13 +131,45 @@ class Hosts(unittest.TestCase):
 
     def test_loss_and_delay_disturb_nobody(self):
         with hosts.Lan(3) as lan:
-            cannot = lan.disturb(1, "delay", "20ms", "10ms", "loss", "2%")
+            cannot = lan.disturb(1, "netem", "delay", "20ms", "10ms", "loss", "2%")
             if cannot:
-                self.skipTest(f"this kernel has no netem: {cannot}")
+                self.skipTest(cannot)
             job = Job(lan)
             first = job.start_all()
             self.assertEqual(job.finish(range(3)), {0: 0, 1: 0, 2: 0})
             self.assertEqual({first[n][0] for n in range(3)}, {first[0][0]})
+
+    def test_a_loss_is_survived_over_lines_that_lose_and_delay(self):
+        with hosts.Lan(3) as lan:
+            for number in range(3):
+                cannot = lan.disturb(number, "netem", "delay", "20ms", "10ms", "loss", "1%")
+                if cannot:
+                    self.skipTest(cannot)
+            self.lose_and_replace_a_launcher(lan)
+
+    def test_a_loss_is_survived_over_thin_lines(self):
+        with hosts.Lan(3) as lan:
+            for number in range(3):
+                # What does not fit into 50 ms of it is dropped.
+                cannot = lan.disturb(number, "tbf", "rate", "400kbit", "burst", "4kb", "latency",
+                                     "50ms")
+                if cannot:
+                    self.skipTest(cannot)
+            self.lose_and_replace_a_launcher(lan)
+
+    def test_who_outlives_the_launchers_is_found(self):
+        lan = hosts.Lan(1)
+        sleeper = subprocess.Popen(["sleep", "1000"], env=lan.environment())
+        try:
+            self.assertEqual(hosts.await_none_marked(lan.mark, limit_s=0.1),
+                             {sleeper.pid: "sleep 1000 "})
+        finally:
+            hosts.kill(sleeper.pid)
+            sleeper.wait()
+            lan.remove()
+        self.assertEqual(hosts.await_none_marked(lan.mark), {})
+        for everybody in (1, 0, -1):
+            self.assertRaises(ValueError, hosts.kill, everybody)
 
     def test_garbage_on_the_ports_disturbs_nobody(self):
         with hosts.Lan(3) as lan:
