@@ -1,0 +1,123 @@
+// A host joins just when something else happens, at offsets drawn at random: whatever comes first,
+// all end up in one epoch.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "base/random.h"
+#include "elastic/process_table.h"
+#include "tests/tools/job_hosts.h"
+
+namespace keel {
+namespace {
+
+constexpr int kRounds = 20;
+constexpr uint64_t kOffsetMillis = 25;   // a worker is up and in an epoch within that time
+
+Random Seeded() {
+  const uint64_t seed = EntropySeed();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  return Random(seed);
+}
+
+// One job of two hosts with two workers each, of which the second one joins.
+class Round {
+ public:
+  explicit Round(Random& random) : random_(random) {
+    first_ = hosts_.StartSurvivor("first", Options());
+    AwaitEntries(*first_, 1, 2, 2);
+    second_ = hosts_.StartSurvivor("second", Options());
+  }
+
+  Launched& first() { return *first_; }
+  Launched& second() { return *second_; }
+
+  void PassSomeTime() {
+    RealClock().SleepFor(std::chrono::microseconds(random_.Uniform(1000 * kOffsetMillis)));
+  }
+
+  void KillOneOf(Launched& host) {
+    bereft_ = &host;
+    const std::vector<pid_t> workers = WorkersOf(host);
+    if (workers.empty()) return;   // none is up yet: the round is one without a kill
+    victim_ = workers[random_.Uniform(workers.size())];
+    ASSERT_GT(victim_, 1);
+    kill(victim_, SIGKILL);
+  }
+
+  // All four in one epoch, in which the victim is not.
+  void ExpectAllTogether() {
+    std::map<int64_t, std::set<int64_t>> workers;   // of the one host, by epoch
+    for (int i = 1;; ++i) {
+      const std::string line = bereft_->Await("^epoch [0-9]+ rank [0-9] of 4 ", i);
+      ASSERT_NE(line, "") << "first:\n" << first_->Output() << "second:\n" << second_->Output();
+      const int64_t epoch = NumberAfter(line, "epoch"), pid = NumberAfter(line, "pid");
+      if (pid != victim_) workers[epoch].insert(pid);
+      if (workers[epoch].size() < 2) continue;
+      AwaitEntries(bereft_ == first_.get() ? *second_ : *first_, epoch, 4, 2);
+      return;
+    }
+  }
+
+  void ExpectAllEndsWell() {
+    hosts_.LetFinish();
+    EXPECT_EQ(first_->ExitCode(), 0) << first_->Output() << "second:\n" << second_->Output();
+    EXPECT_EQ(second_->ExitCode(), 0) << second_->Output() << "first:\n" << first_->Output();
+    EXPECT_TRUE(AwaitNoneMarked(hosts_.mark()));
+  }
+
+ private:
+  static std::vector<std::string> Options() {
+    return {"--nnodes=1:2", "--max-restarts=3", "--rdzv-conf=last_call_timeout=0.01"};
+  }
+
+  std::vector<pid_t> WorkersOf(const Launched& host) {
+    std::vector<pid_t> workers;
+    const auto all = AllProcesses();
+    if (!all.ok()) return workers;
+    for (const ProcessInfo& process : DescendantsOf(host.pid(), *all)) {
+      if (process.ended) continue;
+      if (CommandLine(process.pid).starts_with(KEEL_BIN_DIR "/survivor ")) {
+        workers.push_back(process.pid);
+      }
+    }
+    return workers;
+  }
+
+  Random& random_;
+  JobHosts hosts_{2};
+  std::unique_ptr<Launched> first_;
+  std::unique_ptr<Launched> second_;
+  Launched* bereft_ = nullptr;   // the victim's host
+  pid_t victim_ = -1;
+};
+
+TEST(KeelrunJoins, AHostJoinsInTheMomentOfABreak) {
+  Random random = Seeded();
+  for (int i = 0; i < kRounds && !::testing::Test::HasFailure(); ++i) {
+    Round round(random);
+    round.second().Await("registered");
+    round.PassSomeTime();
+    round.KillOneOf(round.first());
+    round.ExpectAllTogether();
+    round.ExpectAllEndsWell();
+  }
+}
+
+TEST(KeelrunJoins, AWorkerIsKilledWhileAHostJoins) {
+  Random random = Seeded();
+  for (int i = 0; i < kRounds && !::testing::Test::HasFailure(); ++i) {
+    Round round(random);
+    round.first().Await(" joining ");
+    round.PassSomeTime();
+    round.KillOneOf(random.Chance(0.5) ? round.first() : round.second());
+    round.ExpectAllTogether();
+    round.ExpectAllEndsWell();
+  }
+}
+
+}  // namespace
+}  // namespace keel
