@@ -205,15 +205,12 @@ MaybeDecision Judge::Silent(const HostView& host) const {
   return decision;
 }
 
-// The coordinator's own, or that of the first host that has told one.
+// The coordinator's own. Nothing: its workers have not said hello yet, and nobody else's count.
 std::string Judge::JobFingerprint() const {
-  std::string first;
   for (const HostView& host : view_.hosts) {
-    if (host.gone || host.record.fingerprint.empty()) continue;
-    if (host.record.incarnation == view_.coordinator) return host.record.fingerprint;
-    if (first.empty()) first = host.record.fingerprint;
+    if (!host.gone && host.record.incarnation == view_.coordinator) return host.record.fingerprint;
   }
-  return first;
+  return "";
 }
 
 MaybeDecision Judge::Refused(const HostView& host) const {
@@ -224,7 +221,7 @@ MaybeDecision Judge::Refused(const HostView& host) const {
   }
   if (policy_.allow_inexact || host.record.fingerprint.empty()) return std::nullopt;
   const std::string wanted = JobFingerprint();
-  if (host.record.fingerprint == wanted) return std::nullopt;
+  if (wanted.empty() || host.record.fingerprint == wanted) return std::nullopt;
   Decision decision =
       Make(Verdict::kRefuse, Reason::kOtherFingerprint,
            NameOf(host) + " has another numerics fingerprint: " +

@@ -139,7 +139,9 @@ TEST_F(Membership, NoMoreThanTheMostAreTakenAndTheCoordinatorIsOneOfThem) {
 
 TEST_F(Membership, HostsOfOneRoleShareANumberAndOthersHaveTheirOwn) {
   policy_.hosts_max = 5;
-  for (const char* role : {"actor", "learner", "actor", "", "learner"}) AddHost().record.role = role;
+  for (const char* role : {"actor", "learner", "actor", "", "learner"}) {
+    AddHost().record.role = role;
+  }
   view_.coordinator = "i1";
   const Decision decision = Expect(Verdict::kForm, Reason::kAllHere, "5 workers on 5 hosts");
   std::vector<std::pair<int64_t, int>> roles;   // of each slot
@@ -174,6 +176,14 @@ TEST_F(Membership, AnotherFingerprintIsRefusedWithBothValues) {
   EXPECT_THAT(decision.detail, HasSubstr("'avx2'"));
   policy_.allow_inexact = true;
   Expect(Verdict::kAnnounce, Reason::kSomebodyWaits, "h2");
+}
+
+TEST_F(Membership, NobodyIsRefusedBeforeTheCoordinatorsWorkersHaveSpoken) {
+  view_.kind = JobKind::kInPlace;
+  AddHost();
+  AddHost(SeatState::kReady).record.fingerprint = "a";
+  AddHost(SeatState::kReady).record.fingerprint = "b";
+  EXPECT_NE(Decide(view_, policy_, kNow).verdict, Verdict::kRefuse);
 }
 
 TEST_F(Membership, TheCoordinatorsOwnFingerprintIsTheJobs) {

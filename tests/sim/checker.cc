@@ -134,6 +134,11 @@ void Checker::Entered(const SimWorker& worker, const SimGroup& group, int rank,
 // holds only for epochs that share a host.
 void Checker::Stepped(const SimGroup& group, TimePoint now) {
   progress_ = now;
+  const auto is_odd = [](const SimWorker* worker) { return worker->odd; };
+  const auto odd = std::count_if(group.inside.begin(), group.inside.end(), is_odd);
+  if (odd > 0 && static_cast<size_t>(odd) < group.inside.size() && scenario_.in_place) {
+    Object("S8: " + NameOf(group.epoch) + " made a step with workers of two numerics");
+  }
   const Epoch& epoch = Know(group.epoch);
   for (const auto& [id, other] : epochs_) {
     if (other.order <= epoch.order || other.by_rank.empty()) continue;
@@ -157,7 +162,7 @@ void Checker::SupervisorExits(int host, int code, bool leaves_workers, const Sim
   if (code == kExitFailed && workers.own_deaths() <= scenario_.policy.restarts.restarts_max) {
     Object(who + "gave up after " + std::to_string(workers.own_deaths()) + " deaths");
   }
-  if (code == kExitRefused) Object(who + "was refused");
+  if (code == kExitRefused && host != scenario_.odd_host) Object(who + "was refused");
 }
 
 // L1: when nothing is wrong any more, the job steps or is over within a bound.
@@ -175,7 +180,11 @@ void Checker::Tick(const Health& health) {
 void Checker::JobOver(const SimWorkers& workers) {
   const RestartPolicy& policy = scenario_.policy.restarts;
   const bool counted = scenario_.hosts_stay && policy.window == Duration(0);
-  if (!counted || scenario_.stop_asked || !scenario_.in_place || !workers.work_done()) return;
+  if (!counted || scenario_.stop_asked || !workers.work_done()) return;
+  // A break for a newcomer stops foreign workers whatever befell them at the same time.
+  const auto is_late = [](Duration arrival) { return arrival > std::chrono::seconds(1); };
+  const auto& arrivals = scenario_.arrivals;
+  if (!scenario_.in_place && std::any_of(arrivals.begin(), arrivals.end(), is_late)) return;
   if (workers.counted_deaths() > policy.restarts_max) {
     Object("S6: the job went on after " + std::to_string(workers.counted_deaths()) + " deaths, " +
            std::to_string(policy.restarts_max) + " restarts allowed");

@@ -57,6 +57,7 @@ void SimHost::OpenBoard(Random& random) {
   CoordinatorConfig config{kJob, incarnation_, "10.0.0.1:1", world_.scenario().policy};
   config.poll_interval = 100ms;
   if (world_.scenario().defect == Defect::kNoFence) config.policy.fence_limit = Duration(0);
+  config.policy.allow_inexact = world_.scenario().defect == Defect::kAnyNumerics;
   config.close_timeout = world_.scenario().host.close_timeout;
   epochs_ = 0;
   const auto open_epoch_store = [this](const EpochRecord& epoch) -> Result<EpochStore> {
@@ -108,17 +109,23 @@ void SimHost::AskToStop(Duration deadline) {
 }
 
 void SimHost::Act() {
-  for (const HostAction& action : host_->TakeActions()) {
-    Do(action);
-    if (!alive()) return;
+  for (;;) {
+    const std::vector<HostAction> actions = host_->TakeActions();
+    if (actions.empty()) return PlanWake();
+    for (const HostAction& action : actions) {
+      Do(action);
+      if (!alive()) return;
+    }
   }
-  PlanWake();
 }
 
 void SimHost::Do(const HostAction& action) {
   const std::string who = "h" + std::to_string(number_) + " ";
   if (const auto* const start = std::get_if<StartWorker>(&action.what)) {
     workers_[start->index] = start->worker;
+    if (world_.workers().FailsToStart()) {
+      return host_->OnStartFailed(start->index, "no such program", world_.scheduler().now());
+    }
     world_.workers().Start(PlaceOf(start->index), start->epoch, start->rank);
   } else if (const auto* const enter = std::get_if<EnterEpoch>(&action.what)) {
     world_.workers().Deliver(PlaceOf(enter->index), *enter);

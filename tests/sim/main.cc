@@ -81,7 +81,8 @@ void PrintSum(const Arguments& arguments, const Sum& sum) {
               static_cast<unsigned long long>(sum.failures),
               static_cast<long long>(sum.epochs), DurationText(sum.simulated).c_str());
   for (const auto& [code, count] : sum.codes) {
-    std::printf(" with %d: %llu", code, static_cast<unsigned long long>(count));
+    const std::string how = code < 0 ? "with nobody left" : "with " + std::to_string(code);
+    std::printf(" %s: %llu", how.c_str(), static_cast<unsigned long long>(count));
   }
   std::printf("\n");
 }

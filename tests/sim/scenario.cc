@@ -97,6 +97,10 @@ Scenario DrawScenario(uint64_t seed) {
                                                       : Between(random, 0s, 30s));
   }
   DrawFaults(s, random);
+  // The store's own host is what the others are measured by.
+  if (s.hosts > 1 && random.Chance(0.1)) {
+    s.odd_host = 1 + static_cast<int>(random.Uniform(s.hosts - 1));
+  }
   return s;
 }
 
@@ -113,6 +117,7 @@ std::string Scenario::Text() const {
        << DurationText(quiet_after) << ", restarts " << policy.restarts.restarts_max << " in "
        << DurationText(policy.restarts.window) << ", " << steps << " steps of "
        << DurationText(step_time);
+  if (odd_host >= 0) text << ", host " << odd_host << " has other numerics";
   return text.str();
 }
 

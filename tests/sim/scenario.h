@@ -3,6 +3,7 @@
 //            hosts    killed with and without a goodbye, cut off, paused, asked to stop, late, back
 //            workers  die at any moment, fail to start, are slow or too slow to park, hang, ignore
 //                     SIGTERM, see the group break by themselves or do not
+//            numerics of one host's workers are others than those of the rest
 //            store    requests and replies lost, connections cut; gone with its host, back empty
 //            pokes    delayed, lost; presence connections that break although nobody died
 // Does not   contain clocks that run at different speeds, or a network that alters bytes.
@@ -43,6 +44,7 @@ enum class Defect {
   kPromisesTooEarly,   // a supervisor says that its workers are outside before they are
   kNoFence,            // the coordinator does not wait for silent hosts to stop by themselves
   kDeafCoordinator,    // it stops to look once there is an epoch
+  kAnyNumerics,        // the coordinator lets hosts of any numerics in
   kTrustingWorkers,    // they run on however long their supervisor says nothing
 };
 
@@ -62,6 +64,7 @@ struct Scenario {
   Duration quiet_after{0};       // no faults from then on
   std::vector<Duration> arrivals;
   std::vector<SimFault> faults;
+  int odd_host = -1;             // whose workers have other numerics; -1: none
   bool stop_asked = false;
   bool hosts_stay = false;       // only workers and the store's answers are struck
   Defect defect = Defect::kNone;

@@ -162,6 +162,10 @@ TEST(Simulation, AStopBesideADeathIsSaved) {
   }
 }
 
+TEST(PlantedMistake, MixedNumericsAreFound) {
+  EXPECT_THAT(WhatFinds(Defect::kAnyNumerics, 200), testing::StartsWith("S8: "));
+}
+
 TEST(PlantedMistake, ACoordinatorThatDoesNotLookIsFound) {
   EXPECT_THAT(WhatFinds(Defect::kDeafCoordinator, 100), testing::StartsWith("L1: "));
 }

@@ -81,6 +81,7 @@ void SimWorkers::Start(const WorkerPlace& place, const std::optional<EpochRecord
   worker.number = workers_.size();
   worker.place = place;
   worker.in_place = scenario_.in_place;
+  worker.odd = place.host == scenario_.odd_host;
   worker.ignores_term = Happens(scenario_.slow);
   watcher_.Trace(Name(worker) + " starts" +
                  (epoch ? " for epoch " + std::to_string(epoch->number) : std::string()));
@@ -94,7 +95,7 @@ void SimWorkers::Start(const WorkerPlace& place, const std::optional<EpochRecord
   }
   Later(worker, Some(20ms), [this, &worker] {
     hello_was_said_ = true;
-    Say(worker, HelloMessage{kControlVersion, "same"});
+    Say(worker, HelloMessage{kControlVersion, worker.odd ? "other" : "same"});
     Later(worker, Some(200ms), [this, &worker] { Say(worker, ReadyMessage{-1}); });
   });
 }
@@ -161,6 +162,12 @@ void SimWorkers::KillAllOf(int host, int life) {
       Die(*one, ExitStatus::Killed(SIGKILL));
     });
   }
+}
+
+bool SimWorkers::FailsToStart() {
+  const bool fails = Happens(scenario_.start_failure / 3);
+  own_deaths_ += fails ? 1 : 0;
+  return fails;
 }
 
 bool SimWorkers::AnyAliveOf(int host, int life) const {

@@ -41,6 +41,7 @@ struct SimWorker {
   size_t number = 0;          // in order of starting
   WorkerPlace place;
   bool in_place = false;
+  bool odd = false;           // in its numerics
   bool alive = true;
   bool hung = false;          // nothing but SIGKILL moves it
   bool ignores_term = false;
@@ -86,6 +87,8 @@ class SimWorkers {
   SimWorkers(Scheduler& scheduler, const Scenario& scenario, WorkerOwner& owner,
              WorkerWatcher& watcher);
 
+  // There is no such program today.
+  bool FailsToStart();
   void Start(const WorkerPlace& place, const std::optional<EpochRecord>& epoch, int rank);
   void Deliver(const WorkerPlace& place, const SupervisorMessage& message);
   void Deliver(const WorkerPlace& place, const EnterEpoch& enter);
