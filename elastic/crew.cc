@@ -101,7 +101,7 @@ void Crew::Signal(int index, int signal) {
   if (!seat.process || (seat.stacks && signal == SIGKILL)) return;
   seat.process->SignalGroup(signal);
   // A stopped process hears no signal but SIGKILL and this one.
-  if (signal == SIGTERM) seat.process->SignalGroup(SIGCONT);
+  if (signal != SIGKILL) seat.process->SignalGroup(SIGCONT);
 }
 
 void Crew::DumpStacks(int index) {

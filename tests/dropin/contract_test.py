@@ -2,7 +2,8 @@
 """Goes through the contract's table (contract.py) with keelrun; with --launcher torchrun it shows
 that the table is true of the original.
 
-Does not   need PyTorch, except for torchrun. --only PATTERN takes some lines of the table.
+Does not   need PyTorch, except for torchrun. --only PATTERN takes some lines of the table,
+           --sample those of its SAMPLE.
 """
 import argparse
 import glob
@@ -14,6 +15,7 @@ import signal
 import socket
 import stat
 import sys
+import time
 import unittest
 
 import contract
@@ -58,18 +60,19 @@ def start(run, launcher, case):
     os.chmod(fake, os.stat(fake).st_mode | stat.S_IXUSR)
     values = {"folder": run.folder, "here": launchers.HERE, "fake": fake, "port": free_port()}
     outside = {name: fill(value, **values) for name, value in case.outside.items()}
-    script = case.script or [f"{launchers.HERE}/probe.py"]
+    script = [f"{launchers.HERE}/probe.py"] if case.script is None else case.script
     many = isinstance(case.options[0], list) if case.options else False
     for number, options in enumerate(case.options if many else [case.options]):
         words = [fill(word, **values, n=number) for word in options]
         run.start(launcher, words + script + shlex.split(case.program), outside)
+    return values
 
 
-def check_environment(test, case, probes, report):
+def check_environment(test, case, expected, probes, report):
     for rank in sorted(probes.by_rank):
         given = probes.last(rank)["env"]
         local = int(given["LOCAL_WORLD_SIZE"])
-        for name, pattern in case.env.items():
+        for name, pattern in expected.items():
             wanted = fill(pattern, r=rank, g=rank // local, l=rank % local)
             test.assertRegex(given.get(name, "(unset)"), rf"\A(?:{wanted})\Z",
                              f"{name} of rank {rank}\n{report}")
@@ -106,7 +109,7 @@ def check_output(test, case, run, report):
 def check(test, launcher, case):
     with launchers.Run() as run:
         os.mkdir(f"{run.folder}/logs")
-        start(run, launcher, case)
+        values = start(run, launcher, case)
         ranks = 1 if case.ranks is None else case.ranks
         if case.signal:
             run.wait_until(lambda: len(Probes(run.folder).by_rank) == ranks, "did all start")
@@ -120,9 +123,11 @@ def check(test, launcher, case):
         test.assertEqual(sorted(probes.by_rank), list(range(ranks)), report)
         if ranks:
             test.assertEqual(len(probes.by_rank[0]), case.starts, report)
-        check_environment(test, case, probes, report)
+        expected = {**case.env, **(case.ours_env if is_ours else {})}
+        check_environment(test, case, {name: fill(text, **values)
+                                       for name, text in expected.items()}, probes, report)
         if case.line:
-            test.assertRegex(" ".join(probes.last(0)["line"]), rf"\A{case.line}\Z")
+            test.assertRegex(" ".join(probes.last(0)["line"]), rf"\A{case.line}\Z", report)
         if case.signals_seen:
             with open(f"{run.folder}/signals", encoding="utf-8") as file:
                 test.assertEqual(sorted(file.read().splitlines()), sorted(case.signals_seen))
@@ -137,15 +142,19 @@ class Contract(unittest.TestCase):
         launcher = (launchers.keelrun(ARGS.keelrun, ARGS.python) if ARGS.launcher == "keelrun"
                     else launchers.torchrun(ARGS.python))
         cases = [case for case in contract.CASES if re.search(ARGS.only, case.name) and
-                 not (case.ours_only and ARGS.launcher == "torchrun")]
+                 not (case.ours_only and ARGS.launcher == "torchrun") and
+                 (case.name in contract.SAMPLE or not ARGS.sample)]
         self.assertTrue(cases, "no line of that name")
         for case in cases:
             with self.subTest(case.name):
+                begin = time.monotonic()
                 check(self, launcher, case)
+                launchers.say(f"{case.name}: {time.monotonic() - begin:.1f} s")
 
     def test_names_are_unique(self):
         names = [case.name for case in contract.CASES]
         self.assertEqual(len(names), len(set(names)))
+        self.assertEqual(set(contract.SAMPLE) - set(names), set())
 
 
 def main():
@@ -155,6 +164,7 @@ def main():
     parser.add_argument("--torch", default="", help="LibTorch's folder, within a Python")
     parser.add_argument("--launcher", choices=("keelrun", "torchrun"), default="keelrun")
     parser.add_argument("--only", default="")
+    parser.add_argument("--sample", action="store_true", help="only those in SAMPLE")
     ARGS, rest = parser.parse_known_args()
     ARGS.python = sys.executable
     if ARGS.launcher == "torchrun":

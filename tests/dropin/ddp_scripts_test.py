@@ -43,8 +43,26 @@ def results(lines):
     return sorted({re.sub(r"began at \d+ ", "", line) for line in lines})
 
 
+def meet(launcher, how):
+    with launchers.Run() as run:
+        run.start(launcher, ["--standalone", "--nproc-per-node=2", f"{launchers.HERE}/meet.py",
+                             how])
+        codes = run.wait()
+        if codes != [0]:
+            raise AssertionError(f"{codes}\n{run.report()}")
+        return sorted(re.findall(r"rank \d+ met by \w+: \d+;", run.text(0, "out")))
+
+
 class Scripts(unittest.TestCase):
     maxDiff = None
+
+    def test_ranks_meet_by_the_environment_and_by_an_address_made_of_it(self):
+        for launcher in (launchers.keelrun(ARGS.keelrun, ARGS.python),
+                         launchers.torchrun(ARGS.python)):
+            for how in ("env", "tcp"):
+                with self.subTest(f"{launcher.name}, {how}"):
+                    self.assertEqual(meet(launcher, how),
+                                     [f"rank {rank} met by {how}: 3;" for rank in range(2)])
 
     def compare(self, script):
         theirs = train(launchers.torchrun(ARGS.python), script)

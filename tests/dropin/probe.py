@@ -58,7 +58,7 @@ def trap():
             file.write(f"{RANK} {signal.Signals(number).name}\n")
         sys.exit(0)
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1):
         signal.signal(number, noted)
 
 
