@@ -13,12 +13,14 @@
 #include <array>
 
 #include "elastic/fd.h"
+#include "store/reach.h"
 #include "store/resolve.h"
 
 namespace keel {
 namespace {
 
 constexpr Duration kLookUpLimit = std::chrono::seconds(10);
+constexpr Duration kLastLookLimit = std::chrono::seconds(1);
 
 std::string Numeric(const sockaddr* address) {
   const bool v6 = address->sa_family == AF_INET6;
@@ -111,6 +113,19 @@ std::vector<std::string> OwnAddresses() {
 
 bool IsLoopback(const std::string& address) {
   return address == "::1" || address.starts_with("127.");
+}
+
+std::string WhyUnreachable(const std::string& host, uint16_t port, const std::string& told) {
+  const auto look = [&]() -> Status {
+    KEEL_TRY_ASSIGN(const std::string number, ResolveHost(host, kLastLookLimit));
+    return AwaitListener(number, port, kLastLookLimit);
+  };
+  const Status found = look();
+  const std::string heard =
+      told.empty() ? "something listens there, but has not answered as the store of this job" : told;
+  return (found.ok() ? heard : found.error().message) +
+         "; check that the first host has been started, with the same endpoint and job id, that the "
+         "host name and port are its own, and that no firewall is between";
 }
 
 Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {

@@ -1,7 +1,8 @@
 // Meeting: where this host meets the others: whether it hosts the store, and under which addresses.
 // Promises   a host that is to keep the store keeps it when this returns; a name is looked up here
 //            for our own part only, and once.
-// Does not   reach the store of another host: that may come later (elastic/board_thread.h).
+// Does not   reach the store of another host: that may come later (elastic/board_thread.h). Where it
+//            never came, WhyUnreachable() says why.
 // Threads    one.
 // Errors     kExists: the port is taken by another program; kInvalid: the endpoint cannot be used.
 #pragma once
@@ -26,6 +27,10 @@ struct Meeting {
 };
 
 Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores);
+
+// Why the store there cannot be reached, and what to check: looks once more, for a second or two.
+// `told` is what was last heard of it; "": nothing.
+std::string WhyUnreachable(const std::string& host, uint16_t port, const std::string& told);
 
 // The numeric addresses of this host's interfaces.
 std::vector<std::string> OwnAddresses();

@@ -93,7 +93,10 @@ Status Supervisor::OpenCrew() {
 Status Supervisor::OpenBoard() {
   Board::Events events;
   events.on_member_event = [this](const MemberEvent& event) { OnMemberEvent(event); };
-  events.on_contact = [this](TimePoint beat) { host_.OnContact(beat); };
+  events.on_contact = [this](TimePoint beat) {
+    has_contact_ = true;
+    host_.OnContact(beat);
+  };
   events.on_decision = [this](const Decision& decision) { LogDecision(decision); };
   events.on_trouble = [this](const Status& status) { OnTrouble(status); };
   events.on_finished = [this] { loop_.stop(); };
@@ -347,7 +350,10 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
   std::string outcome = why;
   if (action.code == kExitQuorumLost) {
     outcome += "; the store is at " + AddressText(meeting_.host, meeting_.port);
-    if (!trouble_.empty()) outcome += ": " + trouble_;
+    // The last attempt may not have ended yet, and what was told is how the trouble began.
+    if (!trouble_.empty() || !has_contact_) {
+      outcome += ": " + WhyUnreachable(meeting_.host, meeting_.port, trouble_);
+    }
   }
   story_.OnEnd(action.code, outcome, Wall());
   board_->Finish(meeting_.server ? kStoreFinishLimit : kFinishLimit);

@@ -97,6 +97,7 @@ class Supervisor {
   int interrupts_ = 0;
   bool carrying_ = false;
   bool has_started_ = false;          // a worker, ever
+  bool has_contact_ = false;          // with a store, ever
   Host host_;
   std::unique_ptr<Crew> crew_;
   std::unique_ptr<Board> board_;

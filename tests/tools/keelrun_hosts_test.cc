@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "store/listen_socket.h"
 #include "tests/tools/job_hosts.h"
 
 namespace keel {
@@ -144,11 +145,40 @@ TEST_F(KeelrunHosts, ALauncherOfAnotherJobDisturbsNobodyAndIsToldSo) {
   EXPECT_EQ(first->Count("^up"), 1) << first->Output();
 }
 
+// Also where the time is over before the first attempt to connect is.
 TEST_F(KeelrunHosts, AnEndpointWhereNobodyIsIsNamedWhenTheTimeIsOver) {
-  const auto alone = StartForeign("alone", {"--nnodes=2",
-                                            "--rdzv-conf=is_host=0,join_timeout=1"});
-  EXPECT_EQ(alone->ExitCode(), 76);
-  EXPECT_THAT(alone->Output(), HasSubstr("the store is at 127.0.0.1:" + std::to_string(port())));
+  for (const char* seconds : {"1", "6"}) {
+    const auto alone =
+        StartForeign(std::string("alone") + seconds,
+                     {"--nnodes=2", std::string("--rdzv-conf=is_host=0,join_timeout=") + seconds});
+    EXPECT_EQ(alone->ExitCode(), 76);
+    EXPECT_THAT(alone->Output(), HasSubstr("the store is at 127.0.0.1:" + std::to_string(port())));
+    EXPECT_THAT(alone->Output(), HasSubstr("nobody listens there"));
+    EXPECT_THAT(alone->Output(), HasSubstr("check that the first host has been started"));
+    EXPECT_THAT(alone->Output(), HasSubstr("firewall"));
+  }
+}
+
+TEST_F(KeelrunHosts, AnEndpointWhoseNameNobodyKnowsIsNamedWhenTheTimeIsOver) {
+  Launched alone(folder(), "alone",
+                 {"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=no-such-host.invalid:4711",
+                  "--rdzv-conf=is_host=0,join_timeout=1", "--no-python", "true"});
+  EXPECT_EQ(alone.ExitCode(), 76);
+  EXPECT_THAT(alone.Output(), HasSubstr("the store is at no-such-host.invalid:4711"));
+  EXPECT_THAT(alone.Output(), HasSubstr("'no-such-host.invalid'"));
+  EXPECT_THAT(alone.Output(), HasSubstr("host name and port"));
+}
+
+// Something listens, but it is none of ours.
+TEST_F(KeelrunHosts, AnEndpointWhereAnotherProgramListensIsNamedWhenTheTimeIsOver) {
+  auto listener = ListenSocket::Listen("", 0);
+  ASSERT_TRUE(listener.ok());
+  Launched alone(folder(), "alone",
+                 {"--nnodes=2", "--rdzv-backend=c10d",
+                  "--rdzv-endpoint=127.0.0.1:" + std::to_string(listener->port()),
+                  "--rdzv-conf=is_host=0,join_timeout=1", "--no-python", "true"});
+  EXPECT_EQ(alone.ExitCode(), 76);
+  EXPECT_THAT(alone.Output(), HasSubstr("something listens there, but has not answered"));
 }
 
 TEST_F(KeelrunHosts, TooFewHostsIsLostQuorumWithTheirNames) {
