@@ -181,7 +181,7 @@ def board():
             with jobs.Job([ARGS.board_bench, str(count)]) as job:
                 came = job.collect(r"^formed after (\S+) s .* cpu (\S+) s", 1)
                 put(f"epoch of {count} hosts", "keelrun", came and float(came[0][1][1]),
-                    cpu=came and float(came[0][1][2]))
+                    cpu_of_a_host=came and float(came[0][1][2]) / count)
 
 
 SCENARIOS = {"launch": launch, "in-place": in_place, "foreign": foreign, "group": group,
