@@ -8,11 +8,14 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "elastic/launch_options.h"
+#include "elastic/worker_environment.h"
 
 namespace keel {
 namespace {
 
 constexpr uint16_t kElasticPort = 29400;   // where no other is given, as torchrun
+constexpr int64_t kRestartsMax = 1'000'000;
+constexpr size_t kRoleBytesMax = 4096;      // each host's record on the board has it
 
 class ConfigMaker {
  public:
@@ -54,6 +57,19 @@ class ConfigMaker {
     if (!workers.ok()) return About("nproc-per-node", workers.error());
     config_.hosts = *hosts;
     config_.workers_per_host = *workers;
+    const int64_t workers_least = int64_t{hosts->least} * *workers;
+    if (workers_least > kWorldSizeMax) {
+      return Refused("nproc-per-node", std::to_string(*workers) + " workers on each of at least " +
+                                           std::to_string(hosts->least) + " hosts are " +
+                                           std::to_string(workers_least) + ", more than the " +
+                                           std::to_string(kWorldSizeMax) +
+                                           " that a job can have: WORLD_SIZE ends there");
+    }
+    if (options_.Text("role").size() > kRoleBytesMax) {
+      return Refused("role", "its " + std::to_string(options_.Text("role").size()) +
+                                 " bytes are more than the " + std::to_string(kRoleBytesMax) +
+                                 " that hosts tell each other");
+    }
     config_.run_id = options_.Text("rdzv-id");
     config_.role = options_.Text("role");
     config_.virtual_local_rank = options_.Flag("virtual-local-rank");
@@ -75,7 +91,8 @@ class ConfigMaker {
   }
 
   Status MakeStandalone() {
-    for (const char* name : {"rdzv-backend", "rdzv-endpoint", "rdzv-id"}) {
+    for (const char* name : {"rdzv-backend", "rdzv-endpoint", "rdzv-id", "node-rank",
+                             "master-addr", "master-port"}) {
       NoteIfGiven(name, "--standalone chooses it");
     }
     config_.meeting = LaunchConfig::Meeting::kStandalone;
@@ -150,11 +167,15 @@ class ConfigMaker {
   }
 
   Status MakeLimits() {
-    if (options_.Integer("max-restarts") < 0) {
-      return Refused("max-restarts", "it must be at least 0");
+    const int64_t restarts = options_.Integer("max-restarts");
+    if (restarts < 0) {
+      return Refused("max-restarts", std::to_string(restarts) + " must be at least 0");
     }
-    config_.restarts_max =
-        static_cast<int>(std::min<int64_t>(options_.Integer("max-restarts"), 1'000'000));
+    if (restarts > kRestartsMax) {
+      Note("--max-restarts=" + std::to_string(restarts) + " is taken for " +
+           std::to_string(kRestartsMax));
+    }
+    config_.restarts_max = static_cast<int>(std::min(restarts, kRestartsMax));
     config_.restart_window = options_.Time("restart-window");
     config_.shutdown_limit = options_.Time("shutdown-timeout");
     config_.park_limit = options_.Time("park-limit");
@@ -168,7 +189,10 @@ class ConfigMaker {
       const Status taken = TakeMeetingValue(key, value);
       if (!taken.ok()) return About("rdzv-conf", taken.error());
     }
-    return Ok();
+    if (config_.keep_alive_interval <= kLongestWait / config_.keep_alive_attempts_max) return Ok();
+    return Refused("rdzv-conf",
+                   "keep_alive_interval times keep_alive_max_attempt must be at most " +
+                       DurationText(kLongestWait));
   }
 
   Status MakeHangLimit() {
@@ -176,19 +200,18 @@ class ConfigMaker {
     if (text == "auto") return Ok();
     config_.hangs = text == "off" ? LaunchConfig::Hangs::kOff : LaunchConfig::Hangs::kGiven;
     if (text == "off") return Ok();
-    const Result<Duration> limit = ParseDuration(text);
-    if (!limit.ok() || *limit == Duration(0)) {
-      return Refused("hang-limit", Shown(text) + " must be auto, off, or a time such as 90s");
+    const Result<Duration> limit = ParseWait("hang-limit", text);
+    if (!limit.ok()) {
+      return Refused("hang-limit", Shown(text) +
+                                       " must be auto, off, or a time such as 90s, at most " +
+                                       DurationText(kLongestWait));
     }
     config_.hang_limit = *limit;
     return Ok();
   }
 
   static Status TakeTime(const std::string& key, const std::string& value, Duration& limit) {
-    const Result<Duration> time = ParseDuration(value);
-    if (!time.ok()) return time.error().Doing(key);
-    if (*time == Duration(0)) return Error{Code::kInvalid, key + " must be more than 0"};
-    limit = *time;
+    KEEL_TRY_ASSIGN(limit, ParseWait(key, value));
     return Ok();
   }
 
@@ -199,7 +222,8 @@ class ConfigMaker {
     if (key == "keep_alive_max_attempt") {
       const Result<int64_t> count = ParseInteger(value);
       if (!count.ok() || *count < 1 || *count > 1'000'000) {
-        return Error{Code::kInvalid, key + "=" + Shown(value) + " must be a number of at least 1"};
+        return Error{Code::kInvalid, key + "=" + Shown(value) +
+                                         " must be a whole number from 1 to 1000000"};
       }
       config_.keep_alive_attempts_max = static_cast<int>(*count);
       return Ok();
@@ -273,6 +297,11 @@ class ConfigMaker {
     if (options_.Text("local-ranks-filter").empty()) return Ok();
     Result<std::set<int>> shown = ParseLocalRanks(options_.Text("local-ranks-filter"));
     if (!shown.ok()) return About("local-ranks-filter", shown.error());
+    if (*shown->begin() >= config_.workers_per_host) {
+      Note("--local-ranks-filter=" + options_.Text("local-ranks-filter") +
+           " shows nobody on the console: the local ranks here are 0 to " +
+           std::to_string(config_.workers_per_host - 1));
+    }
     logs.shown_ranks = *std::move(shown);
     return Ok();
   }

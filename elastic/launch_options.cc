@@ -31,6 +31,12 @@ Option WithOwn(Option option) {
   return named;
 }
 
+// A wait that may be none at all, or that may not.
+Option Wait(Option option) { return option.Range(Duration(0), kLongestWait); }
+Option SomeWait(Option option) {
+  return option.Range(std::chrono::milliseconds(1), kLongestWait);
+}
+
 Section JobSection() {
   return {"Job, hosts and workers", {
       WithPet(Option::Text("nnodes", "1:1", "How many hosts: a number, or MIN:MAX")),
@@ -63,7 +69,8 @@ Section ProgramSection() {
       WithPet(Option::Integer("max-restarts", 0, "How many deaths the job survives")),
       WithPet(Option::Text("signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
                            "Signals that stop the job; SIGUSR1 always does")),
-      WithPet(Option::Time("shutdown-timeout", "30s", "What workers have to stop before SIGKILL"))
+      WithPet(Wait(Option::Time("shutdown-timeout", "30s",
+                                "What workers have to stop before SIGKILL")))
           .Env("TORCH_ELASTIC_SHUTDOWN_TIMEOUT"),
   }};
 }
@@ -96,14 +103,15 @@ Section IdleSection() {
 
 Section OwnSection() {
   return {"Our own", {
-      WithOwn(Option::Time("restart-window", "0s",
-                           "Only deaths within it count for --max-restarts; 0s: all")),
+      WithOwn(Wait(Option::Time("restart-window", "0s",
+                                "Only deaths within it count for --max-restarts; 0s: all"))),
       WithOwn(Option::Text("hang-limit", "auto",
                            "How long nothing may move before the ones furthest behind are killed: "
                            "auto, off, or a time")),
-      WithOwn(Option::Time("park-limit", "5s", "What a worker has to leave a broken epoch")),
-      WithOwn(Option::Time("start-limit", "600s", "What a worker has to get ready")),
-      WithOwn(Option::Time("store-limit", "60s", "How long the store may be away")),
+      WithOwn(SomeWait(Option::Time("park-limit", "5s",
+                                    "What a worker has to leave a broken epoch"))),
+      WithOwn(SomeWait(Option::Time("start-limit", "600s", "What a worker has to get ready"))),
+      WithOwn(Wait(Option::Time("store-limit", "60s", "How long the store may be away"))),
       WithOwn(Option::Flag("numeric-names", true,
                            "Keep workers from asking the name service for every peer's name")),
       WithOwn(Option::Flag("allow-inexact", false,

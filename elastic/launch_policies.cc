@@ -4,8 +4,6 @@
 namespace keel {
 namespace {
 
-// As good as never, and still a time that can be added to another.
-constexpr Duration kNoHangs = std::chrono::hours(24 * 365 * 10);
 // A supervisor on a busy machine may be slow for that long.
 constexpr Duration kQuietLeast = std::chrono::seconds(5);
 constexpr Duration kQuietMost = std::chrono::hours(24);
@@ -23,7 +21,7 @@ std::optional<Duration> HangLimitFrom(const LaunchConfig& config) {
   switch (config.hangs) {
     case LaunchConfig::Hangs::kAuto: return std::nullopt;
     case LaunchConfig::Hangs::kGiven: return config.hang_limit;
-    case LaunchConfig::Hangs::kOff: return kNoHangs;
+    case LaunchConfig::Hangs::kOff: return kLongestWait;
   }
   return std::nullopt;
 }

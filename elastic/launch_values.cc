@@ -9,11 +9,12 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "elastic/exit_status.h"
+#include "elastic/worker_environment.h"
 
 namespace keel {
 namespace {
 
-constexpr int64_t kHostsMax = 1 << 20;
+constexpr int64_t kHostsMax = kWorldSizeMax;   // each has a worker at least
 constexpr int64_t kWorkersMax = 1 << 16;
 
 Error Refused(const std::string& text, const std::string& expected) {
@@ -35,6 +36,17 @@ std::optional<int64_t> Whole(std::string_view text, int64_t least, int64_t most)
   const Result<int64_t> number = ParseInteger(Trim(text));
   if (!number.ok() || *number < least || *number > most) return std::nullopt;
   return *number;
+}
+
+// However many digits: what does not fit is as much as there can be.
+std::optional<int64_t> Count(std::string_view text) {
+  text = Trim(text);
+  const bool is_digits = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= '0' && c <= '9';
+  });
+  if (!is_digits) return std::nullopt;
+  const Result<int64_t> number = ParseInteger(text);
+  return number.ok() ? *number : std::numeric_limits<int64_t>::max();
 }
 
 bool IsHostName(std::string_view host) {
@@ -75,10 +87,15 @@ std::optional<int> SignalNumber(const std::string& name) {
 
 Result<HostRange> ParseHostRange(const std::string& text) {
   const std::vector<std::string> parts = Split(text, ':');
-  const auto least = Whole(parts.front(), 1, kHostsMax);
-  const auto most = Whole(parts.back(), 1, kHostsMax);
-  if (parts.size() > 2 || !least || !most || *least > *most) {
+  const auto least = Count(parts.front());
+  const auto most = Count(parts.back());
+  if (parts.size() > 2 || !least || !most || *least == 0 || *least > *most) {
     return Refused(text, "a number of hosts, or MIN:MAX with 0 < MIN <= MAX");
+  }
+  if (*most > kHostsMax) {
+    return Error{Code::kInvalid, Shown(text) + " is more hosts than a job can have: at most " +
+                                     std::to_string(kHostsMax) +
+                                     ", since each has a worker, and WORLD_SIZE ends there"};
   }
   return HostRange{static_cast<int>(*least), static_cast<int>(*most)};
 }
@@ -112,11 +129,25 @@ Result<KeyValues> ParseKeyValues(const std::string& text) {
 }
 
 Result<int> ParseWorkerCount(const std::string& text, int cpus, int gpus) {
-  if (const auto number = Whole(text, 1, kWorkersMax)) return static_cast<int>(*number);
+  if (const auto number = Count(text); number && *number > 0) {
+    if (*number <= kWorkersMax) return static_cast<int>(*number);
+    return Error{Code::kInvalid, Shown(text) + " is more workers than a host can have: at most " +
+                                     std::to_string(kWorkersMax) +
+                                     ", for its record on the board tells of each of them; take "
+                                     "more hosts"};
+  }
   if (text == "cpu" || (text == "auto" && gpus == 0)) return std::max(cpus, 1);
   if ((text == "gpu" || text == "auto") && gpus > 0) return gpus;
   if (text == "gpu") return Refused(text, "another value here: this host shows no GPU");
   return Refused(text, "auto, cpu, gpu, or a number of at least 1");
+}
+
+Result<Duration> ParseWait(const std::string& name, const std::string& text) {
+  const Result<Duration> wait = ParseDuration(text);
+  if (!wait.ok()) return wait.error().Doing(name);
+  if (*wait > Duration(0) && *wait <= kLongestWait) return *wait;
+  return Error{Code::kInvalid, name + "=" + Shown(text) + " must be more than 0, and at most " +
+                                   DurationText(kLongestWait)};
 }
 
 Result<std::set<int>> ParseLocalRanks(const std::string& text) {
@@ -135,8 +166,9 @@ Result<std::vector<int>> ParseSignals(const std::string& text) {
     const std::string name(Trim(piece));
     const std::optional<int> number = SignalNumber(name);
     if (!number) {
+      const bool is_known = name == "SIGKILL" || name == "SIGSTOP";
       return Error{Code::kInvalid, Shown(name) + " is no signal that can be handled" +
-                                       DidYouMean(name, SignalNames())};
+                                       (is_known ? "" : DidYouMean(name, SignalNames()))};
     }
     if (std::count(signals.begin(), signals.end(), *number) == 0) signals.push_back(*number);
   }

@@ -10,9 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace keel {
+
+// As good as never, and several of them still add up to a time.
+inline constexpr Duration kLongestWait = std::chrono::hours(24 * 365 * 10);
 
 struct HostRange {
   int least = 1;
@@ -33,6 +37,9 @@ Result<HostPort> ParseEndpoint(const std::string& text);
 // "join_timeout=60,is_host=1": in that order, blanks around the words dropped.
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 Result<KeyValues> ParseKeyValues(const std::string& text);
+
+// "7s": more than nothing, and not beyond kLongestWait. `name` is for the message.
+Result<Duration> ParseWait(const std::string& name, const std::string& text);
 
 // "auto", "cpu", "gpu" or a number, for a host that has so many.
 Result<int> ParseWorkerCount(const std::string& text, int cpus, int gpus);

@@ -41,10 +41,9 @@ bool HasWorkerEnvironment(const Environment& environment) {
 }
 
 Result<WorkerEnvironment> ReadWorkerEnvironment(const Environment& environment) {
-  constexpr int kWorkersMax = 1 << 20;
   constexpr int kPortMax = 65535;
   WorkerEnvironment worker;
-  KEEL_TRY_ASSIGN(worker.world_size, Number(environment, "WORLD_SIZE", 1, kWorkersMax));
+  KEEL_TRY_ASSIGN(worker.world_size, Number(environment, "WORLD_SIZE", 1, kWorldSizeMax));
   KEEL_TRY_ASSIGN(worker.rank, Number(environment, "RANK", 0, worker.world_size - 1));
   KEEL_TRY_ASSIGN(worker.local_world_size,
                   Number(environment, "LOCAL_WORLD_SIZE", 1, worker.world_size, worker.world_size));

@@ -15,6 +15,9 @@
 
 namespace keel {
 
+// The greatest WORLD_SIZE.
+inline constexpr int kWorldSizeMax = 1 << 20;
+
 struct WorkerEnvironment {
   int rank = 0;
   int world_size = 1;

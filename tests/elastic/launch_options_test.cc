@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Words = std::vector<std::string>;
 
 HostFacts Facts() {
@@ -134,7 +135,11 @@ TEST(LaunchOptions, MistakesOnTheLineAreUsageErrors) {  // #21
                                                {"--max-restarts"},
                                                {"--start-method=thread"},
                                                {"--master-port=x"},
-                                               {"--monitor-interval=soon"}}) {
+                                               {"--monitor-interval=soon"},
+                                               {"--park-limit=0"},
+                                               {"--start-limit=0"},
+                                               {"--store-limit=100000h"},
+                                               {"--shutdown-timeout=-1"}}) {
     EXPECT_THAT(ProblemOf(words), HasSubstr("usage: ")) << words.front();
   }
   EXPECT_THAT(ProblemOf({}, {{"PET_MAX_RESTARTS", "abc"}}), HasSubstr("usage: "));
@@ -167,12 +172,27 @@ TEST(LaunchOptions, ValuesThatMakeNoSenseAreErrorsThatNameThem) {
       {{"--node-rank=1"}, "node-rank"},
       {{"--master-addr=a b"}, "master-addr"},
       {{"--standalone", "--nnodes=2"}, "--standalone"},
+      {{"--nnodes=1:1000000000"},
+       "'1:1000000000' is more hosts than a job can have: at most 1048576"},
+      {{"--nnodes=99999999999999999999"}, "at most 1048576"},
+      {{"--nproc-per-node=70000"}, "'70000' is more workers than a host can have: at most 65536"},
+      {{"--nproc-per-node=99999999999999999999"}, "at most 65536"},
+      {{"--nnodes=100000", "--nproc-per-node=11"},
+       "11 workers on each of at least 100000 hosts are 1100000, more than the 1048576"},
+      {{"--max-restarts=-1"}, "-1 must be at least 0"},
+      {{"--rdzv-conf=keep_alive_max_attempt=1000001"},
+       "'1000001' must be a whole number from 1 to"},
+      {{"--rdzv-conf=join_timeout=100000h"}, "'100000h' must be more than 0, and at most 87600 h"},
+      {{"--rdzv-conf=keep_alive_interval=1000h,keep_alive_max_attempt=1000"}, "at most 87600 h"},
+      {{"--hang-limit=100000h"}, "at most 87600 h"},
+      {{"--role=" + std::string(5000, 'r')}, "5000 bytes are more than the 4096"},
   };
   for (const auto& [words, part] : cases) {
     const std::string problem = ProblemOf(words);
     EXPECT_THAT(problem, HasSubstr(part)) << words.front();
-    EXPECT_THAT(problem, ::testing::Not(HasSubstr("usage: "))) << words.front();
+    EXPECT_THAT(problem, Not(HasSubstr("usage: "))) << words.front();
   }
+  EXPECT_THAT(ProblemOf({"--signals-to-handle=SIGKILL"}), Not(HasSubstr("did you mean")));
   EXPECT_THAT(ProblemOf({}, {{"PET_MODULE", "1"}, {"PET_NO_PYTHON", "1"}}),   // #11
               HasSubstr("--module"));
 }
@@ -283,6 +303,23 @@ TEST(LaunchOptions, StaticHostsAreAllWaitedFor) {  // #109
   EXPECT_THAT(config.notes, ElementsAre(HasSubstr("c10d")));
 }
 
+TEST(LaunchOptions, TheGreatestCountsAreTaken) {
+  ASSERT_OK_AND_ASSIGN(const LaunchConfig most,
+                       Config({"--nnodes=16:1048576", "--nproc-per-node=65536",
+                               "--rdzv-backend=c10d"}));
+  EXPECT_EQ(most.hosts, (HostRange{16, 1 << 20}));
+  EXPECT_EQ(most.workers_per_host, 1 << 16);
+  ASSERT_OK_AND_ASSIGN(const LaunchConfig forever, Config({"--max-restarts=99999999999"}));
+  EXPECT_EQ(forever.restarts_max, 1000000);
+  EXPECT_THAT(forever.notes, ElementsAre(HasSubstr("is taken for 1000000")));
+}
+
+TEST(LaunchOptions, AFilterThatShowsNobodyIsNoted) {
+  EXPECT_THAT(Config({"--local-ranks-filter=5,4", "--nproc-per-node=4"})->notes,
+              ElementsAre(HasSubstr("the local ranks here are 0 to 3")));
+  EXPECT_THAT(Config({"--local-ranks-filter=5,3", "--nproc-per-node=4"})->notes, IsEmpty());
+}
+
 TEST(LaunchOptions, WhatHasNoEffectIsNoted) {
   const char* const idle[] = {"--monitor-interval=5", "--start-method=fork",
                               "--event-log-handler=console", "--logs-specs=mine",
@@ -293,6 +330,8 @@ TEST(LaunchOptions, WhatHasNoEffectIsNoted) {
   }
   EXPECT_THAT(Config({"--rdzv-backend=c10d", "--master-port=1"})->notes,
               ElementsAre(HasSubstr("--master-port")));
+  EXPECT_THAT(Config({"--standalone", "--node-rank=-1"})->notes,
+              ElementsAre(HasSubstr("--node-rank")));
   EXPECT_EQ(Config({}, {{"TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT", "9"}})->notes.size(), 1u);
 }
 
