@@ -629,14 +629,17 @@ Decision Judge::FormNext() const {
 
 Decision Judge::TooFew(size_t count) const {
   const TimePoint limit = view_.idle_since + policy_.join_timeout;
-  std::string names;
+  std::string here, lost;   // those of the last epoch; who went before is missed no more
   for (const HostView& host : view_.hosts) {
-    if (!host.gone) names += (names.empty() ? "" : ", ") + NameOf(host);
+    if (host.gone && !InEpoch(host)) continue;
+    std::string& names = host.gone ? lost : here;
+    names += (names.empty() ? "" : ", ") + NameOf(host);
   }
   const std::string detail = std::to_string(count) + " of at least " +
                              std::to_string(policy_.hosts_min) + " hosts can take part after " +
                              DurationText(now_ - view_.idle_since) + "; here: " +
-                             (names.empty() ? "nobody" : names);
+                             (here.empty() ? "nobody" : here) +
+                             (lost.empty() ? "" : "; lost: " + lost);
   if (now_ >= limit) return End(kExitQuorumLost, Reason::kQuorumLost, detail);
   return Wait(Reason::kHostsMissing, std::min(limit, NextSilence()), detail);
 }

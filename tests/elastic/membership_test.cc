@@ -111,6 +111,14 @@ TEST_F(Membership, TooFewHostsForTooLongEndTheJob) {
   EXPECT_EQ(Expect(Verdict::kEnd, Reason::kQuorumLost, "here: h0", limit).code, kExitQuorumLost);
 }
 
+TEST_F(Membership, BelowMinTheLostHostIsNamedBesideThoseWhoAreHere) {
+  Running(2);
+  Broken();
+  Out(0, SeatState::kParked);
+  view_.hosts[1].gone = true;
+  Expect(Verdict::kWait, Reason::kHostsMissing, "here: h0 (slot 0); lost: h1 (slot 1)");
+}
+
 TEST_F(Membership, EnoughHostsWaitForALastCall) {
   AddHost();
   AddHost().arrived = kNow;

@@ -2,6 +2,7 @@
 #include "tests/tools/job_hosts.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/random.h"
 #include "tests/harness/file_text.h"
@@ -51,18 +52,23 @@ std::unique_ptr<Launched> JobHosts::StartSurvivor(const std::string& name,
 
 void JobHosts::LetFinish() { WriteFile(done_file_, ""); }
 
-std::vector<Entry> AwaitEntries(Launched& host, int64_t epoch, int world, int workers) {
-  std::vector<Entry> entries;
-  const std::string number = epoch < 0 ? "[0-9]+" : std::to_string(epoch);
-  for (int i = 1; i <= workers; ++i) {
-    const std::string line = host.Await(
-        "^epoch " + number + " rank [0-9]+ of " + std::to_string(world) + " ", i);
-    entries.push_back(
-        {NumberAfter(line, "epoch"), NumberAfter(line, "pid"), NumberAfter(line, "count")});
+std::vector<Entry> AwaitEntries(Launched& host, int world, int workers, int64_t after,
+                                int64_t without) {
+  std::map<int64_t, std::vector<Entry>> epochs;
+  for (int i = 1;; ++i) {
+    const std::string line =
+        host.Await("^epoch [0-9]+ rank [0-9]+ of " + std::to_string(world) + " ", i);
+    if (line.empty()) return {};   // the test has failed
+    const Entry entry = {NumberAfter(line, "epoch"), NumberAfter(line, "pid"),
+                         NumberAfter(line, "count")};
+    if (entry.epoch <= after || entry.pid == without) continue;
+    std::vector<Entry>& entries = epochs[entry.epoch];
+    entries.push_back(entry);
+    if (static_cast<int>(entries.size()) < workers) continue;
+    std::sort(entries.begin(), entries.end(),
+              [](const Entry& a, const Entry& b) { return a.pid < b.pid; });
+    return entries;
   }
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.pid < b.pid; });
-  return entries;
 }
 
 }  // namespace keel

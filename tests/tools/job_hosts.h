@@ -48,7 +48,10 @@ struct Entry {
   int64_t pid = -1;
   int64_t count = -1;
 };
-// The first `workers` such lines of that epoch, by pid; -1: any epoch of that many workers.
-std::vector<Entry> AwaitEntries(Launched& host, int64_t epoch, int world, int workers);
+// Those of the first epoch of that many workers, newer than `after`, that `workers` workers of the
+// host have entered, none of them `without`; by pid. Of hosts that come, one worker may be ready
+// before the other, so that an epoch of fewer comes first.
+std::vector<Entry> AwaitEntries(Launched& host, int world, int workers, int64_t after = 0,
+                                int64_t without = -1);
 
 }  // namespace keel

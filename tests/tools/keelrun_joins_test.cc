@@ -4,8 +4,9 @@
 #include <signal.h>
 
 #include <cstdio>
-#include <map>
-#include <set>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "base/random.h"
 #include "elastic/process_table.h"
@@ -28,7 +29,7 @@ class Round {
  public:
   explicit Round(Random& random) : random_(random) {
     first_ = hosts_.StartSurvivor("first", Options());
-    AwaitEntries(*first_, 1, 2, 2);
+    AwaitEntries(*first_, 2, 2);
     second_ = hosts_.StartSurvivor("second", Options());
   }
 
@@ -50,16 +51,13 @@ class Round {
 
   // All four in one epoch, in which the victim is not.
   void ExpectAllTogether() {
-    std::map<int64_t, std::set<int64_t>> workers;   // of the one host, by epoch
-    for (int i = 1;; ++i) {
-      const std::string line = bereft_->Await("^epoch [0-9]+ rank [0-9] of 4 ", i);
-      ASSERT_NE(line, "") << "first:\n" << first_->Output() << "second:\n" << second_->Output();
-      const int64_t epoch = NumberAfter(line, "epoch"), pid = NumberAfter(line, "pid");
-      if (pid != victim_) workers[epoch].insert(pid);
-      if (workers[epoch].size() < 2) continue;
-      AwaitEntries(bereft_ == first_.get() ? *second_ : *first_, epoch, 4, 2);
-      return;
-    }
+    const auto bereft = AwaitEntries(*bereft_, 4, 2, 0, victim_);
+    ASSERT_FALSE(bereft.empty())
+        << "first:\n" << first_->Output() << "second:\n" << second_->Output();
+    Launched& other = bereft_ == first_.get() ? *second_ : *first_;
+    const auto others = AwaitEntries(other, 4, 2, bereft.front().epoch - 1);
+    ASSERT_FALSE(others.empty()) << other.Output();
+    EXPECT_EQ(others.front().epoch, bereft.front().epoch);
   }
 
   void ExpectAllEndsWell() {
