@@ -122,10 +122,11 @@ std::string WhyUnreachable(const std::string& host, uint16_t port, const std::st
   };
   const Status found = look();
   const std::string heard =
-      told.empty() ? "something listens there, but has not answered as the store of this job" : told;
+      !told.empty() ? told
+                    : "something listens there, but has not answered as the store of this job";
   return (found.ok() ? heard : found.error().message) +
-         "; check that the first host has been started, with the same endpoint and job id, that the "
-         "host name and port are its own, and that no firewall is between";
+         "; check that the first host has been started, with the same endpoint and job id, that "
+         "the host name and port are its own, and that no firewall is between";
 }
 
 Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {

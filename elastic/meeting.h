@@ -1,8 +1,8 @@
 // Meeting: where this host meets the others: whether it hosts the store, and under which addresses.
 // Promises   a host that is to keep the store keeps it when this returns; a name is looked up here
 //            for our own part only, and once.
-// Does not   reach the store of another host: that may come later (elastic/board_thread.h). Where it
-//            never came, WhyUnreachable() says why.
+// Does not   reach the store of another host: that may come later (elastic/board_thread.h). Where
+//            it never came, WhyUnreachable() says why.
 // Threads    one.
 // Errors     kExists: the port is taken by another program; kInvalid: the endpoint cannot be used.
 #pragma once

@@ -44,6 +44,10 @@ class LineBuffer {
     while (count > 0 && size_ < sizeof bytes_) bytes_[size_++] = digits[--count];
     return *this;
   }
+  const char* Text() {
+    bytes_[size_ < sizeof bytes_ ? size_ : size_ - 1] = '\0';
+    return bytes_;
+  }
   void Write() const {
     // A stderr that takes nothing leaves nobody to tell.
     [[maybe_unused]] const ssize_t wrote = write(STDERR_FILENO, bytes_, size_);
@@ -102,14 +106,40 @@ long NumberOf(const char* name) {
   return *name == '\0' ? number : 0;
 }
 
+// Whether the thread's mask holds the signal back: drivers' threads block all of them.
+bool BlocksSignal(long thread) {
+  LineBuffer path;
+  path.Add("/proc/self/task/").Add(thread).Add("/status");
+  const int file = open(path.Text(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  char text[4096];
+  const ssize_t size = read(file, text, sizeof text - 1);
+  close(file);
+  text[size > 0 ? size : 0] = '\0';
+  constexpr char kName[] = "\nSigBlk:\t";
+  const char* const found = std::strstr(text, kName);
+  if (found == nullptr) return false;
+  const char* const digits = found + sizeof kName - 1;   // in hex, the highest signal first
+  const size_t count = std::strspn(digits, "0123456789abcdef");
+  const size_t bit = static_cast<size_t>(StackSignal() - 1);
+  if (bit / 4 >= count) return false;
+  const char digit = digits[count - 1 - bit / 4];
+  const int value = digit <= '9' ? digit - '0' : digit - 'a' + 10;
+  return ((value >> (bit % 4)) & 1) != 0;
+}
+
 void AskThread(long thread, int& silence_ms) {
   const int question = ++asked;
+  if (BlocksSignal(thread)) {
+    return LineBuffer().Add("keel: thread ").Add(thread)
+        .Add(" did not answer: it blocks the signal\n").Write();
+  }
   if (!Ask(thread, question)) return;
   const int waited_ms = silence_ms < kSilenceLimitMs ? AwaitAnswer(question) : kAnswerLimitMs + 1;
   if (waited_ms <= kAnswerLimitMs) return;
   silence_ms += waited_ms;
   LineBuffer().Add("keel: thread ").Add(thread)
-      .Add(" did not answer: it blocks the signal, or is stuck in the kernel\n").Write();
+      .Add(" did not answer: it is stuck in the kernel\n").Write();
 }
 
 void AskAllThreads() {

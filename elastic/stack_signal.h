@@ -4,7 +4,8 @@
 //            thread writes its name and its stack, one thread after the other, and goes on. The
 //            handler only makes async-signal-safe calls, allocates nothing, keeps errno, and ends
 //            within 5 s, naming the threads that did not answer.
-// Does not   reach threads that block this very signal or do not come back from the kernel; print
+// Does not   reach threads that block this very signal (which costs no time) or do not come back
+//            from the kernel; print
 //            names of functions that the program does not export: their addresses are for
 //            addr2line.
 // Threads    any. Without InstallStackDump() the signal kills: ask CatchesSignal() before

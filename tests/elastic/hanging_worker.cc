@@ -1,5 +1,5 @@
 // A program that hangs on purpose, in different ways in each thread; stacks_test.cc looks at it.
-// Arguments: "answers" to write its stacks when asked.
+// Arguments: "answers" to write its stacks when asked; how many threads shall hear nothing.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "elastic/stack_signal.h"
 
@@ -33,13 +34,16 @@ int main(int argc, char** argv) {
     while (read(pipe_ends[0], &byte, 1) < 0) {
     }
   });
-  std::thread deaf([] {
-    Name("deaf");
-    Suspend();
-  });
+  std::vector<std::thread> deaf(argc > 2 ? std::stoul(argv[2]) : 1);
+  for (std::thread& one : deaf) {
+    one = std::thread([] {
+      Name("deaf");
+      Suspend();
+    });
+  }
   Name("main-waits");
   std::puts("up");
   std::fflush(stdout);
   reader.join();
-  deaf.join();
+  for (std::thread& one : deaf) one.join();
 }

@@ -1,9 +1,12 @@
 // A worker in place without any group: it counts steps, and keeps its count over epochs.
 // Arguments: a file, upon whose appearance its work is done; "deaf" if it shall ignore SIGTERM.
 // SURVIVOR_FINGERPRINT and SURVIVOR_VERSION in the environment: what it says of itself.
-// It does not report to the supervisor while there is a file of that name with ".gate" behind.
+// SURVIVOR_TOGETHER: it takes a step when all others of the epoch have taken theirs, as groups do.
+// It does not report to the supervisor while there is a file of that name with ".gate" behind, and
+// hangs once there is one with ".hang.<its pid>" behind.
 // Prints "epoch <E> rank <R> of <W> pid <P> count <C>", "broken <E> pid <P> count <C>",
-// "rank <R> has counted to <C>" each 20 steps, "stopped at <C> pid <P>", "done".
+// "rank <R> has counted to <C>" each 20 steps, "hangs pid <P>", "stopped at <C> pid <P>", "done".
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -11,6 +14,7 @@
 #include <string>
 
 #include "base/environment.h"
+#include "elastic/fd.h"
 #include "elastic/worker_link.h"
 
 namespace {
@@ -21,8 +25,11 @@ constexpr Duration kStepTime = std::chrono::milliseconds(5);
 
 class Survivor {
  public:
-  Survivor(WorkerLink& link, std::string done_file, HelloMessage hello)
-      : link_(link), done_file_(std::move(done_file)), hello_(std::move(hello)) {}
+  Survivor(WorkerLink& link, std::string done_file, HelloMessage hello, bool together)
+      : link_(link),
+        done_file_(std::move(done_file)),
+        hello_(std::move(hello)),
+        together_(together) {}
 
   int Run() {
     if (!link_.Send(hello_).ok()) return 1;
@@ -43,20 +50,53 @@ class Survivor {
 
  private:
   void Step() {
-    ++count_;
-    (void)link_.Send(AtMessage{{count_, 0}});
-    if (count_ % 20 == 0) {
-      Say("rank " + std::to_string(rank_) + " has counted to " + std::to_string(count_));
+    if (access((done_file_ + ".hang." + std::to_string(getpid())).c_str(), F_OK) == 0) Hang();
+    if (!together_ || OthersAreHere()) {
+      ++count_;
+      ++steps_;
+      (void)link_.Send(AtMessage{{count_, 0}});
+      if (together_) WritePlace();
+      if (count_ % 20 == 0) {
+        Say("rank " + std::to_string(rank_) + " has counted to " + std::to_string(count_));
+      }
     }
     if (access(done_file_.c_str(), F_OK) != 0) return;
     Say("done");
     End(ByeMessage{0, "finished"});
   }
 
+  [[noreturn]] void Hang() {
+    Say("hangs" + PidText());
+    for (;;) pause();
+  }
+
+  // Where each rank is: its epoch, and how many steps of it were taken.
+  std::string PlaceFile(int rank) const { return done_file_ + ".at." + std::to_string(rank); }
+  void WritePlace() const {
+    const std::string text = std::to_string(epoch_) + " " + std::to_string(steps_) + " ";
+    const Fd file(open(PlaceFile(rank_).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (write(file.number(), text.data(), text.size()) < 0) std::perror("survivor");
+  }
+  bool OthersAreHere() const {
+    for (int rank = 0; rank < world_; ++rank) {
+      if (rank == rank_) continue;
+      long long epoch = 0, steps = -1;
+      if (std::FILE* const file = std::fopen(PlaceFile(rank).c_str(), "r")) {
+        if (std::fscanf(file, "%lld %lld ", &epoch, &steps) != 2) steps = -1;
+        std::fclose(file);
+      }
+      if (epoch != epoch_ || steps < steps_) return false;
+    }
+    return true;
+  }
+
   void On(const EpochMessage& message) {
     epoch_ = message.epoch;
     rank_ = message.rank;
+    world_ = message.world;
+    steps_ = 0;
     running_ = true;
+    if (together_) WritePlace();
     (void)link_.Send(AtMessage{{count_, 0}});
     Say("epoch " + std::to_string(epoch_) + " rank " + std::to_string(message.rank) + " of " +
         std::to_string(message.world) + PidText() + " count " + std::to_string(count_));
@@ -96,10 +136,13 @@ class Survivor {
   WorkerLink& link_;
   const std::string done_file_;
   const HelloMessage hello_;
+  const bool together_;
   bool running_ = false;
   bool over_ = false;
   int64_t epoch_ = 0;
   int rank_ = 0;
+  int world_ = 1;
+  int64_t steps_ = 0;    // of the epoch
   int64_t count_ = 0;
 };
 
@@ -125,5 +168,7 @@ int main(int argc, char** argv) {
     std::puts(link.error().message.c_str());
     return 1;
   }
-  return Survivor(**link, done_file, HelloFrom(keel::OwnEnvironment())).Run();
+  const keel::Environment own = keel::OwnEnvironment();
+  const bool together = own.count("SURVIVOR_TOGETHER") > 0;
+  return Survivor(**link, done_file, HelloFrom(own), together).Run();
 }

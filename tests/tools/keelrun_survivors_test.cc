@@ -147,6 +147,33 @@ TEST_F(KeelrunSurvivors, WorkersOfAStoppedSupervisorParkAndKeepTheirMemory) {
   EXPECT_EQ(job->ExitCode(), 0) << job->Output();
 }
 
+// Both stand still then, but only one is behind. It has our handler, so it writes its own stacks.
+TEST_F(KeelrunSurvivors, OfTwoThatStandStillTheOneBehindIsKilledAndTheOtherLivesOn) {
+  const auto job =
+      Start(2, {"--max-restarts=1", "--hang-limit=5s"}, {{"SURVIVOR_TOGETHER", "1"}});
+  const int64_t survivor = PidIn(job->Await(Enters(1, 0, 2)));
+  const int64_t victim = PidIn(job->Await(Enters(1, 1, 2)));
+  const std::string pid = std::to_string(victim);
+  job->Await("^rank 1 has counted");
+  WriteFile(done_file_ + ".hang." + pid, "");
+  job->Await("^hangs pid " + pid + "$");
+  job->Await("epoch-broken .*cause=hung .*nothing moved for .* are ranks 1; the first is at step");
+  job->Await("warn stack local_rank=1 line=.*process " + pid + " ");
+  job->Await("^keel: stacks of process " + pid + " were asked for");
+  job->Await("^keel: end of the stacks of process " + pid);
+  job->Await("worker-died rank=1 .*pid=" + pid + " .*killed by signal 9");
+  const std::string replaced = job->Await("^epoch [0-9]+ rank 1 of 2 pid ", 2);
+  EXPECT_NE(PidIn(replaced), victim);
+  LetFinish();
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("worker-died "), 1) << job->Output();
+  EXPECT_EQ(job->Count("worker-ended .*pid=" + std::to_string(survivor) + " .*exited with 0"), 1)
+      << job->Output();
+  const std::vector<int64_t> counts = CountsOf(*job, survivor);
+  ASSERT_GE(counts.size(), 2u) << job->Output();
+  EXPECT_GE(counts.back(), 20) << "it has kept what it counted\n" << job->Output();
+}
+
 TEST_F(KeelrunSurvivors, OneThatHangsIsNamedLookedAtAndKilled) {
   const auto job = Start(1, {"--max-restarts=1", "--hang-limit=1s"});
   const std::string line = job->Await(Enters(1, 0, 1));
