@@ -84,6 +84,7 @@ class Judge {
     if (MaybeDecision d = StopAll()) return *d;
     if (view_.stop) return AwaitStop();
     if (view_.epoch && Runs()) return Watch();
+    if (MaybeDecision d = BrokenUnseen()) return *d;
     return FormNext();
   }
 
@@ -117,6 +118,7 @@ class Judge {
   Decision Watch() const;
   bool HasFinished(const HostView& host) const;
   MaybeDecision BrokenBy(const EpochHost& member) const;
+  MaybeDecision BrokenUnseen() const;
   MaybeDecision NotParked() const;
   MaybeDecision Hung() const;
   MaybeDecision Newcomer() const;
@@ -462,6 +464,16 @@ MaybeDecision Judge::BrokenBy(const EpochHost& member) const {
     if (seat.epoch != epoch().number || seat.state != SeatState::kDead) continue;
     return Break(BreakCause::kDied, "rank " + std::to_string(seat.rank) + " on " + NameOf(*host) +
                                         " " + seat.ended);
+  }
+  return std::nullopt;
+}
+
+// Foreign workers know no boundaries: where all are outside, some died, and that has its price. The
+// record that tells so may be read before the report.
+MaybeDecision Judge::BrokenUnseen() const {
+  if (!view_.epoch || view_.epoch->broken || in_place()) return std::nullopt;
+  for (const EpochHost& member : epoch().hosts) {
+    if (MaybeDecision d = BrokenBy(member)) return d;
   }
   return std::nullopt;
 }

@@ -20,7 +20,6 @@
 namespace keel {
 namespace {
 
-constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 // Where the child failed, as it travels through the report pipe.
 enum class Stage : int { kTie, kFolder, kDescriptors, kExec };
@@ -159,11 +158,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
 Result<Launch> Prepare(const ChildSpec& spec) {
   KEEL_TRY(CheckSpec(spec));
   Launch launch;
-  const auto path = spec.environment.find("PATH");
   KEEL_TRY_ASSIGN(launch.program,
-                  FindProgram(spec.argv[0],
-                              path == spec.environment.end() ? kDefaultPath : path->second,
-                              spec.working_dir));
+                  FindProgram(spec.argv[0], SearchPath(spec.environment), spec.working_dir));
   KEEL_TRY(AddStream(spec.in, STDIN_FILENO, launch));
   KEEL_TRY(AddStream(spec.out, STDOUT_FILENO, launch));
   KEEL_TRY(AddStream(spec.err, STDERR_FILENO, launch));

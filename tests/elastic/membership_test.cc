@@ -219,6 +219,16 @@ TEST_F(Membership, ADeathBreaksTheEpochThoughItsSupervisorsReportGotLost) {
   EXPECT_EQ(decision.broken.id, "cafe");
 }
 
+TEST_F(Membership, ADeathOfTheOnlyForeignWorkersIsABreakThoughItsReportComesLater) {
+  policy_.hosts_min = 1;
+  Running(1, JobKind::kForeign);
+  Out(0, SeatState::kDead);
+  view_.hosts[0].record.seats[0].ended = "exited with 3";
+  const Decision decision =
+      Expect(Verdict::kBreak, Reason::kBroken, "rank 0 on h0 (slot 0) exited with 3");
+  EXPECT_EQ(decision.broken.cause, BreakCause::kDied);
+}
+
 TEST_F(Membership, AGoneHostBreaksTheEpochUnlessItsWorkIsDone) {
   Running(2);
   view_.hosts[1].gone = true;

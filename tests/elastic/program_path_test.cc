@@ -73,5 +73,39 @@ TEST_F(ProgramPath, AScriptWithoutItsInterpreterIsNotCalledMissing) {
                            "'/no/such/python', which is not there");
 }
 
+TEST_F(ProgramPath, ACheckFindsWhatExecWouldRefuse) {
+  WriteFile(folder_.File("first/good"), "#!/bin/sh\n", 0755);
+  WriteFile(folder_.File("first/plain"), "", 0644);
+  WriteFile(folder_.File("first/orphan"), "#!/no/such/shell\n", 0755);
+  WriteFile(folder_.File("first/dos"), "#!/bin/sh\r\n", 0755);
+  WriteFile(folder_.File("first/data"), "#!" + folder_.File("first/plain") + "\n", 0755);
+  EXPECT_OK(CheckProgram("good", search_));
+  EXPECT_OK(CheckProgram(folder_.File("first/good"), ""));
+  EXPECT_OK(CheckProgram("sh", SearchPath({})));
+  const std::pair<std::string, const char*> cases[] = {
+      {"nosuch", "in no folder of PATH"},
+      {"/no/such/tool", "program not found: there is no '/no/such/tool'"},
+      {folder_.File("first/plain") + "/x", "Not a directory"},
+      {folder_.path(), "is a folder, not a program"},
+      {folder_.File("first/plain"), "not executable: permission denied"},
+      {"orphan", "'/no/such/shell', which is not there"},
+      {"dos", "carriage return"},
+      {"data", "which is not executable"}};
+  for (const auto& [name, part] : cases) {
+    const Status status = CheckProgram(name, search_);
+    ASSERT_FALSE(status.ok()) << name;
+    EXPECT_THAT(status.error().message, HasSubstr(part)) << name;
+  }
+}
+
+TEST_F(ProgramPath, AScriptIsThereOrIsNamed) {
+  WriteFile(folder_.File("a.py"), "", 0644);
+  EXPECT_OK(CheckScript(folder_.File("a.py")));
+  EXPECT_OK(CheckScript("-"));
+  const Status status = CheckScript(folder_.File("b.py"));
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().message, HasSubstr("script not found: '" + folder_.File("b.py")));
+}
+
 }  // namespace
 }  // namespace keel

@@ -190,6 +190,12 @@ TEST_F(SpawnTest, FailuresToStartSayWhatWasTried) {
   WriteFile(folder_.File("script"), "#!/no/such/shell\n", 0755);
   EXPECT_THAT(ErrorOf({folder_.File("script")}).message,
               HasSubstr("bad interpreter: its first line names '/no/such/shell'"));
+  WriteFile(folder_.File("dos"), "#!/bin/sh\r\nexit 0\r\n", 0755);
+  EXPECT_THAT(ErrorOf({folder_.File("dos")}).message, HasSubstr("ends with a carriage return"));
+  WriteFile(folder_.File("data"), "#!" + folder_.File("plain") + "\n", 0755);
+  EXPECT_THAT(ErrorOf({folder_.File("data")}).message,
+              HasSubstr("names '" + folder_.File("plain") + "', which is not executable"));
+  EXPECT_THAT(ErrorOf({folder_.path()}).message, HasSubstr("is a folder, not a program"));
   WriteFile(folder_.File("words"), "just words\n", 0755);
   EXPECT_THAT(ErrorOf({folder_.File("words")}).message, HasSubstr("no program for this machine"));
   EXPECT_THAT(ErrorOf({}).message, HasSubstr("argv is empty"));

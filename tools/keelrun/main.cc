@@ -18,6 +18,7 @@
 #include "elastic/failure_report.h"
 #include "elastic/launch_options.h"
 #include "elastic/orphan_guard.h"
+#include "elastic/program_path.h"
 #include "elastic/supervisor.h"
 #include "tools/keelrun/late_stores.h"
 
@@ -80,6 +81,15 @@ std::string EndText(const LaunchConfig& config, const JobStory& story) {
          (failed ? FailureReportText(title, story.failures()) : "");
 }
 
+// Before another host hears of this one: it would be counted in, and the job broken for nothing.
+Status CheckCanStart(const WorkerProgram& program, const Environment& environment) {
+  using Kind = WorkerProgram::Kind;
+  const std::vector<std::string> line = program.CommandLine(0);
+  KEEL_TRY(CheckProgram(line.front(), SearchPath(environment)));
+  const bool is_file = program.kind == Kind::kScript || program.kind == Kind::kRunPath;
+  return is_file ? CheckScript(line[line.size() - program.arguments.size() - 1]) : Ok();
+}
+
 // Our workers and all that descends from them have it, by which the guard knows them.
 constexpr const char* kLauncherVariable = "KEEL_LAUNCHER";
 
@@ -119,6 +129,8 @@ int Run(const OptionInputs& inputs) {
   SetLogFormat(config->log_format);
   SetLogLevel(config->log_level);
   for (const std::string& note : config->notes) LogWarn("option-note", {{"note", note}});
+  const Status can_start = CheckCanStart(config->program, inputs.environment);
+  if (!can_start.ok()) return Fail(kExitFailed, can_start.error().message);
   return Launch(*config, inputs.environment, std::move(random));
 }
 
