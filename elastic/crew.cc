@@ -2,6 +2,7 @@
 #include "elastic/crew.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -20,21 +21,21 @@ constexpr Duration kStacksTime = std::chrono::seconds(1);
 
 Result<std::unique_ptr<Crew>> Crew::Open(boost::asio::io_context& loop, const LaunchConfig& config,
                                          Files& files, Random& random, Environment own,
-                                         Events events) {
+                                         Events events, StatusLine* status) {
   KEEL_TRY_ASSIGN(WorkerLogs logs, WorkerLogs::Open(files, random, config.logs));
   return std::unique_ptr<Crew>(
-      new Crew(loop, config, files, std::move(own), std::move(events), std::move(logs)));
+      new Crew(loop, config, files, std::move(own), std::move(events), std::move(logs), status));
 }
 
 Crew::Crew(boost::asio::io_context& loop, const LaunchConfig& config, Files& files,
-           Environment own, Events events, WorkerLogs logs)
+           Environment own, Events events, WorkerLogs logs, StatusLine* status)
     : loop_(loop),
       config_(config),
       files_(files),
       own_(std::move(own)),
       events_(std::move(events)),
       logs_(std::move(logs)),
-      tail_(files),
+      tail_(files, STDOUT_FILENO, STDERR_FILENO, status),
       seats_(config.workers_per_host) {}
 
 Crew::~Crew() {

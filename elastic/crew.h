@@ -35,7 +35,8 @@ class Crew {
   };
   static Result<std::unique_ptr<Crew>> Open(boost::asio::io_context& loop,
                                             const LaunchConfig& config, Files& files,
-                                            Random& random, Environment own, Events events);
+                                            Random& random, Environment own, Events events,
+                                            StatusLine* status = nullptr);
   ~Crew();
 
   // `start.logs` is filled in here.
@@ -63,7 +64,7 @@ class Crew {
   };
 
   Crew(boost::asio::io_context& loop, const LaunchConfig& config, Files& files, Environment own,
-       Events events, WorkerLogs logs);
+       Events events, WorkerLogs logs, StatusLine* status);
   void Follow(const WorkerStart& start, Seat& seat);
   void Follow(const StreamPlan& plan, bool is_stderr, const WorkerStart& start, Seat& seat);
   void OnEnd(int index, const ExitStatus& status);

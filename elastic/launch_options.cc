@@ -81,7 +81,9 @@ Section LogSection() {
                                           "the temporary folder")),
       WithPet(Option::Text("redirects", "0", "Write to files: 0, 1 (stdout), 2 (stderr), 3 (both), "
                                              "or by local rank: 0:1,1:2").Short('r')),
-      WithPet(Option::Text("tee", "0", "The same, and to the console too").Short('t')),
+      WithPet(Option::Text("tee", "0", "The same, and to the console too. On a terminal that no "
+                                       "worker writes to by itself there is a status line")
+                  .Short('t')),
       WithPet(Option::Text("local-ranks-filter", "", "Only these local ranks on the console: 0,1")),
       WithPet(Option::Text("duplicate-stdout-filters", "",
                            "Tee'd lines with one of these words go to filtered_stdout.log too")),

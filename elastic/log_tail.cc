@@ -26,8 +26,8 @@ bool Takes(const std::vector<std::string>& filters, const std::string& line) {
 
 }  // namespace
 
-LogTail::LogTail(Files& files, int out_fd, int err_fd)
-    : files_(files), out_(out_fd), err_(err_fd) {
+LogTail::LogTail(Files& files, int out_fd, int err_fd, StatusLine* status)
+    : files_(files), out_(out_fd), err_(err_fd), status_(status) {
   thread_ = StartQuietThread("keel-logs", [this] { Run(); });
 }
 
@@ -158,8 +158,16 @@ void LogTail::ShowLines(Followed& followed, bool is_end) {
     shown += followed.source.prefix + line;
   }
   followed.partial.erase(0, followed.partial.size() - rest.size());
-  // A console that is gone takes nothing any more; the files have it all.
-  (void)(followed.source.is_stderr ? err_ : out_).Write(shown, give_up_);
+  Show(shown, followed.source.is_stderr);
+}
+
+// A console that is gone takes nothing any more; the files have it all.
+void LogTail::Show(std::string_view lines, bool is_stderr) {
+  if (status_ != nullptr && (is_stderr || status_->covers_stdout())) {
+    (void)status_->Above(lines, give_up_);
+  } else {
+    (void)(is_stderr ? err_ : out_).Write(lines, give_up_);
+  }
 }
 
 void LogTail::AddFiltered(const TailSource& source, const std::string& line) {

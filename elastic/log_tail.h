@@ -2,11 +2,12 @@
 // Promises   a worker never waits for the console: it writes to its file, and what the console does
 //            not take yet stays there. No line is lost, cut or mixed with another, the last one
 //            without a line feed included, as long as the console takes it; a line beyond 1 MiB is
-//            broken. Files need not exist yet.
+//            broken. Files need not exist yet. Beside a status line, its terminal is written
+//            through that.
 // Does not   keep the order between two files; change the bytes of a line.
 // Threads    methods from any. A thread of its own reads and writes.
 // Errors     kTimeout: the console takes nothing. A log that cannot be read is in our own log.
-// Lifetime   keeps `files` by reference.
+// Lifetime   keeps `files` and `status` by reference.
 #pragma once
 
 #include <condition_variable>
@@ -21,6 +22,7 @@
 #include "base/files.h"
 #include "base/result.h"
 #include "elastic/console.h"
+#include "elastic/status_line.h"
 #include "store/cancel.h"
 
 namespace keel {
@@ -36,7 +38,7 @@ struct TailSource {
 class LogTail {
  public:
   // The consoles' descriptors stay the caller's.
-  explicit LogTail(Files& files, int out_fd = 1, int err_fd = 2);
+  explicit LogTail(Files& files, int out_fd = 1, int err_fd = 2, StatusLine* status = nullptr);
   // Gives up what the console has not taken; Stop() before, to wait for it.
   ~LogTail();
 
@@ -64,12 +66,14 @@ class LogTail {
   bool ReadOn(Followed& followed);
   size_t ReadPiece(Followed& followed);
   void ShowLines(Followed& followed, bool is_end);
+  void Show(std::string_view lines, bool is_stderr);
   void AddFiltered(const TailSource& source, const std::string& line);
   std::vector<std::shared_ptr<Followed>> Current();
 
   Files& files_;
   Console out_;
   Console err_;
+  StatusLine* const status_;       // nothing: there is none
   CancelToken give_up_;
   std::map<std::string, Filtered> filtered_;          // the thread's own, by path
 

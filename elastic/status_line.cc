@@ -1,6 +1,9 @@
-// Wipe, write what goes above, draw again: in one write, so that nothing gets in between.
+// Wipe, write what goes above, draw again: under one lock, so that nothing gets in between.
 #include "elastic/status_line.h"
 
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,9 +14,18 @@ namespace keel {
 namespace {
 
 constexpr std::string_view kWipe = "\r\x1b[K";
+constexpr int kColumnsUnknown = 80;
 
-bool IsAway(const StreamPlan& plan) {
-  return plan.to != StreamPlan::To::kConsole && !plan.shown;
+bool IsOneTerminal(int a, int b) {
+  struct stat of_a {}, of_b {};
+  return isatty(a) == 1 && isatty(b) == 1 && fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 &&
+         of_a.st_rdev == of_b.st_rdev;
+}
+
+// A terminal that was stopped takes nothing.
+bool HasRoom() {
+  pollfd room{STDERR_FILENO, POLLOUT, 0};
+  return poll(&room, 1, 0) == 1;
 }
 
 }  // namespace
@@ -33,40 +45,61 @@ std::string StatusText(const MemberRecord& host, const std::optional<EpochRecord
   return text;
 }
 
-bool WantsStatusLine(const LaunchConfig& config) {
+bool WantsStatusLine(const LaunchConfig& config, std::string_view terminal) {
   if (config.log_format != LogFormat::kText || isatty(STDERR_FILENO) == 0) return false;
+  if (terminal.empty() || terminal == "dumb") return false;
+  const bool covers_stdout = IsOneTerminal(STDOUT_FILENO, STDERR_FILENO);
   for (int index = 0; index < config.workers_per_host; ++index) {
     const SeatLogs logs = PlanSeatLogs(config.logs, "logs", 0, index);
-    if (!IsAway(logs.out) || !IsAway(logs.err)) return false;
+    if (logs.err.to == StreamPlan::To::kConsole) return false;
+    if (logs.out.to == StreamPlan::To::kConsole && covers_stdout) return false;
   }
   return true;
 }
 
-StatusLine::StatusLine() {
-  LogToCallback([this](std::string_view line) { Write(line); });
+int TerminalColumns() {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kColumnsUnknown;
+}
+
+StatusLine::StatusLine()
+    : covers_stdout_(IsOneTerminal(STDOUT_FILENO, STDERR_FILENO)), console_(STDERR_FILENO) {
+  LogToCallback([this](std::string_view line) { Above(line, CancelToken::Never()); });
 }
 
 StatusLine::~StatusLine() {
   LogToStderr();
-  const std::lock_guard lock(mutex_);
-  text_.clear();
-  (void)!write(STDERR_FILENO, kWipe.data(), kWipe.size());
+  Hide();
 }
 
 void StatusLine::Show(const std::string& text) {
-  {
-    const std::lock_guard lock(mutex_);
-    text_ = text;
-  }
-  Write("");
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || hidden_ || !HasRoom()) return;   // the next one may find room
+  text_ = text;
+  Write("", CancelToken::Never());
 }
 
-void StatusLine::Write(std::string_view above) {
+void StatusLine::Hide() {
   const std::lock_guard lock(mutex_);
+  if (hidden_) return;
+  text_.clear();
+  Write("", CancelToken::Never());
+  hidden_ = true;
+}
+
+bool StatusLine::Above(std::string_view lines, const CancelToken& give_up) {
+  const std::lock_guard lock(mutex_);
+  return hidden_ ? console_.Write(lines, give_up) : Write(lines, give_up);
+}
+
+// Under the lock. In the last column a terminal may wrap already.
+bool StatusLine::Write(std::string_view above, const CancelToken& give_up) {
+  const size_t columns = static_cast<size_t>(TerminalColumns());
   std::string all(kWipe);
   all += above;
-  all += text_;
-  (void)!write(STDERR_FILENO, all.data(), all.size());
+  all += text_.substr(0, columns - 1);
+  return console_.Write(all, give_up);
 }
 
 }  // namespace keel

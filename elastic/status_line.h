@@ -1,8 +1,13 @@
-// StatusLine: one line at the bottom of a terminal that says how the job is; the log runs above it.
-// Promises   log lines stay whole: the line is wiped before each of them and drawn again below. It
-//            is gone when this object is.
-// Does not   share the terminal with anybody else: not for jobs whose workers write there.
-// Threads    Show() from one; log lines come from any.
+// StatusLine: one line at the bottom of a terminal that says how the job is; all else runs above.
+// Promises   what is written above stays whole: the line is wiped before it and drawn again below.
+//            The line never wraps: it is cut to the terminal's width. It is gone after Hide(), and
+//            when this object is. A terminal that takes nothing holds Show() up for nobody.
+// Does not   share the terminal with a process that writes to it by itself. Workers do where their
+//            streams are inherited, which is the default, as in torchrun: then programs find the
+//            terminal they expect (colours, progress bars, questions, no buffering), which a pipe
+//            through us would take from them, and there is no status line. With --tee, or with
+//            --redirects, it is there: what is shown then comes through LogTail.
+// Threads    Show() and Hide() from one; Above() and log lines from any.
 #pragma once
 
 #include <mutex>
@@ -10,16 +15,22 @@
 #include <string>
 #include <string_view>
 
+#include "elastic/console.h"
 #include "elastic/launch_config.h"
 #include "elastic/records.h"
+#include "store/cancel.h"
 
 namespace keel {
 
 // "epoch 3: 8 workers on 2 hosts, step 120, 1 failure here"
 std::string StatusText(const MemberRecord& host, const std::optional<EpochRecord>& epoch);
 
-// Whether stderr is a terminal, for people, and ours alone.
-bool WantsStatusLine(const LaunchConfig& config);
+// Whether stderr is a terminal that knows how to wipe a line, for people, and ours alone.
+// `terminal`: the variable TERM.
+bool WantsStatusLine(const LaunchConfig& config, std::string_view terminal);
+
+// The width of stderr's terminal; 80 where it tells none.
+int TerminalColumns();
 
 class StatusLine {
  public:
@@ -28,12 +39,21 @@ class StatusLine {
   ~StatusLine();
 
   void Show(const std::string& text);
+  // For good; lines that come later are written as ever.
+  void Hide();
+  // Whole lines. False when not all was written, as with Console::Write().
+  bool Above(std::string_view lines, const CancelToken& give_up);
+  // Whether stdout is that same terminal.
+  bool covers_stdout() const { return covers_stdout_; }
 
  private:
-  void Write(std::string_view above);
+  bool Write(std::string_view above, const CancelToken& give_up);
 
+  const bool covers_stdout_;
   std::mutex mutex_;
-  std::string text_;   // guarded by mutex_
+  Console console_;          // all below: guarded by mutex_
+  std::string text_;
+  bool hidden_ = false;
 };
 
 }  // namespace keel

@@ -85,8 +85,13 @@ Status Supervisor::OpenCrew() {
     Carry();
   };
   events.on_ended = [this](int index, const ExitStatus& status) { OnWorkerEnded(index, status); };
-  KEEL_TRY_ASSIGN(crew_, Crew::Open(loop_, config_, world_.files, world_.random,
-                                    world_.environment, std::move(events)));
+  const auto terminal = world_.environment.find("TERM");
+  if (terminal != world_.environment.end() && WantsStatusLine(config_, terminal->second)) {
+    status_.emplace();
+  }
+  KEEL_TRY_ASSIGN(crew_,
+                  Crew::Open(loop_, config_, world_.files, world_.random, world_.environment,
+                             std::move(events), status_ ? &*status_ : nullptr));
   return Ok();
 }
 
@@ -115,15 +120,12 @@ int Supervisor::Run() {
                           {"hosted_here", meeting_.server != nullptr},
                           {"address", meeting_.own_address},
                           {"workers", config_.workers_per_host}});
-  if (WantsStatusLine(config_)) {
-    status_.emplace();
-    ShowStatus();
-  }
+  if (status_) ShowStatus();
   AwaitSignal();
   Carry();
   loop_.run();
   HoldSignals();
-  status_.reset();
+  if (status_) status_->Hide();
   board_.reset();
   crew_->KillAll();
   crew_->ShowRest(Now() + kShowLimit);

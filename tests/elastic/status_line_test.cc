@@ -23,7 +23,7 @@ TEST(StatusText, SaysWhereTheJobIs) {
 TEST(StatusLine, IsNotForProgramsThatReadUs) {
   LaunchConfig config;
   config.log_format = LogFormat::kJson;
-  EXPECT_FALSE(WantsStatusLine(config));
+  EXPECT_FALSE(WantsStatusLine(config, "xterm"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,11 +18,13 @@ struct OnScreen {
   std::string text;
 };
 
-// `command` goes through the shell. TERM is xterm unless the command sets another one.
-inline OnScreen RunOnTerminal(const std::string& command) {
+// `command` goes through the shell. TERM is xterm unless the command sets another one. `columns` 0:
+// the terminal does not tell its width.
+inline OnScreen RunOnTerminal(const std::string& command, unsigned short columns = 0) {
   OnScreen screen;
   int master = -1;
-  const pid_t child = ::forkpty(&master, nullptr, nullptr, nullptr);
+  winsize size{24, columns, 0, 0};
+  const pid_t child = ::forkpty(&master, nullptr, nullptr, columns > 0 ? &size : nullptr);
   if (child < 0) return screen;
   if (child == 0) {
     const std::string line = "unset NO_COLOR; export TERM=xterm; " + command;
