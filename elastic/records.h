@@ -120,7 +120,7 @@ struct EpochRecord {
   std::string id;          // drawn at random: two stores may both have had an epoch 3
   JobKind kind = JobKind::kForeign;
   std::string reason;
-  int restarts = 0;        // spent so far: TORCHELASTIC_RESTART_COUNT
+  int restarts = 0;        // spent so far, also beyond the window: TORCHELASTIC_RESTART_COUNT
   EpochStore store;
   std::vector<EpochHost> hosts;      // by group rank
   std::vector<EpochWorker> workers;  // by rank

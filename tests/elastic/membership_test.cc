@@ -462,6 +462,19 @@ TEST_F(Membership, RestartsThatAreSpentEndTheJobAtTheOneTooMany) {
             kExitFailed);
 }
 
+TEST_F(Membership, DeathsBeforeTheWindowCostNothingButAreTold) {
+  Running(2);
+  policy_.restarts = {1, 10s};
+  view_.failures = {kNow - 30s, kNow - 20s, kNow - 10s, kNow - 10s + 1ns};
+  Expect(Verdict::kWait, Reason::kRunning, "");
+  Out(0, SeatState::kParked);
+  Out(1, SeatState::kParked);
+  Broken();
+  EXPECT_EQ(Expect(Verdict::kForm, Reason::kReformed, "").epoch.restarts, 4);
+  view_.failures.push_back(kNow);
+  Expect(Verdict::kEnd, Reason::kRestartsSpent, "2 failures in the last 10 s, 1 allowed");
+}
+
 TEST_F(Membership, TheCoordinatorsLeavingStopsTheJobAnothersDoesNot) {
   Running(3);
   view_.hosts[1].record.state = MemberState::kLeaving;
