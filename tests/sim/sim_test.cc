@@ -74,6 +74,7 @@ Scenario LeftAlone(uint64_t seed, SimFault::Kind how, Duration length) {
   Random random = Random(seed).Fork("left-alone");
   scenario.hosts = 2 + static_cast<int>(random.Uniform(2));
   scenario.in_place = true;
+  scenario.odd_host = -1;
   scenario.policy.hosts_min = 1;
   scenario.policy.hosts_max = scenario.hosts;
   scenario.policy.restarts.restarts_max = scenario.host.restarts.restarts_max = 1000;
@@ -123,6 +124,7 @@ Scenario Stopped(uint64_t seed, Duration at) {
   scenario.hosts = 1 + static_cast<int>(seed % 2);
   scenario.seats = 2;
   scenario.in_place = true;
+  scenario.odd_host = -1;
   scenario.policy.hosts_min = scenario.policy.hosts_max = scenario.hosts;
   scenario.host.seats = scenario.seats;
   scenario.host.restarts = scenario.policy.restarts = {.restarts_max = 10};
