@@ -57,14 +57,26 @@ bool WantsStatusLine(const LaunchConfig& config, std::string_view terminal) {
   return true;
 }
 
+bool NeedsOneWriter(const LaunchConfig& config) {
+  if (isatty(STDERR_FILENO) == 0) return false;
+  const bool covers_stdout = IsOneTerminal(STDOUT_FILENO, STDERR_FILENO);
+  for (int index = 0; index < config.workers_per_host; ++index) {
+    const SeatLogs logs = PlanSeatLogs(config.logs, "logs", 0, index);
+    if (logs.err.shown || (logs.out.shown && covers_stdout)) return true;
+  }
+  return false;
+}
+
 int TerminalColumns() {
   winsize size{};
   const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : kColumnsUnknown;
 }
 
-StatusLine::StatusLine()
-    : covers_stdout_(IsOneTerminal(STDOUT_FILENO, STDERR_FILENO)), console_(STDERR_FILENO) {
+StatusLine::StatusLine(bool drawn)
+    : covers_stdout_(IsOneTerminal(STDOUT_FILENO, STDERR_FILENO)),
+      console_(STDERR_FILENO),
+      hidden_(!drawn) {
   LogToCallback([this](std::string_view line) { Above(line, CancelToken::Never()); });
 }
 

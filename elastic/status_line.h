@@ -2,6 +2,8 @@
 // Promises   what is written above stays whole: the line is wiped before it and drawn again below.
 //            The line never wraps: it is cut to the terminal's width. It is gone after Hide(), and
 //            when this object is. A terminal that takes nothing holds Show() up for nobody.
+//            Without the line it still keeps teed lines and the log apart: a terminal takes a line
+//            in parts, and another writer's may come between them.
 // Does not   share the terminal with a process that writes to it by itself. Workers do where their
 //            streams are inherited, which is the default, as in torchrun: then programs find the
 //            terminal they expect (colours, progress bars, questions, no buffering), which a pipe
@@ -29,13 +31,16 @@ std::string StatusText(const MemberRecord& host, const std::optional<EpochRecord
 // `terminal`: the variable TERM.
 bool WantsStatusLine(const LaunchConfig& config, std::string_view terminal);
 
+// Whether lines that are teed share stderr's terminal with the log, line or no line.
+bool NeedsOneWriter(const LaunchConfig& config);
+
 // The width of stderr's terminal; 80 where it tells none.
 int TerminalColumns();
 
 class StatusLine {
  public:
-  // Takes the log over.
-  StatusLine();
+  // Takes the log over. Without `drawn` there is no line, as after Hide().
+  explicit StatusLine(bool drawn = true);
   ~StatusLine();
 
   void Show(const std::string& text);
@@ -53,7 +58,7 @@ class StatusLine {
   std::mutex mutex_;
   Console console_;          // all below: guarded by mutex_
   std::string text_;
-  bool hidden_ = false;
+  bool hidden_;
 };
 
 }  // namespace keel

@@ -86,9 +86,9 @@ Status Supervisor::OpenCrew() {
   };
   events.on_ended = [this](int index, const ExitStatus& status) { OnWorkerEnded(index, status); };
   const auto terminal = world_.environment.find("TERM");
-  if (terminal != world_.environment.end() && WantsStatusLine(config_, terminal->second)) {
-    status_.emplace();
-  }
+  const bool drawn =
+      terminal != world_.environment.end() && WantsStatusLine(config_, terminal->second);
+  if (drawn || NeedsOneWriter(config_)) status_.emplace(drawn);
   KEEL_TRY_ASSIGN(crew_,
                   Crew::Open(loop_, config_, world_.files, world_.random, world_.environment,
                              std::move(events), status_ ? &*status_ : nullptr));
