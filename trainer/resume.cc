@@ -13,17 +13,15 @@
 #include "ckpt/error_list.h"
 #include "ckpt/names.h"
 #include "ckpt/restore.h"
-#include "ckpt/safetensors_file.h"
 #include "ckpt/verify.h"
 #include "trainer/fingerprint.h"
 #include "trainer/state_image.h"
+#include "trainer/weights.h"
 
 namespace keel {
 namespace {
 
 constexpr Duration kTickPeriod = std::chrono::seconds(1);
-constexpr std::string_view kModelPrefix = "model.";
-constexpr std::string_view kOptimizerPrefix = "optimizer.";
 
 Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
 
@@ -239,65 +237,12 @@ bool IsOfBegunJob(Files& files, const std::vector<StepEntry>& entries, const std
 
 // --- Weights only ---
 
-NamedTensors ModelPart(TrainState& state) {
-  NamedTensors model;
-  for (const NamedTensor& named : state.registry().tensors()) {
-    if (named.name.rfind(kModelPrefix, 0) == 0) model.push_back(named);
-  }
-  return model;
-}
-
-// Names with or without "model."; those of an optimizer are nobody's here.
-Status ReadSafetensors(const SafetensorsFile& file, const std::vector<RestoreTarget>& targets) {
-  ErrorList errors;
-  std::vector<bool> filled(targets.size(), false);
-  const auto& tensors = file.header().tensors;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const std::string& name = tensors[i].spec.name;
-    if (name.rfind(kOptimizerPrefix, 0) == 0) continue;
-    const bool has_prefix = name.rfind(kModelPrefix, 0) == 0;
-    TensorSpec spec = tensors[i].spec;
-    if (!has_prefix) spec.name = std::string(kModelPrefix) + name;
-    const auto target = std::find_if(targets.begin(), targets.end(), [&](const auto& one) {
-      return one.spec.name == spec.name;
-    });
-    if (target == targets.end()) {
-      errors.Add(Refused("tensor " + name + " is not in this model"));
-    } else if (target->spec != spec) {
-      errors.Add(Refused("tensor " + name + " is " + TypeText(spec) + " there and " +
-                         TypeText(target->spec) + " in this model"));
-    } else {
-      filled[static_cast<size_t>(target - targets.begin())] = true;
-      KEEL_TRY(file.Read(i, 0, target->into));
-    }
-  }
-  for (size_t i = 0; i < targets.size(); ++i) {
-    if (!filled[i]) errors.Add(Refused("tensor " + targets[i].spec.name + " is missing"));
-  }
-  return errors.ToStatus("weights from " + file.path());
-}
-
 Result<ResumeOutcome> InitFrom(TrainState& state, Files& files, const ResumeConfig& config,
                                const ResumeTick& tick) {
-  const NamedTensors model = ModelPart(state);
-  KEEL_TRY_ASSIGN(const HostRoom room, HostRoom::For(model));
-  KEEL_TRY_ASSIGN(const auto targets, TargetsIn(model, room));
-  std::string from = config.init_from;
-  constexpr std::string_view kEnding = ".safetensors";
-  if (from.size() > kEnding.size() &&
-      from.compare(from.size() - kEnding.size(), kEnding.size(), kEnding) == 0) {
-    KEEL_TRY_ASSIGN(const auto file, SafetensorsFile::Open(files, from));
-    KEEL_TRY(ReadSafetensors(*file, targets));
-  } else {
-    KEEL_TRY_ASSIGN(from, ResolveCheckpoint(files, config.init_from));
-    KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, from));
-    Progress progress;
-    KEEL_TRY(Ticking(tick, progress, [&] {
-      return Restore(*checkpoint, targets,
-                     {.only = {std::string(kModelPrefix) + "*"}, .progress = &progress});
-    }));
-  }
-  KEEL_TRY(room.Finish());
+  Progress progress;
+  KEEL_TRY_ASSIGN(const std::string from, Ticking(tick, progress, [&] {
+    return LoadWeights(*state.program().model, files, config.init_from, &progress);
+  }));
   state.EndLoadingWeights();
   return ResumeOutcome{false, from};
 }

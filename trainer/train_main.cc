@@ -189,6 +189,17 @@ Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink*
   return CodeOf(outcome, link != nullptr);
 }
 
+// Whether the options asked for something else than training, which is done.
+Result<bool> DoInstead(const TrainMainSpec& spec, const TrainConfig& config,
+                       const Options& options) {
+  if (!spec.instead) return false;
+  torch::manual_seed(config.seed);
+  KEEL_TRY_ASSIGN(const Result<bool> done, Guard("doing what the options ask for", [&] {
+                    return spec.instead(config, options);
+                  }));
+  return done;
+}
+
 Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const KeepConfig& keep,
                   const Options& options) {
   // Before the first thread. Without anywhere to save, a signal ends the program as ever.
@@ -197,6 +208,8 @@ Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const Ke
     KEEL_TRY_ASSIGN(signals, StopSignals::Open());
   }
   KEEL_TRY(PinNumerics(config.numerics));
+  KEEL_TRY_ASSIGN(const bool done, DoInstead(spec, config, options));
+  if (done) return kExitFinished;
   // Before threads and before LibTorch is busy: a break must be heard while the model is built.
   Result<std::unique_ptr<WorkerLink>> link = WorkerLink::FromEnvironment(OwnEnvironment());
   if (!link.ok() && link.error().code != Code::kNotFound) return link.error();

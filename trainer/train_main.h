@@ -26,6 +26,9 @@ struct TrainMainSpec {
   // Options of the program's own, beside those of TrainConfig.
   std::function<void(OptionTable& table)> add_options = {};
   std::function<Result<TrainProgram>(const TrainConfig& config, const Options& options)> make;
+  // What options of the program's own may ask for instead of training, such as text from a
+  // checkpoint: done with the numerics of training and seeded generators. False: nothing, train.
+  std::function<Result<bool>(const TrainConfig& config, const Options& options)> instead = {};
 };
 
 int TrainMain(int argc, char** argv, const TrainMainSpec& spec);
