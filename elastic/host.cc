@@ -137,6 +137,8 @@ void Host::TakeEpoch(EpochRecord epoch, TimePoint now) {
   epoch_slot_ = *slot_;
   if (same) return;
   epoch_over_ = false;
+  // What was spent outside was this host's own; from now on the job counts (PROTOCOL.md section 9).
+  if (record_.epoch.number == 0) deaths_.clear();
   record_.epoch = {epoch_->number, epoch_->id, static_cast<int>(epoch_->hosts.size())};
   KEEL_CHECK(was_over || !AnyProcess() || in_place(), "a foreign epoch was entered beside another");
   bool all = mode_ == Mode::kMember && !promised;

@@ -291,6 +291,29 @@ TEST_F(HostTest, WhoseWorkersFailBeforeAnyEpochHadThemGivesUpAlone) {
             "exited with 3");
 }
 
+// The coordinator does not count them: were the host to, nobody would start the worker again.
+TEST_F(HostTest, WhatItSpentBeforeItsFirstEpochIsForgotten) {
+  host_.OnMemberEvent(Registered{1}, now_);
+  host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+  for (int death = 0; death < 10; ++death) {   // 10 restarts are allowed
+    Pass(6s);   // the longest delay
+    host_.OnWorkerEnded(0, ExitStatus::Exited(3), now_);
+  }
+  Pass(6s);
+  const auto starts = Take<StartWorker>();
+  ASSERT_FALSE(starts.empty());
+  host_.OnWorkerMessage(0, HelloMessage{}, now_);
+  host_.OnWorkerMessage(0, ReadyMessage{}, now_);
+  EpochRecord epoch = Epoch(7, starts.back().worker);
+  epoch.hosts = {{1, "me", 0}};
+  epoch.workers = {{0, 1, 0, starts.back().worker}};
+  host_.OnMemberEvent(EpochSeen{epoch}, now_);
+  ASSERT_EQ(Take<EnterEpoch>().size(), 1u);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  Pass(6s);
+  EXPECT_EQ(Take<StartWorker>().size(), 1u);
+}
+
 TEST_F(HostTest, WhenItsLastWorkerLeavesSavedSoDoesTheHost) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, AtMessage{{7, 1}}, now_);

@@ -24,7 +24,8 @@ void ExpectHolds(uint64_t seed) {
 // Seeds whose runs once broke a promise; what was wrong is in the commits that added them.
 TEST(Simulation, SeedsThatOnceFailedHold) {
   for (const uint64_t seed : {1, 225, 450, 613, 650, 1686, 2380, 2512, 3089, 6446, 19432,
-                              36005, 36596, 200273, 201610, 202473, 202566, 7013535}) {
+                              36005, 36596, 200273, 201610, 202473, 202566, 7013535,
+                              11002674}) {
     ExpectHolds(seed);
   }
 }
