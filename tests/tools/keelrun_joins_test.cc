@@ -16,7 +16,11 @@ namespace keel {
 namespace {
 
 constexpr int kRounds = 20;
-constexpr uint64_t kOffsetMillis = 15;   // from its registration, a host is about so long on its way
+constexpr uint64_t kOffsetMillis = 15;   // about what a host needs from its registration on
+
+constexpr const char* kCounts = "^rank [0-9]+ has counted to";
+// No step without all the others of the epoch.
+const Environment kTogether = {{"SURVIVOR_TOGETHER", "1"}};
 
 Random Seeded() {
   const uint64_t seed = EntropySeed();
@@ -28,9 +32,9 @@ Random Seeded() {
 class Round {
  public:
   explicit Round(Random& random) : random_(random) {
-    first_ = hosts_.StartSurvivor("first", Options());
+    first_ = hosts_.StartSurvivor("first", Options(), kTogether);
     for (const Entry& entry : AwaitEntries(*first_, 2, 2)) old_.push_back(entry.pid);
-    second_ = hosts_.StartSurvivor("second", Options());
+    second_ = hosts_.StartSurvivor("second", Options(), kTogether);
   }
 
   // From the moment in which the second one is a member.
@@ -47,7 +51,7 @@ class Round {
     return victim_ > 1 && bereft_->Count("^epoch .* pid " + std::to_string(victim_) + " ") == 0;
   }
 
-  // All four in one epoch, in which the victim is not.
+  // All four in one epoch, in which the victim is not, and in which they get on.
   void ExpectAllTogether() {
     const auto bereft = AwaitEntries(*bereft_, 4, 2, 0, victim_);
     ASSERT_FALSE(bereft.empty())
@@ -56,6 +60,9 @@ class Round {
     const auto others = AwaitEntries(other, 4, 2, bereft.front().epoch - 1);
     ASSERT_FALSE(others.empty()) << other.Output();
     EXPECT_EQ(others.front().epoch, bereft.front().epoch);
+    for (Launched* const host : {first_.get(), second_.get()}) {
+      host->Await(kCounts, host->Count(kCounts) + 4);
+    }
   }
 
   void ExpectAllEndsWell() {
