@@ -86,7 +86,8 @@ void Host::On(int index, const HelloMessage& message, TimePoint now) {
                             Shown(DifferingWords(record_.fingerprint, message.fingerprint)) +
                             ": give all workers of a host the same program, device and options";
     Do(SendToWorker{index, RefusedMessage{why}}, RankText(index) + " " + why);
-    return Kill(index, RankText(index) + " " + why, true, now);
+    Kill(index, RankText(index) + " " + why, true, now);
+    return EndJob(kExitRefused, RankText(index) + " " + why, now);   // so would be its successor
   }
   seat.hello = true;
   kind_ = JobKind::kInPlace;

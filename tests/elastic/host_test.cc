@@ -275,6 +275,17 @@ TEST_F(HostTest, AWorkerThatIsRefusedEndsTheHostWithThatCode) {
 }
 
 // Another program, or another version of it, beside a job in place.
+TEST_F(HostTest, AWorkerOfAnotherVersionEndsTheHostAsRefused) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  host_.OnWorkerMessage(0, HelloMessage{kControlVersion + 1, ""}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitRefused);
+}
+
 TEST_F(HostTest, WhoseWorkersFailBeforeAnyEpochHadThemGivesUpAlone) {
   host_.OnMemberEvent(Registered{1}, now_);
   host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
