@@ -1,0 +1,175 @@
+// A small GPT over bytes: learns a text, tells its loss on another one as it goes, and writes text
+// of its own from any of its checkpoints.
+//
+//   gpt_train --data train.tokens --validate other.tokens --checkpoint-dir runs/gpt
+//   gpt_train --generate 200 --from runs/gpt@latest --prompt 'ROMEO:'
+//
+// Promises   the text depends on checkpoint, prompt, temperature and seed alone.
+// Does not   keep what it computed for earlier bytes: each new one costs a whole forward pass.
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/posix_files.h"
+#include "examples/models/gpt.h"
+#include "trainer/file_datasets.h"
+#include "trainer/token_file.h"
+#include "trainer/train_main.h"
+#include "trainer/weights.h"
+
+namespace {
+
+using keel::Code;
+using keel::Error;
+using keel::Result;
+using keel::Status;
+
+constexpr int64_t kBytes = 256;   // a token is a byte
+
+void AddOptions(keel::OptionTable& table) {
+  table.Section("The model");
+  table.Add(keel::Option::Integer("width", 64, "Of each layer; a multiple of --heads").AtLeast(1));
+  table.Add(keel::Option::Integer("layers", 2, "Transformer blocks").Range(1, 1024));
+  table.Add(keel::Option::Integer("heads", 4, "Of attention, in each block").Range(1, 1024));
+  table.Add(keel::Option::Integer("length", 32, "Bytes that it sees at once").Range(1, 1 << 20));
+  table.Add(keel::Option::Real("dropout", 0.1, "Share of values that training leaves out")
+                .RealRange(0, 0.9));
+  table.Section("The text");
+  table.Add(keel::Option::Text("data", "", "What it learns: of `keel tokens FILE TEXT`")
+                .Placeholder("FILE"));
+  table.Add(keel::Option::Text("validate", "", "What its loss is told of; none: of nothing")
+                .Placeholder("FILE"));
+  table.Add(keel::Option::Integer("evaluate-every", 100, "Steps between two looks at --validate")
+                .AtLeast(1).Placeholder("N"));
+  table.Section("Writing text instead of training");
+  table.Add(keel::Option::Integer("generate", 0, "How many bytes to write; 0: train")
+                .Range(0, 1 << 20).Placeholder("N"));
+  table.Add(keel::Option::Text("from", "",
+                               "Weights: DIR or DIR@STEP of checkpoints, or a .safetensors file, "
+                               "of a model with the same options")
+                .Placeholder("PATH"));
+  table.Add(keel::Option::Text("prompt", "", "What it goes on from; empty: a new line"));
+  table.Add(keel::Option::Real("temperature", 0.8, "0: always the likeliest byte; 1: as learned")
+                .RealRange(0, 100));
+  table.AddExample("gpt_train --generate 200 --from runs/gpt@300 --prompt ROMEO: --seed 7",
+                   "text from step 300; another seed gives another text");
+}
+
+Result<std::shared_ptr<Gpt>> MakeModel(const keel::Options& options) {
+  const int64_t width = options.Integer("width"), heads = options.Integer("heads");
+  if (width % heads != 0) {
+    return Error{Code::kInvalid, "--width " + std::to_string(width) +
+                                     " is no multiple of --heads " + std::to_string(heads)};
+  }
+  return std::make_shared<Gpt>(GptOptions{.vocabulary = kBytes,
+                                          .length_max = options.Integer("length"),
+                                          .width = width,
+                                          .heads = heads,
+                                          .layers = options.Integer("layers"),
+                                          .dropout = options.Real("dropout")});
+}
+
+// --- Training ---
+
+Result<std::unique_ptr<keel::Dataset>> OpenText(const keel::Options& options, const char* option) {
+  const std::string& path = options.Text(option);
+  KEEL_TRY_ASSIGN(const auto file, keel::TokenFile::Open(path));
+  if (file->header().vocabulary > kBytes || !file->header().alphabet.empty()) {
+    return Error{Code::kInvalid, path + " does not hold bytes: make it with `keel tokens`, without "
+                                        "--as"};
+  }
+  return keel::TokenDataset({.path = path,
+                             .context = static_cast<uint64_t>(options.Integer("length"))});
+}
+
+Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig&, const keel::Options& options) {
+  if (options.Text("data").empty()) {
+    return Error{Code::kInvalid, "--data is missing: `keel tokens FILE book.txt` makes one"};
+  }
+  keel::TrainProgram program;
+  KEEL_TRY_ASSIGN(const std::shared_ptr<Gpt> model, MakeModel(options));
+  program.model = model;
+  program.loss = [model](const keel::Batch& batch) {
+    const at::Tensor logits = model->forward(batch.data);
+    return torch::cross_entropy_loss(logits.flatten(0, 1), batch.target.flatten());
+  };
+  KEEL_TRY_ASSIGN(program.dataset, OpenText(options, "data"));
+  KEEL_TRY_ASSIGN(program.optimizer,
+                  keel::MakeAdamW(keel::TensorsOf(*model).parameters, {.beta2 = 0.99}));
+  if (options.Text("validate").empty()) return program;
+  KEEL_TRY_ASSIGN(program.evaluation.dataset, OpenText(options, "validate"));
+  program.evaluation.metric = program.loss;
+  program.evaluation.every = static_cast<uint64_t>(options.Integer("evaluate-every"));
+  program.evaluation.batch = 32;
+  program.on_evaluation = [](const keel::EvaluationReport& report) {
+    if (report.rank != 0) return keel::Ok();
+    std::printf("validation step=%" PRIu64 " loss=%.4f\n", report.step, report.value);
+    std::fflush(stdout);
+    return keel::Ok();
+  };
+  return program;
+}
+
+// --- Writing ---
+
+int64_t NextByte(const at::Tensor& logits, double temperature) {
+  if (temperature == 0) return logits.argmax().item<int64_t>();
+  return torch::multinomial(torch::softmax(logits / temperature, 0), 1).item<int64_t>();
+}
+
+// What a terminal may do something else with than show it is shown as a question mark.
+void Print(std::string_view bytes) {
+  for (const char byte : bytes) {
+    const auto code = static_cast<unsigned char>(byte);
+    std::putchar(code == '\n' || (code >= ' ' && code != 127) ? code : '?');
+  }
+  std::fflush(stdout);
+}
+
+Result<bool> Write(const keel::TrainConfig&, const keel::Options& options) {
+  const int64_t count = options.Integer("generate"), length = options.Integer("length");
+  if (count == 0) return false;
+  if (options.Text("from").empty()) {
+    return Error{Code::kInvalid, "--generate needs --from: the directory of checkpoints"};
+  }
+  KEEL_TRY_ASSIGN(const std::shared_ptr<Gpt> model, MakeModel(options));
+  keel::PosixFiles files;
+  KEEL_TRY(keel::LoadWeights(*model, files, options.Text("from")));
+  model->eval();
+  const torch::NoGradGuard no_grad;
+  const std::string prompt = options.Text("prompt").empty() ? "\n" : options.Text("prompt");
+  std::vector<int64_t> bytes;
+  for (const char byte : prompt) bytes.push_back(static_cast<unsigned char>(byte));
+  Print(prompt);
+  for (int64_t written = 0; written < count; ++written) {
+    const auto seen = std::min(static_cast<int64_t>(bytes.size()), length);
+    const at::Tensor input = torch::tensor(std::vector<int64_t>(bytes.end() - seen, bytes.end()));
+    const at::Tensor logits = model->forward(input.unsqueeze(0)).select(0, 0).select(0, seen - 1);
+    bytes.push_back(NextByte(logits, options.Real("temperature")));
+    const char byte = static_cast<char>(bytes.back());
+    Print({&byte, 1});
+  }
+  std::putchar('\n');
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  keel::TrainConfig defaults{.steps = 600, .lanes = 8, .lane_batch = 4};
+  defaults.update.learning_rate = 0.004;
+  defaults.update.clip_norm = 1;
+  return keel::TrainMain(argc, argv, {.name = "gpt_train",
+                                      .about = "Trains a small GPT on the bytes of a text.",
+                                      .defaults = defaults,
+                                      .add_options = AddOptions,
+                                      .make = MakeProgram,
+                                      .instead = Write});
+}
