@@ -1,3 +1,4 @@
+// JobStory: which events a job has, each once, and what answer each gets.
 #include "elastic/job_story.h"
 
 #include <gtest/gtest.h>
