@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "elastic/fd.h"
+#include "elastic/proc_file.h"
 #include "elastic/program_path.h"
 
 namespace keel {
@@ -95,7 +96,24 @@ std::string FindLibrary() {
   return "";
 }
 
+DmiFacts ReadDmi() {
+  const auto read = [](const std::string& name) {
+    return std::string(Trim(ReadProcFile("/sys/class/dmi/id/" + name).value_or("")));
+  };
+  return {read("sys_vendor"), read("product_name"), read("bios_version"),
+          read("chassis_asset_tag")};
+}
+
 }  // namespace
+
+std::optional<Cloud> CloudOf(const DmiFacts& dmi) {
+  // Of older machines (Xen) only the firmware's version tells whose they are.
+  if (dmi.sys_vendor == "Amazon EC2" || dmi.bios_version.ends_with(".amazon")) return Cloud::kAws;
+  if (dmi.product_name == "Google Compute Engine") return Cloud::kGcp;
+  // The same on all of them; the vendor is that of any Hyper-V.
+  if (dmi.chassis_asset_tag == "7783-7084-3265-9085-8269-3286-77") return Cloud::kAzure;
+  return std::nullopt;
+}
 
 int VisibleGpus(const std::string& visible, int present) {
   int count = 0;
@@ -125,6 +143,7 @@ HostFacts ReadHostFacts(const Environment& environment, const std::string& progr
   if (!temporary_dir.empty()) facts.temporary_dir = temporary_dir;
   facts.is_compiled = IsCompiled(program, search_path);
   facts.numeric_names = FindLibrary();
+  facts.cloud = CloudOf(ReadDmi());
   return facts;
 }
 

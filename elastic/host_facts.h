@@ -3,10 +3,12 @@
 // Threads    any.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/environment.h"
 #include "base/random.h"
+#include "elastic/notice_services.h"
 
 namespace keel {
 
@@ -17,11 +19,21 @@ struct HostFacts {
   std::string python;              // the interpreter; empty: there is none
   std::string temporary_dir = "/tmp";
   bool is_compiled = false;        // the program to run begins as an ELF file does
+  std::optional<Cloud> cloud;      // whose machine this is; nothing: it does not say
   std::string numeric_names;       // the library to preload (store/numeric_names.h); empty: missing
 };
 
 // `program`: the first word behind the options, or empty.
 HostFacts ReadHostFacts(const Environment& environment, const std::string& program, Random& random);
+
+// What the machine's firmware says of itself, as in /sys/class/dmi/id.
+struct DmiFacts {
+  std::string sys_vendor = {};
+  std::string product_name = {};
+  std::string bios_version = {};
+  std::string chassis_asset_tag = {};
+};
+std::optional<Cloud> CloudOf(const DmiFacts& dmi);
 
 // How many of `present` GPUs CUDA_VISIBLE_DEVICES=`visible` leaves; the first bad entry ends it.
 int VisibleGpus(const std::string& visible, int present);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "elastic/launch_values.h"
+#include "elastic/notice_watch.h"
 #include "elastic/program.h"
 #include "elastic/worker_logs.h"
 
@@ -62,6 +63,10 @@ struct LaunchConfig {
   enum class Hangs { kAuto, kGiven, kOff };
   Hangs hangs = Hangs::kAuto;
   Duration hang_limit{0};                // for kGiven
+
+  // Who announces the end of this machine. Nobody unless ConfigFrom() says so.
+  NoticePlan notices;
+  HttpBase notice_base;
 
   // What it says.
   LogFormat log_format = LogFormat::kText;

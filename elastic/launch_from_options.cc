@@ -15,7 +15,15 @@ namespace {
 
 constexpr uint16_t kElasticPort = 29400;   // where no other is given, as torchrun
 constexpr int64_t kRestartsMax = 1'000'000;
+constexpr int64_t kUnixSecondsMax = 7'000'000'000;   // in the year 2191: it fits as nanoseconds
 constexpr size_t kRoleBytesMax = 4096;      // each host's record on the board has it
+
+// As --notice has it.
+std::string CloudWord(Cloud cloud) {
+  std::string word(CloudName(cloud));
+  for (char& c : word) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return word;
+}
 
 class ConfigMaker {
  public:
@@ -26,6 +34,7 @@ class ConfigMaker {
     KEEL_TRY(MakeJob());
     KEEL_TRY(MakeMeeting());
     KEEL_TRY(MakeLimits());
+    KEEL_TRY(MakeNotices());
     KEEL_TRY(MakeProgram());
     KEEL_TRY(MakeLogs());
     NoteIdleOptions();
@@ -251,6 +260,42 @@ class ConfigMaker {
     std::vector<std::string> known = used;
     known.insert(known.end(), idle.begin(), idle.end());
     return Error{Code::kInvalid, "unknown key " + Shown(key) + DidYouMean(key, known)};
+  }
+
+  Status MakeNotices() {
+    const std::string& notice = options_.Text("notice");
+    const std::string& url = options_.Text("notice-url");
+    const bool by_itself = notice == "auto";
+    config_.notices.lead = options_.Time("notice-lead");
+    if (!url.empty()) {
+      const Result<HttpBase> base = ParseBaseUrl(url);
+      if (!base.ok()) return About("notice-url", base.error());
+      config_.notice_base = *base;
+    }
+    std::vector<Cloud>& clouds = config_.notices.clouds;
+    for (const Cloud cloud : {Cloud::kAws, Cloud::kGcp, Cloud::kAzure}) {
+      const bool is_named = notice == CloudWord(cloud);
+      // Nobody is asked unasked for but the cloud that this machine says it is of.
+      const bool may_be = by_itself && (facts_.cloud ? facts_.cloud == cloud : !url.empty());
+      if (is_named || may_be) clouds.push_back(cloud);
+    }
+    config_.notices.insists = !by_itself && !clouds.empty();
+    if (clouds.empty()) NoteIfGiven("notice-url", "nobody is asked with --notice=" + notice);
+    if (notice == "slurm" || (by_itself && environment_.count("SLURM_JOB_ID") > 0)) TakeSlurmEnd();
+    return Ok();
+  }
+
+  void TakeSlurmEnd() {
+    const auto end = environment_.find("SLURM_JOB_END_TIME");
+    const Result<int64_t> seconds =
+        end == environment_.end() ? Error{Code::kNotFound, "none"} : ParseInteger(end->second);
+    if (seconds.ok() && *seconds > 0 && *seconds < kUnixSecondsMax) {
+      config_.notices.known_end = *seconds * 1'000'000'000;
+      config_.notices.known_end_text = "Slurm's time limit";
+    } else if (options_.Text("notice") == "slurm") {
+      Note("--notice=slurm: SLURM_JOB_END_TIME does not say when the job ends; only a signal will "
+           "(sbatch --signal=B:USR1@120)");
+    }
   }
 
   Status MakeProgram() {

@@ -114,6 +114,15 @@ Section OwnSection() {
                                     "What a worker has to leave a broken epoch"))),
       WithOwn(SomeWait(Option::Time("start-limit", "600s", "What a worker has to get ready"))),
       WithOwn(Wait(Option::Time("store-limit", "60s", "How long the store may be away"))),
+      WithOwn(Option::Choice("notice", {"auto", "aws", "gcp", "azure", "slurm", "none"}, "auto",
+                             "Who announces the end of this machine (spot, preemptible, time "
+                             "limit), upon which this host saves and leaves; auto: the cloud that "
+                             "its firmware names, and Slurm's time limit")),
+      WithOwn(Option::Text("notice-url", "", "Base URL of the metadata service, for tests and "
+                                             "proxies: http://127.0.0.1:8080")),
+      WithOwn(SomeWait(Option::Time("notice-lead", "120s",
+                                    "How long before an announced end the host leaves; until then "
+                                    "it may be withdrawn"))),
       WithOwn(Option::Flag("numeric-names", true,
                            "Keep workers from asking the name service for every peer's name")),
       WithOwn(Option::Flag("allow-inexact", false,

@@ -1,6 +1,8 @@
 // One small reader for each form.
 #include "elastic/launch_values.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <csignal>
 #include <limits>
@@ -113,6 +115,30 @@ Result<HostPort> ParseEndpoint(const std::string& text) {
   }
   if (IsHostName(endpoint.host)) return endpoint;
   return Refused(text, "HOST[:PORT]: a name, an IPv4 address, or an IPv6 address in brackets");
+}
+
+Result<HttpBase> ParseBaseUrl(const std::string& text) {
+  constexpr std::string_view kScheme = "http://";
+  const std::string form =
+      "http://ADDRESS[:PORT][/PATH], the address in numbers (names are not looked up) or localhost";
+  std::string_view rest = Trim(text);
+  if (!rest.starts_with(kScheme)) return Refused(text, form);
+  rest.remove_prefix(kScheme.size());
+  const size_t slash = std::min(rest.find('/'), rest.size());
+  std::string_view path = rest.substr(slash);
+  while (path.ends_with('/')) path.remove_suffix(1);
+  const bool is_plain = std::all_of(path.begin(), path.end(), [](char c) {
+    return c > ' ' && c < '\x7f' && c != '?' && c != '#';
+  });
+  const Result<HostPort> where = ParseEndpoint(std::string(rest.substr(0, slash)));
+  if (slash == 0 || !where.ok() || !is_plain) return Refused(text, form);
+  HttpBase base{where->host == "localhost" ? "127.0.0.1" : where->host, where->port.value_or(80),
+                std::string(path)};
+  in6_addr ignored;
+  const bool is_number = inet_pton(AF_INET, base.address.c_str(), &ignored) == 1 ||
+                         inet_pton(AF_INET6, base.address.c_str(), &ignored) == 1;
+  if (!is_number || base.port == 0) return Refused(text, form);
+  return base;
 }
 
 Result<KeyValues> ParseKeyValues(const std::string& text) {

@@ -77,10 +77,9 @@ Result<int64_t> Nanos(int year, int month, int day, const ClockTime& clock,
 
 // --- Azure ---
 
-bool NamesUs(const Json& event, const std::string& own_name) {
-  const auto names = FieldOr<std::vector<std::string>>(event, "Resources", {});
-  if (!names.ok() || names->empty() || own_name.empty()) return true;
-  return std::any_of(names->begin(), names->end(),
+bool NamesUs(const std::vector<std::string>& names, const std::string& own_name) {
+  if (names.empty() || own_name.empty()) return true;
+  return std::any_of(names.begin(), names.end(),
                      [&](const std::string& name) { return SameWord(name, own_name); });
 }
 
@@ -90,7 +89,9 @@ Result<NoticeReply> ReadAzureEvent(const Json& event, const std::string& own_nam
   KEEL_TRY_ASSIGN(const std::string status,
                   FieldOr<std::string>(event, "EventStatus", "Scheduled"));
   KEEL_TRY_ASSIGN(const std::string before, FieldOr<std::string>(event, "NotBefore", ""));
-  if (status == "Completed" || status == "Canceled" || !NamesUs(event, own_name)) {
+  KEEL_TRY_ASSIGN(const auto names,
+                  FieldOr<std::vector<std::string>>(event, "Resources", {}));
+  if (status == "Completed" || status == "Canceled" || !NamesUs(names, own_name)) {
     return NoticeReply();
   }
   if (!IsPlainWord(type)) return NoSense("an event type", type);

@@ -32,7 +32,11 @@ NoticeWatch::NoticeWatch(NoticePlan plan, TimePoint now, int64_t wall_nanos)
   if (!plan_.clouds.empty()) Choose(0);
   const Duration left = Until(plan_.known_end.value_or(wall_nanos), wall_nanos);
   if (plan_.known_end && left > Duration(0)) {
-    known_ = End{{}, plan_.known_end_text, now + left};
+    // Who has little time from the start shall make something of it all the same.
+    known_.emplace();
+    known_->text = plan_.known_end_text;
+    known_->at = now + left;
+    known_->lead = std::min(plan_.lead, left / 2);
   }
 }
 
@@ -116,7 +120,8 @@ void NoticeWatch::TakeEnd(const NoticeReply& reply, TimePoint now, int64_t wall_
     const Duration most = service_->longest_notice().value_or(kLongestNotice);
     if (told >= Duration(0) && told <= most) left = told;
   }
-  announced_ = End{reply, Name() + " notice (" + reply.text + ")", now + left};
+  announced_ = End{reply, Name() + " notice (" + reply.text + ")", now + left,
+                   plan_.lead};
   Tell(NoticeEvent::Kind::kAnnounced, announced_->text, left);
 }
 
@@ -124,7 +129,7 @@ void NoticeWatch::OnTime(TimePoint now) { LeaveIfDue(now); }
 
 void NoticeWatch::LeaveIfDue(TimePoint now) {
   for (const auto* end : {&announced_, &known_}) {
-    if (left_ || !*end || (*end)->at - now > plan_.lead) continue;
+    if (left_ || !*end || (*end)->at - now > (*end)->lead) continue;
     left_ = true;
     Tell(NoticeEvent::Kind::kLeave, (*end)->text, std::max((*end)->at - now, Duration(0)));
   }
@@ -135,7 +140,7 @@ TimePoint NoticeWatch::NextWake() const {
   TimePoint wake = kNever;
   if (service_ != nullptr && !in_flight_) wake = ask_at_;
   for (const auto* end : {&announced_, &known_}) {
-    if (*end) wake = std::min(wake, (*end)->at - plan_.lead);
+    if (*end) wake = std::min(wake, (*end)->at - (*end)->lead);
   }
   return wake;
 }

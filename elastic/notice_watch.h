@@ -58,6 +58,7 @@ class NoticeWatch {
     NoticeReply reply;
     std::string text;
     TimePoint at;
+    Duration lead{0};
   };
 
   void Choose(size_t candidate);

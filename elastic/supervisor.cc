@@ -23,6 +23,8 @@ constexpr Duration kStoreFinishLimit = std::chrono::seconds(35);
 constexpr Duration kKillLimit = std::chrono::seconds(10);
 constexpr Duration kShowLimit = std::chrono::seconds(30);
 constexpr Duration kStatusPeriod = std::chrono::seconds(1);
+// No scheduler warns earlier; a signal by hand may come any time.
+constexpr Duration kLongestWarning = std::chrono::minutes(15);
 constexpr Duration kNowLimit = std::chrono::seconds(2);
 
 // Schedulers announce the end with SIGUSR1; not listened to, it would end us and nobody else.
@@ -62,6 +64,7 @@ Supervisor::Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeti
       host_(HostConfigFrom(config_, meeting_, incarnation_), world_.random.Fork("host"), Now()) {}
 
 Supervisor::~Supervisor() {
+  notices_.reset();
   board_.reset();
   crew_.reset();
 }
@@ -122,8 +125,10 @@ int Supervisor::Run() {
                           {"workers", config_.workers_per_host}});
   if (status_) ShowStatus();
   AwaitSignal();
+  WatchNotices();
   Carry();
   loop_.run();
+  notices_.reset();
   HoldSignals();
   if (status_) status_->Hide();
   board_.reset();
@@ -224,10 +229,48 @@ void Supervisor::OnSignal(int signal) {
     host_.OnSaveAsked(SignalName(signal) + " to the launcher on " + meeting_.own_name, Now());
     return Carry();
   }
-  LogWarn("signal", {{"signal", SignalName(signal)}});
+  const Duration to_save = TimeToStop(signal);
+  LogWarn("signal", {{"signal", SignalName(signal)}, {"to_save", DurationText(to_save)}});
   if (signal == SIGINT && ++interrupts_ >= 2) return KillNow();
   story_.OnStop(SignalName(signal) + " to the launcher on " + meeting_.own_name, Wall());
-  host_.OnStopAsked(SignalName(signal), config_.shutdown_limit, Now(), ForWorkers(config_, signal));
+  host_.OnStopAsked(SignalName(signal), to_save, Now(), ForWorkers(config_, signal));
+  Carry();
+}
+
+// A scheduler that sends SIGUSR1 ahead of a known end leaves all the time until then.
+Duration Supervisor::TimeToStop(int signal) {
+  if (signal != SIGUSR1 || !config_.notices.known_end) return config_.shutdown_limit;
+  const Duration left(*config_.notices.known_end - Wall());
+  const bool is_near = left > Duration(0) && left <= kLongestWarning;
+  return is_near ? TimeToSave(left) : config_.shutdown_limit;
+}
+
+void Supervisor::WatchNotices() {
+  if (config_.notices.clouds.empty() && !config_.notices.known_end) return;
+  notices_ = std::make_unique<NoticePoller>(loop_, world_.clock, config_.notice_base,
+                                            config_.notices,
+                                            [this](const NoticeEvent& event) { OnNotice(event); });
+}
+
+void Supervisor::OnNotice(const NoticeEvent& event) {
+  const std::string& what = event.text;
+  const std::string left = DurationText(event.left);
+  switch (event.kind) {
+    using Kind = NoticeEvent::Kind;
+    case Kind::kFound: return LogInfo("notices-watched", {{"of", what}});
+    case Kind::kHint: return LogInfo("notice-hint", {{"what", what}});
+    case Kind::kAnnounced: return LogWarn("notice", {{"what", what}, {"left", left}});
+    case Kind::kWithdrawn: return LogInfo("notice-withdrawn", {{"what", what}});
+    case Kind::kUnreachable: return LogWarn("notices-unreachable", {{"reason", what}});
+    case Kind::kReached: return LogInfo("notices-reached", {{"of", what}});
+    case Kind::kGaveUp: return LogInfo("notices-not-watched", {{"reason", what}});
+    case Kind::kLeave: break;
+  }
+  const Duration to_save = TimeToSave(event.left);
+  LogWarn("notice-obeyed", {{"what", what}, {"left", left}, {"to_save", DurationText(to_save)}});
+  const std::string reason = what + ", " + left + " ahead";
+  story_.OnStop(reason + ", to the launcher on " + meeting_.own_name, Wall());
+  host_.OnStopAsked(reason, to_save, Now());
   Carry();
 }
 

@@ -27,6 +27,7 @@
 #include "elastic/job_story.h"
 #include "elastic/launch_config.h"
 #include "elastic/meeting.h"
+#include "elastic/notice_poller.h"
 #include "elastic/status_line.h"
 #include "store/store_maker.h"
 
@@ -62,6 +63,9 @@ class Supervisor {
   void OnWorkerEnded(int index, const ExitStatus& status);
   void AwaitSignal();
   void OnSignal(int signal);
+  Duration TimeToStop(int signal);
+  void WatchNotices();
+  void OnNotice(const NoticeEvent& event);
   void HoldSignals() const;
   void KillNow();
   void ArmTimer();
@@ -101,6 +105,7 @@ class Supervisor {
   Host host_;
   std::unique_ptr<Crew> crew_;
   std::unique_ptr<Board> board_;
+  std::unique_ptr<NoticePoller> notices_;
 };
 
 }  // namespace keel

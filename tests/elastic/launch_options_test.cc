@@ -391,5 +391,62 @@ TEST(HostFacts, TheProgramIsLookedAtAndPythonFound) {
   EXPECT_EQ(ReadHostFacts({{"PYTHON_EXEC", "./fake"}}, "", random).python, "./fake");   // #25
 }
 
+TEST(NoticeOptions, NobodyIsAskedUnaskedForButTheMachinesOwnCloud) {
+  EXPECT_THAT(Config({})->notices.clouds, IsEmpty());
+  HostFacts facts = Facts();
+  facts.cloud = Cloud::kGcp;
+  EXPECT_THAT(Config({}, {}, facts)->notices.clouds, ElementsAre(Cloud::kGcp));
+  EXPECT_FALSE(Config({}, {}, facts)->notices.insists);
+  EXPECT_THAT(Config({"--notice=none"}, {}, facts)->notices.clouds, IsEmpty());
+  EXPECT_THAT(Config({"--notice=slurm"}, {}, facts)->notices.clouds, IsEmpty());
+  const auto named = Config({"--notice=aws"}, {}, facts);
+  EXPECT_THAT(named->notices.clouds, ElementsAre(Cloud::kAws));
+  EXPECT_TRUE(named->notices.insists);
+  EXPECT_EQ(named->notice_base, (HttpBase{"169.254.169.254", 80, ""}));
+  const auto asked = Config({"--notice-url=http://127.0.0.1:8080/p/"});
+  EXPECT_THAT(asked->notices.clouds, ElementsAre(Cloud::kAws, Cloud::kGcp, Cloud::kAzure));
+  EXPECT_EQ(asked->notice_base, (HttpBase{"127.0.0.1", 8080, "/p"}));
+}
+
+TEST(NoticeOptions, SlurmsEndComesFromTheEnvironment) {
+  const Environment slurm = {{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_END_TIME", "1772366400"}};
+  EXPECT_EQ(Config({}, slurm)->notices.known_end, 1772366400'000'000'000);
+  EXPECT_EQ(Config({"--notice=slurm"}, slurm)->notices.known_end, 1772366400'000'000'000);
+  EXPECT_EQ(Config({"--notice=none"}, slurm)->notices.known_end, std::nullopt);
+  EXPECT_EQ(Config({}, {{"SLURM_JOB_END_TIME", "1772366400"}})->notices.known_end, std::nullopt);
+  for (const char* odd : {"", "soon", "-5", "0", "99999999999999"}) {
+    const Environment environment = {{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_END_TIME", odd}};
+    EXPECT_EQ(Config({}, environment)->notices.known_end, std::nullopt) << odd;
+    EXPECT_THAT(Config({}, environment)->notes, IsEmpty()) << odd;
+    EXPECT_THAT(Config({"--notice=slurm"}, environment)->notes,
+                ElementsAre(HasSubstr("SLURM_JOB_END_TIME does not say"))) << odd;
+  }
+}
+
+TEST(NoticeOptions, AUrlHasAnAddressInNumbers) {
+  EXPECT_EQ(*ParseBaseUrl("http://localhost"), (HttpBase{"127.0.0.1", 80, ""}));
+  EXPECT_EQ(*ParseBaseUrl("http://[fd00:ec2::254]:81/x"), (HttpBase{"fd00:ec2::254", 81, "/x"}));
+  for (const char* text : {"", "127.0.0.1", "http://", "https://127.0.0.1", "http://metadata",
+                           "http://1.2.3.4:0", "http://1.2.3.4:99999", "http://1.2.3.4/a?b",
+                           "http://1.2.3.4/a b", "http:///x"}) {
+    EXPECT_FALSE(ParseBaseUrl(text).ok()) << text;
+    if (*text != 0) {
+      EXPECT_THAT(ProblemOf({std::string("--notice-url=") + text}), HasSubstr("notice-url"));
+    }
+  }
+}
+
+TEST(NoticeOptions, TheMachineSaysWhoseItIs) {
+  EXPECT_EQ(CloudOf({}), std::nullopt);
+  EXPECT_EQ(CloudOf({.sys_vendor = "Amazon EC2"}), Cloud::kAws);
+  EXPECT_EQ(CloudOf({.sys_vendor = "Xen", .bios_version = "4.11.amazon"}), Cloud::kAws);
+  EXPECT_EQ(CloudOf({.sys_vendor = "Google", .product_name = "Google Compute Engine"}),
+            Cloud::kGcp);
+  EXPECT_EQ(CloudOf({.sys_vendor = "Microsoft Corporation"}), std::nullopt) << "any Hyper-V";
+  EXPECT_EQ(CloudOf({.sys_vendor = "Microsoft Corporation",
+                     .chassis_asset_tag = "7783-7084-3265-9085-8269-3286-77"}),
+            Cloud::kAzure);
+}
+
 }  // namespace
 }  // namespace keel

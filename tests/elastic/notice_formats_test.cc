@@ -134,6 +134,7 @@ TEST(AzureReplies, GarbageIsNoNotice) {
        {std::string("{}"), std::string("[]"), std::string("{\"Events\":7}"),
         std::string("{\"Events\":[7]}"), AzureList("{}"), AzureList("{\"EventType\":7}"),
         AzureList(AzureEvent("Preempt", "soon")), AzureList(AzureEvent("Pre\\nempt", "")),
+        AzureList("{\"EventType\":\"Preempt\",\"Resources\":7}"),
         AzureList(AzureEvent("Preempt", "")).substr(0, 60)}) {
     EXPECT_FALSE(ReadAzureEvents(200, body, "host_3").ok()) << body;
   }

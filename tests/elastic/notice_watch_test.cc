@@ -293,6 +293,8 @@ TEST(Watch, AnEndThatIsKnownFromTheStartNeedsNoService) {
   ASSERT_THAT(KindsOf(events), ElementsAre(Kind::kLeave));
   EXPECT_EQ(events[0].text, "time limit");
   EXPECT_EQ(events[0].left, seconds(120));
+  Watching brief({.known_end = kNoon + 60'000'000'000, .known_end_text = "time limit"});
+  EXPECT_EQ(brief.pause(), seconds(30)) << "half of it is for the work";
   Watching past({.known_end = kNoon - 1, .known_end_text = "time limit"});
   EXPECT_TRUE(past.is_over());
 }
