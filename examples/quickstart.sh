@@ -73,7 +73,7 @@ Show() {
 # Of one job: what it said of steps, every so often, and its results.
 ShowTraining() {
   sed -nE 's/.* info step (step=[0-9]+) .*(loss=[0-9.]+) .*(workers=[0-9]+) .*/\1 \2 \3/p' \
-    "$1.log" | awk 'NR % 4 == 0' | Tell
+    "$1.log" | awk 'NR % 10 == 0' | Tell
   Tell <"$1"
 }
 # What its launcher did about deaths and stops.
@@ -128,10 +128,10 @@ cd "$folder"
 folder=$(pwd -P)
 trap 'if [[ $job ]]; then kill "$job" 2>/dev/null && wait "$job" || true; fi' EXIT
 PATH=$build/bin:$PATH
-readonly each=$((steps / 32))                      # steps between two log entries
-readonly kill_at=$((8 * each)) stop_at=$((18 * each))
+readonly each=$((steps / 60))                      # steps between two log entries
+readonly kill_at=$((15 * each)) stop_at=$((33 * each))
 readonly train=(gpt_train --data train.tokens --validate valid.tokens --steps "$steps"
-  --schedule "cosine:warmup=30,total=$steps" --evaluate-every "$((8 * each))" --log-every "$each")
+  --schedule "cosine:warmup=30,total=$steps" --evaluate-every "$((15 * each))" --log-every "$each")
 readonly launch=(keelrun --standalone --max-restarts 3 --nproc-per-node)
 readonly saving=(--checkpoint-dir checkpoints --log-jsonl disturbed.jsonl)
 SECONDS=0
