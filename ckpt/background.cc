@@ -33,7 +33,9 @@ Status BackgroundSave::Start(Request request) {
 
 void BackgroundSave::Run(Request request) {
   if (!request.awaited) LetOthersFirst();
+  const TimePoint begin = clock_.Monotonic();
   Outcome outcome = Work(request);
+  outcome.took = clock_.Monotonic() - begin;
   request.source = nullptr;  // whoever sees done() may change the tensors again
   const std::lock_guard lock(mutex_);
   outcome_ = std::move(outcome);

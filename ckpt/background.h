@@ -31,6 +31,7 @@ class BackgroundSave {
   struct Outcome {
     Status status;
     ShardSummary shard;
+    Duration took{0};                      // all of it
     // What is left to do when the group has voted: Commit() or Abandon(). Null after a failure and
     // when it is committed.
     std::unique_ptr<Save> save;

@@ -9,6 +9,7 @@
 #include "base/file_helpers.h"
 #include "base/log.h"
 #include "base/thread_priority.h"
+#include "ckpt/catalog.h"
 #include "ckpt/names.h"
 #include "elastic/quiet_thread.h"
 #include "store/torch_guard.h"
@@ -241,6 +242,7 @@ void Checkpointer::TakeOutcome() {
   auto outcome = background_.Take();
   const Status status = outcome.ok() ? std::move(outcome->status) : Status(outcome.error());
   if (!status.ok()) return Fail(status.error());
+  speed_.OnWritten(outcome->shard.content_bytes, outcome->took, /*awaited=*/false);
   share_ = std::move(outcome->save);
   saving_ = SaveState::kDurable;
 }
@@ -291,10 +293,11 @@ void Checkpointer::AwaitCommit() {
   if (commit_.valid()) Report(committing_step_, commit_.get());
 }
 
-void Checkpointer::Report(uint64_t step, const Committed& committed) const {
+void Checkpointer::Report(uint64_t step, const Committed& committed) {
   if (!committed.status.ok()) {
     return LogError("save-failed", {{"step", step}, {"reason", committed.status.error().message}});
   }
+  speed_.OnCommitted(committed.took);
   LogInfo("checkpoint", {{"step", step},
                          {"dir", committed.report.step_dir},
                          {"bytes", committed.report.stored_bytes},
@@ -302,6 +305,38 @@ void Checkpointer::Report(uint64_t step, const Committed& committed) const {
   if (!committed.retention.empty()) {
     LogWarn("retention-failed", {{"dir", config_.root}, {"reason", committed.retention}});
   }
+}
+
+// --- With little time ---
+
+std::optional<Duration> Checkpointer::ExpectedSave(int shares) const {
+  return speed_.Expect(layout_.tensor_bytes() / static_cast<uint64_t>(shares));
+}
+
+std::optional<uint64_t> Checkpointer::NewestSaved() const {
+  const auto newest = NewestComplete(files_, config_.root);
+  return newest.ok() ? std::optional(newest->step) : std::nullopt;
+}
+
+Status Checkpointer::FinishShare(const Waiting& waiting) {
+  AwaitCopy();
+  if (saving_ == SaveState::kWriting) {
+    KEEL_TRY(AwaitWriter(waiting));
+    TakeOutcome();
+  }
+  if (saving_ != SaveState::kDurable) {
+    return Error{Code::kIo, "the share of step " + std::to_string(saving_step_) +
+                                " could not be written"};
+  }
+  said_durable_ = true;
+  return Ok();
+}
+
+void Checkpointer::EndShare(const Status& committed) {
+  said_durable_ = false;
+  if (!committed.ok()) return GiveUp(committed.error().message);
+  share_.reset();
+  saving_ = SaveState::kIdle;
 }
 
 // --- At once ---
@@ -380,6 +415,7 @@ Status Checkpointer::WriteNow(SavePlan plan, const Waiting& waiting) {
   }
   KEEL_TRY_ASSIGN(BackgroundSave::Outcome outcome, background_.Take());
   KEEL_TRY(outcome.status);
+  speed_.OnWritten(outcome.shard.content_bytes, outcome.took, /*awaited=*/true);
   share_ = std::move(outcome.save);
   return Ok();
 }

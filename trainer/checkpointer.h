@@ -24,6 +24,7 @@
 #include "ckpt/background.h"
 #include "ckpt/retention.h"
 #include "ckpt/snapshot.h"
+#include "trainer/save_fit.h"
 #include "trainer/save_schedule.h"
 #include "trainer/state_image.h"
 #include "trainer/train_state.h"
@@ -85,6 +86,17 @@ class Checkpointer {
   // After a step that did not end training: begins, commits or gives up.
   void Act(const SaveDecision& decision);
 
+  // --- With little time ---
+
+  // What it would take to save one of so many equal shares; nothing: no save tells.
+  std::optional<Duration> ExpectedSave(int shares) const;
+  // The newest whole checkpoint; nothing: there is none, or the disk does not tell.
+  std::optional<uint64_t> NewestSaved() const;
+  // The save under way, instead of a new one: waits until our share is durable.
+  Status FinishShare(const Waiting& waiting);
+  // What all agreed on then: rank 0 has committed it, or nobody shall.
+  void EndShare(const Status& committed);
+
   // --- At once, all members of the epoch ---
 
   // What is under way and not decided is given up.
@@ -118,7 +130,7 @@ class Checkpointer {
   void TakeOutcome();
   void CollectCommit();
   void AwaitCommit();
-  void Report(uint64_t step, const Committed& committed) const;
+  void Report(uint64_t step, const Committed& committed);
   void GiveUp(const std::string& why);
   Status WriteNow(SavePlan plan, const Waiting& waiting);
   Status AwaitWriter(const Waiting& waiting);
@@ -136,6 +148,7 @@ class Checkpointer {
   std::unique_ptr<FileLock> directory_;
   Random random_{EntropySeed()};
 
+  SaveSpeed speed_;
   bool wanted_ = false;
   TimePoint last_begin_;
   SaveState saving_ = SaveState::kIdle;   // kCommitting is told by commit_

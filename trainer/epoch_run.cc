@@ -253,11 +253,13 @@ class EpochRun {
     record.step = static_cast<int64_t>(state_.step());
     record.stop = wishes.stop;
     record.join_waiting = wishes.join;
+    if (wishes.left) record.deadline_ms = *wishes.left / std::chrono::milliseconds(1);
     if (keeping_ != nullptr && saver().saves()) {
       if (wishes.save) saver().WantSave();
       const SaveVote vote = saver().Vote();
       record.saving = vote.state;
       record.save = vote.wanted;
+      if (const auto needs = saver().ExpectedSave(group_.size())) record.save_ns = needs->count();
     }
     if (losses.empty()) losses.resize(static_cast<size_t>(Own().count()));
     record.losses = std::move(losses);
@@ -449,7 +451,7 @@ class EpochRun {
     }
     if (keeping_ != nullptr && saver().saves()) {
       if (stop) {
-        KEEL_TRY(SaveToStop());
+        KEEL_TRY(SaveToStop(records));
       } else {
         StepWatch watch(times_);
         ActOnSave(DecideSave(saves, state_.step(), saver().config().every_steps), join);
@@ -468,11 +470,67 @@ class EpochRun {
   }
 
   // Who was told to stop stops, saved or not.
-  Status SaveToStop() {
-    const Status saved = SaveTogether();
-    if (saved.ok() || IsBreak(saved.error())) return saved;
-    if (group_.rank() == 0) LogError("save-failed", {{"reason", saved.error().message}});
+  Status SaveToStop(const std::vector<VoteRecord>& records) {
+    const StopDecision decision = DecideStopSave(StopVotesOf(records));
+    if (decision.what != StopSave::kSave) TellItDoesNotFit(decision);
+    Status saved;
+    if (decision.what == StopSave::kSave) saved = SaveTogether();
+    if (decision.what == StopSave::kFinish) saved = FinishUnderWay();
+    if (!saved.ok() && IsBreak(saved.error())) return saved;
+    if (group_.rank() != 0) return Ok();
+    if (!saved.ok()) LogError("save-failed", {{"reason", saved.error().message}});
+    if (!saved_step_) TellUnsaved(records);
     return Ok();
+  }
+
+  // --- Where a save does not fit in the time that is left ---
+
+  static std::vector<StopVote> StopVotesOf(const std::vector<VoteRecord>& records) {
+    std::vector<StopVote> votes;
+    for (const VoteRecord& record : records) {
+      StopVote vote{.state = record.saving};
+      if (record.deadline_ms) vote.left = std::chrono::milliseconds(*record.deadline_ms);
+      if (record.save_ns) vote.needs = Duration(*record.save_ns);
+      votes.push_back(vote);
+    }
+    return votes;
+  }
+
+  void TellItDoesNotFit(const StopDecision& decision) const {
+    if (group_.rank() != 0) return;
+    const bool finishes = decision.what == StopSave::kFinish;
+    LogError("save-does-not-fit",
+             {{"step", state_.step()},
+              {"needs", DurationText(decision.needs)},
+              {"left", DurationText(decision.left)},
+              {"instead", finishes ? "finishing the save under way" : "leaving at once"}});
+  }
+
+  void TellUnsaved(const std::vector<VoteRecord>& records) {
+    const std::optional<uint64_t> newest = saver().NewestSaved();
+    const bool some_stay = std::any_of(records.begin(), records.end(),
+                                       [](const VoteRecord& record) { return !record.stop; });
+    const uint64_t kept = std::min(newest.value_or(0), state_.step());
+    LogWarn("steps-unsaved", {{"steps", state_.step() - kept},
+                              {"checkpoint", newest ? std::to_string(*newest) : "none"},
+                              {"note", some_stay ? "those who stay go on with them" : "lost"}});
+  }
+
+  // An error of the group, or that it could not be committed: the same for everybody.
+  Status FinishUnderWay() {
+    At(kSaving);
+    const Status written = saver().FinishShare(WaitingIn(kSaving));
+    KEEL_TRY_ASSIGN(std::vector<std::string> said,
+                    GatherTexts(written.ok() ? "" : written.error().message));
+    std::string why = FirstOf(said);
+    if (why.empty()) {
+      const Status committed = group_.rank() == 0 ? saver().CommitShares() : Ok();
+      KEEL_TRY_ASSIGN(said, GatherTexts(committed.ok() ? "" : committed.error().message));
+      why = said[0];
+    }
+    const Status status = why.empty() ? Ok() : Status(Error{Code::kIo, why});
+    saver().EndShare(status);
+    return status;
   }
 
   // What texts of members mean.

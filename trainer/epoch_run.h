@@ -36,6 +36,7 @@ struct EpochPeer {
     bool join = false;    // somebody waits to take part
     bool stop = false;    // this worker was told to stop
     bool save = false;    // a checkpoint was asked for
+    std::optional<Duration> left = {};   // until it must be gone, where that is known
   };
   std::function<Wishes()> wishes;   // asked before each vote
 };

@@ -140,15 +140,23 @@ EpochPeer::Wishes Trainer::Wishes(int64_t epoch) {
     if (!message.ok() || !*message) break;   // a closed link breaks the epoch by itself
     Note(**message);
   }
-  return {.join = join_epoch_ == epoch, .stop = StopWanted(), .save = SaveWanted()};
+  return {.join = join_epoch_ == epoch, .stop = StopWanted(), .save = SaveWanted(),
+          .left = TimeLeft()};
 }
 
 void Trainer::Note(const SupervisorMessage& message) {
   if (const auto* epoch = std::get_if<EpochMessage>(&message)) next_ = *epoch;
   if (const auto* join = std::get_if<JoinMessage>(&message)) join_epoch_ = join->epoch;
   if (const auto* stop = std::get_if<StopMessage>(&message)) {
-    LogInfo("stop-wanted", {{"reason", stop->reason}});
     stop_ = true;
+    if (stop->deadline_ms) {
+      const TimePoint by =
+          RealClock().Monotonic() + std::chrono::milliseconds(*stop->deadline_ms);
+      stop_by_ = std::min(stop_by_.value_or(by), by);
+    }
+    const auto left = TimeLeft();
+    LogInfo("stop-wanted", {{"reason", stop->reason},
+                            {"left", left ? DurationText(*left) : std::string("not told")}});
   }
   if (const auto* save = std::get_if<SaveMessage>(&message)) {
     LogInfo("save-wanted", {{"reason", save->reason}});
@@ -158,6 +166,25 @@ void Trainer::Note(const SupervisorMessage& message) {
 
 bool Trainer::StopWanted() const {
   return stop_ || (signals_ != nullptr && signals_->stop().cancelled());
+}
+
+std::optional<Duration> Trainer::TimeLeft() const {
+  if (!stop_by_) return std::nullopt;
+  return std::max(*stop_by_ - RealClock().Monotonic(), Duration(0));
+}
+
+// All of it, by this worker alone; said where not.
+bool Trainer::SaveFits() const {
+  const auto needs = keeping_->checkpointer.ExpectedSave(1);
+  const StopDecision decision = DecideStopSave({{.left = TimeLeft(), .needs = needs}});
+  if (decision.what == StopSave::kSave || keeping_->checkpointer.IsCommitted()) return true;
+  const auto newest = keeping_->checkpointer.NewestSaved();
+  LogError("save-does-not-fit", {{"step", state_.step()},
+                                 {"needs", DurationText(decision.needs)},
+                                 {"left", DurationText(decision.left)},
+                                 {"instead", "leaving at once"},
+                                 {"checkpoint", newest ? std::to_string(*newest) : "none"}});
+  return false;
 }
 
 bool Trainer::SaveWanted() {
@@ -172,6 +199,7 @@ Result<TrainOutcome> Trainer::LeaveParked() {
   if (keeping_ == nullptr || !keeping_->checkpointer.saves() || !state_.whole()) {
     return Leave(std::nullopt);
   }
+  if (!SaveFits()) return Leave(std::nullopt);
   int phase = kParkedPhase;
   const Status saved = keeping_->checkpointer.SaveAlone(
       {.tick = [&] { (void)link_->Send(AtMessage{{StepHeld(), ++phase}}); }});

@@ -55,6 +55,8 @@ class Trainer {
   EpochPeer::Wishes Wishes(int64_t epoch);
   void Note(const SupervisorMessage& message);
   bool StopWanted() const;
+  std::optional<Duration> TimeLeft() const;
+  bool SaveFits() const;
   bool SaveWanted();
   Result<TrainOutcome> LeaveParked();
   Result<TrainOutcome> Leave(std::optional<uint64_t> saved_step);
@@ -67,6 +69,7 @@ class Trainer {
   const std::string fingerprint_;
   int64_t join_epoch_ = 0;      // whose workers should offer a boundary
   bool stop_ = false;
+  std::optional<TimePoint> stop_by_;   // where the one who asked said so
   bool save_ = false;
   std::optional<EpochMessage> next_;
 };

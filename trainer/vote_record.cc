@@ -17,7 +17,8 @@ enum Flags : uint64_t {
   kLeaving = 8,
   kHasDeadline = 16,
   kHasDigest = 32,
-  kAllFlags = 63,
+  kHasSaveTime = 64,
+  kAllFlags = 127,
 };
 // The state of the save lies above the flags.
 constexpr int kSavingShift = 8;
@@ -27,10 +28,11 @@ struct Head {
   int64_t step = 0;
   uint64_t flags = 0;
   int64_t deadline_ms = 0;
+  int64_t save_ns = 0;
   int64_t compute_ns = 0;
   std::array<std::byte, 16> digest{};
 };
-static_assert(sizeof(Head) == 48, "no padding that would be sent");
+static_assert(sizeof(Head) == 56, "no padding that would be sent");
 
 uint64_t FlagsOf(const VoteRecord& record) {
   uint64_t flags = 0;
@@ -40,6 +42,7 @@ uint64_t FlagsOf(const VoteRecord& record) {
   if (record.leaving) flags |= kLeaving;
   if (record.deadline_ms) flags |= kHasDeadline;
   if (record.parameters) flags |= kHasDigest;
+  if (record.save_ns) flags |= kHasSaveTime;
   return flags | static_cast<uint64_t>(record.saving) << kSavingShift;
 }
 
@@ -58,6 +61,7 @@ std::vector<std::byte> EncodeVote(const VoteRecord& record) {
   head.step = record.step;
   head.flags = FlagsOf(record);
   head.deadline_ms = record.deadline_ms.value_or(0);
+  head.save_ns = record.save_ns.value_or(0);
   head.compute_ns = record.compute_ns;
   if (record.parameters) head.digest = record.parameters->bytes;
   std::vector<std::byte> bytes(VoteRecordBytes(static_cast<int>(record.losses.size())));
@@ -89,6 +93,7 @@ Result<VoteRecord> DecodeVote(std::span<const std::byte> bytes, int lanes) {
   record.join_waiting = (head.flags & kJoinWaiting) != 0;
   record.leaving = (head.flags & kLeaving) != 0;
   if ((head.flags & kHasDeadline) != 0) record.deadline_ms = head.deadline_ms;
+  if ((head.flags & kHasSaveTime) != 0) record.save_ns = head.save_ns;
   record.compute_ns = head.compute_ns;
   if ((head.flags & kHasDigest) != 0) record.parameters = Digest{head.digest};
   record.losses.resize(static_cast<size_t>(lanes));

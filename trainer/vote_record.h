@@ -24,6 +24,7 @@ struct VoteRecord {
   bool join_waiting = false;  // somebody waits to join
   bool leaving = false;       // will leave after this step
   std::optional<int64_t> deadline_ms = {};  // how long it has left
+  std::optional<int64_t> save_ns = {};      // what it takes to save its share, as far as is known
   int64_t compute_ns = 0;              // forward and backward of its lanes
   std::optional<Digest> parameters = {};    // every so many steps
   std::vector<double> losses = {};          // one a lane of its own

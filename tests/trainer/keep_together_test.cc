@@ -9,6 +9,7 @@
 
 #include "base/faulty_files.h"
 #include "base/memory_files.h"
+#include "ckpt/catalog.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/crew.h"
 #include "tests/trainer/kept_member.h"
@@ -131,6 +132,63 @@ TEST_F(KeepTogether, ABreakIsHeardWhileTheDiskIsWaitedFor) {
   ASSERT_OK(resumed.RunAlone());
   EXPECT_EQ(resumed.resumed_at, kSavedStep);
   EXPECT_EQ(resumed.Bits(), quiet_);
+}
+
+// Two members that know how fast they save, and one of which must be gone at once.
+class WithoutTime : public KeepTogether {
+ protected:
+  // `known`: they have saved before, so that nothing fits any more. `save_at`: the vote that asks
+  // for a save beside training; `stop_at`: the vote that stops. Whether step `saved` was saved.
+  void Run(bool known, int save_at, int stop_at, std::optional<uint64_t> saved) {
+    const Members members = MakeMembers(2, files_);
+    if (known) EXPECT_OK(members[1]->saver->SaveAlone({}));   // of step 0
+    const std::string prefix = crew_.NewPrefix();
+    Crew::OnThreads(2, [&](int rank) {
+      EpochPeer peer = QuietPeer();
+      peer.wishes = [&, votes = 0]() mutable {
+        EpochPeer::Wishes wishes{.stop = votes == stop_at, .save = votes == save_at};
+        if (wishes.stop && rank == 1) wishes.left = Duration(0);
+        ++votes;
+        return wishes;
+      };
+      const KeptMember& member = *members[static_cast<size_t>(rank)];
+      const auto outcome = RunEpoch(*member.state, crew_.SpecOf(rank, 2, prefix),
+                                    CancelToken::Never(), peer, member.keeping.get());
+      ASSERT_OK(outcome);
+      EXPECT_EQ(outcome->end, EpochEnd::kStopped) << outcome->reason;
+      EXPECT_EQ(outcome->saved_step, saved);
+      EXPECT_EQ(member.state->step(), static_cast<uint64_t>(stop_at) + 1);
+    });
+  }
+  std::vector<uint64_t> CompleteSteps() {
+    std::vector<uint64_t> steps;
+    const auto entries = ListSteps(files_, "/c");
+    EXPECT_OK(entries);
+    for (const StepEntry& entry : *entries) {
+      EXPECT_EQ(entry.state, StepState::kComplete) << entry.dir << ": " << entry.reason;
+      steps.push_back(entry.step);
+    }
+    return steps;
+  }
+};
+
+TEST_F(WithoutTime, NothingIsBegunThatCannotBeCommitted) {
+  Run(true, -1, 0, std::nullopt);
+  EXPECT_EQ(CompleteSteps(), std::vector<uint64_t>{0});
+}
+
+TEST_F(WithoutTime, TheSaveUnderWayIsFinishedInstead) {
+  Run(true, 0, 1, std::nullopt);
+  EXPECT_EQ(CompleteSteps(), (std::vector<uint64_t>{0, 1}));
+  const KeptMember resumed(files_);
+  ASSERT_OK(resumed.RunAlone());
+  EXPECT_EQ(resumed.resumed_at, 1U);
+  EXPECT_EQ(resumed.Bits(), quiet_);
+}
+
+TEST_F(WithoutTime, WhereNobodyKnowsHowLongItTakesItIsTried) {
+  Run(false, -1, 0, 1);
+  EXPECT_EQ(CompleteSteps(), std::vector<uint64_t>{1});
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/memory_files.h"
+#include "ckpt/catalog.h"
 #include "elastic/line_framer.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/crew.h"
@@ -92,29 +93,36 @@ class SilentMember {
   std::thread thread_;
 };
 
+// Its group breaks in the second step; then it is told to stop.
+Result<TrainOutcome> LoseTheOtherAndStop(Crew& crew, Files& files, const KeptMember& member,
+                                         int64_t deadline_ms) {
+  Supervisor supervisor;
+  const std::string prefix = crew.NewPrefix();
+  auto outcome = std::async(std::launch::async, [&] {
+    return Trainer(*member.state, kKeptFingerprint,
+                   {.link = supervisor.worker.get(), .keeping = member.keeping.get()})
+        .Run();
+  });
+  const SilentMember other(crew, prefix, files);
+  supervisor.Say(EpochMessage{1, 0, 2, "127.0.0.1", crew.port(), prefix, "formed", {}});
+  EXPECT_TRUE(supervisor.Await<AtMessage>([](const AtMessage& at) {
+    return at.position == Position{kPendingStep, kVotingPhase};
+  }));
+  supervisor.Say(BreakMessage{1, "the other one is gone"});
+  supervisor.Say(StopMessage{"SIGTERM", deadline_ms});
+  const auto is_ours = [](const auto& message) { return message.step == kPendingStep; };
+  EXPECT_TRUE(deadline_ms == 0 || supervisor.Await<SavedMessage>(is_ours));
+  EXPECT_TRUE(supervisor.Await<LeavingMessage>(is_ours));
+  return outcome.get();
+}
+
 TEST(LeavingParked, WithAStepPendingSavesWhatWasBeforeIt) {
   Crew crew;
   MemoryFiles files;
   const std::string quiet = QuietBits();
   {
     const KeptMember member(files);
-    Supervisor supervisor;
-    const std::string prefix = crew.NewPrefix();
-    auto outcome = std::async(std::launch::async, [&] {
-      return Trainer(*member.state, kKeptFingerprint,
-                     {.link = supervisor.worker.get(), .keeping = member.keeping.get()})
-          .Run();
-    });
-    const SilentMember other(crew, prefix, files);
-    supervisor.Say(EpochMessage{1, 0, 2, "127.0.0.1", crew.port(), prefix, "formed", {}});
-    ASSERT_TRUE(supervisor.Await<AtMessage>([](const AtMessage& at) {
-      return at.position == Position{kPendingStep, kVotingPhase};
-    }));
-    supervisor.Say(BreakMessage{1, "the other one is gone"});
-    supervisor.Say(StopMessage{"SIGTERM", 30000});
-    EXPECT_TRUE(supervisor.Await<SavedMessage>(
-        [](const SavedMessage& saved) { return saved.step == kPendingStep; }));
-    const Result<TrainOutcome> left = outcome.get();
+    const Result<TrainOutcome> left = LoseTheOtherAndStop(crew, files, member, 30000);
     ASSERT_OK(left);
     EXPECT_EQ(left->saved_step, kPendingStep);
   }
@@ -122,6 +130,22 @@ TEST(LeavingParked, WithAStepPendingSavesWhatWasBeforeIt) {
   const KeptMember resumed(files);
   ASSERT_OK(resumed.RunAlone());
   EXPECT_EQ(resumed.Bits(), quiet);
+  EXPECT_TRUE(EpochGroup::AwaitTeardown(std::chrono::seconds(40)));
+}
+
+TEST(LeavingParked, WithoutTimeToSaveItBeginsNone) {
+  Crew crew;
+  MemoryFiles files;
+  {
+    const KeptMember member(files);
+    ASSERT_OK(member.saver->SaveAlone({}));   // now it knows how long that takes
+    const Result<TrainOutcome> left = LoseTheOtherAndStop(crew, files, member, 0);
+    ASSERT_OK(left);
+    EXPECT_EQ(left->saved_step, std::nullopt);
+  }
+  const auto newest = NewestComplete(files, "/c");
+  ASSERT_OK(newest);
+  EXPECT_EQ(newest->step, 0U);
   EXPECT_TRUE(EpochGroup::AwaitTeardown(std::chrono::seconds(40)));
 }
 
