@@ -110,6 +110,7 @@ Json Write(const EpochMessage& m) {
                {"world", m.world},     {"address", m.address}, {"port", m.port},
                {"prefix", m.prefix},   {"reason", Cut(m.reason)}};
   json["members"] = m.members;
+  json["inexact_allowed"] = m.inexact_allowed;
   return json;
 }
 EpochMessage ReadEpoch(Members& in) {
@@ -122,6 +123,7 @@ EpochMessage ReadEpoch(Members& in) {
   epoch.prefix = in.Text("prefix");
   epoch.reason = in.Text("reason");
   epoch.members = in.Texts("members");
+  epoch.inexact_allowed = in.Flag("inexact_allowed");
   if (!epoch.members.empty() && epoch.members.size() != static_cast<size_t>(epoch.world)) {
     in.Fail("'members' has " + std::to_string(epoch.members.size()) + " names for a world of " +
             std::to_string(epoch.world));

@@ -84,6 +84,8 @@ struct EpochMessage {
   std::string reason;   // why it was formed, in words
   // By rank, for messages only ("waiting for node7/2"); `world` names or none.
   std::vector<std::string> members;
+  // Whether workers of different fingerprints may make steps together.
+  bool inexact_allowed = false;
   bool operator==(const EpochMessage&) const = default;
 };
 struct BreakMessage {

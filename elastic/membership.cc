@@ -694,6 +694,7 @@ Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
   EpochRecord& record = decision.epoch;
   record.number = NextNumber();
   record.kind = view_.kind;
+  record.inexact_allowed = policy_.allow_inexact;
   record.restarts = static_cast<int>(view_.failures.size());   // also those that count no more
   record.hosts = EpochHosts(hosts);
   std::vector<Candidate> candidates;

@@ -230,12 +230,13 @@ Result<EpochStore> ReadEpochStore(const Json& json) {
 
 Result<EpochRecord> ReadEpoch(const Json& json) {
   EpochRecord record;
-  KEEL_TRY(Only(json, 9));
+  KEEL_TRY(Only(json, 10));
   KEEL_TRY(ReadField(json, "number", record.number));
   KEEL_TRY(ReadField(json, "id", record.id));
   KEEL_TRY(ReadName(json, "kind", kJobKinds, record.kind));
   KEEL_TRY(ReadField(json, "reason", record.reason));
   KEEL_TRY(ReadField(json, "restarts", record.restarts));
+  KEEL_TRY(ReadField(json, "inexact_allowed", record.inexact_allowed));
   KEEL_TRY_ASSIGN(const Json* const store, ObjectField(json, "store"));
   KEEL_TRY_ASSIGN(record.store, ReadEpochStore(*store));
   KEEL_TRY(ReadEpochHosts(json, record.hosts));
@@ -403,6 +404,7 @@ std::string EpochText(const EpochRecord& record) {
                    {"kind", NameOf(kJobKinds, record.kind)},
                    {"reason", record.reason},
                    {"restarts", record.restarts},
+                   {"inexact_allowed", record.inexact_allowed},
                    {"store", Json{{"address", record.store.address},
                                   {"port", record.store.port},
                                   {"prefix", record.store.prefix}}},

@@ -121,6 +121,7 @@ struct EpochRecord {
   JobKind kind = JobKind::kForeign;
   std::string reason;
   int restarts = 0;        // spent so far, also beyond the window: TORCHELASTIC_RESTART_COUNT
+  bool inexact_allowed = false;   // workers of different fingerprints may make steps together
   EpochStore store;
   std::vector<EpochHost> hosts;      // by group rank
   std::vector<EpochWorker> workers;  // by rank

@@ -356,6 +356,7 @@ void Supervisor::Do(const EnterEpoch& action, const std::string&) {
   message.port = static_cast<uint16_t>(epoch.store.port);
   message.prefix = epoch.store.prefix;
   message.reason = epoch.reason;
+  message.inexact_allowed = epoch.inexact_allowed;
   for (const EpochWorker& worker : epoch.workers) {
     message.members.push_back("host" + std::to_string(worker.slot) + "/" +
                               std::to_string(worker.index));

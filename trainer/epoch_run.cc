@@ -94,6 +94,8 @@ class EpochRun {
 
   Status Meet() {
     KEEL_TRY_ASSIGN(std::vector<MemberReport> reports, Reports());
+    KEEL_TRY(CheckFit(reports));
+    if (!refused_.empty()) return Ok();
     if (keeping_ != nullptr) {
       BeginKeeping(reports);
       KEEL_TRY(ResumeIfNobodyHolds(&reports));
@@ -115,6 +117,19 @@ class EpochRun {
     if (part == Part::kReady) state_.TakeOwn();
     state_.SetInexactSince(plan.inexact_since);
     return CompareStates(plan);
+  }
+
+  // The coordinator refuses misfits, but what it knows is a moment old: before the first step all
+  // look themselves. A misfit ends, and for the others the group is broken.
+  Status CheckFit(const std::vector<MemberReport>& reports) {
+    if (peer_.inexact_allowed) return Ok();
+    refused_ = WhyUnfit(reports, static_cast<size_t>(group_.rank()));
+    if (!refused_.empty()) return Ok();
+    for (size_t rank = 0; rank < reports.size(); ++rank) {
+      const std::string why = WhyUnfit(reports, rank);
+      if (!why.empty()) return Error{Code::kPeerLost, why};
+    }
+    return Ok();
   }
 
   // --- Beginning from a checkpoint ---
@@ -181,7 +196,8 @@ class EpochRun {
 
   Result<std::vector<MemberReport>> Reports() {
     MemberReport report = state_.Report();
-    if (keeping_ != nullptr) report.fingerprint = keeping_->resume.fingerprint;
+    report.fingerprint =
+        keeping_ != nullptr ? keeping_->resume.fingerprint : peer_.fingerprint;
     KEEL_TRY_ASSIGN(const std::vector<std::string> texts, GatherTexts(ReportText(report)));
     std::vector<MemberReport> reports;
     for (const std::string& text : texts) {
@@ -543,7 +559,7 @@ class EpochRun {
   const EpochPeer& peer_;
   Keeping* const keeping_;
   std::unique_ptr<Exchange> exchange_;
-  std::string refused_;                 // why nobody may begin
+  std::string refused_;                 // why nobody may begin, or not this member
   std::optional<uint64_t> saved_step_;
   StepTimes times_;                     // of the step under way
   std::vector<int64_t> compute_ns_;     // of its votes

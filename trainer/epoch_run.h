@@ -39,6 +39,8 @@ struct EpochPeer {
     std::optional<Duration> left = {};   // until it must be gone, where that is known
   };
   std::function<Wishes()> wishes;   // asked before each vote
+  std::string fingerprint = {};     // this worker's; without Keeping, which knows it
+  bool inexact_allowed = false;     // members of different fingerprints may make steps together
 };
 
 enum class EpochEnd {
@@ -46,7 +48,7 @@ enum class EpochEnd {
   kBoundary,   // all parked here, for somebody joins or leaves
   kStopped,    // this worker was told to stop: it may leave
   kBroken,     // a member was lost
-  kRefused,    // the job cannot begin with what is there: no attempt could
+  kRefused,    // the job cannot begin with what is there, or not with this worker: no attempt could
 };
 struct EpochOutcome {
   EpochEnd end = EpochEnd::kBroken;

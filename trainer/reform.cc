@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "trainer/fingerprint.h"
 
 namespace keel {
 namespace {
@@ -77,6 +78,23 @@ bool MemberReport::operator==(const MemberReport& other) const {
          trail == other.trail && numbers == other.numbers &&
          inexact_since == other.inexact_since && fingerprint == other.fingerprint &&
          BitsOf(last_losses) == BitsOf(other.last_losses);
+}
+
+std::string WhyUnfit(const std::vector<MemberReport>& reports, size_t rank) {
+  const auto behind = [](const MemberReport& a, const MemberReport& b) { return a.step < b.step; };
+  const auto furthest = std::max_element(reports.begin(), reports.end(), behind);   // the first
+  const std::string& wanted = furthest->fingerprint;
+  const std::string& found = reports[rank].fingerprint;
+  if (found == wanted) return "";
+  const std::string who = RankText(rank);
+  const std::string whose = RankText(static_cast<size_t>(furthest - reports.begin()));
+  const auto ours = Fingerprint::Parse(found), theirs = Fingerprint::Parse(wanted);
+  const std::string differences =
+      ours.ok() && theirs.ok()
+          ? Differences(*ours, *theirs, {.ours = who, .theirs = whose})
+          : Shown(found) + " in " + who + " and " + Shown(wanted) + " in " + whose;
+  return who + " has another numerics fingerprint: " + differences +
+         "; give it the same torch, device, program and options, or --allow-inexact";
 }
 
 std::string ReportText(const MemberReport& report) {

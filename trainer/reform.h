@@ -48,6 +48,10 @@ enum class Part {
   kReceives,  // takes the state from those who are ready
 };
 
+// Why the member of that rank must not make a step beside the one whose state counts (of those
+// furthest, the first): its fingerprint is another one. Empty: it may.
+std::string WhyUnfit(const std::vector<MemberReport>& reports, size_t rank);
+
 struct ReformPlan {
   int64_t step = 0;             // where the job goes on
   int source = 0;               // the first member that is ready: its numbers and losses count

@@ -130,6 +130,8 @@ EpochPeer Trainer::Peer(const EpochMessage& message) {
     return std::make_shared<WorkerLink::BreakWatch>(link_->WatchBreak(epoch, abort));
   };
   peer.at = [this](Position position) { (void)link_->Send(AtMessage{position}); };
+  peer.fingerprint = fingerprint_;
+  peer.inexact_allowed = message.inexact_allowed;
   peer.wishes = [this, epoch = message.epoch] { return Wishes(epoch); };
   return peer;
 }

@@ -253,7 +253,8 @@ void SimHost::PollMember() {
 // The one that hosts the store stays until the others know.
 void SimHost::LeaveWhenTold(bool told) {
   told_ = told_ || told || world_.scheduler().now() >= exit_by_;
-  if (told_ && (!coordinator_ || coordinator_->done())) world_.Exited(number_, *exiting_);
+  const bool needed = coordinator_ && coordinator_->end() && !coordinator_->done();
+  if (told_ && !needed) world_.Exited(number_, *exiting_);
 }
 
 void SimHost::PlanCoordinator(TimePoint when) {

@@ -25,7 +25,7 @@ void ExpectHolds(uint64_t seed) {
 TEST(Simulation, SeedsThatOnceFailedHold) {
   for (const uint64_t seed : {1, 225, 450, 613, 650, 1686, 2380, 2512, 3089, 6446, 19432,
                               36005, 36596, 200273, 201610, 202473, 202566, 7013535,
-                              11002674}) {
+                              11002674, 12040922, 12071567, 12088614, 12097775}) {
     ExpectHolds(seed);
   }
 }

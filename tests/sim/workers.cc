@@ -4,6 +4,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <vector>
+
+#include "elastic/exit_codes.h"
 
 namespace keel {
 namespace {
@@ -226,6 +229,7 @@ void SimWorkers::Enter(SimWorker& worker, const EpochRecord& epoch, int rank) {
   SimGroup& group = groups_[epoch.id];
   if (group.epoch.id.empty()) group.epoch = epoch;
   worker.group = &group;
+  worker.rank = rank;
   worker.join_wanted = false;
   group.inside.insert(&worker);
   watcher_.Trace(Name(worker) + " is inside epoch " + std::to_string(epoch.number) + " as rank " +
@@ -234,12 +238,34 @@ void SimWorkers::Enter(SimWorker& worker, const EpochRecord& epoch, int rank) {
   if (worker.in_place) Say(worker, AtMessage{{std::max<int64_t>(worker.step, 0), 0}});
   worker.newest_epoch = std::max(worker.newest_epoch, epoch.number);
   if (!group.complete()) return;
+  if (!epoch.inexact_allowed && RefuseMisfits(group)) return;
   // Who has no state takes it from who is furthest, or from the checkpoint.
   int64_t furthest = saved_step_;
   for (const SimWorker* one : group.inside) furthest = std::max(furthest, one->step);
   group.step = furthest;
   for (SimWorker* one : group.inside) one->step = furthest;
   PlanStep(group);
+}
+
+// As the trainer's workers do when they meet: all look, before the first step, and the first of
+// those furthest counts. Whether there were any.
+bool SimWorkers::RefuseMisfits(SimGroup& group) {
+  if (!scenario_.in_place) return false;
+  const SimWorker* counts = nullptr;
+  for (const EpochWorker& place : group.epoch.workers) {   // by rank
+    for (const SimWorker* worker : group.inside) {
+      if (worker->rank != place.rank) continue;
+      if (counts == nullptr || counts->step < worker->step) counts = worker;
+    }
+  }
+  bool any = false;
+  for (SimWorker* worker : std::vector<SimWorker*>(group.inside.begin(), group.inside.end())) {
+    if (worker->odd == counts->odd) continue;
+    any = true;
+    Say(*worker, ByeMessage{kExitRefused, "other numerics"});
+    EndSoon(*worker, Some(5ms), ExitStatus::Exited(kExitRefused));
+  }
+  return any;
 }
 
 void SimWorkers::LeaveGroup(SimWorker& worker) {

@@ -49,6 +49,7 @@ struct SimWorker {
   bool join_wanted = false;
   bool finishing = false;
   SimGroup* group = nullptr;  // the one it is inside
+  int rank = -1;              // there
   int64_t newest_epoch = 0;   // it was ever inside
   int64_t step = -1;          // -1: it holds no state
   TimePoint last_words;       // messages stay in order
@@ -131,6 +132,7 @@ class SimWorkers {
   void WatchForSilence(SimWorker& worker);
 
   void Enter(SimWorker& worker, const EpochRecord& epoch, int rank);
+  bool RefuseMisfits(SimGroup& group);
   void LeaveGroup(SimWorker& worker);
   void Park(SimWorker& worker, Duration delay, bool at_boundary);
   void NoticeBreak(SimWorker& worker);

@@ -93,6 +93,20 @@ TEST(Reform, AllNoteTheSameFirstStepOnOtherNumerics) {
   EXPECT_EQ(PlanReform({ours, theirs, noted})->inexact_since, 4);
 }
 
+TEST(Reform, WhoDiffersFromTheOneWhoseStateCountsIsUnfit) {
+  MemberReport odd = At(-1), fresh = At(-1), ahead = At(9);
+  odd.fingerprint = "cpu=AVX512 torch=2";
+  fresh.fingerprint = ahead.fingerprint = "cpu=AVX2 torch=2";
+  EXPECT_EQ(WhyUnfit({ahead, fresh}, 1), "");
+  EXPECT_THAT(WhyUnfit({odd, fresh, ahead}, 0),
+              HasSubstr("rank 0 has another numerics fingerprint: cpu is AVX512 in rank 0 and AVX2 "
+                        "in rank 2; "));
+  EXPECT_EQ(WhyUnfit({odd, fresh, ahead}, 1), "");
+  // Where all begin, the first one counts.
+  EXPECT_NE(WhyUnfit({odd, fresh, fresh}, 1), "");
+  EXPECT_EQ(WhyUnfit({odd, fresh, fresh}, 0), "");
+}
+
 TEST(Reform, MembersThatDisagreeAreNamed) {
   MemberReport other = At(6);
   other.trail = "elsewhere";
