@@ -101,6 +101,16 @@ Expect() {
   job=
   if ((code != $2)); then Fail "exit code $code instead of $2: $(Why "$1")"; fi
 }
+# Of the launcher's children the last one that trains; a fresh Debian has no pgrep.
+NewestWorker() {
+  local child children newest=
+  mapfile -t -d ' ' children < <(cat "/proc/$job/task/"*/children)
+  for child in "${children[@]}"; do
+    if grep -qsx gpt_train "/proc/$child/comm"; then newest=$child; fi
+  done
+  if [[ ! $newest ]]; then Fail "no worker is left: $(Why killed)"; fi
+  echo "$newest"
+}
 # Until the job has logged the entry of this step.
 AwaitStep() {
   until grep -q " info step step=$2 " "$1.log"; do
@@ -150,7 +160,7 @@ ShowTraining quiet
 Part "The same on three workers. At step $kill_at one of them is killed with -9."
 Start killed "${launch[@]}" 3 "${train[@]}" "${saving[@]}"
 AwaitStep killed "$kill_at"
-victim=$(pgrep -P "$job" -x gpt_train | tail -n 1)
+victim=$(NewestWorker)
 Show kill -9 "$victim"
 kill -9 "$victim" 2>/dev/null || Fail "the worker was gone before it could be killed"
 

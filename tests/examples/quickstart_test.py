@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "dropin"))
 import launchers  # noqa: E402
 
-LIMIT_S = 800
+LIMIT_S = 600
 ARGS = None
 
 
