@@ -23,6 +23,11 @@ std::string Cut(const std::string& text) {
   return text.substr(0, end);
 }
 
+std::string TooLongText(const std::string& fingerprint) {
+  return "a fingerprint of " + std::to_string(fingerprint.size()) + " bytes is longer than " +
+         std::to_string(kFingerprintBytesMax) + ", the most that hosts tell each other";
+}
+
 // Reads members one after the other and remembers the first that is not as it should be.
 class Members {
  public:
@@ -38,6 +43,8 @@ class Members {
   }
   bool Flag(std::string_view name) { return Take<bool>(name); }
   std::string Text(std::string_view name) { return Take<std::string>(name); }
+  // For people; whoever wrote it need not have cut it.
+  std::string Words(std::string_view name) { return Cut(Text(name)); }
   std::vector<std::string> Texts(std::string_view name) {
     return Take<std::vector<std::string>>(name);
   }
@@ -71,6 +78,7 @@ HelloMessage ReadHello(Members& in) {
   hello.version = in.Whole("version", 0, kNumberMax);
   // Another version's hello may look otherwise; its number is what it is refused for.
   if (hello.version == kControlVersion) hello.fingerprint = in.Text("fingerprint");
+  if (hello.fingerprint.size() > kFingerprintBytesMax) in.Fail(TooLongText(hello.fingerprint));
   return hello;
 }
 
@@ -102,7 +110,7 @@ Json Write(const ByeMessage& m) {
   return {{"type", "bye"}, {"code", m.code}, {"message", Cut(m.message)}};
 }
 ByeMessage ReadBye(Members& in) {
-  return {static_cast<int>(in.Whole("code", 0, 255)), in.Text("message")};
+  return {static_cast<int>(in.Whole("code", 0, 255)), in.Words("message")};
 }
 
 Json Write(const EpochMessage& m) {
@@ -121,7 +129,7 @@ EpochMessage ReadEpoch(Members& in) {
   epoch.address = in.Text("address");
   epoch.port = static_cast<uint16_t>(in.Whole("port", 0, kPortMax));
   epoch.prefix = in.Text("prefix");
-  epoch.reason = in.Text("reason");
+  epoch.reason = in.Words("reason");
   epoch.members = in.Texts("members");
   epoch.inexact_allowed = in.Flag("inexact_allowed");
   if (!epoch.members.empty() && epoch.members.size() != static_cast<size_t>(epoch.world)) {
@@ -134,7 +142,7 @@ EpochMessage ReadEpoch(Members& in) {
 Json Write(const BreakMessage& m) {
   return {{"type", "break"}, {"epoch", m.epoch}, {"reason", Cut(m.reason)}};
 }
-BreakMessage ReadBreak(Members& in) { return {Epoch(in), in.Text("reason")}; }
+BreakMessage ReadBreak(Members& in) { return {Epoch(in), in.Words("reason")}; }
 
 Json Write(const JoinMessage& m) { return {{"type", "join"}, {"epoch", m.epoch}}; }
 JoinMessage ReadJoin(Members& in) { return {Epoch(in)}; }
@@ -145,16 +153,16 @@ Json Write(const StopMessage& m) {
   return json;
 }
 StopMessage ReadStop(Members& in) {
-  StopMessage stop{in.Text("reason"), std::nullopt};
+  StopMessage stop{in.Words("reason"), std::nullopt};
   if (in.Has("deadline_ms")) stop.deadline_ms = in.Whole("deadline_ms", 0, kNumberMax);
   return stop;
 }
 
 Json Write(const SaveMessage& m) { return {{"type", "save"}, {"reason", Cut(m.reason)}}; }
-SaveMessage ReadSave(Members& in) { return {in.Text("reason")}; }
+SaveMessage ReadSave(Members& in) { return {in.Words("reason")}; }
 
 Json Write(const RefusedMessage& m) { return {{"type", "refused"}, {"reason", Cut(m.reason)}}; }
-RefusedMessage ReadRefused(Members& in) { return {in.Text("reason")}; }
+RefusedMessage ReadRefused(Members& in) { return {in.Words("reason")}; }
 
 Json Write(const AliveMessage& m) { return {{"type", "alive"}, {"limit_ms", m.limit_ms}}; }
 AliveMessage ReadAlive(Members& in) { return {in.Whole("limit_ms", 1, kQuietMillisMax)}; }
@@ -232,7 +240,13 @@ std::string TypeOf(const Message& message) {
 
 }  // namespace
 
-Result<std::string> EncodeMessage(const WorkerMessage& message) { return Encode(message); }
+Result<std::string> EncodeMessage(const WorkerMessage& message) {
+  const auto* const hello = std::get_if<HelloMessage>(&message);
+  if (hello != nullptr && hello->fingerprint.size() > kFingerprintBytesMax) {
+    return Error{Code::kInvalid, "a 'hello' message: " + TooLongText(hello->fingerprint)};
+  }
+  return Encode(message);
+}
 Result<std::string> EncodeMessage(const SupervisorMessage& message) { return Encode(message); }
 
 Result<WorkerMessage> ParseWorkerMessage(std::string_view line) {

@@ -1,9 +1,10 @@
 // The control link's messages (elastic/PROTOCOL.md section 4), as values and as lines.
 // Promises   what is encoded parses back as the same message and fits a line; texts longer than
-//            kControlTextMax are cut for that, and the names of an epoch's members are left out
-//            where they would not fit. Parsing is strict in what it knows (a member missing, of
-//            another type or out of range is an error) and tolerant in what it does not: further
-//            members are ignored, an unknown type is an UnknownMessage, for the log.
+//            kControlTextMax are cut for that, also where another writer sent them, and the names
+//            of an epoch's members are left out where they would not fit. Parsing is strict in what
+//            it knows (a member missing, of another type, out of range or a fingerprint that is too
+//            long is an error) and tolerant in what it does not: further members are ignored, an
+//            unknown type is an UnknownMessage, for the log.
 // Does not   know sockets (elastic/worker_link.h) or cut lines apart (elastic/line_framer.h).
 // Threads    plain values.
 // Errors     kCorrupt: the line is no message; the link it came from is to be closed. kInvalid: the
@@ -26,6 +27,7 @@ namespace keel {
 inline constexpr int64_t kControlVersion = 1;
 inline constexpr size_t kControlLineMax = 64 * 1024;  // bytes, without the line feed
 inline constexpr size_t kControlTextMax = 4096;       // bytes of a reason or message
+inline constexpr size_t kFingerprintBytesMax = 4096;  // what is compared cannot be cut
 // Where a worker finds its end of the link: the number of a descriptor.
 inline constexpr const char* kControlFdVariable = "KEEL_CONTROL_FD";
 // The step of a worker that has no state yet.

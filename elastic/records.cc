@@ -82,11 +82,33 @@ Status Only(const Json& json, size_t members) {
                                                 : "it is no object"};
 }
 
+// Its beginning, with no half of a character at the end.
+std::string Beginning(const std::string& text, size_t bytes) {
+  constexpr size_t kFollowersMax = 3;   // more of them are no character
+  if (text.size() <= bytes) return text;
+  size_t end = bytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, bytes - end <= kFollowersMax ? end : bytes);
+}
+
+// What fits into `most` bytes of JSON.
+std::string Cut(const std::string& text, size_t most) {
+  constexpr size_t kEscapedMax = 6;   // bytes of one: \u001f
+  std::string cut = Beginning(text, most);
+  while (cut.size() > most / kEscapedMax) {
+    const size_t bytes = DumpJson(Json(cut)).size() - 2;   // without its quotes
+    if (bytes <= most) break;
+    cut = Beginning(cut, cut.size() - (bytes - most + kEscapedMax - 1) / kEscapedMax);
+  }
+  return cut;
+}
+std::string CutReason(const std::string& reason) { return Cut(reason, kReasonBytesMax); }
+
 Json SeatJson(const SeatRecord& seat) {
   return {{"worker", seat.worker}, {"state", NameOf(kSeatStates, seat.state)},
           {"epoch", seat.epoch},   {"rank", seat.rank},
           {"step", seat.position.step}, {"phase", seat.position.phase},
-          {"saved", seat.saved},   {"ended", seat.ended}};
+          {"saved", seat.saved},   {"ended", Cut(seat.ended, kEndedBytesMax)}};
 }
 
 Result<SeatRecord> ReadSeat(const Json& json) {
@@ -294,6 +316,7 @@ size_t SeatsOf(const T&) { return 0; }
 size_t SeatsOf(const MemberSlot& slot) { return slot.record ? slot.record->seats.size() : 0; }
 size_t SeatsOf(const EpochRecord& record) { return record.hosts.size() + record.workers.size(); }
 
+size_t SeatsOf(const BreakRecord& record) { return record.ranks.size(); }
 // Whatever the other version means by it: whoever cannot read the rest of its board cannot stay.
 std::optional<Tombstone> ReadOtherTombstone(std::string_view text) {
   const std::optional<OtherRecord> other = ReadOtherRecord(text);
@@ -367,7 +390,7 @@ std::string MemberText(const MemberRecord& record) {
                    {"order", record.order},
                    {"role", record.role},
                    {"state", NameOf(kMemberStates, record.state)},
-                   {"reason", record.reason},
+                   {"reason", CutReason(record.reason)},
                    {"deadline_ms", record.deadline_ms},
                    {"kind", NameOf(kJobKinds, record.kind)},
                    {"fingerprint", record.fingerprint},
@@ -383,7 +406,7 @@ std::string TombstoneText(const Tombstone& tombstone) {
   return DumpJson({{"version", kProtocolVersion},
                    {"gone", NameOf(kWhys, tombstone.why)},
                    {"incarnation", tombstone.incarnation},
-                   {"reason", tombstone.reason}});
+                   {"reason", CutReason(tombstone.reason)}});
 }
 
 std::string EpochText(const EpochRecord& record) {
@@ -402,7 +425,7 @@ std::string EpochText(const EpochRecord& record) {
                    {"number", record.number},
                    {"id", record.id},
                    {"kind", NameOf(kJobKinds, record.kind)},
-                   {"reason", record.reason},
+                   {"reason", CutReason(record.reason)},
                    {"restarts", record.restarts},
                    {"inexact_allowed", record.inexact_allowed},
                    {"store", Json{{"address", record.store.address},
@@ -418,20 +441,20 @@ std::string BreakText(const BreakRecord& record) {
                    {"id", record.id},
                    {"cause", NameOf(kCauses, record.cause)},
                    {"by", record.by},
-                   {"reason", record.reason},
+                   {"reason", CutReason(record.reason)},
                    {"ranks", record.ranks}});
 }
 
 std::string StopText(const StopRecord& record) {
   return DumpJson({{"version", kProtocolVersion},
                    {"by", record.by},
-                   {"reason", record.reason},
+                   {"reason", CutReason(record.reason)},
                    {"deadline_ms", record.deadline_ms}});
 }
 
 std::string EndText(const EndRecord& record) {
   return DumpJson(
-      {{"version", kProtocolVersion}, {"code", record.code}, {"reason", record.reason}});
+      {{"version", kProtocolVersion}, {"code", record.code}, {"reason", CutReason(record.reason)}});
 }
 
 Result<MemberSlot> ParseMemberSlot(std::string_view key, std::string_view text) {

@@ -1,8 +1,10 @@
 // The records on the board (PROTOCOL.md section 2) as values, and as the JSON text of each.
-// Promises   Parse...(...Text(x)) gives x back; parsing takes a whole record of this version or
-//            says which key it was and what is wrong with it; nothing is guessed, unknown members
-//            are refused. Of a record of another version, what all versions have in common can be
-//            read (section 9): who wrote it, and that it is a tombstone.
+// Promises   Parse...(...Text(x)) gives x back, but for words that are too long (`ended`,
+//            `reason`), which are cut: what is written always fits what is read. Parsing takes a
+//            whole record of this version or says which key it was and what is wrong with it;
+//            nothing is guessed, unknown members are refused. Of a record of another version, what
+//            all versions have in common can be read (section 9): who wrote it, and that it is a
+//            tombstone.
 // Does not   judge whether a record makes sense beside others (membership.h).
 // Threads    plain values. Errors: kInvalid.
 #pragma once
@@ -21,7 +23,11 @@ namespace keel {
 
 inline constexpr int kProtocolVersion = 1;
 inline constexpr size_t kRecordBytesMax = 64 << 10;   // and, in addition,
-inline constexpr size_t kSeatBytesMax = 1 << 10;      // for each seat or worker in it
+inline constexpr size_t kSeatBytesMax = 1 << 10;      // for each seat, worker or rank in it
+// As JSON has them, where a byte may need six. Beside the reason, the role and the fingerprint of
+// 4096 bytes each still find room.
+inline constexpr size_t kReasonBytesMax = 8 << 10;
+inline constexpr size_t kEndedBytesMax = 640;
 
 // A foreign worker is started anew for each epoch; one in place survives them.
 enum class JobKind { kForeign, kInPlace };

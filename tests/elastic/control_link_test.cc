@@ -115,6 +115,51 @@ TEST(ControlLink, LongTextsAreCutAndManyMembersLeftOut) {
   EXPECT_TRUE(std::get<EpochMessage>(far).members.empty());
 }
 
+// Another writer than ours need not have cut them.
+TEST(ControlLink, LongTextsAreCutWhoeverSentThem) {
+  const std::string text(60'000, 'x');
+  const std::string bye = R"({"type":"bye","code":1,"message":")" + text + "\"}";
+  ASSERT_OK_AND_ASSIGN(const auto message, ParseWorkerMessage(bye));
+  EXPECT_EQ(std::get<ByeMessage>(message).message, text.substr(0, kControlTextMax));
+  const auto reason_of = [&](const std::string& start) {
+    const auto parsed = ParseSupervisorMessage(start + R"(,"reason":")" + text + "\"}");
+    EXPECT_TRUE(parsed.ok()) << start;
+    std::string reason;
+    if (!parsed.ok()) return reason;
+    if (const auto* one = std::get_if<EpochMessage>(&*parsed)) reason = one->reason;
+    if (const auto* one = std::get_if<BreakMessage>(&*parsed)) reason = one->reason;
+    if (const auto* one = std::get_if<StopMessage>(&*parsed)) reason = one->reason;
+    if (const auto* one = std::get_if<SaveMessage>(&*parsed)) reason = one->reason;
+    if (const auto* one = std::get_if<RefusedMessage>(&*parsed)) reason = one->reason;
+    return reason;
+  };
+  for (const char* start :
+       {R"({"type":"epoch","epoch":1,"rank":0,"world":1,"address":"a","port":1,"prefix":"",)"
+        R"("members":[],"inexact_allowed":false)",
+        R"({"type":"break","epoch":1)", R"({"type":"stop")", R"({"type":"save")",
+        R"({"type":"refused")"}) {
+    EXPECT_EQ(reason_of(start), text.substr(0, kControlTextMax)) << start;
+  }
+}
+
+// A cut one would be compared as if it were whole.
+TEST(ControlLink, AFingerprintOfTheGreatestLengthPassesAndOneByteMoreIsRefused) {
+  const std::string most(kFingerprintBytesMax, 'f');
+  ASSERT_OK_AND_ASSIGN(std::string line, EncodeMessage(WorkerMessage(HelloMessage{1, most})));
+  line.pop_back();
+  ASSERT_OK_AND_ASSIGN(const auto back, ParseWorkerMessage(line));
+  EXPECT_EQ(std::get<HelloMessage>(back).fingerprint, most);
+  line.insert(line.find("ff"), "f");
+  const auto more = ParseWorkerMessage(line);
+  ASSERT_FALSE(more.ok());
+  EXPECT_EQ(more.error().code, Code::kCorrupt);
+  EXPECT_THAT(more.error().message, HasSubstr("a fingerprint of 4097 bytes is longer than 4096"));
+  const auto sent = EncodeMessage(WorkerMessage(HelloMessage{1, most + "f"}));
+  ASSERT_FALSE(sent.ok());
+  EXPECT_EQ(sent.error().code, Code::kInvalid);
+  EXPECT_THAT(sent.error().message, HasSubstr("4097 bytes"));
+}
+
 TEST(ControlLink, WhatDoesNotFitOrHasNoTypeIsRefusedBeforeItIsSent) {
   const std::string huge(kControlLineMax, 'f');
   EXPECT_FALSE(EncodeMessage(WorkerMessage(HelloMessage{1, huge})).ok());

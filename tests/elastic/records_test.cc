@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 
 #include "tests/support/garbage.h"
 
@@ -181,11 +182,83 @@ TEST(Records, WithAnyByteChangedTheyAreReadOrRefusedButNothingBreaks) {
 
 TEST(Records, TooLargeTheyAreRefused) {
   MemberRecord record = SomeMember();
-  record.reason.assign(kRecordBytesMax + 3 * kSeatBytesMax, 'x');
+  record.fingerprint.assign(kRecordBytesMax + 3 * kSeatBytesMax, 'x');   // nobody cuts it
   EXPECT_THAT(ParseMemberSlot("k", MemberText(record)).error().message, HasSubstr("2 seats"));
   // The same bytes are fine where there are seats enough.
   record.seats.resize(100);
   EXPECT_TRUE(ParseMemberSlot("k", MemberText(record)).ok());
+}
+
+// The texts that need the most room in JSON: bytes that are escaped, or that are no text at all.
+std::vector<std::string> LongTexts(size_t bytes) {
+  std::string umlauts = "x";
+  while (umlauts.size() < bytes) umlauts += "\xc3\xa4";
+  umlauts.resize(bytes);
+  return {std::string(bytes, 'x'),    std::string(bytes, '"'),    std::string(bytes, '\x01'),
+          std::string(bytes, '\0'),   std::string(bytes, '\xff'), std::string(bytes, '\x80'),
+          std::move(umlauts)};
+}
+
+// A member of so many seats, in which all is as long as it can be.
+MemberRecord LargestMember(size_t seats, const std::string& filler) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  const std::string name(256, '\x01');
+  MemberRecord record = SomeMember();
+  record.host = name;
+  record.address = name;
+  record.order = record.deadline_ms = record.outside = record.deaths = kLeast;
+  record.role = filler.substr(0, 4096);
+  record.fingerprint = filler.substr(0, 4096);
+  record.reason = filler;
+  const int least = std::numeric_limits<int>::min();
+  record.seats.assign(seats, {std::string(32, 'w'), SeatState::kStopping, kLeast, least,
+                              {kLeast, least}, false, filler});
+  return record;
+}
+
+TEST(Records, WhatIsWrittenAlwaysFitsWhatIsRead) {
+  for (const size_t seats : {0, 1, 2, 100}) {
+    for (const std::string& filler : LongTexts(60'000)) {
+      const std::string text = MemberText(LargestMember(seats, filler));
+      EXPECT_LE(text.size(), kRecordBytesMax + seats * kSeatBytesMax);
+      const auto read = ParseMemberSlot("k", text);
+      ASSERT_TRUE(read.ok()) << seats << " seats: " << read.error().message;
+      EXPECT_FALSE(read->record->reason.empty());
+    }
+  }
+  for (const std::string& filler : LongTexts(200'000)) {
+    EXPECT_TRUE(ParseMemberSlot("k", TombstoneText({Tombstone::Why::kRefused, "a", filler})).ok());
+    EpochRecord epoch = SomeEpoch();
+    epoch.reason = filler;
+    EXPECT_TRUE(ParseEpoch("k", EpochText(epoch)).ok());
+    EXPECT_TRUE(ParseStop("k", StopText({"a", filler, 1})).ok());
+    EXPECT_TRUE(ParseEnd("k", EndText({1, filler})).ok());
+    BreakRecord broken{7, "cafe", BreakCause::kHung, "a", filler, {}};
+    for (int64_t rank = 0; rank < 65536; ++rank) broken.ranks.push_back(rank);
+    EXPECT_TRUE(ParseBreak("k", BreakText(broken)).ok());
+  }
+}
+
+// As many workers as one host can have, each of which ended with a long goodbye.
+TEST(Records, TheLargestHostFits) {
+  const size_t seats = 1 << 16;
+  const std::string text = MemberText(LargestMember(seats, std::string(4200, '\x1f')));
+  const auto read = ParseMemberSlot("k", text);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->record->seats.size(), seats);
+}
+
+TEST(Records, WhatIsCutKeepsItsBeginningAndWholeCharacters) {
+  MemberRecord record = SomeMember();
+  record.reason.assign(kReasonBytesMax, 'x');
+  record.seats[0].ended.assign(kEndedBytesMax, 'x');
+  EXPECT_EQ(*ParseMemberSlot("k", MemberText(record))->record, record) << "it just fits";
+  const std::string umlauts = LongTexts(3 * kReasonBytesMax).back();
+  record.reason = umlauts;
+  const MemberRecord read = *ParseMemberSlot("k", MemberText(record))->record;
+  EXPECT_GE(read.reason.size(), kReasonBytesMax - 1);
+  EXPECT_LE(read.reason.size(), kReasonBytesMax);
+  EXPECT_EQ(read.reason, umlauts.substr(0, read.reason.size()));
 }
 
 TEST(Records, DeepNestingIsRefused) {
