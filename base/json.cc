@@ -94,8 +94,9 @@ class Builder : public nlohmann::json_sax<Json> {
     std::string_view reason = exception.what();
     const size_t dash = reason.find(" - ");
     if (dash != std::string_view::npos) reason.remove_prefix(dash + 3);
+    // It repeats what it read last, whatever bytes those are.
     problem_ = PlaceText(text_, position == 0 ? 0 : position - 1) +
-               std::string(reason.substr(0, kReasonMax));
+               Printable(reason.substr(0, kReasonMax));
     if (reason.size() > kReasonMax) problem_ += "...";
     return false;
   }

@@ -1,7 +1,10 @@
 // The settings, each a read, a decision and a write.
 #include "base/process_setup.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,6 +32,18 @@ void IgnoreSigpipe() {
   KEEL_CHECK(written == 0, "sigaction: " << std::strerror(errno));
 }
 
+Status OpenClosedStreams() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    // The lowest free number is given: those below it are open by now.
+    if (open("/dev/null", O_RDWR) >= 0) continue;
+    return Error{Code::kForeign, "stream " + std::to_string(stream) +
+                                     " is closed, and opening /dev/null in its place failed: " +
+                                     std::strerror(errno)};
+  }
+  return Ok();
+}
+
 Result<uint64_t> RaiseFileLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
@@ -46,6 +61,17 @@ Result<uint64_t> RaiseFileLimit() {
                                      std::to_string(wanted) + "`"};
   }
   return uint64_t{wanted};
+}
+
+Result<uint64_t> CountOpenFiles() {
+  DIR* const folder = opendir("/proc/self/fd");
+  if (folder == nullptr) {
+    return Error{Code::kForeign, std::string("opening /proc/self/fd: ") + std::strerror(errno)};
+  }
+  uint64_t count = 0;
+  while (const dirent* entry = readdir(folder)) count += entry->d_name[0] != '.' ? 1 : 0;
+  closedir(folder);
+  return count - 1;   // the folder itself was one
 }
 
 void SetOwnVariableUnlessSet(const char* name, const char* value) {

@@ -14,9 +14,16 @@ namespace keel {
 // default is a silent death. Leaves a handler, or an ignore, that is already there alone.
 void IgnoreSigpipe();
 
+// Opens /dev/null in the place of each of the streams 0, 1 and 2 that is closed. Without this the
+// next file that we open takes its number, and what we print goes into it.
+Status OpenClosedStreams();
+
 // Raises the soft limit of open files to the hard one, at most to 65536 (some programs close every
 // number up to the limit when they start). Never lowers it. Gives the limit that now holds.
 Result<uint64_t> RaiseFileLimit();
+
+// How many numbers of files are taken now.
+Result<uint64_t> CountOpenFiles();
 
 // Sets a variable of our own environment that a library will look at, unless somebody has set it
 // already.

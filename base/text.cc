@@ -284,6 +284,17 @@ std::string QuoteForLog(std::string_view text) {
   return plain ? escaped : '"' + escaped + '"';
 }
 
+std::string Printable(std::string_view text) {
+  std::string printable;
+  while (!text.empty()) {
+    const size_t length = PrintableLength(text);
+    if (length == 0) AppendEscaped(printable, text.front());
+    printable += text.substr(0, length);
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return printable;
+}
+
 std::string Shown(std::string_view text) {
   std::string shown = "'";
   while (!text.empty() && shown.size() < kShownMax) {

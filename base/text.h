@@ -41,6 +41,9 @@ std::string JoinList(const std::vector<std::string>& parts, std::string_view sep
 // A value of key=value: as it is where that is unmistakable, else in double quotes, where \" \\ \n
 // \r \t and \xHH stand for what would break the line, confuse a terminal, or is no UTF-8.
 std::string QuoteForLog(std::string_view text);
+// For texts of others that are printed outside a log line: all that would break the line, confuse
+// a terminal, or is no UTF-8, as \n \r \t and \xHH; all else as it is.
+std::string Printable(std::string_view text);
 // For messages: in single quotes, cut when long, without anything that would break the line.
 std::string Shown(std::string_view text);
 

@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "base/text.h"
 #include "tests/support/garbage.h"
 
 namespace keel {
@@ -29,6 +30,15 @@ TEST(ParseJson, SaysLineAndColumnAndWhatItFound) {
   EXPECT_THAT(ProblemOf("[tru]"), HasSubstr("line 1, column 5: invalid literal"));
   EXPECT_THAT(ProblemOf(""), HasSubstr("line 1, column 1: unexpected end of input"));
   EXPECT_THAT(ProblemOf("1 2"), HasSubstr("line 1, column 3"));
+}
+
+TEST(ParseJson, ItsProblemsArePrintableWhateverBytesItRead) {
+  for (const char* text :
+       {"[\"\xff\"]", "[\x1b[31m]", "[\"\x7f\xc2\x9b\xff\"]", "[\xe2\x80\xae]"}) {
+    const std::string problem = ProblemOf(text);
+    EXPECT_THAT(problem, HasSubstr("line 1, column "));
+    EXPECT_EQ(problem, Printable(problem)) << text;
+  }
 }
 
 TEST(ParseJson, RefusesARepeatedKeyAtAnyDepth) {

@@ -1,8 +1,10 @@
 // What the process settings promise. Each test leaves the process as it found it.
 #include "base/process_setup.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -70,6 +72,63 @@ TEST_F(FileLimit, IsNeverLowered) {
   SetSoft(before_.rlim_max);
   ASSERT_TRUE(RaiseFileLimit().ok());
   EXPECT_EQ(Soft(), before_.rlim_max);
+}
+
+// All three are put back behind each case.
+class Streams : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (int stream = 0; stream < 3; ++stream) {
+      kept_[stream] = fcntl(stream, F_DUPFD_CLOEXEC, 100);
+      ASSERT_GE(kept_[stream], 0);
+    }
+  }
+  void TearDown() override {
+    Restore();
+    for (const int kept : kept_) close(kept);
+  }
+  void Restore() {
+    for (int stream = 0; stream < 3; ++stream) dup2(kept_[stream], stream);
+  }
+  static bool IsNowhere(int stream) {
+    struct stat is {}, nowhere {};
+    return fstat(stream, &is) == 0 && stat("/dev/null", &nowhere) == 0 &&
+           is.st_rdev == nowhere.st_rdev && S_ISCHR(is.st_mode);
+  }
+
+  int kept_[3] = {};
+};
+
+TEST_F(Streams, ThoseThatAreClosedLeadNowhereAndTheOthersWhereTheyLed) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  for (int closed = 0; closed < 8; ++closed) {
+    for (int stream = 0; stream < 3; ++stream) {
+      dup2(ends[1], stream);
+      if ((closed >> stream & 1) != 0) close(stream);
+    }
+    const Status opened = OpenClosedStreams();
+    bool as_wanted[3];
+    for (int stream = 0; stream < 3; ++stream) {
+      as_wanted[stream] = IsNowhere(stream) == ((closed >> stream & 1) != 0) &&
+                          fcntl(stream, F_GETFD) == 0;
+    }
+    Restore();
+    EXPECT_TRUE(opened.ok()) << closed;
+    for (const bool is_so : as_wanted) EXPECT_TRUE(is_so) << closed;
+  }
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST(OpenFiles, AreCounted) {
+  const Result<uint64_t> before = CountOpenFiles();
+  ASSERT_TRUE(before.ok()) << before.error().message;
+  const int one_more = dup(STDERR_FILENO);
+  ASSERT_GE(one_more, 0);
+  EXPECT_EQ(*CountOpenFiles(), *before + 1);
+  close(one_more);
+  EXPECT_EQ(*CountOpenFiles(), *before);
 }
 
 }  // namespace

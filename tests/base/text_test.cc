@@ -119,6 +119,12 @@ TEST(QuoteForLog, MakesOnePrintableLineOfAnything) {
   }
 }
 
+TEST(Printable, EscapesWhatDisturbsATerminalAndKeepsTheRest) {
+  EXPECT_EQ(Printable("a \"b\" c\\d='\xc3\xa9'"), "a \"b\" c\\d='\xc3\xa9'");
+  EXPECT_EQ(Printable(std::string_view("\0\x1b[31m\n\xff", 8)), R"(\x00\x1b[31m\n\xff)");
+  EXPECT_EQ(Printable("\xe2\x80\xae"), R"(\xe2\x80\xae)");
+}
+
 TEST(Shown, CutsWhatIsLong) {
   EXPECT_EQ(Shown("abc\n"), "'abc\\n'");
   EXPECT_LT(Shown(std::string(10000, 'x')).size(), 100u);
