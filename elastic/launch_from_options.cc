@@ -79,11 +79,23 @@ class ConfigMaker {
                                  " bytes are more than the " + std::to_string(kRoleBytesMax) +
                                  " that hosts tell each other");
     }
+    KEEL_TRY(RefuseControls("role"));
+    KEEL_TRY(RefuseControls("rdzv-id"));
     config_.run_id = options_.Text("rdzv-id");
     config_.role = options_.Text("role");
     config_.virtual_local_rank = options_.Flag("virtual-local-rank");
     config_.local_address = options_.Text("local-addr");
     return Ok();
+  }
+
+  // It stands in lines of the log and of workers, and in names of folders and keys.
+  Status RefuseControls(const char* name) const {
+    const std::string& text = options_.Text(name);
+    const bool has_any = std::any_of(text.begin(), text.end(), [](char c) {
+      return (c >= 0 && c < ' ') || c == '\x7f';
+    });
+    if (!has_any) return Ok();
+    return Refused(name, Shown(text) + " has a line feed or another control character in it");
   }
 
   Status MakeMeeting() {
@@ -259,7 +271,11 @@ class ConfigMaker {
     }
     std::vector<std::string> known = used;
     known.insert(known.end(), idle.begin(), idle.end());
-    return Error{Code::kInvalid, "unknown key " + Shown(key) + DidYouMean(key, known)};
+    std::string names;
+    for (const std::string& name : used) names += (names.empty() ? "" : ", ") + name;
+    Note("--rdzv-conf: unknown key " + Shown(key) + " has no effect" + DidYouMean(key, known) +
+         "; those that have one are " + names);
+    return Ok();
   }
 
   Status MakeNotices() {

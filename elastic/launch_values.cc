@@ -63,26 +63,41 @@ std::string_view WithoutBrackets(std::string_view host) {
   return has_both ? host.substr(1, host.size() - 2) : host;
 }
 
-// SIGKILL and SIGSTOP are left out: nobody can handle them.
+// Why nobody's wish to stop can come as this signal; empty: it can.
+std::string WhyNoWish(int signal) {
+  switch (signal) {
+    case SIGKILL:
+    case SIGSTOP: return "the system lets nobody handle it";
+    case SIGCHLD: return "the launcher gets it whenever a worker ends";
+    case SIGPIPE: return "the launcher gets it from whoever stops reading";
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+    case SIGABRT: return "it tells of a fault in the program itself";
+    default: return "";
+  }
+}
+
+std::optional<int> SignalNumber(const std::string& name) {
+  for (int number = 1; number < 32; ++number) {
+    if (name.starts_with("SIG") && SignalName(number) == name) return number;
+  }
+  return std::nullopt;
+}
+
 const std::vector<std::string>& SignalNames() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> list;
     for (int number = 1; number < 32; ++number) {
       const std::string name = SignalName(number);
-      const bool can_be_handled = number != SIGKILL && number != SIGSTOP;
-      if (can_be_handled && name.starts_with("SIG")) list.push_back(name);
+      if (WhyNoWish(number).empty() && name.starts_with("SIG")) list.push_back(name);
     }
     return list;
   }();
   return names;
-}
-
-std::optional<int> SignalNumber(const std::string& name) {
-  const std::vector<std::string>& names = SignalNames();
-  if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
-  for (int number = 1;; ++number) {
-    if (SignalName(number) == name) return number;
-  }
 }
 
 }  // namespace
@@ -192,9 +207,11 @@ Result<std::vector<int>> ParseSignals(const std::string& text) {
     const std::string name(Trim(piece));
     const std::optional<int> number = SignalNumber(name);
     if (!number) {
-      const bool is_known = name == "SIGKILL" || name == "SIGSTOP";
       return Error{Code::kInvalid, Shown(name) + " is no signal that can be handled" +
-                                       (is_known ? "" : DidYouMean(name, SignalNames()))};
+                                       DidYouMean(name, SignalNames())};
+    }
+    if (const std::string why = WhyNoWish(*number); !why.empty()) {
+      return Error{Code::kInvalid, Shown(name) + " is no signal that can be handled: " + why};
     }
     if (std::count(signals.begin(), signals.end(), *number) == 0) signals.push_back(*number);
   }

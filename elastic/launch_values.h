@@ -57,7 +57,7 @@ Result<int> ParseWorkerCount(const std::string& text, int cpus, int gpus);
 // "0,2": local ranks.
 Result<std::set<int>> ParseLocalRanks(const std::string& text);
 
-// "SIGTERM,SIGINT": their numbers, in that order; each one that can be handled.
+// "SIGTERM,SIGINT": their numbers, in that order; each one that can be a wish to stop.
 Result<std::vector<int>> ParseSignals(const std::string& text);
 
 // "apple,orange"; a doubled comma stands for a comma in a word.

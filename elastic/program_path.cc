@@ -117,8 +117,17 @@ Status CheckProgram(const std::string& name, const std::string& search_path) {
 }
 
 Status CheckScript(const std::string& path) {
-  if (path == "-" || access(path.c_str(), R_OK) == 0) return Ok();
-  return Error{Code::kNotFound, "script not found: '" + path + "': " + std::strerror(errno)};
+  if (path == "-") return Ok();
+  if (access(path.c_str(), R_OK) != 0) {
+    return Error{Code::kNotFound, "script not found: '" + path + "': " + std::strerror(errno)};
+  }
+  if (IsFile(path)) return Ok();
+  if (!IsFolder(path)) {
+    return Error{Code::kInvalid, "'" + path + "' is a pipe, a device or the like, not a script: "
+                                 "each worker, and each that takes its place, reads it anew"};
+  }
+  if (IsFile(path + "/__main__.py") || IsFile(path + "/__main__.pyc")) return Ok();
+  return Error{Code::kInvalid, "'" + path + "' is a folder without a __main__.py, not a script"};
 }
 
 Error ExplainExecFailure(const std::string& path, const std::string& working_dir, int error) {

@@ -24,8 +24,7 @@ bool ReadPair(std::string_view text, StreamMap& map) {
   const std::optional<StreamChoice> choice = ReadChoice(text.substr(colon + 1));
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   if (!local_rank.ok() || *local_rank < 0 || *local_rank > kMost || !choice) return false;
-  map.some[static_cast<int>(*local_rank)] = *choice;
-  return true;
+  return map.some.emplace(static_cast<int>(*local_rank), *choice).second;
 }
 
 }  // namespace
@@ -45,7 +44,8 @@ Result<StreamMap> ParseStreamMap(const std::string& text) {
     const size_t comma = rest.find(',');
     if (!ReadPair(rest.substr(0, comma), map)) {
       return Error{Code::kInvalid, Shown(text) + " must be 0 (neither), 1 (stdout), 2 (stderr) or "
-                                   "3 (both), or such a number for some local ranks: 0:1,1:2"};
+                                   "3 (both), or such a number for some local ranks, each "
+                                   "of them once: 0:1,1:2"};
     }
     if (comma == std::string_view::npos) return map;
     rest.remove_prefix(comma + 1);

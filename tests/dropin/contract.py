@@ -103,6 +103,12 @@ CASES = [
     Case("a list of ranks that is none", ["--local-ranks-filter=a,b"], exit=1, ranks=0),
     Case("--rdzv-conf with a piece that is no pair", ["--rdzv-backend=c10d", "--rdzv-conf=a=1,"],
          exit=1, ranks=0),
+    Case("--rdzv-conf with a key that nobody knows", ["--rdzv-backend=c10d",
+         "--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-conf=bogus=1"]),
+    Case("... which is said to do nothing", ["--rdzv-backend=c10d",
+         "--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-conf=join_timeot=1"],
+         err=(r"unknown key 'join_timeot' has no effect; did you mean 'join_timeout'",),
+         ours_only="torchrun says nothing of it"),
     Case("a program that is not there", ["--standalone", "--no-python"], script=["./nosuch"],
          exit=1, ranks=0, err=(r"nosuch",)),
 

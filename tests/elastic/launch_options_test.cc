@@ -157,14 +157,26 @@ TEST(LaunchOptions, ValuesThatMakeNoSenseAreErrorsThatNameThem) {
       {{"--rdzv-conf=a=1,"}, "'a=1,'"},                   // #29
       {{"--rdzv-conf=join_timeout=1,,is_host=0"}, "KEY="},
       {{"--rdzv-conf= , "}, "KEY=VALUE"},
-      {{"--rdzv-conf=join_timeot=5"}, "join_timeout"},
       {{"--rdzv-conf=join_timeout=0"}, "more than 0"},
       {{"--rdzv-conf=join_timeout=-5"}, "join_timeout"},
       {{"--local-ranks-filter=a,b"}, "'a,b'"},            // #33
       {{"--redirects=4"}, "redirects"},
       {{"--tee=0:9"}, "tee"},
       {{"--signals-to-handle=SIGTREM"}, "SIGTERM"},
-      {{"--signals-to-handle=SIGKILL"}, "SIGKILL"},
+      {{"--signals-to-handle=SIGKILL"}, "'SIGKILL' is no signal that can be handled: the system"},
+      {{"--signals-to-handle=SIGSTOP"}, "'SIGSTOP' is no signal that can be handled: the system"},
+      {{"--signals-to-handle=SIGTERM,SIGCHLD"}, "'SIGCHLD' is no signal that can be handled: the "
+                                                "launcher gets it whenever a worker ends"},
+      {{"--signals-to-handle=SIGPIPE"}, "'SIGPIPE' is no signal that can be handled: the launcher"},
+      {{"--signals-to-handle=SIGSEGV"}, "'SIGSEGV' is no signal that can be handled: it tells of"},
+      {{"--signals-to-handle=SIGBUS"}, "it tells of a fault"},
+      {{"--signals-to-handle=SIGFPE"}, "it tells of a fault"},
+      {{"--signals-to-handle=SIGILL"}, "it tells of a fault"},
+      {{"--signals-to-handle=SIGABRT"}, "it tells of a fault"},
+      {{"--role=a\nb"}, "'a\\nb' has a line feed or another control character"},
+      {{"--role=a\x7f"}, "control character"},
+      {{"--rdzv-id=\x1b[31m"}, "rdzv-id"},
+      {{"--redirects=0:1,0:2"}, "each of them once"},
       {{"--max-restarts=-1"}, "max-restarts"},
       {{"--hang-limit=sometimes"}, "hang-limit"},
       {{"--no-python", "--module"}, "--module"},          // #5
@@ -284,6 +296,18 @@ TEST(LaunchOptions, RendezvousValuesAreTakenOrNoted) {
   EXPECT_EQ(config.keep_alive_attempts_max, 5);
   EXPECT_EQ(config.is_store_host, true);
   EXPECT_THAT(config.notes, ElementsAre(HasSubstr("read_timeout")));
+}
+
+// A backend of torchrun may know it.
+TEST(LaunchOptions, UnknownRendezvousKeysAreNotedWithTheKnownOnes) {
+  ASSERT_OK_AND_ASSIGN(const LaunchConfig config,
+                       Config({"--rdzv-conf=bogus=1,join_timeot=5,join_timeout=7"}));
+  EXPECT_EQ(config.join_limit, Duration(7s));
+  EXPECT_THAT(config.notes,
+              ElementsAre(AllOf(HasSubstr("'bogus'"), HasSubstr("keep_alive_max_attempt"),
+                                Not(HasSubstr("did you mean"))),
+                          AllOf(HasSubstr("'join_timeot'"),
+                                HasSubstr("did you mean 'join_timeout'"))));
 }
 
 TEST(LaunchOptions, StandaloneChoosesAFreePortAndANewName) {  // #47

@@ -4,6 +4,7 @@
 #include <boost/filesystem.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -105,6 +106,26 @@ TEST_F(ProgramPath, AScriptIsThereOrIsNamed) {
   const Status status = CheckScript(folder_.File("b.py"));
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message, HasSubstr("script not found: '" + folder_.File("b.py")));
+}
+
+// Every worker reads it, and each that takes a dead one's place.
+TEST_F(ProgramPath, AScriptIsAFileOrAFolderThatPythonRuns) {
+  const std::string pipe = folder_.File("pipe.py");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0644), 0);
+  const std::string folder = folder_.File("folder.py");
+  ASSERT_EQ(mkdir(folder.c_str(), 0755), 0);
+  const std::pair<std::string, const char*> cases[] = {
+      {pipe, "is a pipe, a device or the like, not a script"},
+      {"/dev/null", "is a pipe, a device or the like, not a script"},
+      {folder, "is a folder without a __main__.py"}};
+  for (const auto& [path, part] : cases) {
+    const Status status = CheckScript(path);
+    ASSERT_FALSE(status.ok()) << path;
+    EXPECT_THAT(status.error().message, HasSubstr(part));
+    EXPECT_THAT(status.error().message, HasSubstr(path));
+  }
+  WriteFile(folder + "/__main__.py", "", 0644);
+  EXPECT_OK(CheckScript(folder));
 }
 
 }  // namespace

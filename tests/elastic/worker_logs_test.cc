@@ -37,7 +37,8 @@ TEST(StreamMap, TakesANumberOrAMap) {
   EXPECT_EQ(map.Of(2), (StreamChoice{false, false}));
   EXPECT_EQ(map.Of(12), (StreamChoice{true, true}));
   for (const char* bad :
-       {"", "4", "-1", "0:4", "0:", ":1", "0:1,", "a:1", "0;1", "0:1,,1:2", "33"}) {
+       {"", "4", "-1", "0:4", "0:", ":1", "0:1,", "a:1", "0;1", "0:1,,1:2", "33", "0:1,0:2",
+        "0:1,1:1,0:1"}) {
     EXPECT_FALSE(ParseStreamMap(bad).ok()) << bad;
   }
 }
