@@ -214,7 +214,8 @@ void Host::End(int index, SeatState state, const std::string& how, TimePoint now
   if (own_fault) {
     Report(BreakCause::kDied, who + " " + how, now);
   } else if (state == SeatState::kLeft && in_place() && !job_stops_) {
-    Report(BreakCause::kLeft, who + " leaves: " + record_.reason, now);
+    const std::string why = record_.reason.empty() ? "" : ": " + record_.reason;
+    Report(BreakCause::kLeft, who + " leaves" + why, now);
   }
 }
 

@@ -5,6 +5,11 @@
 #include <utility>
 
 namespace keel {
+namespace {
+
+constexpr const char* kStop = "stop";
+
+}  // namespace
 
 JobStory::JobStory(std::string job, int64_t started_nanos) {
   summary_.job = std::move(job);
@@ -49,7 +54,20 @@ void JobStory::OnFailure(WorkerFailure failure, int64_t epoch) {
 }
 
 void JobStory::OnStop(const std::string& reason, int64_t wall_nanos) {
-  summary_.events.push_back({wall_nanos, epoch_, "stop", "", reason, ""});
+  const auto& events = summary_.events;
+  const bool is_told = std::any_of(events.begin(), events.end(), [&](const JobEvent& event) {
+    return event.what == kStop && event.why == reason;
+  });
+  if (is_told) return;
+  summary_.events.push_back({wall_nanos, epoch_, kStop, "", reason, ""});
+}
+
+// Which may be what became of the wish that was told already.
+void JobStory::OnJobStops(const std::string& reason, int64_t wall_nanos) {
+  const auto& events = summary_.events;
+  const bool is_told = std::any_of(events.begin(), events.end(),
+                                   [](const JobEvent& event) { return event.what == kStop; });
+  if (!is_told) OnStop(reason, wall_nanos);
 }
 
 void JobStory::OnEnd(int exit_code, const std::string& outcome, int64_t wall_nanos) {

@@ -21,7 +21,9 @@ class JobStory {
   // A worker in place ended by itself, in an epoch or outside: it cost a restart.
   void OnDeath(const std::string& reason, int64_t wall_nanos);
   void OnFailure(WorkerFailure failure, int64_t epoch);
+  // Somebody wants this host to stop, or all of them do: told once.
   void OnStop(const std::string& reason, int64_t wall_nanos);
+  void OnJobStops(const std::string& reason, int64_t wall_nanos);
   void OnEnd(int exit_code, const std::string& outcome, int64_t wall_nanos);
 
   const JobSummary& summary() const { return summary_; }

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/text.h"
 
 namespace keel {
 namespace {
@@ -31,10 +32,17 @@ bool HasRoom() {
 }  // namespace
 
 std::string StatusText(const MemberRecord& host, const std::optional<EpochRecord>& epoch) {
+  std::string text;
+  if (host.state != MemberState::kMember) {   // first, for the end may be cut
+    text = "stopping";
+    if (!host.reason.empty()) text += " (" + Printable(host.reason) + ")";
+    if (!epoch) return text;
+    text += ", ";
+  }
   if (!epoch) return "waiting for the first epoch";
   int64_t step = -1;
   for (const SeatRecord& seat : host.seats) step = std::max(step, seat.position.step);
-  std::string text = "epoch " + std::to_string(epoch->number) + ": " +
+  text += "epoch " + std::to_string(epoch->number) + ": " +
                      std::to_string(epoch->workers.size()) + " workers on " +
                      std::to_string(epoch->hosts.size()) + " hosts";
   if (step >= 0) text += ", step " + std::to_string(step);

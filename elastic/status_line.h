@@ -24,7 +24,7 @@
 
 namespace keel {
 
-// "epoch 3: 8 workers on 2 hosts, step 120, 1 failure here"
+// "epoch 3: 8 workers on 2 hosts, step 120, 1 failure here", "stopping (SIGTERM), epoch 3: ..."
 std::string StatusText(const MemberRecord& host, const std::optional<EpochRecord>& epoch);
 
 // Whether stderr is a terminal that knows how to wipe a line, for people, and ours alone.

@@ -10,10 +10,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <optional>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "elastic/exit_status.h"
 #include "elastic/quiet_thread.h"
@@ -46,6 +44,11 @@ void EndBy(int signal) {
 
 }  // namespace
 
+bool Interrupts::IsSecond(TimePoint now) {
+  const auto before = std::exchange(last_, now);
+  return before && now - *before <= kAgain;
+}
+
 Result<std::unique_ptr<StopSignals>> StopSignals::Open() {
   const sigset_t set = Signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
@@ -75,7 +78,7 @@ std::string StopSignals::reason() const {
 }
 
 void StopSignals::Run() {
-  std::optional<TimePoint> interrupted;
+  Interrupts interrupts;
   for (;;) {
     pollfd wanted[] = {{signals_.number(), POLLIN, 0}, {wake_.number(), POLLIN, 0}};
     if (poll(wanted, 2, -1) < 0) continue;   // EINTR: it is made again
@@ -83,9 +86,7 @@ void StopSignals::Run() {
     signalfd_siginfo info{};
     if (read(signals_.number(), &info, sizeof info) != sizeof info) continue;
     const int signal = static_cast<int>(info.ssi_signo);
-    const TimePoint now = RealClock().Monotonic();
-    if (signal == SIGINT && interrupted && now - *interrupted <= kAgain) EndBy(signal);
-    if (signal == SIGINT) interrupted = now;
+    if (signal == SIGINT && interrupts.IsSecond(RealClock().Monotonic())) EndBy(signal);
     Take(signal);
   }
 }

@@ -9,14 +9,26 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "elastic/fd.h"
 #include "store/cancel.h"
 
 namespace keel {
+
+// Interrupts twice within 2 s mean: now. Threads: one at a time.
+class Interrupts {
+ public:
+  // Of one that came at `now`: whether the one before it was as near as that.
+  bool IsSecond(TimePoint now);
+
+ private:
+  std::optional<TimePoint> last_;
+};
 
 class StopSignals {
  public:

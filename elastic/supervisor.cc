@@ -28,16 +28,21 @@ constexpr Duration kLongestWarning = std::chrono::minutes(15);
 constexpr Duration kNowLimit = std::chrono::seconds(2);
 
 // Schedulers announce the end with SIGUSR1; not listened to, it would end us and nobody else.
+constexpr const char* kHowToKill = "press Ctrl-C twice within 2 s to kill at once";
 std::vector<int> SignalsHeard(const LaunchConfig& config) {
   std::vector<int> signals = config.signals;
   signals.insert(signals.end(), {SIGUSR1, SIGUSR2});
   return signals;
 }
 
-// Foreign workers expect those signals that --signals-to-handle names, and no others.
+// Whether --signals-to-handle names it.
+bool IsNamed(const LaunchConfig& config, int signal) {
+  return std::count(config.signals.begin(), config.signals.end(), signal) > 0;
+}
+
+// Foreign workers expect those signals that were named, and no others.
 int ForWorkers(const LaunchConfig& config, int signal) {
-  const bool is_known = std::count(config.signals.begin(), config.signals.end(), signal) > 0;
-  return is_known ? signal : SIGTERM;
+  return IsNamed(config, signal) ? signal : SIGTERM;
 }
 
 }  // namespace
@@ -175,7 +180,7 @@ void Supervisor::OnMemberEvent(const MemberEvent& event) {
     story_.OnBreak(broken->record, Wall());
   } else if (const auto* stop = std::get_if<StopSeen>(&event)) {
     LogInfo("job-stops", {{"reason", stop->stop.reason}});
-    story_.OnStop(stop->stop.reason, Wall());
+    story_.OnJobStops(stop->stop.reason, Wall());
   }
   host_.OnMemberEvent(event, Now());
   Carry();
@@ -224,14 +229,15 @@ void Supervisor::AwaitSignal() {
 }
 
 void Supervisor::OnSignal(int signal) {
-  if (signal == SIGUSR2) {
+  // Named, it is a wish to stop like any other.
+  if (signal == SIGUSR2 && !IsNamed(config_, signal)) {
     LogInfo("save-wanted", {{"signal", SignalName(signal)}});
     host_.OnSaveAsked(SignalName(signal) + " to the launcher on " + meeting_.own_name, Now());
     return Carry();
   }
   const Duration to_save = TimeToStop(signal);
   LogWarn("signal", {{"signal", SignalName(signal)}, {"to_save", DurationText(to_save)}});
-  if (signal == SIGINT && ++interrupts_ >= 2) return KillNow();
+  if (signal == SIGINT && !IsFirstInterrupt()) return;
   story_.OnStop(SignalName(signal) + " to the launcher on " + meeting_.own_name, Wall());
   host_.OnStopAsked(SignalName(signal), to_save, Now(), ForWorkers(config_, signal));
   Carry();
@@ -242,6 +248,18 @@ Duration Supervisor::TimeToStop(int signal) {
   if (signal != SIGUSR1 || !config_.notices.known_end) return config_.shutdown_limit;
   const Duration left(*config_.notices.known_end - Wall());
   const bool is_near = left > Duration(0) && left <= kLongestWarning;
+  if (status_) ShowStatus();
+}
+
+// False where this one is not the first: it kills, or comes too late for that and changes nothing.
+bool Supervisor::IsFirstInterrupt() {
+  const bool is_first = !std::exchange(interrupted_, true);
+  if (interrupts_.IsSecond(Now())) {
+    KillNow();
+    return false;
+  }
+  if (!is_first) LogWarn("stopping-already", {{"reason", kHowToKill}});
+  return is_first;
   return is_near ? TimeToSave(left) : config_.shutdown_limit;
 }
 
@@ -283,6 +301,7 @@ void Supervisor::KillNow() {
     if (failure) return;
     story_.OnEnd(kExitUnsaved, "interrupted twice", Wall());
     loop_.stop();
+  if (std::exchange(killing_, true)) return;
   });
 }
 

@@ -29,6 +29,7 @@
 #include "elastic/meeting.h"
 #include "elastic/notice_poller.h"
 #include "elastic/status_line.h"
+#include "elastic/stop_signals.h"
 #include "store/store_maker.h"
 
 namespace keel {
@@ -63,6 +64,7 @@ class Supervisor {
   void OnWorkerEnded(int index, const ExitStatus& status);
   void AwaitSignal();
   void OnSignal(int signal);
+  bool IsFirstInterrupt();
   Duration TimeToStop(int signal);
   void WatchNotices();
   void OnNotice(const NoticeEvent& event);
@@ -98,7 +100,9 @@ class Supervisor {
   JobStory story_;
   std::string trouble_;               // why the store cannot be reached; empty: it can
   std::optional<int> exit_code_;      // once the host has exited
-  int interrupts_ = 0;
+  Interrupts interrupts_;
+  bool interrupted_ = false;          // by SIGINT, ever
+  bool killing_ = false;              // upon the second one
   bool carrying_ = false;
   bool has_started_ = false;          // a worker, ever
   bool has_contact_ = false;          // with a store, ever

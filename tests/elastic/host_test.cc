@@ -274,6 +274,17 @@ TEST_F(HostTest, AWorkerThatIsRefusedEndsTheHostWithThatCode) {
   EXPECT_EQ(exits[0].code, kExitRefused);
 }
 
+// Somebody told the worker alone, and the host does not know why.
+TEST_F(HostTest, AWorkerThatLeavesByItselfIsToldOfWithoutAReason) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, LeavingMessage{3}, now_);
+  host_.OnWorkerMessage(0, ByeMessage{0, "stopped"}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  const auto reports = Take<ReportBreak>();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].record.reason, "rank 0 on h0 leaves");
+}
+
 // Another program, or another version of it, beside a job in place.
 TEST_F(HostTest, AWorkerOfAnotherVersionEndsTheHostAsRefused) {
   host_.OnMemberEvent(Registered{0}, now_);

@@ -22,6 +22,21 @@ BreakRecord Break(int64_t epoch, BreakCause cause, const std::string& reason) {
   return record;
 }
 
+// A wish to one host may become the whole job's; who asks again wants nothing new.
+TEST(JobStory, AStopIsToldOnce) {
+  JobStory story("job", 0);
+  story.OnEpoch(Epoch(1), 1);
+  story.OnStop("SIGINT to the launcher on n1", 2);
+  story.OnStop("SIGINT to the launcher on n1", 3);
+  story.OnJobStops("n1 (slot 0) leaves (SIGINT), and the store with it", 4);
+  story.OnEnd(75, "stopped", 5);
+  ASSERT_EQ(story.summary().events.size(), 1U);
+  EXPECT_EQ(story.summary().events[0].why, "SIGINT to the launcher on n1");
+  JobStory other("job", 0);
+  other.OnJobStops("n1 (slot 0) leaves (SIGINT), and the store with it", 4);
+  EXPECT_EQ(other.summary().events.size(), 1U) << "of another host's, nothing else tells";
+}
+
 TEST(JobStory, ABreakIsToldWithWhatTheJobDidAboutIt) {
   JobStory story("job", 0);
   story.OnEpoch(Epoch(1), 1);

@@ -20,6 +20,20 @@ TEST(StatusText, SaysWhereTheJobIs) {
   EXPECT_EQ(StatusText(host, epoch), "epoch 3: 4 workers on 2 hosts, step 120, 1 failure here");
 }
 
+TEST(StatusText, SaysThatTheJobStopsAndWhy) {
+  MemberRecord host;
+  host.state = MemberState::kLeaving;
+  host.reason = "SIG\nTERM";
+  EXPECT_EQ(StatusText(host, std::nullopt), "stopping (SIG\\nTERM)");
+  EpochRecord epoch;
+  epoch.number = 3;
+  epoch.hosts.resize(1);
+  epoch.workers.resize(1);
+  EXPECT_EQ(StatusText(host, epoch), "stopping (SIG\\nTERM), epoch 3: 1 workers on 1 hosts");
+  host.reason.clear();
+  EXPECT_EQ(StatusText(host, epoch), "stopping, epoch 3: 1 workers on 1 hosts");
+}
+
 TEST(StatusLine, IsNotForProgramsThatReadUs) {
   LaunchConfig config;
   config.log_format = LogFormat::kJson;

@@ -23,6 +23,15 @@ bool Comes(const std::function<bool()>& what) {
   return true;
 }
 
+TEST(Interrupts, AreTwoWithinTwoSecondsOnly) {
+  const TimePoint start = RealClock().Monotonic();
+  Interrupts interrupts;
+  EXPECT_FALSE(interrupts.IsSecond(start));
+  EXPECT_FALSE(interrupts.IsSecond(start + std::chrono::milliseconds(2001)));
+  EXPECT_FALSE(interrupts.IsSecond(start + std::chrono::seconds(600)));
+  EXPECT_TRUE(interrupts.IsSecond(start + std::chrono::seconds(602)));
+}
+
 TEST(StopSignals, ASignalIsAWishAndTheFirstOneNamesIt) {
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
     ASSERT_OK_AND_ASSIGN(const auto signals, StopSignals::Open());

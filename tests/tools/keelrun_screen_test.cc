@@ -131,6 +131,47 @@ TEST_F(KeelrunScreen, WhereStderrIsNoTerminalThereIsNoStatusLine) {
   EXPECT_THAT(screen.text + ReadFile(log), Not(HasSubstr("\x1b[K")));
 }
 
+size_t CountOf(const std::string& part, const std::string& text) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
+}
+
+// A user who types Ctrl-C once the workers are up, and again, up to `most` times, whenever the
+// launcher has told of the one before, until it kills. (Nothing else is on the terminal: exec.)
+Typist Interrupter(size_t most) {
+  return [most, typed = size_t{0}](const std::string& seen) mutable -> std::string {
+    const size_t told = CountOf("signal signal=SIGINT", See(seen).lines);
+    const bool is_up = CountOf("worker is up", seen) > 0 && CountOf("killing-all", seen) == 0;
+    if (!is_up || typed == most || typed > told) return "";
+    ++typed;
+    return "\x03";
+  };
+}
+
+TEST_F(KeelrunScreen, OneCtrlCStopsTheJobAndIsOneEvent) {
+  const OnScreen screen = RunOnTerminal(
+      "exec " KEEL_BIN_DIR "/keelrun --standalone --tee=3 --log-dir=" + folder_.File("logs") +
+          " --no-python sh -c \"trap 'sleep 2; exit 0' INT; echo worker is up; "
+          "while :; do sleep 0.05; done\"",
+      200, Interrupter(1));
+  EXPECT_EQ(screen.exit_code, 75) << screen.text;
+  EXPECT_THAT(screen.text, HasSubstr(", 1 epoch, 1 event\n"));
+  EXPECT_EQ(CountOf("epoch 1: SIGINT to the launcher", screen.text), 1u) << screen.text;
+  // It stays there while the worker takes its time.
+  EXPECT_THAT(See(screen.text).statuses,
+              testing::Contains("stopping (SIGINT), epoch 1: 1 workers on 1 hosts"));
+}
+
+TEST_F(KeelrunScreen, CtrlCTwiceAtOnceKills) {
+  const OnScreen screen = RunOnTerminal(
+      "exec " KEEL_BIN_DIR "/keelrun --standalone --shutdown-timeout=1000 --no-python sh -c "
+                   "\"trap '' INT TERM; echo worker is up; while :; do sleep 0.05; done\"",
+      200, Interrupter(10));
+  EXPECT_EQ(screen.exit_code, 77) << screen.text;
+  EXPECT_THAT(screen.text, HasSubstr("killing-all"));
+}
+
 // Then only stderr's lines pass above it.
 TEST_F(KeelrunScreen, WhereStdoutGoesElsewhereTheStatusLineIsOnTheTerminalAlone) {
   const std::string out = folder_.File("stdout");

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <string>
 
 namespace keel {
@@ -19,8 +20,11 @@ struct OnScreen {
 };
 
 // `command` goes through the shell. TERM is xterm unless the command sets another one. `columns` 0:
-// the terminal does not tell its width.
-inline OnScreen RunOnTerminal(const std::string& command, unsigned short columns = 0) {
+// the terminal does not tell its width. `type`: what the user types, asked after each piece of
+// output with all that is on the screen so far.
+using Typist = std::function<std::string(const std::string& seen)>;
+inline OnScreen RunOnTerminal(const std::string& command, unsigned short columns = 0,
+                              const Typist& type = nullptr) {
   OnScreen screen;
   int master = -1;
   winsize size{24, columns, 0, 0};
@@ -35,6 +39,8 @@ inline OnScreen RunOnTerminal(const std::string& command, unsigned short columns
   // Ends with EIO once the last process on the terminal has let it go.
   for (ssize_t got; (got = ::read(master, buffer, sizeof buffer)) > 0;) {
     screen.text.append(buffer, static_cast<size_t>(got));
+    const std::string keys = type ? type(screen.text) : "";
+    if (!keys.empty() && ::write(master, keys.data(), keys.size()) < 0) break;
   }
   int status = 0;
   ::waitpid(child, &status, 0);
