@@ -19,6 +19,9 @@ namespace {
 
 using boost::system::error_code;
 
+// Of one worker that are told of.
+constexpr size_t kUnknownTypesMax = 8;
+
 struct SocketPair {
   Fd ours;
   Fd theirs;
@@ -124,12 +127,20 @@ void WorkerProcess::TakeBytes(std::string_view bytes) {
     const Result<WorkerMessage> message = ParseWorkerMessage(*line);
     if (!message.ok()) return BreakLink(message.error());
     if (const auto* unknown = std::get_if<UnknownMessage>(&*message)) {
-      LogInfo("unknown-message", {{"pid", pid_}, {"type", unknown->type}});
+      TellUnknown(unknown->type);
       continue;
     }
     if (events_.on_message) events_.on_message(*message);
   }
   if (!fed.ok()) BreakLink(fed.error());
+}
+
+// Once for each type: a newer program may use it all the time.
+void WorkerProcess::TellUnknown(const std::string& type) {
+  if (unknown_types_.size() >= kUnknownTypesMax || !unknown_types_.insert(type).second) return;
+  const bool is_last = unknown_types_.size() == kUnknownTypesMax;
+  LogInfo("unknown-message",
+          {{"pid", pid_}, {"type", type}, {"note", is_last ? "of others nothing is told" : ""}});
 }
 
 // What it said before it ended.

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "elastic/child.h"
@@ -56,6 +57,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   void TakeBytes(std::string_view bytes);
   void DrainLink();
   void BreakLink(const Error& why);
+  void TellUnknown(const std::string& type);
   void Write();
 
   std::optional<Child> child_;    // until its end was seen
@@ -64,6 +66,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   boost::asio::posix::stream_descriptor ended_;
   boost::asio::local::stream_protocol::socket link_;
   LineFramer framer_;
+  std::set<std::string> unknown_types_;   // those that were told of
   std::array<char, 4096> buffer_;
   std::deque<std::string> outbox_;
 };
