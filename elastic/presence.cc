@@ -140,12 +140,17 @@ void PresenceServer::Accept() {
   acceptor_.async_accept([this](const error_code& failure, tcp::socket socket) {
     if (failure == asio::error::operation_aborted) return;
     if (failure) {
-      LogWarn("presence-accept", {{"reason", failure.message()}});
+      TellNotAccepted(failure.message());
       return AcceptLater();
     }
     Admit(std::move(socket));
     Accept();
   });
+}
+
+void PresenceServer::TellNotAccepted(const std::string& why) {
+  const std::optional<int64_t> times = not_accepted_.Tell(RealClock().Monotonic());
+  if (times) LogWarn("presence-accept", {{"reason", why}, {"times", *times}});
 }
 
 void PresenceServer::AcceptLater() {

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "elastic/seldom.h"
 
 namespace keel {
 
@@ -50,6 +51,7 @@ class PresenceServer {
   PresenceServer(boost::asio::io_context& loop, Events events);
   void Accept();
   void AcceptLater();
+  void TellNotAccepted(const std::string& why);
   void Admit(boost::asio::ip::tcp::socket socket);
   void OnLine(const std::shared_ptr<Session>& session, const std::string& line);
   void OnClosed(const std::shared_ptr<Session>& session);
@@ -59,6 +61,7 @@ class PresenceServer {
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_again_;
   uint16_t port_ = 0;
+  Seldom not_accepted_{std::chrono::minutes(1)};
   std::set<std::shared_ptr<Session>> sessions_;
   std::deque<std::weak_ptr<Session>> silent_;   // said no hello, or are gone; oldest first
 };

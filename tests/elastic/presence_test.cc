@@ -272,9 +272,21 @@ TEST_F(Presence, WithoutADescriptorTheServerWaitsUntilThereIsOne) {
   int done = 0;
   while (done < 100 && loop_.poll_one() > 0) ++done;
   EXPECT_LT(done, 100) << "it asks again and again";
+  for (int turn = 0; turn < 6; ++turn) ASSERT_EQ(loop_.run_one_for(kHangLimit), 1U);
+  EXPECT_EQ(log_.find("presence-accept"), log_.rfind("presence-accept")) << log_;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_TRUE(UntilTold(1));
   EXPECT_THAT(told_, ElementsAre("opened 1 a"));
+}
+
+TEST(Seldom, TellsTheFirstAtOnceAndOfTheOthersHowManyThereWere) {
+  Seldom seldom(1min);
+  const TimePoint start{};
+  EXPECT_EQ(seldom.Tell(start), 1);
+  for (int i = 1; i <= 30; ++i) EXPECT_EQ(seldom.Tell(start + i * 1s), std::nullopt);
+  EXPECT_EQ(seldom.Tell(start + 1min), 31);
+  EXPECT_EQ(seldom.Tell(start + 119s), std::nullopt);
+  EXPECT_EQ(seldom.Tell(start + 1h), 2);
 }
 
 // Until the loop runs nothing can be sent, so this is what is kept for one that never reads.
