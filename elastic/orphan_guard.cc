@@ -8,16 +8,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <sstream>
 #include <string_view>
 
 #include "base/clock.h"
+#include "elastic/proc_file.h"
 #include "elastic/process_table.h"
 
 namespace keel {
 namespace {
 
+constexpr const char* kName = "job-guard";
 constexpr Duration kKillLimit = std::chrono::seconds(10);
 constexpr Duration kAgain = std::chrono::milliseconds(10);
 
@@ -26,9 +31,38 @@ Error Failed(const char* doing) {
                                    std::strerror(errno)};
 }
 
+// Where the words of our command line lie, as proc(5) numbers the fields of /proc/self/stat.
+struct ArgumentPlace {
+  uintptr_t begin = 0;   // field 48
+  uintptr_t end = 0;     // field 49
+};
+
+ArgumentPlace FindArguments() {
+  const std::string text = ReadProcFile("/proc/self/stat").value_or("");
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return {};
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 48; ++field) fields >> skipped;
+  ArgumentPlace place;
+  fields >> place.begin >> place.end;
+  return fields ? place : ArgumentPlace();
+}
+
+// Another name than the launcher's, for ps and pkill: who ends all launchers by their name, or by
+// their command line, ends no guard with them.
+void Rename() {
+  prctl(PR_SET_NAME, kName);
+  const ArgumentPlace place = FindArguments();
+  if (place.begin == 0 || place.end <= place.begin) return;
+  auto* const words = reinterpret_cast<char*>(place.begin);
+  const size_t size = place.end - place.begin;
+  std::memset(words, 0, size);
+  std::memcpy(words, kName, std::min(size - 1, std::strlen(kName)));
+}
+
 void Detach(int link) {
   setsid();
-  prctl(PR_SET_NAME, "keelrun-guard");
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -93,6 +127,7 @@ Result<std::unique_ptr<OrphanGuard>> OrphanGuard::Start(const std::string& mark)
   const pid_t child = fork();
   if (child < 0) return Failed("fork");
   if (child == 0) {
+    Rename();   // before we are waited for: no worker starts beside a guard of the old name
     if (fork() != 0) return std::unique_ptr<OrphanGuard>();
     ours.Close();
     Detach(theirs.number());

@@ -2,6 +2,7 @@
 // we have started and what descends from it.
 // Promises   however we die, every process whose first environment holds the mark is killed, and
 //            what it starts meanwhile. While we live, and once dismissed, the guard does nothing.
+//            It has another name and command line than we: `pkill -f` with ours spares it.
 // Does not   find a process that cleared its environment; hold on to our terminal, streams or
 //            files.
 // Threads    Start() before the first thread exists: it forks.
