@@ -233,6 +233,8 @@ int Report(const TrainMainSpec& spec, const Result<int>& code) {
 }  // namespace
 
 int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
+  const Status streams = OpenClosedStreams();
+  if (!streams.ok()) return Report(spec, streams.error());
   PrepareForGroups();
   RouteTorchLog();
   OpenCudaWhereThereIsADriver();
