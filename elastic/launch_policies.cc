@@ -8,6 +8,14 @@ namespace {
 constexpr Duration kQuietLeast = std::chrono::seconds(5);
 constexpr Duration kQuietMost = std::chrono::hours(24);
 
+// The event loops, the board, the store, and a few for a moment (a look at /proc, a script).
+constexpr uint64_t kFilesOfLauncher = 40;
+// The link, its two watches, two pipes for what it prints, and the log files of those.
+constexpr uint64_t kFilesOfWorker = 7;
+// At the host of the store: what each worker, and each launcher, of the job is connected by.
+constexpr uint64_t kConnectionsOfWorker = 1;
+constexpr uint64_t kConnectionsOfHost = 4;
+
 RestartPolicy RestartsFrom(const LaunchConfig& config) {
   return {config.restarts_max, config.restart_window};
 }
@@ -75,6 +83,19 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
   policy.restarts = RestartsFrom(config);
   policy.allow_inexact = config.allow_inexact;
   return policy;
+}
+
+uint64_t OpenFilesWanted(const LaunchConfig& config) {
+  const auto workers = static_cast<uint64_t>(config.workers_per_host);
+  const auto hosts = static_cast<uint64_t>(config.hosts.least);
+  const uint64_t here = kFilesOfLauncher + workers * kFilesOfWorker;
+  // Whose address the endpoint is shows later; without a word we hope that it is another's.
+  using Meeting = LaunchConfig::Meeting;
+  const bool is_first = config.meeting == Meeting::kStandalone ||
+                        (config.meeting == Meeting::kStatic && config.node_rank == 0);
+  const bool hosts_store = config.is_store_host.value_or(is_first);
+  const uint64_t connections = hosts * (workers * kConnectionsOfWorker + kConnectionsOfHost);
+  return here + (hosts_store ? connections : 0);
 }
 
 }  // namespace keel

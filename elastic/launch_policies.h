@@ -2,6 +2,8 @@
 // Threads    pure functions.
 #pragma once
 
+#include <cstdint>
+
 #include "elastic/coordinator.h"
 #include "elastic/host.h"
 #include "elastic/launch_config.h"
@@ -14,5 +16,9 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
                           const std::string& incarnation);
 MemberConfig MemberConfigFrom(const LaunchConfig& config);
 JobPolicy JobPolicyFrom(const LaunchConfig& config);
+
+// How many files, besides those open before, a launcher may have open at once in such a job with
+// its least number of hosts. The store counts where it is told, not only found out, who hosts it.
+uint64_t OpenFilesWanted(const LaunchConfig& config);
 
 }  // namespace keel

@@ -1,6 +1,8 @@
 // Each thing that happens goes to the Host; then its actions are carried out, and the timer is set.
 #include "elastic/supervisor.h"
 
+#include <boost/system/system_error.hpp>
+
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -50,10 +52,15 @@ int ForWorkers(const LaunchConfig& config, int signal) {
 Result<std::unique_ptr<Supervisor>> Supervisor::Open(LaunchConfig config, SupervisorWorld world) {
   KEEL_TRY(BecomeSubreaper());
   KEEL_TRY_ASSIGN(Meeting meeting, OpenMeeting(config, world.stores));
-  std::unique_ptr<Supervisor> supervisor(
-      new Supervisor(std::move(config), std::move(world), std::move(meeting)));
-  KEEL_TRY(supervisor->OpenParts());
-  return supervisor;
+  // Event loops throw where the system gives them no descriptor.
+  try {
+    std::unique_ptr<Supervisor> supervisor(
+        new Supervisor(std::move(config), std::move(world), std::move(meeting)));
+    KEEL_TRY(supervisor->OpenParts());
+    return supervisor;
+  } catch (const boost::system::system_error& failed) {
+    return Error{Code::kForeign, std::string("starting the launcher: ") + failed.what()};
+  }
 }
 
 Supervisor::Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeting)

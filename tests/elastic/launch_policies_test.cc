@@ -129,5 +129,22 @@ TEST(LaunchPolicies, TheLongestWaitsAddUp) {
   EXPECT_GT(policy.stop_grace, kLongestWait);
 }
 
+TEST(LaunchPolicies, FilesAreWantedForEachWorkerAndAtTheStoreForEachHost) {
+  LaunchConfig config = Told();
+  config.is_store_host = false;
+  const uint64_t before = OpenFilesWanted(config);
+  config.hosts.least += 10;
+  EXPECT_EQ(OpenFilesWanted(config), before);
+  config.workers_per_host += 10;
+  EXPECT_GE(OpenFilesWanted(config), before + 50);
+  const uint64_t elsewhere = OpenFilesWanted(config);
+  config.is_store_host.reset();
+  EXPECT_EQ(OpenFilesWanted(config), elsewhere);
+  config.meeting = LaunchConfig::Meeting::kStatic;
+  EXPECT_EQ(OpenFilesWanted(config), elsewhere) << "it is not the first host";
+  config.node_rank = 0;
+  EXPECT_GE(OpenFilesWanted(config), elsewhere + 12 * 13);
+}
+
 }  // namespace
 }  // namespace keel

@@ -4,7 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "base/posix_files.h"
 #include "elastic/board_keys.h"
 #include "elastic/exit_codes.h"
@@ -105,6 +108,42 @@ TEST_F(SupervisorJob, GarbageOnTheControlLinkIsAFailureWithAReason) {
   EXPECT_EQ(Run(config), kExitFailed);
   EXPECT_THAT(summary_, HasSubstr("broke its control link"));
   EXPECT_THAT(summary_, HasSubstr("rubbish"));
+}
+
+TEST_F(SupervisorJob, AMessageOfANewerProgramIsToldOfOnce) {
+  LaunchConfig config = Config(1, "for i in $(seq 300); do echo {'\"type\":\"sing\"'}; "
+                                  "echo {'\"type\":\"zzz'$i'\"'}; done >&$KEEL_CONTROL_FD");
+  config.program.name = "bash";
+  std::string log;
+  LogToCallback([&](std::string_view line) { log += std::string(line) + "\n"; });
+  EXPECT_EQ(Run(config), kExitFinished) << summary_;
+  LogToStderr();
+  const auto count = [&](const std::string& word) {
+    int found = 0;
+    for (size_t at = 0; (at = log.find(word, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("unknown-message"), 8) << log;
+  EXPECT_EQ(count("type=sing"), 1) << log;
+  EXPECT_EQ(count("of others nothing is told"), 1) << log;
+}
+
+// With each number of free descriptors something else is the first to get none.
+TEST_F(SupervisorJob, WithoutDescriptorsItSaysSo) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(0);
+  close(next);
+  int refused = 0;
+  for (int free = 0; free < 24; ++free) {
+    const rlimit few = {static_cast<rlim_t>(next + free), before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto supervisor = Supervisor::Open(
+        Config(1, "true"), {stores_, files_, RealClock(), Random(1), OwnEnvironment()});
+    refused += supervisor.ok() ? 0 : 1;
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_GE(refused, 5);
 }
 
 TEST_F(SupervisorJob, AForeignWorkerMayCloseTheLink) {

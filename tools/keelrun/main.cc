@@ -17,6 +17,7 @@
 #include "elastic/exit_codes.h"
 #include "elastic/failure_report.h"
 #include "elastic/launch_options.h"
+#include "elastic/launch_policies.h"
 #include "elastic/orphan_guard.h"
 #include "elastic/program_path.h"
 #include "elastic/supervisor.h"
@@ -93,13 +94,34 @@ Status CheckCanStart(const WorkerProgram& program, const Environment& environmen
 // Our workers and all that descends from them have it, by which the guard knows them.
 constexpr const char* kLauncherVariable = "KEEL_LAUNCHER";
 
+// What runs out in the middle of a job breaks it in ways that do not tell why.
+Status CheckOpenFiles(const LaunchConfig& config) {
+  const Result<uint64_t> limit = RaiseFileLimit();
+  const Result<uint64_t> open_now = CountOpenFiles();
+  if (!limit.ok() || !open_now.ok()) {
+    const Error& why = limit.ok() ? open_now.error() : limit.error();
+    LogWarn("file-limit", {{"reason", why.message}});
+    return Ok();
+  }
+  const uint64_t wanted = *open_now + OpenFilesWanted(config);
+  if (*limit >= wanted) return Ok();
+  return Error{Code::kInvalid,
+               "at most " + std::to_string(*limit) +
+                   " files may be open at once, and this job needs " + std::to_string(wanted) +
+                   " (workers here: " + std::to_string(config.workers_per_host) +
+                   ", hosts: at least " + std::to_string(config.hosts.least) +
+                   ", open already: " + std::to_string(*open_now) +
+                   "): raise the limit (`ulimit -n " + std::to_string(wanted) +
+                   "`, or LimitNOFILE of a service)"};
+}
+
 int Launch(const LaunchConfig& config, const Environment& environment, Random random) {
+  const Status open_files = CheckOpenFiles(config);
+  if (!open_files.ok()) return Fail(kExitFailed, open_files.error().message);
   const std::string id = RandomId(random, 16);
   const auto guard = OrphanGuard::Start(kLauncherVariable + ("=" + id));
   if (!guard.ok()) return Fail(kExitFailed, guard.error().message);
   if (*guard == nullptr) return kExitFinished;   // this is the guard, and its work is done
-  const Result<uint64_t> open_files = RaiseFileLimit();
-  if (!open_files.ok()) LogWarn("file-limit", {{"reason", open_files.error().message}});
   PosixFiles files;
   auto stores = LateStores::Open(config.log_format, config.log_level);
   if (!stores.ok()) return Fail(kExitFailed, stores.error().message);
@@ -137,6 +159,8 @@ int Run(const OptionInputs& inputs) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const Status streams = OpenClosedStreams();
+  if (!streams.ok()) return Fail(kExitFailed, streams.error().message);
   IgnoreSigpipe();
   return Run(RealInputs(argc, argv));
 }

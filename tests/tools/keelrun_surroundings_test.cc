@@ -1,0 +1,108 @@
+// A `keelrun` that was started with less than it is used to, or is ended by its name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <vector>
+
+#include "elastic/process_table.h"
+#include "elastic/proc_file.h"
+#include "tests/harness/expect_ok.h"
+#include "tests/harness/file_text.h"
+#include "tests/tools/launched.h"
+
+namespace keel {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class KeelrunSurroundings : public ::testing::Test {
+ protected:
+  // keelrun behind `before`, words of a shell, with two workers that run the script.
+  std::unique_ptr<Launched> Start(const std::string& before, const std::string& script,
+                                  const std::string& behind = "") {
+    const std::string line = before + " exec " KEEL_BIN_DIR
+                             "/keelrun --standalone --nproc-per-node=2 --no-python sh -c '" +
+                             script + "' " + behind;
+    return std::make_unique<Launched>(folder_, "job" + std::to_string(++jobs_),
+                                      Launched::Command{{"sh", "-c", line}},
+                                      Environment{{"OUT", folder_.File("out")}});
+  }
+
+  TempDir folder_;
+  int jobs_ = 0;
+};
+
+TEST_F(KeelrunSurroundings, ClosedStreamsHarmNoJob) {
+  const std::vector<std::string> closing = {"0<&-", "1>&-", "2>&-"};
+  for (unsigned closed = 1; closed < 8; ++closed) {
+    std::string behind;
+    for (unsigned stream = 0; stream < 3; ++stream) {
+      if ((closed >> stream & 1) != 0) behind += " " + closing[stream];
+    }
+    WriteFile(folder_.File("out"), "");
+    const auto job = Start("", "echo some words; sleep 0.2; echo $RANK >> $OUT", behind);
+    EXPECT_EQ(job->ExitCode(), 0) << behind << "\n" << job->Output();
+    const std::string out = ReadFile(folder_.File("out"));
+    for (const char* rank : {"0\n", "1\n"}) EXPECT_THAT(out, HasSubstr(rank)) << behind;
+    EXPECT_EQ(out.size(), 4U) << behind << "\n" << out;
+  }
+}
+
+TEST_F(KeelrunSurroundings, TooFewDescriptorsAreSaidBeforeAnythingStarts) {
+  for (const char* limit : {"8", "9", "12", "20", "40"}) {
+    const auto job = Start("ulimit -n " + std::string(limit) + ";", "echo started");
+    EXPECT_EQ(job->ExitCode(), 1) << limit << "\n" << job->Output();
+    EXPECT_THAT(job->Output(), HasSubstr("at most " + std::string(limit) +
+                                         " files may be open at once, and this job needs "));
+    EXPECT_THAT(job->Output(), HasSubstr("ulimit -n "));
+    EXPECT_THAT(job->Output(), Not(HasSubstr("started")));
+  }
+}
+
+TEST_F(KeelrunSurroundings, AsManyDescriptorsAsItAsksForAreEnough) {
+  const auto refused = Start("ulimit -n 20;", "true");
+  const int64_t wanted = NumberAfter(refused->Await("this job needs [0-9]+ "), "needs");
+  EXPECT_EQ(refused->ExitCode(), 1) << refused->Output();
+  ASSERT_GT(wanted, 20);
+  const auto job = Start("ulimit -n " + std::to_string(wanted) + ";", "echo worked");
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("^worked$"), 2) << job->Output();
+}
+
+TEST_F(KeelrunSurroundings, ALowSoftLimitIsRaised) {
+  const auto job = Start("ulimit -S -n 20;", "echo worked");
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("^worked$"), 2) << job->Output();
+}
+
+// As `pkill -9 keelrun` and `pkill -9 -f keelrun` find them, but of this test only.
+std::vector<Fd> NamedAfterTheLauncher(const std::string& mark) {
+  std::vector<Fd> named;
+  const auto all = AllProcesses();
+  EXPECT_OK(all);
+  if (!all.ok()) return named;
+  for (const ProcessInfo& process : *all) {
+    if (InitialEnvironment(process.pid).value_or("").find(mark) == std::string::npos) continue;
+    const std::string folder = "/proc/" + std::to_string(process.pid);
+    const std::string names = ReadProcFile(folder + "/comm").value_or("") +
+                              ReadProcFile(folder + "/cmdline").value_or("");
+    if (names.find("keelrun") != std::string::npos) named.push_back(OpenProcess(process));
+  }
+  return named;
+}
+
+// Workers die with the launcher; what they have started does not, unless the guard sees to it.
+TEST_F(KeelrunSurroundings, WhoKillsAllLaunchersByNameLeavesNoWorker) {
+  const std::string mark = folder_.File("out");
+  const auto job = Start("", "sleep 1000 & echo up; exec sleep 1000");
+  job->Await("^up$", 2);
+  const std::vector<Fd> named = NamedAfterTheLauncher(mark);
+  EXPECT_GE(named.size(), 1U);
+  for (const Fd& process : named) EXPECT_OK(SendSignal(process, SIGKILL));
+  EXPECT_TRUE(AwaitNoneMarked(mark));
+}
+
+}  // namespace
+}  // namespace keel
