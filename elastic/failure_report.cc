@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <ctime>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/text.h"
 
 namespace keel {
 namespace {
@@ -21,14 +23,14 @@ int64_t SecondsOf(const WorkerFailure& failure) {
   return failure.seen_nanos / kNanosPerSecond;
 }
 
-// So that a text of several lines stays below what it belongs to.
-std::string Indented(const std::string& text, size_t blanks) {
+// Its lines as they are, apart from what would confuse a terminal, and below what it belongs to.
+std::string Indented(std::string_view text, size_t blanks) {
   std::string indented;
-  for (const char c : text) {
-    indented += c;
-    if (c == '\n') indented.append(blanks, ' ');
+  for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    indented += Printable(text.substr(0, end)) + "\n" + std::string(blanks, ' ');
+    text.remove_prefix(end + 1);
   }
-  return indented;
+  return indented + Printable(text);
 }
 
 std::string WhyText(const WorkerFailure& failure) {
@@ -40,10 +42,10 @@ std::string WhyText(const WorkerFailure& failure) {
 }
 
 std::string FailureText(size_t index, const WorkerFailure& failure) {
-  const std::string file = failure.error_file.empty() ? "<N/A>" : failure.error_file;
+  const std::string file = failure.error_file.empty() ? "<N/A>" : Printable(failure.error_file);
   return "[" + std::to_string(index) + "]:\n" +
          "  time      : " + UtcText(SecondsOf(failure) * kNanosPerSecond) + "\n" +
-         "  host      : " + failure.host + "\n" +
+         "  host      : " + Printable(failure.host) + "\n" +
          "  rank      : " + std::to_string(failure.rank) + " (local_rank: " +
          std::to_string(failure.local_rank) + ")\n" +
          "  exitcode  : " + std::to_string(PythonExitCode(failure.status)) + " (pid: " +
@@ -68,8 +70,9 @@ std::string Counted(size_t count, const std::string& one) {
 
 std::string EventText(const JobEvent& event) {
   std::string text = "  " + UtcText(event.wall_nanos) + " epoch " + std::to_string(event.epoch) +
-                     ": " + event.who + (event.who.empty() ? "" : " ") + event.why;
-  if (!event.answer.empty()) text += "\n    -> " + event.answer;
+                     ": " + Printable(event.who) + (event.who.empty() ? "" : " ") +
+                     Printable(event.why);
+  if (!event.answer.empty()) text += "\n    -> " + Printable(event.answer);
   return text + "\n";
 }
 
@@ -96,7 +99,7 @@ const WorkerFailure& RootCause(const std::vector<WorkerFailure>& failures) {
 std::string FailureReportText(const std::string& program,
                               const std::vector<WorkerFailure>& failures) {
   const WorkerFailure& root = RootCause(failures);
-  const std::string title = program + " FAILED\n";
+  const std::string title = Printable(program) + " FAILED\n";
   std::string root_text, others;
   for (size_t i = 0; i < failures.size(); ++i) {
     (&failures[i] == &root ? root_text : others) += FailureText(i, failures[i]);
@@ -130,7 +133,8 @@ Json FailureReportJson(const std::string& program, const std::vector<WorkerFailu
 
 std::string JobSummaryText(const JobSummary& summary) {
   const Duration took(std::max<int64_t>(summary.ended_nanos - summary.started_nanos, 0));
-  std::string text = "job " + summary.job + ": " + summary.outcome + " (exit code " +
+  std::string text = "job " + Printable(summary.job) + ": " + Printable(summary.outcome) +
+                     " (exit code " +
                      std::to_string(summary.exit_code) + ") after " + DurationText(took) + ", " +
                      Counted(static_cast<size_t>(summary.epochs), "epoch") + ", " +
                      Counted(summary.events.size(), "event") + "\n";
@@ -144,7 +148,7 @@ std::string JobSummaryText(const JobSummary& summary) {
     }
     text += EventText(summary.events[i]);
   }
-  if (!summary.logs.empty()) text += "  logs: " + summary.logs + "\n";
+  if (!summary.logs.empty()) text += "  logs: " + Printable(summary.logs) + "\n";
   return text;
 }
 

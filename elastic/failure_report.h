@@ -1,7 +1,9 @@
 // FailureReport and JobSummary: what the launcher says at the end, as text and as JSON.
 // Promises   pure functions. The report has torchrun's form (title, "Root Cause (first observed
 //            failure)", a line for each fact), since people and programs look for it. The summary
-//            tells each event with who, what, when and what the job did about it.
+//            tells each event with who, what, when and what the job did about it. As text, what
+//            workers wrote has no character that would confuse a terminal, and line breaks in the
+//            traceback only.
 // Does not   decide who failed first by other means than time: that of the worker's own error file
 //            in whole seconds, else that at which its end was seen.
 // Threads    plain values.

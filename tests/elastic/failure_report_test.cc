@@ -116,6 +116,29 @@ TEST(FailureReport, HasTorchrunsFormAndNamesTheFirstAsRootCause) {  // #57
   EXPECT_EQ(FailureReportJson("train.py", failures)["root_cause"], 1);
 }
 
+// Else a worker could colour the console, or write lines that look like ours.
+TEST(FailureReport, WhatWorkersWroteCannotDisturbTheConsole) {
+  const std::string wild("a\0b\x1b[31mred\nFAILED\r\xff", 20);
+  const std::string tame = R"(a\x00b\x1b[31mred\nFAILED\r\xff)";
+  JobSummary summary;
+  summary.job = summary.outcome = summary.logs = wild;
+  summary.events.push_back({0, 1, "died", wild, wild, wild});
+  EXPECT_EQ(JobSummaryText(summary),
+            "job " + tame + ": " + tame + " (exit code 0) after 0 us, 0 epochs, 1 event\n" +
+                "  1970-01-01T00:00:00Z epoch 1: " + tame + " " + tame + "\n    -> " + tame +
+                "\n  logs: " + tame + "\n");
+  WorkerFailure failure = Failure(0, ExitStatus::Exited(1), 0);
+  failure.host = failure.error_file = wild;
+  failure.error.emplace().traceback = wild;
+  const std::string report = FailureReportText(wild, {failure});
+  EXPECT_THAT(report, HasSubstr("\n" + tame + " FAILED\n"));
+  EXPECT_THAT(report, HasSubstr("host      : " + tame + "\n"));
+  EXPECT_THAT(report, HasSubstr("error_file: " + tame + "\n"));
+  // The lines of a traceback stay lines, farther right than ours.
+  EXPECT_THAT(report, HasSubstr("traceback : " R"(a\x00b\x1b[31mred)" "\n  "
+                                R"(FAILED\r\xff)" "\n"));
+}
+
 TEST(FailureReport, SignalsAndHighExitCodesAreToldApart) {  // #59, #69
   const auto text = [](ExitStatus status) {
     return FailureReportText("t", {Failure(0, status, 0)});
