@@ -181,7 +181,9 @@ void Coordinator::NoteDeaths(Known& known, const MemberRecord& record, TimePoint
   // A host that no epoch has had yet spends its own restarts, not the job's: see GiveUpOutside().
   const bool is_newcomer = view_.epoch && record.epoch.number == 0;
   for (; known.deaths < record.deaths; ++known.deaths) {
-    if (!is_newcomer) deaths_.push_back(now);
+    if (is_newcomer) continue;
+    deaths_.push_back(now);
+    view_.barren = 0;   // deaths are counted
   }
   CountFailures();
 }
@@ -213,6 +215,7 @@ void Coordinator::NoteStep(Position position, TimePoint now) {
     std::sort(sorted.begin(), sorted.end());
     view_.median_step = sorted[sorted.size() / 2];
   }
+  progressed_ |= step_seen_.has_value();
   step_seen_ = now;
   furthest_ = position;
 }
@@ -222,6 +225,9 @@ void Coordinator::NoteBreak(BreakRecord record, TimePoint now) {
                        record.cause == BreakCause::kReported;
   if (failure) failed_breaks_.push_back(now);
   CountFailures();
+  const bool barren = record.cause == BreakCause::kReported && !progressed_;
+  if (barren && view_.barren == 0) view_.barren_since = now;
+  view_.barren = barren ? view_.barren + 1 : 0;
   view_.epoch->broken = std::move(record);
   view_.idle_since = now;
 }
@@ -357,12 +363,14 @@ Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint
   }
   KEEL_TRY(store.Set(keys_.NewestEpoch(), std::to_string(record.number)));
   unwritten_.reset();
+  if (view_.epoch && !view_.epoch->broken) view_.barren = 0;   // it got to a boundary
   view_.epoch = EpochView{};
   view_.epoch->record = std::move(record);
   view_.epoch->moved = now;
   view_.epoch->taken_up = taken_up;
   view_.epoch->incomplete = decision.incomplete;
   step_seen_.reset();
+  progressed_ = false;
   furthest_ = {};
   return Ok();
 }

@@ -114,6 +114,7 @@ class Coordinator {
   std::vector<TimePoint> deaths_, failed_breaks_;
   std::optional<Decision> unwritten_;   // an epoch that the board may have, or half of it
   std::optional<TimePoint> step_seen_;
+  bool progressed_ = false;            // in the epoch: more than one step was told of
   Position furthest_;
   std::vector<Duration> step_times_;
   std::optional<EndRecord> end_;

@@ -275,6 +275,8 @@ void Host::EndJob(int code, const std::string& reason, TimePoint now) {
   exit_code_ = code;
   record_.state = MemberState::kLeaving;
   record_.reason = reason;
+  record_.deadline_ms = Millis(config_.save_limit);
+  record_.refused = code == kExitRefused;
   for (int index = 0; index < config_.seats; ++index) {
     seats_[index].start_at.reset();
     if (code == kExitFinished) Terminate(index, reason, now);

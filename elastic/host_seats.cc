@@ -199,7 +199,9 @@ void Host::End(int index, SeatState state, const std::string& how, TimePoint now
   Seat& seat = seats_[index];
   const bool in_epoch = PlaceOf(index) != nullptr && record.epoch == epoch_->number;
   const std::string who = RankText(index);
-  const bool own_fault = state == SeatState::kDead && (!seat.signalled || !seat.fault.empty());
+  // Who does not fit leaves: its end is no death of the job.
+  const bool own_fault =
+      state == SeatState::kDead && (!seat.signalled || !seat.fault.empty()) && !record_.refused;
   const bool settled = now - seat.started >= kSettled;
   const int failures_before = settled ? 0 : seat.failures_in_a_row;
   seat = {};
@@ -213,6 +215,8 @@ void Host::End(int index, SeatState state, const std::string& how, TimePoint now
   if (!in_epoch) return;
   if (own_fault) {
     Report(BreakCause::kDied, who + " " + how, now);
+  } else if (record_.refused) {
+    Report(BreakCause::kLeft, who + " leaves: " + how, now);
   } else if (state == SeatState::kLeft && in_place() && !job_stops_) {
     const std::string why = record_.reason.empty() ? "" : ": " + record_.reason;
     Report(BreakCause::kLeft, who + " leaves" + why, now);

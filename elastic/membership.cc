@@ -11,9 +11,12 @@
 #include "elastic/exit_codes.h"
 #include "elastic/hangs.h"
 #include "elastic/ranks.h"
+#include "elastic/restarts.h"
 
 namespace keel {
 namespace {
+
+constexpr int kBarrenFree = 3;   // epochs that may break in a row before there are pauses
 
 using Verdict = Decision::Verdict;
 using MaybeDecision = std::optional<Decision>;
@@ -134,6 +137,8 @@ class Judge {
   bool CanTakePart(const HostView& host) const;
   std::vector<const HostView*> Choose() const;
   MaybeDecision LastCall(const std::vector<const HostView*>& hosts) const;
+  MaybeDecision NumericsOpen(const std::vector<const HostView*>& hosts) const;
+  MaybeDecision Barren() const;
   Decision TooFew(size_t hosts) const;
   Decision Form(const std::vector<const HostView*>& hosts) const;
   int FormerRank(const HostView& host, int index) const;
@@ -280,6 +285,7 @@ MaybeDecision Judge::StopAll() const {
     }
     if (host.gone && !InEpoch(host)) continue;   // it left earlier, and the job went on
     const bool is_coordinator = host.record.incarnation == view_.coordinator;
+    if (host.record.refused && !is_coordinator) continue;
     coordinator_leaves |= is_coordinator;
     if (leaving == nullptr || is_coordinator) leaving = &host;
   }
@@ -636,7 +642,40 @@ Decision Judge::FormNext() const {
   }
   if (hosts.empty() || count < static_cast<size_t>(policy_.hosts_min)) return TooFew(count);
   if (MaybeDecision d = LastCall(hosts)) return *d;
+  if (MaybeDecision d = NumericsOpen(hosts)) return *d;
+  if (MaybeDecision d = Barren()) return *d;
   return Form(hosts);
+}
+
+// Hosts that differ cannot be in one epoch; only the coordinator's own workers can say which of them
+// fits.
+MaybeDecision Judge::NumericsOpen(const std::vector<const HostView*>& hosts) const {
+  if (!in_place() || policy_.allow_inexact || !JobFingerprint().empty()) return std::nullopt;
+  const auto differs = std::find_if(hosts.begin(), hosts.end(), [&](const HostView* host) {
+    return host->record.fingerprint != hosts.front()->record.fingerprint;
+  });
+  if (differs == hosts.end()) return std::nullopt;
+  const TimePoint limit = view_.idle_since + policy_.join_timeout;
+  const std::string detail = NameOf(*hosts.front()) + " and " + NameOf(**differs) +
+                             " have different numerics fingerprints, and the workers of the "
+                             "store's host have not told theirs";
+  if (now_ >= limit) return End(kExitQuorumLost, Reason::kQuorumLost, detail);
+  return Wait(Reason::kNumericsOpen, std::min(limit, NextSilence()), detail);
+}
+
+// Hosts that reach the store but not each other would try again without end and without a pause.
+MaybeDecision Judge::Barren() const {
+  if (view_.barren <= kBarrenFree || !view_.epoch || !view_.epoch->broken) return std::nullopt;
+  const std::string detail = std::to_string(view_.barren) +
+                             " epochs in a row broke before their first step, the last one: " +
+                             view_.epoch->broken->reason;
+  if (now_ >= view_.barren_since + policy_.join_timeout) {
+    return End(kExitFailed, Reason::kNeverBuilt,
+               detail + "; can all hosts reach each other, by the addresses they are known by?");
+  }
+  const TimePoint until = view_.idle_since + RestartDelay(view_.barren - kBarrenFree + 1);
+  if (now_ >= until) return std::nullopt;
+  return Wait(Reason::kBarren, std::min(until, NextSilence()), detail);
 }
 
 Decision Judge::TooFew(size_t count) const {

@@ -68,11 +68,16 @@ struct JobView {
   std::optional<StopRecord> stop;
   TimePoint stopped_at;                // when that was first seen
   Duration median_step{0};
+  // Epochs in a row that broke, as their workers tell, without a step and without a death: their
+  // group cannot be built.
+  int barren = 0;
+  TimePoint barren_since;
 };
 
 enum class Reason {
   // kWait
   kRunning, kHostsMissing, kLastCall, kWorkersInside, kFence, kTakingUp, kJoinLastCall, kStopping,
+  kNumericsOpen, kBarren,
   // kExpire
   kSilent, kPresenceClosed,
   // kRefuse
@@ -88,7 +93,7 @@ enum class Reason {
   // kStop
   kTooFewStay, kCoordinatorLeaves,
   // kEnd
-  kFinished, kStopped, kStoppedUnsaved, kRestartsSpent, kQuorumLost,
+  kFinished, kStopped, kStoppedUnsaved, kRestartsSpent, kQuorumLost, kNeverBuilt,
 };
 
 struct Decision {

@@ -136,7 +136,7 @@ Result<ToldEpoch> ReadTold(const Json& json) {
 
 Result<MemberRecord> ReadMember(const Json& json) {
   MemberRecord record;
-  KEEL_TRY(Only(json, 15));
+  KEEL_TRY(Only(json, 16));
   KEEL_TRY(ReadField(json, "incarnation", record.incarnation));
   KEEL_TRY(ReadField(json, "host", record.host));
   KEEL_TRY(ReadField(json, "address", record.address));
@@ -145,6 +145,7 @@ Result<MemberRecord> ReadMember(const Json& json) {
   KEEL_TRY(ReadName(json, "state", kMemberStates, record.state));
   KEEL_TRY(ReadField(json, "reason", record.reason));
   KEEL_TRY(ReadField(json, "deadline_ms", record.deadline_ms));
+  KEEL_TRY(ReadField(json, "refused", record.refused));
   KEEL_TRY(ReadName(json, "kind", kJobKinds, record.kind));
   KEEL_TRY(ReadField(json, "fingerprint", record.fingerprint));
   KEEL_TRY_ASSIGN(const Json* const told, ObjectField(json, "epoch"));
@@ -315,8 +316,8 @@ template <class T>
 size_t SeatsOf(const T&) { return 0; }
 size_t SeatsOf(const MemberSlot& slot) { return slot.record ? slot.record->seats.size() : 0; }
 size_t SeatsOf(const EpochRecord& record) { return record.hosts.size() + record.workers.size(); }
-
 size_t SeatsOf(const BreakRecord& record) { return record.ranks.size(); }
+
 // Whatever the other version means by it: whoever cannot read the rest of its board cannot stay.
 std::optional<Tombstone> ReadOtherTombstone(std::string_view text) {
   const std::optional<OtherRecord> other = ReadOtherRecord(text);
@@ -392,6 +393,7 @@ std::string MemberText(const MemberRecord& record) {
                    {"state", NameOf(kMemberStates, record.state)},
                    {"reason", CutReason(record.reason)},
                    {"deadline_ms", record.deadline_ms},
+                   {"refused", record.refused},
                    {"kind", NameOf(kJobKinds, record.kind)},
                    {"fingerprint", record.fingerprint},
                    {"epoch", Json{{"number", record.epoch.number},

@@ -78,6 +78,7 @@ struct MemberRecord {
   MemberState state = MemberState::kMember;
   std::string reason;      // why it leaves
   int64_t deadline_ms = 0; // for leaving: how long it has
+  bool refused = false;    // ... because it does not fit: nobody else need leave for that
   JobKind kind = JobKind::kForeign;
   std::string fingerprint;  // empty until a worker told it
   ToldEpoch epoch;

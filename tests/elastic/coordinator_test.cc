@@ -130,6 +130,32 @@ TEST_F(CoordinatorTest, ADeathBeforeTheKindIsKnownIsCountedOnce) {
   EXPECT_EQ(Epoch(2).restarts, 1);
 }
 
+// Its group cannot be built: what is tried again at once is tried again without end.
+TEST_F(CoordinatorTest, EpochsThatOnlyBreakAreFormedMoreAndMoreSlowly) {
+  record_.kind = JobKind::kInPlace;
+  record_.seats.resize(1);
+  record_.seats[0].state = SeatState::kReady;
+  record_.seats[0].worker = "w0";
+  Write();
+  Coordinator::Step step = Poll();
+  for (int64_t number = 1; number <= 4; ++number) {
+    const EpochRecord epoch = Epoch(number);
+    const BreakRecord broken{number, epoch.id, BreakCause::kReported, "me", "no route", {}};
+    ASSERT_TRUE(store_->Set(keys_.Break(epoch.id), BreakText(broken)).ok());
+    record_.epoch = {number, epoch.id, 1};
+    record_.outside = number;
+    record_.seats[0].state = SeatState::kParked;
+    record_.seats[0].epoch = number;
+    Write();
+    step = Poll();
+  }
+  ASSERT_FALSE(step.decisions.empty());
+  EXPECT_EQ(step.decisions.back().reason, Reason::kBarren) << step.decisions.back().detail;
+  Poll();
+  Poll();
+  EXPECT_EQ(Epoch(5).restarts, 0);
+}
+
 // A foreign worker dies, and its supervisor reports the break and that it is outside, between two
 // reads of one poll: that is a failure, not a boundary.
 TEST_F(CoordinatorTest, ABreakWhileTheBoardIsReadIsCounted) {

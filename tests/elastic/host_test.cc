@@ -297,6 +297,18 @@ TEST_F(HostTest, AWorkerOfAnotherVersionEndsTheHostAsRefused) {
   EXPECT_EQ(exits[0].code, kExitRefused);
 }
 
+TEST_F(HostTest, AWorkerThatIsRefusedCostsTheJobNoRestart) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{kExitRefused, "other numerics"}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(kExitRefused), now_);
+  EXPECT_EQ(host_.record().deaths, 0);
+  EXPECT_TRUE(host_.record().refused);
+  EXPECT_GT(host_.record().deadline_ms, 0) << "should others have to stop, they have time to save";
+  const auto reports = Take<ReportBreak>();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].record.cause, BreakCause::kLeft);
+}
+
 TEST_F(HostTest, WhoseWorkersFailBeforeAnyEpochHadThemGivesUpAlone) {
   host_.OnMemberEvent(Registered{1}, now_);
   host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);

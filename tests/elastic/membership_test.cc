@@ -188,10 +188,41 @@ TEST_F(Membership, AnotherFingerprintIsRefusedWithBothValues) {
 
 TEST_F(Membership, NobodyIsRefusedBeforeTheCoordinatorsWorkersHaveSpoken) {
   view_.kind = JobKind::kInPlace;
+  policy_.hosts_min = policy_.hosts_max = 2;
+  view_.idle_since = kNow;
   AddHost();
   AddHost(SeatState::kReady).record.fingerprint = "a";
   AddHost(SeatState::kReady).record.fingerprint = "b";
-  EXPECT_NE(Decide(view_, policy_, kNow).verdict, Verdict::kRefuse);
+  // Nor are the two put into one epoch.
+  Expect(Verdict::kWait, Reason::kNumericsOpen, "h1 (slot 1) and h2 (slot 2) have different");
+  policy_.allow_inexact = true;
+  EXPECT_EQ(Decide(view_, policy_, kNow).verdict, Verdict::kForm);
+}
+
+TEST_F(Membership, EpochsThatBreakBeforeTheirFirstStepAreTriedAgainWithPauses) {
+  Running(2);
+  Out(0, SeatState::kParked);
+  Out(1, SeatState::kParked);
+  view_.epoch->broken = BreakRecord{4, "cafe", BreakCause::kReported, "i0", "no route", {}};
+  view_.idle_since = view_.barren_since = kNow;
+  view_.barren = 4;
+  Expect(Verdict::kWait, Reason::kBarren, "4 epochs in a row broke before their first step, the "
+                                          "last one: no route");
+  EXPECT_EQ(Decide(view_, policy_, kNow + 100ms).verdict, Verdict::kForm);
+  view_.barren = 3;
+  EXPECT_EQ(Decide(view_, policy_, kNow).verdict, Verdict::kForm);
+  view_.barren = 30;
+  view_.barren_since = kNow - policy_.join_timeout;
+  EXPECT_EQ(Expect(Verdict::kEnd, Reason::kNeverBuilt, "reach each other").code, 1);
+}
+
+TEST_F(Membership, AHostThatIsRefusedStopsNobodyElse) {
+  Running(3);
+  policy_.hosts_min = 3;
+  view_.hosts[2].record.state = MemberState::kLeaving;
+  EXPECT_EQ(Decide(view_, policy_, kNow).verdict, Verdict::kStop);
+  view_.hosts[2].record.refused = true;
+  EXPECT_NE(Decide(view_, policy_, kNow).verdict, Verdict::kStop);
 }
 
 TEST_F(Membership, TheCoordinatorsOwnFingerprintIsTheJobs) {
