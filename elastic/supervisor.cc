@@ -28,9 +28,9 @@ constexpr Duration kStatusPeriod = std::chrono::seconds(1);
 // No scheduler warns earlier; a signal by hand may come any time.
 constexpr Duration kLongestWarning = std::chrono::minutes(15);
 constexpr Duration kNowLimit = std::chrono::seconds(2);
+constexpr const char* kHowToKill = "press Ctrl-C twice within 2 s to kill at once";
 
 // Schedulers announce the end with SIGUSR1; not listened to, it would end us and nobody else.
-constexpr const char* kHowToKill = "press Ctrl-C twice within 2 s to kill at once";
 std::vector<int> SignalsHeard(const LaunchConfig& config) {
   std::vector<int> signals = config.signals;
   signals.insert(signals.end(), {SIGUSR1, SIGUSR2});
@@ -248,13 +248,6 @@ void Supervisor::OnSignal(int signal) {
   story_.OnStop(SignalName(signal) + " to the launcher on " + meeting_.own_name, Wall());
   host_.OnStopAsked(SignalName(signal), to_save, Now(), ForWorkers(config_, signal));
   Carry();
-}
-
-// A scheduler that sends SIGUSR1 ahead of a known end leaves all the time until then.
-Duration Supervisor::TimeToStop(int signal) {
-  if (signal != SIGUSR1 || !config_.notices.known_end) return config_.shutdown_limit;
-  const Duration left(*config_.notices.known_end - Wall());
-  const bool is_near = left > Duration(0) && left <= kLongestWarning;
   if (status_) ShowStatus();
 }
 
@@ -267,6 +260,13 @@ bool Supervisor::IsFirstInterrupt() {
   }
   if (!is_first) LogWarn("stopping-already", {{"reason", kHowToKill}});
   return is_first;
+}
+
+// A scheduler that sends SIGUSR1 ahead of a known end leaves all the time until then.
+Duration Supervisor::TimeToStop(int signal) {
+  if (signal != SIGUSR1 || !config_.notices.known_end) return config_.shutdown_limit;
+  const Duration left(*config_.notices.known_end - Wall());
+  const bool is_near = left > Duration(0) && left <= kLongestWarning;
   return is_near ? TimeToSave(left) : config_.shutdown_limit;
 }
 
@@ -301,6 +301,7 @@ void Supervisor::OnNotice(const NoticeEvent& event) {
 
 // Who asks twice does not want to wait for anything.
 void Supervisor::KillNow() {
+  if (std::exchange(killing_, true)) return;
   LogWarn("killing-all", {{"reason", "interrupted twice"}});
   crew_->KillAll();
   kill_timer_.expires_after(kNowLimit);
@@ -308,7 +309,6 @@ void Supervisor::KillNow() {
     if (failure) return;
     story_.OnEnd(kExitUnsaved, "interrupted twice", Wall());
     loop_.stop();
-  if (std::exchange(killing_, true)) return;
   });
 }
 
