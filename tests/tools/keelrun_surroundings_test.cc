@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <vector>
 
@@ -34,19 +35,41 @@ class KeelrunSurroundings : public ::testing::Test {
   int jobs_ = 0;
 };
 
-TEST_F(KeelrunSurroundings, ClosedStreamsHarmNoJob) {
-  const std::vector<std::string> closing = {"0<&-", "1>&-", "2>&-"};
+// All ways in which some streams are closed, as a shell says it.
+std::vector<std::string> Closings() {
+  const std::vector<std::string> closing = {" 0<&-", " 1>&-", " 2>&-"};
+  std::vector<std::string> ways;
   for (unsigned closed = 1; closed < 8; ++closed) {
-    std::string behind;
+    ways.emplace_back();
     for (unsigned stream = 0; stream < 3; ++stream) {
-      if ((closed >> stream & 1) != 0) behind += " " + closing[stream];
+      if ((closed >> stream & 1) != 0) ways.back() += closing[stream];
     }
+  }
+  return ways;
+}
+
+TEST_F(KeelrunSurroundings, ClosedStreamsHarmNoJob) {
+  for (const std::string& behind : Closings()) {
     WriteFile(folder_.File("out"), "");
     const auto job = Start("", "echo some words; sleep 0.2; echo $RANK >> $OUT", behind);
     EXPECT_EQ(job->ExitCode(), 0) << behind << "\n" << job->Output();
     const std::string out = ReadFile(folder_.File("out"));
     for (const char* rank : {"0\n", "1\n"}) EXPECT_THAT(out, HasSubstr(rank)) << behind;
     EXPECT_EQ(out.size(), 4U) << behind << "\n" << out;
+  }
+}
+
+// A guard whose link has a closed stream's number would take us for dead, or be gone when we are.
+TEST_F(KeelrunSurroundings, ClosedStreamsTakeNoGuardAway) {
+  const std::string told = folder_.File("told");
+  ASSERT_EQ(mkfifo(told.c_str(), 0600), 0);
+  Launched reader(folder_, "reader", Launched::Command{{"sh", "-c", "exec cat <>" + told}});
+  int up = 0;
+  for (const std::string& behind : Closings()) {
+    const auto job = Start("", "sleep 1000 & echo up >" + told + "; exec sleep 1000", behind);
+    reader.Await("^up$", up += 2);
+    job->Kill();
+    ASSERT_TRUE(AwaitNoneMarked(folder_.File("out"))) << behind;
   }
 }
 
