@@ -647,8 +647,8 @@ Decision Judge::FormNext() const {
   return Form(hosts);
 }
 
-// Hosts that differ cannot be in one epoch; only the coordinator's own workers can say which of them
-// fits.
+// Hosts that differ cannot be in one epoch, and which of them fits only the coordinator's own
+// workers can say.
 MaybeDecision Judge::NumericsOpen(const std::vector<const HostView*>& hosts) const {
   if (!in_place() || policy_.allow_inexact || !JobFingerprint().empty()) return std::nullopt;
   const auto differs = std::find_if(hosts.begin(), hosts.end(), [&](const HostView* host) {

@@ -97,7 +97,7 @@ void SimWorkers::Start(const WorkerPlace& place, const std::optional<EpochRecord
     return;
   }
   Later(worker, Some(20ms), [this, &worker] {
-    hello_was_said_ = true;
+    worker.said_hello = true;
     Say(worker, HelloMessage{kControlVersion, worker.odd ? "other" : "same"});
     Later(worker, Some(200ms), [this, &worker] { Say(worker, ReadyMessage{-1}); });
   });
@@ -151,8 +151,10 @@ void SimWorkers::Kill(const WorkerPlace& place, const ExitStatus& status) {
 void SimWorkers::Hang(const WorkerPlace& place) {
   SimWorker* const worker = Find(place);
   if (worker == nullptr || worker->finishing) return;
-  // Until somebody has said hello the job is taken to be foreign: the silent may be busy.
-  if (!hello_was_said_) return;
+  // Until somebody has said hello the job is taken to be foreign: the silent may be busy. One that
+  // begins anew, with its store, knows nothing of what was said before.
+  const auto spoke = [](const auto& one) { return one->alive && one->said_hello; };
+  if (std::none_of(workers_.begin(), workers_.end(), spoke)) return;
   watcher_.Trace(Name(*worker) + " hangs");
   ++own_deaths_;
   worker->hung = true;

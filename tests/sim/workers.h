@@ -43,6 +43,7 @@ struct SimWorker {
   bool in_place = false;
   bool odd = false;           // in its numerics
   bool alive = true;
+  bool said_hello = false;
   bool hung = false;          // nothing but SIGKILL moves it
   bool ignores_term = false;
   bool stop_wanted = false;
@@ -150,7 +151,6 @@ class SimWorkers {
   std::map<std::string, SimGroup> groups_;   // by the epoch's id
   int64_t saved_step_ = 0;
   bool work_done_ = false;
-  bool hello_was_said_ = false;   // by any worker, so that the job is known to be in place
   int own_deaths_ = 0;
   int counted_deaths_ = 0;
 };
