@@ -199,7 +199,7 @@ void Host::BreakSeat(int index, const std::string& reason, TimePoint now) {
           false);
   } else if (in_place()) {   // it was started for this epoch, but has not told of itself yet
     record.state = SeatState::kStarting;
-    Limit(index, seat.started + config_.start_limit, NotReadyText(), true);
+    LimitStart(index);
   } else {
     Terminate(index, reason, now);
   }

@@ -88,6 +88,8 @@ class Host {
   std::vector<HostAction> TakeActions();
   const MemberRecord& record() const { return record_; }
   const std::optional<EpochRecord>& epoch() const { return epoch_; }
+  // "rank 3 on node7", or which seat where it has no rank.
+  std::string RankText(int index) const;
 
  private:
   // What the host as a whole is about.
@@ -123,7 +125,6 @@ class Host {
   bool in_place() const { return kind_ == JobKind::kInPlace; }
   // Its place in the epoch that is not over; nothing if it has none.
   const EpochWorker* PlaceOf(int index) const;
-  std::string RankText(int index) const;
 
   // What workers say.
   void On(int index, const HelloMessage& message, TimePoint now);
@@ -159,8 +160,8 @@ class Host {
   void Start(int index, TimePoint now);
   void PlanStart(int index, TimePoint now);
   void Limit(int index, TimePoint at, const std::string& what, bool is_fault);
+  void LimitStart(int index);
   void StopSeat(int index, Duration deadline, const std::string& reason, TimePoint now);
-  std::string NotReadyText() const;
   void Terminate(int index, const std::string& why, TimePoint now);
   void Kill(int index, const std::string& why, bool is_fault, TimePoint now);
   void TellJoin(int index);

@@ -49,9 +49,11 @@ std::string Host::RankText(int index) const {
   return name + " on " + config_.host;
 }
 
-std::string Host::NotReadyText() const {
-  return "was not ready within " + DurationText(config_.start_limit) +
-         " of its start; if it needs longer, raise --start-limit";
+void Host::LimitStart(int index) {
+  Limit(index, seats_[index].started + config_.start_limit,
+        "was not ready within " + DurationText(config_.start_limit) +
+            " of its start; if it needs longer, raise --start-limit",
+        true);
 }
 
 void Host::Limit(int index, TimePoint at, const std::string& what, bool is_fault) {
@@ -93,7 +95,7 @@ void Host::On(int index, const HelloMessage& message, TimePoint now) {
   kind_ = JobKind::kInPlace;
   record_.fingerprint = message.fingerprint;
   if (record.state == SeatState::kRunning) record.state = SeatState::kStarting;
-  Limit(index, seat.started + config_.start_limit, NotReadyText(), true);
+  LimitStart(index);
   alive_at_ = now;
 }
 
@@ -258,7 +260,7 @@ void Host::Start(int index, TimePoint now) {
   }
   record.state = for_epoch && !in_place() ? SeatState::kRunning : SeatState::kStarting;
   if (record.state == SeatState::kStarting) {
-    Limit(index, now + config_.start_limit, NotReadyText(), true);
+    LimitStart(index);
   }
   Do(std::move(start), for_epoch ? epoch_->reason : "to wait for the next epoch");
 }

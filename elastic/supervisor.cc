@@ -202,6 +202,7 @@ void Supervisor::OnTrouble(const Status& status) {
 void Supervisor::OnWorkerEnded(int index, const ExitStatus& status) {
   const MemberRecord before = host_.record();
   const SeatRecord& seat = before.seats[index];
+  const std::string who = host_.RankText(index);   // of this one, not of its successor
   const std::string how = host_.OnWorkerEnded(index, status, Now());
   const bool failed = host_.record().deaths > before.deaths;
   WorkerFailure failure = crew_->Describe(index, seat.rank, status, Wall());
@@ -214,11 +215,7 @@ void Supervisor::OnWorkerEnded(int index, const ExitStatus& status) {
                              {"error", failure.error ? failure.error->message : ""},
                              {"step", seat.position.step}});
     if (host_.record().kind == JobKind::kInPlace) {
-      const bool has_rank = seat.rank >= 0;
-      story_.OnDeath((has_rank ? "rank " + std::to_string(seat.rank)
-                               : "seat " + std::to_string(index)) +
-                         " on " + meeting_.own_name + " " + how,
-                     Wall());
+      story_.OnDeath(who + " " + how, Wall());
     }
     story_.OnFailure(std::move(failure), seat.epoch);
   } else {

@@ -383,12 +383,11 @@ TEST_F(HostTest, AForeignWorkerGetsTheSignalThatCame) {
   EXPECT_EQ(signals[0].signal, SIGUSR1);
 }
 
-// Two seats, both inside.
-class TwoInside : public HostTest {
+// Two seats in an epoch, their workers started.
+class TwoSeats : public HostTest {
  protected:
-  TwoInside() : HostTest(TwoSeats()) {}
-  static HostConfig TwoSeats() {
-    HostConfig config = Config(false);
+  explicit TwoSeats(bool hosts_store) : HostTest(Two(Config(hosts_store))) {}
+  static HostConfig Two(HostConfig config) {
     config.seats = 2;
     return config;
   }
@@ -398,11 +397,22 @@ class TwoInside : public HostTest {
     host_.OnMemberEvent(Registered{0}, now_);
     host_.OnMemberEvent(EpochSeen{epoch}, now_);
     host_.OnTime(now_);
-    for (const int index : {0, 1}) {
-      host_.OnWorkerMessage(index, HelloMessage{}, now_);
-      host_.OnWorkerMessage(index, ReadyMessage{}, now_);
-    }
-    ASSERT_EQ(Take<EnterEpoch>().size(), 2u);
+  }
+  void GetReady(int index) {
+    host_.OnWorkerMessage(index, HelloMessage{}, now_);
+    host_.OnWorkerMessage(index, ReadyMessage{}, now_);
+    ASSERT_EQ(Take<EnterEpoch>().size(), 1u);
+  }
+};
+
+// Both inside.
+class TwoInside : public TwoSeats {
+ protected:
+  TwoInside() : TwoSeats(false) {}
+  void SetUp() override {
+    TwoSeats::SetUp();
+    GetReady(0);
+    GetReady(1);
   }
 };
 
@@ -421,24 +431,13 @@ TEST_F(TwoInside, WhenOneSeesTheGroupBreakTheOtherIsToldAtOnce) {
   EXPECT_TRUE(Take<ReportBreak>().empty()) << "told already";
 }
 
-// Two seats, of which one is inside when the stop comes and the other has just been started.
-class HalfStarted : public HostTest {
+// One is inside when the stop comes, and the other has just been started.
+class HalfStarted : public TwoSeats {
  protected:
-  HalfStarted() : HostTest(TwoSeats()) {}
-  static HostConfig TwoSeats() {
-    HostConfig config = Config(true);
-    config.seats = 2;
-    return config;
-  }
+  HalfStarted() : TwoSeats(true) {}
   void SetUp() override {
-    EpochRecord epoch = Epoch(1, "");
-    epoch.workers = {{0, 0, 0, ""}, {1, 0, 1, ""}};
-    host_.OnMemberEvent(Registered{0}, now_);
-    host_.OnMemberEvent(EpochSeen{epoch}, now_);
-    host_.OnTime(now_);
-    host_.OnWorkerMessage(0, HelloMessage{}, now_);
-    host_.OnWorkerMessage(0, ReadyMessage{}, now_);
-    ASSERT_EQ(Take<EnterEpoch>().size(), 1u);
+    TwoSeats::SetUp();
+    GetReady(0);
     host_.OnStopAsked("SIGTERM", 30s, now_);
   }
 };
