@@ -192,14 +192,19 @@ TEST_F(SaveJob, AStopBesideAKilledWorkerIsSavedAllTheSame) {
 
 TEST_F(SaveJob, SavesBesideTrainingLeaveTheBitsAndOnlyTheNewestStay) {
   const Words options = {"--steps=30", "--model=resnet", "--lanes=3"};
-  const std::string line =
-      LastLine(3, Saving(Joined(options, {"--save-every=5", "--keep=2", "--pause=20ms"})));
-  EXPECT_EQ(line, LastLine(1, options));
-  // The last one, and the newest of those made on the way.
+  const auto job =
+      Start(3, Saving(Joined(options, {"--save-every=5", "--keep=2", "--pause=20ms"})));
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, options));
+  // The last one, and the newest of those made on the way. That one need not be of a fifth step:
+  // where a disk is slower than five steps, a save falls due beside another one and begins late.
   const std::vector<uint64_t> whole = WholeSteps();
   ASSERT_EQ(whole.size(), 2u);
-  EXPECT_EQ(whole[0] % 5, 0u);
   EXPECT_EQ(whole[1], 30u);
+  const int made = job->Count(" checkpoint step=");
+  ASSERT_GE(made, 3) << job->Output();
+  EXPECT_THAT(job->Await(" checkpoint step=", made - 1),
+              HasSubstr(" step=" + std::to_string(whole[0]) + " "));
 }
 
 TEST_F(SaveJob, TheLauncherCanBeAskedForACheckpoint) {
