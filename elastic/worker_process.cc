@@ -154,6 +154,10 @@ void WorkerProcess::DrainLink() {
 }
 
 void WorkerProcess::BreakLink(const Error& why) {
+  // Told here: a worker that ends at once leaves no other trace of what it said.
+  if (why.code != Code::kPeerLost) {
+    LogError("control-link-garbage", {{"pid", pid_}, {"reason", why.message}});
+  }
   error_code ignored;
   link_.close(ignored);
   if (events_.on_link_broken) events_.on_link_broken(why);

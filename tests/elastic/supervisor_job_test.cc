@@ -20,6 +20,7 @@
 namespace keel {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
@@ -108,6 +109,16 @@ TEST_F(SupervisorJob, GarbageOnTheControlLinkIsAFailureWithAReason) {
   EXPECT_EQ(Run(config), kExitFailed);
   EXPECT_THAT(summary_, HasSubstr("broke its control link"));
   EXPECT_THAT(summary_, HasSubstr("rubbish"));
+}
+
+TEST_F(SupervisorJob, GarbageOfAWorkerThatEndsAtOnceIsToldOfToo) {
+  LaunchConfig config = Config(1, "echo rubbish >&$KEEL_CONTROL_FD");
+  config.program.name = "bash";
+  std::string log;
+  LogToCallback([&](std::string_view line) { log += std::string(line) + "\n"; });
+  EXPECT_EQ(Run(config), kExitFinished) << summary_;
+  LogToStderr();
+  EXPECT_THAT(log, ContainsRegex("control-link-garbage pid=[0-9]+ reason=.*rubbish"));
 }
 
 TEST_F(SupervisorJob, AMessageOfANewerProgramIsToldOfOnce) {
