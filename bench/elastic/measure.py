@@ -191,7 +191,8 @@ SCENARIOS = {"launch": launch, "in-place": in_place, "foreign": foreign, "group"
 def main():
     global ARGS
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("scenario", nargs="*", choices=list(SCENARIOS), default=list(SCENARIOS))
+    parser.add_argument("scenario", nargs="*", metavar="SCENARIO",
+                        help=f"of {' '.join(SCENARIOS)}; all of them by default")
     parser.add_argument("--bin", required=True, type=os.path.abspath,
                         help="folder of keelrun and its companions")
     parser.add_argument("--python", required=True, type=os.path.abspath,
@@ -201,7 +202,10 @@ def main():
     ARGS = parser.parse_args()
     ARGS.keelrun, ARGS.survivor = f"{ARGS.bin}/keelrun", f"{ARGS.bin}/survivor"
     ARGS.board_bench = f"{ARGS.bin}/board_bench"
-    for name in ARGS.scenario:
+    unknown = [name for name in ARGS.scenario if name not in SCENARIOS]
+    if unknown:
+        parser.error(f"no scenario '{unknown[0]}'; there are {' '.join(SCENARIOS)}")
+    for name in ARGS.scenario or SCENARIOS:
         SCENARIOS[name]()
 
 
