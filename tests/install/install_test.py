@@ -2,12 +2,13 @@
 
 Promises   fails if an installed CMake file names the source or build tree, if the package stops
            working when its prefix is moved, or if the stranger's programs do not build, run and say
-           what they should.
+           what they should. One of them is the program of docs/own-program.md, as it stands there.
 Does not   build Evenkeel: the tests run after the build.
 """
 
 import argparse
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -50,16 +51,37 @@ def foreign_paths(prefix, args):
     return found
 
 
-def build_stranger(prefix, args):
-    """Configures and builds a copy of the stranger's project; returns where its programs are."""
-    source, build = args.work / "stranger", args.work / "stranger-build"
-    shutil.copytree(args.source / "tests/install/stranger", source)
+def build_project(name, prefix, args):
+    """Configures and builds the project in the folder of that name; returns where its programs are."""
+    source, build = args.work / name, args.work / f"{name}-build"
     lines = (source / "CMakeLists.txt").read_text().splitlines()
-    expect(len(lines) <= 10, f"the stranger's CMakeLists.txt has {len(lines)} lines, more than 10")
+    expect(len(lines) <= 10, f"{name}'s CMakeLists.txt has {len(lines)} lines, more than 10")
     run(args.cmake, "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
         f"-DCMAKE_CXX_COMPILER={args.compiler}", "-DCMAKE_FIND_PACKAGE_NO_PACKAGE_REGISTRY=ON")
     run(args.cmake, "--build", build, "-j", "2")
     return build
+
+
+def build_stranger(prefix, args):
+    """What is in tests/install/stranger."""
+    shutil.copytree(args.source / "tests/install/stranger", args.work / "stranger")
+    return build_project("stranger", prefix, args)
+
+
+def check_documented(prefix, args):
+    """The program of docs/own-program.md: builds, and ends the same alone and under the launcher."""
+    page = (args.source / "docs/own-program.md").read_text()
+    folder = args.work / "documented"
+    folder.mkdir()
+    for language, file in (("cmake", "CMakeLists.txt"), ("cpp", "sine.cc")):
+        found = re.findall(rf"(?ms)^```{language}\n(.*?)^```", page)
+        expect(len(found) == 1, f"docs/own-program.md has {len(found)} blocks of {language}")
+        (folder / file).write_text(found[0])
+    train = [build_project("documented", prefix, args) / "sine", "--steps", "60", "--log-every", "0"]
+    alone = run(*train).splitlines()[-1]
+    expect(alone.startswith("final step=60 "), f"sine said: {alone}")
+    together = run(prefix / "bin/keelrun", "--standalone", "--nproc-per-node", "2", *train)
+    expect(alone in together.splitlines(), f"alone: {alone}\nunder keelrun: {together}")
 
 
 def main():
@@ -85,6 +107,7 @@ def main():
         expect("loss below 0.001: yes" in said, f"train said: {said!r}")
         if list(prefix.rglob("libkeel_nccl.so")):
             expect("NCCL 2." in said, f"train did not find the NCCL module: {said!r}")
+        check_documented(prefix, args)
     shutil.rmtree(args.work)
 
 
