@@ -3,7 +3,14 @@ import os
 import sys
 import time
 
-print(f"main {os.environ['RANK']} {os.getpid()}", flush=True)
+
+def say(line):
+    """In one piece: print() writes the end of the line by itself, where another worker's may come
+    between."""
+    os.write(1, f"{line}\n".encode())
+
+
+say(f"main {os.environ['RANK']} {os.getpid()}")
 
 import torch  # noqa: E402  the first line comes before
 import torch.distributed as dist  # noqa: E402
@@ -11,7 +18,7 @@ import torch.distributed as dist  # noqa: E402
 dist.init_process_group("gloo")
 value = torch.ones(1)
 dist.all_reduce(value)
-print(f"group {os.environ['RANK']} {os.getpid()} {int(value)}", flush=True)
+say(f"group {os.environ['RANK']} {os.getpid()} {int(value)}")
 try:
     while True:
         dist.all_reduce(value)

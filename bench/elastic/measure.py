@@ -147,6 +147,8 @@ def with_hosts(rounds, disturb):
         for _ in range(rounds):
             time.sleep(0.5)
             disturb(lan, machines)
+        for machine in machines:   # their workers end with them, which leaving the net awaits
+            machine.kill()
 
 
 def lost_host():
