@@ -57,6 +57,16 @@ Result<OptionValue> Checked(const Option& option, std::string_view text, const R
   return OptionValue(*value);
 }
 
+// In the largest unit that it is a whole number of: exact, where DurationText() rounds.
+std::string WholeUnits(Duration time) {
+  constexpr std::pair<int64_t, const char*> kUnits[] = {
+      {1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}, {1, "ns"}};
+  for (const auto& [unit, name] : kUnits) {
+    if (time.count() % unit == 0) return std::to_string(time.count() / unit) + name;
+  }
+  return "";
+}
+
 }  // namespace
 
 Option Option::Flag(std::string name, bool preset, std::string help) {
@@ -144,6 +154,10 @@ Option& Option::CommandLineOnly() {
   command_line_only = true;
   return *this;
 }
+Option& Option::Incidental() {
+  incidental = true;
+  return *this;
+}
 
 std::string AllowedText(const Option& option) {
   switch (option.type) {
@@ -193,6 +207,17 @@ Result<OptionValue> ReadOption(const Option& option, const std::vector<std::stri
     for (std::string& item : SplitList(part)) list.push_back(std::move(item));
   }
   return OptionValue(std::move(list));
+}
+
+std::string ValueText(const OptionValue& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
+  if (const auto* number = std::get_if<double>(&value)) return NumberText(*number);
+  if (const auto* bytes = std::get_if<uint64_t>(&value)) return std::to_string(*bytes);
+  if (const auto* time = std::get_if<Duration>(&value)) return WholeUnits(*time);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value)) return JoinList(*list);
+  return "";
 }
 
 std::string CanonicalName(std::string_view name) {

@@ -33,6 +33,7 @@ struct Option {
   std::optional<std::string> default_text;
   bool required = false;
   bool command_line_only = false;
+  bool incidental = false;
   char short_name = 0;
   std::string placeholder;
   std::string section;                   // heading in the help; set by OptionTable
@@ -68,6 +69,9 @@ struct Option {
   Option& Required();
   // Neither environment nor config file may give it.
   Option& CommandLineOnly();
+  // What the program computes is the same whatever it is (where files lie, how often something is
+  // told): the trainer lets it differ between workers, and when a job goes on.
+  Option& Incidental();
 };
 
 // "a whole number from 1 to 1000", "one of: auto, cpu, cuda": completes "must be ...".
@@ -76,6 +80,9 @@ std::string AllowedText(const Option& option);
 // The typed value of what was given in one place. Of several texts the last counts; a list takes
 // them all. The error reads on from a value: "'abc' must be a whole number".
 Result<OptionValue> ReadOption(const Option& option, const std::vector<std::string>& texts);
+
+// The same text for the same value, however it was written; reads back as that value.
+std::string ValueText(const OptionValue& value);
 
 // "rdzv_id" and "RDZV-ID" are not the same; "rdzv_id" and "rdzv-id" are: dashes for underscores.
 std::string CanonicalName(std::string_view name);

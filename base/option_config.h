@@ -1,9 +1,11 @@
-// Reads a config file in the form that Boost.Program_options knows:
-//   steps = 100          # a comment
+// Reads a config file, in the part of TOML that people use for options, and in INI files:
+//   steps = 100                  # a comment
+//   schedule = "cosine:total=9"  # text; quotes are needed only around '#', or blanks at the ends
 //   [optimizer]
-//   lr = 0.1             # the option optimizer.lr
-// Promises   finds every problem of the file, each with path:line; does not look at values.
-// Does not   give quotes or backslashes a meaning; a '#' always begins a comment.
+//   lr = 0.1                     # the option optimizer.lr
+// Promises   finds every problem of the file, each with path:line; does not look at values. What
+//            stands in '...' is taken as it is; in "..." \" \\ \n \r \t and \xHH have a meaning.
+// Does not   read TOML's lists (write "a,b"), tables in a line, text of several lines, or dates.
 // Threads    any. For base/options.cc: others call ParseOptions().
 #pragma once
 

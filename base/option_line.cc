@@ -129,6 +129,10 @@ class LineReader {
       names.push_back("--" + option.name);
       if (CanBeNegated(&option)) names.push_back("--no-" + option.name);
     }
+    // Behind all names: of two that are equally near the name is offered.
+    for (const Option& option : table_.options()) {
+      for (const std::string& alias : option.aliases) names.push_back("--" + alias);
+    }
     line_.problems.push_back("unknown option " + Shown(shown) + DidYouMean(canonical, names));
     // What follows may be its value, so that calling it a positional would be a second complaint
     // about one mistake; whether the options end there cannot be known.

@@ -23,6 +23,19 @@ const T& As(const Options::Setting& setting) {
   return *value;
 }
 
+// What a config file would not read back as it stands there.
+bool NeedsQuotes(const std::string& text) {
+  const bool printable = Shown(text) == "'" + text + "'";
+  return !printable || Trim(text) != text || text.find('#') != std::string::npos ||
+         text.starts_with('"') || text.starts_with('\'');
+}
+
+std::string Quoted(const std::string& text) {
+  std::string quoted = QuoteForLog(text);
+  // Where that sees no need for quotes there is nothing to escape either.
+  return quoted.starts_with('"') ? quoted : '"' + quoted + '"';
+}
+
 }  // namespace
 
 Result<std::string> ReadConfigFile(const std::string& path) {
@@ -89,10 +102,7 @@ std::string Options::ConfigText() const {
       text += "# " + setting.option.name + " is not set\n";
       continue;
     }
-    // Quoted when unprintable; blanks, quotes and '=' alone need none here.
-    const bool printable = Shown(setting.text) == "'" + setting.text + "'";
-    const bool readable = printable && setting.text.find('#') == std::string::npos;
-    const std::string value = readable ? setting.text : QuoteForLog(setting.text);
+    const std::string value = NeedsQuotes(setting.text) ? Quoted(setting.text) : setting.text;
     if (setting.option.name == config_option_) text += "# ";
     text += setting.option.name + " = " + value + "  # " + setting.source.Text() + "\n";
   }

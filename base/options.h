@@ -71,9 +71,8 @@ class Options {
   // What was no option: the launcher's script and its arguments.
   const std::vector<std::string>& positionals() const { return positionals_; }
 
-  // Every value and where it came from: "steps = 100  # run.conf:3". Reads back as a config file
-  // (in which that file's own path is a comment), except for values with a '#' or an unprintable
-  // character, which are shown in quotes.
+  // Every value and where it came from: "steps = 100  # run.conf:3". Reads back as a config file,
+  // in which that file's own path is a comment.
   std::string ConfigText() const;
 
  private:

@@ -158,6 +158,8 @@ TEST(CommandLine, AnUnknownOptionIsAnsweredWithTheNearest) {
   EXPECT_EQ(ProblemOf({"--max_restart_s=5"}),
             "unknown option '--max_restart_s'; did you mean '--max-restarts'?");
   EXPECT_THAT(ProblemOf({"-steps=5"}), HasSubstr("option '--steps' (command line): 'teps=5'"));
+  EXPECT_EQ(ProblemOf({"--master-endpiont=x"}),
+            "unknown option '--master-endpiont'; did you mean '--master-endpoint'?");
   EXPECT_EQ(ProblemOf({"-z"}), "unknown option '-z'");
   EXPECT_EQ(ProblemOf({"-teps"}), "unknown option '-teps'; did you mean '--steps'?");
   EXPECT_EQ(ProblemOf({"-qz"}), "unknown option '-z'");
@@ -262,9 +264,35 @@ TEST(ConfigFile, TakesSectionsCommentsAndEitherSpelling) {
   EXPECT_EQ(options.Source("optimizer.lr").Text(), "run.conf:10");
 }
 
+TEST(ConfigFile, QuotesKeepWhatWouldBeLostWithoutThem) {
+  const auto read = [](const std::string& line) {
+    return Parsed(TrainTable(), Inputs({"--config=run.conf"}, {}, line)).Text("rdzv-id");
+  };
+  EXPECT_EQ(read("rdzv-id = \"a # b\" # c"), "a # b");
+  EXPECT_EQ(read("rdzv-id = ' a\\n\"b\" '\r\n"), " a\\n\"b\" ");
+  EXPECT_EQ(read(R"(rdzv-id = "q\"\\\n\r\t\xff")"), "q\"\\\n\r\t\xff");
+  EXPECT_EQ(read("rdzv-id = \"\""), "");
+  EXPECT_EQ(read("rdzv-id = it's \"so\""), "it's \"so\"") << "not at the front: no quotes";
+}
+
+TEST(ConfigFile, QuotesThatMakeNoSenseAreNamedWithTheirLine) {
+  EXPECT_EQ(ConfigProblem("\nrdzv-id = \"a"),
+            "run.conf:2: the quote of '\"a' does not end on its line");
+  EXPECT_EQ(ConfigProblem("rdzv-id = \"a\\\""),
+            "run.conf:1: the quote of '\"a\\\"' does not end on its line");
+  EXPECT_EQ(ConfigProblem("rdzv-id = 'a' b"), "run.conf:1: after the value there is 'b'");
+  for (const char* escape : {"\\q", "\\x", "\\x1", "\\xg0", "\\"}) {
+    EXPECT_THAT(ConfigProblem("rdzv-id = \"" + std::string(escape)), HasSubstr("means nothing"));
+  }
+  EXPECT_EQ(ConfigProblem("tags = [\"a\", \"b\"]"),
+            "run.conf:1: key 'tags': a list is written \"a,b\" here");
+}
+
 TEST(ConfigFile, ItsMistakesAreNamedWithTheirLine) {
   EXPECT_EQ(ConfigProblem("steps = 1\nstpes = 2\n"),
             "run.conf:2: unknown key 'stpes'; did you mean 'steps'?");
+  EXPECT_EQ(ConfigProblem("master_endpiont = 2\n"),
+            "run.conf:1: unknown key 'master_endpiont'; did you mean 'master-endpoint'?");
   EXPECT_EQ(ConfigProblem("[optimiser]\nlr = 2\n"),
             "run.conf:2: unknown key 'optimiser.lr'; did you mean 'optimizer.lr'?");
   EXPECT_EQ(ConfigProblem("\nsteps\n"), "run.conf:2: 'steps' is neither 'key = value' nor "
@@ -336,6 +364,37 @@ TEST(ConfigText, StaysOneLineAValueWhateverTheValueHolds) {
   EXPECT_THAT(text, HasSubstr("rdzv-id = \"a\\nsteps = 9\"  # command line\n"));
 }
 
+TEST(ConfigText, ReadsBackWhateverTheValueHolds) {
+  for (const std::string& value :
+       {std::string("a#b"), std::string("\"a\""), std::string("'"), std::string(" a "),
+        std::string("\\n"), std::string("a\\\nb\xff"), std::string(), std::string(200, 'x'),
+        std::string("[::1]:2")}) {
+    const std::string text = Parsed({"--rdzv-id=" + value}).ConfigText();
+    EXPECT_EQ(Parsed(TrainTable(), Inputs({"--config=run.conf"}, {}, text)).Text("rdzv-id"), value)
+        << text;
+  }
+}
+
+TEST(ValueText, IsTheSameForTheSameValueAndReadsBack) {
+  const OptionTable table = TrainTable();
+  const auto text = [&](const char* name, const std::string& value) {
+    const Option* const option = table.Find(name);
+    const std::string text = ValueText(*ReadOption(*option, {value}));
+    EXPECT_EQ(ValueText(*ReadOption(*option, {text})), text);
+    return text;
+  };
+  EXPECT_EQ(text("optimizer.lr", "1e-1"), "0.1");
+  EXPECT_EQ(text("steps", "007"), "7");
+  EXPECT_EQ(text("save", "On"), "true");
+  EXPECT_EQ(text("frame", "1MiB"), "1048576");
+  EXPECT_EQ(text("notice", "1min30s"), "90s");
+  EXPECT_EQ(text("notice", "1.0000015s"), "1000001500ns");
+  EXPECT_EQ(text("notice", "1.5s"), "1500ms");
+  EXPECT_EQ(text("tags", " a, b"), "a,b");
+  EXPECT_EQ(text("rdzv-id", " a "), " a ");
+  EXPECT_EQ(ValueText(OptionValue()), "");
+}
+
 TEST(HelpText, ShowsUsageSectionsDefaultsVariablesExamplesAndExitCodes) {
   const std::string help = HelpText(LauncherTable(), 80);
   for (const char* part :
@@ -386,8 +445,9 @@ TEST(OptionTableDeathTest, AMalformedDeclarationIsABug) {
 std::string OptionGarbage(Garbage& garbage) {
   const std::vector<std::string> pieces = {
       "--", "-",    "steps", "no-", "save", "=",   "5",   "rdzv", "_",    "id", "[", "]",
-      "#",  "\n",   " ",     "tags", ",",   "-s",  "-q",  "help", "1e99", "\"", "\xff", "config",
-      "run.conf", ".", "optimizer", "lr", "--print-config", "KEEL_", "99999999999999999999"};
+      "#",  "\n",   " ",     "tags", ",",   "-s",  "-q",  "help", "1e99", "\"", "'",
+      "\\x",  "\xff", "config", "run.conf", ".", "optimizer", "lr", "--print-config", "KEEL_",
+      "99999999999999999999"};
   std::string text;
   for (uint64_t n = garbage.Below(6); n > 0; --n) text += garbage.OneOf(pieces);
   return garbage.Below(8) == 0 ? text + garbage.Bytes(8) : text;
