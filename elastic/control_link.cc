@@ -119,6 +119,7 @@ Json Write(const EpochMessage& m) {
                {"prefix", m.prefix},   {"reason", Cut(m.reason)}};
   json["members"] = m.members;
   json["inexact_allowed"] = m.inexact_allowed;
+  json["own_address"] = m.own_address;
   return json;
 }
 EpochMessage ReadEpoch(Members& in) {
@@ -132,6 +133,7 @@ EpochMessage ReadEpoch(Members& in) {
   epoch.reason = in.Words("reason");
   epoch.members = in.Texts("members");
   epoch.inexact_allowed = in.Flag("inexact_allowed");
+  if (in.Has("own_address")) epoch.own_address = in.Text("own_address");
   if (!epoch.members.empty() && epoch.members.size() != static_cast<size_t>(epoch.world)) {
     in.Fail("'members' has " + std::to_string(epoch.members.size()) + " names for a world of " +
             std::to_string(epoch.world));

@@ -88,6 +88,7 @@ struct EpochMessage {
   std::vector<std::string> members;
   // Whether workers of different fingerprints may make steps together.
   bool inexact_allowed = false;
+  std::string own_address = "127.0.0.1";  // numeric: by which workers of other hosts reach this one
   bool operator==(const EpochMessage&) const = default;
 };
 struct BreakMessage {

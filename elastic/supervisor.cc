@@ -380,6 +380,7 @@ void Supervisor::Do(const EnterEpoch& action, const std::string&) {
   message.prefix = epoch.store.prefix;
   message.reason = epoch.reason;
   message.inexact_allowed = epoch.inexact_allowed;
+  message.own_address = meeting_.own_address;
   for (const EpochWorker& worker : epoch.workers) {
     message.members.push_back("host" + std::to_string(worker.slot) + "/" +
                               std::to_string(worker.index));

@@ -29,6 +29,7 @@ Result<EpochGroup::Spec> SpecOf(const EpochMessage& message) {
   spec.rank = message.rank;
   spec.size = message.world;
   spec.members = message.members;
+  spec.address = message.own_address;
   return spec;
 }
 

@@ -27,7 +27,7 @@ std::vector<WorkerMessage> AllWorkerMessages() {
 
 std::vector<SupervisorMessage> AllSupervisorMessages() {
   return {EpochMessage{7, 1, 2, "10.0.0.7", 29400, "e7/", "worker 3 died", {"a/0", "b/0"}},
-          EpochMessage{8, 0, 1, "::1", 65535, "", "", {}, true},
+          EpochMessage{8, 0, 1, "::1", 65535, "", "", {}, true, "10.0.0.8"},
           BreakMessage{7, "killed by signal 9"},
           JoinMessage{7},
           StopMessage{"SIGTERM", 30'000},

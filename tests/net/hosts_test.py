@@ -171,6 +171,26 @@ class Hosts(unittest.TestCase):
         for everybody in (1, 0, -1):
             self.assertRaises(ValueError, hosts.kill, everybody)
 
+    def test_training_on_several_hosts_ends_as_alone(self):
+        if ARGS.trainer is None:
+            self.skipTest("this build has no training program")
+        train = [ARGS.trainer, "--steps=60", "--log-every=0"]
+        alone = subprocess.run(train, capture_output=True, text=True, check=True,
+                               timeout=hosts.HANG_LIMIT_S).stdout.splitlines()[-1]
+        self.assertIn("final step=60 ", alone)
+        with hosts.Lan(2) as lan:
+            launchers = [lan.start(number, [
+                ARGS.keelrun, "--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d",
+                "--rdzv-id=train", f"--rdzv-endpoint={lan.address(0)}:{PORT}",
+                f"--rdzv-conf=join_timeout=60,is_host={int(number == 0)}", *train])
+                for number in range(2)]
+            self.assertEqual([launcher.end() for launcher in launchers], [0, 0],
+                             "\n".join(launcher.text() for launcher in launchers))
+            lines = [line for launcher in launchers for line in launcher.lines]
+            self.assertIn(alone, lines)
+            # Nobody had to try twice.
+            self.assertNotIn("epoch-broken", "\n".join(lines))
+
     def test_garbage_on_the_ports_disturbs_nobody(self):
         with hosts.Lan(3) as lan:
             job = Job(lan)
@@ -222,6 +242,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keelrun", required=True, type=os.path.abspath)
     parser.add_argument("--survivor", required=True, type=os.path.abspath)
+    parser.add_argument("--trainer", type=os.path.abspath, help="minimal_train")
     ARGS, rest = parser.parse_known_args()
     reason = hosts.why_not()
     if reason:
