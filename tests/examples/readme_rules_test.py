@@ -62,6 +62,22 @@ class Rules(unittest.TestCase):
         code, output = judge(block("sh", "true") + block("sh elsewhere", "exit 3"))
         self.assertEqual(code, 0, output)
 
+    def test_an_exit_code_can_be_asked_for(self):
+        self.assertEqual(judge(block("sh exits 7", "echo told; exit 7"))[0], 0)
+        self.fails(block("sh exits 7", "true"), "exit code 0")
+        self.fails(block("sh exits 7", "exit 8"), "exit code 8")
+        self.fails(block("sh exits seven", "true"), "nobody knows")
+
+    def test_what_is_said_to_be_seen_must_be_seen(self):
+        script = block("sh", "echo one two three; echo four >&2")
+        self.assertEqual(judge(script + block("text seen", "one ... three", "", "our"))[0], 0)
+        self.fails(script + block("text seen", "one ... four"), "nothing was written like this")
+        self.fails(block("text seen", "one"), "no script above")
+
+    def test_commands_find_our_programs(self):
+        code, output = judge(block("sh", "command -v keel keelrun"))
+        self.assertEqual(code, 0, output)
+
     def test_commands_cannot_slip_through(self):
         self.fails(block("sh", "true") + "    build/bin/keel ls\n", "not in a fenced block")
         self.fails(block("sh later", "true"), "nobody knows")

@@ -6,14 +6,16 @@
 What the word behind three backticks means:
   sh            a script: each command must end well
   sh same-end   the same, and each command's last line of output must be that of the first
+  sh exits 77   a script that must end with this code
   sh elsewhere  not run: it needs other hosts, a scheduler, a cloud
+  text seen     each line stands in what the script above it has written, `...` being anything
   others        no commands: output, code to read
 
-Promises   `build`, `examples` and `tools` are there as from the repository's root; what commands
-           write goes away with the folder. --shorten divides how long jobs train: steps, epochs
-           and what is counted in them. Nothing that was started is left over.
-Does not   compare what is shown as output. It skips, and says why, where --torch is given and is
-           not part of a Python.
+Promises   `build`, `examples` and `tools` are there as from the repository's root, and our programs
+           in PATH; what commands write goes away with the folder. --shorten divides how long jobs
+           train: steps, epochs and what is counted in them. Nothing that was started is left over.
+Does not   compare what is shown as output without `seen`. It skips, and says why, where --torch is
+           given and is not part of a Python.
 """
 import argparse
 import os
@@ -21,6 +23,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "dropin"))
@@ -28,6 +31,7 @@ import launchers  # noqa: E402
 
 COUNTED = re.compile(r"((?:--(?:steps|epochs|save-every|evaluate-every)[ =]|warmup=|total=|@))"
                      r"(\d+)")
+COUNTED_IN_FILES = re.compile(r"((?:\b(?:steps|save_every|evaluate_every) = |warmup=|total=))(\d+)")
 
 
 class Wrong(Exception):
@@ -52,26 +56,44 @@ def blocks(text):
     return found
 
 
-def shortened(script, factor):
-    return COUNTED.sub(lambda found: found[1] + str(max(1, int(found[2]) // factor)), script)
+def shortened(script, factor, counted=COUNTED):
+    return counted.sub(lambda found: found[1] + str(max(1, int(found[2]) // factor)), script)
 
 
-def run(script, folder, environment, limit_s):
-    """What it wrote to stdout."""
+def link_examples(source, folder, factor):
+    """As they are, but for their config files, which are shortened as commands are."""
+    os.mkdir(f"{folder}/examples")
+    for name in os.listdir(f"{source}/examples"):
+        there, here = f"{source}/examples/{name}", f"{folder}/examples/{name}"
+        if not os.path.exists(f"{there}/train.toml"):
+            os.symlink(there, here)
+            continue
+        os.mkdir(here)
+        for other in set(os.listdir(there)) - {"train.toml"}:
+            os.symlink(f"{there}/{other}", f"{here}/{other}")
+        with open(f"{there}/train.toml", encoding="utf-8") as file:
+            text = file.read()
+        tomllib.loads(text)   # that is what READMEs call it
+        with open(f"{here}/train.toml", "w", encoding="utf-8") as file:
+            file.write(shortened(text, factor, COUNTED_IN_FILES))
+
+
+def run(script, folder, environment, limit_s, code=0):
+    """What it wrote to stdout, and what to stderr."""
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=environment,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, errors="replace", timeout=limit_s, check=False)
-    if done.returncode != 0:
+    if done.returncode != code:
         raise Wrong(f"exit code {done.returncode} of:\n{script}\n{done.stdout[-1500:]}\n"
                     f"{done.stderr[-3000:]}")
     print(f"$ {script}\n{done.stdout}", flush=True)
-    return done.stdout
+    return done.stdout, done.stderr
 
 
 def last_lines_agree(script, run_one):
     ends = []
     for command in script.replace("\\\n", " ").splitlines():
-        lines = run_one(re.sub(r" +", " ", command)).splitlines()
+        lines = run_one(re.sub(r" +", " ", command))[0].splitlines()
         if not lines:
             raise Wrong(f"no output of: {command}")
         ends.append(lines[-1])
@@ -81,27 +103,49 @@ def last_lines_agree(script, run_one):
         raise Wrong("these should be the same:\n" + "\n".join(ends))
 
 
+def check_seen(shown, written):
+    """Each line that is shown stands in a line that was written."""
+    if written is None:
+        raise Wrong("no script above it has written anything")
+    for line in filter(None, map(str.strip, shown.splitlines())):
+        pattern = ".*".join(map(re.escape, re.split(r" *\.\.\. *", line)))
+        if not any(re.search(pattern, each) for each in written):
+            raise Wrong("nothing was written like this:\n" + line + "\nbut this:\n" +
+                        "\n".join(written)[-4000:])
+
+
+def run_block(info, content, run_one, written):
+    """What was written, in lines; None: this is nothing to run."""
+    if info == ["text", "seen"]:
+        check_seen(content, written)
+        return None
+    if info[:1] != ["sh"] or info == ["sh", "elsewhere"]:
+        return None
+    if info == ["sh", "same-end"]:
+        last_lines_agree(content, run_one)
+        return []
+    if info == ["sh"]:
+        return "\n".join(run_one(content)).splitlines()
+    if len(info) == 3 and info[1] == "exits" and info[2].isdigit():
+        return "\n".join(run_one(content, int(info[2]))).splitlines()
+    raise Wrong(f"nobody knows what ```{' '.join(info)} means")
+
+
 def run_readme(path, factor, folder, environment, limit_s):
     """How many blocks were run."""
-    def run_one(script):
-        return run(shortened(script, factor), folder, environment, limit_s)
+    def run_one(script, code=0):
+        return run(shortened(script, factor), folder, environment, limit_s, code)
 
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    ran = 0
+    ran, written = 0, None
     for info, content, line in blocks(text):
-        if info[:1] != ["sh"] or info == ["sh", "elsewhere"]:
-            continue
         try:
-            if info == ["sh", "same-end"]:
-                last_lines_agree(content, run_one)
-            elif info == ["sh"]:
-                run_one(content)
-            else:
-                raise Wrong(f"nobody knows what ```{' '.join(info)} means")
+            lines = run_block(info, content, run_one, written)
         except Wrong as wrong:
             raise Wrong(f"the block at line {line}: {wrong}") from None
-        ran += 1
+        if lines is not None:
+            ran, written = ran + 1, lines
     return ran
 
 
@@ -114,6 +158,7 @@ def main():
     parser.add_argument("--torch", help="LibTorch's folder, where a Python with it is needed")
     options = parser.parse_args()
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["PATH"] = f"{options.build}/bin" + os.pathsep + environment["PATH"]
     if options.torch is not None:
         python, why_not = launchers.find_python(options.torch)
         if python is None:
@@ -122,8 +167,8 @@ def main():
         environment["PATH"] = os.path.dirname(python) + os.pathsep + environment["PATH"]
     with tempfile.TemporaryDirectory(prefix="keel-readme-") as folder:
         os.symlink(options.build, f"{folder}/build")
-        for name in ("examples", "tools"):
-            os.symlink(f"{options.source}/{name}", f"{folder}/{name}")
+        os.symlink(f"{options.source}/tools", f"{folder}/tools")
+        link_examples(options.source, folder, options.shorten)
         environment[launchers.MARK] = folder
         try:
             ran = run_readme(options.readme, options.shorten, folder, environment,
