@@ -119,6 +119,15 @@ class WatchedDataset : public keel::Dataset {
   const std::shared_ptr<Moment> moment_;
 };
 
+// As if a device computed each lane for so long, in which it needs no processor of ours.
+void PutLaneTime(keel::TrainProgram& program, keel::Duration lane_time) {
+  if (lane_time == keel::Duration(0)) return;
+  program.loss = [inner = program.loss, lane_time](const keel::Batch& batch) {
+    keel::RealClock().SleepFor(lane_time);
+    return inner(batch);
+  };
+}
+
 // What goes wrong on purpose: samples that make a loss NaN, or an exception of one rank.
 void PutFaults(keel::TrainProgram& program, const std::shared_ptr<Moment>& moment,
                const keel::Options& options) {
@@ -163,6 +172,7 @@ Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig&, const keel::Opt
     KEEL_TRY_ASSIGN(program.optimizer, keel::MakeAdamW(parameters, {}));
   }
   KEEL_TRY(PutEvaluation(program, options));
+  PutLaneTime(program, options.Time("lane-time"));
   const auto moment = std::make_shared<Moment>();
   PutFaults(program, moment, options);
   const keel::Duration pause = options.Time("pause");
@@ -185,6 +195,7 @@ void AddOptions(keel::OptionTable& table) {
   table.Add(keel::Option::Integer("samples", 100, "Of the dataset").AtLeast(1));
   table.Add(keel::Option::Integer("evaluate-every", 0, "Steps; 0: never").AtLeast(0));
   table.Add(keel::Option::Time("pause", "0", "After each step"));
+  table.Add(keel::Option::Time("lane-time", "0", "Before each lane's loss, as if it took so long"));
   table.Add(keel::Option::Integer("full-world", 0,
                                   "Workers with whom there is no pause after a step; 0: always one")
                 .AtLeast(0));

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """A small DDP job with a step of --step-ms that recovers as torchrun has it: from its checkpoint.
 
-Prints, at each committed step: "step N rank R of W pid P". Takes --checkpoint FILE.
+Prints, at each committed step: "step N rank R of W pid P", and, where it went on from a checkpoint,
+"resumed step=N" before. Takes --checkpoint FILE. With --lanes L a step takes as many times
+--step-ms as the worker with most of L lanes has.
 """
 import argparse
 import os
@@ -20,6 +22,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument("--step-ms", type=float, default=50)
+    parser.add_argument("--lanes", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
@@ -34,14 +37,16 @@ def main():
         net.load_state_dict(saved["net"])
         optimizer.load_state_dict(saved["optimizer"])
         step = saved["step"]
+        print(f"resumed step={step}", flush=True)
     model = DistributedDataParallel(net)
+    step_s = -(-args.lanes // world) * args.step_ms / 1e3
     try:
         while True:
             began = time.monotonic()
             data = torch.randn(32, 256, generator=torch.Generator().manual_seed(step * 1000 + rank))
             optimizer.zero_grad()
             model(data).square().mean().backward()
-            time.sleep(max(0.0, args.step_ms / 1e3 - (time.monotonic() - began)))
+            time.sleep(max(0.0, step_s - (time.monotonic() - began)))
             optimizer.step()
             step += 1
             print(f"step {step} rank {rank} of {world} pid {os.getpid()}", flush=True)
