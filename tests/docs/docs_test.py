@@ -293,6 +293,13 @@ class Documents(unittest.TestCase):
         self.assertGreater(len(figures), 5)
         self.assertEqual([one for one in figures if one not in measured], [])
 
+    def test_code_on_the_front_door_is_that_of_the_example(self):
+        example = read(f"{ARGS.source}/examples/minimal/minimal_train.cc")
+        shown = [content for info, content in split_markdown(read(f"{ARGS.source}/README.md"))[2]
+                 if info == "cpp"]
+        self.assertEqual(len(shown), 1)
+        self.assertIn(shown[0], example)
+
     def test_each_page_is_linked_from_the_front_door(self):
         front = read(f"{ARGS.source}/README.md")
         for name in sorted(os.listdir(f"{ARGS.source}/docs")):

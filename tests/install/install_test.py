@@ -52,7 +52,7 @@ def foreign_paths(prefix, args):
 
 
 def build_project(name, prefix, args):
-    """Configures and builds the project in the folder of that name; returns where its programs are."""
+    """Configures and builds the project in that folder; returns where its programs are."""
     source, build = args.work / name, args.work / f"{name}-build"
     lines = (source / "CMakeLists.txt").read_text().splitlines()
     expect(len(lines) <= 10, f"{name}'s CMakeLists.txt has {len(lines)} lines, more than 10")
@@ -69,7 +69,7 @@ def build_stranger(prefix, args):
 
 
 def check_documented(prefix, args):
-    """The program of docs/own-program.md: builds, and ends the same alone and under the launcher."""
+    """The program of docs/own-program.md: it ends the same alone and under the launcher."""
     page = (args.source / "docs/own-program.md").read_text()
     folder = args.work / "documented"
     folder.mkdir()
@@ -77,7 +77,8 @@ def check_documented(prefix, args):
         found = re.findall(rf"(?ms)^```{language}\n(.*?)^```", page)
         expect(len(found) == 1, f"docs/own-program.md has {len(found)} blocks of {language}")
         (folder / file).write_text(found[0])
-    train = [build_project("documented", prefix, args) / "sine", "--steps", "60", "--log-every", "0"]
+    train = [build_project("documented", prefix, args) / "sine", "--steps", "60",
+             "--log-every", "0"]
     alone = run(*train).splitlines()[-1]
     expect(alone.startswith("final step=60 "), f"sine said: {alone}")
     together = run(prefix / "bin/keelrun", "--standalone", "--nproc-per-node", "2", *train)
