@@ -44,7 +44,9 @@ std::string LeftText(const Option& option) {
   return flag ? left : left + " " + option.placeholder;
 }
 
-std::string RightText(const Option& option) {
+}  // namespace
+
+std::string OptionHelp(const Option& option) {
   std::string text = option.help;
   if (option.required) text += " (required)";
   if (option.default_text && !option.command_line_only) {
@@ -55,8 +57,6 @@ std::string RightText(const Option& option) {
   return text;
 }
 
-}  // namespace
-
 std::string HelpText(const OptionTable& table, int width) {
   const auto columns = static_cast<size_t>(std::max(width, 1));
   std::string usage = "usage: " + table.program() + " [options]";
@@ -66,7 +66,7 @@ std::string HelpText(const OptionTable& table, int width) {
     text += "\n" + section + "\n";
     for (const Option& option : table.options()) {
       if (option.section != section) continue;
-      text += TwoColumns(LeftText(option), RightText(option), kTextColumn, columns);
+      text += TwoColumns(LeftText(option), OptionHelp(option), kTextColumn, columns);
     }
   }
   if (!table.examples().empty()) text += "\nExamples\n";

@@ -10,6 +10,9 @@
 
 namespace keel {
 
+// What it says of one option: help, default, variables. In one line.
+std::string OptionHelp(const Option& option);
+
 std::string HelpText(const OptionTable& table, int width);
 
 // The width of the terminal that stdout is, at least 40 and at most 120; else 80.

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "ckpt/names.h"
 
 namespace keel {
@@ -109,7 +110,10 @@ std::string MetadataText(const MetadataValue& value) {
   return DumpJson(ToJson(value));
 }
 
-std::string_view WriterVersion() { return "evenkeel 0.1.0"; }
+std::string_view WriterVersion() {
+  static const std::string text = "evenkeel " + std::string(kVersion);
+  return text;
+}
 
 Status CheckDescription(const Description& description) {
   KEEL_TRY(CheckStep(description.step));

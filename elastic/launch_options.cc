@@ -142,6 +142,17 @@ std::vector<std::string> NamesOf(const std::vector<Section>& sections) {
   return names;
 }
 
+// Beside --help and --print-config, which every program has.
+Section HelpSection() {
+  return {"Help", {
+      Option::Flag("version", false, "Show the version and exit").CommandLineOnly(),
+      Option::Choice("completion", {"bash", "zsh"}, "bash",
+                     "Print a script that completes command lines in that shell, and exit")
+          .Optional().CommandLineOnly(),
+      Option::Flag("man", false, "Print the man page, for man(1), and exit").CommandLineOnly(),
+  }};
+}
+
 size_t CountFrom(const std::vector<std::string>& names, const std::string& beginning) {
   return static_cast<size_t>(std::count_if(names.begin(), names.end(), [&](const auto& name) {
     return name.starts_with(beginning);
@@ -150,14 +161,14 @@ size_t CountFrom(const std::vector<std::string>& names, const std::string& begin
 
 // What abbreviates one of torchrun's options in torchrun, but would be ambiguous beside ours,
 // becomes a second name of it.
-void KeepAbbreviations(std::vector<Section>& torchrun, const Section& own) {
+void KeepAbbreviations(std::vector<Section>& torchrun, const std::vector<Section>& own) {
   std::vector<std::string> theirs = NamesOf(torchrun);
   theirs.push_back("help");
-  std::vector<std::string> ours = NamesOf({own});
+  std::vector<std::string> ours = NamesOf(own);
   ours.push_back("print-config");
   // Flags can also be given as --no-<flag>, theirs among them.
   for (const std::string& name : NamesOf(torchrun)) ours.push_back("no-" + name);
-  for (const std::string& name : NamesOf({own})) ours.push_back("no-" + name);
+  for (const std::string& name : NamesOf(own)) ours.push_back("no-" + name);
   for (Section& section : torchrun) {
     for (Option& option : section.options) {
       for (size_t size = 1; size < option.name.size(); ++size) {
@@ -189,7 +200,8 @@ OptionTable LaunchTable() {
   std::vector<Section> sections = {JobSection(), MeetingSection(), ProgramSection(), LogSection(),
                                    IdleSection()};
   const Section own = OwnSection();
-  KeepAbbreviations(sections, own);
+  const Section help = HelpSection();
+  KeepAbbreviations(sections, {own, help});
   // What has no effect comes last in the help.
   sections.insert(sections.end() - 1, own);
   OptionTable table("keelrun", "Starts workers on this host, joins them with those of other hosts, "
@@ -200,6 +212,7 @@ OptionTable LaunchTable() {
   }
   table.TakePositionals(Positionals::kRemainder, "script [args...]");
   table.EnvironmentPrefix("KEELRUN_").ConfigFileFrom("config");
+  sections.push_back(help);
   table.AddExample("keelrun --standalone --nproc-per-node=4 train.py", "4 workers on this host");
   table.AddExample("keelrun --nnodes=2:4 --rdzv-backend=c10d --rdzv-endpoint=node0 --rdzv-id=run7 "
                    "./train",

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/option_completion.h"
 #include "base/options.h"
 #include "tools/keel/paint.h"
 
@@ -46,8 +47,17 @@ inline constexpr int kExitNo = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitFailed = 3;
 
+// Of the whole program, for people.
+inline constexpr std::string_view kAbout = "Looks after checkpoints and training data.";
+inline constexpr std::string_view kHowToName =
+    "A checkpoint is named by its own directory, by the directory that holds several (then the\n"
+    "newest complete one is meant), or by DIR@latest or DIR@STEP.";
+
 // All of them, in the order of `keel --help`.
 const std::vector<Command>& Commands();
+
+// The same for completion and man pages.
+std::vector<CompletedCommand> CompletedCommands();
 
 // A table with what all commands have: --json, how positionals are named, the exit codes.
 // `no`: what exit code 1 means; empty where the command never gives it.

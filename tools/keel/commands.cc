@@ -27,7 +27,17 @@ const std::vector<Command>& Commands() {
       {"data", "show what a file of training data holds", 1, 1, DataTable, RunData},
       {"completion", "print a completion script for a shell", 1, 1, CompletionTable,
        RunCompletion},
+      {"man", "print a man page", 0, 1, ManTable, RunMan},
   };
+  return commands;
+}
+
+std::vector<CompletedCommand> CompletedCommands() {
+  std::vector<CompletedCommand> commands;
+  for (const Command& command : Commands()) {
+    commands.push_back(
+        {std::string(command.name), std::string(command.summary), command.table()});
+  }
   return commands;
 }
 

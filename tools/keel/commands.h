@@ -35,5 +35,7 @@ OptionTable DataTable();
 Result<Outcome> RunData(const World& world, const Options& options);
 OptionTable CompletionTable();
 Result<Outcome> RunCompletion(const World& world, const Options& options);
+OptionTable ManTable();
+Result<Outcome> RunMan(const World& world, const Options& options);
 
 }  // namespace keel

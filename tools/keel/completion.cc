@@ -1,6 +1,4 @@
 // `keel completion bash|zsh`: the script that makes the shell complete command lines of `keel`.
-#include "base/option_completion.h"
-
 #include "base/nearest.h"
 #include "base/text.h"
 #include "tools/keel/commands.h"
@@ -25,11 +23,7 @@ Result<Outcome> RunCompletion(const World&, const Options& options) {
     return Error{Code::kInvalid, "no completion for shell " + Shown(shell) +
                                      DidYouMean(shell, {"bash", "zsh"}) + ": bash or zsh"};
   }
-  std::vector<CompletedCommand> commands;
-  for (const Command& command : Commands()) {
-    commands.push_back(
-        {std::string(command.name), std::string(command.summary), command.table()});
-  }
+  const std::vector<CompletedCommand> commands = CompletedCommands();
   const std::string script =
       shell == "bash" ? BashCompletion("keel", commands) : ZshCompletion("keel", commands);
   return Outcome{{{"shell", shell}, {"script", script}}, script};

@@ -12,6 +12,7 @@
 #include "base/posix_files.h"
 #include "base/process_setup.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "tools/keel/command.h"
 
 namespace {
@@ -42,17 +43,15 @@ int Print(std::string_view text) {
 
 std::string Overview() {
   std::string text =
-      "usage: keel COMMAND [options] ...\n\nLooks after checkpoints and training data.\n\n"
-      "Commands\n";
+      "usage: keel COMMAND [options] ...\n\n" + std::string(kAbout) + "\n\nCommands\n";
   for (const Command& command : Commands()) {
     std::string name(command.name);
     name.resize(12, ' ');
     text += "  " + name + std::string(command.summary) + "\n";
   }
-  return text +
-         "\nA checkpoint is named by its own directory, by the directory that holds several (then "
-         "the\nnewest complete one is meant), or by DIR@latest or DIR@STEP.\n"
-         "`keel COMMAND --help` has options, examples and exit codes.\n";
+  return text + "\n" + std::string(kHowToName) +
+         "\n`keel COMMAND --help` has options, examples and exit codes; `keel --version` says "
+         "which\nversion this is.\n";
 }
 
 const Command* FindCommand(std::string_view name) {
@@ -128,6 +127,7 @@ int main(int argc, char** argv) {
   }
   const std::string name = inputs.arguments.front();
   if (name == "--help" || name == "-h" || name == "help") return Print(Overview());
+  if (name == "--version") return Print("keel (Evenkeel) " + std::string(kVersion) + "\n");
   const Command* const command = FindCommand(name);
   if (command == nullptr) return UnknownCommand(name);
   inputs.arguments.erase(inputs.arguments.begin());

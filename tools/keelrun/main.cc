@@ -5,14 +5,18 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/option_completion.h"
 #include "base/option_help.h"
+#include "base/option_man.h"
 #include "base/posix_files.h"
 #include "base/process_setup.h"
 #include "base/random.h"
+#include "base/version.h"
 #include "elastic/error_file.h"
 #include "elastic/exit_codes.h"
 #include "elastic/failure_report.h"
@@ -136,12 +140,29 @@ int Launch(const LaunchConfig& config, const Environment& environment, Random ra
   return code;
 }
 
+// What the options ask to be shown in place of a job.
+std::optional<std::string> TextToShow(const OptionTable& table, const Options& options) {
+  if (options.Flag("help")) return HelpText(table, TerminalWidth());
+  if (options.Flag("version")) return "keelrun (Evenkeel) " + std::string(kVersion) + "\n";
+  if (options.Flag("man")) {
+    return ManPage(table, {.title = "start the workers of a training job, and keep it going",
+                           .notes = {"Takes torchrun's options and sets torchrun's environment. "
+                                     "Dashes and underscores mean the same in names."},
+                           .see_also = {"keel"}});
+  }
+  if (options.Has("completion")) {
+    return options.Text("completion") == "bash" ? BashCompletion(table) : ZshCompletion(table);
+  }
+  if (options.Flag("print-config")) return options.ConfigText();
+  return std::nullopt;
+}
+
 int Run(const OptionInputs& inputs) {
   const OptionTable table = LaunchTable();
   const Result<Options> options = ParseOptions(table, inputs);
   if (!options.ok()) return Misused(table, options.error().message);
-  if (options->Flag("help")) return Show(HelpText(table, TerminalWidth()));
-  if (options->Flag("print-config")) return Show(options->ConfigText());
+  const std::optional<std::string> shown = TextToShow(table, *options);
+  if (shown) return Show(*shown);
   if (options->positionals().empty()) return Misused(table, "there is no program to run");
   Random random(EntropySeed());
   const HostFacts facts =

@@ -1,0 +1,52 @@
+"""What the tests of this folder share: how a command is run, and what a skipped test says.
+
+Promises   every command has a limit against hanging; its output is in the message if it fails.
+           Where each test of a run was skipped, the exit code is 77, by which CTest knows it.
+"""
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+HANG_LIMIT_S = 300
+SKIPPED = 77
+
+
+def run(*command, code=0, **more):
+    """What a command wrote, stdout and stderr together."""
+    command = [str(word) for word in command]
+    more = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT,
+            "text": True, "errors": "replace", "timeout": HANG_LIMIT_S, "check": False, **more}
+    done = subprocess.run(command, **more)
+    if done.returncode != code:
+        raise AssertionError(f"{' '.join(command)}\nended with {done.returncode}, not {code}:\n"
+                             f"{done.stdout}")
+    return done.stdout
+
+
+def need(program, package):
+    """Skips the test where the program is not there."""
+    if not shutil.which(program):
+        raise unittest.SkipTest(f"this machine has no {program} (on Debian: {package})")
+
+
+def arguments(**more):
+    """--source, --build, and what else a test wants; taken off sys.argv."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    for name, options in more.items():
+        parser.add_argument("--" + name, **options)
+    given, sys.argv[1:] = parser.parse_known_args()
+    return given
+
+
+def main():
+    """As unittest.main()."""
+    result = unittest.main(exit=False, verbosity=2).result
+    # A class that is skipped as a whole is in that list, too, but not as a test.
+    skipped = [test for test, _ in result.skipped if isinstance(test, unittest.TestCase)]
+    ran = result.testsRun - len(skipped)
+    sys.exit(1 if not result.wasSuccessful() else 0 if ran else SKIPPED)
