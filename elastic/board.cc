@@ -14,6 +14,7 @@ namespace {
 constexpr Duration kStoreOperationLimit = std::chrono::seconds(5);
 // A worker that is being stopped may still talk to the store of the epoch before.
 constexpr size_t kEpochStoresKept = 2;
+constexpr Duration kHostsPause = std::chrono::milliseconds(500);
 // A store may be there a moment before its job is.
 constexpr Duration kUnknownTime = std::chrono::seconds(5);
 
@@ -95,6 +96,7 @@ BoardThread::Turn Board::PollCoordinator(Store& store, TimePoint now) {
   step.look |= step.status.ok() && !std::exchange(announced_, true);
   const BoardThread::Turn turn{step.status, coordinator_->NextPoll()};
   const bool done = !coordinator_->end() || coordinator_->done();
+  TellHosts(now);
   if (step.look || !step.decisions.empty() || coordinator_->end()) {
     boost::asio::post(loop_, [this, step = std::move(step), done] {
       coordinator_done_ = done;
@@ -102,6 +104,15 @@ BoardThread::Turn Board::PollCoordinator(Store& store, TimePoint now) {
     });
   }
   return turn;
+}
+
+void Board::TellHosts(TimePoint now) {
+  if (!events_.on_hosts || (hosts_told_ && now - *hosts_told_ < kHostsPause)) return;
+  hosts_told_ = now;
+  boost::asio::post(loop_, [this, hosts = StatusHostsOf(coordinator_->hosts(),
+                                                        where_.incarnation)]() mutable {
+    events_.on_hosts(std::move(hosts));
+  });
 }
 
 void Board::OnCoordinatorStep(const Coordinator::Step& step) {

@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "elastic/board_thread.h"
 #include "elastic/coordinator.h"
+#include "elastic/job_status.h"
 #include "elastic/member.h"
 #include "elastic/presence.h"
 #include "store/memory_store.h"
@@ -43,6 +44,8 @@ class Board {
     std::function<void(const Decision& decision)> on_decision;   // the coordinator's
     std::function<void(const Status& status)> on_trouble;
     std::function<void()> on_finished;
+    // The coordinator's: all hosts as it sees them, twice a second. Null: nobody asks.
+    std::function<void(std::vector<StatusHost> hosts)> on_hosts;
   };
 
   static Result<std::unique_ptr<Board>> Open(boost::asio::io_context& loop, Clock& clock,
@@ -68,6 +71,7 @@ class Board {
   Result<EpochStore> OpenEpochStore(const EpochRecord& epoch);
   BoardThread::Turn PollMember(Store& store, TimePoint now);
   BoardThread::Turn PollCoordinator(Store& store, TimePoint now);
+  void TellHosts(TimePoint now);
   void TellMember(std::function<void()> job, bool hurry = true);
   void OnMemberStep(const Member::Step& step, TimePoint polled);
   void OnCoordinatorStep(const Coordinator::Step& step);
@@ -88,6 +92,7 @@ class Board {
   std::optional<Coordinator> coordinator_;          // the coordinator's thread's own, as these
   std::deque<std::unique_ptr<StoreServer>> epoch_stores_;
   bool announced_ = false;
+  std::optional<TimePoint> hosts_told_;
 
   // The loop's own.
   int64_t told_ = 0;

@@ -52,6 +52,8 @@ class Coordinator {
   void PresenceClosed(int64_t slot, const std::string& incarnation, TimePoint now);
 
   const std::string& generation() const { return generation_; }
+  // All that were ever seen, for whoever watches.
+  const std::vector<HostView>& hosts() const { return view_.hosts; }
   const std::optional<EndRecord>& end() const { return end_; }
   // The job is over, and every member knows or had the time to.
   bool done() const { return done_; }

@@ -68,6 +68,9 @@ struct LaunchConfig {
   NoticePlan notices;
   HttpBase notice_base;
 
+  // Where the job can be watched; nothing: nowhere.
+  std::optional<StatusAddress> status;
+
   // What it says.
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "elastic/launch_options.h"
+#include "elastic/status_request.h"
 #include "elastic/worker_environment.h"
 
 namespace keel {
@@ -35,6 +36,7 @@ class ConfigMaker {
     KEEL_TRY(MakeMeeting());
     KEEL_TRY(MakeLimits());
     KEEL_TRY(MakeNotices());
+    KEEL_TRY(MakeStatus());
     KEEL_TRY(MakeProgram());
     KEEL_TRY(MakeLogs());
     NoteIdleOptions();
@@ -312,6 +314,29 @@ class ConfigMaker {
       Note("--notice=slurm: SLURM_JOB_END_TIME does not say when the job ends; only a signal will "
            "(sbatch --signal=B:USR1@120)");
     }
+  }
+
+  Status MakeStatus() {
+    const std::string& token = options_.Text("status-token");
+    if (options_.Text("status").empty()) {
+      NoteIfGiven("status-token", "there is no --status");
+      return Ok();
+    }
+    Result<StatusAddress> where = ParseStatusAddress(options_.Text("status"));
+    if (!where.ok()) return About("status", where.error());
+    if (token.empty() && !where->is_loopback()) {
+      return Refused("status", Shown(where->address) +
+                                   " is reached by other machines: say by --status-token (or "
+                                   "KEELRUN_STATUS_TOKEN) what they must know, or take 127.0.0.1 "
+                                   "and a tunnel (ssh -L)");
+    }
+    if (!token.empty()) {
+      const Status is_good = CheckStatusToken(token);
+      if (!is_good.ok()) return About("status-token", is_good.error());
+    }
+    where->token = token;
+    config_.status = *std::move(where);
+    return Ok();
   }
 
   Status MakeProgram() {

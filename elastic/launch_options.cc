@@ -123,6 +123,14 @@ Section OwnSection() {
       WithOwn(SomeWait(Option::Time("notice-lead", "120s",
                                     "How long before an announced end the host leaves; until then "
                                     "it may be withdrawn"))),
+      WithOwn(Option::Text("status", "",
+                           "Show the job on a page at this address (and as JSON at /api, for "
+                           "Prometheus at /metrics); a port alone is of this machine only")
+                  .Placeholder("[ADDRESS:]PORT")),
+      WithOwn(Option::Text("status-token", "",
+                           "What whoever watches must know, where others can reach --status; "
+                           "others can read a command line, so take KEELRUN_STATUS_TOKEN or the "
+                           "config file")),
       WithOwn(Option::Flag("numeric-names", true,
                            "Keep workers from asking the name service for every peer's name")),
       WithOwn(Option::Flag("allow-inexact", false,

@@ -1,6 +1,8 @@
 // One function for each part.
 #include "elastic/launch_policies.h"
 
+#include "elastic/status_server.h"
+
 namespace keel {
 namespace {
 
@@ -12,6 +14,8 @@ constexpr Duration kQuietMost = std::chrono::hours(24);
 constexpr uint64_t kFilesOfLauncher = 40;
 // The link, its two watches, two pipes for what it prints, and the log files of those.
 constexpr uint64_t kFilesOfWorker = 7;
+// The page's event loop, its listener and its connections.
+constexpr uint64_t kFilesOfStatus = kStatusConnectionsMax + 8;
 // At the host of the store: what each worker, and each launcher, of the job is connected by.
 constexpr uint64_t kConnectionsOfWorker = 1;
 constexpr uint64_t kConnectionsOfHost = 4;
@@ -95,7 +99,7 @@ uint64_t OpenFilesWanted(const LaunchConfig& config) {
                         (config.meeting == Meeting::kStatic && config.node_rank == 0);
   const bool hosts_store = config.is_store_host.value_or(is_first);
   const uint64_t connections = hosts * (workers * kConnectionsOfWorker + kConnectionsOfHost);
-  return here + (hosts_store ? connections : 0);
+  return here + (hosts_store ? connections : 0) + (config.status ? kFilesOfStatus : 0);
 }
 
 }  // namespace keel

@@ -58,6 +58,13 @@ bool IsHostName(std::string_view host) {
   });
 }
 
+// In numbers: nobody need look it up.
+bool IsAddress(const std::string& host) {
+  in6_addr ignored;
+  return inet_pton(AF_INET, host.c_str(), &ignored) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
+}
+
 std::string_view WithoutBrackets(std::string_view host) {
   const bool has_both = host.size() > 1 && host.front() == '[' && host.back() == ']';
   return has_both ? host.substr(1, host.size() - 2) : host;
@@ -149,11 +156,24 @@ Result<HttpBase> ParseBaseUrl(const std::string& text) {
   if (slash == 0 || !where.ok() || !is_plain) return Refused(text, form);
   HttpBase base{where->host == "localhost" ? "127.0.0.1" : where->host, where->port.value_or(80),
                 std::string(path)};
-  in6_addr ignored;
-  const bool is_number = inet_pton(AF_INET, base.address.c_str(), &ignored) == 1 ||
-                         inet_pton(AF_INET6, base.address.c_str(), &ignored) == 1;
-  if (!is_number || base.port == 0) return Refused(text, form);
+  if (!IsAddress(base.address) || base.port == 0) return Refused(text, form);
   return base;
+}
+
+Result<StatusAddress> ParseStatusAddress(const std::string& text) {
+  const std::string trimmed(Trim(text));
+  const bool is_port = !trimmed.empty() && Whole(trimmed, 0, 65535).has_value();
+  const std::string loopback = "127.0.0.1:";
+  const Result<HostPort> where =
+      ParseEndpoint(is_port ? loopback + trimmed
+                    : trimmed.starts_with(':') ? loopback + trimmed.substr(1)
+                                               : trimmed);
+  const std::string form = "ADDRESS:PORT with an address in numbers (127.0.0.1:8090, "
+                           "0.0.0.0:8090, [::]:8090), or a port of this machine alone (8090)";
+  if (!where.ok() || !where->port) return Refused(text, form);
+  const StatusAddress status{where->host == "localhost" ? "127.0.0.1" : where->host, *where->port};
+  if (!IsAddress(status.address)) return Refused(text, form);
+  return status;
 }
 
 Result<KeyValues> ParseKeyValues(const std::string& text) {

@@ -44,6 +44,18 @@ struct HttpBase {
 // "http://127.0.0.1:8080/proxy"; localhost is 127.0.0.1.
 Result<HttpBase> ParseBaseUrl(const std::string& text);
 
+// Where the status page is: in numbers, too.
+struct StatusAddress {
+  std::string address = "127.0.0.1";
+  uint16_t port = 0;      // 0: a free one
+  std::string token = {}; // empty: none is needed
+  bool operator==(const StatusAddress&) const = default;
+  // Nobody but this machine's own processes reaches it.
+  bool is_loopback() const { return address.starts_with("127.") || address == "::1"; }
+};
+// "127.0.0.1:8090", "[::]:8090"; ":8090" and "8090" are of the loopback. Without a token.
+Result<StatusAddress> ParseStatusAddress(const std::string& text);
+
 // "join_timeout=60,is_host=1": in that order, blanks around the words dropped.
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 Result<KeyValues> ParseKeyValues(const std::string& text);

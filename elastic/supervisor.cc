@@ -25,6 +25,7 @@ constexpr Duration kStoreFinishLimit = std::chrono::seconds(35);
 constexpr Duration kKillLimit = std::chrono::seconds(10);
 constexpr Duration kShowLimit = std::chrono::seconds(30);
 constexpr Duration kStatusPeriod = std::chrono::seconds(1);
+constexpr Duration kPagePeriod = std::chrono::milliseconds(500);
 // No scheduler warns earlier; a signal by hand may come any time.
 constexpr Duration kLongestWarning = std::chrono::minutes(15);
 constexpr Duration kNowLimit = std::chrono::seconds(2);
@@ -40,6 +41,22 @@ std::vector<int> SignalsHeard(const LaunchConfig& config) {
 // Whether --signals-to-handle names it.
 bool IsNamed(const LaunchConfig& config, int signal) {
   return std::count(config.signals.begin(), config.signals.end(), signal) > 0;
+}
+
+// In front of what it is about.
+std::string NoticeKindText(NoticeEvent::Kind kind) {
+  switch (kind) {
+    using Kind = NoticeEvent::Kind;
+    case Kind::kFound: return "watching those of ";
+    case Kind::kHint: return "hint: ";
+    case Kind::kAnnounced: return "announced: ";
+    case Kind::kWithdrawn: return "withdrawn: ";
+    case Kind::kUnreachable: return "unreachable: ";
+    case Kind::kReached: return "reached again: ";
+    case Kind::kGaveUp: return "nobody is asked any more: ";
+    case Kind::kLeave: return "obeyed: ";
+  }
+  return "";
 }
 
 // Foreign workers expect those signals that were named, and no others.
@@ -72,6 +89,7 @@ Supervisor::Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeti
       timer_(loop_),
       kill_timer_(loop_),
       status_timer_(loop_),
+      page_timer_(loop_),
       story_(config_.run_id, world_.clock.WallNanos()),
       host_(HostConfigFrom(config_, meeting_, incarnation_), world_.random.Fork("host"), Now()) {}
 
@@ -85,8 +103,20 @@ Status Supervisor::OpenParts() {
   error_code failure;
   for (const int signal : SignalsHeard(config_)) signals_.add(signal, failure);
   if (failure) return Error{Code::kForeign, "listening for signals: " + failure.message()};
+  KEEL_TRY(OpenPage());
   KEEL_TRY(OpenCrew());
   return OpenBoard();
+}
+
+Status Supervisor::OpenPage() {
+  if (!config_.status) return Ok();
+  StatusJob job{config_.run_id, meeting_.own_name, config_.program.name,
+                AddressText(meeting_.host, meeting_.port), meeting_.server != nullptr, Wall()};
+  KEEL_TRY_ASSIGN(page_, StatusServer::Open(*config_.status, JobStatus(std::move(job)),
+                                            world_.clock));
+  LogInfo("status-page", {{"url", "http://" + page_->where() + "/"},
+                          {"token", config_.status->token.empty() ? "none" : "needed"}});
+  return Ok();
 }
 
 Status Supervisor::OpenCrew() {
@@ -117,7 +147,15 @@ Status Supervisor::OpenBoard() {
     has_contact_ = true;
     host_.OnContact(beat);
   };
-  events.on_decision = [this](const Decision& decision) { LogDecision(decision); };
+  events.on_decision = [this](const Decision& decision) {
+    LogDecision(decision);
+    const bool waits = decision.verdict == Decision::Verdict::kWait &&
+                       decision.reason != Reason::kRunning;
+    if (waits) Tell("waiting", decision.detail);
+  };
+  if (page_) {
+    events.on_hosts = [this](std::vector<StatusHost> hosts) { seen_hosts_ = std::move(hosts); };
+  }
   events.on_trouble = [this](const Status& status) { OnTrouble(status); };
   events.on_finished = [this] { loop_.stop(); };
   const Board::Where where{meeting_.host, meeting_.port, meeting_.server != nullptr,
@@ -138,8 +176,10 @@ int Supervisor::Run() {
   if (status_) ShowStatus();
   AwaitSignal();
   WatchNotices();
+  if (page_) TellHosts();
   Carry();
   loop_.run();
+  page_.reset();
   notices_.reset();
   HoldSignals();
   if (status_) status_->Hide();
@@ -172,6 +212,7 @@ void Supervisor::HoldSignals() const {
 void Supervisor::OnMemberEvent(const MemberEvent& event) {
   if (const auto* given = std::get_if<Registered>(&event)) {
     trouble_.clear();
+    slot_ = given->slot;
     LogInfo("registered", {{"slot", given->slot}});
   }
   if (const auto* seen = std::get_if<EpochSeen>(&event)) {
@@ -180,14 +221,21 @@ void Supervisor::OnMemberEvent(const MemberEvent& event) {
                       {"hosts", seen->epoch.hosts.size()},
                       {"reason", seen->epoch.reason}});
     story_.OnEpoch(seen->epoch, Wall());
+    if (page_) {
+      page_->Post([epoch = seen->epoch, at = Wall()](JobStatus& s) { s.OnEpoch(epoch, at); });
+    }
   } else if (const auto* broken = std::get_if<BreakSeen>(&event)) {
     LogWarn("epoch-broken", {{"epoch", broken->record.epoch},
                              {"cause", BreakCauseName(broken->record.cause)},
                              {"reason", broken->record.reason}});
     story_.OnBreak(broken->record, Wall());
+    if (page_) {
+      page_->Post([record = broken->record, at = Wall()](JobStatus& s) { s.OnBreak(record, at); });
+    }
   } else if (const auto* stop = std::get_if<StopSeen>(&event)) {
     LogInfo("job-stops", {{"reason", stop->stop.reason}});
     story_.OnJobStops(stop->stop.reason, Wall());
+    Tell("stop", stop->stop.reason);
   }
   host_.OnMemberEvent(event, Now());
   Carry();
@@ -195,6 +243,7 @@ void Supervisor::OnMemberEvent(const MemberEvent& event) {
 
 void Supervisor::OnTrouble(const Status& status) {
   trouble_ = status.ok() ? "" : status.error().message;
+  Tell(status.ok() ? "store-reached" : "store-lost", trouble_);
   if (status.ok()) return LogInfo("store-reached");
   LogWarn("store-unreachable", {{"reason", trouble_}});
 }
@@ -207,6 +256,7 @@ void Supervisor::OnWorkerEnded(int index, const ExitStatus& status) {
   const bool failed = host_.record().deaths > before.deaths;
   WorkerFailure failure = crew_->Describe(index, seat.rank, status, Wall());
   failure.host = meeting_.own_name;
+  Tell(failed ? "death" : "worker-ended", who + " " + how);
   if (failed) {
     LogError("worker-died", {{"rank", seat.rank},
                              {"local_rank", index},
@@ -236,12 +286,14 @@ void Supervisor::OnSignal(int signal) {
   // Named, it is a wish to stop like any other.
   if (signal == SIGUSR2 && !IsNamed(config_, signal)) {
     LogInfo("save-wanted", {{"signal", SignalName(signal)}});
+    Tell("save-wanted", SignalName(signal));
     host_.OnSaveAsked(SignalName(signal) + " to the launcher on " + meeting_.own_name, Now());
     return Carry();
   }
   const Duration to_save = TimeToStop(signal);
   LogWarn("signal", {{"signal", SignalName(signal)}, {"to_save", DurationText(to_save)}});
   if (signal == SIGINT && !IsFirstInterrupt()) return;
+  Tell("stop", SignalName(signal) + " to the launcher on " + meeting_.own_name);
   story_.OnStop(SignalName(signal) + " to the launcher on " + meeting_.own_name, Wall());
   host_.OnStopAsked(SignalName(signal), to_save, Now(), ForWorkers(config_, signal));
   Carry();
@@ -277,6 +329,7 @@ void Supervisor::WatchNotices() {
 void Supervisor::OnNotice(const NoticeEvent& event) {
   const std::string& what = event.text;
   const std::string left = DurationText(event.left);
+  Tell("notice", NoticeKindText(event.kind) + what);
   switch (event.kind) {
     using Kind = NoticeEvent::Kind;
     case Kind::kFound: return LogInfo("notices-watched", {{"of", what}});
@@ -328,6 +381,33 @@ void Supervisor::ShowStatus() {
   status_timer_.expires_after(kStatusPeriod);
   status_timer_.async_wait([this](const error_code& failure) {
     if (!failure) ShowStatus();
+  });
+}
+
+// --- For whoever watches ---
+
+void Supervisor::Tell(const std::string& kind, const std::string& text) {
+  if (!page_) return;
+  page_->Post([kind, text, at = Wall()](JobStatus& status) { status.OnEvent(kind, text, at); });
+}
+
+// This one's record is newer here than on the board.
+void Supervisor::TellHosts() {
+  std::vector<StatusHost> hosts = seen_hosts_;
+  const auto own = std::find_if(hosts.begin(), hosts.end(), [this](const StatusHost& host) {
+    return host.is_here && host.gone.empty() && host.slot == slot_;
+  });
+  if (own == hosts.end()) {
+    hosts.push_back({slot_, true, "", host_.record()});
+  } else {
+    own->record = host_.record();
+  }
+  page_->Post([hosts = std::move(hosts), at = Wall()](JobStatus& status) mutable {
+    status.OnHosts(std::move(hosts), at);
+  });
+  page_timer_.expires_after(kPagePeriod);
+  page_timer_.async_wait([this](const error_code& failure) {
+    if (!failure) TellHosts();
   });
 }
 
@@ -411,6 +491,7 @@ void Supervisor::Do(const ReportBreak& action, const std::string&) {
 
 void Supervisor::Do(const RegisterAnew&, const std::string& why) {
   LogWarn("registering-anew", {{"reason", why}});
+  Tell("registering-anew", why);
   board_->RegisterAnew();
 }
 
@@ -426,6 +507,7 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
     }
   }
   story_.OnEnd(action.code, outcome, Wall());
+  Tell("end", outcome + " (exit code " + std::to_string(action.code) + ")");
   board_->Finish(meeting_.server ? kStoreFinishLimit : kFinishLimit);
 }
 

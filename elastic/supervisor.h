@@ -29,6 +29,7 @@
 #include "elastic/meeting.h"
 #include "elastic/notice_poller.h"
 #include "elastic/status_line.h"
+#include "elastic/status_server.h"
 #include "elastic/stop_signals.h"
 #include "store/store_maker.h"
 
@@ -56,6 +57,7 @@ class Supervisor {
   Status OpenParts();
   Status OpenBoard();
   Status OpenCrew();
+  Status OpenPage();
 
   // What happens.
   void OnMemberEvent(const MemberEvent& event);
@@ -72,6 +74,10 @@ class Supervisor {
   void KillNow();
   void ArmTimer();
   void ShowStatus();
+
+  // For whoever watches, if anybody may.
+  void Tell(const std::string& kind, const std::string& text);
+  void TellHosts();
 
   // What the host wants.
   void Carry();
@@ -96,7 +102,11 @@ class Supervisor {
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer kill_timer_;
   boost::asio::steady_timer status_timer_;
+  boost::asio::steady_timer page_timer_;
   std::optional<StatusLine> status_;   // on a terminal
+  std::unique_ptr<StatusServer> page_;
+  std::vector<StatusHost> seen_hosts_;   // by the coordinator, where that is ours
+  int64_t slot_ = -1;
   JobStory story_;
   std::string trouble_;               // why the store cannot be reached; empty: it can
   std::optional<int> exit_code_;      // once the host has exited

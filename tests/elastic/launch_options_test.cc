@@ -460,6 +460,36 @@ TEST(NoticeOptions, AUrlHasAnAddressInNumbers) {
   }
 }
 
+TEST(StatusOptions, ThePageIsOfThisMachineUnlessToldOtherwise) {
+  EXPECT_EQ(Config({})->status, std::nullopt);
+  for (const char* text : {"8090", ":8090", "127.0.0.1:8090", "localhost:8090", " 8090 "}) {
+    EXPECT_EQ(Config({std::string("--status=") + text})->status,
+              (StatusAddress{"127.0.0.1", 8090, ""})) << text;
+  }
+  EXPECT_EQ(Config({"--status=[::1]:0"})->status, (StatusAddress{"::1", 0, ""}));
+  for (const char* text : {"node0:8090", "0.0.0.0", "127.0.0.1", "70000", "-1", "1.2.3:80", "a b",
+                           "127.0.0.1:", "::", "[::1]"}) {
+    EXPECT_THAT(ProblemOf({std::string("--status=") + text}), HasSubstr("'--status'")) << text;
+  }
+  EXPECT_THAT(ProblemOf({"--status=8090", "--status-token=short"}), HasSubstr("'--status-token'"));
+  EXPECT_THAT(Config({"--status-token=0123456789abcdef"})->notes,
+              ElementsAre(HasSubstr("--status-token has no effect")));
+}
+
+TEST(StatusOptions, WhereOthersReachItATokenIsNeeded) {
+  const std::string token = "0123456789abcdef";
+  for (const char* text : {"0.0.0.0:8090", "10.1.2.3:8090", "[::]:8090", "[fd00::1]:8090"}) {
+    EXPECT_THAT(ProblemOf({std::string("--status=") + text}), HasSubstr("--status-token")) << text;
+    const auto config = Config({std::string("--status=") + text, "--status-token=" + token});
+    ASSERT_OK(config);
+    EXPECT_EQ(config->status->token, token);
+  }
+  const auto by_variable =
+      Config({"--status=0.0.0.0:1"}, {{"KEELRUN_STATUS_TOKEN", token}});
+  ASSERT_OK(by_variable);
+  EXPECT_EQ(by_variable->status, (StatusAddress{"0.0.0.0", 1, token}));
+}
+
 TEST(NoticeOptions, TheMachineSaysWhoseItIs) {
   EXPECT_EQ(CloudOf({}), std::nullopt);
   EXPECT_EQ(CloudOf({.sys_vendor = "Amazon EC2"}), Cloud::kAws);

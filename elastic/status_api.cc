@@ -1,0 +1,105 @@
+// Member by member, in the order of the page.
+#include "elastic/status_api.h"
+
+#include "base/json.h"
+#include "elastic/failure_report.h"
+
+namespace keel {
+namespace {
+
+double Seconds(int64_t nanos) { return static_cast<double>(nanos) * 1e-9; }
+
+// Nothing of a number below 0 is known.
+Json Known(int64_t number) { return number < 0 ? Json() : Json(number); }
+
+void AddTime(Json& json, const std::string& name, int64_t wall_nanos) {
+  json[name] = wall_nanos == 0 ? Json() : Json(UtcText(wall_nanos));
+  json[name + "_s"] = wall_nanos == 0 ? Json() : Json(Seconds(wall_nanos));
+}
+
+std::string_view MemberStateName(MemberState state) {
+  switch (state) {
+    case MemberState::kMember: return "member";
+    case MemberState::kLeaving: return "leaving";
+    case MemberState::kLeft: return "left";
+  }
+  return "";
+}
+
+Json SeatJson(const SeatRecord& seat, size_t index) {
+  return {{"local_rank", index},
+          {"rank", Known(seat.rank)},
+          {"state", SeatStateName(seat.state)},
+          {"epoch", seat.epoch},
+          {"step", Known(seat.position.step)},
+          {"phase", seat.position.phase},
+          {"ended", seat.ended}};
+}
+
+Json HostJson(const StatusHost& host) {
+  Json seats = Json::array();
+  for (size_t index = 0; index < host.record.seats.size(); ++index) {
+    seats.push_back(SeatJson(host.record.seats[index], index));
+  }
+  return {{"slot", Known(host.slot)},
+          {"host", host.record.host},
+          {"address", host.record.address},
+          {"here", host.is_here},
+          {"state", host.gone.empty() ? MemberStateName(host.record.state) : "gone"},
+          {"reason", host.gone.empty() ? host.record.reason : host.gone},
+          {"deaths", host.record.deaths},
+          {"workers", std::move(seats)}};
+}
+
+Json EpochJson(const StatusEpoch& epoch) {
+  Json json = {{"number", epoch.number},
+               {"workers", epoch.workers},
+               {"hosts", epoch.hosts},
+               {"reason", epoch.reason}};
+  AddTime(json, "begun", epoch.begun_nanos);
+  AddTime(json, "ended", epoch.ended_nanos);
+  json["end"] = epoch.end.empty() ? Json() : Json(epoch.end);
+  json["end_reason"] = epoch.end_reason;
+  return json;
+}
+
+Json EventJson(const StatusEvent& event) {
+  Json json;
+  AddTime(json, "time", event.wall_nanos);
+  json["epoch"] = event.epoch;
+  json["kind"] = event.kind;
+  json["text"] = event.text;
+  return json;
+}
+
+template <class List, class Make>
+Json ArrayOf(const List& list, Make make) {
+  Json array = Json::array();
+  for (const auto& one : list) array.push_back(make(one));
+  return array;
+}
+
+}  // namespace
+
+std::string StatusApiText(const JobStatus& status, int64_t now_nanos) {
+  const StatusJob& job = status.job();
+  Json json = {{"job", job.name},
+               {"state", status.state()},
+               {"host", job.host},
+               {"program", job.program},
+               {"store", job.store},
+               {"sees_all", job.sees_all},
+               {"kind", JobKindName(status.in_place() ? JobKind::kInPlace : JobKind::kForeign)}};
+  AddTime(json, "started", job.started_nanos);
+  AddTime(json, "now", now_nanos);
+  json["step"] = Known(status.step());
+  json["epoch"] = status.running() == nullptr ? Json() : EpochJson(*status.running());
+  json["members"] = ArrayOf(status.hosts(), HostJson);
+  json["epochs_total"] = status.epochs_total();
+  json["epochs"] = ArrayOf(status.epochs(), EpochJson);
+  json["events_total"] = status.events_total();
+  json["events"] = ArrayOf(status.events(), EventJson);
+  return DumpJson(json) + "\n";
+}
+
+}  // namespace keel

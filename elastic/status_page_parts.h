@@ -1,0 +1,11 @@
+// What never changes of the status page: its style sheet and its script.
+#pragma once
+
+#include <string_view>
+
+namespace keel {
+
+extern const std::string_view kStatusStyle;
+extern const std::string_view kStatusScript;
+
+}  // namespace keel

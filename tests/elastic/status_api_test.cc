@@ -1,0 +1,72 @@
+// The JSON that programs get.
+#include "elastic/status_api.h"
+
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "tests/elastic/some_status.h"
+
+namespace keel {
+namespace {
+
+Json ApiOf(const JobStatus& status, int64_t now = kBegin + 10 * kSecondNanos) {
+  const std::string text = StatusApiText(status, now);
+  const Result<Json> json = ParseJson(text);
+  EXPECT_TRUE(json.ok()) << (json.ok() ? "" : json.error().message);
+  return json.ok() ? *json : Json::object();
+}
+
+TEST(StatusApi, TellsMembersEpochsAndEvents) {
+  JobStatus status(JobOf());
+  status.OnHosts({HostOf(0, 2, 40)}, kBegin);
+  status.OnEpoch(EpochOf(1, 2, 1), kBegin + kSecondNanos);
+  status.OnBreak(BreakOf(1, BreakCause::kDied, "rank 1 died"), kBegin + 2 * kSecondNanos);
+  status.OnEpoch(EpochOf(2, 1, 1), kBegin + 3 * kSecondNanos);
+  const Json json = ApiOf(status);
+  EXPECT_EQ(json["job"], "run7");
+  EXPECT_EQ(json["state"], "running");
+  EXPECT_EQ(json["kind"], "in-place");
+  EXPECT_EQ(json["step"], 40);
+  EXPECT_EQ(json["started"], "2026-09-21T14:13:20Z");
+  EXPECT_EQ(json["epoch"]["number"], 2);
+  EXPECT_TRUE(json["epoch"]["ended"].is_null());
+  EXPECT_EQ(json["epochs"][0]["end"], "died");
+  EXPECT_DOUBLE_EQ(json["epochs"][0]["ended_s"].get<double>() -
+                       json["epochs"][0]["begun_s"].get<double>(), 1.0);
+  EXPECT_EQ(json["members"][0]["workers"][1]["rank"], 1);
+  EXPECT_EQ(json["members"][0]["workers"][1]["state"], "running");
+  EXPECT_EQ(json["events_total"], 4);
+  EXPECT_EQ(json["events"][2]["kind"], "break");
+  EXPECT_EQ(json["events"][2]["epoch"], 1);
+}
+
+TEST(StatusApi, WhatIsNotKnownIsNull) {
+  const Json json = ApiOf(JobStatus(JobOf()), kBegin);
+  EXPECT_TRUE(json["step"].is_null());
+  EXPECT_TRUE(json["epoch"].is_null());
+  EXPECT_TRUE(json["members"].is_array());
+  EXPECT_TRUE(json["epochs"].empty());
+}
+
+TEST(StatusApi, IsJsonWhateverOthersWrote) {
+  const std::string evil("\"\\</script>\0\x1b\xff\xc3", 15);
+  JobStatus status(JobOf(evil));
+  status.OnEvent("death", evil, kBegin);
+  StatusHost host = HostOf(0, 1, 1, evil);
+  status.OnHosts({host}, kBegin);
+  const Json json = ApiOf(status);
+  EXPECT_EQ(json["events"].size(), 2U);
+}
+
+TEST(StatusApi, HoldsUpWith64HostsAnd10000Events) {
+  const JobStatus status = BigStatus();
+  const std::string text = StatusApiText(status, kBegin);
+  EXPECT_LT(text.size(), 2U << 20);
+  const Json json = ApiOf(status);
+  EXPECT_EQ(json["members"].size(), 64U);
+  EXPECT_EQ(json["events"].size(), kStatusEventsMax);
+  EXPECT_EQ(json["events_total"], 10'064);
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,156 @@
+// The page: what it shows, what it never lets through, and how large it can get.
+#include "elastic/status_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "elastic/status_charts.h"
+#include "tests/elastic/some_status.h"
+
+namespace keel {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kNonce = "0123456789abcdef";
+
+JobStatus SmallStatus() {
+  JobStatus status(JobOf());
+  status.OnHosts({HostOf(0, 2, 40), HostOf(1, 2, 41)}, kBegin);
+  status.OnEpoch(EpochOf(1, 4, 2), kBegin + kSecondNanos);
+  status.OnEvent("death", "rank 3 on node1 was killed by signal 9", kBegin + 2 * kSecondNanos);
+  status.OnBreak(BreakOf(1, BreakCause::kDied, "rank 3 died"), kBegin + 2 * kSecondNanos);
+  status.OnEpoch(EpochOf(2, 3, 2, "reformed"), kBegin + 3 * kSecondNanos);
+  return status;
+}
+
+std::string PageOf(const JobStatus& status, int64_t now = kBegin + 10 * kSecondNanos) {
+  return StatusPageText(status, now, kNonce);
+}
+
+size_t CountOf(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+// Every element that is opened is closed, in order.
+void ExpectWellFormed(const std::string& page) {
+  static const std::regex tag("<(/?)([a-z0-9]+)((?:[^<>\"]|\"[^\"]*\")*)>");
+  std::vector<std::string> open;
+  for (std::sregex_iterator found(page.begin(), page.end(), tag), end; found != end; ++found) {
+    const std::string name = (*found)[2];
+    const std::string rest = (*found)[3];
+    if (name == "meta" || name == "link" || rest.ends_with("/")) continue;
+    if ((*found)[1] == "") {
+      open.push_back(name);
+      continue;
+    }
+    ASSERT_FALSE(open.empty()) << "</" << name << ">";
+    ASSERT_EQ(open.back(), name) << page.substr(static_cast<size_t>(found->position()), 200);
+    open.pop_back();
+  }
+  EXPECT_TRUE(open.empty()) << open.back();
+}
+
+TEST(StatusPage, ShowsMembersEpochsAndEvents) {
+  const std::string page = PageOf(SmallStatus());
+  EXPECT_THAT(page, HasSubstr("<title>run7: running</title>"));
+  EXPECT_THAT(page, HasSubstr("<b>2</b><span>for 7 s</span>")) << "the epoch";
+  EXPECT_THAT(page, HasSubstr("<b>3</b><span>on 2 hosts</span>")) << "the workers";
+  EXPECT_THAT(page, HasSubstr("<b>41</b>")) << "the step";
+  EXPECT_THAT(page, HasSubstr("node0 (this one)"));
+  EXPECT_THAT(page, HasSubstr("<td>node1</td><td>10.0.0.1</td>"));
+  EXPECT_THAT(page, HasSubstr("rank 3 on node1 was killed by signal 9"));
+  EXPECT_EQ(CountOf(page, "<rect class=\"broken\""), 1U);
+  EXPECT_EQ(CountOf(page, "<rect class=\"running\""), 1U);
+  EXPECT_EQ(CountOf(page, "<rect class=\"death\""), 1U);
+  ExpectWellFormed(page);
+}
+
+TEST(StatusPage, IsAPageFromTheFirstMomentOn) {
+  const JobStatus status(JobOf());
+  for (const int64_t now : {kBegin, kBegin - 5, kBegin + 1}) {
+    const std::string page = PageOf(status, now);
+    EXPECT_THAT(page, HasSubstr("None yet"));
+    ExpectWellFormed(page);
+  }
+}
+
+TEST(StatusPage, EscapesWhateverOthersWrote) {
+  const std::string evil = "\"><script>alert(1)</script><img src=x onerror='b()'>\x1b[2J\xff";
+  StatusJob job = JobOf(evil);
+  job.host = job.program = job.store = evil;
+  JobStatus status(job);
+  StatusHost here = HostOf(0, 1, 1, evil);
+  here.record.address = here.record.reason = here.record.seats[0].ended = evil;
+  here.record.state = MemberState::kLeaving;
+  StatusHost gone = HostOf(1, 1, 1, evil);
+  gone.gone = evil;
+  status.OnHosts({here, gone}, kBegin);
+  status.OnEpoch(EpochOf(1, 1, 1, evil), kBegin);
+  status.OnBreak(BreakOf(1, BreakCause::kDied, evil), kBegin);
+  status.OnEvent("death", evil, kBegin);
+  status.OnEvent(evil, evil, kBegin);
+  const std::string page = PageOf(status);
+  EXPECT_EQ(CountOf(page, "<script"), 1U);
+  EXPECT_EQ(CountOf(page, "</script>"), 1U);
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+  EXPECT_THAT(page, Not(HasSubstr("onerror='")));
+  EXPECT_EQ(page.find('\x1b'), std::string::npos);
+  EXPECT_EQ(page.find('\xff'), std::string::npos);
+  EXPECT_GE(CountOf(page, "&lt;script&gt;alert(1)"), 10U);
+  ExpectWellFormed(page);
+}
+
+TEST(StatusPage, LoadsNothingFromAnywhereAndLetsNothingElseRun) {
+  const std::string page = PageOf(SmallStatus());
+  for (const char* loaded : {"http:", "https:", "src=", "@import", "url(", "<iframe", " style=",
+                             " onclick"}) {
+    EXPECT_THAT(page, Not(HasSubstr(loaded)));
+  }
+  EXPECT_EQ(CountOf(page, "href="), 1U) << "the icon's, which is empty";
+  EXPECT_EQ(CountOf(page, std::string("<script nonce=\"") + kNonce + "\">"), 1U);
+  EXPECT_EQ(CountOf(page, std::string("<style nonce=\"") + kNonce + "\">"), 1U);
+  const std::string policy = StatusPagePolicy(kNonce);
+  EXPECT_THAT(policy, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(policy, HasSubstr(std::string("script-src 'nonce-") + kNonce + "'"));
+  EXPECT_THAT(policy, Not(HasSubstr("unsafe")));
+}
+
+TEST(StatusPage, HoldsUpWith64HostsAnd10000Events) {
+  const JobStatus status = BigStatus();
+  const std::string page = PageOf(status, kBegin + 2600 * kSecondNanos);
+  EXPECT_LT(page.size(), 2U << 20);
+  EXPECT_THAT(page, HasSubstr("The newest 200 of 10064"));
+  EXPECT_THAT(page, HasSubstr("node63"));
+  EXPECT_EQ(CountOf(page, "<rect class=\"broken\""), 300U);
+  EXPECT_THAT(page, HasSubstr("epoch 2500: 512 workers on 64 hosts"));
+  ExpectWellFormed(page);
+}
+
+TEST(StatusPage, SaysWhereAllOfAJobIsSeen) {
+  StatusJob job = JobOf();
+  job.sees_all = false;
+  EXPECT_THAT(PageOf(JobStatus(job)), HasSubstr("the page of the host that has the store"));
+  EXPECT_THAT(PageOf(JobStatus(JobOf())), Not(HasSubstr("the page of the host that has")));
+}
+
+// Its first epoch is at the left, in proportion to the time that it took.
+TEST(StatusPage, TheTimeLineIsInProportion) {
+  JobStatus status(JobOf());
+  status.OnEpoch(EpochOf(1, 4, 1), kBegin + 10 * kSecondNanos);
+  status.OnBreak(BreakOf(1, BreakCause::kDied, "rank 0 died"), kBegin + 50 * kSecondNanos);
+  status.OnEpoch(EpochOf(2, 2, 1), kBegin + 60 * kSecondNanos);
+  const std::string drawing = TimelineSvg(status, kBegin + 100 * kSecondNanos);
+  EXPECT_THAT(drawing, HasSubstr("<rect class=\"broken\" x=\"100.0\" y=\"18.0\" width=\"400.0\" "
+                                 "height=\"90.0\">"));
+  EXPECT_THAT(drawing, HasSubstr("<rect class=\"running\" x=\"600.0\" y=\"63.0\" width=\"400.0\" "
+                                 "height=\"45.0\">"));
+}
+
+}  // namespace
+}  // namespace keel
