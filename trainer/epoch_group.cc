@@ -7,6 +7,7 @@
 
 #include "base/process_setup.h"
 #include "trainer/gloo_mesh.h"
+#include "trainer/peer_memory.h"
 #include "trainer/serial_queue.h"
 
 namespace keel {
@@ -29,6 +30,7 @@ void PrepareForGroups() {
   static std::once_flag once;
   std::call_once(once, [] {
     IgnoreSigpipe();
+    LetSiblingsRead();
     // A retry runs in Gloo's I/O thread, where a refused connect throws and ends the process. It
     // would be of no use: a member's listener is up before its address is known.
     SetOwnVariableUnlessSet("GLOO_DISABLE_CONNECTION_RETRIES", "1");
@@ -68,6 +70,20 @@ void EpochGroup::LimitTo(std::chrono::milliseconds limit) { mesh_->LimitTo(limit
 void EpochGroup::Parted() { mesh_->Parted(); }
 c10d::Backend& EpochGroup::gloo() { return mesh_->gloo(); }
 c10d::Backend* EpochGroup::nccl() { return mesh_->nccl(); }
+
+bool EpochGroup::CanRead(int rank, size_t bytes) const {
+  const GlooMesh::Neighbour& neighbour = mesh_->NeighbourAt(rank);
+  return neighbour.can_be_read && bytes >= neighbour.read_bytes_min;
+}
+
+bool EpochGroup::IsReadBy(int rank, size_t bytes) const {
+  const GlooMesh::Neighbour& neighbour = mesh_->NeighbourAt(rank);
+  return neighbour.reads_us && bytes >= neighbour.read_bytes_min;
+}
+
+Status EpochGroup::Read(int rank, uint64_t address, const at::Tensor& into) {
+  return mesh_->Read(rank, address, into);
+}
 
 bool EpochGroup::AwaitTeardown(Duration limit) {
   auto reached = std::make_shared<std::promise<void>>();

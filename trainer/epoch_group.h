@@ -20,6 +20,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +41,10 @@ void PrepareForGroups();
 
 class EpochGroup {
  public:
+  // Below, the messages that it takes cost more than is won.
+  static constexpr size_t kReadBytesMin = size_t{128} << 10;
+  static constexpr size_t kNeverRead = std::numeric_limits<size_t>::max();
+
   struct Spec {
     c10::intrusive_ptr<c10d::Store> store;
     std::string prefix;                 // of this epoch's keys in the store; never used before
@@ -50,6 +55,9 @@ class EpochGroup {
     Duration build_limit = std::chrono::seconds(60);
     Duration operation_limit = std::chrono::minutes(30);  // how late another member may come
     std::optional<int> gpu;             // tensors on this GPU are exchanged over NCCL
+    // From how many bytes on members on one host read each other's memory instead of sending; of
+    // two members the larger one counts. kNeverRead: never.
+    size_t read_bytes_min = kReadBytesMin;
     std::function<void()> before_each = {};  // send or receive: where a test breaks the group
   };
   // Returns once every pair of members is connected.
@@ -101,6 +109,14 @@ class EpochGroup {
     std::shared_ptr<GlooMesh> mesh_;
     std::vector<InFlight> in_flight_;
   };
+
+  // Whether `bytes` of that member's memory are better read than received; whether it sees ours so.
+  bool CanRead(int rank, size_t bytes) const;
+  bool IsReadBy(int rank, size_t bytes) const;
+  // Fills the tensor (contiguous, on the CPU) with what lies at `address` of a member that can be
+  // read. An error aborts the group. What was read from a member that has aborted may be anything:
+  // it is good once that member has gone through a later exchange with us.
+  Status Read(int rank, uint64_t address, const at::Tensor& into);
 
   // Gloo's own collectives, for comparison (Reduce::kAllReduce): Abort() does not end them, but the
   // loss of a peer or the limit does.

@@ -2,8 +2,10 @@
 // number of workers, on c10d's own Reducer: the exchange of a bucket goes on while backward makes
 // the next one.
 // Promises   after a Finish() that succeeded, each parameter's grad() holds the complete mean, the
-//            same bits on all workers, and keeps it when this object is gone. After an error
-//            nothing is in flight any more, the group is aborted, and gradients are undefined.
+//            same bits on all workers, and keeps it when this object is gone; once a later vote
+//            has said that all have finished, as on one host others' memory is read that a worker
+//            which breaks off does not keep. After an error nothing is in flight any more, the
+//            group is aborted, and gradients are undefined.
 // Does not   decide a step (trainer/vote.h), or scale for mixed precision: scale the loss.
 //            Parameters that a lane's loss does not reach count as a gradient of zero.
 // Threads    one; a thread of its own finishes buckets in order. Abort() of the group, from

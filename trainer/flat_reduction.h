@@ -1,8 +1,10 @@
 // FlatReduction: the mean over all lanes of one flat tensor, while it is on its way.
 // Promises   Start() posts and returns. After a Finish() that succeeded `into` holds the mean, the
-//            same bits on all workers and for every number of them. After an error of either, or
-//            once this object is gone, nothing of it is in flight. Each worker adds one slice, so
-//            that the volume is that of a ring all-reduce where every worker ships one node.
+//            same bits on all workers and for every number of them, if all of them finish. After an
+//            error of either, or once this object is gone, nothing of it is in flight. Each worker
+//            adds one slice, so that the volume is that of a ring all-reduce where every worker
+//            ships one node. Where two workers can read each other's memory, large tensors are read
+//            and not sent.
 // Does not   copy: what it is given may be overwritten, and must be left alone, until it is done.
 // Threads    one at a time; Start() and Finish() may be different ones. All workers start their
 //            reductions in the same order.
@@ -49,19 +51,40 @@ class FlatReduction {
 
     at::Tensor Of(const at::Tensor& flat) const { return flat.narrow(0, begin, count); }
   };
+  // A worker's node that we read, as soon as the chunk's turn has come.
+  struct ToRead {
+    int rank = 0;
+    size_t node = 0;
+    at::Tensor into;
+  };
   // Nodes of one chunk of our slice, from all, in lane order.
   struct Arriving {
     Chunk chunk;
     std::vector<TreeSum::Entry> nodes;
     EpochGroup::Batch batch;
+    std::vector<ToRead> to_read;
+  };
+  // The slice of a worker whose sums we read once it says that they are ready.
+  struct SumsToRead {
+    int rank = 0;
+    EpochGroup::Batch ready;
   };
 
   int64_t SliceBegin(int rank) const;
   std::vector<Chunk> ChunksOf(int rank) const;
+  bool CanRead(int rank) const { return group_.CanRead(rank, into_.nbytes()); }
+  bool IsReadBy(int rank) const { return group_.IsReadBy(rank, into_.nbytes()); }
+  bool HasSlice(int rank) const { return SliceBegin(rank) < SliceBegin(rank + 1); }
+  at::Tensor Scratch(size_t slot, const Chunk& chunk);
+  Status ReceiveOffers(Tag tag);
   Status ReceiveNodes(Tag tag);
   Status SendNodes(Tag tag);
   Status ReceiveSums();
+  Status ReadNodes(const Arriving& arriving);
   Status AddAndSend(Arriving& arrived);
+  Status OfferSums();
+  Status ReadSums(SumsToRead& sums);
+  Status Read(int rank, size_t place, const Chunk& chunk, const at::Tensor& into);
 
   EpochGroup& group_;
   const LaneShares& shares_;
@@ -69,8 +92,14 @@ class FlatReduction {
   std::vector<TreeSum::Entry> own_;
   ReductionScratch& scratch_;
   Tag sums_tag_;
+  Tag taken_tag_;
+  // Of the workers that we read, by rank: where its nodes begin, and then where its sums will.
+  std::vector<at::Tensor> offers_;
+  EpochGroup::Batch offers_in_;
   std::vector<Arriving> nodes_in_;
+  std::vector<SumsToRead> sums_to_read_;
   EpochGroup::Batch sums_in_;
+  EpochGroup::Batch taken_in_;
   EpochGroup::Batch out_;
 };
 

@@ -5,8 +5,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include <gloo/context.h>
@@ -18,6 +20,7 @@
 #include "store/torch_guard.h"
 #include "store/torch_shim.h"
 #include "trainer/nccl_module.h"
+#include "trainer/peer_memory.h"
 
 namespace keel {
 
@@ -41,6 +44,21 @@ constexpr int kCoaxSteps = 5;
 
 std::chrono::milliseconds Millis(Duration limit) {
   return std::chrono::ceil<std::chrono::milliseconds>(limit);
+}
+
+// A plain value as the bytes of a message.
+template <class Value>
+at::Tensor TensorOf(const Value& value) {
+  at::Tensor bytes = at::empty({static_cast<int64_t>(sizeof(Value))}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), &value, sizeof(Value));
+  return bytes;
+}
+
+template <class Value>
+Value ValueOf(const at::Tensor& bytes) {
+  Value value;
+  std::memcpy(&value, bytes.const_data_ptr(), sizeof(Value));
+  return value;
 }
 
 // Under which key a rank publishes its address; Gloo's first (and only) context is number 0.
@@ -73,7 +91,8 @@ void Knock(const sockaddr_storage& address, int64_t as_rank) {
 }  // namespace
 
 GlooMesh::GlooMesh(const EpochGroup::Spec& spec)
-    : spec_(spec), limit_(Millis(spec.operation_limit)) {}
+    : spec_(spec), neighbours_(static_cast<size_t>(spec.size)),
+      limit_(Millis(spec.operation_limit)) {}
 
 // Connections are cut before Gloo's I/O thread is told to stop, wherever nobody needs what they
 // hold:
@@ -180,6 +199,18 @@ Status GlooMesh::Wait(const Work& work, int peer, bool send) {
   return status();
 }
 
+Status GlooMesh::Read(int peer, uint64_t address, const at::Tensor& into) {
+  KEEL_CHECK(into.is_contiguous() && into.is_cpu() && NeighbourAt(peer).can_be_read,
+             "a tensor of " << into.sizes() << " of rank " << peer);
+  if (!broken() && spec_.before_each) spec_.before_each();
+  if (broken()) return status().error();
+  const std::span room(static_cast<std::byte*>(into.mutable_data_ptr()), into.nbytes());
+  const Status read = ReadMemory(NeighbourAt(peer).pid, address, room);
+  if (read.ok()) return Ok();
+  Abort(read.error().Doing("receiving from " + NameOf(peer)));
+  return status();
+}
+
 void GlooMesh::GiveUp(const Work& work) {
   cut_ = true;
   Forget(work);
@@ -271,30 +302,54 @@ void GlooMesh::ConnectGloo() {
   gloo_ = c10::make_intrusive<ClosableGloo>(store, spec_.rank, spec_.size, options);
 }
 
-// One small message each way with every other member, in the order of ranks, so that the waits for
-// peers that come late happen here and not in the middle of a step. Since all go in the same order,
-// nobody waits for somebody who waits for him.
+// A message each way with every other member: who it is, so that the waits for peers that come late
+// happen here and not in the middle of a step. With those on this host another one: whether we can
+// read their memory.
 void GlooMesh::ContactAll() {
+  const bool reads = spec_.read_bytes_min != EpochGroup::kNeverRead;
+  const MemoryCard own = reads ? OwnMemoryCard(spec_.read_bytes_min) : MemoryCard();
+  ByRank out(neighbours_.size());
+  for (at::Tensor& card : out) card = TensorOf(own);
+  Result<ByRank> cards = Swap(out);
+  if (!cards.ok()) return;
+  for (size_t rank = 0; rank < out.size(); ++rank) {
+    out[rank].reset();
+    if (!(*cards)[rank].defined()) continue;
+    const auto card = ValueOf<MemoryCard>((*cards)[rank]);
+    if (!ShareHost(own, card)) continue;
+    neighbours_[rank] = {card.pid, std::max(own.bytes_min, card.bytes_min), keel::CanRead(card),
+                         false};
+    out[rank] = TensorOf(neighbours_[rank].can_be_read);
+  }
+  const Result<ByRank> verdicts = Swap(out);
+  if (!verdicts.ok()) return;
+  for (size_t rank = 0; rank < out.size(); ++rank) {
+    if (out[rank].defined()) neighbours_[rank].reads_us = ValueOf<bool>((*verdicts)[rank]);
+  }
+}
+
+// Since all go in the order of ranks, nobody waits for somebody who waits for him.
+Result<GlooMesh::ByRank> GlooMesh::Swap(const ByRank& out) {
   struct Contact {
-    at::Tensor bytes;
     Work work;
     int peer;
     bool send;
   };
   std::vector<Contact> contacts;
+  ByRank in(out.size());
   Status status;
-  const at::Tensor hello = at::ones({1}, at::kByte);
   for (int peer = 0; peer < spec_.size && status.ok(); ++peer) {
-    if (peer == spec_.rank) continue;
+    const auto at = static_cast<size_t>(peer);
+    if (peer == spec_.rank || !out[at].defined()) continue;
     waiting_for_.store(peer);
+    in[at] = at::empty_like(out[at]);
     for (const bool send : {false, true}) {
-      const at::Tensor bytes = send ? hello : at::empty({1}, at::kByte);
-      Result<Work> posted = Post(bytes, peer, TagOf(TagKind::kContact, 0), send);
+      Result<Work> posted = Post(send ? out[at] : in[at], peer, TagOf(TagKind::kContact, 0), send);
       if (!posted.ok()) {
         status = posted.error();
         break;
       }
-      contacts.push_back({bytes, *posted, peer, send});
+      contacts.push_back({*posted, peer, send});
     }
   }
   for (const Contact& contact : contacts) {
@@ -302,6 +357,8 @@ void GlooMesh::ContactAll() {
     const Status waited = Wait(contact.work, contact.peer, contact.send);
     if (status.ok() && !waited.ok()) status = waited;
   }
+  if (!status.ok()) return status.error();
+  return in;
 }
 
 void GlooMesh::ConnectNccl() {

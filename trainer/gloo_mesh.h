@@ -16,6 +16,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -43,6 +44,16 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   // For an operation that nobody will wait for.
   void GiveUp(const Work& work);
 
+  // A member on this host, as of when the group was built.
+  struct Neighbour {
+    int64_t pid = 0;
+    uint64_t read_bytes_min = 0;   // the same to both
+    bool can_be_read = false;
+    bool reads_us = false;
+  };
+  const Neighbour& NeighbourAt(int rank) const { return neighbours_.at(static_cast<size_t>(rank)); }
+  Status Read(int peer, uint64_t address, const at::Tensor& into);
+
   void Abort(const Error& reason);
   // What its owner does last: no operation will be waited for.
   void End();
@@ -65,6 +76,9 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   void RunHelper();
   void ConnectGloo();
   void ContactAll();
+  // By rank; an undefined tensor: nothing goes to that one, and nothing comes.
+  using ByRank = std::vector<at::Tensor>;
+  Result<ByRank> Swap(const ByRank& out);
   void ConnectNccl();
   void AwaitHelper(const CancelToken& broken);
   bool CoaxHelperOut();
@@ -76,6 +90,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   c10::intrusive_ptr<BreakableStore> store_;
   c10::intrusive_ptr<ClosableGloo> gloo_;
   c10::intrusive_ptr<c10d::Backend> nccl_;       // guarded by mutex_ while Build() runs
+  std::vector<Neighbour> neighbours_;            // by rank; of the helper until Build() ends
   std::array<std::atomic<uint64_t>, 8> turns_{};  // by kind
   std::atomic<bool> broken_{false};
   std::atomic<int> waiting_for_{-1};  // the rank that Build() now waits for

@@ -69,6 +69,10 @@ OptionTable MakeTable(const TrainMainSpec& spec) {
                             "That load samples ahead, where the dataset allows it; 0: none")
                 .Range(0, 1024).Placeholder("N"));
   count("load-ahead", preset.loader.ahead, "Batches of a lane that are loaded ahead");
+  table.Add(Option::Bytes("read-memory-from", std::to_string(preset.read_bytes_min >> 10) + "KiB",
+                          "From this size on, workers on one host read gradients out of each "
+                          "other's memory instead of sending them; 0: never")
+                .Placeholder("BYTES"));
   AddLogOptions(table);
   AddKeepOptions(table);
   if (spec.add_options) {
@@ -106,6 +110,8 @@ Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
   config.numerics.threads = static_cast<int>(options.Integer("threads"));
   config.loader.threads = static_cast<int>(options.Integer("load-threads"));
   config.loader.ahead = static_cast<size_t>(options.Integer("load-ahead"));
+  config.read_bytes_min = options.Bytes("read-memory-from");
+  if (config.read_bytes_min == 0) config.read_bytes_min = EpochGroup::kNeverRead;
   config.reduce = options.Text("reduce") == kReduceNames[0] ? Reduce::kTree : Reduce::kAllReduce;
   return config;
 }

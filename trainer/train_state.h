@@ -46,6 +46,8 @@ struct TrainConfig {
   UpdateConfig update = {};
   LoaderConfig loader = {};        // no bit depends on it
   size_t bucket_bytes = 25 << 20;  // of gradients that travel together; no bit depends on it
+  // From how many bytes on workers on one host read each other's memory instead of sending.
+  size_t read_bytes_min = EpochGroup::kReadBytesMin;
   uint64_t digest_every = 100;  // steps after which parameters are compared; 0: never
 };
 

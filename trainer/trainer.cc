@@ -20,7 +20,7 @@ constexpr Duration kFlushLimit = std::chrono::seconds(10);
 constexpr int kParkedPhase = 100;
 
 // A connection of the epoch's own: what is in flight on a broken epoch's is no concern of the next.
-Result<EpochGroup::Spec> SpecOf(const EpochMessage& message) {
+Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& config) {
   KEEL_TRY_ASSIGN(const std::unique_ptr<TcpStore> store,
                   TcpStore::Connect({message.address, message.port}, {}));
   EpochGroup::Spec spec;
@@ -30,6 +30,7 @@ Result<EpochGroup::Spec> SpecOf(const EpochMessage& message) {
   spec.size = message.world;
   spec.members = message.members;
   spec.address = message.own_address;
+  spec.read_bytes_min = config.read_bytes_min;
   return spec;
 }
 
@@ -102,7 +103,7 @@ Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
   }
   KEEL_TRY(link_->Send(AtMessage{{StepHeld(), 0}}));
   const auto run = [&]() -> Result<EpochOutcome> {
-    Result<EpochGroup::Spec> spec = SpecOf(message);
+    Result<EpochGroup::Spec> spec = SpecOf(message, state_.config());
     // The store may be gone for a while; the supervisor decides what becomes of that.
     if (!spec.ok()) return EpochOutcome{EpochEnd::kBroken, spec.error().message, false};
     return RunEpoch(state_, *spec, link_->BreakToken(message.epoch), Peer(message), keeping_);

@@ -38,6 +38,7 @@ class Crew {
     spec.size = size;
     spec.build_limit = std::chrono::seconds(40);
     spec.operation_limit = std::chrono::seconds(40);
+    if (read_bytes_min) spec.read_bytes_min = read_bytes_min(rank);
     return spec;
   }
 
@@ -76,6 +77,9 @@ class Crew {
       body(**group);
     });
   }
+
+  // By rank; unset: as by default.
+  std::function<size_t(int rank)> read_bytes_min;
 
  private:
   std::unique_ptr<TcpStoreHost> host_;

@@ -52,16 +52,26 @@ struct Loss {
   int64_t after_vote_of = -1;
 };
 
+// Who reads the memory of the others, instead of being sent to.
+enum class Readers { kNone, kAll, kEven };
+
 struct Job {
   int members = 1;
   int lanes = 1;
+  Readers readers = Readers::kNone;
+
+  std::string Name() const {
+    const char* const readers_text[] = {"", "OfReaders", "OfWhomHalfRead"};
+    return std::to_string(members) + readers_text[static_cast<int>(readers)] + "With" +
+           std::to_string(lanes) + "Lanes";
+  }
 };
 
 // Threads take the place of workers; who loses a member is told, as by its supervisor.
 class Survival {
  public:
   Survival(Crew& crew, const Job& job, const Loss& loss)
-      : crew_(crew), size_(job.members), loss_(loss) {
+      : crew_(crew), size_(job.members), readers_(job.readers), loss_(loss) {
     for (int i = 0; i < size_; ++i) states_.push_back(MakeState(job.lanes));
     breaks_.resize(states_.size());
   }
@@ -83,6 +93,8 @@ class Survival {
     const CancelToken broken;
     Crew::OnThreads(size, [&](int rank) {
       EpochGroup::Spec spec = crew_.SpecOf(rank, size, prefix);
+      const bool reads = readers_ == Readers::kAll || (readers_ == Readers::kEven && rank % 2 == 0);
+      spec.read_bytes_min = reads ? 1 : EpochGroup::kNeverRead;
       const bool victim = with_loss && rank == loss_.rank;
       auto count = std::make_shared<std::atomic<int64_t>>(0);
       if (victim) {
@@ -127,6 +139,7 @@ class Survival {
 
   Crew& crew_;
   const int size_;
+  const Readers readers_;
   const Loss loss_;
   std::vector<std::unique_ptr<TrainState>> states_;
   std::mutex mutex_;
@@ -183,12 +196,11 @@ TEST_P(EveryPoint, SurvivorsNeverDisagree) {
 
 // The last ones have a member without lanes, before the loss or before and after it.
 INSTANTIATE_TEST_SUITE_P(Members, EveryPoint,
-                         testing::Values(Job{2, 6}, Job{3, 6}, Job{4, 6}, Job{5, 6}, Job{3, 2},
-                                         Job{4, 1}),
-                         [](const auto& info) {
-                           return std::to_string(info.param.members) + "With" +
-                                  std::to_string(info.param.lanes) + "Lanes";
-                         });
+                         testing::Values(Job{2, 6}, Job{2, 6, Readers::kAll},
+                                         Job{3, 6, Readers::kAll}, Job{4, 6, Readers::kEven},
+                                         Job{5, 6}, Job{3, 2, Readers::kAll},
+                                         Job{4, 1, Readers::kEven}),
+                         [](const auto& info) { return info.param.Name(); });
 
 uint16_t PortOf(int fd, int (*name)(int, sockaddr*, socklen_t*)) {
   sockaddr_in address{};

@@ -12,6 +12,7 @@
 
 #include "base/random.h"
 #include "tests/trainer/crew.h"
+#include "trainer/gather.h"
 
 namespace keel {
 namespace {
@@ -122,33 +123,58 @@ bool SameBits(const at::Tensor& a, const at::Tensor& b) {
 class ExchangeTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { at::set_num_threads(1); }
+
+  // Each step's gradients, by step.
+  static std::vector<Tensors> References(int lanes) {
+    std::vector<Tensors> all;
+    for (int step = 0; step < kSteps; ++step) all.push_back(Reference(step, lanes));
+    return all;
+  }
+  void ExpectGradients(int lanes, int size, const std::vector<Tensors>& reference) {
+    crew_.Run(size, [&](EpochGroup& group) {
+      Mlp model;
+      const auto exchange = Opened(model, group, OptionsOf(lanes));
+      for (int step = 0; step < kSteps; ++step) {
+        const Status done = Step(*exchange, model, step);
+        ASSERT_TRUE(done.ok()) << done.error().message;
+        const Tensors parameters = model.parameters();
+        for (size_t i = 0; i < parameters.size(); ++i) {
+          ASSERT_TRUE(parameters[i].grad().defined());
+          EXPECT_TRUE(SameBits(parameters[i].grad(), reference[static_cast<size_t>(step)][i]))
+              << lanes << " lanes, " << size << " workers, step " << step << ", parameter " << i;
+        }
+      }
+    });
+  }
+
+  static constexpr int kSteps = 3;
   Crew crew_;
 };
 
 TEST_F(ExchangeTest, GradientsHaveTheBitsOfTheTreeForEveryNumberOfWorkers) {
-  constexpr int kSteps = 3;
   for (const int lanes : {1, 3, 8, 12}) {
-    std::vector<Tensors> reference;
-    for (int step = 0; step < kSteps; ++step) reference.push_back(Reference(step, lanes));
-    for (int size = 1; size <= 6; ++size) {
-      crew_.Run(size, [&](EpochGroup& group) {
-        Mlp model;
-        const auto exchange = Opened(model, group, OptionsOf(lanes));
-        for (int step = 0; step < kSteps; ++step) {
-          const Status done = Step(*exchange, model, step);
-          ASSERT_TRUE(done.ok()) << done.error().message;
-          const Tensors parameters = model.parameters();
-          for (size_t i = 0; i < parameters.size(); ++i) {
-            ASSERT_TRUE(parameters[i].grad().defined());
-            EXPECT_TRUE(SameBits(parameters[i].grad(), reference[static_cast<size_t>(step)][i]))
-                << lanes << " lanes, " << size << " workers, step " << step << ", parameter " << i;
-          }
-        }
-      });
-    }
+    const std::vector<Tensors> reference = References(lanes);
+    for (int size = 1; size <= 6; ++size) ExpectGradients(lanes, size, reference);
   }
   EXPECT_GT(Reference(0, 8)[0].abs().sum().item<double>(), 0.0);
   EXPECT_FALSE(SameBits(Reference(0, 8)[0], Reference(1, 8)[0]));
+}
+
+// Read where they lie; partly, as the others are sent to; or only where they are large. The last
+// two lanes have workers without any.
+TEST_F(ExchangeTest, HowGradientsTravelMakesNoDifference) {
+  const std::function<size_t(int)> ways[] = {
+      [](int) { return 1; },
+      [](int rank) { return rank == 1 ? EpochGroup::kNeverRead : 1; },
+      [](int rank) { return rank == 0 ? 4096 : 1; },
+  };
+  for (const int lanes : {7, 2}) {
+    const std::vector<Tensors> reference = References(lanes);
+    for (const auto& way : ways) {
+      crew_.read_bytes_min = way;
+      for (int size = 2; size <= 5; ++size) ExpectGradients(lanes, size, reference);
+    }
+  }
 }
 
 TEST_F(ExchangeTest, GradientsOutliveTheExchange) {
@@ -221,19 +247,22 @@ TEST_F(ExchangeTest, BigTensorsTravelInChunks) {
   std::vector<at::Tensor> lanes;
   for (int lane = 0; lane < kLanes; ++lane) lanes.push_back(Wave({kBig}, lane));
   const at::Tensor mean = TreeMean(lanes);
-  for (int size = 1; size <= 3; ++size) {
-    crew_.Run(size, [&](EpochGroup& group) {
-      Mlp model;
-      const auto exchange = Opened(model, group, OptionsOf(kLanes));
-      std::vector<Tensors> own;
-      for (int lane = exchange->lanes().begin; lane < exchange->lanes().end; ++lane) {
-        own.push_back({lanes[static_cast<size_t>(lane)].clone()});
-      }
-      const at::Tensor into = at::empty({kBig});
-      const Status made = exchange->Mean(own, {into});
-      ASSERT_TRUE(made.ok()) << made.error().message;
-      EXPECT_TRUE(SameBits(into, mean));
-    });
+  for (const size_t read_bytes_min : {EpochGroup::kNeverRead, EpochGroup::kReadBytesMin}) {
+    crew_.read_bytes_min = [&](int) { return read_bytes_min; };
+    for (int size = 1; size <= 3; ++size) {
+      crew_.Run(size, [&](EpochGroup& group) {
+        Mlp model;
+        const auto exchange = Opened(model, group, OptionsOf(kLanes));
+        std::vector<Tensors> own;
+        for (int lane = exchange->lanes().begin; lane < exchange->lanes().end; ++lane) {
+          own.push_back({lanes[static_cast<size_t>(lane)].clone()});
+        }
+        const at::Tensor into = at::empty({kBig});
+        const Status made = exchange->Mean(own, {into});
+        ASSERT_TRUE(made.ok()) << made.error().message;
+        EXPECT_TRUE(SameBits(into, mean));
+      });
+    }
   }
 }
 
@@ -267,7 +296,8 @@ TEST_F(ExchangeTest, WhatBackwardThrowsEndsTheStepForAll) {
   });
 }
 
-// Whoever finished a step holds its true gradients, whenever the break fell.
+// Whoever finished a step holds its true gradients, whenever the break fell; where memory is read,
+// whoever then has heard of all others (as in a vote).
 TEST_F(ExchangeTest, BreaksAtRandomMomentsEndEveryCall) {
   constexpr int kLanes = 8;
   constexpr uint64_t kSeed = 61;
@@ -280,13 +310,17 @@ TEST_F(ExchangeTest, BreaksAtRandomMomentsEndEveryCall) {
     const int size = 2 + static_cast<int>(random.Uniform(3));
     const int victim = static_cast<int>(random.Uniform(static_cast<uint64_t>(size)));
     const auto delay = std::chrono::microseconds(random.Uniform(20000));
+    const bool reads = round % 2 == 1;
+    crew_.read_bytes_min = [&](int) { return reads ? 1 : EpochGroup::kNeverRead; };
     std::atomic<int> failed{0};
     crew_.Run(size, [&](EpochGroup& group) {
       const Crew::Breaker breaker(group, delay, victim);
       Mlp model;
       const auto exchange = Opened(model, group, OptionsOf(kLanes));
       for (int step = 0; step < 4; ++step) {
-        if (!Step(*exchange, model, step).ok()) {
+        const std::vector<size_t> sizes(static_cast<size_t>(size), 1);
+        if (!Step(*exchange, model, step).ok() ||
+            (reads && !Gather(group, RecordBytes(1), sizes).ok())) {
           ++failed;
           break;
         }
