@@ -13,6 +13,7 @@
 #include "ckpt/names.h"
 #include "elastic/quiet_thread.h"
 #include "store/torch_guard.h"
+#include "trainer/saved_config.h"
 
 namespace keel {
 namespace {
@@ -93,6 +94,7 @@ Metadata Checkpointer::Describe() const {
   metadata["fingerprint"] =
       place_.fingerprint.empty() ? config_.fingerprint : place_.fingerprint;
   metadata["job"] = config_.job;
+  PutConfig(place_.fingerprint.empty() ? config_.config : place_.config, &metadata);
   return metadata;
 }
 

@@ -25,6 +25,7 @@
 #include "ckpt/retention.h"
 #include "ckpt/snapshot.h"
 #include "trainer/save_fit.h"
+#include "trainer/run_config.h"
 #include "trainer/save_schedule.h"
 #include "trainer/state_image.h"
 #include "trainer/train_state.h"
@@ -40,6 +41,7 @@ struct CheckpointConfig {
   std::string fingerprint = {};  // of this worker
   std::string job = {};          // its name, for people
 };
+  SavedConfig config = {};       // of this worker
 
 class Checkpointer {
  public:
@@ -57,6 +59,7 @@ class Checkpointer {
     std::string prefix;
     std::string fingerprint;   // of rank 0, for all to write the same
   };
+    SavedConfig config = {};   // likewise
 
   static Result<std::unique_ptr<Checkpointer>> Open(TrainState& state, CheckpointConfig config,
                                                     Files& files, Clock& clock);

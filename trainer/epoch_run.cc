@@ -135,7 +135,8 @@ class EpochRun {
   // --- Beginning from a checkpoint ---
 
   void BeginKeeping(const std::vector<MemberReport>& reports) {
-    saver().BeginEpoch({group_.rank(), group_.size(), prefix_, reports[0].fingerprint});
+    saver().BeginEpoch({group_.rank(), group_.size(), prefix_, reports[0].fingerprint,
+                        reports[0].config});
     if (NobodyHolds(reports) || group_.rank() != 0 || !saver().saves()) return;
     // A job that trains goes on, and tries again with each save.
     const Status held = saver().HoldDirectory();
@@ -198,6 +199,7 @@ class EpochRun {
     MemberReport report = state_.Report();
     report.fingerprint =
         keeping_ != nullptr ? keeping_->resume.fingerprint : peer_.fingerprint;
+    if (keeping_ != nullptr && group_.rank() == 0) report.config = saver().config().config;
     KEEL_TRY_ASSIGN(const std::vector<std::string> texts, GatherTexts(ReportText(report)));
     std::vector<MemberReport> reports;
     for (const std::string& text : texts) {

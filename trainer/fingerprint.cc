@@ -19,7 +19,7 @@ const std::string* ValueOf(const Fields& fields, std::string_view name) {
 
 bool IsName(std::string_view name) {
   const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
   };
   return !name.empty() && std::all_of(name.begin(), name.end(), fits);
 }
@@ -41,6 +41,8 @@ void Fingerprint::Add(std::string_view name, std::string_view value) {
   KEEL_CHECK(ValueOf(fields_, name) == nullptr, name << " is there already");
   fields_.emplace_back(name, OneWord(value));
 }
+
+bool Fingerprint::Has(std::string_view name) const { return ValueOf(fields_, name) != nullptr; }
 
 std::string Fingerprint::Text() const {
   std::string text;

@@ -18,11 +18,12 @@ namespace keel {
 
 class Fingerprint {
  public:
-  // In the order in which people read them. A name is given once, of letters, digits and '_';
-  // blanks in a value become '_'.
+  // In the order in which people read them. A name is given once, of small letters, digits and
+  // '_', '-', '.'; blanks in a value become '_'.
   void Add(std::string_view name, std::string_view value);
 
   const std::vector<std::pair<std::string, std::string>>& fields() const { return fields_; }
+  bool Has(std::string_view name) const;
   std::string Text() const;
   static Result<Fingerprint> Parse(std::string_view text);
   bool operator==(const Fingerprint&) const = default;

@@ -77,7 +77,7 @@ bool MemberReport::operator==(const MemberReport& other) const {
   return step == other.step && pending == other.pending && layout == other.layout &&
          trail == other.trail && numbers == other.numbers &&
          inexact_since == other.inexact_since && fingerprint == other.fingerprint &&
-         BitsOf(last_losses) == BitsOf(other.last_losses);
+         config == other.config && BitsOf(last_losses) == BitsOf(other.last_losses);
 }
 
 std::string WhyUnfit(const std::vector<MemberReport>& reports, size_t rank) {
@@ -105,6 +105,7 @@ std::string ReportText(const MemberReport& report) {
                    {"numbers", report.numbers},
                    {"inexact_since", report.inexact_since},
                    {"fingerprint", report.fingerprint},
+                   {"config", report.config},
                    {"last_losses", BitsOf(report.last_losses)}});
 }
 
@@ -119,6 +120,10 @@ Result<MemberReport> ParseReport(std::string_view text) {
     KEEL_TRY_ASSIGN(report.numbers, Field<std::string>(json, "numbers"));
     KEEL_TRY_ASSIGN(report.inexact_since, Field<int64_t>(json, "inexact_since"));
     KEEL_TRY_ASSIGN(report.fingerprint, Field<std::string>(json, "fingerprint"));
+    KEEL_TRY_ASSIGN(const Json* const config, ObjectField(json, "config"));
+    for (const auto& [name, value] : config->items()) {
+      KEEL_TRY_ASSIGN(report.config[name], Field<std::string>(*config, name));
+    }
     KEEL_TRY_ASSIGN(const auto bits, Field<std::vector<int64_t>>(json, "last_losses"));
     for (const int64_t one : bits) {
       report.last_losses.push_back(std::bit_cast<float>(static_cast<uint32_t>(one)));

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,8 @@ struct MemberReport {
   // The first step that was made on other numerics than those before it; -1: there is none.
   int64_t inexact_since = -1;
   std::string fingerprint;           // of this worker's numerics and options
+  // Of the first rank, for all to save the same: its options and their values.
+  std::map<std::string, std::string> config;
   std::vector<float> last_losses;    // all lanes', of step `step`-1: for who is one behind
   // Losses by their bits.
   bool operator==(const MemberReport& other) const;

@@ -15,6 +15,7 @@
 #include "ckpt/restore.h"
 #include "ckpt/verify.h"
 #include "trainer/fingerprint.h"
+#include "trainer/saved_config.h"
 #include "trainer/state_image.h"
 #include "trainer/weights.h"
 
@@ -104,6 +105,22 @@ Result<bool> CheckSameJob(TrainState& state, const Checkpoint& checkpoint,
   return check.inexact.empty();
 }
 
+// It is of this job; what is not the same all the same?
+void TellChanges(const Checkpoint& checkpoint, const RunConfig& now) {
+  if (now.empty()) return;
+  const ConfigChanges changes =
+      CompareConfigs(ConfigIn(checkpoint.manifest().description.metadata), now);
+  for (const auto& [option, was, is, source] : changes.changed) {
+    LogInfo("config-changed", {{"option", option}, {"was", was}, {"now", is}, {"by", source}});
+  }
+  if (!changes.unknown.empty()) {
+    LogInfo("config-unknown", {{"dir", checkpoint.dir()},
+                               {"options", JoinList(changes.unknown)},
+                               {"hint", "the checkpoint does not say them: they must be those "
+                                        "that it was made with"}});
+  }
+}
+
 // --- Into the state ---
 
 Result<std::vector<RestoreTarget>> TargetsIn(const NamedTensors& tensors, const HostRoom& room) {
@@ -164,6 +181,7 @@ Result<Attempt> TryOne(TrainState& state, Files& files, const std::string& dir,
                                     : Status(damages.error());
   if (!sound.ok()) return NotUsable(sound.error());
   KEEL_TRY(PutInto(state, **checkpoint, exact, tick));
+  TellChanges(**checkpoint, config.config);
   return Attempt{true, ""};
 }
 
@@ -244,6 +262,13 @@ Result<ResumeOutcome> InitFrom(TrainState& state, Files& files, const ResumeConf
     return LoadWeights(*state.program().model, files, config.init_from, &progress);
   }));
   state.EndLoadingWeights();
+  KEEL_TRY_ASSIGN(const SavedConfig made_with, ConfigOfWeights(files, from));
+  for (const ConfigField& field : config.config) {
+    const auto was = made_with.find(field.name);
+    if (!field.shapes_result || was == made_with.end() || was->second == field.value) continue;
+    LogWarn("weights-of-another-option", {{"option", field.name}, {"was", was->second},
+                                          {"now", field.value}, {"by", field.source}});
+  }
   return ResumeOutcome{false, from};
 }
 
@@ -261,6 +286,7 @@ Result<FingerprintCheck> CompareFingerprints(const std::string& ours, const std:
     for (const auto& [name, value] : whole[side]->fields()) {
       // A job may be made longer.
       if (name == "steps") continue;
+      if (name.starts_with("--") && !whole[1 - side]->Has(name)) continue;
       const bool never = IsOneOf(name, {"lanes", "lane_batch", "seed", "samples", "layout"});
       parts[never ? 0 : 1][side].Add(name, value);
     }

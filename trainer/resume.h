@@ -3,7 +3,7 @@
 // Promises   the live state is touched only when the whole checkpoint was verified. Each checkpoint
 //            that is passed over is named with the reason. What a checkpoint is of (model, lanes,
 //            batch, seed, dataset, numerics) must be what the job is of: all differences are
-//            listed.
+//            listed. Options that differ without spoiling the bits are told in the log.
 //            One that is found damaged is put aside, so that its step can be saved again.
 // Does not   tell the other members (trainer/epoch_run.h). Repair anything.
 // Threads    one; verifying makes its own.
@@ -17,6 +17,7 @@
 
 #include "base/files.h"
 #include "base/result.h"
+#include "trainer/run_config.h"
 #include "trainer/train_state.h"
 
 namespace keel {
@@ -29,6 +30,7 @@ struct ResumeConfig {
   bool strict = false;             // refuse rather than pass over a damaged one
   bool allow_inexact = false;      // take one of other numerics
   std::string fingerprint = {};    // ours
+  RunConfig config = {};           // ours: what it changes is told, once it is known to fit
   // Of a job that has begun already and lost all its workers: its name. What it saved itself is
   // gone on with, also where the command said to begin anew or from elsewhere.
   std::string begun_job = {};
@@ -47,7 +49,9 @@ Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig
 // What a checkpoint's fingerprint and ours say differently. Those of `never` cannot be allowed.
 struct FingerprintCheck {
   std::string never;     // model, lanes, batch, seed, dataset; empty: the same
-  std::string inexact;   // all else that bits depend on; empty: the same
+  // All else that bits depend on; empty: the same. An option that only one of them knows is told
+  // by CompareConfigs().
+  std::string inexact;
 };
 Result<FingerprintCheck> CompareFingerprints(const std::string& ours, const std::string& theirs);
 

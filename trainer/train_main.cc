@@ -12,6 +12,7 @@
 #include "base/option_help.h"
 #include "base/posix_files.h"
 #include "base/process_setup.h"
+#include "base/text.h"
 #include "ckpt/read_ahead.h"
 #include "elastic/exit_codes.h"
 #include "elastic/worker_link.h"
@@ -29,9 +30,17 @@ namespace {
 constexpr Duration kTeardownLimit = std::chrono::seconds(5);
 constexpr const char* kReduceNames[] = {"tree", "allreduce"};
 
-OptionTable MakeTable(const TrainMainSpec& spec) {
-  const TrainConfig& preset = spec.defaults;
-  OptionTable table(spec.name, spec.about);
+struct ProgramTable {
+  OptionTable table;
+  size_t own_from = 0;   // of its options: the first one of the program's own
+};
+
+void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
+  table.Add(Option::Text("config", "",
+                         "File of options, `lr = 0.1` a line; what the command line says beats it. "
+                         "--print-config writes one")
+                .Placeholder("FILE").CommandLineOnly());
+  table.ConfigFileFrom("config");
   const auto count = [&](const char* name, uint64_t value, const char* help) {
     table.Add(Option::Integer(name, static_cast<int64_t>(value), help).AtLeast(1).Placeholder("N"));
   };
@@ -73,12 +82,9 @@ OptionTable MakeTable(const TrainMainSpec& spec) {
                           "From this size on, workers on one host read gradients out of each "
                           "other's memory instead of sending them; 0: never")
                 .Placeholder("BYTES"));
-  AddLogOptions(table);
-  AddKeepOptions(table);
-  if (spec.add_options) {
-    table.Section("Of this program");
-    spec.add_options(table);
-  }
+}
+
+void AddEpilogue(OptionTable& table, const TrainMainSpec& spec) {
   table.AddExample("keelrun --standalone --nproc-per-node 3 " + spec.name + " --steps 60",
                    "three workers on this host, of which two may be killed at any time");
   table.AddExample(spec.name + " --steps 60", "alone; the same last line");
@@ -91,7 +97,20 @@ OptionTable MakeTable(const TrainMainSpec& spec) {
   table.AddExitCode(kExitUnsaved, "alone: stopped, but not saved");
   table.AddExitCode(kExitRefused, "what is in the checkpoint directory is not of this job, is in "
                                   "use, or cannot be written");
-  return table;
+}
+
+ProgramTable MakeTable(const TrainMainSpec& spec) {
+  OptionTable table(spec.name, spec.about);
+  AddTrainOptions(table, spec.defaults);
+  AddLogOptions(table);
+  AddKeepOptions(table);
+  const size_t own_from = table.options().size();
+  if (spec.add_options) {
+    table.Section("Of this program");
+    spec.add_options(table);
+  }
+  AddEpilogue(table, spec);
+  return {std::move(table), own_from};
 }
 
 Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
@@ -116,8 +135,14 @@ Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
   return config;
 }
 
+// With six digits behind the point, as ever, where these say it all.
+std::string ExactText(double number) {
+  const std::string usual = std::to_string(number);
+  return std::strtod(usual.c_str(), nullptr) == number ? usual : NumberText(number);
+}
+
 // All that must be the same on every worker; who differs is refused at the door.
-Result<std::string> FingerprintOf(TrainState& state) {
+Result<std::string> FingerprintOf(TrainState& state, const RunConfig& run) {
   const TrainConfig& config = state.config();
   KEEL_TRY_ASSIGN(Fingerprint fingerprint,
                   HostFingerprint({.numerics = config.numerics.numerics,
@@ -133,11 +158,12 @@ Result<std::string> FingerprintOf(TrainState& state) {
     fingerprint.Add("data", data);
   }
   fingerprint.Add("reduce", kReduceNames[static_cast<int>(config.reduce)]);
-  fingerprint.Add("rate", std::to_string(config.update.learning_rate));
+  fingerprint.Add("rate", ExactText(config.update.learning_rate));
   fingerprint.Add("schedule", config.update.schedule.Text());
-  fingerprint.Add("clip_norm", std::to_string(config.update.clip_norm.value_or(0)));
+  fingerprint.Add("clip_norm", ExactText(config.update.clip_norm.value_or(0)));
   fingerprint.Add("non_finite", NonFiniteName(config.update.non_finite));
   fingerprint.Add("optimizer", state.program().optimizer->Text());
+  AddOptions(run, &fingerprint);
   fingerprint.Add("layout", state.registry().LayoutDigest().Hex().substr(0, 16));
   return fingerprint.Text();
 }
@@ -177,7 +203,7 @@ bool MayBeFirst(const Environment& environment) {
 
 Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink* link,
                        StopSignals* signals, KeepConfig keep) {
-  KEEL_TRY_ASSIGN(const std::string fingerprint, FingerprintOf(state));
+  KEEL_TRY_ASSIGN(const std::string fingerprint, FingerprintOf(state, keep.resume.config));
   PosixFiles files;
   keep.checkpoint.fingerprint = keep.resume.fingerprint = fingerprint;
   keep.checkpoint.job = JobName(OwnEnvironment());
@@ -244,7 +270,7 @@ int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
   PrepareForGroups();
   RouteTorchLog();
   OpenCudaWhereThereIsADriver();
-  const OptionTable table = MakeTable(spec);
+  const auto [table, own_from] = MakeTable(spec);
   const Result<Options> options = ParseOptions(table, RealInputs(argc, argv));
   if (!options.ok()) {
     std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), options.error().message.c_str());
@@ -263,11 +289,13 @@ int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
     std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), config.error().message.c_str());
     return kExitUsage;
   }
-  const Result<KeepConfig> keep = KeepConfigFrom(*options);
+  Result<KeepConfig> keep = KeepConfigFrom(*options);
   if (!keep.ok()) {
     std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), keep.error().message.c_str());
     return kExitUsage;
   }
+  keep->resume.config = RunConfigOf(*options, own_from);
+  keep->checkpoint.config = SavedOf(keep->resume.config);
   const int code = Report(spec, Train(spec, *config, *keep, *options));
   (void)EpochGroup::AwaitTeardown(kTeardownLimit);
   return code;

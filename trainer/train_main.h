@@ -23,7 +23,9 @@ struct TrainMainSpec {
   std::string name;          // of the program: "minimal_train"
   std::string about;         // one sentence for --help
   TrainConfig defaults = {};
-  // Options of the program's own, beside those of TrainConfig.
+  // Options of the program's own, beside those of TrainConfig. What they are decides what is
+  // computed: workers that differ in one do not train together, and a job goes on only with the
+  // same ones; but for those that are Incidental().
   std::function<void(OptionTable& table)> add_options = {};
   std::function<Result<TrainProgram>(const TrainConfig& config, const Options& options)> make;
   // What options of the program's own may ask for instead of training, such as text from a

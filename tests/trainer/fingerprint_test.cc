@@ -19,8 +19,9 @@ TEST(Fingerprint, TextReadsBackAsTheSame) {
   Fingerprint fingerprint;
   fingerprint.Add("torch", "2.11.0+cpu");
   fingerprint.Add("device", "NVIDIA H200 141GB");
+  fingerprint.Add("--model.heads", "4");
   fingerprint.Add("empty", "");
-  EXPECT_EQ(fingerprint.Text(), "torch=2.11.0+cpu device=NVIDIA_H200_141GB empty=");
+  EXPECT_EQ(fingerprint.Text(), "torch=2.11.0+cpu device=NVIDIA_H200_141GB --model.heads=4 empty=");
   EXPECT_EQ(Parsed(fingerprint.Text()), fingerprint);
   EXPECT_EQ(Parsed("").fields().size(), 0u);
 }

@@ -215,5 +215,15 @@ TEST(Fingerprints, WhatCanNeverBeAllowedIsToldApart) {
   EXPECT_EQ(other.inexact, "cpu is AVX2 in this job and AVX512 in the checkpoint");
 }
 
+TEST(Fingerprints, AnOptionThatOneOfThemDoesNotKnowIsNoDifference) {
+  ASSERT_OK_AND_ASSIGN(const FingerprintCheck older,
+                       CompareFingerprints("lanes=8 --model.heads=4", "lanes=8 --gone=1"));
+  EXPECT_EQ(older.never + older.inexact, "");
+  ASSERT_OK_AND_ASSIGN(const FingerprintCheck other,
+                       CompareFingerprints("lanes=8 --model.heads=4", "lanes=8 --model.heads=8"));
+  EXPECT_EQ(other.inexact, "--model.heads is 4 in this job and 8 in the checkpoint");
+  EXPECT_EQ(other.never, "");
+}
+
 }  // namespace
 }  // namespace keel

@@ -52,14 +52,17 @@ keel::Status PutIndices(keel::TrainProgram& program, int64_t samples) {
   return keel::Ok();
 }
 
-keel::Status PutModel(keel::TrainProgram& program, const std::string& name, int64_t samples) {
+keel::Status PutModel(keel::TrainProgram& program, const keel::Options& options,
+                      int64_t samples) {
+  const std::string& name = options.Text("model");
   if (name == "resnet") {
     return Put(program, std::make_shared<MiniResNet>(MiniResNetOptions{.width = 4}),
                keel::SyntheticClasses({.samples = samples, .shape = {3, 8, 8}}));
   }
   if (name == "gpt") {
     return Put(program,
-               std::make_shared<Gpt>(GptOptions{.vocabulary = 16, .width = 16, .heads = 2}),
+               std::make_shared<Gpt>(GptOptions{.vocabulary = 16, .width = 16,
+                                                .heads = options.Integer("heads")}),
                keel::SyntheticText({.samples = samples, .length = 8, .vocabulary = 16}));
   }
   if (name == "indices") return PutIndices(program, samples);
@@ -73,7 +76,7 @@ keel::Status PutEvaluation(keel::TrainProgram& program, const keel::Options& opt
   const int64_t every = options.Integer("evaluate-every");
   if (every == 0) return keel::Ok();
   keel::TrainProgram other;
-  KEEL_TRY(PutModel(other, options.Text("model"), options.Integer("samples") + 1));
+  KEEL_TRY(PutModel(other, options, options.Integer("samples") + 1));
   program.evaluation.dataset = std::move(other.dataset);
   program.evaluation.metric = program.loss;
   program.evaluation.every = static_cast<uint64_t>(every);
@@ -164,7 +167,7 @@ void Say(const keel::StepReport& report) {
 
 Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig&, const keel::Options& options) {
   keel::TrainProgram program;
-  KEEL_TRY(PutModel(program, options.Text("model"), options.Integer("samples")));
+  KEEL_TRY(PutModel(program, options, options.Integer("samples")));
   const keel::NamedTensors parameters = keel::TensorsOf(*program.model).parameters;
   if (options.Text("optimizer") == "sgd") {
     KEEL_TRY_ASSIGN(program.optimizer, keel::MakeSgd(parameters, {.momentum = 0.9}));
@@ -193,17 +196,20 @@ void AddOptions(keel::OptionTable& table) {
                                  "What is trained"));
   table.Add(keel::Option::Choice("optimizer", {"adamw", "sgd"}, "adamw", "What trains it"));
   table.Add(keel::Option::Integer("samples", 100, "Of the dataset").AtLeast(1));
-  table.Add(keel::Option::Integer("evaluate-every", 0, "Steps; 0: never").AtLeast(0));
-  table.Add(keel::Option::Time("pause", "0", "After each step"));
-  table.Add(keel::Option::Time("lane-time", "0", "Before each lane's loss, as if it took so long"));
+  table.Add(keel::Option::Integer("heads", 2, "Of the gpt; their tensors are the same").AtLeast(1));
+  table.Add(
+      keel::Option::Integer("evaluate-every", 0, "Steps; 0: never").AtLeast(0).Incidental());
+  table.Add(keel::Option::Time("pause", "0", "After each step").Incidental());
+  table.Add(keel::Option::Time("lane-time", "0", "Before each lane's loss, as if it took so long")
+                .Incidental());
   table.Add(keel::Option::Integer("full-world", 0,
                                   "Workers with whom there is no pause after a step; 0: always one")
-                .AtLeast(0));
+                .AtLeast(0).Incidental());
   table.Add(keel::Option::Integer("poison", -1, "Sample that makes its lane's loss NaN; -1: none")
-                .AtLeast(-1));
+                .AtLeast(-1).Incidental());
   table.Add(keel::Option::Integer("throw-rank", -1, "Who throws an exception; -1: nobody")
-                .AtLeast(-1));
-  table.Add(keel::Option::Integer("throw-step", 5, "After how many steps").AtLeast(0));
+                .AtLeast(-1).Incidental());
+  table.Add(keel::Option::Integer("throw-step", 5, "After how many steps").AtLeast(0).Incidental());
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ TEST(Reform, ReportsAreReadBackBitForBit) {
   report.numbers = "{\"step\":7}";
   report.inexact_since = 3;
   report.fingerprint = "threads=1";
+  report.config = {{"lr", "0.1"}, {"name", "a \"b\""}};
   report.last_losses = {0.1f, -0.0f, std::numeric_limits<float>::quiet_NaN(), INFINITY};
   EXPECT_EQ(*ParseReport(ReportText(report)), report);
   for (const char* text : {"", "{}", "[]", "{\"step\":7}", "{\"step\":\"7\"}"}) {

@@ -6,10 +6,15 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <map>
+
 #include "base/posix_files.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "ckpt/catalog.h"
+#include "ckpt/restore.h"
+#include "ckpt/save.h"
+#include "ckpt/tensor_source.h"
 #include "ckpt/verify.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/file_text.h"
@@ -58,6 +63,32 @@ class SaveJob : public JobTest {
       return;
     }
     ADD_FAILURE() << "no shard of step " << step;
+  }
+  // As an older program would have saved it: the fingerprint without options, no "config.".
+  void ForgetOptions(uint64_t step) {
+    const std::string dir = StepDir(step);
+    const auto checkpoint = Checkpoint::Open(files_, dir);
+    ASSERT_OK(checkpoint);
+    SavePlan plan{folder_.File("older"), "0123456789abcdef", 0, 1,
+                  (*checkpoint)->manifest().description};
+    Metadata& metadata = plan.description.metadata;
+    std::erase_if(metadata, [](const auto& one) { return one.first.starts_with("config."); });
+    std::string words;
+    for (const std::string& word : SplitList(std::get<std::string>(metadata["fingerprint"]), ' ')) {
+      if (!word.starts_with("--")) words += (words.empty() ? "" : " ") + word;
+    }
+    metadata["fingerprint"] = words;
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<RestoreTarget> targets;
+    for (const PlacedTensor& tensor : (*checkpoint)->layout().tensors()) {
+      bytes.emplace_back(tensor.bytes);
+      targets.push_back({tensor.spec, bytes.back()});
+    }
+    ASSERT_OK(Restore(**checkpoint, targets, {}));
+    MemorySource source({bytes.begin(), bytes.end()});
+    ASSERT_OK(SaveCheckpoint(files_, plan, source, {}, 0));
+    boost::filesystem::remove_all(dir_);
+    ASSERT_OK(files_.Rename(plan.root, dir_));
   }
   Words Saving(const Words& options) { return Joined(options, {"--checkpoint-dir", dir_}); }
 
@@ -154,7 +185,8 @@ TEST_F(SaveJob, OneHostThatIsStoppedHasSavedAndTheOtherGoesOn) {
   const Words slow = Saving(Joined(options, {"--pause=50ms", "--full-world=4"}));
   const auto first = StartHost(2, Joined(slow, {"--keep=1000"}));
   first->Await("^step 2 rank 0 ");
-  const auto second = StartHost(2, Joined(slow, {"--keep=1000"}));
+  // What shapes no result may be different there; the checkpoint still says one thing.
+  const auto second = StartHost(2, Joined(slow, {"--keep=1000", "--log-every=7"}));
   second->Await("^step [0-9]+ rank [23] of 4 ", 4);
   second->Signal(SIGTERM);
   EXPECT_EQ(second->ExitCode(), 75) << second->Output();
@@ -355,6 +387,9 @@ INSTANTIATE_TEST_SUITE_P(
         Other{"Dataset", {"--samples=101"}, {"samples is 101 in this job and 100"}},
         Other{"Model", {"--model=gpt"}, {"is not in the checkpoint", "is not of this job"}},
         Other{"Optimizer", {"--optimizer=sgd"}, {"tensor optimizer."}},
+        Other{"OwnOption", {"--heads=4"}, {"--heads is 4 in this job and 2 in the checkpoint",
+                                           "--allow-inexact"}},
+        Other{"Rate", {"--lr=0.0010001"}, {"rate is 0.0010001 in this job and 0.001000"}},
         Other{"Several", {"--lanes=9", "--seed=1"}, {"lanes is 9", "seed is 1"}},
         Other{"Numerics", {"--threads=2"}, {"threads is 2 in this job and 1", "--allow-inexact"}},
         Other{"FewerSteps", {"--steps=2"}, {"at step 3, beyond the last one"}},
@@ -369,6 +404,67 @@ TEST_F(SaveJob, OtherNumericsMayBeAllowedAndAreNoted) {
   const Metadata& metadata = checkpoint->manifest().description.metadata;
   ASSERT_EQ(metadata.count("inexact_since"), 1u);
   EXPECT_EQ(metadata.at("inexact_since"), MetadataValue(int64_t{3}));
+}
+
+// --- Its options ---
+
+TEST_F(SaveJob, AnotherModelOfTheSameTensorsIsRefused) {
+  const Words gpt = {"--model=gpt", "--steps=3"};
+  (void)LastLine(2, Saving(gpt));
+  const auto job = StartAlone(Saving(Joined(gpt, {"--heads=4"})));
+  EXPECT_EQ(job->ExitCode(), 78) << job->Output();
+  EXPECT_THAT(job->Output(), HasSubstr("--heads is 4 in this job and 2 in the checkpoint"));
+  const auto allowed = StartAlone(Saving(Joined(gpt, {"--heads=4", "--allow-inexact"})));
+  EXPECT_EQ(allowed->ExitCode(), 0) << allowed->Output();
+  EXPECT_EQ(allowed->Count("config-changed option=heads was=2 now=4 by=\"command line\""), 1)
+      << allowed->Output();
+}
+
+TEST_F(SaveJob, ACheckpointHoldsTheOptionsAndWhoGoesOnTellsWhichHaveChanged) {
+  const std::string file = folder_.File("run.toml");
+  WriteFile(file, "lr = 0.01\nlanes = 4   # a comment\nsave_every = 2\n");
+  const Words options = {"--config", file, "--pause=1ms"};
+  const std::string expected = LastLine(1, {"--lr=0.01", "--lanes=4", "--steps=9"});
+  (void)LastLine(2, Saving(Joined(options, {"--steps=5"})));
+  ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(files_, StepDir(5)));
+  const Metadata& metadata = checkpoint->manifest().description.metadata;
+  for (const auto& [name, value] : std::map<std::string, std::string>{
+           {"config.lr", "0.01"}, {"config.lanes", "4"}, {"config.steps", "5"},
+           {"config.model", "mlp"}, {"config.pause", "1ms"}, {"config.save-every", "2"}}) {
+    ASSERT_EQ(metadata.count(name), 1u) << name;
+    EXPECT_EQ(metadata.at(name), MetadataValue(value)) << name;
+  }
+  EXPECT_EQ(metadata.count("config.help") + metadata.count("config.config"), 0u);
+
+  WriteFile(file, "lr = 0.01\nlanes = 4\n\nsave_every = 3\n");
+  const auto job = Start(3, Saving(Joined(options, {"--steps=9"})));
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(LastLineOf(*job), expected);
+  EXPECT_EQ(job->Count(" config-changed "), 2) << job->Output();
+  EXPECT_EQ(job->Count(" config-changed option=steps was=5 now=9 by=\"command line\""), 1);
+  EXPECT_EQ(job->Count(" config-changed option=save-every was=2 now=3 by=" + file + ":4"), 1)
+      << job->Output();
+}
+
+TEST_F(SaveJob, ACheckpointWithoutOptionsIsGoneOnWithAndThisIsSaid) {
+  const Words options = {"--steps=3"};
+  (void)LastLine(1, Saving(options));
+  ForgetOptions(3);
+  const auto job = Start(2, Saving({"--steps=6"}));
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("^resumed step=3 "), 1) << job->Output();
+  EXPECT_EQ(job->Count(" config-unknown .*options=model,optimizer,samples,heads "), 1)
+      << job->Output();
+  EXPECT_EQ(LastLineOf(*job), LastLine(1, {"--steps=6"}));
+}
+
+TEST_F(SaveJob, AConfigFilesMistakesAreNamedWithTheirLine) {
+  const std::string file = folder_.File("run.toml");
+  WriteFile(file, "steps = 3\nlanse = 4\n");
+  const auto job = StartAlone({"--config", file});
+  EXPECT_EQ(job->ExitCode(), 2);
+  EXPECT_THAT(job->Output(),
+              HasSubstr(file + ":2: unknown key 'lanse'; did you mean 'lanes'?"));
 }
 
 TEST_F(SaveJob, ItBeginsFromTheCheckpointThatItIsGiven) {

@@ -321,7 +321,10 @@ INSTANTIATE_TEST_SUITE_P(
         Stranger{"Lanes", {"--lanes=9"}, "lanes=9", "lanes=8"},
         Stranger{"Steps", {"--steps=7"}, "steps=7", "steps=1000000"},
         Stranger{"Clipping", {"--clip-norm=2"}, "clip_norm=2", "clip_norm=0"},
-        Stranger{"Model", {"--model=gpt"}, "layout=", "layout="}),
+        Stranger{"Rate", {"--lr=0.0010001"}, "rate=0.0010001", "rate=0.001000"},
+        Stranger{"Model", {"--model=gpt"}, "--model=gpt layout=", "--model=mlp layout="},
+        // Nothing but the program knows that this makes another model.
+        Stranger{"OwnOption", {"--heads=4"}, "--heads=4", "--heads=2"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

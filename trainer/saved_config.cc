@@ -1,0 +1,68 @@
+// Names with a prefix; where weights have such names and a program's options differ.
+#include "trainer/saved_config.h"
+
+#include "base/json.h"
+#include "ckpt/catalog.h"
+#include "ckpt/checkpoint.h"
+#include "ckpt/error_list.h"
+#include "ckpt/safetensors_file.h"
+
+namespace keel {
+namespace {
+
+constexpr std::string_view kPrefix = "config.";
+// What `keel export` puts before metadata, whose values it writes as JSON.
+constexpr std::string_view kExported = "keel.metadata.config.";
+
+SavedConfig ConfigIn(const SafetensorsFile& file) {
+  SavedConfig config;
+  for (const auto& [name, text] : file.header().metadata) {
+    if (!name.starts_with(kExported)) continue;
+    const Result<Json> value = ParseJson(text);
+    if (!value.ok() || !value->is_string()) continue;
+    config[name.substr(kExported.size())] = value->get<std::string>();
+  }
+  return config;
+}
+
+}  // namespace
+
+void PutConfig(const SavedConfig& config, Metadata* metadata) {
+  for (const auto& [name, value] : config) (*metadata)[std::string(kPrefix) + name] = value;
+}
+
+SavedConfig ConfigIn(const Metadata& metadata) {
+  SavedConfig config;
+  for (const auto& [name, value] : metadata) {
+    if (name.starts_with(kPrefix)) config[name.substr(kPrefix.size())] = MetadataText(value);
+  }
+  return config;
+}
+
+Result<SavedConfig> ConfigOfWeights(Files& files, const std::string& path) {
+  if (path.ends_with(".safetensors")) {
+    KEEL_TRY_ASSIGN(const auto file, SafetensorsFile::Open(files, path));
+    return ConfigIn(*file);
+  }
+  KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, path));
+  KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, dir));
+  return ConfigIn(checkpoint->manifest().description.metadata);
+}
+
+Status CheckOptionsOfWeights(Files& files, const std::string& path, const Options& options,
+                             std::string_view beginning) {
+  KEEL_TRY_ASSIGN(const SavedConfig config, ConfigOfWeights(files, path));
+  ErrorList errors;
+  for (const Options::Setting& setting : options.settings()) {
+    const std::string& name = setting.option.name;
+    const auto made_with = config.find(name);
+    if (!name.starts_with(beginning) || made_with == config.end()) continue;
+    const std::string value = ConfigValue(setting.value);
+    if (value == made_with->second) continue;
+    errors.Add(Code::kInvalid, "--" + name + " is " + value + " (" + setting.source.Text() +
+                                   "), but " + made_with->second + " where they were made");
+  }
+  return errors.ToStatus("weights from " + path);
+}
+
+}  // namespace keel
