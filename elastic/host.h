@@ -168,6 +168,7 @@ class Host {
   void TellAlive(TimePoint now);
   bool AnyInPlace() const;
   void NoteSaved(int index);
+  void LetOthersGoOn(int index, TimePoint now);
   SeatState StateAfter(int index, const ExitStatus& status) const;
   void End(int index, SeatState state, const std::string& how, TimePoint now);
 

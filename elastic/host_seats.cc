@@ -135,9 +135,21 @@ void Host::On(int index, const SavedMessage& message, TimePoint) {
   NoteSaved(index);
 }
 
-void Host::On(int index, const LeavingMessage& message, TimePoint) {
+void Host::On(int index, const LeavingMessage& message, TimePoint now) {
   seats_[index].leaving_step = message.step;
   NoteSaved(index);
+  LetOthersGoOn(index, now);
+}
+
+// A process may take long to end, with all that it has in memory; the others shall not wait for it.
+// Only where the host leaves: else it would seem ready for the next epoch.
+void Host::LetOthersGoOn(int index, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  if (mode_ != Mode::kLeaving || job_stops_ || record.state != SeatState::kRunning) return;
+  record.state = SeatState::kParked;
+  // Before the last one a break would take the others' save from them.
+  if (PlaceOf(index) == nullptr || record.epoch != epoch_->number || !AllOutside()) return;
+  Report(BreakCause::kLeft, RankText(index) + " leaves: " + record_.reason, now);
 }
 
 // A checkpoint of an earlier step is not the one that the stop asked for; and who leaves without

@@ -360,6 +360,31 @@ TEST_F(HostTest, WhenItsLastWorkerLeavesSavedSoDoesTheHost) {
   EXPECT_EQ(exits[0].code, kExitStopped);
 }
 
+// A process with a big model takes long to end.
+TEST_F(HostTest, TheOthersNeedNotWaitUntilWhoLeavesHasEnded) {
+  EnterFirstEpoch();
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerMessage(0, SavedMessage{8}, now_);
+  EXPECT_EQ(host_.record().outside, 0);
+  host_.OnWorkerMessage(0, LeavingMessage{8}, now_);
+  EXPECT_EQ(host_.record().outside, 1);
+  EXPECT_EQ(host_.record().state, MemberState::kLeaving);
+  auto reports = Take<ReportBreak>();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].record.cause, BreakCause::kLeft);
+  EXPECT_EQ(reports[0].record.reason, "rank 0 on h0 leaves: SIGTERM");
+  host_.OnWorkerMessage(0, ByeMessage{0, "stopped"}, now_);
+  EXPECT_TRUE(Take<ExitHost>().empty()) << "its end is awaited";
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kLeft);
+  const auto actions = host_.TakeActions();
+  const auto exits = std::count_if(actions.begin(), actions.end(), [](const HostAction& action) {
+    const auto* const exit = std::get_if<ExitHost>(&action.what);
+    return exit != nullptr && exit->code == kExitStopped;
+  });
+  EXPECT_EQ(exits, 1);
+}
+
 TEST_F(HostTest, StoppedBeforeTheFirstStepNothingWasLost) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, AtMessage{{0, 0}}, now_);
@@ -429,6 +454,17 @@ TEST_F(TwoInside, WhenOneSeesTheGroupBreakTheOtherIsToldAtOnce) {
   host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
   EXPECT_EQ(host_.record().outside, 1);
   EXPECT_TRUE(Take<ReportBreak>().empty()) << "told already";
+}
+
+// A break would take the save from the one that is still at it.
+TEST_F(TwoInside, TheOthersGoOnOnceTheLastOneOfAHostThatLeavesIsDone) {
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{8}, now_);
+  EXPECT_TRUE(Take<ReportBreak>().empty());
+  EXPECT_EQ(host_.record().outside, 0);
+  host_.OnWorkerMessage(1, LeavingMessage{8}, now_);
+  EXPECT_EQ(Take<ReportBreak>().size(), 1u);
+  EXPECT_EQ(host_.record().outside, 1);
 }
 
 // One is inside when the stop comes, and the other has just been started.
