@@ -20,6 +20,7 @@
 #include "base/posix_files.h"
 #include "examples/models/gpt.h"
 #include "trainer/file_datasets.h"
+#include "trainer/saved_config.h"
 #include "trainer/token_file.h"
 #include "trainer/train_main.h"
 #include "trainer/weights.h"
@@ -34,45 +35,52 @@ using keel::Status;
 constexpr int64_t kBytes = 256;   // a token is a byte
 
 void AddOptions(keel::OptionTable& table) {
+  // The path of a file is nobody's business: what is in it is compared anyway.
   table.Section("The model");
-  table.Add(keel::Option::Integer("width", 64, "Of each layer; a multiple of --heads").AtLeast(1));
-  table.Add(keel::Option::Integer("layers", 2, "Transformer blocks").Range(1, 1024));
-  table.Add(keel::Option::Integer("heads", 4, "Of attention, in each block").Range(1, 1024));
-  table.Add(keel::Option::Integer("length", 32, "Bytes that it sees at once").Range(1, 1 << 20));
+  table.Add(keel::Option::Integer("model.width", 64, "Of each layer; a multiple of --heads")
+                .AtLeast(1).Alias("width"));
+  table.Add(keel::Option::Integer("model.layers", 2, "Transformer blocks")
+                .Range(1, 1024).Alias("layers"));
+  table.Add(keel::Option::Integer("model.heads", 4, "Of attention, in each block")
+                .Range(1, 1024).Alias("heads"));
+  table.Add(keel::Option::Integer("model.length", 32, "Bytes that it sees at once")
+                .Range(1, 1 << 20).Alias("length"));
   table.Add(keel::Option::Real("dropout", 0.1, "Share of values that training leaves out")
                 .RealRange(0, 0.9));
   table.Section("The text");
   table.Add(keel::Option::Text("data", "", "What it learns: of `keel tokens FILE TEXT`")
-                .Placeholder("FILE"));
+                .Placeholder("FILE").Incidental());
   table.Add(keel::Option::Text("validate", "", "What its loss is told of; none: of nothing")
-                .Placeholder("FILE"));
+                .Placeholder("FILE").Incidental());
   table.Add(keel::Option::Integer("evaluate-every", 100, "Steps between two looks at --validate")
-                .AtLeast(1).Placeholder("N"));
+                .AtLeast(1).Placeholder("N").Incidental());
   table.Section("Writing text instead of training");
   table.Add(keel::Option::Integer("generate", 0, "How many bytes to write; 0: train")
-                .Range(0, 1 << 20).Placeholder("N"));
+                .Range(0, 1 << 20).Placeholder("N").Incidental());
   table.Add(keel::Option::Text("from", "",
                                "Weights: DIR or DIR@STEP of checkpoints, or a .safetensors file, "
                                "of a model with the same options")
-                .Placeholder("PATH"));
-  table.Add(keel::Option::Text("prompt", "", "What it goes on from; empty: a new line"));
+                .Placeholder("PATH").Incidental());
+  table.Add(keel::Option::Text("prompt", "", "What it goes on from; empty: a new line")
+                .Incidental());
   table.Add(keel::Option::Real("temperature", 0.8, "0: always the likeliest byte; 1: as learned")
-                .RealRange(0, 100));
+                .RealRange(0, 100).Incidental());
   table.AddExample("gpt_train --generate 200 --from runs/gpt@300 --prompt ROMEO: --seed 7",
                    "text from step 300; another seed gives another text");
 }
 
 Result<std::shared_ptr<Gpt>> MakeModel(const keel::Options& options) {
-  const int64_t width = options.Integer("width"), heads = options.Integer("heads");
+  const int64_t width = options.Integer("model.width");
+  const int64_t heads = options.Integer("model.heads");
   if (width % heads != 0) {
     return Error{Code::kInvalid, "--width " + std::to_string(width) +
                                      " is no multiple of --heads " + std::to_string(heads)};
   }
   return std::make_shared<Gpt>(GptOptions{.vocabulary = kBytes,
-                                          .length_max = options.Integer("length"),
+                                          .length_max = options.Integer("model.length"),
                                           .width = width,
                                           .heads = heads,
-                                          .layers = options.Integer("layers"),
+                                          .layers = options.Integer("model.layers"),
                                           .dropout = options.Real("dropout")});
 }
 
@@ -86,7 +94,7 @@ Result<std::unique_ptr<keel::Dataset>> OpenText(const keel::Options& options, co
                                         "--as"};
   }
   return keel::TokenDataset({.path = path,
-                             .context = static_cast<uint64_t>(options.Integer("length"))});
+                             .context = static_cast<uint64_t>(options.Integer("model.length"))});
 }
 
 Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig&, const keel::Options& options) {
@@ -134,13 +142,14 @@ void Print(std::string_view bytes) {
 }
 
 Result<bool> Write(const keel::TrainConfig&, const keel::Options& options) {
-  const int64_t count = options.Integer("generate"), length = options.Integer("length");
+  const int64_t count = options.Integer("generate"), length = options.Integer("model.length");
   if (count == 0) return false;
   if (options.Text("from").empty()) {
     return Error{Code::kInvalid, "--generate needs --from: the directory of checkpoints"};
   }
   KEEL_TRY_ASSIGN(const std::shared_ptr<Gpt> model, MakeModel(options));
   keel::PosixFiles files;
+  KEEL_TRY(keel::CheckOptionsOfWeights(files, options.Text("from"), options, "model."));
   KEEL_TRY(keel::LoadWeights(*model, files, options.Text("from")));
   model->eval();
   const torch::NoGradGuard no_grad;

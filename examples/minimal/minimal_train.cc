@@ -16,7 +16,8 @@ namespace {
 using keel::Result;
 
 void AddOptions(keel::OptionTable& table) {
-  table.Add(keel::Option::Integer("width", 64, "Of the two hidden layers").Range(1, 65536));
+  table.Add(keel::Option::Integer("model.width", 64, "Of the two hidden layers")
+                .Range(1, 65536).Alias("width"));
   table.Add(keel::Option::Integer("samples", 1024, "Of the made-up dataset").AtLeast(1));
 }
 
@@ -24,7 +25,7 @@ Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
                                        const keel::Options& options) {
   keel::TrainProgram program;
   // The generators are seeded: every worker builds the same model.
-  const int64_t width = options.Integer("width");
+  const int64_t width = options.Integer("model.width");
   const auto model = std::make_shared<Mlp>(
       MlpOptions{.inputs = 32, .hidden = {width, width}, .classes = 10, .dropout = 0.1});
   program.model = model;

@@ -22,18 +22,21 @@ using keel::Error;
 using keel::Result;
 
 void AddOptions(keel::OptionTable& table) {
-  table.Add(keel::Option::Integer("width", 16, "Channels of the first stage").Range(1, 4096));
-  table.Add(keel::Option::Integer("stages", 3,
+  table.Add(keel::Option::Integer("model.width", 16, "Channels of the first stage")
+                .Range(1, 4096).Alias("width"));
+  table.Add(keel::Option::Integer("model.stages", 3,
                                   "Residual blocks; each has twice the channels of the one before "
                                   "it, on half the pixels")
-                .Range(1, 8));
-  table.Add(keel::Option::Integer("classes", 10, "Labels are below it").AtLeast(2));
+                .Range(1, 8).Alias("stages"));
+  table.Add(keel::Option::Integer("model.classes", 10, "Labels are below it")
+                .AtLeast(2).Alias("classes"));
+  // The path of a file is nobody's business: what is in it is compared anyway.
   table.Add(keel::Option::Text("data", "", "Images to learn: of `keel records FILE IMAGES`")
-                .Placeholder("FILE"));
+                .Placeholder("FILE").Incidental());
   table.Add(keel::Option::Text("validate", "", "Images that the accuracy is told of; none: nothing")
-                .Placeholder("FILE"));
+                .Placeholder("FILE").Incidental());
   table.Add(keel::Option::Integer("evaluate-every", 50, "Steps between two looks at --validate")
-                .AtLeast(1).Placeholder("N"));
+                .AtLeast(1).Placeholder("N").Incidental());
 }
 
 // How many channels the images have.
@@ -53,9 +56,9 @@ Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig&, const keel::Opt
   KEEL_TRY_ASSIGN(const int64_t channels, ChannelsIn(data));
   const auto model = std::make_shared<MiniResNet>(
       MiniResNetOptions{.channels = channels,
-                        .width = options.Integer("width"),
-                        .stages = options.Integer("stages"),
-                        .classes = options.Integer("classes")});
+                        .width = options.Integer("model.width"),
+                        .stages = options.Integer("model.stages"),
+                        .classes = options.Integer("model.classes")});
   program.model = model;
   program.loss = [model](const keel::Batch& batch) {
     return torch::cross_entropy_loss(model->forward(batch.data), batch.target);

@@ -71,10 +71,26 @@ class Writing(unittest.TestCase):
         prompt = "--prompt=" + "x" * 100 + "ARIEL:"
         self.assertIn(b"ARIEL:", self.write(prompt, "--temperature=0"))
 
-    def test_another_model_is_refused_by_the_tensors_that_differ(self):
-        why = self.refused("--generate=9", "--from=ckpts", "--width=64")
+    def test_another_model_is_refused_by_its_options_even_if_its_tensors_fit(self):
+        self.must("keel", "export", "ckpts", "heads.safetensors")
+        for source in ("ckpts", "heads.safetensors"):
+            why = self.refused("--generate=9", "--from", source, "--width=32", "--heads=8")
+            self.assertIn("--model.heads is 8 (command line), but 4 where they were made", why)
+        why = self.refused("--generate=9", "--from=ckpts")
+        self.assertIn("--model.width is 64 (default), but 32 where they were made", why)
+
+    def test_weights_of_another_model_are_refused_by_the_tensors_that_differ(self):
+        code, _, why = call(self.folder, "gpt_train", "--data=text.tokens", "--init-from=ckpts",
+                            "--width=64")
+        self.assertEqual(code, 78, why)
         self.assertIn("model.tokens.weight", why)
         self.assertIn("28 problems", why)
+
+    def test_training_does_not_go_on_with_other_heads(self):
+        code, _, err = call(self.folder, "gpt_train", "--data=text.tokens", "--steps=60",
+                            "--width=32", "--heads=8", "--checkpoint-dir=ckpts")
+        self.assertEqual(code, 78, err)
+        self.assertIn("--model.heads is 8 in this job and 4 in the checkpoint", err)
 
     def test_a_damaged_checkpoint_is_named_and_nothing_written(self):
         self.must("gpt_train", "--data", "text.tokens", "--steps=2", "--width=32",
