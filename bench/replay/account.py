@@ -160,7 +160,9 @@ def sums(logs, typical, rewinds):
     for log in logs:
         parts.update(spend(log, typical, rewinds))
     left = sum(log.span for log in logs)
+    told = sum(log.tenure.gone - log.tenure.notice for log in logs if log.tenure.notice is not None)
     return {"goodput": parts["useful"] / left if left else None, "worker_seconds": left,
+            "of_these_after_a_notice": told,
             "spent": {name: round(value, 3) for name, value in sorted(parts.items())}}
 
 

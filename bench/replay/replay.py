@@ -107,7 +107,8 @@ def add_job_options(parser):
     group.add_argument("--store-limit", type=seconds, default=60, metavar="TIME",
                        help="how long the job waits for a store that has gone (60s)")
     group.add_argument("--hang-limit", type=seconds, default=120, metavar="TIME",
-                       help="a job without a step for so long has failed (120s)")
+                       help="a job without a step for so long has failed, unless it is "
+                            "torchrun's (120s)")
     group = parser.add_argument_group("this program")
     group.add_argument("--json", action="store_true", help="print the result as one JSON object")
     group.add_argument("--keep", metavar="DIR",
@@ -176,6 +177,9 @@ def replay(the_plan, args, folder):
         run.run()
         run.stop()
         result = account.report([host.log for host in run.hosts])
+        result["longest_pause_s"] = run.longest_pause
+        if run.high == 0 and system.ours:
+            raise fleet.Failed("no step was ever made")
         if system.exact:
             result["final"] = compare(system, args, run, progress)
             result["steps_lost"] += max(0, run.high - result["final"]["saved_at"])
@@ -217,6 +221,7 @@ def show(result):
     print(f"recovery    {three(result['recovery_s'])}")
     print(f"stall       {three(result['stall_s'])}")
     print(f"join        {three(result['join_s'])}")
+    print(f"no step     for {number(result['longest_pause_s'])} at most")
     print("events      " + ", ".join(f"{count} {name}" for name, count in result["events"].items()))
     if "final" in result:
         final = result["final"]

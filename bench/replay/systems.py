@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 class Keelrun:
     """Evenkeel's launcher and trainer: workers survive in place."""
-    tells_epochs, exact = True, True
+    tells_epochs, exact, ours = True, True, True
 
     def __init__(self, args, folder):
         self.args, self.folder = args, folder
@@ -80,7 +80,7 @@ class Keelrun:
 
 class Torchrun:
     """PyTorch's launcher, as well tuned as we know how, and a DDP script that saves."""
-    tells_epochs, exact = False, False
+    tells_epochs, exact, ours = False, False, False
 
     def __init__(self, args, folder):
         self.args, self.port = args, fleet.free_port()
@@ -109,7 +109,11 @@ class Torchrun:
 
 class KeelrunDdp(Torchrun):
     """The same DDP script, unchanged, under keelrun."""
-    tells_epochs, exact = False, False
+    ours = True
+
+    def __init__(self, args, folder):
+        super().__init__(args, folder)
+        self.environment = {"PYTHON_EXEC": args.python, "GLOO_SOCKET_IFNAME": "lo"}
 
     def launcher(self, tenure):
         return Keelrun.launcher(self, tenure, 1)
