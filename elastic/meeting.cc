@@ -2,17 +2,14 @@
 // comes first.
 #include "elastic/meeting.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netdb.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 
-#include "elastic/fd.h"
+#include "store/own_address.h"
 #include "store/reach.h"
 #include "store/resolve.h"
 
@@ -21,35 +18,6 @@ namespace {
 
 constexpr Duration kLookUpLimit = std::chrono::seconds(10);
 constexpr Duration kLastLookLimit = std::chrono::seconds(1);
-
-std::string Numeric(const sockaddr* address) {
-  const bool v6 = address->sa_family == AF_INET6;
-  if (!v6 && address->sa_family != AF_INET) return "";
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* const bytes =
-      v6 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr)
-         : static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(address)->sin_addr);
-  return inet_ntop(address->sa_family, bytes, text.data(), text.size()) != nullptr ? text.data()
-                                                                                   : "";
-}
-
-// The address that packets to `host` leave from; nothing is sent for it.
-std::string AddressTowards(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return "";
-  const Fd fd(socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  const bool connected =
-      fd.valid() && connect(fd.number(), found->ai_addr, found->ai_addrlen) == 0;
-  freeaddrinfo(found);
-  sockaddr_storage own{};
-  socklen_t bytes = sizeof own;
-  auto* const address = reinterpret_cast<sockaddr*>(&own);
-  if (!connected || getsockname(fd.number(), address, &bytes) != 0) return "";
-  return Numeric(address);
-}
 
 std::string FirstOutside() {
   for (const std::string& address : OwnAddresses()) {
@@ -87,7 +55,7 @@ std::string ChooseAddress(const LaunchConfig& config, const std::string& number)
     const bool named_so = config.endpoint_host == number || config.endpoint_host == "localhost";
     return alone || named_so ? number : FirstOutside();
   }
-  const std::string towards = number.empty() ? "" : AddressTowards(number);
+  const std::string towards = number.empty() ? "" : OwnAddressTowards(number);
   return towards.empty() ? FirstOutside() : towards;
 }
 
@@ -104,7 +72,7 @@ std::vector<std::string> OwnAddresses() {
   if (getifaddrs(&all) != 0) return addresses;
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
-    std::string address = Numeric(one->ifa_addr);
+    std::string address = NumericAddress(one->ifa_addr);
     if (!address.empty()) addresses.push_back(std::move(address));
   }
   freeifaddrs(all);

@@ -13,6 +13,8 @@
 #include "base/process_setup.h"
 #include "elastic/spawn.h"
 #include "elastic/worker_environment.h"
+#include "store/own_address.h"
+#include "store/resolve.h"
 #include "store/tcp_store.h"
 #include "store/torch_guard.h"
 #include "store/torch_log.h"
@@ -75,10 +77,13 @@ Status RunWorker(const Settings& settings, const WorkerEnvironment& worker) {
   torch::set_num_threads(1);
   KEEL_TRY_ASSIGN(const auto store,
                   TcpStore::Connect({worker.master_address, worker.master_port}, {}));
+  KEEL_TRY_ASSIGN(const std::string master,
+                  ResolveHost(worker.master_address, std::chrono::seconds(10)));
   KEEL_TRY_ASSIGN(const Group group, MakeGlooGroup({.store = TorchStoreOf(*store),
                                                     .prefix = "allreduce",
                                                     .rank = worker.rank,
-                                                    .size = worker.world_size}));
+                                                    .size = worker.world_size,
+                                                    .address = OwnAddressTowards(master)}));
   KEEL_TRY_ASSIGN(const Result<Digest> digest,
                   Guard("training", [&] { return Train(settings, worker, group); }));
   if (!digest.ok()) return digest.error();

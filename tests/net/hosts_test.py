@@ -6,6 +6,7 @@ network namespaces; skips otherwise, and says why.
 """
 import argparse
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -178,18 +179,31 @@ class Hosts(unittest.TestCase):
         alone = subprocess.run(train, capture_output=True, text=True, check=True,
                                timeout=hosts.HANG_LIMIT_S).stdout.splitlines()[-1]
         self.assertIn("final step=60 ", alone)
+        self.assertIn(alone, self.lines_of_two_hosts(train))
+
+    def test_plain_all_reduce_on_several_hosts_ends_with_the_same_parameters(self):
+        if ARGS.allreduce is None:
+            self.skipTest("this build has no training program")
+        said = [re.search(r"rank=\d step=20 .*digest=(\w+)", line)
+                for line in self.lines_of_two_hosts([ARGS.allreduce, "--steps=20"])]
+        digests = [found[1] for found in said if found]
+        self.assertEqual(len(digests), 4)
+        self.assertEqual(len(set(digests)), 1)
+
+    def lines_of_two_hosts(self, program):
+        """What a job of two hosts with two workers each has printed."""
         with hosts.Lan(2) as lan:
             launchers = [lan.start(number, [
                 ARGS.keelrun, "--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d",
                 "--rdzv-id=train", f"--rdzv-endpoint={lan.address(0)}:{PORT}",
-                f"--rdzv-conf=join_timeout=60,is_host={int(number == 0)}", *train])
+                f"--rdzv-conf=join_timeout=60,is_host={int(number == 0)}", *program])
                 for number in range(2)]
             self.assertEqual([launcher.end() for launcher in launchers], [0, 0],
                              "\n".join(launcher.text() for launcher in launchers))
             lines = [line for launcher in launchers for line in launcher.lines]
-            self.assertIn(alone, lines)
             # Nobody had to try twice.
             self.assertNotIn("epoch-broken", "\n".join(lines))
+            return lines
 
     def test_garbage_on_the_ports_disturbs_nobody(self):
         with hosts.Lan(3) as lan:
@@ -243,6 +257,7 @@ def main():
     parser.add_argument("--keelrun", required=True, type=os.path.abspath)
     parser.add_argument("--survivor", required=True, type=os.path.abspath)
     parser.add_argument("--trainer", type=os.path.abspath, help="minimal_train")
+    parser.add_argument("--allreduce", type=os.path.abspath, help="allreduce_train")
     ARGS, rest = parser.parse_known_args()
     reason = hosts.why_not()
     if reason:
