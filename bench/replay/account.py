@@ -150,6 +150,14 @@ def joins(logs):
     return [log.told[0].at - log.tenure.come for log in logs if log.told]
 
 
+def longest_pause(logs):
+    """The longest time without a step of anybody, from the first coming to the last end."""
+    times = [told.at for log in logs for told in log.told]
+    times += [log.tenure.come for log in logs[:1]] + [max(log.tenure.gone for log in logs)]
+    times.sort()
+    return max(after - before for before, after in zip(times, times[1:]))
+
+
 def three(values):
     return {"count": len(values), "median": quantile(values, 0.5), "p99": quantile(values, 0.99),
             "worst": max(values, default=None)}
@@ -176,4 +184,5 @@ def report(logs):
             "recovery_s": {**three(seconds), "before_first_step": idle,
                            "cut_by_the_end": unfinished},
             "stall_s": three(stalls(logs, typical)), "join_s": three(joins(spot)),
+            "longest_pause_s": longest_pause(logs) if logs else None,
             "median_step_s": {str(world): value for world, value in sorted(typical.items())}}

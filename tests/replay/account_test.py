@@ -76,6 +76,10 @@ class Goodput(unittest.TestCase):
         result = account.report([log(steady(1, 10, 1), is_spot=False), log(steady(1, 5, 6))])
         self.assertEqual((result["goodput"], result["with_store_host"]["goodput"]), (0.5, 0.75))
 
+    def test_the_longest_time_without_any_step_is_told(self):
+        result = account.report([log({3: 4, 4: 8}, gone=9), log({1: 1, 2: 2, 3: 4.5}, gone=9)])
+        self.assertEqual(result["longest_pause_s"], 3.5)
+
     def test_nobody(self):
         self.assertIsNone(account.report([])["goodput"])
         self.assertEqual(account.report([log({})])["goodput"], 0)
