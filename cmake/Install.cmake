@@ -1,5 +1,5 @@
-# What `cmake --install` lays down: headers, static libraries, programs, and the package file that
-# find_package(Evenkeel) reads.
+# What `cmake --install` lays down: headers, static libraries, programs, the package file that
+# find_package(Evenkeel) reads, and what a machine that runs jobs wants.
 include(CMakePackageConfigHelpers)
 
 set(KEEL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Evenkeel)
@@ -19,3 +19,23 @@ install(FILES ${PROJECT_BINARY_DIR}/EvenkeelConfig.cmake
               ${PROJECT_BINARY_DIR}/EvenkeelConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/LibTorch.cmake
         DESTINATION ${KEEL_PACKAGE_DIR})
+
+# Where the installed modules and find_package(Evenkeel) look for LibTorch: behind a link beside the
+# modules. A part of its own, since packages are unpacked where LibTorch lies elsewhere.
+if(KEEL_WITH_TORCH)
+  install(CODE "
+    set(link \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/evenkeel/torch\")
+    message(STATUS \"Installing: \${link} -> ${KEEL_TORCH_FOUND_DIR}\")
+    file(CREATE_LINK \"${KEEL_TORCH_FOUND_DIR}\" \"\${link}\" SYMBOLIC)
+  " COMPONENT torch_link)
+  set_target_properties(keel_store_module PROPERTIES INSTALL_RPATH $ORIGIN/torch/lib)
+endif()
+if(TARGET keel_nccl)
+  # NCCL lies beside a wheel's LibTorch, or where it was found.
+  set(nccl_rpath $ORIGIN/torch/lib $ORIGIN/torch/../nvidia/nccl/lib)
+  cmake_path(GET KEEL_NCCL_LIBRARY PARENT_PATH nccl_dir)
+  if(NOT nccl_dir MATCHES "/nvidia/nccl/lib$")
+    list(APPEND nccl_rpath ${nccl_dir})
+  endif()
+  set_target_properties(keel_nccl PROPERTIES INSTALL_RPATH "${nccl_rpath}")
+endif()

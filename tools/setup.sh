@@ -8,8 +8,9 @@ set -euo pipefail
 readonly kTorch='torch==2.11.0'
 # The parts of CUDA's headers that torch does not bring; without them the others do not compile.
 readonly kCudaHeaders=(nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85)
-# What tests in Python read our files with: 300 MB.
-readonly kTestPackages=(numpy==2.4.6 zstandard==0.25.0 safetensors==0.8.0 tensorboard==2.21.0)
+# What tests in Python read our files with, and the schemas of Kubernetes: 400 MB.
+readonly kTestPackages=(numpy==2.4.6 zstandard==0.25.0 safetensors==0.8.0 tensorboard==2.21.0
+  kubernetes-validate==1.37.0)
 readonly kDiskMb=8000  # LibTorch unpacked, and its wheels beside it while pip works
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
@@ -35,7 +36,7 @@ usage: tools/setup.sh [--preset NAME] [--torch-free] [--tests] [--no-packages] [
 Installs what is missing, then configures and builds. Run it as often as you like.
   --preset NAME   release (default, in build/), debug, asan or tsan (in build-NAME/)
   --torch-free    leave out LibTorch and all that needs it
-  --tests         also download what the tests in Python need (300 MB); if that fails it says so
+  --tests         also download what the tests in Python need (400 MB); if that fails it says so
                   and goes on, and they are skipped
   --no-packages   do not check the system's packages; CMake will say what it does not find
   --no-build      only install
@@ -338,7 +339,7 @@ EnsureTestPackages() {
 InstallTestPackages() {
   local status=0 pip cause
   UsePip "$deps/python-tests"
-  Say "downloading ${kTestPackages[*]} into $deps (for tests; 300 MB on disk)"
+  Say "downloading ${kTestPackages[*]} into $deps (for tests; 400 MB on disk)"
   "${pip[@]}" --quiet --progress-bar off "${kTestPackages[@]}" </dev/null &
   child=$!
   wait "$child" || status=$?

@@ -91,12 +91,12 @@ def cmake_scripts(folder, name):
 
 
 def cmake_installed(script, source_root):
-    """Names of installed libraries and programs, paths of headers, and where below share/ other
-    files go, from cmake_install.cmake."""
+    """Names of installed libraries and programs, paths of headers, and where below share/ and
+    lib/systemd/ other files go, from cmake_install.cmake."""
     kinds = "STATIC_LIBRARY|SHARED_LIBRARY|MODULE|EXECUTABLE"
     built = rf'TYPE (?:{kinds})(?: OPTIONAL)? FILES "([^"]+)"'
     installed = {os.path.basename(path) for path in re.findall(built, script)}
-    shared = r'DESTINATION "[^"]*/(share/[^"]+)" TYPE FILE FILES "([^"]+)"'
+    shared = r'DESTINATION "[^"]*/((?:share|lib/systemd)/[^"]+)" TYPE FILE FILES "([^"]+)"'
     installed |= {os.path.join(folder, os.path.basename(path))
                   for folder, path in re.findall(shared, script)}
     for top in re.findall(r'TYPE DIRECTORY FILES "([^"]+)/" FILES_MATCHING', script):
@@ -111,8 +111,8 @@ def meson_installed(introspected, source_root):
     def name(path, place):
         if path.endswith(".h"):
             return os.path.relpath(path, source_root)
-        below_share = place.find("/share/") + 1
-        return place[below_share:] if below_share else os.path.basename(path)
+        below = re.search(r"/((?:share|lib/systemd)/.*)", place)
+        return below[1] if below else os.path.basename(path)
 
     return {name(path, place) for path, place in introspected.items()}
 

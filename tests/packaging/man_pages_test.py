@@ -2,15 +2,15 @@
 import re
 import unittest
 
-import packaging
+import checks
 
-GIVEN = packaging.arguments()
+GIVEN = checks.arguments()
 PAGES = GIVEN.build / "tools/man"
 
 
 def commands():
     """Those of keel, as it lists them."""
-    overview = packaging.run(GIVEN.build / "bin/keel", "--help")
+    overview = checks.run(GIVEN.build / "bin/keel", "--help")
     return re.findall(r"(?m)^  ([a-z]+) ", overview.split("Commands\n")[1].split("\n\n")[0])
 
 
@@ -26,7 +26,7 @@ class ManPagesTest(unittest.TestCase):
         help_texts = {"keelrun": ["keelrun", "--help"]}
         help_texts |= {f"keel-{name}": ["keel", name, "--help"] for name in commands()}
         for name, (program, *words) in help_texts.items():
-            text = packaging.run(GIVEN.build / "bin" / program, *words)
+            text = checks.run(GIVEN.build / "bin" / program, *words)
             options = re.findall(r"(?m)^  (?:-\w, |  )?(--[\w.\[\]-]+)", text)
             page = (PAGES / f"{name}.1").read_text().replace("\\", "")
             with self.subTest(name):
@@ -35,25 +35,25 @@ class ManPagesTest(unittest.TestCase):
                     self.assertIn(option + "fR", page)
 
     def test_groff_has_nothing_to_warn_of(self):
-        packaging.need("groff", "groff-base")
+        checks.need("groff", "groff-base")
         for page in self.pages():
             with self.subTest(page.name):
-                said = packaging.run("groff", "-man", "-ww", "-Tutf8", "-z", page)
+                said = checks.run("groff", "-man", "-ww", "-Tutf8", "-z", page)
                 self.assertEqual(said, "")
 
     def test_man_shows_what_was_meant(self):
-        packaging.need("man", "man-db")
+        checks.need("man", "man-db")
         environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "MANWIDTH": "200",
                        "MANROFFOPT": "", "MANPAGER": "cat"}
         for page in self.pages():
             with self.subTest(page.name):
-                shown = packaging.run("man", "--warnings", "-l", page, env=environment)
+                shown = checks.run("man", "--warnings", "-l", page, env=environment)
                 shown = re.sub(r".\x08|\x1b\[[0-9;]*m", "", shown)
                 self.assertNotIn("warning", shown)
                 self.assertIn("EXIT STATUS" if page.stem != "keel" else "COMMANDS", shown)
-        self.assertIn("--nnodes TEXT", packaging.run("man", "-l", PAGES / "keelrun.1",
+        self.assertIn("--nnodes TEXT", checks.run("man", "-l", PAGES / "keelrun.1",
                                                      env=environment))
 
 
 if __name__ == "__main__":
-    packaging.main()
+    checks.main()

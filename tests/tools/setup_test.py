@@ -165,7 +165,7 @@ class Setup(unittest.TestCase):
         self.run_setup("--torch-free", "--tests")
         self.assertRegex(stamp.read_text(),
                          r"\Anumpy==[\d.]+ zstandard==[\d.]+ safetensors==[\d.]+ "
-                         r"tensorboard==[\d.]+\n\Z")
+                         r"tensorboard==[\d.]+ kubernetes-validate==[\d.]+\n\Z")
         self.assertIn("progress-bar off " + stamp.read_text(), self.calls())
         self.write(calls="")
         self.run_setup("--torch-free", "--tests")

@@ -35,7 +35,14 @@ Result<std::string> FindModule() {
 Result<StoreMaker*> LoadModule(const std::string& path, LogFormat format, LogLevel level) {
   void* const module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (module == nullptr) {
-    return Error{Code::kForeign, std::string("the store module cannot be loaded: ") + dlerror()};
+    const std::string why = dlerror();
+    Error error{Code::kForeign, "the store module cannot be loaded: " + why};
+    // A package does not know where LibTorch is.
+    if (why.starts_with("libtorch") || why.starts_with("libc10")) {
+      error.message += "; say where LibTorch is: ln -s /path/to/torch " +
+                       path.substr(0, path.rfind('/')) + "/torch";
+    }
+    return error;
   }
   const auto entry = reinterpret_cast<StoreModuleEntry>(dlsym(module, kStoreModuleEntry));
   StoreMaker* const maker =

@@ -1,0 +1,177 @@
+"""Manifests, units, Dockerfiles: what a machine without cluster, cloud or daemon can check of them.
+
+Promises   each manifest is valid by the schemas of Kubernetes; its names, ports, numbers and exit
+           codes agree with each other and with the launcher's; systemd takes the unit; the options
+           that any of them gives are options of keelrun; what Dockerfiles copy is there.
+Does not   start a pod, a unit or a container.
+"""
+import fnmatch
+import os
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+
+import checks
+
+GIVEN = checks.arguments(python={"default": ""})
+PACKAGING = GIVEN.source / "packaging"
+KEELRUN = GIVEN.build / "bin/keelrun"
+SCHEMAS = ("1.29", "1.37")
+
+
+def exit_codes():
+    """name -> number, from the launcher's own list."""
+    text = (GIVEN.source / "elastic/exit_codes.h").read_text()
+    return {name: int(code) for name, code in re.findall(r"kExit(\w+) = (\d+)", text)}
+
+
+def seconds(text):
+    return int(re.fullmatch(r"(\d+)s", text)[1])
+
+
+def understood(words):
+    """What keelrun makes of these words of its command line: name -> value."""
+    shown = checks.run(KEELRUN, "--print-config", *words)
+    return dict(re.findall(r"(?m)^([\w-]+) = (\S*) +#", shown))
+
+
+class KubernetesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        try:
+            import yaml  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            raise unittest.SkipTest("this Python has no yaml (tools/setup.sh --tests)") from None
+        text = (PACKAGING / "kubernetes/train.yaml").read_text()
+        cls.all = [one for one in yaml.safe_load_all(text) if one]
+        cls.kinds = {one["kind"]: one for one in cls.all}
+        cls.job = cls.kinds["Job"]
+        cls.pod = cls.job["spec"]["template"]["spec"]
+        cls.container, = cls.pod["containers"]
+        words = cls.container["command"]
+        cls.words = words[words.index("keelrun") + 1:]
+        cls.options = understood(cls.words)
+
+    def test_the_schemas_take_it(self):
+        try:
+            import kubernetes_validate  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            self.skipTest("this Python has no kubernetes_validate (tools/setup.sh --tests)")
+        for one in self.all:
+            for schema in SCHEMAS:
+                with self.subTest(one["kind"], schema=schema):
+                    kubernetes_validate.validate(one, schema, strict=True)
+        wrong = {**self.job, "spec": {**self.job["spec"], "completionMod": "Indexed"}}
+        with self.assertRaises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(wrong, SCHEMAS[-1], strict=True)
+
+    def test_the_pods_find_each_other(self):
+        name, service = self.job["metadata"]["name"], self.kinds["Service"]
+        self.assertEqual(service["spec"]["clusterIP"], "None")
+        self.assertTrue(service["spec"]["publishNotReadyAddresses"])
+        self.assertEqual(service["spec"]["selector"], {"batch.kubernetes.io/job-name": name})
+        self.assertEqual(self.pod["subdomain"], service["metadata"]["name"])
+        port, = (one["port"] for one in service["spec"]["ports"])
+        self.assertEqual(self.options["rdzv-endpoint"],
+                         f"{name}-0.{self.pod['subdomain']}.$(NAMESPACE).svc.cluster.local:{port}")
+        self.assertIn("NAMESPACE", [one["name"] for one in self.container["env"]])
+
+    def test_its_numbers_agree(self):
+        spec = self.job["spec"]
+        self.assertEqual(spec["completionMode"], "Indexed")
+        self.assertEqual(spec["completions"], spec["parallelism"])
+        self.assertEqual(self.options["nnodes"].split(":")[1], str(spec["completions"]))
+        self.assertGreaterEqual(self.pod["terminationGracePeriodSeconds"],
+                                seconds(self.options["shutdown-timeout"]) + 30)
+
+    def test_exit_codes_are_the_launchers(self):
+        codes, rules = exit_codes(), self.job["spec"]["podFailurePolicy"]["rules"]
+        self.assertEqual(self.pod["restartPolicy"], "Never")  # else there is no such policy
+        by_action = {}
+        for rule in rules:
+            if "onExitCodes" in rule:
+                self.assertEqual(rule["onExitCodes"]["containerName"], self.container["name"])
+                by_action[rule["action"]] = set(rule["onExitCodes"]["values"])
+        self.assertEqual(by_action["FailJob"], {codes["Usage"], codes["Refused"]})
+        self.assertEqual(by_action["Ignore"],
+                         {codes["Stopped"], codes["QuorumLost"], codes["Unsaved"]})
+
+    def test_every_volume_is_there(self):
+        there = {one["name"] for one in self.pod["volumes"]}
+        self.assertEqual({one["name"] for one in self.container["volumeMounts"]}, there)
+        claims = {one["persistentVolumeClaim"]["claimName"] for one in self.pod["volumes"]
+                  if "persistentVolumeClaim" in one}
+        self.assertEqual(claims, {self.kinds["PersistentVolumeClaim"]["metadata"]["name"]})
+
+
+class SystemdTest(unittest.TestCase):
+    def setUp(self):
+        self.path = PACKAGING / "systemd/keelrun@.service"
+        self.text = self.path.read_text()
+        self.values = dict(re.findall(r"(?m)^(\w+)=(.*)$", self.text))
+
+    def test_systemd_takes_it(self):
+        checks.need("systemd-analyze", "systemd")
+        with tempfile.TemporaryDirectory() as folder:
+            for text, expected in ((self.text, 0),
+                                   (self.text.replace("KillMode=mixed", "KillMode=mixt"), 1)):
+                unit = os.path.join(folder, "keelrun@.service")
+                with open(unit, "w", encoding="utf-8") as file:
+                    file.write(text.replace("ExecStart=keelrun", f"ExecStart={KEELRUN}"))
+                with self.subTest(expected):
+                    done = checks.run("sh", "-c", 'systemd-analyze verify --man=no "$0" 2>&1 '
+                                         '| grep -F keelrun@ || :', unit)
+                    self.assertEqual(bool(done), bool(expected), done)
+
+    def test_its_options_are_keelruns(self):
+        words = self.values["ExecStart"].replace("$TRAIN", "./train").split()
+        self.assertEqual(words.pop(0), "keelrun")
+        self.assertEqual(understood(words)["standalone"], "true")
+
+    def test_it_waits_longer_than_the_workers_have(self):
+        allowed = seconds(understood(["x"])["shutdown-timeout"])
+        self.assertGreaterEqual(int(self.values["TimeoutStopSec"]), allowed + 60)
+
+    def test_exit_codes_are_the_launchers(self):
+        codes = exit_codes()
+        self.assertEqual(self.values["SuccessExitStatus"].split(),
+                         [str(codes["Stopped"]), str(codes["Unsaved"])])
+        self.assertEqual(self.values["RestartPreventExitStatus"].split(),
+                         [str(codes["Usage"]), str(codes["Refused"])])
+
+
+class DockerTest(unittest.TestCase):
+    def test_what_is_copied_is_there(self):
+        ignored = [line.strip() for line in (GIVEN.source / ".dockerignore").read_text().split("\n")
+                   if line.strip() and not line.startswith("#")]
+        for name in ("Dockerfile", "Dockerfile.cuda"):
+            text = (PACKAGING / "docker" / name).read_text().replace("\\\n", " ")
+            for source in re.findall(r"(?m)^COPY (?!--from)(.*) \S+$", text):
+                for path in source.split():
+                    self.assertTrue((GIVEN.source / path).exists(), f"{name}: {path}")
+                    self.assertFalse(any(fnmatch.fnmatch(path, one) for one in ignored), path)
+
+    def test_its_build_options_are_ours(self):
+        ours = set(re.findall(r"option\('(\w+)'", (GIVEN.source / "meson_options.txt").read_text()))
+        for name in ("Dockerfile", "Dockerfile.cuda"):
+            text = (PACKAGING / "docker" / name).read_text()
+            given = {one.lower() for one in re.findall(r"-DKEEL_(\w+)=", text)}
+            self.assertTrue(given)
+            self.assertLessEqual(given, ours)
+
+    def test_its_shell_is_clean(self):
+        checks.need("shellcheck", "shellcheck")
+        for name in ("Dockerfile", "Dockerfile.cuda"):
+            text = (PACKAGING / "docker" / name).read_text()
+            text = re.sub(r"(?m)^ *#.*\n", "", text).replace("\\\n", " ")
+            script = "\n".join(re.findall(r"(?m)^RUN (.*)$", text)) + "\n"
+            checks.run("shellcheck", "--norc", "--shell=sh", "-", stdin=None, input=script)
+
+
+if __name__ == "__main__":
+    if GIVEN.python and shutil.which(GIVEN.python) and sys.executable != GIVEN.python:
+        os.execv(GIVEN.python, [GIVEN.python, "-B", __file__, "--source", str(GIVEN.source),
+                                "--build", str(GIVEN.build), *sys.argv[1:]])
+    checks.main()

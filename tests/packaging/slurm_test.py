@@ -1,0 +1,351 @@
+"""The batch scripts of packaging/slurm: with stand-ins for Slurm's commands, and under a real Slurm
+of this machine alone.
+
+Promises   the real one (munged, slurmctld, slurmd, on free ports, in a folder of its own) ends with
+           the test, and its jobs with it. Where it is not installed, that part is skipped.
+Does not   have several nodes: Slurm starts one daemon a machine. What the scripts do with more is
+           seen with the stand-ins.
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import checks
+
+GIVEN = checks.arguments()
+SCRIPTS = GIVEN.source / "packaging/slurm"
+BIN = GIVEN.build / "bin"
+
+STAND_INS = {
+    # Runs the command once for each node, and ends with the largest of their exit codes.
+    "srun": """
+while [[ $1 == --* ]]; do echo "srun $1" >>"$WORLD/calls"; shift; done
+pids=() worst=0
+trap 'kill -TERM "${pids[@]}"' TERM
+for ((node = 0; node < SLURM_JOB_NUM_NODES; ++node)); do
+  echo "ends at $SLURM_JOB_END_TIME" >>"$WORLD/calls"
+  "$@" & pids+=($!)
+done
+for pid in "${pids[@]}"; do
+  code=0
+  wait "$pid" || code=$?
+  while kill -0 "$pid" 2>/dev/null; do code=0; wait "$pid" || code=$?; done
+  ((code <= worst)) || worst=$code
+done
+exit "$worst" """,
+    "keelrun": """
+printf 'keelrun' >>"$WORLD/calls"
+printf ' <%s>' "$@" >>"$WORLD/calls"
+echo >>"$WORLD/calls"
+if [[ -e $WORLD/wait ]]; then
+  sleep 1000 & pause=$!
+  trap 'echo "keelrun got TERM" >>"$WORLD/calls"; kill "$pause"; exit 75' TERM
+  echo >"$WORLD/ready"
+  wait "$pause"
+fi
+exit "$(<"$WORLD/code")" """,
+    "scontrol": """
+echo "scontrol $*" >>"$WORLD/calls"
+[[ $1 != show ]] || printf '%s\\n' node7 node8 node9""",
+    "squeue": """
+case $* in *%T*) cat "$WORLD/state" ;; *) echo 2026-03-01T12:00:00 ;; esac""",
+}
+
+
+def await_true(condition, what, limit_s=checks.HANG_LIMIT_S):
+    """Looks until it holds; the limit is one against hanging."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {limit_s} s for {what}")
+        time.sleep(0.05)
+
+
+class StandInsTest(unittest.TestCase):
+    TASK = {"SLURM_ARRAY_JOB_ID": "4700", "SLURM_ARRAY_TASK_ID": "3"}
+
+    def setUp(self):
+        self.world = pathlib.Path(tempfile.mkdtemp(prefix="keel-slurm-"))
+        self.addCleanup(shutil.rmtree, self.world)
+        (self.world / "bin").mkdir()
+        for name, body in STAND_INS.items():
+            path = self.world / "bin" / name
+            path.write_text(f"#!/usr/bin/env bash\n{body}\n")
+            path.chmod(0o755)
+        self.write("code", "0")
+        self.write("state", "RUNNING")
+
+    def write(self, name, text):
+        (self.world / name).write_text(text + "\n")
+
+    def calls(self):
+        return (self.world / "calls").read_text()
+
+    def start(self, script, *words, **variables):
+        environment = {"PATH": f"{self.world}/bin:{os.environ['PATH']}", "WORLD": str(self.world),
+                       "SLURM_JOB_ID": "4711", "SLURM_JOB_NUM_NODES": "1",
+                       "SLURM_JOB_NODELIST": "node[7-9]", "TZ": "UTC", **variables}
+        return subprocess.Popen(["bash", SCRIPTS / script, *words], env=environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
+
+    def end(self, script, *words, **variables):
+        with self.start(script, *words, **variables) as batch:
+            said, _ = batch.communicate(timeout=checks.HANG_LIMIT_S)
+        return batch.returncode, said
+
+    def test_one_node_needs_no_meeting(self):
+        code, said = self.end("train.sbatch", "./train", "--steps", "6", SLURM_GPUS_ON_NODE="4")
+        self.assertEqual(code, 0, said)
+        self.assertIn("keelrun <--nproc-per-node=4> <--standalone> ", self.calls())
+        self.assertIn("<./train> <--steps> <6>\n", self.calls())
+        self.assertIn("ends at 1772366400\n", self.calls())
+        self.assertNotIn("requeue", self.calls())
+
+    def test_several_nodes_meet_at_the_first(self):
+        code, said = self.end("train.sbatch", "./train", SLURM_JOB_NUM_NODES="3", NODES_LEAST="2")
+        self.assertEqual(code, 0, said)
+        lines = [line for line in self.calls().splitlines() if line.startswith("keelrun")]
+        self.assertEqual(len(lines), 3)
+        for word in ("<--nnodes=2:3>", "<--rdzv-id=slurm-4711>", "<--rdzv-endpoint=node7:24711>",
+                     "<--nproc-per-node=1>"):
+            self.assertIn(word, lines[0])
+        # What it is given is understood by the real launcher.
+        words = re.findall("<(.*?)>", lines[0])
+        checks.run(BIN / "keelrun", "--print-config", *words)
+
+    def test_it_is_queued_again_where_that_makes_sense(self):
+        for code, state, restarts, queued in (
+                (75, "RUNNING", "0", True), (76, "RUNNING", "99", True),
+                (75, "COMPLETING", "0", False), (75, "RUNNING", "100", False),
+                (77, "RUNNING", "0", False), (78, "RUNNING", "0", False),
+                (1, "RUNNING", "0", False), (0, "RUNNING", "0", False)):
+            self.write("code", str(code))
+            self.write("state", state)
+            for script in ("train.sbatch", "array.sbatch"):
+                self.write("calls", "")
+                ended, said = self.end(script, "./train", SLURM_RESTART_COUNT=restarts,
+                                       **({} if script == "train.sbatch" else self.TASK))
+                job = "4711" if script == "train.sbatch" else "4700_3"
+                with self.subTest(script, code=code, state=state, restarts=restarts):
+                    self.assertEqual(ended, code, said)
+                    self.assertEqual(f"scontrol requeue {job}\n" in self.calls(), queued)
+                    self.assertEqual("requeue" in self.calls(), queued)
+
+    def test_a_signal_to_the_script_reaches_the_launchers(self):
+        self.write("wait", "")
+        with self.start("train.sbatch", "./train") as batch:
+            await_true((self.world / "ready").exists, "the launcher")
+            batch.send_signal(signal.SIGTERM)
+            said, _ = batch.communicate(timeout=checks.HANG_LIMIT_S)
+        self.assertEqual(batch.returncode, 75, said)
+        self.assertIn("keelrun got TERM", self.calls())
+        self.assertIn("scontrol requeue 4711", self.calls())
+
+    def test_tasks_of_an_array_have_arguments_of_their_own(self):
+        code, said = self.end("array.sbatch", "./train", "--seed={}", "runs/{}-{}", **self.TASK)
+        self.assertEqual(code, 0, said)
+        self.assertIn("<./train> <--seed=3> <runs/3-3>\n", self.calls())
+
+    def test_misuse_is_said(self):
+        self.assertEqual(self.end("train.sbatch")[0], 2)
+        self.assertEqual(self.end("array.sbatch", "./train")[0], 2)
+
+    def test_what_both_scripts_do_is_the_same(self):
+        tails = {(SCRIPTS / name).read_text().split("# --- the same")[1]
+                 for name in ("train.sbatch", "array.sbatch")}
+        self.assertEqual(len(tails), 1)
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+CONFIG = """ClusterName=keel
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SlurmdParameters=config_overrides
+MailProg=/bin/true
+KillWait=60
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+NodeName={host} NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+class RealSlurmTest(unittest.TestCase):
+    """One node, which has a job's worth of real keelrun and real training."""
+
+    @classmethod
+    def setUpClass(cls):
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("Slurm's daemons want to be root")
+        for program in ("slurmctld", "slurmd", "munged", "sbatch"):
+            if not shutil.which(program):
+                raise unittest.SkipTest(f"this machine has no {program} (Debian: slurm-wlm)")
+        if not (BIN / "minimal_train").exists():
+            raise unittest.SkipTest("this build has no training program")
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="keel-slurm-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder.chmod(0o755)
+        cls.daemons = []
+        cls.addClassCleanup(cls.stop)
+        cls.write_config()
+        cls.launch("munged", "--foreground", "--force", f"--socket={cls.folder}/munge.socket",
+                   f"--key-file={cls.folder}/munge.key", f"--pid-file={cls.folder}/munged.pid",
+                   f"--seed-file={cls.folder}/munged.seed", f"--log-file={cls.folder}/munged.log")
+        await_true((cls.folder / "munge.socket").exists, "munged")
+        cls.launch("slurmctld", "-D", "-f", cls.folder / "slurm.conf")
+        cls.launch("slurmd", "-D", "-f", cls.folder / "slurm.conf", "-N", cls.host)
+        await_true(lambda: "idle" in cls.slurm("sinfo", "--noheader", "--format=%T", may_fail=True),
+                   "an idle node\n" + cls.logs())
+
+    @classmethod
+    def write_config(cls):
+        cls.host = socket.gethostname().split(".")[0]
+        (cls.folder / "state").mkdir()
+        (cls.folder / "spool").mkdir()
+        key = cls.folder / "munge.key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o600)
+        (cls.folder / "slurm.conf").write_text(
+            CONFIG.format(host=cls.host, folder=cls.folder, ports=free_ports(2)))
+        cls.environment = {
+            **{name: value for name, value in os.environ.items()
+               if not name.startswith(("SLURM", "PET_", "KEELRUN_", "TORCH"))},
+            "SLURM_CONF": str(cls.folder / "slurm.conf"),
+            "PATH": f"{BIN}:{os.environ['PATH']}", "WORKERS_PER_NODE": "2"}
+
+    @classmethod
+    def launch(cls, *command):
+        with open(cls.folder / f"{command[0]}.out", "wb") as out:
+            cls.daemons.append(subprocess.Popen([str(word) for word in command], stdout=out,
+                                                stderr=out, stdin=subprocess.DEVNULL,
+                                                env=cls.environment))
+
+    @classmethod
+    def stop(cls):
+        cls.slurm("scancel", "--user=root", may_fail=True)
+        if len(cls.daemons) == 3:
+            await_true(lambda: not cls.slurm("squeue", "--noheader", may_fail=True).strip(),
+                       "the end of all jobs")
+        for daemon in reversed(cls.daemons):
+            daemon.terminate()
+            daemon.wait(checks.HANG_LIMIT_S)
+
+    @classmethod
+    def logs(cls):
+        return "\n".join(f"{path.name}: {path.read_text(errors='replace')[-3000:]}"
+                         for path in cls.folder.glob("*.out"))
+
+    @classmethod
+    def slurm(cls, *command, may_fail=False):
+        done = subprocess.run([str(word) for word in command], env=cls.environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=checks.HANG_LIMIT_S, check=False)
+        if done.returncode != 0 and not may_fail:
+            raise AssertionError(f"{command}: {done.stdout}\n{cls.logs()}")
+        return done.stdout
+
+    def submit(self, script, *words, options=()):
+        said = self.slurm("sbatch", "--parsable", "--cpus-per-task=2", "--time=20",
+                          f"--chdir={self.folder}", *options, SCRIPTS / script, *words)
+        return said.strip().split(";")[0]
+
+    def log(self, name):
+        path = self.folder / name
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def await_text(self, name, text, times=1):
+        await_true(lambda: self.log(name).count(text) >= times,
+                   f"{times} x {text!r} in {name}:\n{self.log(name)[-3000:]}\n{self.logs()}")
+
+    def undisturbed(self, steps):
+        out = checks.run(BIN / "minimal_train", "--steps", steps, env=self.environment,
+                            stderr=subprocess.DEVNULL)
+        return out.strip().splitlines()[-1]
+
+    def train(self, steps, root):
+        return ("minimal_train", "--steps", str(steps), "--checkpoint-dir", str(self.folder / root),
+                "--save-every", "500")
+
+    def finish(self, log, last, saved):
+        """It ends, after it has gone on from a checkpoint, with the bits of an undisturbed one."""
+        self.await_text(log, "final step=")
+        text = self.log(log)
+        self.assertIn("resumed step=", text)
+        self.assertIn(last, text)
+        checks.run(BIN / "keel", "verify", self.folder / saved)
+
+    def test_a_signal_saves_queues_again_and_goes_on(self):
+        job = self.submit("train.sbatch", *self.train(1500, "one"))
+        log = f"evenkeel-{job}.log"
+        self.await_text(log, " info step ")
+        self.slurm("scancel", "--signal=USR1", job)
+        self.await_text(log, "stopped with 75, queued again (restart 1)")
+        # Not the half minute of --shutdown-timeout: the job has 20 minutes.
+        self.assertRegex(self.log(log), r'warn signal signal=SIGUSR1 to_save="1[0-9]')
+        self.finish(log, self.undisturbed(1500), "one")
+
+    def test_a_requeue_by_an_administrator_saves_first(self):
+        job = self.submit("train.sbatch", *self.train(1500, "two"))
+        log = f"evenkeel-{job}.log"
+        self.await_text(log, " info step ")
+        self.slurm("scontrol", "requeue", job)
+        self.finish(log, self.undisturbed(1500), "two")
+
+    def test_scancel_saves_and_ends_it_for_good(self):
+        job = self.submit("train.sbatch", *self.train(1_000_000, "three"))
+        log = f"evenkeel-{job}.log"
+        self.await_text(log, " info step ")
+        self.slurm("scancel", job)
+        await_true(lambda: not self.slurm("squeue", "--noheader", may_fail=True).strip(), "its end")
+        self.assertNotIn("queued again", self.log(log))
+        checks.run(BIN / "keel", "verify", self.folder / "three")
+
+    def test_each_task_of_an_array_is_a_job_of_its_own(self):
+        job = self.submit("array.sbatch", *self.train(1500, "sweep-{}"), "--seed={}",
+                          options=("--array=1-2",))
+        logs = {task: f"evenkeel-{job}_{task}.log" for task in (1, 2)}
+        for log in logs.values():
+            self.await_text(log, " info step ")
+        self.slurm("scancel", "--signal=TERM", f"{job}_2")
+        self.await_text(logs[2], "queued again")
+        for log in logs.values():
+            self.await_text(log, "final step=1500")
+        self.assertNotIn("resumed", self.log(logs[1]))
+        self.assertIn("resumed", self.log(logs[2]))
+        self.assertNotEqual(*(re.search("final .*", self.log(log))[0] for log in logs.values()))
+
+
+if __name__ == "__main__":
+    checks.main()
