@@ -277,7 +277,7 @@ class RealSlurmTest(unittest.TestCase):
         return done.stdout
 
     def submit(self, script, *words, options=()):
-        said = self.slurm("sbatch", "--parsable", "--cpus-per-task=2", "--time=20",
+        said = self.slurm("sbatch", "--parsable", "--cpus-per-task=2", "--time=8",
                           f"--chdir={self.folder}", *options, SCRIPTS / script, *words)
         return said.strip().split(";")[0]
 
@@ -312,8 +312,8 @@ class RealSlurmTest(unittest.TestCase):
         self.await_text(log, " info step ")
         self.slurm("scancel", "--signal=USR1", job)
         self.await_text(log, "stopped with 75, queued again (restart 1)")
-        # Not the half minute of --shutdown-timeout: the job has 20 minutes.
-        self.assertRegex(self.log(log), r'warn signal signal=SIGUSR1 to_save="1[0-9]')
+        # Not the half minute of --shutdown-timeout: the job had 8 minutes.
+        self.assertRegex(self.log(log), r'warn signal signal=SIGUSR1 to_save="[67] min')
         self.finish(log, self.undisturbed(1500), "one")
 
     def test_a_requeue_by_an_administrator_saves_first(self):
