@@ -418,19 +418,27 @@ TEST_F(SaveJob, AnotherModelOfTheSameTensorsIsRefused) {
   EXPECT_EQ(allowed->ExitCode(), 0) << allowed->Output();
   EXPECT_EQ(allowed->Count("config-changed option=heads was=2 now=4 by=\"command line\""), 1)
       << allowed->Output();
+  // Weights alone may be wanted for another model, but hardly by chance.
+  const auto begun = StartAlone(Joined(gpt, {"--heads=8", "--init-from", dir_ + "@3"}));
+  EXPECT_EQ(begun->ExitCode(), 0) << begun->Output();
+  EXPECT_EQ(begun->Count("weights-of-another-option option=heads was=2 now=8 "), 1)
+      << begun->Output();
 }
 
 TEST_F(SaveJob, ACheckpointHoldsTheOptionsAndWhoGoesOnTellsWhichHaveChanged) {
   const std::string file = folder_.File("run.toml");
   WriteFile(file, "lr = 0.01\nlanes = 4   # a comment\nsave_every = 2\n");
-  const Words options = {"--config", file, "--pause=1ms"};
+  // Any bytes may be in the name of a file; a checkpoint holds text.
+  const std::string log = folder_.File("a b\xff.jsonl");
+  const Words options = {"--config", file, "--pause=1ms", "--log-jsonl", log};
   const std::string expected = LastLine(1, {"--lr=0.01", "--lanes=4", "--steps=9"});
   (void)LastLine(2, Saving(Joined(options, {"--steps=5"})));
   ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(files_, StepDir(5)));
   const Metadata& metadata = checkpoint->manifest().description.metadata;
   for (const auto& [name, value] : std::map<std::string, std::string>{
            {"config.lr", "0.01"}, {"config.lanes", "4"}, {"config.steps", "5"},
-           {"config.model", "mlp"}, {"config.pause", "1ms"}, {"config.save-every", "2"}}) {
+           {"config.model", "mlp"}, {"config.pause", "1ms"}, {"config.save-every", "2"},
+           {"config.log-jsonl", folder_.File("a b\\xff.jsonl")}}) {
     ASSERT_EQ(metadata.count(name), 1u) << name;
     EXPECT_EQ(metadata.at(name), MetadataValue(value)) << name;
   }
