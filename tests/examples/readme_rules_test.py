@@ -46,6 +46,14 @@ class Rules(unittest.TestCase):
         self.assertEqual(code, 0, output)
         self.assertIn("\n--steps 30 total=10 a@2 --seed 7 --save-every=1\n", output)
 
+    def test_config_files_of_examples_are_shortened_as_commands_are(self):
+        code, output = judge(block("sh", "cat examples/gpt/train.toml"), shorten=20)
+        self.assertEqual(code, 0, output)
+        for line in ("steps = 50", 'schedule = "cosine:warmup=2,total=50"', "save_every = 10",
+                     "layers = 2"):
+            self.assertIn(f"\n{line}", output)
+        self.assertIn("\nsteps = 1000\n", judge(block("sh", "cat examples/gpt/train.toml"))[1])
+
     def test_a_command_that_fails_is_told_with_its_line(self):
         self.fails("words\n\n" + block("sh", "echo told; (exit 7); true"), "line 3: exit code 7")
 
