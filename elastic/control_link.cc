@@ -14,6 +14,8 @@ constexpr int64_t kWorldMax = 1 << 20;
 constexpr int64_t kQuietMillisMax = int64_t{1000} * 3600 * 24 * 365;
 constexpr int64_t kPortMax = 65535;
 constexpr int64_t kPhaseMax = 1 << 30;
+// Ten years of nanoseconds: all parts together still are a number.
+constexpr int64_t kFigureNanosMax = int64_t{1'000'000'000} * 3600 * 24 * 365 * 10;
 
 // At most kControlTextMax bytes, and no half of a character at the end.
 std::string Cut(const std::string& text) {
@@ -47,6 +49,29 @@ class Members {
   std::string Words(std::string_view name) { return Cut(Text(name)); }
   std::vector<std::string> Texts(std::string_view name) {
     return Take<std::vector<std::string>>(name);
+  }
+  // Null is no number, and nothing.
+  std::optional<double> Real(const char* name) {
+    if (Has(name) && json_[name].is_null()) return std::nullopt;
+    return Take<double>(name);
+  }
+  std::vector<std::pair<std::string, int64_t>> Counts(const char* name, size_t count_max,
+                                                      size_t name_max, int64_t most) {
+    std::vector<std::pair<std::string, int64_t>> counts;
+    const Result<const Json*> object = ObjectField(json_, name);
+    if (!object.ok()) {
+      Fail(object.error().message);
+      return counts;
+    }
+    if ((*object)->size() > count_max) Fail("'" + std::string(name) + "' has too many members");
+    Members inner(**object);
+    for (const auto& [key, value] : (*object)->items()) {
+      if (key.size() > name_max) Fail("a name in '" + std::string(name) + "' is too long");
+      if (!status_.ok()) return {};
+      counts.emplace_back(key, inner.Whole(key, 0, most));
+    }
+    if (!inner.status().ok()) Fail(inner.status().error().message);
+    return counts;
   }
   bool Has(const char* name) const { return json_.contains(name); }
   void Fail(const std::string& why) {
@@ -105,6 +130,28 @@ SavedMessage ReadSaved(Members& in) { return {in.Whole("step", 0, kNumberMax)}; 
 
 Json Write(const LeavingMessage& m) { return {{"type", "leaving"}, {"step", m.step}}; }
 LeavingMessage ReadLeaving(Members& in) { return {Step(in)}; }
+
+Json Write(const FiguresMessage& m) {
+  Json parts = Json::object();
+  for (const auto& [name, nanos] : m.parts) parts[name] = nanos;
+  return {{"type", "figures"},
+          {"step", m.step},
+          {"loss", m.loss ? Json(*m.loss) : Json()},
+          {"steps", m.steps},
+          {"samples", m.samples},
+          {"parts_ns", std::move(parts)},
+          {"evaluating_ns", m.evaluating_ns}};
+}
+FiguresMessage ReadFigures(Members& in) {
+  FiguresMessage figures;
+  figures.step = Step(in);
+  figures.loss = in.Real("loss");
+  figures.steps = in.Whole("steps", 0, kNumberMax);
+  figures.samples = in.Whole("samples", 0, kNumberMax);
+  figures.parts = in.Counts("parts_ns", kFigurePartsMax, kFigureNameMax, kFigureNanosMax);
+  figures.evaluating_ns = in.Whole("evaluating_ns", 0, kFigureNanosMax);
+  return figures;
+}
 
 Json Write(const ByeMessage& m) {
   return {{"type", "bye"}, {"code", m.code}, {"message", Cut(m.message)}};
@@ -178,6 +225,7 @@ WorkerMessage ReadMembers(const std::string& type, Members& in, const WorkerMess
   if (type == "at") return ReadAt(in);
   if (type == "saved") return ReadSaved(in);
   if (type == "leaving") return ReadLeaving(in);
+  if (type == "figures") return ReadFigures(in);
   if (type == "bye") return ReadBye(in);
   return UnknownMessage{type};
 }

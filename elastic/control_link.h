@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -28,6 +29,8 @@ inline constexpr int64_t kControlVersion = 1;
 inline constexpr size_t kControlLineMax = 64 * 1024;  // bytes, without the line feed
 inline constexpr size_t kControlTextMax = 4096;       // bytes of a reason or message
 inline constexpr size_t kFingerprintBytesMax = 4096;  // what is compared cannot be cut
+inline constexpr size_t kFigurePartsMax = 16;
+inline constexpr size_t kFigureNameMax = 32;          // bytes of a part's name
 // Where a worker finds its end of the link: the number of a descriptor.
 inline constexpr const char* kControlFdVariable = "KEEL_CONTROL_FD";
 // The step of a worker that has no state yet.
@@ -67,13 +70,26 @@ struct LeavingMessage {
   int64_t step = kNoStep;
   bool operator==(const LeavingMessage&) const = default;
 };
+// How training goes, for whoever watches. But for the step and its loss these are sums since the
+// worker began, so that one that is lost takes nothing with it.
+struct FiguresMessage {
+  int64_t step = 0;                  // steps that the job has made
+  std::optional<double> loss;        // of the last one; nothing: it is no finite number
+  int64_t steps = 0;                 // that this worker made, and that counted
+  int64_t samples = 0;               // of these steps, of all workers together
+  // What their time went into, in nanoseconds; no part overlaps another.
+  std::vector<std::pair<std::string, int64_t>> parts;
+  int64_t evaluating_ns = 0;         // beside steps
+  bool operator==(const FiguresMessage&) const = default;
+};
 struct ByeMessage {
   int code = 0;
   std::string message;
   bool operator==(const ByeMessage&) const = default;
 };
 using WorkerMessage = std::variant<HelloMessage, ReadyMessage, ParkedMessage, AtMessage,
-                                   SavedMessage, LeavingMessage, ByeMessage, UnknownMessage>;
+                                   SavedMessage, LeavingMessage, FiguresMessage, ByeMessage,
+                                   UnknownMessage>;
 
 // To the worker.
 struct EpochMessage {

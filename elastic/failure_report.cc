@@ -148,8 +148,14 @@ std::string JobSummaryText(const JobSummary& summary) {
     }
     text += EventText(summary.events[i]);
   }
+  if (summary.time.knows_steps) text += "  " + WorkerTimeText(summary.time) + "\n";
   if (!summary.logs.empty()) text += "  logs: " + Printable(summary.logs) + "\n";
   return text;
+}
+
+std::string GoodputLine(const JobSummary& summary) {
+  if (!summary.time.knows_steps) return "";
+  return "job " + Printable(summary.job) + ": " + WorkerTimeText(summary.time) + "\n";
 }
 
 Json JobSummaryJson(const JobSummary& summary) {
@@ -166,6 +172,7 @@ Json JobSummaryJson(const JobSummary& summary) {
           {"ended", UtcText(summary.ended_nanos)},
           {"epochs", summary.epochs},
           {"logs", summary.logs},
+          {"time_here", WorkerTimeJson(summary.time)},
           {"events", std::move(events)}};
 }
 

@@ -114,6 +114,8 @@ class Host {
     int failures_in_a_row = 0;          // of the seat, not of the worker
     TimePoint started;
     TimePoint save_by;                  // where it was told to stop
+    TimePoint moved;                    // last, since then
+    Duration alone_after{0};            // not moving for so long, and without the store
     std::optional<TimePoint> start_at;  // a start that is due
     std::optional<TimePoint> kill_at;   // its process group gets SIGKILL, for
     std::string limit;                  // this reason, which
@@ -134,6 +136,7 @@ class Host {
   void On(int index, const SavedMessage& message, TimePoint now);
   void On(int index, const LeavingMessage& message, TimePoint now);
   void On(int index, const ByeMessage& message, TimePoint now);
+  void On(int, const FiguresMessage&, TimePoint) {}   // nothing is decided by them
   void On(int, const UnknownMessage&, TimePoint) {}
 
   // What the board says.
@@ -175,6 +178,8 @@ class Host {
   // The host as a whole.
   void StopSeats(const std::string& reason, Duration deadline, TimePoint now);
   bool IsOnItsWayIn(int index) const;
+  TimePoint AloneAt(int index) const;
+  void LeaveAloneIfCutOff(TimePoint now);
   void BreakIfStoppedOutside(TimePoint now);
   void Leave(const std::string& reason, Duration deadline, TimePoint now);
   void EndJob(int code, const std::string& reason, TimePoint now);

@@ -98,6 +98,67 @@ void JobStatus::OnHosts(std::vector<StatusHost> hosts, int64_t wall_nanos) {
   hosts_ = std::move(hosts);
 }
 
+void JobStatus::OnFigures(const std::vector<StatusFigures>& figures, const WorkerTime& time,
+                          int64_t wall_nanos) {
+  time_ = time;
+  told_nanos_ = wall_nanos;
+  std::vector<StatusTrend> trends;
+  for (const StatusFigures& one : figures) {
+    StatusTrend trend{one, wall_nanos, one.told, wall_nanos, one.told};
+    for (const StatusTrend& before : trends_) {
+      if (before.now.worker != one.worker) continue;
+      trend = before;
+      trend.now = one;
+      if (wall_nanos - trend.middle_nanos < kStatusWindowNanos) continue;
+      trend.since = std::exchange(trend.middle, one.told);
+      trend.since_nanos = std::exchange(trend.middle_nanos, wall_nanos);
+    }
+    trends.push_back(std::move(trend));
+  }
+  trends_ = std::move(trends);
+  if (!figures.empty()) AddPoint(figures.front(), wall_nanos);
+}
+
+// All workers know the same loss, and count the samples of all.
+void JobStatus::AddPoint(const StatusFigures& figures, int64_t wall_nanos) {
+  const bool is_same = last_told_ && last_told_->told.step == figures.told.step &&
+                       last_told_->worker == figures.worker;
+  if (is_same || wall_nanos - last_told_nanos_ < points_pause_) return;
+  StatusPoint point{wall_nanos, figures.told.step, figures.told.loss, std::nullopt};
+  const int64_t passed = wall_nanos - last_told_nanos_;
+  if (last_told_ && last_told_->worker == figures.worker && passed > 0) {
+    const int64_t made = std::max<int64_t>(figures.told.samples - last_told_->told.samples, 0);
+    point.samples_per_s = static_cast<double>(made) * 1e9 / static_cast<double>(passed);
+  }
+  last_told_ = figures;
+  last_told_nanos_ = wall_nanos;
+  points_.push_back(point);
+  if (points_.size() <= kStatusPointsMax) return;
+  size_t kept = 0;
+  for (size_t i = 0; i < points_.size(); i += 2) points_[kept++] = points_[i];
+  points_.resize(kept);
+  // From now on as far apart as those that are left.
+  points_pause_ = (points_.back().wall_nanos - points_.front().wall_nanos) /
+                  static_cast<int64_t>(kept);
+}
+
+std::optional<double> JobStatus::samples_per_s() const {
+  if (trends_.empty()) return std::nullopt;
+  const StatusTrend& trend = trends_.front();
+  const int64_t samples = trend.now.told.samples - trend.since.samples;
+  if (told_nanos_ <= trend.since_nanos) return std::nullopt;
+  return static_cast<double>(samples) * 1e9 /
+         static_cast<double>(told_nanos_ - trend.since_nanos);
+}
+
+void JobStatus::OnSaved(int64_t step, int64_t wall_nanos) {
+  if (!checkpoints_.empty() && checkpoints_.back().step == step) return;
+  checkpoints_.push_back({wall_nanos, step});
+  ++checkpoints_total_;
+  if (checkpoints_.size() > kStatusCheckpointsMax) checkpoints_.pop_front();
+  OnEvent("saved", "a checkpoint of step " + std::to_string(step), wall_nanos);
+}
+
 const StatusEpoch* JobStatus::running() const {
   return epochs_.empty() || epochs_.back().ended_nanos != 0 ? nullptr : &epochs_.back();
 }

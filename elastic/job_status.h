@@ -12,7 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "elastic/control_link.h"
 #include "elastic/membership.h"
+#include "elastic/time_ledger.h"
 
 namespace keel {
 
@@ -20,6 +22,10 @@ inline constexpr size_t kStatusEventsMax = 1000;
 inline constexpr size_t kStatusEpochsMax = 500;
 inline constexpr size_t kStatusGoneHostsMax = 32;
 inline constexpr size_t kStatusTextMax = 400;   // bytes
+inline constexpr size_t kStatusPointsMax = 1000;
+inline constexpr size_t kStatusCheckpointsMax = 100;
+// Over how long the newest step times are averaged, and twice that.
+inline constexpr int64_t kStatusWindowNanos = 10'000'000'000;
 
 // What never changes.
 struct StatusJob {
@@ -59,6 +65,36 @@ struct StatusEvent {
   std::string text;
 };
 
+// A moment of the curves.
+struct StatusPoint {
+  int64_t wall_nanos = 0;
+  int64_t step = 0;
+  std::optional<double> loss;
+  std::optional<double> samples_per_s;   // since the point before
+};
+
+struct StatusCheckpoint {
+  int64_t wall_nanos = 0;
+  int64_t step = 0;
+};
+
+// What one of this host's workers told of itself.
+struct StatusFigures {
+  size_t index = 0;            // of its seat
+  int rank = -1;
+  std::string worker;          // its incarnation
+  FiguresMessage told;
+};
+
+// The same with what it told a while ago, for what happened in between.
+struct StatusTrend {
+  StatusFigures now;
+  int64_t since_nanos = 0;
+  FiguresMessage since;
+  int64_t middle_nanos = 0;    // what becomes `since` next
+  FiguresMessage middle;
+};
+
 class JobStatus {
  public:
   explicit JobStatus(StatusJob job) : job_(std::move(job)) {}
@@ -70,6 +106,13 @@ class JobStatus {
   // All hosts that are seen (StatusHostsOf), as they are now. Who comes and goes is an event.
   void OnHosts(std::vector<StatusHost> hosts, int64_t wall_nanos);
 
+  // All figures of this host's workers, again and again, those of the lowest rank first; and what
+  // became of the time of its seats.
+  void OnFigures(const std::vector<StatusFigures>& figures, const WorkerTime& time,
+                 int64_t wall_nanos);
+  // As often as it is told.
+  void OnSaved(int64_t step, int64_t wall_nanos);
+
   const StatusJob& job() const { return job_; }
   const std::vector<StatusHost>& hosts() const { return hosts_; }
   const std::deque<StatusEpoch>& epochs() const { return epochs_; }   // oldest first
@@ -77,6 +120,14 @@ class JobStatus {
   int64_t epochs_total() const { return epochs_total_; }
   int64_t events_total() const { return events_total_; }
   const std::map<std::string, int64_t>& events_by_kind() const { return events_by_kind_; }
+  // Over the whole time, oldest first: of very many, every second one, or every fourth ...
+  const std::vector<StatusPoint>& points() const { return points_; }
+  const std::vector<StatusTrend>& trends() const { return trends_; }
+  const std::deque<StatusCheckpoint>& checkpoints() const { return checkpoints_; }
+  int64_t checkpoints_total() const { return checkpoints_total_; }
+  const WorkerTime& time() const { return time_; }
+  // Of the whole group, over the newest window; nothing: it is not known.
+  std::optional<double> samples_per_s() const;
   // The newest epoch, while it runs.
   const StatusEpoch* running() const;
   const StatusHost* own_host() const;
@@ -89,6 +140,7 @@ class JobStatus {
  private:
   void EndEpoch(const std::string& end, const std::string& reason, int64_t wall_nanos);
   const StatusHost* Known(const StatusHost& host) const;
+  void AddPoint(const StatusFigures& figures, int64_t wall_nanos);
 
   StatusJob job_;
   std::vector<StatusHost> hosts_;
@@ -97,6 +149,15 @@ class JobStatus {
   int64_t epochs_total_ = 0;
   int64_t events_total_ = 0;
   std::map<std::string, int64_t> events_by_kind_;
+  std::vector<StatusPoint> points_;
+  int64_t points_pause_ = 0;               // nanoseconds between two of them, at least
+  std::optional<StatusFigures> last_told_;   // that a point was made of
+  int64_t last_told_nanos_ = 0;
+  int64_t told_nanos_ = 0;                 // when figures came last
+  std::vector<StatusTrend> trends_;
+  std::deque<StatusCheckpoint> checkpoints_;
+  int64_t checkpoints_total_ = 0;
+  WorkerTime time_;
 };
 
 }  // namespace keel

@@ -24,6 +24,8 @@ class JobStory {
   // Somebody wants this host to stop, or all of them do: told once.
   void OnStop(const std::string& reason, int64_t wall_nanos);
   void OnJobStops(const std::string& reason, int64_t wall_nanos);
+  // What became of the time of this host's seats.
+  void OnTime(const WorkerTime& time) { summary_.time = time; }
   void OnEnd(int exit_code, const std::string& outcome, int64_t wall_nanos);
 
   const JobSummary& summary() const { return summary_; }

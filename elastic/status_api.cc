@@ -1,13 +1,15 @@
 // Member by member, in the order of the page.
 #include "elastic/status_api.h"
 
+#include <optional>
+
 #include "base/json.h"
 #include "elastic/failure_report.h"
 
 namespace keel {
 namespace {
 
-double Seconds(int64_t nanos) { return static_cast<double>(nanos) * 1e-9; }
+double Seconds(int64_t nanos) { return static_cast<double>(nanos) / 1e9; }
 
 // Nothing of a number below 0 is known.
 Json Known(int64_t number) { return number < 0 ? Json() : Json(number); }
@@ -72,6 +74,35 @@ Json EventJson(const StatusEvent& event) {
   return json;
 }
 
+template <class T>
+Json Known(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json PointJson(const StatusPoint& point) {
+  return {{"time_s", Seconds(point.wall_nanos)},
+          {"step", point.step},
+          {"loss", Known(point.loss)},
+          {"samples_per_s", Known(point.samples_per_s)}};
+}
+
+Json CheckpointJson(const StatusCheckpoint& checkpoint) {
+  Json json;
+  AddTime(json, "time", checkpoint.wall_nanos);
+  json["step"] = checkpoint.step;
+  return json;
+}
+
+Json FiguresJson(const StatusTrend& trend) {
+  const FiguresMessage& told = trend.now.told;
+  Json parts = Json::object();
+  for (const auto& [name, nanos] : told.parts) parts[name] = Seconds(nanos);
+  return {{"local_rank", trend.now.index}, {"rank", Known(trend.now.rank)},
+          {"step", told.step},             {"loss", Known(told.loss)},
+          {"steps", told.steps},           {"samples", told.samples},
+          {"seconds_in", std::move(parts)}, {"evaluating_s", Seconds(told.evaluating_ns)}};
+}
+
 template <class List, class Make>
 Json ArrayOf(const List& list, Make make) {
   Json array = Json::array();
@@ -94,6 +125,14 @@ std::string StatusApiText(const JobStatus& status, int64_t now_nanos) {
   AddTime(json, "now", now_nanos);
   json["step"] = Known(status.step());
   json["epoch"] = status.running() == nullptr ? Json() : EpochJson(*status.running());
+  const auto& points = status.points();
+  json["loss"] = points.empty() ? Json() : Known(points.back().loss);
+  json["samples_per_s"] = Known(status.samples_per_s());
+  json["time_here"] = WorkerTimeJson(status.time());
+  json["workers_here"] = ArrayOf(status.trends(), FiguresJson);
+  json["checkpoints_total"] = status.checkpoints_total();
+  json["checkpoints"] = ArrayOf(status.checkpoints(), CheckpointJson);
+  json["curve"] = ArrayOf(points, PointJson);
   json["members"] = ArrayOf(status.hosts(), HostJson);
   json["epochs_total"] = status.epochs_total();
   json["epochs"] = ArrayOf(status.epochs(), EpochJson);

@@ -2,6 +2,9 @@
 #include "elastic/status_charts.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "elastic/status_html.h"
@@ -124,6 +127,119 @@ std::string Axis(const Scale& scale) {
 }
 
 }  // namespace
+
+// --- Curves ---
+
+namespace {
+
+constexpr double kCurveTop = 8;
+constexpr double kCurveHeight = 100;
+
+// One line for each stretch of points that have a value.
+std::string Lines(const std::vector<StatusPoint>& points, const Scale& scale,
+                  std::optional<double> StatusPoint::*value, double least, double most) {
+  std::string lines;
+  std::string open;
+  const auto close = [&] {
+    if (!open.empty()) lines += "<polyline points=\"" + open + "\"/>\n";
+    open.clear();
+  };
+  for (const StatusPoint& point : points) {
+    if (!(point.*value)) {
+      close();
+      continue;
+    }
+    const double part = most > least ? (*(point.*value) - least) / (most - least) : 0.5;
+    open += (open.empty() ? "" : " ") + Coordinate(scale.X(point.wall_nanos)) + "," +
+            Coordinate(kCurveTop + kCurveHeight * (1 - part));
+  }
+  close();
+  return lines;
+}
+
+std::string Curve(const JobStatus& status, int64_t now_nanos, const char* name,
+                  std::optional<double> StatusPoint::*value) {
+  std::optional<double> least, most;
+  for (const StatusPoint& point : status.points()) {
+    if (!(point.*value)) continue;
+    least = std::min(least.value_or(*(point.*value)), *(point.*value));
+    most = std::max(most.value_or(*(point.*value)), *(point.*value));
+  }
+  const Scale scale{status.job().started_nanos,
+                    std::max(now_nanos, status.job().started_nanos + 1)};
+  std::string svg = "<svg class=\"curve\" viewBox=\"0 0 " + Coordinate(kWidth) + " " +
+                    Coordinate(kHeight) + "\" role=\"img\" aria-label=\"" + name + "\">\n" +
+                    Axis(scale);
+  if (least) {
+    svg += Lines(status.points(), scale, value, *least, *most) +
+           TextAt(2, kCurveTop + 8, "start", ShortText(*most)) +
+           TextAt(2, kCurveTop + kCurveHeight, "start", ShortText(*least));
+  }
+  return svg + "</svg>\n";
+}
+
+// Of the steps since a while ago; where none was made since then, of all.
+struct NewestSteps {
+  int64_t steps = 0;
+  std::vector<std::pair<std::string, double>> millis;   // of one step, by part
+};
+
+NewestSteps NewestOf(const StatusTrend& trend) {
+  const FiguresMessage& now = trend.now.told;
+  const bool any = now.steps > trend.since.steps && now.parts.size() == trend.since.parts.size();
+  NewestSteps newest{any ? now.steps - trend.since.steps : now.steps, {}};
+  for (size_t i = 0; i < now.parts.size(); ++i) {
+    const int64_t nanos = now.parts[i].second - (any ? trend.since.parts[i].second : 0);
+    const double steps = static_cast<double>(std::max<int64_t>(newest.steps, 1));
+    newest.millis.emplace_back(now.parts[i].first,
+                               static_cast<double>(std::max<int64_t>(nanos, 0)) / 1e6 / steps);
+  }
+  return newest;
+}
+
+constexpr size_t kPartColours = 8;
+std::string ClassOfPart(size_t index) { return "p" + std::to_string(index % kPartColours); }
+
+}  // namespace
+
+std::string LossSvg(const JobStatus& status, int64_t now_nanos) {
+  return Curve(status, now_nanos, "loss", &StatusPoint::loss);
+}
+
+std::string ThroughputSvg(const JobStatus& status, int64_t now_nanos) {
+  return Curve(status, now_nanos, "samples a second", &StatusPoint::samples_per_s);
+}
+
+double StepMillis(const StatusTrend& trend) {
+  double sum = 0;
+  for (const auto& [name, millis] : NewestOf(trend).millis) sum += millis;
+  return sum;
+}
+
+std::string PartsSvg(const StatusTrend& trend, double longest_ms) {
+  constexpr double kBarHeight = 18;
+  std::string svg = "<svg viewBox=\"0 0 1000 18\" role=\"img\" aria-label=\"step time\">\n";
+  double x = 0;
+  size_t index = 0;
+  for (const auto& [name, millis] : NewestOf(trend).millis) {
+    const double width = longest_ms > 0 ? kWidth * millis / longest_ms : 0;
+    const std::string title = HtmlText(name) + " " + FixedText(millis, 3) + " ms";
+    svg += Rect(ClassOfPart(index++), x, 0, width, kBarHeight, title);
+    x += width;
+  }
+  return svg + "</svg>";
+}
+
+std::string PartsKeySvg(const StatusTrend& trend) {
+  std::string key;
+  size_t index = 0;
+  for (const auto& [name, nanos] : trend.now.told.parts) {
+    key += "<svg class=\"key\" viewBox=\"0 0 10 10\">" +
+           Rect(ClassOfPart(index++), 0, 0, 10, 10, HtmlText(name)) + "</svg>" + HtmlText(name) +
+           "\n";
+  }
+  return key;
+}
 
 std::string TimelineSvg(const JobStatus& status, int64_t now_nanos) {
   const auto& epochs = status.epochs();

@@ -1,7 +1,9 @@
 // One family after the other: its two comments, then its series.
 #include "elastic/status_metrics.h"
 
+#include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -10,7 +12,7 @@
 namespace keel {
 namespace {
 
-double Seconds(int64_t nanos) { return static_cast<double>(nanos) * 1e-9; }
+double Seconds(int64_t nanos) { return static_cast<double>(nanos) / 1e9; }
 
 using Labels = std::initializer_list<std::pair<const char*, std::string>>;
 
@@ -37,7 +39,8 @@ class Metrics {
       text_ += between + std::string(label) + "=\"" + LabelText(of) + "\"";
       between = ",";
     }
-    text_ += (labels.size() > 0 ? "} " : " ") + NumberText(value) + "\n";
+    const std::string number = std::isnan(value) ? "NaN" : NumberText(value);
+    text_ += (labels.size() > 0 ? "} " : " ") + number + "\n";
   }
   void One(const std::string& name, const char* type, const char* help, double value) {
     Family(name, type, help);
@@ -115,6 +118,47 @@ void AddHosts(Metrics& metrics, const JobStatus& status) {
   }
 }
 
+// Of this host.
+void AddFigures(Metrics& metrics, const JobStatus& status) {
+  if (!status.points().empty()) {
+    const auto& loss = status.points().back().loss;
+    metrics.One("loss", "gauge", "Loss of the newest step that was told of.",
+                loss.value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
+  if (const auto rate = status.samples_per_s()) {
+    metrics.One("samples_per_second", "gauge", "Of all workers, lately.", *rate);
+  }
+  if (!status.checkpoints().empty()) {
+    const StatusCheckpoint& saved = status.checkpoints().back();
+    metrics.One("checkpoint_step", "gauge", "Step of the newest checkpoint.",
+                static_cast<double>(saved.step));
+    metrics.One("checkpoint_time_seconds", "gauge", "When it was told of, since 1970.",
+                Seconds(saved.wall_nanos));
+  }
+  metrics.Family("worker_steps_total", "counter",
+                 "Steps that counted, of each worker of this host since that one began.");
+  for (const StatusTrend& trend : status.trends()) {
+    metrics.Add(static_cast<double>(trend.now.told.steps),
+                {{"local_rank", std::to_string(trend.now.index)}});
+  }
+  metrics.Family("worker_step_seconds_total", "counter", "What their time went into.");
+  for (const StatusTrend& trend : status.trends()) {
+    for (const auto& [part, nanos] : trend.now.told.parts) {
+      metrics.Add(Seconds(nanos),
+                  {{"local_rank", std::to_string(trend.now.index)}, {"part", part}});
+    }
+  }
+  metrics.Family("worker_time_seconds_total", "counter",
+                 "Time of all seats of this host, by what it went into.");
+  for (const TimePart& each : kTimeParts) {
+    metrics.Add(Seconds((status.time().*each.part).count()), {{"part", std::string(each.name)}});
+  }
+  if (status.time().knows_steps) {
+    metrics.One("goodput_ratio", "gauge", "Of that time, the part in steps that counted.",
+                status.time().Goodput());
+  }
+}
+
 }  // namespace
 
 std::string StatusMetricsText(const JobStatus& status, int64_t now_nanos) {
@@ -122,6 +166,7 @@ std::string StatusMetricsText(const JobStatus& status, int64_t now_nanos) {
   AddJob(metrics, status, now_nanos);
   AddEpochs(metrics, status);
   AddHosts(metrics, status);
+  AddFigures(metrics, status);
   return metrics.Take();
 }
 

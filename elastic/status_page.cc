@@ -43,6 +43,21 @@ std::string Head(const JobStatus& status) {
          HtmlText(job.host) + " &middot; store at " + HtmlText(job.store) + "</span></header>\n";
 }
 
+std::string FiguresCards(const JobStatus& status) {
+  const StatusPoint& last = status.points().back();
+  const auto rate = status.samples_per_s();
+  std::string cards = Card("loss", last.loss ? ShortText(*last.loss) : "not finite");
+  cards += Card("samples/s", rate ? ShortText(*rate) : Number(-1));
+  if (!status.checkpoints().empty()) {
+    const StatusCheckpoint& saved = status.checkpoints().back();
+    cards += Card("checkpoint", Number(saved.step), "at " + TimeOfDayText(saved.wall_nanos));
+  }
+  if (status.time().knows_steps) {
+    cards += Card("goodput here", FixedText(100 * status.time().Goodput(), 1) + "%");
+  }
+  return cards;
+}
+
 std::string Cards(const JobStatus& status, int64_t now) {
   const StatusEpoch* const running = status.running();
   std::string cards = "<div class=\"cards\">\n";
@@ -55,6 +70,7 @@ std::string Cards(const JobStatus& status, int64_t now) {
                 : running->hosts == 1 ? "on 1 host"
                                       : "on " + Number(running->hosts) + " hosts");
   cards += Card("step", Number(status.step()));
+  if (!status.points().empty()) cards += FiguresCards(status);
   cards += Card("running for", RoughlySince(status.job().started_nanos, now));
   return cards + "</div>\n";
 }
@@ -66,6 +82,63 @@ std::string Timeline(const JobStatus& status, int64_t now) {
          "Bars are as high as the epoch has workers; red ones were broken. Below: workers that "
          "died and hosts that are gone (red), notices and stops (amber), checkpoints (green)."
          "</p></section>\n";
+}
+
+std::string Curves(const JobStatus& status, int64_t now) {
+  if (status.points().empty()) return "";
+  return "<section><h2>Loss</h2>\n" + LossSvg(status, now) +
+         "<h2>Samples a second</h2>\n" + ThroughputSvg(status, now) + "</section>\n";
+}
+
+std::string StepTimes(const JobStatus& status) {
+  if (status.trends().empty()) return "";
+  double longest = 0;
+  for (const StatusTrend& trend : status.trends()) longest = std::max(longest, StepMillis(trend));
+  std::string rows;
+  for (const StatusTrend& trend : status.trends()) {
+    rows += "<tr>" + Cell(Number(static_cast<int64_t>(trend.now.index)), "n") +
+            Cell(Number(trend.now.rank), "n") + Cell(Number(trend.now.told.steps), "n") +
+            Cell(FixedText(StepMillis(trend), 2), "n") +
+            Cell(PartsSvg(trend, longest), "bar") + "</tr>\n";
+  }
+  return "<section><h2>Step times of this host's workers</h2>\n<p class=\"note\">" +
+         PartsKeySvg(status.trends().front()) +
+         "</p><table><tr><th class=\"n\">seat</th><th class=\"n\">rank</th>"
+         "<th class=\"n\">steps</th><th class=\"n\">ms a step</th><th></th></tr>\n" +
+         rows + "</table></section>\n";
+}
+
+// What ate the time, of this host's seats.
+std::string TimeSpent(const JobStatus& status) {
+  const WorkerTime& time = status.time();
+  const Duration total = time.Total();
+  if (total <= Duration(0)) return "";
+  std::string rows;
+  for (const TimePart& each : kTimeParts) {
+    const Duration part = time.*each.part;
+    const double share = static_cast<double>(part.count()) / static_cast<double>(total.count());
+    if (part == Duration(0)) continue;
+    const bool is_all_inside = !time.knows_steps && each.part == &WorkerTime::beside_steps;
+    rows += "<tr>" + Cell(is_all_inside ? "in epochs" : std::string(each.words)) +
+            Cell(FixedText(100 * share, 1) + "%", "n") + Cell(DurationText(part), "n") + "</tr>\n";
+  }
+  return "<section><h2>Where the worker time of this host went</h2>\n<table>" + rows +
+         "</table></section>\n";
+}
+
+std::string Checkpoints(const JobStatus& status) {
+  if (status.checkpoints().empty()) return "";
+  constexpr size_t kShown = 10;
+  std::string rows;
+  const auto& all = status.checkpoints();
+  for (size_t i = 0; i < std::min(all.size(), kShown); ++i) {
+    const StatusCheckpoint& one = all[all.size() - 1 - i];
+    rows += "<tr>" + Cell(TimeOfDayText(one.wall_nanos), "t") + Cell(Number(one.step), "n") +
+            "</tr>\n";
+  }
+  return "<section><h2>Checkpoints</h2>\n<table><tr><th>UTC</th><th class=\"n\">step</th></tr>\n" +
+         rows + "</table><p class=\"note\">" + Number(status.checkpoints_total()) +
+         " so far, as this host's workers told.</p></section>\n";
 }
 
 std::string HostState(const StatusHost& host) {
@@ -153,8 +226,9 @@ std::string StatusPageText(const JobStatus& status, int64_t now_nanos, const std
          "</title>\n<style nonce=\"" + nonce + "\">" + std::string(kStatusStyle) +
          "</style></head>\n<body>\n<div id=\"lost\" hidden>keelrun does not answer: the job may "
          "have ended. What is below is the last that was seen.</div>\n<main id=\"all\">\n" +
-         Head(status) + Cards(status, now_nanos) + Timeline(status, now_nanos) + Members(status) +
-         Events(status) + "</main>\n<script nonce=\"" + nonce + "\">" +
+         Head(status) + Cards(status, now_nanos) + Timeline(status, now_nanos) +
+         Curves(status, now_nanos) + StepTimes(status) + Members(status) + TimeSpent(status) +
+         Checkpoints(status) + Events(status) + "</main>\n<script nonce=\"" + nonce + "\">" +
          std::string(kStatusScript) + "</script>\n</body></html>\n";
 }
 

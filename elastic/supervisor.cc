@@ -90,6 +90,8 @@ Supervisor::Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeti
       kill_timer_(loop_),
       status_timer_(loop_),
       page_timer_(loop_),
+      ledger_(static_cast<size_t>(config_.workers_per_host), Now()),
+      figures_(static_cast<size_t>(config_.workers_per_host)),
       story_(config_.run_id, world_.clock.WallNanos()),
       host_(HostConfigFrom(config_, meeting_, incarnation_), world_.random.Fork("host"), Now()) {}
 
@@ -122,6 +124,11 @@ Status Supervisor::OpenPage() {
 Status Supervisor::OpenCrew() {
   Crew::Events events;
   events.on_message = [this](int index, const WorkerMessage& message) {
+    if (const auto* told = std::get_if<FiguresMessage>(&message)) TakeFigures(index, *told);
+    const auto* const saved = std::get_if<SavedMessage>(&message);
+    if (saved != nullptr && page_) {
+      page_->Post([step = saved->step, at = Wall()](JobStatus& s) { s.OnSaved(step, at); });
+    }
     host_.OnWorkerMessage(index, message, Now());
     Carry();
   };
@@ -357,7 +364,7 @@ void Supervisor::KillNow() {
   kill_timer_.expires_after(kNowLimit);
   kill_timer_.async_wait([this](const error_code& failure) {
     if (failure) return;
-    story_.OnEnd(kExitUnsaved, "interrupted twice", Wall());
+    EndStory(kExitUnsaved, "interrupted twice");
     loop_.stop();
   });
 }
@@ -405,10 +412,36 @@ void Supervisor::TellHosts() {
   page_->Post([hosts = std::move(hosts), at = Wall()](JobStatus& status) mutable {
     status.OnHosts(std::move(hosts), at);
   });
+  TellFigures();
   page_timer_.expires_after(kPagePeriod);
   page_timer_.async_wait([this](const error_code& failure) {
     if (!failure) TellHosts();
   });
+}
+
+void Supervisor::TakeFigures(int index, const FiguresMessage& figures) {
+  const SeatRecord& seat = host_.record().seats[static_cast<size_t>(index)];
+  if (!HasProcess(seat.state)) return;
+  ledger_.OnFigures(static_cast<size_t>(index), figures);
+  figures_[static_cast<size_t>(index)] =
+      StatusFigures{static_cast<size_t>(index), seat.rank, seat.worker, figures};
+}
+
+// Of those workers that are there.
+void Supervisor::TellFigures() {
+  std::vector<StatusFigures> figures;
+  for (const auto& told : figures_) {
+    if (!told) continue;
+    const SeatRecord& seat = host_.record().seats[told->index];
+    if (seat.worker != told->worker || !HasProcess(seat.state)) continue;
+    figures.push_back(*told);
+    figures.back().rank = seat.rank;
+  }
+  std::sort(figures.begin(), figures.end(), [](const StatusFigures& a, const StatusFigures& b) {
+    return a.rank < b.rank;
+  });
+  page_->Post([figures = std::move(figures), time = ledger_.Sum(Now()),
+               at = Wall()](JobStatus& status) { status.OnFigures(figures, time, at); });
 }
 
 // --- What the host wants ---
@@ -424,6 +457,7 @@ void Supervisor::Carry() {
     }
   }
   carrying_ = false;
+  ledger_.OnSeats(host_.record().seats, Now());
   if (has_started_) world_.stores.Prepare();
   ArmTimer();
 }
@@ -506,9 +540,15 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
       outcome += ": " + WhyUnreachable(meeting_.host, meeting_.port, trouble_);
     }
   }
-  story_.OnEnd(action.code, outcome, Wall());
-  Tell("end", outcome + " (exit code " + std::to_string(action.code) + ")");
+  EndStory(action.code, outcome);
   board_->Finish(meeting_.server ? kStoreFinishLimit : kFinishLimit);
+}
+
+void Supervisor::EndStory(int code, const std::string& outcome) {
+  ledger_.OnEnd(Now());
+  story_.OnTime(ledger_.Sum(Now()));
+  story_.OnEnd(code, outcome, Wall());
+  Tell("end", outcome + " (exit code " + std::to_string(code) + ")");
 }
 
 }  // namespace keel

@@ -31,6 +31,7 @@
 #include "elastic/status_line.h"
 #include "elastic/status_server.h"
 #include "elastic/stop_signals.h"
+#include "elastic/time_ledger.h"
 #include "store/store_maker.h"
 
 namespace keel {
@@ -78,6 +79,8 @@ class Supervisor {
   // For whoever watches, if anybody may.
   void Tell(const std::string& kind, const std::string& text);
   void TellHosts();
+  void TellFigures();
+  void TakeFigures(int index, const FiguresMessage& figures);
 
   // What the host wants.
   void Carry();
@@ -89,6 +92,7 @@ class Supervisor {
   void Do(const ReportBreak& action, const std::string& why);
   void Do(const RegisterAnew& action, const std::string& why);
   void Do(const ExitHost& action, const std::string& why);
+  void EndStory(int code, const std::string& outcome);
 
   TimePoint Now() { return world_.clock.Monotonic(); }
   int64_t Wall() { return world_.clock.WallNanos(); }
@@ -107,6 +111,8 @@ class Supervisor {
   std::unique_ptr<StatusServer> page_;
   std::vector<StatusHost> seen_hosts_;   // by the coordinator, where that is ours
   int64_t slot_ = -1;
+  TimeLedger ledger_;
+  std::vector<std::optional<StatusFigures>> figures_;   // by seat
   JobStory story_;
   std::string trouble_;               // why the store cannot be reached; empty: it can
   std::optional<int> exit_code_;      // once the host has exited

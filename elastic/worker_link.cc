@@ -132,14 +132,15 @@ WorkerLink::~WorkerLink() {
 
 Status WorkerLink::Send(const WorkerMessage& message) {
   KEEL_TRY_ASSIGN(std::string line, EncodeMessage(message));
-  const bool is_position = std::holds_alternative<AtMessage>(message);
+  const bool replaces = std::holds_alternative<AtMessage>(message) ||
+                        std::holds_alternative<FiguresMessage>(message);
   const std::lock_guard lock(mutex_);
   if (closed_) return ClosedError();
-  if (is_position) {
+  if (replaces) {
     // The first one may be half sent.
     const size_t first = std::min<size_t>(front_sent_ > 0 ? 1 : 0, outbox_.size());
     for (size_t i = outbox_.size(); i-- > first;) {
-      if (!outbox_[i].is_position) continue;
+      if (outbox_[i].type != message.index()) continue;
       outbox_bytes_ -= outbox_[i].line.size();
       outbox_.erase(outbox_.begin() + static_cast<ptrdiff_t>(i));
     }
@@ -149,7 +150,7 @@ Status WorkerLink::Send(const WorkerMessage& message) {
                                      " bytes of messages: is it stopped?"};
   }
   outbox_bytes_ += line.size();
-  outbox_.push_back({std::move(line), is_position});
+  outbox_.push_back({std::move(line), message.index()});
   WriteSome();
   if (!outbox_.empty()) Raise(wake_);
   return Ok();

@@ -1,12 +1,12 @@
 // WorkerLink: an in-place worker's end of the control link to its supervisor
 // (elastic/PROTOCOL.md section 4).
 // Promises   Send() never waits: what the supervisor does not read yet is kept, of positions (`at`)
-//            only the newest. Messages are received in order. A break is known the moment it
-//            arrives, in whatever the worker's threads are busy: BreakToken() and WatchBreak() need
-//            nobody who receives. A closed link (the supervisor is gone, or spoke garbage) breaks
-//            all epochs, and is what Receive() gives after the last message. A supervisor that
-//            says nothing for as long as it promised not to breaks the epoch: it may stand still,
-//            and the others go on without it.
+//            and of figures only the newest. Messages are received in order. A break is known the
+//            moment it arrives, in whatever the worker's threads are busy: BreakToken() and
+//            WatchBreak() need nobody who receives. A closed link (the supervisor is gone, or spoke
+//            garbage) breaks all epochs, and is what Receive() gives after the last message. A
+//            supervisor that says nothing for as long as it promised not to breaks the epoch: it
+//            may stand still, and the others go on without it.
 // Does not   end the process when the link closes: its owner does. Reach the supervisor after a
 //            failed Send().
 // Threads    all methods from any thread; destroyed by one. A thread of its own reads; callbacks
@@ -88,7 +88,7 @@ class WorkerLink {
  private:
   struct Outgoing {
     std::string line;
-    bool is_position = false;
+    size_t type = 0;            // its index in WorkerMessage
   };
   // What a break sets free, to be called without the lock.
   using Watches = std::vector<std::shared_ptr<BreakWatch::State>>;

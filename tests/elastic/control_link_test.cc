@@ -22,6 +22,8 @@ std::vector<WorkerMessage> AllWorkerMessages() {
           AtMessage{{120, 2}},
           SavedMessage{100},
           LeavingMessage{121},
+          FiguresMessage{120, 0.25, 118, 7552, {{"forward", 5'000'000'000}, {"vote", 0}}, 77},
+          FiguresMessage{3, std::nullopt, 3, 0, {}, 0},
           ByeMessage{3, "out of \xC3\xA4pfel"}};
 }
 
@@ -83,14 +85,29 @@ TEST(ControlLink, WhatIsKnownIsReadStrictly) {
     ASSERT_FALSE(message.ok()) << line;
     EXPECT_EQ(message.error().code, Code::kCorrupt) << line;
   }
+  std::string many = R"("p":1)";
+  for (size_t i = 0; i < kFigurePartsMax; ++i) many += ",\"p" + std::to_string(i) + "\":1";
+  const std::string figures = R"({"type":"figures","step":1,"steps":1,"samples":8,)";
+  const std::string rest = R"(,"evaluating_ns":0})";
+  ASSERT_OK(ParseWorkerMessage(figures + R"("loss":2,"parts_ns":{"p":1})" + rest));
+  for (const std::string& members :
+       {std::string(R"("parts_ns":{})"), std::string(R"("loss":"x","parts_ns":{})"),
+        std::string(R"("loss":1.5,"parts_ns":[])"),
+        std::string(R"("loss":1.5,"parts_ns":{"p":-1})"),
+        std::string(R"("loss":1.5,"parts_ns":{"p":0.5})"),
+        std::string(R"("loss":1.5,"parts_ns":{"p":9000000000000000000})"),
+        R"("loss":1.5,"parts_ns":{)" + many + "}",
+        R"("loss":1.5,"parts_ns":{")" + std::string(kFigureNameMax + 1, 'p') + R"(":1})"}) {
+    EXPECT_FALSE(ParseWorkerMessage(figures + members + rest).ok()) << members;
+  }
   const std::string start = R"({"type":"epoch","epoch":1,"address":"a","prefix":"","reason":"",)";
-  for (const char* rest : {R"("rank":2,"world":2,"port":1,"members":[]})",
-                           R"("rank":-1,"world":2,"port":1,"members":[]})",
-                           R"("rank":0,"world":0,"port":1,"members":[]})",
-                           R"("rank":0,"world":2,"port":65536,"members":[]})",
-                           R"("rank":0,"world":2,"port":1,"members":["a"]})",
-                           R"("rank":0,"world":2,"port":1,"members":[1,2]})"}) {
-    EXPECT_FALSE(ParseSupervisorMessage(start + rest).ok()) << rest;
+  for (const char* of : {R"("rank":2,"world":2,"port":1,"members":[]})",
+                         R"("rank":-1,"world":2,"port":1,"members":[]})",
+                         R"("rank":0,"world":0,"port":1,"members":[]})",
+                         R"("rank":0,"world":2,"port":65536,"members":[]})",
+                         R"("rank":0,"world":2,"port":1,"members":["a"]})",
+                         R"("rank":0,"world":2,"port":1,"members":[1,2]})"}) {
+    EXPECT_FALSE(ParseSupervisorMessage(start + of).ok()) << of;
   }
 }
 

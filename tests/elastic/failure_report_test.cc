@@ -182,6 +182,22 @@ TEST(JobSummary, TellsEachEventWithItsAnswer) {
   EXPECT_EQ(json["exit_code"], 0);
 }
 
+TEST(JobSummary, TellsWhatBecameOfTheTimeWhereItIsKnown) {
+  JobSummary summary;
+  summary.job = "bert\n";
+  summary.time.steps = std::chrono::seconds(9);
+  summary.time.starting = std::chrono::seconds(1);
+  EXPECT_THAT(JobSummaryText(summary), Not(HasSubstr("goodput")));
+  EXPECT_EQ(GoodputLine(summary), "");
+  EXPECT_TRUE(JobSummaryJson(summary)["time_here"]["goodput"].is_null());
+  summary.time.knows_steps = true;
+  const std::string line = "goodput 0.900: of 10 s of worker time here 9 s went into steps that "
+                           "counted; the rest: starting 10.0%\n";
+  EXPECT_THAT(JobSummaryText(summary), HasSubstr("  " + line));
+  EXPECT_EQ(GoodputLine(summary), "job bert\\n: " + line);
+  EXPECT_DOUBLE_EQ(JobSummaryJson(summary)["time_here"]["goodput"].get<double>(), 0.9);
+}
+
 TEST(JobSummary, OfVeryManyEventsTheFirstAndTheLastAreShown) {
   JobSummary summary;
   for (int i = 0; i < 1000; ++i) summary.events.push_back({0, i, "died", "", "event", ""});

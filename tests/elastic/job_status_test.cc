@@ -87,10 +87,76 @@ TEST(JobStatus, OfVeryMuchTheNewestIsKeptAndAllIsCounted) {
   EXPECT_EQ(status.epochs().back().number, 2500);
   for (const StatusEvent& event : status.events()) {
     EXPECT_LE(event.text.size(), kStatusTextMax + 3);
-    EXPECT_THAT(event.text, EndsWith("..."));
   }
+  EXPECT_THAT(status.events().back().text, HasSubstr("a checkpoint of step 2500"));
+  EXPECT_LE(status.points().size(), kStatusPointsMax);
+  EXPECT_EQ(status.checkpoints().size(), kStatusCheckpointsMax);
+  EXPECT_EQ(status.checkpoints_total(), 2500);
+  EXPECT_THAT(status.epochs().back().reason, EndsWith("..."));
   EXPECT_LE(status.epochs().back().reason.size(), kStatusTextMax + 3);
   EXPECT_LE(status.epochs().back().end_reason.size(), kStatusTextMax + 3);
+}
+
+TEST(JobStatus, FiguresMakeCurvesOfTheLowestRank) {
+  JobStatus status(JobOf());
+  EXPECT_EQ(status.samples_per_s(), std::nullopt);
+  status.OnFigures({FiguresOf(0, 10, 2.0), FiguresOf(1, 10, 9.0)}, SomeTime(), kBegin);
+  status.OnFigures({FiguresOf(0, 10, 2.0)}, SomeTime(), kBegin + kSecondNanos);   // nothing new
+  status.OnFigures({FiguresOf(0, 30, std::nullopt)}, SomeTime(), kBegin + 2 * kSecondNanos);
+  ASSERT_EQ(status.points().size(), 2U);
+  EXPECT_EQ(status.points()[0].loss, 2.0);
+  EXPECT_EQ(status.points()[0].samples_per_s, std::nullopt);
+  EXPECT_EQ(status.points()[1].loss, std::nullopt);
+  EXPECT_DOUBLE_EQ(*status.points()[1].samples_per_s, 20 * 64 / 2.0);
+  EXPECT_DOUBLE_EQ(*status.samples_per_s(), 20 * 64 / 2.0);
+  // A job that stands still makes fewer and fewer.
+  status.OnFigures({FiguresOf(0, 30, 1.0)}, SomeTime(), kBegin + 4 * kSecondNanos);
+  EXPECT_DOUBLE_EQ(*status.samples_per_s(), 20 * 64 / 4.0);
+  // Another worker counts from its own beginning.
+  status.OnFigures({FiguresOf(0, 5, 1.0, "other")}, SomeTime(), kBegin + 5 * kSecondNanos);
+  EXPECT_EQ(status.points().back().samples_per_s, std::nullopt);
+  EXPECT_EQ(status.samples_per_s(), std::nullopt);
+}
+
+TEST(JobStatus, StepTimesAreThoseOfTheLastWhile) {
+  JobStatus status(JobOf());
+  const int64_t window = kStatusWindowNanos;
+  status.OnFigures({FiguresOf(0, 100, 2.0)}, SomeTime(), kBegin);
+  status.OnFigures({FiguresOf(0, 200, 2.0)}, SomeTime(), kBegin + window / 2);
+  EXPECT_EQ(status.trends()[0].since.steps, 100);
+  status.OnFigures({FiguresOf(0, 300, 2.0)}, SomeTime(), kBegin + window);
+  EXPECT_EQ(status.trends()[0].since.steps, 100);
+  status.OnFigures({FiguresOf(0, 400, 2.0)}, SomeTime(), kBegin + 2 * window);
+  EXPECT_EQ(status.trends()[0].since.steps, 300);
+  EXPECT_EQ(status.trends()[0].now.told.steps, 400);
+  status.OnFigures({}, SomeTime(), kBegin + 2 * window + 1);
+  EXPECT_TRUE(status.trends().empty()) << "nobody is there";
+}
+
+TEST(JobStatus, ACheckpointIsOneHoweverManyTellOfIt) {
+  JobStatus status(JobOf());
+  for (const int64_t step : {50, 50, 100, 100}) status.OnSaved(step, kBegin + step);
+  EXPECT_EQ(status.checkpoints_total(), 2);
+  EXPECT_EQ(status.checkpoints().back().wall_nanos, kBegin + 100);
+  EXPECT_EQ(status.events_by_kind().at("saved"), 2);
+}
+
+TEST(JobStatus, ALongCurveIsThinnedOutEvenly) {
+  JobStatus status(JobOf());
+  const int64_t ticks = 10'000;
+  for (int64_t i = 0; i < ticks; ++i) {
+    status.OnFigures({FiguresOf(0, i, 1.0)}, SomeTime(), kBegin + i * kSecondNanos);
+  }
+  const auto& points = status.points();
+  EXPECT_LE(points.size(), kStatusPointsMax);
+  EXPECT_GT(points.size(), kStatusPointsMax / 4);
+  EXPECT_EQ(points.front().step, 0);
+  EXPECT_GT(points.back().step, ticks - 100);
+  int64_t widest = 0;
+  for (size_t i = 1; i < points.size(); ++i) {
+    widest = std::max(widest, points[i].step - points[i - 1].step);
+  }
+  EXPECT_LT(widest, 4 * ticks / static_cast<int64_t>(points.size()));
 }
 
 TEST(JobStatus, OfManyHostsThatAreGoneTheNewestAreShown) {

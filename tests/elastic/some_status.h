@@ -46,6 +46,24 @@ inline StatusHost HostOf(int64_t slot, size_t seats, int64_t step, const std::st
   return host;
 }
 
+inline StatusFigures FiguresOf(size_t index, int64_t steps, std::optional<double> loss,
+                               const std::string& worker = "w") {
+  StatusFigures figures{index, static_cast<int>(index), worker + std::to_string(index), {}};
+  figures.told.step = figures.told.steps = steps;
+  figures.told.loss = loss;
+  figures.told.samples = 64 * steps;
+  figures.told.parts = {{"forward", steps * 30'000'000}, {"vote", steps * 10'000'000}};
+  return figures;
+}
+
+inline WorkerTime SomeTime() {
+  WorkerTime time;
+  time.knows_steps = true;
+  time.steps = std::chrono::seconds(90);
+  time.starting = std::chrono::seconds(10);
+  return time;
+}
+
 inline StatusJob JobOf(const std::string& name = "run7") {
   return {name, "node0", "train.py", "10.0.0.0:29400", true, kBegin};
 }
@@ -62,8 +80,10 @@ inline JobStatus BigStatus() {
     now += kSecondNanos;
     status.OnEpoch(EpochOf(i, 512, 64, words), now);
     status.OnEvent("death", words, now);
-    status.OnEvent("saved", words, now);
     status.OnBreak(BreakOf(i, BreakCause::kDied, words), now);
+    status.OnSaved(i, now);
+    status.OnFigures({FiguresOf(0, i, 1.0 / static_cast<double>(i)), FiguresOf(1, i, 0.5)},
+                     SomeTime(), now);
   }
   return status;
 }

@@ -40,12 +40,29 @@ TEST(StatusApi, TellsMembersEpochsAndEvents) {
   EXPECT_EQ(json["events"][2]["epoch"], 1);
 }
 
+TEST(StatusApi, TellsWhatWorkersTellOfThemselves) {
+  JobStatus status(JobOf());
+  status.OnFigures({FiguresOf(0, 10, 2.0)}, SomeTime(), kBegin);
+  status.OnFigures({FiguresOf(0, 20, 0.125)}, SomeTime(), kBegin + kSecondNanos);
+  status.OnSaved(15, kBegin);
+  const Json json = ApiOf(status);
+  EXPECT_EQ(json["loss"], 0.125);
+  EXPECT_EQ(json["samples_per_s"], 640.0);
+  EXPECT_EQ(json["workers_here"][0]["steps"], 20);
+  EXPECT_DOUBLE_EQ(json["workers_here"][0]["seconds_in"]["forward"].get<double>(), 0.6);
+  EXPECT_DOUBLE_EQ(json["time_here"]["goodput"].get<double>(), 0.9);
+  EXPECT_EQ(json["curve"].size(), 2U);
+  EXPECT_EQ(json["checkpoints"][0]["step"], 15);
+}
+
 TEST(StatusApi, WhatIsNotKnownIsNull) {
   const Json json = ApiOf(JobStatus(JobOf()), kBegin);
   EXPECT_TRUE(json["step"].is_null());
   EXPECT_TRUE(json["epoch"].is_null());
   EXPECT_TRUE(json["members"].is_array());
   EXPECT_TRUE(json["epochs"].empty());
+  EXPECT_TRUE(json["loss"].is_null());
+  EXPECT_TRUE(json["time_here"]["goodput"].is_null());
 }
 
 TEST(StatusApi, IsJsonWhateverOthersWrote) {

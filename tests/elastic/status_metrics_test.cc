@@ -60,6 +60,25 @@ TEST(StatusMetrics, TellsTheJobItsEpochsAndItsWorkers) {
   ExpectFormat(text);
 }
 
+TEST(StatusMetrics, TellsWhatWorkersTellOfThemselves) {
+  JobStatus status(JobOf());
+  status.OnFigures({FiguresOf(0, 10, std::nullopt), FiguresOf(1, 10, 2.0)}, SomeTime(), kBegin);
+  EXPECT_THAT(MetricsOf(status), HasSubstr("keel_loss NaN\n"));
+  status.OnFigures({FiguresOf(0, 20, 0.125), FiguresOf(1, 20, 0.125)}, SomeTime(),
+                   kBegin + kSecondNanos);
+  status.OnSaved(15, kBegin);
+  const std::string text = MetricsOf(status);
+  EXPECT_THAT(text, HasSubstr("keel_loss 0.125\n"));
+  EXPECT_THAT(text, HasSubstr("keel_samples_per_second 640\n"));
+  EXPECT_THAT(text, HasSubstr("keel_checkpoint_step 15\n"));
+  EXPECT_THAT(text, HasSubstr("keel_worker_steps_total{local_rank=\"1\"} 20\n"));
+  EXPECT_THAT(text, HasSubstr(
+      "keel_worker_step_seconds_total{local_rank=\"0\",part=\"forward\"} 0.6\n"));
+  EXPECT_THAT(text, HasSubstr("keel_worker_time_seconds_total{part=\"starting\"} 10\n"));
+  EXPECT_THAT(text, HasSubstr("keel_goodput_ratio 0.9\n"));
+  ExpectFormat(text);
+}
+
 TEST(StatusMetrics, IsWellFormedBeforeAnythingIsKnown) {
   ExpectFormat(MetricsOf(JobStatus(JobOf())));
 }

@@ -132,6 +132,48 @@ TEST(StatusPage, HoldsUpWith64HostsAnd10000Events) {
   ExpectWellFormed(page);
 }
 
+TEST(StatusPage, ShowsWhatWorkersTellOfThemselves) {
+  JobStatus status = SmallStatus();
+  EXPECT_THAT(PageOf(status), Not(HasSubstr("Step times")));
+  status.OnFigures({FiguresOf(0, 10, 2.0), FiguresOf(1, 10, 2.0)}, SomeTime(), kBegin);
+  status.OnFigures({FiguresOf(0, 20, 0.125), FiguresOf(1, 20, 0.125)}, SomeTime(),
+                   kBegin + kSecondNanos);
+  status.OnSaved(15, kBegin + kSecondNanos);
+  const std::string page = PageOf(status);
+  EXPECT_THAT(page, HasSubstr("<b>0.125</b>")) << "the loss";
+  EXPECT_THAT(page, HasSubstr("<b>640</b>")) << "samples a second";
+  EXPECT_THAT(page, HasSubstr("<b>90.0%</b>")) << "goodput";
+  EXPECT_THAT(page, HasSubstr("<b>15</b><span>at ")) << "the checkpoint";
+  EXPECT_THAT(page, HasSubstr("<td class=\"n\">40.00</td>")) << "ms a step";
+  EXPECT_THAT(page, HasSubstr("width=\"750.0\" height=\"18.0\"><title>forward 30.000 ms"));
+  EXPECT_THAT(page, HasSubstr("<td>starting</td><td class=\"n\">10.0%</td>"));
+  EXPECT_EQ(CountOf(page, "<polyline"), 2U);
+  ExpectWellFormed(page);
+}
+
+// A loss that is no number is a gap in the curve, and said.
+TEST(StatusPage, ALossThatIsNotFiniteIsAGap) {
+  JobStatus status = SmallStatus();
+  for (int64_t i = 1; i <= 9; ++i) {
+    std::optional<double> loss;
+    if (i % 3 != 0) loss = 1.0;
+    status.OnFigures({FiguresOf(0, i, loss)}, SomeTime(), kBegin + i * kSecondNanos);
+  }
+  EXPECT_EQ(CountOf(LossSvg(status, kBegin + 10 * kSecondNanos), "<polyline"), 3U);
+  EXPECT_THAT(PageOf(status), HasSubstr("<b>not finite</b>"));
+}
+
+TEST(StatusPage, NamesOfPartsAreEscaped) {
+  JobStatus status(JobOf());
+  StatusFigures figures = FiguresOf(0, 10, 1.0);
+  figures.told.parts = {{"<script>\"'", 1'000'000}, {"\xff", 0}};
+  status.OnFigures({figures}, SomeTime(), kBegin);
+  const std::string page = PageOf(status);
+  EXPECT_EQ(CountOf(page, "<script"), 1U);
+  EXPECT_GE(CountOf(page, "&lt;script&gt;&quot;&#39;"), 2U);
+  ExpectWellFormed(page);
+}
+
 TEST(StatusPage, SaysWhereAllOfAJobIsSeen) {
   StatusJob job = JobOf();
   job.sees_all = false;

@@ -1,6 +1,8 @@
 // A worker in place without any group: it counts steps, and keeps its count over epochs.
 // Arguments: a file, upon whose appearance its work is done; "deaf" if it shall ignore SIGTERM.
 // SURVIVOR_FINGERPRINT and SURVIVOR_VERSION in the environment: what it says of itself.
+// SURVIVOR_FIGURES: it tells figures with each step, whose loss is 1 / step and whose parts are all
+// of the step's time, half of it called "<b>wait"; and every 50 steps that it has saved.
 // SURVIVOR_TOGETHER: it takes a step when all others of the epoch have taken theirs, as groups do.
 // It does not report to the supervisor while there is a file of that name with ".gate" behind, and
 // hangs once there is one with ".hang.<its pid>" behind.
@@ -55,6 +57,7 @@ class Survivor {
       ++count_;
       ++steps_;
       (void)link_.Send(AtMessage{{count_, 0}});
+      if (tells_figures_) TellFigures();
       if (together_) WritePlace();
       if (count_ % 20 == 0) {
         Say("rank " + std::to_string(rank_) + " has counted to " + std::to_string(count_));
@@ -63,6 +66,17 @@ class Survivor {
     if (access(done_file_.c_str(), F_OK) != 0) return;
     Say("done");
     End(ByeMessage{0, "finished"});
+  }
+
+  void TellFigures() {
+    ++figures_.steps;
+    figures_.step = count_;
+    figures_.loss = 1.0 / static_cast<double>(count_);
+    figures_.samples += 64;
+    const int64_t half = figures_.steps * kStepTime.count() / 2;
+    figures_.parts = {{"count", half}, {"<b>wait", half}};
+    (void)link_.Send(figures_);
+    if (count_ % 50 == 0) (void)link_.Send(SavedMessage{count_});
   }
 
   [[noreturn]] void Hang() {
@@ -144,6 +158,8 @@ class Survivor {
   int world_ = 1;
   int64_t steps_ = 0;    // of the epoch
   int64_t count_ = 0;
+  const bool tells_figures_ = OwnEnvironment().count("SURVIVOR_FIGURES") > 0;
+  FiguresMessage figures_;
 };
 
 HelloMessage HelloFrom(const Environment& environment) {

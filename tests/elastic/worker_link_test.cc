@@ -223,6 +223,37 @@ TEST_F(WorkerLinkTest, SendingNeverWaitsAndKeepsOnlyTheNewestPosition) {
   EXPECT_OK(link_->Flush(Limit()));
 }
 
+// Each kind for itself: the last position stays, whatever figures come behind it.
+TEST_F(WorkerLinkTest, SendingKeepsOnlyTheNewestFigures) {
+  for (int step = 0; step < 20'000; ++step) {
+    FiguresMessage figures;
+    figures.step = step;
+    figures.parts = {{"forward", step}, {"a part with a longer name", step}};
+    if (step == 15'000) {
+      ASSERT_OK(link_->Send(AtMessage{{step, 1}}));
+    }
+    ASSERT_OK(link_->Send(figures));
+  }
+  ASSERT_OK(link_->Send(SavedMessage{1}));
+  int told = 0;
+  int64_t last = -1;
+  bool has_position = false;
+  for (;;) {
+    const auto message = Hear();
+    ASSERT_TRUE(message.has_value());
+    if (std::holds_alternative<SavedMessage>(*message)) break;
+    has_position |= std::holds_alternative<AtMessage>(*message);
+    const auto* const figures = std::get_if<FiguresMessage>(&*message);
+    if (figures == nullptr) continue;
+    EXPECT_GT(figures->step, last);
+    last = figures->step;
+    ++told;
+  }
+  EXPECT_EQ(last, 19'999);
+  EXPECT_LT(told, 10'000);
+  EXPECT_TRUE(has_position);
+}
+
 TEST_F(WorkerLinkTest, WhatCannotBeDroppedIsRefusedWhenTheSupervisorReadsNothing) {
   Status sent;
   for (int i = 0; i < 100'000 && sent.ok(); ++i) {

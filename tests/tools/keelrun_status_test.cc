@@ -105,6 +105,48 @@ TEST_F(KeelrunStatus, AJobIsWatchedFromItsBeginningToItsEnd) {
   EXPECT_FALSE(RawClient(port).connected());
 }
 
+TEST_F(KeelrunStatus, WhatWorkersTellOfThemselvesIsShownAndSummedUp) {
+  const auto host = StartSurvivor("host", Alone(), {{"SURVIVOR_FIGURES", "1"}});
+  const uint16_t port = PageOf(*host);
+  SignalPidIn(host->Await("^epoch 1 rank 1 of 2"), SIGKILL);
+  const Json api = AwaitApi(port, [](const Json& json) {
+    return json["workers_here"].size() == 2 && json["curve"].size() >= 3 &&
+           json["checkpoints_total"] >= 2 && json["samples_per_s"].is_number() &&
+           json["epoch"].is_object() && json["epoch"]["number"] > 1;
+  });
+  EXPECT_GT(api["loss"].get<double>(), 0);
+  EXPECT_LT(api["loss"].get<double>(), 1);
+  EXPECT_LT(api["curve"].back()["loss"], api["curve"][0]["loss"]);
+  EXPECT_GT(api["samples_per_s"].get<double>(), 0);
+  EXPECT_EQ(api["checkpoints"][0]["step"], 50);
+  EXPECT_EQ(api["workers_here"][0]["rank"], 0);
+  EXPECT_GT(api["workers_here"][0]["seconds_in"]["<b>wait"].get<double>(), 0);
+  const double goodput = api["time_here"]["goodput"].get<double>();
+  EXPECT_GT(goodput, 0);
+  EXPECT_LT(goodput, 1);
+  const std::string page = HttpGet(port, "/").body;
+  EXPECT_THAT(page, HasSubstr("&lt;b&gt;wait"));
+  EXPECT_THAT(page, Not(HasSubstr("<b>wait")));
+  EXPECT_THAT(page, HasSubstr("<polyline points="));
+  EXPECT_THAT(page, HasSubstr("<h2>Checkpoints</h2>"));
+  EXPECT_THAT(HttpGet(port, "/metrics").body,
+              HasSubstr("keel_worker_step_seconds_total{local_rank=\"0\",part=\"<b>wait\"} "));
+  LetFinish();
+  EXPECT_EQ(host->ExitCode(), 0) << host->Output();
+  EXPECT_EQ(host->Count("^  goodput 0\\.[0-9]{3}: of .* went into steps that counted; the rest: "),
+            1) << host->Output();
+}
+
+// ... where nobody watches, too.
+TEST_F(KeelrunStatus, AQuietJobIsSummedUpByItsGoodputAlone) {
+  const auto host = StartSurvivor("host", {"--nnodes=1:1", "--notice=none"},
+                                  {{"SURVIVOR_FIGURES", "1"}});
+  host->Await("^rank 0 has counted");
+  LetFinish();
+  EXPECT_EQ(host->ExitCode(), 0) << host->Output();
+  EXPECT_EQ(host->Count("^job job: goodput 0\\.[0-9]{3}: of "), 1) << host->Output();
+}
+
 TEST_F(KeelrunStatus, TheHostOfTheStoreShowsAllHostsAndAnotherOneItsOwn) {
   const std::vector<std::string> options = {"--nnodes=1:2", "--notice=none", "--status=0"};
   const auto first = StartSurvivor("first", options);

@@ -72,7 +72,7 @@ void PassOn(Files& files, const JobStory& story, const Environment& environment)
   if (!passed.ok()) LogWarn("error-not-passed-on", {{"reason", passed.error().message}});
 }
 
-// A job in which nothing happened needs no words.
+// A job in which nothing happened needs few words.
 std::string EndText(const LaunchConfig& config, const JobStory& story) {
   const bool failed = story.summary().exit_code == kExitFailed && !story.failures().empty();
   const std::string title = TitleOf(config.program);
@@ -82,7 +82,7 @@ std::string EndText(const LaunchConfig& config, const JobStory& story) {
     return DumpJson(json) + "\n";
   }
   const bool quiet = story.summary().exit_code == kExitFinished && story.summary().events.empty();
-  return (quiet ? "" : JobSummaryText(story.summary())) +
+  return (quiet ? GoodputLine(story.summary()) : JobSummaryText(story.summary())) +
          (failed ? FailureReportText(title, story.failures()) : "");
 }
 
