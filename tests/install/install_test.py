@@ -1,8 +1,9 @@
 """Installs the current build, moves the installation away, and lets a stranger's project use it.
 
-Promises   fails if an installed CMake file names the source or build tree, if the package stops
-           working when its prefix is moved, or if the stranger's programs do not build, run and say
-           what they should. One of them is the program of docs/own-program.md, as it stands there.
+Promises   fails if an installed CMake file, program or module names the source or build tree or
+           LibTorch's folder, if the package stops working when its prefix is moved, or if the
+           stranger's programs do not build, run and say what they should. One of them is the
+           program of docs/own-program.md, as it stands there.
 Does not   build Evenkeel: the tests run after the build.
 """
 
@@ -38,6 +39,11 @@ def install_elsewhere(args):
     return moved
 
 
+def trees_of(args):
+    """Folders that users lack. LibTorch's is theirs to choose: a link says where it is."""
+    return [str(tree) for tree in (args.source, args.build, args.work, args.torch) if str(tree)]
+
+
 def foreign_paths(prefix, args):
     """Lines of installed CMake files that name our trees or the prefix that is no more."""
     found = []
@@ -45,9 +51,18 @@ def foreign_paths(prefix, args):
     expect(files, f"no CMake files were installed in {prefix}")
     for file in files:
         for number, line in enumerate(file.read_text().splitlines(), 1):
-            rest = line.replace(args.torch, "") if args.torch else line
-            if any(str(tree) in rest for tree in (args.source, args.build, args.work)):
+            if any(tree in line for tree in trees_of(args)):
                 found.append(f"{file.relative_to(prefix)}:{number}: {line.strip()}")
+    return found
+
+
+def foreign_run_paths(prefix, args):
+    """Where installed programs and modules would look for libraries, in those trees."""
+    found = []
+    for file in [*(prefix / "bin").iterdir(), *(prefix / "lib/evenkeel").glob("*.so")]:
+        for line in run("readelf", "-d", file).splitlines():
+            if "PATH)" in line and any(tree in line for tree in trees_of(args)):
+                found.append(f"{file.name}: {line.strip()}")
     return found
 
 
@@ -97,8 +112,8 @@ def main():
     args.work.mkdir(parents=True)
 
     prefix = install_elsewhere(args)
-    found = foreign_paths(prefix, args)
-    expect(not found, "installed CMake files name trees that users lack:\n" + "\n".join(found))
+    found = foreign_paths(prefix, args) + foreign_run_paths(prefix, args)
+    expect(not found, "installed files name trees that users lack:\n" + "\n".join(found))
     programs = build_stranger(prefix, args)
     said = run(programs / "hello")
     expect(said == "peer-lost: step 7: rank 2 is gone\n", f"hello said: {said!r}")
