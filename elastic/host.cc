@@ -256,6 +256,28 @@ void Host::BreakIfStoppedOutside(TimePoint now) {
   Report(BreakCause::kLeft, std::exchange(stopped_outside_, {}), now);
 }
 
+// Who was told to stop agrees with its group on a step. While the store is away nobody tells us
+// that a member is gone, and a machine that loses its power closes no connection: who does not get
+// on meanwhile shall not wait for the vote until its time is up.
+TimePoint Host::AloneAt(int index) const {
+  const Seat& seat = seats_[index];
+  const bool inside =
+      PlaceOf(index) != nullptr && record_.seats[index].state == SeatState::kRunning;
+  if (!inside || !seat.told_stop || seat.leaving_step) return kNever;
+  return std::max(seat.moved, contact_.value_or(seat.moved)) + seat.alone_after;
+}
+
+// Its workers park, and each saves what it holds.
+void Host::LeaveAloneIfCutOff(TimePoint now) {
+  for (int index = 0; index < config_.seats; ++index) {
+    if (now < AloneAt(index)) continue;
+    return LeaveEpoch(RankText(index) + " was told to stop and has not moved for " +
+                          DurationText(now - seats_[index].moved) +
+                          ", and the store cannot be reached",
+                      now);
+  }
+}
+
 bool Host::IsOnItsWayIn(int index) const {
   const SeatRecord& record = record_.seats[index];
   if (PlaceOf(index) == nullptr || record.epoch != epoch_->number) return false;
@@ -397,6 +419,7 @@ TimePoint Host::NextWake() const {
     if (seat.start_at) wake = std::min(wake, *seat.start_at);
     if (seat.kill_at) wake = std::min(wake, *seat.kill_at);
   }
+  for (int index = 0; index < config_.seats; ++index) wake = std::min(wake, AloneAt(index));
   return wake;
 }
 
@@ -404,6 +427,7 @@ TimePoint Host::NextWake() const {
 void Host::Settle(TimePoint now) {
   Forgive(now);
   BreakIfStoppedOutside(now);
+  LeaveAloneIfCutOff(now);
   for (int index = 0; index < config_.seats; ++index) CheckSeat(index, now);
   TellAlive(now);
   if (record_.outside < record_.epoch.number && AllOutside()) {

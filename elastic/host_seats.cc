@@ -13,6 +13,9 @@ namespace {
 
 // A worker that ends closes its link a moment before its end is seen.
 constexpr Duration kLinkGrace = std::chrono::seconds(1);
+// Of the time to save, how long a worker that cannot hear of lost members may wait for them.
+constexpr int kAlonePart = 3;
+constexpr Duration kAloneLeast = std::chrono::seconds(5);
 constexpr const char* kNotSaved = "did not save before the stop's deadline: give it more time with "
                                   "--shutdown-timeout";
 
@@ -126,8 +129,9 @@ void Host::On(int index, const ParkedMessage& message, TimePoint now) {
   }
 }
 
-void Host::On(int index, const AtMessage& message, TimePoint) {
+void Host::On(int index, const AtMessage& message, TimePoint now) {
   RecordOf(index).position = message.position;
+  seats_[index].moved = now;
 }
 
 void Host::On(int index, const SavedMessage& message, TimePoint) {
@@ -322,6 +326,8 @@ void Host::StopSeat(int index, Duration deadline, const std::string& reason, Tim
     seat.told_stop = true;
     Do(SendToWorker{index, StopMessage{reason, deadline / std::chrono::milliseconds(1)}}, reason);
     seat.save_by = now + deadline;
+    seat.moved = now;
+    seat.alone_after = std::max(deadline / kAlonePart, kAloneLeast);
     Limit(index, seat.save_by, kNotSaved, false);
   } else {
     Terminate(index, reason, now);

@@ -255,6 +255,39 @@ TEST_F(HostTest, LeavingWithAWorkerThatDoesNotEndItSleepsBetweenItsLimits) {
   }
 }
 
+// The others may have lost their power: then nobody closes a connection, and a vote never ends.
+TEST_F(HostTest, WithoutTheStoreAWorkerThatIsToStopAndDoesNotGetOnSavesAlone) {
+  EnterFirstEpoch();
+  host_.OnContact(now_);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  ASSERT_EQ(TakeWishes().size(), 1u);
+  Pass(9s);
+  host_.OnWorkerMessage(0, AtMessage{{5, 1}}, now_);
+  Pass(9s);
+  EXPECT_TRUE(TakeWishes().empty()) << "it got on meanwhile";
+  ASSERT_EQ(host_.NextWake(), now_ + 1s);
+  Pass(1s);
+  const auto wishes = TakeWishes();
+  ASSERT_EQ(wishes.size(), 1u);
+  ASSERT_TRUE(std::holds_alternative<BreakMessage>(wishes[0]));
+  EXPECT_THAT(std::get<BreakMessage>(wishes[0]).reason,
+              HasSubstr("has not moved for 10 s, and the store cannot be reached"));
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
+  Pass(10s);
+  EXPECT_TRUE(Take<SignalWorker>().empty()) << "it has the rest of its time";
+}
+
+TEST_F(HostTest, WithTheStoreAWorkerThatIsToStopHasAllItsTimeToAgree) {
+  EnterFirstEpoch();
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  ASSERT_EQ(TakeWishes().size(), 1u);
+  for (int second = 0; second < 29; ++second) {
+    host_.OnContact(now_);
+    Pass(1s);
+  }
+  EXPECT_TRUE(TakeWishes().empty());
+}
+
 TEST_F(HostTest, ASaveIsAskedOfWorkersThatRun) {
   host_.OnSaveAsked("SIGUSR2", now_);
   EXPECT_TRUE(Take<SendToWorker>().empty());
