@@ -11,6 +11,8 @@ constexpr std::string_view kShardSuffix = ".keel";
 constexpr std::string_view kLockSuffix = ".lck";
 constexpr std::string_view kTempSuffix = "-manifest.tmp";
 constexpr std::string_view kStepPrefix = "step-";
+constexpr std::string_view kMarkPrefix = "job-";
+constexpr std::string_view kMarkSuffix = ".mark";
 
 // A whole number of digits only; none on anything else or beyond 18 digits.
 std::optional<uint64_t> Digits(std::string_view text) {
@@ -34,6 +36,17 @@ std::string Stem(const ShardName& shard) {
 }
 
 }  // namespace
+
+std::string JobMarkName(std::string_view id) {
+  return std::string(kMarkPrefix) + std::string(id) + std::string(kMarkSuffix);
+}
+
+bool IsJobMarkName(std::string_view name) {
+  if (!name.starts_with(kMarkPrefix) || !name.ends_with(kMarkSuffix)) return false;
+  const size_t others = kMarkPrefix.size() + kMarkSuffix.size();
+  if (name.size() != others + kAttemptBytes) return false;
+  return CheckAttempt(name.substr(kMarkPrefix.size(), kAttemptBytes)).ok();
+}
 
 std::string NewAttempt(Random& random) { return RandomId(random, kAttemptBytes); }
 

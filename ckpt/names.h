@@ -6,6 +6,7 @@
 //                       pinned                                     never deleted by retention
 //                       commit.lock                                held during the commit
 //      job.lock                              held by the job that saves here
+//      job-0123456789abcdef.mark             there while the lock is held, for the other workers
 //      single-save.lock                      held by a worker that saves without its group
 //      step-000001200.damaged-0123456789abcdef  put aside by a job that found it damaged
 // Promises   parsing takes exactly what making gives. Threads: any.
@@ -27,6 +28,9 @@ inline constexpr std::string_view kCommitLockName = "commit.lock";
 
 inline constexpr std::string_view kJobLockName = "job.lock";
 inline constexpr std::string_view kSingleSaveLockName = "single-save.lock";
+
+std::string JobMarkName(std::string_view id);
+bool IsJobMarkName(std::string_view name);
 
 // A fresh attempt's name: 16 digits of hex. All writers of one attempt share it.
 std::string NewAttempt(Random& random);

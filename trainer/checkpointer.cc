@@ -23,28 +23,13 @@ constexpr Duration kTickPeriod = std::chrono::seconds(1);
 // end is waited for.
 constexpr Duration kLookPeriod = std::chrono::milliseconds(50);
 constexpr Duration kLeaveLimit = std::chrono::seconds(1);
-// For another worker of this job that holds the directory to let go of it, or to be gone.
-constexpr Duration kDirectoryLimit = std::chrono::seconds(5);
 // For another parked worker to save for all.
 constexpr Duration kSingleSaveLimit = std::chrono::seconds(60);
-constexpr Duration kLockPoll = std::chrono::milliseconds(20);
 
 // The same for all members of an epoch without their asking each other.
 std::string AttemptOf(const std::string& prefix, uint64_t step, const char* purpose) {
   const std::string text = prefix + ' ' + std::to_string(step) + ' ' + purpose;
   return DigestOf(BytesOf(text)).Hex().substr(0, kAttemptBytes);
-}
-
-// Waits for a lock that somebody holds for a short time.
-Result<std::unique_ptr<FileLock>> TakeLock(Files& files, Clock& clock, const std::string& path,
-                                           const std::string& owner, Duration limit) {
-  const TimePoint deadline = clock.Monotonic() + limit;
-  for (;;) {
-    auto lock = files.Lock(path, owner);
-    const bool held = !lock.ok() && lock.error().code == Code::kExists;
-    if (!held || clock.Monotonic() >= deadline) return lock;
-    clock.SleepFor(kLockPoll);
-  }
 }
 
 // Keeps what it reads.
@@ -57,6 +42,11 @@ class OwningSource : public MemorySource {
 };
 
 }  // namespace
+
+std::string SaveTerms::Text() const {
+  return "--save-every " + std::to_string(every_steps) + ", --codec " +
+         std::string(CodecName(codec));
+}
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::Open(TrainState& state,
                                                          CheckpointConfig config, Files& files,
@@ -102,7 +92,7 @@ Result<SavePlan> Checkpointer::Plan(const std::string& attempt, uint32_t part,
                                     uint32_t parts) const {
   SavePlan plan{config_.root, attempt, part, parts, {}};
   plan.description.step = state_.step();
-  plan.description.codec = config_.codec;
+  plan.description.codec = terms().codec;
   plan.description.layout = layout_;
   plan.description.metadata = Describe();
   return plan;
@@ -111,27 +101,31 @@ Result<SavePlan> Checkpointer::Plan(const std::string& attempt, uint32_t part,
 // --- Epochs ---
 
 void Checkpointer::BeginEpoch(const Place& place) {
+  const SaveTerms before = terms();
   place_ = place;
+  const SaveTerms ours{config_.every_steps, config_.codec};
+  if (saves() && terms() != before && terms() != ours) {
+    LogWarn("save-options-differ", {{"rank", place.rank},
+                                    {"here", ours.Text()},
+                                    {"of_rank_0", terms().Text()},
+                                    {"note", "those of rank 0 count"}});
+  }
   if (place.rank != 0) directory_.reset();
 }
 
 Status Checkpointer::HoldDirectory() {
   if (!saves() || directory_ != nullptr) return Ok();
-  const Status made = MakeDirs(files_, config_.root);
-  if (!made.ok()) return made.error().Doing("checkpoint directory " + config_.root);
-  const std::string owner = "job " + config_.job + ", process " + std::to_string(getpid());
-  auto lock = TakeLock(files_, clock_, JoinPath(config_.root, kJobLockName), owner,
-                       kDirectoryLimit);
-  if (lock.ok()) {
-    directory_ = std::move(*lock);
-    return Ok();
-  }
-  if (lock.error().code != Code::kExists) {
-    return lock.error().Doing("checkpoint directory " + config_.root + " cannot be written");
-  }
-  return Error{Code::kExists, "another job saves in " + config_.root + ": " +
-                                  lock.error().message +
-                                  "; wait for its end or give another --checkpoint-dir"};
+  KEEL_TRY_ASSIGN(directory_,
+                  JobDirectory::Hold(files_, clock_, random_, config_.root, config_.job));
+  directory_seen_ = true;
+  return Ok();
+}
+
+Status Checkpointer::CheckDirectory(const std::string& id) {
+  if (!saves() || directory_seen_ || id.empty()) return Ok();
+  KEEL_TRY(JobDirectory::Look(files_, config_.root, id));
+  directory_seen_ = true;
+  return Ok();
 }
 
 void Checkpointer::EndEpoch() {

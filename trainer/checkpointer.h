@@ -24,13 +24,24 @@
 #include "ckpt/background.h"
 #include "ckpt/retention.h"
 #include "ckpt/snapshot.h"
-#include "trainer/save_fit.h"
+#include "trainer/job_directory.h"
 #include "trainer/run_config.h"
+#include "trainer/save_fit.h"
 #include "trainer/save_schedule.h"
 #include "trainer/state_image.h"
 #include "trainer/train_state.h"
 
 namespace keel {
+
+// How all of a group save: a save that one begins and others do not would never end.
+struct SaveTerms {
+  uint64_t every_steps = 0;
+  Codec codec = Codec::kPlanes;
+
+  bool operator==(const SaveTerms&) const = default;
+  // "--save-every 10, --codec planes"
+  std::string Text() const;
+};
 
 struct CheckpointConfig {
   std::string root = {};         // empty: nothing is saved
@@ -40,8 +51,8 @@ struct CheckpointConfig {
   RetentionPolicy retention = {};
   std::string fingerprint = {};  // of this worker
   std::string job = {};          // its name, for people
-};
   SavedConfig config = {};       // of this worker
+};
 
 class Checkpointer {
  public:
@@ -58,8 +69,9 @@ class Checkpointer {
     int world = 1;
     std::string prefix;
     std::string fingerprint;   // of rank 0, for all to write the same
-  };
     SavedConfig config = {};   // likewise
+    std::optional<SaveTerms> terms = {};   // likewise; nothing: our own
+  };
 
   static Result<std::unique_ptr<Checkpointer>> Open(TrainState& state, CheckpointConfig config,
                                                     Files& files, Clock& clock);
@@ -78,6 +90,13 @@ class Checkpointer {
   void EndEpoch();
   // Rank 0: the directory can be written, and is no other living job's.
   Status HoldDirectory();
+  // What others find it by; empty: it is not held, or nobody can tell.
+  std::string directory_id() const { return directory_ == nullptr ? "" : directory_->id(); }
+  // That what rank 0 holds is the directory we save in; looks until it has once been so.
+  Status CheckDirectory(const std::string& id);
+  SaveTerms terms() const {
+    return place_.terms.value_or(SaveTerms{config_.every_steps, config_.codec});
+  }
 
   // --- Beside training ---
 
@@ -148,7 +167,8 @@ class Checkpointer {
   Clock& clock_;
   const Layout layout_;
   Place place_;
-  std::unique_ptr<FileLock> directory_;
+  std::unique_ptr<JobDirectory> directory_;
+  bool directory_seen_ = false;
   Random random_{EntropySeed()};
 
   SaveSpeed speed_;

@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "base/log.h"
+#include "ckpt/frame.h"
 #include "store/torch_guard.h"
 #include "trainer/evaluation.h"
 #include "trainer/exchange.h"
+#include "trainer/fingerprint.h"
 #include "trainer/gather.h"
 #include "trainer/lane_work.h"
 #include "trainer/reform.h"
@@ -71,7 +73,7 @@ class EpochRun {
   EpochOutcome Outcome(EpochEnd end) const {
     return {end, "", group_.rank() == 0, saved_step_};
   }
-  Checkpointer& saver() { return keeping_->checkpointer; }
+  Checkpointer& saver() const { return keeping_->checkpointer; }
   // While the disk is waited for; a break must be heard.
   Checkpointer::Waiting WaitingIn(int phase) {
     return {.tick = TickFrom(phase), .look = [this] { return group_.status(); }};
@@ -97,8 +99,8 @@ class EpochRun {
     KEEL_TRY(CheckFit(reports));
     if (!refused_.empty()) return Ok();
     if (keeping_ != nullptr) {
-      BeginKeeping(reports);
-      KEEL_TRY(ResumeIfNobodyHolds(&reports));
+      KEEL_TRY(BeginKeeping(reports));
+      if (refused_.empty()) KEEL_TRY(ResumeIfNobodyHolds(&reports));
       if (!refused_.empty()) return Ok();
     }
     KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
@@ -122,11 +124,14 @@ class EpochRun {
   // The coordinator refuses misfits, but what it knows is a moment old: before the first step all
   // look themselves. A misfit ends, and for the others the group is broken.
   Status CheckFit(const std::vector<MemberReport>& reports) {
-    if (peer_.inexact_allowed) return Ok();
-    refused_ = WhyUnfit(reports, static_cast<size_t>(group_.rank()));
+    const auto why_not = [&](size_t rank) {
+      const std::string apart = WhyApart(reports, rank);
+      return apart.empty() && !peer_.inexact_allowed ? WhyUnfit(reports, rank) : apart;
+    };
+    refused_ = why_not(static_cast<size_t>(group_.rank()));
     if (!refused_.empty()) return Ok();
     for (size_t rank = 0; rank < reports.size(); ++rank) {
-      const std::string why = WhyUnfit(reports, rank);
+      const std::string why = why_not(rank);
       if (!why.empty()) return Error{Code::kPeerLost, why};
     }
     return Ok();
@@ -134,19 +139,32 @@ class EpochRun {
 
   // --- Beginning from a checkpoint ---
 
-  void BeginKeeping(const std::vector<MemberReport>& reports) {
-    saver().BeginEpoch({group_.rank(), group_.size(), prefix_, reports[0].fingerprint,
-                        reports[0].config});
-    if (NobodyHolds(reports) || group_.rank() != 0 || !saver().saves()) return;
+  Status BeginKeeping(const std::vector<MemberReport>& reports) {
+    const MemberReport& first = reports[0];
+    SaveTerms terms{.every_steps = static_cast<uint64_t>(first.save_every)};
+    if (saver().saves()) {
+      KEEL_TRY_ASSIGN(terms.codec, ParseCodec(first.codec));
+    }
+    saver().BeginEpoch({.rank = group_.rank(), .world = group_.size(), .prefix = prefix_,
+                        .fingerprint = first.fingerprint, .config = first.config,
+                        .terms = terms});
+    if (NobodyHolds(reports) || !saver().saves()) return Ok();
+    CheckDirectory(first.directory);
+    if (group_.rank() != 0) return Ok();
     // A job that trains goes on, and tries again with each save.
     const Status held = saver().HoldDirectory();
     if (!held.ok()) LogError("cannot-save", {{"reason", held.error().message}});
+    return Ok();
   }
 
-  // All have just begun, or were receiving a state from somebody who is gone.
-  static bool NobodyHolds(const std::vector<MemberReport>& reports) {
-    return std::all_of(reports.begin(), reports.end(),
-                       [](const MemberReport& report) { return report.step < 0; });
+  // Who saves elsewhere would make every save fail: it ends, which breaks the group for the others.
+  void CheckDirectory(const std::string& id) {
+    const Status seen = saver().CheckDirectory(id);
+    if (seen.ok()) return;
+    refused_ = group_.NameOf(group_.rank()) + ": the --checkpoint-dir " +
+               saver().config().root + " of this host is not the directory that " +
+               group_.NameOf(0) + " saves in, for what that one has put there is missing (" +
+               seen.error().message + "); give all hosts a directory that they share";
   }
 
   // The first whose memory is what its program built; rank 0 where that is nobody's.
@@ -161,23 +179,33 @@ class EpochRun {
   Status ResumeIfNobodyHolds(std::vector<MemberReport>* reports) {
     if (!NobodyHolds(*reports)) return Ok();
     const auto resumer = static_cast<size_t>(WhoResumes(*reports));
+    KEEL_TRY(MeetInDirectory());
+    if (!refused_.empty()) return Ok();
     std::string mine;
-    if (group_.rank() == 0) {
-      const Status held = saver().HoldDirectory();
-      if (!held.ok()) mine = held.error().message;
-    }
-    if (mine.empty() && group_.rank() == static_cast<int>(resumer)) {
+    if (group_.rank() == static_cast<int>(resumer)) {
       mine = ResumeText((*reports)[resumer].step == MemberReport::kFresh);
     }
     KEEL_TRY_ASSIGN(const std::vector<std::string> texts, GatherTexts(mine));
-    const bool held = texts[0].empty() || texts[0] == kResumed;
-    const std::string& verdict = texts[held ? resumer : 0];
+    const std::string& verdict = texts[resumer];
     if (verdict.empty()) return Ok();
     if (verdict != kResumed) {
       refused_ = verdict;
       return Ok();
     }
     KEEL_TRY_ASSIGN(*reports, Reports());
+    return Ok();
+  }
+
+  // The first rank takes hold of it, the others look whether theirs is the same.
+  Status MeetInDirectory() {
+    if (!saver().saves()) return Ok();
+    const Status held = group_.rank() == 0 ? saver().HoldDirectory() : Ok();
+    const std::string why = held.ok() ? "" : held.error().message;
+    KEEL_TRY_ASSIGN(const std::vector<std::string> whys, GatherTexts(why));
+    refused_ = whys[0];
+    if (!refused_.empty()) return Ok();
+    KEEL_TRY_ASSIGN(const std::vector<std::string> ids, GatherTexts(saver().directory_id()));
+    CheckDirectory(ids[0]);
     return Ok();
   }
 
@@ -199,7 +227,15 @@ class EpochRun {
     MemberReport report = state_.Report();
     report.fingerprint =
         keeping_ != nullptr ? keeping_->resume.fingerprint : peer_.fingerprint;
-    if (keeping_ != nullptr && group_.rank() == 0) report.config = saver().config().config;
+    report.together = Together();
+    report.beginning = Beginning();
+    if (keeping_ != nullptr && group_.rank() == 0) {
+      const CheckpointConfig& config = saver().config();
+      report.config = config.config;
+      report.directory = saver().directory_id();
+      report.save_every = static_cast<int64_t>(config.every_steps);
+      report.codec = CodecName(config.codec);
+    }
     KEEL_TRY_ASSIGN(const std::vector<std::string> texts, GatherTexts(ReportText(report)));
     std::vector<MemberReport> reports;
     for (const std::string& text : texts) {
@@ -207,6 +243,28 @@ class EpochRun {
       reports.push_back(std::move(one));
     }
     return reports;
+  }
+
+  std::string Together() const {
+    Fingerprint together;
+    const bool saves = keeping_ != nullptr && saver().saves();
+    together.Add("--checkpoint-dir", saves ? "given" : "none");
+    const EvaluationPlan& plan = state_.program().evaluation;
+    std::string evaluation = "none";
+    if (plan.dataset) {
+      evaluation = "every_" + std::to_string(plan.every) + "_of_" +
+                   std::to_string(plan.dataset->size()) + "_by_" + std::to_string(plan.batch);
+    }
+    together.Add("evaluation", evaluation);
+    return together.Text();
+  }
+
+  std::string Beginning() const {
+    Fingerprint beginning;
+    const auto given = [](bool is) { return is ? "given" : "none"; };
+    beginning.Add("--resume-from", given(keeping_ && !keeping_->resume.resume_from.empty()));
+    beginning.Add("--init-from", given(keeping_ && !keeping_->resume.init_from.empty()));
+    return beginning.Text();
   }
 
   // Of any length.
@@ -472,7 +530,7 @@ class EpochRun {
         KEEL_TRY(SaveToStop(records));
       } else {
         StepWatch watch(times_);
-        ActOnSave(DecideSave(saves, state_.step(), saver().config().every_steps), join);
+        ActOnSave(DecideSave(saves, state_.step(), saver().terms().every_steps), join);
         watch.Add(&StepTimes::save);
       }
     }

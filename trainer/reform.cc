@@ -71,30 +71,61 @@ std::string ReasonOf(const ReformPlan& plan) {
          " receive the state";
 }
 
+// Whose state counts: of those furthest, the first.
+size_t FurthestOf(const std::vector<MemberReport>& reports) {
+  const auto behind = [](const MemberReport& a, const MemberReport& b) { return a.step < b.step; };
+  const auto furthest = std::max_element(reports.begin(), reports.end(), behind);   // the first
+  return static_cast<size_t>(furthest - reports.begin());
+}
+
+// Between two fingerprints; empty: none.
+std::string DifferencesOf(const std::string& found, size_t rank, const std::string& wanted,
+                          size_t model) {
+  if (found == wanted) return "";
+  const std::string who = RankText(rank), whose = RankText(model);
+  const auto ours = Fingerprint::Parse(found), theirs = Fingerprint::Parse(wanted);
+  if (ours.ok() && theirs.ok()) {
+    return Differences(*ours, *theirs, {.ours = who, .theirs = whose});
+  }
+  return Shown(found) + " in " + who + " and " + Shown(wanted) + " in " + whose;
+}
+
 }  // namespace
 
 bool MemberReport::operator==(const MemberReport& other) const {
   return step == other.step && pending == other.pending && layout == other.layout &&
          trail == other.trail && numbers == other.numbers &&
          inexact_since == other.inexact_since && fingerprint == other.fingerprint &&
+         together == other.together && beginning == other.beginning &&
+         directory == other.directory && save_every == other.save_every && codec == other.codec &&
          config == other.config && BitsOf(last_losses) == BitsOf(other.last_losses);
 }
 
 std::string WhyUnfit(const std::vector<MemberReport>& reports, size_t rank) {
-  const auto behind = [](const MemberReport& a, const MemberReport& b) { return a.step < b.step; };
-  const auto furthest = std::max_element(reports.begin(), reports.end(), behind);   // the first
-  const std::string& wanted = furthest->fingerprint;
-  const std::string& found = reports[rank].fingerprint;
-  if (found == wanted) return "";
-  const std::string who = RankText(rank);
-  const std::string whose = RankText(static_cast<size_t>(furthest - reports.begin()));
-  const auto ours = Fingerprint::Parse(found), theirs = Fingerprint::Parse(wanted);
+  const size_t model = FurthestOf(reports);
   const std::string differences =
-      ours.ok() && theirs.ok()
-          ? Differences(*ours, *theirs, {.ours = who, .theirs = whose})
-          : Shown(found) + " in " + who + " and " + Shown(wanted) + " in " + whose;
-  return who + " has another numerics fingerprint: " + differences +
+      DifferencesOf(reports[rank].fingerprint, rank, reports[model].fingerprint, model);
+  if (differences.empty()) return "";
+  return RankText(rank) + " has another numerics fingerprint: " + differences +
          "; give it the same torch, device, program and options, or --allow-inexact";
+}
+
+std::string WhyApart(const std::vector<MemberReport>& reports, size_t rank) {
+  const size_t model = FurthestOf(reports);
+  const bool beginning = NobodyHolds(reports);
+  const auto text = [&](size_t of) {
+    const MemberReport& report = reports[of];
+    return beginning ? report.together + " " + report.beginning : report.together;
+  };
+  const std::string differences = DifferencesOf(text(rank), rank, text(model), model);
+  if (differences.empty()) return "";
+  return RankText(rank) + " was started with other options: " + differences +
+         "; start all workers with the same command";
+}
+
+bool NobodyHolds(const std::vector<MemberReport>& reports) {
+  return std::all_of(reports.begin(), reports.end(),
+                     [](const MemberReport& report) { return report.step < 0; });
 }
 
 std::string ReportText(const MemberReport& report) {
@@ -105,6 +136,11 @@ std::string ReportText(const MemberReport& report) {
                    {"numbers", report.numbers},
                    {"inexact_since", report.inexact_since},
                    {"fingerprint", report.fingerprint},
+                   {"together", report.together},
+                   {"beginning", report.beginning},
+                   {"directory", report.directory},
+                   {"save_every", report.save_every},
+                   {"codec", report.codec},
                    {"config", report.config},
                    {"last_losses", BitsOf(report.last_losses)}});
 }
@@ -120,6 +156,11 @@ Result<MemberReport> ParseReport(std::string_view text) {
     KEEL_TRY_ASSIGN(report.numbers, Field<std::string>(json, "numbers"));
     KEEL_TRY_ASSIGN(report.inexact_since, Field<int64_t>(json, "inexact_since"));
     KEEL_TRY_ASSIGN(report.fingerprint, Field<std::string>(json, "fingerprint"));
+    KEEL_TRY_ASSIGN(report.together, Field<std::string>(json, "together"));
+    KEEL_TRY_ASSIGN(report.beginning, Field<std::string>(json, "beginning"));
+    KEEL_TRY_ASSIGN(report.directory, Field<std::string>(json, "directory"));
+    KEEL_TRY_ASSIGN(report.save_every, Field<int64_t>(json, "save_every"));
+    KEEL_TRY_ASSIGN(report.codec, Field<std::string>(json, "codec"));
     KEEL_TRY_ASSIGN(const Json* const config, ObjectField(json, "config"));
     for (const auto& [name, value] : config->items()) {
       KEEL_TRY_ASSIGN(report.config[name], Field<std::string>(*config, name));

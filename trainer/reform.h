@@ -35,6 +35,14 @@ struct MemberReport {
   // The first step that was made on other numerics than those before it; -1: there is none.
   int64_t inexact_since = -1;
   std::string fingerprint;           // of this worker's numerics and options
+  // What all must do alike although no bit depends on it, as a fingerprint; and the same of how the
+  // job begins, which counts as long as nobody has a state.
+  std::string together;
+  std::string beginning;
+  // Of the first rank: by what the others find its checkpoint directory, and how it saves.
+  std::string directory;
+  int64_t save_every = 0;
+  std::string codec;
   // Of the first rank, for all to save the same: its options and their values.
   std::map<std::string, std::string> config;
   std::vector<float> last_losses;    // all lanes', of step `step`-1: for who is one behind
@@ -54,6 +62,12 @@ enum class Part {
 // Why the member of that rank must not make a step beside the one whose state counts (of those
 // furthest, the first): its fingerprint is another one. Empty: it may.
 std::string WhyUnfit(const std::vector<MemberReport>& reports, size_t rank);
+
+// The same for what the members do together; no user may let that pass.
+std::string WhyApart(const std::vector<MemberReport>& reports, size_t rank);
+
+// All have just begun, or were receiving a state from somebody who is gone.
+bool NobodyHolds(const std::vector<MemberReport>& reports);
 
 struct ReformPlan {
   int64_t step = 0;             // where the job goes on

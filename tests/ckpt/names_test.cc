@@ -21,6 +21,14 @@ TEST(Names, StepDirectoriesReadBack) {
   }
 }
 
+TEST(Names, MarksOfJobsReadBack) {
+  EXPECT_TRUE(IsJobMarkName(JobMarkName("0123456789abcdef")));
+  for (const char* other : {"job.lock", "job-.mark", "job-0123456789abcde.mark",
+                            "job-0123456789abcdeg.mark", "job-0123456789abcdef.mark~"}) {
+    EXPECT_FALSE(IsJobMarkName(other)) << other;
+  }
+}
+
 TEST(Names, FilesOfAStepReadBack) {
   const ShardName shard{"0123456789abcdef", 2, 13};
   EXPECT_EQ(ShardFileName(shard), "0123456789abcdef-shard-0002-of-0013.keel");

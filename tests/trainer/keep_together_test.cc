@@ -1,5 +1,6 @@
 // What a group of workers saves and begins from: when nobody holds the state any more, and when the
 // group breaks while the disk is slow.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
@@ -91,6 +92,59 @@ TEST_F(KeepTogether, MembersWhoseNotesOfOtherNumericsDifferCanSave) {
   members[0]->state->NoteInexact();
   RunAll(members);   // which saves at its end
   EXPECT_EQ(members[1]->state->inexact_since(), 0);
+}
+
+// As where each host's path leads to a disk of its own.
+TEST_F(KeepTogether, WhoSavesInAnotherDirectoryIsRefusedAtOnce) {
+  MemoryFiles elsewhere;
+  Members members;
+  members.push_back(std::make_unique<KeptMember>(files_));
+  members.push_back(std::make_unique<KeptMember>(elsewhere));
+  const std::string prefix = crew_.NewPrefix();
+  Crew::OnThreads(2, [&](int rank) {
+    const KeptMember& member = *members[static_cast<size_t>(rank)];
+    const auto outcome = RunEpoch(*member.state, crew_.SpecOf(rank, 2, prefix),
+                                  CancelToken::Never(), QuietPeer(), member.keeping.get());
+    ASSERT_OK(outcome);
+    EXPECT_EQ(outcome->end, rank == 0 ? EpochEnd::kBroken : EpochEnd::kRefused);
+    if (rank == 1) {
+      EXPECT_THAT(outcome->reason, testing::HasSubstr("/c of this host is not the"));
+    }
+  });
+  members.pop_back();
+  RunAll(members);
+}
+
+TEST_F(KeepTogether, ANewcomerThatSavesInAnotherDirectoryIsRefused) {
+  MemoryFiles elsewhere;
+  const KeptMember first(files_), second(files_), stranger(elsewhere);
+  const auto run = [&](std::vector<const KeptMember*> members, std::vector<EpochEnd> ends) {
+    const std::string prefix = crew_.NewPrefix();
+    const int size = static_cast<int>(members.size());
+    Crew::OnThreads(size, [&](int rank) {
+      EpochPeer peer = QuietPeer();
+      peer.wishes = [] { return EpochPeer::Wishes{.join = true}; };
+      const KeptMember& member = *members[static_cast<size_t>(rank)];
+      const auto outcome = RunEpoch(*member.state, crew_.SpecOf(rank, size, prefix),
+                                    CancelToken::Never(), peer, member.keeping.get());
+      ASSERT_OK(outcome);
+      EXPECT_EQ(outcome->end, ends[static_cast<size_t>(rank)]) << rank << outcome->reason;
+    });
+  };
+  run({&first}, {EpochEnd::kBoundary});
+  run({&first, &stranger}, {EpochEnd::kBroken, EpochEnd::kRefused});
+  run({&first, &second}, {EpochEnd::kBoundary, EpochEnd::kBoundary});
+}
+
+// Shares of different codecs make no checkpoint; a save that only some begin never ends.
+TEST_F(KeepTogether, AllSaveWhenAndAsTheFirstRankSays) {
+  Members members;
+  members.push_back(std::make_unique<KeptMember>(files_, SaveTerms{1, Codec::kNone}));
+  members.push_back(std::make_unique<KeptMember>(files_, SaveTerms{2, Codec::kZstd}));
+  RunAll(members);
+  members.clear();
+  ASSERT_OK_AND_ASSIGN(const auto newest, NewestComplete(files_, "/c"));
+  EXPECT_EQ(newest.step, 3u);
 }
 
 // All were told to stop; one is lost while another one's disk takes its time. Nobody may wait for

@@ -35,8 +35,10 @@ inline std::unique_ptr<TrainState> MakeKeptState() {
 }
 
 struct KeptMember {
-  explicit KeptMember(Files& files) : state(MakeKeptState()) {
-    auto opened = Checkpointer::Open(*state, {.root = "/c", .fingerprint = kKeptFingerprint},
+  explicit KeptMember(Files& files, SaveTerms terms = {}) : state(MakeKeptState()) {
+    auto opened = Checkpointer::Open(*state, {.root = "/c", .every_steps = terms.every_steps,
+                                              .codec = terms.codec,
+                                              .fingerprint = kKeptFingerprint},
                                      files, RealClock());
     KEEL_CHECK(opened.ok(), opened.error().message);
     saver = std::move(*opened);

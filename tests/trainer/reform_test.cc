@@ -27,6 +27,11 @@ TEST(Reform, ReportsAreReadBackBitForBit) {
   report.numbers = "{\"step\":7}";
   report.inexact_since = 3;
   report.fingerprint = "threads=1";
+  report.together = "evaluation=none";
+  report.beginning = "--init-from=none";
+  report.directory = "0123456789abcdef";
+  report.save_every = 7;
+  report.codec = "zstd";
   report.config = {{"lr", "0.1"}, {"name", "a \"b\""}};
   report.last_losses = {0.1f, -0.0f, std::numeric_limits<float>::quiet_NaN(), INFINITY};
   EXPECT_EQ(*ParseReport(ReportText(report)), report);
@@ -92,6 +97,29 @@ TEST(Reform, AllNoteTheSameFirstStepOnOtherNumerics) {
   EXPECT_EQ(PlanReform({ours, theirs})->inexact_since, 9);
   EXPECT_EQ(PlanReform({ours, noted})->inexact_since, 4);
   EXPECT_EQ(PlanReform({ours, theirs, noted})->inexact_since, 4);
+}
+
+TEST(Reform, WhoWouldNotDoWhatTheOthersDoTogetherIsApart) {
+  MemberReport odd = At(-1), fresh = At(-1), ahead = At(9);
+  odd.together = "--checkpoint-dir=none";
+  fresh.together = ahead.together = "--checkpoint-dir=given";
+  EXPECT_EQ(WhyApart({ahead, fresh}, 1), "");
+  EXPECT_THAT(WhyApart({odd, fresh, ahead}, 0),
+              HasSubstr("rank 0 was started with other options: --checkpoint-dir is none in rank 0 "
+                        "and given in rank 2; "));
+  EXPECT_EQ(WhyApart({odd, fresh, ahead}, 1), "");
+  EXPECT_NE(WhyApart({odd, fresh, fresh}, 1), "");
+}
+
+TEST(Reform, HowAJobBeginsCountsUntilSomebodyHasAState) {
+  MemberReport odd = At(-1), fresh = At(-1), ahead = At(9);
+  odd.together = fresh.together = ahead.together = "evaluation=none";
+  odd.beginning = "--init-from=given";
+  fresh.beginning = ahead.beginning = "--init-from=none";
+  EXPECT_THAT(WhyApart({fresh, odd}, 1), HasSubstr("--init-from is given in rank 1 and none in "
+                                                   "rank 0"));
+  EXPECT_EQ(WhyApart({fresh, odd}, 0), "");
+  EXPECT_EQ(WhyApart({ahead, odd}, 1), "");
 }
 
 TEST(Reform, WhoDiffersFromTheOneWhoseStateCountsIsUnfit) {

@@ -1,0 +1,71 @@
+// A lock, and an empty file beside it.
+#include "trainer/job_directory.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/file_helpers.h"
+#include "ckpt/names.h"
+
+namespace keel {
+namespace {
+
+// For another worker of this job that holds the directory to let go of it, or to be gone.
+constexpr Duration kHoldLimit = std::chrono::seconds(5);
+constexpr Duration kLockPoll = std::chrono::milliseconds(20);
+
+}  // namespace
+
+Result<std::unique_ptr<FileLock>> TakeLock(Files& files, Clock& clock, const std::string& path,
+                                           const std::string& owner, Duration limit) {
+  const TimePoint deadline = clock.Monotonic() + limit;
+  for (;;) {
+    auto lock = files.Lock(path, owner);
+    const bool held = !lock.ok() && lock.error().code == Code::kExists;
+    if (!held || clock.Monotonic() >= deadline) return lock;
+    clock.SleepFor(kLockPoll);
+  }
+}
+
+Result<std::unique_ptr<JobDirectory>> JobDirectory::Hold(Files& files, Clock& clock,
+                                                         Random& random, const std::string& root,
+                                                         const std::string& job) {
+  const Status made = MakeDirs(files, root);
+  if (!made.ok()) return made.error().Doing("checkpoint directory " + root);
+  const std::string owner = "job " + job + ", process " + std::to_string(getpid());
+  auto lock = TakeLock(files, clock, JoinPath(root, kJobLockName), owner, kHoldLimit);
+  if (!lock.ok() && lock.error().code == Code::kExists) {
+    return Error{Code::kExists, "another job saves in " + root + ": " + lock.error().message +
+                                    "; wait for its end or give another --checkpoint-dir"};
+  }
+  if (!lock.ok()) {
+    return lock.error().Doing("checkpoint directory " + root + " cannot be written");
+  }
+  std::unique_ptr<JobDirectory> directory(new JobDirectory(files, root, *std::move(lock)));
+  directory->Mark(NewAttempt(random));
+  return directory;
+}
+
+void JobDirectory::Mark(const std::string& id) {
+  // We hold the lock: whoever made others is gone.
+  if (const auto entries = files_.List(root_); entries.ok()) {
+    for (const DirEntry& entry : *entries) {
+      if (IsJobMarkName(entry.name)) (void)files_.Remove(JoinPath(root_, entry.name));
+    }
+  }
+  const auto file = files_.Open(JoinPath(root_, JobMarkName(id)),
+                                {.write = true, .create = true, .exclusive = true});
+  if (file.ok()) id_ = id;
+}
+
+JobDirectory::~JobDirectory() {
+  if (!id_.empty()) (void)files_.Remove(JoinPath(root_, JobMarkName(id_)));
+}
+
+Status JobDirectory::Look(Files& files, const std::string& root, const std::string& id) {
+  const auto found = files.Stat(JoinPath(root, JobMarkName(id)));
+  return found.ok() ? Ok() : Status(found.error());
+}
+
+}  // namespace keel
