@@ -294,6 +294,7 @@ void Checkpointer::Report(uint64_t step, const Committed& committed) {
     return LogError("save-failed", {{"step", step}, {"reason", committed.status.error().message}});
   }
   speed_.OnCommitted(committed.took);
+  committed_ = step;
   LogInfo("checkpoint", {{"step", step},
                          {"dir", committed.report.step_dir},
                          {"bytes", committed.report.stored_bytes},

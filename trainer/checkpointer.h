@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -114,6 +115,8 @@ class Checkpointer {
   std::optional<Duration> ExpectedSave(int shares) const;
   // The newest whole checkpoint; nothing: there is none, or the disk does not tell.
   std::optional<uint64_t> NewestSaved() const;
+  // The newest that this worker committed since this was last asked.
+  std::optional<uint64_t> TakeCommitted() { return std::exchange(committed_, std::nullopt); }
   // The save under way, instead of a new one: waits until our share is durable.
   Status FinishShare(const Waiting& waiting);
   // What all agreed on then: rank 0 has committed it, or nobody shall.
@@ -184,6 +187,7 @@ class Checkpointer {
   bool writer_left_ = false;               // it ends in its own time, and nobody wants its outcome
   std::unique_ptr<Save> share_;            // durable, not yet decided
   uint64_t committing_step_ = 0;
+  std::optional<uint64_t> committed_;
   std::future<Committed> commit_;
 };
 

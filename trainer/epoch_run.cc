@@ -460,12 +460,13 @@ class EpochRun {
     if (!report.outcome.applied && group_.rank() == 0) {
       LogWarn("step-skipped", {{"step", state_.step() - 1}, {"why", report.outcome.note}});
     }
-    if (!state_.program().on_step) return Ok();
     report.step = state_.step();
     report.loss = TrainState::MeanLoss(report.lane_losses);
+    report.times = std::exchange(times_, {});
+    if (peer_.made) peer_.made(report.step, report.loss, report.times);
+    if (!state_.program().on_step) return Ok();
     report.rank = group_.rank();
     report.world = group_.size();
-    report.times = std::exchange(times_, {});
     report.compute_ns = std::exchange(compute_ns_, {});
     for (size_t rank = 0; rank < report.compute_ns.size(); ++rank) {
       report.lanes.push_back(LanesOf(static_cast<int>(rank), group_.size(), Lanes()).count());
@@ -504,6 +505,7 @@ class EpochRun {
       if (!outcome.users_fault) return error;
       return Error{Code::kInvalid, who + ", " + error.message};
     }
+    if (peer_.evaluated) peer_.evaluated(outcome.report->took);
     if (outcome.report->abandoned || !state_.program().on_evaluation) return Ok();
     const std::string where = who + ", after evaluation at step " + std::to_string(state_.step());
     const Result<Status> told =

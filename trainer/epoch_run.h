@@ -39,6 +39,9 @@ struct EpochPeer {
     std::optional<Duration> left = {};   // until it must be gone, where that is known
   };
   std::function<Wishes()> wishes;   // asked before each vote
+  // After each step that was applied here: steps made, their last one's loss, where its time went.
+  std::function<void(uint64_t step, float loss, const StepTimes& times)> made = {};
+  std::function<void(Duration took)> evaluated = {};
   std::string fingerprint = {};     // this worker's; without Keeping, which knows it
   bool inexact_allowed = false;     // members of different fingerprints may make steps together
 };

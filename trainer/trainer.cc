@@ -3,6 +3,7 @@
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
+#include <cmath>
 #include <optional>
 #include <variant>
 
@@ -16,6 +17,7 @@ namespace keel {
 namespace {
 
 constexpr Duration kFlushLimit = std::chrono::seconds(10);
+constexpr Duration kFiguresPause = std::chrono::milliseconds(500);
 // Above all phases of a step.
 constexpr int kParkedPhase = 100;
 
@@ -108,7 +110,9 @@ Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
     if (!spec.ok()) return EpochOutcome{EpochEnd::kBroken, spec.error().message, false};
     return RunEpoch(state_, *spec, link_->BreakToken(message.epoch), Peer(message), keeping_);
   };
-  KEEL_TRY_ASSIGN(const EpochOutcome outcome, run());
+  const Result<EpochOutcome> ended = run();
+  TellFigures();
+  KEEL_TRY_ASSIGN(const EpochOutcome outcome, ended);
   if (outcome.end == EpochEnd::kRefused) return Ended(TrainOutcome{.refused = outcome.reason});
   if (outcome.end == EpochEnd::kStopped) {
     KEEL_TRY_ASSIGN(const TrainOutcome left, Leave(outcome.saved_step));
@@ -135,7 +139,38 @@ EpochPeer Trainer::Peer(const EpochMessage& message) {
   peer.fingerprint = fingerprint_;
   peer.inexact_allowed = message.inexact_allowed;
   peer.wishes = [this, epoch = message.epoch] { return Wishes(epoch); };
+  peer.made = [this](uint64_t step, float loss, const StepTimes& times) {
+    OnMade(step, loss, times);
+  };
+  peer.evaluated = [this](Duration took) { figures_.evaluating_ns += took.count(); };
   return peer;
+}
+
+void Trainer::OnMade(uint64_t step, float loss, const StepTimes& times) {
+  const TrainConfig& config = state_.config();
+  figures_.step = static_cast<int64_t>(step);
+  figures_.loss.reset();
+  if (std::isfinite(loss)) figures_.loss = loss;
+  ++figures_.steps;
+  figures_.samples += static_cast<int64_t>(config.lanes * config.lane_batch);
+  step_times_ += times;
+  if (keeping_ != nullptr) {
+    const auto committed = keeping_->checkpointer.TakeCommitted();
+    if (committed) (void)link_->Send(SavedMessage{static_cast<int64_t>(*committed)});
+  }
+  const TimePoint now = RealClock().Monotonic();
+  if (!figures_told_ || now - *figures_told_ >= kFiguresPause) TellFigures();
+}
+
+// To a supervisor that is gone, or reads nothing, it makes no difference.
+void Trainer::TellFigures() {
+  if (figures_.steps == 0) return;
+  figures_told_ = RealClock().Monotonic();
+  figures_.parts.clear();
+  for (const StepPart& each : kStepParts) {
+    figures_.parts.emplace_back(each.name, (step_times_.*each.part).count());
+  }
+  (void)link_->Send(figures_);
 }
 
 EpochPeer::Wishes Trainer::Wishes(int64_t epoch) {

@@ -61,6 +61,8 @@ class Trainer {
   Result<TrainOutcome> LeaveParked();
   Result<TrainOutcome> Leave(std::optional<uint64_t> saved_step);
   int64_t StepHeld() const;
+  void OnMade(uint64_t step, float loss, const StepTimes& times);
+  void TellFigures();
 
   TrainState& state_;
   WorkerLink* const link_;
@@ -72,6 +74,9 @@ class Trainer {
   std::optional<TimePoint> stop_by_;   // where the one who asked said so
   bool save_ = false;
   std::optional<EpochMessage> next_;
+  FiguresMessage figures_;             // of this worker's life
+  StepTimes step_times_;               // of all of its steps
+  std::optional<TimePoint> figures_told_;
 };
 
 }  // namespace keel

@@ -238,6 +238,22 @@ TEST_F(TrainJob, LogsSayWhatTrainingDoesAndLeaveTheSameLine) {
   EXPECT_EQ(curves.size(), 1u);
 }
 
+// By the launcher, whose workers tell it where their time went; steps here are short.
+TEST_F(TrainJob, TheSummaryTellsTheGoodputAndWhatAteTheRest) {
+  const auto job = Start(2, {"--steps=40"}, {"--log-format=json"});
+  ASSERT_EQ(job->ExitCode(), 0) << job->Output();
+  ASSERT_OK_AND_ASSIGN(const Json line, ParseJson(job->Await("^\\{\"summary\"")));
+  const Json& time = line.at("summary").at("time_here");
+  const Json& seconds = time.at("seconds");
+  EXPECT_GT(time.at("goodput").get<double>(), 0);
+  EXPECT_LT(time.at("goodput").get<double>(), 1);
+  EXPECT_GT(seconds.at("steps").get<double>(), 0);
+  EXPECT_GT(seconds.at("starting").get<double>(), 0);
+  double all = 0;
+  for (const auto& [name, part] : seconds.items()) all += part.get<double>();
+  EXPECT_NEAR(seconds.at("steps").get<double>() / all, time.at("goodput").get<double>(), 1e-9);
+}
+
 // --- What goes wrong ---
 
 TEST_F(TrainJob, ALossThatIsNotANumberStopsTheJobAndNamesStepAndLane) {
