@@ -8,17 +8,13 @@
 
 #include <map>
 
-#include "base/posix_files.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "ckpt/catalog.h"
 #include "ckpt/restore.h"
 #include "ckpt/save.h"
 #include "ckpt/tensor_source.h"
-#include "ckpt/verify.h"
-#include "tests/harness/expect_ok.h"
 #include "tests/harness/file_text.h"
-#include "tests/trainer/job_test.h"
+#include "tests/trainer/saving_job.h"
 
 namespace keel {
 namespace {
@@ -29,30 +25,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class SaveJob : public JobTest {
+class SaveJob : public SavingJob {
  protected:
-  // Every one of the directory, verified to the last bit.
-  std::vector<uint64_t> WholeSteps() {
-    std::vector<uint64_t> steps;
-    const auto entries = ListSteps(files_, dir_);
-    EXPECT_OK(entries);
-    if (!entries.ok()) return steps;
-    for (const StepEntry& entry : *entries) {
-      if (entry.state != StepState::kComplete) continue;
-      const auto checkpoint = Checkpoint::Open(files_, entry.dir);
-      EXPECT_OK(checkpoint);
-      if (!checkpoint.ok()) continue;
-      const auto damages = VerifyFrames(**checkpoint, {});
-      EXPECT_OK(damages);
-      if (damages.ok() && damages->empty()) steps.push_back(entry.step);
-    }
-    return steps;
-  }
-  std::string StepDir(uint64_t step) {
-    const auto dir = ResolveCheckpoint(files_, dir_ + "@" + std::to_string(step));
-    EXPECT_OK(dir);
-    return dir.ok() ? *dir : "";
-  }
   // One byte in the middle of its first shard.
   void Damage(uint64_t step) {
     for (const auto& entry : boost::filesystem::directory_iterator(StepDir(step))) {
@@ -90,16 +64,9 @@ class SaveJob : public JobTest {
     boost::filesystem::remove_all(dir_);
     ASSERT_OK(files_.Rename(plan.root, dir_));
   }
-  Words Saving(const Words& options) { return Joined(options, {"--checkpoint-dir", dir_}); }
-
-  const std::string dir_ = folder_.File("ckpts");
-  PosixFiles files_;
 };
 
 // --- Stop and go on ---
-
-// Not too fast to be stopped in the middle.
-const Words kSlow = {"--pause=30ms"};
 
 class Model : public SaveJob, public ::testing::WithParamInterface<const char*> {};
 
