@@ -27,8 +27,8 @@ STAND_INS = {
     # Runs the command once for each node, and ends with the largest of their exit codes.
     "srun": """
 while [[ $1 == --* ]]; do echo "srun $1" >>"$WORLD/calls"; shift; done
-pids=() worst=0
-trap 'kill -TERM "${pids[@]}"' TERM
+pids=() worst=0 told=
+trap 'told=yes; kill -TERM "${pids[@]}"' TERM
 for ((node = 0; node < SLURM_JOB_NUM_NODES; ++node)); do
   echo "ends at $SLURM_JOB_END_TIME" >>"$WORLD/calls"
   "$@" & pids+=($!)
@@ -36,7 +36,7 @@ done
 for pid in "${pids[@]}"; do
   code=0
   wait "$pid" || code=$?
-  while kill -0 "$pid" 2>/dev/null; do code=0; wait "$pid" || code=$?; done
+  if [[ $told ]]; then code=0; wait "$pid" || code=$?; fi
   ((code <= worst)) || worst=$code
 done
 exit "$worst" """,
@@ -53,7 +53,7 @@ fi
 exit "$(<"$WORLD/code")" """,
     "scontrol": """
 echo "scontrol $*" >>"$WORLD/calls"
-[[ $1 != show ]] || printf '%s\\n' node7 node8 node9""",
+[[ $1 != show ]] || printf '%s\\n' $NODES""",
     "squeue": """
 case $* in *%T*) cat "$WORLD/state" ;; *) echo 2026-03-01T12:00:00 ;; esac""",
 }
@@ -66,6 +66,14 @@ def await_true(condition, what, limit_s=checks.HANG_LIMIT_S):
         if time.monotonic() > end:
             raise AssertionError(f"waited {limit_s} s for {what}")
         time.sleep(0.05)
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
 
 
 class StandInsTest(unittest.TestCase):
@@ -91,7 +99,8 @@ class StandInsTest(unittest.TestCase):
     def start(self, script, *words, **variables):
         environment = {"PATH": f"{self.world}/bin:{os.environ['PATH']}", "WORLD": str(self.world),
                        "SLURM_JOB_ID": "4711", "SLURM_JOB_NUM_NODES": "1",
-                       "SLURM_JOB_NODELIST": "node[7-9]", "TZ": "UTC", **variables}
+                       "SLURM_JOB_NODELIST": "node[7-9]", "NODES": "node7 node8 node9",
+                       "TZ": "UTC", **variables}
         return subprocess.Popen(["bash", SCRIPTS / script, *words], env=environment,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True)
@@ -139,6 +148,19 @@ class StandInsTest(unittest.TestCase):
                     self.assertEqual(f"scontrol requeue {job}\n" in self.calls(), queued)
                     self.assertEqual("requeue" in self.calls(), queued)
 
+    def test_real_launchers_of_several_nodes_meet(self):
+        if not (BIN / "minimal_train").exists():
+            self.skipTest("this build has no training program")
+        (self.world / "bin/keelrun").unlink()
+        code, said = self.end("train.sbatch", BIN / "minimal_train", "--steps", "40",
+                              SLURM_JOB_NUM_NODES="2", NODES="localhost localhost",
+                              SLURM_JOB_ID=str(free_ports(1)[0] % 10000), NODES_LEAST="2",
+                              PATH=f"{self.world}/bin:{BIN}:{os.environ['PATH']}")
+        self.assertEqual(code, 0, said)
+        self.assertIn("epoch=1 workers=2 hosts=2", said)
+        alone = checks.run(BIN / "minimal_train", "--steps", "40", stderr=subprocess.DEVNULL)
+        self.assertIn(alone.strip().splitlines()[-1], said)
+
     def test_a_signal_to_the_script_reaches_the_launchers(self):
         self.write("wait", "")
         with self.start("train.sbatch", "./train") as batch:
@@ -162,14 +184,6 @@ class StandInsTest(unittest.TestCase):
         tails = {(SCRIPTS / name).read_text().split("# --- the same")[1]
                  for name in ("train.sbatch", "array.sbatch")}
         self.assertEqual(len(tails), 1)
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 CONFIG = """ClusterName=keel
@@ -198,7 +212,10 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 NodeName={host} NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=spare Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=60
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2
 """
 
 
@@ -322,6 +339,14 @@ class RealSlurmTest(unittest.TestCase):
         self.await_text(log, " info step ")
         self.slurm("scontrol", "requeue", job)
         self.finish(log, self.undisturbed(1500), "two")
+
+    def test_preemption_by_another_partition_saves_and_goes_on(self):
+        job = self.submit("train.sbatch", *self.train(1500, "four"))
+        log = f"evenkeel-{job}.log"
+        self.await_text(log, " info step ")
+        self.slurm("sbatch", "--partition=urgent", "--exclusive", "--output=/dev/null", "--wrap",
+                   "true")
+        self.finish(log, self.undisturbed(1500), "four")
 
     def test_scancel_saves_and_ends_it_for_good(self):
         job = self.submit("train.sbatch", *self.train(1_000_000, "three"))
