@@ -35,8 +35,9 @@ def need(program, package):
 def arguments(**more):
     """--source, --build, and what else a test wants; taken off sys.argv."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--source", type=pathlib.Path, required=True)
-    parser.add_argument("--build", type=pathlib.Path, required=True)
+    for name in ("source", "build"):
+        parser.add_argument("--" + name, type=lambda path: pathlib.Path(path).resolve(),
+                            required=True)
     for name, options in more.items():
         parser.add_argument("--" + name, **options)
     given, sys.argv[1:] = parser.parse_known_args()
