@@ -15,6 +15,7 @@ import time
 import uuid
 
 HANG_LIMIT_S = 90
+PORT = 29400
 
 
 def why_not():
@@ -83,6 +84,15 @@ def await_none_marked(mark, limit_s=HANG_LIMIT_S):
             ended.poll(1000 * max(limit - time.monotonic(), 0))
             os.close(handle)
     return marked(mark)
+
+
+def keelrun_words(lan, number, keelrun, *, nnodes, workers, job):
+    """What starts a launcher on that host, up to its worker's command. Host 0 has the store."""
+    conf = "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"
+    conf += f",is_host={int(number == 0)}"
+    return [keelrun, f"--nnodes={nnodes}", f"--nproc-per-node={workers}", "--rdzv-backend=c10d",
+            f"--rdzv-id={job}", f"--rdzv-endpoint={lan.address(0)}:{PORT}",
+            f"--rdzv-conf={conf}", "--max-restarts=20", "--no-python"]
 
 
 class Launcher:

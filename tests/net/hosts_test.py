@@ -14,7 +14,7 @@ import unittest
 import hosts
 
 ARGS = None
-PORT = 29400
+PORT = hosts.PORT
 EPOCH = r"epoch (\d+) rank (\d+) of {world} pid (\d+) count (\d+)"
 GARBAGE = """
 import os, socket
@@ -41,13 +41,9 @@ class Job:
         self.launchers = {}
 
     def start(self, number):
-        conf = "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"
-        conf += f",is_host={int(number == 0)}"
-        self.launchers[number] = self.lan.start(number, [
-            ARGS.keelrun, "--nnodes=2:3", "--nproc-per-node=2", "--rdzv-backend=c10d",
-            "--rdzv-id=net", f"--rdzv-endpoint={self.lan.address(0)}:{PORT}",
-            f"--rdzv-conf={conf}", "--max-restarts=20", "--no-python", *self.worker,
-            self.done_file])
+        words = hosts.keelrun_words(self.lan, number, ARGS.keelrun, nnodes="2:3", workers=2,
+                                    job="net")
+        self.launchers[number] = self.lan.start(number, [*words, *self.worker, self.done_file])
         return self.launchers[number]
 
     def start_all(self):
