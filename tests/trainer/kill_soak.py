@@ -58,6 +58,10 @@ def kill(pid, stop_first, pause):
         return False
 
 
+# These models' gradients are small: by default they are sent, so that half of the jobs read them.
+TRAVELS = [[], ["--read-memory-from=1"]]
+
+
 def shoot(job, rng, left):
     """One volley; how many died. None when the job has ended."""
     kind = rng.choice(["single", "single", "double", "stopped", "forming", "newcomer"])
@@ -115,7 +119,7 @@ def main():
         expected = quiet_runs.expected(model)
         begun = time.monotonic()
         now = survive(workers, min(ARGS.kills_a_job, ARGS.kills - died), rng,
-                      quiet_runs.options(model), expected)
+                      quiet_runs.options(model) + rng.choice(TRAVELS), expected)
         died, job = died + now, job + 1
         print(f"{model} on {workers} workers: {now} kills, the same last line, "
               f"{time.monotonic() - begun:.1f} s; {died} of {ARGS.kills}", flush=True)
