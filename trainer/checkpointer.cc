@@ -110,15 +110,35 @@ void Checkpointer::BeginEpoch(const Place& place) {
                                     {"of_rank_0", terms().Text()},
                                     {"note", "those of rank 0 count"}});
   }
-  if (place.rank != 0) directory_.reset();
+  if (place.rank == 0) return;
+  const std::lock_guard lock(directory_mutex_);
+  directory_.reset();
 }
 
-Status Checkpointer::HoldDirectory() {
+Status Checkpointer::HoldDirectory(Duration limit) {
+  const std::lock_guard lock(directory_mutex_);
   if (!saves() || directory_ != nullptr) return Ok();
   KEEL_TRY_ASSIGN(directory_,
-                  JobDirectory::Hold(files_, clock_, random_, config_.root, config_.job));
+                  JobDirectory::Hold(files_, clock_, random_, config_.root, config_.job, limit));
   directory_seen_ = true;
   return Ok();
+}
+
+// Whoever moves the directory away, or removes it, takes our lock along; our saves have made it
+// anew, and another job could hold it now.
+Status Checkpointer::HoldAnewWhereLost() {
+  {
+    const std::lock_guard lock(directory_mutex_);
+    if (directory_ == nullptr || directory_->IsInPlace()) return Ok();
+    directory_.reset();
+  }
+  LogWarn("checkpoint-directory-replaced", {{"dir", config_.root}});
+  return HoldDirectory(Duration(0));
+}
+
+std::string Checkpointer::directory_id() const {
+  const std::lock_guard lock(directory_mutex_);
+  return directory_ == nullptr ? "" : directory_->id();
 }
 
 Status Checkpointer::CheckDirectory(const std::string& id) {
@@ -212,7 +232,7 @@ Status Checkpointer::Begin() {
   last_begin_ = clock_.Monotonic();
   saving_ = SaveState::kWriting;
   saving_step_ = state_.step();
-  if (place_.rank == 0) KEEL_TRY(HoldDirectory());
+  if (place_.rank == 0) KEEL_TRY(HoldDirectory(Duration(0)));   // training waits for nobody
   KEEL_TRY_ASSIGN(SavePlan plan, Plan(AttemptOf(place_.prefix, state_.step(), "aside"),
                                       static_cast<uint32_t>(place_.rank),
                                       static_cast<uint32_t>(place_.world)));
@@ -262,10 +282,11 @@ void Checkpointer::GiveUp(const std::string& why) {
   said_durable_ = false;
 }
 
-Checkpointer::Committed Checkpointer::Commit(std::unique_ptr<Save> save) const {
+Checkpointer::Committed Checkpointer::Commit(std::unique_ptr<Save> save) {
   const TimePoint begin = clock_.Monotonic();
   Committed committed;
-  auto report = save->Commit(clock_.WallNanos());
+  const Status held = HoldAnewWhereLost();
+  auto report = held.ok() ? save->Commit(clock_.WallNanos()) : Result<CommitReport>(held.error());
   if (!report.ok()) {
     save->Abandon();
     committed.status = report.error();

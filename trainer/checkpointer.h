@@ -13,6 +13,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -90,9 +91,9 @@ class Checkpointer {
   // What the votes have not decided is given up, and wanted again.
   void EndEpoch();
   // Rank 0: the directory can be written, and is no other living job's.
-  Status HoldDirectory();
+  Status HoldDirectory(Duration limit = JobDirectory::kHoldLimit);
   // What others find it by; empty: it is not held, or nobody can tell.
-  std::string directory_id() const { return directory_ == nullptr ? "" : directory_->id(); }
+  std::string directory_id() const;
   // That what rank 0 holds is the directory we save in; looks until it has once been so.
   Status CheckDirectory(const std::string& id);
   SaveTerms terms() const {
@@ -161,7 +162,8 @@ class Checkpointer {
   Status AwaitWriter(const Waiting& waiting);
   void LeaveWriter();
   bool TakeLeftWriter();
-  Committed Commit(std::unique_ptr<Save> save) const;
+  Committed Commit(std::unique_ptr<Save> save);
+  Status HoldAnewWhereLost();
   void Fail(const Error& error);
 
   TrainState& state_;
@@ -170,7 +172,8 @@ class Checkpointer {
   Clock& clock_;
   const Layout layout_;
   Place place_;
-  std::unique_ptr<JobDirectory> directory_;
+  mutable std::mutex directory_mutex_;
+  std::unique_ptr<JobDirectory> directory_;   // guarded by directory_mutex_
   bool directory_seen_ = false;
   Random random_{EntropySeed()};
 

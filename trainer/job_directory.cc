@@ -11,8 +11,6 @@
 namespace keel {
 namespace {
 
-// For another worker of this job that holds the directory to let go of it, or to be gone.
-constexpr Duration kHoldLimit = std::chrono::seconds(5);
 constexpr Duration kLockPoll = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -30,11 +28,12 @@ Result<std::unique_ptr<FileLock>> TakeLock(Files& files, Clock& clock, const std
 
 Result<std::unique_ptr<JobDirectory>> JobDirectory::Hold(Files& files, Clock& clock,
                                                          Random& random, const std::string& root,
-                                                         const std::string& job) {
+                                                         const std::string& job,
+                                                         Duration limit) {
   const Status made = MakeDirs(files, root);
   if (!made.ok()) return made.error().Doing("checkpoint directory " + root);
   const std::string owner = "job " + job + ", process " + std::to_string(getpid());
-  auto lock = TakeLock(files, clock, JoinPath(root, kJobLockName), owner, kHoldLimit);
+  auto lock = TakeLock(files, clock, JoinPath(root, kJobLockName), owner, limit);
   if (!lock.ok() && lock.error().code == Code::kExists) {
     return Error{Code::kExists, "another job saves in " + root + ": " + lock.error().message +
                                     "; wait for its end or give another --checkpoint-dir"};
@@ -61,6 +60,12 @@ void JobDirectory::Mark(const std::string& id) {
 
 JobDirectory::~JobDirectory() {
   if (!id_.empty()) (void)files_.Remove(JoinPath(root_, JobMarkName(id_)));
+}
+
+bool JobDirectory::IsInPlace() const {
+  if (id_.empty()) return true;   // for all we know
+  const Status seen = Look(files_, root_, id_);
+  return seen.ok() || seen.error().code != Code::kNotFound;
 }
 
 Status JobDirectory::Look(Files& files, const std::string& root, const std::string& id) {

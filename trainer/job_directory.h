@@ -25,15 +25,20 @@ Result<std::unique_ptr<FileLock>> TakeLock(Files& files, Clock& clock, const std
 
 class JobDirectory {
  public:
+  // For another worker of this job that holds the directory to let go of it, or to be gone.
+  static constexpr Duration kHoldLimit = std::chrono::seconds(5);
+
   // `job`: its name, for people.
   static Result<std::unique_ptr<JobDirectory>> Hold(Files& files, Clock& clock, Random& random,
                                                     const std::string& root,
-                                                    const std::string& job);
+                                                    const std::string& job, Duration limit);
   ~JobDirectory();
   JobDirectory(const JobDirectory&) = delete;
   JobDirectory& operator=(const JobDirectory&) = delete;
 
   const std::string& id() const { return id_; }
+  // False: it was moved or removed, with the lock in it, and holds nobody off any more.
+  bool IsInPlace() const;
 
   // Whether `root`, as this process sees it, is the directory of that id: Ok, or kNotFound.
   static Status Look(Files& files, const std::string& root, const std::string& id);

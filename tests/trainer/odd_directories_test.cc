@@ -211,5 +211,20 @@ TEST_F(OddDirectory, IsStillTheFirstJobsWhenThatHasLostItsFirstWorker) {
   ExpectSameEnd();
 }
 
+TEST_F(OddDirectory, HasOneJobAlsoWhenItWasRemovedAndMadeAnew) {
+  const auto first = Start(2, Saving(Endless({"--save-every=2", "--keep=1000000"})));
+  first->Await(" checkpoint step=");
+  // In one go: else a save under way could make it anew while it is removed.
+  ASSERT_OK(files_.Rename(dir_, dir_ + "-aside"));
+  AwaitCheckpoints(*first, 2);
+  const auto second = Start(1, Saving(Endless({})));
+  EXPECT_EQ(second->ExitCode(), 78) << second->Output();
+  EXPECT_THAT(second->Output(), HasSubstr("another job saves in " + dir_));
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->ExitCode(), 75) << first->Output();
+  ExpectNoLeftoversThatGcDoesNotName();
+  ExpectSameEnd();
+}
+
 }  // namespace
 }  // namespace keel
