@@ -142,14 +142,6 @@ Section OwnSection() {
   }};
 }
 
-std::vector<std::string> NamesOf(const std::vector<Section>& sections) {
-  std::vector<std::string> names;
-  for (const Section& section : sections) {
-    for (const Option& option : section.options) names.push_back(option.name);
-  }
-  return names;
-}
-
 // Beside --help and --print-config, which every program has.
 Section HelpSection() {
   return {"Help", {
@@ -159,6 +151,14 @@ Section HelpSection() {
           .Optional().CommandLineOnly(),
       Option::Flag("man", false, "Print the man page, for man(1), and exit").CommandLineOnly(),
   }};
+}
+
+std::vector<std::string> NamesOf(const std::vector<Section>& sections) {
+  std::vector<std::string> names;
+  for (const Section& section : sections) {
+    for (const Option& option : section.options) names.push_back(option.name);
+  }
+  return names;
 }
 
 size_t CountFrom(const std::vector<std::string>& names, const std::string& beginning) {
@@ -212,6 +212,7 @@ OptionTable LaunchTable() {
   KeepAbbreviations(sections, {own, help});
   // What has no effect comes last in the help.
   sections.insert(sections.end() - 1, own);
+  sections.push_back(help);
   OptionTable table("keelrun", "Starts workers on this host, joins them with those of other hosts, "
                                "and keeps the job going when some of them die.");
   for (const Section& section : sections) {
@@ -220,7 +221,6 @@ OptionTable LaunchTable() {
   }
   table.TakePositionals(Positionals::kRemainder, "script [args...]");
   table.EnvironmentPrefix("KEELRUN_").ConfigFileFrom("config");
-  sections.push_back(help);
   table.AddExample("keelrun --standalone --nproc-per-node=4 train.py", "4 workers on this host");
   table.AddExample("keelrun --nnodes=2:4 --rdzv-backend=c10d --rdzv-endpoint=node0 --rdzv-id=run7 "
                    "./train",
