@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "ckpt/frame.h"
 #include "store/torch_guard.h"
 #include "trainer/evaluation.h"
@@ -407,7 +408,7 @@ class EpochRun {
     const Status written = saver().WriteShare(WaitingIn(kSaving));
     KEEL_TRY_ASSIGN(std::vector<std::string> said,
                     GatherTexts(written.ok() ? "" : written.error().message));
-    const std::string why = FirstOf(said);
+    const std::string why = FaultsIn(said);
     if (!why.empty()) {
       saver().DropShare();
       return why;
@@ -421,11 +422,20 @@ class EpochRun {
     return said[0];
   }
 
-  std::string FirstOf(const std::vector<std::string>& said) const {
+  // What all said who failed: one's failure may be another's doing, who removed what both wrote to.
+  std::string FaultsIn(const std::vector<std::string>& said) const {
+    constexpr size_t kNamedMax = 4;
+    std::vector<std::string> faults;
     for (size_t rank = 0; rank < said.size(); ++rank) {
-      if (!said[rank].empty()) return group_.NameOf(static_cast<int>(rank)) + ": " + said[rank];
+      if (said[rank].empty()) continue;
+      faults.push_back(group_.NameOf(static_cast<int>(rank)) + ": " + said[rank]);
     }
-    return "";
+    if (faults.size() > kNamedMax) {
+      const std::string more = "and " + std::to_string(faults.size() - kNamedMax) + " more";
+      faults.resize(kNamedMax);
+      faults.push_back(more);
+    }
+    return JoinList(faults, "; ");
   }
 
   Error Failed(const LaneWork& work) const {
@@ -600,7 +610,7 @@ class EpochRun {
     const Status written = saver().FinishShare(WaitingIn(kSaving));
     KEEL_TRY_ASSIGN(std::vector<std::string> said,
                     GatherTexts(written.ok() ? "" : written.error().message));
-    std::string why = FirstOf(said);
+    std::string why = FaultsIn(said);
     if (why.empty()) {
       const Status committed = group_.rank() == 0 ? saver().CommitShares() : Ok();
       KEEL_TRY_ASSIGN(said, GatherTexts(committed.ok() ? "" : committed.error().message));
