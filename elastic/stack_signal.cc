@@ -170,8 +170,9 @@ void OnStackSignal(int, siginfo_t* info, void*) {
     LineBuffer().Add("keel: stacks of process ").Add(getpid()).Add(" were asked for\n").Write();
     WriteOwnStack();
     AskAllThreads();
-    LineBuffer().Add("keel: end of the stacks of process ").Add(getpid()).Add("\n").Write();
+    // First: who has read the last line may ask again at once, and be heard by another thread.
     leading.store(false);
+    LineBuffer().Add("keel: end of the stacks of process ").Add(getpid()).Add("\n").Write();
   }
   errno = saved_errno;
 }
