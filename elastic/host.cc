@@ -382,10 +382,13 @@ TimePoint Host::StoreDeadline() const {
                                          : born_ + config_.join_timeout);
 }
 
-// A limit that passed long ago means that we were stopped: what the others did meanwhile is yet to
-// be heard.
+// Who comes long after a limit, or after the time he was to be woken at, was stopped: what the
+// others did meanwhile is yet to be heard.
 void Host::Forgive(TimePoint now) {
-  const auto is_stale = [&](TimePoint limit) { return now >= limit && now - limit > kLate; };
+  const bool was_stopped = now > NextWake() && now - NextWake() > kLate;
+  const auto is_stale = [&](TimePoint limit) {
+    return now >= limit && (was_stopped || now - limit > kLate);
+  };
   if (is_stale(StoreDeadline())) store_grace_ = now + kLate;
   for (Seat& seat : seats_) {
     if (seat.kill_at && is_stale(*seat.kill_at)) seat.kill_at = now + kLate;

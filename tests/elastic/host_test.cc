@@ -243,6 +243,23 @@ TEST_F(HostTest, TheStoresOwnHostThatWasStoppedDoesNotTakeItsStoreForLost) {
   EXPECT_EQ(host.record().state, MemberState::kLeft);
 }
 
+// Its workers have parked by then, as their limit is the same, and somebody lets it run again.
+TEST_F(HostTest, OneThatWasStoppedForLittleMoreThanTheLimitGoesOn) {
+  EnterFirstEpoch();
+  host_.OnContact(now_);
+  now_ = now_ + Config(true).store_limit + 300ms;
+  host_.OnTime(now_);
+  EXPECT_EQ(host_.record().state, MemberState::kMember);
+  EXPECT_TRUE(TakeWishes().empty());
+  // Awake, it waits for the store no longer than a moment.
+  bool told = false;
+  for (int wakes = 0; wakes < 10 && !told; ++wakes) {
+    host_.OnTime(host_.NextWake());
+    told = !TakeWishes().empty();
+  }
+  EXPECT_TRUE(told);
+}
+
 // It would spin: a wake-up that is past has to be dealt with, or to be forgotten.
 TEST_F(HostTest, LeavingWithAWorkerThatDoesNotEndItSleepsBetweenItsLimits) {
   EnterFirstEpoch();
