@@ -36,6 +36,13 @@ RecordBytes BytesOf(const std::string& text) {
   return {begin, begin + text.size()};
 }
 
+// All members have called this, when it is through.
+Status AllCame(EpochGroup& group) {
+  const std::vector<size_t> sizes(static_cast<size_t>(group.size()), 1);
+  KEEL_TRY(Gather(group, RecordBytes(1), sizes));
+  return Ok();
+}
+
 // A failure to save, under a code that is not taken for a break of the group.
 Error NotSaved(uint64_t step, const std::string& why) {
   return {Code::kIo, "step " + std::to_string(step) + " could not be saved: " + why};
@@ -150,7 +157,7 @@ class EpochRun {
                         .fingerprint = first.fingerprint, .config = first.config,
                         .terms = terms});
     if (NobodyHolds(reports) || !saver().saves()) return Ok();
-    CheckDirectory(first.directory);
+    KEEL_TRY(CheckDirectory(first.directory));
     if (group_.rank() != 0) return Ok();
     // A job that trains goes on, and tries again with each save.
     const Status held = saver().HoldDirectory();
@@ -159,13 +166,20 @@ class EpochRun {
   }
 
   // Who saves elsewhere would make every save fail: it ends, which breaks the group for the others.
-  void CheckDirectory(const std::string& id) {
+  // What is missing proves it only if the one who has put it there was still with us afterwards:
+  // whoever is through the second of these knows that all are through the first, and we go into
+  // that one when we have looked.
+  Status CheckDirectory(const std::string& id) {
+    if (id.empty()) return Ok();
     const Status seen = saver().CheckDirectory(id);
-    if (seen.ok()) return;
+    KEEL_TRY(AllCame(group_));
+    KEEL_TRY(AllCame(group_));
+    if (seen.ok()) return Ok();
     refused_ = group_.NameOf(group_.rank()) + ": the --checkpoint-dir " +
                saver().config().root + " of this host is not the directory that " +
                group_.NameOf(0) + " saves in, for what that one has put there is missing (" +
                seen.error().message + "); give all hosts a directory that they share";
+    return Ok();
   }
 
   // The first whose memory is what its program built; rank 0 where that is nobody's.
@@ -206,8 +220,7 @@ class EpochRun {
     refused_ = whys[0];
     if (!refused_.empty()) return Ok();
     KEEL_TRY_ASSIGN(const std::vector<std::string> ids, GatherTexts(saver().directory_id()));
-    CheckDirectory(ids[0]);
-    return Ok();
+    return CheckDirectory(ids[0]);
   }
 
   // Empty: there is nothing to begin with; kResumed; or why not. Weights alone make a state only of
@@ -644,8 +657,7 @@ constexpr std::chrono::seconds kPartLimit(1);
 // now, or does not come, changes nothing any more.
 void PartInOrder(EpochGroup& group) {
   group.LimitTo(kPartLimit);
-  const std::vector<size_t> sizes(static_cast<size_t>(group.size()), 1);
-  if (Gather(group, RecordBytes(1), sizes).ok()) group.Parted();
+  if (AllCame(group).ok()) group.Parted();
 }
 
 }  // namespace

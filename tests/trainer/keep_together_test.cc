@@ -136,6 +136,40 @@ TEST_F(KeepTogether, ANewcomerThatSavesInAnotherDirectoryIsRefused) {
   run({&first, &second}, {EpochEnd::kBoundary, EpochEnd::kBoundary});
 }
 
+// It was there when the newcomer heard of it, and has left in order before that one looked.
+TEST_F(KeepTogether, WhoLooksTooLateForTheFirstOnesMarkIsNotRefused) {
+  FaultyFiles slow(files_);
+  std::function<void(const std::string&)> break_first;
+  std::promise<void> gone;
+  slow.Plan({.kind = Fault::Kind::kAct, .op = FileOp::kStat, .path_part = ".mark", .act = [&] {
+               break_first("a member was lost");
+               gone.get_future().wait();
+             }});
+  Members members;
+  members.push_back(std::make_unique<KeptMember>(files_));
+  members.push_back(std::make_unique<KeptMember>(slow));
+  const std::string prefix = crew_.NewPrefix();
+  Crew::OnThreads(2, [&](int rank) {
+    EpochPeer peer = QuietPeer();
+    if (rank == 0) {
+      peer.watch = [&](auto tell) {
+        break_first = tell;
+        return std::shared_ptr<void>();
+      };
+    }
+    const auto at = static_cast<size_t>(rank);
+    const auto outcome = RunEpoch(*members[at]->state, crew_.SpecOf(rank, 2, prefix),
+                                  CancelToken::Never(), peer, members[at]->keeping.get());
+    if (rank == 0) {
+      members[at].reset();
+      gone.set_value();
+    }
+    ASSERT_OK(outcome);
+    EXPECT_EQ(outcome->end, EpochEnd::kBroken) << rank << outcome->reason;
+  });
+  EXPECT_EQ(slow.strikes(), 1);
+}
+
 // Shares of different codecs make no checkpoint; a save that only some begin never ends.
 TEST_F(KeepTogether, AllSaveWhenAndAsTheFirstRankSays) {
   Members members;
