@@ -118,22 +118,26 @@ void Checkpointer::BeginEpoch(const Place& place) {
 Status Checkpointer::HoldDirectory(Duration limit) {
   const std::lock_guard lock(directory_mutex_);
   if (!saves() || directory_ != nullptr) return Ok();
-  KEEL_TRY_ASSIGN(directory_,
-                  JobDirectory::Hold(files_, clock_, random_, config_.root, config_.job, limit));
+  KEEL_TRY(HoldLocked(limit));
   directory_seen_ = true;
   return Ok();
 }
 
+Status Checkpointer::HoldLocked(Duration limit) {
+  KEEL_TRY_ASSIGN(directory_,
+                  JobDirectory::Hold(files_, clock_, random_, config_.root, config_.job, limit));
+  return Ok();
+}
+
 // Whoever moves the directory away, or removes it, takes our lock along; our saves have made it
-// anew, and another job could hold it now.
+// anew, and another job could hold it now. All under one lock: who is no rank 0 any more holds
+// nothing, also when it finds out late.
 Status Checkpointer::HoldAnewWhereLost() {
-  {
-    const std::lock_guard lock(directory_mutex_);
-    if (directory_ == nullptr || directory_->IsInPlace()) return Ok();
-    directory_.reset();
-  }
+  const std::lock_guard lock(directory_mutex_);
+  if (directory_ == nullptr || directory_->IsInPlace()) return Ok();
+  directory_.reset();
   LogWarn("checkpoint-directory-replaced", {{"dir", config_.root}});
-  return HoldDirectory(Duration(0));
+  return HoldLocked(Duration(0));
 }
 
 std::string Checkpointer::directory_id() const {

@@ -163,6 +163,7 @@ class Checkpointer {
   void LeaveWriter();
   bool TakeLeftWriter();
   Committed Commit(std::unique_ptr<Save> save);
+  Status HoldLocked(Duration limit);   // under directory_mutex_
   Status HoldAnewWhereLost();
   void Fail(const Error& error);
 
