@@ -95,7 +95,7 @@ def foreign():
 
 
 def group():
-    """The same for DDP's own way to meet, which torchrun's restarts spoil half of the time."""
+    """The same for workers with a Gloo group, which has to meet anew."""
     for _ in range(ARGS.runs):
         for system in ("keelrun", "torchrun"):
             command = [*launcher(system), "--standalone", "--nproc-per-node=2", "--max-restarts=3",

@@ -50,7 +50,7 @@ def pairs(log):
 
 
 def medians(logs):
-    """How long an undisturbed step takes, by number of workers; of none: the nearest number's."""
+    """How long an undisturbed step takes, by number of workers."""
     seen = collections.defaultdict(list)
     for log in logs:
         for former, told, changed in pairs(log):
@@ -60,6 +60,7 @@ def medians(logs):
 
 
 def usual(typical, world):
+    """Of that many workers, or of the nearest number that made one."""
     if not typical:
         return 0.0
     return typical[min(typical, key=lambda one: (abs(one - world), one))]

@@ -113,7 +113,7 @@ class Host:
 
 
 class Fleet:
-    """`system`: command(host) of its launcher, environment, is_job_over(code)."""
+    """`system`: one of systems.py."""
 
     def __init__(self, plan, system, folder, hang_limit, progress):
         self.plan, self.system, self.folder = plan, system, folder
@@ -190,8 +190,7 @@ class Fleet:
     # --- What they say ---
 
     def hear(self, host, line, now):
-        step = STEP.match(line)
-        if step:
+        if step := STEP.match(line):
             number, pid = int(step[1]), int(step[4])
             if pid not in host.pids and not self.system.tells_epochs:
                 host.log.epochs.append(now - 1e-6)   # all begin anew in each
@@ -202,8 +201,8 @@ class Fleet:
                 self.differing.append(line)
         elif EPOCH.match(line):
             host.log.epochs.append(now)
-        elif RESUMED.match(line):
-            host.log.resumed.append((now, int(RESUMED.match(line)[1])))
+        elif resumed := RESUMED.match(line):
+            host.log.resumed.append((now, int(resumed[1])))
 
     def listen(self, seconds):
         for key, _ in self.selector.select(max(seconds, 0)):

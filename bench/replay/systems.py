@@ -26,8 +26,8 @@ class Keelrun:
         self.environment = {}
         self.checkpoints = os.path.join(folder, "checkpoints")
 
-    def launcher(self, tenure, last_call):
-        conf = f"last_call_timeout={last_call}"
+    def launcher(self, tenure):
+        conf = "last_call_timeout=1"
         if self.args.store == "stable":
             conf += f",is_host={int(not tenure.is_spot)}"
         return [f"{self.args.bin}/keelrun", f"--nnodes=1:{self.args.max_hosts}",
@@ -37,7 +37,7 @@ class Keelrun:
                 f"--store-limit={self.args.store_limit}s"]
 
     def command(self, tenure):
-        return [*self.launcher(tenure, 1), "--no-python", *self.program(
+        return [*self.launcher(tenure), "--no-python", *self.program(
             FOR_EVER, self.args.lane_time), f"--checkpoint-dir={self.checkpoints}",
             f"--save-every={self.args.save_every}"]
 
@@ -116,7 +116,7 @@ class KeelrunDdp(Torchrun):
         self.environment = {"PYTHON_EXEC": args.python, "GLOO_SOCKET_IFNAME": "lo"}
 
     def launcher(self, tenure):
-        return Keelrun.launcher(self, tenure, 1)
+        return Keelrun.launcher(self, tenure)
 
 
 SYSTEMS = {"keelrun": Keelrun, "torchrun": Torchrun, "keelrun-ddp": KeelrunDdp}
