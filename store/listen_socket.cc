@@ -24,6 +24,10 @@ struct Bound {
   uint16_t port = 0;
 };
 
+// Two that bind and then listen at the same moment can both be refused by listen(): Linux takes each
+// for listening already while it looks at the other. Bound again, one of them finds the other there.
+constexpr int kRaces = 100;
+
 Error Refused(const Where& where, const char* doing, int cause) {
   const std::string address = (where.bind.empty() ? "*" : where.bind) + ":" +
                               std::to_string(where.port);
@@ -33,7 +37,7 @@ Error Refused(const Where& where, const char* doing, int cause) {
   return {error.code, error.message + "; another program listens there, choose another port"};
 }
 
-Result<Bound> BindAndListen(const Where& where, const addrinfo& address) {
+Result<Bound> BindAndListen(const Where& where, const addrinfo& address, int races = kRaces) {
   const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return Refused(where, "socket", errno);
   const auto fail = [&](const char* doing) -> Result<Bound> {
@@ -46,7 +50,11 @@ Result<Bound> BindAndListen(const Where& where, const addrinfo& address) {
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (address.ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   if (bind(fd, address.ai_addr, address.ai_addrlen) != 0) return fail("bind");
-  if (listen(fd, SOMAXCONN) != 0) return fail("listen");
+  if (listen(fd, SOMAXCONN) != 0) {
+    Result<Bound> refused = fail("listen");
+    if (refused.error().code != Code::kExists || races == 0) return refused;
+    return BindAndListen(where, address, races - 1);
+  }
   sockaddr_storage bound{};
   socklen_t bytes = sizeof bound;
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &bytes) != 0) return fail("getsockname");
