@@ -26,15 +26,21 @@ std::string FirstOutside() {
   return "127.0.0.1";
 }
 
-// `number`: the endpoint's; empty where it could not be found out.
-bool IsOurs(const std::string& number) {
+std::string OwnName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+// `number`: the endpoint's; empty where it could not be found out. Some containers' own name can't.
+bool IsOurs(const std::string& host, const std::string& number) {
+  if (number.empty()) return host == OwnName();
   const std::vector<std::string> own = OwnAddresses();
   return IsLoopback(number) || std::find(own.begin(), own.end(), number) != own.end();
 }
 
 bool MayHost(const LaunchConfig& config, const std::string& number) {
   if (config.meeting == LaunchConfig::Meeting::kStandalone) return true;
-  return config.is_store_host.value_or(IsOurs(number));
+  return config.is_store_host.value_or(IsOurs(config.endpoint_host, number));
 }
 
 // The port taken on our own host: another launcher of the job was first, unless we were told that
@@ -57,11 +63,6 @@ std::string ChooseAddress(const LaunchConfig& config, const std::string& number)
   }
   const std::string towards = number.empty() ? "" : OwnAddressTowards(number);
   return towards.empty() ? FirstOutside() : towards;
-}
-
-std::string OwnName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
 }  // namespace

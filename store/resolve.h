@@ -1,5 +1,6 @@
 // ResolveHost: a name becomes a number once, at the start; from then on only numbers travel.
-// Promises   ends within its limit whatever the name service does; a number needs no name service.
+// Promises   ends within its limit whatever the name service does; a number needs no name service,
+//            and neither does "localhost", which is 127.0.0.1.
 // Does not   cache, or try again.
 // Threads    any. A look-up that outlives its limit goes on in a thread of its own until libc gives
 //            up.
