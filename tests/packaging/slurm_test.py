@@ -68,6 +68,15 @@ def await_true(condition, what, limit_s=checks.HANG_LIMIT_S):
         time.sleep(0.05)
 
 
+def heard(batch):
+    """All it said. Where it hangs, it ends with all that it started, and the test with that."""
+    try:
+        return batch.communicate(timeout=checks.HANG_LIMIT_S)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(batch.pid, signal.SIGKILL)
+        raise AssertionError(f"hangs after saying:\n{batch.communicate()[0]}") from None
+
+
 def free_ports(count):
     sockets = [socket.create_server(("", 0)) for _ in range(count)]
     ports = [one.getsockname()[1] for one in sockets]
@@ -103,11 +112,11 @@ class StandInsTest(unittest.TestCase):
                        "TZ": "UTC", **variables}
         return subprocess.Popen(["bash", SCRIPTS / script, *words], env=environment,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, text=True)
+                                stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
     def end(self, script, *words, **variables):
         with self.start(script, *words, **variables) as batch:
-            said, _ = batch.communicate(timeout=checks.HANG_LIMIT_S)
+            said = heard(batch)
         return batch.returncode, said
 
     def test_one_node_needs_no_meeting(self):
@@ -166,7 +175,7 @@ class StandInsTest(unittest.TestCase):
         with self.start("train.sbatch", "./train") as batch:
             await_true((self.world / "ready").exists, "the launcher")
             batch.send_signal(signal.SIGTERM)
-            said, _ = batch.communicate(timeout=checks.HANG_LIMIT_S)
+            said = heard(batch)
         self.assertEqual(batch.returncode, 75, said)
         self.assertIn("keelrun got TERM", self.calls())
         self.assertIn("scontrol requeue 4711", self.calls())
