@@ -264,7 +264,8 @@ TimePoint Host::AloneAt(int index) const {
   const bool inside =
       PlaceOf(index) != nullptr && record_.seats[index].state == SeatState::kRunning;
   if (!inside || !seat.told_stop || seat.leaving_step) return kNever;
-  return std::max(seat.moved, contact_.value_or(seat.moved)) + seat.alone_after;
+  return std::max(store_grace_,
+                  std::max(seat.moved, contact_.value_or(seat.moved)) + seat.alone_after);
 }
 
 // Its workers park, and each saves what it holds.
@@ -389,7 +390,9 @@ void Host::Forgive(TimePoint now) {
   const auto is_stale = [&](TimePoint limit) {
     return now >= limit && (was_stopped || now - limit > kLate);
   };
-  if (is_stale(StoreDeadline())) store_grace_ = now + kLate;
+  bool seems_cut_off = is_stale(StoreDeadline());
+  for (int index = 0; index < config_.seats; ++index) seems_cut_off |= is_stale(AloneAt(index));
+  if (seems_cut_off) store_grace_ = now + kLate;
   for (Seat& seat : seats_) {
     if (seat.kill_at && is_stale(*seat.kill_at)) seat.kill_at = now + kLate;
   }

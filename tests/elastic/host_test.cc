@@ -294,6 +294,23 @@ TEST_F(HostTest, WithoutTheStoreAWorkerThatIsToStopAndDoesNotGetOnSavesAlone) {
   EXPECT_TRUE(Take<SignalWorker>().empty()) << "it has the rest of its time";
 }
 
+// What the store and the worker said meanwhile is yet to be heard.
+TEST_F(HostTest, OneThatWasStoppedItselfDoesNotTakeItsWorkerForCutOff) {
+  EnterFirstEpoch();
+  host_.OnContact(now_);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  ASSERT_EQ(TakeWishes().size(), 1u);
+  Pass(15s);
+  EXPECT_TRUE(TakeWishes().empty());
+  ASSERT_EQ(host_.NextWake(), now_ + 1s);
+  host_.OnContact(now_);
+  Pass(9s);
+  EXPECT_TRUE(TakeWishes().empty()) << "the store is there";
+  now_ = host_.NextWake();
+  host_.OnTime(now_);
+  EXPECT_EQ(TakeWishes().size(), 1u) << "and then is not";
+}
+
 TEST_F(HostTest, WithTheStoreAWorkerThatIsToStopHasAllItsTimeToAgree) {
   EnterFirstEpoch();
   host_.OnStopAsked("SIGTERM", 30s, now_);
