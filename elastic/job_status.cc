@@ -29,15 +29,23 @@ std::string NameOf(const StatusHost& host) {
 
 std::vector<StatusHost> StatusHostsOf(const std::vector<HostView>& views,
                                       const std::string& own) {
+  std::vector<const HostView*> shown, gone;
+  for (const HostView& view : views) (view.gone ? gone : shown).push_back(&view);
+  // By when they were last heard, so that who goes now is among them whatever its slot.
+  const size_t left_out = gone.size() - std::min(gone.size(), kStatusGoneHostsMax);
+  const auto newest = gone.begin() + static_cast<ptrdiff_t>(left_out);
+  std::nth_element(gone.begin(), newest, gone.end(), [](const HostView* a, const HostView* b) {
+    return std::pair(a->heard, a->slot) < std::pair(b->heard, b->slot);
+  });
+  shown.insert(shown.end(), newest, gone.end());
+  std::sort(shown.begin(), shown.end(),
+            [](const HostView* a, const HostView* b) { return a->slot < b->slot; });
   std::vector<StatusHost> hosts;
-  size_t gone = 0;
-  for (auto view = views.rbegin(); view != views.rend(); ++view) {
-    if (view->gone && ++gone > kStatusGoneHostsMax) continue;
+  for (const HostView* view : shown) {
     StatusHost host{view->slot, view->record.incarnation == own, "", view->record};
     if (view->gone) host.gone = view->gone_reason.empty() ? "gone" : view->gone_reason;
     hosts.push_back(std::move(host));
   }
-  std::reverse(hosts.begin(), hosts.end());
   return hosts;
 }
 
@@ -165,7 +173,9 @@ const StatusEpoch* JobStatus::running() const {
 
 const StatusHost* JobStatus::own_host() const {
   const auto own = std::find_if(hosts_.begin(), hosts_.end(),
-                                [](const StatusHost& host) { return host.is_here; });
+                                [](const StatusHost& host) {
+                                  return host.is_here && host.gone.empty();
+                                });
   return own == hosts_.end() ? nullptr : &*own;
 }
 

@@ -75,6 +75,12 @@ TEST(JobStatus, AHostThatLeavesMakesTheJobStopAsItSees) {
   own.record.state = MemberState::kLeaving;
   status.OnHosts({own}, kBegin);
   EXPECT_EQ(status.state(), "stopping");
+  // It had been here before, in another slot.
+  StatusHost former = HostOf(0, 1, 3);
+  former.gone = "was last heard 4 s ago";
+  own.slot = 1;
+  status.OnHosts({former, own}, kBegin + 1);
+  EXPECT_EQ(status.state(), "stopping");
 }
 
 TEST(JobStatus, OfVeryMuchTheNewestIsKeptAndAllIsCounted) {
@@ -175,6 +181,30 @@ TEST(JobStatus, OfManyHostsThatAreGoneTheNewestAreShown) {
   EXPECT_EQ(hosts.front().gone, "silent");
   EXPECT_EQ(hosts.back().slot, 999);
   for (const StatusHost& host : hosts) EXPECT_EQ(host.is_here, host.slot == 995);
+}
+
+// Its slot may be the lowest of all.
+TEST(JobStatus, AHostThatGoesIsToldOfHoweverManyWentBefore) {
+  std::vector<HostView> views;
+  for (int64_t slot = 0; slot < 100; ++slot) {
+    HostView view;
+    view.slot = slot;
+    view.record.host = "node" + std::to_string(slot);
+    view.gone = slot > 0;
+    view.gone_reason = "silent";
+    view.heard = TimePoint{std::chrono::seconds(slot == 0 ? 1000 : slot)};
+    views.push_back(view);
+  }
+  JobStatus status(JobOf());
+  status.OnHosts(StatusHostsOf(views, ""), kBegin);
+  views[0].gone = true;
+  views[0].gone_reason = "node0 is silent";
+  status.OnHosts(StatusHostsOf(views, ""), kBegin + 1);
+  EXPECT_EQ(status.events().back().kind, "host-gone");
+  EXPECT_EQ(status.events().back().text, "node0 is silent");
+  ASSERT_EQ(status.hosts().size(), kStatusGoneHostsMax);
+  EXPECT_EQ(status.hosts().front().slot, 0);
+  EXPECT_EQ(status.hosts().back().slot, 99);
 }
 
 }  // namespace
