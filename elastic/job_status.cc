@@ -124,7 +124,9 @@ void JobStatus::OnFigures(const std::vector<StatusFigures>& figures, const Worke
     trends.push_back(std::move(trend));
   }
   trends_ = std::move(trends);
-  if (!figures.empty()) AddPoint(figures.front(), wall_nanos);
+  if (figures.empty()) return;
+  newest_ = figures.front().told;
+  AddPoint(figures.front(), wall_nanos);
 }
 
 // All workers know the same loss, and count the samples of all.

@@ -120,6 +120,8 @@ class JobStatus {
   int64_t epochs_total() const { return epochs_total_; }
   int64_t events_total() const { return events_total_; }
   const std::map<std::string, int64_t>& events_by_kind() const { return events_by_kind_; }
+  // What the lowest rank told last; nothing: nobody has told anything yet.
+  const std::optional<FiguresMessage>& newest() const { return newest_; }
   // Over the whole time, oldest first: of very many, every second one, or every fourth ...
   const std::vector<StatusPoint>& points() const { return points_; }
   const std::vector<StatusTrend>& trends() const { return trends_; }
@@ -149,6 +151,7 @@ class JobStatus {
   int64_t epochs_total_ = 0;
   int64_t events_total_ = 0;
   std::map<std::string, int64_t> events_by_kind_;
+  std::optional<FiguresMessage> newest_;
   std::vector<StatusPoint> points_;
   int64_t points_pause_ = 0;               // nanoseconds between two of them, at least
   std::optional<StatusFigures> last_told_;   // that a point was made of

@@ -125,14 +125,13 @@ std::string StatusApiText(const JobStatus& status, int64_t now_nanos) {
   AddTime(json, "now", now_nanos);
   json["step"] = Known(status.step());
   json["epoch"] = status.running() == nullptr ? Json() : EpochJson(*status.running());
-  const auto& points = status.points();
-  json["loss"] = points.empty() ? Json() : Known(points.back().loss);
+  json["loss"] = status.newest() ? Known(status.newest()->loss) : Json();
   json["samples_per_s"] = Known(status.samples_per_s());
   json["time_here"] = WorkerTimeJson(status.time());
   json["workers_here"] = ArrayOf(status.trends(), FiguresJson);
   json["checkpoints_total"] = status.checkpoints_total();
   json["checkpoints"] = ArrayOf(status.checkpoints(), CheckpointJson);
-  json["curve"] = ArrayOf(points, PointJson);
+  json["curve"] = ArrayOf(status.points(), PointJson);
   json["members"] = ArrayOf(status.hosts(), HostJson);
   json["epochs_total"] = status.epochs_total();
   json["epochs"] = ArrayOf(status.epochs(), EpochJson);

@@ -120,10 +120,9 @@ void AddHosts(Metrics& metrics, const JobStatus& status) {
 
 // Of this host.
 void AddFigures(Metrics& metrics, const JobStatus& status) {
-  if (!status.points().empty()) {
-    const auto& loss = status.points().back().loss;
+  if (status.newest()) {
     metrics.One("loss", "gauge", "Loss of the newest step that was told of.",
-                loss.value_or(std::numeric_limits<double>::quiet_NaN()));
+                status.newest()->loss.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
   if (const auto rate = status.samples_per_s()) {
     metrics.One("samples_per_second", "gauge", "Of all workers, lately.", *rate);

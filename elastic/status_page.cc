@@ -43,10 +43,9 @@ std::string Head(const JobStatus& status) {
          HtmlText(job.host) + " &middot; store at " + HtmlText(job.store) + "</span></header>\n";
 }
 
-std::string FiguresCards(const JobStatus& status) {
-  const StatusPoint& last = status.points().back();
+std::string FiguresCards(const JobStatus& status, const FiguresMessage& newest) {
   const auto rate = status.samples_per_s();
-  std::string cards = Card("loss", last.loss ? ShortText(*last.loss) : "not finite");
+  std::string cards = Card("loss", newest.loss ? ShortText(*newest.loss) : "not finite");
   cards += Card("samples/s", rate ? ShortText(*rate) : Number(-1));
   if (!status.checkpoints().empty()) {
     const StatusCheckpoint& saved = status.checkpoints().back();
@@ -70,7 +69,7 @@ std::string Cards(const JobStatus& status, int64_t now) {
                 : running->hosts == 1 ? "on 1 host"
                                       : "on " + Number(running->hosts) + " hosts");
   cards += Card("step", Number(status.step()));
-  if (!status.points().empty()) cards += FiguresCards(status);
+  if (status.newest()) cards += FiguresCards(status, *status.newest());
   cards += Card("running for", RoughlySince(status.job().started_nanos, now));
   return cards + "</div>\n";
 }

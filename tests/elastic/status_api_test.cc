@@ -55,6 +55,18 @@ TEST(StatusApi, TellsWhatWorkersTellOfThemselves) {
   EXPECT_EQ(json["checkpoints"][0]["step"], 15);
 }
 
+// The curve's points are far apart by then.
+TEST(StatusApi, OfALongJobTooTheLossIsTheNewest) {
+  JobStatus status(JobOf());
+  for (int64_t i = 0; i < 10'000; ++i) {
+    status.OnFigures({FiguresOf(0, i, static_cast<double>(i))}, SomeTime(),
+                     kBegin + i * kSecondNanos);
+  }
+  EXPECT_EQ(ApiOf(status)["loss"], 9999.0);
+  status.OnFigures({}, SomeTime(), kBegin + 10'000 * kSecondNanos);
+  EXPECT_EQ(ApiOf(status)["loss"], 9999.0) << "nobody is there to tell another";
+}
+
 TEST(StatusApi, WhatIsNotKnownIsNull) {
   const Json json = ApiOf(JobStatus(JobOf()), kBegin);
   EXPECT_TRUE(json["step"].is_null());
