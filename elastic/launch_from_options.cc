@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "elastic/launch_options.h"
+#include "elastic/meeting.h"
 #include "elastic/status_request.h"
 #include "elastic/worker_environment.h"
 
@@ -324,7 +325,7 @@ class ConfigMaker {
     }
     Result<StatusAddress> where = ParseStatusAddress(options_.Text("status"));
     if (!where.ok()) return About("status", where.error());
-    if (token.empty() && !where->is_loopback()) {
+    if (token.empty() && !IsLoopback(where->address)) {
       return Refused("status", Shown(where->address) +
                                    " is reached by other machines: say by --status-token (or "
                                    "KEELRUN_STATUS_TOKEN) what they must know, or take 127.0.0.1 "

@@ -50,8 +50,6 @@ struct StatusAddress {
   uint16_t port = 0;      // 0: a free one
   std::string token = {}; // empty: none is needed
   bool operator==(const StatusAddress&) const = default;
-  // Nobody but this machine's own processes reaches it.
-  bool is_loopback() const { return address.starts_with("127.") || address == "::1"; }
 };
 // "127.0.0.1:8090", "[::]:8090"; ":8090" and "8090" are of the loopback. Without a token.
 Result<StatusAddress> ParseStatusAddress(const std::string& text);

@@ -371,6 +371,7 @@ bool HasProcess(SeatState state) {
 }
 
 std::string_view SeatStateName(SeatState state) { return NameOf(kSeatStates, state); }
+std::string_view MemberStateName(MemberState state) { return NameOf(kMemberStates, state); }
 std::string_view BreakCauseName(BreakCause cause) { return NameOf(kCauses, cause); }
 std::string_view JobKindName(JobKind kind) { return NameOf(kJobKinds, kind); }
 

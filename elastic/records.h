@@ -60,6 +60,7 @@ struct SeatRecord {
 };
 
 enum class MemberState { kMember, kLeaving, kLeft };
+std::string_view MemberStateName(MemberState state);
 
 // The newest epoch that a host is or was a member of, for a coordinator that lost its memory.
 struct ToldEpoch {

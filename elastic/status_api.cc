@@ -19,15 +19,6 @@ void AddTime(Json& json, const std::string& name, int64_t wall_nanos) {
   json[name + "_s"] = wall_nanos == 0 ? Json() : Json(Seconds(wall_nanos));
 }
 
-std::string_view MemberStateName(MemberState state) {
-  switch (state) {
-    case MemberState::kMember: return "member";
-    case MemberState::kLeaving: return "leaving";
-    case MemberState::kLeft: return "left";
-  }
-  return "";
-}
-
 Json SeatJson(const SeatRecord& seat, size_t index) {
   return {{"local_rank", index},
           {"rank", Known(seat.rank)},
