@@ -24,8 +24,8 @@ struct Bound {
   uint16_t port = 0;
 };
 
-// Two that bind and then listen at the same moment can both be refused by listen(): Linux takes each
-// for listening already while it looks at the other. Bound again, one of them finds the other there.
+// Two that bind and then listen at the same moment can both be refused by listen(): Linux takes
+// each for listening already while it looks at the other. Bound again, one finds the other there.
 constexpr int kRaces = 100;
 
 Error Refused(const Where& where, const char* doing, int cause) {
