@@ -130,6 +130,12 @@ class SystemdTest(unittest.TestCase):
         self.assertEqual(words.pop(0), "keelrun")
         self.assertEqual(understood(words)["standalone"], "true")
 
+    def test_its_examples_save_where_it_may_write(self):
+        self.assertEqual(self.values["DynamicUser"], "yes")  # all but its own folder is read-only
+        for text in (self.text, (PACKAGING / "README.md").read_text()):
+            folder, = re.findall(r"TRAIN=.* --checkpoint-dir (\S+)", text)
+            self.assertFalse(os.path.isabs(folder), folder)
+
     def test_it_waits_longer_than_the_workers_have(self):
         allowed = seconds(understood(["x"])["shutdown-timeout"])
         self.assertGreaterEqual(int(self.values["TimeoutStopSec"]), allowed + 60)
