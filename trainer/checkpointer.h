@@ -92,6 +92,8 @@ class Checkpointer {
   void EndEpoch();
   // Rank 0: the directory can be written, and is no other living job's.
   Status HoldDirectory(Duration limit = JobDirectory::kHoldLimit);
+  // Where it is held, but was removed or moved away with all that is in it: holds it again.
+  Status HoldAnewWhereLost();
   // What others find it by; empty: it is not held, or nobody can tell.
   std::string directory_id() const;
   // That what rank 0 holds is the directory we save in; looks until it has once been so.
@@ -164,7 +166,6 @@ class Checkpointer {
   bool TakeLeftWriter();
   Committed Commit(std::unique_ptr<Save> save);
   Status HoldLocked(Duration limit);   // under directory_mutex_
-  Status HoldAnewWhereLost();
   void Fail(const Error& error);
 
   TrainState& state_;

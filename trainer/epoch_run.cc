@@ -36,13 +36,6 @@ RecordBytes BytesOf(const std::string& text) {
   return {begin, begin + text.size()};
 }
 
-// All members have called this, when it is through.
-Status AllCame(EpochGroup& group) {
-  const std::vector<size_t> sizes(static_cast<size_t>(group.size()), 1);
-  KEEL_TRY(Gather(group, RecordBytes(1), sizes));
-  return Ok();
-}
-
 // A failure to save, under a code that is not taken for a break of the group.
 Error NotSaved(uint64_t step, const std::string& why) {
   return {Code::kIo, "step " + std::to_string(step) + " could not be saved: " + why};
@@ -166,20 +159,30 @@ class EpochRun {
   }
 
   // Who saves elsewhere would make every save fail: it ends, which breaks the group for the others.
-  // What is missing proves it only if the one who has put it there was still with us afterwards:
-  // whoever is through the second of these knows that all are through the first, and we go into
-  // that one when we have looked.
-  Status CheckDirectory(const std::string& id) {
-    if (id.empty()) return Ok();
-    const Status seen = saver().CheckDirectory(id);
-    KEEL_TRY(AllCame(group_));
-    KEEL_TRY(AllCame(group_));
-    if (seen.ok()) return Ok();
-    refused_ = group_.NameOf(group_.rank()) + ": the --checkpoint-dir " +
-               saver().config().root + " of this host is not the directory that " +
-               group_.NameOf(0) + " saves in, for what that one has put there is missing (" +
-               seen.error().message + "); give all hosts a directory that they share";
-    return Ok();
+  // That something is missing proves it only if the first rank still has it there, and with us,
+  // when all have looked. Where it has not, it puts something there anew.
+  Status CheckDirectory(std::string id) {
+    for (;;) {
+      const Status seen = id.empty() ? Ok() : saver().CheckDirectory(id);
+      KEEL_TRY_ASSIGN(const auto missing, GatherTexts(seen.ok() ? "" : kMissing));
+      if (std::count(missing.begin(), missing.end(), kMissing) == 0) return Ok();
+      // Where it cannot, nobody can tell; its next save says why.
+      if (group_.rank() == 0) (void)saver().HoldAnewWhereLost();
+      KEEL_TRY_ASSIGN(const auto ids, GatherTexts(saver().directory_id()));
+      if (ids[0] != id) {
+        id = ids[0];
+        continue;
+      }
+      if (!seen.ok()) refused_ = Elsewhere(seen.error());
+      return Ok();
+    }
+  }
+
+  std::string Elsewhere(const Error& error) const {
+    return group_.NameOf(group_.rank()) + ": the --checkpoint-dir " + saver().config().root +
+           " of this host is not the directory that " + group_.NameOf(0) +
+           " saves in, for what that one has put there is missing (" + error.message +
+           "); give all hosts a directory that they share";
   }
 
   // The first whose memory is what its program built; rank 0 where that is nobody's.
@@ -637,6 +640,7 @@ class EpochRun {
   // What texts of members mean.
   static constexpr const char* kResumed = "resumed";
   static constexpr const char* kCommitted = "committed";
+  static constexpr const char* kMissing = "missing";
 
   TrainState& state_;
   const std::string prefix_;
@@ -657,7 +661,8 @@ constexpr std::chrono::seconds kPartLimit(1);
 // now, or does not come, changes nothing any more.
 void PartInOrder(EpochGroup& group) {
   group.LimitTo(kPartLimit);
-  if (AllCame(group).ok()) group.Parted();
+  const std::vector<size_t> sizes(static_cast<size_t>(group.size()), 1);
+  if (Gather(group, RecordBytes(1), sizes).ok()) group.Parted();
 }
 
 }  // namespace

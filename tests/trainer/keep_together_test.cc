@@ -11,6 +11,7 @@
 #include "base/faulty_files.h"
 #include "base/memory_files.h"
 #include "ckpt/catalog.h"
+#include "ckpt/names.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/crew.h"
 #include "tests/trainer/kept_member.h"
@@ -43,6 +44,20 @@ class KeepTogether : public testing::Test {
       if (outcome.ok()) EXPECT_EQ(outcome->end, EpochEnd::kFinished) << outcome->reason;
     });
     for (const auto& member : members) EXPECT_EQ(member->Bits(), quiet_);
+  }
+  // One step, after which somebody is to join.
+  void RunStep(const std::vector<const KeptMember*>& members, const std::vector<EpochEnd>& ends) {
+    const std::string prefix = crew_.NewPrefix();
+    const int size = static_cast<int>(members.size());
+    Crew::OnThreads(size, [&](int rank) {
+      EpochPeer peer = QuietPeer();
+      peer.wishes = [] { return EpochPeer::Wishes{.join = true}; };
+      const KeptMember& member = *members[static_cast<size_t>(rank)];
+      const auto outcome = RunEpoch(*member.state, crew_.SpecOf(rank, size, prefix),
+                                    CancelToken::Never(), peer, member.keeping.get());
+      ASSERT_OK(outcome);
+      EXPECT_EQ(outcome->end, ends[static_cast<size_t>(rank)]) << rank << outcome->reason;
+    });
   }
   // As of a job that was stopped after its first step.
   void SaveFirstStep() {
@@ -118,22 +133,18 @@ TEST_F(KeepTogether, WhoSavesInAnotherDirectoryIsRefusedAtOnce) {
 TEST_F(KeepTogether, ANewcomerThatSavesInAnotherDirectoryIsRefused) {
   MemoryFiles elsewhere;
   const KeptMember first(files_), second(files_), stranger(elsewhere);
-  const auto run = [&](std::vector<const KeptMember*> members, std::vector<EpochEnd> ends) {
-    const std::string prefix = crew_.NewPrefix();
-    const int size = static_cast<int>(members.size());
-    Crew::OnThreads(size, [&](int rank) {
-      EpochPeer peer = QuietPeer();
-      peer.wishes = [] { return EpochPeer::Wishes{.join = true}; };
-      const KeptMember& member = *members[static_cast<size_t>(rank)];
-      const auto outcome = RunEpoch(*member.state, crew_.SpecOf(rank, size, prefix),
-                                    CancelToken::Never(), peer, member.keeping.get());
-      ASSERT_OK(outcome);
-      EXPECT_EQ(outcome->end, ends[static_cast<size_t>(rank)]) << rank << outcome->reason;
-    });
-  };
-  run({&first}, {EpochEnd::kBoundary});
-  run({&first, &stranger}, {EpochEnd::kBroken, EpochEnd::kRefused});
-  run({&first, &second}, {EpochEnd::kBoundary, EpochEnd::kBoundary});
+  RunStep({&first}, {EpochEnd::kBoundary});
+  RunStep({&first, &stranger}, {EpochEnd::kBroken, EpochEnd::kRefused});
+  RunStep({&first, &second}, {EpochEnd::kBoundary, EpochEnd::kBoundary});
+}
+
+// Somebody has tidied up there since; no save has noticed it yet.
+TEST_F(KeepTogether, ANewcomerIsNotRefusedWhereTheFirstOnesMarkWasRemoved) {
+  const KeptMember first(files_), second(files_), stray(files_);
+  RunStep({&first}, {EpochEnd::kBoundary});
+  ASSERT_OK(files_.Remove("/c/" + JobMarkName(first.saver->directory_id())));
+  RunStep({&first, &second}, {EpochEnd::kBoundary, EpochEnd::kBoundary});
+  EXPECT_EQ(stray.saver->HoldDirectory(Duration(0)).error().code, Code::kExists);
 }
 
 // It was there when the newcomer heard of it, and has left in order before that one looked.
