@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Holds the documents against the sources and the programs.
 
-Promises   fails where a relative link of a *.md file leads nowhere; where README.md, docs/ or an
-           example's README name an option that the program's --help does not have; where a block
-           ```text message shows a message that no program has; where a page has commands that no
-           test runs, or is not linked from README.md; where a bold figure of docs/performance.md
-           is in no README of bench/, or an option of torchrun not in the page on migrating.
-Does not   run the commands (tests/examples/readme_test.py does); read what bench/ and packaging/
-           say of others' options.
+Promises   fails where a relative link of a *.md file leads nowhere; where README.md, docs/,
+           packaging/ or an example's README name an option that the program's --help does not
+           have; where a block ```text message shows a message that no program has; where a page
+           has commands that no test runs, or is not linked from README.md; where a bold figure of
+           docs/performance.md is in no README of bench/, or an option of torchrun not in the page
+           on migrating.
+Does not   run the commands (tests/examples/readme_test.py does); read what bench/ says of options.
 """
 import argparse
 import os
@@ -23,9 +23,9 @@ LEFT_OUT = (".git", ".deps", "__pycache__")
 SOURCES = ("base", "store", "elastic", "ckpt", "trainer", "tools")
 SCRIPTS = ("tools/setup.sh", "examples/quickstart.sh", "tests/run.sh", "tests/gpu.sh",
            "examples/plot_losses.py", "examples/data/make_digits.py",
-           "examples/python_ddp/train.py", "bench/trainer/run.sh")
+           "examples/python_ddp/train.py")   # known by their names alone, which differ
 # Options of programs that are not ours, which documents may name outside of commands.
-FOREIGN = {"--signal", "--requeue",               # sbatch
+FOREIGN = {"--signal", "--requeue", "--no-kill",  # sbatch
            "--build", "--install", "--preset", "--prefix",    # cmake
            "--shm-size", "--ipc"}                 # docker
 OPTION = re.compile(r"(?<![\w/-])--([a-z][a-z0-9_.-]*)")
@@ -63,10 +63,14 @@ def anchors(text):
     return {slug(found) for found in re.findall(r"(?m)^#+ +(.*)$", fenced)}
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 def broken_links(root, path):
     """Of the file `path`, relative to `root`: what is wrong with its links."""
-    with open(os.path.join(root, path), encoding="utf-8") as file:
-        prose, _, _ = split_markdown(file.read())
+    prose, _, _ = split_markdown(read(os.path.join(root, path)))
     for target in re.findall(r"\]\(([^)\s]+)\)", prose):
         if re.match(r"[a-z]+:", target):
             continue
@@ -75,10 +79,8 @@ def broken_links(root, path):
             os.path.join(root, path)
         if not os.path.exists(there):
             yield f"{path}: ({target}) is not there"
-        elif anchor and there.endswith(".md"):
-            with open(there, encoding="utf-8") as file:
-                if anchor not in anchors(file.read()):
-                    yield f"{path}: ({target}): no heading is called so"
+        elif anchor and there.endswith(".md") and anchor not in anchors(read(there)):
+            yield f"{path}: ({target}): no heading is called so"
 
 
 def markdown_files(root):
@@ -88,11 +90,6 @@ def markdown_files(root):
         for name in files:
             if name.endswith(".md"):
                 yield os.path.relpath(os.path.join(folder, name), root)
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 # --- Options ---
@@ -221,7 +218,7 @@ def described(root):
     """The documents that tell users of commands and options."""
     yield "README.md"
     for path in markdown_files(root):
-        if re.match(r"(docs/|examples/.*/)", path):
+        if re.match(r"(docs/|packaging/|examples/.*/)", path):
             yield path
 
 
