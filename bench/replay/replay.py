@@ -112,7 +112,8 @@ def add_job_options(parser):
     group = parser.add_argument_group("this program")
     group.add_argument("--json", action="store_true", help="print the result as one JSON object")
     group.add_argument("--keep", metavar="DIR",
-                       help="leave what all hosts printed there, and checkpoints")
+                       help="leave what all hosts printed there, and checkpoints; an empty folder, "
+                            "or a new one")
     group.add_argument("--bin", type=os.path.abspath, default=f"{ROOT}/build/bin", metavar="DIR",
                        help="where keelrun and model_train are (build/bin)")
     group.add_argument("--python", type=os.path.abspath, default=systems.python_with_torch(ROOT),
@@ -248,6 +249,9 @@ def main():
     try:
         trace = traces.load(args.trace)
         the_plan = plan.make(trace, args.minutes * 60, args.max_hosts, args)
+        if args.keep and os.path.isdir(args.keep) and os.listdir(args.keep):
+            raise ValueError(f"--keep: {args.keep} is not empty, and the job would go on from what "
+                             "another has saved there")
     except (traces.TraceError, OSError, ValueError) as error:
         print(f"bench/replay: {error}", file=sys.stderr)
         return 2

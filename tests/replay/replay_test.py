@@ -70,6 +70,11 @@ class Replay(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertIn("trace.csv:12: time goes back: 15000", done.stderr)
 
+    def test_a_folder_with_anothers_checkpoints_is_refused(self):
+        done = replay("--trace", self.trace, "--keep", self.folder.name)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("is not empty", done.stderr)
+
     def test_a_dry_run_shows_the_plan(self):
         done = replay("--trace", self.trace, "--max-hosts", "3", "--map", "first", "--dry-run")
         self.assertEqual(done.returncode, 0, done.stderr)
