@@ -67,7 +67,7 @@ std::string OptionSource::Text() const {
     case Kind::kCommandLine: return "command line";
     case Kind::kEnvironment: return "environment " + where;
     case Kind::kConfigFile: return where;
-    case Kind::kDefault: return "default";
+    case Kind::kDefault: return where.empty() ? "default" : "default of " + where;
   }
   return "default";
 }
@@ -78,6 +78,21 @@ const Options::Setting& Options::Find(std::string_view name) const {
   });
   KEEL_CHECK(found != settings_.end(), "no option is called " << name);
   return *found;
+}
+
+Status Options::SetDefault(std::string_view name, const std::string& text,
+                           const std::string& where) {
+  Setting& setting = settings_[static_cast<size_t>(&Find(name) - settings_.data())];
+  if (setting.source.kind != OptionSource::Kind::kDefault) return Ok();
+  Result<OptionValue> value = ReadOption(setting.option, {text});
+  if (!value.ok()) {
+    return Error{value.error().code, "--" + setting.option.name + " of " + where + ": " +
+                                         value.error().message};
+  }
+  setting.value = *std::move(value);
+  setting.text = text;
+  setting.source.where = where;
+  return Ok();
 }
 
 bool Options::Flag(std::string_view name) const { return As<bool>(Find(name)); }

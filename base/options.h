@@ -39,9 +39,9 @@ struct OptionSource {
   // The higher beats the lower.
   enum class Kind { kDefault, kConfigFile, kEnvironment, kCommandLine };
   Kind kind = Kind::kDefault;
-  std::string where;  // the variable, or path:line
+  std::string where;  // the variable, or path:line; of a default that was set later, by whom
 
-  // "command line", "environment KEEL_STEPS", "run.conf:3", "default"
+  // "command line", "environment KEEL_STEPS", "run.conf:3", "default", "default of runs/one"
   std::string Text() const;
 };
 
@@ -63,6 +63,10 @@ class Options {
   Duration Time(std::string_view name) const;
   const std::string& Text(std::string_view name) const;  // also of a choice
   const std::vector<std::string>& List(std::string_view name) const;
+
+  // A default that became known after parsing, as from what a job goes on from: `text` counts where
+  // nobody gave a value; `where` says who knew. kInvalid: the option cannot have it.
+  Status SetDefault(std::string_view name, const std::string& text, const std::string& where);
 
   bool Has(std::string_view name) const;
   const OptionSource& Source(std::string_view name) const;

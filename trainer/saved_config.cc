@@ -1,4 +1,4 @@
-// Names with a prefix; where weights have such names and a program's options differ.
+// Names with a prefix. What weights have of them becomes a program's, unless it was told otherwise.
 #include "trainer/saved_config.h"
 
 #include "base/json.h"
@@ -49,14 +49,15 @@ Result<SavedConfig> ConfigOfWeights(Files& files, const std::string& path) {
   return ConfigIn(checkpoint->manifest().description.metadata);
 }
 
-Status CheckOptionsOfWeights(Files& files, const std::string& path, const Options& options,
-                             std::string_view beginning) {
+Status TakeOptionsOfWeights(Files& files, const std::string& path, std::string_view beginning,
+                            Options* options) {
   KEEL_TRY_ASSIGN(const SavedConfig config, ConfigOfWeights(files, path));
   ErrorList errors;
-  for (const Options::Setting& setting : options.settings()) {
+  for (const Options::Setting& setting : options->settings()) {
     const std::string& name = setting.option.name;
     const auto made_with = config.find(name);
     if (!name.starts_with(beginning) || made_with == config.end()) continue;
+    KEEL_TRY(options->SetDefault(name, made_with->second, path));
     const std::string value = ConfigValue(setting.value);
     if (value == made_with->second) continue;
     errors.Add(Code::kInvalid, "--" + name + " is " + value + " (" + setting.source.Text() +

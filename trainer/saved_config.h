@@ -19,9 +19,9 @@ SavedConfig ConfigIn(const Metadata& metadata);
 // What weights were made with; `path` is one that LoadWeights() takes (trainer/weights.h).
 Result<SavedConfig> ConfigOfWeights(Files& files, const std::string& path);
 
-// For a program that only uses them: kInvalid, naming both values, where an option whose name
-// begins so ("model.") differs from what they were made with.
-Status CheckOptionsOfWeights(Files& files, const std::string& path, const Options& options,
-                             std::string_view beginning);
+// For a program that only uses them: what they were made with becomes the default of the options
+// whose names begin so ("model."). kInvalid, naming both values, where one was given that differs.
+Status TakeOptionsOfWeights(Files& files, const std::string& path, std::string_view beginning,
+                            Options* options);
 
 }  // namespace keel

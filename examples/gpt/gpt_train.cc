@@ -58,8 +58,8 @@ void AddOptions(keel::OptionTable& table) {
   table.Add(keel::Option::Integer("generate", 0, "How many bytes to write; 0: train")
                 .Range(0, 1 << 20).Placeholder("N").Incidental());
   table.Add(keel::Option::Text("from", "",
-                               "Weights: DIR or DIR@STEP of checkpoints, or a .safetensors file, "
-                               "of a model with the same options")
+                               "Weights: DIR or DIR@STEP of checkpoints, or a .safetensors file; "
+                               "what their model was like is taken from there")
                 .Placeholder("PATH").Incidental());
   table.Add(keel::Option::Text("prompt", "", "What it goes on from; empty: a new line")
                 .Incidental());
@@ -141,15 +141,17 @@ void Print(std::string_view bytes) {
   std::fflush(stdout);
 }
 
-Result<bool> Write(const keel::TrainConfig&, const keel::Options& options) {
-  const int64_t count = options.Integer("generate"), length = options.Integer("model.length");
+Result<bool> Write(const keel::TrainConfig&, const keel::Options& given) {
+  const int64_t count = given.Integer("generate");
   if (count == 0) return false;
+  keel::Options options = given;
   if (options.Text("from").empty()) {
     return Error{Code::kInvalid, "--generate needs --from: the directory of checkpoints"};
   }
-  KEEL_TRY_ASSIGN(const std::shared_ptr<Gpt> model, MakeModel(options));
   keel::PosixFiles files;
-  KEEL_TRY(keel::CheckOptionsOfWeights(files, options.Text("from"), options, "model."));
+  KEEL_TRY(keel::TakeOptionsOfWeights(files, options.Text("from"), "model.", &options));
+  KEEL_TRY_ASSIGN(const std::shared_ptr<Gpt> model, MakeModel(options));
+  const int64_t length = options.Integer("model.length");
   KEEL_TRY(keel::LoadWeights(*model, files, options.Text("from")));
   model->eval();
   const torch::NoGradGuard no_grad;

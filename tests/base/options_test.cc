@@ -108,6 +108,20 @@ TEST(Options, ComeFromCommandLineThenEnvironmentThenConfigThenDefault) {
   EXPECT_EQ(options.Source("device").Text(), "default");
 }
 
+TEST(Options, ADefaultThatIsKnownLaterCountsWhereNobodyGaveAValue) {
+  Options options = Parsed(TrainTable(), Inputs({"--steps=4"}));
+  EXPECT_TRUE(options.SetDefault("steps", "7", "runs/one").ok());
+  EXPECT_EQ(options.Integer("steps"), 4);
+  EXPECT_EQ(options.Source("steps").Text(), "command line");
+  EXPECT_TRUE(options.SetDefault("max-restarts", "7", "runs/one").ok());
+  EXPECT_EQ(options.Integer("max-restarts"), 7);
+  EXPECT_EQ(options.Source("max-restarts").Text(), "default of runs/one");
+  const Status refused = options.SetDefault("device", "abacus", "runs/one");
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_THAT(refused.error().message, HasSubstr("--device of runs/one: 'abacus' must be"));
+  EXPECT_EQ(options.Text("device"), "auto");
+}
+
 TEST(Options, TakeTheFirstVariableThatIsSetAndNotEmpty) {
   EXPECT_EQ(Parsed(TrainTable(), Inputs({}, {{"PET_STEPS", "7"}})).Integer("steps"), 7);
   EXPECT_EQ(Parsed(TrainTable(), Inputs({}, {{"KEEL_STEPS", "8"}, {"PET_STEPS", "7"}}))

@@ -76,8 +76,11 @@ class Writing(unittest.TestCase):
         for source in ("ckpts", "heads.safetensors"):
             why = self.refused("--generate=9", "--from", source, "--width=32", "--heads=8")
             self.assertIn("--model.heads is 8 (command line), but 4 where they were made", why)
-        why = self.refused("--generate=9", "--from=ckpts")
-        self.assertIn("--model.width is 64 (default), but 32 where they were made", why)
+
+    def test_what_the_model_was_like_need_not_be_said(self):
+        unsaid = self.must("gpt_train", "--generate=60", "--from=ckpts", "--seed=7")
+        self.assertEqual(unsaid, self.must("gpt_train", "--generate=60", "--from=ckpts", "--seed=7",
+                                           "--width=32"))
 
     def test_weights_of_another_model_are_refused_by_the_tensors_that_differ(self):
         code, _, why = call(self.folder, "gpt_train", "--data=text.tokens", "--init-from=ckpts",
@@ -107,7 +110,7 @@ class Writing(unittest.TestCase):
     def test_what_makes_no_sense_is_refused(self):
         self.assertIn("--from", self.refused("--generate=9"))
         self.assertIn("--data", self.refused("--steps=1"))
-        self.assertIn("multiple", self.refused("--generate=9", "--from=ckpts", "--width=33"))
+        self.assertIn("multiple", self.refused("--data=text.tokens", "--width=33"))
         self.must("keel", "tokens", "letters.tokens", "--as=alphabet", "text.tokens")
         self.assertIn("bytes", self.refused("--data=letters.tokens"))
 
