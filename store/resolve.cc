@@ -1,29 +1,21 @@
-// One forward look-up with a limit: libc's has none that a caller can set.
+// One look-up with a limit: libc's has none that a caller can set.
 #include "store/resolve.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <strings.h>
 #include <sys/socket.h>
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace keel {
 namespace {
-
-std::string NumberOf(const addrinfo& found) {
-  char text[INET6_ADDRSTRLEN] = "";
-  const void* address =
-      found.ai_family == AF_INET
-          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(found.ai_addr)->sin_addr)
-          : &reinterpret_cast<const sockaddr_in6*>(found.ai_addr)->sin6_addr;
-  inet_ntop(found.ai_family, address, text, sizeof text);
-  return text;
-}
 
 // IPv4 first: c10d's store and Gloo listen on both, but many clusters route only IPv4.
 Result<std::string> LookUp(const std::string& host, int flags) {
@@ -44,9 +36,24 @@ Result<std::string> LookUp(const std::string& host, int flags) {
       break;
     }
   }
-  std::string number = NumberOf(*best);
+  std::string number = NumericAddress(best->ai_addr);
   freeaddrinfo(found);
   return number;
+}
+
+// Not getnameinfo(): in our programs that one answers with the number (store/numeric_names.h).
+Result<std::string> LookUpName(const std::string& number) {
+  in6_addr address{};
+  const int family = number.find(':') == std::string::npos ? AF_INET : AF_INET6;
+  inet_pton(family, number.c_str(), &address);
+  const socklen_t bytes = family == AF_INET ? sizeof(in_addr) : sizeof(in6_addr);
+  std::vector<char> memory(16384);
+  hostent entry{};
+  hostent* found = nullptr;
+  int failure = 0;
+  gethostbyaddr_r(&address, bytes, family, &entry, memory.data(), memory.size(), &found, &failure);
+  if (found != nullptr && found->h_name != nullptr) return std::string(found->h_name);
+  return Error{Code::kNotFound, "no name service has a name for " + number};
 }
 
 struct Pending {
@@ -54,6 +61,21 @@ struct Pending {
   std::condition_variable done;
   std::optional<Result<std::string>> answer;
 };
+
+// Nothing: the limit passed. `question` then goes on in a thread of its own.
+std::optional<Result<std::string>> Within(Duration limit,
+                                          std::function<Result<std::string>()> question) {
+  auto pending = std::make_shared<Pending>();
+  std::thread([pending, question = std::move(question)] {
+    Result<std::string> answer = question();
+    std::lock_guard lock(pending->mutex);
+    pending->answer = std::move(answer);
+    pending->done.notify_all();
+  }).detach();
+  std::unique_lock lock(pending->mutex);
+  pending->done.wait_for(lock, limit, [&] { return pending->answer.has_value(); });
+  return pending->answer;
+}
 
 }  // namespace
 
@@ -63,20 +85,21 @@ Result<std::string> ResolveHost(const std::string& host, Duration limit) {
   if (strcasecmp(host.c_str(), "localhost") == 0) return std::string("127.0.0.1");
   if (Result<std::string> number = LookUp(host, AI_NUMERICHOST); number.ok()) return number;
 
-  auto pending = std::make_shared<Pending>();
-  std::thread([pending, host] {
-    Result<std::string> answer = LookUp(host, 0);
-    std::lock_guard lock(pending->mutex);
-    pending->answer = std::move(answer);
-    pending->done.notify_all();
-  }).detach();
-  std::unique_lock lock(pending->mutex);
-  if (!pending->done.wait_for(lock, limit, [&] { return pending->answer.has_value(); })) {
-    return Error{Code::kTimeout, "the name service did not answer for host '" + host + "' within " +
-                                     DurationText(limit) +
-                                     "; check DNS, or give a numeric address"};
+  std::optional<Result<std::string>> answer = Within(limit, [host] { return LookUp(host, 0); });
+  if (answer) return *std::move(answer);
+  return Error{Code::kTimeout, "the name service did not answer for host '" + host + "' within " +
+                                   DurationText(limit) + "; check DNS, or give a numeric address"};
+}
+
+Result<std::string> NameOfAddress(const std::string& number, Duration limit) {
+  if (!LookUp(number, AI_NUMERICHOST).ok()) {
+    return Error{Code::kInvalid, "'" + number + "' is not a numeric address"};
   }
-  return *pending->answer;
+  std::optional<Result<std::string>> answer =
+      Within(limit, [number] { return LookUpName(number); });
+  if (answer) return *std::move(answer);
+  return Error{Code::kTimeout, "the name service did not say within " + DurationText(limit) +
+                                   " what name " + number + " has"};
 }
 
 }  // namespace keel
