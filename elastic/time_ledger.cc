@@ -81,6 +81,11 @@ void TimeLedger::Note(Seat& seat, TimePoint now) {
 void TimeLedger::OnSeats(const std::vector<SeatRecord>& seats, TimePoint now) {
   for (size_t i = 0; !over_ && i < std::min(seats.size(), seats_.size()); ++i) {
     Seat& seat = seats_[i];
+    // A job's first worker is taken for a foreign one until it says that it is in place.
+    if (seat.state == SeatState::kRunning && seats[i].state == SeatState::kStarting &&
+        seat.worker == seats[i].worker) {
+      seat.state = SeatState::kStarting;
+    }
     if (seat.state != seats[i].state) {
       Note(seat, now);
       seat.state = seats[i].state;

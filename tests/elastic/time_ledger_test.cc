@@ -52,6 +52,16 @@ TEST(TimeLedger, EachMomentOfASeatIsInOnePart) {
   EXPECT_DOUBLE_EQ(time.Goodput(), 9.0 / 46);
 }
 
+// Its launcher does not know it for one in place before it says so.
+TEST(TimeLedger, AJobsFirstWorkerStartsUntilItIsReady) {
+  TimeLedger ledger(1, At(0s));
+  ledger.OnSeats({SeatOf(SeatState::kRunning)}, At(0s));
+  ledger.OnSeats({SeatOf(SeatState::kStarting)}, At(3s));
+  ledger.OnSeats({SeatOf(SeatState::kRunning)}, At(4s));
+  EXPECT_EQ(ledger.Sum(At(9s)).starting, 4s);
+  EXPECT_EQ(ledger.Sum(At(9s)).beside_steps, 5s);
+}
+
 // Figures are sums since the worker began; its successor begins anew.
 TEST(TimeLedger, FiguresOfASuccessorAreAdded) {
   TimeLedger ledger(1, At(0s));
