@@ -146,7 +146,7 @@ std::string Checkpointer::directory_id() const {
 }
 
 Status Checkpointer::CheckDirectory(const std::string& id) {
-  if (!saves() || directory_seen_ || id.empty()) return Ok();
+  if (!saves() || directory_seen_) return Ok();
   KEEL_TRY(JobDirectory::Look(files_, config_.root, id));
   directory_seen_ = true;
   return Ok();

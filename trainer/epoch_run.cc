@@ -162,20 +162,20 @@ class EpochRun {
   // That something is missing proves it only if the first rank still has it there, and with us,
   // when all have looked. Where it has not, it puts something there anew.
   Status CheckDirectory(std::string id) {
-    for (;;) {
-      const Status seen = id.empty() ? Ok() : saver().CheckDirectory(id);
+    while (!id.empty()) {
+      const Status seen = saver().CheckDirectory(id);
       KEEL_TRY_ASSIGN(const auto missing, GatherTexts(seen.ok() ? "" : kMissing));
-      if (std::count(missing.begin(), missing.end(), kMissing) == 0) return Ok();
+      if (std::count(missing.begin(), missing.end(), kMissing) == 0) break;
       // Where it cannot, nobody can tell; its next save says why.
       if (group_.rank() == 0) (void)saver().HoldAnewWhereLost();
       KEEL_TRY_ASSIGN(const auto ids, GatherTexts(saver().directory_id()));
-      if (ids[0] != id) {
-        id = ids[0];
-        continue;
+      if (ids[0] == id) {
+        if (!seen.ok()) refused_ = Elsewhere(seen.error());
+        break;
       }
-      if (!seen.ok()) refused_ = Elsewhere(seen.error());
-      return Ok();
+      id = ids[0];
     }
+    return Ok();
   }
 
   std::string Elsewhere(const Error& error) const {
