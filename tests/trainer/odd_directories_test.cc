@@ -23,14 +23,6 @@ class OddDirectory : public SavingJob {};
 
 // --- The newest checkpoint ---
 
-fs::path ShardIn(const std::string& step_dir) {
-  for (const auto& entry : fs::directory_iterator(step_dir)) {
-    if (entry.path().extension().string() == ".keel") return entry.path();
-  }
-  ADD_FAILURE() << "no shard in " << step_dir;
-  return {};
-}
-
 void ChangeManifest(const std::string& step_dir, const std::function<void(std::string&)>& change) {
   std::string text = ReadFile(step_dir + "/manifest.json");
   change(text);
@@ -75,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
         Harm{"ShardGone", [](const std::string& dir) { fs::remove(ShardIn(dir)); }, "-shard-"},
         Harm{"ShardsFooterFlipped",
              [](const std::string& dir) {
-               const std::string shard = ShardIn(dir).string();
+               const std::string shard = ShardIn(dir);
                std::string bytes = ReadFile(shard);
                bytes[bytes.size() - 9] ^= 4;
                WriteFile(shard, bytes);

@@ -20,6 +20,18 @@ namespace keel {
 // Not too fast to be stopped in the middle.
 inline const Words kSlow = {"--pause=30ms"};
 
+// One of a checkpoint's.
+inline std::string ShardIn(const std::string& step_dir) {
+  PosixFiles files;
+  const auto entries = files.List(step_dir);
+  EXPECT_OK(entries);
+  for (const DirEntry& entry : entries.ok() ? *entries : std::vector<DirEntry>()) {
+    if (entry.name.ends_with(".keel")) return step_dir + "/" + entry.name;
+  }
+  ADD_FAILURE() << "no shard in " << step_dir;
+  return "";
+}
+
 class SavingJob : public JobTest {
  protected:
   // Every one of the directory, verified to the last bit.
