@@ -15,10 +15,15 @@ def steps(rows):
     print("|---|---|---|---|")
     by = {}
     for row in rows:
-        by.setdefault((row["size"], row["system"]), {})[row["round"]] = row["seconds"]
+        if row["seconds"] is None:
+            print(f"{row['size']}, {row['system']}: {row['error']}", file=sys.stderr)
+        else:
+            by.setdefault((row["size"], row["system"]), {})[row["round"]] = row["seconds"]
     for (size, system), rounds in by.items():
-        exact = by[(size, "exact")]
-        ratios = [exact[turn] / seconds for turn, seconds in rounds.items()]
+        exact = by.get((size, "exact"), {})
+        ratios = [exact[turn] / seconds for turn, seconds in rounds.items() if turn in exact]
+        if not ratios:
+            continue
         print(f"| {size} | {system} | {statistics.median(rounds.values()):.4f} | "
               f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}) |")
 

@@ -2,7 +2,8 @@
 """The job of torchrun_job.py on torchft: one replica group of one process.
 
 Prints, at each committed step: "step N rank R of W pid P". Gradients are averaged by hand, since
-torchft's own DDP wrapper fails an assertion of its own where a peer dies in the all-reduce.
+torchft's own DDP wrapper, --wrapper, fails an assertion of its own where a peer dies in the
+all-reduce.
 """
 import argparse
 import os
@@ -12,6 +13,15 @@ from datetime import timedelta
 import torch
 from torch import nn
 from torchft import Manager, ProcessGroupGloo
+from torchft.ddp import DistributedDataParallel
+
+
+def average(manager, net):
+    gradients = [parameter.grad for parameter in net.parameters()]
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    manager.allreduce(flat).wait()
+    for gradient, part in zip(gradients, flat.split([one.numel() for one in gradients])):
+        gradient.copy_(part.view_as(gradient))
 
 
 def main():
@@ -19,6 +29,7 @@ def main():
     parser.add_argument("--replica", type=int, required=True)
     parser.add_argument("--port", type=int, required=True, help="of this replica's own TCPStore")
     parser.add_argument("--step-ms", type=float, default=50)
+    parser.add_argument("--wrapper", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -37,18 +48,16 @@ def main():
         state_dict=lambda: {"net": net.state_dict(), "optimizer": optimizer.state_dict()},
         min_replica_size=1, rank=0, world_size=1, store_addr="127.0.0.1", store_port=args.port,
         replica_id=f"replica_{args.replica}", hostname="127.0.0.1")
+    model = DistributedDataParallel(manager, net) if args.wrapper else net
     while True:
         began = time.monotonic()
         seed = manager.current_step() * 1000 + args.replica
         data = torch.randn(32, 256, generator=torch.Generator().manual_seed(seed))
         manager.start_quorum()
         optimizer.zero_grad()
-        net(data).square().mean().backward()
-        gradients = [parameter.grad for parameter in net.parameters()]
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
-        manager.allreduce(flat).wait()
-        for gradient, part in zip(gradients, flat.split([one.numel() for one in gradients])):
-            gradient.copy_(part.view_as(gradient))
+        model(data).square().mean().backward()
+        if not args.wrapper:
+            average(manager, net)
         time.sleep(max(0.0, args.step_ms / 1e3 - (time.monotonic() - began)))
         world = manager.num_participants()
         if manager.should_commit():

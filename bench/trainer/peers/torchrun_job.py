@@ -3,19 +3,31 @@
 
 Prints, at each committed step: "step N rank R of W pid P", and, where it went on from a checkpoint,
 "resumed step=N" before. Takes --checkpoint FILE. With --lanes L a step takes as many times
---step-ms as the worker with most of L lanes has.
+--step-ms as the worker with most of L lanes has. With --phases tells how far its start is, and that
+its group failed: "phase main|imported|group|model|error pid P".
 """
 import argparse
 import os
 import sys
 import time
 
-import torch
-import torch.distributed as dist
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
+
+def phase(name):
+    """In one piece: print() writes the end of the line by itself, where another worker's may come
+    between."""
+    if "--phases" in sys.argv:
+        os.write(1, f"phase {name} pid {os.getpid()}\n".encode())
+
+
+phase("main")
+
+import torch  # noqa: E402  the first line comes before
+import torch.distributed as dist  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
 CHECKPOINT_EVERY = 20
+phase("imported")
 
 
 def main():
@@ -23,9 +35,11 @@ def main():
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument("--step-ms", type=float, default=50)
     parser.add_argument("--lanes", type=int, default=1)
+    parser.add_argument("--phases", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
+    phase("group")
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 700), nn.ReLU(),
@@ -39,6 +53,7 @@ def main():
         step = saved["step"]
         print(f"resumed step={step}", flush=True)
     model = DistributedDataParallel(net)
+    phase("model")
     step_s = -(-args.lanes // world) * args.step_ms / 1e3
     try:
         while True:
@@ -55,6 +70,7 @@ def main():
                             "step": step}, args.checkpoint + ".tmp")
                 os.replace(args.checkpoint + ".tmp", args.checkpoint)
     except RuntimeError:   # a peer is gone: the launcher starts all again
+        phase("error")
         sys.exit(1)
 
 
