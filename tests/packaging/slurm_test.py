@@ -55,7 +55,7 @@ exit "$(<"$WORLD/code")" """,
 echo "scontrol $*" >>"$WORLD/calls"
 [[ $1 != show ]] || printf '%s\\n' $NODES""",
     "squeue": """
-case $* in *%T*) cat "$WORLD/state" ;; *) echo 2026-03-01T12:00:00 ;; esac""",
+case $* in *%T*) cat "$WORLD/state" ;; *) cat "$WORLD/end" ;; esac""",
 }
 
 
@@ -98,6 +98,7 @@ class StandInsTest(unittest.TestCase):
             path.chmod(0o755)
         self.write("code", "0")
         self.write("state", "RUNNING")
+        self.write("end", "2026-03-01T12:00:00")
 
     def write(self, name, text):
         (self.world / name).write_text(text + "\n")
@@ -126,6 +127,12 @@ class StandInsTest(unittest.TestCase):
         self.assertIn("<./train> <--steps> <6>\n", self.calls())
         self.assertIn("ends at 1772366400\n", self.calls())
         self.assertNotIn("requeue", self.calls())
+
+    def test_without_an_answer_no_end_is_told(self):
+        self.write("end", "")
+        code, said = self.end("train.sbatch", "./train")
+        self.assertEqual(code, 0, said)
+        self.assertIn("ends at \n", self.calls())
 
     def test_several_nodes_meet_at_the_first(self):
         code, said = self.end("train.sbatch", "./train", SLURM_JOB_NUM_NODES="3", NODES_LEAST="2")
