@@ -1,18 +1,17 @@
 // One look-up with a limit: libc's has none that a caller can set.
 #include "store/resolve.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <strings.h>
 #include <sys/socket.h>
 
-#include <condition_variable>
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/within.h"
+#include "store/own_address.h"
 
 namespace keel {
 namespace {
@@ -56,27 +55,6 @@ Result<std::string> LookUpName(const std::string& number) {
   return Error{Code::kNotFound, "no name service has a name for " + number};
 }
 
-struct Pending {
-  std::mutex mutex;
-  std::condition_variable done;
-  std::optional<Result<std::string>> answer;
-};
-
-// Nothing: the limit passed. `question` then goes on in a thread of its own.
-std::optional<Result<std::string>> Within(Duration limit,
-                                          std::function<Result<std::string>()> question) {
-  auto pending = std::make_shared<Pending>();
-  std::thread([pending, question = std::move(question)] {
-    Result<std::string> answer = question();
-    std::lock_guard lock(pending->mutex);
-    pending->answer = std::move(answer);
-    pending->done.notify_all();
-  }).detach();
-  std::unique_lock lock(pending->mutex);
-  pending->done.wait_for(lock, limit, [&] { return pending->answer.has_value(); });
-  return pending->answer;
-}
-
 }  // namespace
 
 Result<std::string> ResolveHost(const std::string& host, Duration limit) {
@@ -85,7 +63,8 @@ Result<std::string> ResolveHost(const std::string& host, Duration limit) {
   if (strcasecmp(host.c_str(), "localhost") == 0) return std::string("127.0.0.1");
   if (Result<std::string> number = LookUp(host, AI_NUMERICHOST); number.ok()) return number;
 
-  std::optional<Result<std::string>> answer = Within(limit, [host] { return LookUp(host, 0); });
+  std::optional<Result<std::string>> answer =
+      Within<Result<std::string>>(limit, [host] { return LookUp(host, 0); });
   if (answer) return *std::move(answer);
   return Error{Code::kTimeout, "the name service did not answer for host '" + host + "' within " +
                                    DurationText(limit) + "; check DNS, or give a numeric address"};
@@ -96,7 +75,7 @@ Result<std::string> NameOfAddress(const std::string& number, Duration limit) {
     return Error{Code::kInvalid, "'" + number + "' is not a numeric address"};
   }
   std::optional<Result<std::string>> answer =
-      Within(limit, [number] { return LookUpName(number); });
+      Within<Result<std::string>>(limit, [number] { return LookUpName(number); });
   if (answer) return *std::move(answer);
   return Error{Code::kTimeout, "the name service did not say within " + DurationText(limit) +
                                    " what name " + number + " has"};

@@ -1,10 +1,11 @@
 // ResolveHost: a name becomes a number once, at the start; from then on only numbers travel.
 // Promises   ends within its limit whatever the name service does; a number needs no name service,
 //            and neither does "localhost", which is 127.0.0.1.
-// Does not   cache, or try again.
+// Does not   cache, or try again. The way back, from a number to its name, is for finding faults
+//            (elastic/doctor.h): no job ever takes it.
 // Threads    any. A look-up that outlives its limit goes on in a thread of its own until libc gives
 //            up.
-// Errors     kTimeout (the name service is silent), kNotFound (no such name).
+// Errors     kTimeout (the name service is silent), kNotFound (no such name), kInvalid.
 #pragma once
 
 #include <string>
@@ -13,6 +14,9 @@
 #include "base/result.h"
 
 namespace keel {
+
+// The name that the name service has for a numeric address.
+Result<std::string> NameOfAddress(const std::string& number, Duration limit);
 
 // "10.0.0.7" or "2001:db8::7" for a host name or a number.
 Result<std::string> ResolveHost(const std::string& host, Duration limit);
