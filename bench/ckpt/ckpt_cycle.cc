@@ -1,7 +1,8 @@
 // One save or one load of a real state by our engine, in a process of its own, for measure.py.
 // Loads --state (a checkpoint) into memory, prints READY, and goes on when it is told to on stdin:
 //   save: a line -> its shard is durable, prints RESULT {json}; a line -> part 0 commits, DONE
-//   load: a line -> restores --root, verified, prints RESULT {json}
+//   load: a line -> restores --root, verified, prints RESULT {json}; where that fails too, with the
+//         error and how many tensors of the zeroed memory it had changed by then
 // With --background the "training" goes on beside the save, step by step, as in the peers' bench.
 // Figures: seconds of the monotonic clock, CPU seconds of the process less those of the steps,
 // memory above what the process held before.
@@ -211,6 +212,14 @@ Status MeasureSave(Files& files, const Options& options) {
   return Ok();
 }
 
+Status RestoreInto(Files& files, const Options& options, State& state) {
+  KEEL_TRY_ASSIGN(const auto checkpoint, OpenNamed(files, options.Text("root")));
+  KEEL_TRY(Restore(*checkpoint, state.Targets(),
+                   {.into = options.Flag("live") ? Into::kLive : Into::kFresh,
+                    .threads = static_cast<int>(options.Integer("threads"))}));
+  return Ok();
+}
+
 Status MeasureLoad(Files& files, const Options& options) {
   KEEL_TRY_ASSIGN(State state, LoadState(files, options.Text("state")));
   const State expected = state;
@@ -220,10 +229,18 @@ Status MeasureLoad(Files& files, const Options& options) {
   const double before_mb = ResetPeakMb(files);
   const double cpu = CpuSeconds();
   const TimePoint start = RealClock().Monotonic();
-  KEEL_TRY_ASSIGN(const auto checkpoint, OpenNamed(files, options.Text("root")));
-  KEEL_TRY(Restore(*checkpoint, state.Targets(),
-                   {.into = options.Flag("live") ? Into::kLive : Into::kFresh,
-                    .threads = static_cast<int>(options.Integer("threads"))}));
+  if (const Status loaded = RestoreInto(files, options, state); !loaded.ok()) {
+    const auto is_touched = [](const std::vector<std::byte>& tensor) {
+      return std::any_of(tensor.begin(), tensor.end(),
+                         [](std::byte byte) { return byte != std::byte{0}; });
+    };
+    const Json json = {
+        {"error", loaded.error().message},
+        {"touched", std::count_if(state.tensors.begin(), state.tensors.end(), is_touched)},
+        {"tensors", state.tensors.size()}};
+    Say("RESULT " + DumpJson(json));
+    return Ok();
+  }
   const double took = Seconds(RealClock().Monotonic() - start);
   const Json json = {{"load_s", took},
                      {"load_cpu_s", CpuSeconds() - cpu},

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -17,6 +18,9 @@ from common import bytes_of, evict, now
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = ["torch_save", "safetensors", "dcp", "dcp_async"]
+# Measured when asked for by --systems; torchsnapshot has to be installed.
+MORE_PEERS = ["dcp_zstd", "dcp_async_process", "torchsnapshot"]
+RUN_LIMIT_S = 300
 # name: what ckpt_cycle is given for the save, and for the load
 OURS = {
     "keel": (["--threads=1"], ["--threads=2"]),
@@ -67,11 +71,14 @@ def measure_ours(args, system, world):
     result = {"system": system, "world": world, "durable_s": durable, "bytes": bytes_of(root)}
     for name, over in (("call_s", max), ("slow_s", max), ("cpu_s", sum), ("peak_mb", sum)):
         result[name] = over(shard[name] for shard in shards)
-    result["steps"] = shards[0]["steps"]
+    result["steps"], result["step_ms"] = shards[0]["steps"], shards[0].get("step_ms")
     loader = Cycle(args, "load", root, load_options)
     evict(root)
     loader.tell()
-    result |= json.loads(loader.expect("RESULT"))
+    loaded = json.loads(loader.expect("RESULT"))
+    if "error" in loaded:
+        raise RuntimeError(f"ckpt_cycle could not load what it saved: {loaded['error']}")
+    result |= loaded
     loader.process.wait()
     shutil.rmtree(root)
     return result
@@ -79,17 +86,27 @@ def measure_ours(args, system, world):
 
 def run_python(args, command):
     env = dict(os.environ, OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
-    run = subprocess.run(command + ["--state", args.state, "--tmp", args.tmp], env=env,
-                         capture_output=True, text=True, timeout=300, check=False)
-    lines = [line for line in run.stdout.splitlines() if line.startswith("RESULT ")]
-    return json.loads(lines[0][7:]) if lines else {"error": run.stderr[-1500:]}
+    run = subprocess.Popen(command + ["--state", args.state, "--tmp", args.tmp], env=env,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           start_new_session=True)
+    try:
+        said, errors = run.communicate(timeout=RUN_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+        return {"error": f"not done after {RUN_LIMIT_S} s"}
+    lines = [line for line in said.splitlines() if line.startswith("RESULT ")]
+    return json.loads(lines[0][7:]) if lines else {"error": errors[-1500:]}
 
 
 def measure(args, system, world):
     if system == "anchors":
         return run_python(args, [sys.executable, f"{HERE}/anchors.py"])
     if system in OURS:
-        return measure_ours(args, system, world)
+        try:
+            return measure_ours(args, system, world)
+        except RuntimeError as error:
+            return {"error": str(error)}
     return run_python(args, [sys.executable, "-m", "torch.distributed.run", "--standalone",
                              f"--nproc-per-node={world}", f"{HERE}/peer.py", "--system", system])
 
@@ -112,6 +129,10 @@ def main():
     parser.add_argument("--systems", default=",".join(PEERS + list(OURS)))
     parser.add_argument("--json", default="ckpt.jsonl")
     args = parser.parse_args()
+    unknown = set(args.systems.split(",")) - {*PEERS, *MORE_PEERS, *OURS}
+    if unknown:
+        known = ", ".join([*PEERS, *MORE_PEERS, *OURS])
+        parser.error(f"no system {unknown.pop()}; there are {known}")
     os.makedirs(args.tmp, exist_ok=True)
     if not os.path.isdir(f"{args.tmp}/state"):
         subprocess.run([f"{args.bin}/keel", "import", f"{args.state}/state.safetensors",
