@@ -5,8 +5,8 @@
 namespace keel {
 
 inline constexpr int kExitFinished = 0;
-inline constexpr int kExitFailed = 1;        // the program failed more often than allowed, or a
-                                             // value makes no sense
+inline constexpr int kExitFailed = 1;        // the program failed more often than allowed, a
+                                             // value makes no sense, or the doctor found a failure
 inline constexpr int kExitUsage = 2;         // the command line was not understood
 inline constexpr int kExitStopped = 75;      // stopped on request and saved: start me again
 inline constexpr int kExitQuorumLost = 76;   // too few hosts, or the store is gone

@@ -71,6 +71,13 @@ struct LaunchConfig {
   // Where the job can be watched; nothing: nowhere.
   std::optional<StatusAddress> status;
 
+  // Instead of a job: look whether one would work (elastic/doctor.h).
+  struct Doctor {
+    std::string directory;               // that all hosts should share; empty: none
+    Duration limit = std::chrono::seconds(30);   // for the other hosts to come
+  };
+  std::optional<Doctor> doctor;
+
   // What it says.
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

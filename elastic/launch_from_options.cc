@@ -38,6 +38,7 @@ class ConfigMaker {
     KEEL_TRY(MakeLimits());
     KEEL_TRY(MakeNotices());
     KEEL_TRY(MakeStatus());
+    KEEL_TRY(MakeDoctor());
     KEEL_TRY(MakeProgram());
     KEEL_TRY(MakeLogs());
     NoteIdleOptions();
@@ -340,6 +341,17 @@ class ConfigMaker {
     return Ok();
   }
 
+  Status MakeDoctor() {
+    if (!options_.Flag("doctor")) {
+      for (const char* name : {"doctor-dir", "doctor-limit"}) {
+        NoteIfGiven(name, "there is no --doctor");
+      }
+      return Ok();
+    }
+    config_.doctor = {options_.Text("doctor-dir"), options_.Time("doctor-limit")};
+    return Ok();
+  }
+
   Status MakeProgram() {
     ProgramOptions chosen;
     chosen.module = options_.Flag("module");
@@ -347,7 +359,10 @@ class ConfigMaker {
     chosen.run_path = options_.Flag("run-path");
     chosen.is_compiled = facts_.is_compiled;
     chosen.python = facts_.python;
-    KEEL_TRY_ASSIGN(config_.program, ChooseProgram(chosen, options_.positionals()));
+    // The doctor needs none to look at the hosts.
+    if (!config_.doctor || !options_.positionals().empty()) {
+      KEEL_TRY_ASSIGN(config_.program, ChooseProgram(chosen, options_.positionals()));
+    }
     config_.numeric_names = options_.Flag("numeric-names");
     if (config_.numeric_names) {
       config_.numeric_names_library = facts_.numeric_names;

@@ -131,6 +131,16 @@ Section OwnSection() {
                            "What whoever watches must know, where others can reach --status; "
                            "others can read a command line, so take KEELRUN_STATUS_TOKEN or the "
                            "config file")),
+      WithOwn(Option::Flag("doctor", false,
+                           "Start no job: look whether one would work with these options, on "
+                           "each of its hosts, and say what is wrong and how to cure it"))
+          .CommandLineOnly(),
+      WithOwn(Option::Text("doctor-dir", "",
+                           "A directory that all hosts should share, such as that of the "
+                           "checkpoints: the doctor writes a small file there and removes it")
+                  .Placeholder("DIR")),
+      WithOwn(SomeWait(Option::Time("doctor-limit", "30s",
+                                    "How long the doctor waits for the other hosts"))),
       WithOwn(Option::Flag("numeric-names", true,
                            "Keep workers from asking the name service for every peer's name")),
       WithOwn(Option::Flag("allow-inexact", false,
@@ -192,7 +202,8 @@ void KeepAbbreviations(std::vector<Section>& torchrun, const std::vector<Section
 void AddExitCodes(OptionTable& table) {
   const std::pair<int, const char*> codes[] = {
       {kExitFinished, "the job finished"},
-      {kExitFailed, "the program failed more often than allowed, or a value makes no sense"},
+      {kExitFailed, "the program failed more often than allowed, a value makes no sense, or "
+                    "--doctor found what keeps a job from working"},
       {kExitUsage, "the command line was not understood; nothing was started"},
       {kExitStopped, "stopped on request and saved: start it again to continue"},
       {kExitQuorumLost, "too few hosts for too long"},
@@ -225,6 +236,9 @@ OptionTable LaunchTable() {
   table.AddExample("keelrun --nnodes=2:4 --rdzv-backend=c10d --rdzv-endpoint=node0 --rdzv-id=run7 "
                    "./train",
                    "on each of 2 to 4 hosts");
+  table.AddExample("keelrun --doctor --doctor-dir=/shared/run7 --nnodes=2:4 --rdzv-backend=c10d "
+                   "--rdzv-endpoint=node0 --rdzv-id=run7 ./train",
+                   "the same, to look first whether it would work");
   AddExitCodes(table);
   return table;
 }

@@ -26,14 +26,9 @@ std::string FirstOutside() {
   return "127.0.0.1";
 }
 
-std::string OwnName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
-
 // `number`: the endpoint's; empty where it could not be found out. Some containers' own name can't.
 bool IsOurs(const std::string& host, const std::string& number) {
-  if (number.empty()) return host == OwnName();
+  if (number.empty()) return host == OwnHostName();
   const std::vector<std::string> own = OwnAddresses();
   return IsLoopback(number) || std::find(own.begin(), own.end(), number) != own.end();
 }
@@ -66,6 +61,11 @@ std::string ChooseAddress(const LaunchConfig& config, const std::string& number)
 }
 
 }  // namespace
+
+std::string OwnHostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
 
 std::vector<std::string> OwnAddresses() {
   std::vector<std::string> addresses;
@@ -100,7 +100,7 @@ std::string WhyUnreachable(const std::string& host, uint16_t port, const std::st
 
 Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
   Meeting meeting;
-  meeting.own_name = OwnName();
+  meeting.own_name = OwnHostName();
   meeting.host = config.endpoint_host;
   meeting.port = config.endpoint_port;
   const Result<std::string> number = ResolveHost(config.endpoint_host, kLookUpLimit);

@@ -32,6 +32,8 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores);
 // `told` is what was last heard of it; "": nothing.
 std::string WhyUnreachable(const std::string& host, uint16_t port, const std::string& told);
 
+// As the system has it.
+std::string OwnHostName();
 // The numeric addresses of this host's interfaces.
 std::vector<std::string> OwnAddresses();
 bool IsLoopback(const std::string& address);

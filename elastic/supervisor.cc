@@ -9,6 +9,8 @@
 
 #include "base/log.h"
 #include "elastic/decision_log.h"
+#include "elastic/doctor_findings.h"
+#include "elastic/doctor_text.h"
 #include "elastic/exit_codes.h"
 #include "elastic/guard.h"
 #include "elastic/launch_policies.h"
@@ -180,6 +182,10 @@ int Supervisor::Run() {
                           {"hosted_here", meeting_.server != nullptr},
                           {"address", meeting_.own_address},
                           {"workers", config_.workers_per_host}});
+  if (config_.hosts.most > 1) {
+    LogFindings(BriefFindings(BriefFacts(config_, world_.environment, meeting_.own_name,
+                                         meeting_.own_address)));
+  }
   if (status_) ShowStatus();
   AwaitSignal();
   WatchNotices();

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -17,6 +18,8 @@
 #include "base/process_setup.h"
 #include "base/random.h"
 #include "base/version.h"
+#include "elastic/doctor.h"
+#include "elastic/doctor_text.h"
 #include "elastic/error_file.h"
 #include "elastic/exit_codes.h"
 #include "elastic/failure_report.h"
@@ -119,6 +122,28 @@ Status CheckOpenFiles(const LaunchConfig& config) {
                    "`, or LimitNOFILE of a service)"};
 }
 
+// In place of a job.
+int Examine(const LaunchConfig& config, const Environment& environment, Random random) {
+  static PosixFiles files;   // a file system that hangs holds a thread in it
+  auto stores = LateStores::Open(config.log_format, config.log_level);
+  const Status can_start = config.program.name.empty()
+                               ? Ok()
+                               : CheckCanStart(config.program, environment);
+  const std::vector<Finding> findings = RunDoctor(
+      config, {.stores = stores.ok() ? stores->get() : nullptr,
+               .stores_trouble = stores.ok() ? "" : stores.error().message,
+               .files = files,
+               .clock = RealClock(),
+               .random = std::move(random),
+               .environment = environment,
+               .program_trouble = can_start.ok() ? "" : can_start.error().message});
+  const bool is_json = config.log_format == LogFormat::kJson;
+  const Status shown = WriteTo(STDOUT_FILENO, is_json ? DumpJson(DoctorJson(findings)) + "\n"
+                                                      : DoctorText(findings));
+  if (!shown.ok()) return Fail(kExitFailed, shown.error().message);
+  return CountOf(findings, Severity::kFailure) == 0 ? kExitFinished : kExitFailed;
+}
+
 int Launch(const LaunchConfig& config, const Environment& environment, Random random) {
   const Status open_files = CheckOpenFiles(config);
   if (!open_files.ok()) return Fail(kExitFailed, open_files.error().message);
@@ -163,15 +188,19 @@ int Run(const OptionInputs& inputs) {
   if (!options.ok()) return Misused(table, options.error().message);
   const std::optional<std::string> shown = TextToShow(table, *options);
   if (shown) return Show(*shown);
-  if (options->positionals().empty()) return Misused(table, "there is no program to run");
+  const bool has_program = !options->positionals().empty();
+  if (!has_program && !options->Flag("doctor")) {
+    return Misused(table, "there is no program to run");
+  }
   Random random(EntropySeed());
-  const HostFacts facts =
-      ReadHostFacts(inputs.environment, options->positionals().front(), random);
+  const HostFacts facts = ReadHostFacts(
+      inputs.environment, has_program ? options->positionals().front() : "", random);
   const Result<LaunchConfig> config = ConfigFrom(*options, inputs.environment, facts);
   if (!config.ok()) return Fail(kExitFailed, config.error().message);
   SetLogFormat(config->log_format);
   SetLogLevel(config->log_level);
   for (const std::string& note : config->notes) LogWarn("option-note", {{"note", note}});
+  if (config->doctor) return Examine(*config, inputs.environment, std::move(random));
   const Status can_start = CheckCanStart(config->program, inputs.environment);
   if (!can_start.ok()) return Fail(kExitFailed, can_start.error().message);
   return Launch(*config, inputs.environment, std::move(random));
