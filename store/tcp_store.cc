@@ -291,18 +291,22 @@ Status TcpStore::Wait(const std::vector<std::string>& keys, Duration limit,
 }
 
 // The server answers when the keys are there: the fastest way, but nobody can end it before its
-// limit.
+// limit. It answers, too, when somebody looked for one that is missing (see Get()), so its word is
+// not taken for it.
 bool TcpStore::WaitInC10d(const std::vector<std::string>& keys, Duration limit) {
-  if (connection_->store->check(keys)) return true;
-  if (limit <= Duration::zero()) return false;
-  try {
-    connection_->store->wait(keys, std::chrono::ceil<milliseconds>(limit));
-    return true;
-  } catch (const c10::DistNetworkError&) {
-    throw;  // the connection is of no use any more
-  } catch (const c10::DistStoreError&) {
-    return false;  // only the limit ran out: client and server agreed to end the wait
+  const TimePoint end = RealClock().Monotonic() + limit;
+  while (!connection_->store->check(keys)) {
+    const Duration left = end - RealClock().Monotonic();
+    if (left <= Duration::zero()) return false;
+    try {
+      connection_->store->wait(keys, std::chrono::ceil<milliseconds>(left));
+    } catch (const c10::DistNetworkError&) {
+      throw;  // the connection is of no use any more
+    } catch (const c10::DistStoreError&) {
+      return false;  // only the limit ran out: client and server agreed to end the wait
+    }
   }
+  return true;
 }
 
 bool TcpStore::AskUntil(const std::vector<std::string>& keys, Duration limit,

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -177,6 +178,20 @@ TEST_P(StoreContract, WaitEndsWhenTheLastKeyIsSet) {
   const Status waited = store_->Wait({"w/1", "w/2"}, kTestLimit);
   EXPECT_TRUE(waited.ok()) << waited.error().message;
   setter.join();
+}
+
+// c10d's server wakes those who wait for a key also where it was only asked for.
+TEST_P(StoreContract, WhoLooksForAMissingKeyEndsNobodysWaitForIt) {
+  const std::unique_ptr<Store> other = board_->Client();
+  std::optional<std::string> seen;
+  std::thread waiter([&] {
+    EXPECT_TRUE(other->Wait({"w/missing"}, kTestLimit).ok());
+    seen = other->Get("w/missing").value();
+  });
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(*store_->Get("w/missing"), std::nullopt);
+  EXPECT_TRUE(store_->Set("w/missing", "here").ok());
+  waiter.join();
+  EXPECT_EQ(seen, "here");
 }
 
 TEST_P(StoreContract, WaitThatTimesOutNamesWhatIsMissingAndHarmsNothing) {
