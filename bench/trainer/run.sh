@@ -7,26 +7,14 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 readonly root
 out=$root/build/trainer-bench.jsonl
-peers=$root/build/peers-venv
+peers=$root/build/peers
 options=() scenarios=()
 
 Help() {
   echo "usage: bench/trainer/run.sh [--out FILE] [--rounds N] [--steps N] [--kills N] [WHAT...]"
   echo "WHAT: throughput kills groups recovery save stop resume loader; all by default. Single"
   echo "measurements go to FILE (build/trainer-bench.jsonl); the last four have no options."
-  echo "recovery installs torchft in build/peers-venv."
-}
-
-# A Python with our PyTorch and torchft, which must not bring a PyTorch of its own.
-MakePeers() {
-  [[ -x $peers/bin/torchft_lighthouse ]] && return
-  python3 -m venv "$peers"
-  local packages
-  packages=$("$peers/bin/python" -c 'import site; print(site.getsitepackages()[0])')
-  ls -d "$root"/.deps/venv/lib/python3*/site-packages >"$packages/torch.pth"
-  "$peers/bin/pip" install --quiet opentelemetry-api opentelemetry-sdk \
-    opentelemetry-exporter-otlp-proto-http
-  "$peers/bin/pip" install --quiet --no-deps torchft==0.2.0
+  echo "recovery installs torchft in build/peers."
 }
 
 while (($#)); do
@@ -48,7 +36,7 @@ for scenario in "${scenarios[@]}"; do
       python3 -B "$root/bench/trainer/stops.py" "$scenario" --bin "$root/build/bin" \
       --python "$root/.deps/venv/bin/python" --tmp "$root/build" >>"$out"
   elif [[ $scenario == recovery ]]; then
-    MakePeers
+    python3 -B "$root/bench/compare/peers.py" "$peers" "$root/.deps/venv/bin/python" >&2
     python3 -B "$root/bench/trainer/recovery.py" --bin "$root/build/bin" \
       --python "$root/.deps/venv/bin/python" --torchft-python "$peers/bin/python" >>"$out"
   else
