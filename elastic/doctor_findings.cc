@@ -86,6 +86,7 @@ class Examination {
   void CheckNodeRanks(Check& check);
   void Store();
   void Names();
+  void CheckSharedNames(Check& check);
   void Ports();
   void Clocks();
   void Versions();
@@ -189,8 +190,10 @@ void Examination::Names() {
                  "--no-numeric-names");
     }
   }
+  CheckSharedNames(check);
   Pairs([&](size_t from, size_t to, const DoctorSight& sight) {
     const DoctorFacts& other = view_.hosts[to];
+    if (other.host == view_.hosts[from].host) return;   // it would find itself
     if (!sight.name_trouble.empty()) return check.Warn(labels_[from], sight.name_trouble, cure);
     const bool is_its_own =
         sight.name_number == other.address || IsLoopback(sight.name_number) ||
@@ -209,6 +212,20 @@ void Examination::Names() {
                  (facts.address_name.empty() ? "nameless" : facts.address_name));
   }
   check.Well(JoinList({texts.begin(), texts.end()}, "; "));
+}
+
+// Launchers of one machine have its name; machines should have names of their own.
+void Examination::CheckSharedNames(Check& check) {
+  std::map<std::string, std::map<std::string, std::string>> called;   // name, machine, address
+  for (const DoctorFacts& facts : view_.hosts) called[facts.host][facts.machine] = facts.address;
+  for (const auto& [name, machines] : called) {
+    if (machines.size() < 2) continue;
+    std::vector<std::string> addresses;
+    for (const auto& [machine, address] : machines) addresses.push_back(address);
+    check.Warn("", std::to_string(machines.size()) + " hosts are called " + name + " (" +
+                       JoinList(addresses, ", ") + "): logs do not tell them apart",
+               "give each host a name of its own (hostnamectl; --hostname of a container)");
+  }
 }
 
 std::string Examination::InterfaceText() const {

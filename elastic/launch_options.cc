@@ -131,9 +131,9 @@ Section OwnSection() {
                            "What whoever watches must know, where others can reach --status; "
                            "others can read a command line, so take KEELRUN_STATUS_TOKEN or the "
                            "config file")),
-      WithOwn(Option::Flag("doctor", false,
-                           "Start no job: look whether one would work with these options, on "
-                           "each of its hosts, and say what is wrong and how to cure it"))
+      Option::Flag("doctor", false,
+                   "Start no job: look whether one would work with these options, on each of its "
+                   "hosts, and say what is wrong and how to cure it")
           .CommandLineOnly(),
       WithOwn(Option::Text("doctor-dir", "",
                            "A directory that all hosts should share, such as that of the "

@@ -185,6 +185,10 @@ TEST(DoctorFindings, StoreAndNames) {
        "node0", "the name node1 leads to 10.0.0.99"},
       {[](DoctorView& view) { view.sights[0][1].name_number = "127.0.0.1"; }, "names", kWarn,
        "node0", "the name node1 leads to 127.0.0.1"},
+      {[](DoctorView& view) {
+         view.hosts[1].host = "node0";
+         view.sights[0][1].name_number = view.sights[1][0].name_number = "127.0.0.1";
+       }, "names", kWarn, "", "2 hosts are called node0 (10.0.0.1, 10.0.0.2)"},
   });
   DoctorView view = HealthyView();
   view.sights[0][1].name_number = "172.17.0.1";   // another address of that host

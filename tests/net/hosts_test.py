@@ -235,6 +235,37 @@ class Hosts(unittest.TestCase):
                      if "worker-died" in line]
             self.assertEqual(len(ended), 1, ended)
 
+    def examine(self, lan, count):
+        """What each host's doctor says: its exit code and its lines."""
+        doctors = [lan.start(number, [
+            ARGS.keelrun, "--doctor", "--doctor-limit=60s", f"--nnodes={count}",
+            "--rdzv-backend=c10d", "--rdzv-id=doctor",
+            f"--rdzv-endpoint={lan.address(0)}:{PORT}",
+            f"--rdzv-conf=is_host={int(number == 0)}"]) for number in range(count)]
+        return [(doctor.end(), "\n".join(doctor.lines)) for doctor in doctors]
+
+    def test_the_doctor_names_the_interface_and_the_ports(self):
+        with hosts.Lan(3) as lan:
+            for code, text in self.examine(lan, 3):
+                self.assertEqual(code, 0, text)
+                self.assertRegex(text, r"OK   hosts +all 3 came: (?!.*rehearsal)")
+                self.assertRegex(text, rf"OK   interface .* {lan.address(2)} \(eth0\)")
+                self.assertRegex(text, r"OK   ports +all reach each other")
+                self.assertRegex(text, r"OK   all-reduce +1 MiB among 3 hosts")
+
+    def test_the_doctor_finds_who_cannot_reach_whom(self):
+        with hosts.Lan(3) as lan:
+            # Both reach the store's host, but not each other.
+            hosts.ip("-n", lan.hosts[1], "route", "add", "unreachable", lan.address(2))
+            for code, text in self.examine(lan, 3):
+                self.assertEqual(code, 1, text)
+                found = re.findall(r"FAIL ports +\S+ \((\d)\): cannot reach \S+ \((\d)\)", text)
+                addresses = re.search(r"interface +(.*)", text)[1]
+                self.assertEqual(len(found), 2, text)
+                self.assertEqual(found[0], found[1][::-1], text)   # neither the other
+                self.assertIn(lan.address(1), addresses)
+                self.assertRegex(text, r"SKIP all-reduce +not tried")
+
     def test_a_stranger_at_our_store_is_no_member(self):
         with hosts.Lan(3) as lan:
             job = Job(lan)
