@@ -318,8 +318,8 @@ def kill_trials(system, world, victims, begin, refill, look):
             os.kill(running.pids()[victim], signal.SIGKILL)
         running.wait()
         verdicts.append(look())
-    who = "both" if len(victims) == 2 else "one" if world == 2 else "the one"
-    put(f"kill {who} of {world}" if world == 2 else "kill", system, verdicts, save_s=sorted(took)[1])
+    fault = "kill" if world == 1 else f"kill {'both' if len(victims) == 2 else 'one'} of 2"
+    put(fault, system, verdicts, save_s=sorted(took)[1])
 
 
 def kills(old, new, old_root, new_root):

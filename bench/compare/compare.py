@@ -51,6 +51,7 @@ exit codes:
 QUICK_SYSTEMS = ["keelrun", "keelrun, the DDP script", "torchrun", "torchft",
                  "keelrun, launcher gone", "torchrun tuned, launcher gone"]
 THROUGHPUT = ["exact", "all-reduce", "DDP, fused AdamW", "DDP, default AdamW"]
+PROGRAMS = ["keelrun", "keel", "model_train", "gpt_bench", "ckpt_cycle"]
 # `writes`: lines of JSON on stdout, or by itself into the part's file.
 Step = collections.namedtuple("Step", "name command writes")
 
@@ -88,6 +89,9 @@ def arguments():
         parser.error(f"there is no part '{unknown[0]}': {', '.join(report.PARTS)}")
     if args.rounds is not None and args.rounds < 1:
         parser.error("--rounds must be 1 or more")
+    lacking = [name for name in PROGRAMS if not os.path.exists(f"{args.bin}/{name}")]
+    if lacking and not args.report:
+        parser.error(f"{args.bin} has no {', '.join(lacking)}: tools/setup.sh builds them")
     args.rounds = args.rounds or (1 if args.quick else 5)
     args.state = args.state or f"{ROOT}/build/{'compare-state' if args.quick else 'ckpt-bench'}"
     return args
@@ -178,8 +182,7 @@ def run_step(part, step, args):
                 lines.append(line)
                 say(f"{part}, {step.name}: {short(line)}")
         finally:
-            if process.poll() is None and sys.exc_info()[0]:
-                process.terminate()
+            process.stdout.close()   # if we were interrupted: it ends at its next line
             process.wait()
     with open(log, encoding="utf-8", errors="replace") as file:
         said = peers.last_line(file.read())
@@ -258,9 +261,10 @@ def measure(args, about):
     begun = time.monotonic()
     found, python = peers.install_all(args.peers, args.python, say)
     if "why_not" in found["torch"]:
-        say(f"without PyTorch there is nothing to compare with: {found['torch']['why_not']}")
+        say(f"there is no PyTorch to compare with: {found['torch']['why_not']}; name a Python that "
+            "has it with --python")
         return None
-    about |= {"machine": machine.describe(args.out), "peers": found, "quick": args.quick,
+    about |= {"machine": machine.describe(args.out), "peers": found,
               "ours": machine.our_version(ROOT, f"{args.bin}/keelrun"),
               "python": sys.version.split()[0],
               "began": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),

@@ -82,9 +82,10 @@ def render(about, lines):
     text = ["# Evenkeel beside its peers\n",
             f"Made by `{about['command']}` on {about['began']}, in {about['took_s'] / 60:.0f} "
             "minutes.\n"]
-    if about["quick"]:
-        text.append("**A quick run**: few rounds and a small state. It shows that everything "
-                    "works; its figures say nothing.\n")
+    quick = [name for name, how in about["parts"].items() if how.get("quick")]
+    if quick:
+        text.append(f"**A quick run** of {', '.join(quick)}: few rounds and a small state. It "
+                    "shows that everything works; its figures say nothing.\n")
     text += [f"On {machine_line(about)}. {versions(about)}.\n", SCOPE + "\n",
              "Several values in a cell are min / median / max. Bold rows are ours; the first of "
              "them is what the others are compared with, by medians.\n"]

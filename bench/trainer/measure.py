@@ -19,6 +19,7 @@ from common import SIZES, keelrun, parser, put
 HERE = os.path.dirname(os.path.abspath(__file__))
 SPEED = re.compile(r"median_step_s=(\S+) parameters=(\d+)")
 STEP = re.compile(r"step (\d+) rank (\d+) of (\d+) pid (\d+)")
+JOB_LIMIT_S = 900
 ARGS = None
 
 
@@ -32,20 +33,25 @@ def systems(size):
             "DDP, fused AdamW": [*peer, "--fused"], "DDP, default AdamW": peer}
 
 
+def one_job(command, path):
+    try:
+        done = subprocess.run(keelrun(ARGS.bin, 2, *command), stdout=subprocess.PIPE, text=True,
+                              check=False, timeout=JOB_LIMIT_S,
+                              env={**os.environ, "PATH": path})
+    except subprocess.TimeoutExpired:
+        return {"seconds": None, "error": f"not done after {JOB_LIMIT_S} s"}
+    found = SPEED.search(done.stdout)
+    if done.returncode or not found:
+        return {"seconds": None, "error": f"the job ended with {done.returncode}"}
+    return {"seconds": float(found[1]), "parameters": int(found[2])}
+
+
 def throughput():
     path = os.path.dirname(ARGS.python) + os.pathsep + os.environ["PATH"]
     for size in ARGS.sizes:
         for turn in range(ARGS.rounds):
             for system, command in systems(size).items():
-                done = subprocess.run(keelrun(ARGS.bin, 2, *command), stdout=subprocess.PIPE,
-                                      text=True, check=False, env={**os.environ, "PATH": path})
-                found = SPEED.search(done.stdout)
-                if done.returncode or not found:
-                    put(what="step", size=size, system=system, round=turn, seconds=None,
-                        error=f"the job ended with {done.returncode}")
-                    continue
-                put(what="step", size=size, system=system, round=turn, seconds=float(found[1]),
-                    parameters=int(found[2]))
+                put(what="step", size=size, system=system, round=turn, **one_job(command, path))
 
 
 # --- Kills ---

@@ -71,7 +71,7 @@ def about(**more):
     return {"machine": {"cores": 2, "cpu": "EPYC", "memory_gb": 23.4, "kernel": "6.1",
                         "system": "Debian 12", "disk": "ext4 on /dev/x"},
             "peers": {"torch": {"version": "2.11.0"}}, "ours": "0.1.0", "python": "3.11.2",
-            "quick": False, "began": "2026-01-02 03:04 UTC", "took_s": 600,
+            "began": "2026-01-02 03:04 UTC", "took_s": 600,
             "command": "bench/compare.sh", "parts": {part: dict(how) for part in LINES}, **more}
 
 
@@ -86,7 +86,7 @@ def named(found, name):
 class WhereWeLose(unittest.TestCase):
     def test_to_whom_is_better_by_the_median(self):
         found = tables.where_we_lose(table(Row("keel", True, {"s": [2, 3, 4]}),
-                                           Row("fast", False, {"s": [1, 1.5, 1]}),
+                                           Row("fast", False, {"s": [1, 1.5, 0.5]}),
                                            Row("slow", False, {"s": [9]})))
         self.assertEqual(found, ["seconds: keel 3.00, but fast 1.00, 3 times"])
 
@@ -264,7 +264,10 @@ class Report(unittest.TestCase):
         self.assertIn("In 0 of 0 tables.", text)
 
     def test_a_quick_run_says_so(self):
-        self.assertIn("A quick run", report.render(about(quick=True), LINES)["REPORT.md"])
+        made = about()
+        self.assertNotIn("A quick run", report.render(made, LINES)["REPORT.md"])
+        made["parts"]["throughput"]["quick"] = True
+        self.assertIn("**A quick run** of throughput:", report.render(made, LINES)["REPORT.md"])
 
 
 class Running(unittest.TestCase):
@@ -327,6 +330,7 @@ class CommandLine(unittest.TestCase):
     def test_what_makes_no_sense_is_refused(self):
         self.assertIn("no part 'speed'", self.said("--bin=/x", "--only=speed", code=2))
         self.assertIn("1 or more", self.said("--bin=/x", "--rounds=0", code=2))
+        self.assertIn("/x has no keelrun, keel,", self.said("--bin=/x", code=2))
 
     def test_a_report_of_nothing_is_refused(self):
         with tempfile.TemporaryDirectory(prefix="keel-compare-") as folder:
