@@ -68,10 +68,26 @@ def recovery(records):
             "Two workers, steps of 50 ms, the peers' script saves every 20 steps; killed after 30 "
             "steps. min / median / max of the runs that recovered.",
             f"{AGAIN} recovery", RECOVERY, first_ours(rows), "stall"))
-    return [*tables, *starts(records, imports), *phases(records)]
+    return [*tables, *unchanged(tables), *starts(records, imports), *phases(records)]
 
 
-STARTS = {"keelrun": "keelrun, its trainer", "keelrun, the DDP script": "keelrun, the DDP script",
+SCRIPT = "keelrun, the DDP script"
+
+
+def unchanged(tables):
+    """The launchers alone: the peers' script under keelrun, beside torchrun."""
+    for table in tables:
+        rows = [row for row in table.rows
+                if row.system == SCRIPT or row.system.startswith("torchrun")]
+        if any(row.system == SCRIPT for row in rows):
+            yield table._replace(
+                name="recovery-script", rows=rows,
+                title="SIGKILL of a worker of the same DDP script, under both launchers",
+                about="The script goes back to its checkpoint under either; most of the time is "
+                      "Python's, importing PyTorch.")
+
+
+STARTS = {"keelrun": "keelrun, its trainer", SCRIPT: SCRIPT,
           "torchrun": "torchrun --standalone, the DDP script"}
 
 
@@ -90,6 +106,8 @@ def starts(records, imports):
                   f"{AGAIN} recovery", [Metric("start", "s", "less")], first_ours(rows), "start")]
 
 
+# The launcher's own are the first and the third; the others are Python's.
+LAUNCHERS = ("main", "group")
 PHASES = [("main", "until a new process runs"), ("imported", "import torch"), ("group", "group"),
           ("model", "optimizer, checkpoint, model, DDP"), ("back", "first step")]
 
@@ -110,12 +128,13 @@ def phase_values(runs):
 
 def phases(records):
     rows = []
-    for system, runs in by(records, "system").items():
+    group = [record for record in records if record["group"] == records[0]["group"]]
+    for system, runs in by(group, "system").items():
         values = phase_values(runs)
         if values:
             errors = good(run.get("error") for run in runs)
             rows.append(Row(system, is_ours(system), {**values, "error": errors}))
-    metrics = [Metric(name, head, "less") for name, head in PHASES]
+    metrics = [Metric(name, head, "less" if name in LAUNCHERS else None) for name, head in PHASES]
     metrics.append(Metric("error", "a survivor's group failed after", None))
     return [Table("phases", "Where the time of a recovery goes: workers of Python",
                   "Seconds from the kill on, each phase by itself, of the process that committed "

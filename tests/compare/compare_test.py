@@ -174,6 +174,15 @@ class Records(unittest.TestCase):
         self.assertEqual(values, {"main": 0.4, "imported": 2.2, "group": 0.2, "model": 2.9,
                                   "back": 0.2, "error": 0.06})
 
+    def test_the_same_script_is_compared_by_itself(self):
+        script = {**RECOVERY[2], "system": "keelrun, the DDP script", "stall": 6.5, "back": 6.5}
+        made = named(records.recovery([*RECOVERY, script]), "recovery-script")
+        self.assertEqual([row.system for row in made.rows],
+                         ["keelrun, the DDP script", "torchrun"])
+        self.assertIn("without a committed step: keelrun, the DDP script 6.500, but torchrun 5.9",
+                      tables.where_we_lose(made)[0])
+        self.assertNotIn("recovery-script", [one.name for one in records.recovery(RECOVERY)])
+
     def test_starts(self):
         made = named(records.recovery(RECOVERY), "start")
         self.assertEqual([(row.system, row.ours, row.values["start"]) for row in made.rows],
