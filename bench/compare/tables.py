@@ -25,6 +25,7 @@ Table = collections.namedtuple("Table", "name title about repeat metrics rows pl
                                defaults=(None,))
 
 WIDTH, BAR, LEFT, RIGHT, TOP = 900, 26, 280, 130, 44
+NOTE_MAX = 80
 OURS_COLOUR, PEER_COLOUR = "#1f6feb", "#9aa7b5"
 
 
@@ -157,14 +158,13 @@ def plot(table):
     """The SVG, or None where there is nothing to draw."""
     metric = next((one for one in table.metrics if one.key == table.plot), None)
     rows = [(row, numbers(row, metric)) for row in table.rows] if metric else []
-    rows = [(row, values) for row, values in rows if values]
-    if not rows:
+    if not any(values for _, values in rows):
         return None
     return "\n".join(draw(table.title, metric, rows))
 
 
 def draw(title, metric, rows):
-    most = max(max(values) for _, values in rows) or 1
+    most = max(max(values) for _, values in rows if values) or 1
     height, bottom = TOP + BAR * len(rows) + 40, TOP + BAR * len(rows) + 4
     scale = (WIDTH - LEFT - RIGHT) / most
     yield (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
@@ -181,7 +181,16 @@ def draw(title, metric, rows):
     yield "</svg>\n"
 
 
+def shortened(text):
+    return text if len(text) <= NOTE_MAX else text[:NOTE_MAX - 3] + "..."
+
+
 def bar(row, values, y, scale, metric):
+    if not values:   # who failed is not left out
+        yield plot_losses.text(LEFT - 8, y + 15, row.system, "end")
+        yield plot_losses.text(LEFT + 6, y + 15, shortened(row.note or "no figure"),
+                               more='fill="#d1242f"')
+        return
     middle = statistics.median(values)
     colour = OURS_COLOUR if row.ours else PEER_COLOUR
     yield plot_losses.text(LEFT - 8, y + 15, row.system, "end",

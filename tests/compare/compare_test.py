@@ -150,9 +150,12 @@ class Tables(unittest.TestCase):
         self.assertEqual(row, "| peer | - | a \\| b &lt;c> |")
 
     def test_a_plot_is_drawn_of_what_has_figures(self):
-        svg = tables.plot(table(Row("keel <1>", True, {"s": [1, 2]}), Row("peer", False, {})))
+        svg = tables.plot(table(Row("keel <1>", True, {"s": [1, 2]}),
+                                Row("peer", False, {}, "2 x hung " + 99 * "-")))
         drawn = xml.dom.minidom.parseString(svg)
-        self.assertEqual(len(drawn.getElementsByTagName("rect")), 2)
+        self.assertEqual(len(drawn.getElementsByTagName("rect")), 2)   # the paper, and one bar
+        self.assertIn("2 x hung -", svg)
+        self.assertNotIn(99 * "-", svg)
         self.assertIsNone(tables.plot(table(Row("peer", False, {}))))
         self.assertIsNone(tables.plot(table(Row("peer", False, {"s": [1]}))._replace(plot=None)))
         self.assertIsNotNone(tables.plot(table(Row("peer", False, {"s": [0]}))))
