@@ -266,7 +266,7 @@ def measure(args, about):
         return None
     about |= {"machine": machine.describe(args.out), "peers": found,
               "ours": machine.our_version(ROOT, f"{args.bin}/keelrun"),
-              "python": sys.version.split()[0],
+              "python": machine.version_of(python),
               "began": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
               "command": " ".join(["bench/compare.sh", *sys.argv[1:]])}
     for part in args.only:

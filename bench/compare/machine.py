@@ -31,10 +31,14 @@ def describe(folder):
             "disk": disk_of(folder)}
 
 
+def version_of(program):
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return (said.stdout.split() or ["unknown"])[-1]
+
+
 def our_version(root, program):
     """The program's version, and the commit where this is a clone."""
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    words = version_of(program)
     commit = subprocess.run(["git", "-C", root, "describe", "--always", "--dirty"],
                             capture_output=True, text=True, check=False)
-    words = (said.stdout.split() or ["unknown"])[-1]
     return f"{words} ({commit.stdout.strip()})" if commit.returncode == 0 else words

@@ -49,7 +49,7 @@ def part_section(name, about, lines, drawn):
         yield from markdown(table, ran(about, name), table.name in drawn)
     left = missing(how.get("expected", []), tables)
     if left:
-        yield f"Not measured in this run: {', '.join(left)}.\n"
+        yield f"Not measured in this run: {'; '.join(left)}.\n"
 
 
 def versions(about):

@@ -65,7 +65,10 @@ def better_than(theirs, ours, metric):
 
 def factor(theirs, ours):
     low, high = sorted((theirs, ours))
-    return f", {high / low:.2g} times" if low > 0 else ""
+    if low <= 0:
+        return ""
+    times = high / low
+    return f", {times:.{2 if times < 2 else 1 if times < 10 else 0}f} times"
 
 
 def overlapping(some, others):

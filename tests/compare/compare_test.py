@@ -88,14 +88,14 @@ class WhereWeLose(unittest.TestCase):
         found = tables.where_we_lose(table(Row("keel", True, {"s": [2, 3, 4]}),
                                            Row("fast", False, {"s": [1, 1.5, 0.5]}),
                                            Row("slow", False, {"s": [9]})))
-        self.assertEqual(found, ["seconds: keel 3.00, but fast 1.00, 3 times"])
+        self.assertEqual(found, ["seconds: keel 3.00, but fast 1.00, 3.0 times"])
 
     def test_more_may_be_better(self):
         metric = Metric("s", "share", "more", 2)
         self.assertEqual(tables.where_we_lose(table(Row("keel", True, {"s": [0.5]}),
                                                     Row("peer", False, {"s": [1]}),
                                                     metrics=[metric])),
-                         ["share: keel 0.50, but peer 1.00, 2 times"])
+                         ["share: keel 0.50, but peer 1.00, 2.0 times"])
 
     def test_the_same_is_no_loss_and_neither_is_what_has_no_better(self):
         rows = Row("keel", True, {"s": [1], "n": [9]}), Row("peer", False, {"s": [1], "n": [1]})
@@ -207,7 +207,7 @@ class Records(unittest.TestCase):
         self.assertEqual(made.rows[1].values["memory"], [0])
         self.assertEqual(made.rows[2].note, "1 of 1 failed: no module")
         self.assertEqual(tables.where_we_lose(made),
-                         ["CPU s: keel 0.40, but torch.save + fsync 0.30, 1.3 times"])
+                         ["CPU s: keel 0.40, but torch.save + fsync 0.30, 1.33 times"])
 
     def test_what_runs_beside_the_training_costs_steps(self):
         made = named(records.checkpoints(CHECKPOINTS), "checkpoints-1-beside")
@@ -256,12 +256,12 @@ class Report(unittest.TestCase):
 
     def test_who_is_missing_is_named(self):
         made = about(peers={"torchft": {"why_not": "pip could not install it: no wheel"}})
-        made["parts"]["recovery"]["expected"] = ["keelrun", "torchrun, plain"]
+        made["parts"]["recovery"]["expected"] = ["keelrun", "torchrun, plain", "x"]
         made["parts"]["throughput"]["failed"] = ["steps ended with 1: boom"]
         text = report.render(made, LINES)["REPORT.md"]
         self.assertIn("**torchft could not be installed**, so its rows are missing: pip could not",
                       text)
-        self.assertIn("Not measured in this run: torchrun, plain.", text)
+        self.assertIn("Not measured in this run: torchrun, plain; x.", text)
         self.assertIn("**Not finished**: steps ended with 1: boom", text)
 
     def test_parts_that_never_ran_are_left_out(self):
