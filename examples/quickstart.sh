@@ -126,7 +126,7 @@ if [[ $build ]]; then
   build=$(cd "$build" && pwd -P)
   echo "   Not asked for: the programs are those in $build/bin."
 else
-  "$root/tools/setup.sh"
+  "$root/tools/setup.sh" --programs
   build=$root/build
 fi
 if [[ $folder ]]; then

@@ -21,6 +21,7 @@ with_torch=ON
 with_tests=no
 check_packages=yes
 build=yes
+target=all
 child=  # the background process that dies with us
 deps=$(realpath -m "${KEEL_DEPS:-$root/.deps}")
 readonly deps
@@ -31,13 +32,15 @@ readonly clean=(env -u PYTHONPATH -u PYTHONHOME -u VIRTUAL_ENV -u PIP_TARGET -u 
 
 Help() {
   cat <<'TEXT'
-usage: tools/setup.sh [--preset NAME] [--torch-free] [--tests] [--no-packages] [--no-build]
+usage: tools/setup.sh [--preset NAME] [--torch-free] [--tests | --programs] [--no-packages]
+                      [--no-build]
 
 Installs what is missing, then configures and builds. Run it as often as you like.
   --preset NAME   release (default, in build/), debug, asan or tsan (in build-NAME/)
   --torch-free    leave out LibTorch and all that needs it
   --tests         also download what the tests in Python need (400 MB); if that fails it says so
                   and goes on, and they are skipped
+  --programs      build only what users run, in half the time: no tests, no benchmarks
   --no-packages   do not check the system's packages; CMake will say what it does not find
   --no-build      only install
   --help          this text
@@ -67,6 +70,7 @@ ParseArguments() {
       --preset=*) preset=${1#*=} ;;
       --torch-free) with_torch=OFF ;;
       --tests) with_tests=yes ;;
+      --programs) target=programs ;;
       --no-packages) check_packages=no ;;
       --no-build) build=no ;;
       *) Fail "unknown option '$1'; tools/setup.sh --help lists them" ;;
@@ -440,7 +444,7 @@ Build() {
   Lock 8 "$build_dir"
   Configure
   jobs=${KEEL_JOBS:-$(Jobs)}
-  cmake --build "$build_dir" -j "$jobs" </dev/null ||
+  cmake --build "$build_dir" --target "$target" -j "$jobs" </dev/null ||
     Fail "the build in $build_dir failed; the compiler's words are above." \
       "To go on where it stopped: tools/setup.sh (out of memory: KEEL_JOBS=1 tools/setup.sh)"
 }

@@ -112,6 +112,13 @@ class Setup(unittest.TestCase):
         self.assertEqual(self.calls().count("\n"), 1, self.calls())
         self.assertIn("cmake --build", self.calls())
 
+    def test_tests_are_built_unless_only_programs_are_asked_for(self):
+        self.run_setup("--programs")
+        self.assertIn("--target programs ", self.calls())
+        self.write(calls="")
+        self.run_setup()
+        self.assertIn("--target all ", self.calls())
+
     def test_without_root_a_missing_package_is_named_with_its_command(self):
         self.write(missing="libzstd-dev\n", uid="1000")
         output = self.run_setup(code=1)
