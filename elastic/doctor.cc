@@ -184,6 +184,7 @@ Status Doctor::TakePart(const Meeting& meeting) {
   facts_.port = port_->port();
   KEEL_TRY_ASSIGN(ticket_, store_->Add(Key("tickets"), 1));
   WriteProbe();
+  probe_.reset();   // whoever loses patience while hosts are awaited leaves nothing there
   KEEL_TRY(Tell("host", DoctorFactsText(facts_)));
   if (leads) KEEL_TRY(DecideWhoCame());
   KEEL_TRY(ReadWhoCame());
@@ -296,6 +297,9 @@ Status Doctor::ReadWhoCame() {
 }
 
 Status Doctor::LookAtOthers() {
+  if (facts_.directory_trouble.empty()) WriteProbe();
+  KEEL_TRY(Tell("probe", "1"));
+  KEEL_TRY(Hear("probe", kTellLimit));
   std::vector<DoctorSight> sights(tickets_.size());
   std::vector<std::thread> looking;
   for (size_t host = 0; host < tickets_.size(); ++host) {

@@ -2,8 +2,8 @@
 // that the job would take.
 // Promises   every host that came learns the same and prints the same findings, whichever of them
 //            is at fault; each wait has a limit, and who was waited for is named. What it writes (a
-//            small file in the shared directory, keys in a store of its own) is removed, unless it
-//            is killed.
+//            small file in the shared directory, keys in a store of its own) is removed, unless a
+//            signal ends it.
 // Does not   start workers, or touch a job that runs: where one has the endpoint, it says so. It
 //            tries one port of each host, not all; it measures plain TCP, not Gloo or NCCL.
 // Threads    one; it has some of its own while it runs.

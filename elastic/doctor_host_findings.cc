@@ -144,7 +144,8 @@ void CheckInterface(const HostOfJob& host, Check& check) {
     if (host.is_rehearsal) return;
     return check.Fail(host.label,
                       "the others are told to reach this host at " + facts.address +
-                          ", loopback, which is each host's own",
+                          ", loopback, which is each host's own: right only where all are "
+                          "launchers of one machine",
                       "write the endpoint as a name or address that leads here from the others "
                       "(not localhost), or " + cure_address);
   }
