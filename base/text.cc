@@ -243,6 +243,10 @@ Result<Duration> ParseDuration(std::string_view text) {
   return Duration(static_cast<int64_t>(total));
 }
 
+std::string CountText(uint64_t count, const std::string& one) {
+  return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
+}
+
 std::string_view Trim(std::string_view text) {
   while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
   while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);

@@ -32,6 +32,9 @@ Result<uint64_t> ParseBytes(std::string_view text);
 // "250ms", "10s", "1.5 h", "1h30min"; a bare number means seconds. Never negative.
 Result<Duration> ParseDuration(std::string_view text);
 
+// "1 host", "3 hosts".
+std::string CountText(uint64_t count, const std::string& one);
+
 std::string_view Trim(std::string_view text);
 // "a, b,,c" gives a, b and c: blanks around a part and empty parts are dropped.
 std::vector<std::string> SplitList(std::string_view text, char separator = ',');

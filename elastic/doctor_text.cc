@@ -38,10 +38,6 @@ std::string Padded(std::string text, size_t width) {
   return text;
 }
 
-std::string CountText(size_t count, const std::string& word) {
-  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 size_t CountOf(const std::vector<Finding>& findings, Severity severity) {

@@ -64,10 +64,6 @@ size_t LongestLine(const std::string& text) {
   return longest;
 }
 
-std::string Counted(size_t count, const std::string& one) {
-  return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
-}
-
 std::string EventText(const JobEvent& event) {
   std::string text = "  " + UtcText(event.wall_nanos) + " epoch " + std::to_string(event.epoch) +
                      ": " + Printable(event.who) + (event.who.empty() ? "" : " ") +
@@ -136,8 +132,8 @@ std::string JobSummaryText(const JobSummary& summary) {
   std::string text = "job " + Printable(summary.job) + ": " + Printable(summary.outcome) +
                      " (exit code " +
                      std::to_string(summary.exit_code) + ") after " + DurationText(took) + ", " +
-                     Counted(static_cast<size_t>(summary.epochs), "epoch") + ", " +
-                     Counted(summary.events.size(), "event") + "\n";
+                     CountText(static_cast<size_t>(summary.epochs), "epoch") + ", " +
+                     CountText(summary.events.size(), "event") + "\n";
   // Of very many, the first ones and the last ones.
   const size_t count = summary.events.size();
   const bool is_long = count > kEventsShown;

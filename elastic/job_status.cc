@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
+
 namespace keel {
 namespace {
 
@@ -66,8 +68,9 @@ void JobStatus::OnEpoch(const EpochRecord& epoch, int64_t wall_nanos) {
   ++epochs_total_;
   if (epochs_.size() > kStatusEpochsMax) epochs_.pop_front();
   OnEvent("epoch",
-          "epoch " + std::to_string(epoch.number) + " of " + std::to_string(epoch.workers.size()) +
-              " workers on " + std::to_string(epoch.hosts.size()) + " hosts: " + epoch.reason,
+          "epoch " + std::to_string(epoch.number) + " of " +
+              CountText(epoch.workers.size(), "worker") + " on " +
+              CountText(epoch.hosts.size(), "host") + ": " + epoch.reason,
           wall_nanos);
 }
 

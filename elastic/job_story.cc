@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
+
 namespace keel {
 namespace {
 
@@ -26,8 +28,8 @@ void JobStory::Answer(const std::string& answer) {
 
 void JobStory::OnEpoch(const EpochRecord& epoch, int64_t) {
   Answer("went on as epoch " + std::to_string(epoch.number) + ": " +
-         std::to_string(epoch.workers.size()) + " workers on " +
-         std::to_string(epoch.hosts.size()) + " hosts");
+         CountText(epoch.workers.size(), "worker") + " on " +
+         CountText(epoch.hosts.size(), "host"));
   epoch_ = epoch.number;
   summary_.epochs = std::max(summary_.epochs, epoch.number);
 }

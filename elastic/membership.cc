@@ -638,7 +638,8 @@ Decision Judge::FormNext() const {
   }
   if (hosts.empty() && count > 0 && count == here) {
     return End(kExitFinished, Reason::kFinished,
-               "all " + std::to_string(here) + " hosts that are left have finished");
+               here == 1 ? "the only host that is left has finished"
+                         : "all " + std::to_string(here) + " hosts that are left have finished");
   }
   if (hosts.empty() || count < static_cast<size_t>(policy_.hosts_min)) return TooFew(count);
   if (MaybeDecision d = LastCall(hosts)) return *d;
@@ -748,8 +749,8 @@ Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
   }
   record.workers = in_place() ? RanksInPlace(std::move(candidates))
                               : RanksForeign(record.hosts, std::move(candidates));
-  decision.detail = std::to_string(record.workers.size()) + " workers on " +
-                    std::to_string(hosts.size()) + " hosts";
+  decision.detail = CountText(record.workers.size(), "worker") + " on " +
+                    CountText(hosts.size(), "host");
   if (view_.epoch) {
     decision.detail += view_.epoch->broken ? ", after: " + view_.epoch->broken->reason
                                            : ", at a boundary";

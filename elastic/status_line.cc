@@ -43,8 +43,8 @@ std::string StatusText(const MemberRecord& host, const std::optional<EpochRecord
   int64_t step = -1;
   for (const SeatRecord& seat : host.seats) step = std::max(step, seat.position.step);
   text += "epoch " + std::to_string(epoch->number) + ": " +
-                     std::to_string(epoch->workers.size()) + " workers on " +
-                     std::to_string(epoch->hosts.size()) + " hosts";
+          CountText(epoch->workers.size(), "worker") + " on " +
+          CountText(epoch->hosts.size(), "host");
   if (step >= 0) text += ", step " + std::to_string(step);
   if (host.deaths > 0) {
     text += ", " + std::to_string(host.deaths) + (host.deaths == 1 ? " failure" : " failures") +

@@ -174,7 +174,7 @@ TEST_F(CoordinatorTest, ABreakWhileTheBoardIsReadIsCounted) {
   Poll();
   Poll();
   EXPECT_EQ(Epoch(2).restarts, 1);
-  EXPECT_EQ(Epoch(2).reason, "2 workers on 1 hosts, after: rank 1 exited with 3");
+  EXPECT_EQ(Epoch(2).reason, "2 workers on 1 host, after: rank 1 exited with 3");
 }
 
 // A host that comes with another program beside a job in place: that its workers die is its affair.

@@ -47,7 +47,7 @@ TEST(JobStory, ABreakIsToldWithWhatTheJobDidAboutIt) {
   const JobEvent& event = story.summary().events[0];
   EXPECT_EQ(event.what, "host-lost");
   EXPECT_EQ(event.epoch, 1);
-  EXPECT_EQ(event.answer, "went on as epoch 2: 3 workers on 1 hosts");
+  EXPECT_EQ(event.answer, "went on as epoch 2: 3 workers on 1 host");
   EXPECT_EQ(story.summary().epochs, 2);
 }
 
@@ -65,7 +65,7 @@ TEST(JobStory, EachDeathInPlaceIsToldOnceWithTheSameAnswer) {
   ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[0].why, "rank 1 on n0 exited with 3");
   EXPECT_EQ(events[1].why, "rank 2 on n0 exited with 3");
-  for (int i : {0, 1}) EXPECT_EQ(events[i].answer, "went on as epoch 2: 3 workers on 1 hosts");
+  for (int i : {0, 1}) EXPECT_EQ(events[i].answer, "went on as epoch 2: 3 workers on 1 host");
   EXPECT_EQ(events[2].epoch, 2);
   EXPECT_EQ(events[2].answer, "the job ended: failed too often");
 }

@@ -415,7 +415,7 @@ TEST_F(Membership, ALostHostThatIsBackUnderANewSlotHasStopped) {
   view_.hosts[0].gone = true;
   HostView& back = AddHost(SeatState::kReady);
   back.record.incarnation = "i0";
-  Expect(Verdict::kForm, Reason::kReformed, "1 workers on 1 hosts");
+  Expect(Verdict::kForm, Reason::kReformed, "1 worker on 1 host");
 }
 
 // --- A store that was lost ---
@@ -468,7 +468,7 @@ TEST_F(Membership, HostsThatFinishedInAnEarlierEpochAreNotMissing) {
   done.record.epoch = {3, "beef", 2};
   done.record.outside = 3;
   done.record.seats[0].epoch = 3;
-  Expect(Verdict::kForm, Reason::kReformed, "1 workers on 1 hosts");
+  Expect(Verdict::kForm, Reason::kReformed, "1 worker on 1 host");
 }
 
 // In place, one worker's success says that the group has done the work.
@@ -478,7 +478,7 @@ TEST_F(Membership, WhereAllThatAreLeftHaveFinishedNobodyIsWaitedFor) {
   Out(0, SeatState::kFinished);
   view_.hosts[1].gone = true;
   view_.hosts[1].heard = kNow - policy_.fence_limit;
-  EXPECT_EQ(Expect(Verdict::kEnd, Reason::kFinished, "all 1 hosts that are left").code, 0);
+  EXPECT_EQ(Expect(Verdict::kEnd, Reason::kFinished, "the only host that is left").code, 0);
   AddHost(SeatState::kStarting);
   Expect(Verdict::kWait, Reason::kHostsMissing, "1 of at least 2");
 }

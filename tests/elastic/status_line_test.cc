@@ -29,9 +29,9 @@ TEST(StatusText, SaysThatTheJobStopsAndWhy) {
   epoch.number = 3;
   epoch.hosts.resize(1);
   epoch.workers.resize(1);
-  EXPECT_EQ(StatusText(host, epoch), "stopping (SIG\\nTERM), epoch 3: 1 workers on 1 hosts");
+  EXPECT_EQ(StatusText(host, epoch), "stopping (SIG\\nTERM), epoch 3: 1 worker on 1 host");
   host.reason.clear();
-  EXPECT_EQ(StatusText(host, epoch), "stopping, epoch 3: 1 workers on 1 hosts");
+  EXPECT_EQ(StatusText(host, epoch), "stopping, epoch 3: 1 worker on 1 host");
 }
 
 TEST(StatusLine, IsNotForProgramsThatReadUs) {

@@ -94,7 +94,7 @@ TEST_F(KeelrunScreen, TheStatusLineFollowsTheJob) {
           " --no-python sleep 3",
       100);
   EXPECT_EQ(screen.exit_code, 0) << screen.text;
-  EXPECT_THAT(See(screen.text).statuses, testing::Contains("epoch 1: 1 workers on 1 hosts"));
+  EXPECT_THAT(See(screen.text).statuses, testing::Contains("epoch 1: 1 worker on 1 host"));
 }
 
 TEST_F(KeelrunScreen, OnANarrowTerminalTheStatusLineDoesNotWrap) {
@@ -160,7 +160,7 @@ TEST_F(KeelrunScreen, OneCtrlCStopsTheJobAndIsOneEvent) {
   EXPECT_EQ(CountOf("epoch 1: SIGINT to the launcher", screen.text), 1u) << screen.text;
   // It stays there while the worker takes its time.
   EXPECT_THAT(See(screen.text).statuses,
-              testing::Contains("stopping (SIGINT), epoch 1: 1 workers on 1 hosts"));
+              testing::Contains("stopping (SIGINT), epoch 1: 1 worker on 1 host"));
 }
 
 TEST_F(KeelrunScreen, CtrlCTwiceAtOnceKills) {

@@ -23,10 +23,6 @@ std::string RatioText(uint64_t stored, uint64_t content) {
   return {text.data(), static_cast<size_t>(length)};
 }
 
-std::string CountText(uint64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 Json MetadataJson(const Metadata& metadata) {
   Json json = Json::object();
   for (const auto& [name, value] : metadata) {

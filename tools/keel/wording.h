@@ -14,8 +14,6 @@ namespace keel {
 std::string TimeText(int64_t nanos_since_1970);
 // "0.84": stored by content; "-" of nothing.
 std::string RatioText(uint64_t stored, uint64_t content);
-// "1 tensor", "2 tensors".
-std::string CountText(uint64_t count, const std::string& what);
 
 Json MetadataJson(const Metadata& metadata);
 Json UserJson(const Description& description);
