@@ -6,11 +6,14 @@ Does not   correct for the pipe: a line's time is that at which this program has
 """
 import os
 import re
-import signal
 import subprocess
 import tempfile
+import sys
 import threading
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from marked import kill, marked  # noqa: E402
 
 MARK = "KEEL_BENCH_JOB"
 LIMIT_S = 180
@@ -56,14 +59,7 @@ class Job:
         self.temporary.cleanup()
 
     def descendants(self):
-        wanted = f"{MARK}={self.mark}".encode()
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    if wanted in file.read().split(b"\0"):
-                        yield int(name)
-            except OSError:
-                pass  # it has ended, or is not ours
+        return marked(MARK, self.mark)
 
     def mark_here(self):
         with self.changed:
@@ -82,13 +78,6 @@ class Job:
 
     def tail(self):
         return "\n".join(text for _, text in self.lines[-20:])
-
-
-def kill(pid):
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def quantile(values, share):

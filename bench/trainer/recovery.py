@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,9 @@ import threading
 import time
 
 from cases import CASES, USUAL, free_port
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from marked import kill, marked  # noqa: E402
 
 STEP = re.compile(r"step (\d+) rank (\d+) of (\d+) pid (\d+)")
 PHASE = re.compile(r"phase (\w+) pid (\d+)")
@@ -75,14 +77,7 @@ class Watched:
 
     def descendants(self):
         """All that this job started and that lives, by a mark in the environment."""
-        wanted = f"{MARK}={self.mark}".encode()
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    if wanted in file.read().split(b"\0"):
-                        yield int(name)
-            except OSError:
-                pass  # it has ended, or is not ours
+        return marked(MARK, self.mark)
 
     def end(self):
         for process in self.processes:
@@ -94,13 +89,6 @@ class Watched:
         for process in self.processes:
             process.wait()
         self.folder.cleanup()
-
-
-def kill(pid):
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def launch(case, watched, number):
