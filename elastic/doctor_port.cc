@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "elastic/quiet_thread.h"
+#include "store/reach.h"
 
 namespace keel {
 namespace {
@@ -37,18 +38,9 @@ Error Lost(int cause) {
 }
 
 Result<Fd> ConnectBy(const addrinfo& address, TimePoint deadline) {
-  Fd fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return Error{Code::kIo, std::strerror(errno)};
-  int failure = connect(fd.number(), address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
-  if (failure == EINPROGRESS) {
-    pollfd waited{fd.number(), POLLOUT, 0};
-    failure = ETIMEDOUT;
-    socklen_t bytes = sizeof failure;
-    if (poll(&waited, 1, MillisUntil(deadline)) == 1) {
-      getsockopt(fd.number(), SOL_SOCKET, SO_ERROR, &failure, &bytes);
-    }
-  }
-  if (failure != 0) return Lost(failure);
+  int failure = 0;
+  Fd fd(ConnectOnce(address, deadline, &failure));
+  if (!fd.valid()) return Lost(failure);
   const int on = 1;
   setsockopt(fd.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return fd;

@@ -16,25 +16,6 @@ namespace {
 constexpr Duration kPauseFirst = std::chrono::milliseconds(2);
 constexpr Duration kPauseLast = std::chrono::milliseconds(250);
 
-// One attempt; 0 where something took the connection, else the errno.
-int TryOnce(const addrinfo& address, TimePoint end) {
-  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return errno;
-  int failure = connect(fd, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
-  if (failure == EINPROGRESS) {
-    const Duration left = std::max(end - RealClock().Monotonic(), Duration::zero());
-    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-    pollfd waiting{fd, POLLOUT, 0};
-    failure = ETIMEDOUT;
-    socklen_t bytes = sizeof failure;
-    if (poll(&waiting, 1, static_cast<int>(std::min<int64_t>(milliseconds, 1 << 30))) == 1) {
-      getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &bytes);
-    }
-  }
-  close(fd);
-  return failure;
-}
-
 Error NotReached(const std::string& number, uint16_t port, Duration limit, int cause) {
   const std::string where = number + ":" + std::to_string(port);
   const std::string after = "no store at " + where + " within " + DurationText(limit);
@@ -48,6 +29,28 @@ Error NotReached(const std::string& number, uint16_t port, Duration limit, int c
 
 }  // namespace
 
+int ConnectOnce(const addrinfo& address, TimePoint end, int* cause) {
+  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) {
+    *cause = errno;
+    return -1;
+  }
+  *cause = connect(fd, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
+  if (*cause == EINPROGRESS) {
+    const Duration left = std::max(end - RealClock().Monotonic(), Duration::zero());
+    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    pollfd waiting{fd, POLLOUT, 0};
+    *cause = ETIMEDOUT;
+    socklen_t bytes = sizeof *cause;
+    if (poll(&waiting, 1, static_cast<int>(std::min<int64_t>(milliseconds, 1 << 30))) == 1) {
+      getsockopt(fd, SOL_SOCKET, SO_ERROR, cause, &bytes);
+    }
+  }
+  if (*cause == 0) return fd;
+  close(fd);
+  return -1;
+}
+
 Status AwaitListener(const std::string& number, uint16_t port, Duration limit) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -59,7 +62,8 @@ Status AwaitListener(const std::string& number, uint16_t port, Duration limit) {
   const TimePoint end = RealClock().Monotonic() + limit;
   int failure = 0;
   for (Duration pause = kPauseFirst;; pause = std::min(pause * 2, kPauseLast)) {
-    failure = TryOnce(*address, end);
+    const int fd = ConnectOnce(*address, end, &failure);
+    if (fd >= 0) close(fd);
     const TimePoint now = RealClock().Monotonic();
     if (failure == 0 || now >= end) break;
     RealClock().SleepUntil(std::min(now + pause, end));

@@ -7,6 +7,8 @@
 // Errors     kTimeout: the limit passed; its message holds the last reason.
 #pragma once
 
+#include <netdb.h>
+
 #include <cstdint>
 #include <string>
 
@@ -14,6 +16,10 @@
 #include "base/result.h"
 
 namespace keel {
+
+// One attempt, given up at `end`. The descriptor does not block and is the caller's; -1: `cause` is
+// the errno, ETIMEDOUT where nothing answered.
+int ConnectOnce(const addrinfo& address, TimePoint end, int* cause);
 
 // `number` is a numeric address.
 Status AwaitListener(const std::string& number, uint16_t port, Duration limit);
