@@ -1,4 +1,4 @@
-// Forward look-ups, and the answer to reverse ones, without asking anybody.
+// Forward look-ups, and the answer to reverse ones.
 #include "store/resolve.h"
 
 #include <arpa/inet.h>
@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <unistd.h>
+
+#include <array>
 
 #include "store/numeric_names.h"
 
@@ -21,6 +24,20 @@ TEST(ResolveHost, ANumberIsItsOwnAnswer) {
 
 TEST(ResolveHost, ANameBecomesANumber) {
   EXPECT_EQ(*ResolveHost("localhost", kLimit), "127.0.0.1");
+}
+
+// Not localhost, which is known without a look-up.
+TEST(ResolveHost, TheNameServiceIsAsked) {
+  std::array<char, 256> own{};
+  ASSERT_EQ(gethostname(own.data(), own.size() - 1), 0);
+  addrinfo* found = nullptr;
+  if (getaddrinfo(own.data(), nullptr, nullptr, &found) != 0) {
+    GTEST_SKIP() << "this machine's own name has no address";
+  }
+  freeaddrinfo(found);
+  const Result<std::string> number = ResolveHost(own.data(), kLimit);
+  ASSERT_TRUE(number.ok()) << number.error().message;
+  EXPECT_EQ(*ResolveHost(*number, kLimit), *number);
 }
 
 TEST(ResolveHost, AnEmptyNameIsRefused) {
