@@ -60,21 +60,21 @@ int Main(char** arguments) {
   spec.size = std::stoi(arguments[4]);
   const auto group = EpochGroup::Build(spec, CancelToken::Never());
   KEEL_CHECK(group.ok(), group.error().message);
-  std::thread([&] {
+  std::thread breaker([&] {
     int signal = 0;
     sigwait(&breaks, &signal);
     (*group)->Abort("told to break");
-  }).detach();
+  });
   const Status ended = WorkUntilItEnds(**group, std::string(arguments[5]) == "votes");
   std::printf("ended %s\n", std::string(CodeName(ended.error().code)).c_str());
   std::fflush(stdout);
+  // The group is there until nobody can break it any more: the signal may come only now, or never.
+  ::kill(::getpid(), SIGUSR1);
+  breaker.join();
   return 0;
 }
 
 }  // namespace
 }  // namespace keel
 
-int main(int, char** arguments) {
-  const int code = keel::Main(arguments);
-  ::_exit(code);  // the thread that waits for the signal would run on under static destructors
-}
+int main(int, char** arguments) { return keel::Main(arguments); }
