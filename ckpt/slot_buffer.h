@@ -1,9 +1,9 @@
-// SlotBuffer: memory aligned for direct input and output.
+// SlotBuffer: memory aligned for direct input and output, in huge pages where it is large and the
+// system has them.
 // Does not   clear its bytes. Threads: one at a time.
 #pragma once
 
 #include <cstddef>
-#include <new>
 #include <span>
 #include <utility>
 
@@ -14,10 +14,7 @@ namespace keel {
 class SlotBuffer {
  public:
   SlotBuffer() = default;
-  explicit SlotBuffer(size_t bytes)
-      : data_(static_cast<std::byte*>(
-            ::operator new(bytes, std::align_val_t(kSlotAlignment)))),
-        bytes_(bytes) {}
+  explicit SlotBuffer(size_t bytes);
   SlotBuffer(const SlotBuffer&) = delete;
   SlotBuffer& operator=(const SlotBuffer&) = delete;
   SlotBuffer(SlotBuffer&& other) noexcept { *this = std::move(other); }
@@ -26,7 +23,7 @@ class SlotBuffer {
     std::swap(bytes_, other.bytes_);
     return *this;
   }
-  ~SlotBuffer() { ::operator delete(data_, std::align_val_t(kSlotAlignment)); }
+  ~SlotBuffer();
 
   std::span<std::byte> bytes() const { return {data_, bytes_}; }
 

@@ -1,18 +1,21 @@
 // CopiedSnapshot: one writer's share of the tensors, copied aside so that training can go on.
 // Promises   holds exactly the frames of its part; Copy() reuses the memory of the copy before.
 // Does not   copy the whole state: a writer saves its share only.
-// Threads    Copy() while nobody reads; reading from any thread.
+// Threads    Reserve() and Copy() while nobody reads; reading from any thread.
 #pragma once
 
 #include <vector>
 
 #include "ckpt/layout.h"
+#include "ckpt/slot_buffer.h"
 #include "ckpt/tensor_source.h"
 
 namespace keel {
 
 class CopiedSnapshot : public TensorSource {
  public:
+  // Has the memory that Copy() will need: getting it takes a system ten times as long as copying.
+  void Reserve(const Layout& layout, uint32_t part, uint32_t parts);
   // Takes the frames of `part` of `parts` from `tensors`, which are in the layout's order; those
   // outside the part may be empty.
   void Copy(const Layout& layout, uint32_t part, uint32_t parts,
@@ -22,9 +25,12 @@ class CopiedSnapshot : public TensorSource {
   Status Read(size_t tensor, uint64_t offset, std::span<std::byte> into) override;
 
  private:
+  void Hold(size_t bytes);
+
   Layout layout_;
-  uint64_t stream_offset_ = 0;  // of bytes_
-  std::vector<std::byte> bytes_;
+  SlotBuffer buffer_;           // may be larger than what it holds
+  std::span<std::byte> held_;
+  uint64_t stream_offset_ = 0;  // of held_
 };
 
 }  // namespace keel

@@ -65,6 +65,7 @@ Checkpointer::Checkpointer(TrainState& state, CheckpointConfig config, Files& fi
 Checkpointer::~Checkpointer() {
   EndEpoch();
   AwaitCommit();
+  if (reserver_.joinable()) reserver_.join();
 }
 
 // --- What is said of it ---
@@ -110,9 +111,24 @@ void Checkpointer::BeginEpoch(const Place& place) {
                                     {"of_rank_0", terms().Text()},
                                     {"note", "those of rank 0 count"}});
   }
+  ReserveRoom();
   if (place.rank == 0) return;
   const std::lock_guard lock(directory_mutex_);
   directory_.reset();
+}
+
+// So that the first save costs a step no more than the others do. Where memory is short, that save
+// finds out.
+void Checkpointer::ReserveRoom() {
+  const bool saves_aside = terms().every_steps > 0 || config_.every_time > Duration(0);
+  if (!saves() || !saves_aside || std::exchange(reserved_, true)) return;
+  const auto part = static_cast<uint32_t>(place_.rank), parts = static_cast<uint32_t>(place_.world);
+  (void)Guard("making room for a save", [&] {
+    reserver_ = StartQuietThread("keel-room", [this, part, parts] {
+      LetOthersFirst();
+      (void)Guard("making room for a save", [&] { snapshot_->Reserve(layout_, part, parts); });
+    });
+  });
 }
 
 Status Checkpointer::HoldDirectory(Duration limit) {
@@ -253,6 +269,7 @@ Status Checkpointer::Begin() {
 
 Status Checkpointer::CopyAndWrite(SavePlan plan,
                                   const std::vector<std::span<const std::byte>>& share) {
+  if (reserver_.joinable()) reserver_.join();
   KEEL_TRY(Guard("copying the state aside",
                  [&] { snapshot_->Copy(layout_, plan.part, plan.parts, share); }));
   return background_.Start({std::move(plan), snapshot_, {}, false});

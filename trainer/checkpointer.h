@@ -167,6 +167,7 @@ class Checkpointer {
   Committed Commit(std::unique_ptr<Save> save);
   Status HoldLocked(Duration limit);   // under directory_mutex_
   void Fail(const Error& error);
+  void ReserveRoom();
 
   TrainState& state_;
   const CheckpointConfig config_;
@@ -188,6 +189,8 @@ class Checkpointer {
   std::thread copier_;
   Status copied_;                          // the copier's, until it is joined
   std::shared_ptr<CopiedSnapshot> snapshot_ = std::make_shared<CopiedSnapshot>();
+  bool reserved_ = false;
+  std::thread reserver_;                   // makes room in snapshot_; the copier joins it
   BackgroundSave background_;
   bool writer_left_ = false;               // it ends in its own time, and nobody wants its outcome
   std::unique_ptr<Save> share_;            // durable, not yet decided
