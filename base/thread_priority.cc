@@ -4,13 +4,10 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-#include <algorithm>
-
 namespace keel {
 namespace {
 
-// Weighs a tenth of what 0 weighs.
-constexpr int kNiceStep = 10;
+// Weighs a seventieth of what 0 weighs.
 constexpr int kNiceMax = 19;
 
 }  // namespace
@@ -23,8 +20,7 @@ void DoNotPreempt() {
 void LetOthersFirst() {
   DoNotPreempt();
   // The calling thread's: Linux takes 0 for a thread here, not for the process.
-  const int nice = getpriority(PRIO_PROCESS, 0);
-  (void)setpriority(PRIO_PROCESS, 0, std::min(nice + kNiceStep, kNiceMax));
+  (void)setpriority(PRIO_PROCESS, 0, kNiceMax);
 }
 
 }  // namespace keel
