@@ -4,6 +4,7 @@ import json
 import statistics
 import sys
 
+QUIET_MIN = 4   # steps that tell how long one takes
 
 def quantile(values, share):
     values = sorted(values)
@@ -77,6 +78,28 @@ def save(rows):
     print(f"| {len(rounds)} | {spread(cost)} | {spread(worst)} | {spread(quiet)} |")
 
 
+def window(rows):
+    """Against the steps of the same 20 that were begun after the save was committed: so what the
+    machine does by the minute weighs on both. Without saves the second half stands for them."""
+    print("| saves | busy steps after each | all 20 steps against the quiet ones of the same 20 | "
+          "worst step against their median |")
+    print("|---|---|---|---|")
+    for saving in (True, False):
+        own = [row for row in rows if row["saving"] == saving and sum(row["quiet"]) >= QUIET_MIN]
+        costs, worst, busy = [], [], []
+        for row in own:
+            quiet = [took for took, is_quiet in zip(row["seconds"], row["quiet"]) if is_quiet]
+            costs.append(statistics.mean(row["seconds"]) / statistics.mean(quiet) - 1)
+            worst.append(max(row["seconds"]) / statistics.median(quiet) - 1)
+            busy.append(len(row["seconds"]) - len(quiet))
+        error = statistics.stdev(costs) / len(costs) ** 0.5
+        print(f"| {len(own) if saving else 'none'} | {statistics.median(busy) if saving else ''} | "
+              f"{100 * statistics.mean(costs):.1f} % ± {100 * error:.1f} | {spread(worst)} |")
+        never = sum(row["saving"] == saving for row in rows) - len(own)
+        if never:
+            print(f"{never} saves took too long to compare with", file=sys.stderr)
+
+
 def spread(shares):
     return (f"{100 * statistics.median(shares):.1f} % "
             f"({100 * min(shares):.1f} to {100 * max(shares):.1f})")
@@ -116,9 +139,10 @@ def main():
         steps([row for row in rows if row["what"] == "step"])
     if any(row["what"] == "stall" for row in rows):
         kills(rows)
-    for name, report in (("save", save), ("stop", stop), ("resume", resume), ("loader", loader)):
-        if any(row["what"] == name for row in rows):
-            report([row for row in rows if row["what"] == name])
+    for report in (save, window, stop, resume, loader):
+        own = [row for row in rows if row["what"] == report.__name__]
+        if own:
+            report(own)
     if any(row["what"] == "recovery" for row in rows):
         recovery([row for row in rows if row["what"] == "recovery"])
     if any("workers" in row for row in rows):

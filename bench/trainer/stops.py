@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What saving, stopping and going on cost the GPT of gpt_bench.cc; one JSON line each.
 
-  save     steps with a background save every 20 of them, and without any, in turns
+  save     steps with a background save every 20 of them, and without any, in turns; and for each
+           save the 20 steps from it to the next one, with when it was committed
   stop     from SIGTERM to keelrun until it has exited, its checkpoint durable; and as yardsticks,
            right after it, a write and fsync of as many bytes as the state has
   resume   from the command to the first new step, checkpoint not in the page cache; the same under
@@ -11,6 +12,7 @@
 Promises   what is compared takes turns. Every worker has one thread.
 Does not   retry: a job that fails ends the measurement.
 """
+import glob
 import json
 import os
 import shutil
@@ -26,6 +28,7 @@ from common import SIZES, WIDTHS_AND_LAYERS, keelrun, parser, put
 HERE = os.path.dirname(os.path.abspath(__file__))
 STATE_BYTES_A_PARAMETER = 12   # itself and AdamW's two moments
 SAVE_EVERY = 20
+WINDOWS = 6       # saves of a job whose steps up to the next one are measured
 WARM_UP = 5
 STOPPED = 75
 PIECE = 8 << 20
@@ -70,18 +73,38 @@ def gpt(folder, *options):
     return Job(folder, "gpt_bench", *SIZES[ARGS.size], *options)
 
 
+def commits(checkpoints):
+    """When each step's checkpoint was committed."""
+    return {json.load(open(path, encoding="utf-8"))["step"]: os.stat(path).st_mtime_ns
+            for path in glob.glob(f"{checkpoints}/*/manifest.json")}
+
+
+def windows(entries, committed_ns):
+    """The steps from a save to the next one: how long each took, and which were begun after the
+    save was committed (without saves: the second half)."""
+    walls = {one["step"]: one["wall_ns"] for one in entries}
+    for save_step in range(SAVE_EVERY, max(walls) - SAVE_EVERY + 1, SAVE_EVERY):
+        times = [walls[save_step + i] for i in range(SAVE_EVERY + 1)]
+        quiet_from = committed_ns.get(save_step, times[SAVE_EVERY // 2])
+        yield {"seconds": [(after - before) / 1e9 for before, after in zip(times, times[1:])],
+               "quiet": [begin >= quiet_from for begin in times[:-1]]}
+
+
 def save(folder):
     for turn in range(ARGS.rounds):
         for saving in (False, True) if turn % 2 == 0 else (True, False):
             os.sync()
             checkpoints = f"{folder}/checkpoints"
-            options = ["--checkpoint-dir", checkpoints, "--save-every", str(SAVE_EVERY)]
-            # Until just before one more: the last one's work is within the steps measured.
-            job = gpt(folder, "--steps", str(4 * SAVE_EVERY - 1),
+            options = ["--checkpoint-dir", checkpoints, "--save-every", str(SAVE_EVERY),
+                       "--keep", str(WINDOWS + 1)]
+            job = gpt(folder, "--steps", str((WINDOWS + 1) * SAVE_EVERY),
                       *(options if saving else []))
-            steps = seconds_between(job.finish())[WARM_UP:]
+            entries = job.finish()
+            steps = seconds_between(entries)[WARM_UP:]
             put(what="save", round=turn, saving=saving, seconds=statistics.mean(steps),
                 median=statistics.median(steps), worst=max(steps))
+            for window in windows(entries, commits(checkpoints)):
+                put(what="window", round=turn, saving=saving, **window)
             shutil.rmtree(checkpoints, ignore_errors=True)
 
 
