@@ -9,7 +9,7 @@ namespace keel {
 // that computes, only because it woke up.
 void DoNotPreempt();
 
-// For long work that nobody waits for: it takes what others leave, and a seventieth of a processor
+// For long work that nobody waits for: it takes what others leave, and about a tenth of a processor
 // where they leave nothing.
 void LetOthersFirst();
 
