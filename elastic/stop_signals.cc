@@ -82,7 +82,10 @@ void StopSignals::Run() {
   for (;;) {
     pollfd wanted[] = {{signals_.number(), POLLIN, 0}, {wake_.number(), POLLIN, 0}};
     if (poll(wanted, 2, -1) < 0) continue;   // EINTR: it is made again
-    if (wanted[1].revents != 0) return;
+    if (wanted[0].revents == 0) {   // what came before the end is taken, or it would kill us
+      if (wanted[1].revents != 0) return;
+      continue;
+    }
     signalfd_siginfo info{};
     if (read(signals_.number(), &info, sizeof info) != sizeof info) continue;
     const int signal = static_cast<int>(info.ssi_signo);

@@ -57,6 +57,18 @@ TEST(StopSignals, ASaveIsAskedForOnce) {
   EXPECT_FALSE(signals->stop().cancelled());
 }
 
+// Each of them: what is pending when the signals are let through again ends the program.
+TEST(StopSignals, WhatCameBeforeItsEndIsAWish) {
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_OK_AND_ASSIGN(auto signals, StopSignals::Open());
+    const CancelToken stop = signals->stop();
+    ASSERT_EQ(kill(getpid(), SIGUSR2), 0);
+    ASSERT_EQ(kill(getpid(), SIGTERM), 0);
+    signals.reset();
+    EXPECT_TRUE(stop.cancelled());
+  }
+}
+
 TEST(StopSignalsDeathTest, WhoInterruptsTwiceDoesNotWantToWait) {
   EXPECT_EXIT(
       {
