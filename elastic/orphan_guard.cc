@@ -132,6 +132,7 @@ Result<std::unique_ptr<OrphanGuard>> OrphanGuard::Start(const std::string& mark)
     ours.Close();
     Detach(theirs.number());
     if (!AwaitWord(theirs.number())) KillOrphans(mark);
+    theirs.Release();   // our end closes it, and not before: who waits for that finds us gone
     return std::unique_ptr<OrphanGuard>();
   }
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {

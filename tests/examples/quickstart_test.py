@@ -35,7 +35,10 @@ class QuickStart(unittest.TestCase):
         finally:
             left = list(launchers.marked(self.folder))
             for pid in left:
-                os.kill(pid, 9)
+                try:
+                    os.kill(pid, 9)
+                except ProcessLookupError:
+                    pass  # it has ended since
         self.assertEqual(left, [], "processes were left over")
         return done.returncode, done.stdout, done.stderr
 

@@ -178,7 +178,10 @@ def main():
             return 1
         finally:
             for pid in list(launchers.marked(folder)):
-                os.kill(pid, 9)
+                try:
+                    os.kill(pid, 9)
+                except ProcessLookupError:
+                    pass  # it has ended since
     if ran == 0:
         launchers.say(f"{options.readme}: no block of commands was found")
         return 1
