@@ -12,28 +12,26 @@
 #include "elastic/stacks.h"
 
 namespace keel {
-namespace {
-
-// How long a worker of ours may take to write its own stacks before it is killed.
-constexpr Duration kStacksTime = std::chrono::seconds(1);
-
-}  // namespace
 
 Result<std::unique_ptr<Crew>> Crew::Open(boost::asio::io_context& loop, const LaunchConfig& config,
                                          Files& files, Random& random, Environment own,
-                                         Events events, StatusLine* status) {
+                                         Events events, StatusLine* status,
+                                         Duration stacks_time) {
   KEEL_TRY_ASSIGN(WorkerLogs logs, WorkerLogs::Open(files, random, config.logs));
   return std::unique_ptr<Crew>(
-      new Crew(loop, config, files, std::move(own), std::move(events), std::move(logs), status));
+      new Crew(loop, config, files, std::move(own), std::move(events), std::move(logs), status,
+               stacks_time));
 }
 
 Crew::Crew(boost::asio::io_context& loop, const LaunchConfig& config, Files& files,
-           Environment own, Events events, WorkerLogs logs, StatusLine* status)
+           Environment own, Events events, WorkerLogs logs, StatusLine* status,
+           Duration stacks_time)
     : loop_(loop),
       config_(config),
       files_(files),
       own_(std::move(own)),
       events_(std::move(events)),
+      stacks_time_(stacks_time),
       logs_(std::move(logs)),
       tail_(files, STDOUT_FILENO, STDERR_FILENO, status),
       seats_(config.workers_per_host) {}
@@ -118,7 +116,7 @@ void Crew::DumpStacks(int index) {
   if (is_stopped || !CatchesSignal(seat.pid, StackSignal())) return;
   // It is our child and not reaped, so the number is still its own.
   ::kill(seat.pid, StackSignal());
-  seat.stacks = std::make_unique<boost::asio::steady_timer>(loop_, kStacksTime);
+  seat.stacks = std::make_unique<boost::asio::steady_timer>(loop_, stacks_time_);
   seat.stacks->async_wait([process = seat.process](const boost::system::error_code& failure) {
     if (!failure) process->SignalGroup(SIGKILL);
   });

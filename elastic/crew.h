@@ -10,12 +10,14 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "elastic/failure_report.h"
 #include "elastic/launch_config.h"
@@ -27,6 +29,9 @@ namespace keel {
 
 class Crew {
  public:
+  // How long a worker of ours may take to write its own stacks before it is killed.
+  static constexpr Duration kStacksTime = std::chrono::seconds(1);
+
   struct Events {
     std::function<void(int index, const WorkerMessage& message)> on_message;
     // kPeerLost: the worker closed its end; else it wrote garbage.
@@ -36,7 +41,8 @@ class Crew {
   static Result<std::unique_ptr<Crew>> Open(boost::asio::io_context& loop,
                                             const LaunchConfig& config, Files& files,
                                             Random& random, Environment own, Events events,
-                                            StatusLine* status = nullptr);
+                                            StatusLine* status = nullptr,
+                                            Duration stacks_time = kStacksTime);
   ~Crew();
 
   // `start.logs` is filled in here.
@@ -64,7 +70,7 @@ class Crew {
   };
 
   Crew(boost::asio::io_context& loop, const LaunchConfig& config, Files& files, Environment own,
-       Events events, WorkerLogs logs, StatusLine* status);
+       Events events, WorkerLogs logs, StatusLine* status, Duration stacks_time);
   void Follow(const WorkerStart& start, Seat& seat);
   void Follow(const StreamPlan& plan, bool is_stderr, const WorkerStart& start, Seat& seat);
   void OnEnd(int index, const ExitStatus& status);
@@ -74,6 +80,7 @@ class Crew {
   Files& files_;
   const Environment own_;
   const Events events_;
+  const Duration stacks_time_;
   WorkerLogs logs_;
   LogTail tail_;
   std::vector<Seat> seats_;
