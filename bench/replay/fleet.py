@@ -15,7 +15,6 @@ import os
 import re
 import selectors
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -35,12 +34,6 @@ TAIL = 25
 
 class Failed(Exception):
     """Why the replay cannot count, in words."""
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def descendants(pid):

@@ -11,6 +11,9 @@ import sys
 
 import fleet
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/harness"))
+from free_port import free_port  # noqa: E402
+
 STEP_DIR = re.compile(r"step-0*(\d+)$")
 FOR_EVER = 10 ** 9
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -22,7 +25,7 @@ class Keelrun:
 
     def __init__(self, args, folder):
         self.args, self.folder = args, folder
-        self.port = fleet.free_port()
+        self.port = free_port()
         self.environment = {}
         self.checkpoints = os.path.join(folder, "checkpoints")
 
@@ -83,7 +86,7 @@ class Torchrun:
     tells_epochs, exact, ours = False, False, False
 
     def __init__(self, args, folder):
-        self.args, self.port = args, fleet.free_port()
+        self.args, self.port = args, free_port()
         self.checkpoint = os.path.join(folder, "checkpoint.pt")
         # Without the first half of its restarts hang.
         self.environment = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "GLOO_SOCKET_IFNAME": "lo"}

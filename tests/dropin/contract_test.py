@@ -12,7 +12,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import stat
 import sys
 import time
@@ -21,13 +20,10 @@ import unittest
 import contract
 import launchers
 
+sys.path.insert(0, os.path.join(os.path.dirname(launchers.HERE), "harness"))
+from free_port import free_port  # noqa: E402
+
 ARGS = None
-
-
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 def fill(text, **values):

@@ -13,11 +13,15 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
 import checks
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../harness"))
+from free_port import free_port  # noqa: E402
 
 GIVEN = checks.arguments()
 SCRIPTS = GIVEN.source / "packaging/slurm"
@@ -75,14 +79,6 @@ def heard(batch):
     except subprocess.TimeoutExpired:
         os.killpg(batch.pid, signal.SIGKILL)
         raise AssertionError(f"hangs after saying:\n{batch.communicate()[0]}") from None
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class StandInsTest(unittest.TestCase):
@@ -170,7 +166,7 @@ class StandInsTest(unittest.TestCase):
         (self.world / "bin/keelrun").unlink()
         code, said = self.end("train.sbatch", BIN / "minimal_train", "--steps", "40",
                               SLURM_JOB_NUM_NODES="2", NODES="localhost localhost",
-                              SLURM_JOB_ID=str(free_ports(1)[0] % 10000), NODES_LEAST="2",
+                              SLURM_JOB_ID=str(free_port() % 10000), NODES_LEAST="2",
                               PATH=f"{self.world}/bin:{BIN}:{os.environ['PATH']}")
         self.assertEqual(code, 0, said)
         self.assertIn("epoch=1 workers=2 hosts=2", said)
@@ -271,7 +267,7 @@ class RealSlurmTest(unittest.TestCase):
         key.write_bytes(os.urandom(1024))
         key.chmod(0o600)
         (cls.folder / "slurm.conf").write_text(
-            CONFIG.format(host=cls.host, folder=cls.folder, ports=free_ports(2)))
+            CONFIG.format(host=cls.host, folder=cls.folder, ports=[free_port(), free_port()]))
         cls.environment = {
             **{name: value for name, value in os.environ.items()
                if not name.startswith(("SLURM", "PET_", "KEELRUN_", "TORCH"))},
