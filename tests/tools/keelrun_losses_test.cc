@@ -61,9 +61,9 @@ TEST_F(KeelrunLosses, TooFewForTooLongSaveWhatTheyHoldAndTellWhoIsMissing) {
   // It waits for the store already when that opens, so that the first wait is a short one.
   const auto second = StartSurvivor("second", {"--nnodes=2", "--rdzv-conf=is_host=0"});
   second->Await("job-started");
-  const auto first = StartSurvivor("first", {"--nnodes=2", "--rdzv-conf=join_timeout=5"});
+  const auto first = StartSurvivor("first", {"--nnodes=2", "--rdzv-conf=join_timeout=15"});
   const auto before = AwaitEntries(*first, 4, 2);
-  first->Await("^rank [0-9] has counted to 40", 2);
+  first->Await("^rank [0-9] has counted to 40$", 2);
   second->Kill();
   const auto parked = CountsIn(*first, "^broken 1 ", 2, "count");
   EXPECT_EQ(first->ExitCode(), 76) << first->Output();
@@ -87,7 +87,7 @@ TEST_F(KeelrunLosses, WhoComesBackInTimeFindsTheOthersAsTheyWere) {
   first->Await("job-started.*hosted_here=true");
   const auto second = StartSurvivor("second", {"--nnodes=2"});
   const auto before = AwaitEntries(*first, 4, 2);
-  first->Await("^rank [0-9] has counted to 40", 2);
+  first->Await("^rank [0-9] has counted to 40$", 2);
   second->Kill();
   const auto parked = CountsIn(*first, "^broken 1 ", 2, "count");
   first->Await("waiting.*1 of at least 2 hosts");
@@ -106,7 +106,7 @@ TEST_F(KeelrunLosses, AStoreThatDoesNotComeBackEndsTheJobWithAllSaved) {
   first->Await("job-started.*hosted_here=true");
   const auto second = StartSurvivor("second", {"--nnodes=1:2", "--store-limit=3s"});
   const auto before = AwaitEntries(*second, 4, 2);
-  second->Await("^rank [0-9] has counted to 40", 2);
+  second->Await("^rank [0-9] has counted to 40$", 2);
   first->Kill();
   EXPECT_EQ(second->ExitCode(), 76) << second->Output();
   const auto stopped = CountsIn(*second, "^stopped at ", 2, "at");

@@ -150,7 +150,7 @@ TEST_F(KeelrunStatus, AQuietJobIsSummedUpByItsGoodputAlone) {
 TEST_F(KeelrunStatus, TheHostOfTheStoreShowsAllHostsAndAnotherOneItsOwn) {
   const std::vector<std::string> options = {"--nnodes=1:2", "--notice=none", "--status=0"};
   const auto first = StartSurvivor("first", options);
-  first->Await("job-started.*hosted_here=true");
+  first->Await("registered slot=0");
   const auto second = StartSurvivor("second", options);
   const uint16_t first_port = PageOf(*first);
   const uint16_t second_port = PageOf(*second);

@@ -175,7 +175,7 @@ TEST_F(KeelrunSurvivors, OfTwoThatStandStillTheOneBehindIsKilledAndTheOtherLives
 }
 
 TEST_F(KeelrunSurvivors, OneThatHangsIsNamedLookedAtAndKilled) {
-  const auto job = Start(1, {"--max-restarts=1", "--hang-limit=1s"});
+  const auto job = Start(1, {"--max-restarts=1", "--hang-limit=5s"});
   const std::string line = job->Await(Enters(1, 0, 1));
   const int64_t victim = PidIn(line);
   job->Await("^rank 0 has counted");
