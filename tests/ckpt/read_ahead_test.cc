@@ -81,7 +81,9 @@ TEST(ReadAheadTest, BringsTheNewestCheckpointIntoMemory) {
   const std::string older = temp.File("step-000000001"), newest = temp.File("step-000000002");
   Evict(older);
   Evict(newest);
-  if (PagesOf(newest).here > 0) GTEST_SKIP() << "this file system's files never leave memory";
+  if (PagesOf(older).here + PagesOf(newest).here > 0) {
+    GTEST_SKIP() << "this file system's files never leave memory";
+  }
 
   ReadAhead ahead(temp.path());
   ahead.Wait();

@@ -1,6 +1,7 @@
 // keel cat: values as text, JSON and .npy; and what only a terminal gets to see.
 #include <cstring>
 
+#include "base/clock.h"
 #include "tests/tools/keel_program.h"
 #include "tests/tools/on_terminal.h"
 
@@ -176,8 +177,12 @@ TEST_F(KeelCat, ColoursAreForTerminalsThatShowThem) {
 }
 
 TEST_F(KeelCat, NoBarForWorkOfAMoment) {
+  const TimePoint start = RealClock().Monotonic();
   const OnScreen screen = RunOnTerminal(kKeel + "verify " + step_);
   EXPECT_EQ(screen.exit_code, 0);
+  if (RealClock().Monotonic() - start >= std::chrono::seconds(1)) {
+    GTEST_SKIP() << "this machine was too busy for work of a moment";
+  }
   EXPECT_FALSE(Has(screen.text, "\x1b[K")) << screen.text;
 }
 
