@@ -50,6 +50,7 @@ class BackgroundSave {
   bool done() const;       // the outcome can be taken without waiting
   const Progress& progress() const { return progress_; }
   void Cancel() { progress_.cancel = true; }
+  void Hurry() { progress_.hurry = true; }
 
   // Waits, so long at most; gives done().
   bool AwaitDone(Duration limit) const;

@@ -21,6 +21,8 @@ namespace keel {
 namespace {
 
 constexpr uint64_t kSlotsMax = 6;
+// How soon who rests sees that it is told to hurry, or to stop.
+constexpr Duration kLookPeriod = std::chrono::milliseconds(20);
 
 // Encodes the frames of a slot; each thread has its own.
 class SlotFiller {
@@ -119,7 +121,9 @@ class ShardWriter {
   // Both are called with the lock held, let it go while they work, and return with it held.
   void FillOne(std::unique_lock<std::mutex>& lock, SlotFiller& filler);
   void WriteOne(std::unique_lock<std::mutex>& lock);
-  bool CanFill() const;
+  bool HasRoomToFill() const;
+  Duration UntilDue() const;
+  void Await(std::unique_lock<std::mutex>& lock);
   bool CanWrite() const;
   void Fail(const Error& error);
   Result<ShardSummary> Finish();
@@ -131,6 +135,7 @@ class ShardWriter {
   const WriteOptions options_;
   const uint64_t batches_;
   const size_t slot_bytes_;
+  const TimePoint began_ = RealClock().Monotonic();
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -141,6 +146,8 @@ class ShardWriter {
   uint64_t written_ = 0;
   int filling_ = 0;
   int writing_ = 0;
+  TimePoint last_end_ = began_;  // of filling or writing a slot
+  Duration rested_{0};
   uint64_t at_ = 0;  // where the next slot goes
   std::vector<IndexEntry> entries_;
   std::vector<Digest> pieces_;
@@ -187,9 +194,18 @@ Status ShardWriter::Reserve() {
   return Ok();
 }
 
-bool ShardWriter::CanFill() const {
+bool ShardWriter::HasRoomToFill() const {
   return next_to_fill_ < batches_ && filling_ < std::max(1, options_.compress_threads) &&
          slots_[next_to_fill_ % slots_.size()].state == Slot::State::kFree;
+}
+
+// Of the next batch.
+Duration ShardWriter::UntilDue() const {
+  const bool hurries = options_.progress != nullptr && options_.progress->hurry;
+  if (options_.spread == Duration(0) || hurries) return Duration(0);
+  const auto turn = static_cast<int64_t>(next_to_fill_), turns = static_cast<int64_t>(batches_);
+  const TimePoint due = began_ + options_.spread / turns * turn;
+  return std::max(due - RealClock().Monotonic(), Duration(0));
 }
 
 bool ShardWriter::CanWrite() const {
@@ -209,17 +225,29 @@ void ShardWriter::Work() {
       Fail({Code::kCancelled, "the save was cancelled"});
     } else if (CanWrite()) {
       WriteOne(lock);
-    } else if (CanFill()) {
+    } else if (HasRoomToFill() && UntilDue() == Duration(0)) {
       FillOne(lock, filler);
     } else {
-      changed_.wait(lock);
+      Await(lock);
       continue;
     }
     changed_.notify_all();
   }
 }
 
+// Until another thread has done something, or it may be time for the next batch.
+void ShardWriter::Await(std::unique_lock<std::mutex>& lock) {
+  if (HasRoomToFill()) {
+    changed_.wait_for(lock, std::min(UntilDue(), kLookPeriod));
+  } else {
+    changed_.wait(lock);
+  }
+}
+
 void ShardWriter::FillOne(std::unique_lock<std::mutex>& lock, SlotFiller& filler) {
+  if (writing_ == 0 && options_.spread > Duration(0)) {
+    rested_ += RealClock().Monotonic() - last_end_;
+  }
   const uint64_t batch = next_to_fill_++;
   Slot& slot = slots_[batch % slots_.size()];
   slot.state = Slot::State::kFilling;
@@ -234,6 +262,7 @@ void ShardWriter::FillOne(std::unique_lock<std::mutex>& lock, SlotFiller& filler
   auto filled = filler.Fill(BatchFrames(batch), used, slot.buffer.bytes());
   lock.lock();
   --filling_;
+  last_end_ = RealClock().Monotonic();
   if (!filled.ok()) return Fail(filled.error());
   slot.filled = std::move(*filled);
   slot.state = Slot::State::kFull;
@@ -257,6 +286,7 @@ void ShardWriter::WriteOne(std::unique_lock<std::mutex>& lock) {
   }
   lock.lock();
   --writing_;
+  last_end_ = RealClock().Monotonic();
   ++written_;
   slot.state = Slot::State::kFree;
   if (!status.ok()) Fail(status.error());
@@ -292,7 +322,7 @@ Result<ShardSummary> ShardWriter::Finish() {
   KEEL_TRY(file_.WriteAt(at_, file_.direct() ? all : all.first(bytes)));
   KEEL_TRY(file_.Truncate(at_ + bytes));  // what was padded or reserved too much
   KEEL_TRY(file_.Sync());
-  return ShardSummary{at_ + bytes, description_.layout.BytesIn(header_.frames),
+  return ShardSummary{at_ + bytes, description_.layout.BytesIn(header_.frames), rested_,
                       tail.shard_digest};
 }
 

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <string>
 
+#include "base/clock.h"
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/result.h"
@@ -25,12 +26,14 @@ struct Progress {
   std::atomic<uint64_t> bytes_done{0};  // of content
   std::atomic<uint64_t> bytes_total{0};
   std::atomic<bool> cancel{false};  // set it, and the work ends with kCancelled
+  std::atomic<bool> hurry{false};   // set it, and what is left is not spread over any time
 };
 
 struct WriteOptions {
   int zstd_level = kZstdLevel;
   int compress_threads = 1;
   int write_threads = 1;
+  Duration spread{0};            // compresses no sooner than evenly over this time
   bool direct = true;            // past the page cache where the file system can
   Progress* progress = nullptr;  // outlives the call
 };
@@ -38,6 +41,7 @@ struct WriteOptions {
 struct ShardSummary {
   uint64_t bytes = 0;          // of the file
   uint64_t content_bytes = 0;  // of the stream
+  Duration rested{0};          // nothing was done, because it would have been too soon
   Digest digest;
 };
 

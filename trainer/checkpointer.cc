@@ -23,6 +23,10 @@ constexpr Duration kTickPeriod = std::chrono::seconds(1);
 // end is waited for.
 constexpr Duration kLookPeriod = std::chrono::milliseconds(50);
 constexpr Duration kLeaveLimit = std::chrono::seconds(1);
+// A save beside training is spread over so much of the time that passed since the one before,
+// within a limit: all at once it would cost one step what it can cost many a little of.
+constexpr int kSpreadShare = 4;
+constexpr Duration kSpreadMax = std::chrono::seconds(5);
 // For another parked worker to save for all.
 constexpr Duration kSingleSaveLimit = std::chrono::seconds(60);
 
@@ -249,7 +253,8 @@ Result<HostBytes> Checkpointer::ShareOf(const SavePlan& plan, bool alias_buffers
 
 Status Checkpointer::Begin() {
   wanted_ = false;
-  last_begin_ = clock_.Monotonic();
+  const TimePoint before = std::exchange(last_begin_, clock_.Monotonic());
+  const Duration spread = std::min((last_begin_ - before) / kSpreadShare, kSpreadMax);
   saving_ = SaveState::kWriting;
   saving_step_ = state_.step();
   if (place_.rank == 0) KEEL_TRY(HoldDirectory(Duration(0)));   // training waits for nobody
@@ -260,26 +265,28 @@ Status Checkpointer::Begin() {
   copied_ = Ok();
   const auto started = Guard("beginning a save", [&] {
     copier_ = StartQuietThread("keel-copy", [this, plan = std::move(plan),
-                                             share = std::move(share)]() mutable {
-      copied_ = CopyAndWrite(std::move(plan), share.spans());
+                                             share = std::move(share), spread]() mutable {
+      copied_ = CopyAndWrite(std::move(plan), share.spans(), spread);
     });
   });
   return started;
 }
 
 Status Checkpointer::CopyAndWrite(SavePlan plan,
-                                  const std::vector<std::span<const std::byte>>& share) {
+                                  const std::vector<std::span<const std::byte>>& share,
+                                  Duration spread) {
   if (reserver_.joinable()) reserver_.join();
   KEEL_TRY(Guard("copying the state aside",
                  [&] { snapshot_->Copy(layout_, plan.part, plan.parts, share); }));
-  return background_.Start({std::move(plan), snapshot_, {}, false});
+  return background_.Start({std::move(plan), snapshot_, {.spread = spread}, false});
 }
 
 void Checkpointer::TakeOutcome() {
   auto outcome = background_.Take();
   const Status status = outcome.ok() ? std::move(outcome->status) : Status(outcome.error());
   if (!status.ok()) return Fail(status.error());
-  speed_.OnWritten(outcome->shard.content_bytes, outcome->took, /*awaited=*/false);
+  const ShardSummary& shard = outcome->shard;
+  speed_.OnWritten(shard.content_bytes, outcome->took - shard.rested, /*awaited=*/false);
   share_ = std::move(outcome->save);
   saving_ = SaveState::kDurable;
 }
@@ -360,6 +367,7 @@ std::optional<uint64_t> Checkpointer::NewestSaved() const {
 Status Checkpointer::FinishShare(const Waiting& waiting) {
   AwaitCopy();
   if (saving_ == SaveState::kWriting) {
+    background_.Hurry();
     KEEL_TRY(AwaitWriter(waiting));
     TakeOutcome();
   }

@@ -153,7 +153,8 @@ class Checkpointer {
   Metadata Describe() const;
   bool IsBuffer(size_t tensor) const;
   Status Begin();
-  Status CopyAndWrite(SavePlan plan, const std::vector<std::span<const std::byte>>& share);
+  Status CopyAndWrite(SavePlan plan, const std::vector<std::span<const std::byte>>& share,
+                      Duration spread);
   Result<HostBytes> ShareOf(const SavePlan& plan, bool alias_buffers) const;
   void TakeOutcome();
   void CollectCommit();

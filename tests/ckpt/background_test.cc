@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 
 #include "base/faulty_files.h"
 #include "base/memory_files.h"
@@ -14,6 +15,8 @@
 
 namespace keel {
 namespace {
+
+using namespace std::chrono_literals;
 
 // Blocks in its first read until it is told to go on.
 class GatedSource : public TensorSource {
@@ -49,6 +52,12 @@ class BackgroundSaveTest : public testing::Test {
     auto copy = std::make_shared<CopiedSnapshot>();
     copy->Copy(*Layout::Make(state_.specs, 256), 0, 1, state_.Spans());
     return copy;
+  }
+
+  BackgroundSave::Request Spread(Duration over) {
+    BackgroundSave::Request request = Request(10, Copy());
+    request.options.spread = over;
+    return request;
   }
 
   MemoryFiles files_;
@@ -100,6 +109,35 @@ TEST_F(BackgroundSaveTest, ACancelledSaveLeavesNothing) {
   EXPECT_EQ(outcome.status.error().code, Code::kCancelled);
   ASSERT_OK_AND_ASSIGN(const auto left, files_.List("/c"));
   EXPECT_TRUE(left.empty());
+}
+
+TEST_F(BackgroundSaveTest, OneThatIsSpreadIsNotDoneSooner) {
+  BackgroundSave background(files_, clock_);
+  const TimePoint began = RealClock().Monotonic();
+  ASSERT_OK(background.Start(Spread(200ms)));
+  ASSERT_OK_AND_ASSIGN(const auto outcome, background.Take());
+  const Duration took = RealClock().Monotonic() - began;
+  ASSERT_OK(outcome.status);
+  EXPECT_GE(took, 100ms);   // all but the last of several parts of it
+  EXPECT_GT(outcome.shard.rested, 0ms);
+  EXPECT_LE(outcome.shard.rested, took);
+}
+
+TEST_F(BackgroundSaveTest, OneThatIsSpreadCanBeHurried) {
+  BackgroundSave background(files_, clock_);
+  ASSERT_OK(background.Start(Spread(24h)));
+  background.Hurry();
+  ASSERT_OK(background.Take()->status);
+}
+
+TEST_F(BackgroundSaveTest, OneThatIsSpreadCanBeCancelledWhileItRests) {
+  BackgroundSave background(files_, clock_);
+  ASSERT_OK(background.Start(Spread(24h)));
+  while (background.progress().bytes_done == 0) std::this_thread::yield();
+  background.Cancel();
+  ASSERT_OK_AND_ASSIGN(const auto outcome, background.Take());
+  ASSERT_FALSE(outcome.status.ok());
+  EXPECT_EQ(outcome.status.error().code, Code::kCancelled);
 }
 
 TEST_F(BackgroundSaveTest, AFailureIsToldAndTheNextSaveWorks) {
