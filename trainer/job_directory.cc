@@ -7,6 +7,7 @@
 
 #include "base/file_helpers.h"
 #include "ckpt/names.h"
+#include "elastic/meeting.h"
 
 namespace keel {
 namespace {
@@ -32,7 +33,8 @@ Result<std::unique_ptr<JobDirectory>> JobDirectory::Hold(Files& files, Clock& cl
                                                          Duration limit) {
   const Status made = MakeDirs(files, root);
   if (!made.ok()) return made.error().Doing("checkpoint directory " + root);
-  const std::string owner = "job " + job + ", process " + std::to_string(getpid());
+  const std::string owner = "job " + job + ", process " + std::to_string(getpid()) +
+                            " on " + OwnHostName();
   auto lock = TakeLock(files, clock, JoinPath(root, kJobLockName), owner, limit);
   if (!lock.ok() && lock.error().code == Code::kExists) {
     return Error{Code::kExists, "another job saves in " + root + ": " + lock.error().message +
