@@ -72,11 +72,12 @@ class SavingJob : public JobTest {
   static void AwaitCheckpoints(Launched& job, int count) {
     job.Await(" checkpoint step=", job.Count(" checkpoint step=") + count);
   }
-  // An Endless() one that was stopped goes on and ends as one that nobody disturbed.
-  void ExpectSameEnd() {
+  // One of these options that was stopped (else: an Endless() one) goes on and ends as one that
+  // nobody disturbed.
+  void ExpectSameEnd(const Words& of_job = {"--lanes=4"}) {
     const std::vector<uint64_t> whole = WholeSteps();
     const uint64_t from = whole.empty() ? 0 : whole.back();
-    const Words options = {"--lanes=4", "--steps=" + std::to_string(from + 3)};
+    const Words options = Joined(of_job, {"--steps=" + std::to_string(from + 3)});
     const auto job = Start(2, Saving(options));
     EXPECT_EQ(job->ExitCode(), 0) << job->Output();
     EXPECT_EQ(job->Count("^resumed step=" + std::to_string(from) + " "), whole.empty() ? 0 : 1)
