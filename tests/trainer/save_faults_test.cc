@@ -20,6 +20,7 @@ namespace {
 // Often, and all of them stay.
 const Words kOften = {"--save-every=2", "--keep=1000000"};
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
@@ -67,7 +68,8 @@ class DiskFaults : public RiggedJob, public ::testing::WithParamInterface<Fault>
 TEST_P(DiskFaults, CostOnlyTheSavesThatMeetThem) {
   const auto job = Start(2, Saving(Endless(GetParam().options)));
   job->Await(" checkpoint step=");
-  const std::vector<uint64_t> before = WholeSteps();
+  const bool all_stay = GetParam().options == kOften;
+  const std::vector<uint64_t> before = all_stay ? WholeSteps() : std::vector<uint64_t>();
   Rig(GetParam().rules);
   job->Await(GetParam().says, 2);   // loud, and tried again
   AwaitSteps(*job, 3);
@@ -75,9 +77,7 @@ TEST_P(DiskFaults, CostOnlyTheSavesThatMeetThem) {
   AwaitCheckpoints(*job, 2);
   job->Signal(SIGTERM);
   EXPECT_EQ(job->ExitCode(), 75) << job->Output();
-  if (GetParam().options == kOften) {
-    EXPECT_THAT(WholeSteps(), IsSupersetOf(before));
-  }
+  EXPECT_THAT(WholeSteps(), IsSupersetOf(before));
   ExpectNoLeftoversThatGcDoesNotName();
   ExpectSameEnd();
 }
@@ -265,9 +265,7 @@ struct Stage {
 
 class KilledAt : public RiggedJob, public ::testing::WithParamInterface<Stage> {
  protected:
-  const Words options_ = {"--steps=30", "--lanes=4"};
-  const Words saving_ = Saving(Joined(options_, {"--save-every=4", "--keep=1000000",
-                                                 "--pause=15ms"}));
+  const Words saving_ = Saving(Endless({"--save-every=4", "--keep=1000000"}));
   // Of the checkpoint whose file that line names.
   static uint64_t StepIn(const std::string& line) {
     const size_t at = line.find("/step-");
@@ -286,7 +284,7 @@ TEST_P(KilledAt, ItsLeftoversAreNamedAndTheSameCommandGoesOn) {
     EXPECT_THAT(WholeSteps(), ElementsAre(4));
   }
   ExpectNoLeftoversThatGcDoesNotName();
-  EXPECT_EQ(LastLine(2, saving_), LastLine(1, options_));
+  ExpectSameEnd();
 }
 
 // A save of one writer: its shard, the directory; the manifest, the lock, the directory again.
@@ -314,10 +312,12 @@ TEST_P(StartedAgainAt, ItGoesOnFromTheNewestWholeOne) {
   const uint64_t older = 4;   // the first one, which began when it fell due
   ASSERT_GT(struck, older) << job->Output();
   job->Await("^resumed step=" + std::to_string(GetParam().committed ? struck : older) + " ");
-  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  AwaitCheckpoints(*job, 1);
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
   EXPECT_EQ(job->Count("^resumed step="), 1) << job->Output();
-  EXPECT_EQ(LastLineOf(*job), LastLine(1, options_));
   ExpectNoLeftoversThatGcDoesNotName();
+  ExpectSameEnd();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StartedAgainAt,
@@ -329,15 +329,18 @@ TEST_P(AmongOthersAt, TheOthersGoOnInPlace) {
   Rig({GetParam().rule});
   const auto job = Start(3, saving_, {"--max-restarts=3"});
   const uint64_t struck = StepIn(job->Await("^rigged "));
-  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  job->Await(" epoch-formed epoch=2 ");
+  AwaitCheckpoints(*job, 2);
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
   EXPECT_EQ(job->Count("^resumed step="), 0) << job->Output();
-  EXPECT_EQ(LastLineOf(*job), LastLine(1, options_));
   const std::vector<uint64_t> whole = WholeSteps();
-  EXPECT_THAT(whole, IsSupersetOf({uint64_t{4}, uint64_t{30}}));
+  EXPECT_THAT(whole, Contains(4));
   if (GetParam().committed) {
-    EXPECT_THAT(whole, ::testing::Contains(struck));
+    EXPECT_THAT(whole, Contains(struck));
   }
   ExpectNoLeftoversThatGcDoesNotName();
+  ExpectSameEnd();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AmongOthersAt,
