@@ -95,7 +95,9 @@ endfunction()
 
 # keel_test(base_test SOURCES ... LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN]
 #           [TORCH | TORCH_API])
-# Every TEST() becomes a test of CTest. OWN_MAIN: the sources bring main().
+# Every TEST() becomes a test of CTest. OWN_MAIN: the sources bring main(). With LibTorch, it computes
+# with one thread unless it says otherwise: several spin while they wait for one that the test beside
+# it keeps from running.
 function(keel_test name)
   cmake_parse_arguments(ARG "TORCH;TORCH_API;OWN_MAIN" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
@@ -118,9 +120,13 @@ function(keel_test name)
   # A test's own code runs once: a quarter of its compile time was spent on making that fast. Not
   # -O0, which could not share the precompiled header.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+  set(environment)
+  if(torch)
+    set(environment ENVIRONMENT OMP_NUM_THREADS=1)
+  endif()
   # Parameters' values are in the names already; CTest would print their bytes behind them.
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES
-                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} ${environment})
 endfunction()
 
 # keel_install_headers(base): every header of a folder that strangers may include.
