@@ -208,7 +208,7 @@ class Training(unittest.TestCase):
 
     def test_a_host_with_other_options_is_refused_and_the_others_go_on(self):
         with hosts.Lan(4) as lan:
-            job = Job(lan, "--read-memory-from=0")
+            job = Job(lan, "--read-memory-from=0", "--pause=1s")   # each refusal takes steps
             job.start(0)
             job.step(0, 1)
             elsewhere = os.path.join(lan.folder, "elsewhere")
