@@ -40,15 +40,33 @@ void Split(const at::Tensor& joined, const std::vector<int>& ranks,
   }
 }
 
-Status PlayRound(EpochGroup& group, const GatherRound& round, Tag tag,
-                 const std::vector<size_t>& sizes, std::vector<RecordBytes>& records) {
-  EpochGroup::Batch batch(group);
-  const at::Tensor out = Joined(round.sends, records, sizes);
-  const at::Tensor in = RoomFor(round.receives, sizes);
-  KEEL_TRY(batch.Receive(in, round.from, tag));
-  KEEL_TRY(batch.Send(out, round.to, tag));
-  KEEL_TRY(batch.Wait());
-  Split(in, round.receives, sizes, records);
+struct OpenRound {
+  GatherRound plan;
+  at::Tensor in;
+  EpochGroup::Batch batch;
+};
+
+// A message leaves only once its receiver has said that it waits for it. All say so for all rounds
+// while they wait in the first one, so that the later rounds need not wait for it.
+Status Play(EpochGroup& group, const std::vector<size_t>& sizes,
+            std::vector<RecordBytes>& records) {
+  const Tag tag = group.NextTag(TagKind::kGather);
+  std::vector<OpenRound> rounds;
+  const auto send = [&](OpenRound& round) {
+    return round.batch.Send(Joined(round.plan.sends, records, sizes), round.plan.to, tag);
+  };
+  for (GatherRound& plan : PlanGather(group.rank(), group.size())) {
+    at::Tensor in = RoomFor(plan.receives, sizes);
+    rounds.push_back({std::move(plan), std::move(in), EpochGroup::Batch(group)});
+    OpenRound& round = rounds.back();
+    KEEL_TRY(round.batch.Receive(round.in, round.plan.from, tag));
+    if (rounds.size() == 1) KEEL_TRY(send(round));
+  }
+  for (size_t i = 0; i < rounds.size(); ++i) {
+    if (i > 0) KEEL_TRY(send(rounds[i]));
+    KEEL_TRY(rounds[i].batch.Wait());
+    Split(rounds[i].in, rounds[i].plan.receives, sizes, records);
+  }
   return Ok();
 }
 
@@ -61,17 +79,13 @@ Result<std::vector<RecordBytes>> Gather(EpochGroup& group, const RecordBytes& mi
              "sizes of " << sizes.size() << " records; ours has " << mine.size() << " bytes");
   std::vector<RecordBytes> records(sizes.size());
   records[rank] = mine;
-  const Tag tag = group.NextTag(TagKind::kGather);
-  for (const GatherRound& round : PlanGather(group.rank(), group.size())) {
-    const Result<Status> played = Guard("gathering records", [&] {
-      return PlayRound(group, round, tag, sizes, records);
-    });
-    if (!played.ok()) {
-      group.Abort(played.error());
-      return played.error();
-    }
-    if (!played->ok()) return played->error();
+  const Result<Status> played =
+      Guard("gathering records", [&] { return Play(group, sizes, records); });
+  if (!played.ok()) {
+    group.Abort(played.error());
+    return played.error();
   }
+  if (!played->ok()) return played->error();
   return records;
 }
 
