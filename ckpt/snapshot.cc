@@ -27,10 +27,11 @@ void CopiedSnapshot::Hold(size_t bytes) {
   held_ = buffer_.bytes().first(bytes);
 }
 
-void CopiedSnapshot::Reserve(const Layout& layout, uint32_t part, uint32_t parts) {
+void CopiedSnapshot::Reserve(const Layout& layout, uint32_t part, uint32_t parts,
+                             const std::atomic<bool>& stop) {
   Hold(StreamBytes(layout, layout.PartOf(part, parts)));
   // The system gives a page when it is first written to.
-  for (size_t at = 0; at < held_.size(); at += kPage) held_[at] = std::byte{0};
+  for (size_t at = 0; at < held_.size() && !stop; at += kPage) held_[at] = std::byte{0};
 }
 
 void CopiedSnapshot::Copy(const Layout& layout, uint32_t part, uint32_t parts,

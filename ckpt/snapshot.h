@@ -4,6 +4,7 @@
 // Threads    Reserve() and Copy() while nobody reads; reading from any thread.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "ckpt/layout.h"
@@ -15,7 +16,9 @@ namespace keel {
 class CopiedSnapshot : public TensorSource {
  public:
   // Has the memory that Copy() will need: getting it takes a system ten times as long as copying.
-  void Reserve(const Layout& layout, uint32_t part, uint32_t parts);
+  // Ends early once `stop` is set.
+  void Reserve(const Layout& layout, uint32_t part, uint32_t parts,
+               const std::atomic<bool>& stop);
   // Takes the frames of `part` of `parts` from `tensors`, which are in the layout's order; those
   // outside the part may be empty.
   void Copy(const Layout& layout, uint32_t part, uint32_t parts,

@@ -67,6 +67,7 @@ Checkpointer::Checkpointer(TrainState& state, CheckpointConfig config, Files& fi
       layout_(std::move(layout)), last_begin_(clock.Monotonic()), background_(files, clock) {}
 
 Checkpointer::~Checkpointer() {
+  ending_ = true;
   EndEpoch();
   AwaitCommit();
   if (reserver_.joinable()) reserver_.join();
@@ -130,7 +131,8 @@ void Checkpointer::ReserveRoom() {
   (void)Guard("making room for a save", [&] {
     reserver_ = StartQuietThread("keel-room", [this, part, parts] {
       LetOthersFirst();
-      (void)Guard("making room for a save", [&] { snapshot_->Reserve(layout_, part, parts); });
+      (void)Guard("making room for a save",
+                  [&] { snapshot_->Reserve(layout_, part, parts, ending_); });
     });
   });
 }

@@ -10,6 +10,7 @@
 // Errors     those of ckpt/save.h; kExists: another job saves in this directory.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
@@ -190,6 +191,7 @@ class Checkpointer {
   std::thread copier_;
   Status copied_;                          // the copier's, until it is joined
   std::shared_ptr<CopiedSnapshot> snapshot_ = std::make_shared<CopiedSnapshot>();
+  std::atomic<bool> ending_{false};
   bool reserved_ = false;
   std::thread reserver_;                   // makes room in snapshot_; the copier joins it
   BackgroundSave background_;

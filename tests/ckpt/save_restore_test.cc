@@ -98,7 +98,7 @@ TEST(SaveAndRestore, AShardsBytesDoNotDependOnHowTheyWereWritten) {
   MemorySource memory(state.Spans());
   StreamedSource streamed(state);
   CopiedSnapshot copied;
-  copied.Reserve(plan.description.layout, 0, 4);   // of another share, too small
+  copied.Reserve(plan.description.layout, 0, 4, false);   // of another share, too small
   copied.Copy(plan.description.layout, 1, 3, state.Spans());
   const Digest expected = digest_of(memory, {}, true);
   EXPECT_EQ(digest_of(memory, {.compress_threads = 3, .write_threads = 2}, true), expected);
