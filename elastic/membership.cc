@@ -17,6 +17,7 @@ namespace keel {
 namespace {
 
 constexpr int kBarrenFree = 3;   // epochs that may break in a row before there are pauses
+constexpr int kOwnBeatLimits = 10;   // how much longer the coordinator's own host may be silent
 
 using Verdict = Decision::Verdict;
 using MaybeDecision = std::optional<Decision>;
@@ -97,6 +98,7 @@ class Judge {
 
   // Who is gone?
   MaybeDecision RemoveHost() const;
+  Duration BeatLimit(const HostView& host) const;
   MaybeDecision Silent(const HostView& host) const;
   MaybeDecision Refused(const HostView& host) const;
   std::string JobFingerprint() const;
@@ -197,6 +199,13 @@ MaybeDecision Judge::RemoveHost() const {
   return std::nullopt;
 }
 
+// Whoever shares the coordinator's process is there as long as it judges. On a machine with too
+// much to do its beats may come late all the same, and to lose it for that would help nobody.
+Duration Judge::BeatLimit(const HostView& host) const {
+  const bool is_own = host.record.incarnation == view_.coordinator;
+  return policy_.beat_limit * (is_own ? kOwnBeatLimits : 1);
+}
+
 MaybeDecision Judge::Silent(const HostView& host) const {
   Decision decision = Make(Verdict::kExpire, Reason::kSilent, "");
   decision.slot = host.slot;
@@ -206,9 +215,9 @@ MaybeDecision Judge::Silent(const HostView& host) const {
                       DurationText(now_ - *host.presence_closed) + " ago";
     return decision;
   }
-  if (now_ - host.heard < policy_.beat_limit) return std::nullopt;
+  if (now_ - host.heard < BeatLimit(host)) return std::nullopt;
   decision.detail = NameOf(host) + " was last heard " + DurationText(now_ - host.heard) +
-                    " ago; the limit is " + DurationText(policy_.beat_limit);
+                    " ago; the limit is " + DurationText(BeatLimit(host));
   return decision;
 }
 
@@ -243,7 +252,7 @@ TimePoint Judge::NextSilence() const {
   TimePoint next = kNever;
   for (const HostView& host : view_.hosts) {
     if (host.gone) continue;
-    next = std::min(next, host.heard + policy_.beat_limit);
+    next = std::min(next, host.heard + BeatLimit(host));
     if (host.presence_closed) next = std::min(next, *host.presence_closed + policy_.presence_grace);
   }
   return next;

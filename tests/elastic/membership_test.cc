@@ -167,6 +167,14 @@ TEST_F(Membership, ASilentHostExpiresAtTheLimitAndNotBefore) {
   Expect(Verdict::kWait, Reason::kRunning, "epoch 4 runs");
 }
 
+TEST_F(Membership, TheCoordinatorsOwnHostMayComeLate) {
+  Running(2);
+  view_.hosts[0].heard = kNow - 10 * policy_.beat_limit + 1ns;
+  Expect(Verdict::kWait, Reason::kRunning, "epoch 4 runs");
+  view_.hosts[0].heard = kNow - 10 * policy_.beat_limit;
+  EXPECT_EQ(Expect(Verdict::kExpire, Reason::kSilent, "the limit is 30 s").slot, 0);
+}
+
 TEST_F(Membership, AClosedPresenceConnectionExpiresAHostAfterItsGrace) {
   Running(2);
   view_.hosts[1].presence_closed = kNow - policy_.presence_grace + 1ns;
