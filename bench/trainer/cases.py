@@ -6,8 +6,11 @@ Does not   watch anything. keelrun runs with its defaults everywhere.
 """
 import collections
 import os
-import socket
+import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/harness"))
+from free_port import free_port  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # `hosts`: launchers. `dies`: worker, host (a launcher with its worker), or store (the host of the
@@ -25,12 +28,6 @@ TUNED_CONF = ("last_call_timeout=1,join_timeout=60,close_timeout=1,heartbeat_tim
               "keep_alive_interval=1,keep_alive_max_attempt=2")
 TUNED_LIGHTHOUSE = ["--heartbeat_timeout_ms", "1000", "--join_timeout_ms", "1000",
                     "--quorum_tick_ms", "20"]
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def meeting(port, number, nnodes, conf=""):

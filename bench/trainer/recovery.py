@@ -18,9 +18,11 @@ import tempfile
 import threading
 import time
 
-from cases import CASES, USUAL, free_port
+from cases import CASES, USUAL
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "../../tests/harness")]
+from free_port import free_port  # noqa: E402
 from marked import kill, marked  # noqa: E402
 
 STEP = re.compile(r"step (\d+) rank (\d+) of (\d+) pid (\d+)")

@@ -6,6 +6,7 @@ import sys
 
 QUIET_MIN = 4   # steps that tell how long one takes
 
+
 def quantile(values, share):
     values = sorted(values)
     return values[min(len(values) - 1, int(share * len(values)))]
