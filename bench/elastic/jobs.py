@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/harness"))
 from marked import kill, marked  # noqa: E402
 
 MARK = "KEEL_BENCH_JOB"

@@ -21,8 +21,8 @@ import time
 
 import account
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/net"))
-import hosts as marks  # noqa: E402  tests/net/hosts.py: who runs with a mark in his environment
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/harness"))
+from marked import await_none_marked, kill  # noqa: E402
 
 STEP = re.compile(r"^step (\d+) rank (\d+) of (\d+) pid (\d+)(?: (loss .* lanes .*))?$")
 EPOCH = re.compile(r"^\S+ info epoch epoch=(\d+) ")
@@ -252,7 +252,7 @@ class Fleet:
         """Whoever outlived his launcher, by process number."""
         for host in self.hosts:
             host.vanish()
-        left = marks.await_none_marked(self.mark, 10)
+        left = await_none_marked(self.mark, "1", 10)
         for pid in left:
-            marks.kill(pid)
+            kill(pid)
         return left

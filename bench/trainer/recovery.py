@@ -21,7 +21,7 @@ import time
 from cases import CASES, USUAL
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "../../tests/harness")]
+sys.path.insert(0, os.path.join(HERE, "../../tests/harness"))
 from free_port import free_port  # noqa: E402
 from marked import kill, marked  # noqa: E402
 

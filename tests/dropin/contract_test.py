@@ -130,7 +130,7 @@ def check(test, launcher, case):
         check_files(test, case, run.folder, report)
         check_output(test, case, run, report)
         if is_ours:  # torchrun leaves behind what went to a session of its own
-            test.assertEqual(run.leftovers(), [], report)
+            test.assertEqual(run.leftovers(), {}, report)
 
 
 class Contract(unittest.TestCase):

@@ -5,7 +5,6 @@ Promises   everything a run started is killed at its end, orphans too: whatever 
 Does not   judge what came out.
 """
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,8 @@ import time
 HANG_LIMIT_S = 300
 MARK = "KEEL_DROPIN_RUN"
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../harness"))
+from marked import await_none_marked, kill_marked  # noqa: E402
 
 
 class Launcher:
@@ -54,16 +55,9 @@ def find_python(torch_folder):
     return python, None
 
 
-def marked(folder):
-    """Who has the run's mark in its environment: those started in it, and theirs."""
-    wanted = f"{MARK}={folder}".encode()
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/environ", "rb") as file:
-                if wanted in file.read().split(b"\0") and int(name) != os.getpid():
-                    yield int(name)
-        except OSError:
-            pass  # it has ended, or is not ours
+def kill_left(folder):
+    """Those started in that run, and theirs."""
+    return kill_marked(MARK, folder)
 
 
 class Run:
@@ -78,11 +72,7 @@ class Run:
         return self
 
     def __exit__(self, *_):
-        for pid in list(marked(self.folder)):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        kill_left(self.folder)
         for process, out, err in self.processes:
             process.wait()
             out.close()
@@ -132,10 +122,7 @@ class Run:
     def leftovers(self, limit_s=5):
         """Who is left some time after the launchers' end; whoever watches over them ends with them,
         but not in the same instant."""
-        end = time.monotonic() + limit_s
-        while (left := list(marked(self.folder))) and time.monotonic() < end:
-            time.sleep(0.02)
-        return left
+        return await_none_marked(MARK, self.folder, limit_s)
 
 
 def say(text):

@@ -33,12 +33,7 @@ class QuickStart(unittest.TestCase):
                                   capture_output=True, text=True, errors="replace",
                                   timeout=LIMIT_S, check=False)
         finally:
-            left = list(launchers.marked(self.folder))
-            for pid in left:
-                try:
-                    os.kill(pid, 9)
-                except ProcessLookupError:
-                    pass  # it has ended since
+            left = launchers.kill_left(self.folder)
         self.assertEqual(left, [], "processes were left over")
         return done.returncode, done.stdout, done.stderr
 

@@ -177,11 +177,7 @@ def main():
             launchers.say(f"{options.readme}: {wrong}")
             return 1
         finally:
-            for pid in list(launchers.marked(folder)):
-                try:
-                    os.kill(pid, 9)
-                except ProcessLookupError:
-                    pass  # it has ended since
+            launchers.kill_left(folder)
     if ran == 0:
         launchers.say(f"{options.readme}: no block of commands was found")
         return 1

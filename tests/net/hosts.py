@@ -6,13 +6,14 @@ Promises   nothing outside the namespaces is touched; leaving Lan deletes them a
 """
 import os
 import re
-import select
-import signal
 import subprocess
+import sys
 import tempfile
 import threading
-import time
 import uuid
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../harness"))
+import marked  # noqa: E402
 
 HANG_LIMIT_S = 90
 PORT = 29400
@@ -40,50 +41,6 @@ def why_not():
 
 def ip(*words):
     subprocess.run(["ip", *map(str, words)], check=True, capture_output=True)
-
-
-def kill(pid):
-    """SIGKILL to one process; kill() itself would take a group, or everybody, too."""
-    if pid <= 1:
-        raise ValueError(f"{pid} is no process of a test")
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
-def marked(mark):
-    """{pid: command line} of those that run with that variable in their environment."""
-    found = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if f"{mark}=".encode() not in file.read():
-                    continue
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                found[int(pid)] = file.read().replace(b"\0", b" ").decode(errors="replace")
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            pass
-    return found
-
-
-def await_none_marked(mark, limit_s=HANG_LIMIT_S):
-    """Whoever is still there when the limit passes."""
-    limit = time.monotonic() + limit_s
-    while time.monotonic() < limit:
-        left = marked(mark)
-        if not left:
-            break
-        for pid in left:
-            try:
-                handle = os.pidfd_open(pid)
-            except ProcessLookupError:
-                continue
-            ended = select.poll()
-            ended.register(handle, select.POLLIN)
-            ended.poll(1000 * max(limit - time.monotonic(), 0))
-            os.close(handle)
-    return marked(mark)
 
 
 def keelrun_words(lan, number, keelrun, *, nnodes, workers, job):
@@ -143,7 +100,7 @@ class Launcher:
 
     def kill(self):
         if self.process.poll() is None:   # else the number may be another's by now
-            kill(self.process.pid)
+            marked.kill(self.process.pid)
         self.process.wait()
 
     def text(self):
@@ -160,7 +117,7 @@ class Lan:
         self.switch = self.prefix + "sw"
         self.hosts = [f"{self.prefix}h{number}" for number in range(count)]
         self.launchers = []
-        self.mark = f"KEEL_NET_{uuid.uuid4().hex}"
+        self.mark = ("KEEL_NET_RUN", uuid.uuid4().hex)
 
     def __enter__(self):
         try:
@@ -185,7 +142,7 @@ class Lan:
 
     def __exit__(self, kind=None, *_):
         # Only of a scenario that went well: all its launchers have ended, or were killed.
-        left = await_none_marked(self.mark) if kind is None else {}
+        left = marked.await_none_marked(*self.mark, HANG_LIMIT_S) if kind is None else {}
         self.remove()
         if left:
             raise AssertionError(f"these outlived their launchers: {left}")
@@ -195,7 +152,7 @@ class Lan:
             pids = subprocess.run(["ip", "netns", "pids", host], capture_output=True, text=True,
                                   check=False).stdout.split()
             for pid in map(int, pids):
-                kill(pid)
+                marked.kill(pid)
             subprocess.run(["ip", "netns", "del", host], capture_output=True, check=False)
         for launcher in self.launchers:
             launcher.process.wait()
@@ -211,8 +168,7 @@ class Lan:
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("PET_", "TORCH", "KEELRUN_"))}
         clean["TMPDIR"] = self.folder
-        clean[self.mark] = "1"
-        return clean
+        return clean | dict([self.mark])
 
     def start(self, number, command):
         launcher = Launcher(f"host{number}", ["ip", "netns", "exec", self.hosts[number], *command],

@@ -17,6 +17,7 @@ import sys
 import unittest
 
 import hosts
+import marked
 
 ARGS = None
 STEPS = 200
@@ -64,8 +65,9 @@ class Job:
 
     def pids(self):
         """Of the workers that run."""
-        return [pid for pid, line in hosts.marked(self.lan.mark).items()
-                if os.path.basename(line.split(" ")[0]) == os.path.basename(ARGS.trainer)]
+        return [pid for pid in marked.marked(*self.lan.mark)
+                if os.path.basename(marked.command_line(pid).split(" ")[0]) ==
+                os.path.basename(ARGS.trainer)]
 
     def ends(self, numbers):
         return {number: self.launchers[number].end() for number in numbers}
@@ -107,7 +109,7 @@ class Training(unittest.TestCase):
             job.launchers[0].wait_for(" checkpoint step=", since[0])
             for number in range(3):
                 since = job.mark()
-                hosts.kill(job.step(number, 4, since[number])[2])
+                marked.kill(job.step(number, 4, since[number])[2])
                 # Its successor may be there before the others have made a step without it.
                 job.launchers[number].wait_for(" worker-died ", since[number])
                 job.world(4, range(3), job.mark())
