@@ -3,9 +3,9 @@
 Promises   a host that vanishes is killed whole: its launcher's process group and all that descends
            from it. One that is told so gets SIGTERM, and is killed when its time is over. One whose
            launcher ends by itself, since the job stopped, is started again, as an instance that
-           still runs would do. Nothing that was started is left at the end. A job that tells no
-           step for the hang limit, or ends with a code that no stop explains, is a failure with
-           its logs.
+           still runs would do. What a system needs beside its hosts runs all the time, on no
+           host. Nothing that was started is left at the end. A job that tells no step for the
+           hang limit, or ends with a code that no stop explains, is a failure with its logs.
 Does not   show a machine that falls silent: the kernel closes a dead process's connections at once.
 """
 import collections
@@ -25,7 +25,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from marked import await_none_marked, kill  # noqa: E402
 
 STEP = re.compile(r"^step (\d+) rank (\d+) of (\d+) pid (\d+)(?: (loss .* lanes .*))?$")
-EPOCH = re.compile(r"^\S+ info epoch epoch=(\d+) ")
+EPOCH = re.compile(r"^\S+ info epoch epoch=\d+ |^quorum \d+$")   # keelrun's, torchft's
 RESUMED = re.compile(r"^resumed step=(\d+)")
 AGAIN_S = 0.5          # before a launcher is started anew that ended soon after its start
 SOON_S = 1.0
@@ -57,6 +57,15 @@ def send(pid, number, group=False):
         (os.killpg if group else os.kill)(pid, number)
     except ProcessLookupError:
         pass
+
+
+def tail(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return "".join(f"  {os.path.basename(path)}| {line}"
+                           for line in collections.deque(file, TAIL))
+    except OSError:
+        return ""
 
 
 class Host:
@@ -97,12 +106,7 @@ class Host:
             self.process.wait()
 
     def tail(self):
-        try:
-            with open(self.path, encoding="utf-8", errors="replace") as file:
-                return "".join(f"  {os.path.basename(self.path)}| {line}"
-                               for line in collections.deque(file, TAIL))
-        except OSError:
-            return ""
+        return tail(self.path)
 
 
 class Fleet:
@@ -118,6 +122,7 @@ class Fleet:
                             **system.environment}
         self.selector = selectors.DefaultSelector()
         self.hosts, self.agenda, self.order = [], [], 0
+        self.helper, self.helper_log = None, os.path.join(folder, "helper.log")
         self.happened, self.codes = collections.Counter(), collections.Counter()
         self.losses, self.differing = {}, []
         self.high, self.last_step, self.ending = 0, 0.0, False
@@ -134,6 +139,15 @@ class Fleet:
         return [host for host in self.hosts if host.process and host.process.poll() is None]
 
     # --- What happens to hosts ---
+
+    def start_helper(self):
+        """What the hosts need on a machine that nobody takes away."""
+        if not self.system.helper:
+            return
+        with open(self.helper_log, "wb") as log:
+            self.helper = subprocess.Popen(self.system.helper, cwd=self.folder, stdout=log,
+                                           env=self.environment, stdin=subprocess.DEVNULL,
+                                           stderr=subprocess.STDOUT, start_new_session=True)
 
     def come(self, tenure):
         host = Host(tenure, self.folder, len(self.hosts))
@@ -211,6 +225,7 @@ class Fleet:
     # --- The whole ---
 
     def run(self):
+        self.start_helper()
         for tenure in self.plan.tenures:
             self.at(tenure.come, self.come, tenure)
         told = 0.0
@@ -228,6 +243,8 @@ class Fleet:
 
     def check_moves(self):
         """Whoever could have made a step has had the time to. A peer's hang is a result."""
+        if self.helper and self.helper.poll() is not None:
+            raise Failed(f"{self.system.helper[0]} ended with {self.helper.returncode}")
         begun = min((host.started for host in self.alive()), default=self.now())
         since = max(self.last_step, begun)
         if self.now() - since > self.hang_limit and self.system.ours:
@@ -246,12 +263,21 @@ class Fleet:
             self.listen(0.5)
 
     def tails(self):
-        return "".join(host.tail() for host in self.alive() or self.hosts[-2:])
+        return "".join([tail(self.helper_log)] +
+                       [host.tail() for host in self.alive() or self.hosts[-2:]])
+
+    def last_words(self):
+        """The last line of the first host that said anything."""
+        return next((host.tail().splitlines()[-1].strip() for host in self.hosts if host.tail()),
+                    "")
 
     def destroy(self):
         """Whoever outlived his launcher, by process number."""
         for host in self.hosts:
             host.vanish()
+        if self.helper:
+            self.helper.kill()
+            self.helper.wait()
         left = await_none_marked(self.mark, "1", 10)
         for pid in left:
             kill(pid)

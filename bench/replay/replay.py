@@ -29,13 +29,15 @@ examples:
     bench/replay/run.sh --trace bench/replay/traces/bamboo/p3-trace.csv --dry-run
   an hour of it in half a minute:
     bench/replay/run.sh --trace bench/replay/traces/bamboo/p3-trace.csv --to 1h --minutes 0.5
-  torchrun on the same events:
+  torchrun on the same events, and torchft:
     bench/replay/run.sh --trace bench/replay/traces/bamboo/p3-trace.csv --system torchrun
+    bench/replay/run.sh --trace bench/replay/traces/bamboo/p3-trace.csv --system torchft
 
 exit codes:
-  0  replayed; the job has the bits of a quiet run (torchrun: not compared)
+  0  replayed; the job has the bits of a quiet run (torchrun, torchft: not compared)
   1  it hangs, a launcher failed, or the bits differ; what all printed is shown
   2  the options or the trace make no sense; nothing was started
+  3  the peer does not run here, or never made a step; the result says why
 """
 
 
@@ -97,18 +99,19 @@ def add_job_options(parser):
     group = parser.add_argument_group("the job")
     group.add_argument("--system", choices=list(systems.SYSTEMS), default="keelrun",
                        help="keelrun: our trainer; torchrun: a DDP script under PyTorch's "
-                            "launcher; keelrun-ddp: the same script under ours (keelrun)")
+                            "launcher; keelrun-ddp: the same script under ours; torchft: its "
+                            "managers and lighthouse, with the same job (keelrun)")
     group.add_argument("--lanes", type=more_than_zero(int), default=12,
                        help="micro-batches of a step, shared by all workers (12)")
     group.add_argument("--lane-time", type=more_than_zero(float), default=30, metavar="MS",
                        help="what each takes: the worker sleeps, as if a device computed (30)")
     group.add_argument("--save-every", type=int, default=100, metavar="STEPS",
-                       help="between two checkpoints; the DDP script saves every 20 (100)")
+                       help="between two checkpoints; the peers' scripts save every 20 (100)")
     group.add_argument("--store-limit", type=seconds, default=60, metavar="TIME",
                        help="how long the job waits for a store that has gone (60s)")
     group.add_argument("--hang-limit", type=seconds, default=120, metavar="TIME",
                        help="a job without a step for so long has failed, unless it is "
-                            "torchrun's (120s)")
+                            "a peer's (120s)")
     group = parser.add_argument_group("this program")
     group.add_argument("--json", action="store_true", help="print the result as one JSON object")
     group.add_argument("--keep", metavar="DIR",
@@ -118,6 +121,10 @@ def add_job_options(parser):
                        help="where keelrun and model_train are (build/bin)")
     group.add_argument("--python", type=os.path.abspath, default=systems.python_with_torch(ROOT),
                        metavar="FILE", help="an interpreter with PyTorch, for the DDP script")
+    group.add_argument("--torchft-python", type=os.path.abspath,
+                       default=f"{ROOT}/build/peers/bin/python", metavar="FILE",
+                       help="an interpreter with torchft; bench/compare/peers.py makes it "
+                            "(build/peers/bin/python)")
 
 
 def arguments():
@@ -180,6 +187,9 @@ def replay(the_plan, args, folder):
         result = account.report([host.log for host in run.hosts])
         if run.high == 0 and system.ours:
             raise fleet.Failed("no step was ever made")
+        if run.high == 0:
+            sys.stderr.write(run.tails())
+            result["why_not"] = systems.why_no_step(run.codes, run.last_words())
         if system.exact:
             result["final"] = compare(system, args, run, progress)
             result["steps_lost"] += max(0, run.high - result["final"]["saved_at"])
@@ -195,7 +205,7 @@ def replay(the_plan, args, folder):
     return {**result, "events": dict(run.happened), "launchers_ended_with": dict(run.codes)}
 
 
-def is_good(result):
+def is_same(result):
     final = result.get("final")
     return not final or (final["same"] and not final["steps_told_with_other_losses"])
 
@@ -213,6 +223,9 @@ def show(result):
     """As a person reads it."""
     print(f"{result['system']} on {result['trace']}, {result['trace_seconds'] / 3600:.2g} h in "
           f"{result['seconds']:.0f} s, at most {result['max_hosts']} hosts")
+    if "why_not" in result:
+        print(f"DID NOT RUN: {result['why_not']}")
+        return
     print(f"goodput     {number(result['goodput'], '')} of the {result['worker_seconds']:.0f} "
           "worker-seconds that the trace left")
     for name, value in result["spent"].items():
@@ -226,7 +239,18 @@ def show(result):
     if "final" in result:
         final = result["final"]
         print(f"last line   {final['line']}\nquiet run   {final['quiet_line']}")
-        print("the same, to the last bit" if is_good(result) else "THEY DIFFER, or steps do")
+        print("the same, to the last bit" if is_same(result) else "THEY DIFFER, or steps do")
+
+
+def tell(result, args):
+    """The exit code."""
+    if args.json:
+        print(json.dumps(result))
+    else:
+        show(result)
+    if "why_not" in result:
+        return 3
+    return 0 if is_same(result) else 1
 
 
 def describe(the_plan, trace, args):
@@ -259,6 +283,9 @@ def main():
     if args.dry_run:
         show_plan(the_plan, about)
         return 0
+    reason = systems.why_not(args.system, args)
+    if reason:
+        return tell({**about, "goodput": None, "why_not": reason}, args)
     folder = os.path.abspath(args.keep) if args.keep else tempfile.mkdtemp(prefix="keel-replay-")
     os.makedirs(folder, exist_ok=True)
     try:
@@ -270,11 +297,7 @@ def main():
     finally:
         if not args.keep:
             shutil.rmtree(folder, ignore_errors=True)
-    if args.json:
-        print(json.dumps(result))
-    else:
-        show(result)
-    return 0 if is_good(result) else 1
+    return tell(result, args)
 
 
 if __name__ == "__main__":

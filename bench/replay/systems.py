@@ -1,7 +1,8 @@
 """How each launcher is started on a host of a replay, and how its jobs end.
 
 Promises   each as its users would for hosts that come and go: --nnodes=1:N, one second of last
-           call, a checkpoint directory that all share. The endpoint is on this machine.
+           call, a checkpoint directory that all share. The endpoint is on this machine. Whether it
+           can run here at all is found out before anything is started.
 """
 import glob
 import os
@@ -13,15 +14,35 @@ import fleet
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/harness"))
 from free_port import free_port  # noqa: E402
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../trainer"))
+import cases  # noqa: E402  bench/trainer/cases.py: the peers as tuned there
 
 STEP_DIR = re.compile(r"step-0*(\d+)$")
 FOR_EVER = 10 ** 9
+TORCHFT_TIMEOUT_S = 5       # of Gloo's operations: one that waits for a lost peer
 HERE = os.path.dirname(os.path.abspath(__file__))
+PROBE_LIMIT_S = 300
+
+
+def cannot_import(python, module):
+    """Why not, or None."""
+    try:
+        done = subprocess.run([python, "-c", f"import {module}"], capture_output=True, text=True,
+                              errors="replace", timeout=PROBE_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return None
+    said = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
+    return f"{python} cannot import {module}: {said[-1]}"
 
 
 class Keelrun:
     """Evenkeel's launcher and trainer: workers survive in place."""
     tells_epochs, exact, ours = True, True, True
+    helper = None       # what runs beside the hosts
+    pythons = ()        # the option with the interpreter, the module that it must have
+    stores = ("stable", "spot")
 
     def __init__(self, args, folder):
         self.args, self.folder = args, folder
@@ -84,6 +105,7 @@ class Keelrun:
 class Torchrun:
     """PyTorch's launcher, as well tuned as we know how, and a DDP script that saves."""
     tells_epochs, exact, ours = False, False, False
+    helper, pythons, stores = None, ("python", "torch"), ("stable", "spot")
 
     def __init__(self, args, folder):
         self.args, self.port = args, free_port()
@@ -122,7 +144,51 @@ class KeelrunDdp(Torchrun):
         return Keelrun.launcher(self, tenure)
 
 
-SYSTEMS = {"keelrun": Keelrun, "torchrun": Torchrun, "keelrun-ddp": KeelrunDdp}
+class Torchft:
+    """A replica group of one process a host, tuned; the lighthouse where nobody takes it away."""
+    tells_epochs, exact, ours = True, False, False
+    pythons, stores = ("torchft_python", "torchft"), ("stable",)
+
+    def __init__(self, args, folder):
+        self.args, port = args, free_port()
+        self.checkpoint = os.path.join(folder, "checkpoint.pt")
+        self.helper = cases.lighthouse(args.torchft_python, port, cases.TUNED_LIGHTHOUSE)
+        # Else it logs ten lines a step.
+        self.environment = {"TORCHFT_LIGHTHOUSE": f"http://127.0.0.1:{port}",
+                            "GLOO_SOCKET_IFNAME": "lo", "RUST_LOG": "warn"}
+
+    def command(self, tenure):
+        return [self.args.torchft_python, f"{HERE}/../trainer/peers/torchft_job.py",
+                f"--replica={tenure.seat}", f"--port={free_port()}",
+                f"--timeout={TORCHFT_TIMEOUT_S}", f"--checkpoint={self.checkpoint}",
+                f"--lanes={self.args.lanes}", f"--step-ms={self.args.lane_time}"]
+
+    @staticmethod
+    def may_end(code, was_told):
+        return True
+
+
+SYSTEMS = {"keelrun": Keelrun, "torchrun": Torchrun, "keelrun-ddp": KeelrunDdp, "torchft": Torchft}
+
+
+def why_not(name, args):
+    """Why this system cannot run here with these options; None: it can."""
+    system = SYSTEMS[name]
+    if args.store not in system.stores:
+        return (f"--store={args.store}: {name} needs a machine that nobody takes away, and has "
+                "nothing that takes that one's place")
+    if not system.pythons:
+        return None
+    option, module = system.pythons
+    return cannot_import(getattr(args, option), module)
+
+
+def why_no_step(codes, words):
+    """Of a peer that ran and trained nothing; `codes`: how often its launchers ended with which,
+    `words`: the last that one of them said."""
+    ended = ", ".join(f"{count} with {code}" for code, count in sorted(codes.items()))
+    return (f"no host ever made a step; launchers that ended by themselves: {ended or 'none'}; "
+            f"the last of the first: {words or 'nothing'}")
 
 
 def python_with_torch(root):

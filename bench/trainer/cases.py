@@ -78,6 +78,12 @@ def ddp_script(args, watched):
             f"--step-ms={args.step_ms}", "--phases"]
 
 
+def lighthouse(python, port, flags):
+    """torchft's, whom the replica groups ask with whom they train."""
+    program = os.path.join(os.path.dirname(python), "torchft_lighthouse")
+    return [program, "--min_replicas", "1", "--bind", f"[::]:{port}", *flags]
+
+
 class Torchft:
     """One process a replica group; the lighthouse is started with the first."""
     is_launcher = False
@@ -85,15 +91,10 @@ class Torchft:
     def __init__(self, tuned=False, wrapped=False):
         self.flags, self.wrapped = TUNED_LIGHTHOUSE if tuned else [], wrapped
 
-    def lighthouse(self, args, watched):
-        program = os.path.join(os.path.dirname(args.torchft_python), "torchft_lighthouse")
-        watched.start([program, "--min_replicas", "1", "--bind", f"[::]:{watched.port}",
-                       *self.flags], None)
-        time.sleep(0.3)
-
     def command(self, args, watched, number):
         if not watched.processes:
-            self.lighthouse(args, watched)
+            watched.start(lighthouse(args.torchft_python, watched.port, self.flags), None)
+            time.sleep(0.3)
         return [args.torchft_python, f"{HERE}/peers/torchft_job.py", f"--replica={number}",
                 f"--port={free_port()}", f"--step-ms={args.step_ms}",
                 *(["--wrapper"] if self.wrapped else [])], \
