@@ -15,6 +15,7 @@
 #include "trainer/fingerprint.h"
 #include "trainer/gather.h"
 #include "trainer/lane_work.h"
+#include "trainer/profile_range.h"
 #include "trainer/reform.h"
 #include "trainer/transfer.h"
 #include "trainer/vote.h"
@@ -362,6 +363,7 @@ class EpochRun {
   LaneRange Own() const { return LanesOf(group_.rank(), group_.size(), Lanes()); }
 
   Result<std::optional<EpochEnd>> Step() {
+    const ProfileRange range(state_.config().device, "step");
     At(kComputing);
     LaneWork work = ComputeLanes(state_, *exchange_);
     if (!work.status.ok()) return Failed(work);
@@ -376,7 +378,7 @@ class EpochRun {
     if (every > 0 && state_.step() % every == every - 1) {
       record.parameters = state_.ParametersDigest();
     }
-    KEEL_TRY_ASSIGN(const std::vector<VoteRecord> records, Vote(group_, record, Lanes()));
+    KEEL_TRY_ASSIGN(const std::vector<VoteRecord> records, VoteOn(record));
     watch.Add(&StepTimes::vote);
     At(kApplying);
     KEEL_TRY(CompareParameters(records));
@@ -388,6 +390,11 @@ class EpochRun {
     }
     KEEL_TRY(Apply(lane_losses));
     return AfterVote(records, wishes);
+  }
+
+  Result<std::vector<VoteRecord>> VoteOn(const VoteRecord& record) {
+    const ProfileRange range(state_.config().device, "vote");
+    return Vote(group_, record, Lanes());
   }
 
   // --- Saving at once: all are at the same step, and nobody goes on before it is over ---
@@ -475,6 +482,7 @@ class EpochRun {
   // A step that is decided, by its vote or by the reports of those who saw it succeed: the program
   // hears of both.
   Status Apply(const std::vector<float>& lane_losses) {
+    const ProfileRange range(state_.config().device, "apply");
     StepWatch watch(times_);
     if (keeping_ != nullptr) saver().AwaitCopy();
     watch.Add(&StepTimes::save);

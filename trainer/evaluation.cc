@@ -129,7 +129,7 @@ class Pass {
       return plan_.dataset->Load(indices);
     }));
     if (!batch.ok()) return batch.error();
-    const c10::Device device = state_.parameters().front().device();
+    const c10::Device device = state_.config().device;
     KEEL_TRY_ASSIGN(const at::Tensor mean, Guard(doing, [&] {
       const torch::NoGradGuard no_grad;
       const AutocastScope autocast(device.type(), state_.config().precision);
@@ -202,7 +202,7 @@ EvaluationOutcome Evaluate(TrainState& state, EpochGroup& group, const Evaluatio
   Pass pass(state, group, peer);
   std::optional<Result<EvaluationReport>> report;
   const Status guarded = Guard("evaluating", [&] {
-    const Undisturbed undisturbed(*state.program().model, state.parameters().front().device());
+    const Undisturbed undisturbed(*state.program().model, state.config().device);
     report = pass.Run();
     state.buffers().Restore();
   });

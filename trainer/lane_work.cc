@@ -6,16 +6,13 @@
 #include "store/torch_guard.h"
 #include "trainer/autocast.h"
 #include "trainer/numerics.h"
+#include "trainer/profile_range.h"
 
 namespace keel {
 namespace {
 
 std::string LaneText(const TrainState& state, int lane) {
   return "step " + std::to_string(state.step()) + ", lane " + std::to_string(lane);
-}
-
-at::DeviceType DeviceOf(const TrainState& state) {
-  return state.parameters().front().device().type();
 }
 
 // The loss of a lane, as a scalar of floats; all that may fail here is the user's.
@@ -27,11 +24,12 @@ Result<at::Tensor> Forward(TrainState& state, const LaneRange& lanes, int lane,
     SeedLane(state.config().seed, state.step(), number);
   }));
   watch.Add(&StepTimes::forward);
+  const ProfileRange range(state.config().device, "forward");
   const Result<Batch> batch = state.loader().Take({state.step(), state.cursor(), lane}, lanes);
   watch.Add(&StepTimes::data);
   if (!batch.ok()) return batch.error().Doing(LaneText(state, lane));
   KEEL_TRY_ASSIGN(at::Tensor loss, Guard(LaneText(state, lane) + ", loss", [&] {
-    const AutocastScope autocast(DeviceOf(state), state.config().precision);
+    const AutocastScope autocast(state.config().device.type(), state.config().precision);
     return state.program().loss(*batch).to(at::kFloat);
   }));
   watch.Add(&StepTimes::forward);
@@ -71,7 +69,10 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
       scaled = scale == 1.0 ? *loss : *loss * scale;
     });
     if (!read.ok()) return {.status = read.error(), .users_fault = true};
-    const Status backward = exchange.Backward(scaled);
+    const Status backward = [&] {
+      const ProfileRange range(state.config().device, "backward");
+      return exchange.Backward(scaled);
+    }();
     if (!backward.ok()) {
       const bool threw = backward.error().code == Code::kForeign;
       return {.status = backward.error().Doing(LaneText(state, lane)), .users_fault = threw};
@@ -82,6 +83,7 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
     work.times.backward -= exchange.waited();
     work.times.exchange += exchange.waited();
   }
+  const ProfileRange range(state.config().device, "exchange");
   work.status = exchange.Finish();
   if (!work.status.ok()) return work;
   Result<at::Tensor> mean = MeanBuffers(state, exchange, of_lanes);

@@ -1,6 +1,8 @@
 // Requests to indices, indices to batches, batches to the device.
 #include "trainer/loader.h"
 
+#include <c10/core/DeviceGuard.h>
+
 #include <utility>
 
 #include "store/torch_guard.h"
@@ -28,7 +30,10 @@ Result<Batch> BatchLoader::Load(const LoadRequest& request) {
   KEEL_TRY_ASSIGN(Result<Batch> batch, Guard("loading " + map_style::IndicesText(indices),
                                              [&] { return dataset_.Load(indices); }));
   if (!batch.ok() || !spec_.device.is_cuda()) return batch;
-  return Guard("pinning " + map_style::IndicesText(indices), [&] { return Pinned(*batch); });
+  return Guard("pinning " + map_style::IndicesText(indices), [&] {
+    const c10::DeviceGuard here(spec_.device);   // a new thread's own is the first GPU
+    return Pinned(*batch);
+  });
 }
 
 Result<Batch> BatchLoader::Take(const LoadRequest& request, const LaneRange& lanes) {

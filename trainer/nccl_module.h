@@ -19,13 +19,14 @@ namespace keel {
 
 // What the module offers. Raised whenever this class changes: a module of another version is
 // refused.
-inline constexpr int kNcclModuleVersion = 2;
+inline constexpr int kNcclModuleVersion = 3;
 
 class NcclModule {
  public:
   virtual int DeviceCount() = 0;
   // "1 GPU (NVIDIA H200), CUDA 13.0, NCCL 2.28.9", or why there is none.
   virtual std::string Description() = 0;
+  virtual std::string DeviceName(int device) = 0;   // "NVIDIA H200"
   // Throws c10::Error: call it inside a Guard.
   virtual c10::intrusive_ptr<c10d::Backend> MakeBackend(
       const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, int device,

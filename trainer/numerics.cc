@@ -92,11 +92,9 @@ Status PinNumerics(const NumericsConfig& config) {
 
 Result<Fingerprint> HostFingerprint(const FingerprintInputs& inputs) {
   return Guard("taking the fingerprint of this host", [&] {
-    const bool cpu = inputs.device.is_cpu();
     Fingerprint fingerprint;
     fingerprint.Add("torch", TORCH_VERSION);
-    fingerprint.Add("device", inputs.device_name.empty() ? (cpu ? "cpu" : "cuda")
-                                                         : inputs.device_name);
+    fingerprint.Add("device", inputs.device_name);
     fingerprint.Add("numerics", NumericsName(inputs.numerics));
     fingerprint.Add("cpu", at::get_cpu_capability());
     fingerprint.Add("threads", std::to_string(at::get_num_threads()));

@@ -38,7 +38,7 @@ Status PinNumerics(const NumericsConfig& config);
 struct FingerprintInputs {
   Numerics numerics = Numerics::kPortable;
   c10::Device device = c10::kCPU;
-  std::string device_name = {};  // of a GPU: "NVIDIA H200"
+  std::string device_name = "cpu";
   Precision precision = Precision::kFp32;
   uint64_t lanes = 0;
   uint64_t lane_batch = 0;

@@ -6,6 +6,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "base/environment.h"
 #include "base/log.h"
@@ -18,6 +19,7 @@
 #include "elastic/worker_link.h"
 #include "store/torch_guard.h"
 #include "store/torch_log.h"
+#include "trainer/device.h"
 #include "trainer/epoch_group.h"
 #include "trainer/keep_options.h"
 #include "trainer/nccl_module.h"
@@ -65,6 +67,10 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
                            "What becomes of a step whose loss is NaN or infinite"));
   table.Add(Option::Choice("precision", {"fp32", "bf16", "fp16"},
                            std::string(PrecisionName(preset.precision)), "Of forward"));
+  table.Add(Option::Text("device", preset.device.str(),
+                         "Where it computes: cpu; cuda, for each worker the GPU with the number of "
+                         "its LOCAL_RANK; cuda:N")
+                .Placeholder("NAME"));
   table.Add(Option::Choice("numerics", {"portable", "native"},
                            std::string(NumericsName(preset.numerics.numerics)),
                            "portable: the same bits on all hosts; native: what this host has"));
@@ -125,6 +131,9 @@ Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
   KEEL_TRY_ASSIGN(config.update.non_finite, ParseNonFinite(options.Text("non-finite")));
   KEEL_TRY_ASSIGN(config.precision, ParsePrecision(options.Text("precision")));
   if (config.precision == Precision::kFp16) config.update.loss_scale.emplace();
+  const Result<c10::Device> device = ParseDevice(options.Text("device"), OwnEnvironment());
+  if (!device.ok()) return device.error().Doing("--device");
+  config.device = *device;
   KEEL_TRY_ASSIGN(config.numerics.numerics, ParseNumerics(options.Text("numerics")));
   config.numerics.threads = static_cast<int>(options.Integer("threads"));
   config.loader.threads = static_cast<int>(options.Integer("load-threads"));
@@ -144,9 +153,11 @@ std::string ExactText(double number) {
 // All that must be the same on every worker; who differs is refused at the door.
 Result<std::string> FingerprintOf(TrainState& state, const RunConfig& run) {
   const TrainConfig& config = state.config();
+  KEEL_TRY_ASSIGN(std::string device_name, DeviceName(config.device));
   KEEL_TRY_ASSIGN(Fingerprint fingerprint,
                   HostFingerprint({.numerics = config.numerics.numerics,
-                                   .device = state.parameters().front().device(),
+                                   .device = config.device,
+                                   .device_name = std::move(device_name),
                                    .precision = config.precision,
                                    .lanes = config.lanes,
                                    .lane_batch = config.lane_batch}));
@@ -240,6 +251,7 @@ Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const Ke
     KEEL_TRY_ASSIGN(signals, StopSignals::Open());
   }
   KEEL_TRY(PinNumerics(config.numerics));
+  KEEL_TRY(OpenDevice(config.device));
   KEEL_TRY_ASSIGN(const bool done, DoInstead(spec, config, options));
   if (done) return kExitFinished;
   // Before threads and before LibTorch is busy: a break must be heard while the model is built.

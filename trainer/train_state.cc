@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "store/torch_guard.h"
+#include "trainer/device.h"
 #include "trainer/fold.h"
 #include "trainer/tensor_digest.h"
 
@@ -30,9 +31,10 @@ Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
   if (state->parameters_.empty()) {
     return Error{Code::kInvalid, "the model has no parameters that want a gradient"};
   }
+  KEEL_TRY(state->CheckDevices());
   state->loader_ = std::make_unique<BatchLoader>(
       *state->program_.dataset, state->order_,
-      BatchLoader::Spec{config.loader, config.steps, state->parameters_.front().device()});
+      BatchLoader::Spec{config.loader, config.steps, config.device});
   KEEL_TRY_ASSIGN(state->updater_, Updater::Make(config.update, state->parameters_,
                                                  *state->program_.optimizer));
   KEEL_TRY(state->Register());
@@ -47,6 +49,13 @@ TrainState::TrainState(const TrainConfig& config, TrainProgram program, SampleOr
       parameters_(JustTensors(tensors_.parameters)),
       buffers_(std::make_unique<LaneBuffers>(JustTensors(tensors_.buffers))),
       seed_(config.seed) {}
+
+Status TrainState::CheckDevices() const {
+  NamedTensors all = tensors_.parameters;
+  all.insert(all.end(), tensors_.buffers.begin(), tensors_.buffers.end());
+  all.insert(all.end(), tensors_.frozen.begin(), tensors_.frozen.end());
+  return CheckDevice(all, config_.device);
+}
 
 Status TrainState::Register() {
   KEEL_TRY(registry_.AddTensors("model.", tensors_.parameters));

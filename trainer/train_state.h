@@ -41,6 +41,7 @@ struct TrainConfig {
   uint64_t lanes = 8;        // V: for ever, whatever the number of workers
   uint64_t lane_batch = 8;   // B: samples of one lane in one step
   Precision precision = Precision::kFp32;
+  c10::Device device = c10::kCPU;   // where the program puts its model
   NumericsConfig numerics = {};
   Reduce reduce = Reduce::kTree;
   UpdateConfig update = {};
@@ -132,6 +133,7 @@ class TrainState {
   enum class Held { kFresh, kWhole, kSpoiled };
 
   TrainState(const TrainConfig& config, TrainProgram program, SampleOrder order);
+  Status CheckDevices() const;
   Status Register();
   Status CheckSeed(const std::string& whose) const;
 

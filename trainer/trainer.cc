@@ -21,6 +21,10 @@ constexpr Duration kFiguresPause = std::chrono::milliseconds(500);
 // Above all phases of a step.
 constexpr int kParkedPhase = 100;
 
+std::optional<int> GpuOf(const TrainConfig& config) {
+  return config.device.is_cuda() ? std::optional<int>(config.device.index()) : std::nullopt;
+}
+
 // A connection of the epoch's own: what is in flight on a broken epoch's is no concern of the next.
 Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& config) {
   KEEL_TRY_ASSIGN(const std::unique_ptr<TcpStore> store,
@@ -33,6 +37,7 @@ Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& 
   spec.members = message.members;
   spec.address = message.own_address;
   spec.read_bytes_min = config.read_bytes_min;
+  spec.gpu = GpuOf(config);
   return spec;
 }
 
@@ -60,6 +65,7 @@ Result<TrainOutcome> Trainer::RunAlone() {
   spec.store = c10::make_intrusive<c10d::HashStore>();
   Random random(EntropySeed());
   spec.prefix = "alone-" + RandomId(random, 16);   // attempts to save are named after it
+  spec.gpu = GpuOf(state_.config());
   EpochPeer peer;
   peer.watch = [](auto) { return std::shared_ptr<void>(); };
   peer.at = [](Position) {};

@@ -43,6 +43,7 @@ Result<TrainProgram> MakeProgram(const TrainConfig& config, const Options& optio
                                                       .width = options.Integer("width"),
                                                       .heads = 8,
                                                       .layers = options.Integer("layers")});
+  model->to(config.device);
   program.model = model;
   program.loss = [model](const Batch& batch) {
     const at::Tensor logits = model->forward(batch.data);

@@ -97,12 +97,14 @@ Result<std::unique_ptr<keel::Dataset>> OpenText(const keel::Options& options, co
                              .context = static_cast<uint64_t>(options.Integer("model.length"))});
 }
 
-Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig&, const keel::Options& options) {
+Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
+                                       const keel::Options& options) {
   if (options.Text("data").empty()) {
     return Error{Code::kInvalid, "--data is missing: `keel tokens FILE book.txt` makes one"};
   }
   keel::TrainProgram program;
   KEEL_TRY_ASSIGN(const std::shared_ptr<Gpt> model, MakeModel(options));
+  model->to(config.device);
   program.model = model;
   program.loss = [model](const keel::Batch& batch) {
     const at::Tensor logits = model->forward(batch.data);
@@ -141,7 +143,7 @@ void Print(std::string_view bytes) {
   std::fflush(stdout);
 }
 
-Result<bool> Write(const keel::TrainConfig&, const keel::Options& given) {
+Result<bool> Write(const keel::TrainConfig& config, const keel::Options& given) {
   const int64_t count = given.Integer("generate");
   if (count == 0) return false;
   keel::Options options = given;
@@ -154,6 +156,7 @@ Result<bool> Write(const keel::TrainConfig&, const keel::Options& given) {
   const int64_t length = options.Integer("model.length");
   KEEL_TRY(keel::LoadWeights(*model, files, options.Text("from")));
   model->eval();
+  model->to(config.device);
   const torch::NoGradGuard no_grad;
   const std::string prompt = options.Text("prompt").empty() ? "\n" : options.Text("prompt");
   std::vector<int64_t> bytes;
@@ -161,7 +164,8 @@ Result<bool> Write(const keel::TrainConfig&, const keel::Options& given) {
   Print(prompt);
   for (int64_t written = 0; written < count; ++written) {
     const auto seen = std::min(static_cast<int64_t>(bytes.size()), length);
-    const at::Tensor input = torch::tensor(std::vector<int64_t>(bytes.end() - seen, bytes.end()));
+    const at::Tensor input =
+        torch::tensor(std::vector<int64_t>(bytes.end() - seen, bytes.end()), config.device);
     const at::Tensor logits = model->forward(input.unsqueeze(0)).select(0, 0).select(0, seen - 1);
     bytes.push_back(NextByte(logits, options.Real("temperature")));
     const char byte = static_cast<char>(bytes.back());

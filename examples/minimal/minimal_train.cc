@@ -28,6 +28,7 @@ Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
   const int64_t width = options.Integer("model.width");
   const auto model = std::make_shared<Mlp>(
       MlpOptions{.inputs = 32, .hidden = {width, width}, .classes = 10, .dropout = 0.1});
+  model->to(config.device);
   program.model = model;
   program.loss = [model](const keel::Batch& batch) {
     return torch::cross_entropy_loss(model->forward(batch.data), batch.target);

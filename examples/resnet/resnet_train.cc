@@ -49,7 +49,8 @@ Result<int64_t> ChannelsIn(const std::string& path) {
   return file->header().fields[*image].shape[0];
 }
 
-Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig&, const keel::Options& options) {
+Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
+                                       const keel::Options& options) {
   const std::string& data = options.Text("data");
   if (data.empty()) return Error{Code::kInvalid, "--data is missing: a file of `keel records`"};
   keel::TrainProgram program;
@@ -59,6 +60,7 @@ Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig&, const keel::Opt
                         .width = options.Integer("model.width"),
                         .stages = options.Integer("model.stages"),
                         .classes = options.Integer("model.classes")});
+  model->to(config.device);
   program.model = model;
   program.loss = [model](const keel::Batch& batch) {
     return torch::cross_entropy_loss(model->forward(batch.data), batch.target);

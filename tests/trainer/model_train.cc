@@ -165,9 +165,11 @@ void Say(const keel::StepReport& report) {
   std::fflush(stdout);
 }
 
-Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig&, const keel::Options& options) {
+Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
+                                       const keel::Options& options) {
   keel::TrainProgram program;
   KEEL_TRY(PutModel(program, options, options.Integer("samples")));
+  program.model->to(config.device);
   const keel::NamedTensors parameters = keel::TensorsOf(*program.model).parameters;
   if (options.Text("optimizer") == "sgd") {
     KEEL_TRY_ASSIGN(program.optimizer, keel::MakeSgd(parameters, {.momentum = 0.9}));

@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/profiler/stubs/base.h>
 
+#include "trainer/device.h"
 #include "trainer/process_group.h"
+#include "trainer/profile_range.h"
 
 namespace keel {
 namespace {
@@ -26,6 +29,19 @@ TEST(NcclModule, AGpuThatIsNotThereIsRefusedInWords) {
   ASSERT_FALSE(group.ok());
   EXPECT_EQ(group.error().code, Code::kNoDevice);
   EXPECT_THAT(group.error().message, testing::HasSubstr("GPU 99 is not there"));
+}
+
+TEST(NcclModule, ADeviceThatIsNotThereIsRefusedInWords) {
+  const Status opened = OpenDevice(c10::Device(c10::kCUDA, 99));
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code, Code::kNoDevice);
+  EXPECT_THAT(opened.error().message, testing::HasSubstr("cuda:99 is not there: "));
+}
+
+TEST(NcclModule, BringsTheProfilersRanges) {
+  ASSERT_TRUE(OpenNcclModule().ok());
+  EXPECT_TRUE(torch::profiler::impl::cudaStubs()->enabled());
+  const ProfileRange range(c10::Device(c10::kCUDA, 0), "needs no GPU");
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ import time
 HANG_LIMIT = 120
 STEP = re.compile(r"^step (\d+) rank (\d+) of (\d+) pid (\d+) (loss .* lanes .*)$")
 RESUMED = re.compile(r"^resumed step=(\d+) ")
+# NCCL refuses two ranks on one GPU, unless it takes them for ranks on two hosts.
+ON_FIRST_GPU = ["sh", "-c", 'NCCL_HOSTID=host$LOCAL_RANK NCCL_SOCKET_IFNAME=lo exec "$@"', "sh"]
 
 
 class Job:
@@ -29,8 +31,9 @@ class Job:
         self.lines = 0
         self.final = []
         self.log = tempfile.NamedTemporaryFile("w+", suffix=".log", delete=False)
+        program = [*ON_FIRST_GPU, args.program, "--device=cuda:0"] if args.gpu else [args.program]
         command = [args.keelrun, "--standalone", f"--nproc-per-node={workers}",
-                   f"--max-restarts={max_restarts}", "--no-python", args.program, *options]
+                   f"--max-restarts={max_restarts}", "--no-python", *program, *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
@@ -123,6 +126,7 @@ def parser(description):
     options.add_argument("--program", required=True, type=os.path.abspath)
     options.add_argument("--models", nargs="+", default=["mlp", "resnet", "gpt"])
     options.add_argument("--steps", type=int, default=300)
+    options.add_argument("--gpu", action="store_true", help="all workers on the first one")
     options.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
     return options
 

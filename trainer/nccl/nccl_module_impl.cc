@@ -36,11 +36,14 @@ class Module final : public NcclModule {
       const char* why = found == cudaSuccess ? "the driver lists none" : cudaGetErrorString(found);
       return std::string("no GPU: ") + why + "; " + Libraries();
     }
+    return std::to_string(count) + (count == 1 ? " GPU (" : " GPUs (the first: ") + DeviceName(0) +
+           "), " + Libraries();
+  }
+
+  std::string DeviceName(int device) override {
     cudaDeviceProp properties{};
-    const char* name =
-        cudaGetDeviceProperties(&properties, 0) == cudaSuccess ? properties.name : "unnamed";
-    return std::to_string(count) + (count == 1 ? " GPU (" : " GPUs (the first: ") + name + "), " +
-           Libraries();
+    const cudaError_t found = cudaGetDeviceProperties(&properties, device);
+    return found == cudaSuccess ? properties.name : "unnamed";
   }
 
   c10::intrusive_ptr<c10d::Backend> MakeBackend(const c10::intrusive_ptr<c10d::Store>& store,
