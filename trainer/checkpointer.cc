@@ -25,8 +25,8 @@ constexpr Duration kLookPeriod = std::chrono::milliseconds(50);
 constexpr Duration kLeaveLimit = std::chrono::seconds(1);
 // A save beside training is spread over so much of the time that passed since the one before,
 // within a limit: all at once it would cost one step what it can cost many a little of.
-constexpr int kSpreadShare = 4;
-constexpr Duration kSpreadMax = std::chrono::seconds(5);
+constexpr int kSpreadShare = 2;
+constexpr Duration kSpreadMax = std::chrono::seconds(10);
 // For another parked worker to save for all.
 constexpr Duration kSingleSaveLimit = std::chrono::seconds(60);
 
