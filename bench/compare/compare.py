@@ -24,6 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "bench/trainer"))
 import cases  # noqa: E402  bench/trainer/cases.py: what recovery.py kills
+from common import keep_byte_code  # noqa: E402
 
 EPILOG = """\
 examples:
@@ -287,6 +288,7 @@ def main():
         write_report(args, about)
         return 0
     os.makedirs(f"{args.out}/logs", exist_ok=True)
+    keep_byte_code()
     about = measure(args, about)
     if about is None:
         return 1

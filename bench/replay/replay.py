@@ -283,6 +283,7 @@ def main():
     if args.dry_run:
         show_plan(the_plan, about)
         return 0
+    systems.keep_byte_code()
     reason = systems.why_not(args.system, args)
     if reason:
         return tell({**about, "goodput": None, "why_not": reason}, args)

@@ -16,9 +16,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from free_port import free_port  # noqa: E402
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../trainer"))
 import cases  # noqa: E402  bench/trainer/cases.py: the peers as tuned there
+from common import keep_byte_code  # noqa: E402,F401  bench/trainer/common.py
+
 
 STEP_DIR = re.compile(r"step-0*(\d+)$")
 FOR_EVER = 10 ** 9
+SMALL = ["--hidden", "32", "32"]    # the peers' net is as small as model_train's: they sleep, too
 TORCHFT_TIMEOUT_S = 5       # of Gloo's operations: one that waits for a lost peer
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROBE_LIMIT_S = 300
@@ -125,7 +128,7 @@ class Torchrun:
     def command(self, tenure):
         return [*self.launcher(tenure), f"{HERE}/../trainer/peers/torchrun_job.py",
                 f"--checkpoint={self.checkpoint}", f"--lanes={self.args.lanes}",
-                f"--step-ms={self.args.lane_time}"]
+                f"--step-ms={self.args.lane_time}", *SMALL]
 
     @staticmethod
     def may_end(code, was_told):
@@ -161,7 +164,7 @@ class Torchft:
         return [self.args.torchft_python, f"{HERE}/../trainer/peers/torchft_job.py",
                 f"--replica={tenure.seat}", f"--port={free_port()}",
                 f"--timeout={TORCHFT_TIMEOUT_S}", f"--checkpoint={self.checkpoint}",
-                f"--lanes={self.args.lanes}", f"--step-ms={self.args.lane_time}"]
+                f"--lanes={self.args.lanes}", f"--step-ms={self.args.lane_time}", *SMALL]
 
     @staticmethod
     def may_end(code, was_told):

@@ -8,6 +8,12 @@ SIZES = {name: ["--width", str(width), "--layers", str(layers)]
          for name, (width, layers) in WIDTHS_AND_LAYERS.items()}
 
 
+def keep_byte_code():
+    """For all that is started from here: where it is forbidden to write it, every start of a peer
+    compiles PyTorch's sources anew, which takes it as long again."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
 def put(**row):
     print(json.dumps(row), flush=True)
 

@@ -19,6 +19,7 @@ import threading
 import time
 
 from cases import CASES, USUAL
+from common import keep_byte_code
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../tests/harness"))
@@ -211,6 +212,7 @@ def main():
     parser.add_argument("--limit", type=float, default=60,
                         help="seconds after which a job counts as not recovered (60)")
     ARGS = parser.parse_args()
+    keep_byte_code()
     wanted = list(CASES) if ARGS.system == ["all"] else ARGS.system or USUAL
     for turn in range(ARGS.rounds):
         for system in wanted:

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 
-from common import SIZES, WIDTHS_AND_LAYERS, keelrun, parser, put
+from common import SIZES, WIDTHS_AND_LAYERS, keelrun, keep_byte_code, parser, put
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STATE_BYTES_A_PARAMETER = 12   # itself and AdamW's two moments
@@ -199,6 +199,7 @@ def main():
     options.add_argument("--size", choices=list(SIZES), default="40M")
     options.add_argument("--tmp", help="a directory on the disk to measure (default: the system's)")
     ARGS = options.parse_args()
+    keep_byte_code()
     for name in ARGS.scenario or SCENARIOS:
         with tempfile.TemporaryDirectory(prefix="keel-stops-", dir=ARGS.tmp) as folder:
             SCENARIOS[name](folder)

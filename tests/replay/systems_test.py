@@ -87,7 +87,8 @@ class WholeProgram(unittest.TestCase):
         trace = os.path.join(parts.TRACES, "bamboo", "p3-trace.csv")
         return subprocess.run(
             [sys.executable, "-B", os.path.join(parts.REPLAY, "replay.py"), "--trace", trace,
-             "--system=torchft", *more], capture_output=True, text=True, timeout=200, check=False)
+             "--system=torchft", *more], capture_output=True, text=True, timeout=200, check=False,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
 
     def test_a_peer_that_is_not_there_is_no_success(self):
         done = self.run_it(f"--torchft-python={NOBODY}")
@@ -98,7 +99,8 @@ class WholeProgram(unittest.TestCase):
         """A peer that can be imported and then fails; `lighthouse`: what its helper does."""
         folder = tempfile.TemporaryDirectory(prefix="keel-replay-test-")
         self.addCleanup(folder.cleanup)
-        for name, body in (("python", '[ "$1" = -c ] || { echo "made up error" >&2; exit 9; }'),
+        job = 'echo "made up error, byte code ${PYTHONDONTWRITEBYTECODE-is kept}" >&2; exit 9'
+        for name, body in (("python", f'[ "$1" = -c ] || {{ {job}; }}'),
                            ("torchft_lighthouse", lighthouse)):
             path = os.path.join(folder.name, name)
             with open(path, "w", encoding="ascii") as file:
@@ -111,6 +113,7 @@ class WholeProgram(unittest.TestCase):
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertRegex(done.stdout, "DID NOT RUN: no host ever made a step; launchers that ended "
                                       "by themselves: [0-9]+ with 9; .*made up error")
+        self.assertIn("byte code is kept", done.stdout)   # else each start compiles all anew
 
     def test_a_lighthouse_that_ends_is_a_failure(self):
         done = self.run_it(self.installed("echo no port; exit 7"), "--minutes=0.5", "--max-hosts=2")

@@ -36,6 +36,7 @@ def arguments():
     parser.add_argument("--port", type=int, required=True, help="of this replica's own TCPStore")
     parser.add_argument("--step-ms", type=float, default=50)
     parser.add_argument("--lanes", type=int, default=1)
+    parser.add_argument("--hidden", type=int, nargs=2, default=[1024, 700], metavar="WIDTH")
     parser.add_argument("--timeout", type=float, default=30, metavar="SECONDS",
                         help="of Gloo's operations")
     parser.add_argument("--checkpoint", metavar="FILE", help="saved every 20 steps, and gone on "
@@ -53,8 +54,9 @@ def main():
     args = arguments()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 700), nn.ReLU(),
-                        nn.Linear(700, 10))
+    first, second = args.hidden
+    net = nn.Sequential(nn.Linear(256, first), nn.ReLU(), nn.Linear(first, second), nn.ReLU(),
+                        nn.Linear(second, 10))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     store = torch.distributed.TCPStore("127.0.0.1", args.port, is_master=True,
                                        wait_for_workers=False)

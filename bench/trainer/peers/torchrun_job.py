@@ -35,6 +35,7 @@ def main():
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument("--step-ms", type=float, default=50)
     parser.add_argument("--lanes", type=int, default=1)
+    parser.add_argument("--hidden", type=int, nargs=2, default=[1024, 700], metavar="WIDTH")
     parser.add_argument("--phases", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -42,8 +43,9 @@ def main():
     phase("group")
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 700), nn.ReLU(),
-                        nn.Linear(700, 10))
+    first, second = args.hidden
+    net = nn.Sequential(nn.Linear(256, first), nn.ReLU(), nn.Linear(first, second), nn.ReLU(),
+                        nn.Linear(second, 10))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     step = 0
     if os.path.exists(args.checkpoint):
