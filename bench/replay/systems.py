@@ -22,7 +22,7 @@ from common import keep_byte_code  # noqa: E402,F401  bench/trainer/common.py
 STEP_DIR = re.compile(r"step-0*(\d+)$")
 FOR_EVER = 10 ** 9
 SMALL = ["--hidden", "32", "32"]    # the peers' net is as small as model_train's: they sleep, too
-TORCHFT_TIMEOUT_S = 5       # of Gloo's operations: one that waits for a lost peer
+TORCHFT_TIMEOUT_S = 1       # of Gloo's operations: one that waits for a lost peer
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROBE_LIMIT_S = 300
 
