@@ -21,6 +21,13 @@ Code CodeOfWords(const std::string& text, Code otherwise) {
                       "Connection refused", "not connected"})) {
     return Code::kPeerLost;
   }
+  // NCCL's, where a peer is gone. Not its other ones, which would come again in the next group.
+  if (Mentions(text, {"remote process exited or there was a network error",
+                      "unhandled system error (run with NCCL_DEBUG",
+                      "internal error - please report this issue to the NCCL",
+                      "NCCL communicator was aborted"})) {
+    return Code::kPeerLost;
+  }
   if (Mentions(text, {"No CUDA GPUs", "no CUDA-capable device", "CUDA driver version"})) {
     return Code::kNoDevice;
   }

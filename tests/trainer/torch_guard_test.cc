@@ -41,6 +41,27 @@ TEST(TorchGuard, ClassesDecideFirstThenWords) {
   EXPECT_EQ(code([] { throw 3; }), Code::kForeign);
 }
 
+// A step that it ends must not be taken for the program's fault, for which a worker ends.
+TEST(TorchGuard, WhatNcclSaysOfALostPeerIsALostPeer) {
+  const auto code = [](const std::string& text) {
+    return Caught([&] { throw std::runtime_error(text); }).code;
+  };
+  EXPECT_EQ(code("NCCL Error 6: remote process exited or there was a network error"),
+            Code::kPeerLost);
+  EXPECT_EQ(code("NCCL Error 2: unhandled system error (run with NCCL_DEBUG=INFO for details)"),
+            Code::kPeerLost);
+  EXPECT_EQ(code("NCCL Error 3: internal error - please report this issue to the NCCL developers"),
+            Code::kPeerLost);
+  const Error aborted = Caught([] {
+    C10_THROW_ERROR(DistBackendError, "NCCL communicator was aborted on rank 1. ");
+  });
+  EXPECT_EQ(aborted.code, Code::kPeerLost);
+  EXPECT_EQ(code("NCCL Error 1: unhandled cuda error (run with NCCL_DEBUG=INFO for details)"),
+            Code::kForeign);
+  EXPECT_EQ(code("NCCL Error 5: invalid usage (run with NCCL_DEBUG=WARN for details)"),
+            Code::kForeign);
+}
+
 TEST(TorchGuard, SaysWhatWasBeingDoneAndLeavesTheStackOut) {
   const Error error = Caught([] { TORCH_CHECK(false, "shapes differ"); });
   EXPECT_EQ(error.message, "testing: shapes differ");
