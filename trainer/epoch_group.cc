@@ -7,6 +7,7 @@
 
 #include "base/process_setup.h"
 #include "trainer/gloo_mesh.h"
+#include "trainer/nccl_module.h"
 #include "trainer/peer_memory.h"
 #include "trainer/serial_queue.h"
 
@@ -34,6 +35,7 @@ void PrepareForGroups() {
     // A retry runs in Gloo's I/O thread, where a refused connect throws and ends the process. It
     // would be of no use: a member's listener is up before its address is known.
     SetOwnVariableUnlessSet("GLOO_DISABLE_CONNECTION_RETRIES", "1");
+    PrepareForNccl();
   });
 }
 
@@ -69,7 +71,13 @@ Status EpochGroup::status() const { return mesh_->status(); }
 void EpochGroup::LimitTo(std::chrono::milliseconds limit) { mesh_->LimitTo(limit); }
 void EpochGroup::Parted() { mesh_->Parted(); }
 c10d::Backend& EpochGroup::gloo() { return mesh_->gloo(); }
-c10d::Backend* EpochGroup::nccl() { return mesh_->nccl(); }
+bool EpochGroup::has_nccl() const { return mesh_->has_nccl(); }
+Result<EpochGroup::GpuWork> EpochGroup::PostOnGpu(
+    const std::function<GpuWork(c10d::Backend& nccl)>& post) {
+  return mesh_->PostOnGpu(post);
+}
+Status EpochGroup::LookAt(const GpuWork& work) { return mesh_->LookAt(work); }
+std::chrono::milliseconds EpochGroup::limit() const { return mesh_->limit(); }
 
 bool EpochGroup::CanRead(int rank, size_t bytes) const {
   const GlooMesh::Neighbour& neighbour = mesh_->NeighbourAt(rank);
@@ -89,7 +97,10 @@ bool EpochGroup::AwaitTeardown(Duration limit) {
   auto reached = std::make_shared<std::promise<void>>();
   std::future<void> all_before = reached->get_future();
   Reaper().Submit([reached] { reached->set_value(); });
-  return all_before.wait_for(limit) == std::future_status::ready;
+  const TimePoint deadline = RealClock().Monotonic() + limit;
+  const bool torn_down = all_before.wait_for(limit) == std::future_status::ready;
+  return torn_down &&
+         GlooMesh::AwaitAborts([&] { return RealClock().Monotonic() >= deadline; });
 }
 
 struct EpochGroup::Batch::InFlight {

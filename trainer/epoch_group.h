@@ -19,6 +19,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -34,9 +35,11 @@
 namespace keel {
 
 class GlooMesh;
+class NcclModule;
 
-// Ignores SIGPIPE, and sets the environment variable that Gloo reads when it connects. Build() does
-// so, too, but by then other threads may read the environment: call it first in main().
+// Ignores SIGPIPE, and sets environment variables that Gloo and LibTorch's part for NCCL read when
+// a group is made. Build() does so, too, but by then other threads may read the environment: call
+// it first in main().
 void PrepareForGroups();
 
 class EpochGroup {
@@ -59,6 +62,7 @@ class EpochGroup {
     // two members the larger one counts. kNeverRead: never.
     size_t read_bytes_min = kReadBytesMin;
     std::function<void()> before_each = {};  // send or receive: where a test breaks the group
+    NcclModule* nccl = nullptr;         // null: the one that is loaded; a test brings its own
   };
   // Returns once every pair of members is connected.
   static Result<std::unique_ptr<EpochGroup>> Build(const Spec& spec, const CancelToken& broken);
@@ -121,8 +125,18 @@ class EpochGroup {
   // Gloo's own collectives, for comparison (Reduce::kAllReduce): Abort() does not end them, but the
   // loss of a peer or the limit does.
   c10d::Backend& gloo();
-  // NCCL's backend; null unless the spec named a GPU.
-  c10d::Backend* nccl();
+
+  // --- On a GPU, where the spec named one ---
+
+  using GpuWork = c10::intrusive_ptr<c10d::Work>;
+  bool has_nccl() const;
+  // Enqueues with NCCL's backend; one thread at a time. An error aborts the group. Wait for the
+  // stream, and LookAt() the work meanwhile: nobody else does.
+  Result<GpuWork> PostOnGpu(const std::function<GpuWork(c10d::Backend& nccl)>& post);
+  // Fine while nothing is known to be wrong with it; an error has aborted the group.
+  Status LookAt(const GpuWork& work);
+  // How long an operation may wait for another member.
+  std::chrono::milliseconds limit() const;
 
   // Waits until the groups that were destroyed so far are torn down: for tests, and for a program
   // that wants to end in order. False where the limit passed first.

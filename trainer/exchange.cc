@@ -162,7 +162,7 @@ class Exchange::Impl {
   void BackwardAndFold(const at::Tensor& loss);
   void BackwardAndReduce(const at::Tensor& loss);
   c10::intrusive_ptr<Future> ReduceOnGpu(ExchangeBucket& bucket, const at::Tensor& buffer);
-  void ReduceHere(ExchangeBucket& bucket, const at::Tensor& into);
+  Status ReduceHere(ExchangeBucket& bucket, const at::Tensor& into);
   Status ReduceWithoutLanes();
   // What ends a reduction that was started; runs once.
   using Ending = std::function<Status()>;
@@ -313,20 +313,20 @@ void Exchange::Impl::BackwardAndReduce(const at::Tensor& loss) {
 // On a GPU all is only enqueued, and done once the future's stream has come that far.
 c10::intrusive_ptr<Future> Exchange::Impl::ReduceOnGpu(ExchangeBucket& bucket,
                                                        const at::Tensor& buffer) {
-  ReduceHere(bucket, buffer);
   auto future = c10::make_intrusive<Future>(c10::TensorType::get(),
                                             std::vector<c10::Device>{buffer.device()});
+  const Status enqueued = ReduceHere(bucket, buffer);
+  if (!enqueued.ok()) {
+    future->setError(Thrown(enqueued.error()));
+    return future;
+  }
   const c10::StreamGuard here(gpu_->stream());
   future->markCompleted(buffer);
   return future;
 }
 
-void Exchange::Impl::ReduceHere(ExchangeBucket& bucket, const at::Tensor& into) {
-  if (plain()) {
-    gpu_->AllReduce(into);
-  } else {
-    gpu_->Reduce(into, bucket.sum().Take());
-  }
+Status Exchange::Impl::ReduceHere(ExchangeBucket& bucket, const at::Tensor& into) {
+  return plain() ? gpu_->AllReduce(into) : gpu_->Reduce(into, bucket.sum().Take());
 }
 
 c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket) {
@@ -362,7 +362,7 @@ c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket
 Result<Exchange::Impl::Ending> Exchange::Impl::StartReducing(ExchangeBucket& bucket,
                                                              const at::Tensor& into) {
   if (gpu_) {
-    ReduceHere(bucket, into);
+    KEEL_TRY(ReduceHere(bucket, into));
     return Ending([this] { return gpu_->Await(); });
   }
   if (plain()) return StartAllReduce(into);
@@ -457,7 +457,7 @@ at::Tensor Flattened(const std::vector<at::Tensor>& tensors, at::ScalarType type
 
 Status Exchange::Impl::ReduceNow(const at::Tensor& into, std::vector<TreeSum::Entry> own) {
   if (gpu_) {
-    gpu_->Reduce(into, std::move(own));
+    KEEL_TRY(gpu_->Reduce(into, std::move(own)));
     return gpu_->Await();
   }
   ReductionScratch scratch;

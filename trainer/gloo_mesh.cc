@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "elastic/fd.h"
+#include "elastic/quiet_thread.h"
 #include "store/torch_guard.h"
 #include "store/torch_shim.h"
 #include "trainer/nccl_module.h"
@@ -41,6 +42,12 @@ namespace {
 constexpr Duration kLook = std::chrono::microseconds(300);
 constexpr Duration kCoaxStep = std::chrono::milliseconds(10);
 constexpr int kCoaxSteps = 5;
+// How long an abort waits for who is just enqueueing on NCCL, which takes microseconds.
+constexpr Duration kTurnLimit = std::chrono::seconds(1);
+constexpr Duration kLookForAborts = std::chrono::milliseconds(1);
+
+// Aborts of NCCL that are under way in this process.
+std::atomic<int> nccl_aborts{0};
 
 std::chrono::milliseconds Millis(Duration limit) {
   return std::chrono::ceil<std::chrono::milliseconds>(limit);
@@ -159,9 +166,38 @@ void GlooMesh::Break(const Error& reason) {
     helper_ended_.notify_all();
     nccl = nccl_;
   }
-  if (nccl == nullptr) return;
-  const Status aborted = Guard("aborting NCCL", [&] { OpenNcclModule().value()->Abort(*nccl); });
-  if (!aborted.ok()) LogWarn("nccl-abort", {{"error", aborted.error().message}});
+  if (nccl != nullptr) AbortNccl(std::move(nccl));
+}
+
+// On a thread of its own: it ends the kernels at once, but then may wait for the members on this
+// host to abort as well, who hear of it only from whoever called us. It frees the communicator
+// without asking who is using it; but whoever enqueues may be blocked, where a peer is lost, until
+// the abort: so it does not wait for ever.
+void GlooMesh::AbortNccl(c10::intrusive_ptr<c10d::Backend> nccl) {
+  nccl_aborts.fetch_add(1);
+  const auto body = [self = shared_from_this(), nccl = std::move(nccl)]() mutable {
+    // Who comes later finds the group broken.
+    { const std::unique_lock turn(self->nccl_turn_, kTurnLimit); }
+    const Status aborted = Guard("aborting NCCL", [&] { self->Module().value()->Abort(*nccl); });
+    if (!aborted.ok()) LogWarn("nccl-abort", {{"error", aborted.error().message}});
+    nccl.reset();
+    self.reset();   // may tear all of it down
+    nccl_aborts.fetch_sub(1);
+  };
+  const Status started = Guard("aborting NCCL", [&] {
+    StartQuietThread("keel-nccl-abort", body).detach();
+  });
+  if (started.ok()) return;
+  nccl_aborts.fetch_sub(1);
+  LogWarn("nccl-abort", {{"error", started.error().message}});
+}
+
+bool GlooMesh::AwaitAborts(const std::function<bool()>& give_up) {
+  while (nccl_aborts.load() > 0) {
+    if (give_up()) return false;
+    RealClock().SleepFor(kLookForAborts);
+  }
+  return true;
 }
 
 c10d::Backend& GlooMesh::gloo() { return *gloo_; }
@@ -196,6 +232,30 @@ Status GlooMesh::Wait(const Work& work, int peer, bool send) {
   // An aborted operation's wait() returns false and does not throw.
   if (done.ok() && *done) return Ok();
   Abort(done.ok() ? Error{Code::kCancelled, "an operation was aborted"} : done.error());
+  return status();
+}
+
+Result<GlooMesh::Work> GlooMesh::PostOnGpu(
+    const std::function<Work(c10d::Backend& nccl)>& post) {
+  KEEL_CHECK(has_nccl(), "an operation on a GPU in a group without NCCL");
+  if (!broken() && spec_.before_each) spec_.before_each();
+  const Result<Work> posted = [&]() -> Result<Work> {
+    const std::lock_guard turn(nccl_turn_);
+    if (broken()) return status().error();
+    return Guard("exchanging on the GPU", [&] { return post(*nccl_); });
+  }();
+  if (posted.ok()) return posted;
+  Abort(posted.error());
+  return status().error();
+}
+
+Status GlooMesh::LookAt(const Work& work) {
+  if (broken()) return status();
+  const Status met = Guard("exchanging on the GPU", [&] {
+    const std::exception_ptr thrown = work->isCompleted() ? work->exception() : nullptr;
+    if (thrown != nullptr) std::rethrow_exception(thrown);
+  });
+  if (!met.ok()) Abort(met.error());
   return status();
 }
 
@@ -361,8 +421,14 @@ Result<GlooMesh::ByRank> GlooMesh::Swap(const ByRank& out) {
   return in;
 }
 
+Result<NcclModule*> GlooMesh::Module() const {
+  return spec_.nccl != nullptr ? Result<NcclModule*>(spec_.nccl) : OpenNcclModule();
+}
+
+// Break() gets to know the backend when there is a communicator: before, there is nothing to abort,
+// and LibTorch fills its table of them without a lock.
 void GlooMesh::ConnectNccl() {
-  const Result<NcclModule*> opened = OpenNcclModule();
+  const Result<NcclModule*> opened = Module();
   if (!opened.ok()) return Abort(opened.error().Doing(Doing()));
   NcclModule* const module = *opened;
   if (*spec_.gpu < 0 || *spec_.gpu >= module->DeviceCount()) {
@@ -372,11 +438,18 @@ void GlooMesh::ConnectNccl() {
   auto backend =
       module->MakeBackend(c10::make_intrusive<c10d::PrefixStore>("nccl", store_), spec_.rank,
                           spec_.size, *spec_.gpu, Millis(spec_.operation_limit));
-  {
+  // The abort of the epoch before frees memory of the GPU, for which it waits until that is idle.
+  // With kernels there that wait for others, two members could wait for each other.
+  if (!AwaitAborts([this] { return broken(); }) || broken()) return;
+  module->Connect(*backend, *spec_.gpu);
+  const bool late = [&] {
     const std::lock_guard lock(mutex_);
     nccl_ = backend;
-  }
-  if (!broken()) module->Connect(*backend, *spec_.gpu);
+    return !status_.ok();
+  }();
+  if (late) return AbortNccl(backend);
+  // So that no step waits for a connection. What comes of it is known by status().
+  (void)PostOnGpu([&](c10d::Backend& it) { return module->Meet(it, *spec_.gpu); });
 }
 
 // Connects to our own listener in each peer's name (a lazy device's pairs are numbered by rank): a

@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -44,6 +45,10 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   // For an operation that nobody will wait for.
   void GiveUp(const Work& work);
 
+  // On NCCL: one at a time, and none once the group is broken. Both break it where they fail.
+  Result<Work> PostOnGpu(const std::function<Work(c10d::Backend& nccl)>& post);
+  Status LookAt(const Work& work);
+
   // A member on this host, as of when the group was built.
   struct Neighbour {
     int64_t pid = 0;
@@ -57,10 +62,14 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   void Abort(const Error& reason);
   // What its owner does last: no operation will be waited for.
   void End();
+  // Waits until no group's abort of NCCL is under way any more, or `give_up` says true; false: it
+  // did.
+  static bool AwaitAborts(const std::function<bool()>& give_up);
   // Every member has all that was sent to it, and will send nothing more.
   void Parted() { cut_ = true; }
   // From now on an operation waits no longer than this.
   void LimitTo(std::chrono::milliseconds limit) { limit_ = limit; }
+  std::chrono::milliseconds limit() const { return limit_; }
   bool broken() const { return broken_.load(std::memory_order_acquire); }
   Status status() const;
 
@@ -68,7 +77,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   std::string NameOf(int rank) const;
   Tag NextTag(TagKind kind);
   c10d::Backend& gloo();
-  c10d::Backend* nccl() { return nccl_.get(); }
+  bool has_nccl() const { return nccl_ != nullptr; }
 
  private:
   void Break(const Error& reason);
@@ -79,7 +88,9 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   // By rank; an undefined tensor: nothing goes to that one, and nothing comes.
   using ByRank = std::vector<at::Tensor>;
   Result<ByRank> Swap(const ByRank& out);
+  Result<NcclModule*> Module() const;
   void ConnectNccl();
+  void AbortNccl(c10::intrusive_ptr<c10d::Backend> nccl);
   void AwaitHelper(const CancelToken& broken);
   bool CoaxHelperOut();
   void KnockAtOwnDoor();
@@ -97,6 +108,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   std::atomic<std::chrono::milliseconds> limit_;
   std::atomic<bool> cut_{false};  // what is still on its way may be lost
   std::mutex posting_;  // ProcessGroupGloo counts its sends and receives without a lock
+  std::timed_mutex nccl_turn_;  // of who enqueues on NCCL
 
   mutable std::mutex mutex_;
   std::condition_variable helper_ended_;

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "store/torch_guard.h"
+#include "base/clock.h"
 
 namespace keel {
 namespace {
@@ -22,7 +22,7 @@ constexpr Duration kLook = std::chrono::microseconds(50);
 GpuReducer::GpuReducer(EpochGroup& group, const LaneShares& shares, c10::Device device)
     : group_(group), shares_(shares),
       stream_(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device)) {
-  KEEL_CHECK(group_.nccl() != nullptr, "tensors on a GPU in a group without NCCL");
+  KEEL_CHECK(group_.has_nccl(), "tensors on a GPU in a group without NCCL");
 }
 
 int64_t GpuReducer::SliceBegin(const at::Tensor& flat, int rank) const {
@@ -42,14 +42,23 @@ void GpuReducer::FollowCurrentStream() {
   done.block(stream_);
 }
 
-void GpuReducer::Reduce(const at::Tensor& into, std::vector<TreeSum::Entry> own) {
-  FollowCurrentStream();
-  const c10::StreamGuard here(stream_);
-  ShareSums(into, AddOurSlice(into, own));
+// The stream waits for it. wait() would make this thread wait as well (PrepareForNccl()).
+Status GpuReducer::Enqueue(
+    const std::function<EpochGroup::GpuWork(c10d::Backend& nccl)>& post) {
+  KEEL_TRY_ASSIGN(last_, group_.PostOnGpu(post));
+  last_->synchronize();
+  return Ok();
 }
 
-at::Tensor GpuReducer::AddOurSlice(const at::Tensor& into,
-                                   const std::vector<TreeSum::Entry>& own) {
+Status GpuReducer::Reduce(const at::Tensor& into, std::vector<TreeSum::Entry> own) {
+  FollowCurrentStream();
+  const c10::StreamGuard here(stream_);
+  KEEL_TRY_ASSIGN(const at::Tensor sum, AddOurSlice(into, own));
+  return ShareSums(into, sum);
+}
+
+Result<at::Tensor> GpuReducer::AddOurSlice(const at::Tensor& into,
+                                           const std::vector<TreeSum::Entry>& own) {
   const int64_t count = SliceOf(into, group_.rank()).numel();
   std::vector<at::Tensor> out;
   std::vector<at::Tensor> in;
@@ -60,7 +69,7 @@ at::Tensor GpuReducer::AddOurSlice(const at::Tensor& into,
     const auto nodes = static_cast<int64_t>(shares_.nodes[static_cast<size_t>(rank)].size());
     in.push_back(at::empty({nodes * count}, into.options()));
   }
-  group_.nccl()->alltoall(in, out)->wait();
+  KEEL_TRY(Enqueue([&](c10d::Backend& nccl) { return nccl.alltoall(in, out); }));
   TreeSum sum;
   for (size_t rank = 0; rank < in.size(); ++rank) {
     int64_t offset = 0;
@@ -74,32 +83,40 @@ at::Tensor GpuReducer::AddOurSlice(const at::Tensor& into,
   return mean;
 }
 
-void GpuReducer::ShareSums(const at::Tensor& into, const at::Tensor& sum) {
+Status GpuReducer::ShareSums(const at::Tensor& into, const at::Tensor& sum) {
   std::vector<at::Tensor> out;
   std::vector<at::Tensor> in;
   for (int rank = 0; rank < group_.size(); ++rank) {
     out.push_back(sum);
     in.push_back(SliceOf(into, rank));
   }
-  group_.nccl()->alltoall(in, out)->wait();
+  return Enqueue([&](c10d::Backend& nccl) { return nccl.alltoall(in, out); });
 }
 
-void GpuReducer::AllReduce(const at::Tensor& into) {
+Status GpuReducer::AllReduce(const at::Tensor& into) {
   FollowCurrentStream();
   const c10::StreamGuard here(stream_);
   std::vector<at::Tensor> one{into};
-  group_.nccl()->allreduce(one)->wait();
+  KEEL_TRY(Enqueue([&](c10d::Backend& nccl) { return nccl.allreduce(one); }));
   at::Tensor(into).mul_(1.0 / shares_.lanes);
+  return Ok();
 }
 
 // Looks again and again, as a wait for an event could not be ended by Abort().
 Status GpuReducer::Await() {
   c10::Event done(stream_.device_type());
   done.record(stream_);
+  const Duration limit = group_.limit();
+  const TimePoint deadline = RealClock().Monotonic() + limit;
   while (!done.query()) {
-    KEEL_TRY(group_.status());
+    KEEL_TRY(last_ ? group_.LookAt(last_) : group_.status());
+    if (RealClock().Monotonic() >= deadline) {
+      group_.Abort(Error{Code::kTimeout, "waited " + DurationText(limit) +
+                                             " for the others' part of an exchange on the GPU"});
+    }
     RealClock().SleepFor(kLook);
   }
+  last_.reset();
   return group_.status();
 }
 

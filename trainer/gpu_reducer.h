@@ -4,12 +4,13 @@
 //            GPU has done all of it, or the group was aborted.
 // Does not   block in Reduce(): it only enqueues. Run without a GPU: it was compiled only, so far.
 // Threads    one at a time. All members enqueue in the same order.
-// Errors     throws as ATen and c10d do: call it inside a Guard. Await(): the group's.
+// Errors     the group's, kTimeout among them. Throws as ATen does: call it inside a Guard.
 #pragma once
 
 #include <ATen/ATen.h>
 #include <c10/core/Stream.h>
 
+#include <functional>
 #include <vector>
 
 #include "base/result.h"
@@ -24,9 +25,9 @@ class GpuReducer {
   GpuReducer(EpochGroup& group, const LaneShares& shares, c10::Device device);
 
   // `own` as for FlatReduction; `into` may be one of them.
-  void Reduce(const at::Tensor& into, std::vector<TreeSum::Entry> own);
+  Status Reduce(const at::Tensor& into, std::vector<TreeSum::Entry> own);
   // NCCL's own sum, times 1/lanes.
-  void AllReduce(const at::Tensor& into);
+  Status AllReduce(const at::Tensor& into);
   Status Await();
 
   const c10::Stream& stream() const { return stream_; }
@@ -35,12 +36,14 @@ class GpuReducer {
   int64_t SliceBegin(const at::Tensor& flat, int rank) const;
   at::Tensor SliceOf(const at::Tensor& flat, int rank) const;
   void FollowCurrentStream();
-  at::Tensor AddOurSlice(const at::Tensor& into, const std::vector<TreeSum::Entry>& own);
-  void ShareSums(const at::Tensor& into, const at::Tensor& sum);
+  Status Enqueue(const std::function<EpochGroup::GpuWork(c10d::Backend& nccl)>& post);
+  Result<at::Tensor> AddOurSlice(const at::Tensor& into, const std::vector<TreeSum::Entry>& own);
+  Status ShareSums(const at::Tensor& into, const at::Tensor& sum);
 
   EpochGroup& group_;
   const LaneShares& shares_;
   const c10::Stream stream_;
+  EpochGroup::GpuWork last_;   // enqueued; null: awaited
 };
 
 }  // namespace keel

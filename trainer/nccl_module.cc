@@ -4,7 +4,10 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/log.h"
+#include "base/options_env.h"
+#include "base/process_setup.h"
 
 namespace keel {
 namespace {
@@ -33,6 +36,18 @@ Result<NcclModule*> Load() {
 Result<NcclModule*> OpenNcclModule() {
   static const Result<NcclModule*> module = Load();
   return module;
+}
+
+// Where NCCL reports a lost peer, the watch of LibTorch (a thread for each group) blocks whoever
+// enqueues for a minute, and then ends the process, whether the group was aborted meanwhile or not.
+// With blocking waits there is no watch. Its record of operations goes as well: it points to events
+// that the watch would have kept alive.
+void PrepareForNccl() {
+  const Status set = SetOwnEnvironment({{"TORCH_NCCL_BLOCKING_WAIT", "1"},
+                                        {"TORCH_FR_BUFFER_SIZE", "0"}});
+  KEEL_CHECK(set.ok(), set.error().message);
+  // LibTorch sets it for deterministic algorithms, but when other threads are there.
+  SetOwnVariableUnlessSet("NCCL_ALGO", "^NVLS");
 }
 
 void OpenCudaWhereThereIsADriver() {

@@ -2,8 +2,11 @@
 // when the device is CUDA, so that programs on the CPU neither link nor map them.
 // Promises   OpenNcclModule() loads it once, or says what is missing; without a GPU it loads all
 //            the same, and DeviceCount() is 0 with the driver's own words in Description().
+//            After PrepareForNccl() no thread of LibTorch watches NCCL, and ends the process: who
+//            enqueued work has to look at it.
 // Does not   unload. LibTorch looks for CUDA once: load the module before the first use of CUDA.
-// Threads    OpenNcclModule() from any; the rest as the caller's process group allows.
+// Threads    PrepareForNccl() before the first starts; OpenNcclModule() from any; the rest as the
+//            caller's process group allows. Abort() frees what other calls of that backend use.
 // Errors     kNoDevice: the module or a library that it needs is not there.
 #pragma once
 
@@ -19,7 +22,7 @@ namespace keel {
 
 // What the module offers. Raised whenever this class changes: a module of another version is
 // refused.
-inline constexpr int kNcclModuleVersion = 3;
+inline constexpr int kNcclModuleVersion = 4;
 
 class NcclModule {
  public:
@@ -31,9 +34,13 @@ class NcclModule {
   virtual c10::intrusive_ptr<c10d::Backend> MakeBackend(
       const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, int device,
       std::chrono::milliseconds limit) = 0;
-  // Connects to the other members now, rather than in the first operation. Throws likewise.
+  // Makes the communicator now, rather than in the first operation; Abort() does not end it. Throws
+  // likewise.
   virtual void Connect(c10d::Backend& backend, int device) = 0;
-  // Ends what is in flight on a backend that MakeBackend() made; from any thread.
+  // An exchange of all with all, which connects each pair on the CPU: the first one waits for the
+  // other side. Throws likewise.
+  virtual c10::intrusive_ptr<c10d::Work> Meet(c10d::Backend& backend, int device) = 0;
+  // Ends what is in flight on a backend that MakeBackend() made; from any thread. Throws likewise.
   virtual void Abort(c10d::Backend& backend) = 0;
 
  protected:
@@ -46,6 +53,9 @@ inline constexpr const char* kNcclModuleEntry = "keel_nccl_module";
 inline constexpr const char* kNcclModuleFile = "libkeel_nccl.so";
 
 Result<NcclModule*> OpenNcclModule();
+
+// By environment variables of this process: LibTorch has no function for it.
+void PrepareForNccl();
 
 // Opens it where NVIDIA's driver is loaded, so that the program may use CUDA as it likes; nowhere
 // else, for that takes time. What is missing is logged.

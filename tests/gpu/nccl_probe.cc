@@ -12,13 +12,13 @@
 
 #include "base/clock.h"
 #include "base/environment.h"
-#include "base/process_setup.h"
 #include "elastic/worker_environment.h"
 #include "store/tcp_store.h"
 #include "store/torch_guard.h"
 #include "store/torch_log.h"
 #include "store/torch_store.h"
 #include "trainer/data_parallel.h"
+#include "trainer/epoch_group.h"
 #include "trainer/nccl_module.h"
 #include "trainer/process_group.h"
 #include "trainer/tensor_digest.h"
@@ -123,7 +123,7 @@ Status Run(bool hang) {
 }  // namespace keel
 
 int main(int argc, char** argv) {
-  keel::IgnoreSigpipe();
+  keel::PrepareForGroups();
   keel::RouteTorchLog();
   const keel::Status status = keel::Run(argc > 1 && std::string(argv[1]) == "hang");
   if (!status.ok()) {

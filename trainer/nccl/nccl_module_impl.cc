@@ -1,4 +1,5 @@
 // The inside of the NCCL module: the one file that includes CUDA's and NCCL's headers.
+#include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -52,6 +53,7 @@ class Module final : public NcclModule {
     const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
     auto options = c10d::ProcessGroupNCCL::Options::create();
     options->timeout = limit;
+    options->config.blocking = 1;   // whatever the environment says: Connect() returns connected
     auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, options);
     backend->setBoundDeviceId(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device)));
     return backend;
@@ -60,6 +62,20 @@ class Module final : public NcclModule {
   void Connect(c10d::Backend& backend, int device) override {
     const c10::Device gpu(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
     backend.eagerConnectSingleDevice(gpu);
+  }
+
+  c10::intrusive_ptr<c10d::Work> Meet(c10d::Backend& backend, int device) override {
+    const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
+    const c10::Device gpu(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
+    std::vector<at::Tensor> out;
+    std::vector<at::Tensor> in;
+    for (int rank = 0; rank < backend.getSize(); ++rank) {
+      out.push_back(at::empty({1}, at::TensorOptions(gpu)));
+      in.push_back(at::empty({1}, at::TensorOptions(gpu)));
+    }
+    const c10::intrusive_ptr<c10d::Work> met = backend.alltoall(in, out);
+    met->synchronize();   // what is enqueued from here on comes behind it; nobody waits here
+    return met;
   }
 
   void Abort(c10d::Backend& backend) override {
