@@ -42,6 +42,10 @@ void GpuReducer::FollowCurrentStream() {
   done.block(stream_);
 }
 
+// Whoever is left with an aborted group frees what it was given, while work with it is still on the
+// stream: its memory goes to nobody else before that is done.
+void GpuReducer::KeepForStream(const at::Tensor& tensor) { tensor.record_stream(stream_); }
+
 // The stream waits for it. wait() would make this thread wait as well (PrepareForNccl()).
 Status GpuReducer::Enqueue(
     const std::function<EpochGroup::GpuWork(c10d::Backend& nccl)>& post) {
@@ -52,6 +56,8 @@ Status GpuReducer::Enqueue(
 
 Status GpuReducer::Reduce(const at::Tensor& into, std::vector<TreeSum::Entry> own) {
   FollowCurrentStream();
+  KeepForStream(into);
+  for (const TreeSum::Entry& entry : own) KeepForStream(entry.value);
   const c10::StreamGuard here(stream_);
   KEEL_TRY_ASSIGN(const at::Tensor sum, AddOurSlice(into, own));
   return ShareSums(into, sum);
@@ -95,6 +101,7 @@ Status GpuReducer::ShareSums(const at::Tensor& into, const at::Tensor& sum) {
 
 Status GpuReducer::AllReduce(const at::Tensor& into) {
   FollowCurrentStream();
+  KeepForStream(into);
   const c10::StreamGuard here(stream_);
   std::vector<at::Tensor> one{into};
   KEEL_TRY(Enqueue([&](c10d::Backend& nccl) { return nccl.allreduce(one); }));

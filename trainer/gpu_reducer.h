@@ -36,6 +36,7 @@ class GpuReducer {
   int64_t SliceBegin(const at::Tensor& flat, int rank) const;
   at::Tensor SliceOf(const at::Tensor& flat, int rank) const;
   void FollowCurrentStream();
+  void KeepForStream(const at::Tensor& tensor);
   Status Enqueue(const std::function<EpochGroup::GpuWork(c10d::Backend& nccl)>& post);
   Result<at::Tensor> AddOurSlice(const at::Tensor& into, const std::vector<TreeSum::Entry>& own);
   Status ShareSums(const at::Tensor& into, const at::Tensor& sum);
