@@ -29,9 +29,7 @@ class Job:
         self.lines = []  # (seconds, text)
         self.changed = threading.Condition()
         clean = {name: value for name, value in os.environ.items()
-                 if not name.startswith(("PET_", "TORCH", "KEELRUN_"))
-                 # Else each start of a Python may compile PyTorch's sources anew.
-                 and name != "PYTHONDONTWRITEBYTECODE"}
+                 if not name.startswith(("PET_", "TORCH", "KEELRUN_"))}
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -15,6 +15,8 @@ import jobs
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/net"))
 import hosts  # noqa: E402  tests/net/hosts.py: hosts that are network namespaces
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../trainer"))
+from common import keep_byte_code  # noqa: E402  bench/trainer/common.py
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Of two dollars launchers leave one, as they take $local_rank for a word of theirs.
@@ -202,6 +204,7 @@ def main():
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--kills", type=int, default=200)
     ARGS = parser.parse_args()
+    keep_byte_code()
     ARGS.keelrun, ARGS.survivor = f"{ARGS.bin}/keelrun", f"{ARGS.bin}/survivor"
     ARGS.board_bench = f"{ARGS.bin}/board_bench"
     unknown = [name for name in ARGS.scenario if name not in SCENARIOS]
