@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -11,12 +12,18 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 namespace keel {
 namespace {
 
 constexpr rlim_t kEnoughFiles = 65536;
+
+// With which somebody may have said how malloc shall behave.
+constexpr const char* kOfMalloc[] = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_",
+                                     "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_",
+                                     "GLIBC_TUNABLES"};
 
 }  // namespace
 
@@ -61,6 +68,19 @@ Result<uint64_t> RaiseFileLimit() {
                                      std::to_string(wanted) + "`"};
   }
   return uint64_t{wanted};
+}
+
+void KeepFreedMemory() {
+#ifdef M_TRIM_THRESHOLD
+  const bool is_set = std::any_of(std::begin(kOfMalloc), std::end(kOfMalloc),
+                                  [](const char* name) { return std::getenv(name) != nullptr; });
+  if (is_set) return;
+  // A piece from this size on is mapped by itself, and unmapped when it is freed; glibc takes no
+  // larger number.
+  constexpr int kMapFrom = 32 << 20;
+  (void)mallopt(M_MMAP_THRESHOLD, kMapFrom);
+  (void)mallopt(M_TRIM_THRESHOLD, -1);
+#endif
 }
 
 Result<uint64_t> CountOpenFiles() {

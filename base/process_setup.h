@@ -25,6 +25,12 @@ Result<uint64_t> RaiseFileLimit();
 // How many numbers of files are taken now.
 Result<uint64_t> CountOpenFiles();
 
+// Makes malloc keep what is freed, in large pieces too, instead of giving it back to the system:
+// each step of training frees what the next one needs, and memory that is new to a process costs
+// several times what it costs to write it. Nothing where a variable of malloc's is set, or where
+// malloc is not glibc's.
+void KeepFreedMemory();
+
 // Sets a variable of our own environment that a library will look at, unless somebody has set it
 // already.
 void SetOwnVariableUnlessSet(const char* name, const char* value);

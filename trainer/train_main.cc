@@ -279,6 +279,9 @@ int Report(const TrainMainSpec& spec, const Result<int>& code) {
 int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
   const Status streams = OpenClosedStreams();
   if (!streams.ok()) return Report(spec, streams.error());
+  KeepFreedMemory();
+  // LibTorch's allocator asks for large pages then, where the system gives them to who asks.
+  SetOwnVariableUnlessSet("THP_MEM_ALLOC_ENABLE", "1");
   PrepareForGroups();
   RouteTorchLog();
   OpenCudaWhereThereIsADriver();

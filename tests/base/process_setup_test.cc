@@ -3,12 +3,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <functional>
 
 namespace keel {
 namespace {
@@ -119,6 +123,44 @@ TEST_F(Streams, ThoseThatAreClosedLeadNowhereAndTheOthersWhereTheyLed) {
   }
   close(ends[0]);
   close(ends[1]);
+}
+
+// How often the kernel gave this process a page, from one call of `work` to the end of another.
+long PagesOf(const std::function<void()>& work) {
+  rusage before{}, after{};
+  getrusage(RUSAGE_SELF, &before);
+  work();
+  getrusage(RUSAGE_SELF, &after);
+  return after.ru_minflt - before.ru_minflt;
+}
+
+// In a process of its own, which then has malloc set up so.
+TEST(FreedMemory, IsThereForWhoNeedsAsMuchAgain) {
+  constexpr size_t kBytes = 20 << 20;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    for (const char* name : {"GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_",
+                             "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_"}) {
+      unsetenv(name);
+    }
+    KeepFreedMemory();
+    const long pages = static_cast<long>(kBytes) / sysconf(_SC_PAGESIZE);
+    const auto touch = [] {
+      char* const bytes = static_cast<char*>(std::malloc(kBytes));
+      for (size_t at = 0; at < kBytes; at += 512) static_cast<volatile char*>(bytes)[at] = 1;
+      std::free(bytes);
+    };
+    const long first = PagesOf(touch), again = PagesOf(touch);
+    _exit(first > pages / 2 && again < pages / 20 ? 0 : 1);
+  }
+  int ended = 0;
+  ASSERT_EQ(waitpid(child, &ended, 0), child);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's malloc takes no such wishes";
+#endif
+  EXPECT_EQ(ended, 0);
 }
 
 TEST(OpenFiles, AreCounted) {
