@@ -43,6 +43,13 @@ std::vector<std::string> WordsOf(const std::string& usage) {
   return words.size() > 1 ? words : std::vector<std::string>();
 }
 
+using Words = std::vector<std::string>;
+
+// What stands for an argument: the words of its usage, or, for "[COMMAND]", the program's commands.
+Words ArgumentWords(const std::string& usage, const Words& commands) {
+  return usage.find("COMMAND") == std::string::npos ? WordsOf(usage) : commands;
+}
+
 bool TakesValue(const Option& option) { return option.type != OptionType::kFlag; }
 
 // "--json", "--no-json": as they are typed.
@@ -75,6 +82,12 @@ std::string FunctionName(const std::string& program) {
       name.begin(), name.end(),
       [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;
+}
+
+Words NamesOf(const std::vector<CompletedCommand>& commands) {
+  Words names;
+  for (const CompletedCommand& command : commands) names.push_back(command.name);
+  return names;
 }
 
 // The last word of "keel ls" and of "/usr/bin/keelrun".
@@ -127,7 +140,7 @@ std::string BashHead(const std::string& function) {
 
 // A case of `$option` for each option that takes a value, then the names, then arguments.
 std::string BashBody(const OptionTable& table, const std::string& function,
-                     const std::string& indent) {
+                     const std::string& indent, const Words& commands = {}) {
   std::string text = indent + "case $option in\n";
   std::vector<std::string> names;
   for (const Option& option : table.options()) {
@@ -143,7 +156,8 @@ std::string BashBody(const OptionTable& table, const std::string& function,
   text += indent + "  " + BashOffer(function, Kind::kNothing, names) + "\n";
   text += indent + "else\n";
   const std::string& usage = table.positional_usage();
-  text += indent + "  " + BashOffer(function, KindOf(usage, Kind::kFile), WordsOf(usage)) + "\n";
+  const Words words = ArgumentWords(usage, commands);
+  text += indent + "  " + BashOffer(function, KindOf(usage, Kind::kFile), words) + "\n";
   return text + indent + "fi\n";
 }
 
@@ -192,14 +206,15 @@ std::string ZshOption(const Option& option, const std::string& indent) {
   return text;
 }
 
-std::string ZshArguments(const OptionTable& table, const std::string& indent) {
+std::string ZshArguments(const OptionTable& table, const std::string& indent,
+                         const Words& commands = {}) {
   std::string text = indent + "_arguments -s -S \\\n";
   for (const Option& option : table.options()) text += ZshOption(option, indent + "  ");
   if (table.positionals() == Positionals::kNone) return text + indent + "  && return\n";
   const std::string& usage = table.positional_usage();
   return text + indent + "  " +
          Quoted("*:" + ZshText(usage) + ":" +
-                ZshAction(KindOf(usage, Kind::kFile), WordsOf(usage))) +
+                ZshAction(KindOf(usage, Kind::kFile), ArgumentWords(usage, commands))) +
          "\n";
 }
 
@@ -220,8 +235,7 @@ std::string BashCompletion(const OptionTable& table) {
 std::string BashCompletion(const std::string& program,
                            const std::vector<CompletedCommand>& commands) {
   const std::string function = FunctionName(program);
-  std::vector<std::string> names;
-  for (const CompletedCommand& command : commands) names.push_back(command.name);
+  const Words names = NamesOf(commands);
   std::string text = "# Completes the command line of " + program + " in bash.\n" +
                      BashHead(function) + function +
                      "() {\n  local cur option\n  COMPREPLY=()\n  " + function +
@@ -229,7 +243,7 @@ std::string BashCompletion(const std::string& program,
                      Quoted(JoinList(names, " ") + " --help") +
                      "\n    return\n  fi\n  case ${COMP_WORDS[1]} in\n";
   for (const CompletedCommand& command : commands) {
-    text += "    " + command.name + ")\n" + BashBody(command.table, function, "      ") +
+    text += "    " + command.name + ")\n" + BashBody(command.table, function, "      ", names) +
             "      ;;\n";
   }
   return text + "  esac\n}\n" + BashEnd(program);
@@ -251,8 +265,10 @@ std::string ZshCompletion(const std::string& program,
   }
   text += "    )\n    _describe command commands\n    return\n  fi\n"
           "  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n";
+  const Words names = NamesOf(commands);
   for (const CompletedCommand& command : commands) {
-    text += "    " + command.name + ")\n" + ZshArguments(command.table, "      ") + "      ;;\n";
+    text += "    " + command.name + ")\n" + ZshArguments(command.table, "      ", names) +
+            "      ;;\n";
   }
   return text + "  esac\n}\n" + ZshEnd(program);
 }

@@ -1,8 +1,8 @@
 // What a shell needs to complete a program's command line, made from its OptionTables.
 // Promises   completes options (with --no- for flags), the words of a choice, and files or
-//            directories where a placeholder has the word FILE, DIR or CKPT in it; files for other
-//            arguments, nothing for other values. In zsh, with each one's help. No help text,
-//            whatever it holds, breaks the script.
+//            directories where a placeholder has the word FILE, DIR or CKPT in it; the program's
+//            commands for COMMAND; files for other arguments, nothing for other values. In zsh,
+//            with each one's help. No help text, whatever it holds, breaks the script.
 // Does not   complete aliases or shortened names; know the values that a program would have to be
 //            asked for. Threads: any; pure functions.
 #pragma once

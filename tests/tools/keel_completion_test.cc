@@ -81,6 +81,11 @@ TEST_F(KeelCompletion, BashOffersCommands) {
   }
 }
 
+TEST_F(KeelCompletion, BashOffersCommandsToWhoWantsAPageOfOne) {
+  EXPECT_EQ(Bash("man ve"), "verify\n");
+  EXPECT_EQ(Bash("man completion."), "") << "files are no commands";
+}
+
 TEST_F(KeelCompletion, BashOffersOptionsOfTheCommand) {
   EXPECT_EQ(Bash("cat --f"), "--format\n");
   EXPECT_EQ(Bash("gc --dry"), "--dry-run\n");
