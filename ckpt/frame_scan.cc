@@ -64,8 +64,8 @@ Status FrameReader::Fetch(const Checkpoint::FramePlace& place, uint64_t frame, u
   return Ok();
 }
 
-Result<std::span<const std::byte>> FrameReader::Read(uint64_t frame, uint64_t ahead) {
-  const Checkpoint::FramePlace place = checkpoint_.Locate(frame);
+Result<std::span<const std::byte>> FrameReader::Stored(const Checkpoint::FramePlace& place,
+                                                       uint64_t frame, uint64_t ahead) {
   if (frame < fetched_.first || frame >= fetched_.end()) {
     // Where a run is cut short, its first frames may still be whole.
     const Status fetched = Fetch(place, frame, ahead);
@@ -76,6 +76,17 @@ Result<std::span<const std::byte>> FrameReader::Read(uint64_t frame, uint64_t ah
   const auto stored = std::span<const std::byte>(stored_).subspan(
       skip, place.shard->index()[place.index].stored_bytes);
   KEEL_TRY(place.shard->CheckStored(place.index, stored));
+  return stored;
+}
+
+Status FrameReader::Check(uint64_t frame, uint64_t ahead) {
+  KEEL_TRY(Stored(checkpoint_.Locate(frame), frame, ahead));
+  return Ok();
+}
+
+Result<std::span<const std::byte>> FrameReader::Read(uint64_t frame, uint64_t ahead) {
+  const Checkpoint::FramePlace place = checkpoint_.Locate(frame);
+  KEEL_TRY_ASSIGN(const std::span<const std::byte> stored, Stored(place, frame, ahead));
   const FrameSpan span = checkpoint_.layout().Frame(frame);
   content_.resize(span.bytes);
   KEEL_TRY(coder_.Decode(frame, span.width, stored, content_));
@@ -84,9 +95,22 @@ Result<std::span<const std::byte>> FrameReader::Read(uint64_t frame, uint64_t ah
   return std::span<const std::byte>(content_);
 }
 
+namespace {
+
+Status Look(FrameReader& reader, uint64_t frame, uint64_t ahead, Depth depth,
+            const UseFrame& use) {
+  if (depth == Depth::kStored) return reader.Check(frame, ahead);
+  KEEL_TRY_ASSIGN(const std::span<const std::byte> content, reader.Read(frame, ahead));
+  if (use != nullptr) use(frame, content);
+  return Ok();
+}
+
+}  // namespace
+
 Result<std::vector<Damage>> ScanFrames(const Checkpoint& checkpoint,
                                        const std::vector<FrameRange>& ranges,
                                        const ScanOptions& options, const UseFrame& use) {
+  KEEL_CHECK(options.depth == Depth::kContent || use == nullptr, "frames that are not unpacked");
   RunList runs(ranges);
   std::mutex mutex;
   std::vector<Damage> damages;
@@ -97,14 +121,11 @@ Result<std::vector<Damage>> ScanFrames(const Checkpoint& checkpoint,
     FrameReader reader(checkpoint);
     for (FrameRange run = runs.Take(); run.count > 0 && !is_cancelled(); run = runs.Take()) {
       for (uint64_t frame = run.first; frame < run.end(); ++frame) {
-        const auto content = reader.Read(frame, run.end() - frame);
-        if (content.ok()) {
-          if (use != nullptr) use(frame, *content);
-        } else {
-          const auto place = checkpoint.Locate(frame);
-          const std::lock_guard lock(mutex);
-          damages.push_back({frame, place.shard->Place(place.index), content.error()});
-        }
+        const Status looked = Look(reader, frame, run.end() - frame, options.depth, use);
+        if (looked.ok()) continue;
+        const auto place = checkpoint.Locate(frame);
+        const std::lock_guard lock(mutex);
+        damages.push_back({frame, place.shard->Place(place.index), looked.error()});
       }
       if (options.progress != nullptr) {
         options.progress->bytes_done += checkpoint.layout().BytesIn(run);

@@ -1,7 +1,8 @@
 // FrameScan: frames of a checkpoint read, verified and handed on, by several threads.
 // Promises   content reaches `use` only after the digest of its stored bytes, of its content and of
-//            each of its pieces have matched. Holds a few frames a thread in memory. All damage is
-//            collected, not only the first.
+//            each of its pieces have matched. A scan that goes no deeper than Depth::kStored says
+//            whether what lies on the disk is what was written there, every byte of it. Holds a few
+//            frames a thread in memory. All damage is collected, not only the first.
 // Threads    `use` is called from several threads, for different frames, in no order.
 // Errors     damage is no error of the scan: see the returned list. kCancelled.
 #pragma once
@@ -22,9 +23,15 @@ struct Damage {
   Error error;        // the reason alone
 };
 
+enum class Depth {
+  kStored,   // as the frames lie on the disk: several times as fast, and there is no content to use
+  kContent,  // and what they unpack to
+};
+
 struct ScanOptions {
   int threads = 2;
   Progress* progress = nullptr;  // outlives the call
+  Depth depth = Depth::kContent;
 };
 
 // May be empty: then frames are only verified.
@@ -43,8 +50,13 @@ class FrameReader {
   // Valid until the next call. Reads ahead up to `ahead` frames of the same shard.
   // kCorrupt with the reason alone.
   Result<std::span<const std::byte>> Read(uint64_t frame, uint64_t ahead = 1);
+  // The same without unpacking it.
+  Status Check(uint64_t frame, uint64_t ahead = 1);
 
  private:
+  // Its stored bytes, checked.
+  Result<std::span<const std::byte>> Stored(const Checkpoint::FramePlace& place, uint64_t frame,
+                                            uint64_t ahead);
   Status Fetch(const Checkpoint::FramePlace& place, uint64_t frame, uint64_t ahead);
 
   const Checkpoint& checkpoint_;

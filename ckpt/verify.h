@@ -1,6 +1,6 @@
 // Verify: every digest of a checkpoint, and what each damaged frame hits.
 // Promises   reads all bytes of all shards; reports all damage with file, place, tensors and
-//            element ranges.
+//            element ranges. Unpacks nothing where Depth::kStored is asked for.
 // Does not   mend anything. Errors: as Checkpoint::Open(); kCancelled. Threads: makes its own.
 #pragma once
 

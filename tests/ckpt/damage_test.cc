@@ -140,11 +140,28 @@ TEST_F(DamageTest, VerifyNamesTensorAndElements) {
   content[kShardHeaderBytes + kFrameHeaderBytes + 5] ^= 1;
   Replace(shard_, content);
   ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(files_, kStepDir));
-  ASSERT_OK_AND_ASSIGN(const auto damages, VerifyFrames(*checkpoint, {}));
-  ASSERT_EQ(damages.size(), 1u);
-  const std::string message = DamageError(checkpoint->layout(), damages[0]).message;
-  EXPECT_NE(message.find("frame 0 at byte 64 ('w' elements 0 to 63)"), std::string::npos)
-      << message;
+  for (const Depth depth : {Depth::kStored, Depth::kContent}) {
+    ASSERT_OK_AND_ASSIGN(const auto damages, VerifyFrames(*checkpoint, {.depth = depth}));
+    ASSERT_EQ(damages.size(), 1u);
+    const std::string message = DamageError(checkpoint->layout(), damages[0]).message;
+    EXPECT_NE(message.find("frame 0 at byte 64 ('w' elements 0 to 63)"), std::string::npos)
+        << message;
+  }
+}
+
+// As far as the disk goes, nothing needs to be unpacked to find it.
+TEST_F(DamageTest, EveryFlippedBitOfAFrameIsFoundAsItLies) {
+  const std::string good = Content(shard_);
+  ASSERT_OK_AND_ASSIGN(const ShardTail tail,
+                       ParseShardTail(BytesOf(good).last(kShardTailBytes), good.size()));
+  for (size_t bit = kShardHeaderBytes * 8; bit < tail.index_offset * 8; ++bit) {
+    std::string content = good;
+    content[bit / 8] = static_cast<char>(content[bit / 8] ^ 1 << bit % 8);
+    Replace(shard_, content);
+    ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(files_, kStepDir));
+    ASSERT_OK_AND_ASSIGN(const auto damages, VerifyFrames(*checkpoint, {.depth = Depth::kStored}));
+    ASSERT_EQ(damages.size(), 1u) << "bit " << bit;
+  }
 }
 
 // Every field of header and tail set to extremes, with a shard digest that fits, so that what reads
