@@ -44,6 +44,8 @@ constexpr Duration kCoaxStep = std::chrono::milliseconds(10);
 constexpr int kCoaxSteps = 5;
 // How long an abort waits for who is just enqueueing on NCCL, which takes microseconds.
 constexpr Duration kTurnLimit = std::chrono::seconds(1);
+// Of another process's memory: a break is heard between two pieces.
+constexpr size_t kReadAtOnce = 8 << 20;
 constexpr Duration kLookForAborts = std::chrono::milliseconds(1);
 
 // Aborts of NCCL that are under way in this process.
@@ -265,10 +267,15 @@ Status GlooMesh::Read(int peer, uint64_t address, const at::Tensor& into) {
   if (!broken() && spec_.before_each) spec_.before_each();
   if (broken()) return status().error();
   const std::span room(static_cast<std::byte*>(into.mutable_data_ptr()), into.nbytes());
-  const Status read = ReadMemory(NeighbourAt(peer).pid, address, room);
-  if (read.ok()) return Ok();
-  Abort(read.error().Doing("receiving from " + NameOf(peer)));
-  return status();
+  for (size_t done = 0; done < room.size(); done += kReadAtOnce) {
+    if (broken()) return status().error();
+    const auto piece = room.subspan(done, std::min(kReadAtOnce, room.size() - done));
+    const Status read = ReadMemory(NeighbourAt(peer).pid, address + done, piece);
+    if (read.ok()) continue;
+    Abort(read.error().Doing("receiving from " + NameOf(peer)));
+    return status();
+  }
+  return Ok();
 }
 
 void GlooMesh::GiveUp(const Work& work) {

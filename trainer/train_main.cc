@@ -85,8 +85,8 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
                 .Range(0, 1024).Placeholder("N"));
   count("load-ahead", preset.loader.ahead, "Batches of a lane that are loaded ahead");
   table.Add(Option::Bytes("read-memory-from", std::to_string(preset.read_bytes_min >> 10) + "KiB",
-                          "From this size on, workers on one host read gradients out of each "
-                          "other's memory instead of sending them; 0: never")
+                          "From this size on, workers on one host read gradients, or the state, "
+                          "out of each other's memory instead of sending them; 0: never")
                 .Placeholder("BYTES"));
 }
 

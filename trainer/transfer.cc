@@ -1,5 +1,8 @@
-// Moves pieces of the list's bytes along the routes of trainer/transfer_plan.h.
+// Who can read the bytes does (trainer/transfer_read.h); to the others pieces of them go along the
+// routes of trainer/transfer_plan.h.
 #include "trainer/transfer.h"
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +14,9 @@
 #include "store/torch_guard.h"
 #include "trainer/epoch_group.h"
 #include "trainer/gather.h"
+#include "trainer/peer_memory.h"
 #include "trainer/transfer_plan.h"
+#include "trainer/transfer_read.h"
 
 namespace keel {
 namespace {
@@ -25,6 +30,12 @@ uint64_t BytesOf(const at::Tensor& tensor) {
   return static_cast<uint64_t>(tensor.numel()) * tensor.element_size();
 }
 
+uint64_t BytesOfAll(const std::vector<at::Tensor>& tensors) {
+  uint64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += BytesOf(tensor);
+  return bytes;
+}
+
 // What two members must agree on before bytes flow: number, types and shapes.
 Digest LayoutDigest(const std::vector<at::Tensor>& tensors) {
   Digester digester;
@@ -36,14 +47,55 @@ Digest LayoutDigest(const std::vector<at::Tensor>& tensors) {
   return digester.Current();
 }
 
+constexpr int kNobody = -1;
+
 struct Roles {
   std::vector<int> sources;
-  std::vector<int> needy;
+  std::vector<int> needy;      // to whom it is sent
+  std::vector<int> read_from;  // by rank: out of whose memory that member reads it, or kNobody
 };
 
-Roles RolesOf(const std::vector<bool>& has_it) {
+// What each member tells the others before bytes flow.
+struct Opening {
+  Digest layout;
+  int32_t reads_from = kNobody;
+  uint32_t can_be_read = 0;
+};
+
+// Of the sources on this host, which share those who read.
+int SourceToRead(EpochGroup& group, const std::vector<bool>& has_it, uint64_t bytes) {
+  std::vector<int> readable;
+  size_t needy_before = 0;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const bool has = has_it[static_cast<size_t>(rank)];
+    if (has && group.CanRead(rank, bytes)) readable.push_back(rank);
+    if (!has && rank < group.rank()) ++needy_before;
+  }
+  if (has_it[static_cast<size_t>(group.rank())] || readable.empty()) return kNobody;
+  return readable[needy_before % readable.size()];
+}
+
+// That another process may read us does not mean that it may read all: memory of a device that a
+// user's tensor lies in, say, it may not.
+bool CanBeRead(const std::vector<at::Tensor>& tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
+    if (!tensor.is_cpu() || !tensor.is_contiguous() || tensor.nbytes() == 0) return true;  // copied
+    const auto first = reinterpret_cast<uint64_t>(tensor.const_data_ptr());
+    std::byte byte{};
+    return ReadMemory(getpid(), first, {&byte, 1}).ok() &&
+           ReadMemory(getpid(), first + tensor.nbytes() - 1, {&byte, 1}).ok();
+  });
+}
+
+Roles RolesOf(const std::vector<bool>& has_it, const std::vector<Opening>& openings) {
   Roles roles;
   for (size_t rank = 0; rank < has_it.size(); ++rank) {
+    int reads_from = openings[rank].reads_from;
+    if (reads_from != kNobody && openings[static_cast<size_t>(reads_from)].can_be_read == 0) {
+      reads_from = kNobody;
+    }
+    roles.read_from.push_back(reads_from);
+    if (reads_from != kNobody) continue;
     (has_it[rank] ? roles.sources : roles.needy).push_back(static_cast<int>(rank));
   }
   return roles;
@@ -58,6 +110,7 @@ class Bytes {
     }
   }
 
+  const std::vector<at::Tensor>& plain() const { return plain_; }
   std::byte* At(const TransferSpan& span) const {
     return static_cast<std::byte*>(plain_[span.tensor].data_ptr()) + span.offset;
   }
@@ -82,15 +135,28 @@ class Mover {
         tag_(group.NextTag(TagKind::kTransfer)) {
     std::vector<uint64_t> sizes;
     for (const at::Tensor& tensor : tensors) sizes.push_back(BytesOf(tensor));
-    pieces_ = CutPieces(sizes, kPieceBytesMax);
+    if (!roles_.needy.empty()) pieces_ = CutPieces(sizes, kPieceBytesMax);
+    for (int rank = 0; rank < group.size(); ++rank) {
+      if (SourceOf(rank) == group.rank()) readers_.push_back(rank);
+    }
+    bytes_all_ = BytesOfAll(tensors) * (IsReader() ? 1 : readers_.size());
     for (size_t i = 0; i < pieces_.size(); ++i) {
-      if (!IsSource() || RouteAt(i).source == group_.rank()) bytes_all_ += pieces_[i].bytes;
+      if (IsNeedy() || RouteAt(i).source == group_.rank()) bytes_all_ += pieces_[i].bytes;
     }
   }
 
   Status Run() {
-    if (IsSource()) return SendAll();
-    KEEL_TRY(ReceiveAll());
+    const auto progressed = [this](uint64_t bytes) { Progressed(bytes); };
+    if (IsReader()) {
+      KEEL_TRY(ReadTensors(group_, SourceOf(group_.rank()), bytes_.plain(), tag_, progressed));
+    } else if (IsNeedy()) {
+      KEEL_TRY(ReceiveAll());
+    } else {
+      if (!readers_.empty()) {
+        KEEL_TRY(LetRead(group_, readers_, bytes_.plain(), tag_, progressed));
+      }
+      return SendAll();
+    }
     bytes_.Return();
     return Ok();
   }
@@ -102,8 +168,10 @@ class Mover {
     EpochGroup::Batch batch;
   };
 
-  bool IsSource() const {
-    return std::find(roles_.needy.begin(), roles_.needy.end(), group_.rank()) ==
+  int SourceOf(int reader) const { return roles_.read_from[static_cast<size_t>(reader)]; }
+  bool IsReader() const { return SourceOf(group_.rank()) != kNobody; }
+  bool IsNeedy() const {
+    return std::find(roles_.needy.begin(), roles_.needy.end(), group_.rank()) !=
            roles_.needy.end();
   }
   TransferRoute RouteAt(size_t index) const {
@@ -221,26 +289,34 @@ class Mover {
   const Roles roles_;
   const TransferProgress& progress_;
   const Tag tag_;
+  std::vector<int> readers_;   // of our memory
   std::vector<TransferPiece> pieces_;
   std::vector<at::Tensor> rooms_;   // for pieces, in use by nobody
   uint64_t bytes_all_ = 0;
   uint64_t bytes_done_ = 0;
 };
 
-Status CompareLayouts(EpochGroup& group, const std::vector<at::Tensor>& tensors) {
-  const Digest own = LayoutDigest(tensors);
-  const std::vector<size_t> sizes(static_cast<size_t>(group.size()), own.bytes.size());
-  KEEL_TRY_ASSIGN(const std::vector<RecordBytes> all,
-                  Gather(group, RecordBytes(own.bytes.begin(), own.bytes.end()), sizes));
+// All members' openings, whose layouts are the same.
+Result<std::vector<Opening>> Open(EpochGroup& group, const Opening& own) {
+  RecordBytes mine(sizeof(Opening));
+  std::memcpy(mine.data(), &own, sizeof(Opening));
+  const std::vector<size_t> sizes(static_cast<size_t>(group.size()), sizeof(Opening));
+  KEEL_TRY_ASSIGN(const std::vector<RecordBytes> all, Gather(group, mine, sizes));
+  std::vector<Opening> openings(all.size());
   for (int rank = 0; rank < group.size(); ++rank) {
-    const RecordBytes& theirs = all[static_cast<size_t>(rank)];
-    if (std::equal(theirs.begin(), theirs.end(), own.bytes.begin())) continue;
+    Opening& theirs = openings[static_cast<size_t>(rank)];
+    std::memcpy(&theirs, all[static_cast<size_t>(rank)].data(), sizeof(Opening));
+    if (theirs.reads_from < kNobody || theirs.reads_from >= group.size()) {
+      return Error{Code::kCorrupt, group.NameOf(rank) + " would read the memory of rank " +
+                                       std::to_string(theirs.reads_from) + ", which is not there"};
+    }
+    if (theirs.layout == own.layout) continue;
     return Error{Code::kInvalid, "the state of " + group.NameOf(rank) +
                                      " has other tensors, shapes or types than ours (rank " +
                                      std::to_string(group.rank()) +
                                      "); do both run the same program?"};
   }
-  return Ok();
+  return openings;
 }
 
 }  // namespace
@@ -249,12 +325,15 @@ Status Transfer(EpochGroup& group, const std::vector<at::Tensor>& tensors,
                 const std::vector<bool>& has_it, const TransferProgress& progress) {
   KEEL_CHECK(has_it.size() == static_cast<size_t>(group.size()),
              has_it.size() << " members, not " << group.size());
-  KEEL_TRY(CompareLayouts(group, tensors));
-  Roles roles = RolesOf(has_it);
-  if (roles.needy.empty()) return Ok();
-  if (roles.sources.empty()) return Error{Code::kInvalid, "no member has the state to transfer"};
+  const bool is_source = has_it[static_cast<size_t>(group.rank())];
+  const Opening own{LayoutDigest(tensors), SourceToRead(group, has_it, BytesOfAll(tensors)),
+                    is_source && CanBeRead(tensors)};
+  KEEL_TRY_ASSIGN(const std::vector<Opening> openings, Open(group, own));
+  const auto count = std::count(has_it.begin(), has_it.end(), true);
+  if (count == group.size()) return Ok();
+  if (count == 0) return Error{Code::kInvalid, "no member has the state to transfer"};
   const Result<Status> moved = Guard("transferring the state", [&] {
-    return Mover(group, tensors, std::move(roles), progress).Run();
+    return Mover(group, tensors, RolesOf(has_it, openings), progress).Run();
   });
   if (moved.ok()) return *moved;
   group.Abort(moved.error());

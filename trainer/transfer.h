@@ -1,6 +1,7 @@
 // Transfer: a list of tensors from the members that have it to those that need it.
-// Promises   when it succeeded, everybody holds the same bytes. The sources share the work, and
-//            those who need it pass on to each other what they got, so that no link carries much
+// Promises   when it succeeded, everybody holds the same bytes. The sources share the work. Who
+//            needs it reads it out of a source's memory where that is on the same host and can be
+//            read; the others pass on to each other what they got, so that no link carries much
 //            more than one copy. Members whose lists differ in shapes or types all get an error.
 // Does not   check digests: the caller does. After an error the tensors of those who needed them
 //            are undefined.

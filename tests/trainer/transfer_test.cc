@@ -25,13 +25,27 @@ std::vector<at::Tensor> State(double value) {
           at::full({5}, value > 0, at::kBool)};
 }
 
-TEST(Transfer, NewcomersGetTheBytes) {
+// By rank, who reads others' memory and lets them read: all, nobody, and all but one.
+size_t All(int) { return 1; }
+size_t Nobody(int) { return EpochGroup::kNeverRead; }
+size_t AllButTheSecond(int rank) { return rank == 1 ? EpochGroup::kNeverRead : 1; }
+
+class TransferAs : public testing::TestWithParam<size_t (*)(int rank)> {
+ protected:
+  TransferAs() { crew_.read_bytes_min = GetParam(); }
+  Crew crew_;
+};
+constexpr const char* kWhoReads[] = {"AllRead", "NobodyReads", "SomeRead"};
+INSTANTIATE_TEST_SUITE_P(Who, TransferAs, testing::Values(All, Nobody, AllButTheSecond),
+                         [](const auto& tested) { return kWhoReads[tested.index]; });
+
+TEST_P(TransferAs, NewcomersGetTheBytes) {
   const Digest wanted = DigestOfTensors(State(0.7));
-  Crew crew;
   for (const std::vector<bool>& has_it : std::vector<std::vector<bool>>{
            {true, false}, {false, true}, {true, true, false}, {false, true, false, false},
-           {true, false, true, false}}) {
-    crew.Run(static_cast<int>(has_it.size()), [&](EpochGroup& group) {
+           {true, false, true, false}, {false, false, false, true, true}}) {
+    std::atomic<uint64_t> given{0};   // by all sources
+    crew_.Run(static_cast<int>(has_it.size()), [&](EpochGroup& group) {
       const bool has = has_it[static_cast<size_t>(group.rank())];
       const std::vector<at::Tensor> state = State(has ? 0.7 : -1.0);
       uint64_t done = 0;
@@ -44,9 +58,29 @@ TEST(Transfer, NewcomersGetTheBytes) {
       ASSERT_TRUE(moved.ok()) << moved.error().message;
       EXPECT_EQ(DigestOfTensors(state), wanted);
       EXPECT_EQ(done, all);
-      EXPECT_GT(all, has ? 0u : 12'000'000u);
+      if (!has) EXPECT_GT(all, 12'000'000u);
+      if (has) given += all;
     });
+    EXPECT_GT(given.load(), 12'000'000u);
   }
+}
+
+// So that who waits is heard of.
+TEST(Transfer, ABigStateIsReadInRounds) {
+  constexpr int64_t kCount = 40'000'000;
+  Crew crew;
+  crew.Run(2, [](EpochGroup& group) {
+    const std::vector<at::Tensor> state{at::full({3}, group.rank(), at::kByte),
+                                        at::full({kCount}, group.rank(), at::kFloat)};
+    int rounds = 0;
+    const Status moved = Transfer(group, state, {false, true}, [&](uint64_t done, uint64_t all) {
+      ++rounds;
+      EXPECT_LE(done, all);
+    });
+    ASSERT_TRUE(moved.ok()) << moved.error().message;
+    EXPECT_EQ(rounds, 3);
+    for (const at::Tensor& tensor : state) EXPECT_TRUE(tensor.eq(1).all().item<bool>());
+  });
 }
 
 TEST(Transfer, ListsThatDifferAreRefusedByAll) {
@@ -77,16 +111,15 @@ TEST(Transfer, NobodyHavingTheStateIsAnError) {
 }
 
 // What the old epoch still had in flight must not touch the tensors any more.
-TEST(Transfer, ABreakEndsItAndLeavesTheTensorsAlone) {
+TEST_P(TransferAs, ABreakEndsItAndLeavesTheTensorsAlone) {
   constexpr uint64_t kSeed = 12;
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   Random random(kSeed);
-  Crew crew;
   std::atomic<int> broken{0};
   for (int round = 0; round < 25; ++round) {
     const auto delay = std::chrono::microseconds(random.Uniform(15000));
     const int victim = static_cast<int>(random.Uniform(3));
-    crew.Run(3, [&](EpochGroup& group) {
+    crew_.Run(3, [&](EpochGroup& group) {
       const Crew::Breaker breaker(group, delay, victim);
       const std::vector<at::Tensor> state = State(group.rank() == 0 ? 0.7 : -1.0);
       const Status moved = Transfer(group, state, {true, false, false});
