@@ -234,7 +234,7 @@ class EpochRun {
     if (!fresh) config.init_from.clear();
     const auto outcome = Resume(state_, keeping_->files, config, TickFrom(kMeeting));
     if (!outcome.ok()) return outcome.error().message;
-    if (outcome->resumed && keeping_->on_resumed) keeping_->on_resumed(outcome->from);
+    if (outcome->resumed) keeping_->resumed_from = outcome->from;
     if (!outcome->resumed && !outcome->from.empty()) {
       LogInfo("weights-loaded", {{"from", outcome->from}});
     }
@@ -337,7 +337,15 @@ class EpochRun {
                        group_.NameOf(plan.source) + ", although both report the same steps" +
                        (plan.step == 0 ? ": build the model from the seed alone" : "")};
     }
+    TellResumed(own);
     return Ok();
+  }
+
+  // By who restored it, once all have it.
+  void TellResumed(const Digest& digest) {
+    if (keeping_ == nullptr || keeping_->resumed_from.empty()) return;
+    const std::string from = std::exchange(keeping_->resumed_from, "");
+    if (keeping_->on_resumed) keeping_->on_resumed(from, digest);
   }
 
   // --- Steps ---

@@ -65,8 +65,9 @@ struct Keeping {
   Checkpointer& checkpointer;
   ResumeConfig resume;
   Files& files;
-  // The first rank's, once the state is what the checkpoint held.
-  std::function<void(const std::string& from)> on_resumed;
+  // Of who restored the state, once all have it, with the state's digest.
+  std::function<void(const std::string& from, const Digest& digest)> on_resumed;
+  std::string resumed_from = {};   // what that one has not told yet; empty: nothing
 };
 
 Result<EpochOutcome> RunEpoch(TrainState& state, const EpochGroup::Spec& spec,

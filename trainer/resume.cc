@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <future>
+#include <thread>
 #include <utility>
 
 #include "base/file_helpers.h"
@@ -23,6 +24,8 @@ namespace keel {
 namespace {
 
 constexpr Duration kTickPeriod = std::chrono::seconds(1);
+// More would wait for the disk.
+constexpr int kReadingThreadsMax = 8;
 
 Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
 
@@ -139,6 +142,20 @@ Metadata NumbersOf(TrainState& state, const Metadata& metadata) {
   return numbers;
 }
 
+int ReadingThreads() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 2, kReadingThreadsMax);
+}
+
+Status Verify(const Checkpoint& checkpoint, const ResumeTick& tick) {
+  Progress progress;
+  const ScanOptions options{.threads = ReadingThreads(), .progress = &progress,
+                            .depth = Depth::kStored};
+  KEEL_TRY_ASSIGN(const auto damages, Ticking(tick, progress, [&] {
+    return VerifyFrames(checkpoint, options);
+  }));
+  return DamageStatus(checkpoint, damages);
+}
+
 // A verified checkpoint; from here on the state is what it was no more.
 Status PutInto(TrainState& state, const Checkpoint& checkpoint, bool exact,
                const ResumeTick& tick) {
@@ -147,9 +164,9 @@ Status PutInto(TrainState& state, const Checkpoint& checkpoint, bool exact,
   KEEL_TRY_ASSIGN(const auto targets, TargetsIn(state.registry().tensors(), room));
   state.BeginReceiving();
   Progress progress;
-  KEEL_TRY(Ticking(tick, progress, [&] {
-    return Restore(checkpoint, targets, {.into = Into::kFresh, .progress = &progress});
-  }));
+  const RestoreOptions options{.into = Into::kFresh, .threads = ReadingThreads(),
+                               .progress = &progress};
+  KEEL_TRY(Ticking(tick, progress, [&] { return Restore(checkpoint, targets, options); }));
   KEEL_TRY(room.Finish());
   const auto since = metadata.find("inexact_since");
   const int64_t* const inexact =
@@ -167,20 +184,22 @@ struct Attempt {
 
 Attempt NotUsable(const Error& error) { return {false, error.message, error.code == Code::kIo}; }
 
+// Another checkpoint may be better, and will fill all of the state.
+bool IsOfDisk(const Error& error) {
+  return error.code == Code::kCorrupt || error.code == Code::kIo;
+}
+
 // An error: it is whole, but not ours.
 Result<Attempt> TryOne(TrainState& state, Files& files, const std::string& dir,
                        const ResumeConfig& config, const ResumeTick& tick) {
   const auto checkpoint = Checkpoint::Open(files, dir);
   if (!checkpoint.ok()) return NotUsable(checkpoint.error());
   KEEL_TRY_ASSIGN(const bool exact, CheckSameJob(state, **checkpoint, config));
-  Progress progress;
-  const auto damages = Ticking(tick, progress, [&] {
-    return VerifyFrames(**checkpoint, {.progress = &progress});
-  });
-  const Status sound = damages.ok() ? DamageStatus(**checkpoint, *damages)
-                                    : Status(damages.error());
+  const Status sound = Verify(**checkpoint, tick);
   if (!sound.ok()) return NotUsable(sound.error());
-  KEEL_TRY(PutInto(state, **checkpoint, exact, tick));
+  const Status put = PutInto(state, **checkpoint, exact, tick);
+  if (!put.ok() && IsOfDisk(put.error())) return NotUsable(put.error());
+  KEEL_TRY(put);
   TellChanges(**checkpoint, config.config);
   return Attempt{true, ""};
 }

@@ -1,6 +1,8 @@
 // Resume: with what a job begins: the newest checkpoint that can be used, another one that the user
 // names, weights from elsewhere, or what its program built.
-// Promises   the live state is touched only when the whole checkpoint was verified. Each checkpoint
+// Promises   the live state is touched only when every byte of the checkpoint, as it lies on the
+//            disk, was verified. What it unpacks to is verified on its way into the state; should
+//            that fail, nobody goes on with the state before another checkpoint fills it. Each one
 //            that is passed over is named with the reason. What a checkpoint is of (model, lanes,
 //            batch, seed, dataset, numerics) must be what the job is of: all differences are
 //            listed. Options that differ without spoiling the bits are told in the log.

@@ -185,10 +185,9 @@ void PrintLast(TrainState& state) {
   std::fflush(stdout);
 }
 
-void PrintResumed(TrainState& state, const std::string& from) {
+void PrintResumed(const TrainState& state, const std::string& from, const Digest& digest) {
   std::printf("resumed step=%" PRIu64 " trail=%s digest=%s from=%s\n", state.step(),
-              state.trail().Hex().c_str(), state.registry().StateDigest().Hex().c_str(),
-              from.c_str());
+              state.trail().Hex().c_str(), digest.Hex().c_str(), from.c_str());
   std::fflush(stdout);
 }
 
@@ -221,7 +220,9 @@ Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink*
   KEEL_TRY_ASSIGN(const auto checkpointer,
                   Checkpointer::Open(state, keep.checkpoint, files, RealClock()));
   Keeping keeping{*checkpointer, keep.resume, files,
-                  [&](const std::string& from) { PrintResumed(state, from); }};
+                  [&](const std::string& from, const Digest& digest) {
+                    PrintResumed(state, from, digest);
+                  }};
   Keeping* const kept = keep.wanted() ? &keeping : nullptr;
   Trainer trainer(state, fingerprint, {.link = link, .keeping = kept, .signals = signals});
   KEEL_TRY_ASSIGN(const TrainOutcome outcome, trainer.Run());

@@ -204,6 +204,53 @@ TEST_F(Keep, ACheckpointThatCannotBeReadIsPassedOverAndLeftInItsPlace) {
   EXPECT_EQ(outcome.from, "/ckpts/step-000000001");
 }
 
+// Whenever it fails: while bytes are verified, and while they are on their way into the state.
+TEST_F(Keep, ADiskThatFailsInTheMiddleLeavesAnOlderStateWhole) {
+  const auto state = StateOf("mlp", 1);
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
+  const Digest older = state->registry().StateDigest();
+  ASSERT_OK(state->Apply({0.5f, 0.5f}));
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
+  int reads = 0;
+  for (bool struck = true; struck; ++reads) {
+    FaultyFiles refusing(files_);
+    refusing.Plan({.at_call = reads + 1, .op = FileOp::kReadAt,
+                   .path_part = "/ckpts/step-000000001/", .lasting = true});
+    const auto other = StateOf("mlp", 2);
+    ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome,
+                         Resume(*other, refusing,
+                                {.root = "/ckpts", .fingerprint = kFingerprint}, [] {}));
+    struck = refusing.strikes() > 0;
+    EXPECT_EQ(other->registry().StateDigest() == older, struck) << "read " << reads;
+    EXPECT_EQ(outcome.from, struck ? "/ckpts/step-000000000" : "/ckpts/step-000000001");
+    EXPECT_TRUE(other->whole());
+  }
+  // The manifest, the shard's parts, its frames to verify them, and once more to restore them.
+  EXPECT_GT(reads, 5);
+}
+
+// The state is whole or spoiled, and nobody would train with it.
+TEST_F(Keep, WhatFailsOnItsWayIntoTheStateSpoilsIt) {
+  const auto state = StateOf("mlp", 1);
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
+  int spoiled = 0;
+  for (int read = 1; read <= 20; ++read) {
+    FaultyFiles refusing(files_);
+    refusing.Plan({.at_call = read, .op = FileOp::kReadAt, .path_part = "/ckpts/step-000000000/",
+                   .lasting = true});
+    const auto other = StateOf("mlp", 2);
+    const Digest before = other->registry().StateDigest();
+    const auto outcome = Resume(*other, refusing, {.root = "/ckpts", .fingerprint = kFingerprint},
+                                [] {});
+    if (refusing.strikes() == 0) break;
+    EXPECT_FALSE(outcome.ok()) << read;
+    const bool is_spoiled = other->Report().step == MemberReport::kSpoiled;
+    if (!is_spoiled) EXPECT_EQ(other->registry().StateDigest(), before) << read;
+    spoiled += is_spoiled;
+  }
+  EXPECT_GT(spoiled, 0);
+}
+
 TEST(Fingerprints, WhatCanNeverBeAllowedIsToldApart) {
   const std::string ours = "cpu=AVX2 threads=1 lanes=8 steps=20 seed=0";
   ASSERT_OK_AND_ASSIGN(const FingerprintCheck same,

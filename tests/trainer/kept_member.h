@@ -43,7 +43,9 @@ struct KeptMember {
     KEEL_CHECK(opened.ok(), opened.error().message);
     saver = std::move(*opened);
     keeping.reset(new Keeping{*saver, {.root = "/c", .fingerprint = kKeptFingerprint}, files,
-                              [this](const std::string&) { resumed_at = state->step(); }});
+                              [this](const std::string&, const Digest&) {
+                                resumed_at = state->step();
+                              }});
   }
   Result<TrainOutcome> RunAlone() const {
     return Trainer(*state, kKeptFingerprint, {.keeping = keeping.get()}).Run();
