@@ -51,7 +51,8 @@ exit codes:
 """
 QUICK_SYSTEMS = ["keelrun", "keelrun, the DDP script", "torchrun", "torchft",
                  "keelrun, launcher gone", "torchrun tuned, launcher gone"]
-THROUGHPUT = ["exact", "all-reduce", "DDP, fused AdamW", "DDP, default AdamW"]
+THROUGHPUT = ["exact", "exact, native numerics", "all-reduce", "DDP, fused AdamW",
+              "DDP, default AdamW"]
 PROGRAMS = ["keelrun", "keel", "model_train", "gpt_bench", "ckpt_cycle"]
 # `writes`: lines of JSON on stdout, or by itself into the part's file.
 Step = collections.namedtuple("Step", "name command writes")

@@ -29,7 +29,8 @@ def systems(size):
     options = [*SIZES[size], "--steps", str(ARGS.steps)]
     ours = ["--no-python", f"{ARGS.bin}/gpt_bench", *options]
     peer = [f"{HERE}/ddp_peer.py", *options]
-    return {"exact": ours, "all-reduce": [*ours, "--reduce=allreduce"],
+    return {"exact": ours, "exact, native numerics": [*ours, "--numerics=native"],
+            "all-reduce": [*ours, "--reduce=allreduce"],
             "DDP, fused AdamW": [*peer, "--fused"], "DDP, default AdamW": peer}
 
 
