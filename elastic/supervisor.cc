@@ -366,6 +366,8 @@ void Supervisor::OnNotice(const NoticeEvent& event) {
 void Supervisor::KillNow() {
   if (std::exchange(killing_, true)) return;
   LogWarn("killing-all", {{"reason", "interrupted twice"}});
+  // Told at the end too: of what is on a terminal, the next Ctrl-C may throw this line away.
+  story_.OnStop("interrupted twice, so everything was killed", Wall());
   crew_->KillAll();
   kill_timer_.expires_after(kNowLimit);
   kill_timer_.async_wait([this](const error_code& failure) {

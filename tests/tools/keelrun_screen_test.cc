@@ -170,6 +170,7 @@ TEST_F(KeelrunScreen, CtrlCTwiceAtOnceKills) {
       200, Interrupter(10));
   EXPECT_EQ(screen.exit_code, 77) << screen.text;
   EXPECT_THAT(screen.text, HasSubstr("killing-all"));
+  EXPECT_THAT(screen.text, HasSubstr("epoch 1: interrupted twice, so everything was killed\n"));
 }
 
 // Then only stderr's lines pass above it.
