@@ -1,4 +1,4 @@
-// The Reducer with our communication hook, and the local folding of the lanes before the last.
+// The Reducer with our communication hook, and each gradient taken to its place as it is made.
 #include "trainer/exchange.h"
 
 #include <c10/core/StreamGuard.h>
@@ -15,8 +15,10 @@
 #include "base/log.h"
 #include "store/torch_guard.h"
 #include "store/torch_shim.h"
+#include "trainer/exchange_bucket.h"
 #include "trainer/flat_reduction.h"
 #include "trainer/gpu_reducer.h"
+#include "trainer/gradient_watch.h"
 #include "trainer/serial_queue.h"
 
 namespace keel {
@@ -31,115 +33,11 @@ class PinnedReducer final : public c10d::Reducer {
   void Pin() { has_rebuilt_bucket_ = true; }
 };
 
-// A flat tensor with one view a parameter, laid out as the Reducer lays out its buckets.
-struct Flat {
-  at::Tensor tensor;
-  std::vector<at::Tensor> views;
-};
-
-Flat MakeFlat(const std::vector<at::Tensor>& parameters) {
-  int64_t numel = 0;
-  for (const at::Tensor& parameter : parameters) numel += parameter.numel();
-  Flat flat{at::empty({numel}, parameters.front().options().requires_grad(false)), {}};
-  int64_t offset = 0;
-  for (const at::Tensor& parameter : parameters) {
-    const int64_t count = parameter.numel();
-    flat.views.push_back(
-        parameter.is_non_overlapping_and_dense()
-            ? flat.tensor.as_strided(parameter.sizes(), parameter.strides(), offset)
-            : flat.tensor.narrow(0, offset, count).view(parameter.sizes()));
-    offset += count;
-  }
-  return flat;
-}
-
-// A parameter that the loss did not reach counts as zero, and is added all the same: -0 + 0 is +0.
-void CopyGradients(const std::vector<at::Tensor>& parameters, const Flat& into) {
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const at::Tensor& gradient = parameters[i].grad();
-    if (gradient.defined()) {
-      into.views[i].copy_(gradient);
-    } else {
-      into.views[i].zero_();
-    }
-  }
-}
-
-void AddGradients(const std::vector<at::Tensor>& parameters, const Flat& into) {
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const at::Tensor& gradient = parameters[i].grad();
-    if (gradient.defined()) {
-      into.views[i].add_(gradient);
-    } else {
-      into.views[i].add_(0);
-    }
-  }
-}
-
 std::exception_ptr Thrown(const Error& error) {
   return std::make_exception_ptr(std::runtime_error(error.message));
 }
 
 }  // namespace
-
-// What belongs to one bucket of the Reducer.
-class ExchangeBucket {
- public:
-  explicit ExchangeBucket(std::vector<at::Tensor> parameters)
-      : parameters_(std::move(parameters)) {}
-
-  void Begin() {
-    sum_.Clear();
-    flats_used_ = 0;
-  }
-
-  // Adds the gradients of a lane, in the tree's order or (plain) one after the other.
-  void FoldLane(LaneNode lane, bool plain) {
-    const auto& entries = sum_.entries();
-    if (!entries.empty() && (plain || MakesNode(entries.back().node, lane))) {
-      TreeSum::Entry top = sum_.Pop();
-      AddGradients(parameters_, FlatOf(top.value));
-      if (!plain) top.node.size *= 2;
-      sum_.Push(top.node, std::move(top.value));
-      return;
-    }
-    const Flat& flat = NextFlat();
-    CopyGradients(parameters_, flat);
-    sum_.Push(lane, flat.tensor);
-  }
-
-  // Where a worker without lanes receives, and what then become its gradients.
-  const Flat& ForReceiving() { return NextFlat(); }
-  void TakeAsGradients(const Flat& flat) const {
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      at::Tensor parameter = parameters_[i];
-      parameter.mutable_grad() = flat.views[i];
-    }
-  }
-
-  TreeSum& sum() { return sum_; }
-  ReductionScratch& scratch() { return scratch_; }
-
- private:
-  const Flat& NextFlat() {
-    if (flats_used_ == flats_.size()) flats_.push_back(MakeFlat(parameters_));
-    return flats_[flats_used_++];
-  }
-
-  const Flat& FlatOf(const at::Tensor& tensor) const {
-    const auto found = std::find_if(flats_.begin(), flats_.end(), [&](const Flat& flat) {
-      return flat.tensor.is_same(tensor);
-    });
-    KEEL_CHECK(found != flats_.end(), "a sum that is none of ours");
-    return *found;
-  }
-
-  const std::vector<at::Tensor> parameters_;
-  std::vector<Flat> flats_;
-  size_t flats_used_ = 0;
-  TreeSum sum_;
-  ReductionScratch scratch_;
-};
 
 class Exchange::Impl {
  public:
@@ -157,10 +55,18 @@ class Exchange::Impl {
   c10::intrusive_ptr<Future> RunHook(c10d::GradBucket& bucket);
 
  private:
+  // Of a parameter: its bucket, and which one of that bucket's it is.
+  struct Seat {
+    size_t bucket = 0;
+    size_t index = 0;
+  };
+
   bool plain() const { return options_.reduce == Reduce::kAllReduce; }
-  void Begin();
-  void BackwardAndFold(const at::Tensor& loss);
-  void BackwardAndReduce(const at::Tensor& loss);
+  void OpenReducer();
+  void OpenBuckets(const std::vector<std::vector<size_t>>& members);
+  void OnGradient(size_t parameter, const at::Tensor& made);
+  void RunBackward(const at::Tensor& loss);
+  void RunLastBackward(const at::Tensor& loss);
   c10::intrusive_ptr<Future> ReduceOnGpu(ExchangeBucket& bucket, const at::Tensor& buffer);
   Status ReduceHere(ExchangeBucket& bucket, const at::Tensor& into);
   Status ReduceWithoutLanes();
@@ -179,9 +85,13 @@ class Exchange::Impl {
   const LaneRange lanes_;
   const LaneShares shares_;
   std::vector<std::unique_ptr<ExchangeBucket>> buckets_;
+  std::vector<Seat> seats_;              // by parameter
+  bool is_collecting_ = false;           // in a backward of ours
   int lanes_done_ = 0;
   TimePoint hook_begun_;   // of the step's latest bucket: its gradients were there
   Duration waited_{0};
+  // Made before the Reducer, which so finds each gradient in its bucket already.
+  const GradientWatch watch_;
   std::unique_ptr<GpuReducer> gpu_;  // null where the parameters are on the CPU
   std::unique_ptr<PinnedReducer> reducer_;
   SerialQueue finisher_;  // ends first: its jobs use all the others
@@ -216,20 +126,23 @@ Exchange::Impl::Impl(std::vector<at::Tensor> parameters, EpochGroup& group,
                      const Options& options)
     : parameters_(std::move(parameters)), group_(group), options_(options),
       lanes_(LanesOf(group.rank(), group.size(), options.lanes)),
-      shares_(group.size(), options.lanes) {
+      shares_(group.size(), options.lanes),
+      watch_(parameters_, [this](size_t parameter, const at::Tensor& made) {
+        OnGradient(parameter, made);
+      }) {
   if (!parameters_.front().is_cpu()) {
     gpu_ = std::make_unique<GpuReducer>(group_, shares_, parameters_.front().device());
   }
+  OpenReducer();
+}
+
+void Exchange::Impl::OpenReducer() {
   ReducerArguments arguments;
   arguments.parameters = parameters_;
   arguments.buckets = BucketsOf(parameters_, options_);
-  for (const std::vector<size_t>& indices : arguments.buckets) {
-    std::vector<at::Tensor> members;
-    for (const size_t index : indices) members.push_back(parameters_[index]);
-    buckets_.push_back(std::make_unique<ExchangeBucket>(std::move(members)));
-  }
+  const std::vector<std::vector<size_t>> members = arguments.buckets;
   // With a hook the Reducer asks its group nothing but its size.
-  arguments.group = c10::make_intrusive<c10d::ProcessGroup>(group.rank(), group.size());
+  arguments.group = c10::make_intrusive<c10d::ProcessGroup>(group_.rank(), group_.size());
   arguments.gradient_as_bucket_view = true;  // gradients are read where the sums arrive
   arguments.bucket_bytes_max = static_cast<int64_t>(options_.bucket_bytes_max);
   arguments.first_bucket_bytes_max = static_cast<int64_t>(options_.first_bucket_bytes_max);
@@ -237,6 +150,27 @@ Exchange::Impl::Impl(std::vector<at::Tensor> parameters, EpochGroup& group,
   reducer_->register_comm_hook(std::make_unique<TreeHook>(
       [this](c10d::GradBucket& bucket) { return RunHook(bucket); }));
   reducer_->Pin();
+  OpenBuckets(members);
+}
+
+void Exchange::Impl::OpenBuckets(const std::vector<std::vector<size_t>>& members) {
+  auto buffers = reducer_->get_grad_buckets(/*return_zero_tensors=*/false);
+  KEEL_CHECK(buffers.size() == members.size(), buffers.size() << " of " << members.size());
+  seats_.resize(parameters_.size());
+  for (size_t bucket = 0; bucket < members.size(); ++bucket) {
+    std::vector<at::Tensor> own;
+    for (const size_t parameter : members[bucket]) {
+      seats_[parameter] = {bucket, own.size()};
+      own.push_back(parameters_[parameter]);
+    }
+    buckets_.push_back(
+        std::make_unique<ExchangeBucket>(std::move(own), buffers[bucket].getBuffer()));
+  }
+}
+
+void Exchange::Impl::OnGradient(size_t parameter, const at::Tensor& made) {
+  const Seat& seat = seats_[parameter];
+  if (is_collecting_) buckets_[seat.bucket]->TakeGradient(seat.index, made);
 }
 
 Exchange::Impl::~Impl() {
@@ -253,10 +187,6 @@ Error Exchange::Impl::Failed(const Error& error) {
   return group_.status().error();
 }
 
-void Exchange::Impl::Begin() {
-  for (const auto& bucket : buckets_) bucket->Begin();
-}
-
 Status Exchange::Impl::Backward(const at::Tensor& loss) {
   KEEL_TRY(group_.status());
   if (lanes_done_ >= lanes_.count()) {
@@ -264,16 +194,20 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
                                        std::to_string(group_.rank()) + " has (" +
                                        std::to_string(lanes_.count()) + "); call Finish()"});
   }
-  if (lanes_done_ == 0) Begin();
   const int lane = lanes_.begin + lanes_done_++;
   const Status done = Guard("backward of lane " + std::to_string(lane), [&] {
-    for (at::Tensor parameter : parameters_) parameter.mutable_grad() = at::Tensor();
+    for (const auto& bucket : buckets_) {
+      if (lane == lanes_.begin) bucket->BeginStep();
+      bucket->BeginLane(PlaceOf(lane, lanes_, plain()));
+    }
+    is_collecting_ = true;
     if (lane + 1 < lanes_.end) {
-      BackwardAndFold(loss);
+      RunBackward(loss);
     } else {
-      BackwardAndReduce(loss);
+      RunLastBackward(loss);
     }
   });
+  is_collecting_ = false;
   if (!done.ok()) return Failed(done.error());
   if (lane + 1 < lanes_.end) return Ok();
   if (gpu_) {
@@ -286,14 +220,13 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
 }
 
 // The Reducer was not prepared, so that it lets these gradients pass.
-void Exchange::Impl::BackwardAndFold(const at::Tensor& loss) {
+void Exchange::Impl::RunBackward(const at::Tensor& loss) {
   loss.backward();
   const torch::autograd::AutoGradMode no_grad(false);
-  const LaneNode lane{lanes_.begin + lanes_done_ - 1, 1};
-  for (const auto& bucket : buckets_) bucket->FoldLane(lane, plain());
+  for (const auto& bucket : buckets_) bucket->EndLane();
 }
 
-void Exchange::Impl::BackwardAndReduce(const at::Tensor& loss) {
+void Exchange::Impl::RunLastBackward(const at::Tensor& loss) {
   reducer_->prepare_for_forward();
   reducer_->prepare_for_backward({});
   loss.backward();
@@ -301,10 +234,10 @@ void Exchange::Impl::BackwardAndReduce(const at::Tensor& loss) {
   // backward that starts at themselves.
   torch::autograd::variable_list missing;
   torch::autograd::variable_list zeros;
-  for (const at::Tensor& parameter : parameters_) {
-    if (parameter.grad().defined()) continue;
-    missing.push_back(parameter);
-    zeros.push_back(at::zeros_like(parameter));
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (buckets_[seats_[i].bucket]->IsReached(seats_[i].index)) continue;
+    missing.push_back(parameters_[i]);
+    zeros.push_back(at::zeros_like(parameters_[i]));
   }
   if (!missing.empty()) torch::autograd::backward(missing, zeros);
   finisher_.Drain();
@@ -334,12 +267,7 @@ c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket
   ExchangeBucket& bucket = *buckets_[grad_bucket.getIndex()];
   const at::Tensor buffer = grad_bucket.getBuffer();
   const torch::autograd::AutoGradMode no_grad(false);
-  const LaneNode lane{lanes_.end - 1, 1};
-  if (plain()) {
-    if (!bucket.sum().entries().empty()) buffer.add_(bucket.sum().Pop().value);
-  } else {
-    bucket.sum().Push(lane, buffer);
-  }
+  bucket.EndLane();
   if (gpu_) return ReduceOnGpu(bucket, buffer);
   auto future = c10::make_intrusive<Future>(c10::TensorType::get());
   Result<Ending> started = StartReducing(bucket, buffer);
@@ -403,17 +331,15 @@ Status Exchange::Impl::Finish() {
 // All buckets at once, as the others' come when they come.
 Status Exchange::Impl::ReduceWithoutLanes() {
   const torch::autograd::AutoGradMode no_grad(false);
-  Begin();
   std::vector<Ending> endings;
-  std::vector<const Flat*> flats;
   for (const auto& bucket : buckets_) {
-    flats.push_back(&bucket->ForReceiving());
-    if (plain()) at::Tensor(flats.back()->tensor).zero_();
-    KEEL_TRY_ASSIGN(Ending ending, StartReducing(*bucket, flats.back()->tensor));
+    bucket->BeginStep();
+    if (plain()) at::Tensor(bucket->buffer()).zero_();
+    KEEL_TRY_ASSIGN(Ending ending, StartReducing(*bucket, bucket->buffer()));
     endings.push_back(std::move(ending));
   }
   for (const Ending& end : endings) KEEL_TRY(end());
-  for (size_t i = 0; i < buckets_.size(); ++i) buckets_[i]->TakeAsGradients(*flats[i]);
+  for (const auto& bucket : buckets_) bucket->TakeBufferAsGradients();
   return Ok();
 }
 

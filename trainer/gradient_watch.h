@@ -1,0 +1,35 @@
+// GradientWatch: tells of each gradient as soon as autograd has put it into its parameter's grad().
+// Promises   `on_gradient` is called in the thread of the backward, before the hooks of whoever
+//            watches the same parameters later (c10d's Reducer). What it throws ends the backward.
+//            `made`: what this backward adds, undefined where that is nothing.
+// Does not   tell of parameters that the loss does not reach, or call once it is gone.
+// Threads    make and end it where no backward runs.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace keel {
+
+class GradientWatch {
+ public:
+  using OnGradient = std::function<void(size_t parameter, const at::Tensor& made)>;
+  GradientWatch(const std::vector<at::Tensor>& parameters, const OnGradient& on_gradient);
+  ~GradientWatch();
+  GradientWatch(const GradientWatch&) = delete;
+  GradientWatch& operator=(const GradientWatch&) = delete;
+
+ private:
+  struct Hook {
+    std::shared_ptr<torch::autograd::Node> accumulator;
+    uintptr_t key = 0;
+  };
+  std::vector<Hook> hooks_;
+};
+
+}  // namespace keel
