@@ -1,5 +1,5 @@
-// Views of flat tensors, into which gradients are copied or, for the second lane of a pair, added by
-// autograd itself.
+// Views of flat tensors, into which gradients are copied or, for the second lane of a pair, added
+// by autograd itself.
 #include "trainer/exchange_bucket.h"
 
 #include <algorithm>
