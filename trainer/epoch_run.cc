@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <utility>
 
@@ -50,9 +51,9 @@ class EpochRun {
 
   Result<EpochOutcome> Run() {
     At(kMeeting);
+    KEEL_TRY(OpenExchange());
     KEEL_TRY(Meet());
     if (!refused_.empty()) return EpochOutcome{EpochEnd::kRefused, refused_, group_.rank() == 0};
-    KEEL_TRY(OpenExchange());
     KEEL_TRY(EvaluateIfDue());
     while (state_.step() < state_.config().steps) {
       KEEL_TRY_ASSIGN(const std::optional<EpochEnd> end, Step());
@@ -91,6 +92,8 @@ class EpochRun {
     options.bucket_bytes_max = config.bucket_bytes;
     options.first_bucket_bytes_max = std::min(options.first_bucket_bytes_max, config.bucket_bytes);
     KEEL_TRY_ASSIGN(exchange_, Exchange::Open(state_.parameters(), group_, options));
+    // Who begins has touched none of this memory before, and may wait for a checkpoint or a state.
+    if (!state_.whole()) exchange_->WarmUp();
     return Ok();
   }
 
@@ -117,10 +120,15 @@ class EpochRun {
     } else {
       state_.Drop();
     }
+    // Who has the state does not wait for those who receive it.
+    const bool has_it = part != Part::kReceives;
+    std::future<Digest> own = std::async(has_it ? std::launch::async : std::launch::deferred,
+                                         [this] { return state_.registry().StateDigest(); });
     KEEL_TRY(MoveState(plan, source, part));
+    const Digest digest = own.get();
     if (part == Part::kReady) state_.TakeOwn();
     state_.SetInexactSince(plan.inexact_since);
-    return CompareStates(plan);
+    return CompareStates(plan, digest);
   }
 
   // The coordinator refuses misfits, but what it knows is a moment old: before the first step all
@@ -324,8 +332,7 @@ class EpochRun {
   }
 
   // All bits of the state, once an epoch.
-  Status CompareStates(const ReformPlan& plan) {
-    const Digest own = state_.registry().StateDigest();
+  Status CompareStates(const ReformPlan& plan, const Digest& own) {
     const RecordBytes mine = BytesOf(own.Hex());
     const std::vector<size_t> sizes(static_cast<size_t>(group_.size()), mine.size());
     KEEL_TRY_ASSIGN(const auto all, Gather(group_, mine, sizes));

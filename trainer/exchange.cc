@@ -8,6 +8,8 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -25,6 +27,9 @@ namespace keel {
 namespace {
 
 using Future = c10::ivalue::Future;
+
+// Between two looks whether the memory is wanted.
+constexpr size_t kTouchedAtOnce = 1 << 20;
 
 // Never rebuilds its buckets: it would broadcast their new order on a group that cannot.
 class PinnedReducer final : public c10d::Reducer {
@@ -45,6 +50,7 @@ class Exchange::Impl {
   ~Impl();
 
   LaneRange lanes() const { return lanes_; }
+  void WarmUp();
   Duration waited() const { return waited_; }
   Status Backward(const at::Tensor& loss);
   Status Finish();
@@ -65,6 +71,7 @@ class Exchange::Impl {
   void OpenReducer();
   void OpenBuckets(const std::vector<std::vector<size_t>>& members);
   void OnGradient(size_t parameter, const at::Tensor& made);
+  void EndWarmUp();
   void RunBackward(const at::Tensor& loss);
   void RunLastBackward(const at::Tensor& loss);
   c10::intrusive_ptr<Future> ReduceOnGpu(ExchangeBucket& bucket, const at::Tensor& buffer);
@@ -87,6 +94,7 @@ class Exchange::Impl {
   std::vector<std::unique_ptr<ExchangeBucket>> buckets_;
   std::vector<Seat> seats_;              // by parameter
   bool is_collecting_ = false;           // in a backward of ours
+  std::atomic<bool> is_used_{false};     // no more warming up
   int lanes_done_ = 0;
   TimePoint hook_begun_;   // of the step's latest bucket: its gradients were there
   Duration waited_{0};
@@ -173,7 +181,24 @@ void Exchange::Impl::OnGradient(size_t parameter, const at::Tensor& made) {
   if (is_collecting_) buckets_[seat.bucket]->TakeGradient(seat.index, made);
 }
 
+void Exchange::Impl::WarmUp() {
+  if (gpu_) return;
+  for (const auto& bucket : buckets_) {
+    finisher_.Submit([this, buffer = bucket->buffer()] {
+      auto* const begin = static_cast<std::byte*>(buffer.mutable_data_ptr());
+      for (size_t done = 0; done < buffer.nbytes() && !is_used_; done += kTouchedAtOnce) {
+        std::memset(begin + done, 0, std::min(kTouchedAtOnce, buffer.nbytes() - done));
+      }
+    });
+  }
+}
+
+void Exchange::Impl::EndWarmUp() {
+  if (!is_used_.exchange(true)) finisher_.Drain();
+}
+
 Exchange::Impl::~Impl() {
+  EndWarmUp();
   finisher_.Drain();
   // c10d's Reducer may throw from its destructor, which would end the process here; and in
   // unique_ptr's own reset(), which is noexcept.
@@ -194,6 +219,7 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
                                        std::to_string(group_.rank()) + " has (" +
                                        std::to_string(lanes_.count()) + "); call Finish()"});
   }
+  EndWarmUp();
   const int lane = lanes_.begin + lanes_done_++;
   const Status done = Guard("backward of lane " + std::to_string(lane), [&] {
     for (const auto& bucket : buckets_) {
@@ -330,6 +356,7 @@ Status Exchange::Impl::Finish() {
 
 // All buckets at once, as the others' come when they come.
 Status Exchange::Impl::ReduceWithoutLanes() {
+  EndWarmUp();
   const torch::autograd::AutoGradMode no_grad(false);
   std::vector<Ending> endings;
   for (const auto& bucket : buckets_) {
@@ -430,6 +457,7 @@ Exchange::Exchange(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Exchange::~Exchange() = default;
 
 LaneRange Exchange::lanes() const { return impl_->lanes(); }
+void Exchange::WarmUp() { impl_->WarmUp(); }
 Status Exchange::Backward(const at::Tensor& loss) { return impl_->Backward(loss); }
 Duration Exchange::waited() const { return impl_->waited(); }
 Status Exchange::Finish() { return impl_->Finish(); }

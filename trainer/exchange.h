@@ -47,6 +47,10 @@ class Exchange {
   // What this worker computes; may be empty.
   LaneRange lanes() const;
 
+  // For who has time before its first step: in the background, until then, the memory in which sums
+  // arrive is touched, so that the system hands it out now and not in the step.
+  void WarmUp();
+
   // A step: Backward() for each of lanes() in order, each with that lane's loss; then Finish().
   // Before the first Backward() of a step the gradients of the last one are dropped.
   Status Backward(const at::Tensor& loss);

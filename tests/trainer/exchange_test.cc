@@ -12,6 +12,7 @@
 
 #include "base/random.h"
 #include "tests/trainer/crew.h"
+#include "trainer/exchange_bucket.h"
 #include "trainer/gather.h"
 
 namespace keel {
@@ -45,23 +46,34 @@ class Mlp {
       parameter.copy_(Wave(parameter.sizes(), 0.3) * 0.2);
     }
     unused_ = Wave({33}, 1.0).requires_grad_();
+    seldom_ = Wave({33}, 2.0).requires_grad_();
   }
 
-  // One of them is never used.
+  // One of them is never used, one in some lanes.
   Tensors parameters() const {
     Tensors all = net_->parameters();
     all.push_back(unused_);
+    all.push_back(seldom_);
     return all;
   }
 
   at::Tensor Loss(int step, int lane) {
     const at::Tensor out = net_->forward(Wave({7, 20}, step + 0.13 * lane));
-    return (out * Wave({7, 10}, lane)).pow(2).mean();
+    const at::Tensor loss = (out * Wave({7, 10}, lane)).pow(2).mean();
+    return lane % 4 == 1 ? loss : loss + (seldom_ * SignedZeros(lane)).sum();
   }
 
  private:
+  // What seldom_'s gradient is: to which adding a zero makes a difference.
+  static at::Tensor SignedZeros(int lane) {
+    at::Tensor values = at::full({33}, -0.0f);
+    values[lane % 33] = 1.5f;
+    return values;
+  }
+
   torch::nn::Sequential net_;
   at::Tensor unused_;
+  at::Tensor seldom_;
 };
 
 // The definition, top down: independent of the code under test.
@@ -134,6 +146,7 @@ class ExchangeTest : public testing::Test {
     crew_.Run(size, [&](EpochGroup& group) {
       Mlp model;
       const auto exchange = Opened(model, group, OptionsOf(lanes));
+      if (size % 2 == 0) exchange->WarmUp();
       for (int step = 0; step < kSteps; ++step) {
         const Status done = Step(*exchange, model, step);
         ASSERT_TRUE(done.ok()) << done.error().message;
@@ -262,6 +275,73 @@ TEST_F(ExchangeTest, BigTensorsTravelInChunks) {
         ASSERT_TRUE(made.ok()) << made.error().message;
         EXPECT_TRUE(SameBits(into, mean));
       });
+    }
+  }
+}
+
+// What autograd does for a layer that is computed anew in backward.
+struct BackwardInBackward : torch::autograd::Function<BackwardInBackward> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x) {
+    context->save_for_backward({x});
+    return x.sum();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& made) {
+    const at::Tensor x = context->get_saved_variables()[0];
+    const torch::AutoGradMode grad(true);
+    x.sum().backward();
+    return {made[0].expand_as(x)};
+  }
+};
+
+// In whichever lane: its bits would depend on how many workers there are.
+TEST_F(ExchangeTest, TwoGradientsOfOneParameterInOneBackwardAreRefused) {
+  for (const int lanes : {1, 4}) {
+    crew_.Run(1, [&](EpochGroup& group) {
+      Mlp model;
+      const auto exchange = Opened(model, group, OptionsOf(lanes));
+      const at::Tensor twice = BackwardInBackward::apply(model.parameters()[0]);
+      const Status refused = exchange->Backward(model.Loss(0, 0) + twice);
+      EXPECT_THAT(refused.error().message,
+                  testing::HasSubstr("a parameter got two gradients in one backward"));
+    });
+  }
+}
+
+TEST_F(ExchangeTest, WarmingUpEndsWithIt) {
+  crew_.Run(2, [&](EpochGroup& group) {
+    const Tensors parameters{at::zeros({20 << 20}).requires_grad_()};
+    const auto exchange = Exchange::Open(parameters, group, {.lanes = 2});
+    ASSERT_TRUE(exchange.ok());
+    (*exchange)->WarmUp();
+  });
+}
+
+// Whatever a worker's lanes are: each is added to what belongs before it, the last one's gradients
+// are in the bucket, and what is whole is what its owner can add on its own, in order.
+TEST(LanePlaceTest, AsFewPlacesAsThereAreNodes) {
+  for (int end = 1; end <= 16; ++end) {
+    for (int begin = 0; begin < end; ++begin) {
+      SCOPED_TRACE(testing::Message() << "lanes " << begin << " to " << end);
+      FoldStack<LaneNode> sums;
+      int places = 0;
+      for (int lane = begin; lane < end; ++lane) {
+        const LanePlace place = PlaceOf(lane, {begin, end}, false);
+        const bool is_pairs_second = lane % 2 == 1 && lane > begin;
+        EXPECT_EQ(place.adds, is_pairs_second);
+        if (!place.adds) ++places;
+        EXPECT_EQ(place.in_bucket, lane + (is_pairs_second || lane % 2 == 1 ? 1 : 2) >= end);
+        if (place.whole.size == 0) continue;
+        sums.Push(place.whole, place.whole, [](LaneNode left, const LaneNode& right) {
+          return LaneNode{left.begin, left.size + right.size};
+        });
+      }
+      EXPECT_EQ(places, (end + 1) / 2 - begin / 2);
+      std::vector<LaneNode> nodes;
+      for (const auto& entry : sums.entries()) nodes.push_back(entry.value);
+      EXPECT_EQ(nodes, NodesOf({begin, end}));
+      EXPECT_EQ(PlaceOf(end - 1, {begin, end}, true),
+                (LanePlace{.adds = end - 1 > begin, .in_bucket = true}));
     }
   }
 }
