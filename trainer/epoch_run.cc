@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <future>
 #include <memory>
 #include <utility>
 
@@ -91,8 +90,12 @@ class EpochRun {
     Exchange::Options options{.lanes = Lanes(), .reduce = config.reduce};
     options.bucket_bytes_max = config.bucket_bytes;
     options.first_bucket_bytes_max = std::min(options.first_bucket_bytes_max, config.bucket_bytes);
+    // Gradients that nobody waits for any more would be carried into the new exchange.
+    if (!state_.pending()) {
+      for (at::Tensor parameter : state_.parameters()) parameter.mutable_grad() = at::Tensor();
+    }
     KEEL_TRY_ASSIGN(exchange_, Exchange::Open(state_.parameters(), group_, options));
-    // Who begins has touched none of this memory before, and may wait for a checkpoint or a state.
+    // Who begins has used none of this memory before, and may wait for a checkpoint or a state.
     if (!state_.whole()) exchange_->WarmUp();
     return Ok();
   }
@@ -120,15 +123,10 @@ class EpochRun {
     } else {
       state_.Drop();
     }
-    // Who has the state does not wait for those who receive it.
-    const bool has_it = part != Part::kReceives;
-    std::future<Digest> own = std::async(has_it ? std::launch::async : std::launch::deferred,
-                                         [this] { return state_.registry().StateDigest(); });
     KEEL_TRY(MoveState(plan, source, part));
-    const Digest digest = own.get();
     if (part == Part::kReady) state_.TakeOwn();
     state_.SetInexactSince(plan.inexact_since);
-    return CompareStates(plan, digest);
+    return CompareStates(plan);
   }
 
   // The coordinator refuses misfits, but what it knows is a moment old: before the first step all
@@ -332,7 +330,8 @@ class EpochRun {
   }
 
   // All bits of the state, once an epoch.
-  Status CompareStates(const ReformPlan& plan, const Digest& own) {
+  Status CompareStates(const ReformPlan& plan) {
+    const Digest own = state_.registry().StateDigest();
     const RecordBytes mine = BytesOf(own.Hex());
     const std::vector<size_t> sizes(static_cast<size_t>(group_.size()), mine.size());
     KEEL_TRY_ASSIGN(const auto all, Gather(group_, mine, sizes));

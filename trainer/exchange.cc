@@ -8,13 +8,13 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "base/log.h"
+#include "base/memory_warmer.h"
 #include "store/torch_guard.h"
 #include "store/torch_shim.h"
 #include "trainer/exchange_bucket.h"
@@ -27,9 +27,6 @@ namespace keel {
 namespace {
 
 using Future = c10::ivalue::Future;
-
-// Between two looks whether the memory is wanted.
-constexpr size_t kTouchedAtOnce = 1 << 20;
 
 // Never rebuilds its buckets: it would broadcast their new order on a group that cannot.
 class PinnedReducer final : public c10d::Reducer {
@@ -71,7 +68,6 @@ class Exchange::Impl {
   void OpenReducer();
   void OpenBuckets(const std::vector<std::vector<size_t>>& members);
   void OnGradient(size_t parameter, const at::Tensor& made);
-  void EndWarmUp();
   void RunBackward(const at::Tensor& loss);
   void RunLastBackward(const at::Tensor& loss);
   c10::intrusive_ptr<Future> ReduceOnGpu(ExchangeBucket& bucket, const at::Tensor& buffer);
@@ -94,7 +90,6 @@ class Exchange::Impl {
   std::vector<std::unique_ptr<ExchangeBucket>> buckets_;
   std::vector<Seat> seats_;              // by parameter
   bool is_collecting_ = false;           // in a backward of ours
-  std::atomic<bool> is_used_{false};     // no more warming up
   int lanes_done_ = 0;
   TimePoint hook_begun_;   // of the step's latest bucket: its gradients were there
   Duration waited_{0};
@@ -102,6 +97,7 @@ class Exchange::Impl {
   const GradientWatch watch_;
   std::unique_ptr<GpuReducer> gpu_;  // null where the parameters are on the CPU
   std::unique_ptr<PinnedReducer> reducer_;
+  std::unique_ptr<MemoryWarmer> warmer_;  // null: nobody asked for it
   SerialQueue finisher_;  // ends first: its jobs use all the others
 };
 
@@ -183,22 +179,15 @@ void Exchange::Impl::OnGradient(size_t parameter, const at::Tensor& made) {
 
 void Exchange::Impl::WarmUp() {
   if (gpu_) return;
+  std::vector<std::span<std::byte>> places;
   for (const auto& bucket : buckets_) {
-    finisher_.Submit([this, buffer = bucket->buffer()] {
-      auto* const begin = static_cast<std::byte*>(buffer.mutable_data_ptr());
-      for (size_t done = 0; done < buffer.nbytes() && !is_used_; done += kTouchedAtOnce) {
-        std::memset(begin + done, 0, std::min(kTouchedAtOnce, buffer.nbytes() - done));
-      }
-    });
+    const at::Tensor& buffer = bucket->buffer();
+    places.emplace_back(static_cast<std::byte*>(buffer.mutable_data_ptr()), buffer.nbytes());
   }
-}
-
-void Exchange::Impl::EndWarmUp() {
-  if (!is_used_.exchange(true)) finisher_.Drain();
+  warmer_ = std::make_unique<MemoryWarmer>(std::move(places));
 }
 
 Exchange::Impl::~Impl() {
-  EndWarmUp();
   finisher_.Drain();
   // c10d's Reducer may throw from its destructor, which would end the process here; and in
   // unique_ptr's own reset(), which is noexcept.
@@ -219,7 +208,7 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
                                        std::to_string(group_.rank()) + " has (" +
                                        std::to_string(lanes_.count()) + "); call Finish()"});
   }
-  EndWarmUp();
+  if (warmer_) warmer_->Stop();
   const int lane = lanes_.begin + lanes_done_++;
   const Status done = Guard("backward of lane " + std::to_string(lane), [&] {
     for (const auto& bucket : buckets_) {
@@ -293,7 +282,7 @@ c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket
   ExchangeBucket& bucket = *buckets_[grad_bucket.getIndex()];
   const at::Tensor buffer = grad_bucket.getBuffer();
   const torch::autograd::AutoGradMode no_grad(false);
-  bucket.EndLane();
+  bucket.EndLastLane();
   if (gpu_) return ReduceOnGpu(bucket, buffer);
   auto future = c10::make_intrusive<Future>(c10::TensorType::get());
   Result<Ending> started = StartReducing(bucket, buffer);
@@ -356,7 +345,7 @@ Status Exchange::Impl::Finish() {
 
 // All buckets at once, as the others' come when they come.
 Status Exchange::Impl::ReduceWithoutLanes() {
-  EndWarmUp();
+  if (warmer_) warmer_->Stop();
   const torch::autograd::AutoGradMode no_grad(false);
   std::vector<Ending> endings;
   for (const auto& bucket : buckets_) {

@@ -47,12 +47,14 @@ class Exchange {
   // What this worker computes; may be empty.
   LaneRange lanes() const;
 
-  // For who has time before its first step: in the background, until then, the memory in which sums
-  // arrive is touched, so that the system hands it out now and not in the step.
+  // For who has time before its first step: in the background, until then, the system is made to
+  // hand out the memory in which sums will arrive.
   void WarmUp();
 
   // A step: Backward() for each of lanes() in order, each with that lane's loss; then Finish().
-  // Before the first Backward() of a step the gradients of the last one are dropped.
+  // Before the first Backward() of a step the gradients of the last one are dropped; between two of
+  // them there are none. A hook of the caller's on a gradient (torch::Tensor::register_hook) sees
+  // that of the lane alone; one behind its accumulation sees a sum of lanes.
   Status Backward(const at::Tensor& loss);
   // How long the last Backward() of the step waited for others, after its own gradients were there.
   Duration waited() const;

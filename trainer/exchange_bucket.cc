@@ -41,19 +41,18 @@ ExchangeBucket::Flat ExchangeBucket::ViewsOf(at::Tensor tensor) const {
   return flat;
 }
 
-const ExchangeBucket::Flat& ExchangeBucket::NextFlat() {
-  if (flats_used_ == flats_.size()) flats_.push_back(ViewsOf(at::empty_like(bucket_.tensor)));
-  return flats_[flats_used_++];
+// A sum is made where its first lanes lie, so that the places behind the entries are free again.
+const ExchangeBucket::Flat& ExchangeBucket::FreeFlat() {
+  const size_t entries = sum_.entries().size();
+  if (entries == flats_.size()) flats_.push_back(ViewsOf(at::empty_like(bucket_.tensor)));
+  return flats_[entries];
 }
 
-void ExchangeBucket::BeginStep() {
-  sum_.Clear();
-  flats_used_ = 0;
-}
+void ExchangeBucket::BeginStep() { sum_.Clear(); }
 
 void ExchangeBucket::BeginLane(const LanePlace& lane) {
   lane_ = lane;
-  if (!lane_.adds) place_ = lane_.in_bucket ? &bucket_ : &NextFlat();
+  if (!lane_.adds) place_ = lane_.in_bucket ? &bucket_ : &FreeFlat();
   std::fill(reached_.begin(), reached_.end(), false);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     parameters_[i].mutable_grad() = lane_.adds ? place_->views[i] : at::Tensor();
@@ -63,12 +62,15 @@ void ExchangeBucket::BeginLane(const LanePlace& lane) {
 void ExchangeBucket::TakeGradient(size_t i, const at::Tensor& made) {
   if (reached_[i]) throw std::runtime_error("a parameter got two gradients in one backward");
   reached_[i] = true;
+  const at::NoGradGuard no_grad;
+  at::Tensor& gradient = parameters_[i].mutable_grad();
+  const at::Tensor& place = place_->views[i];
   if (!made.defined()) {
     CountAsZero(i);
-  } else if (!lane_.adds) {
-    place_->views[i].copy_(parameters_[i].grad());
+  } else if (!gradient.is_same(place)) {
+    place.copy_(gradient);   // where a lane adds, somebody has made a new tensor of the sum
   }
-  parameters_[i].mutable_grad() = place_->views[i];
+  gradient = place;
 }
 
 // It is added all the same: -0 + 0 is +0.
@@ -83,8 +85,13 @@ void ExchangeBucket::CountAsZero(size_t i) {
 void ExchangeBucket::EndLane() {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!reached_[i]) CountAsZero(i);
+    parameters_[i].mutable_grad() = at::Tensor();
   }
   if (lane_.whole.size > 0) sum_.Push(lane_.whole, place_->tensor);
+}
+
+void ExchangeBucket::EndLastLane() {
+  if (lane_.whole.size > 0) sum_.Push(lane_.whole, bucket_.tensor);
 }
 
 void ExchangeBucket::TakeBufferAsGradients() {

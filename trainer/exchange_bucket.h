@@ -43,13 +43,16 @@ class ExchangeBucket {
   // belongs while it is in the cache, so that one layer's memory serves the next one.
   void TakeGradient(size_t i, const at::Tensor& made);
   bool IsReached(size_t i) const { return reached_[i]; }
-  // Parameters that the lane's loss did not reach count as zero.
+  // Parameters that the lane's loss did not reach count as zero. No grad() shows the sum then.
   void EndLane();
+  // Of the last one, whose loss has reached all: they stay to become the mean.
+  void EndLastLane();
 
   // Of a worker without lanes: what arrived in buffer().
   void TakeBufferAsGradients();
 
   const at::Tensor& buffer() const { return bucket_.tensor; }
+  size_t places() const { return 1 + flats_.size(); }   // in memory: the bucket, and ours
   TreeSum& sum() { return sum_; }
   ReductionScratch& scratch() { return scratch_; }
 
@@ -61,13 +64,12 @@ class ExchangeBucket {
   };
 
   Flat ViewsOf(at::Tensor tensor) const;
-  const Flat& NextFlat();
+  const Flat& FreeFlat();
   void CountAsZero(size_t i);
 
   std::vector<at::Tensor> parameters_;
   const Flat bucket_;
-  std::deque<Flat> flats_;        // for lanes that are not in the bucket; they stay where they are
-  size_t flats_used_ = 0;
+  std::deque<Flat> flats_;        // each holds sum_'s entry of the same index; they do not move
   LanePlace lane_;
   const Flat* place_ = nullptr;   // of the lane under way
   std::vector<bool> reached_;     // by its loss

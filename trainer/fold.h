@@ -50,13 +50,6 @@ class FoldStack {
 
   // The largest nodes of what was pushed, in lane order.
   const std::vector<Entry>& entries() const { return entries_; }
-  // Takes the last one back out.
-  Entry Pop() {
-    KEEL_CHECK(!entries_.empty(), "nothing to take out");
-    Entry last = std::move(entries_.back());
-    entries_.pop_back();
-    return last;
-  }
   std::vector<Entry> Take() { return std::exchange(entries_, {}); }
   void Clear() { entries_.clear(); }
 

@@ -29,7 +29,6 @@ class TreeSum {
   }
 
   const std::vector<Entry>& entries() const { return stack_.entries(); }
-  Entry Pop() { return stack_.Pop(); }
   std::vector<Entry> Take() { return stack_.Take(); }
   void Clear() { stack_.Clear(); }
 

@@ -317,32 +317,81 @@ TEST_F(ExchangeTest, WarmingUpEndsWithIt) {
   });
 }
 
-// Whatever a worker's lanes are: each is added to what belongs before it, the last one's gradients
-// are in the bucket, and what is whole is what its owner can add on its own, in order.
-TEST(LanePlaceTest, AsFewPlacesAsThereAreNodes) {
+// Whatever a worker's lanes are: the second of a pair is added to the first, the last one's
+// gradients are in the bucket, and what is whole is what its owner can add on its own, in order.
+TEST(LanePlaceTest, LanesGoWhereTheTreeAddsThem) {
   for (int end = 1; end <= 16; ++end) {
     for (int begin = 0; begin < end; ++begin) {
       SCOPED_TRACE(testing::Message() << "lanes " << begin << " to " << end);
       FoldStack<LaneNode> sums;
-      int places = 0;
       for (int lane = begin; lane < end; ++lane) {
         const LanePlace place = PlaceOf(lane, {begin, end}, false);
         const bool is_pairs_second = lane % 2 == 1 && lane > begin;
         EXPECT_EQ(place.adds, is_pairs_second);
-        if (!place.adds) ++places;
         EXPECT_EQ(place.in_bucket, lane + (is_pairs_second || lane % 2 == 1 ? 1 : 2) >= end);
         if (place.whole.size == 0) continue;
         sums.Push(place.whole, place.whole, [](LaneNode left, const LaneNode& right) {
           return LaneNode{left.begin, left.size + right.size};
         });
       }
-      EXPECT_EQ(places, (end + 1) / 2 - begin / 2);
       std::vector<LaneNode> nodes;
       for (const auto& entry : sums.entries()) nodes.push_back(entry.value);
       EXPECT_EQ(nodes, NodesOf({begin, end}));
       EXPECT_EQ(PlaceOf(end - 1, {begin, end}, true),
                 (LanePlace{.adds = end - 1 > begin, .in_bucket = true}));
     }
+  }
+}
+
+// As many as a binary counter of the pairs before the last one has digits, and the bucket.
+TEST(ExchangeBucketTest, ManyLanesNeedFewPlaces) {
+  for (const auto& [lanes, places] : std::map<int, size_t>{{1, 1}, {2, 1}, {4, 2}, {64, 6}}) {
+    const at::Tensor parameter = at::zeros({5}).requires_grad_();
+    ExchangeBucket bucket({parameter}, at::empty({5}));
+    for (int step = 0; step < 2; ++step) {
+      bucket.BeginStep();
+      for (int lane = 0; lane < lanes; ++lane) {
+        bucket.BeginLane(PlaceOf(lane, {0, lanes}, false));
+        const at::Tensor made = at::ones({5});
+        at::Tensor of(parameter);
+        of.mutable_grad() = of.grad().defined() ? of.grad().add_(made) : made;
+        bucket.TakeGradient(0, made);
+        if (lane + 1 < lanes) {
+          bucket.EndLane();
+          EXPECT_FALSE(parameter.grad().defined());
+        }
+      }
+      bucket.EndLastLane();
+      const auto sums = bucket.sum().Take();
+      ASSERT_EQ(sums.size(), 1u);
+      EXPECT_TRUE(at::equal(sums[0].value, at::full({5}, static_cast<float>(lanes))));
+      EXPECT_EQ(bucket.places(), places) << lanes;
+    }
+  }
+}
+
+// A model that makes inputs of its own by a backward of its own, between two lanes of ours.
+TEST_F(ExchangeTest, WhatIsDoneToGradientsBetweenLanesMakesNoDifference) {
+  constexpr int kLanes = 4;
+  const Tensors reference = Reference(0, kLanes);
+  for (const int size : {1, 2, 4}) {
+    crew_.Run(size, [&](EpochGroup& group) {
+      Mlp model;
+      const Tensors parameters = model.parameters();
+      const auto exchange = Opened(model, group, OptionsOf(kLanes));
+      const LaneRange lanes = exchange->lanes();
+      for (int lane = lanes.begin; lane < lanes.end; ++lane) {
+        for (const at::Tensor& parameter : parameters) {
+          if (parameter.grad().defined()) parameter.grad().detach().zero_();
+        }
+        (parameters[0] * 3).sum().backward();
+        ASSERT_TRUE(exchange->Backward(model.Loss(0, lane)).ok());
+      }
+      ASSERT_TRUE(exchange->Finish().ok());
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        EXPECT_TRUE(SameBits(parameters[i].grad(), reference[i])) << size << " workers, " << i;
+      }
+    });
   }
 }
 
