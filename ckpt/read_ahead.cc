@@ -10,6 +10,7 @@
 
 #include "base/file_helpers.h"
 #include "base/posix_files.h"
+#include "base/thread_priority.h"
 #include "ckpt/catalog.h"
 
 namespace keel {
@@ -39,6 +40,7 @@ void ReadAhead::Wait() {
 }
 
 void ReadAhead::Run(const std::string& root) {
+  LetOthersFirst();
   PosixFiles files;
   const auto newest = NewestComplete(files, root);
   if (!newest.ok()) return;

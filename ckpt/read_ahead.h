@@ -1,7 +1,8 @@
 // ReadAhead: asks the system to bring a directory's newest checkpoint into memory while whoever
 // will read it is still busy with something else.
 // Promises   changes nothing and never fails: without it, reading takes longer, that is all. Holds
-//            no memory of this process.
+//            no memory of this process, and takes what processors others leave: filling the
+//            system's cache costs as much of one as unpacking does.
 // Does not   verify. Go on behind its destructor, which waits for one piece at most.
 // Threads    makes one of its own.
 #pragma once
