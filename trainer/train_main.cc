@@ -281,8 +281,6 @@ int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
   const Status streams = OpenClosedStreams();
   if (!streams.ok()) return Report(spec, streams.error());
   KeepFreedMemory();
-  // LibTorch's allocator asks for large pages then, where the system gives them to who asks.
-  SetOwnVariableUnlessSet("THP_MEM_ALLOC_ENABLE", "1");
   PrepareForGroups();
   RouteTorchLog();
   OpenCudaWhereThereIsADriver();
