@@ -45,9 +45,9 @@ for pid in "${pids[@]}"; do
 done
 exit "$worst" """,
     "keelrun": """
-printf 'keelrun' >>"$WORLD/calls"
-printf ' <%s>' "$@" >>"$WORLD/calls"
-echo >>"$WORLD/calls"
+# In one write, as others write there at the same time.
+printf -v words ' <%s>' "$@"
+echo "keelrun$words" >>"$WORLD/calls"
 if [[ -e $WORLD/wait ]]; then
   sleep 1000 & pause=$!
   trap 'echo "keelrun got TERM" >>"$WORLD/calls"; kill "$pause"; exit 75' TERM
