@@ -8,29 +8,23 @@
 // Threads    makes one of its own; Stop() from any.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <span>
-#include <thread>
 #include <vector>
+
+#include "base/idle_work.h"
 
 namespace keel {
 
 class MemoryWarmer {
  public:
   explicit MemoryWarmer(std::vector<std::span<std::byte>> places);
-  ~MemoryWarmer();
-  MemoryWarmer(const MemoryWarmer&) = delete;
-  MemoryWarmer& operator=(const MemoryWarmer&) = delete;
 
-  void Stop() { stop_ = true; }
-  void Wait();   // until all is there, or it was stopped
+  void Stop() { work_.Stop(); }
+  void Wait() { work_.Wait(); }   // until all is there, or it was stopped
 
  private:
-  void Run(const std::vector<std::span<std::byte>>& places) const;
-
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
+  IdleWork work_;
 };
 
 }  // namespace keel

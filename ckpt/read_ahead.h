@@ -7,11 +7,9 @@
 // Threads    makes one of its own.
 #pragma once
 
-#include <atomic>
 #include <string>
-#include <thread>
 
-#include "base/files.h"
+#include "base/idle_work.h"
 
 namespace keel {
 
@@ -19,18 +17,11 @@ class ReadAhead {
  public:
   // `root`: where steps are; empty, not there or without a complete step: there is nothing to do.
   explicit ReadAhead(std::string root);
-  ~ReadAhead();
-  ReadAhead(const ReadAhead&) = delete;
-  ReadAhead& operator=(const ReadAhead&) = delete;
 
-  void Wait();   // until all was asked for
+  void Wait() { work_.Wait(); }   // until all was asked for
 
  private:
-  void Run(const std::string& root);
-  void ReadFile(Files& files, const std::string& path);
-
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
+  IdleWork work_;
 };
 
 }  // namespace keel

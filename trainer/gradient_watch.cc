@@ -12,14 +12,17 @@ GradientWatch::GradientWatch(const std::vector<at::Tensor>& parameters,
                              const OnGradient& on_gradient) {
   using torch::autograd::variable_list;
   using torch::autograd::utils::LambdaPostHook;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    Hook hook{torch::autograd::impl::grad_accumulator(parameters[i])};
-    hook.key = hook.accumulator->add_post_hook(std::make_unique<LambdaPostHook>(
+  // All before the first hook, since this is what throws.
+  for (const at::Tensor& parameter : parameters) {
+    hooks_.push_back({torch::autograd::impl::grad_accumulator(parameter)});
+    TORCH_CHECK(hooks_.back().accumulator, "a parameter that requires no gradient");
+  }
+  for (size_t i = 0; i < hooks_.size(); ++i) {
+    hooks_[i].key = hooks_[i].accumulator->add_post_hook(std::make_unique<LambdaPostHook>(
         [on_gradient, i](const variable_list& outputs, const variable_list& made) {
           on_gradient(i, made.front());
           return outputs;
         }));
-    hooks_.push_back(std::move(hook));
   }
 }
 

@@ -14,6 +14,7 @@
 #include "tests/trainer/crew.h"
 #include "trainer/exchange_bucket.h"
 #include "trainer/gather.h"
+#include "trainer/gradient_watch.h"
 
 namespace keel {
 namespace {
@@ -306,6 +307,39 @@ TEST_F(ExchangeTest, TwoGradientsOfOneParameterInOneBackwardAreRefused) {
                   testing::HasSubstr("a parameter got two gradients in one backward"));
     });
   }
+}
+
+// A hook that was there before ours puts another tensor in the place of the sum.
+TEST_F(ExchangeTest, AGradientThatIsAnotherTensorIsNotLost) {
+  constexpr int kLanes = 4;
+  const Tensors reference = Reference(0, kLanes);
+  for (const int size : {1, 2, 4}) {
+    crew_.Run(size, [&](EpochGroup& group) {
+      Mlp model;
+      const Tensors parameters = model.parameters();
+      const GradientWatch replacing(parameters, [&](size_t i, const at::Tensor&) {
+        at::Tensor parameter = parameters[i];
+        parameter.mutable_grad() = parameter.grad().clone();
+      });
+      const auto exchange = Opened(model, group, OptionsOf(kLanes));
+      ASSERT_TRUE(Step(*exchange, model, 0).ok());
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        EXPECT_TRUE(SameBits(parameters[i].grad(), reference[i])) << size << " workers, " << i;
+      }
+    });
+  }
+}
+
+// And nothing is left behind it that the others' backward would call.
+TEST_F(ExchangeTest, WhatIsNoParameterIsRefused) {
+  crew_.Run(1, [](EpochGroup& group) {
+    const at::Tensor leaf = at::ones({3}).requires_grad_();
+    const at::Tensor loss = leaf.sum();   // what is hooked on lives as long
+    EXPECT_FALSE(Exchange::Open({leaf, leaf * 2}, group, {}).ok());
+    EXPECT_FALSE(Exchange::Open({leaf, at::ones({3})}, group, {}).ok());
+    loss.backward();
+    EXPECT_TRUE(at::equal(leaf.grad(), at::ones({3})));
+  });
 }
 
 TEST_F(ExchangeTest, WarmingUpEndsWithIt) {
