@@ -2,6 +2,11 @@
 """Two scripts as users of DDP write them run unchanged under keelrun and under torchrun, with the
 same numbers to the last bit: undisturbed, and with a crash from which they resume.
 
+PyTorch itself can crash a rank that has already done everything: a thread of Gloo lets go of a
+Python tensor while the interpreter ends (3 of 44 runs without any launcher, on a machine with three
+times as much to do as it has processors). Either launcher starts the ranks again then, they find
+nothing left to do, and the last line comes twice. A restart for any other reason fails the test.
+
 Skips, and says why, without a Python that has PyTorch.
 """
 import argparse
@@ -18,19 +23,24 @@ SCRIPTS = {
                                             f"--crash-epoch={crash}"],
     "classifier.py": lambda folder, crash: [f"{folder}/ckpt.pt", "4", str(crash)],
 }
+RANKS = 2
+CRASH_AT_THE_END = "terminate called without an active exception"
 ARGS = None
 
 
 def train(launcher, script, crash=-1):
-    """The lines about results, in order: the ranks' own lines may interleave."""
+    """What it printed of results, each line once; the ranks' own lines may interleave."""
     with launchers.Run() as run:
-        run.start(launcher, ["--standalone", "--nproc-per-node=2", "--max-restarts=1",
+        run.start(launcher, ["--standalone", f"--nproc-per-node={RANKS}", "--max-restarts=2",
                              f"{launchers.HERE}/{script}", *SCRIPTS[script](run.folder, crash)])
         codes, left = run.wait(), run.leftovers()
         if codes != [0] or left:
             raise AssertionError(f"{codes}, left over: {left}\n{run.report()}")
         lines = run.text(0, "out").splitlines()
-    return sorted(line for line in lines if re.search(r"loss|ended", line))
+        attempts = sum("starts at epoch" in line for line in lines) / RANKS
+        if crash < 0 and attempts != 1 and CRASH_AT_THE_END not in run.text(0, "err"):
+            raise AssertionError(f"{attempts} attempts without a reason\n{run.report()}")
+    return sorted({line for line in lines if re.search(r"loss|ended", line)})
 
 
 @functools.cache  # two tests of each script ask for it
@@ -38,15 +48,10 @@ def whole(script):
     return train(launchers.keelrun(ARGS.keelrun, ARGS.python), script)
 
 
-def results(lines):
-    """Without where an attempt began; of epochs that two attempts did, one."""
-    return sorted({re.sub(r"began at \d+ ", "", line) for line in lines})
-
-
 def meet(launcher, how):
     with launchers.Run() as run:
-        run.start(launcher, ["--standalone", "--nproc-per-node=2", f"{launchers.HERE}/meet.py",
-                             how])
+        run.start(launcher, ["--standalone", f"--nproc-per-node={RANKS}",
+                             f"{launchers.HERE}/meet.py", how])
         codes = run.wait()
         if codes != [0]:
             raise AssertionError(f"{codes}\n{run.report()}")
@@ -62,7 +67,7 @@ class Scripts(unittest.TestCase):
             for how in ("env", "tcp"):
                 with self.subTest(f"{launcher.name}, {how}"):
                     self.assertEqual(meet(launcher, how),
-                                     [f"rank {rank} met by {how}: 3;" for rank in range(2)])
+                                     [f"rank {rank} met by {how}: 3;" for rank in range(RANKS)])
 
     def compare(self, script):
         theirs = train(launchers.torchrun(ARGS.python), script)
@@ -71,7 +76,7 @@ class Scripts(unittest.TestCase):
 
     def resume(self, script):
         halves = train(launchers.keelrun(ARGS.keelrun, ARGS.python), script, crash=2)
-        self.assertEqual(results(whole(script)), results(halves))
+        self.assertEqual(whole(script), halves)
 
     def test_regression_has_the_same_bits_under_both(self):
         self.compare("regression.py")

@@ -63,6 +63,7 @@ def main():
     sampler = DistributedSampler(data, num_replicas=world, rank=rank, seed=3)
     loader = DataLoader(data, batch_size=8, sampler=sampler)
     first = load(args.checkpoint, model, optimizer)
+    print(f"rank {rank} of {world} starts at epoch {first}", flush=True)
     dist.barrier()  # nobody saves before all have loaded
 
     attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
@@ -78,7 +79,7 @@ def main():
         if rank == 0:
             save(args.checkpoint, model, optimizer, epoch + 1)
         print(f"rank {rank} epoch {epoch} loss {loss.item():.9g}", flush=True)
-    print(f"rank {rank} of {world} began at {first} ended with {digest(model)}", flush=True)
+    print(f"rank {rank} of {world} ended with {digest(model)}", flush=True)
     dist.destroy_process_group()
 
 
