@@ -67,7 +67,7 @@ class Trainer:
             self.optimizer.load_state_dict(state["optimizer"])
             self.schedule.load_state_dict(state["schedule"])
             self.epoch = state["epoch"]
-        print(f"rank {self.rank} starts at epoch {self.epoch}", flush=True)
+        say(f"rank {self.rank} starts at epoch {self.epoch}")
         dist.barrier()
 
     def save(self):
@@ -99,6 +99,11 @@ class Trainer:
         return total.item()
 
 
+def say(line):
+    """In one write: the other rank writes to the same file."""
+    print(line + "\n", end="", flush=True)
+
+
 def digest(net):
     text = "".join(f"{name}{value.double().tolist()}" for name, value in net.state_dict().items())
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -117,9 +122,9 @@ def main():
         loss = trainer.run_epoch()
         trainer.save()
         if trainer.rank == 0:
-            print(f"epoch {trainer.epoch} loss {loss:.9g}", flush=True)
+            say(f"epoch {trainer.epoch} loss {loss:.9g}")
     if trainer.rank == 0:
-        print(f"{trainer.world} ranks ended with {digest(trainer.net)}", flush=True)
+        say(f"{trainer.world} ranks ended with {digest(trainer.net)}")
     dist.destroy_process_group()
 
 

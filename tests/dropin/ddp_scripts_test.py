@@ -29,7 +29,7 @@ ARGS = None
 
 
 def train(launcher, script, crash=-1):
-    """What it printed of results, each line once; the ranks' own lines may interleave."""
+    """What it printed of results, each line once: their order may differ."""
     with launchers.Run() as run:
         run.start(launcher, ["--standalone", f"--nproc-per-node={RANKS}", "--max-restarts=2",
                              f"{launchers.HERE}/{script}", *SCRIPTS[script](run.folder, crash)])

@@ -12,5 +12,5 @@ places = {"env": {"init_method": "env://"},
 dist.init_process_group("gloo", **places[sys.argv[1]])
 ranks = torch.tensor([dist.get_rank() + 1])
 dist.all_reduce(ranks)
-print(f"rank {dist.get_rank()} met by {sys.argv[1]}: {int(ranks)};", flush=True)
+print(f"rank {dist.get_rank()} met by {sys.argv[1]}: {int(ranks)};\n", end="", flush=True)
 dist.destroy_process_group()

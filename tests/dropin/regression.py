@@ -38,6 +38,11 @@ def load(path, model, optimizer):
     return state["epoch"]
 
 
+def say(line):
+    """In one write: the other rank writes to the same file."""
+    print(line + "\n", end="", flush=True)
+
+
 def digest(model):
     whole = hashlib.sha256()
     for name, value in model.module.state_dict().items():
@@ -63,7 +68,7 @@ def main():
     sampler = DistributedSampler(data, num_replicas=world, rank=rank, seed=3)
     loader = DataLoader(data, batch_size=8, sampler=sampler)
     first = load(args.checkpoint, model, optimizer)
-    print(f"rank {rank} of {world} starts at epoch {first}", flush=True)
+    say(f"rank {rank} of {world} starts at epoch {first}")
     dist.barrier()  # nobody saves before all have loaded
 
     attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
@@ -78,8 +83,8 @@ def main():
                 os._exit(13)
         if rank == 0:
             save(args.checkpoint, model, optimizer, epoch + 1)
-        print(f"rank {rank} epoch {epoch} loss {loss.item():.9g}", flush=True)
-    print(f"rank {rank} of {world} ended with {digest(model)}", flush=True)
+        say(f"rank {rank} epoch {epoch} loss {loss.item():.9g}")
+    say(f"rank {rank} of {world} ended with {digest(model)}")
     dist.destroy_process_group()
 
 
