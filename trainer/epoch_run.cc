@@ -111,6 +111,8 @@ class EpochRun {
       if (refused_.empty()) KEEL_TRY(ResumeIfNobodyHolds(&reports));
       if (!refused_.empty()) return Ok();
     }
+    // Others have the state, or took it from a checkpoint.
+    if (keeping_ != nullptr && keeping_->ahead != nullptr) keeping_->ahead->Stop();
     KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
     // Every report is here, so what is pending is decided: nobody can ask for it again.
     const MemberReport& source = reports[static_cast<size_t>(plan.source)];
@@ -124,7 +126,7 @@ class EpochRun {
       state_.Drop();
     }
     KEEL_TRY(MoveState(plan, source, part));
-    if (part == Part::kReady) state_.TakeOwn();
+    if (part == Part::kReady) KEEL_TRY(state_.TakeOwn());
     state_.SetInexactSince(plan.inexact_since);
     return CompareStates(plan);
   }
@@ -238,7 +240,8 @@ class EpochRun {
   std::string ResumeText(bool fresh) {
     ResumeConfig config = keeping_->resume;
     if (!fresh) config.init_from.clear();
-    const auto outcome = Resume(state_, keeping_->files, config, TickFrom(kMeeting));
+    const auto outcome = Resume(state_, keeping_->files, config, TickFrom(kMeeting),
+                                keeping_->ahead);
     if (!outcome.ok()) return outcome.error().message;
     if (outcome->resumed) keeping_->resumed_from = outcome->from;
     if (!outcome->resumed && !outcome->from.empty()) {

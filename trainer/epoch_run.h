@@ -67,6 +67,7 @@ struct Keeping {
   Files& files;
   // Of who restored the state, once all have it, with the state's digest.
   std::function<void(const std::string& from, const Digest& digest)> on_resumed;
+  ResumeAhead* ahead = nullptr;    // what is under way already; null: nothing
   std::string resumed_from = {};   // what that one has not told yet; empty: nothing
 };
 

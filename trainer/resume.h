@@ -19,6 +19,7 @@
 
 #include "base/files.h"
 #include "base/result.h"
+#include "trainer/resume_ahead.h"
 #include "trainer/run_config.h"
 #include "trainer/train_state.h"
 
@@ -45,16 +46,9 @@ struct ResumeOutcome {
 
 using ResumeTick = std::function<void()>;
 
-Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig& config,
-                             const ResumeTick& tick);
+// `ahead`: what was begun before all had met; it is over when this returns.
 
-// What a checkpoint's fingerprint and ours say differently. Those of `never` cannot be allowed.
-struct FingerprintCheck {
-  std::string never;     // model, lanes, batch, seed, dataset; empty: the same
-  // All else that bits depend on; empty: the same. An option that only one of them knows is told
-  // by CompareConfigs().
-  std::string inexact;
-};
-Result<FingerprintCheck> CompareFingerprints(const std::string& ours, const std::string& theirs);
+Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig& config,
+                             const ResumeTick& tick, ResumeAhead* ahead = nullptr);
 
 }  // namespace keel

@@ -6,6 +6,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "base/environment.h"
@@ -23,6 +24,7 @@
 #include "trainer/epoch_group.h"
 #include "trainer/keep_options.h"
 #include "trainer/nccl_module.h"
+#include "trainer/resume_ahead.h"
 #include "trainer/run_logs.h"
 #include "trainer/trainer.h"
 
@@ -203,9 +205,11 @@ std::string JobName(const Environment& environment) {
   return found == environment.end() ? "alone" : found->second;
 }
 
-// The first rank of the job's first epoch, the one who looks for a checkpoint. Who is started later
-// receives the state from others.
-bool MayBeFirst(const Environment& environment) {
+// Whether this is the first rank of the job's first epoch, the one who looks for a checkpoint. Who
+// is started later receives the state from others.
+bool MayResume(const ResumeConfig& config) {
+  if (!config.resume || config.root.empty()) return false;
+  const Environment environment = OwnEnvironment();
   const auto rank = environment.find("RANK");
   return rank == environment.end() ? environment.count(kControlFdVariable) == 0
                                    : rank->second == "0";
@@ -223,6 +227,13 @@ Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink*
                   [&](const std::string& from, const Digest& digest) {
                     PrintResumed(state, from, digest);
                   }};
+  std::optional<ResumeAhead> ahead;
+  // Copies to a GPU would come from a thread, and a stream, of their own.
+  if (MayResume(keep.resume) && state.config().device.is_cpu()) {
+    keeping.ahead = &ahead.emplace(state, files,
+                                   ResumeAhead::What{keep.resume.root, fingerprint,
+                                                     keep.resume.allow_inexact});
+  }
   Keeping* const kept = keep.wanted() ? &keeping : nullptr;
   Trainer trainer(state, fingerprint, {.link = link, .keeping = kept, .signals = signals});
   KEEL_TRY_ASSIGN(const TrainOutcome outcome, trainer.Run());
@@ -258,8 +269,7 @@ Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const Ke
   // Before threads and before LibTorch is busy: a break must be heard while the model is built.
   Result<std::unique_ptr<WorkerLink>> link = WorkerLink::FromEnvironment(OwnEnvironment());
   if (!link.ok() && link.error().code != Code::kNotFound) return link.error();
-  const bool may_resume = keep.resume.resume && MayBeFirst(OwnEnvironment());
-  const ReadAhead ahead(may_resume ? keep.resume.root : "");
+  const ReadAhead ahead(MayResume(keep.resume) ? keep.resume.root : "");
   torch::manual_seed(config.seed);
   KEEL_TRY_ASSIGN(Result<TrainProgram> program,
                   Guard("building the program", [&] { return spec.make(config, options); }));

@@ -148,6 +148,19 @@ Status TrainState::EndRestoring(const Metadata& numbers, int64_t inexact_since) 
   return Ok();
 }
 
+Status TrainState::CheckOwn() const {
+  if (!filled_ahead()) return Ok();
+  return Error{Code::kInvalid, "this worker has unpacked a checkpoint that nobody finds any more, "
+                               "and cannot begin with what its program built; was one removed "
+                               "while the job was starting? Start it again"};
+}
+
+Status TrainState::TakeOwn() {
+  KEEL_TRY(CheckOwn());
+  held_ = Held::kWhole;
+  return Ok();
+}
+
 void TrainState::EndLoadingWeights() {
   buffers_->BeginStep();
   held_ = Held::kWhole;

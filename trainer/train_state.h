@@ -127,10 +127,15 @@ class TrainState {
   void NoteInexact();   // from here on
   const ModelTensors& model_tensors() const { return tensors_; }
   // There was nobody further than us: what the program began with is the state.
-  void TakeOwn() { held_ = Held::kWhole; }
+  Status TakeOwn();
+  Status CheckOwn() const;   // kInvalid: that is not here any more
+  // The tensors were written to before anybody knew whether they are wanted so. To others it is
+  // fresh still, for it may take a checkpoint, but it cannot begin with what is there.
+  void NoteFilledAhead() { held_ = Held::kFilledAhead; }
+  bool filled_ahead() const { return held_ == Held::kFilledAhead; }
 
  private:
-  enum class Held { kFresh, kWhole, kSpoiled };
+  enum class Held { kFresh, kFilledAhead, kWhole, kSpoiled };
 
   TrainState(const TrainConfig& config, TrainProgram program, SampleOrder order);
   Status CheckDevices() const;

@@ -12,6 +12,7 @@
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/tasks.h"
 #include "trainer/checkpointer.h"
+#include "trainer/one_checkpoint.h"
 #include "trainer/resume.h"
 #include "trainer/state_image.h"
 
@@ -33,8 +34,17 @@ std::unique_ptr<TrainState> StateOf(const std::string& model, uint64_t weights) 
   auto state = TrainState::Make({.steps = 9, .seed = 3, .lanes = 2, .lane_batch = 4},
                                 std::move(program));
   KEEL_CHECK(state.ok(), state.error().message);
-  (*state)->TakeOwn();
+  const Status own = (*state)->TakeOwn();
+  KEEL_CHECK(own.ok(), own.error().message);
   return std::move(*state);
+}
+
+// As a program does it that begins before the others are there, or when they are.
+Result<ResumeOutcome> ResumeBegun(bool ahead, TrainState& state, Files& files,
+                                  const ResumeConfig& config) {
+  if (!ahead) return Resume(state, files, config, [] {});
+  ResumeAhead begun(state, files, {config.root, config.fingerprint, config.allow_inexact});
+  return Resume(state, files, config, [] {}, &begun);
 }
 
 class Keep : public testing::Test {
@@ -57,18 +67,21 @@ class Keep : public testing::Test {
 TEST_F(Keep, WhatWasSavedIsRestoredToTheLastBit) {
   for (const char* model : {"mlp", "resnet", "gpt"}) {
     const auto saved = StateOf(model, 1);
-    const auto other = StateOf(model, 2);
-    ASSERT_NE(saved->registry().StateDigest(), other->registry().StateDigest());
     MemoryFiles files;
     ASSERT_OK_AND_ASSIGN(const auto saver,
                          Checkpointer::Open(*saved, {.root = "/c", .fingerprint = kFingerprint},
                                             files, RealClock()));
     ASSERT_OK(saver->SaveAlone({}));
-    ASSERT_OK_AND_ASSIGN(
-        const ResumeOutcome outcome,
-        Resume(*other, files, {.root = "/c", .fingerprint = kFingerprint}, [] {}));
-    EXPECT_TRUE(outcome.resumed);
-    EXPECT_EQ(saved->registry().StateDigest(), other->registry().StateDigest()) << model;
+    for (const bool ahead : {false, true}) {
+      const auto other = StateOf(model, 2);
+      ASSERT_NE(saved->registry().StateDigest(), other->registry().StateDigest());
+      ASSERT_OK_AND_ASSIGN(
+          const ResumeOutcome outcome,
+          ResumeBegun(ahead, *other, files, {.root = "/c", .fingerprint = kFingerprint}));
+      EXPECT_TRUE(outcome.resumed);
+      EXPECT_TRUE(other->whole());
+      EXPECT_EQ(saved->registry().StateDigest(), other->registry().StateDigest()) << model;
+    }
   }
 }
 
@@ -211,44 +224,131 @@ TEST_F(Keep, ADiskThatFailsInTheMiddleLeavesAnOlderStateWhole) {
   const Digest older = state->registry().StateDigest();
   ASSERT_OK(state->Apply({0.5f, 0.5f}));
   ASSERT_OK(SaverOf(*state)->SaveAlone({}));
-  int reads = 0;
-  for (bool struck = true; struck; ++reads) {
-    FaultyFiles refusing(files_);
-    refusing.Plan({.at_call = reads + 1, .op = FileOp::kReadAt,
-                   .path_part = "/ckpts/step-000000001/", .lasting = true});
-    const auto other = StateOf("mlp", 2);
-    ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome,
-                         Resume(*other, refusing,
-                                {.root = "/ckpts", .fingerprint = kFingerprint}, [] {}));
-    struck = refusing.strikes() > 0;
-    EXPECT_EQ(other->registry().StateDigest() == older, struck) << "read " << reads;
-    EXPECT_EQ(outcome.from, struck ? "/ckpts/step-000000000" : "/ckpts/step-000000001");
-    EXPECT_TRUE(other->whole());
+  for (const bool ahead : {false, true}) {
+    int reads = 0;
+    for (bool struck = true; struck; ++reads) {
+      FaultyFiles refusing(files_);
+      refusing.Plan({.at_call = reads + 1, .op = FileOp::kReadAt,
+                     .path_part = "/ckpts/step-000000001/", .lasting = true});
+      const auto other = StateOf("mlp", 2);
+      ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome,
+                           ResumeBegun(ahead, *other, refusing,
+                                       {.root = "/ckpts", .fingerprint = kFingerprint}));
+      struck = refusing.strikes() > 0;
+      EXPECT_EQ(other->registry().StateDigest() == older, struck) << "read " << reads;
+      EXPECT_EQ(outcome.from, struck ? "/ckpts/step-000000000" : "/ckpts/step-000000001");
+      EXPECT_TRUE(other->whole());
+    }
+    // The manifest, the shard's parts, its frames to verify them, and once more to restore them.
+    EXPECT_GT(reads, 5);
   }
-  // The manifest, the shard's parts, its frames to verify them, and once more to restore them.
-  EXPECT_GT(reads, 5);
 }
 
 // The state is whole or spoiled, and nobody would train with it.
 TEST_F(Keep, WhatFailsOnItsWayIntoTheStateSpoilsIt) {
   const auto state = StateOf("mlp", 1);
   ASSERT_OK(SaverOf(*state)->SaveAlone({}));
-  int spoiled = 0;
-  for (int read = 1; read <= 20; ++read) {
-    FaultyFiles refusing(files_);
-    refusing.Plan({.at_call = read, .op = FileOp::kReadAt, .path_part = "/ckpts/step-000000000/",
-                   .lasting = true});
-    const auto other = StateOf("mlp", 2);
-    const Digest before = other->registry().StateDigest();
-    const auto outcome = Resume(*other, refusing, {.root = "/ckpts", .fingerprint = kFingerprint},
-                                [] {});
-    if (refusing.strikes() == 0) break;
-    EXPECT_FALSE(outcome.ok()) << read;
-    const bool is_spoiled = other->Report().step == MemberReport::kSpoiled;
-    if (!is_spoiled) EXPECT_EQ(other->registry().StateDigest(), before) << read;
-    spoiled += is_spoiled;
+  for (const bool ahead : {false, true}) {
+    int spoiled = 0;
+    for (int read = 1; read <= 20; ++read) {
+      FaultyFiles refusing(files_);
+      refusing.Plan({.at_call = read, .op = FileOp::kReadAt,
+                     .path_part = "/ckpts/step-000000000/", .lasting = true});
+      const auto other = StateOf("mlp", 2);
+      const Digest before = other->registry().StateDigest();
+      const auto outcome = ResumeBegun(ahead, *other, refusing,
+                                       {.root = "/ckpts", .fingerprint = kFingerprint});
+      if (refusing.strikes() == 0) break;
+      EXPECT_FALSE(outcome.ok()) << read;
+      if (other->whole()) {
+        EXPECT_EQ(other->registry().StateDigest(), before) << read;
+      } else {
+        ++spoiled;
+      }
+    }
+    EXPECT_GT(spoiled, 0);
   }
-  EXPECT_GT(spoiled, 0);
+}
+
+// --- Begun before all have met ---
+
+class BegunAhead : public Keep {
+ protected:
+  void SetUp() override {
+    const auto saved = StateOf("mlp", 1);
+    ASSERT_OK(SaverOf(*saved)->SaveAlone({}));
+    saved_ = saved->registry().StateDigest();
+    state_ = StateOf("mlp", 2);
+    own_ = state_->registry().StateDigest();
+  }
+  std::unique_ptr<ResumeAhead> Begin(const std::string& fingerprint = kFingerprint) {
+    return std::make_unique<ResumeAhead>(*state_, files_,
+                                         ResumeAhead::What{"/ckpts", fingerprint});
+  }
+
+  std::unique_ptr<TrainState> state_;
+  Digest saved_, own_;
+};
+
+TEST_F(BegunAhead, NothingIsTakenBeforeItIsWanted) {
+  const auto ahead = Begin();
+  ahead->Finish();
+  EXPECT_NE(state_->registry().StateDigest(), own_);
+  EXPECT_TRUE(state_->filled_ahead());
+  EXPECT_EQ(state_->step(), 0u);
+  EXPECT_EQ(state_->Report().step, MemberReport::kFresh);
+  ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(files_, "/ckpts/step-000000000"));
+  EXPECT_TRUE(ahead->Filled(*checkpoint));
+}
+
+TEST_F(BegunAhead, WhatWasSavedMeanwhileIsTakenInstead) {
+  const auto ahead = Begin();
+  ahead->Finish();
+  const auto further = StateOf("mlp", 3);
+  ASSERT_OK(further->Apply({0.5f, 0.5f}));
+  ASSERT_OK(SaverOf(*further)->SaveAlone({}));
+  ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome,
+                       Resume(*state_, files_, {.root = "/ckpts", .fingerprint = kFingerprint},
+                              [] {}, ahead.get()));
+  EXPECT_EQ(outcome.from, "/ckpts/step-000000001");
+  EXPECT_EQ(state_->registry().StateDigest(), further->registry().StateDigest());
+}
+
+TEST_F(BegunAhead, NobodyBeginsAnewWithWhatWasUnpacked) {
+  const auto ahead = Begin();
+  ahead->Finish();
+  ASSERT_OK(files_.Rename("/ckpts/step-000000000", "/gone"));
+  for (const char* init_from : {"", "/weights.safetensors"}) {
+    const auto outcome = Resume(*state_, files_, {.root = "/ckpts", .init_from = init_from,
+                                                  .fingerprint = kFingerprint},
+                                [] {}, ahead.get());
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_THAT(outcome.error().message, HasSubstr("Start it again"));
+  }
+  EXPECT_FALSE(state_->TakeOwn().ok());
+}
+
+TEST_F(BegunAhead, AnotherJobsIsNotTouched) {
+  Begin("threads=1 lanes=3 lane_batch=4 steps=9 seed=3 samples=50")->Finish();
+  EXPECT_FALSE(state_->filled_ahead());
+  EXPECT_EQ(state_->registry().StateDigest(), own_);
+  EXPECT_OK(state_->TakeOwn());
+}
+
+// Whenever it is stopped, what it has touched is known.
+TEST_F(BegunAhead, StoppedItIsAsGoodAsNeverBegun) {
+  for (int turns = 0; turns < 200; turns += 10) {
+    state_ = StateOf("mlp", 2);
+    const auto ahead = Begin();
+    for (int turn = 0; turn < turns; ++turn) std::this_thread::yield();
+    ahead->Stop();
+    if (!state_->filled_ahead()) {
+      EXPECT_EQ(state_->registry().StateDigest(), own_);
+    }
+    ASSERT_OK(Resume(*state_, files_, {.root = "/ckpts", .fingerprint = kFingerprint}, [] {},
+                     ahead.get()));
+    EXPECT_EQ(state_->registry().StateDigest(), saved_);
+  }
 }
 
 TEST(Fingerprints, WhatCanNeverBeAllowedIsToldApart) {
