@@ -41,7 +41,9 @@ class KeepTogether : public testing::Test {
       const auto outcome = RunEpoch(*member.state, crew_.SpecOf(rank, size, prefix),
                                     CancelToken::Never(), QuietPeer(), member.keeping.get());
       EXPECT_OK(outcome);
-      if (outcome.ok()) EXPECT_EQ(outcome->end, EpochEnd::kFinished) << outcome->reason;
+      if (outcome.ok()) {
+        EXPECT_EQ(outcome->end, EpochEnd::kFinished) << outcome->reason;
+      }
     });
     for (const auto& member : members) EXPECT_EQ(member->Bits(), quiet_);
   }
@@ -240,7 +242,9 @@ class WithoutTime : public KeepTogether {
   // for a save beside training; `stop_at`: the vote that stops. Whether step `saved` was saved.
   void Run(bool known, int save_at, int stop_at, std::optional<uint64_t> saved) {
     const Members members = MakeMembers(2, files_);
-    if (known) EXPECT_OK(members[1]->saver->SaveAlone({}));   // of step 0
+    if (known) {
+      EXPECT_OK(members[1]->saver->SaveAlone({}));   // of step 0
+    }
     const std::string prefix = crew_.NewPrefix();
     Crew::OnThreads(2, [&](int rank) {
       EpochPeer peer = QuietPeer();
