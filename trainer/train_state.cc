@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "store/torch_guard.h"
 #include "trainer/device.h"
 #include "trainer/fold.h"
@@ -84,6 +85,7 @@ void TrainState::Drop() {
 }
 
 Result<StepOutcome> TrainState::Apply(const std::vector<float>& lane_losses) {
+  KEEL_CHECK(pending(), "step " << step_ << " has no gradients");
   const at::Tensor mean_buffers = *std::exchange(pending_, std::nullopt);
   const std::string doing = "applying step " + std::to_string(step_);
   KEEL_TRY(Guard(doing, [&] { buffers_->Restore(); }));
