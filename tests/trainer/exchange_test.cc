@@ -133,6 +133,16 @@ bool SameBits(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
 }
 
+void ExpectSameBits(const Tensors& parameters, const Tensors& reference,
+                    const std::string& where) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    ASSERT_TRUE(parameters[i].grad().defined()) << where << ", parameter " << i;
+    EXPECT_TRUE(SameBits(parameters[i].grad(), reference[i])) << where << ", parameter " << i;
+  }
+}
+
+std::string Workers(int size) { return std::to_string(size) + " workers"; }
+
 class ExchangeTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { at::set_num_threads(1); }
@@ -151,12 +161,9 @@ class ExchangeTest : public testing::Test {
       for (int step = 0; step < kSteps; ++step) {
         const Status done = Step(*exchange, model, step);
         ASSERT_TRUE(done.ok()) << done.error().message;
-        const Tensors parameters = model.parameters();
-        for (size_t i = 0; i < parameters.size(); ++i) {
-          ASSERT_TRUE(parameters[i].grad().defined());
-          EXPECT_TRUE(SameBits(parameters[i].grad(), reference[static_cast<size_t>(step)][i]))
-              << lanes << " lanes, " << size << " workers, step " << step << ", parameter " << i;
-        }
+        ExpectSameBits(model.parameters(), reference[static_cast<size_t>(step)],
+                       std::to_string(lanes) + " lanes, " + Workers(size) + ", step " +
+                           std::to_string(step));
       }
     });
   }
@@ -199,10 +206,7 @@ TEST_F(ExchangeTest, GradientsOutliveTheExchange) {
     ASSERT_TRUE(Step(*exchange, model, 4).ok());
     exchange = Opened(model, group, OptionsOf(8));  // as after a break, before they are applied
     exchange.reset();
-    const Tensors parameters = model.parameters();
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      EXPECT_TRUE(SameBits(parameters[i].grad(), reference[i])) << i;
-    }
+    ExpectSameBits(model.parameters(), reference, "after a break");
   });
 }
 
@@ -323,9 +327,7 @@ TEST_F(ExchangeTest, AGradientThatIsAnotherTensorIsNotLost) {
       });
       const auto exchange = Opened(model, group, OptionsOf(kLanes));
       ASSERT_TRUE(Step(*exchange, model, 0).ok());
-      for (size_t i = 0; i < parameters.size(); ++i) {
-        EXPECT_TRUE(SameBits(parameters[i].grad(), reference[i])) << size << " workers, " << i;
-      }
+      ExpectSameBits(parameters, reference, Workers(size));
     });
   }
 }
@@ -422,9 +424,7 @@ TEST_F(ExchangeTest, WhatIsDoneToGradientsBetweenLanesMakesNoDifference) {
         ASSERT_TRUE(exchange->Backward(model.Loss(0, lane)).ok());
       }
       ASSERT_TRUE(exchange->Finish().ok());
-      for (size_t i = 0; i < parameters.size(); ++i) {
-        EXPECT_TRUE(SameBits(parameters[i].grad(), reference[i])) << size << " workers, " << i;
-      }
+      ExpectSameBits(parameters, reference, Workers(size));
     });
   }
 }
@@ -487,10 +487,7 @@ TEST_F(ExchangeTest, BreaksAtRandomMomentsEndEveryCall) {
           ++failed;
           break;
         }
-        const Tensors parameters = model.parameters();
-        for (size_t i = 0; i < parameters.size(); ++i) {
-          EXPECT_TRUE(SameBits(parameters[i].grad(), reference[step][i]));
-        }
+        ExpectSameBits(model.parameters(), reference[step], "step " + std::to_string(step));
       }
     });
     broken += failed > 0;
