@@ -73,9 +73,10 @@ struct Task {
   const ResumeAhead* ahead = nullptr;
 };
 
-// A verified checkpoint; from here on the state is what it was no more.
-Status PutInto(const Task& task, const Checkpoint& checkpoint, bool exact) {
-  if (task.ahead == nullptr || !task.ahead->Filled(checkpoint)) {
+// A verified checkpoint, whose tensors may be there already; from here on the state is what it was
+// no more.
+Status PutInto(const Task& task, const Checkpoint& checkpoint, bool filled, bool exact) {
+  if (!filled) {
     task.state.BeginReceiving();
     Progress progress;
     KEEL_TRY(Ticking(task.tick, progress, [&] {
@@ -85,12 +86,6 @@ Status PutInto(const Task& task, const Checkpoint& checkpoint, bool exact) {
   return TakeNumbers(task.state, checkpoint, exact);
 }
 
-Status Verify(const Task& task, const Checkpoint& checkpoint) {
-  if (task.ahead != nullptr && task.ahead->Filled(checkpoint)) return Ok();
-  Progress progress;
-  return Ticking(task.tick, progress, [&] { return VerifyStored(checkpoint, &progress); });
-}
-
 // An error: it is whole, but not ours.
 Result<Attempt> TryOne(const Task& task, const std::string& dir) {
   const auto checkpoint = Checkpoint::Open(task.files, dir);
@@ -98,9 +93,15 @@ Result<Attempt> TryOne(const Task& task, const std::string& dir) {
   KEEL_TRY_ASSIGN(const bool exact,
                   CheckSameJob(task.state, **checkpoint, task.config.fingerprint,
                                task.config.allow_inexact));
-  const Status sound = Verify(task, **checkpoint);
-  if (!sound.ok()) return NotUsable(sound.error());
-  const Status put = PutInto(task, **checkpoint, exact);
+  const bool filled = task.ahead != nullptr && task.ahead->Filled(**checkpoint);
+  if (!filled) {
+    Progress progress;
+    const Status sound = Ticking(task.tick, progress, [&] {
+      return VerifyStored(**checkpoint, &progress);
+    });
+    if (!sound.ok()) return NotUsable(sound.error());
+  }
+  const Status put = PutInto(task, **checkpoint, filled, exact);
   if (!put.ok() && IsOfDisk(put.error())) return NotUsable(put.error());
   KEEL_TRY(put);
   TellChanges(**checkpoint, task.config.config);

@@ -47,7 +47,6 @@ struct ResumeOutcome {
 using ResumeTick = std::function<void()>;
 
 // `ahead`: what was begun before all had met; it is over when this returns.
-
 Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig& config,
                              const ResumeTick& tick, ResumeAhead* ahead = nullptr);
 
