@@ -41,6 +41,7 @@ Crew::~Crew() {
   for (Seat& seat : seats_) {
     if (seat.process) seat.process->Forget();
   }
+  logs_.RemoveEmpty();
 }
 
 Status Crew::Start(WorkerStart start) {

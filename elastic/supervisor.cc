@@ -199,7 +199,6 @@ int Supervisor::Run() {
   board_.reset();
   crew_->KillAll();
   crew_->ShowRest(Now() + kShowLimit);
-  const std::string logs = crew_->log_folder();
   crew_.reset();
   const auto left = KillDescendants(Now() + kKillLimit);
   if (!left.ok()) LogError("processes-left", {{"reason", left.error().message}});

@@ -51,6 +51,17 @@ Result<std::string> MakeUnique(Files& files, Random& random, const std::string& 
   }
 }
 
+// What is in use or cannot be removed stays: it is only litter.
+void RemoveEmptyFolders(Files& files, const std::string& path) {
+  const auto entries = files.List(path);
+  if (!entries.ok()) return;
+  for (const DirEntry& entry : *entries) {
+    if (entry.kind != FileKind::kDirectory) continue;
+    RemoveEmptyFolders(files, JoinPath(path, entry.name));
+  }
+  (void)files.RemoveDir(path);
+}
+
 // A run id may hold anything, a folder's name may not.
 std::string FolderName(std::string run_id) {
   std::replace(run_id.begin(), run_id.end(), '/', '-');
@@ -103,13 +114,18 @@ std::string LinePrefix(const LogOptions& options, int local_rank, int rank) {
                                                   {"local_rank", std::to_string(local_rank)}});
 }
 
-WorkerLogs::WorkerLogs(Files& files, LogOptions options, std::string run_dir)
-    : files_(files), options_(std::move(options)), run_dir_(std::move(run_dir)) {}
+WorkerLogs::WorkerLogs(Files& files, LogOptions options, std::string run_dir,
+                       std::string own_dir)
+    : files_(files),
+      options_(std::move(options)),
+      run_dir_(std::move(run_dir)),
+      own_dir_(std::move(own_dir)) {}
 
 Result<WorkerLogs> WorkerLogs::Open(Files& files, Random& random, LogOptions options) {
-  if (options.log_dir == kNoLogs) return WorkerLogs(files, std::move(options), "");
+  if (options.log_dir == kNoLogs) return WorkerLogs(files, std::move(options), "", "");
   std::string base = options.log_dir;
-  if (base.empty()) {
+  const bool is_own = base.empty();
+  if (is_own) {
     KEEL_TRY_ASSIGN(base, MakeUnique(files, random, JoinPath(options.temporary_dir, "keelrun_")));
   } else if (const Status made = MakeFolder(files, base); !made.ok()) {
     return made.error().Doing("making the log folder");
@@ -117,7 +133,7 @@ Result<WorkerLogs> WorkerLogs::Open(Files& files, Random& random, LogOptions opt
   const std::string beginning = JoinPath(base, FolderName(options.run_id));
   Result<std::string> run_dir = MakeUnique(files, random, beginning);
   if (!run_dir.ok()) return run_dir.error().Doing("making the log folder of this run");
-  return WorkerLogs(files, std::move(options), *std::move(run_dir));
+  return WorkerLogs(files, std::move(options), *std::move(run_dir), is_own ? base : "");
 }
 
 Result<SeatLogs> WorkerLogs::Prepare(int attempt, int local_rank) {
@@ -130,6 +146,10 @@ Result<SeatLogs> WorkerLogs::Prepare(int attempt, int local_rank) {
                               std::to_string(local_rank));
   }
   return logs;
+}
+
+void WorkerLogs::RemoveEmpty() {
+  if (!own_dir_.empty()) RemoveEmptyFolders(files_, own_dir_);
 }
 
 }  // namespace keel

@@ -78,12 +78,16 @@ class WorkerLogs {
   // Makes the folder of a worker that is about to be started.
   Result<SeatLogs> Prepare(int attempt, int local_rank);
 
+  // After the last worker: of a folder that nobody asked for only what has something in it stays.
+  void RemoveEmpty();
+
  private:
-  WorkerLogs(Files& files, LogOptions options, std::string run_dir);
+  WorkerLogs(Files& files, LogOptions options, std::string run_dir, std::string own_dir);
 
   Files& files_;
   LogOptions options_;
   std::string run_dir_;
+  std::string own_dir_;               // what was made for `run_dir_`; empty: --log-dir was given
   std::map<int, int> next_attempt_;   // by local rank
 };
 

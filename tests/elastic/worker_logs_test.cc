@@ -148,6 +148,27 @@ TEST_F(LogFolder, WithoutALogDirOneIsMadeAndDevNullMeansNone) {
   EXPECT_EQ(logs.error_file, "");
 }
 
+TEST_F(LogFolder, OfOneThatNobodyAskedForOnlyWhatHoldsSomethingStays) {
+  LogOptions options;
+  options.temporary_dir = dir_.path();
+  ASSERT_OK_AND_ASSIGN(WorkerLogs logs, WorkerLogs::Open(files_, random_, options));
+  ASSERT_OK_AND_ASSIGN(const SeatLogs silent, logs.Prepare(0, 0));
+  ASSERT_OK_AND_ASSIGN(const SeatLogs failed, logs.Prepare(0, 1));
+  WriteFile(failed.error_file, "{}");
+  logs.RemoveEmpty();
+  EXPECT_OK(files_.Stat(failed.error_file));
+  EXPECT_FALSE(files_.Stat(silent.folder).ok());
+  ASSERT_OK(files_.Remove(failed.error_file));
+  logs.RemoveEmpty();
+  EXPECT_TRUE(files_.List(dir_.path())->empty());
+  // Whoever gave a folder may look for what torchrun makes there.
+  options.log_dir = dir_.File("given");
+  ASSERT_OK_AND_ASSIGN(WorkerLogs given, WorkerLogs::Open(files_, random_, options));
+  ASSERT_OK_AND_ASSIGN(const SeatLogs kept, given.Prepare(0, 0));
+  given.RemoveEmpty();
+  EXPECT_OK(files_.Stat(kept.folder));
+}
+
 class LogTailTest : public ::testing::Test {
  protected:
   void SetUp() override {

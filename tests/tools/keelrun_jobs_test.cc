@@ -9,8 +9,10 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/posix_files.h"
 #include "base/random.h"
 #include "store/resolve.h"
+#include "tests/harness/expect_ok.h"
 #include "tests/harness/file_text.h"
 #include "tests/harness/free_port.h"
 #include "tests/tools/launched.h"
@@ -99,6 +101,22 @@ TEST_F(KeelrunJob, WhatAWorkerWroteInItsErrorFileIsInTheReportAndHandedOn) {
   EXPECT_THAT(job->Output(), HasSubstr("line 7"));
   EXPECT_THAT(job->Output(), HasSubstr("error=\"Boom on Tuesday\""));
   EXPECT_THAT(ReadFile(ours), HasSubstr("Boom on Tuesday"));
+}
+
+TEST_F(KeelrunJob, LeavesNothingInTheTemporaryFolderButWhatAWorkerWrote) {
+  PosixFiles files;
+  const std::string temporary = folder_.File("temporary");
+  ASSERT_OK(files.MakeDir(temporary));
+  const Environment there = {{"TMPDIR", temporary}};
+  const auto silent = Start(2, "echo in ${TORCHELASTIC_ERROR_FILE%/*}; "
+                               "[ -d ${TORCHELASTIC_ERROR_FILE%/*} ]", {}, there);
+  EXPECT_EQ(silent->ExitCode(), 0) << silent->Output();
+  EXPECT_EQ(silent->Count("^in " + temporary), 2) << silent->Output();
+  EXPECT_TRUE(files.List(temporary)->empty());
+  const auto failing = Start(2, "[ $RANK = 0 ] && exec sleep 1000; "
+                                "echo wrong > $TORCHELASTIC_ERROR_FILE; exit 3", {}, there);
+  EXPECT_EQ(failing->ExitCode(), 1) << failing->Output();
+  EXPECT_EQ(files.List(temporary)->size(), 1U);
 }
 
 TEST_F(KeelrunJob, AKilledWorkerCostsARestartAndTheJobFinishes) {
