@@ -84,10 +84,14 @@ bool IsLoopback(const std::string& address) {
   return address == "::1" || address.starts_with("127.");
 }
 
-std::string WhyUnreachable(const std::string& host, uint16_t port, const std::string& told) {
+std::string WhyUnreachable(const Meeting& meeting, const std::string& told) {
+  if (meeting.server) {
+    return (told.empty() ? "this host keeps it, and did not get to open it in that time" : told) +
+           "; is the machine too busy for so short a limit?";
+  }
   const auto look = [&]() -> Status {
-    KEEL_TRY_ASSIGN(const std::string number, ResolveHost(host, kLastLookLimit));
-    return AwaitListener(number, port, kLastLookLimit);
+    KEEL_TRY_ASSIGN(const std::string number, ResolveHost(meeting.host, kLastLookLimit));
+    return AwaitListener(number, meeting.port, kLastLookLimit);
   };
   const Status found = look();
   const std::string heard =

@@ -28,9 +28,9 @@ struct Meeting {
 
 Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores);
 
-// Why the store there cannot be reached, and what to check: looks once more, for a second or two.
-// `told` is what was last heard of it; "": nothing.
-std::string WhyUnreachable(const std::string& host, uint16_t port, const std::string& told);
+// Why the store there cannot be reached, and what to check: another host's is looked at once more,
+// for a second or two. `told` is what was last heard of it; "": nothing.
+std::string WhyUnreachable(const Meeting& meeting, const std::string& told);
 
 // As the system has it.
 std::string OwnHostName();

@@ -544,7 +544,7 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
     outcome += "; the store is at " + AddressText(meeting_.host, meeting_.port);
     // The last attempt may not have ended yet, and what was told is how the trouble began.
     if (!trouble_.empty() || !has_contact_) {
-      outcome += ": " + WhyUnreachable(meeting_.host, meeting_.port, trouble_);
+      outcome += ": " + WhyUnreachable(meeting_, trouble_);
     }
   }
   EndStory(action.code, outcome);

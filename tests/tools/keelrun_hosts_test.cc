@@ -181,6 +181,14 @@ TEST_F(KeelrunHosts, AnEndpointWhereAnotherProgramListensIsNamedWhenTheTimeIsOve
   EXPECT_THAT(alone.Output(), HasSubstr("something listens there, but has not answered"));
 }
 
+TEST_F(KeelrunHosts, AStoreOfItsOwnThatItDidNotGetToInTimeIsNobodyElsesFault) {
+  // LibTorch takes longer to load.
+  const auto alone = StartForeign("alone", {"--nnodes=2", "--rdzv-conf=join_timeout=0.001"});
+  EXPECT_EQ(alone->ExitCode(), 76);
+  EXPECT_THAT(alone->Output(), HasSubstr("this host keeps it"));
+  EXPECT_EQ(alone->Count("firewall"), 0) << alone->Output();
+}
+
 TEST_F(KeelrunHosts, TooFewHostsIsLostQuorumWithTheirNames) {
   // Within that time it has to load LibTorch, and to reach its own store, too.
   const auto alone = StartForeign("alone", {"--nnodes=2", "--rdzv-conf=join_timeout=8"});
