@@ -8,6 +8,7 @@
 
 #include "base/file_helpers.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/thread_priority.h"
 #include "ckpt/catalog.h"
 #include "ckpt/names.h"
@@ -195,6 +196,7 @@ void Checkpointer::AwaitCopy() {
 SaveVote Checkpointer::Vote() {
   CollectCommit();
   if (saving_ == SaveState::kWriting && background_.done()) TakeOutcome();
+  TellIfLate();
   said_durable_ = saving_ == SaveState::kDurable;
   const bool due = place_.rank == 0 && config_.every_time > Duration(0) &&
                    clock_.Monotonic() - last_begin_ >= config_.every_time;
@@ -257,6 +259,7 @@ Status Checkpointer::Begin() {
   wanted_ = false;
   const TimePoint before = std::exchange(last_begin_, clock_.Monotonic());
   const Duration spread = std::min((last_begin_ - before) / kSpreadShare, kSpreadMax);
+  watch_.OnBegin(last_begin_, spread, ExpectedSave(place_.world));
   saving_ = SaveState::kWriting;
   saving_step_ = state_.step();
   if (place_.rank == 0) KEEL_TRY(HoldDirectory(Duration(0)));   // training waits for nobody
@@ -291,6 +294,24 @@ void Checkpointer::TakeOutcome() {
   speed_.OnWritten(shard.content_bytes, outcome->took - shard.rested, /*awaited=*/false);
   share_ = std::move(outcome->save);
   saving_ = SaveState::kDurable;
+}
+
+// Who is late himself says so.
+void Checkpointer::TellIfLate() {
+  const bool commits = commit_.valid();
+  if (!commits && saving_ != SaveState::kWriting && !writer_left_) return;
+  const auto late = watch_.Look(clock_.Monotonic());
+  if (!late) return;
+  const Progress& progress = background_.progress();
+  const std::string share = BytesText(progress.bytes_done) + " of " +
+                            BytesText(progress.bytes_total) + " written";
+  LogWarn("save-late", {{"step", commits ? committing_step_ : saving_step_},
+                        {"rank", place_.rank},
+                        {"after", DurationText(*late)},
+                        {"at", commits ? "its manifest" : share},
+                        {"dir", config_.root},
+                        {"note", "training goes on, but no other save begins before it ends; "
+                                 "does the disk answer?"}});
 }
 
 void Checkpointer::Fail(const Error& error) {

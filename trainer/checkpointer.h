@@ -31,6 +31,7 @@
 #include "trainer/run_config.h"
 #include "trainer/save_fit.h"
 #include "trainer/save_schedule.h"
+#include "trainer/save_watch.h"
 #include "trainer/state_image.h"
 #include "trainer/train_state.h"
 
@@ -158,6 +159,7 @@ class Checkpointer {
                       Duration spread);
   Result<HostBytes> ShareOf(const SavePlan& plan, bool alias_buffers) const;
   void TakeOutcome();
+  void TellIfLate();
   void CollectCommit();
   void AwaitCommit();
   void Report(uint64_t step, const Committed& committed);
@@ -185,6 +187,7 @@ class Checkpointer {
   SaveSpeed speed_;
   bool wanted_ = false;
   TimePoint last_begin_;
+  SaveWatch watch_;
   SaveState saving_ = SaveState::kIdle;   // kCommitting is told by commit_
   bool said_durable_ = false;
   uint64_t saving_step_ = 0;

@@ -180,6 +180,7 @@ TEST_P(SlowDisk, HasOneSaveAtATimeAndTrainingDoesNotWait) {
   ASSERT_OK_AND_ASSIGN(const auto entries, ListSteps(files_, dir_));
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_TRUE(entries[0].in_progress);
+  job->Await("save-late step=2 rank=[01] after=");   // a disk that hangs reports no error
   Release();
   job->Await(" checkpoint step=2 ");
   job->Await(" checkpoint step=", 2);
