@@ -196,7 +196,9 @@ void Checkpointer::AwaitCopy() {
 SaveVote Checkpointer::Vote() {
   CollectCommit();
   if (saving_ == SaveState::kWriting && background_.done()) TakeOutcome();
-  TellIfLate();
+  if (commit_.valid() || saving_ == SaveState::kWriting || writer_left_) {
+    TellIfLate("training goes on, but no other save begins before it ends; does the disk answer?");
+  }
   said_durable_ = saving_ == SaveState::kDurable;
   const bool due = place_.rank == 0 && config_.every_time > Duration(0) &&
                    clock_.Monotonic() - last_begin_ >= config_.every_time;
@@ -297,11 +299,10 @@ void Checkpointer::TakeOutcome() {
 }
 
 // Who is late himself says so.
-void Checkpointer::TellIfLate() {
-  const bool commits = commit_.valid();
-  if (!commits && saving_ != SaveState::kWriting && !writer_left_) return;
+void Checkpointer::TellIfLate(const char* note) {
   const auto late = watch_.Look(clock_.Monotonic());
   if (!late) return;
+  const bool commits = commit_.valid();
   const Progress& progress = background_.progress();
   const std::string share = BytesText(progress.bytes_done) + " of " +
                             BytesText(progress.bytes_total) + " written";
@@ -310,8 +311,7 @@ void Checkpointer::TellIfLate() {
                         {"after", DurationText(*late)},
                         {"at", commits ? "its manifest" : share},
                         {"dir", config_.root},
-                        {"note", "training goes on, but no other save begins before it ends; "
-                                 "does the disk answer?"}});
+                        {"note", note}});
 }
 
 void Checkpointer::Fail(const Error& error) {
@@ -413,8 +413,10 @@ void Checkpointer::EndShare(const Status& committed) {
 
 Status Checkpointer::EndUnderWay(const Waiting& waiting) {
   AwaitCopy();
-  while (commit_.valid() && commit_.wait_for(kLookPeriod) != std::future_status::ready) {
-    KEEL_TRY(waiting.look());
+  if (commit_.valid()) {
+    KEEL_TRY(AwaitDisk(waiting, [&](Duration limit) {
+      return commit_.wait_for(limit) == std::future_status::ready;
+    }));
   }
   CollectCommit();
   if (saving_ == SaveState::kIdle) return Ok();
@@ -443,15 +445,22 @@ bool Checkpointer::TakeLeftWriter() {
 }
 
 Status Checkpointer::AwaitWriter(const Waiting& waiting) {
-  uint64_t done_before = background_.progress().bytes_done;
+  return AwaitDisk(waiting, [&](Duration limit) { return background_.AwaitDone(limit); });
+}
+
+Status Checkpointer::AwaitDisk(const Waiting& waiting,
+                               const std::function<bool(Duration limit)>& is_done) {
   TimePoint told = clock_.Monotonic();
-  while (!background_.AwaitDone(kLookPeriod)) {
+  DiskPatience patience(told);
+  while (!is_done(kLookPeriod)) {
     KEEL_TRY(waiting.look());
-    const uint64_t done = background_.progress().bytes_done;
-    if (done == done_before || clock_.Monotonic() - told < kTickPeriod) continue;
+    TellIfLate("the job waits for it; does the disk answer?");
+    const TimePoint now = clock_.Monotonic();
+    if (now - told < kTickPeriod || !patience.IsLeft(now, background_.progress().bytes_done)) {
+      continue;
+    }
     waiting.tick();
-    done_before = done;
-    told = clock_.Monotonic();
+    told = now;
   }
   return Ok();
 }
@@ -473,6 +482,7 @@ bool Checkpointer::IsCommitted() const {
 Status Checkpointer::WriteNow(SavePlan plan, const Waiting& waiting) {
   while (!TakeLeftWriter()) KEEL_TRY(AwaitWriter(waiting));
   saving_step_ = state_.step();
+  watch_.OnBegin(clock_.Monotonic(), Duration(0), ExpectedSave(static_cast<int>(plan.parts)));
   KEEL_TRY_ASSIGN(HostBytes share, ShareOf(plan, /*alias_buffers=*/true));
   KEEL_TRY(background_.Start({.plan = std::move(plan),
                               .source = std::make_shared<OwningSource>(std::move(share)),

@@ -62,7 +62,7 @@ class Checkpointer {
  public:
   // While the disk is waited for, by a worker that others may be waiting for.
   struct Waiting {
-    // Called now and then, if the disk gets on.
+    // Called now and then, if the disk gets on or may do so yet.
     std::function<void()> tick = [] {};
     // An error ends the wait, and is what comes of it.
     std::function<Status()> look = [] { return Ok(); };
@@ -159,13 +159,14 @@ class Checkpointer {
                       Duration spread);
   Result<HostBytes> ShareOf(const SavePlan& plan, bool alias_buffers) const;
   void TakeOutcome();
-  void TellIfLate();
+  void TellIfLate(const char* note);
   void CollectCommit();
   void AwaitCommit();
   void Report(uint64_t step, const Committed& committed);
   void GiveUp(const std::string& why);
   Status WriteNow(SavePlan plan, const Waiting& waiting);
   Status AwaitWriter(const Waiting& waiting);
+  Status AwaitDisk(const Waiting& waiting, const std::function<bool(Duration limit)>& is_done);
   void LeaveWriter();
   bool TakeLeftWriter();
   Committed Commit(std::unique_ptr<Save> save);

@@ -1,4 +1,4 @@
-// One limit, which doubles.
+// Two limits: one doubles, one begins anew with each byte.
 #include "trainer/save_watch.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(10);
 constexpr int kLate = 4;   // times what is expected
+constexpr Duration kDiskPatience = std::chrono::minutes(5);
 
 }  // namespace
 
@@ -21,6 +22,12 @@ std::optional<Duration> SaveWatch::Look(TimePoint now) {
   if (passed < tell_after_) return std::nullopt;
   tell_after_ = 2 * passed;
   return passed;
+}
+
+bool DiskPatience::IsLeft(TimePoint now, uint64_t bytes) {
+  if (bytes != bytes_) moved_ = now;
+  bytes_ = bytes;
+  return now - moved_ < kDiskPatience;
 }
 
 }  // namespace keel

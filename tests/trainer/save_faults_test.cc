@@ -240,6 +240,18 @@ TEST_F(RiggedJob, ADiskThatNeverAnswersDoesNotKeepAStoppedJob) {
   ExpectSameEnd();
 }
 
+// Killed, it would lose all steps since the last save, and its successor would wait for that disk.
+TEST_F(RiggedJob, ADiskThatAnswersLateCostsAnEndingJobNothingButTime) {
+  Hold("1 sync *.keel 1");
+  const auto job = Start(2, Saving({"--steps=8"}), {"--hang-limit=3"});
+  job->Await("^rigged sync ");
+  job->Await("save-late step=8 rank=1 after=.*the job waits for it");
+  Release();
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("nothing moved"), 0) << job->Output();
+  EXPECT_THAT(WholeSteps(), ElementsAre(8));
+}
+
 TEST_F(RiggedJob, AWorkerLostBesideASlowSaveKeepsNobodyFromTraining) {
   Hold("1 sync *.keel 2");
   const auto job = Start(2, Saving(Endless(kOften)), {"--max-restarts=5"});

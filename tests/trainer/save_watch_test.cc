@@ -1,4 +1,5 @@
-// When a save is told as late: by what saves took before, and by what is spread on purpose.
+// When a save is told as late: by what saves took before, and by what is spread on purpose;
+// and how long a silent disk is waited for.
 #include "trainer/save_watch.h"
 
 #include <gtest/gtest.h>
@@ -34,6 +35,15 @@ TEST(SaveWatch, KnowsWhatSavesTakeAndWhatIsSpreadOnPurpose) {
   watch.OnBegin(kBegin + 200s, 10s, 1s);
   EXPECT_FALSE(watch.Look(kBegin + 219s));
   EXPECT_TRUE(watch.Look(kBegin + 220s));
+}
+
+TEST(DiskPatience, BeginsAnewWithEachByteAndEnds) {
+  DiskPatience patience(kBegin);
+  EXPECT_TRUE(patience.IsLeft(kBegin + 299s, 0));
+  EXPECT_FALSE(patience.IsLeft(kBegin + 300s, 0));
+  EXPECT_TRUE(patience.IsLeft(kBegin + 400s, 1));
+  EXPECT_TRUE(patience.IsLeft(kBegin + 699s, 1));
+  EXPECT_FALSE(patience.IsLeft(kBegin + 700s, 1));
 }
 
 }  // namespace
