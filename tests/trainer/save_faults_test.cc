@@ -108,8 +108,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 struct LastFault {
   const char* name;
-  const char* rule;
-  const char* says;
+  std::string call;   // the rule, but for whom it strikes
+  char rank;
+  std::string whose;  // as the end's message has it
+  std::string what;
+  std::string RuleFor(char who) const { return std::string(1, who) + " " + call; }
   friend void PrintTo(const LastFault& fault, std::ostream* out) { *out << fault.name; }
 };
 
@@ -118,11 +121,11 @@ class FaultsAtTheLast : public RiggedJob, public ::testing::WithParamInterface<L
 
 TEST_P(FaultsAtTheLast, TheEndIsNotCalledOne) {
   (void)LastLine(2, Saving({"--steps=4"}));
-  Rig({GetParam().rule});
+  Rig({GetParam().RuleFor(GetParam().rank)});
   const auto job = Start(2, Saving({"--steps=8"}));
   EXPECT_EQ(job->ExitCode(), 1) << job->Output();
   EXPECT_EQ(job->Count("^final step="), 0) << job->Output();
-  EXPECT_GE(job->Count(std::string("step 8 could not be saved: .*") + GetParam().says), 1)
+  EXPECT_GE(job->Count("step 8 could not be saved: .*" + GetParam().whose + GetParam().what), 1)
       << job->Output();
   EXPECT_THAT(WholeSteps(), ElementsAre(4));
   ExpectNoLeftoversThatGcDoesNotName();
@@ -130,15 +133,17 @@ TEST_P(FaultsAtTheLast, TheEndIsNotCalledOne) {
   EXPECT_EQ(LastLine(3, Saving({"--steps=8"})), LastLine(1, {"--steps=8"}));
 }
 
+// Whoever hears of the stop a step later than the others saves once more, so that it must not
+// succeed either.
 TEST_P(FaultsAtTheLast, AStopIsNotCalledSaved) {
   const Words options = {"--lanes=4"};
   (void)LastLine(2, Saving(Joined(options, {"--steps=4"})));
-  Rig({GetParam().rule});
+  Rig({GetParam().RuleFor('*')});
   const auto job = Start(2, Saving(Joined(options, {"--steps=1000000", "--pause=15ms"})));
   job->Await("^step 6 rank 0 ");
   job->Signal(SIGTERM);
   EXPECT_EQ(job->ExitCode(), 77) << job->Output();
-  EXPECT_GE(job->Count(std::string("save-failed .*") + GetParam().says), 1) << job->Output();
+  EXPECT_GE(job->Count("save-failed .*" + GetParam().what), 1) << job->Output();
   EXPECT_EQ(job->Count("steps-unsaved steps=[0-9]+ checkpoint=4 note=lost"), 1) << job->Output();
   EXPECT_THAT(WholeSteps(), ElementsAre(4));
   ExpectNoLeftoversThatGcDoesNotName();
@@ -148,8 +153,8 @@ TEST_P(FaultsAtTheLast, AStopIsNotCalledSaved) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, FaultsAtTheLast,
-    ::testing::Values(LastFault{"Share", "1 sync *.keel 1 5", "rank 1 .*Input/output error"},
-                      LastFault{"Manifest", "0 rename */manifest.json 1 28",
+    ::testing::Values(LastFault{"Share", "sync *.keel 1 5", '1', "rank 1 .*", "Input/output error"},
+                      LastFault{"Manifest", "rename */manifest.json 1 28", '0', "",
                                 "manifest.json: No space left"}),
     [](const auto& info) { return std::string(info.param.name); });
 
