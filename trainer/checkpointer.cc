@@ -387,6 +387,14 @@ std::optional<uint64_t> Checkpointer::NewestSaved() const {
   return newest.ok() ? std::optional(newest->step) : std::nullopt;
 }
 
+void Checkpointer::TellUnsaved(const char* note) const {
+  const std::optional<uint64_t> newest = NewestSaved();
+  const uint64_t kept = std::min(newest.value_or(0), state_.step());
+  LogWarn("steps-unsaved", {{"steps", state_.step() - kept},
+                            {"checkpoint", newest ? std::to_string(*newest) : "none"},
+                            {"note", note}});
+}
+
 Status Checkpointer::FinishShare(const Waiting& waiting) {
   AwaitCopy();
   if (saving_ == SaveState::kWriting) {

@@ -120,6 +120,8 @@ class Checkpointer {
   std::optional<Duration> ExpectedSave(int shares) const;
   // The newest whole checkpoint; nothing: there is none, or the disk does not tell.
   std::optional<uint64_t> NewestSaved() const;
+  // What a worker that leaves holds beyond it.
+  void TellUnsaved(const char* note) const;
   // The newest that this worker committed since this was last asked.
   std::optional<uint64_t> TakeCommitted() { return std::exchange(committed_, std::nullopt); }
   // The save under way, instead of a new one: waits until our share is durable.

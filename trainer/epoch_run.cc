@@ -636,13 +636,9 @@ class EpochRun {
   }
 
   void TellUnsaved(const std::vector<VoteRecord>& records) {
-    const std::optional<uint64_t> newest = saver().NewestSaved();
     const bool some_stay = std::any_of(records.begin(), records.end(),
                                        [](const VoteRecord& record) { return !record.stop; });
-    const uint64_t kept = std::min(newest.value_or(0), state_.step());
-    LogWarn("steps-unsaved", {{"steps", state_.step() - kept},
-                              {"checkpoint", newest ? std::to_string(*newest) : "none"},
-                              {"note", some_stay ? "those who stay go on with them" : "lost"}});
+    saver().TellUnsaved(some_stay ? "those who stay go on with them" : "lost");
   }
 
   // An error of the group, or that it could not be committed: the same for everybody.

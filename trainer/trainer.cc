@@ -250,6 +250,7 @@ Result<TrainOutcome> Trainer::LeaveParked() {
       {.tick = [&] { (void)link_->Send(AtMessage{{StepHeld(), ++phase}}); }});
   if (saved.ok()) return Leave(state_.step());
   LogError("save-failed", {{"step", state_.step()}, {"reason", saved.error().message}});
+  keeping_->checkpointer.TellUnsaved("lost, unless somebody else holds them");
   return Leave(std::nullopt);
 }
 
