@@ -13,11 +13,21 @@ namespace {
 constexpr int kNiceStep = 10;
 constexpr int kNiceMax = 19;
 
+void SetOwnPolicy(int policy) {
+  const sched_param none{};
+  (void)sched_setscheduler(0, policy, &none);
+}
+
 }  // namespace
 
 void DoNotPreempt() {
-  const sched_param none{};
-  if (sched_getscheduler(0) == SCHED_OTHER) (void)sched_setscheduler(0, SCHED_BATCH, &none);
+  if (sched_getscheduler(0) == SCHED_OTHER) SetOwnPolicy(SCHED_BATCH);
+}
+
+NotPreempting::NotPreempting() : before_(sched_getscheduler(0)) { DoNotPreempt(); }
+
+NotPreempting::~NotPreempting() {
+  if (before_ == SCHED_OTHER) SetOwnPolicy(SCHED_OTHER);
 }
 
 void LetOthersFirst() {

@@ -9,6 +9,18 @@ namespace keel {
 // that computes, only because it woke up.
 void DoNotPreempt();
 
+// The same while it lives: for threads that a library starts from the calling one meanwhile.
+class NotPreempting {
+ public:
+  NotPreempting();
+  ~NotPreempting();
+  NotPreempting(const NotPreempting&) = delete;
+  NotPreempting& operator=(const NotPreempting&) = delete;
+
+ private:
+  const int before_;
+};
+
 // For long work that nobody waits for: it takes what others leave, and about a tenth of a processor
 // where they leave nothing.
 void LetOthersFirst();

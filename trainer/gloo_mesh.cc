@@ -16,6 +16,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "base/log.h"
+#include "base/thread_priority.h"
 #include "elastic/fd.h"
 #include "elastic/quiet_thread.h"
 #include "store/torch_guard.h"
@@ -95,6 +96,14 @@ void Knock(const sockaddr_storage& address, int64_t as_rank) {
   if (::connect(socket.number(), where, size) != 0) return;
   // Where it fails, the helper is left behind: nothing else to do here.
   (void)!::send(socket.number(), &as_rank, sizeof(as_rank), MSG_NOSIGNAL);
+}
+
+// Gloo's thread asks again and again for a connection's lock where somebody sends on it. If it had
+// taken the processor from that one at the message's arrival, it would keep it from letting go of
+// the lock for a whole time slice, milliseconds, in which this worker does nothing.
+std::shared_ptr<::gloo::transport::Device> DeviceOfPatientThread(const std::string& address) {
+  const NotPreempting meanwhile;
+  return MakeGlooDevice(address, /*lazy=*/true).device;
 }
 
 }  // namespace
@@ -365,7 +374,7 @@ void GlooMesh::ConnectGloo() {
   auto options = c10d::ProcessGroupGloo::Options::create();
   options->threads = 1;
   options->timeout = Millis(spec_.build_limit);
-  options->devices.push_back(MakeGlooDevice(spec_.address, /*lazy=*/true).device);
+  options->devices.push_back(DeviceOfPatientThread(spec_.address));
   gloo_ = c10::make_intrusive<ClosableGloo>(store, spec_.rank, spec_.size, options);
 }
 

@@ -33,6 +33,33 @@ TEST(ThreadPriority, WhoMustNotPreemptKeepsItsShare) {
   EXPECT_EQ(See().policy, before.policy) << "the others stay as they are";
 }
 
+TEST(ThreadPriority, OnlyThreadsStartedMeanwhileDoNotPreempt) {
+  const auto of_a_new_one = [] {
+    int policy = -1;
+    std::thread([&] { policy = sched_getscheduler(0); }).join();
+    return policy;
+  };
+  const int before = sched_getscheduler(0);
+  {
+    const NotPreempting meanwhile;
+    EXPECT_EQ(of_a_new_one(), before == SCHED_OTHER ? SCHED_BATCH : before);
+  }
+  EXPECT_EQ(See().policy, before);
+  EXPECT_EQ(of_a_new_one(), before);
+}
+
+TEST(ThreadPriority, APolicyThatSomebodyChoseStays) {
+  std::thread([] {
+    const sched_param none{};
+    ASSERT_EQ(sched_setscheduler(0, SCHED_IDLE, &none), 0);
+    {
+      const NotPreempting meanwhile;
+      EXPECT_EQ(See().policy, SCHED_IDLE);
+    }
+    EXPECT_EQ(See().policy, SCHED_IDLE);
+  }).join();
+}
+
 TEST(ThreadPriority, WhoLetsOthersFirstHasLess) {
   const Seen before = See();
   const Seen after = SeenAfter(LetOthersFirst);

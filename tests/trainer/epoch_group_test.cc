@@ -1,9 +1,12 @@
 // EpochGroup: building, breaking at any moment, and ending, on real Gloo.
 #include "trainer/epoch_group.h"
 
+#include <dirent.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <cstdlib>
 #include <latch>
 #include <thread>
 
@@ -35,6 +38,32 @@ TEST(EpochGroup, MembersSendToEachOther) {
       }
     });
   }
+}
+
+int ThreadsOfPolicy(int policy) {
+  int count = 0;
+  DIR* const tasks = opendir("/proc/self/task");
+  KEEL_CHECK(tasks != nullptr, "no /proc");
+  while (const dirent* const task = readdir(tasks)) {
+    const int thread = std::atoi(task->d_name);   // 0 for "." and ".."
+    if (thread != 0 && sched_getscheduler(thread) == policy) ++count;
+  }
+  closedir(tasks);
+  return count;
+}
+
+// Else it keeps a member that sends from going on for a time slice: see trainer/gloo_mesh.cc.
+TEST(EpochGroup, GloosThreadsDoNotPreemptTheMembers) {
+  if (sched_getscheduler(0) != SCHED_OTHER) GTEST_SKIP() << "somebody chose another policy";
+  Crew crew;
+  std::latch built(2);
+  std::latch seen(2);
+  crew.Run(2, [&](EpochGroup&) {
+    built.arrive_and_wait();
+    EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+    EXPECT_GE(ThreadsOfPolicy(SCHED_BATCH), 2);
+    seen.arrive_and_wait();
+  });
 }
 
 TEST(EpochGroup, MessagesOfOneTagKeepTheirOrder) {
