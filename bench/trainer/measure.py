@@ -88,6 +88,11 @@ class Job:
             time.sleep(0.002)
         raise SystemExit("the job is not whole again")
 
+    def await_settled(self, pids):
+        """Who dies sooner than a second after its start may have to wait for its next one."""
+        begun = max(self.of(pid)[0] for pid in pids)
+        time.sleep(max(0, begun + 1 - time.monotonic()))
+
     def of(self, pid):
         return [at for at, _, who, _ in self.told if who == pid]
 
@@ -112,6 +117,7 @@ def kills():
     with Job(3) as job:
         for _ in range(ARGS.kills):
             pids = job.await_world(3)
+            job.await_settled(pids)
             times = job.of(pids[0])[-20:]
             step = statistics.median(b - a for a, b in zip(times, times[1:]))
             victim = rng.choice(pids)
