@@ -7,8 +7,21 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/large_pages.h"
 
 namespace keel {
+namespace {
+
+// Written, read by other workers and read again in each step: in pages of 4 KiB finding them takes
+// the kernel, and the processor, a good part of that.
+at::Tensor InLargePages(at::Tensor fresh) {
+  if (fresh.is_cpu()) {
+    PreferLargePages({static_cast<std::byte*>(fresh.mutable_data_ptr()), fresh.nbytes()});
+  }
+  return fresh;
+}
+
+}  // namespace
 
 // The last lane is exchanged from the bucket, so its partner's gradients must be there before it.
 LanePlace PlaceOf(int lane, const LaneRange& lanes, bool plain) {
@@ -22,7 +35,7 @@ LanePlace PlaceOf(int lane, const LaneRange& lanes, bool plain) {
 }
 
 ExchangeBucket::ExchangeBucket(std::vector<at::Tensor> parameters, at::Tensor buffer)
-    : parameters_(std::move(parameters)), bucket_(ViewsOf(std::move(buffer))),
+    : parameters_(std::move(parameters)), bucket_(ViewsOf(InLargePages(std::move(buffer)))),
       reached_(parameters_.size()) {}
 
 ExchangeBucket::Flat ExchangeBucket::ViewsOf(at::Tensor tensor) const {
@@ -44,7 +57,9 @@ ExchangeBucket::Flat ExchangeBucket::ViewsOf(at::Tensor tensor) const {
 // A sum is made where its first lanes lie, so that the places behind the entries are free again.
 const ExchangeBucket::Flat& ExchangeBucket::FreeFlat() {
   const size_t entries = sum_.entries().size();
-  if (entries == flats_.size()) flats_.push_back(ViewsOf(at::empty_like(bucket_.tensor)));
+  if (entries == flats_.size()) {
+    flats_.push_back(ViewsOf(InLargePages(at::empty_like(bucket_.tensor))));
+  }
   return flats_[entries];
 }
 

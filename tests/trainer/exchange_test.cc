@@ -10,7 +10,9 @@
 #include <cstring>
 #include <map>
 
+#include "base/large_pages.h"
 #include "base/random.h"
+#include "tests/support/large_pages_seen.h"
 #include "tests/trainer/crew.h"
 #include "trainer/exchange_bucket.h"
 #include "trainer/gather.h"
@@ -376,6 +378,25 @@ TEST(LanePlaceTest, LanesGoWhereTheTreeAddsThem) {
       EXPECT_EQ(PlaceOf(end - 1, {begin, end}, true),
                 (LanePlace{.adds = end - 1 > begin, .in_bucket = true}));
     }
+  }
+}
+
+TEST(ExchangeBucketTest, GradientsAndSumsOfThemLieInLargePages) {
+  if (!HasLargePages()) GTEST_SKIP() << "this Linux has no large pages";
+  constexpr int64_t kCount = 3 * kLargePageBytes / sizeof(float);
+  const torch::NoGradGuard no_grad;
+  const at::Tensor parameter = at::zeros({kCount});
+  ExchangeBucket bucket({parameter}, at::empty({kCount}));
+  bucket.BeginStep();
+  for (const LaneNode whole : {LaneNode{0, 1}, LaneNode{1, 1}}) {
+    bucket.BeginLane({.whole = whole});
+    parameter.mutable_grad() = at::ones({kCount});
+    bucket.TakeGradient(0, parameter.grad());
+    bucket.EndLane();
+  }
+  for (const at::Tensor& flat : {bucket.buffer(), bucket.sum().entries().front().value}) {
+    const auto* middle = static_cast<const std::byte*>(flat.const_data_ptr()) + flat.nbytes() / 2;
+    EXPECT_TRUE(WantsLargePagesAt(middle));
   }
 }
 
