@@ -84,13 +84,48 @@ bool EpochGroup::CanRead(int rank, size_t bytes) const {
   return neighbour.can_be_read && bytes >= neighbour.read_bytes_min;
 }
 
-bool EpochGroup::IsReadBy(int rank, size_t bytes) const {
-  const GlooMesh::Neighbour& neighbour = mesh_->NeighbourAt(rank);
-  return neighbour.reads_us && bytes >= neighbour.read_bytes_min;
-}
-
 Status EpochGroup::Read(int rank, uint64_t address, const at::Tensor& into) {
   return mesh_->Read(rank, address, into);
+}
+
+uint32_t EpochGroup::NextReduction() { return mesh_->NextReduction(); }
+
+bool EpochGroup::ReadsMutually(int rank, size_t bytes) const {
+  return rank != mesh_->spec().rank && CanRead(rank, bytes) &&
+         mesh_->NeighbourAt(rank).board.has_value();
+}
+
+Status EpochGroup::Offer(uint32_t reduction, const std::vector<uint64_t>& places) {
+  if (reduction >= NoteBoard::kOffersMax) {
+    KEEL_TRY(AwaitTaken(reduction - NoteBoard::kOffersMax));
+  }
+  return mesh_->Offer(reduction, places);
+}
+
+Status EpochGroup::Tell(Note note, uint32_t reduction) { return mesh_->Tell(note, reduction); }
+
+Status EpochGroup::Await(int rank, Note note, uint32_t reduction) {
+  return mesh_->Await(rank, note, reduction);
+}
+
+Result<std::vector<uint64_t>> EpochGroup::PlacesOf(int rank, uint32_t reduction) {
+  return mesh_->PlacesOf(rank, reduction);
+}
+
+Status EpochGroup::AwaitReaders() {
+  const uint32_t made = mesh_->reductions();
+  if (made > 0) KEEL_TRY(AwaitTaken(made - 1));
+  mesh_->NobodyReads(made);
+  return status();
+}
+
+bool EpochGroup::IsRead() const { return mesh_->released() != mesh_->reductions(); }
+
+Status EpochGroup::AwaitTaken(uint32_t reduction) {
+  for (int rank = 0; rank < size(); ++rank) {
+    if (mesh_->NeighbourAt(rank).board) KEEL_TRY(Await(rank, Note::kTaken, reduction));
+  }
+  return Ok();
 }
 
 bool EpochGroup::AwaitTeardown(Duration limit) {

@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "store/cancel.h"
+#include "trainer/note_board.h"
 #include "trainer/tags.h"
 
 namespace keel {
@@ -114,13 +115,30 @@ class EpochGroup {
     std::vector<InFlight> in_flight_;
   };
 
-  // Whether `bytes` of that member's memory are better read than received; whether it sees ours so.
+  // Whether `bytes` of that member's memory are better read than received.
   bool CanRead(int rank, size_t bytes) const;
-  bool IsReadBy(int rank, size_t bytes) const;
   // Fills the tensor (contiguous, on the CPU) with what lies at `address` of a member that can be
   // read. An error aborts the group. What was read from a member that has aborted may be anything:
   // it is good once that member has gone through a later exchange with us.
   Status Read(int rank, uint64_t address, const at::Tensor& into);
+
+  // --- Reductions among members that read each other's memory: notes in the place of messages ---
+
+  // The number of the next reduction, of which all members make the same.
+  uint32_t NextReduction();
+  // The same to both: `bytes` are read, and notes (trainer/note_board.h) tell how far each one is.
+  bool ReadsMutually(int rank, size_t bytes) const;
+  // Waits where more reductions are offered at a time than a board has room for.
+  Status Offer(uint32_t reduction, const std::vector<uint64_t>& places);
+  Status Tell(Note note, uint32_t reduction);
+  Status Await(int rank, Note note, uint32_t reduction);
+  // Of one that the member has offered.
+  Result<std::vector<uint64_t>> PlacesOf(int rank, uint32_t reduction);
+  // Until nobody reads our memory for any of our reductions any more, all of which have finished
+  // here.
+  Status AwaitReaders();
+  // Whether somebody may. Who changes that memory all the same aborts the group before.
+  bool IsRead() const;
 
   // Gloo's own collectives, for comparison (Reduce::kAllReduce): Abort() does not end them, but the
   // loss of a peer or the limit does.
@@ -143,6 +161,7 @@ class EpochGroup {
   static bool AwaitTeardown(Duration limit);
 
  private:
+  Status AwaitTaken(uint32_t reduction);
   explicit EpochGroup(std::shared_ptr<GlooMesh> mesh);
 
   std::shared_ptr<GlooMesh> mesh_;

@@ -188,6 +188,7 @@ void Exchange::Impl::WarmUp() {
 }
 
 Exchange::Impl::~Impl() {
+  if (group_.IsRead()) group_.Abort("the exchange ends in the middle of a step");
   finisher_.Drain();
   // c10d's Reducer may throw from its destructor, which would end the process here; and in
   // unique_ptr's own reset(), which is noexcept.
@@ -335,12 +336,13 @@ Status Exchange::Impl::Finish() {
                                        std::to_string(group_.rank())});
   }
   lanes_done_ = 0;
-  if (!lanes_.empty()) return Ok();
-  const Result<Status> reduced =
-      Guard("taking part without lanes", [&] { return ReduceWithoutLanes(); });
-  if (!reduced.ok()) return Failed(reduced.error());
-  if (!reduced->ok()) return Failed(reduced->error());
-  return Ok();
+  if (lanes_.empty()) {
+    const Result<Status> reduced =
+        Guard("taking part without lanes", [&] { return ReduceWithoutLanes(); });
+    if (!reduced.ok()) return Failed(reduced.error());
+    if (!reduced->ok()) return Failed(reduced->error());
+  }
+  return group_.AwaitReaders();
 }
 
 // All buckets at once, as the others' come when they come.
@@ -348,13 +350,18 @@ Status Exchange::Impl::ReduceWithoutLanes() {
   if (warmer_) warmer_->Stop();
   const torch::autograd::AutoGradMode no_grad(false);
   std::vector<Ending> endings;
+  const auto end_all = [&]() -> Status {
+    for (const Ending& end : std::exchange(endings, {})) KEEL_TRY(end());
+    return Ok();
+  };
   for (const auto& bucket : buckets_) {
     bucket->BeginStep();
     if (plain()) at::Tensor(bucket->buffer()).zero_();
+    if (endings.size() == FlatReduction::kStartedMax) KEEL_TRY(end_all());
     KEEL_TRY_ASSIGN(Ending ending, StartReducing(*bucket, bucket->buffer()));
     endings.push_back(std::move(ending));
   }
-  for (const Ending& end : endings) KEEL_TRY(end());
+  KEEL_TRY(end_all());
   for (const auto& bucket : buckets_) bucket->TakeBufferAsGradients();
   return Ok();
 }
@@ -405,7 +412,8 @@ Status Exchange::Impl::ReduceNow(const at::Tensor& into, std::vector<TreeSum::En
   ReductionScratch scratch;
   FlatReduction reduction(group_, shares_, into, std::move(own), scratch);
   KEEL_TRY(reduction.Start());
-  return reduction.Finish();
+  KEEL_TRY(reduction.Finish());
+  return group_.AwaitReaders();
 }
 
 Status Exchange::Impl::MeanOfType(at::ScalarType type,

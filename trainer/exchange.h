@@ -2,16 +2,18 @@
 // number of workers, on c10d's own Reducer: the exchange of a bucket goes on while backward makes
 // the next one.
 // Promises   after a Finish() that succeeded, each parameter's grad() holds the complete mean, the
-//            same bits on all workers, and keeps it when this object is gone; once a later vote
-//            has said that all have finished, as on one host others' memory is read that a worker
-//            which breaks off does not keep. After an error nothing is in flight any more, the
-//            group is aborted, and gradients are undefined.
+//            same bits on all workers, and keeps it when this object is gone; no other worker needs
+//            it any more. Where only some of the workers are on one host, that holds once a later
+//            vote has said that all have finished: one that breaks off does not keep what others
+//            read. After an error nothing is in flight any more, the group is aborted, and
+//            gradients are undefined.
 // Does not   decide a step (trainer/vote.h), or scale for mixed precision: scale the loss.
 //            Parameters that a lane's loss does not reach count as a gradient of zero.
 // Threads    one; a thread of its own finishes buckets in order. Abort() of the group, from
 //            anywhere, ends every call here.
 // Errors     those of the group; kForeign with its message where backward threw.
-// Lifetime   the group outlives it. Made anew for each epoch.
+// Lifetime   the group outlives it, and is aborted with it in the middle of a step. Made anew for
+//            each epoch.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -58,8 +60,8 @@ class Exchange {
   Status Backward(const at::Tensor& loss);
   // How long the last Backward() of the step waited for others, after its own gradients were there.
   Duration waited() const;
-  // A worker without lanes takes part here; for the others it returns at once. It checks that all
-  // lanes were given.
+  // A worker without lanes takes part here; for the others it returns as soon as nobody reads their
+  // memory any more. It checks that all lanes were given.
   Status Finish();
 
   // The mean over all lanes of other tensors (buffers), in the same order of additions. `of_lanes`:

@@ -1,11 +1,11 @@
 // Nodes to the owners of slices, sums back from them. A sum may be received where a node is still
 // being sent from: its owner has the whole node before it can send the sum.
 //
-// Between workers that read each other's memory three notes go instead: where nodes lie and sums
-// will (an offer), that the sums are ready, that they were taken. The last one keeps the sums from
-// being overwritten before. A worker that breaks off overwrites them all the same, and another one
-// may then read nonsense and succeed: but who broke off has not voted for this step, so that nobody
-// will ever apply it.
+// Workers that read each other's memory tell by notes instead: where nodes lie and sums will (an
+// offer), that the sums are there, that they were taken. The last one keeps the sums from being
+// overwritten before. A worker that breaks off overwrites them all the same, and another one may
+// then read nonsense and succeed; but not see that all was taken, which who broke off does not
+// tell, nor will that one vote for this step: so nobody will ever apply it.
 #include "trainer/flat_reduction.h"
 
 #include <algorithm>
@@ -29,8 +29,7 @@ LaneShares::LaneShares(int world, int all_lanes) : lanes(all_lanes) {
 FlatReduction::FlatReduction(EpochGroup& group, const LaneShares& shares, at::Tensor into,
                              std::vector<TreeSum::Entry> own, ReductionScratch& scratch)
     : group_(group), shares_(shares), into_(std::move(into)), own_(std::move(own)),
-      scratch_(scratch), offers_(shares.nodes.size()), offers_in_(group), sums_in_(group),
-      taken_in_(group), out_(group) {
+      scratch_(scratch), places_(shares.nodes.size()), sums_in_(group), out_(group) {
   const auto& expected = shares_.nodes[static_cast<size_t>(group_.rank())];
   KEEL_CHECK(own_.size() == expected.size(), own_.size() << " nodes, not " << expected.size());
   for (size_t i = 0; i < own_.size(); ++i) {
@@ -44,21 +43,25 @@ int64_t FlatReduction::SliceBegin(int rank) const {
   return std::min(into_.numel(), blocks * rank / group_.size() * kSliceAlignment);
 }
 
+FlatReduction::Chunk FlatReduction::SliceOf(int rank) const {
+  return {SliceBegin(rank), SliceBegin(rank + 1) - SliceBegin(rank)};
+}
+
 std::vector<FlatReduction::Chunk> FlatReduction::ChunksOf(int rank) const {
   const int64_t most = kChunkBytesMax / static_cast<int64_t>(into_.element_size());
+  const Chunk slice = SliceOf(rank);
   std::vector<Chunk> chunks;
-  const int64_t end = SliceBegin(rank + 1);
-  for (int64_t begin = SliceBegin(rank); begin < end; begin += most) {
-    chunks.push_back({begin, std::min(most, end - begin)});
+  for (int64_t done = 0; done < slice.count; done += most) {
+    chunks.push_back({slice.begin + done, std::min(most, slice.count - done)});
   }
   return chunks;
 }
 
 Status FlatReduction::Start() {
+  number_ = group_.NextReduction();
   const Tag nodes_tag = group_.NextTag(TagKind::kNodes);
   sums_tag_ = group_.NextTag(TagKind::kSums);
-  taken_tag_ = group_.NextTag(TagKind::kTaken);
-  KEEL_TRY(ReceiveOffers(nodes_tag));
+  KEEL_TRY(OfferNodes());
   KEEL_TRY(ReceiveNodes(nodes_tag));
   KEEL_TRY(SendNodes(nodes_tag));
   return ReceiveSums();
@@ -69,39 +72,36 @@ at::Tensor FlatReduction::Scratch(size_t slot, const Chunk& chunk) {
   return scratch_[slot].narrow(0, 0, chunk.count);
 }
 
-Status FlatReduction::ReceiveOffers(Tag tag) {
-  for (int rank = 0; rank < group_.size(); ++rank) {
-    if (rank == group_.rank() || !CanRead(rank)) continue;
-    const auto at = static_cast<size_t>(rank);
-    offers_[at] = at::empty({static_cast<int64_t>(shares_.nodes[at].size()) + 1}, at::kLong);
-    KEEL_TRY(offers_in_.Receive(offers_[at], rank, tag));
+// Also where nobody reads this one: boards count all of them.
+Status FlatReduction::OfferNodes() {
+  std::vector<uint64_t> places;
+  for (const TreeSum::Entry& entry : own_) {
+    places.push_back(reinterpret_cast<uint64_t>(entry.value.const_data_ptr()));
   }
-  return Ok();
+  places.push_back(reinterpret_cast<uint64_t>(into_.const_data_ptr()));
+  return group_.Offer(number_, places);
 }
 
 // What is read is added at once, so that one place serves all chunks and stays in the cache.
 Status FlatReduction::ReceiveNodes(Tag tag) {
   size_t read = 0;
   for (int rank = 0; rank < group_.size(); ++rank) {
-    if (offers_[static_cast<size_t>(rank)].defined()) {
-      read += shares_.nodes[static_cast<size_t>(rank)].size();
-    }
+    if (Reads(rank)) read += shares_.nodes[static_cast<size_t>(rank)].size();
   }
   size_t received = read;
   for (const Chunk& chunk : ChunksOf(group_.rank())) {
-    nodes_in_.push_back({chunk, {}, EpochGroup::Batch(group_), {}});
+    nodes_in_.push_back({chunk, {}, EpochGroup::Batch(group_)});
     Arriving& arriving = nodes_in_.back();
     for (int rank = 0; rank < group_.size(); ++rank) {
       const auto& nodes = shares_.nodes[static_cast<size_t>(rank)];
       for (size_t i = 0; i < nodes.size(); ++i) {
         if (rank == group_.rank()) {
-          arriving.nodes.push_back({nodes[i], chunk.Of(own_[i].value)});
-        } else if (offers_[static_cast<size_t>(rank)].defined()) {
-          arriving.nodes.push_back({nodes[i], Scratch(arriving.to_read.size(), chunk)});
-          arriving.to_read.push_back({rank, i, arriving.nodes.back().value});
+          arriving.nodes.push_back({.node = nodes[i], .here = chunk.Of(own_[i].value)});
+        } else if (Reads(rank)) {
+          arriving.nodes.push_back({.node = nodes[i], .here = {}, .rank = rank, .place = i});
         } else {
-          arriving.nodes.push_back({nodes[i], Scratch(received++, chunk)});
-          KEEL_TRY(arriving.batch.Receive(arriving.nodes.back().value, rank, tag));
+          arriving.nodes.push_back({.node = nodes[i], .here = Scratch(received++, chunk)});
+          KEEL_TRY(arriving.batch.Receive(arriving.nodes.back().here, rank, tag));
         }
       }
     }
@@ -111,18 +111,9 @@ Status FlatReduction::ReceiveNodes(Tag tag) {
 
 // To each owner chunk by chunk, as it receives them; not all to the same one at first.
 Status FlatReduction::SendNodes(Tag tag) {
-  std::vector<int64_t> places;
-  for (const TreeSum::Entry& entry : own_) {
-    places.push_back(reinterpret_cast<int64_t>(entry.value.const_data_ptr()));
-  }
-  places.push_back(reinterpret_cast<int64_t>(into_.const_data_ptr()));
-  const at::Tensor offer = at::tensor(places, at::kLong);
   for (int step = 1; step < group_.size(); ++step) {
     const int to = (group_.rank() + step) % group_.size();
-    if (IsReadBy(to)) {
-      KEEL_TRY(out_.Send(offer, to, tag));
-      continue;
-    }
+    if (Reads(to)) continue;
     for (const Chunk& chunk : ChunksOf(to)) {
       for (const TreeSum::Entry& entry : own_) {
         KEEL_TRY(out_.Send(chunk.Of(entry.value), to, tag));
@@ -135,16 +126,7 @@ Status FlatReduction::SendNodes(Tag tag) {
 Status FlatReduction::ReceiveSums() {
   for (int step = 1; step < group_.size(); ++step) {
     const int from = (group_.rank() + step) % group_.size();
-    if (IsReadBy(from) && HasSlice(group_.rank())) {
-      KEEL_TRY(taken_in_.Receive(at::empty({1}, at::kByte), from, taken_tag_));
-    }
-    if (CanRead(from)) {
-      if (!HasSlice(from)) continue;
-      sums_to_read_.push_back({from, EpochGroup::Batch(group_)});
-      const at::Tensor note = at::empty({1}, at::kByte);
-      KEEL_TRY(sums_to_read_.back().ready.Receive(note, from, sums_tag_));
-      continue;
-    }
+    if (Reads(from)) continue;
     for (const Chunk& chunk : ChunksOf(from)) {
       KEEL_TRY(sums_in_.Receive(chunk.Of(into_), from, sums_tag_));
     }
@@ -153,59 +135,65 @@ Status FlatReduction::ReceiveSums() {
 }
 
 Status FlatReduction::Read(int rank, size_t place, const Chunk& chunk, const at::Tensor& into) {
-  const int64_t* places = offers_[static_cast<size_t>(rank)].const_data_ptr<int64_t>();
   const auto begin = static_cast<uint64_t>(chunk.begin) * into_.element_size();
-  return group_.Read(rank, static_cast<uint64_t>(places[place]) + begin, into);
+  return group_.Read(rank, places_[static_cast<size_t>(rank)].at(place) + begin, into);
 }
 
-Status FlatReduction::ReadNodes(const Arriving& arriving) {
-  for (const ToRead& one : arriving.to_read) {
-    KEEL_TRY(Read(one.rank, one.node, arriving.chunk, one.into));
+Status FlatReduction::AwaitOffers() {
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    if (!Reads(rank)) continue;
+    KEEL_TRY(group_.Await(rank, Note::kOffered, number_));
+    KEEL_TRY_ASSIGN(places_[static_cast<size_t>(rank)], group_.PlacesOf(rank, number_));
   }
   return Ok();
 }
 
-Status FlatReduction::AddAndSend(Arriving& arrived) {
+Status FlatReduction::Add(const Arriving& arrived) {
   TreeSum sum;
-  for (TreeSum::Entry& entry : arrived.nodes) sum.Push(entry.node, std::move(entry.value));
+  size_t slot = 0;
+  for (const Source& source : arrived.nodes) {
+    at::Tensor value = source.here;
+    if (!value.defined()) {
+      value = Scratch(slot++, arrived.chunk);
+      KEEL_TRY(Read(source.rank, source.place, arrived.chunk, value));
+    }
+    sum.Push(source.node, std::move(value));
+  }
   at::Tensor mean = arrived.chunk.Of(into_);
   sum.FinishMean(shares_.lanes, mean);
+  return Ok();
+}
+
+Status FlatReduction::SendSum(const Chunk& chunk) {
   for (int step = 1; step < group_.size(); ++step) {
     const int to = (group_.rank() + step) % group_.size();
-    if (!IsReadBy(to)) KEEL_TRY(out_.Send(mean, to, sums_tag_));
+    if (!Reads(to)) KEEL_TRY(out_.Send(chunk.Of(into_), to, sums_tag_));
   }
   return Ok();
 }
 
-Status FlatReduction::OfferSums() {
-  if (!HasSlice(group_.rank())) return Ok();
-  for (int step = 1; step < group_.size(); ++step) {
-    const int to = (group_.rank() + step) % group_.size();
-    if (IsReadBy(to)) KEEL_TRY(out_.Send(at::zeros({1}, at::kByte), to, sums_tag_));
-  }
-  return Ok();
-}
-
-Status FlatReduction::ReadSums(SumsToRead& sums) {
-  KEEL_TRY(sums.ready.Wait());
-  const Chunk slice{SliceBegin(sums.rank), SliceBegin(sums.rank + 1) - SliceBegin(sums.rank)};
-  const size_t place = shares_.nodes[static_cast<size_t>(sums.rank)].size();
-  KEEL_TRY(Read(sums.rank, place, slice, slice.Of(into_)));
-  return out_.Send(at::zeros({1}, at::kByte), sums.rank, taken_tag_);
+Status FlatReduction::ReadSums(int rank) {
+  KEEL_TRY(group_.Await(rank, Note::kSummed, number_));
+  const Chunk slice = SliceOf(rank);
+  const size_t place = shares_.nodes[static_cast<size_t>(rank)].size();
+  return slice.count > 0 ? Read(rank, place, slice, slice.Of(into_)) : Ok();
 }
 
 Status FlatReduction::Finish() {
-  KEEL_TRY(offers_in_.Wait());
+  KEEL_TRY(AwaitOffers());
   for (Arriving& arriving : nodes_in_) {
     KEEL_TRY(arriving.batch.Wait());
-    KEEL_TRY(ReadNodes(arriving));
-    KEEL_TRY(AddAndSend(arriving));
+    KEEL_TRY(Add(arriving));
+    KEEL_TRY(SendSum(arriving.chunk));
   }
-  KEEL_TRY(OfferSums());
-  for (SumsToRead& sums : sums_to_read_) KEEL_TRY(ReadSums(sums));
+  KEEL_TRY(group_.Tell(Note::kSummed, number_));
+  for (int step = 1; step < group_.size(); ++step) {
+    const int from = (group_.rank() + step) % group_.size();
+    if (Reads(from)) KEEL_TRY(ReadSums(from));
+  }
   KEEL_TRY(sums_in_.Wait());
-  KEEL_TRY(taken_in_.Wait());
-  return out_.Wait();
+  KEEL_TRY(out_.Wait());
+  return group_.Tell(Note::kTaken, number_);
 }
 
 }  // namespace keel

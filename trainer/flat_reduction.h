@@ -5,9 +5,10 @@
 //            adds one slice, so that the volume is that of a ring all-reduce where every worker
 //            ships one node. Where two workers can read each other's memory, large tensors are read
 //            and not sent.
-// Does not   copy: what it is given may be overwritten, and must be left alone, until it is done.
+// Does not   copy: what it is given may be overwritten, and must be left alone, until it is done
+//            and the group's AwaitReaders() has returned.
 // Threads    one at a time; Start() and Finish() may be different ones. All workers start their
-//            reductions in the same order.
+//            reductions in the same order, and finish them in it.
 // Errors     those of the group, which is aborted then. Throws as ATen does: call it in a Guard.
 #pragma once
 
@@ -40,6 +41,8 @@ class FlatReduction {
   FlatReduction(EpochGroup& group, const LaneShares& shares, at::Tensor into,
                 std::vector<TreeSum::Entry> own, ReductionScratch& scratch);
 
+  // Who has started this many that nobody finishes meanwhile would wait for itself.
+  static constexpr size_t kStartedMax = NoteBoard::kOffersMax;
   Status Start();
   Status Finish();
 
@@ -51,39 +54,32 @@ class FlatReduction {
 
     at::Tensor Of(const at::Tensor& flat) const { return flat.narrow(0, begin, count); }
   };
-  // A worker's node that we read, as soon as the chunk's turn has come.
-  struct ToRead {
-    int rank = 0;
-    size_t node = 0;
-    at::Tensor into;
+  // Where a node of a chunk is: here, or where it is read as soon as its turn has come.
+  struct Source {
+    LaneNode node;
+    at::Tensor here;
+    int rank = 0;        // of whom it is read, if it is not here
+    size_t place = 0;    // among that one's
   };
   // Nodes of one chunk of our slice, from all, in lane order.
   struct Arriving {
     Chunk chunk;
-    std::vector<TreeSum::Entry> nodes;
+    std::vector<Source> nodes;
     EpochGroup::Batch batch;
-    std::vector<ToRead> to_read;
   };
-  // The slice of a worker whose sums we read once it says that they are ready.
-  struct SumsToRead {
-    int rank = 0;
-    EpochGroup::Batch ready;
-  };
-
   int64_t SliceBegin(int rank) const;
+  Chunk SliceOf(int rank) const;
   std::vector<Chunk> ChunksOf(int rank) const;
-  bool CanRead(int rank) const { return group_.CanRead(rank, into_.nbytes()); }
-  bool IsReadBy(int rank) const { return group_.IsReadBy(rank, into_.nbytes()); }
-  bool HasSlice(int rank) const { return SliceBegin(rank) < SliceBegin(rank + 1); }
+  bool Reads(int rank) const { return group_.ReadsMutually(rank, into_.nbytes()); }
   at::Tensor Scratch(size_t slot, const Chunk& chunk);
-  Status ReceiveOffers(Tag tag);
+  Status OfferNodes();
   Status ReceiveNodes(Tag tag);
   Status SendNodes(Tag tag);
   Status ReceiveSums();
-  Status ReadNodes(const Arriving& arriving);
-  Status AddAndSend(Arriving& arrived);
-  Status OfferSums();
-  Status ReadSums(SumsToRead& sums);
+  Status AwaitOffers();
+  Status Add(const Arriving& arrived);
+  Status SendSum(const Chunk& chunk);
+  Status ReadSums(int rank);
   Status Read(int rank, size_t place, const Chunk& chunk, const at::Tensor& into);
 
   EpochGroup& group_;
@@ -91,15 +87,12 @@ class FlatReduction {
   at::Tensor into_;
   std::vector<TreeSum::Entry> own_;
   ReductionScratch& scratch_;
+  uint32_t number_ = 0;
   Tag sums_tag_;
-  Tag taken_tag_;
   // Of the workers that we read, by rank: where its nodes begin, and then where its sums will.
-  std::vector<at::Tensor> offers_;
-  EpochGroup::Batch offers_in_;
+  std::vector<std::vector<uint64_t>> places_;
   std::vector<Arriving> nodes_in_;
-  std::vector<SumsToRead> sums_to_read_;
   EpochGroup::Batch sums_in_;
-  EpochGroup::Batch taken_in_;
   EpochGroup::Batch out_;
 };
 

@@ -45,6 +45,12 @@ constexpr Duration kCoaxStep = std::chrono::milliseconds(10);
 constexpr int kCoaxSteps = 5;
 // How long an abort waits for who is just enqueueing on NCCL, which takes microseconds.
 constexpr Duration kTurnLimit = std::chrono::seconds(1);
+// How long another member's board is looked at without a rest, and then how long a rest is: a part
+// of the wait so far.
+constexpr Duration kLookWithoutRest = std::chrono::microseconds(50);
+constexpr int kRestPart = 4;
+constexpr Duration kRestMin = std::chrono::microseconds(10);
+constexpr Duration kRestMax = std::chrono::microseconds(500);
 // Of another process's memory: a break is heard between two pieces.
 constexpr size_t kReadAtOnce = 8 << 20;
 constexpr Duration kLookForAborts = std::chrono::milliseconds(1);
@@ -70,6 +76,12 @@ Value ValueOf(const at::Tensor& bytes) {
   std::memcpy(&value, bytes.const_data_ptr(), sizeof(Value));
   return value;
 }
+
+// What members tell each other at the first contact.
+struct ContactCard {
+  MemoryCard memory;
+  NoteBoard::Card board;
+};
 
 // Under which key a rank publishes its address; Gloo's first (and only) context is number 0.
 std::string AddressKey(int rank) { return "0/" + std::to_string(rank); }
@@ -155,8 +167,10 @@ Status GlooMesh::status() const {
   return status_;
 }
 
+// Who reads our memory must not take for good what comes into it from now on.
 void GlooMesh::Abort(const Error& reason) {
   cut_ = true;
+  board_.Close();
   Break(reason);
 }
 
@@ -287,6 +301,52 @@ Status GlooMesh::Read(int peer, uint64_t address, const at::Tensor& into) {
   return Ok();
 }
 
+Status GlooMesh::Offer(uint32_t operation, const std::vector<uint64_t>& places) {
+  if (!broken() && spec_.before_each) spec_.before_each();
+  if (broken()) return status().error();
+  board_.Offer(operation, places);
+  return Ok();
+}
+
+Status GlooMesh::Tell(Note note, uint32_t operation) {
+  if (!broken() && spec_.before_each) spec_.before_each();
+  if (broken()) return status().error();
+  board_.Tell(note, operation);
+  return Ok();
+}
+
+Error GlooMesh::LookFailed(int peer, const Error& why) {
+  Abort(why.Doing("looking at the notes of " + NameOf(peer)));
+  return status().error();
+}
+
+// The look costs a microsecond. Rests let others have the processor; a wait that has taken long
+// may take a little longer.
+Status GlooMesh::Await(int peer, Note note, uint32_t operation) {
+  const ForeignBoard& board = NeighbourAt(peer).board.value();
+  if (!broken() && spec_.before_each) spec_.before_each();
+  const TimePoint begun = RealClock().Monotonic();
+  while (true) {
+    if (broken()) return status().error();
+    const Result<bool> there = board.Has(note, operation);
+    if (!there.ok()) return LookFailed(peer, there.error());
+    if (*there) return Ok();
+    const Duration waited = RealClock().Monotonic() - begun;
+    if (waited > limit_.load()) {
+      return LookFailed(peer, {Code::kTimeout, "nothing new for " + DurationText(waited)});
+    }
+    if (waited > kLookWithoutRest) {
+      RealClock().SleepFor(std::clamp<Duration>(waited / kRestPart, kRestMin, kRestMax));
+    }
+  }
+}
+
+Result<std::vector<uint64_t>> GlooMesh::PlacesOf(int peer, uint32_t operation) {
+  Result<std::vector<uint64_t>> places = NeighbourAt(peer).board.value().PlacesOf(operation);
+  if (!places.ok()) return LookFailed(peer, places.error());
+  return places;
+}
+
 void GlooMesh::GiveUp(const Work& work) {
   cut_ = true;
   Forget(work);
@@ -380,10 +440,10 @@ void GlooMesh::ConnectGloo() {
 
 // A message each way with every other member: who it is, so that the waits for peers that come late
 // happen here and not in the middle of a step. With those on this host another one: whether we can
-// read their memory.
+// read their memory. Who reads without being read could not tell that it has taken something.
 void GlooMesh::ContactAll() {
   const bool reads = spec_.read_bytes_min != EpochGroup::kNeverRead;
-  const MemoryCard own = reads ? OwnMemoryCard(spec_.read_bytes_min) : MemoryCard();
+  const ContactCard own{reads ? OwnMemoryCard(spec_.read_bytes_min) : MemoryCard(), board_.card()};
   ByRank out(neighbours_.size());
   for (at::Tensor& card : out) card = TensorOf(own);
   Result<ByRank> cards = Swap(out);
@@ -391,16 +451,19 @@ void GlooMesh::ContactAll() {
   for (size_t rank = 0; rank < out.size(); ++rank) {
     out[rank].reset();
     if (!(*cards)[rank].defined()) continue;
-    const auto card = ValueOf<MemoryCard>((*cards)[rank]);
-    if (!ShareHost(own, card)) continue;
-    neighbours_[rank] = {card.pid, std::max(own.bytes_min, card.bytes_min), keel::CanRead(card),
-                         false};
+    const auto memory = ValueOf<ContactCard>((*cards)[rank]).memory;
+    if (!ShareHost(own.memory, memory)) continue;
+    neighbours_[rank] = {memory.pid, std::max(own.memory.bytes_min, memory.bytes_min),
+                         keel::CanRead(memory)};
     out[rank] = TensorOf(neighbours_[rank].can_be_read);
   }
   const Result<ByRank> verdicts = Swap(out);
   if (!verdicts.ok()) return;
   for (size_t rank = 0; rank < out.size(); ++rank) {
-    if (out[rank].defined()) neighbours_[rank].reads_us = ValueOf<bool>((*verdicts)[rank]);
+    if (!out[rank].defined() || !neighbours_[rank].can_be_read) continue;
+    if (!ValueOf<bool>((*verdicts)[rank])) continue;
+    neighbours_[rank].board.emplace(neighbours_[rank].pid,
+                                    ValueOf<ContactCard>((*cards)[rank]).board);
   }
 }
 

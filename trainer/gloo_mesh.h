@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "base/result.h"
 #include "trainer/breakable_store.h"
 #include "trainer/epoch_group.h"
+#include "trainer/note_board.h"
 
 namespace keel {
 
@@ -54,10 +56,15 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
     int64_t pid = 0;
     uint64_t read_bytes_min = 0;   // the same to both
     bool can_be_read = false;
-    bool reads_us = false;
+    std::optional<ForeignBoard> board = {};   // of one that reads us, too
   };
   const Neighbour& NeighbourAt(int rank) const { return neighbours_.at(static_cast<size_t>(rank)); }
   Status Read(int peer, uint64_t address, const at::Tensor& into);
+  // As EpochGroup's; for neighbours with a board.
+  Status Offer(uint32_t operation, const std::vector<uint64_t>& places);
+  Status Tell(Note note, uint32_t operation);
+  Status Await(int peer, Note note, uint32_t operation);
+  Result<std::vector<uint64_t>> PlacesOf(int peer, uint32_t operation);
 
   void Abort(const Error& reason);
   // What its owner does last: no operation will be waited for.
@@ -76,12 +83,18 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   const EpochGroup::Spec& spec() const { return spec_; }
   std::string NameOf(int rank) const;
   Tag NextTag(TagKind kind);
+  uint32_t NextReduction() { return reductions_.fetch_add(1); }
+  uint32_t reductions() const { return reductions_.load(); }
+  // Any more, what belonged to the first reductions.
+  void NobodyReads(uint32_t reductions) { released_ = reductions; }
+  uint32_t released() const { return released_.load(); }
   c10d::Backend& gloo();
   bool has_nccl() const { return nccl_ != nullptr; }
 
  private:
   void Break(const Error& reason);
   void Forget(const Work& work);
+  Error LookFailed(int peer, const Error& why);
   void RunHelper();
   void ConnectGloo();
   void ContactAll();
@@ -102,7 +115,10 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   c10::intrusive_ptr<ClosableGloo> gloo_;
   c10::intrusive_ptr<c10d::Backend> nccl_;       // guarded by mutex_ while Build() runs
   std::vector<Neighbour> neighbours_;            // by rank; of the helper until Build() ends
+  NoteBoard board_;
   std::array<std::atomic<uint64_t>, 8> turns_{};  // by kind
+  std::atomic<uint32_t> reductions_{0};
+  std::atomic<uint32_t> released_{0};   // the first of them whose memory may still be read
   std::atomic<bool> broken_{false};
   std::atomic<int> waiting_for_{-1};  // the rank that Build() now waits for
   std::atomic<std::chrono::milliseconds> limit_;

@@ -7,7 +7,7 @@
 
 namespace keel {
 
-enum class TagKind { kContact = 1, kGather, kNodes, kSums, kTransfer, kTaken };
+enum class TagKind { kContact = 1, kGather, kNodes, kSums, kTransfer };
 
 // What c10d calls a tag: not negative, and below 2^31.
 struct Tag {

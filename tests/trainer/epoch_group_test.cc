@@ -106,6 +106,61 @@ TEST(EpochGroup, AbortEndsAWaitWithItsReason) {
   });
 }
 
+// Where notes take the place of messages, no connection ends a wait.
+TEST(EpochGroup, AWaitForANoteEndsWithItsReason) {
+  Crew crew;
+  std::latch done(2);
+  crew.Run(2, [&](EpochGroup& group) {
+    ASSERT_TRUE(group.ReadsMutually(1 - group.rank(), EpochGroup::kReadBytesMin));
+    std::thread breaker([&] { group.Abort("epoch 7 is over"); });
+    const Status waited = group.Await(1 - group.rank(), Note::kSummed, 0);
+    breaker.join();
+    EXPECT_THAT(waited.error().message,
+                testing::AnyOf("epoch 7 is over", HasSubstr("it has left the group")));
+    EXPECT_FALSE(group.Tell(Note::kSummed, 0).ok());
+    done.arrive_and_wait();
+  });
+}
+
+TEST(EpochGroup, WhoseNoteIsNotToBeHadIsNamed) {
+  Crew crew;
+  std::latch done(2);
+  crew.Run(2, [&](EpochGroup& group) {
+    if (group.rank() == 0) {
+      group.LimitTo(std::chrono::milliseconds(30));
+      const Status waited = group.Await(1, Note::kOffered, 3);
+      EXPECT_EQ(waited.error().code, Code::kTimeout);
+      EXPECT_THAT(waited.error().message, HasSubstr("rank 1: nothing new for "));
+    } else {   // waits for one that has given up
+      const Status waited = group.Await(0, Note::kOffered, 3);
+      EXPECT_EQ(waited.error().code, Code::kPeerLost);
+      EXPECT_THAT(waited.error().message, HasSubstr("rank 0: it has left the group"));
+    }
+    done.arrive_and_wait();
+  });
+}
+
+// All has been taken: who still has to look at that note needs no more than it.
+TEST(EpochGroup, WhoLeavesInOrderLeavesItsNotes) {
+  Crew crew;
+  const std::string prefix = crew.NewPrefix();
+  std::latch left(2);
+  Crew::OnThreads(2, [&](int rank) {
+    auto group = EpochGroup::Build(crew.SpecOf(rank, 2, prefix), CancelToken::Never());
+    ASSERT_TRUE(group.ok()) << group.error().message;
+    const uint32_t number = (*group)->NextReduction();
+    ASSERT_TRUE((*group)->Tell(Note::kTaken, number).ok());
+    if (rank == 0) {
+      EXPECT_TRUE((*group)->AwaitReaders().ok());
+      group->reset();
+    }
+    left.arrive_and_wait();
+    if (rank == 1) {
+      EXPECT_TRUE((*group)->Await(0, Note::kTaken, number).ok());
+    }
+  });
+}
+
 TEST(EpochGroup, AbortBeforeTheWaitIsNotLost) {
   Crew crew;
   std::latch done(2);
