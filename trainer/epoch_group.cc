@@ -113,13 +113,13 @@ Result<std::vector<uint64_t>> EpochGroup::PlacesOf(int rank, uint32_t reduction)
 }
 
 Status EpochGroup::AwaitReaders() {
-  const uint32_t made = mesh_->reductions();
-  if (made > 0) KEEL_TRY(AwaitTaken(made - 1));
-  mesh_->NobodyReads(made);
+  const uint32_t offered = mesh_->offered();
+  if (IsRead()) KEEL_TRY(AwaitTaken(offered - 1));
+  mesh_->NobodyReads(offered);
   return status();
 }
 
-bool EpochGroup::IsRead() const { return mesh_->released() != mesh_->reductions(); }
+bool EpochGroup::IsRead() const { return mesh_->released() != mesh_->offered(); }
 
 Status EpochGroup::AwaitTaken(uint32_t reduction) {
   for (int rank = 0; rank < size(); ++rank) {

@@ -128,14 +128,14 @@ class EpochGroup {
   uint32_t NextReduction();
   // The same to both: `bytes` are read, and notes (trainer/note_board.h) tell how far each one is.
   bool ReadsMutually(int rank, size_t bytes) const;
-  // Waits where more reductions are offered at a time than a board has room for.
+  // To those that read it; all others tell what they have taken, too. Waits where more are offered
+  // at a time than a board has room for.
   Status Offer(uint32_t reduction, const std::vector<uint64_t>& places);
   Status Tell(Note note, uint32_t reduction);
   Status Await(int rank, Note note, uint32_t reduction);
   // Of one that the member has offered.
   Result<std::vector<uint64_t>> PlacesOf(int rank, uint32_t reduction);
-  // Until nobody reads our memory for any of our reductions any more, all of which have finished
-  // here.
+  // Until nobody reads what was offered any more; all of these reductions have finished here.
   Status AwaitReaders();
   // Whether somebody may. Who changes that memory all the same aborts the group before.
   bool IsRead() const;

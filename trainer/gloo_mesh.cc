@@ -304,6 +304,7 @@ Status GlooMesh::Read(int peer, uint64_t address, const at::Tensor& into) {
 Status GlooMesh::Offer(uint32_t operation, const std::vector<uint64_t>& places) {
   if (!broken() && spec_.before_each) spec_.before_each();
   if (broken()) return status().error();
+  offered_ = operation + 1;
   board_.Offer(operation, places);
   return Ok();
 }

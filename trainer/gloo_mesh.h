@@ -84,10 +84,11 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   std::string NameOf(int rank) const;
   Tag NextTag(TagKind kind);
   uint32_t NextReduction() { return reductions_.fetch_add(1); }
-  uint32_t reductions() const { return reductions_.load(); }
-  // Any more, what belonged to the first reductions.
-  void NobodyReads(uint32_t reductions) { released_ = reductions; }
+  // How many reductions there were up to the last one that was offered, and up to the last one
+  // that nobody reads any more.
+  uint32_t offered() const { return offered_.load(); }
   uint32_t released() const { return released_.load(); }
+  void NobodyReads(uint32_t reductions) { released_ = reductions; }
   c10d::Backend& gloo();
   bool has_nccl() const { return nccl_ != nullptr; }
 
@@ -118,7 +119,8 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   NoteBoard board_;
   std::array<std::atomic<uint64_t>, 8> turns_{};  // by kind
   std::atomic<uint32_t> reductions_{0};
-  std::atomic<uint32_t> released_{0};   // the first of them whose memory may still be read
+  std::atomic<uint32_t> offered_{0};
+  std::atomic<uint32_t> released_{0};
   std::atomic<bool> broken_{false};
   std::atomic<int> waiting_for_{-1};  // the rank that Build() now waits for
   std::atomic<std::chrono::milliseconds> limit_;

@@ -25,8 +25,9 @@ Result<NcclModule*> Load() {
   const auto entry = reinterpret_cast<NcclModuleEntry>(dlsym(module, kNcclModuleEntry));
   NcclModule* const loaded = entry == nullptr ? nullptr : entry(kNcclModuleVersion);
   if (loaded == nullptr) {
-    return Error{Code::kNoDevice, std::string(kNcclModuleFile) +
-                                      " belongs to another version of Evenkeel; install both anew"};
+    std::string why = kNcclModuleFile;   // not with +: a false alarm of GCC 12 under TSan
+    why += " belongs to another version of Evenkeel; install both anew";
+    return Error{Code::kNoDevice, why};
   }
   return loaded;
 }
