@@ -62,7 +62,7 @@ class EpochGroup {
     // From how many bytes on members on one host read each other's memory instead of sending; of
     // two members the larger one counts. kNeverRead: never.
     size_t read_bytes_min = kReadBytesMin;
-    std::function<void()> before_each = {};  // send or receive: where a test breaks the group
+    std::function<void()> before_each = {};  // operation: where a test breaks the group
     NcclModule* nccl = nullptr;         // null: the one that is loaded; a test brings its own
   };
   // Returns once every pair of members is connected.

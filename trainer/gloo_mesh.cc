@@ -229,12 +229,15 @@ c10d::Backend& GlooMesh::gloo() { return *gloo_; }
 
 // ------------------------------------------------------------------------------------- operations
 
+Status GlooMesh::BeginOperation() {
+  if (!broken() && spec_.before_each) spec_.before_each();
+  return broken() ? status() : Ok();
+}
+
 Result<GlooMesh::Work> GlooMesh::Post(const at::Tensor& tensor, int peer, Tag tag, bool send) {
   KEEL_CHECK(tensor.is_contiguous() && tensor.is_cpu() && peer != spec_.rank,
              "a tensor of " << tensor.sizes() << " for rank " << peer);
-  if (broken()) return status().error();
-  if (spec_.before_each) spec_.before_each();
-  if (broken()) return status().error();
+  KEEL_TRY(BeginOperation());
   Result<Work> posted = Guard((send ? "sending to " : "receiving from ") + NameOf(peer), [&] {
     std::vector<at::Tensor> one{tensor};
     const std::lock_guard lock(posting_);
@@ -287,8 +290,7 @@ Status GlooMesh::LookAt(const Work& work) {
 Status GlooMesh::Read(int peer, uint64_t address, const at::Tensor& into) {
   KEEL_CHECK(into.is_contiguous() && into.is_cpu() && NeighbourAt(peer).can_be_read,
              "a tensor of " << into.sizes() << " of rank " << peer);
-  if (!broken() && spec_.before_each) spec_.before_each();
-  if (broken()) return status().error();
+  KEEL_TRY(BeginOperation());
   const std::span room(static_cast<std::byte*>(into.mutable_data_ptr()), into.nbytes());
   for (size_t done = 0; done < room.size(); done += kReadAtOnce) {
     if (broken()) return status().error();
@@ -302,16 +304,14 @@ Status GlooMesh::Read(int peer, uint64_t address, const at::Tensor& into) {
 }
 
 Status GlooMesh::Offer(uint32_t operation, const std::vector<uint64_t>& places) {
-  if (!broken() && spec_.before_each) spec_.before_each();
-  if (broken()) return status().error();
+  KEEL_TRY(BeginOperation());
   offered_ = operation + 1;
   board_.Offer(operation, places);
   return Ok();
 }
 
 Status GlooMesh::Tell(Note note, uint32_t operation) {
-  if (!broken() && spec_.before_each) spec_.before_each();
-  if (broken()) return status().error();
+  KEEL_TRY(BeginOperation());
   board_.Tell(note, operation);
   return Ok();
 }
@@ -325,7 +325,7 @@ Error GlooMesh::LookFailed(int peer, const Error& why) {
 // may take a little longer.
 Status GlooMesh::Await(int peer, Note note, uint32_t operation) {
   const ForeignBoard& board = NeighbourAt(peer).board.value();
-  if (!broken() && spec_.before_each) spec_.before_each();
+  KEEL_TRY(BeginOperation());
   const TimePoint begun = RealClock().Monotonic();
   while (true) {
     if (broken()) return status().error();

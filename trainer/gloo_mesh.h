@@ -95,6 +95,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
  private:
   void Break(const Error& reason);
   void Forget(const Work& work);
+  Status BeginOperation();
   Error LookFailed(int peer, const Error& why);
   void RunHelper();
   void ConnectGloo();
