@@ -125,7 +125,10 @@ TEST(NoteBoard, WhatIsWrittenMeanwhileIsSeenBeforeOrAfterButNotBetween) {
     bool there = false;   // a mixture is no note, and looked at again
     for (int again = 0; again < 100 && !there; ++again) there = Has(seen, Note::kSummed, least);
     EXPECT_TRUE(there);
-    EXPECT_FALSE(Has(seen, Note::kSummed, least + 0x1000000));
+    const uint32_t ahead = least + 0x1000;
+    if (Has(seen, Note::kSummed, ahead)) {
+      EXPECT_GE(told + 1, ahead);   // the writer got there meanwhile
+    }
   }
   done = true;
   writer.join();
