@@ -91,12 +91,12 @@ Status EpochGroup::Read(int rank, uint64_t address, const at::Tensor& into) {
 uint32_t EpochGroup::NextReduction() { return mesh_->NextReduction(); }
 
 bool EpochGroup::ReadsMutually(int rank, size_t bytes) const {
-  return rank != mesh_->spec().rank && CanRead(rank, bytes) &&
-         mesh_->NeighbourAt(rank).board.has_value();
+  const GlooMesh::Neighbour& neighbour = mesh_->NeighbourAt(rank);
+  return neighbour.board && bytes >= neighbour.read_bytes_min;
 }
 
 Status EpochGroup::Offer(uint32_t reduction, const std::vector<uint64_t>& places) {
-  if (reduction >= NoteBoard::kOffersMax) {
+  if (reduction - mesh_->released() >= NoteBoard::kOffersMax) {
     KEEL_TRY(AwaitTaken(reduction - NoteBoard::kOffersMax));
   }
   return mesh_->Offer(reduction, places);

@@ -67,6 +67,7 @@ class FlatReduction {
     std::vector<Source> nodes;
     EpochGroup::Batch batch;
   };
+
   int64_t SliceBegin(int rank) const;
   Chunk SliceOf(int rank) const;
   std::vector<Chunk> ChunksOf(int rank) const;
