@@ -17,13 +17,14 @@ constexpr int64_t kPhaseMax = 1 << 30;
 // Ten years of nanoseconds: all parts together still are a number.
 constexpr int64_t kFigureNanosMax = int64_t{1'000'000'000} * 3600 * 24 * 365 * 10;
 
-// At most kControlTextMax bytes, and no half of a character at the end.
-std::string Cut(const std::string& text) {
-  if (text.size() <= kControlTextMax) return text;
-  size_t end = kControlTextMax;
+// At most so many bytes of it, and no half of a character at the end.
+std::string Beginning(const std::string& text, size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  size_t end = bytes_max;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end);
 }
+std::string Cut(const std::string& text) { return Beginning(text, kControlTextMax); }
 
 std::string TooLongText(const std::string& fingerprint) {
   return "a fingerprint of " + std::to_string(fingerprint.size()) + " bytes is longer than " +
@@ -119,10 +120,22 @@ Json Write(const ParkedMessage& m) {
 ParkedMessage ReadParked(Members& in) { return {Epoch(in), Step(in), in.Flag("at_boundary")}; }
 
 Json Write(const AtMessage& m) {
-  return {{"type", "at"}, {"step", m.position.step}, {"phase", m.position.phase}};
+  Json json = {{"type", "at"}, {"step", m.position.step}, {"phase", m.position.phase}};
+  if (m.position.tick != 0) json["tick"] = m.position.tick;
+  if (!m.activity.place.empty()) json["place"] = Beginning(m.activity.place, kPlaceBytesMax);
+  if (m.activity.waits_for != Activity::kUntold) json["waits_for"] = m.activity.waits_for;
+  return json;
 }
 AtMessage ReadAt(Members& in) {
-  return {{Step(in), static_cast<int>(in.Whole("phase", 0, kPhaseMax))}};
+  AtMessage at;
+  at.position = {Step(in), static_cast<int>(in.Whole("phase", 0, kPhaseMax))};
+  if (in.Has("tick")) at.position.tick = in.Whole("tick", 0, kNumberMax);
+  if (in.Has("place")) at.activity.place = Beginning(in.Text("place"), kPlaceBytesMax);
+  if (in.Has("waits_for")) {
+    at.activity.waits_for =
+        static_cast<int>(in.Whole("waits_for", Activity::kAnybody, kWorldMax - 1));
+  }
+  return at;
 }
 
 Json Write(const SavedMessage& m) { return {{"type", "saved"}, {"step", m.step}}; }

@@ -60,6 +60,7 @@ struct ParkedMessage {
 };
 struct AtMessage {
   Position position;
+  Activity activity = {};
   bool operator==(const AtMessage&) const = default;
 };
 struct SavedMessage {

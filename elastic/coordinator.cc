@@ -200,7 +200,7 @@ void Coordinator::NotePositions(const MemberRecord& before, const MemberRecord& 
   for (size_t i = 0; i < record.seats.size(); ++i) {
     const SeatRecord& seat = record.seats[i];
     if (seat.epoch != view_.epoch->record.number) continue;
-    if (i < before.seats.size() && before.seats[i] == seat) continue;
+    if (i < before.seats.size() && !HasMoved(before.seats[i], seat)) continue;
     view_.epoch->moved = now;
     if (seat.position.step > furthest_.step) NoteStep(seat.position, now);
   }

@@ -11,6 +11,9 @@ void LogDecision(const Decision& decision) {
   switch (decision.verdict) {
     case Verdict::kWait:
       if (decision.reason == Reason::kRunning) return LogDebug("watching", {{"reason", why}});
+      if (decision.reason == Reason::kStandsStill) {
+        return LogWarn("stands-still", {{"reason", why}});
+      }
       return LogInfo("waiting", {{"reason", why}});
     case Verdict::kExpire: return LogWarn("host-lost", {{"reason", why}});
     case Verdict::kRefuse: return LogError("host-refused", {{"reason", why}});

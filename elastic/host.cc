@@ -17,12 +17,6 @@ int64_t Millis(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
 
-bool SamePositionsAside(MemberRecord a, MemberRecord b) {
-  for (SeatRecord& seat : a.seats) seat.position = {};
-  for (SeatRecord& seat : b.seats) seat.position = {};
-  return a == b;
-}
-
 }  // namespace
 
 Host::Host(HostConfig config, Random random, TimePoint now)
@@ -166,14 +160,16 @@ bool Host::TakeSeat(const EpochWorker& place, TimePoint now) {
   if (record.worker != place.worker || !can || seat.signalled) return false;
   record.epoch = epoch_->number;
   record.rank = place.rank;
-  Enter(place.index);
+  Enter(place.index, now);
   return true;
 }
 
-void Host::Enter(int index) {
+void Host::Enter(int index, TimePoint now) {
   KEEL_CHECK(epoch_->number > record_.outside, "entering an epoch after promising not to");
   RecordOf(index).state = SeatState::kRunning;
   RecordOf(index).position = {};   // it has told none of this epoch
+  RecordOf(index).activity = {};
+  NoteHeard(index, now);
   seats_[index].told_join = false;
   seats_[index].kill_at.reset();
   Do(EnterEpoch{index, RecordOf(index).rank, *epoch_}, epoch_->reason);
@@ -395,6 +391,7 @@ void Host::Forgive(TimePoint now) {
   if (seems_cut_off) store_grace_ = now + kLate;
   for (Seat& seat : seats_) {
     if (seat.kill_at && is_stale(*seat.kill_at)) seat.kill_at = now + kLate;
+    if (was_stopped) seat.heard = now;   // what it said meanwhile is yet to be read
   }
 }
 
@@ -425,7 +422,9 @@ TimePoint Host::NextWake() const {
     if (seat.start_at) wake = std::min(wake, *seat.start_at);
     if (seat.kill_at) wake = std::min(wake, *seat.kill_at);
   }
-  for (int index = 0; index < config_.seats; ++index) wake = std::min(wake, AloneAt(index));
+  for (int index = 0; index < config_.seats; ++index) {
+    wake = std::min({wake, AloneAt(index), SilentAt(index)});
+  }
   return wake;
 }
 
@@ -435,6 +434,7 @@ void Host::Settle(TimePoint now) {
   BreakIfStoppedOutside(now);
   LeaveAloneIfCutOff(now);
   for (int index = 0; index < config_.seats; ++index) CheckSeat(index, now);
+  NoteSilence(now);
   TellAlive(now);
   if (record_.outside < record_.epoch.number && AllOutside()) {
     record_.outside = record_.epoch.number;
@@ -444,7 +444,7 @@ void Host::Settle(TimePoint now) {
   SettleMode(now);
   record_.kind = kind_;
   if (record_ == published_) return;
-  const bool hurry = !SamePositionsAside(record_, published_);
+  const bool hurry = WithoutStandings(record_) != WithoutStandings(published_);
   published_ = record_;
   Do(Publish{hurry}, "its record has changed");
 }

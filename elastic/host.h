@@ -113,6 +113,7 @@ class Host {
     int64_t saved_step = -1;
     int failures_in_a_row = 0;          // of the seat, not of the worker
     TimePoint started;
+    TimePoint heard;                    // something of it, while it is inside an epoch
     TimePoint save_by;                  // where it was told to stop
     TimePoint moved;                    // last, since then
     Duration alone_after{0};            // not moving for so long, and without the store
@@ -153,7 +154,7 @@ class Host {
   // Epochs.
   void TakeEpoch(EpochRecord epoch, TimePoint now);
   bool TakeSeat(const EpochWorker& place, TimePoint now);
-  void Enter(int index);
+  void Enter(int index, TimePoint now);
   void LeaveEpoch(const std::string& reason, TimePoint now);
   void BreakSeat(int index, const std::string& reason, TimePoint now);
   void Report(BreakCause cause, const std::string& reason, TimePoint now);
@@ -169,6 +170,9 @@ class Host {
   void Kill(int index, const std::string& why, bool is_fault, TimePoint now);
   void TellJoin(int index);
   void TellAlive(TimePoint now);
+  void NoteHeard(int index, TimePoint now);
+  TimePoint SilentAt(int index) const;
+  void NoteSilence(TimePoint now);
   bool AnyInPlace() const;
   void NoteSaved(int index);
   void LetOthersGoOn(int index, TimePoint now);

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "elastic/differing_words.h"
 #include "elastic/exit_codes.h"
+#include "elastic/hangs.h"
 #include "elastic/host.h"
 
 namespace keel {
@@ -71,6 +72,7 @@ void Host::Limit(int index, TimePoint at, const std::string& what, bool is_fault
 
 void Host::OnWorkerMessage(int index, const WorkerMessage& message, TimePoint now) {
   if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
+  NoteHeard(index, now);
   std::visit([&](const auto& one) { On(index, one, now); }, message);
   Settle(now);
 }
@@ -114,7 +116,7 @@ void Host::On(int index, const ReadyMessage& message, TimePoint now) {
     return Terminate(index, record_.reason, now);
   }
   const EpochWorker* const place = PlaceOf(index);
-  if (place != nullptr && record.epoch == epoch_->number) Enter(index);
+  if (place != nullptr && record.epoch == epoch_->number) Enter(index, now);
 }
 
 void Host::On(int index, const ParkedMessage& message, TimePoint now) {
@@ -131,6 +133,7 @@ void Host::On(int index, const ParkedMessage& message, TimePoint now) {
 
 void Host::On(int index, const AtMessage& message, TimePoint now) {
   RecordOf(index).position = message.position;
+  RecordOf(index).activity = message.activity;
   seats_[index].moved = now;
 }
 
@@ -224,6 +227,7 @@ void Host::End(int index, SeatState state, const std::string& how, TimePoint now
   const int failures_before = settled ? 0 : seat.failures_in_a_row;
   seat = {};
   record.state = state;
+  record.silent = false;
   record.ended = how;
   if (own_fault) {
     seat.failures_in_a_row = failures_before + 1;
@@ -302,6 +306,26 @@ void Host::TellAlive(TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     if (!seats_[index].hello) continue;
     Do(SendToWorker{index, AliveMessage{config_.quiet_limit / std::chrono::milliseconds(1)}}, "");
+  }
+}
+
+void Host::NoteHeard(int index, TimePoint now) {
+  seats_[index].heard = now;
+  RecordOf(index).silent = false;
+}
+
+// A worker inside an epoch tells again and again where it is. One that does not has been stopped as
+// a whole, by SIGSTOP or with its machine.
+TimePoint Host::SilentAt(int index) const {
+  const SeatRecord& record = record_.seats[index];
+  const bool should_tell = record.state == SeatState::kRunning && seats_[index].hello &&
+                           !seats_[index].leaving_step && !seats_[index].said_bye;
+  return should_tell && !record.silent ? seats_[index].heard + kSilentAfter : kNever;
+}
+
+void Host::NoteSilence(TimePoint now) {
+  for (int index = 0; index < config_.seats; ++index) {
+    if (SilentAt(index) <= now) RecordOf(index).silent = true;
   }
 }
 

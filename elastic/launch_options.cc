@@ -108,8 +108,8 @@ Section OwnSection() {
       WithOwn(Wait(Option::Time("restart-window", "0s",
                                 "Only deaths within it count for --max-restarts; 0s: all"))),
       WithOwn(Option::Text("hang-limit", "auto",
-                           "How long nothing may move before the ones furthest behind are killed: "
-                           "auto, off, or a time")),
+                           "How long nothing may move before the one the others wait for is "
+                           "killed: auto, off, or a time (3s at least)")),
       WithOwn(SomeWait(Option::Time("park-limit", "5s",
                                     "What a worker has to leave a broken epoch"))),
       WithOwn(SomeWait(Option::Time("start-limit", "600s", "What a worker has to get ready"))),

@@ -6,12 +6,6 @@
 namespace keel {
 namespace {
 
-// Positions change all the time; they travel with the next read and are no news.
-MemberRecord WithoutPositions(MemberRecord record) {
-  for (SeatRecord& seat : record.seats) seat.position = {};
-  return record;
-}
-
 }  // namespace
 
 Member::Step Member::Poll(Store& store, TimePoint now) {
@@ -249,7 +243,7 @@ Status Member::Write(Store& store, Step& step) {
                     store.CompareSet(keys_.Member(*slot_), written_, text_));
     if (outcome.holds_desired) {
       KEEL_TRY_ASSIGN(const MemberSlot before, ParseMemberSlot(keys_.Member(*slot_), written_));
-      hurry_ |= WithoutPositions(*before.record) != WithoutPositions(*record_);
+      hurry_ |= WithoutStandings(*before.record) != WithoutStandings(*record_);
       written_ = text_;
     } else {
       KEEL_TRY(ReadMine(outcome.now.value_or(""), step));

@@ -347,9 +347,15 @@ Decision Judge::Stopped() const {
 }
 
 Decision Judge::AwaitStop() const {
-  const TimePoint limit = view_.stopped_at +
-                          std::chrono::milliseconds(view_.stop->deadline_ms) + policy_.stop_grace;
+  const TimePoint deadline =
+      view_.stopped_at + std::chrono::milliseconds(view_.stop->deadline_ms);
+  const TimePoint limit = deadline + policy_.stop_grace;
   if (now_ >= limit) return Stopped();
+  // After its deadline each host ends its workers itself.
+  if (view_.epoch && Runs() && now_ < deadline) {
+    const MaybeDecision hung = Hung();
+    if (hung && hung->verdict == Verdict::kBreak) return *hung;
+  }
   for (const HostView& host : view_.hosts) {
     if (host.gone) continue;
     if (host.record.state != MemberState::kMember && !AnyProcess(host)) continue;
@@ -504,17 +510,26 @@ MaybeDecision Judge::NotParked() const {
 
 MaybeDecision Judge::Hung() const {
   if (!in_place()) return std::nullopt;
-  std::vector<RankPosition> positions;
+  std::vector<RankStanding> standings;
   for (const EpochWorker& worker : epoch().workers) {
     const SeatRecord* const seat = SeatOf(worker);
     if (seat != nullptr && seat->state == SeatState::kFinished) continue;
     if (seat == nullptr || seat->state != SeatState::kRunning) return std::nullopt;
-    positions.push_back({worker.rank, seat->position});
+    standings.push_back({worker.rank, seat->position, seat->activity, seat->silent});
   }
-  const HangLimits limits = {policy_.enter_limit,
-                             HangLimit(policy_.hang_limit, view_.median_step)};
-  const HangDecision hang = DecideHang(positions, view_.epoch->moved, limits, now_);
-  if (hang.ranks.empty()) return std::nullopt;
+  HangLimits limits = {policy_.enter_limit, HangLimit(policy_.hang_limit, view_.median_step)};
+  TimePoint moved = view_.epoch->moved;
+  // All would wait for the one that hangs until their time is over, and nobody would save.
+  if (view_.stop) {
+    const Duration usual = limits.move;
+    limits.move = HangLimitOfStop(usual, std::chrono::milliseconds(view_.stop->deadline_ms));
+    if (limits.move < usual) moved = std::max(moved, view_.stopped_at);
+  }
+  const HangDecision hang = DecideHang(standings, moved, limits, now_);
+  if (hang.ranks.empty() && hang.reason.empty()) return std::nullopt;
+  if (hang.ranks.empty()) {
+    return Wait(Reason::kStandsStill, std::min(hang.until, NextSilence()), hang.reason);
+  }
   Decision decision = Break(BreakCause::kHung, hang.reason);
   decision.broken.ranks = hang.ranks;
   return decision;

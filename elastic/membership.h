@@ -77,7 +77,7 @@ struct JobView {
 enum class Reason {
   // kWait
   kRunning, kHostsMissing, kLastCall, kWorkersInside, kFence, kTakingUp, kJoinLastCall, kStopping,
-  kNumericsOpen, kBarren,
+  kNumericsOpen, kBarren, kStandsStill,
   // kExpire
   kSilent, kPresenceClosed,
   // kRefuse

@@ -108,18 +108,24 @@ Json SeatJson(const SeatRecord& seat) {
   return {{"worker", seat.worker}, {"state", NameOf(kSeatStates, seat.state)},
           {"epoch", seat.epoch},   {"rank", seat.rank},
           {"step", seat.position.step}, {"phase", seat.position.phase},
+          {"tick", seat.position.tick}, {"place", Cut(seat.activity.place, kPlaceBytesMax)},
+          {"waits_for", seat.activity.waits_for}, {"silent", seat.silent},
           {"saved", seat.saved},   {"ended", Cut(seat.ended, kEndedBytesMax)}};
 }
 
 Result<SeatRecord> ReadSeat(const Json& json) {
   SeatRecord seat;
-  KEEL_TRY(Only(json, 8));
+  KEEL_TRY(Only(json, 12));
   KEEL_TRY(ReadField(json, "worker", seat.worker));
   KEEL_TRY(ReadName(json, "state", kSeatStates, seat.state));
   KEEL_TRY(ReadField(json, "epoch", seat.epoch));
   KEEL_TRY(ReadField(json, "rank", seat.rank));
   KEEL_TRY(ReadField(json, "step", seat.position.step));
   KEEL_TRY(ReadField(json, "phase", seat.position.phase));
+  KEEL_TRY(ReadField(json, "tick", seat.position.tick));
+  KEEL_TRY(ReadField(json, "place", seat.activity.place));
+  KEEL_TRY(ReadField(json, "waits_for", seat.activity.waits_for));
+  KEEL_TRY(ReadField(json, "silent", seat.silent));
   KEEL_TRY(ReadField(json, "saved", seat.saved));
   KEEL_TRY(ReadField(json, "ended", seat.ended));
   return seat;
@@ -362,6 +368,24 @@ std::optional<OtherRecord> ReadOtherRecord(std::string_view text) {
 std::string OtherVersionText(int64_t version) {
   return "protocol version " + std::to_string(version) + ", where this keelrun speaks version " +
          std::to_string(kProtocolVersion) + ": run the same release of Evenkeel on every host";
+}
+
+SeatRecord WithoutStanding(SeatRecord seat) {
+  seat.position = {};
+  seat.activity = {};
+  seat.silent = false;
+  return seat;
+}
+
+MemberRecord WithoutStandings(MemberRecord record) {
+  for (SeatRecord& seat : record.seats) seat = WithoutStanding(std::move(seat));
+  return record;
+}
+
+bool HasMoved(const SeatRecord& before, const SeatRecord& after) {
+  return before.worker != after.worker || before.state != after.state ||
+         before.epoch != after.epoch || before.position != after.position ||
+         before.activity != after.activity;
 }
 
 bool HasProcess(SeatState state) {

@@ -21,7 +21,7 @@
 
 namespace keel {
 
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 2;
 inline constexpr size_t kRecordBytesMax = 64 << 10;   // and, in addition,
 inline constexpr size_t kSeatBytesMax = 1 << 10;      // for each seat, worker or rank in it
 // As JSON has them, where a byte may need six. Beside the reason, the role and the fingerprint of
@@ -56,8 +56,15 @@ struct SeatRecord {
   Position position;       // the last it told
   bool saved = false;      // it said so after a stop was asked for
   std::string ended;       // how the last worker of this seat ended
+  Activity activity = {};  // what it told with its position
+  bool silent = false;     // it is inside an epoch and its supervisor hears nothing of it
   bool operator==(const SeatRecord&) const = default;
 };
+
+// What changes all the time and is no news: it travels with the next read.
+SeatRecord WithoutStanding(SeatRecord seat);
+// Whether the worker has got on between two records of its seat.
+bool HasMoved(const SeatRecord& before, const SeatRecord& after);
 
 enum class MemberState { kMember, kLeaving, kLeft };
 std::string_view MemberStateName(MemberState state);
@@ -89,6 +96,9 @@ struct MemberRecord {
   std::vector<SeatRecord> seats;
   bool operator==(const MemberRecord&) const = default;
 };
+
+// Of all its seats.
+MemberRecord WithoutStandings(MemberRecord record);
 
 // What the coordinator puts in place of a member's record.
 struct Tombstone {

@@ -26,6 +26,9 @@ Json SeatJson(const SeatRecord& seat, size_t index) {
           {"epoch", seat.epoch},
           {"step", Known(seat.position.step)},
           {"phase", seat.position.phase},
+          {"place", seat.activity.place},
+          {"waits_for", Known(seat.activity.waits_for)},
+          {"silent", seat.silent},
           {"ended", seat.ended}};
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "elastic/hangs.h"
 #include "elastic/quiet_thread.h"
 #include "elastic/stack_signal.h"
 
@@ -130,12 +131,29 @@ WorkerLink::~WorkerLink() {
   reader_.join();
 }
 
+void WorkerLink::TellWhere(std::function<AtMessage()> where) {
+  const std::lock_guard lock(mutex_);
+  where_ = std::move(where);
+}
+
 Status WorkerLink::Send(const WorkerMessage& message) {
+  const std::lock_guard lock(mutex_);
+  return SendLocked(message);
+}
+
+Status WorkerLink::SendLocked(const WorkerMessage& message) {
   KEEL_TRY_ASSIGN(std::string line, EncodeMessage(message));
   const bool replaces = std::holds_alternative<AtMessage>(message) ||
                         std::holds_alternative<FiguresMessage>(message);
-  const std::lock_guard lock(mutex_);
   if (closed_) return ClosedError();
+  if (const auto* const at = std::get_if<AtMessage>(&message)) {
+    if (!told_) Raise(wake_);   // from now on the reader has something to tell
+    told_ = *at;
+    told_at_ = RealClock().Monotonic();
+  } else if (std::holds_alternative<ParkedMessage>(message) ||
+             std::holds_alternative<ByeMessage>(message)) {
+    told_.reset();
+  }
   if (replaces) {
     // The first one may be half sent.
     const size_t first = std::min<size_t>(front_sent_ > 0 ? 1 : 0, outbox_.size());
@@ -324,7 +342,21 @@ void WorkerLink::Run() {
     }
     if (readable && !ReadSome()) return;
     if (!readable) BreakIfTooQuiet();
+    TellAgain();
   }
+}
+
+// Under the lock.
+Duration WorkerLink::UntilTold() const {
+  if (!told_ || closed_) return kGlanceMax;
+  return std::max(told_at_ + kTellPause - RealClock().Monotonic(), Duration(0));
+}
+
+// What fails here is known to whoever sends the next message.
+void WorkerLink::TellAgain() {
+  const std::lock_guard lock(mutex_);
+  if (UntilTold() > Duration(0)) return;
+  (void)SendLocked(where_ ? where_() : *told_);
 }
 
 Duration WorkerLink::UntilTooQuiet() const {
@@ -344,14 +376,17 @@ void WorkerLink::BreakIfTooQuiet() {
 
 void WorkerLink::AwaitWork(bool& readable, bool& writable) {
   bool is_full = false;
+  Duration until_told{0};
   {
     const std::lock_guard lock(mutex_);
     is_full = !outbox_.empty();
+    until_told = UntilTold();
   }
   const short wanted = static_cast<short>(is_full ? POLLIN | POLLOUT : POLLIN);
   std::array<pollfd, 2> fds = {{{socket_.number(), wanted, 0}, {wake_.number(), POLLIN, 0}}};
   // Rounded up, so as not to turn in circles for the rest of a millisecond.
-  const auto patience = UntilTooQuiet() / std::chrono::milliseconds(1) + 1;
+  const auto patience =
+      std::min(UntilTooQuiet(), until_told) / std::chrono::milliseconds(1) + 1;
   if (poll(fds.data(), fds.size(), static_cast<int>(patience)) < 0) return;
   if (fds[1].revents != 0) Lower(wake_);
   readable = (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0;

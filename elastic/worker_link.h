@@ -6,7 +6,9 @@
 //            WatchBreak() need nobody who receives. A closed link (the supervisor is gone, or spoke
 //            garbage) breaks all epochs, and is what Receive() gives after the last message. A
 //            supervisor that says nothing for as long as it promised not to breaks the epoch: it
-//            may stand still, and the others go on without it.
+//            may stand still, and the others go on without it. From the first `at` of an epoch
+//            until `parked` or `bye` the link tells where the worker is again and again, so that
+//            silence means that the process stands still.
 // Does not   end the process when the link closes: its owner does. Reach the supervisor after a
 //            failed Send().
 // Threads    all methods from any thread; destroyed by one. A thread of its own reads; callbacks
@@ -50,6 +52,9 @@ class WorkerLink {
   ~WorkerLink();
 
   Status Send(const WorkerMessage& message);
+  // What the link tells by itself while the worker sends no `at`; without it, the last one again.
+  // Called on the link's thread, which must not wait for long; must not use the link.
+  void TellWhere(std::function<AtMessage()> where);
   // Returns once all that was sent has left this process.
   Status Flush(TimePoint deadline);
 
@@ -102,6 +107,9 @@ class WorkerLink {
   void Take(SupervisorMessage message);
   Duration UntilTooQuiet() const;
   void BreakIfTooQuiet();
+  Duration UntilTold() const;
+  void TellAgain();
+  Status SendLocked(const WorkerMessage& message);
   Watches BreakUpTo(int64_t epoch, const std::string& reason);
   void Close(const std::string& why);
   void WriteSome();
@@ -123,6 +131,9 @@ class WorkerLink {
   std::deque<Outgoing> outbox_;
   size_t outbox_bytes_ = 0;
   size_t front_sent_ = 0;                           // of the first one in outbox_
+  std::function<AtMessage()> where_;                // may be empty
+  std::optional<AtMessage> told_;                   // the last `at` of the epoch it is in
+  TimePoint told_at_;
   bool stopping_ = false;
   std::optional<std::string> closed_;               // why
   int64_t broken_ = 0;                              // this epoch and all before are over

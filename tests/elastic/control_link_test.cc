@@ -20,6 +20,8 @@ std::vector<WorkerMessage> AllWorkerMessages() {
           ParkedMessage{3, 119, true},
           ParkedMessage{4, kNoStep, false},
           AtMessage{{120, 2}},
+          AtMessage{{120, 2, 7}, {"computing, lane 3", 4}},
+          AtMessage{{0, 0}, {"building the group", Activity::kAnybody}},
           SavedMessage{100},
           LeavingMessage{121},
           FiguresMessage{120, 0.25, 118, 7552, {{"forward", 5'000'000'000}, {"vote", 0}}, 77},
@@ -80,7 +82,10 @@ TEST(ControlLink, WhatIsKnownIsReadStrictly) {
         R"({"type":"parked","epoch":0,"step":1})", R"({"type":"hello","version":1})",
         R"({"type":"bye","code":256,"message":""})", R"({"type":"bye","code":-1,"message":""})",
         R"({"type":"ready","step":4} x)", R"({"type":"at","step":1,"phase":null})",
-        R"({"type":"at","step":1,"phase":-1})", R"({"type":"parked","epoch":1,"step":1})"}) {
+        R"({"type":"at","step":1,"phase":-1})",
+        R"({"type":"at","step":1,"phase":1,"tick":-1})",
+        R"({"type":"at","step":1,"phase":1,"waits_for":-9})",
+        R"({"type":"parked","epoch":1,"step":1})"}) {
     const auto message = ParseWorkerMessage(line);
     ASSERT_FALSE(message.ok()) << line;
     EXPECT_EQ(message.error().code, Code::kCorrupt) << line;

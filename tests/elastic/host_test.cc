@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "elastic/exit_codes.h"
+#include "elastic/hangs.h"
 
 namespace keel {
 namespace {
@@ -103,6 +104,37 @@ TEST_F(HostTest, AWorkerHearsOfItsSupervisorWellWithinTheLimit) {
     }
   }
   EXPECT_GT(heard, TimePoint{10s + 60s});
+}
+
+// The link of a worker tells again and again where it is, so silence is that of a stopped process.
+TEST_F(HostTest, AWorkerInsideAnEpochThatSaysNothingIsSilent) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, AtMessage{{4, 1}, {"lane 2", 1}}, now_);
+  EXPECT_EQ(host_.record().seats[0].activity, (Activity{"lane 2", 1}));
+  Pass(kSilentAfter - 1ns);
+  EXPECT_FALSE(host_.record().seats[0].silent);
+  EXPECT_EQ(host_.NextWake(), now_ + 1ns);
+  Pass(1ns);
+  EXPECT_TRUE(host_.record().seats[0].silent);
+  host_.OnWorkerMessage(0, AtMessage{{4, 1}, {"lane 2", 1}}, now_);
+  EXPECT_FALSE(host_.record().seats[0].silent);
+}
+
+TEST_F(HostTest, AWorkerIsNotSilentWhereItNeedNotTell) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, true}, now_);
+  Pass(10 * kSilentAfter);
+  EXPECT_FALSE(host_.record().seats[0].silent);
+}
+
+// What its worker said meanwhile is yet to be read.
+TEST_F(HostTest, OneThatWasStoppedItselfDoesNotTakeItsWorkerForSilent) {
+  EnterFirstEpoch();
+  host_.OnContact(now_ + 30s);
+  Pass(30s);
+  EXPECT_FALSE(host_.record().seats[0].silent);
+  Pass(kSilentAfter);
+  EXPECT_TRUE(host_.record().seats[0].silent);
 }
 
 // This is how a supervisor learns of a break that nobody has told it of.

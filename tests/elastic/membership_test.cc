@@ -308,6 +308,47 @@ TEST_F(Membership, AHangNamesItsRanks) {
   EXPECT_EQ(decision.broken.ranks, std::vector<int64_t>{1});
 }
 
+TEST_F(Membership, AHangNamesTheOneThatIsWaitedForWhateverThePositions) {
+  Running(3);
+  policy_.hang_limit = 10s;
+  view_.epoch->moved = kNow - 10s;
+  for (const size_t waiting : {0u, 2u}) {
+    view_.hosts[waiting].record.seats[0].activity = {"computing, bucket 0", 1};
+  }
+  SeatRecord& stopped = view_.hosts[1].record.seats[0];
+  stopped.position = {view_.hosts[0].record.seats[0].position.step, 9};
+  stopped.activity = {"computing, lane 3", Activity::kNobody};
+  EXPECT_EQ(Expect(Verdict::kBreak, Reason::kBroken, "rank 1 stands in code of its own")
+                .broken.ranks,
+            std::vector<int64_t>{1});
+  stopped.silent = true;
+  EXPECT_EQ(Expect(Verdict::kBreak, Reason::kBroken, "rank 1 says nothing at all").broken.ranks,
+            std::vector<int64_t>{1});
+}
+
+TEST_F(Membership, WhereAllComputeForLongItSaysSoAndWaits) {
+  Running(2);
+  policy_.hang_limit = 10s;
+  view_.epoch->moved = kNow - 10s;
+  for (HostView& host : view_.hosts) host.record.seats[0].activity = {"lane", Activity::kNobody};
+  Expect(Verdict::kWait, Reason::kStandsStill, "raise --hang-limit");
+}
+
+// All would wait for it until their time to save is over.
+TEST_F(Membership, WhileTheJobStopsOneThatHangsIsNamedInTime) {
+  Running(2);
+  view_.epoch->moved = kNow - 50s;
+  view_.hosts[0].record.seats[0].activity = {"voting", 1};
+  view_.hosts[1].record.seats[0].silent = true;
+  Expect(Verdict::kWait, Reason::kRunning, "");
+  view_.stop = StopRecord{"h0", "SIGTERM", 30'000};
+  view_.stopped_at = kNow - 9s;
+  EXPECT_EQ(Expect(Verdict::kWait, Reason::kStopping, "").verdict, Verdict::kWait);
+  view_.stopped_at = kNow - 10s;
+  EXPECT_EQ(Expect(Verdict::kBreak, Reason::kBroken, "rank 1 says nothing").broken.ranks,
+            std::vector<int64_t>{1});
+}
+
 TEST_F(Membership, WhoNeverEnteredHangsToo) {
   Running(2);
   view_.hosts[1].record.seats[0].position = {};

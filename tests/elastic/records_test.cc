@@ -147,8 +147,9 @@ TEST(Records, ATombstoneOfAnotherVersionIsARefusal) {
   ASSERT_TRUE(slot.ok() && slot->tombstone);
   EXPECT_EQ(slot->tombstone->why, Tombstone::Why::kRefused);
   EXPECT_EQ(slot->tombstone->incarnation, "a");
-  EXPECT_THAT(slot->tombstone->reason, HasSubstr("speaks protocol version 99, where this keelrun "
-                                                 "speaks version 1: run the same release"));
+  EXPECT_THAT(slot->tombstone->reason,
+              HasSubstr("speaks protocol version 99, where this keelrun speaks version " +
+                        std::to_string(kProtocolVersion) + ": run the same release"));
   EXPECT_THAT(slot->tombstone->reason, HasSubstr("because"));
   EXPECT_TRUE(ParseMemberSlot("k", R"({"version":99,"gone":"x"})")->tombstone.has_value());
   EXPECT_FALSE(ParseMemberSlot("k", R"({"version":99,"reason":"x"})").ok());
@@ -156,7 +157,23 @@ TEST(Records, ATombstoneOfAnotherVersionIsARefusal) {
 
 TEST(Records, OurTombstonesHaveTheFormOfAllVersions) {
   const std::string text = TombstoneText({Tombstone::Why::kRefused, "a", "because"});
-  EXPECT_EQ(text, R"({"version":1,"gone":"refused","incarnation":"a","reason":"because"})");
+  EXPECT_EQ(text, "{\"version\":" + std::to_string(kProtocolVersion) +
+                      R"(,"gone":"refused","incarnation":"a","reason":"because"})");
+}
+
+TEST(Records, WhatChangesAllTheTimeIsNoNewsButAMove) {
+  SeatRecord before;
+  before.position = {4, 1};
+  SeatRecord after = before;
+  after.activity = {"computing, bucket 1", 2};
+  EXPECT_TRUE(HasMoved(before, after));
+  EXPECT_EQ(WithoutStanding(before), WithoutStanding(after));
+  after = before;
+  after.silent = true;
+  EXPECT_FALSE(HasMoved(before, after)) << "nobody gets on by saying nothing";
+  EXPECT_EQ(WithoutStanding(before), WithoutStanding(after));
+  after.saved = true;
+  EXPECT_NE(WithoutStanding(before), WithoutStanding(after));
 }
 
 TEST(Records, WithAMemberMoreTheyAreRefused) {

@@ -13,6 +13,7 @@
 #include <future>
 
 #include "base/process_setup.h"
+#include "elastic/hangs.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/support/garbage.h"
 
@@ -118,6 +119,27 @@ TEST_F(WorkerLinkTest, ABreakIsKnownWithoutAnybodyReceiving) {
   EXPECT_TRUE(link_->BreakToken(2).cancelled());
   EXPECT_TRUE(link_->BreakToken(3).cancelled());
   EXPECT_EQ(*link_->Receive(Limit()), SupervisorMessage(BreakMessage{3, "worker 2 died"}));
+}
+
+TEST_F(WorkerLinkTest, TellsWhereTheWorkerIsAgainAndAgain) {
+  const AtMessage first{{7, 1}, {"lane 0", Activity::kNobody}};
+  ASSERT_OK(link_->Send(first));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Hear(), WorkerMessage(first));
+  const AtMessage now{{7, 1}, {"bucket 2", 1}};
+  link_->TellWhere([now] { return now; });
+  std::optional<WorkerMessage> heard = Hear();
+  while (heard == WorkerMessage(first)) heard = Hear();   // one may have been on its way
+  EXPECT_EQ(heard, WorkerMessage(now));
+}
+
+TEST_F(WorkerLinkTest, TellsNothingByItselfOnceTheWorkerHasParked) {
+  ASSERT_OK(link_->Send(AtMessage{{7, 1}}));
+  ASSERT_OK(link_->Send(ParkedMessage{3, 7, false}));
+  std::optional<WorkerMessage> heard = Hear();
+  while (heard == WorkerMessage(AtMessage{{7, 1}})) heard = Hear();
+  EXPECT_EQ(heard, WorkerMessage(ParkedMessage{3, 7, false}));
+  pollfd readable = {supervisor_.number(), POLLIN, 0};
+  EXPECT_EQ(poll(&readable, 1, static_cast<int>(3 * kTellPause / 1ms)), 0);
 }
 
 TEST_F(WorkerLinkTest, AWatchOfAnEpochThatIsOverIsCalledAtOnce) {

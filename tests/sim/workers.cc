@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "elastic/exit_codes.h"
+#include "elastic/hangs.h"
 
 namespace keel {
 namespace {
@@ -157,7 +158,35 @@ void SimWorkers::Hang(const WorkerPlace& place) {
   if (std::none_of(workers_.begin(), workers_.end(), spoke)) return;
   watcher_.Trace(Name(*worker) + " hangs");
   ++own_deaths_;
-  worker->hung = true;
+  HangNow(*worker);
+}
+
+void SimWorkers::HangNow(SimWorker& worker) {
+  worker.hung = true;
+  worker.stopped = random_.Chance(0.5);
+}
+
+// Who is not inside, or hangs, is waited for.
+Activity SimWorkers::ActivityOf(const SimWorker& worker) const {
+  if (worker.hung || worker.group == nullptr) return {"own code", Activity::kNobody};
+  for (const EpochWorker& place : worker.group->epoch.workers) {
+    const auto& inside = worker.group->inside;
+    const bool works = std::any_of(inside.begin(), inside.end(), [&](const SimWorker* one) {
+      return one->rank == place.rank && !one->hung;
+    });
+    if (!works) return {"exchange", place.rank};
+  }
+  return {"lanes", Activity::kNobody};
+}
+
+// As the worker's link has it: also of a worker that hangs, unless its whole process is stopped.
+void SimWorkers::TellAgain(SimWorker& worker, const std::string& epoch) {
+  scheduler_.After(kTellPause, Scheduler::kNobody, [this, &worker, epoch] {
+    if (!worker.alive || worker.stopped) return;
+    if (worker.group == nullptr || worker.group->epoch.id != epoch) return;
+    Say(worker, AtMessage{{std::max<int64_t>(worker.step, 0), 0}, ActivityOf(worker)});
+    TellAgain(worker, epoch);
+  });
 }
 
 void SimWorkers::KillAllOf(int host, int life) {
@@ -192,8 +221,7 @@ void SimWorkers::Break(SimWorker& worker) {
   if (worker.finishing) return;   // all have agreed that the work is done
   if (Happens(scenario_.slow / 4)) {
     ++own_deaths_;
-    worker.hung = true;   // it does not get out of a call into some library
-    return;
+    return HangNow(worker);   // it does not get out of a call into some library
   }
   Park(worker, Some(5ms), false);
 }
@@ -237,7 +265,10 @@ void SimWorkers::Enter(SimWorker& worker, const EpochRecord& epoch, int rank) {
   watcher_.Trace(Name(worker) + " is inside epoch " + std::to_string(epoch.number) + " as rank " +
                  std::to_string(rank));
   watcher_.Entered(worker, group, rank);
-  if (worker.in_place) Say(worker, AtMessage{{std::max<int64_t>(worker.step, 0), 0}});
+  if (worker.in_place) {
+    Say(worker, AtMessage{{std::max<int64_t>(worker.step, 0), 0}, ActivityOf(worker)});
+    TellAgain(worker, epoch.id);
+  }
   worker.newest_epoch = std::max(worker.newest_epoch, epoch.number);
   if (!group.complete()) return;
   if (!epoch.inexact_allowed && RefuseMisfits(group)) return;
@@ -327,7 +358,7 @@ void SimWorkers::PlanStep(SimGroup& group) {
     if (!group.complete() || group.finished) return;
     for (SimWorker* worker : group.inside) {
       if (!worker->in_place) continue;
-      if (!worker->hung) Say(*worker, AtMessage{{group.step, 1}});
+      if (!worker->hung) Say(*worker, AtMessage{{group.step, 1}, ActivityOf(*worker)});
     }
     // Who waits for one that hangs waits until somebody breaks the epoch.
     if (std::none_of(group.inside.begin(), group.inside.end(), hangs)) FinishStep(group);
@@ -344,7 +375,7 @@ void SimWorkers::FinishStep(SimGroup& group) {
     worker->step = group.step;
     join |= worker->join_wanted;
     stop |= worker->stop_wanted;
-    if (worker->in_place) Say(*worker, AtMessage{{group.step, 0}});
+    if (worker->in_place) Say(*worker, AtMessage{{group.step, 0}, ActivityOf(*worker)});
   }
   if (stop || group.step % kSaveEvery == 0) saved_step_ = std::max(saved_step_, group.step);
   if (group.step >= scenario_.steps) return Finish(group);

@@ -45,6 +45,7 @@ struct SimWorker {
   bool alive = true;
   bool said_hello = false;
   bool hung = false;          // nothing but SIGKILL moves it
+  bool stopped = false;       // ... and it tells nobody where it is, as after SIGSTOP
   bool ignores_term = false;
   bool stop_wanted = false;
   bool join_wanted = false;
@@ -137,6 +138,9 @@ class SimWorkers {
   void LeaveGroup(SimWorker& worker);
   void Park(SimWorker& worker, Duration delay, bool at_boundary);
   void NoticeBreak(SimWorker& worker);
+  void TellAgain(SimWorker& worker, const std::string& epoch);
+  void HangNow(SimWorker& worker);
+  Activity ActivityOf(const SimWorker& worker) const;
   void SaveAndLeave(SimWorker& worker);
   void PlanStep(SimGroup& group);
   void FinishStep(SimGroup& group);
