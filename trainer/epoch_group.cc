@@ -64,6 +64,7 @@ EpochGroup::~EpochGroup() {
 
 int EpochGroup::rank() const { return mesh_->spec().rank; }
 int EpochGroup::size() const { return mesh_->spec().size; }
+Whereabouts& EpochGroup::whereabouts() const { return mesh_->whereabouts(); }
 std::string EpochGroup::NameOf(int rank) const { return mesh_->NameOf(rank); }
 Tag EpochGroup::NextTag(TagKind kind) { return mesh_->NextTag(kind); }
 void EpochGroup::Abort(const Error& reason) { mesh_->Abort(reason); }

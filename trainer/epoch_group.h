@@ -37,6 +37,7 @@ namespace keel {
 
 class GlooMesh;
 class NcclModule;
+class Whereabouts;
 
 // Ignores SIGPIPE, and sets environment variables that Gloo and LibTorch's part for NCCL read when
 // a group is made. Build() does so, too, but by then other threads may read the environment: call
@@ -63,6 +64,8 @@ class EpochGroup {
     // two members the larger one counts. kNeverRead: never.
     size_t read_bytes_min = kReadBytesMin;
     std::function<void()> before_each = {};  // operation: where a test breaks the group
+    // Told whom this worker waits for; null: nobody wants to know.
+    std::shared_ptr<Whereabouts> whereabouts = {};
     NcclModule* nccl = nullptr;         // null: the one that is loaded; a test brings its own
   };
   // Returns once every pair of members is connected.
@@ -73,6 +76,7 @@ class EpochGroup {
 
   int rank() const;
   int size() const;
+  Whereabouts& whereabouts() const;
   // "rank 2 (node7/0)".
   std::string NameOf(int rank) const;
 

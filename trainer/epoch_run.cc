@@ -19,12 +19,10 @@
 #include "trainer/reform.h"
 #include "trainer/transfer.h"
 #include "trainer/vote.h"
+#include "trainer/whereabouts.h"
 
 namespace keel {
 namespace {
-
-// Phases of a position: they rise within a step.
-enum Phase { kMeeting, kComputing, kVoting, kApplying, kEvaluating, kSaving };
 
 // Whether the group failed, not what it was used for.
 bool IsBreak(const Error& error) {
@@ -49,7 +47,6 @@ class EpochRun {
       : state_(state), prefix_(spec.prefix), group_(group), peer_(peer), keeping_(keeping) {}
 
   Result<EpochOutcome> Run() {
-    At(kMeeting);
     KEEL_TRY(OpenExchange());
     KEEL_TRY(Meet());
     if (!refused_.empty()) return EpochOutcome{EpochEnd::kRefused, refused_, group_.rank() == 0};
@@ -64,6 +61,7 @@ class EpochRun {
       if (!saved.ok()) return saved.error();
     }
     // Nobody leaves before everybody is known to have made the last step.
+    At(Phase::kVoting);
     VoteRecord record = Record({}, {});
     KEEL_TRY(Vote(group_, record, Lanes()));
     return Outcome(EpochEnd::kFinished);
@@ -71,18 +69,25 @@ class EpochRun {
 
  private:
   int Lanes() const { return static_cast<int>(state_.config().lanes); }
-  void At(int phase) { peer_.at({static_cast<int64_t>(state_.step()), phase}); }
+  Whereabouts& whereabouts() { return group_.whereabouts(); }
+  void At(Phase phase) { whereabouts().At(static_cast<int64_t>(state_.step()), phase); }
+  void Place(const char* place) { whereabouts().Place(place); }
+  // One of those that the members go through as they meet; told at once.
+  void Stage(const char* place) {
+    Place(place);
+    whereabouts().Tick();
+  }
   EpochOutcome Outcome(EpochEnd end) const {
     return {end, "", group_.rank() == 0, saved_step_};
   }
   Checkpointer& saver() const { return keeping_->checkpointer; }
   // While the disk is waited for; a break must be heard.
-  Checkpointer::Waiting WaitingIn(int phase) {
-    return {.tick = TickFrom(phase), .look = [this] { return group_.status(); }};
+  Checkpointer::Waiting Waiting() {
+    return {.tick = Ticks(), .look = [this] { return group_.status(); }};
   }
   // Tells that something long gets on.
-  std::function<void()> TickFrom(int phase) {
-    return [this, phase]() mutable { At(++phase); };
+  std::function<void()> Ticks() {
+    return [this] { whereabouts().Tick(); };
   }
 
   Status OpenExchange() {
@@ -240,8 +245,8 @@ class EpochRun {
   std::string ResumeText(bool fresh) {
     ResumeConfig config = keeping_->resume;
     if (!fresh) config.init_from.clear();
-    const auto outcome = Resume(state_, keeping_->files, config, TickFrom(kMeeting),
-                                keeping_->ahead);
+    Stage("resuming");
+    const auto outcome = Resume(state_, keeping_->files, config, Ticks(), keeping_->ahead);
     if (!outcome.ok()) return outcome.error().message;
     if (outcome->resumed) keeping_->resumed_from = outcome->from;
     if (!outcome->resumed && !outcome->from.empty()) {
@@ -251,6 +256,7 @@ class EpochRun {
   }
 
   Result<std::vector<MemberReport>> Reports() {
+    Stage("reports");
     MemberReport report = state_.Report();
     report.fingerprint =
         keeping_ != nullptr ? keeping_->resume.fingerprint : peer_.fingerprint;
@@ -325,15 +331,17 @@ class EpochRun {
       any_lacks_it |= one == Part::kReceives;
     }
     if (!any_lacks_it) return Ok();
+    Stage("moving the state");
     if (part == Part::kReceives) state_.BeginReceiving();
     KEEL_TRY(Transfer(group_, state_.registry().FlatAliases(), has_it,
-                      [tick = TickFrom(kMeeting)](uint64_t, uint64_t) { tick(); }));
+                      [tick = Ticks()](uint64_t, uint64_t) { tick(); }));
     if (part == Part::kReceives) KEEL_TRY(state_.EndReceiving(source));
     return Ok();
   }
 
   // All bits of the state, once an epoch.
   Status CompareStates(const ReformPlan& plan) {
+    Stage("comparing states");
     const Digest own = state_.registry().StateDigest();
     const RecordBytes mine = BytesOf(own.Hex());
     const std::vector<size_t> sizes(static_cast<size_t>(group_.size()), mine.size());
@@ -381,13 +389,13 @@ class EpochRun {
 
   Result<std::optional<EpochEnd>> Step() {
     const ProfileRange range(state_.config().device, "step");
-    At(kComputing);
+    At(Phase::kComputing);
     LaneWork work = ComputeLanes(state_, *exchange_);
     if (!work.status.ok()) return Failed(work);
     work.times.save = times_.save;   // what began to be saved after the step before
     times_ = work.times;
     StepWatch watch(times_);
-    At(kVoting);
+    At(Phase::kVoting);
     const EpochPeer::Wishes wishes = peer_.wishes();
     VoteRecord record = Record(wishes, std::move(work.losses));
     record.compute_ns = times_.Own().count();
@@ -397,7 +405,7 @@ class EpochRun {
     }
     KEEL_TRY_ASSIGN(const std::vector<VoteRecord> records, VoteOn(record));
     watch.Add(&StepTimes::vote);
-    At(kApplying);
+    At(Phase::kApplying);
     KEEL_TRY(CompareParameters(records));
     std::vector<float> lane_losses;
     compute_ns_.clear();
@@ -418,8 +426,8 @@ class EpochRun {
 
   // An error of the group, or that the state could not be saved: the same for everybody.
   Status SaveTogether() {
-    At(kSaving);
-    KEEL_TRY(saver().EndUnderWay(WaitingIn(kSaving)));
+    At(Phase::kSaving);
+    KEEL_TRY(saver().EndUnderWay(Waiting()));
     KEEL_TRY_ASSIGN(bool committed, IsCommittedForAll());
     std::string why;
     if (!committed) {
@@ -445,7 +453,7 @@ class EpochRun {
 
   // Empty, or why the state could not be saved: the same for everybody.
   Result<std::string> WriteAndCommit() {
-    const Status written = saver().WriteShare(WaitingIn(kSaving));
+    const Status written = saver().WriteShare(Waiting());
     KEEL_TRY_ASSIGN(std::vector<std::string> said,
                     GatherTexts(written.ok() ? "" : written.error().message));
     const std::string why = FaultsIn(said);
@@ -524,6 +532,7 @@ class EpochRun {
     }
     const std::string where =
         group_.NameOf(group_.rank()) + ", after step " + std::to_string(report.step);
+    Place("on_step");
     const Result<Status> told =
         Guard(where, [&] { return state_.program().on_step(report); });
     // Not under their own codes, by which they could be taken for a break of the group.
@@ -539,11 +548,7 @@ class EpochRun {
     const EvaluationPlan& plan = state_.program().evaluation;
     if (!plan.dataset || state_.step() == 0 || state_.step() % plan.every != 0) return Ok();
     const EvaluationPeer peer{
-        .at = [this](uint64_t round) {
-          // Behind the step that was made last, and before the one to come.
-          const int phase = kEvaluating + static_cast<int>(round);
-          peer_.at({static_cast<int64_t>(state_.step()) - 1, phase});
-        },
+        .at = [this](uint64_t) { At(Phase::kEvaluating); },
         .stop = [this] {
           const EpochPeer::Wishes wishes = peer_.wishes();
           if (wishes.save && keeping_ != nullptr) saver().WantSave();   // told only once
@@ -559,6 +564,7 @@ class EpochRun {
     if (peer_.evaluated) peer_.evaluated(outcome.report->took);
     if (outcome.report->abandoned || !state_.program().on_evaluation) return Ok();
     const std::string where = who + ", after evaluation at step " + std::to_string(state_.step());
+    Place("on_evaluation");
     const Result<Status> told =
         Guard(where, [&] { return state_.program().on_evaluation(*outcome.report); });
     if (!told.ok()) return Error{Code::kInvalid, told.error().message};
@@ -643,8 +649,8 @@ class EpochRun {
 
   // An error of the group, or that it could not be committed: the same for everybody.
   Status FinishUnderWay() {
-    At(kSaving);
-    const Status written = saver().FinishShare(WaitingIn(kSaving));
+    At(Phase::kSaving);
+    const Status written = saver().FinishShare(Waiting());
     KEEL_TRY_ASSIGN(std::vector<std::string> said,
                     GatherTexts(written.ok() ? "" : written.error().message));
     std::string why = FaultsIn(said);

@@ -6,7 +6,8 @@
 //            reports show that it succeeded elsewhere. Whatever ends the epoch, the state is that
 //            of a whole number of steps, with at most the gradients of the next one pending. What
 //            is in flight has ended when RunEpoch() returns.
-// Does not   talk to the supervisor, but for positions and wishes through EpochPeer.
+// Does not   talk to the supervisor, but for wishes through EpochPeer, and for where it is through
+//            the whereabouts of the group's spec.
 // Threads    one; the break token's owner aborts from its own.
 // Errors     kBroken is no error. An Error is the end of this worker: the user's program failed, or
 //            members contradict each other.
@@ -18,7 +19,6 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "elastic/position.h"
 #include "trainer/checkpointer.h"
 #include "trainer/epoch_group.h"
 #include "trainer/resume.h"
@@ -26,12 +26,11 @@
 
 namespace keel {
 
-// What the epoch needs of whoever supervises the worker.
+// What the epoch needs of whoever supervises the worker, beside the whereabouts of its group.
 struct EpochPeer {
   // Called from the group's being built on, until it is gone: give `abort` to the break's watch.
   // What is returned is destroyed before the group.
   std::function<std::shared_ptr<void>(std::function<void(const std::string& reason)> abort)> watch;
-  std::function<void(Position position)> at;
   struct Wishes {
     bool join = false;    // somebody waits to take part
     bool stop = false;    // this worker was told to stop

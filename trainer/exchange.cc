@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/memory_warmer.h"
+#include "elastic/position.h"
 #include "store/torch_guard.h"
 #include "store/torch_shim.h"
 #include "trainer/exchange_bucket.h"
@@ -22,6 +24,7 @@
 #include "trainer/gpu_reducer.h"
 #include "trainer/gradient_watch.h"
 #include "trainer/serial_queue.h"
+#include "trainer/whereabouts.h"
 
 namespace keel {
 namespace {
@@ -47,6 +50,7 @@ class Exchange::Impl {
   ~Impl();
 
   LaneRange lanes() const { return lanes_; }
+  Whereabouts& whereabouts() { return group_.whereabouts(); }
   void WarmUp();
   Duration waited() const { return waited_; }
   Status Backward(const at::Tensor& loss);
@@ -70,6 +74,7 @@ class Exchange::Impl {
   void OnGradient(size_t parameter, const at::Tensor& made);
   void RunBackward(const at::Tensor& loss);
   void RunLastBackward(const at::Tensor& loss);
+  c10::intrusive_ptr<Future> ReduceBucket(c10d::GradBucket& bucket);
   c10::intrusive_ptr<Future> ReduceOnGpu(ExchangeBucket& bucket, const at::Tensor& buffer);
   Status ReduceHere(ExchangeBucket& bucket, const at::Tensor& into);
   Status ReduceWithoutLanes();
@@ -91,6 +96,9 @@ class Exchange::Impl {
   std::vector<Seat> seats_;              // by parameter
   bool is_collecting_ = false;           // in a backward of ours
   int lanes_done_ = 0;
+  size_t hooks_run_ = 0;                 // of the step's last backward
+  // From when all gradients are there until the last backward has returned.
+  std::optional<Whereabouts::HandedOver> handed_over_;
   TimePoint hook_begun_;   // of the step's latest bucket: its gradients were there
   Duration waited_{0};
   // Made before the Reducer, which so finds each gradient in its bucket already.
@@ -224,6 +232,7 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
     }
   });
   is_collecting_ = false;
+  handed_over_.reset();
   if (!done.ok()) return Failed(done.error());
   if (lane + 1 < lanes_.end) return Ok();
   if (gpu_) {
@@ -243,6 +252,7 @@ void Exchange::Impl::RunBackward(const at::Tensor& loss) {
 }
 
 void Exchange::Impl::RunLastBackward(const at::Tensor& loss) {
+  hooks_run_ = 0;
   reducer_->prepare_for_forward();
   reducer_->prepare_for_backward({});
   loss.backward();
@@ -279,8 +289,16 @@ Status Exchange::Impl::ReduceHere(ExchangeBucket& bucket, const at::Tensor& into
 }
 
 c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket) {
+  auto future = ReduceBucket(grad_bucket);
+  // After the last one the Reducer only waits until all buckets are reduced.
+  if (++hooks_run_ == buckets_.size()) handed_over_.emplace(group_.whereabouts());
+  return future;
+}
+
+c10::intrusive_ptr<Future> Exchange::Impl::ReduceBucket(c10d::GradBucket& grad_bucket) {
   hook_begun_ = RealClock().Monotonic();
-  ExchangeBucket& bucket = *buckets_[grad_bucket.getIndex()];
+  const size_t index = grad_bucket.getIndex();
+  ExchangeBucket& bucket = *buckets_[index];
   const at::Tensor buffer = grad_bucket.getBuffer();
   const torch::autograd::AutoGradMode no_grad(false);
   bucket.EndLastLane();
@@ -292,7 +310,8 @@ c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket
     return future;
   }
   // A future that is never completed would block backward for ever: every path completes it.
-  finisher_.Submit([future, buffer, end = std::move(*started)] {
+  finisher_.Submit([this, index, future, buffer, end = std::move(*started)] {
+    group_.whereabouts().SidePlace("bucket " + std::to_string(index));
     const Result<Status> ended = Guard("reducing gradients", [&] { return end(); });
     if (ended.ok() && ended->ok()) {
       future->markCompleted(buffer);
@@ -321,7 +340,10 @@ Result<Exchange::Impl::Ending> Exchange::Impl::StartAllReduce(const at::Tensor& 
   std::vector<at::Tensor> one{into};
   const auto work = group_.gloo().allreduce(one);
   return Ending([this, work, into]() -> Status {
-    work->wait();
+    {
+      const Whereabouts::Waiting waiting(group_.whereabouts(), Activity::kAnybody);
+      work->wait();
+    }
     KEEL_TRY(group_.status());
     at::Tensor(into).mul_(1.0 / options_.lanes);
     return Ok();
@@ -336,6 +358,7 @@ Status Exchange::Impl::Finish() {
                                        std::to_string(group_.rank())});
   }
   lanes_done_ = 0;
+  group_.whereabouts().Place("gradients");
   if (lanes_.empty()) {
     const Result<Status> reduced =
         Guard("taking part without lanes", [&] { return ReduceWithoutLanes(); });
@@ -454,6 +477,7 @@ Exchange::Exchange(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Exchange::~Exchange() = default;
 
 LaneRange Exchange::lanes() const { return impl_->lanes(); }
+Whereabouts& Exchange::whereabouts() { return impl_->whereabouts(); }
 void Exchange::WarmUp() { impl_->WarmUp(); }
 Status Exchange::Backward(const at::Tensor& loss) { return impl_->Backward(loss); }
 Duration Exchange::waited() const { return impl_->waited(); }

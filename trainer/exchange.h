@@ -48,6 +48,8 @@ class Exchange {
 
   // What this worker computes; may be empty.
   LaneRange lanes() const;
+  // Of its group.
+  Whereabouts& whereabouts();
 
   // For who has time before its first step: in the background, until then, the system is made to
   // hand out the memory in which sums will arrive.

@@ -23,6 +23,7 @@
 #include "store/torch_shim.h"
 #include "trainer/nccl_module.h"
 #include "trainer/peer_memory.h"
+#include "trainer/whereabouts.h"
 
 namespace keel {
 
@@ -121,7 +122,9 @@ std::shared_ptr<::gloo::transport::Device> DeviceOfPatientThread(const std::stri
 }  // namespace
 
 GlooMesh::GlooMesh(const EpochGroup::Spec& spec)
-    : spec_(spec), neighbours_(static_cast<size_t>(spec.size)),
+    : spec_(spec),
+      whereabouts_(spec.whereabouts ? spec.whereabouts : std::make_shared<Whereabouts>()),
+      neighbours_(static_cast<size_t>(spec.size)),
       limit_(Millis(spec.operation_limit)) {}
 
 // Connections are cut before Gloo's I/O thread is told to stop, wherever nobody needs what they
@@ -254,6 +257,7 @@ Result<GlooMesh::Work> GlooMesh::Post(const at::Tensor& tensor, int peer, Tag ta
 }
 
 Status GlooMesh::Wait(const Work& work, int peer, bool send) {
+  const Whereabouts::Waiting waiting(*whereabouts_, peer);
   const Result<bool> done = Guard((send ? "sending to " : "receiving from ") + NameOf(peer),
                                   [&] { return work->wait(limit_); });
   Forget(work);
@@ -327,6 +331,7 @@ Status GlooMesh::Await(int peer, Note note, uint32_t operation) {
   const ForeignBoard& board = NeighbourAt(peer).board.value();
   KEEL_TRY(BeginOperation());
   const TimePoint begun = RealClock().Monotonic();
+  std::optional<Whereabouts::Waiting> waiting;
   while (true) {
     if (broken()) return status().error();
     const Result<bool> there = board.Has(note, operation);
@@ -337,6 +342,7 @@ Status GlooMesh::Await(int peer, Note note, uint32_t operation) {
       return LookFailed(peer, {Code::kTimeout, "nothing new for " + DurationText(waited)});
     }
     if (waited > kLookWithoutRest) {
+      if (!waiting) waiting.emplace(*whereabouts_, peer);
       RealClock().SleepFor(std::clamp<Duration>(waited / kRestPart, kRestMin, kRestMax));
     }
   }
@@ -365,6 +371,8 @@ Status GlooMesh::Build(const CancelToken& broken) {
     Abort({Code::kCancelled, Doing() + ": broken before it began"});
     return status();
   }
+  const Whereabouts::HandedOver handed_over(*whereabouts_);
+  whereabouts_->SidePlace("building the group");
   std::thread helper([self = shared_from_this()] { self->RunHelper(); });
   AwaitHelper(broken);
   if (CoaxHelperOut()) {
@@ -482,6 +490,7 @@ Result<GlooMesh::ByRank> GlooMesh::Swap(const ByRank& out) {
     const auto at = static_cast<size_t>(peer);
     if (peer == spec_.rank || !out[at].defined()) continue;
     waiting_for_.store(peer);
+    const Whereabouts::Waiting waiting(*whereabouts_, peer);   // a connection may have to be made
     in[at] = at::empty_like(out[at]);
     for (const bool send : {false, true}) {
       Result<Work> posted = Post(send ? out[at] : in[at], peer, TagOf(TagKind::kContact, 0), send);

@@ -81,6 +81,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   Status status() const;
 
   const EpochGroup::Spec& spec() const { return spec_; }
+  Whereabouts& whereabouts() const { return *whereabouts_; }
   std::string NameOf(int rank) const;
   Tag NextTag(TagKind kind);
   uint32_t NextReduction() { return reductions_.fetch_add(1); }
@@ -113,6 +114,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   std::string Doing() const;
 
   const EpochGroup::Spec spec_;
+  const std::shared_ptr<Whereabouts> whereabouts_;
   c10::intrusive_ptr<BreakableStore> store_;
   c10::intrusive_ptr<ClosableGloo> gloo_;
   c10::intrusive_ptr<c10d::Backend> nccl_;       // guarded by mutex_ while Build() runs

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "trainer/whereabouts.h"
 
 namespace keel {
 namespace {
@@ -111,6 +112,7 @@ Status GpuReducer::AllReduce(const at::Tensor& into) {
 
 // Looks again and again, as a wait for an event could not be ended by Abort().
 Status GpuReducer::Await() {
+  const Whereabouts::Waiting waiting(group_.whereabouts(), Activity::kAnybody);
   c10::Event done(stream_.device_type());
   done.record(stream_);
   const Duration limit = group_.limit();

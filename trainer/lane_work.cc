@@ -7,6 +7,7 @@
 #include "trainer/autocast.h"
 #include "trainer/numerics.h"
 #include "trainer/profile_range.h"
+#include "trainer/whereabouts.h"
 
 namespace keel {
 namespace {
@@ -57,7 +58,9 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
   StepWatch watch(work.times);
   std::vector<at::Tensor> of_lanes;
   const LaneRange lanes = exchange.lanes();
+  Whereabouts& whereabouts = exchange.whereabouts();
   for (int lane = lanes.begin; lane < lanes.end; ++lane) {
+    whereabouts.Place("lane " + std::to_string(lane) + ", forward");
     Result<at::Tensor> loss = Forward(state, lanes, lane, watch);
     if (!loss.ok()) return {.status = loss.error(), .users_fault = true};
     at::Tensor scaled;
@@ -69,6 +72,7 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
       scaled = scale == 1.0 ? *loss : *loss * scale;
     });
     if (!read.ok()) return {.status = read.error(), .users_fault = true};
+    whereabouts.Place("lane " + std::to_string(lane) + ", backward");
     const Status backward = [&] {
       const ProfileRange range(state.config().device, "backward");
       return exchange.Backward(scaled);
@@ -86,6 +90,7 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
   const ProfileRange range(state.config().device, "exchange");
   work.status = exchange.Finish();
   if (!work.status.ok()) return work;
+  whereabouts.Place("buffers");
   Result<at::Tensor> mean = MeanBuffers(state, exchange, of_lanes);
   watch.Add(&StepTimes::exchange);
   if (mean.ok()) {

@@ -12,14 +12,13 @@
 #include "elastic/exit_codes.h"
 #include "store/tcp_store.h"
 #include "store/torch_store.h"
+#include "trainer/whereabouts.h"
 
 namespace keel {
 namespace {
 
 constexpr Duration kFlushLimit = std::chrono::seconds(10);
 constexpr Duration kFiguresPause = std::chrono::milliseconds(500);
-// Above all phases of a step.
-constexpr int kParkedPhase = 100;
 
 std::optional<int> GpuOf(const TrainConfig& config) {
   return config.device.is_cuda() ? std::optional<int>(config.device.index()) : std::nullopt;
@@ -41,7 +40,22 @@ Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& 
   return spec;
 }
 
+AtMessage MessageOf(const Whereabouts::Now& now) { return {now.position, now.activity}; }
+
+// A supervisor that is gone hears nothing; then the closed link ends this worker.
+std::shared_ptr<Whereabouts> WhereaboutsToldOn(WorkerLink* link) {
+  if (link == nullptr) return std::make_shared<Whereabouts>();
+  auto told = std::make_shared<Whereabouts>(
+      [link](const Whereabouts::Now& now) { (void)link->Send(MessageOf(now)); });
+  link->TellWhere([told] { return MessageOf(told->Look()); });
+  return told;
+}
+
 }  // namespace
+
+Trainer::Trainer(TrainState& state, std::string fingerprint, const Parts& parts)
+    : state_(state), link_(parts.link), keeping_(parts.keeping), signals_(parts.signals),
+      fingerprint_(std::move(fingerprint)), whereabouts_(WhereaboutsToldOn(parts.link)) {}
 
 Result<TrainOutcome> Trainer::Run() {
   if (link_ == nullptr) return RunAlone();
@@ -68,7 +82,6 @@ Result<TrainOutcome> Trainer::RunAlone() {
   spec.gpu = GpuOf(state_.config());
   EpochPeer peer;
   peer.watch = [](auto) { return std::shared_ptr<void>(); };
-  peer.at = [](Position) {};
   peer.wishes = [this] {
     return EpochPeer::Wishes{.stop = StopWanted(), .save = SaveWanted()};
   };
@@ -109,9 +122,10 @@ Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
   if (keeping_ != nullptr && message.epoch > 1) {
     keeping_->resume.begun_job = keeping_->checkpointer.config().job;
   }
-  KEEL_TRY(link_->Send(AtMessage{{StepHeld(), 0}}));
+  whereabouts_->BeginEpoch(std::max<int64_t>(StepHeld(), 0));
   const auto run = [&]() -> Result<EpochOutcome> {
     Result<EpochGroup::Spec> spec = SpecOf(message, state_.config());
+    if (spec.ok()) spec->whereabouts = whereabouts_;
     // The store may be gone for a while; the supervisor decides what becomes of that.
     if (!spec.ok()) return EpochOutcome{EpochEnd::kBroken, spec.error().message, false};
     return RunEpoch(state_, *spec, link_->BreakToken(message.epoch), Peer(message), keeping_);
@@ -141,7 +155,6 @@ EpochPeer Trainer::Peer(const EpochMessage& message) {
   peer.watch = [this, epoch = message.epoch](auto abort) -> std::shared_ptr<void> {
     return std::make_shared<WorkerLink::BreakWatch>(link_->WatchBreak(epoch, abort));
   };
-  peer.at = [this](Position position) { (void)link_->Send(AtMessage{position}); };
   peer.fingerprint = fingerprint_;
   peer.inexact_allowed = message.inexact_allowed;
   peer.wishes = [this, epoch = message.epoch] { return Wishes(epoch); };
@@ -245,9 +258,9 @@ Result<TrainOutcome> Trainer::LeaveParked() {
     return Leave(std::nullopt);
   }
   if (!SaveFits()) return Leave(std::nullopt);
-  int phase = kParkedPhase;
+  whereabouts_->At(StepHeld(), Phase::kParked);
   const Status saved = keeping_->checkpointer.SaveAlone(
-      {.tick = [&] { (void)link_->Send(AtMessage{{StepHeld(), ++phase}}); }});
+      {.tick = [this] { whereabouts_->Tick(); }});
   if (saved.ok()) return Leave(state_.step());
   LogError("save-failed", {{"step", state_.step()}, {"reason", saved.error().message}});
   keeping_->checkpointer.TellUnsaved("lost, unless somebody else holds them");

@@ -39,9 +39,7 @@ class Trainer {
     Keeping* keeping = nullptr;       // null: nothing is saved or resumed
     StopSignals* signals = nullptr;   // null: signals do what they always do
   };
-  Trainer(TrainState& state, std::string fingerprint, const Parts& parts)
-      : state_(state), link_(parts.link), keeping_(parts.keeping), signals_(parts.signals),
-        fingerprint_(std::move(fingerprint)) {}
+  Trainer(TrainState& state, std::string fingerprint, const Parts& parts);
 
   Result<TrainOutcome> Run();
 
@@ -69,6 +67,7 @@ class Trainer {
   Keeping* const keeping_;
   StopSignals* const signals_;
   const std::string fingerprint_;
+  const std::shared_ptr<Whereabouts> whereabouts_;   // told on the link
   int64_t join_epoch_ = 0;      // whose workers should offer a boundary
   bool stop_ = false;
   std::optional<TimePoint> stop_by_;   // where the one who asked said so

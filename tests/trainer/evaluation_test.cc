@@ -92,7 +92,6 @@ class Evaluations : public testing::Test {
       }
       EpochPeer peer;
       peer.watch = [](auto) { return std::shared_ptr<void>(); };
-      peer.at = [](Position) {};
       peer.wishes = [&] {
         EpochPeer::Wishes wishes;
         wishes.stop = stop();

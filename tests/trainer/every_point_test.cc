@@ -18,6 +18,7 @@
 #include "tests/trainer/crew.h"
 #include "tests/trainer/quiet_peer.h"
 #include "trainer/tensor_digest.h"
+#include "trainer/whereabouts.h"
 
 namespace keel {
 namespace {
@@ -112,10 +113,10 @@ class Survival {
           breaks_[static_cast<size_t>(rank)] = {};
         });
       };
-      peer.at = [&, victim](Position position) {
-        const bool applying = position.phase == 3;
-        if (victim && applying && position.step == loss_.after_vote_of) Lose(broken);
-      };
+      spec.whereabouts = std::make_shared<Whereabouts>([&, victim](const Whereabouts::Now& now) {
+        const bool applying = now.position.phase == static_cast<int>(Phase::kApplying);
+        if (victim && applying && now.position.step == loss_.after_vote_of) Lose(broken);
+      });
       peer.wishes = [] { return EpochPeer::Wishes{}; };
       const Result<EpochOutcome> outcome =
           RunEpoch(*states_[static_cast<size_t>(rank)], spec, broken, peer);
@@ -240,12 +241,11 @@ TEST(GroupsWhoseSocketsAreHeldElsewhere, EndInOrder) {
     std::optional<Holder> holder;
     Crew::OnThreads(kMembers, [&](int rank) {
       const auto state = MakeState(kLanes);
-      EpochPeer peer = QuietPeer();
-      peer.at = [&, rank](Position position) {
-        if (rank == 0 && position.step == 1 && !holder) holder.emplace();
-      };
-      const auto outcome =
-          RunEpoch(*state, crew.SpecOf(rank, kMembers, prefix), CancelToken::Never(), peer);
+      EpochGroup::Spec spec = crew.SpecOf(rank, kMembers, prefix);
+      spec.whereabouts = std::make_shared<Whereabouts>([&, rank](const Whereabouts::Now& now) {
+        if (rank == 0 && now.position.step == 1 && !holder) holder.emplace();
+      });
+      const auto outcome = RunEpoch(*state, spec, CancelToken::Never(), QuietPeer());
       EXPECT_OK(outcome);
     });
     EXPECT_TRUE(holder.has_value() && !holder->empty());

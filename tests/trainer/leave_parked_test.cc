@@ -17,12 +17,13 @@
 #include "tests/trainer/kept_member.h"
 #include "tests/trainer/quiet_peer.h"
 #include "trainer/trainer.h"
+#include "trainer/whereabouts.h"
 
 namespace keel {
 namespace {
 
 constexpr int64_t kPendingStep = 1;   // of 3: one is made before it, one is left after it
-constexpr int kVotingPhase = 2;
+constexpr Position kVotingOnPending = {kPendingStep, static_cast<int>(Phase::kVoting)};
 
 // The supervisor's end of a worker's link.
 class Supervisor {
@@ -75,12 +76,12 @@ class SilentMember {
   SilentMember(Crew& crew, const std::string& prefix, Files& files)
       : thread_([&crew, prefix, &files, may_end = end_.get_future().share()] {
           const KeptMember member(files);
-          EpochPeer peer = QuietPeer();
-          peer.at = [&](Position position) {
-            if (position.step == kPendingStep && position.phase == kVotingPhase) may_end.wait();
-          };
-          const auto outcome = RunEpoch(*member.state, crew.SpecOf(1, 2, prefix),
-                                        CancelToken::Never(), peer, member.keeping.get());
+          EpochGroup::Spec spec = crew.SpecOf(1, 2, prefix);
+          spec.whereabouts = std::make_shared<Whereabouts>([&](const Whereabouts::Now& now) {
+            if (now.position == kVotingOnPending) may_end.wait();
+          });
+          const auto outcome = RunEpoch(*member.state, spec, CancelToken::Never(), QuietPeer(),
+                                        member.keeping.get());
           EXPECT_TRUE(outcome.ok() && outcome->end == EpochEnd::kBroken);
         }) {}
   ~SilentMember() {
@@ -106,7 +107,7 @@ Result<TrainOutcome> LoseTheOtherAndStop(Crew& crew, Files& files, const KeptMem
   const SilentMember other(crew, prefix, files);
   supervisor.Say(EpochMessage{1, 0, 2, "127.0.0.1", crew.port(), prefix, "formed", {}});
   EXPECT_TRUE(supervisor.Await<AtMessage>([](const AtMessage& at) {
-    return at.position == Position{kPendingStep, kVotingPhase};
+    return at.position == kVotingOnPending;
   }));
   supervisor.Say(BreakMessage{1, "the other one is gone"});
   supervisor.Say(StopMessage{"SIGTERM", deadline_ms});

@@ -17,6 +17,7 @@
 #include "examples/models/gpt.h"
 #include "examples/models/mlp.h"
 #include "examples/models/resnet.h"
+#include "tests/trainer/rigged_stop.h"
 #include "trainer/train_main.h"
 
 namespace {
@@ -28,8 +29,13 @@ keel::Status Put(keel::TrainProgram& program, std::shared_ptr<Model> model,
                  Result<std::unique_ptr<keel::Dataset>> dataset) {
   KEEL_TRY_ASSIGN(program.dataset, std::move(dataset));
   program.loss = [model](const keel::Batch& batch) {
+    keel::StandStillIfRigged(model->is_training() ? "forward" : "metric");
     const at::Tensor logits = model->forward(batch.data);
-    return torch::cross_entropy_loss(logits.flatten(0, -2), batch.target.flatten());
+    at::Tensor loss = torch::cross_entropy_loss(logits.flatten(0, -2), batch.target.flatten());
+    if (loss.requires_grad()) {
+      loss.register_hook([](const at::Tensor&) { keel::StandStillIfRigged("backward"); });
+    }
+    return loss;
   };
   program.model = std::move(model);
   return keel::Ok();
@@ -113,6 +119,7 @@ class WatchedDataset : public keel::Dataset {
       moment_->poisoned = std::count(indices.begin(), indices.end(),
                                      static_cast<uint64_t>(poison_)) > 0;
     }
+    keel::StandStillIfRigged("data");
     return inner_->Load(indices);
   }
 
@@ -185,6 +192,7 @@ Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
   program.on_step = [moment, pause, full_world](const keel::StepReport& report) -> keel::Status {
     moment->steps_seen = report.step;
     moment->rank = report.rank;
+    keel::StandStillIfRigged("on_step");
     Say(report);
     const bool is_full = full_world > 0 && report.world >= full_world;
     if (pause > keel::Duration(0) && !is_full) keel::RealClock().SleepFor(pause);

@@ -10,7 +10,6 @@ namespace keel {
 inline EpochPeer QuietPeer() {
   EpochPeer peer;
   peer.watch = [](auto) { return std::shared_ptr<void>(); };
-  peer.at = [](Position) {};
   peer.wishes = [] { return EpochPeer::Wishes{}; };
   return peer;
 }

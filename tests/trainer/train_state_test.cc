@@ -71,7 +71,6 @@ Result<EpochOutcome> RunAlone(TrainState& state) {
   spec.prefix = "alone";
   EpochPeer peer;
   peer.watch = [](auto) { return std::shared_ptr<void>(); };
-  peer.at = [](Position) {};
   peer.wishes = [] { return EpochPeer::Wishes{}; };
   return RunEpoch(state, spec, CancelToken::Never(), peer);
 }
