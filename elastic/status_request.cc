@@ -7,6 +7,8 @@
 namespace keel {
 namespace {
 
+constexpr std::string_view kScheme = "bearer ";
+
 // In a time that does not tell how much of it is right.
 bool IsSame(std::string_view told, std::string_view token) {
   unsigned differing = told.size() == token.size() ? 0 : 1;
@@ -29,9 +31,17 @@ std::string_view TokenOfQuery(std::string_view target) {
   }
 }
 
+// Its case does not count (RFC 9110, 11.1), that of the token does.
+bool IsBearer(std::string_view authorization) {
+  return std::equal(kScheme.begin(), kScheme.end(), authorization.begin(),
+                    authorization.begin() + std::min(kScheme.size(), authorization.size()),
+                    [](char expected, char told) {
+                      return expected == (told >= 'A' && told <= 'Z' ? told - 'A' + 'a' : told);
+                    });
+}
+
 bool KnowsToken(const StatusRequest& request, std::string_view token) {
-  constexpr std::string_view kScheme = "Bearer ";
-  const bool has_header = request.authorization.starts_with(kScheme);
+  const bool has_header = IsBearer(request.authorization);
   return (has_header && IsSame(request.authorization.substr(kScheme.size()), token)) ||
          IsSame(TokenOfQuery(request.target), token);
 }

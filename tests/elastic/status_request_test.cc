@@ -48,9 +48,13 @@ TEST(StatusRequest, WhereATokenIsNeededOnlyThatOneServes) {
         "/?token=wrong&token=" + token}) {
     EXPECT_EQ(AskWithToken(target), StatusAnswer::kNoToken) << target;
   }
-  for (const std::string& header : {token, "bearer " + token, "Basic " + token,
-                                    std::string("Bearer "), "Bearer  " + token}) {
+  for (const std::string& header : {token, "bearer" + token, "Basic " + token, std::string("Bear"),
+                                    std::string("Bearer "), "Bearer  " + token,
+                                    std::string("Bearer 0123456789ABCDEF")}) {
     EXPECT_EQ(AskWithToken("/", header), StatusAnswer::kNoToken) << header;
+  }
+  for (const char* scheme : {"bearer ", "BEARER ", "beaREr "}) {
+    EXPECT_EQ(AskWithToken("/", scheme + token), StatusAnswer::kPage) << scheme;
   }
   // Nor does who lacks it learn what there is.
   EXPECT_EQ(AskWithToken("/nothing"), StatusAnswer::kNoToken);
