@@ -91,6 +91,7 @@ Start() {
   local name=$1
   shift
   Show "$@"
+  : >"$name.log"   # here, since AwaitStep may look at it before the job's own shell has run
   "$@" >"$name" 2>"$name.log" </dev/null &
   job=$!
 }
