@@ -60,25 +60,27 @@ void NoticeWatch::OnReply(const Result<HttpReply>& reply, TimePoint now, int64_t
   };
   const Result<NoticeService::Heard> heard = hear();
   if (!heard.ok()) {
-    Fail(heard.error(), now);
+    Fail(heard.error(), reply.ok(), now);
     return LeaveIfDue(now);
   }
   ask_at_ = now + heard->pause;
   // A token alone is given by anything that answers.
   if (heard->reply) {
     if (!std::exchange(found_, true)) Tell(NoticeEvent::Kind::kFound, Name());
-    if (std::exchange(outage_told_, false)) Tell(NoticeEvent::Kind::kReached, Name());
+    if (outage_told_ || nonsense_told_) Tell(NoticeEvent::Kind::kReached, Name());
+    outage_told_ = nonsense_told_ = false;
     failures_ = 0;
     Take(*heard->reply, now, wall_nanos);
   }
   LeaveIfDue(now);
 }
 
-void NoticeWatch::Fail(const Error& error, TimePoint now) {
+void NoticeWatch::Fail(const Error& error, bool has_answered, TimePoint now) {
   ++failures_;
   ask_at_ = now + kPause;
   if (found_ || (plan_.insists && plan_.clouds.size() == 1)) {
-    if (!std::exchange(outage_told_, true)) {
+    bool& told = has_answered && !found_ ? nonsense_told_ : outage_told_;
+    if (!std::exchange(told, true)) {
       Tell(NoticeEvent::Kind::kUnreachable, Name() + ": " + error.message);
     }
     // One that has answered may be needed any moment.
@@ -115,14 +117,30 @@ void NoticeWatch::Take(const NoticeReply& reply, TimePoint now, int64_t wall_nan
 void NoticeWatch::TakeEnd(const NoticeReply& reply, TimePoint now, int64_t wall_nanos) {
   if (announced_ && announced_->reply == reply) return;
   Duration left = service_->usual_notice();
+  std::string note;
   if (reply.at) {
     const Duration told = Until(*reply.at, wall_nanos);
-    const Duration most = service_->longest_notice().value_or(kLongestNotice);
-    if (told >= Duration(0) && told <= most) left = told;
+    note = WhyNotBelieved(told);
+    if (note.empty()) left = told;
   }
   announced_ = End{reply, Name() + " notice (" + reply.text + ")", now + left,
                    plan_.lead};
   Tell(NoticeEvent::Kind::kAnnounced, announced_->text, left);
+  events_.back().note = std::move(note);
+}
+
+// Empty where the time makes sense. It comes from another clock than ours, and one that is wrong
+// must not make the host stay until it is too late.
+std::string NoticeWatch::WhyNotBelieved(Duration told) const {
+  const Duration most = service_->longest_notice().value_or(kLongestNotice);
+  const std::string usual = DurationText(service_->usual_notice()) + " are counted on";
+  if (told < Duration(0)) {
+    return "the end it announces was " + DurationText(-told) +
+           " ago by this machine's clock, which may be wrong: " + usual;
+  }
+  if (told <= most) return "";
+  return "the end it announces is " + DurationText(told) + " ahead by this machine's clock, and " +
+         Name() + " gives no more than " + DurationText(most) + " of notice: " + usual;
 }
 
 void NoticeWatch::OnTime(TimePoint now) { LeaveIfDue(now); }

@@ -2,7 +2,8 @@
 // Promises   pure. A host leaves for a notice that its own cloud gave whole, or for an end that was
 //            known from the start, and only once; not before `lead` is all that is left: what is
 //            withdrawn until then changes nothing. A service that fails, or is not there, is asked
-//            again with pauses, told of at most once an outage, and ends nothing.
+//            again with pauses, told of at most once an outage, and ends nothing; of one that has
+//            never answered sensibly, silence and nonsense are told of once each.
 // Does not   take a leave back. Believe a time that no such service could mean: clocks differ, and
 //            then the notice has its usual length.
 // Threads    one.
@@ -39,7 +40,8 @@ struct NoticeEvent {
   };
   Kind kind = Kind::kFound;
   std::string text = {};
-  Duration left{0};   // of kAnnounced and kLeave: until the end
+  Duration left{0};        // of kAnnounced and kLeave: until the end, as far as it is believed
+  std::string note = {};   // of kAnnounced: what it says itself, where that is not believed
 };
 
 class NoticeWatch {
@@ -62,7 +64,8 @@ class NoticeWatch {
   };
 
   void Choose(size_t candidate);
-  void Fail(const Error& error, TimePoint now);
+  void Fail(const Error& error, bool has_answered, TimePoint now);
+  std::string WhyNotBelieved(Duration told) const;
   void GiveUp(const std::string& why);
   void Take(const NoticeReply& reply, TimePoint now, int64_t wall_nanos);
   void TakeEnd(const NoticeReply& reply, TimePoint now, int64_t wall_nanos);
@@ -79,6 +82,7 @@ class NoticeWatch {
   TimePoint ask_at_;
   bool found_ = false;        // the service has answered, ever
   bool outage_told_ = false;
+  bool nonsense_told_ = false;   // of one that did not answer at first
   int failures_ = 0;          // in a row; of all candidates until one is found
   std::string hint_;          // the last one
   std::optional<End> announced_;

@@ -346,7 +346,10 @@ void Supervisor::OnNotice(const NoticeEvent& event) {
     using Kind = NoticeEvent::Kind;
     case Kind::kFound: return LogInfo("notices-watched", {{"of", what}});
     case Kind::kHint: return LogInfo("notice-hint", {{"what", what}});
-    case Kind::kAnnounced: return LogWarn("notice", {{"what", what}, {"left", left}});
+    case Kind::kAnnounced:
+      LogWarn("notice", {{"what", what}, {"left", left}});
+      if (!event.note.empty()) LogWarn("notice-time-doubted", {{"reason", event.note}});
+      return;
     case Kind::kWithdrawn: return LogInfo("notice-withdrawn", {{"what", what}});
     case Kind::kUnreachable: return LogWarn("notices-unreachable", {{"reason", what}});
     case Kind::kReached: return LogInfo("notices-reached", {{"of", what}});

@@ -122,6 +122,23 @@ TEST(AwsWatch, AClockThatDiffersDoesNotEatTheNotice) {
   }
 }
 
+TEST(AwsWatch, ATimeThatIsNotBelievedIsToldWithTheReason) {
+  const auto note = [](Duration skew) {
+    Watching aws(PlanOf(Cloud::kAws));
+    aws.Settle();
+    aws.skew_ = skew;
+    aws.Ask();
+    return aws.Answer(200, kTerminate).at(0).note;
+  };
+  EXPECT_EQ(note(Duration(0)), "");
+  EXPECT_EQ(note(-seconds(785)),   // of the 115 s that are left
+            "the end it announces is 15 min 0 s ahead by this machine's clock, and AWS gives no "
+            "more than 2 min 0 s of notice: 2 min 0 s are counted on");
+  EXPECT_EQ(note(seconds(175)),
+            "the end it announces was 1 min 0 s ago by this machine's clock, which may be wrong: "
+            "2 min 0 s are counted on");
+}
+
 TEST(AwsWatch, ARebalanceRecommendationIsToldOnceAndEndsNothing) {
   Watching aws(PlanOf(Cloud::kAws));
   int hints = 0;
@@ -267,9 +284,31 @@ TEST(Watch, OneThatWasNamedIsAskedForEverWithGrowingPauses) {
   EXPECT_THAT(KindsOf(watch.NoAnswer()), ElementsAre(Kind::kUnreachable));
   for (int i = 0; i < 30; ++i) {
     watch.Ask();
-    EXPECT_THAT(watch.Answer(404, "nothing here"), ElementsAre());
+    // That it answers after all, but not as one of ours, is told once, too.
+    const auto events = watch.Answer(404, "nothing here");
+    EXPECT_EQ(events.size(), i == 0 ? 1u : 0u);
   }
   EXPECT_EQ(watch.pause(), seconds(60));
+}
+
+TEST(Watch, NonsenseIsToldOfAlsoWhereNobodyAnsweredBefore) {
+  Watching watch(PlanOf(Cloud::kGcp));
+  watch.Ask();
+  EXPECT_THAT(KindsOf(watch.NoAnswer()), ElementsAre(Kind::kUnreachable));
+  watch.Ask();
+  const auto events = watch.Answer(200, "<html>");
+  ASSERT_THAT(KindsOf(events), ElementsAre(Kind::kUnreachable));
+  EXPECT_THAT(events[0].text, HasSubstr("GCP: "));
+  for (int i = 0; i < 3; ++i) {   // each is told once
+    watch.Ask();
+    EXPECT_THAT(watch.NoAnswer(), ElementsAre());
+    watch.Ask();
+    EXPECT_THAT(watch.Answer(500, ""), ElementsAre());
+  }
+  watch.Ask();
+  EXPECT_THAT(KindsOf(watch.Answer(200, "FALSE")), ElementsAre(Kind::kFound, Kind::kReached));
+  watch.Ask();
+  EXPECT_THAT(KindsOf(watch.Answer(200, "<html>")), ElementsAre(Kind::kUnreachable));
 }
 
 TEST(Watch, TheFirstCloudThatAnswersAsOneIsTaken) {
