@@ -7,6 +7,8 @@ namespace keel {
 namespace {
 
 constexpr size_t kStepTimesKept = 31;
+// How long hosts are waited for before it is told.
+constexpr Duration kHostsPatience = std::chrono::seconds(1);
 
 // How many decisions one poll may carry out before it is a loop of ours.
 size_t DecisionsMax(size_t members) { return 2 * members + 16; }
@@ -304,9 +306,21 @@ Status Coordinator::DecideAll(Store& store, TimePoint now, Step& step) {
 void Coordinator::NoteWait(const Decision& decision, TimePoint now, Step& step) {
   ask_again_ = decision.until;
   KEEL_CHECK(ask_again_ > now, "a wait that is over: " << decision.detail);
-  const std::string wait = std::to_string(static_cast<int>(decision.reason));
-  if (wait != last_wait_) step.decisions.push_back(decision);
-  last_wait_ = wait;
+  if (last_wait_ != decision.reason) {
+    last_wait_ = decision.reason;
+    wait_since_ = now;
+    wait_told_ = false;
+  }
+  if (wait_told_) return;
+  // Each job has too few hosts for a moment, as it begins.
+  const TimePoint tell_at =
+      wait_since_ + (decision.reason == Reason::kHostsMissing ? kHostsPatience : Duration(0));
+  if (now < tell_at) {
+    ask_again_ = std::min(ask_again_, tell_at);
+    return;
+  }
+  step.decisions.push_back(decision);
+  wait_told_ = true;
 }
 
 Status Coordinator::Apply(Store& store, const Decision& decision, TimePoint now) {

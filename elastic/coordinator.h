@@ -110,7 +110,9 @@ class Coordinator {
   TimePoint next_read_;
   TimePoint next_poll_;
   TimePoint ask_again_ = kNever;     // of the last wait
-  std::string last_wait_;
+  std::optional<Reason> last_wait_;
+  TimePoint wait_since_;
+  bool wait_told_ = false;
   std::map<int64_t, Known> known_;   // by slot, as view_.hosts
   JobView view_;
   std::vector<TimePoint> deaths_, failed_breaks_;

@@ -706,18 +706,26 @@ MaybeDecision Judge::Barren() const {
 Decision Judge::TooFew(size_t count) const {
   const TimePoint limit = view_.idle_since + policy_.join_timeout;
   std::string here, lost;   // those of the last epoch; who went before is missed no more
+  size_t here_count = 0;
   for (const HostView& host : view_.hosts) {
     if (host.gone && !InEpoch(host)) continue;
     std::string& names = host.gone ? lost : here;
     names += (names.empty() ? "" : ", ") + NameOf(host);
+    here_count += host.gone ? 0 : 1;
   }
-  const std::string detail = std::to_string(count) + " of at least " +
-                             std::to_string(policy_.hosts_min) + " hosts can take part after " +
-                             DurationText(now_ - view_.idle_since) + "; here: " +
-                             (here.empty() ? "nobody" : here) +
+  // A host may be here while its workers are not ready yet.
+  const std::string detail = std::to_string(count) + " of " + std::to_string(policy_.hosts_min) +
+                             (count == here_count ? " here" : " ready") + " (min " +
+                             std::to_string(policy_.hosts_min) + ", max " +
+                             std::to_string(policy_.hosts_max) + ")" +
+                             (here.empty() ? "" : "; here: " + here) +
                              (lost.empty() ? "" : "; lost: " + lost);
-  if (now_ >= limit) return End(kExitQuorumLost, Reason::kQuorumLost, detail);
-  return Wait(Reason::kHostsMissing, std::min(limit, NextSilence()), detail);
+  if (now_ >= limit) {
+    return End(kExitQuorumLost, Reason::kQuorumLost,
+               "too few hosts after " + DurationText(now_ - view_.idle_since) + ": " + detail);
+  }
+  return Wait(Reason::kHostsMissing, std::min(limit, NextSilence()),
+              "waiting for hosts: " + detail);
 }
 
 MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {

@@ -216,12 +216,29 @@ TEST_F(CoordinatorTest, AnEpochOfWhichTheAnswerWasLostIsNotFormedAnew) {
   EXPECT_EQ(epoch.workers.size(), 2u);
 }
 
-// Two hosts in place; a worker of the second one sees the group break before anybody else.
 class CoordinatorOfTwo : public CoordinatorTest {
  protected:
   CoordinatorOfTwo() : CoordinatorTest(2) {}
 };
 
+// The first thing of a job that a newcomer read was that it had too few hosts, "after 0 us".
+TEST_F(CoordinatorOfTwo, AWaitForHostsIsToldOnceItHasLasted) {
+  EXPECT_TRUE(step_.decisions.empty()) << step_.decisions.front().detail;
+  std::vector<Decision> told;
+  const TimePoint began = now_;
+  while (now_ < began + 5s) {
+    Write();   // it beats
+    for (const Decision& decision : Poll().decisions) {
+      EXPECT_GE(now_, began + 1s) << decision.detail;
+      told.push_back(decision);
+    }
+  }
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].reason, Reason::kHostsMissing);
+  EXPECT_EQ(told[0].detail, "waiting for hosts: 1 of 2 here (min 2, max 2); here: h0 (slot 0)");
+}
+
+// In place; a worker of the second one sees the group break before anybody else.
 TEST_F(CoordinatorOfTwo, WhatAWorkerReportsEndsTheEpochAndCostsNoRestart) {
   MemberRecord other = record_;
   other.incarnation = "other";

@@ -99,8 +99,8 @@ class Membership : public testing::Test {
 
 TEST_F(Membership, TooFewHostsAreWaitedForAndNamed) {
   AddHost();
-  Expect(Verdict::kWait, Reason::kHostsMissing, "1 of at least 2 hosts can take part after 1 s; "
-                                                "here: h0 (slot 0)");
+  Expect(Verdict::kWait, Reason::kHostsMissing,
+         "waiting for hosts: 1 of 2 here (min 2, max 3); here: h0 (slot 0)");
 }
 
 TEST_F(Membership, TooFewHostsForTooLongEndTheJob) {
@@ -108,7 +108,10 @@ TEST_F(Membership, TooFewHostsForTooLongEndTheJob) {
   const TimePoint limit = view_.idle_since + policy_.join_timeout;
   view_.hosts[0].heard = limit;
   Expect(Verdict::kWait, Reason::kHostsMissing, "", limit - 1ns);
-  EXPECT_EQ(Expect(Verdict::kEnd, Reason::kQuorumLost, "here: h0", limit).code, kExitQuorumLost);
+  EXPECT_EQ(Expect(Verdict::kEnd, Reason::kQuorumLost,
+                   "too few hosts after 10 min 0 s: 1 of 2 here (min 2, max 3); here: h0", limit)
+                .code,
+            kExitQuorumLost);
 }
 
 TEST_F(Membership, BelowMinTheLostHostIsNamedBesideThoseWhoAreHere) {
@@ -529,7 +532,7 @@ TEST_F(Membership, WhereAllThatAreLeftHaveFinishedNobodyIsWaitedFor) {
   view_.hosts[1].heard = kNow - policy_.fence_limit;
   EXPECT_EQ(Expect(Verdict::kEnd, Reason::kFinished, "the only host that is left").code, 0);
   AddHost(SeatState::kStarting);
-  Expect(Verdict::kWait, Reason::kHostsMissing, "1 of at least 2");
+  Expect(Verdict::kWait, Reason::kHostsMissing, "waiting for hosts: 1 of 2 ");
 }
 
 TEST_F(Membership, RestartsThatAreSpentEndTheJobAtTheOneTooMany) {

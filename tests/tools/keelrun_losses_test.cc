@@ -76,7 +76,7 @@ TEST_F(KeelrunLosses, TooFewForTooLongSaveWhatTheyHoldAndTellWhoIsMissing) {
   }
   EXPECT_EQ(first->Count("^epoch 2"), 0);
   EXPECT_EQ(first->Count("worker-died"), 0) << first->Output();
-  EXPECT_EQ(first->Count("^job job: 1 of at least 2 hosts .*; here: [^,]*[(]slot [01][)]; "
+  EXPECT_EQ(first->Count("^job job: too few hosts .*: 1 of 2 here .*; here: [^,]*[(]slot [01][)]; "
                          "lost: [^,]*[(]slot [01][)];"), 1)
       << first->Output();
   EXPECT_TRUE(AwaitNoneMarked(mark()));
@@ -90,7 +90,7 @@ TEST_F(KeelrunLosses, WhoComesBackInTimeFindsTheOthersAsTheyWere) {
   first->Await("^rank [0-9] has counted to 40$", 2);
   second->Kill();
   const auto parked = CountsIn(*first, "^broken 1 ", 2, "count");
-  first->Await("waiting.*1 of at least 2 hosts");
+  first->Await("waiting.*1 of 2 here");
   const auto back = StartSurvivor("back", {"--nnodes=2"});
   EXPECT_EQ(CountsIn(*first, "^epoch 2 ", 2, "count"), parked);
   EXPECT_EQ(PidsOf(AwaitEntries(*first, 4, 2, 1)), PidsOf(before));
