@@ -157,7 +157,7 @@ bool Host::TakeSeat(const EpochWorker& place, TimePoint now) {
   }
   const bool can =
       record.state == SeatState::kReady || record.state == SeatState::kParked;
-  if (record.worker != place.worker || !can || seat.signalled) return false;
+  if (record.worker != place.worker || !can || seat.signalled || seat.said_bye) return false;
   record.epoch = epoch_->number;
   record.rank = place.rank;
   Enter(place.index, now);

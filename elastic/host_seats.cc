@@ -106,9 +106,9 @@ void Host::On(int index, const HelloMessage& message, TimePoint now) {
 
 void Host::On(int index, const ReadyMessage& message, TimePoint now) {
   SeatRecord& record = RecordOf(index);
-  if (record.state != SeatState::kStarting || !seats_[index].hello || seats_[index].signalled) {
-    return;
-  }
+  const Seat& seat = seats_[index];
+  if (seat.signalled || seat.said_bye) return;
+  if (record.state != SeatState::kStarting || !seat.hello) return;
   seats_[index].kill_at.reset();
   record.state = SeatState::kReady;
   record.position.step = message.step;
@@ -170,8 +170,15 @@ void Host::NoteSaved(int index) {
 void Host::On(int index, const ByeMessage& message, TimePoint now) {
   RecordOf(index).ended = message.message;
   seats_[index].said_bye = true;
+  // A worker that stays is its own fault: were that not counted, its successors could do the same
+  // for ever. Where the host stops, all workers were told to end, and nothing is started again.
   Limit(index, now + config_.shutdown_timeout,
-        "said goodbye, but did not end within " + DurationText(config_.shutdown_timeout), false);
+        "said goodbye, but did not end within " + DurationText(config_.shutdown_timeout),
+        mode_ == Mode::kMember);
+  // It will enter no epoch. Were it still counted as one that can, the next ones would wait for it.
+  SeatRecord& record = RecordOf(index);
+  const bool can_enter = record.state == SeatState::kReady || record.state == SeatState::kParked;
+  if (mode_ == Mode::kMember && can_enter) record.state = SeatState::kStarting;
   // Another attempt would be refused for the same reason; the others of the group hear it, too.
   if (message.code == kExitRefused) EndJob(kExitRefused, message.message, now);
 }

@@ -223,6 +223,58 @@ TEST_F(HostTest, AWorkerThatSaidGoodbyeMayTakeItsTimeToEnd) {
   EXPECT_EQ(Take<SignalWorker>().size(), 1u);
 }
 
+// Its successor would do the same.
+TEST_F(HostTest, AWorkerThatSaidGoodbyeAndStaysSpendsARestart) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
+  Pass(Config(false).shutdown_timeout - 1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 0u);
+  Pass(1ms);
+  ASSERT_EQ(Take<SignalWorker>().size(), 1u);
+  const std::string how = host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_THAT(how, HasSubstr("rank 0 on h0 said goodbye, but did not end within 30 s"));
+  EXPECT_EQ(host_.record().deaths, 1);
+  const auto reports = Take<ReportBreak>();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].record.cause, BreakCause::kDied);
+}
+
+// It was the successor of one that had died: the next epoch would have taken its limit away.
+TEST_F(HostTest, AWorkerThatSaidGoodbyeEntersNoEpoch) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+  Pass(0s);
+  const auto starts = Take<StartWorker>();
+  ASSERT_EQ(starts.size(), 1u);
+  host_.OnWorkerMessage(0, HelloMessage{}, now_);
+  host_.OnWorkerMessage(0, ReadyMessage{}, now_);
+  ASSERT_EQ(host_.record().seats[0].state, SeatState::kReady);
+  host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kStarting);
+  host_.OnWorkerMessage(0, ReadyMessage{}, now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kStarting);
+  host_.OnMemberEvent(EpochSeen{Epoch(2, starts[0].worker)}, now_);   // formed before that was seen
+  EXPECT_TRUE(Take<EnterEpoch>().empty());
+  Pass(Config(false).shutdown_timeout - 1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 0u);
+  Pass(1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 1u);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_EQ(host_.record().deaths, 1);
+}
+
+TEST_F(HostTest, AWorkerThatStaysAfterAStopSpendsNone) {
+  EnterFirstEpoch();
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerMessage(0, ByeMessage{0, "stopped"}, now_);
+  Pass(Config(false).shutdown_timeout - 1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 0u);
+  Pass(1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 1u);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_EQ(host_.record().deaths, 0);
+}
+
 TEST_F(HostTest, AWorkerThatClosesItsLinkWithoutAGoodbyeIsKilledSoon) {
   EnterFirstEpoch();
   host_.OnLinkBroken(0, {Code::kPeerLost, "it closed its end"}, now_);

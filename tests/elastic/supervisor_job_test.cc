@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "base/posix_files.h"
 #include "elastic/board_keys.h"
+#include "elastic/control_link.h"
 #include "elastic/exit_codes.h"
+#include "elastic/meeting.h"
 #include "elastic/records.h"
 #include "store/memory_store.h"
 #include "tests/harness/expect_ok.h"
@@ -119,6 +121,27 @@ TEST_F(SupervisorJob, GarbageOfAWorkerThatEndsAtOnceIsToldOfToo) {
   EXPECT_EQ(Run(config), kExitFinished) << summary_;
   LogToStderr();
   EXPECT_THAT(log, ContainsRegex("control-link-garbage pid=[0-9]+ reason=.*rubbish"));
+}
+
+// One that says that it is done, and stays, was started again for ever.
+TEST_F(SupervisorJob, AWorkerThatSaidGoodbyeAndStaysSpendsRestartsUntilNoneIsLeft) {
+  std::string said;
+  for (const WorkerMessage& message : {WorkerMessage(HelloMessage{kControlVersion, "none"}),
+                                       WorkerMessage(ReadyMessage{0}),
+                                       WorkerMessage(ByeMessage{0, "finished"})}) {
+    ASSERT_OK_AND_ASSIGN(const std::string line, EncodeMessage(message));
+    said += line;
+  }
+  WriteFile(folder_.File("said"), said);
+  LaunchConfig config = Config(1, "echo >> $OUT; cat " + folder_.File("said") +
+                                      " >&$KEEL_CONTROL_FD; exec sleep 1000");
+  config.program.name = "bash";
+  config.restarts_max = 2;
+  config.shutdown_limit = 100ms;
+  EXPECT_EQ(Run(config), kExitFailed) << summary_;
+  EXPECT_EQ(ReadFile(folder_.File("out")).size(), 3u) << "one start, two restarts";
+  EXPECT_THAT(summary_, HasSubstr("rank 0 on " + OwnHostName()));
+  EXPECT_THAT(summary_, HasSubstr("said goodbye, but did not end within"));
 }
 
 TEST_F(SupervisorJob, AMessageOfANewerProgramIsToldOfOnce) {
