@@ -305,6 +305,7 @@ void Host::EndJob(int code, const std::string& reason, TimePoint now) {
 
 // The job has not made a step that could be lost.
 bool Host::NothingMade(const SeatRecord& seat) const {
+  if (config_.program_says_hello && !in_place()) return true;   // nobody has said it yet
   const bool first = !epoch_ || epoch_->number == 1;
   return in_place() && first && seat.position.step <= 0;
 }

@@ -28,6 +28,7 @@ struct HostConfig {
   int seats = 1;
   int64_t order = 0;                                      // among the hosts, as given
   std::string role;                                       // of the workers, as given
+  bool program_says_hello = false;                        // known before any worker has
   bool hosts_store = false;                               // the job cannot go on without it
   RestartPolicy restarts;
   Duration join_timeout = std::chrono::seconds(600);      // for the store to appear

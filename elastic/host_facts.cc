@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "elastic/fd.h"
 #include "elastic/proc_file.h"
+#include "elastic/program_mark.h"
 #include "elastic/program_path.h"
 
 namespace keel {
@@ -48,20 +49,19 @@ int PresentGpus() {
   return count;
 }
 
+// A script is looked for from here; only what is not there is looked for in PATH.
+std::string FileOf(const std::string& program, const std::string& search_path) {
+  struct stat status {};
+  if (program.empty() || stat(program.c_str(), &status) == 0) return program;
+  const Result<std::string> found = FindProgram(program, search_path, "");
+  return found.ok() ? *found : "";
+}
+
 bool IsElf(const std::string& path) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   std::array<char, 4> begin{};
   return fd.valid() && read(fd.number(), begin.data(), begin.size()) == 4 &&
          std::memcmp(begin.data(), "\x7f" "ELF", 4) == 0;
-}
-
-// A script is looked for from here; only what is not there is looked for in PATH.
-bool IsCompiled(const std::string& program, const std::string& search_path) {
-  struct stat status {};
-  if (program.empty()) return false;
-  if (stat(program.c_str(), &status) == 0) return IsElf(program);
-  const Result<std::string> found = FindProgram(program, search_path, "");
-  return found.ok() && IsElf(*found);
 }
 
 std::string FindPython(const Environment& environment, const std::string& search_path) {
@@ -141,7 +141,9 @@ HostFacts ReadHostFacts(const Environment& environment, const std::string& progr
   facts.unique_id = RandomId(random, 16);
   facts.python = FindPython(environment, search_path);
   if (!temporary_dir.empty()) facts.temporary_dir = temporary_dir;
-  facts.is_compiled = IsCompiled(program, search_path);
+  const std::string file = FileOf(program, search_path);
+  facts.is_compiled = IsElf(file);
+  facts.is_in_place = HasProgramMark(file);
   facts.numeric_names = FindLibrary();
   facts.cloud = CloudOf(ReadDmi());
   return facts;

@@ -19,6 +19,7 @@ struct HostFacts {
   std::string python;              // the interpreter; empty: there is none
   std::string temporary_dir = "/tmp";
   bool is_compiled = false;        // the program to run begins as an ELF file does
+  bool is_in_place = false;        // it is a program of this library (elastic/program_mark.h)
   std::optional<Cloud> cloud;      // whose machine this is; nothing: it does not say
   std::string numeric_names;       // the library to preload (store/numeric_names.h); empty: missing
 };

@@ -39,6 +39,7 @@ struct LaunchConfig {
 
   // What runs.
   WorkerProgram program;
+  bool is_in_place = false;              // its workers will say hello (PROTOCOL.md section 1)
   LogOptions logs;
   bool virtual_local_rank = false;
   bool numeric_names = true;

@@ -359,6 +359,7 @@ class ConfigMaker {
     chosen.run_path = options_.Flag("run-path");
     chosen.is_compiled = facts_.is_compiled;
     chosen.python = facts_.python;
+    config_.is_in_place = facts_.is_in_place;
     // The doctor needs none to look at the hosts.
     if (!config_.doctor || !options_.positionals().empty()) {
       KEEL_TRY_ASSIGN(config_.program, ChooseProgram(chosen, options_.positionals()));

@@ -49,6 +49,7 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
   host.seats = config.workers_per_host;
   if (config.meeting == LaunchConfig::Meeting::kStatic) host.order = config.node_rank;
   host.role = config.role;
+  host.program_says_hello = config.is_in_place;
   host.hosts_store = meeting.server != nullptr;
   host.restarts = RestartsFrom(config);
   host.join_timeout = config.join_limit;
@@ -85,6 +86,7 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
                        config.shutdown_limit + config.park_limit;
   policy.hang_limit = HangLimitFrom(config);
   policy.restarts = RestartsFrom(config);
+  policy.program_says_hello = config.is_in_place;
   policy.allow_inexact = config.allow_inexact;
   return policy;
 }

@@ -317,6 +317,8 @@ MaybeDecision Judge::StopAll() const {
 bool Judge::Saved() const {
   if (!view_.epoch) return true;
   const auto& workers = epoch().workers;
+  // Stopped before any worker said hello: none has begun.
+  if (!in_place() && policy_.program_says_hello) return true;
   if (!in_place()) {
     return std::all_of(workers.begin(), workers.end(), [&](const EpochWorker& worker) {
       const SeatRecord* const seat = SeatOf(worker);

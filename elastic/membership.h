@@ -33,6 +33,7 @@ struct JobPolicy {
   std::optional<Duration> hang_limit;                      // nothing: from the median step
   RestartPolicy restarts;
   bool allow_inexact = false;
+  bool program_says_hello = false;                         // known before any worker has
 };
 
 // A host as the coordinator sees it.

@@ -21,6 +21,15 @@
 #include "elastic/quiet_thread.h"
 #include "elastic/stack_signal.h"
 
+// elastic/program_mark.h. A note keeps its name when a program is stripped.
+asm(".pushsection .note.evenkeel, \"a\", %note\n"
+    ".balign 4\n"
+    ".long 9, 4, 1\n"
+    ".asciz \"Evenkeel\"\n"
+    ".balign 4\n"
+    ".long 1\n"
+    ".popsection");
+
 namespace keel {
 namespace {
 

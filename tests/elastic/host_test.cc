@@ -547,6 +547,39 @@ TEST_F(HostTest, StoppedBeforeTheFirstStepNothingWasLost) {
   EXPECT_EQ(exits[0].code, kExitStopped);
 }
 
+class HostOfAProgramInPlace : public HostTest {
+ protected:
+  HostOfAProgramInPlace() : HostTest(SaysHello()) {}
+
+  static HostConfig SaysHello() {
+    HostConfig config = Config(false);
+    config.program_says_hello = true;
+    return config;
+  }
+};
+
+TEST_F(HostOfAProgramInPlace, StoppedBeforeItsWorkersSaidHelloNothingWasLost) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGTERM), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitStopped);
+}
+
+TEST_F(HostTest, AForeignWorkerThatDiesOfAStopHasNotSaved) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGTERM), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitUnsaved);
+}
+
 // Programs for torchrun expect what came, and may know how to save at no other signal.
 TEST_F(HostTest, AForeignWorkerGetsTheSignalThatCame) {
   host_.OnMemberEvent(Registered{0}, now_);

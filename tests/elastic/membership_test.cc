@@ -589,6 +589,21 @@ TEST_F(Membership, AStopWaitsForAllAndSaysWhetherTheyHaveSaved) {
   EXPECT_EQ(Expect(Verdict::kEnd, Reason::kStopped, "stopped: SIGTERM").code, kExitStopped);
 }
 
+TEST_F(Membership, AStopBeforeAnyWorkerOfAProgramInPlaceSaidHelloLosesNothing) {
+  Running(2);
+  view_.kind = JobKind::kForeign;   // nobody has told otherwise
+  view_.stop = StopRecord{"i0", "SIGTERM", 5000};
+  view_.stopped_at = kNow;
+  for (HostView& host : view_.hosts) {
+    host.record.state = MemberState::kLeaving;
+    host.record.seats[0].state = SeatState::kDead;
+  }
+  EXPECT_EQ(Expect(Verdict::kEnd, Reason::kStoppedUnsaved, "not saved in time: SIGTERM").code,
+            kExitUnsaved);
+  policy_.program_says_hello = true;
+  EXPECT_EQ(Expect(Verdict::kEnd, Reason::kStopped, "stopped: SIGTERM").code, kExitStopped);
+}
+
 // The stop came between the forming of epoch 4 and its beginning.
 TEST_F(Membership, WhatAWorkerSavedThatHadNotEnteredIsSaved) {
   Running(2);

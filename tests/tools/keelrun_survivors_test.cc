@@ -50,6 +50,14 @@ class KeelrunSurvivors : public ::testing::Test {
   const std::string done_file_ = folder_.File("done");
 };
 
+TEST_F(KeelrunSurvivors, StoppedBeforeAnyWorkerSaidHelloNothingIsLost) {
+  CloseGate();
+  const auto job = Start(2, {"--log-level=debug"});
+  job->Await("worker-started", 2);
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+}
+
 TEST_F(KeelrunSurvivors, WorkersInPlaceFinish) {
   const auto job = Start(2, {});
   job->Await(Enters(1, 0, 2));
