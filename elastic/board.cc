@@ -14,6 +14,8 @@ namespace {
 constexpr Duration kStoreOperationLimit = std::chrono::seconds(5);
 // A worker that is being stopped may still talk to the store of the epoch before.
 constexpr size_t kEpochStoresKept = 2;
+// For the store of an epoch of foreign workers to be opened.
+constexpr Duration kOpenStoreLimit = std::chrono::seconds(30);
 constexpr Duration kHostsPause = std::chrono::milliseconds(500);
 // A store may be there a moment before its job is.
 constexpr Duration kUnknownTime = std::chrono::seconds(5);
@@ -131,11 +133,30 @@ Result<EpochStore> Board::OpenEpochStore(const EpochRecord& epoch) {
                       "keel/" + job_ + "/" + coordinator_->generation() + "/workers/" +
                           std::to_string(epoch.number) + "/"};
   }
-  KEEL_TRY_ASSIGN(std::unique_ptr<StoreServer> server, stores_.Serve(0));
-  const EpochStore store{where_.own_address, server->port(), ""};
-  epoch_stores_.push_back(std::move(server));
+  Result<std::unique_ptr<StoreServer>> server = stores_.Serve(0);
+  if (!server.ok()) {
+    NoteNoStore(server.error());
+    return server.error();
+  }
+  no_store_since_.reset();
+  const EpochStore store{where_.own_address, (*server)->port(), ""};
+  epoch_stores_.push_back(*std::move(server));
   if (epoch_stores_.size() > kEpochStoresKept) epoch_stores_.pop_front();
   return store;
+}
+
+// The coordinator tries again, since descriptors or memory may be short for a moment only. But no
+// worker runs meanwhile, and nobody else notices, so the wait is told of and has a limit.
+void Board::NoteNoStore(const Error& why) {
+  const TimePoint now = clock_.Monotonic();
+  if (!no_store_since_) {
+    no_store_since_ = now;
+    LogWarn("store-not-opened", {{"reason", why.message},
+                                 {"tried_for", DurationText(kOpenStoreLimit)}});
+  }
+  if (now - *no_store_since_ < kOpenStoreLimit) return;
+  no_store_since_ = now;
+  boost::asio::post(loop_, [this, why] { events_.on_no_store(why); });
 }
 
 // --- The member's half ---

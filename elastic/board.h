@@ -43,6 +43,8 @@ class Board {
     std::function<void(TimePoint beat)> on_contact;
     std::function<void(const Decision& decision)> on_decision;   // the coordinator's
     std::function<void(const Status& status)> on_trouble;
+    // The store that an epoch's workers are to meet at cannot be opened, and was tried for long.
+    std::function<void(const Error& why)> on_no_store;
     std::function<void()> on_finished;
     // The coordinator's: all hosts as it sees them, twice a second. Null: nobody asks.
     std::function<void(std::vector<StatusHost> hosts)> on_hosts;
@@ -69,6 +71,7 @@ class Board {
   void StartMember();
   Result<std::unique_ptr<Store>> Connect();
   Result<EpochStore> OpenEpochStore(const EpochRecord& epoch);
+  void NoteNoStore(const Error& why);
   BoardThread::Turn PollMember(Store& store, TimePoint now);
   BoardThread::Turn PollCoordinator(Store& store, TimePoint now);
   void TellHosts(TimePoint now);
@@ -91,6 +94,7 @@ class Board {
   int64_t taken_ = 0;                               // of what was told it
   std::optional<Coordinator> coordinator_;          // the coordinator's thread's own, as these
   std::deque<std::unique_ptr<StoreServer>> epoch_stores_;
+  std::optional<TimePoint> no_store_since_;         // an epoch's store cannot be opened
   bool announced_ = false;
   std::optional<TimePoint> hosts_told_;
 

@@ -49,6 +49,14 @@ void Host::OnStopAsked(const std::string& reason, Duration deadline, TimePoint n
   Settle(now);
 }
 
+// Workers inside an epoch wait for the store, or for others who do: there is no step to agree on.
+void Host::OnNoStore(const std::string& reason, TimePoint now) {
+  if (mode_ != Mode::kMember && mode_ != Mode::kFencing) return;
+  if (!epoch_over_) LeaveEpoch(reason, now);
+  EndJob(kExitFailed, reason, now);
+  Settle(now);
+}
+
 void Host::OnSaveAsked(const std::string& reason, TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     if (RecordOf(index).state != SeatState::kRunning || !seats_[index].hello) continue;

@@ -80,6 +80,8 @@ class Host {
   // A signal to the supervisor: leave, with so much time to save. Foreign workers get `signal`.
   void OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
                    int signal = SIGTERM);
+  // A store that the workers need cannot be made on this host.
+  void OnNoStore(const std::string& reason, TimePoint now);
   // A checkpoint is wanted: of the workers that can make one.
   void OnSaveAsked(const std::string& reason, TimePoint now);
   // NextWake() is due.

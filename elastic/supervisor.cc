@@ -1,6 +1,7 @@
 // Each thing that happens goes to the Host; then its actions are carried out, and the timer is set.
 #include "elastic/supervisor.h"
 
+#include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <algorithm>
@@ -98,6 +99,7 @@ Supervisor::Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeti
       host_(HostConfigFrom(config_, meeting_, incarnation_), world_.random.Fork("host"), Now()) {}
 
 Supervisor::~Supervisor() {
+  world_.stores.WhenBroken({});
   notices_.reset();
   board_.reset();
   crew_.reset();
@@ -166,6 +168,7 @@ Status Supervisor::OpenBoard() {
     events.on_hosts = [this](std::vector<StatusHost> hosts) { seen_hosts_ = std::move(hosts); };
   }
   events.on_trouble = [this](const Status& status) { OnTrouble(status); };
+  events.on_no_store = [this](const Error& why) { OnNoStore(why); };
   events.on_finished = [this] { loop_.stop(); };
   const Board::Where where{meeting_.host, meeting_.port, meeting_.server != nullptr,
                            config_.meeting == LaunchConfig::Meeting::kStandalone,
@@ -173,6 +176,9 @@ Status Supervisor::OpenBoard() {
   KEEL_TRY_ASSIGN(board_, Board::Open(loop_, world_.clock, world_.stores, where,
                                       MemberConfigFrom(config_), JobPolicyFrom(config_),
                                       world_.random.Fork("coordinator"), std::move(events)));
+  world_.stores.WhenBroken([this](const Error& why) {
+    boost::asio::post(loop_, [this, why] { OnNoStore(why); });
+  });
   return Ok();
 }
 
@@ -258,6 +264,15 @@ void Supervisor::OnTrouble(const Status& status) {
   Tell(status.ok() ? "store-reached" : "store-lost", trouble_);
   if (status.ok()) return LogInfo("store-reached");
   LogWarn("store-unreachable", {{"reason", trouble_}});
+}
+
+// Without this the workers would wait for the store, and we for them, for ever.
+void Supervisor::OnNoStore(const Error& why) {
+  no_store_ = true;
+  const std::string reason = "no store can be used on this host: " + why.message;
+  Tell("no-store", reason);
+  host_.OnNoStore(reason, Now());
+  Carry();
 }
 
 void Supervisor::OnWorkerEnded(int index, const ExitStatus& status) {
@@ -551,7 +566,9 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
     }
   }
   EndStory(action.code, outcome);
-  board_->Finish(meeting_.server ? kStoreFinishLimit : kFinishLimit);
+  // Where there is no store nobody can be told anything.
+  const Duration limit = meeting_.server ? kStoreFinishLimit : kFinishLimit;
+  board_->Finish(no_store_ ? Duration(0) : limit);
 }
 
 void Supervisor::EndStory(int code, const std::string& outcome) {

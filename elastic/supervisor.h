@@ -64,6 +64,7 @@ class Supervisor {
   void OnMemberEvent(const MemberEvent& event);
   void OnDecision(const Decision& decision);
   void OnTrouble(const Status& status);
+  void OnNoStore(const Error& why);
   void OnWorkerEnded(int index, const ExitStatus& status);
   void AwaitSignal();
   void OnSignal(int signal);
@@ -115,6 +116,7 @@ class Supervisor {
   std::vector<std::optional<StatusFigures>> figures_;   // by seat
   JobStory story_;
   std::string trouble_;               // why the store cannot be reached; empty: it can
+  bool no_store_ = false;             // there is none, and there will be none
   std::optional<int> exit_code_;      // once the host has exited
   Interrupts interrupts_;
   bool interrupted_ = false;          // by SIGINT, ever

@@ -24,6 +24,8 @@ class ListenSocket {
 
   uint16_t port() const { return port_; }
   const std::string& bind() const { return bind_; }
+  // To be asked by poll() whether somebody waits.
+  int number() const { return fd_; }
   // Whoever takes the descriptor closes it.
   int Release() { return std::exchange(fd_, -1); }
 

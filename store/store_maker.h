@@ -1,11 +1,13 @@
 // StoreMaker: hosts stores and connects to them, whatever kind they are of, so that elastic/ need
 // not know of c10d.
-// Promises   a store that is made here answers as store/store.h says.
+// Promises   a store that is made here answers as store/store.h says. Where a maker learns only
+//            after Serve() that it can make none, it says so through WhenBroken().
 // Threads    any.
 // Errors     of Serve(): kExists (the port is taken); of Connect(): kTimeout names the last reason.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -36,6 +38,11 @@ class StoreMaker {
   // Within `limit`; a single operation of the store ends within that time, too.
   virtual Result<std::unique_ptr<Store>> Connect(const std::string& host, uint16_t port,
                                                  Duration limit) = 0;
+
+  // `on_broken` is called once, from any thread, when somebody needs a store that cannot be made,
+  // now or later: it must neither block nor call the maker. An empty one takes it back: once this
+  // has returned, the former one is not called any more.
+  virtual void WhenBroken(std::function<void(const Error& why)> on_broken) { (void)on_broken; }
 };
 
 }  // namespace keel

@@ -9,7 +9,7 @@
 namespace keel {
 
 // Raised whenever the classes that cross the border change: a module of another version is refused.
-inline constexpr int kStoreModuleVersion = 1;
+inline constexpr int kStoreModuleVersion = 2;
 inline constexpr const char* kStoreModuleEntry = "keel_store_module";
 inline constexpr const char* kStoreModuleFile = "libkeel_store_module.so";
 

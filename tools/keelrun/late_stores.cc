@@ -3,8 +3,10 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -14,6 +16,9 @@
 
 namespace keel {
 namespace {
+
+// Between two looks for somebody who wants a store that there is not.
+constexpr Duration kGlance = std::chrono::milliseconds(50);
 
 // Beside our libraries, in the build as when installed.
 Result<std::string> FindModule() {
@@ -38,7 +43,10 @@ Result<StoreMaker*> LoadModule(const std::string& path, LogFormat format, LogLev
     const std::string why = dlerror();
     Error error{Code::kForeign, "the store module cannot be loaded: " + why};
     // A package does not know where LibTorch is.
-    if (why.starts_with("libtorch") || why.starts_with("libc10")) {
+    const bool is_absent = why.find("cannot open shared object file") != std::string::npos;
+    if (why.find("failed to map segment") != std::string::npos) {
+      error.message += "; is there too little memory for it (`ulimit -v`)?";
+    } else if (is_absent && (why.starts_with("libtorch") || why.starts_with("libc10"))) {
       error.message += "; say where LibTorch is: ln -s /path/to/torch " +
                        path.substr(0, path.rfind('/')) + "/torch";
     }
@@ -85,6 +93,11 @@ Result<std::unique_ptr<LateStores>> LateStores::Open(LogFormat format, LogLevel 
 
 // A module that is being loaded cannot be left alone.
 LateStores::~LateStores() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stopped_.notify_all();
   if (loader_.joinable()) loader_.join();
 }
 
@@ -95,17 +108,21 @@ void LateStores::Prepare() {
 
 void LateStores::Load() {
   if (!NumericNamesActive()) LogWarn("names-asked", {{"reason", "getnameinfo() is not ours"}});
-  Result<StoreMaker*> module = LoadModule(path_, format_, level_);
+  const Result<StoreMaker*> module = LoadModule(path_, format_, level_);
   if (!module.ok()) LogError("no-store", {{"reason", module.error().message}});
   {
     const std::lock_guard lock(mutex_);
-    module_ = std::move(module);
+    module_ = module;
   }
   loaded_.notify_all();
-  AdoptEarly();
+  if (module.ok()) {
+    AdoptEarly(**module);
+  } else {
+    AwaitVisitor(module.error());
+  }
 }
 
-void LateStores::AdoptEarly() {
+void LateStores::AdoptEarly(StoreMaker& module) {
   std::vector<std::shared_ptr<Early>> early;
   {
     const std::lock_guard lock(mutex_);
@@ -115,25 +132,64 @@ void LateStores::AdoptEarly() {
     const std::lock_guard lock(one->mutex);
     if (!one->socket) continue;   // not wanted any more
     ListenSocket socket = *std::exchange(one->socket, std::nullopt);
-    if (!module_->ok()) continue;
-    auto server = (**module_)->Adopt(std::move(socket));
+    auto server = module.Adopt(std::move(socket));
     if (server.ok()) {
       one->server = *std::move(server);
     } else {
       LogError("no-store", {{"port", one->port}, {"reason", server.error().message}});
+      TellBroken(server.error().Doing("opening the store at port " + std::to_string(one->port)));
     }
   }
+}
+
+// A program that needs no store runs to its end without one. One that connects would wait for an
+// answer for ever, so the sockets stay open to show who comes.
+void LateStores::AwaitVisitor(const Error& why) {
+  while (!AnyVisitor()) {
+    std::unique_lock lock(mutex_);
+    if (stopped_.wait_for(lock, kGlance, [this] { return stopping_ || broken_; })) return;
+  }
+  TellBroken(why);
+}
+
+bool LateStores::AnyVisitor() {
+  std::vector<std::shared_ptr<Early>> early;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(early_, [](const auto& one) { return one.use_count() == 1; });   // server gone
+    early = early_;
+  }
+  return std::any_of(early.begin(), early.end(), [](const auto& one) {
+    const std::lock_guard lock(one->mutex);
+    if (!one->socket) return false;
+    pollfd waiting{one->socket->number(), POLLIN, 0};
+    return poll(&waiting, 1, 0) > 0;
+  });
+}
+
+void LateStores::TellBroken(const Error& why) {
+  const std::lock_guard lock(mutex_);
+  if (broken_) return;
+  broken_ = why;
+  if (on_broken_) on_broken_(why);
+}
+
+void LateStores::WhenBroken(std::function<void(const Error& why)> on_broken) {
+  const std::lock_guard lock(mutex_);
+  on_broken_ = std::move(on_broken);
+  if (broken_ && on_broken_) on_broken_(*broken_);
+}
+
+std::unique_ptr<StoreServer> LateStores::KeepEarly(ListenSocket socket) {
+  early_.push_back(std::make_shared<Early>(std::move(socket)));
+  return std::make_unique<Server>(early_.back());
 }
 
 Result<std::unique_ptr<StoreServer>> LateStores::Adopt(ListenSocket socket) {
   {
     const std::lock_guard lock(mutex_);
-    if (!module_) {
-      early_.push_back(std::make_shared<Early>(std::move(socket)));
-      return std::unique_ptr<StoreServer>(new Server(early_.back()));
-    }
+    if (!module_ || !module_->ok()) return KeepEarly(std::move(socket));
   }
-  if (!module_->ok()) return module_->error();
   return (**module_)->Adopt(std::move(socket));
 }
 
@@ -146,7 +202,10 @@ Result<std::unique_ptr<Store>> LateStores::Connect(const std::string& host, uint
       return Error{Code::kTimeout, "the store module is still being loaded"};
     }
   }
-  if (!module_->ok()) return module_->error();
+  if (!module_->ok()) {
+    TellBroken(module_->error());
+    return module_->error();
+  }
   return (**module_)->Connect(host, port, limit);
 }
 

@@ -3,14 +3,16 @@
 // for half a second.
 // Promises   a server's port is known, and connections to it wait, from Serve() on; it answers when
 //            the module is there. Loading begins with Prepare(), or with Connect(), which waits.
-// Does not   fail when the module turns out not to load after it was found: the servers close, what
-//            connects is refused, and the log says why.
+//            Where the module turns out not to load, the log says why, and WhenBroken() tells it as
+//            soon as somebody wants one of its stores: a worker that connects, or Connect().
+// Does not   disturb workers that need no store where the module does not load.
 // Threads    any.
 // Errors     of Open(): kNotFound: there is no module. Of Connect(): kTimeout, or why it is not
 //            loaded.
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,6 +35,7 @@ class LateStores : public StoreMaker {
   Result<std::unique_ptr<StoreServer>> Adopt(ListenSocket socket) override;
   Result<std::unique_ptr<Store>> Connect(const std::string& host, uint16_t port,
                                          Duration limit) override;
+  void WhenBroken(std::function<void(const Error& why)> on_broken) override;
 
  private:
   struct Early;
@@ -40,15 +43,23 @@ class LateStores : public StoreMaker {
   LateStores(std::string path, LogFormat format, LogLevel level)
       : path_(std::move(path)), format_(format), level_(level) {}
   void Load();
-  void AdoptEarly();
+  void AdoptEarly(StoreMaker& module);
+  void AwaitVisitor(const Error& why);
+  bool AnyVisitor();
+  std::unique_ptr<StoreServer> KeepEarly(ListenSocket socket);
+  void TellBroken(const Error& why);
 
   const std::string path_;
   const LogFormat format_;
   const LogLevel level_;
   std::mutex mutex_;
   std::condition_variable loaded_;
+  std::condition_variable stopped_;
+  bool stopping_ = false;
   std::optional<Result<StoreMaker*>> module_;   // nothing: it is still loading
-  std::vector<std::shared_ptr<Early>> early_;   // servers that were asked for before
+  std::vector<std::shared_ptr<Early>> early_;   // servers whose sockets no store has taken over
+  std::optional<Error> broken_;                 // somebody needed a store, and there is none
+  std::function<void(const Error& why)> on_broken_;
   std::thread loader_;
 };
 

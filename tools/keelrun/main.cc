@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -212,5 +213,12 @@ int main(int argc, char** argv) {
   const Status streams = OpenClosedStreams();
   if (!streams.ok()) return Fail(kExitFailed, streams.error().message);
   IgnoreSigpipe();
-  return Run(RealInputs(argc, argv));
+  // The standard library throws where the system gives it no thread or no memory.
+  try {
+    return Run(RealInputs(argc, argv));
+  } catch (const std::exception& failed) {
+    return Fail(kExitFailed, std::string("the system refuses what a launcher needs (") +
+                                 failed.what() + "): look at `ulimit -a`, and at the limits of "
+                                 "the container or service");
+  }
 }
