@@ -1,6 +1,8 @@
 // One process a seat, and what its files and streams are.
 #include "elastic/crew.h"
 
+#include <boost/asio/post.hpp>
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -12,15 +14,24 @@
 #include "elastic/stacks.h"
 
 namespace keel {
+namespace {
+
+// Of one stream, what its file does not take and the console is yet to show.
+constexpr size_t kSpoolBytesMax = 1 << 20;
+constexpr Duration kFinishLimit = std::chrono::seconds(2);
+
+}  // namespace
 
 Result<std::unique_ptr<Crew>> Crew::Open(boost::asio::io_context& loop, const LaunchConfig& config,
                                          Files& files, Random& random, Environment own,
                                          Events events, StatusLine* status,
                                          Duration stacks_time) {
   KEEL_TRY_ASSIGN(WorkerLogs logs, WorkerLogs::Open(files, random, config.logs));
-  return std::unique_ptr<Crew>(
+  std::unique_ptr<Crew> crew(
       new Crew(loop, config, files, std::move(own), std::move(events), std::move(logs), status,
                stacks_time));
+  KEEL_TRY_ASSIGN(crew->pump_, OutputPump::Start(files, crew->lost_));
+  return crew;
 }
 
 Crew::Crew(boost::asio::io_context& loop, const LaunchConfig& config, Files& files,
@@ -33,7 +44,8 @@ Crew::Crew(boost::asio::io_context& loop, const LaunchConfig& config, Files& fil
       events_(std::move(events)),
       stacks_time_(stacks_time),
       logs_(std::move(logs)),
-      tail_(files, STDOUT_FILENO, STDERR_FILENO, status),
+      lost_([&loop](const LostBytes& lost) { TellLost(loop, lost); }),
+      tail_(files, lost_, STDOUT_FILENO, STDERR_FILENO, status),
       seats_(config.workers_per_host) {}
 
 Crew::~Crew() {
@@ -41,7 +53,16 @@ Crew::~Crew() {
   for (Seat& seat : seats_) {
     if (seat.process) seat.process->Forget();
   }
+  pump_.reset();
   logs_.RemoveEmpty();
+}
+
+// In the loop's thread: that of the pump must not wait for whoever reads our log.
+void Crew::TellLost(boost::asio::io_context& loop, const LostBytes& lost) {
+  boost::asio::post(loop, [lost] {
+    LogWarn("output-missing",
+            {{"from", lost.where}, {"bytes", lost.bytes}, {"reason", lost.why}});
+  });
 }
 
 Status Crew::Start(WorkerStart start) {
@@ -50,6 +71,8 @@ Status Crew::Start(WorkerStart start) {
   const int attempt = start.epoch ? start.epoch->restarts : 0;
   KEEL_TRY_ASSIGN(start.logs, logs_.Prepare(attempt, start.index));
   KEEL_TRY_ASSIGN(ChildSpec spec, MakeChildSpec(config_, start, own_));
+  std::vector<Fd> ends;   // of pipes, until the worker has them
+  KEEL_TRY(TakeOutput(start, seat, spec, ends));
   WorkerProcess::Events events;
   const int index = start.index;
   events.on_message = [this, index](const WorkerMessage& message) {
@@ -62,31 +85,47 @@ Status Crew::Start(WorkerStart start) {
   KEEL_TRY_ASSIGN(seat.process, WorkerProcess::Start(loop_, std::move(spec), std::move(events)));
   seat.pid = seat.process->pid();
   seat.logs = start.logs;
-  Follow(start, seat);
   return Ok();
 }
 
-void Crew::Follow(const WorkerStart& start, Seat& seat) {
-  Follow(start.logs.out, false, start, seat);
-  Follow(start.logs.err, true, start, seat);
+// What goes to files goes through us: a worker that wrote its file itself could not tell us of what
+// a full disk does not take, and the console would miss it, too.
+Status Crew::TakeOutput(const WorkerStart& start, Seat& seat, ChildSpec& spec,
+                        std::vector<Fd>& ends) {
+  for (const bool is_stderr : {false, true}) {
+    const StreamPlan& plan = is_stderr ? start.logs.err : start.logs.out;
+    if (plan.to != StreamPlan::To::kFile) continue;
+    KEEL_TRY_ASSIGN(Fd end, TakeStream(plan, is_stderr, start, seat));
+    (is_stderr ? spec.err : spec.out) = Stream::Borrowed(end);
+    ends.push_back(std::move(end));
+  }
+  return Ok();
 }
 
-void Crew::Follow(const StreamPlan& plan, bool is_stderr, const WorkerStart& start, Seat& seat) {
-  if (plan.to != StreamPlan::To::kFile || !plan.shown) return;
-  const LogOptions& options = logs_.options();
-  TailSource source;
-  source.path = plan.path;
-  source.prefix = LinePrefix(options, start.index, start.rank);
-  source.is_stderr = is_stderr;
-  source.filtered_path = plan.filtered_path;
-  source.filters = is_stderr ? options.err_filters : options.out_filters;
-  seat.tails.push_back(tail_.Follow(std::move(source)));
+Result<Fd> Crew::TakeStream(const StreamPlan& plan, bool is_stderr, const WorkerStart& start,
+                            Seat& seat) {
+  const auto spool = plan.shown ? std::make_shared<OutputSpool>(kSpoolBytesMax) : nullptr;
+  KEEL_TRY_ASSIGN(OutputPump::Source taken, pump_->Open(plan.path, spool));
+  seat.streams.push_back(taken.number);
+  if (spool) {
+    const LogOptions& options = logs_.options();
+    TailSource source;
+    source.path = plan.path;
+    source.prefix = LinePrefix(options, start.index, start.rank);
+    source.is_stderr = is_stderr;
+    source.filtered_path = plan.filtered_path;
+    source.filters = is_stderr ? options.err_filters : options.out_filters;
+    source.spool = spool;
+    (void)tail_.Follow(std::move(source));
+  }
+  return std::move(taken.write);
 }
 
 void Crew::OnEnd(int index, const ExitStatus& status) {
   Seat& seat = seats_[index];
-  for (const int tail : seat.tails) tail_.Finish(tail);
-  seat.tails.clear();
+  // Whoever hears of its end may look into its files; only a disk that hangs is not waited for.
+  (void)pump_->Finish(seat.streams, RealClock().Monotonic() + kFinishLimit);
+  seat.streams.clear();
   seat.stacks.reset();
   seat.process.reset();
   events_.on_ended(index, status);
@@ -149,6 +188,10 @@ WorkerFailure Crew::Describe(int index, int rank, const ExitStatus& status, int6
 }
 
 void Crew::ShowRest(TimePoint deadline) {
+  if (!pump_->Stop(deadline)) {
+    LogWarn("output-not-written", {{"reason", "the log folder " + logs_.run_dir() +
+                                                  " does not answer"}});
+  }
   const Status shown = tail_.Stop(deadline);
   if (!shown.ok()) LogWarn("output-not-shown", {{"reason", shown.error().message}});
 }

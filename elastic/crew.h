@@ -22,6 +22,8 @@
 #include "elastic/failure_report.h"
 #include "elastic/launch_config.h"
 #include "elastic/log_tail.h"
+#include "elastic/lost_output.h"
+#include "elastic/output_pump.h"
 #include "elastic/worker_launch.h"
 #include "elastic/worker_process.h"
 
@@ -57,22 +59,26 @@ class Crew {
   // Of the seat's last worker; `rank` is the one it had at last.
   WorkerFailure Describe(int index, int rank, const ExitStatus& status, int64_t seen_nanos);
   const std::string& log_folder() const { return logs_.run_dir(); }
-  // Waits until the console has taken what the workers wrote.
+  // Waits until files and console have taken what the workers wrote.
   void ShowRest(TimePoint deadline);
+  // What log files miss of it, so far.
+  std::vector<LostBytes> lost_output() const { return lost_.All(); }
 
  private:
   struct Seat {
     std::shared_ptr<WorkerProcess> process;
     pid_t pid = 0;
     SeatLogs logs;
-    std::vector<int> tails;
+    std::vector<int> streams;          // of the pump
     std::unique_ptr<boost::asio::steady_timer> stacks;   // while it writes them
   };
 
   Crew(boost::asio::io_context& loop, const LaunchConfig& config, Files& files, Environment own,
        Events events, WorkerLogs logs, StatusLine* status, Duration stacks_time);
-  void Follow(const WorkerStart& start, Seat& seat);
-  void Follow(const StreamPlan& plan, bool is_stderr, const WorkerStart& start, Seat& seat);
+  static void TellLost(boost::asio::io_context& loop, const LostBytes& lost);
+  Status TakeOutput(const WorkerStart& start, Seat& seat, ChildSpec& spec, std::vector<Fd>& ends);
+  Result<Fd> TakeStream(const StreamPlan& plan, bool is_stderr, const WorkerStart& start,
+                        Seat& seat);
   void OnEnd(int index, const ExitStatus& status);
 
   boost::asio::io_context& loop_;
@@ -82,7 +88,9 @@ class Crew {
   const Events events_;
   const Duration stacks_time_;
   WorkerLogs logs_;
+  LostOutput lost_;
   LogTail tail_;
+  std::unique_ptr<OutputPump> pump_;
   std::vector<Seat> seats_;
 };
 

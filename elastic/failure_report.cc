@@ -145,7 +145,17 @@ std::string JobSummaryText(const JobSummary& summary) {
     text += EventText(summary.events[i]);
   }
   if (summary.time.knows_steps) text += "  " + WorkerTimeText(summary.time) + "\n";
+  text += LostOutputText(summary.lost_output);
   if (!summary.logs.empty()) text += "  logs: " + Printable(summary.logs) + "\n";
+  return text;
+}
+
+std::string LostOutputText(const std::vector<LostBytes>& lost_output) {
+  std::string text;
+  for (const LostBytes& lost : lost_output) {
+    text += "  missing from " + Printable(lost.where) + ": " + std::to_string(lost.bytes) +
+            " bytes of output (" + Printable(lost.why) + ")\n";
+  }
   return text;
 }
 
@@ -161,6 +171,10 @@ Json JobSummaryJson(const JobSummary& summary) {
                       {"what", event.what}, {"who", event.who}, {"why", event.why},
                       {"answer", event.answer}});
   }
+  Json lost_output = Json::array();
+  for (const LostBytes& lost : summary.lost_output) {
+    lost_output.push_back({{"from", lost.where}, {"bytes", lost.bytes}, {"reason", lost.why}});
+  }
   return {{"job", summary.job},
           {"exit_code", summary.exit_code},
           {"outcome", summary.outcome},
@@ -168,6 +182,7 @@ Json JobSummaryJson(const JobSummary& summary) {
           {"ended", UtcText(summary.ended_nanos)},
           {"epochs", summary.epochs},
           {"logs", summary.logs},
+          {"output_missing", std::move(lost_output)},
           {"time_here", WorkerTimeJson(summary.time)},
           {"events", std::move(events)}};
 }

@@ -17,6 +17,7 @@
 #include "base/json_fwd.h"
 #include "elastic/error_file.h"
 #include "elastic/exit_status.h"
+#include "elastic/lost_output.h"
 #include "elastic/time_ledger.h"
 
 namespace keel {
@@ -59,12 +60,15 @@ struct JobSummary {
   int64_t epochs = 0;
   std::vector<JobEvent> events;
   std::string logs;            // the folder; empty: none
+  std::vector<LostBytes> lost_output;   // what the log files of this host's workers miss
   WorkerTime time;             // of this host's seats
 };
 
 std::string JobSummaryText(const JobSummary& summary);
 // One line of it, for a job in which nothing happened; empty where workers told no figures.
 std::string GoodputLine(const JobSummary& summary);
+// A line for each file, which begins with two blanks; empty where none misses anything.
+std::string LostOutputText(const std::vector<LostBytes>& lost_output);
 Json JobSummaryJson(const JobSummary& summary);
 
 // "2026-11-21T08:30:00Z"

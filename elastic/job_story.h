@@ -26,6 +26,7 @@ class JobStory {
   void OnJobStops(const std::string& reason, int64_t wall_nanos);
   // What became of the time of this host's seats.
   void OnTime(const WorkerTime& time) { summary_.time = time; }
+  void OnLostOutput(std::vector<LostBytes> lost) { summary_.lost_output = std::move(lost); }
   void OnEnd(int exit_code, const std::string& outcome, int64_t wall_nanos);
 
   const JobSummary& summary() const { return summary_; }

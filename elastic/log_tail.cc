@@ -26,8 +26,8 @@ bool Takes(const std::vector<std::string>& filters, const std::string& line) {
 
 }  // namespace
 
-LogTail::LogTail(Files& files, int out_fd, int err_fd, StatusLine* status)
-    : files_(files), out_(out_fd), err_(err_fd), status_(status) {
+LogTail::LogTail(Files& files, LostOutput& lost, int out_fd, int err_fd, StatusLine* status)
+    : files_(files), lost_(lost), out_(out_fd), err_(err_fd), status_(status) {
   thread_ = StartQuietThread("keel-logs", [this] { Run(); });
 }
 
@@ -108,6 +108,7 @@ bool LogTail::ReadOn(Followed& followed) {
     const std::lock_guard lock(mutex_);
     is_finished = followed.finished;
   }
+  if (followed.source.spool) is_finished |= followed.source.spool->ended();
   if (ReadPiece(followed) > 0) {
     ShowLines(followed, false);
     return true;
@@ -122,26 +123,31 @@ bool LogTail::ReadOn(Followed& followed) {
 }
 
 size_t LogTail::ReadPiece(Followed& followed) {
-  if (!followed.file) {
-    Result<std::unique_ptr<File>> file = files_.Open(followed.source.path, {});
-    if (!file.ok()) return 0;
-    followed.file = *std::move(file);
-  }
   std::array<std::byte, kPieceBytes> piece;
-  const Result<size_t> got = followed.file->ReadAt(followed.offset, piece);
+  const Result<size_t> got = ReadSource(followed, piece);
   if (!got.ok()) {
     LogWarn("log-unreadable", {{"reason", got.error().message}});
     return 0;
   }
-  if (*got == 0) {
+  followed.partial.append(reinterpret_cast<const char*>(piece.data()), *got);
+  return *got;
+}
+
+Result<size_t> LogTail::ReadSource(Followed& followed, std::span<std::byte> piece) {
+  if (followed.source.spool) return followed.source.spool->Read(piece);
+  if (!followed.file) {
+    Result<std::unique_ptr<File>> file = files_.Open(followed.source.path, {});
+    if (!file.ok()) return size_t{0};
+    followed.file = *std::move(file);
+  }
+  KEEL_TRY_ASSIGN(const size_t got, followed.file->ReadAt(followed.offset, piece));
+  if (got == 0) {
     // Somebody emptied it: what is written from now on begins at its new end.
     const Result<uint64_t> bytes = followed.file->Size();
     if (bytes.ok() && *bytes < followed.offset) followed.offset = 0;
-    return 0;
   }
-  followed.offset += *got;
-  followed.partial.append(reinterpret_cast<const char*>(piece.data()), *got);
-  return *got;
+  followed.offset += got;
+  return got;
 }
 
 // Whole lines; at the end also what has no line feed, which it then gets.
@@ -172,16 +178,19 @@ void LogTail::Show(std::string_view lines, bool is_stderr) {
 
 void LogTail::AddFiltered(const TailSource& source, const std::string& line) {
   if (source.filtered_path.empty()) return;
+  const std::string text = source.prefix + line;
+  const auto lose = [&](const Error& why) {
+    lost_.Note(source.filtered_path, text.size(), why.message, RealClock().Monotonic());
+  };
   Filtered& filtered = filtered_[source.filtered_path];
   if (!filtered.file) {
     Result<std::unique_ptr<File>> file =
         files_.Open(source.filtered_path, {.write = true, .create = true, .truncate = true});
-    if (!file.ok()) return LogWarn("filtered-log-lost", {{"reason", file.error().message}});
+    if (!file.ok()) return lose(file.error());
     filtered.file = *std::move(file);
   }
-  const std::string text = source.prefix + line;
   const Status wrote = filtered.file->WriteAt(filtered.offset, BytesOf(text));
-  if (!wrote.ok()) return LogWarn("filtered-log-lost", {{"reason", wrote.error().message}});
+  if (!wrote.ok()) return lose(wrote.error());
   filtered.offset += text.size();
 }
 

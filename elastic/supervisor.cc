@@ -205,6 +205,7 @@ int Supervisor::Run() {
   board_.reset();
   crew_->KillAll();
   crew_->ShowRest(Now() + kShowLimit);
+  story_.OnLostOutput(crew_->lost_output());
   crew_.reset();
   const auto left = KillDescendants(Now() + kKillLimit);
   if (!left.ok()) LogError("processes-left", {{"reason", left.error().message}});

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file_helpers.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "elastic/text_template.h"
 
@@ -141,7 +142,13 @@ Result<SeatLogs> WorkerLogs::Prepare(int attempt, int local_rank) {
   SeatLogs logs = PlanSeatLogs(options_, run_dir_, std::max(attempt, next), local_rank);
   next = logs.attempt + 1;
   if (logs.folder.empty()) return logs;
-  if (const Status made = MakeFolder(files_, logs.folder); !made.ok()) {
+  const Status made = MakeFolder(files_, logs.folder);
+  // On a full disk its output is still for the console, and is told of where the files miss it.
+  if (!made.ok() && made.error().code == Code::kNoSpace) {
+    LogWarn("no-log-folder", {{"local_rank", local_rank}, {"reason", made.error().message}});
+    return logs;
+  }
+  if (!made.ok()) {
     return made.error().Doing("making the log folder of local rank " +
                               std::to_string(local_rank));
   }

@@ -75,7 +75,7 @@ class WorkerLogs {
   const LogOptions& options() const { return options_; }
   const std::string& run_dir() const { return run_dir_; }   // empty: none
 
-  // Makes the folder of a worker that is about to be started.
+  // Makes the folder of a worker that is about to be started; on a full disk it only says so.
   Result<SeatLogs> Prepare(int attempt, int local_rank);
 
   // After the last worker: of a folder that nobody asked for only what has something in it stays.

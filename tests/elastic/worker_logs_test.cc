@@ -174,7 +174,8 @@ class LogTailTest : public ::testing::Test {
   void SetUp() override {
     IgnoreSigpipe();
     ASSERT_OK_AND_ASSIGN(console_, MakePipe());
-    tail_ = std::make_unique<LogTail>(files_, console_.write.number(), console_.write.number());
+    tail_ = std::make_unique<LogTail>(files_, lost_, console_.write.number(),
+                                      console_.write.number());
   }
 
   void Append(const std::string& name, const std::string& text) {
@@ -205,6 +206,7 @@ class LogTailTest : public ::testing::Test {
 
   TempDir dir_;
   PosixFiles files_;
+  LostOutput lost_{nullptr};
   PipeEnds console_;
   std::unique_ptr<LogTail> tail_;
 };

@@ -86,7 +86,9 @@ std::string EndText(const LaunchConfig& config, const JobStory& story) {
     return DumpJson(json) + "\n";
   }
   const bool quiet = story.summary().exit_code == kExitFinished && story.summary().events.empty();
-  return (quiet ? GoodputLine(story.summary()) : JobSummaryText(story.summary())) +
+  const std::string quiet_text = GoodputLine(story.summary()) +
+                                 LostOutputText(story.summary().lost_output);
+  return (quiet ? quiet_text : JobSummaryText(story.summary())) +
          (failed ? FailureReportText(title, story.failures()) : "");
 }
 
