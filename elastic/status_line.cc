@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::string_view kWipe = "\r\x1b[K";
 constexpr int kColumnsUnknown = 80;
+// For others' lines to be written.
+constexpr Duration kHideLimit = std::chrono::seconds(5);
 
 bool IsOneTerminal(int a, int b) {
   struct stat of_a {}, of_b {};
@@ -24,9 +26,9 @@ bool IsOneTerminal(int a, int b) {
 }
 
 // A terminal that was stopped takes nothing.
-bool HasRoom() {
+bool HasRoom(Duration limit) {
   pollfd room{STDERR_FILENO, POLLOUT, 0};
-  return poll(&room, 1, 0) == 1;
+  return poll(&room, 1, static_cast<int>(limit / std::chrono::milliseconds(1))) == 1;
 }
 
 }  // namespace
@@ -85,27 +87,28 @@ StatusLine::StatusLine(bool drawn)
     : covers_stdout_(IsOneTerminal(STDOUT_FILENO, STDERR_FILENO)),
       console_(STDERR_FILENO),
       hidden_(!drawn) {
-  LogToCallback([this](std::string_view line) { Above(line, CancelToken::Never()); });
+  log_ = std::make_unique<LogQueue>(
+      [this](std::string_view line, const CancelToken& give_up) { (void)Above(line, give_up); });
 }
 
 StatusLine::~StatusLine() {
-  LogToStderr();
+  log_.reset();
   Hide();
 }
 
 void StatusLine::Show(const std::string& text) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || hidden_ || !HasRoom()) return;   // the next one may find room
+  if (!lock.owns_lock() || hidden_ || !HasRoom(Duration(0))) return;   // the next one may find room
   text_ = text;
   Write("", CancelToken::Never());
 }
 
+// A terminal that takes nothing keeps the line; whoever ends must not wait for it.
 void StatusLine::Hide() {
-  const std::lock_guard lock(mutex_);
-  if (hidden_) return;
+  const std::unique_lock lock(mutex_, kHideLimit);
+  if (hidden_.exchange(true) || !lock.owns_lock() || !HasRoom(kHideLimit)) return;
   text_.clear();
   Write("", CancelToken::Never());
-  hidden_ = true;
 }
 
 bool StatusLine::Above(std::string_view lines, const CancelToken& give_up) {

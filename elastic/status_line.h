@@ -1,7 +1,8 @@
 // StatusLine: one line at the bottom of a terminal that says how the job is; all else runs above.
 // Promises   what is written above stays whole: the line is wiped before it and drawn again below.
 //            The line never wraps: it is cut to the terminal's width. It is gone after Hide(), and
-//            when this object is. A terminal that takes nothing holds Show() up for nobody.
+//            when this object is. A terminal that takes nothing holds up neither who logs (its
+//            lines wait: elastic/log_queue.h) nor Show(), and Hide() for a moment only.
 //            Without the line it still keeps teed lines and the log apart: a terminal takes a line
 //            in parts, and another writer's may come between them.
 // Does not   share the terminal with a process that writes to it by itself. Workers do where their
@@ -12,6 +13,8 @@
 // Threads    Show() and Hide() from one; Above() and log lines from any.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -19,6 +22,7 @@
 
 #include "elastic/console.h"
 #include "elastic/launch_config.h"
+#include "elastic/log_queue.h"
 #include "elastic/records.h"
 #include "store/cancel.h"
 
@@ -46,6 +50,8 @@ class StatusLine {
   void Show(const std::string& text);
   // For good; lines that come later are written as ever.
   void Hide();
+  // Once the terminal has the log so far; false if `deadline` came first.
+  bool Flush(TimePoint deadline) { return log_->Flush(deadline); }
   // Whole lines. False when not all was written, as with Console::Write().
   bool Above(std::string_view lines, const CancelToken& give_up);
   // Whether stdout is that same terminal.
@@ -55,10 +61,11 @@ class StatusLine {
   bool Write(std::string_view above, const CancelToken& give_up);
 
   const bool covers_stdout_;
-  std::mutex mutex_;
-  Console console_;          // all below: guarded by mutex_
+  std::timed_mutex mutex_;
+  Console console_;          // guarded by mutex_, as text_
   std::string text_;
-  bool hidden_;
+  std::atomic<bool> hidden_;
+  std::unique_ptr<LogQueue> log_;   // ends first: it writes here
 };
 
 }  // namespace keel

@@ -27,6 +27,7 @@ constexpr Duration kStoreFinishLimit = std::chrono::seconds(35);
 // For processes that were killed to be gone, and for the console to take what they wrote.
 constexpr Duration kKillLimit = std::chrono::seconds(10);
 constexpr Duration kShowLimit = std::chrono::seconds(30);
+constexpr Duration kLogLimit = std::chrono::seconds(1);
 constexpr Duration kStatusPeriod = std::chrono::seconds(1);
 constexpr Duration kPagePeriod = std::chrono::milliseconds(500);
 // No scheduler warns earlier; a signal by hand may come any time.
@@ -204,7 +205,8 @@ int Supervisor::Run() {
   if (status_) status_->Hide();
   board_.reset();
   crew_->KillAll();
-  crew_->ShowRest(Now() + kShowLimit);
+  show_by_ = Now() + kShowLimit;
+  crew_->ShowRest(show_by_);
   story_.OnLostOutput(crew_->lost_output());
   crew_.reset();
   const auto left = KillDescendants(Now() + kKillLimit);
@@ -214,6 +216,8 @@ int Supervisor::Run() {
       LogWarn("leftover-killed", {{"pid", process.pid}, {"command", process.command}});
     }
   }
+  show_by_ = std::max(show_by_, Now() + kLogLimit);
+  if (status_) (void)status_->Flush(show_by_);
   return exit_code_.value_or(kExitUnsaved);
 }
 

@@ -52,6 +52,8 @@ class Supervisor {
 
   int Run();
   const JobStory& story() const { return story_; }
+  // Until when whoever reads our output is waited for, once Run() has returned.
+  TimePoint show_by() const { return show_by_; }
 
  private:
   Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeting);
@@ -117,6 +119,7 @@ class Supervisor {
   JobStory story_;
   std::string trouble_;               // why the store cannot be reached; empty: it can
   bool no_store_ = false;             // there is none, and there will be none
+  TimePoint show_by_;
   std::optional<int> exit_code_;      // once the host has exited
   Interrupts interrupts_;
   bool interrupted_ = false;          // by SIGINT, ever

@@ -22,9 +22,11 @@ class KeelrunSurroundings : public ::testing::Test {
  protected:
   // keelrun behind `before`, words of a shell, with two workers that run the script.
   std::unique_ptr<Launched> Start(const std::string& before, const std::string& script,
-                                  const std::string& behind = "") {
+                                  const std::string& behind = "",
+                                  const std::string& options = "") {
     const std::string line = before + " exec " KEEL_BIN_DIR
-                             "/keelrun --standalone --nproc-per-node=2 --no-python sh -c '" +
+                             "/keelrun --standalone --nproc-per-node=2 " +
+                             options + " --no-python sh -c '" +
                              script + "' " + behind;
     return std::make_unique<Launched>(folder_, "job" + std::to_string(++jobs_),
                                       Launched::Command{{"sh", "-c", line}},
@@ -98,6 +100,36 @@ TEST_F(KeelrunSurroundings, ALowSoftLimitIsRaised) {
   const auto job = Start("ulimit -S -n 20;", "echo worked");
   EXPECT_EQ(job->ExitCode(), 0) << job->Output();
   EXPECT_EQ(job->Count("^worked$"), 2) << job->Output();
+}
+
+// How many lines of the file begin with `word`, once there are two; fewer if that never comes.
+int AwaitTwo(const std::string& path, const std::string& word) {
+  const TimePoint limit = RealClock().Monotonic() + std::chrono::seconds(120);
+  for (;;) {
+    const std::string text = "\n" + ReadFile(path);
+    int count = 0;
+    for (size_t at = 0; (at = text.find("\n" + word, at)) != std::string::npos; ++at) ++count;
+    if (count >= 2 || RealClock().Monotonic() > limit) return count;
+    RealClock().SleepFor(std::chrono::milliseconds(5));
+  }
+}
+
+// As behind `| less`, or on a terminal after Ctrl-S.
+TEST_F(KeelrunSurroundings, WhereNobodyReadsItsOutputItHearsSignalsAllTheSame) {
+  const std::string out = folder_.File("out");
+  const std::string console = folder_.File("console");
+  WriteFile(out, "");
+  const auto job = Start("mkfifo " + console + "; exec 7<>" + console + ";",
+                         "trap \"echo bye >> $OUT; exit 0\" TERM; yes some words | head -c 500000; "
+                         "echo up >> $OUT; while :; do sleep 0.05; done",
+                         ">" + console + " 2>&1", "--tee=3");
+  EXPECT_EQ(AwaitTwo(out, "up"), 2) << "no worker waits for the console";
+  job->Signal(SIGTERM);
+  EXPECT_EQ(AwaitTwo(out, "bye"), 2);
+  Launched reader(folder_, "reader", Launched::Command{{"cat", console}});
+  reader.Await("warn signal signal=SIGTERM");
+  reader.Await("^job .*stopped: .*[(]exit code 75[)]");
+  EXPECT_EQ(job->ExitCode(), 75);
 }
 
 // As `pkill -9 keelrun` and `pkill -9 -f keelrun` find them, but of this test only.

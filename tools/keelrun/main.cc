@@ -19,6 +19,7 @@
 #include "base/process_setup.h"
 #include "base/random.h"
 #include "base/version.h"
+#include "elastic/console.h"
 #include "elastic/doctor.h"
 #include "elastic/doctor_text.h"
 #include "elastic/error_file.h"
@@ -26,6 +27,7 @@
 #include "elastic/failure_report.h"
 #include "elastic/launch_options.h"
 #include "elastic/launch_policies.h"
+#include "elastic/log_queue.h"
 #include "elastic/orphan_guard.h"
 #include "elastic/program_path.h"
 #include "elastic/supervisor.h"
@@ -154,6 +156,11 @@ int Launch(const LaunchConfig& config, const Environment& environment, Random ra
   const auto guard = OrphanGuard::Start(kLauncherVariable + ("=" + id));
   if (!guard.ok()) return Fail(kExitFailed, guard.error().message);
   if (*guard == nullptr) return kExitFinished;   // this is the guard, and its work is done
+  // A job must hear of signals, and answer its workers, also while nobody reads what it says.
+  Console console(STDERR_FILENO);
+  LogQueue log([&](std::string_view line, const CancelToken& give_up) {
+    (void)console.Write(line, give_up);
+  });
   PosixFiles files;
   auto stores = LateStores::Open(config.log_format, config.log_level);
   if (!stores.ok()) return Fail(kExitFailed, stores.error().message);
@@ -164,7 +171,8 @@ int Launch(const LaunchConfig& config, const Environment& environment, Random ra
   const int code = (*supervisor)->Run();
   const JobStory& story = (*supervisor)->story();
   PassOn(files, story, environment);
-  (void)WriteTo(STDERR_FILENO, EndText(config, story));
+  log.Add(EndText(config, story));
+  (void)log.Flush((*supervisor)->show_by());
   return code;
 }
 

@@ -1,0 +1,54 @@
+// LogQueue: our log's way to a console that may take nothing for a while (a terminal that was
+// stopped, a pipe that nobody reads), so that whoever logs never waits for it.
+// Promises   lines are written in order, by a thread of its own; at most 1 MiB of them wait. What
+//            does not fit is not written, and how many lines that were is said where they are
+//            missing.
+// Does not   keep what waits when the process is killed.
+// Threads    lines from any. One queue at a time, since there is one log.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/clock.h"
+#include "store/cancel.h"
+
+namespace keel {
+
+class LogQueue {
+ public:
+  // Writes a line, line feed included; may wait until `give_up` is raised.
+  using Write = std::function<void(std::string_view line, const CancelToken& give_up)>;
+
+  // Takes the log over.
+  explicit LogQueue(Write write);
+  // Gives up what the console has not taken; Flush() before, to wait for it. Later lines go to
+  // stderr directly.
+  ~LogQueue();
+
+  // Whole lines that are no part of the log.
+  void Add(std::string_view text);
+  // Once all lines so far are written; false if `deadline` came first.
+  bool Flush(TimePoint deadline);
+
+ private:
+  void Run();
+
+  const Write write_;
+  CancelToken give_up_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::string> lines_;   // guarded by mutex_, as the rest
+  size_t bytes_ = 0;
+  size_t missed_ = 0;               // lines, since the last one that was taken
+  bool writing_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace keel
