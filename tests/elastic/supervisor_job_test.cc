@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "base/log.h"
 #include "base/posix_files.h"
 #include "elastic/board_keys.h"
@@ -30,6 +32,10 @@ using namespace std::chrono_literals;
 class MemoryStoreMaker : public StoreMaker {
  public:
   Result<std::unique_ptr<StoreServer>> Adopt(ListenSocket socket) override {
+    const int call = ++adopted_;
+    if (call >= refused_from && call < refused_until) {
+      return Error{Code::kForeign, "no descriptors are left"};
+    }
     return std::unique_ptr<StoreServer>(new Server(socket.port()));
   }
   Result<std::unique_ptr<Store>> Connect(const std::string&, uint16_t, Duration) override {
@@ -37,8 +43,10 @@ class MemoryStoreMaker : public StoreMaker {
   }
 
   MemoryBoard board{RealClock()};
+  int refused_from = 0, refused_until = 0;   // of the stores, by number from 1
 
  private:
+  std::atomic<int> adopted_{0};
   class Server : public StoreServer {
    public:
     explicit Server(uint16_t port) : port_(port) {}
@@ -102,6 +110,18 @@ TEST_F(SupervisorJob, StartsAllAgainAsOftenAsAllowedAndNamesWhoFailed) {
 TEST_F(SupervisorJob, AStoreThatIsCutOffForAMomentIsReachedAgain) {
   for (int skip : {5, 20, 40}) stores_.board.PlanFault("supervisor", skip, StoreFault::kCut);
   EXPECT_EQ(Run(Config(2, "sleep 0.3")), kExitFinished) << summary_;
+}
+
+// The first store is the job's own, the second one that of its first epoch.
+TEST_F(SupervisorJob, AnEpochsStoreThatCannotBeOpenedIsToldOfAndTriedAgain) {
+  stores_.refused_from = 2;
+  stores_.refused_until = 6;
+  std::string log;
+  LogToCallback([&](std::string_view line) { log += std::string(line); });
+  EXPECT_EQ(Run(Config(2, "true")), kExitFinished) << summary_;
+  LogToStderr();
+  EXPECT_THAT(log, HasSubstr("store-not-opened reason=\"no descriptors are left\""));
+  EXPECT_EQ(log.find("store-not-opened"), log.rfind("store-not-opened")) << "told once";
 }
 
 TEST_F(SupervisorJob, GarbageOnTheControlLinkIsAFailureWithAReason) {

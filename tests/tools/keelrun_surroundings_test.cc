@@ -1,6 +1,8 @@
 // A `keelrun` that was started with less than it is used to, or is ended by its name.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -114,6 +116,17 @@ int AwaitTwo(const std::string& path, const std::string& word) {
   }
 }
 
+bool AwaitFull(const std::string& pipe) {
+  const TimePoint limit = RealClock().Monotonic() + std::chrono::seconds(120);
+  const Fd end(open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  for (;;) {
+    pollfd room{end.number(), POLLOUT, 0};
+    if (poll(&room, 1, 0) == 0) return true;
+    if (RealClock().Monotonic() > limit) return false;
+    RealClock().SleepFor(std::chrono::milliseconds(5));
+  }
+}
+
 // As behind `| less`, or on a terminal after Ctrl-S.
 TEST_F(KeelrunSurroundings, WhereNobodyReadsItsOutputItHearsSignalsAllTheSame) {
   const std::string out = folder_.File("out");
@@ -124,6 +137,7 @@ TEST_F(KeelrunSurroundings, WhereNobodyReadsItsOutputItHearsSignalsAllTheSame) {
                          "echo up >> $OUT; while :; do sleep 0.05; done",
                          ">" + console + " 2>&1", "--tee=3");
   EXPECT_EQ(AwaitTwo(out, "up"), 2) << "no worker waits for the console";
+  EXPECT_TRUE(AwaitFull(console));
   job->Signal(SIGTERM);
   EXPECT_EQ(AwaitTwo(out, "bye"), 2);
   Launched reader(folder_, "reader", Launched::Command{{"cat", console}});
