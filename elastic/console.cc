@@ -36,17 +36,26 @@ Console::Console(int number) : number_(number) {
 }
 
 bool Console::Write(std::string_view text, const CancelToken& give_up) {
+  error_ = 0;
   while (!text.empty()) {
+    missed_ = text.size();
     if (give_up.cancelled()) return false;
     pollfd room{own_.valid() ? own_.number() : number_, POLLOUT, 0};
     const int count = poll(&room, 1, kGlanceMs);
     if (count == 0 || (count < 0 && errno == EINTR)) continue;
-    if (count < 0) return false;
+    if (count < 0) {
+      error_ = errno;
+      return false;
+    }
     const int64_t wrote = WritePiece(FirstPiece(text));
     if (wrote < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (wrote < 0) return false;
+    if (wrote < 0) {
+      error_ = errno;
+      return false;
+    }
     text.remove_prefix(static_cast<size_t>(wrote));
   }
+  missed_ = 0;
   return true;
 }
 

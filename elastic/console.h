@@ -8,6 +8,7 @@
 // it asks poll() before each piece, which a second writer can spoil.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -23,6 +24,9 @@ class Console {
 
   // False when not all was written: given up, or the stream takes no more (closed, disk full).
   bool Write(std::string_view text, const CancelToken& give_up);
+  // Where the last one was false: how much was not written, and why (an errno; 0: given up).
+  size_t missed() const { return missed_; }
+  int error() const { return error_; }
 
  private:
   int64_t WritePiece(std::string_view piece);
@@ -30,6 +34,8 @@ class Console {
   const int number_;
   Fd own_;               // opened anew, not blocking
   bool is_socket_ = false;
+  size_t missed_ = 0;
+  int error_ = 0;
 };
 
 }  // namespace keel

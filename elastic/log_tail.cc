@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -167,13 +169,17 @@ void LogTail::ShowLines(Followed& followed, bool is_end) {
   Show(shown, followed.source.is_stderr);
 }
 
-// A console that is gone takes nothing any more; the files have it all.
+// A console that is gone takes nothing any more, as its reader wanted; the files have it all. One
+// that leads to a full disk is told of.
 void LogTail::Show(std::string_view lines, bool is_stderr) {
   if (status_ != nullptr && (is_stderr || status_->covers_stdout())) {
     (void)status_->Above(lines, give_up_);
-  } else {
-    (void)(is_stderr ? err_ : out_).Write(lines, give_up_);
+    return;
   }
+  Console& console = is_stderr ? err_ : out_;
+  if (console.Write(lines, give_up_) || console.error() == 0 || console.error() == EPIPE) return;
+  lost_.Note(is_stderr ? "standard error" : "standard output", console.missed(),
+             std::strerror(console.error()), RealClock().Monotonic());
 }
 
 void LogTail::AddFiltered(const TailSource& source, const std::string& line) {

@@ -293,6 +293,18 @@ TEST_F(LogTailTest, AConsoleThatIsGoneStopsNothing) {
   EXPECT_OK(tail_->Stop(Limit()));
 }
 
+// As of `keelrun ... > file` on a full disk.
+TEST_F(LogTailTest, AConsoleThatIsAFullDiskIsToldOf) {
+  const Fd full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(full.valid());
+  tail_ = std::make_unique<LogTail>(files_, lost_, full.number(), full.number());
+  Append("a", "unseen\n");
+  tail_->Follow(Source("a", "[r0]:"));
+  EXPECT_OK(tail_->Stop(Limit()));
+  EXPECT_EQ(lost_.All(), (std::vector<LostBytes>{
+                             {"standard output", 12, "No space left on device"}}));
+}
+
 TEST_F(LogTailTest, FilteredLinesGoToTheirFileWithPrefix) {  // #97
   TailSource source = Source("a", "[r0]:");
   source.filtered_path = dir_.File("filtered");
