@@ -68,6 +68,7 @@ std::string_view FileOpName(FileOp op) {
     case FileOp::kSyncDir: return "sync directory";
     case FileOp::kFreeBytes: return "ask for the free space at";
     case FileOp::kLock: return "lock";
+    case FileOp::kIsLocked: return "look at lock";
   }
   return "unknown";
 }
@@ -179,6 +180,11 @@ Result<std::unique_ptr<FileLock>> FaultyFiles::Lock(const std::string& path,
                                                     const std::string& owner) {
   KEEL_TRY(Enter(FileOp::kLock, path));
   return below_.Lock(path, owner);
+}
+
+Result<bool> FaultyFiles::IsLocked(const std::string& path) {
+  KEEL_TRY(Enter(FileOp::kIsLocked, path));
+  return below_.IsLocked(path);
 }
 
 }  // namespace keel

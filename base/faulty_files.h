@@ -23,7 +23,7 @@ namespace keel {
 
 enum class FileOp {
   kOpen, kReadAt, kWriteAt, kTruncate, kAllocate, kSync, kSize, kRename, kRemove, kRemoveDir,
-  kMakeDir, kList, kStat, kSyncDir, kFreeBytes, kLock,
+  kMakeDir, kList, kStat, kSyncDir, kFreeBytes, kLock, kIsLocked,
 };
 std::string_view FileOpName(FileOp op);  // "open", "read", "write" ...
 
@@ -70,6 +70,7 @@ class FaultyFiles : public Files {
   Result<uint64_t> FreeBytes(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
                                          const std::string& owner) override;
+  Result<bool> IsLocked(const std::string& path) override;
 
  private:
   friend class FaultyFile;

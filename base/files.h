@@ -105,10 +105,13 @@ class Files {
   // What the file system of `path` could take now; quotas are not counted.
   virtual Result<uint64_t> FreeBytes(const std::string& path) = 0;
   // Takes the lock file `path`, made if it is not there, without waiting. kExists: another one
-  // holds it; the message quotes the `owner` that the holder gave. The file stays when the lock
-  // goes; removing it would let two take the lock.
+  // holds it; the message quotes the `owner` that the holder gave. The file that is locked is the
+  // one that `path` named at that time. It stays when the lock goes; only the holder may remove it.
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
                                                  const std::string& owner) = 0;
+  // Whether somebody holds the lock file `path`; nobody does where it is not there. Needs only
+  // leave to read it. A Lock() at the same moment may find the look in its way and give kExists.
+  virtual Result<bool> IsLocked(const std::string& path) = 0;
 };
 
 // The rules of OpenFlags and kDirectAlignment, shared by all implementations: kInvalid or fine.

@@ -239,6 +239,12 @@ Result<std::unique_ptr<FileLock>> MemoryFiles::Lock(const std::string& path,
   return std::unique_ptr<FileLock>(std::make_unique<MemoryLock>(*disk_, place.inode));
 }
 
+Result<bool> MemoryFiles::IsLocked(const std::string& path) {
+  const std::lock_guard lock(disk_->mutex);
+  KEEL_TRY_ASSIGN(const MemoryDisk::Place place, disk_->Find("look at lock", path));
+  return place.inode != nullptr && disk_->locks.contains(place.inode);
+}
+
 std::vector<std::unique_ptr<MemoryFiles>> MemoryFiles::PossibleDisks(int mixes,
                                                                      uint64_t seed) const {
   const std::lock_guard lock(disk_->mutex);

@@ -44,6 +44,7 @@ class MemoryFiles : public Files {
   Result<uint64_t> FreeBytes(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
                                          const std::string& owner) override;
+  Result<bool> IsLocked(const std::string& path) override;
 
   // Independent copies; this disk stays as it is. Always: all kept, all lost, names kept and
   // content lost (or only its sizes kept), content kept and names lost, and each change alone

@@ -171,6 +171,13 @@ std::string LockOwner(int fd) {
   return std::string(text, got > 0 ? static_cast<size_t>(got) : 0);
 }
 
+// Whether `path` leads to the open file.
+bool IsNamed(int fd, const std::string& path) {
+  struct stat opened {}, named {};
+  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
 class DirStream {
  public:
   explicit DirStream(const std::string& path) : stream_(::opendir(path.c_str())) {}
@@ -280,16 +287,30 @@ Result<uint64_t> PosixFiles::FreeBytes(const std::string& path) {
 
 Result<std::unique_ptr<FileLock>> PosixFiles::Lock(const std::string& path,
                                                    const std::string& owner) {
-  KEEL_TRY_ASSIGN(Fd fd, OpenFd("open lock file", path, O_RDWR | O_CREAT | O_NONBLOCK));
-  if (Uninterrupted([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) < 0) {
-    if (errno != EWOULDBLOCK) return FileError("lock", path, errno);
-    return LockHeldError(path, LockOwner(fd.get()));
+  for (;;) {
+    KEEL_TRY_ASSIGN(Fd fd, OpenFd("open lock file", path, O_RDWR | O_CREAT | O_NONBLOCK));
+    if (Uninterrupted([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) < 0) {
+      if (errno != EWOULDBLOCK) return FileError("lock", path, errno);
+      return LockHeldError(path, LockOwner(fd.get()));
+    }
+    // A holder may have removed the file after we opened it, and let go before we locked it. Such a
+    // lock holds nobody off: the next one would make and lock a file of its own.
+    if (!IsNamed(fd.get(), path)) continue;
+    // The owner's name only serves the message above: a full disk must not refuse the lock.
+    if (Uninterrupted([&] { return ::ftruncate(fd.get(), 0); }) == 0) {
+      (void)Uninterrupted([&] { return ::pwrite(fd.get(), owner.data(), owner.size(), 0); });
+    }
+    return std::unique_ptr<FileLock>(std::make_unique<PosixLock>(std::move(fd)));
   }
-  // The owner's name only serves the message above: a full disk must not refuse the lock.
-  if (Uninterrupted([&] { return ::ftruncate(fd.get(), 0); }) == 0) {
-    (void)Uninterrupted([&] { return ::pwrite(fd.get(), owner.data(), owner.size(), 0); });
-  }
-  return std::unique_ptr<FileLock>(std::make_unique<PosixLock>(std::move(fd)));
+}
+
+Result<bool> PosixFiles::IsLocked(const std::string& path) {
+  const auto fd = OpenFd("look at lock file", path, O_RDONLY | O_NONBLOCK);
+  if (!fd.ok() && fd.error().code == Code::kNotFound) return false;
+  if (!fd.ok()) return fd.error();
+  if (Uninterrupted([&] { return ::flock(fd->get(), LOCK_SH | LOCK_NB); }) == 0) return false;
+  if (errno == EWOULDBLOCK) return true;
+  return FileError("look at lock", path, errno);
 }
 
 }  // namespace keel

@@ -23,6 +23,7 @@ class PosixFiles : public Files {
   Result<uint64_t> FreeBytes(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
                                          const std::string& owner) override;
+  Result<bool> IsLocked(const std::string& path) override;
 };
 
 }  // namespace keel

@@ -12,6 +12,9 @@
 namespace keel {
 namespace {
 
+// How often is looked again at what others change meanwhile.
+constexpr int kTries = 16;
+
 std::string BaseName(std::string_view path) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   const size_t slash = path.rfind('/');
@@ -39,7 +42,7 @@ Result<Contents> LookInto(Files& files, const std::string& dir) {
       case StepFile::Kind::kPin: contents.pinned = true; break;
       case StepFile::Kind::kShard: contents.shards.insert(file.shard); break;
       case StepFile::Kind::kShardLock: {
-        const Result<bool> held = IsLockHeld(files, path);
+        const Result<bool> held = files.IsLocked(path);
         contents.in_progress = contents.in_progress || !held.ok() || *held;
         break;
       }
@@ -100,35 +103,7 @@ void Judge(Files& files, const Result<Manifest>& manifest, StepEntry* entry) {
   entry->unreadable = shards.error().code == Code::kIo;
 }
 
-Error NoneComplete(const std::string& root, const std::vector<StepEntry>& steps) {
-  std::string message = "no complete checkpoint in " + root;
-  for (const StepEntry& entry : steps) {
-    message += "\n  step " + std::to_string(entry.step) + ": " +
-               std::string(StepStateName(entry.state)) + ", " + entry.reason;
-  }
-  return {Code::kNotFound, message};
-}
-
-}  // namespace
-
-std::string_view StepStateName(StepState state) {
-  switch (state) {
-    case StepState::kComplete: return "complete";
-    case StepState::kPartial: return "partial";
-    case StepState::kDamaged: return "damaged";
-    case StepState::kNewer: return "newer";
-  }
-  return "unknown";
-}
-
-Result<bool> IsLockHeld(Files& files, const std::string& path) {
-  const auto lock = files.Lock(path, "looking");
-  if (lock.ok()) return false;
-  if (lock.error().code == Code::kExists) return true;
-  return lock.error();
-}
-
-Result<StepEntry> LookAtStep(Files& files, const std::string& step_dir) {
+Result<StepEntry> LookOnce(Files& files, const std::string& step_dir) {
   StepEntry entry;
   entry.dir = step_dir;
   const auto step = ParseStepDirName(BaseName(step_dir));
@@ -150,7 +125,10 @@ Result<StepEntry> LookAtStep(Files& files, const std::string& step_dir) {
   return entry;
 }
 
-Result<std::vector<StepEntry>> ListSteps(Files& files, const std::string& root) {
+// `is_stable` becomes false where a step has been removed since it was listed: the newer one for
+// which it went may have come since then, too.
+Result<std::vector<StepEntry>> ListOnce(Files& files, const std::string& root,
+                                        bool* is_stable) {
   KEEL_TRY_ASSIGN(const auto names, files.List(root));
   std::vector<StepEntry> steps;
   for (const DirEntry& name : names) {
@@ -158,13 +136,55 @@ Result<std::vector<StepEntry>> ListSteps(Files& files, const std::string& root) 
     auto entry = LookAtStep(files, JoinPath(root, name.name));
     if (entry.ok()) {
       steps.push_back(std::move(*entry));
-    } else if (entry.error().code != Code::kNotFound) {  // deleted since it was listed
+    } else if (entry.error().code == Code::kNotFound) {
+      *is_stable = false;
+    } else {
       return entry.error();
     }
   }
   std::sort(steps.begin(), steps.end(),
             [](const StepEntry& a, const StepEntry& b) { return a.step < b.step; });
   return steps;
+}
+
+Error NoneComplete(const std::string& root, const std::vector<StepEntry>& steps) {
+  std::string message = "no complete checkpoint in " + root;
+  for (const StepEntry& entry : steps) {
+    message += "\n  step " + std::to_string(entry.step) + ": " +
+               std::string(StepStateName(entry.state)) + ", " + entry.reason;
+  }
+  return {Code::kNotFound, message};
+}
+
+}  // namespace
+
+std::string_view StepStateName(StepState state) {
+  switch (state) {
+    case StepState::kComplete: return "complete";
+    case StepState::kPartial: return "partial";
+    case StepState::kDamaged: return "damaged";
+    case StepState::kNewer: return "newer";
+  }
+  return "unknown";
+}
+
+
+Result<StepEntry> LookAtStep(Files& files, const std::string& step_dir) {
+  for (int tries = 1;; ++tries) {
+    KEEL_TRY_ASSIGN(StepEntry entry, LookOnce(files, step_dir));
+    if (entry.state != StepState::kDamaged || tries == kTries) return entry;
+    // Retention takes the manifest first. What is missing with it is being removed, not damaged.
+    KEEL_TRY_ASSIGN(const bool is_removed, IsRemoved(files, step_dir));
+    if (!is_removed) return entry;
+  }
+}
+
+Result<std::vector<StepEntry>> ListSteps(Files& files, const std::string& root) {
+  for (int tries = 1;; ++tries) {
+    bool is_stable = true;
+    KEEL_TRY_ASSIGN(std::vector<StepEntry> steps, ListOnce(files, root, &is_stable));
+    if (is_stable || tries == kTries) return steps;
+  }
 }
 
 Result<StepEntry> NewestComplete(Files& files, const std::string& root) {
@@ -198,6 +218,40 @@ Result<std::string> ResolveCheckpoint(Files& files, const std::string& text) {
   KEEL_TRY_ASSIGN(const bool there, Exists(files, dir));
   if (there) return dir;
   return Error{Code::kNotFound, "no step " + which + " in " + root};
+}
+
+std::optional<std::string> RootOfStep(Files& files, const std::string& text) {
+  const auto info = files.Stat(text);
+  if (!info.ok()) {
+    const size_t at = text.rfind('@');
+    if (at == std::string::npos || !files.Stat(text.substr(0, at)).ok()) return std::nullopt;
+    return text.substr(0, at);
+  }
+  const auto manifest = files.Stat(JoinPath(text, kManifestName));
+  const bool is_step = manifest.ok() || ParseStepDirName(BaseName(text)).has_value();
+  if (info->kind != FileKind::kDirectory || !is_step) return std::nullopt;
+  return ParentDir(text);
+}
+
+Result<bool> IsRemoved(Files& files, const std::string& step_dir) {
+  KEEL_TRY_ASSIGN(const bool has_manifest, Exists(files, JoinPath(step_dir, kManifestName)));
+  return !has_manifest;
+}
+
+Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::string& text) {
+  for (int tries = 1;; ++tries) {
+    KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, text));
+    KEEL_TRY_ASSIGN(const bool was_removed, IsRemoved(files, dir));
+    auto checkpoint = Checkpoint::Open(files, dir);
+    if (checkpoint.ok()) return checkpoint;
+    KEEL_TRY_ASSIGN(const bool is_removed, IsRemoved(files, dir));
+    if (!is_removed) return checkpoint;
+    KEEL_TRY_ASSIGN(const std::string next, ResolveCheckpoint(files, text));
+    if (next == dir || tries == kTries) {
+      if (was_removed) return checkpoint;  // it never was there, as far as we know
+      return Error{Code::kNotFound, dir + " was removed while it was opened"};
+    }
+  }
 }
 
 Status Pin(Files& files, const std::string& step_dir) {

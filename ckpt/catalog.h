@@ -6,12 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
 #include "base/result.h"
-#include "ckpt/manifest.h"
+#include "ckpt/checkpoint.h"
 
 namespace keel {
 
@@ -53,11 +55,19 @@ Result<StepEntry> NewestComplete(Files& files, const std::string& root);
 // "ROOT@latest" (the newest complete one), "ROOT@1200".
 Result<std::string> ResolveCheckpoint(Files& files, const std::string& text);
 
+// Where `text` names one step (its own directory, "ROOT@1200", "ROOT@latest"), the directory that
+// it lies in; none where it names a directory of steps, or nothing that is there.
+std::optional<std::string> RootOfStep(Files& files, const std::string& text);
+
+// Opens the checkpoint that `text` names. Where others remove it in the meantime, another one is
+// found if `text` leaves that open; if not, kNotFound.
+Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::string& text);
+
+// Whether a step that was committed is so no more: its manifest, which goes first, is gone.
+Result<bool> IsRemoved(Files& files, const std::string& step_dir);
+
 // Pinned steps are never deleted by retention.
 Status Pin(Files& files, const std::string& step_dir);
 Status Unpin(Files& files, const std::string& step_dir);
-
-// Whether a live process holds the lock file `path`. One that is gone holds nothing.
-Result<bool> IsLockHeld(Files& files, const std::string& path);
 
 }  // namespace keel

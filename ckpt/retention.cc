@@ -1,11 +1,9 @@
-// The decision, and the order in which files go.
+// The decision, and who carries it out.
 #include "ckpt/retention.h"
 
 #include <algorithm>
-#include <set>
 
-#include "base/file_helpers.h"
-#include "ckpt/names.h"
+#include "ckpt/removal.h"
 
 namespace keel {
 namespace {
@@ -50,23 +48,16 @@ RetentionVerdict JudgeOne(const StepEntry& entry, uint64_t newer, const Retentio
   return {entry.step, entry.dir, true, std::to_string(newer) + " newer ones are complete"};
 }
 
-// Files of dead attempts in a directory that stays: `keep` is the attempt that it is committed by.
-Result<uint64_t> SweepStep(Files& files, const std::string& dir, const std::string& keep,
-                           bool dry_run) {
-  KEEL_TRY_ASSIGN(const auto entries, files.List(dir));
-  uint64_t freed = 0;
-  for (const DirEntry& entry : entries) {
-    const StepFile file = ParseStepFile(entry.name);
-    using Kind = StepFile::Kind;
-    const bool is_of_attempt = file.kind == Kind::kShard || file.kind == Kind::kManifestTemp ||
-                               file.kind == Kind::kShardLock;
-    if (!is_of_attempt || (file.kind == Kind::kShard && file.shard.attempt == keep)) continue;
-    const std::string path = JoinPath(dir, entry.name);
-    const Result<FileInfo> info = files.Stat(path);
-    if (info.ok()) freed += info->bytes;
-    if (!dry_run) KEEL_TRY(files.Remove(path));
+// What has become of the decision to remove a step, for people; empty: it was removed.
+std::string WhyNotRemoved(Removal removal) {
+  switch (removal) {
+    case Removal::kRemoved: return "";
+    case Removal::kVanished: return "removed meanwhile by another process";
+    case Removal::kBeingWritten: return "being written";
+    case Removal::kPinned: return "pinned";
+    case Removal::kChanged: return "changed since it was judged";
   }
-  return freed;
+  return "unknown";
 }
 
 }  // namespace
@@ -86,26 +77,6 @@ std::vector<RetentionVerdict> DecideRetention(const std::vector<StepEntry>& entr
   return verdicts;
 }
 
-Status RemoveCheckpoint(Files& files, const std::string& step_dir) {
-  KEEL_TRY_ASSIGN(const auto entries, files.List(step_dir));
-  const auto has = [&](std::string_view name) {
-    return std::any_of(entries.begin(), entries.end(),
-                       [&](const DirEntry& entry) { return entry.name == name; });
-  };
-  if (has(kManifestName)) {
-    KEEL_TRY(files.Remove(JoinPath(step_dir, kManifestName)));
-    // Otherwise a loss of power could bring the manifest back, without its shards.
-    KEEL_TRY(files.SyncDir(step_dir));
-  }
-  for (const DirEntry& entry : entries) {
-    const StepFile::Kind kind = ParseStepFile(entry.name).kind;
-    if (kind == StepFile::Kind::kForeign || kind == StepFile::Kind::kManifest) continue;
-    KEEL_TRY(files.Remove(JoinPath(step_dir, entry.name)));
-  }
-  KEEL_TRY(files.RemoveDir(step_dir));
-  return files.SyncDir(ParentDir(step_dir));
-}
-
 Result<RetentionReport> ApplyRetention(Files& files, const std::string& root,
                                        const RetentionPolicy& policy, bool dry_run) {
   KEEL_TRY_ASSIGN(const auto entries, ListSteps(files, root));
@@ -114,10 +85,16 @@ Result<RetentionReport> ApplyRetention(Files& files, const std::string& root,
   for (size_t i = 0; i < entries.size(); ++i) {
     const StepEntry& entry = entries[i];
     if (report.verdicts[i].remove) {
-      if (!dry_run) KEEL_TRY(RemoveCheckpoint(files, entry.dir));
-      report.bytes_freed += entry.stored_bytes;
+      Removal removal = Removal::kRemoved;
+      if (!dry_run) {
+        KEEL_TRY_ASSIGN(removal, RemoveCheckpoint(files, entry));
+      }
+      if (removal == Removal::kRemoved) report.bytes_freed += entry.stored_bytes;
+      report.verdicts[i].vanished = removal == Removal::kVanished;
+      report.verdicts[i].remove = removal == Removal::kRemoved;
+      if (removal != Removal::kRemoved) report.verdicts[i].reason = WhyNotRemoved(removal);
     } else if (entry.state == StepState::kComplete && !entry.in_progress) {
-      KEEL_TRY_ASSIGN(const uint64_t freed, SweepStep(files, entry.dir, entry.attempt, dry_run));
+      KEEL_TRY_ASSIGN(const uint64_t freed, SweepCheckpoint(files, entry, dry_run));
       report.bytes_freed += freed;
     }
   }

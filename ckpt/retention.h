@@ -1,9 +1,9 @@
-// Retention: which checkpoints may go, and how they go.
+// Retention: which checkpoints may go.
 // Promises   the newest complete checkpoint always stays, as does every pinned one, every one that
-//            a live process is writing, and every one of a newer version. A checkpoint is taken
-//            apart manifest first, so that it is never half there and still called complete.
+//            a live process is writing, and every one of a newer version. Others may save,
+//            remove and look in the directory meanwhile (ckpt/removal.h).
 // Does not   touch files whose names are not ours: a directory with such a file stays.
-// Threads    DecideRetention() is pure; the others: one at a time for one root.
+// Threads    DecideRetention() is pure; ApplyRetention(): any.
 // Errors     those of Files. After an error some of the doomed may be gone; nothing else is.
 #pragma once
 
@@ -34,6 +34,7 @@ struct RetentionVerdict {
   std::string dir;
   bool remove = false;
   std::string reason;  // "newest complete", "one of the last 3", "step is a multiple of 1000" ...
+  bool vanished = false;  // it was to be removed, and somebody else has done that
 };
 
 // One verdict for each entry, in their order. `entries` as from ListSteps().
@@ -45,12 +46,9 @@ struct RetentionReport {
   uint64_t bytes_freed = 0;
 };
 
-// Lists, decides and removes; also what dead attempts left in complete steps. With `dry_run`
-// bytes_freed says what would go.
+// Lists, decides and removes; the verdicts then say what became of each. Removes also what dead
+// attempts left in complete steps. With `dry_run` bytes_freed says what would go.
 Result<RetentionReport> ApplyRetention(Files& files, const std::string& root,
                                        const RetentionPolicy& policy, bool dry_run = false);
-
-// Manifest first, made durable, then the rest.
-Status RemoveCheckpoint(Files& files, const std::string& step_dir);
 
 }  // namespace keel

@@ -52,7 +52,7 @@ Result<Found> LookInto(Files& files, const std::string& step_dir) {
       found.attempts.emplace(file.shard.attempt, file.shard.parts);
     } else if (file.kind == StepFile::Kind::kShardLock) {
       // Where it cannot be asked, as on a disk that was mounted for reading only, nobody writes.
-      const Result<bool> held = IsLockHeld(files, JoinPath(step_dir, entry.name));
+      const Result<bool> held = files.IsLocked(JoinPath(step_dir, entry.name));
       if (held.ok() && *held) found.live.insert(file.shard.attempt);
     }
   }

@@ -11,6 +11,10 @@
 namespace keel {
 namespace {
 
+// Each further one is needed only where a retention has come in the moment between making the
+// directory and locking it once more.
+constexpr int kBeginTries = 1000;
+
 std::string Doing(const SavePlan& plan) {
   return "saving step " + std::to_string(plan.description.step);
 }
@@ -36,9 +40,36 @@ Status Save::Prepare() {
                                      std::to_string(plan_.parts) + " writers (9999 at most)"};
   }
   KEEL_TRY(CheckDescription(plan_.description));
-  KEEL_TRY(MakeDirs(files_, step_dir_));
   KEEL_TRY(CheckUncommitted());
-  return TakeLock();
+  const Status begun = MakeAndLock();
+  if (!begun.ok()) abandoned_ = true;
+  return begun;
+}
+
+// Until the lock is held, retention may remove the directory again: it is empty, or holds nothing
+// that lives. Then it is made anew. Once the lock is held, nobody removes it.
+Status Save::MakeAndLock() {
+  for (int tries = 1;; ++tries) {
+    KEEL_TRY(MakeStepDir());
+    const Status locked = TakeLock();
+    if (locked.ok()) return files_.SyncDir(plan_.root);
+    if (locked.error().code != Code::kNotFound) return locked;
+    if (tries == kBeginTries) {
+      return locked.error().Doing("somebody removes its directory again and again");
+    }
+  }
+}
+
+Status Save::MakeStepDir() {
+  Status made = files_.MakeDir(step_dir_);
+  if (!made.ok() && made.error().code == Code::kNotFound) {
+    KEEL_TRY(MakeDirs(files_, plan_.root));
+    made = files_.MakeDir(step_dir_);
+  }
+  if (made.ok() || made.error().code != Code::kExists) return made;
+  const auto info = files_.Stat(step_dir_);
+  if (info.ok() && info->kind != FileKind::kDirectory) return made;
+  return Ok();  // where it is gone by now, taking the lock says so
 }
 
 Status Save::TakeLock() {
@@ -55,8 +86,7 @@ Status Save::TakeLock() {
 
 Save::~Save() {
   // A lock file that stays behind is unlocked then, and gc removes it.
-  if (lock_ == nullptr) return;
-  (void)files_.Remove(lock_path_);
+  if (lock_ != nullptr) (void)files_.Remove(lock_path_);
   if (abandoned_) (void)files_.RemoveDir(step_dir_);  // stays where others have files in it
 }
 

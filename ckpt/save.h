@@ -60,6 +60,8 @@ class Save {
   Save(Files& files, SavePlan plan);
   ShardName Name(uint32_t part) const { return {plan_.attempt, part, plan_.parts}; }
   Status Prepare();
+  Status MakeAndLock();
+  Status MakeStepDir();
   Status TakeLock();
   Status CheckUncommitted() const;
   Result<Manifest> BuildManifest(int64_t saved_at_ns) const;

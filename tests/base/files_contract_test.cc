@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -333,6 +334,48 @@ TEST_P(FilesContract, ALockRefusedLeavesItsHolderAlone) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(Fails(files_.Lock(At("lock"), "job eight"), Code::kExists, "job seven"));
   }
+}
+
+TEST_P(FilesContract, ALookAtALockNeitherTakesNorMakesIt) {
+  EXPECT_FALSE(*files_.IsLocked(At("lock")));
+  EXPECT_EQ(Names(), "");
+  auto held = files_.Lock(At("lock"), "job seven");
+  EXPECT_TRUE(*files_.IsLocked(At("lock")));
+  EXPECT_TRUE(*files_.IsLocked(At("lock")));
+  held.value().reset();
+  EXPECT_FALSE(*files_.IsLocked(At("lock")));
+  EXPECT_TRUE(files_.Lock(At("lock"), "job eight").ok());
+}
+
+TEST_P(FilesContract, ALockWhoseFileWasRemovedIsNotHeldAtItsPath) {
+  const auto first = files_.Lock(At("lock"), "job seven");
+  EXPECT_TRUE(files_.Remove(At("lock")).ok());
+  EXPECT_FALSE(*files_.IsLocked(At("lock")));
+  const auto second = files_.Lock(At("lock"), "job eight");
+  EXPECT_TRUE(second.ok());
+  EXPECT_TRUE(Fails(files_.Lock(At("lock"), "job nine"), Code::kExists, "job eight"));
+}
+
+// Each holder removes the file before it lets go, as a save does with its own. Without a look
+// whether the locked file still has its name, two hold the lock at a time.
+TEST_P(FilesContract, HoldersThatRemoveTheFileStillExcludeEachOther) {
+  std::atomic<int> holders{0}, taken{0};
+  std::atomic<bool> together{false};
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      while (taken < 4000 && !together) {
+        const auto lock = files_.Lock(At("lock"), "one of four");
+        if (!lock.ok()) continue;
+        if (++holders > 1) together = true;
+        --holders;
+        ++taken;
+        EXPECT_TRUE(files_.Remove(At("lock")).ok());  // what comes after it is not under the lock
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_FALSE(together);
 }
 
 // Memory at an address that direct pieces may have.

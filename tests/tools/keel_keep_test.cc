@@ -30,6 +30,32 @@ TEST_F(KeelKeep, GcRemovesOldOnesButNotPinnedOnes) {
   EXPECT_EQ(RunKeel("gc " + root() + " --keep 0").exit_code, 2) << "the newest always stays";
 }
 
+TEST_F(KeelKeep, GcBesideHundredsOfImportsTakesNoneAway) {
+  SaveStep(state_, 1);
+  ASSERT_EQ(RunKeel("export " + root() + " " + dir_.File("in")).exit_code, 0);
+  const std::string go = dir_.File("go");
+  const Ran ran = RunShell(
+      "touch " + go + "; (while [ -e " + go + " ]; do " KEEL_BIN_DIR "/keel gc " + root() +
+      " --keep 1 --partial all >/dev/null || { echo gc failed; break; }; done) & "
+      "for step in $(seq 2 300); do " KEEL_BIN_DIR "/keel import " + dir_.File("in") + " " +
+      root() + " --step $step >/dev/null || { echo import of $step failed; break; }; done; rm -f " +
+      go + "; wait");
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(RunKeel("verify " + root() + "@300").exit_code, 0);
+}
+
+TEST_F(KeelKeep, GcNamesTheDirectoryWhereOneCheckpointIsGiven) {
+  const std::string step = SaveStep(state_, 10);
+  SaveStep(state_, 20);
+  for (const std::string& text : {step, step + "/", root() + "@10", root() + "@latest"}) {
+    const Ran ran = RunKeel("gc --keep 1 " + text);
+    EXPECT_EQ(ran.exit_code, 3) << ran.out;
+    EXPECT_NE(ran.out.find("names one checkpoint"), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find("`keel gc " + root() + "`"), std::string::npos) << ran.out;
+  }
+  EXPECT_EQ(Steps(), (std::vector<uint64_t>{10, 20}));
+}
+
 TEST_F(KeelKeep, PinningWhatIsNotThereFails) {
   SaveStep(state_, 10);
   EXPECT_EQ(RunKeel("pin " + root() + "@11").exit_code, 3);

@@ -102,6 +102,25 @@ TEST_F(KeelLook, VerifyNamesTheDamagedFrameTensorAndElements) {
   EXPECT_EQ(json["checkpoints"][1]["damages"][0]["hits"][0]["tensor"], "double");
 }
 
+TEST_F(KeelLook, LsShowsTheOneCheckpointThatIsNamed) {
+  const std::string step = SaveStep(state_, 100);
+  SaveStep(state_, 200);
+  for (const std::string& text : {step, step + "/", root() + "@100"}) {
+    const Json json = KeelJson("ls " + text);
+    ASSERT_EQ(json["checkpoints"].size(), 1u) << text;
+    EXPECT_EQ(json["checkpoints"][0]["step"], 100);
+  }
+  EXPECT_EQ(KeelJson("ls " + root() + "@latest")["checkpoints"][0]["step"], 200);
+  EXPECT_EQ(RunKeel("ls " + root() + "@300").exit_code, 3);
+}
+
+TEST_F(KeelLook, VerifyDoesNotCallDamagedWhatIsNotThere) {
+  SaveStep(state_, 100);
+  const Ran ran = RunKeel("verify " + root() + "/step-000000200");
+  EXPECT_EQ(ran.exit_code, 3) << ran.out;
+  EXPECT_FALSE(Has(ran, "damaged")) << ran.out;
+}
+
 TEST_F(KeelLook, VerifyCallsAManifestDamagedWhoseShardIsGone) {
   const std::string step = SaveStep(state_, 100);
   ASSERT_OK(files_.Remove(ShardOf(step)));

@@ -57,9 +57,7 @@ Result<Work> FindWork(const World& world, const Options& options) {
     return Error{Code::kInvalid, "a .npy file is nothing for a terminal: add --output FILE, or "
                                  "redirect stdout"};
   }
-  KEEL_TRY_ASSIGN(const std::string dir,
-                  ResolveCheckpoint(world.files, options.positionals()[0]));
-  KEEL_TRY_ASSIGN(work.checkpoint, Checkpoint::Open(world.files, dir));
+  KEEL_TRY_ASSIGN(work.checkpoint, OpenCheckpoint(world.files, options.positionals()[0]));
   KEEL_TRY_ASSIGN(work.tensor, FindTensor(*work.checkpoint, options.positionals()[1]));
   const auto slice = Slice::Parse(work.slice_text, work.spec().shape);
   if (!slice.ok()) return slice.error().Doing("tensor " + Shown(work.spec().name));

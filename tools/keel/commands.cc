@@ -1,4 +1,4 @@
-// The one table of commands, and what they have in common.
+// The one table of commands.
 #include "tools/keel/commands.h"
 
 namespace keel {
@@ -39,18 +39,6 @@ std::vector<CompletedCommand> CompletedCommands() {
         {std::string(command.name), std::string(command.summary), command.table()});
   }
   return commands;
-}
-
-OptionTable CommandTable(const std::string& name, const std::string& summary,
-                         const std::string& positionals, const std::string& no) {
-  OptionTable table("keel " + name, summary);
-  table.TakePositionals(Positionals::kAnywhere, positionals);
-  table.Add(Option::Flag("json", false, "Print one JSON object, for programs"));
-  table.AddExitCode(0, "done");
-  if (!no.empty()) table.AddExitCode(kExitNo, no);
-  table.AddExitCode(kExitUsage, "the command line was not understood; nothing was done");
-  table.AddExitCode(kExitFailed, "it failed: the message on stderr says at what");
-  return table;
 }
 
 }  // namespace keel

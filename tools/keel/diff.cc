@@ -165,11 +165,6 @@ Status CompareTensors(const World& world, const Sides& sides, const Tolerance& t
   return Ok();
 }
 
-Result<std::unique_ptr<Checkpoint>> OpenNamed(Files& files, const std::string& name) {
-  KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, name));
-  return Checkpoint::Open(files, dir);
-}
-
 }  // namespace
 
 OptionTable DiffTable() {
@@ -191,8 +186,8 @@ OptionTable DiffTable() {
 }
 
 Result<Outcome> RunDiff(const World& world, const Options& options) {
-  KEEL_TRY_ASSIGN(const auto a, OpenNamed(world.files, options.positionals()[0]));
-  KEEL_TRY_ASSIGN(const auto b, OpenNamed(world.files, options.positionals()[1]));
+  KEEL_TRY_ASSIGN(const auto a, OpenCheckpoint(world.files, options.positionals()[0]));
+  KEEL_TRY_ASSIGN(const auto b, OpenCheckpoint(world.files, options.positionals()[1]));
   const Sides sides{*a, *b};
   Outcome outcome;
   outcome.json = {{"equal", true}, {"a", a->dir()}, {"b", b->dir()}};

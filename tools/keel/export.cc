@@ -56,10 +56,9 @@ OptionTable ExportTable() {
 }
 
 Result<Outcome> RunExport(const World& world, const Options& options) {
-  KEEL_TRY_ASSIGN(const std::string dir,
-                  ResolveCheckpoint(world.files, options.positionals()[0]));
   const std::string& out = options.positionals()[1];
-  KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(world.files, dir));
+  KEEL_TRY_ASSIGN(const auto checkpoint,
+                  OpenCheckpoint(world.files, options.positionals()[0]));
   const Description& description = checkpoint->manifest().description;
   KEEL_TRY_ASSIGN(const auto chosen, ChooseTensors(AllSpecs(checkpoint->layout()), options));
   KEEL_TRY_ASSIGN(const SafetensorsHeader header,
@@ -73,7 +72,7 @@ Result<Outcome> RunExport(const World& world, const Options& options) {
     return error;
   }
   KEEL_TRY(CopyTensors(world, *checkpoint, chosen, header, writer->get()));
-  return Outcome{{{"dir", dir},
+  return Outcome{{{"dir", checkpoint->dir()},
                   {"step", description.step},
                   {"out", out},
                   {"tensors", header.tensors.size()},

@@ -1,5 +1,8 @@
 // `keel gc DIR`: removes the checkpoints that a retention policy gives up.
+#include <optional>
+
 #include "base/text.h"
+#include "ckpt/catalog.h"
 #include "ckpt/retention.h"
 #include "tools/keel/commands.h"
 #include "tools/keel/text_table.h"
@@ -19,6 +22,15 @@ RetentionPolicy PolicyOf(const Options& options) {
                                         : Partial::kRemoveAll;
   policy.remove_damaged = options.Flag("remove-damaged");
   return policy;
+}
+
+// One step, given where its directory is expected, would look like a directory with nothing to do.
+Status CheckRoot(Files& files, const std::string& text) {
+  const std::optional<std::string> root = RootOfStep(files, text);
+  if (!root.has_value()) return Ok();
+  return Error{Code::kInvalid, text + " names one checkpoint, and gc decides over all that a "
+                                      "directory holds: name the directory, `keel gc " + *root +
+                                   "` (keel pin and keel unpin say what it may remove)"};
 }
 
 }  // namespace
@@ -46,6 +58,7 @@ OptionTable GcTable() {
 Result<Outcome> RunGc(const World& world, const Options& options) {
   const std::string& root = options.positionals()[0];
   const bool dry_run = options.Flag("dry-run");
+  KEEL_TRY(CheckRoot(world.files, root));
   KEEL_TRY_ASSIGN(const RetentionReport report,
                   ApplyRetention(world.files, root, PolicyOf(options), dry_run));
   Outcome outcome;
@@ -59,7 +72,10 @@ Result<Outcome> RunGc(const World& world, const Options& options) {
                                            {"dir", verdict.dir},
                                            {"removed", verdict.remove},
                                            {"reason", verdict.reason}});
-    const std::string word = !verdict.remove ? "stays" : dry_run ? "would go" : "removed";
+    const std::string word = verdict.vanished  ? "gone"
+                             : !verdict.remove ? "stays"
+                             : dry_run         ? "would go"
+                                               : "removed";
     table.Add({{std::to_string(verdict.step)},
                {word, verdict.remove ? world.paint.Warn(word) : word},
                {verdict.reason}});

@@ -145,9 +145,8 @@ OptionTable InspectTable() {
 }
 
 Result<Outcome> RunInspect(const World& world, const Options& options) {
-  KEEL_TRY_ASSIGN(const std::string dir,
-                  ResolveCheckpoint(world.files, options.positionals()[0]));
-  KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(world.files, dir));
+  KEEL_TRY_ASSIGN(const auto checkpoint,
+                  OpenCheckpoint(world.files, options.positionals()[0]));
   KEEL_TRY_ASSIGN(const auto tensors,
                   MatchTensors(checkpoint->layout(), options.List("tensors")));
   const std::vector<double> stored = StoredShares(*checkpoint);

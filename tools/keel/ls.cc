@@ -57,12 +57,22 @@ std::vector<TextTable::Cell> Row(const StepEntry& entry, const Paint& paint) {
           {RemarkOf(entry)}};
 }
 
+// All that a directory holds, or the one that the text names.
+Result<std::vector<StepEntry>> FindSteps(Files& files, const std::string& text) {
+  if (!RootOfStep(files, text).has_value()) return ListSteps(files, text);
+  KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, text));
+  KEEL_TRY_ASSIGN(StepEntry entry, LookAtStep(files, dir));
+  return std::vector<StepEntry>{std::move(entry)};
+}
+
 }  // namespace
 
 OptionTable LsTable() {
   OptionTable table = CommandTable(
-      "ls", "Lists the checkpoints in a directory: step, state and why, when saved, size.", "DIR",
-      "");
+      "ls",
+      "Lists the checkpoints in a directory, or the one that is named: step, state and why, when "
+      "saved, size.",
+      "DIR|CKPT", "");
   table.AddExample("keel ls runs/bert", "What is there to go on from");
   table.AddExample("keel ls runs/bert --json | jq '.checkpoints[-1].step'",
                    "The highest step, whatever its state");
@@ -71,7 +81,7 @@ OptionTable LsTable() {
 
 Result<Outcome> RunLs(const World& world, const Options& options) {
   const std::string& root = options.positionals()[0];
-  KEEL_TRY_ASSIGN(const auto steps, ListSteps(world.files, root));
+  KEEL_TRY_ASSIGN(const auto steps, FindSteps(world.files, root));
   Outcome outcome;
   outcome.json = {{"dir", root}, {"checkpoints", Json::array()}};
   TextTable table({">STEP", "STATE", "SAVED (UTC)", ">SIZE", ">RATIO", ">WRITERS", "REMARK"});

@@ -18,6 +18,7 @@ struct Verdict {
   uint64_t bytes = 0;
   Json damages = Json::array();
   std::string text = {};
+  bool vanished = false;  // somebody removed it while it was read: nothing is known about it
 };
 
 Json DamageJson(const Layout& layout, const Damage& damage) {
@@ -41,7 +42,7 @@ Verdict Unreadable(const std::string& dir, const Error& error, const Paint& pain
 }
 
 // An error: it could not be looked at, so nothing is known about it.
-Result<Verdict> VerifyOne(const World& world, const std::string& dir, int threads) {
+Result<Verdict> VerifyFiles(const World& world, const std::string& dir, int threads) {
   const auto checkpoint = Checkpoint::Open(world.files, dir);
   if (!checkpoint.ok()) {
     const Code code = checkpoint.error().code;
@@ -64,18 +65,37 @@ Result<Verdict> VerifyOne(const World& world, const std::string& dir, int thread
   return verdict;
 }
 
+// `was_committed`: it had a manifest a moment ago. Retention takes that first, so that what is
+// missing from a step without one was removed, and is not damaged.
+Result<Verdict> VerifyOne(const World& world, const std::string& dir, bool was_committed,
+                          int threads) {
+  auto verdict = VerifyFiles(world, dir, threads);
+  if (!was_committed || (verdict.ok() && verdict->is_whole)) return verdict;
+  KEEL_TRY_ASSIGN(const bool is_removed, IsRemoved(world.files, dir));
+  if (is_removed) return Verdict{.dir = dir, .vanished = true};
+  return verdict;
+}
+
+struct Skipped {
+  std::string dir;
+  std::string state;
+  std::string reason;
+};
+
 struct Work {
   std::vector<std::string> dirs;
-  std::vector<StepEntry> skipped;  // never committed, or of a newer version
+  std::vector<Skipped> skipped;  // never committed, of a newer version, or removed meanwhile
+  bool names_one = false;        // the text means one checkpoint, not all of a directory
 };
 
 // A checkpoint where the text names one; else all that a directory holds.
 Result<Work> FindWork(Files& files, const std::string& text) {
   Work work;
   const auto steps = ListSteps(files, text);
-  const bool names_one = !steps.ok() || steps->empty();
-  if (names_one) {
+  work.names_one = !steps.ok() || steps->empty();
+  if (work.names_one) {
     KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, text));
+    KEEL_TRY(files.Stat(dir));  // what is not there at all is not damaged
     work.dirs.push_back(dir);
     return work;
   }
@@ -85,10 +105,32 @@ Result<Work> FindWork(Files& files, const std::string& text) {
     if (can_check) {
       work.dirs.push_back(entry.dir);
     } else {
-      work.skipped.push_back(entry);
+      work.skipped.push_back({entry.dir, std::string(StepStateName(entry.state)), entry.reason});
     }
   }
   return work;
+}
+
+// All of them; those that vanish become skipped ones.
+Result<std::vector<Verdict>> VerifyAll(const World& world, int threads, Work* work) {
+  std::vector<Verdict> verdicts;
+  for (const std::string& dir : work->dirs) {
+    bool was_committed = true;
+    if (work->names_one) {
+      KEEL_TRY_ASSIGN(const bool is_removed, IsRemoved(world.files, dir));
+      was_committed = !is_removed;
+    }
+    KEEL_TRY_ASSIGN(Verdict verdict, VerifyOne(world, dir, was_committed, threads));
+    if (verdict.vanished && work->names_one) {
+      return Error{Code::kNotFound, dir + " was removed while it was read"};
+    }
+    if (verdict.vanished) {
+      work->skipped.push_back({dir, "removed", "somebody removed it meanwhile"});
+    } else {
+      verdicts.push_back(std::move(verdict));
+    }
+  }
+  return verdicts;
 }
 
 }  // namespace
@@ -106,12 +148,12 @@ OptionTable VerifyTable() {
 }
 
 Result<Outcome> RunVerify(const World& world, const Options& options) {
-  KEEL_TRY_ASSIGN(const Work work, FindWork(world.files, options.positionals()[0]));
+  KEEL_TRY_ASSIGN(Work work, FindWork(world.files, options.positionals()[0]));
+  KEEL_TRY_ASSIGN(auto verdicts,
+                  VerifyAll(world, static_cast<int>(options.Integer("threads")), &work));
   Outcome outcome;
   outcome.json = {{"whole", true}, {"checkpoints", Json::array()}, {"skipped", Json::array()}};
-  for (const std::string& dir : work.dirs) {
-    KEEL_TRY_ASSIGN(Verdict verdict,
-                    VerifyOne(world, dir, static_cast<int>(options.Integer("threads"))));
+  for (Verdict& verdict : verdicts) {
     if (!verdict.is_whole) outcome.exit_code = kExitNo;
     outcome.text += verdict.text;
     outcome.json["checkpoints"].push_back({{"dir", verdict.dir},
@@ -119,10 +161,10 @@ Result<Outcome> RunVerify(const World& world, const Options& options) {
                                            {"stored_bytes", verdict.bytes},
                                            {"damages", std::move(verdict.damages)}});
   }
-  for (const StepEntry& entry : work.skipped) {
-    outcome.text += world.paint.Warn("skipped") + " " + entry.dir + " (" +
-                    std::string(StepStateName(entry.state)) + ": " + entry.reason + ")\n";
-    outcome.json["skipped"].push_back({{"dir", entry.dir}, {"reason", entry.reason}});
+  for (const Skipped& skipped : work.skipped) {
+    outcome.text += world.paint.Warn("skipped") + " " + skipped.dir + " (" + skipped.state + ": " +
+                    skipped.reason + ")\n";
+    outcome.json["skipped"].push_back({{"dir", skipped.dir}, {"reason", skipped.reason}});
   }
   outcome.json["whole"] = outcome.exit_code == 0;
   return outcome;

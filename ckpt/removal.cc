@@ -1,0 +1,160 @@
+// The order of calls by which no save that begins meanwhile loses anything (FORMAT.md 6).
+#include "ckpt/removal.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/file_helpers.h"
+#include "ckpt/names.h"
+
+namespace keel {
+namespace {
+
+using Kind = StepFile::Kind;
+
+// How often a directory is tried that others put files into, or take them out of, meanwhile.
+constexpr int kTries = 16;
+
+bool IsNotFound(const Error& error) { return error.code == Code::kNotFound; }
+
+// What somebody else has removed already is removed.
+Status RemoveIfThere(Files& files, const std::string& path) {
+  const Status removed = files.Remove(path);
+  return removed.ok() || IsNotFound(removed.error()) ? Ok() : removed;
+}
+
+// A lock file that somebody holds stays: its save has begun a moment ago.
+Status RemoveIfFree(Files& files, const std::string& path) {
+  const auto lock = files.Lock(path, "removing what a save left");
+  if (lock.ok()) return RemoveIfThere(files, path);
+  const Code code = lock.error().code;
+  return code == Code::kExists || code == Code::kNotFound ? Ok() : Status(lock.error());
+}
+
+Status RemoveFile(Files& files, const std::string& path, Kind kind) {
+  const bool is_lock = kind == Kind::kShardLock || kind == Kind::kCommitLock;
+  return is_lock ? RemoveIfFree(files, path) : RemoveIfThere(files, path);
+}
+
+// Whether the step may still go. It was judged some time ago, maybe long.
+Result<Removal> JudgeAgain(Files& files, const StepEntry& judged) {
+  const auto now = LookAtStep(files, judged.dir);
+  if (!now.ok()) {
+    if (IsNotFound(now.error())) return Removal::kVanished;
+    return now.error();
+  }
+  if (now->in_progress) return Removal::kBeingWritten;
+  if (now->state == judged.state && now->attempt == judged.attempt) {
+    return now->pinned ? Removal::kPinned : Removal::kRemoved;
+  }
+  // Another retention has taken its manifest and goes on.
+  const bool is_going = judged.state != StepState::kPartial && now->state == StepState::kPartial;
+  return is_going ? Removal::kVanished : Removal::kChanged;
+}
+
+// A save may replace a manifest that is damaged. It does so under this lock, so the manifest that
+// goes is the one that was judged.
+Result<Removal> RemoveManifest(Files& files, const StepEntry& judged) {
+  const std::string lock_path = JoinPath(judged.dir, kCommitLockName);
+  {
+    const auto lock = files.Lock(lock_path, "removing a checkpoint");
+    if (!lock.ok()) {
+      const Code code = lock.error().code;
+      if (code == Code::kExists) return Removal::kBeingWritten;
+      if (code == Code::kNotFound) return Removal::kVanished;
+      return lock.error();
+    }
+    const auto verdict = JudgeAgain(files, judged);
+    const bool goes = verdict.ok() && *verdict == Removal::kRemoved;
+    const Status removed = goes ? RemoveIfThere(files, JoinPath(judged.dir, kManifestName)) : Ok();
+    (void)files.Remove(lock_path);
+    KEEL_TRY(removed);
+    if (!goes) return verdict;
+  }
+  // Otherwise a loss of power could bring the manifest back, without its shards.
+  const Status synced = files.SyncDir(judged.dir);
+  if (!synced.ok() && !IsNotFound(synced.error())) return synced.error();
+  return Removal::kRemoved;
+}
+
+// kChanged: the directory could not go because something new is in it, which may be looked at.
+Result<Removal> RemoveListed(Files& files, const StepEntry& judged,
+                             const std::vector<DirEntry>& entries) {
+  for (const DirEntry& entry : entries) {
+    const Kind kind = ParseStepFile(entry.name).kind;
+    if (kind == Kind::kForeign || kind == Kind::kManifest) continue;
+    KEEL_TRY(RemoveFile(files, JoinPath(judged.dir, entry.name), kind));
+  }
+  const Status removed = files.RemoveDir(judged.dir);
+  if (!removed.ok() && removed.error().code == Code::kExists) {
+    KEEL_TRY_ASSIGN(const auto left, files.List(judged.dir));
+    const bool has_foreign = std::any_of(left.begin(), left.end(), [](const DirEntry& entry) {
+      return ParseStepFile(entry.name).kind == Kind::kForeign;
+    });
+    if (has_foreign) return removed.error();
+    return Removal::kChanged;
+  }
+  if (!removed.ok() && !IsNotFound(removed.error())) return removed.error();
+  KEEL_TRY(files.SyncDir(ParentDir(judged.dir)));
+  return Removal::kRemoved;
+}
+
+Result<Removal> TryToRemove(Files& files, const StepEntry& judged) {
+  // Listed before the locks are looked at: a living save holds its lock before it makes a file, so
+  // what is listed belongs to no save that began after the look.
+  KEEL_TRY_ASSIGN(const auto entries, files.List(judged.dir));
+  const bool has_manifest = std::any_of(entries.begin(), entries.end(), [](const DirEntry& entry) {
+    return entry.name == kManifestName;
+  });
+  KEEL_TRY_ASSIGN(const Removal verdict, has_manifest ? RemoveManifest(files, judged)
+                                                      : JudgeAgain(files, judged));
+  if (verdict != Removal::kRemoved) return verdict;
+  return RemoveListed(files, judged, entries);
+}
+
+}  // namespace
+
+Result<Removal> RemoveCheckpoint(Files& files, const StepEntry& judged) {
+  StepEntry left = judged;
+  for (int tries = 1;; ++tries) {
+    const auto removal = TryToRemove(files, left);
+    if (!removal.ok() && IsNotFound(removal.error())) return Removal::kVanished;
+    if (!removal.ok() || *removal != Removal::kChanged || tries == kTries) return removal;
+    // Without its manifest it is a partial one.
+    const auto now = LookAtStep(files, judged.dir);
+    if (!now.ok() && IsNotFound(now.error())) return Removal::kVanished;
+    if (!now.ok()) return now.error();
+    if (now->in_progress) return Removal::kBeingWritten;
+    if (now->state != StepState::kPartial) return Removal::kChanged;
+    left = *now;
+  }
+}
+
+Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry_run) {
+  const auto entries = files.List(judged.dir);
+  if (!entries.ok() && IsNotFound(entries.error())) return uint64_t{0};
+  if (!entries.ok()) return entries.error();
+  std::vector<DirEntry> doomed;
+  for (const DirEntry& entry : *entries) {
+    const StepFile file = ParseStepFile(entry.name);
+    const bool is_of_attempt = file.kind == Kind::kShard || file.kind == Kind::kManifestTemp ||
+                               file.kind == Kind::kShardLock;
+    const bool is_kept = file.kind == Kind::kShard && file.shard.attempt == judged.attempt;
+    if (is_of_attempt && !is_kept) doomed.push_back(entry);
+  }
+  if (doomed.empty()) return uint64_t{0};
+  // Somebody may have removed the step since it was judged, and another save have begun in it.
+  KEEL_TRY_ASSIGN(const Removal verdict, JudgeAgain(files, judged));
+  const bool is_same = verdict == Removal::kRemoved || verdict == Removal::kPinned;
+  uint64_t freed = 0;
+  for (const DirEntry& entry : is_same ? doomed : std::vector<DirEntry>{}) {
+    const std::string path = JoinPath(judged.dir, entry.name);
+    const Result<FileInfo> info = files.Stat(path);
+    if (info.ok()) freed += info->bytes;
+    if (!dry_run) KEEL_TRY(RemoveFile(files, path, ParseStepFile(entry.name).kind));
+  }
+  return freed;
+}
+
+}  // namespace keel

@@ -1,0 +1,230 @@
+// Retention beside a save that begins, beside another retention, and beside readers: at whichever
+// call of the one the whole of the other comes, neither fails and nothing that lives is lost.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/faulty_files.h"
+#include "base/file_helpers.h"
+#include "base/memory_files.h"
+#include "ckpt/names.h"
+#include "ckpt/retention.h"
+#include "tests/ckpt/state.h"
+#include "tests/harness/expect_ok.h"
+
+namespace keel {
+namespace {
+
+const RetentionPolicy kAll{.keep_last = 1, .partial = RetentionPolicy::Partial::kRemoveAll};
+// One thread of each kind, so that the calls come in the same order each time.
+const WriteOptions kWrite{.compress_threads = 1, .write_threads = 1};
+
+// Two writers of one attempt.
+struct Writers {
+  std::unique_ptr<Save> first, second;
+};
+
+class GcBesideSave : public testing::Test {
+ protected:
+  SavePlan Plan(uint64_t step, uint64_t attempt) const {
+    SavePlan plan = PlanOf(state_, "/c", step, attempt, 256);
+    plan.parts = 2;
+    return plan;
+  }
+
+  Result<Writers> Begin(Files& files, uint64_t step, uint64_t attempt) const {
+    SavePlan plan = Plan(step, attempt);
+    Writers writers;
+    KEEL_TRY_ASSIGN(writers.first, Save::Begin(files, plan));
+    plan.part = 1;
+    KEEL_TRY_ASSIGN(writers.second, Save::Begin(files, plan));
+    return writers;
+  }
+
+  Status Finish(const Writers& writers) const {
+    MemorySource source(state_.Spans());
+    KEEL_TRY(writers.first->WriteShard(source, kWrite));
+    KEEL_TRY(writers.second->WriteShard(source, kWrite));
+    KEEL_TRY(writers.first->Commit(0));
+    return Ok();
+  }
+
+  Status SaveStep(Files& files, uint64_t step, uint64_t attempt) const {
+    KEEL_TRY_ASSIGN(const Writers writers, Begin(files, step, attempt));
+    return Finish(writers);
+  }
+
+  // What a save leaves whose process was killed after it wrote its shard.
+  void LeaveDeadAttempt(Files& files, uint64_t step) const {
+    const std::string dir = JoinPath("/c", StepDirName(step));
+    const ShardName name{"00000000deadbeef", 0, 1};
+    ASSERT_OK(MakeDirs(files, dir));
+    ASSERT_OK(WriteDurably(files, JoinPath(dir, ShardFileName(name)), "half"));
+    ASSERT_OK(WriteDurably(files, JoinPath(dir, ShardLockName(name)), "dead"));
+  }
+
+  // Calls `run` with `act` at its first call, then at its second, and so on until it makes fewer;
+  // `judge` looks at each disk. Returns at how many calls there was something to do.
+  int AtEveryCall(const std::function<void(MemoryFiles&)>& prepare,
+                  const std::function<Status(Files&)>& run,
+                  const std::function<Status(MemoryFiles&)>& act,
+                  const std::function<void(MemoryFiles&, int)>& judge) const {
+    for (int call = 1;; ++call) {
+      MemoryFiles memory;
+      prepare(memory);
+      Status acted = Ok();
+      FaultyFiles faulty(memory);
+      faulty.Plan({.kind = Fault::Kind::kAct, .at_call = call, .act = [&] {
+                     acted = act(memory);
+                   }});
+      const Status ran = run(faulty);
+      EXPECT_TRUE(ran.ok()) << "call " << call << ": " << ran.error().message;
+      EXPECT_TRUE(acted.ok()) << "call " << call << ": " << acted.error().message;
+      judge(memory, call);
+      if (testing::Test::HasFailure() || faulty.strikes() == 0) return call - 1;
+    }
+  }
+
+  static Status Gc(Files& files) {
+    const auto report = ApplyRetention(files, "/c", kAll);
+    return report.ok() ? Ok() : Status(report.error());
+  }
+
+  static void ExpectComplete(Files& files, uint64_t step, int call) {
+    const auto entry = LookAtStep(files, JoinPath("/c", StepDirName(step)));
+    ASSERT_TRUE(entry.ok()) << "call " << call << ": " << entry.error().message;
+    EXPECT_EQ(entry->state, StepState::kComplete) << "call " << call << ": " << entry->reason;
+  }
+
+  const TestState state_ = TestState::Make(1, 200);
+};
+
+TEST_F(GcBesideSave, TakesNothingAwayAtAnyCallOfASave) {
+  for (const bool begins_among_dead : {false, true}) {
+    const int calls = AtEveryCall(
+        [&](MemoryFiles& files) {
+          ASSERT_OK(SaveStep(files, 10, 1));
+          if (begins_among_dead) LeaveDeadAttempt(files, 20);
+        },
+        [&](Files& files) { return SaveStep(files, 20, 2); }, Gc,
+        [&](MemoryFiles& files, int call) { ExpectComplete(files, 20, call); });
+    EXPECT_GE(calls, 20);
+  }
+}
+
+TEST_F(GcBesideSave, LetsASaveBeginAtAnyOfItsCalls) {
+  for (const bool begins_among_dead : {false, true}) {
+    Writers writers;
+    AtEveryCall(
+        [&](MemoryFiles& files) {
+          writers = {};
+          ASSERT_OK(SaveStep(files, 10, 1));
+          ASSERT_OK(files.MakeDir(JoinPath("/c", StepDirName(20))));
+          if (begins_among_dead) LeaveDeadAttempt(files, 20);
+        },
+        Gc,
+        [&](MemoryFiles& files) -> Status {
+          KEEL_TRY_ASSIGN(writers, Begin(files, 20, 2));
+          return Ok();
+        },
+        [&](MemoryFiles& files, int call) {
+          if (writers.first == nullptr) return;  // it made fewer calls
+          const Status finished = Finish(writers);
+          EXPECT_TRUE(finished.ok()) << "call " << call << ": " << finished.error().message;
+          writers = {};
+          ExpectComplete(files, 20, call);
+        });
+  }
+}
+
+TEST_F(GcBesideSave, LetsAWholeSaveHappenAtAnyOfItsCalls) {
+  AtEveryCall(
+      [&](MemoryFiles& files) {
+        ASSERT_OK(SaveStep(files, 10, 1));
+        LeaveDeadAttempt(files, 20);
+      },
+      Gc, [&](MemoryFiles& files) { return SaveStep(files, 20, 2); },
+      [&](MemoryFiles& files, int call) {
+        const bool saved = *Exists(files, JoinPath("/c", StepDirName(20)));
+        if (saved) ExpectComplete(files, 20, call);
+      });
+}
+
+TEST_F(GcBesideSave, WhatAnotherOneRemovedFirstIsNoFailure) {
+  const int calls = AtEveryCall(
+      [&](MemoryFiles& files) {
+        for (const uint64_t step : {10, 20, 30, 40}) ASSERT_OK(SaveStep(files, step, step));
+        LeaveDeadAttempt(files, 15);
+        LeaveDeadAttempt(files, 40);
+      },
+      Gc, Gc,
+      [&](MemoryFiles& files, int call) {
+        const auto steps = ListSteps(files, "/c");
+        ASSERT_OK(steps);
+        ASSERT_EQ(steps->size(), 1u) << "call " << call;
+        ExpectComplete(files, 40, call);
+        EXPECT_EQ(files.List(steps->front().dir)->size(), 3u)
+            << "call " << call << ": more than the manifest and two shards";
+      });
+  EXPECT_GE(calls, 20);
+}
+
+TEST_F(GcBesideSave, AStepIsNeverCalledDamagedWhileItIsRemoved) {
+  AtEveryCall(
+      [&](MemoryFiles& files) {
+        for (const uint64_t step : {10, 20, 30}) ASSERT_OK(SaveStep(files, step, step));
+      },
+      [&](Files& files) -> Status {
+        KEEL_TRY_ASSIGN(const auto steps, ListSteps(files, "/c"));
+        for (const StepEntry& entry : steps) {
+          EXPECT_NE(entry.state, StepState::kDamaged) << entry.dir << ": " << entry.reason;
+        }
+        EXPECT_EQ(steps.back().step, 30u);
+        return Ok();
+      },
+      Gc, [](MemoryFiles&, int) {});
+  // And the other way round: somebody looks at every call of the removal.
+  AtEveryCall(
+      [&](MemoryFiles& files) {
+        for (const uint64_t step : {10, 20, 30}) ASSERT_OK(SaveStep(files, step, step));
+      },
+      Gc,
+      [&](MemoryFiles& files) -> Status {
+        KEEL_TRY_ASSIGN(const auto steps, ListSteps(files, "/c"));
+        for (const StepEntry& entry : steps) {
+          EXPECT_NE(entry.state, StepState::kDamaged) << entry.dir << ": " << entry.reason;
+        }
+        return Ok();
+      },
+      [](MemoryFiles&, int) {});
+}
+
+// A job that keeps one checkpoint: the only one there was goes, the next one has come.
+TEST_F(GcBesideSave, TheNewestIsFoundWhileANewerOneTakesItsPlace) {
+  AtEveryCall([&](MemoryFiles& files) { ASSERT_OK(SaveStep(files, 10, 1)); },
+              [&](Files& files) -> Status {
+                KEEL_TRY(NewestComplete(files, "/c"));
+                return Ok();
+              },
+              [&](MemoryFiles& files) -> Status {
+                KEEL_TRY(SaveStep(files, 20, 2));
+                return Gc(files);
+              },
+              [](MemoryFiles&, int) {});
+}
+
+TEST_F(GcBesideSave, TheNewestIsOpenedWhileANewerOneTakesItsPlace) {
+  AtEveryCall([&](MemoryFiles& files) { ASSERT_OK(SaveStep(files, 10, 1)); },
+              [&](Files& files) -> Status {
+                KEEL_TRY(OpenCheckpoint(files, "/c"));
+                return Ok();
+              },
+              [&](MemoryFiles& files) -> Status {
+                KEEL_TRY(SaveStep(files, 20, 2));
+                return Gc(files);
+              },
+              [](MemoryFiles&, int) {});
+}
+
+}  // namespace
+}  // namespace keel

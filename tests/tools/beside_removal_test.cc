@@ -1,0 +1,76 @@
+// keel ls, verify and gc while retention removes checkpoints: at whichever call it comes, what has
+// vanished as a whole is no damage and no failure.
+#include <gtest/gtest.h>
+
+#include "base/faulty_files.h"
+#include "base/memory_files.h"
+#include "ckpt/retention.h"
+#include "tests/ckpt/state.h"
+#include "tests/harness/expect_ok.h"
+#include "tools/keel/commands.h"
+
+namespace keel {
+namespace {
+
+class BesideRemoval : public testing::Test {
+ protected:
+  void Save(Files& files, uint64_t step) const {
+    MemorySource source(state_.Spans());
+    ASSERT_OK(SaveCheckpoint(files, PlanOf(state_, "/c", step, step, 1024), source, {}, 0));
+  }
+
+  // What `command` says of /c where a job saves step 40, and removes all that are older, at its
+  // n-th call to the disk, for each n.
+  void AtEveryCall(const Command& command, std::vector<std::string> arguments,
+                   const std::function<void(const Outcome&)>& judge) const {
+    OptionInputs inputs;
+    inputs.arguments = std::move(arguments);
+    const auto options = ParseOptions(command.table(), inputs);
+    ASSERT_OK(options);
+    for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); ++call) {
+      MemoryFiles memory;
+      for (const uint64_t step : {10, 20, 30}) Save(memory, step);
+      FaultyFiles files(memory);
+      files.Plan({.kind = Fault::Kind::kAct, .at_call = call, .act = [&] {
+                    Save(memory, 40);
+                    ASSERT_OK(ApplyRetention(memory, "/c", {.keep_last = 1}));
+                  }});
+      const World world{files, RealClock(), Paint(false), false, nullptr};
+      const auto outcome = command.run(world, *options);
+      ASSERT_TRUE(outcome.ok()) << "call " << call << ": " << outcome.error().message;
+      EXPECT_EQ(outcome->exit_code, 0) << "call " << call << ": " << outcome->text;
+      judge(*outcome);
+      strikes = files.strikes();
+    }
+  }
+
+  const TestState state_ = TestState::Make(1, 400);
+};
+
+TEST_F(BesideRemoval, VerifySkipsWhatWasRemovedMeanwhile) {
+  int skipped = 0;
+  AtEveryCall({"verify", "", 1, 1, VerifyTable, RunVerify}, {"/c"}, [&](const Outcome& outcome) {
+    EXPECT_EQ(outcome.json["whole"], true);
+    EXPECT_EQ(outcome.text.find("damaged"), std::string::npos) << outcome.text;
+    if (!outcome.json["skipped"].empty()) ++skipped;
+  });
+  EXPECT_GT(skipped, 0);
+}
+
+TEST_F(BesideRemoval, LsCallsNothingDamagedAndFindsSomething) {
+  AtEveryCall({"ls", "", 1, 1, LsTable, RunLs}, {"/c"}, [&](const Outcome& outcome) {
+    EXPECT_FALSE(outcome.json["checkpoints"].empty());
+    EXPECT_EQ(outcome.text.find("damaged"), std::string::npos) << outcome.text;
+  });
+}
+
+TEST_F(BesideRemoval, GcSaysWhatSomebodyElseRemoved) {
+  int gone = 0;
+  AtEveryCall({"gc", "", 1, 1, GcTable, RunGc}, {"/c", "--keep", "1"}, [&](const Outcome& outcome) {
+    if (outcome.text.find("gone") != std::string::npos) ++gone;
+  });
+  EXPECT_GT(gone, 0);
+}
+
+}  // namespace
+}  // namespace keel
