@@ -126,6 +126,26 @@ TEST_F(PythonReader, HashesAsTheEngineDoes) {
   Check("digests " + dir_.path());
 }
 
+// As cron, a container or a full disk give it to a program.
+TEST_F(PythonReader, AsAProgramItListsOnAnAsciiTerminalAndSaysThatADiskIsFull) {
+  const TestState state = AllDtypesState();
+  SaveBy(1, PlanOf(state, dir_.File("run"), 1, 1), state);
+  const std::string program = "LC_ALL=C PYTHONIOENCODING=ascii " KEEL_TEST_PYTHON
+                              " -B " KEEL_SOURCE_DIR "/tools/python/evenkeel_ckpt.py ";
+  const auto run = [&](const std::string& redirection, int exit_code, const std::string& part) {
+    const std::string out = dir_.File("out");
+    const std::string command = program + dir_.File("run") + " >" + out + " 2>&1 " + redirection;
+    const int status = std::system(command.c_str());
+    EXPECT_EQ(WEXITSTATUS(status), exit_code);
+    const auto text = ReadWhole(files_, out, 1 << 20);
+    ASSERT_OK(text);
+    EXPECT_NE(text->find(part), std::string::npos) << *text;
+    EXPECT_EQ(text->find("Traceback"), std::string::npos) << *text;
+  };
+  run("", 0, "weights[0]/\\xe9");
+  run(">/dev/full", 1, "No space left on device");
+}
+
 TEST_F(PythonReader, LoadsWhatTheEngineWrites) {
   const TestState state = AllDtypesState();
   Dump(state, dir_.File("dump"));

@@ -1013,17 +1013,26 @@ def main(arguments=None) -> int:
                         help="only tensors whose names match; may be given more than once")
     parser.add_argument("--verify", action="store_true", help="read and check every byte as well")
     chosen = parser.parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show is no failure
+            stream.reconfigure(errors="backslashreplace")
     try:
         ckpt = open_checkpoint(chosen.checkpoint)
         _print_listing(ckpt, ckpt.names(chosen.only))
         if chosen.verify:
             ckpt.verify()
             print("every byte was read and is right")
+        sys.stdout.flush()  # here, where a failure can still be told
     except CheckpointError as error:
         print(f"evenkeel_ckpt: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # as in `... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        print(f"evenkeel_ckpt: writing the output failed: {error.strerror or error}",
+              file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
+        return 1
     return 0
 
 
