@@ -89,6 +89,13 @@ OptionTable& OptionTable::AllowPrefixes(bool allowed) {
   return *this;
 }
 
+OptionTable& OptionTable::WithoutPrintConfig() {
+  KEEL_CHECK(options_.size() == 2, "options were added before");
+  by_name_.erase(options_.back().name);
+  options_.pop_back();
+  return *this;
+}
+
 OptionTable& OptionTable::AddExample(std::string command, std::string meaning) {
   examples_.push_back({std::move(command), std::move(meaning)});
   return *this;

@@ -1,7 +1,7 @@
 // OptionTable: all options of one program, declared once. Parsing (base/options.h), --help
 // (base/option_help.h), man pages and completion are all made from it.
-// Promises   options() gives them in the order of declaration, after the two every program has:
-//            --help (-h) and --print-config.
+// Promises   options() gives them in the order of declaration, after those every program has:
+//            --help (-h) and, unless it has no config file, --print-config.
 // Threads    declare first, then share: const methods from any thread.
 // A name declared twice, or a default that its own option refuses, is a bug of ours: KEEL_CHECK.
 #pragma once
@@ -47,6 +47,9 @@ class OptionTable {
   OptionTable& ConfigFileFrom(std::string_view option_name);
   // Whether an option may be cut down to what is still unmistakable; at first it may.
   OptionTable& AllowPrefixes(bool allowed);
+  // For a program without a config file: --print-config would show one that nothing reads. Call it
+  // before anything is added.
+  OptionTable& WithoutPrintConfig();
   OptionTable& AddExample(std::string command, std::string meaning);
   OptionTable& AddExitCode(int code, std::string meaning);
 

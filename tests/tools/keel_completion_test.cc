@@ -139,7 +139,8 @@ TEST_F(KeelCompletion, ZshOffersTheSame) {
 
 TEST_F(KeelCompletion, AnUnknownShellIsNamed) {
   const Ran ran = RunKeel("completion zhs");
-  EXPECT_EQ(ran.exit_code, 3);
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_EQ(RunKeel("man lss").exit_code, 2);
   EXPECT_NE(ran.out.find("did you mean 'zsh'"), std::string::npos) << ran.out;
 }
 

@@ -102,6 +102,25 @@ TEST_F(KeelLook, VerifyNamesTheDamagedFrameTensorAndElements) {
   EXPECT_EQ(json["checkpoints"][1]["damages"][0]["hits"][0]["tensor"], "double");
 }
 
+TEST_F(KeelLook, WhatIsNotUnderstoodIsJsonTooWhereThatWasAskedFor) {
+  for (const std::string arguments : {"ls --json", "ls --json --nothing x", "lss x --json",
+                                      "ls --json a b", "completion fish --json", "man foo --json",
+                                      "gc x --keep=none --json"}) {
+    const Ran ran = RunKeel(arguments + " 2>/dev/null");
+    EXPECT_EQ(ran.exit_code, 2) << arguments;
+    const auto json = ParseJson(ran.out);
+    ASSERT_TRUE(json.ok()) << arguments << ": " << ran.out;
+    EXPECT_EQ((*json)["error"]["code"], "invalid");
+    EXPECT_NE((*json)["error"]["message"], "");
+  }
+  EXPECT_EQ(RunKeel("ls 2>/dev/null").out, "");
+}
+
+TEST_F(KeelLook, NoCommandOffersAConfigFileThatNoneCanRead) {
+  EXPECT_EQ(RunKeel("ls --print-config x").exit_code, 2);
+  EXPECT_FALSE(Has(RunKeel("ls --help"), "config"));
+}
+
 TEST_F(KeelLook, LsShowsTheOneCheckpointThatIsNamed) {
   const std::string step = SaveStep(state_, 100);
   SaveStep(state_, 200);

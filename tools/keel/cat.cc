@@ -168,11 +168,11 @@ OptionTable CatTable() {
   table.Add(Option::Choice("format", {"text", "npy"}, "text", "Lines for people, or numpy's file"));
   table.Add(Option::Text("output", "", "Write to this file, which is there whole or not at all")
                 .Placeholder("FILE"));
-  table.AddExample("keel cat runs/bert model.embed.weight --slice '0:3, :8'",
+  table.AddExample("keel cat runs/one model.layer0.weight --slice '0:3, :8'",
                    "The first eight numbers of three rows");
-  table.AddExample("keel cat runs/bert@1200 head.bias --format npy --output bias.npy",
+  table.AddExample("keel cat runs/one@60 model.layer0.bias --format npy --output bias.npy",
                    "For numpy.load()");
-  table.AddExample("keel cat runs/bert step --json | jq .values", "For a script");
+  table.AddExample("keel cat runs/one model.layer0.bias --json | jq .values", "For a script");
   return table;
 }
 

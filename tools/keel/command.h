@@ -40,6 +40,8 @@ struct Command {
   size_t arguments_most;
   OptionTable (*table)();
   Result<Outcome> (*run)(const World& world, const Options& options);
+  // What the options alone tell to be a mistake of the command line; null: nothing.
+  Status (*check)(const Options& options) = nullptr;
 };
 
 // The answer is no: checkpoints differ, one is damaged. What `keel COMMAND --help` lists.

@@ -26,8 +26,8 @@ const std::vector<Command>& Commands() {
       {"records", "make training data from images", 2, kAnyNumber, RecordsTable, RunRecords},
       {"data", "show what a file of training data holds", 1, 1, DataTable, RunData},
       {"completion", "print a completion script for a shell", 1, 1, CompletionTable,
-       RunCompletion},
-      {"man", "print a man page", 0, 1, ManTable, RunMan},
+       RunCompletion, CheckCompletion},
+      {"man", "print a man page", 0, 1, ManTable, RunMan, CheckMan},
   };
   return commands;
 }

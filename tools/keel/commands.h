@@ -34,8 +34,10 @@ Result<Outcome> RunRecords(const World& world, const Options& options);
 OptionTable DataTable();
 Result<Outcome> RunData(const World& world, const Options& options);
 OptionTable CompletionTable();
+Status CheckCompletion(const Options& options);
 Result<Outcome> RunCompletion(const World& world, const Options& options);
 OptionTable ManTable();
+Status CheckMan(const Options& options);
 Result<Outcome> RunMan(const World& world, const Options& options);
 
 }  // namespace keel

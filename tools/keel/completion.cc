@@ -17,12 +17,15 @@ OptionTable CompletionTable() {
   return table;
 }
 
+Status CheckCompletion(const Options& options) {
+  const std::string& shell = options.positionals()[0];
+  if (shell == "bash" || shell == "zsh") return Ok();
+  return Error{Code::kInvalid, "no completion for shell " + Shown(shell) +
+                                   DidYouMean(shell, {"bash", "zsh"}) + ": bash or zsh"};
+}
+
 Result<Outcome> RunCompletion(const World&, const Options& options) {
   const std::string& shell = options.positionals()[0];
-  if (shell != "bash" && shell != "zsh") {
-    return Error{Code::kInvalid, "no completion for shell " + Shown(shell) +
-                                     DidYouMean(shell, {"bash", "zsh"}) + ": bash or zsh"};
-  }
   const std::vector<CompletedCommand> commands = CompletedCommands();
   const std::string script =
       shell == "bash" ? BashCompletion("keel", commands) : ZshCompletion("keel", commands);

@@ -61,19 +61,37 @@ const Command* FindCommand(std::string_view name) {
   return nullptr;
 }
 
-int UnknownCommand(const std::string& name) {
+// Whether the arguments ask for JSON, as far as they can be understood at all.
+bool AskForJson(const std::vector<std::string>& arguments) {
+  bool is_json = false;
+  for (const std::string& argument : arguments) {
+    if (argument == "--") break;
+    if (argument == "--json") is_json = true;
+    if (argument == "--no-json") is_json = false;
+  }
+  return is_json;
+}
+
+void PrintError(const Error& error) {
+  const Json json = {{"error", {{"code", CodeName(error.code)}, {"message", error.message}}}};
+  (void)Print(DumpJson(json, 2) + "\n");
+}
+
+int Misused(const std::string& program, const std::string& why, bool is_json) {
+  Complain(program + ": " + why + "\n(see " + program + " --help)");
+  if (is_json) PrintError({Code::kInvalid, why});
+  return kExitUsage;
+}
+
+int UnknownCommand(const std::string& name, bool is_json) {
   std::vector<std::string> names;
   for (const Command& command : Commands()) names.emplace_back(command.name);
-  Complain("keel: no command " + Shown(name) + DidYouMean(name, names) + " (see keel --help)");
-  return kExitUsage;
+  return Misused("keel", "no command " + Shown(name) + DidYouMean(name, names), is_json);
 }
 
 int Fail(const Command& command, const Error& error, bool is_json) {
   Complain("keel " + std::string(command.name) + ": " + error.message);
-  if (is_json) {
-    const Json json = {{"error", {{"code", CodeName(error.code)}, {"message", error.message}}}};
-    (void)Print(DumpJson(json, 2) + "\n");
-  }
+  if (is_json) PrintError(error);
   return kExitFailed;
 }
 
@@ -84,21 +102,23 @@ bool IsPlain(const Environment& environment) {
          (term != environment.end() && term->second == "dumb");
 }
 
-int Misused(const OptionTable& table, const std::string& why) {
-  Complain(table.program() + ": " + why + "\n(see " + table.program() + " --help)");
-  return kExitUsage;
-}
-
 int Run(const Command& command, const OptionInputs& inputs) {
   const OptionTable table = command.table();
   const Result<Options> options = ParseOptions(table, inputs);
-  if (!options.ok()) return Misused(table, options.error().message);
+  if (!options.ok()) {
+    return Misused(table.program(), options.error().message, AskForJson(inputs.arguments));
+  }
   if (options->Flag("help")) return Print(HelpText(table, TerminalWidth()));
-  if (options->Flag("print-config")) return Print(options->ConfigText());
+  const bool is_json = options->Flag("json");
   const size_t given = options->positionals().size();
   if (given < command.arguments_least || given > command.arguments_most) {
-    return Misused(table, "expected " + table.positional_usage() + ", found " +
-                              std::to_string(given) + " such arguments");
+    return Misused(table.program(), "expected " + table.positional_usage() + ", found " +
+                                        std::to_string(given) + " such arguments",
+                   is_json);
+  }
+  if (command.check != nullptr) {
+    const Status sense = command.check(*options);
+    if (!sense.ok()) return Misused(table.program(), sense.error().message, is_json);
   }
   PosixFiles files;
   const World world{files, RealClock(),
@@ -107,7 +127,6 @@ int Run(const Command& command, const OptionInputs& inputs) {
                     [](std::string_view text) { return WriteTo(STDOUT_FILENO, text); },
                     ::isatty(STDOUT_FILENO) == 1};
   const Result<Outcome> outcome = command.run(world, *options);
-  const bool is_json = options->Flag("json");
   if (!outcome.ok()) return Fail(command, outcome.error(), is_json);
   const bool has_json = is_json && !outcome->json.is_null();
   const int printed = Print(has_json ? DumpJson(outcome->json, 2) + "\n" : outcome->text);
@@ -129,7 +148,7 @@ int main(int argc, char** argv) {
   if (name == "--help" || name == "-h" || name == "help") return Print(Overview());
   if (name == "--version") return Print("keel (Evenkeel) " + std::string(kVersion) + "\n");
   const Command* const command = FindCommand(name);
-  if (command == nullptr) return UnknownCommand(name);
+  if (command == nullptr) return UnknownCommand(name, AskForJson(inputs.arguments));
   inputs.arguments.erase(inputs.arguments.begin());
   return Run(*command, inputs);
 }

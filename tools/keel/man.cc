@@ -35,16 +35,22 @@ OptionTable ManTable() {
   return table;
 }
 
+Status CheckMan(const Options& options) {
+  if (options.positionals().empty()) return Ok();
+  const std::string& name = options.positionals()[0];
+  std::vector<std::string> names;
+  for (const Command& command : Commands()) {
+    if (command.name == name) return Ok();
+    names.emplace_back(command.name);
+  }
+  return Error{Code::kInvalid, "no command " + Shown(name) + DidYouMean(name, names)};
+}
+
 Result<Outcome> RunMan(const World&, const Options& options) {
   const std::string name = options.positionals().empty() ? "" : options.positionals()[0];
   std::string page = name.empty() ? PageOfAll() : "";
-  std::vector<std::string> names;
   for (const Command& command : Commands()) {
     if (command.name == name) page = PageOf(command);
-    names.emplace_back(command.name);
-  }
-  if (page.empty()) {
-    return Error{Code::kInvalid, "no command " + Shown(name) + DidYouMean(name, names)};
   }
   return Outcome{{{"command", name}, {"page", page}}, page};
 }
