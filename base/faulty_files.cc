@@ -69,6 +69,7 @@ std::string_view FileOpName(FileOp op) {
     case FileOp::kFreeBytes: return "ask for the free space at";
     case FileOp::kLock: return "lock";
     case FileOp::kIsLocked: return "look at lock";
+    case FileOp::kResolve: return "resolve";
   }
   return "unknown";
 }
@@ -169,6 +170,11 @@ Result<FileInfo> FaultyFiles::Stat(const std::string& path) {
 Status FaultyFiles::SyncDir(const std::string& path) {
   KEEL_TRY(Enter(FileOp::kSyncDir, path));
   return below_.SyncDir(path);
+}
+
+Result<std::string> FaultyFiles::Resolve(const std::string& path) {
+  KEEL_TRY(Enter(FileOp::kResolve, path));
+  return below_.Resolve(path);
 }
 
 Result<uint64_t> FaultyFiles::FreeBytes(const std::string& path) {

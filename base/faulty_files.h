@@ -23,7 +23,7 @@ namespace keel {
 
 enum class FileOp {
   kOpen, kReadAt, kWriteAt, kTruncate, kAllocate, kSync, kSize, kRename, kRemove, kRemoveDir,
-  kMakeDir, kList, kStat, kSyncDir, kFreeBytes, kLock, kIsLocked,
+  kMakeDir, kList, kStat, kSyncDir, kFreeBytes, kLock, kIsLocked, kResolve,
 };
 std::string_view FileOpName(FileOp op);  // "open", "read", "write" ...
 
@@ -67,6 +67,7 @@ class FaultyFiles : public Files {
   Result<std::vector<DirEntry>> List(const std::string& path) override;
   Result<FileInfo> Stat(const std::string& path) override;
   Status SyncDir(const std::string& path) override;
+  Result<std::string> Resolve(const std::string& path) override;
   Result<uint64_t> FreeBytes(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
                                          const std::string& owner) override;

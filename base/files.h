@@ -102,11 +102,15 @@ class Files {
   virtual Result<std::vector<DirEntry>> List(const std::string& path) = 0;
   virtual Result<FileInfo> Stat(const std::string& path) = 0;
   virtual Status SyncDir(const std::string& path) = 0;
+  // Where `path` leads when it is a symbolic link, and that again, to the end: there something may
+  // be, or be made. kInvalid: to an open file of a process (/dev/stdout), which has no such place.
+  virtual Result<std::string> Resolve(const std::string& path) = 0;
   // What the file system of `path` could take now; quotas are not counted.
   virtual Result<uint64_t> FreeBytes(const std::string& path) = 0;
   // Takes the lock file `path`, made if it is not there, without waiting. kExists: another one
   // holds it; the message quotes the `owner` that the holder gave. The file that is locked is the
   // one that `path` named at that time. It stays when the lock goes; only the holder may remove it.
+  // kInvalid: this file system knows no locks.
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
                                                  const std::string& owner) = 0;
   // Whether somebody holds the lock file `path`; nobody does where it is not there. Needs only

@@ -223,6 +223,9 @@ Status MemoryFiles::SyncDir(const std::string& path) {
   return Ok();
 }
 
+// It knows no links.
+Result<std::string> MemoryFiles::Resolve(const std::string& path) { return path; }
+
 Result<uint64_t> MemoryFiles::FreeBytes(const std::string& path) {
   const std::lock_guard lock(disk_->mutex);
   KEEL_TRY(disk_->FindExisting("ask for the free space at", path));

@@ -3,16 +3,20 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <utility>
 
 #include "base/file_error.h"
+#include "base/file_helpers.h"
 
 namespace keel {
 namespace {
@@ -171,11 +175,29 @@ std::string LockOwner(int fd) {
   return std::string(text, got > 0 ? static_cast<size_t>(got) : 0);
 }
 
+// Lustre without its mount option, or NFS without its lock daemon.
+Error LockError(const std::string& path, int error_number) {
+  Error error = FileError("lock", path, error_number);
+  const bool knows_none = error_number == ENOSYS || error_number == EOPNOTSUPP ||
+                          error_number == ENOLCK || error_number == EINVAL;
+  if (knows_none) error.code = Code::kInvalid;
+  return error;
+}
+
 // Whether `path` leads to the open file.
 bool IsNamed(int fd, const std::string& path) {
   struct stat opened {}, named {};
   return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+constexpr int kLinksMax = 40;  // as the kernel has it
+
+// Links there lead to open files and other things that have no name: what the link says may name
+// something else.
+bool IsOnProc(const std::string& path) {
+  struct statfs about {};
+  return ::statfs(ParentDir(path).c_str(), &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
 }
 
 class DirStream {
@@ -277,6 +299,25 @@ Status PosixFiles::SyncDir(const std::string& path) {
   return Ok();
 }
 
+Result<std::string> PosixFiles::Resolve(const std::string& path) {
+  std::string place = path;
+  for (int links = 0; links <= kLinksMax; ++links) {
+    char target[PATH_MAX];
+    const ssize_t bytes = ::readlink(place.c_str(), target, sizeof target);
+    if (bytes < 0) {
+      const bool is_end = errno == EINVAL || errno == ENOENT;  // no link, or nothing there yet
+      return is_end ? Result<std::string>(place) : FileError("resolve", path, errno);
+    }
+    if (IsOnProc(place)) {
+      return Error{Code::kInvalid, path + " is an open file of a process, which cannot be there "
+                                          "whole or not at all: name a file"};
+    }
+    const std::string next(target, static_cast<size_t>(bytes));
+    place = next.starts_with('/') ? next : JoinPath(ParentDir(place), next);
+  }
+  return FileError("resolve", path, ELOOP);
+}
+
 Result<uint64_t> PosixFiles::FreeBytes(const std::string& path) {
   struct statvfs about {};
   if (Uninterrupted([&] { return ::statvfs(path.c_str(), &about); }) < 0) {
@@ -290,7 +331,7 @@ Result<std::unique_ptr<FileLock>> PosixFiles::Lock(const std::string& path,
   for (;;) {
     KEEL_TRY_ASSIGN(Fd fd, OpenFd("open lock file", path, O_RDWR | O_CREAT | O_NONBLOCK));
     if (Uninterrupted([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) < 0) {
-      if (errno != EWOULDBLOCK) return FileError("lock", path, errno);
+      if (errno != EWOULDBLOCK) return LockError(path, errno);
       return LockHeldError(path, LockOwner(fd.get()));
     }
     // A holder may have removed the file after we opened it, and let go before we locked it. Such a

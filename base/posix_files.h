@@ -20,6 +20,7 @@ class PosixFiles : public Files {
   Result<std::vector<DirEntry>> List(const std::string& path) override;
   Result<FileInfo> Stat(const std::string& path) override;
   Status SyncDir(const std::string& path) override;
+  Result<std::string> Resolve(const std::string& path) override;
   Result<uint64_t> FreeBytes(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
                                          const std::string& owner) override;

@@ -139,7 +139,7 @@ Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry
   for (const DirEntry& entry : *entries) {
     const StepFile file = ParseStepFile(entry.name);
     const bool is_of_attempt = file.kind == Kind::kShard || file.kind == Kind::kManifestTemp ||
-                               file.kind == Kind::kShardLock;
+                               file.kind == Kind::kShardLock || file.kind == Kind::kCommitLock;
     const bool is_kept = file.kind == Kind::kShard && file.shard.attempt == judged.attempt;
     if (is_of_attempt && !is_kept) doomed.push_back(entry);
   }
@@ -155,6 +155,12 @@ Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry
     if (!dry_run) KEEL_TRY(RemoveFile(files, path, ParseStepFile(entry.name).kind));
   }
   return freed;
+}
+
+void SweepDeadAttempts(Files& files, const std::string& step_dir) {
+  const auto saved = LookAtStep(files, step_dir);
+  const bool is_ours = saved.ok() && saved->state == StepState::kComplete && !saved->in_progress;
+  if (is_ours) (void)SweepCheckpoint(files, *saved, /*dry_run=*/false);
 }
 
 }  // namespace keel

@@ -8,7 +8,7 @@
 // Errors     those of Files. After an error a part of the checkpoint may be gone.
 #pragma once
 
-#include <string_view>
+#include <string>
 
 #include "base/files.h"
 #include "base/result.h"
@@ -30,5 +30,8 @@ Result<Removal> RemoveCheckpoint(Files& files, const StepEntry& judged);
 // Removes from a complete step what other attempts than its own left; gives their bytes. With
 // `dry_run` it only counts them.
 Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry_run);
+
+// The same for a step that is complete, if it is that; what cannot be removed waits for retention.
+void SweepDeadAttempts(Files& files, const std::string& step_dir);
 
 }  // namespace keel

@@ -72,41 +72,28 @@ Status SafetensorsFile::Read(size_t tensor, uint64_t offset, std::span<std::byte
 }
 
 Result<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Begin(
-    Files& files, Target target, const SafetensorsHeader& header) {
-  std::unique_ptr<SafetensorsWriter> writer(new SafetensorsWriter(files, std::move(target)));
-  KEEL_TRY(writer->CheckTarget());
+    Files& files, OutputFile::Target target, const SafetensorsHeader& header) {
+  std::unique_ptr<SafetensorsWriter> writer(new SafetensorsWriter(target.path));
+  KEEL_TRY_ASSIGN(writer->output_, OutputFile::Open(files, std::move(target)));
   const Status prepared = writer->Prepare(header);
-  if (!prepared.ok()) return prepared.error().Doing("writing " + writer->target_.path);
+  if (!prepared.ok()) return prepared.error().Doing("writing " + writer->path_);
   return writer;
 }
 
-Status SafetensorsWriter::CheckTarget() const {
-  const Result<FileInfo> info = files_.Stat(target_.path);
-  if (!info.ok()) {
-    return info.error().code == Code::kNotFound ? Ok() : Status(info.error());
-  }
-  if (info->kind != FileKind::kFile) {
-    return Error{Code::kInvalid, target_.path + " is there already, and no file"};
-  }
-  if (target_.replace) return Ok();
-  return Error{Code::kExists, target_.path + " is there already"};
+Result<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Stream(
+    std::unique_ptr<File> to, const SafetensorsHeader& header) {
+  std::unique_ptr<SafetensorsWriter> writer(new SafetensorsWriter(to->path()));
+  writer->stream_ = std::move(to);
+  KEEL_TRY(writer->Prepare(header));
+  return writer;
 }
 
 Status SafetensorsWriter::Prepare(const SafetensorsHeader& header) {
   KEEL_TRY_ASSIGN(const std::string head, SafetensorsHead(header));
   file_bytes_ = head.size() + header.data_bytes();
-  const std::string temporary = target_.path + "." + target_.id + std::string(kTemporarySuffix);
-  KEEL_TRY_ASSIGN(file_, files_.Open(temporary, {.write = true, .create = true, .exclusive = true,
-                                                 .early_writeback = true}));
-  temporary_ = temporary;
   // What the disk cannot promise it may still have.
-  KEEL_TRY_ASSIGN([[maybe_unused]] const bool reserved, file_->Allocate(file_bytes_));
+  KEEL_TRY_ASSIGN([[maybe_unused]] const bool reserved, file().Allocate(file_bytes_));
   return Append(BytesOf(head));
-}
-
-SafetensorsWriter::~SafetensorsWriter() {
-  // Where it cannot be removed, its name says what it is.
-  if (file_ != nullptr) (void)files_.Remove(temporary_);
 }
 
 Status SafetensorsWriter::Append(std::span<const std::byte> bytes) {
@@ -120,8 +107,8 @@ Status SafetensorsWriter::Append(std::span<const std::byte> bytes) {
 }
 
 Status SafetensorsWriter::Flush() {
-  const Status wrote = file_->WriteAt(written_, buffer_);
-  if (!wrote.ok()) return wrote.error().Doing("writing " + target_.path);
+  const Status wrote = file().WriteAt(written_, buffer_);
+  if (!wrote.ok()) return wrote.error().Doing("writing " + path_);
   written_ += buffer_.size();
   buffer_.clear();
   return Ok();
@@ -130,15 +117,9 @@ Status SafetensorsWriter::Flush() {
 Status SafetensorsWriter::Commit() {
   KEEL_TRY(Flush());
   KEEL_CHECK(written_ == file_bytes_, written_ << " bytes of " << file_bytes_);
-  const auto publish = [&]() -> Status {
-    KEEL_TRY(file_->Sync());
-    KEEL_TRY(CheckTarget());
-    KEEL_TRY(files_.Rename(temporary_, target_.path));
-    file_ = nullptr;
-    return files_.SyncDir(ParentDir(target_.path));
-  };
-  const Status published = publish();
-  return published.ok() ? published : published.error().Doing("writing " + target_.path);
+  if (output_ == nullptr) return Ok();
+  const Status published = output_->Commit();
+  return published.ok() ? published : published.error().Doing("writing " + path_);
 }
 
 }  // namespace keel

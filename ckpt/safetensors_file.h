@@ -1,9 +1,8 @@
 // Safetensors files, opened and made.
 // Promises   reading: the header is whole and fits the file before anything is allocated by what it
-//            says, and so is every range that is read. Writing: OUT has its name only when all of
-//            it is durable; before, there is OUT.<id>.tmp, which goes when the writer does.
-// Does not   find flipped bytes in tensors: the format has no digests. Guard OUT against another
-//            program that makes it between the last look and the renaming.
+//            says, and so is every range that is read. Writing: as an OutputFile, or to a
+//            stream.
+// Does not   find flipped bytes in tensors: the format has no digests.
 // Threads    SafetensorsFile: const methods from any thread. SafetensorsWriter: one at a time.
 // Errors     kCorrupt, kInvalid (ckpt/safetensors.h), kExists, those of Files; they name the file.
 #pragma once
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/output_file.h"
 #include "base/result.h"
 #include "ckpt/safetensors.h"
 
@@ -43,17 +43,13 @@ class SafetensorsFile {
 
 class SafetensorsWriter {
  public:
-  struct Target {
-    std::string path;
-    std::string id;        // no other writer's: RandomId()
-    bool replace = false;  // false: kExists where the path is there already
-  };
-
-  static Result<std::unique_ptr<SafetensorsWriter>> Begin(Files& files, Target target,
+  static Result<std::unique_ptr<SafetensorsWriter>> Begin(Files& files, OutputFile::Target target,
                                                           const SafetensorsHeader& header);
+  // To a pipe or a device, from front to back.
+  static Result<std::unique_ptr<SafetensorsWriter>> Stream(std::unique_ptr<File> to,
+                                                           const SafetensorsHeader& header);
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
-  ~SafetensorsWriter();
 
   // The bytes of all tensors, one after the other in the header's order.
   Status Append(std::span<const std::byte> bytes);
@@ -64,16 +60,14 @@ class SafetensorsWriter {
   uint64_t file_bytes() const { return file_bytes_; }
 
  private:
-  SafetensorsWriter(Files& files, Target target)
-      : files_(files), target_(std::move(target)) {}
+  explicit SafetensorsWriter(std::string path) : path_(std::move(path)) {}
   Status Prepare(const SafetensorsHeader& header);
-  Status CheckTarget() const;
   Status Flush();
+  File& file() { return output_ != nullptr ? output_->file() : *stream_; }
 
-  Files& files_;
-  const Target target_;
-  std::string temporary_;
-  std::unique_ptr<File> file_;  // null once it has its name
+  const std::string path_;
+  std::unique_ptr<OutputFile> output_;  // one of the two
+  std::unique_ptr<File> stream_;
   uint64_t file_bytes_ = 0;
   uint64_t written_ = 0;
   std::vector<std::byte> buffer_;  // follows what is written

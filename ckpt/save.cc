@@ -188,12 +188,37 @@ Status Save::Publish(const Manifest& manifest) {
   return synced.error().Doing("the manifest is in place, but a loss of power may take it away");
 }
 
-Result<CommitReport> SaveCheckpoint(Files& files, SavePlan plan, TensorSource& source,
-                                    const WriteOptions& options, int64_t saved_at_ns) {
+namespace {
+
+Result<CommitReport> SaveAlone(Files& files, SavePlan plan, TensorSource& source,
+                               const WriteOptions& options, int64_t saved_at_ns) {
   KEEL_TRY_ASSIGN(const auto save, Save::Begin(files, std::move(plan)));
   KEEL_TRY(save->WriteShard(source, options));
   auto committed = save->Commit(saved_at_ns);
   if (!committed.ok()) save->Abandon();
+  return committed;
+}
+
+// `dir` and those above it, as far as they are not there; the deepest comes first.
+std::vector<std::string> MissingDirs(Files& files, std::string dir) {
+  std::vector<std::string> missing;
+  for (;;) {
+    const auto there = Exists(files, dir);
+    if (!there.ok() || *there || ParentDir(dir) == dir) return missing;
+    missing.push_back(dir);
+    dir = ParentDir(dir);
+  }
+}
+
+}  // namespace
+
+Result<CommitReport> SaveCheckpoint(Files& files, SavePlan plan, TensorSource& source,
+                                    const WriteOptions& options, int64_t saved_at_ns) {
+  const std::vector<std::string> missing = MissingDirs(files, plan.root);
+  auto committed = SaveAlone(files, std::move(plan), source, options, saved_at_ns);
+  if (committed.ok()) return committed;
+  // Those that were not made, or are not empty, need no look.
+  for (const std::string& dir : missing) (void)files.RemoveDir(dir);
   return committed;
 }
 

@@ -75,7 +75,7 @@ class Save {
   bool abandoned_ = false;
 };
 
-// All of it by a single writer. `attempt` names it.
+// All of it by a single writer. `attempt` names it. Where it fails, directories go that it made.
 Result<CommitReport> SaveCheckpoint(Files& files, SavePlan plan, TensorSource& source,
                                     const WriteOptions& options, int64_t saved_at_ns);
 

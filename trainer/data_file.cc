@@ -53,28 +53,17 @@ Status VerifyContent(std::span<const std::byte> content, const Digest& told,
   return DamagedData("its " + what + " have changed; make it again or copy it anew").Doing(path);
 }
 
-DataFileWriter::DataFileWriter(Files& files, std::string path, uint64_t header_bytes)
-    : files_(files),
-      path_(std::move(path)),
-      temporary_(path_ + std::string(kTemporarySuffix)),
-      header_bytes_(header_bytes) {}
-
 Result<std::unique_ptr<DataFileWriter>> DataFileWriter::Open(Files& files, const std::string& path,
                                                              uint64_t header_bytes) {
-  KEEL_TRY_ASSIGN(const bool exists, Exists(files, path));
-  if (exists) {
-    return Error{Code::kExists, path + " is there already; remove it or choose another name"};
+  std::unique_ptr<DataFileWriter> writer(new DataFileWriter(header_bytes));
+  auto output = OutputFile::Open(files, {.path = path, .id = NewOutputId()});
+  if (!output.ok()) {
+    Error error = output.error();
+    if (error.code == Code::kExists) error.message += "; remove it or choose another name";
+    return error;
   }
-  std::unique_ptr<DataFileWriter> writer(new DataFileWriter(files, path, header_bytes));
-  KEEL_TRY_ASSIGN(writer->file_, files.Open(writer->temporary_, {.write = true,
-                                                                 .create = true,
-                                                                 .truncate = true}));
+  writer->output_ = std::move(*output);
   return writer;
-}
-
-DataFileWriter::~DataFileWriter() {
-  // Nothing more can be done about a leftover that cannot be removed; it means nothing.
-  if (file_ && !finished_) (void)files_.Remove(temporary_);
 }
 
 Status DataFileWriter::Append(std::span<const std::byte> content) {
@@ -84,7 +73,7 @@ Status DataFileWriter::Append(std::span<const std::byte> content) {
 }
 
 Status DataFileWriter::Flush() {
-  KEEL_TRY(file_->WriteAt(DataOffset(header_bytes_) + written_, buffer_));
+  KEEL_TRY(output_->file().WriteAt(DataOffset(header_bytes_) + written_, buffer_));
   written_ += buffer_.size();
   buffer_.clear();
   return Ok();
@@ -93,13 +82,10 @@ Status DataFileWriter::Flush() {
 Status DataFileWriter::Finish(std::span<const std::byte> header) {
   KEEL_CHECK(header.size() == header_bytes_, header.size() << " != " << header_bytes_);
   KEEL_TRY(Flush());
-  KEEL_TRY(file_->WriteAt(0, header));
+  KEEL_TRY(output_->file().WriteAt(0, header));
   // A file without content still has the gap behind its header.
-  KEEL_TRY(file_->Truncate(DataOffset(header_bytes_) + written_));
-  KEEL_TRY(file_->Sync());
-  KEEL_TRY(files_.Rename(temporary_, path_));
-  finished_ = true;
-  return files_.SyncDir(ParentDir(path_));
+  KEEL_TRY(output_->file().Truncate(DataOffset(header_bytes_) + written_));
+  return output_->Commit();
 }
 
 }  // namespace keel

@@ -1,9 +1,8 @@
 // What files of training data have in common: how their headers begin and are summed, and
 // DataFileWriter, which makes one: content in pieces, then its header.
-// Promises   `path` is there only when Finish() succeeded, whole and durable; until then the bytes
-//            lie in `path`.tmp, which a writer that is destroyed early removes.
-// Does not   know what the header says (trainer/token_file.h, trainer/record_file.h); guard against
-//            two writers of one path.
+// Promises   `path` is there only when Finish() succeeded, whole and durable; until then it
+//            is an OutputFile that was not committed.
+// Does not   know what the header says (trainer/token_file.h, trainer/record_file.h).
 // Threads    one.
 // Errors     those of base/files.h; kExists: `path` is there already; kCorrupt, kInvalid: what is
 //            read is no such file, damaged, or of another version.
@@ -19,6 +18,7 @@
 
 #include "base/digest.h"
 #include "base/files.h"
+#include "base/output_file.h"
 #include "base/result.h"
 #include "ckpt/wire.h"
 
@@ -54,7 +54,6 @@ class DataFileWriter {
   // `header_bytes`: how many Finish() will be given.
   static Result<std::unique_ptr<DataFileWriter>> Open(Files& files, const std::string& path,
                                                       uint64_t header_bytes);
-  ~DataFileWriter();
   DataFileWriter(const DataFileWriter&) = delete;
   DataFileWriter& operator=(const DataFileWriter&) = delete;
 
@@ -64,18 +63,14 @@ class DataFileWriter {
   Status Finish(std::span<const std::byte> header);
 
  private:
-  DataFileWriter(Files& files, std::string path, uint64_t header_bytes);
+  explicit DataFileWriter(uint64_t header_bytes) : header_bytes_(header_bytes) {}
   Status Flush();
 
-  Files& files_;
-  const std::string path_;
-  const std::string temporary_;
   const uint64_t header_bytes_;
-  std::unique_ptr<File> file_;
+  std::unique_ptr<OutputFile> output_;
   std::vector<std::byte> buffer_;
   uint64_t written_ = 0;    // bytes of content in the file
   Digester digester_;
-  bool finished_ = false;
 };
 
 }  // namespace keel

@@ -99,6 +99,7 @@ std::vector<std::function<bool()>> AllOperations(Files& files, File& file) {
       [&] { return file.Truncate(1).ok(); },      [&] { return file.Allocate(1).ok(); },
       [&] { return file.Sync().ok(); },           [&] { return file.Size().ok(); },
       [&] { return files.IsLocked("/lock").ok(); },
+      [&] { return files.Resolve("/a").ok(); },
   };
 }
 
@@ -125,7 +126,7 @@ TEST_F(FaultyFilesTest, EveryOperationCanBeStruckAndIsRecordedByName) {
   EXPECT_EQ(names,
             "open, open, rename, remove, remove directory, make directory, list, stat, "
             "sync directory, ask for the free space at, lock, read, write, truncate, allocate, "
-            "sync, size, look at lock, ");
+            "sync, size, look at lock, resolve, ");
   EXPECT_EQ(files_.calls()[2].path, "/c") << "a rename goes by its new name";
 }
 

@@ -148,12 +148,42 @@ TEST_F(KeelCat, ADamagedFrameIsAnErrorAndLeavesNoFile) {
   EXPECT_FALSE(*Exists(files_, path + ".keel-tmp"));
 }
 
+TEST_F(KeelCat, ALinkIsFollowedAndStays) {
+  const std::string file = dir_.File("file"), link = dir_.File("link"), far = dir_.File("far");
+  const std::string expected = RunKeel("cat " + step_ + " m").out;
+  ASSERT_EQ(RunShell("ln -s file " + link + "; ln -s " + link + " " + far).exit_code, 0);
+  for (int twice = 0; twice < 2; ++twice) {  // it leads to nothing yet, then to a file
+    const Ran ran = RunKeel("cat " + step_ + " m --output " + far);
+    EXPECT_EQ(ran.exit_code, 0) << ran.out;
+    EXPECT_EQ(RunShell("cat " + file).out, expected);
+    EXPECT_EQ(RunShell("readlink " + link + " " + far).out, "file\n" + link + "\n");
+  }
+  ASSERT_EQ(RunShell("ln -s loop " + dir_.File("loop")).exit_code, 0);
+  EXPECT_EQ(RunKeel("cat " + step_ + " m --output " + dir_.File("loop")).exit_code, 3);
+}
+
+TEST_F(KeelCat, WhatIsNoFileIsWrittenToAndNeverReplaced) {
+  const std::string expected = RunKeel("cat " + step_ + " m").out;
+  // Links as /dev has them, in a folder of our own: a mistake must not cost the machine its own.
+  const std::string out = dir_.File("stdout"), file = dir_.File("file"), pipe = dir_.File("pipe");
+  ASSERT_EQ(RunShell("ln -s /proc/self/fd/1 " + out + "; mkfifo " + pipe).exit_code, 0);
+  const std::string cat = KEEL_BIN_DIR "/keel cat " + step_ + " m --output ";
+  EXPECT_EQ(RunShell(cat + out).out, expected);
+  EXPECT_EQ(RunShell("{ echo before; " + cat + out + "; } > " + file + "; cat " + file).out,
+            "before\n" + expected);
+  EXPECT_EQ(RunShell("readlink " + out).out, "/proc/self/fd/1\n");
+  EXPECT_EQ(RunShell("cat " + pipe + " & " + cat + pipe + " >/dev/null; wait").out, expected);
+  EXPECT_EQ(RunShell("test -p " + pipe).exit_code, 0);
+  EXPECT_EQ(RunShell(cat + "/proc/self/fd/7 7>" + file + " >/dev/null; cat " + file).out,
+            expected);
+  EXPECT_EQ(RunShell(cat + "/dev/null && test -c /dev/null").exit_code, 0);
+}
+
 TEST_F(KeelCat, HelpfulErrors) {
   const Ran name = RunKeel("cat " + step_ + " bigg");
   EXPECT_EQ(name.exit_code, 3);
   EXPECT_TRUE(Has(name.out, "did you mean 'big'")) << name.out;
-  EXPECT_TRUE(Has(Cat("m --output /dev/null"), "no ordinary file"));
-  EXPECT_TRUE(Has(Cat("m --output " + dir_.path()), "no ordinary file"));
+  EXPECT_TRUE(Has(Cat("m --output " + dir_.path()), "no file but a directory"));
   EXPECT_TRUE(Has(Cat("m --format npy --json"), "--output"));
   EXPECT_EQ(RunKeel("cat " + step_).exit_code, 2);
 }

@@ -168,6 +168,23 @@ TEST_F(KeelExchange, ExportReplacesNothingUnlessTold) {
   EXPECT_EQ(FilesThere(), 1u);
 }
 
+TEST_F(KeelExchange, ExportFollowsALinkAndWritesToAPipe) {
+  const std::string step = SaveStep(state_, 100);
+  ASSERT_EQ(RunKeel("export " + step + " " + File("plain")).exit_code, 0);
+  ASSERT_EQ(RunShell("ln -s real " + File("link")).exit_code, 0);
+  EXPECT_EQ(RunKeel("export " + step + " " + File("link")).exit_code, 0);
+  EXPECT_EQ(RunKeel("export " + step + " " + File("link")).exit_code, 3) << "it is there now";
+  EXPECT_EQ(RunKeel("export --force " + step + " " + File("link")).exit_code, 0);
+  EXPECT_EQ(RunShell("readlink " + File("link")).out, "real\n");
+  EXPECT_EQ(RunShell("cmp " + File("plain") + " " + File("real")).exit_code, 0);
+  ASSERT_EQ(RunShell("ln -s /proc/self/fd/1 " + File("stdout")).exit_code, 0);
+  const std::string export_to = KEEL_BIN_DIR "/keel export --force " + step + " ";
+  EXPECT_EQ(RunShell(export_to + File("stdout") + " | cmp - " + File("plain")).out, "");
+  EXPECT_EQ(RunShell(export_to + File("stdout") + " > " + File("redirected") + "; cmp " +
+                     File("redirected") + " " + File("plain")).out, "");
+  EXPECT_EQ(RunShell("readlink " + File("stdout")).out, "/proc/self/fd/1\n");
+}
+
 TEST_F(KeelExchange, ADamagedCheckpointIsNotExported) {
   const std::string step = SaveStep(state_, 1);
   FlipByte(ShardOf(step), 200);

@@ -8,6 +8,7 @@
 #include "tools/keel/element_walk.h"
 #include "tools/keel/npy.h"
 #include "tools/keel/numbers.h"
+#include "tools/keel/output_stream.h"
 #include "tools/keel/progress_bar.h"
 #include "tools/keel/value_lines.h"
 #include "tools/keel/value_output.h"
@@ -46,6 +47,7 @@ Result<size_t> FindTensor(const Checkpoint& checkpoint, const std::string& name)
 Result<Work> FindWork(const World& world, const Options& options) {
   Work work;
   work.path = options.Text("output");
+  if (!work.path.empty() && IsStdout(work.path)) work.path.clear();
   work.is_npy = options.Text("format") == "npy";
   work.is_json = options.Flag("json");
   work.slice_text = options.Text("slice");
@@ -166,7 +168,9 @@ OptionTable CatTable() {
                          "negative. Write --slice=-1: where it begins with a dash")
                 .Placeholder("SLICE"));
   table.Add(Option::Choice("format", {"text", "npy"}, "text", "Lines for people, or numpy's file"));
-  table.Add(Option::Text("output", "", "Write to this file, which is there whole or not at all")
+  table.Add(Option::Text("output", "",
+                         "Write to this file, which is there whole or not at all; to what is no "
+                         "file, as a device or a pipe, from front to back")
                 .Placeholder("FILE"));
   table.AddExample("keel cat runs/one model.layer0.weight --slice '0:3, :8'",
                    "The first eight numbers of three rows");

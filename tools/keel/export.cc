@@ -1,10 +1,10 @@
 // `keel export CKPT OUT`: a checkpoint's tensors as a safetensors file.
-#include "base/random.h"
 #include "base/text.h"
 #include "ckpt/catalog.h"
 #include "ckpt/safetensors_file.h"
 #include "tools/keel/choose_tensors.h"
 #include "tools/keel/commands.h"
+#include "tools/keel/output_stream.h"
 #include "tools/keel/progress_bar.h"
 #include "tools/keel/safetensors_metadata.h"
 #include "tools/keel/tensor_walk.h"
@@ -36,6 +36,15 @@ Status CopyTensors(const World& world, const Checkpoint& checkpoint,
   return writer->Commit();
 }
 
+Result<std::unique_ptr<SafetensorsWriter>> OpenWriter(Files& files, const std::string& out,
+                                                      bool replace,
+                                                      const SafetensorsHeader& header) {
+  KEEL_TRY_ASSIGN(auto stream, OpenOutputStream(files, out));
+  if (stream != nullptr) return SafetensorsWriter::Stream(std::move(stream), header);
+  RemoveOutputLeftovers(files, out);
+  return SafetensorsWriter::Begin(files, {out, NewOutputId(), replace}, header);
+}
+
 }  // namespace
 
 OptionTable ExportTable() {
@@ -63,24 +72,24 @@ Result<Outcome> RunExport(const World& world, const Options& options) {
   KEEL_TRY_ASSIGN(const auto chosen, ChooseTensors(AllSpecs(checkpoint->layout()), options));
   KEEL_TRY_ASSIGN(const SafetensorsHeader header,
                   MakeSafetensorsHeader(SpecsOf(chosen), ToSafetensorsMetadata(description)));
-  Random random(EntropySeed());
-  const auto writer = SafetensorsWriter::Begin(
-      world.files, {out, RandomId(random, 16), options.Flag("force")}, header);
+  const auto writer = OpenWriter(world.files, out, options.Flag("force"), header);
   if (!writer.ok()) {
     Error error = writer.error();
     if (error.code == Code::kExists) error.message += "; --force replaces it";
     return error;
   }
   KEEL_TRY(CopyTensors(world, *checkpoint, chosen, header, writer->get()));
-  return Outcome{{{"dir", checkpoint->dir()},
-                  {"step", description.step},
-                  {"out", out},
-                  {"tensors", header.tensors.size()},
-                  {"content_bytes", header.data_bytes()},
-                  {"file_bytes", (*writer)->file_bytes()}},
-                 "wrote " + out + ": " + CountText(header.tensors.size(), "tensor") + " of step " +
-                     std::to_string(description.step) + ", " + BytesText(header.data_bytes()) +
-                     "\n"};
+  Outcome outcome{{{"dir", checkpoint->dir()},
+                   {"step", description.step},
+                   {"out", out},
+                   {"tensors", header.tensors.size()},
+                   {"content_bytes", header.data_bytes()},
+                   {"file_bytes", (*writer)->file_bytes()}},
+                  "wrote " + out + ": " + CountText(header.tensors.size(), "tensor") +
+                      " of step " + std::to_string(description.step) + ", " +
+                      BytesText(header.data_bytes()) + "\n"};
+  if (IsStdout(out)) return Outcome{};  // words, or JSON, would be part of the file
+  return outcome;
 }
 
 }  // namespace keel

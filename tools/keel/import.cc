@@ -1,6 +1,8 @@
 // `keel import IN DIR`: a checkpoint made from a safetensors file.
+#include "base/file_helpers.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "ckpt/removal.h"
 #include "ckpt/safetensors_file.h"
 #include "ckpt/save.h"
 #include "tools/keel/choose_tensors.h"
@@ -48,11 +50,14 @@ Result<Description> DescribeImport(const SafetensorsHeader& header,
 Result<CommitReport> SaveFrom(const World& world, const SafetensorsFile& file,
                               const std::vector<ChosenTensor>& chosen, SavePlan plan,
                               int threads) {
+  const std::string step_dir = JoinPath(plan.root, StepDirName(plan.description.step));
   ProgressBar bar(world);
   FileSource source(file, chosen);
   auto report = SaveCheckpoint(world.files, std::move(plan), source,
                                {.compress_threads = threads, .progress = bar.progress()},
                                world.clock.WallNanos());
+  // Earlier imports of this step that were killed have left files in its directory.
+  SweepDeadAttempts(world.files, step_dir);
   if (report.ok() || report.error().code != Code::kExists) return report;
   return Error{Code::kExists, report.error().message + "; --step gives another number"};
 }

@@ -3,8 +3,6 @@
 // Promises   results go to stdout, messages and progress to stderr; exit codes as in command.h.
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <string>
 
 #include "base/nearest.h"
@@ -14,27 +12,20 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "tools/keel/command.h"
+#include "tools/keel/output_stream.h"
+#include "tools/keel/stop_signals.h"
 
 namespace {
 
 using namespace keel;
 
-Status WriteTo(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(descriptor, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0 && errno == EPIPE) return Error{Code::kPeerLost, "nobody reads the output"};
-    if (wrote < 0) return Error{Code::kIo, std::string("writing output: ") + std::strerror(errno)};
-    text.remove_prefix(static_cast<size_t>(wrote));
-  }
-  return Ok();
+// What cannot be told to stderr cannot be told at all.
+void Complain(const std::string& text) {
+  (void)WriteToDescriptor(STDERR_FILENO, text + "\n", "stderr");
 }
 
-// What cannot be told to stderr cannot be told at all.
-void Complain(const std::string& text) { (void)WriteTo(STDERR_FILENO, text + "\n"); }
-
 int Print(std::string_view text) {
-  const Status status = WriteTo(STDOUT_FILENO, text);
+  const Status status = WriteToDescriptor(STDOUT_FILENO, text, "stdout");
   // `keel ls | head -1` has seen all it wants.
   if (status.ok() || status.error().code == Code::kPeerLost) return 0;
   Complain("keel: " + status.error().message);
@@ -120,13 +111,17 @@ int Run(const Command& command, const OptionInputs& inputs) {
     const Status sense = command.check(*options);
     if (!sense.ok()) return Misused(table.program(), sense.error().message, is_json);
   }
-  PosixFiles files;
+  PosixFiles posix;
+  StoppableFiles files(posix);
   const World world{files, RealClock(),
                     Paint(::isatty(STDOUT_FILENO) == 1 && !IsPlain(inputs.environment)),
                     ::isatty(STDERR_FILENO) == 1,
-                    [](std::string_view text) { return WriteTo(STDOUT_FILENO, text); },
+                    [](std::string_view text) {
+                      return WriteToDescriptor(STDOUT_FILENO, text, "stdout");
+                    },
                     ::isatty(STDOUT_FILENO) == 1};
   const Result<Outcome> outcome = command.run(world, *options);
+  EndByStopSignal();
   if (!outcome.ok()) return Fail(command, outcome.error(), is_json);
   const bool has_json = is_json && !outcome->json.is_null();
   const int printed = Print(has_json ? DumpJson(outcome->json, 2) + "\n" : outcome->text);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/file_helpers.h"
+#include "base/output_file.h"
 #include "base/text.h"
 #include "tools/keel/commands.h"
 #include "tools/keel/pnm.h"
@@ -138,6 +139,7 @@ Result<Outcome> RunRecords(const World& world, const Options& options) {
   const std::string& out = options.positionals()[0];
   const std::span<const std::string> inputs = std::span(options.positionals()).subspan(1);
   const bool cifar = options.Text("from") == "cifar10";
+  RemoveOutputLeftovers(world.files, out);
   KEEL_TRY_ASSIGN(const Made made, cifar ? MakeFromCifar(world.files, out, inputs)
                                          : MakeFromPictures(world.files, out, inputs));
   const uint64_t bytes = made.header.count * made.header.record_bytes();

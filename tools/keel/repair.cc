@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "ckpt/catalog.h"
+#include "ckpt/removal.h"
 #include "tools/keel/commands.h"
 #include "tools/keel/progress_bar.h"
 #include "tools/keel/wording.h"
@@ -127,6 +128,7 @@ Status WriteNew(const World& world, const Salvage& salvage, const std::string& o
   KEEL_TRY_ASSIGN(const CommitReport report,
                   salvage.Write(world.files, out, NewAttempt(random), world.clock.WallNanos(),
                                 {.progress = bar.progress()}));
+  SweepDeadAttempts(world.files, report.step_dir);
   outcome->json["written"] = report.step_dir;
   outcome->text += "written to " + report.step_dir + " (" + BytesText(report.stored_bytes) + ")\n";
   return Ok();

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/file_helpers.h"
+#include "base/output_file.h"
 #include "base/text.h"
 #include "tools/keel/commands.h"
 #include "tools/keel/wording.h"
@@ -125,6 +126,7 @@ Result<Outcome> RunTokens(const World& world, const Options& options) {
   if (options.Has("vocabulary")) {
     spec.vocabulary = static_cast<uint64_t>(options.Integer("vocabulary"));
   }
+  RemoveOutputLeftovers(world.files, out);
   KEEL_TRY_ASSIGN(const auto writer, TokenFileWriter::Open(world.files, out, spec));
   for (const std::string& path : inputs) {
     KEEL_TRY(AppendFile(world.files, path, reading, *writer));

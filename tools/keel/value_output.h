@@ -1,14 +1,15 @@
-// ValueOutput: a stream of bytes to stdout, or to a file that is there whole or not at all.
+// ValueOutput: a stream of bytes to stdout, to a device or a pipe, or to a file that is there whole
+// or not at all.
 // Promises   a file gets its name at Finish(), and replaces an older one then; without Finish()
-//            nothing is left of it.
-// Does not   hold more than 64 KiB between two appendings. Write to devices and pipes by name:
-//            stdout can be pointed there.
+//            nothing is left of it. What is no file is written to, and never replaced.
+// Does not   hold more than 64 KiB between two appendings.
 // Threads    one at a time. Errors: those of Files; kPeerLost: nobody reads stdout any more.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "base/output_file.h"
 #include "tools/keel/command.h"
 
 namespace keel {
@@ -17,7 +18,6 @@ class ValueOutput {
  public:
   // An empty path: stdout.
   static Result<std::unique_ptr<ValueOutput>> Open(const World& world, const std::string& path);
-  ~ValueOutput();
   ValueOutput(const ValueOutput&) = delete;
   ValueOutput& operator=(const ValueOutput&) = delete;
 
@@ -29,13 +29,12 @@ class ValueOutput {
   uint64_t bytes() const { return bytes_ + buffer_.size(); }
 
  private:
-  ValueOutput(const World& world, std::string path) : world_(world), path_(std::move(path)) {}
+  explicit ValueOutput(const World& world) : world_(world) {}
   Status Write();
-  std::string Temporary() const;
 
   const World& world_;
-  const std::string path_;
-  std::unique_ptr<File> file_;  // null: stdout, or finished
+  std::unique_ptr<OutputFile> file_;  // where both are null: stdout
+  std::unique_ptr<File> stream_;
   std::string buffer_;
   uint64_t bytes_ = 0;  // written
 };
