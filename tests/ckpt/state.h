@@ -35,6 +35,9 @@ struct TestState {
     } else {
       random.Bytes(bytes.back());
     }
+    if (dtype == Dtype::kBool) {
+      for (std::byte& byte : bytes.back()) byte &= std::byte{1};
+    }
   }
 
   // About `numbers` numbers over tensors of all kinds.

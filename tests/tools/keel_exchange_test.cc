@@ -185,6 +185,17 @@ TEST_F(KeelExchange, ExportFollowsALinkAndWritesToAPipe) {
   EXPECT_EQ(RunShell("readlink " + File("stdout")).out, "/proc/self/fd/1\n");
 }
 
+TEST_F(KeelExchange, ImportRefusesBoolsThatAreNone) {
+  const std::string in = File("in");
+  ASSERT_EQ(RunShell("printf '\\100\\0\\0\\0\\0\\0\\0\\0%-64s\\0\\1\\0\\377' "
+                     "'{\"mask\":{\"dtype\":\"BOOL\",\"shape\":[4],\"data_offsets\":[0,4]}}' > " +
+                     in).exit_code, 0);
+  const Ran ran = RunKeel("import " + in + " " + File("new/run"));
+  EXPECT_EQ(ran.exit_code, 3);
+  EXPECT_TRUE(Has(ran, "tensor 'mask', element 3: 255 is no bool")) << ran.out;
+  EXPECT_FALSE(*Exists(files_, File("new"))) << "an empty directory was left";
+}
+
 TEST_F(KeelExchange, ADamagedCheckpointIsNotExported) {
   const std::string step = SaveStep(state_, 1);
   FlipByte(ShardOf(step), 200);

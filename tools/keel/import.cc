@@ -22,10 +22,23 @@ class FileSource : public TensorSource {
 
   const std::byte* Borrow(size_t, uint64_t, size_t) override { return nullptr; }
   Status Read(size_t tensor, uint64_t offset, std::span<std::byte> into) override {
-    return file_.Read(chosen_.at(tensor).index, offset, into);
+    KEEL_TRY(file_.Read(chosen_.at(tensor).index, offset, into));
+    return chosen_[tensor].spec.dtype == Dtype::kBool ? CheckBools(tensor, offset, into) : Ok();
   }
 
  private:
+  // Programs take what is no 0 for true, but compare, add and print it as what it is.
+  Status CheckBools(size_t tensor, uint64_t first, std::span<const std::byte> bytes) const {
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      if (bytes[i] <= std::byte{1}) continue;
+      return Error{Code::kCorrupt, file_.path() + ": tensor " + Shown(chosen_[tensor].spec.name) +
+                                       ", element " + std::to_string(first + i) + ": " +
+                                       std::to_string(std::to_integer<int>(bytes[i])) +
+                                       " is no bool, which is 0 or 1"};
+    }
+    return Ok();
+  }
+
   const SafetensorsFile& file_;
   const std::vector<ChosenTensor>& chosen_;
 };
