@@ -21,6 +21,7 @@ enum class Removal {
   kVanished,      // somebody else removed it, or began to
   kBeingWritten,  // a save began in it
   kPinned,        // somebody pinned it
+  kLink,          // its directory is a symbolic link (found by ckpt/retention.h)
   kChanged,       // it is in another state than it was, or of another attempt
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ckpt/error_list.h"
 #include "ckpt/removal.h"
 
 namespace keel {
@@ -55,6 +56,7 @@ std::string WhyNotRemoved(Removal removal) {
     case Removal::kVanished: return "removed meanwhile by another process";
     case Removal::kBeingWritten: return "being written";
     case Removal::kPinned: return "pinned";
+    case Removal::kLink: return "a symbolic link to a directory elsewhere";
     case Removal::kChanged: return "changed since it was judged";
   }
   return "unknown";
@@ -77,27 +79,53 @@ std::vector<RetentionVerdict> DecideRetention(const std::vector<StepEntry>& entr
   return verdicts;
 }
 
+namespace {
+
+// What a link leads to belongs to somebody else: another run, from which this one began.
+Result<bool> IsLink(Files& files, const std::string& dir) {
+  KEEL_TRY_ASSIGN(const std::string place, files.Resolve(dir));
+  return place != dir;
+}
+
+// Carries one verdict out, which then says what became of it; gives the bytes freed.
+Result<uint64_t> Carry(Files& files, const StepEntry& entry, bool dry_run,
+                       RetentionVerdict* verdict) {
+  KEEL_TRY_ASSIGN(const bool is_link, IsLink(files, entry.dir));
+  if (!verdict->remove) {
+    const bool may_sweep =
+        entry.state == StepState::kComplete && !entry.in_progress && !is_link;
+    return may_sweep ? SweepCheckpoint(files, entry, dry_run) : uint64_t{0};
+  }
+  Removal removal = is_link ? Removal::kLink : Removal::kRemoved;
+  if (!dry_run && !is_link) {
+    KEEL_TRY_ASSIGN(removal, RemoveCheckpoint(files, entry));
+  }
+  if (removal == Removal::kRemoved) return entry.stored_bytes;
+  verdict->remove = false;
+  verdict->vanished = removal == Removal::kVanished;
+  verdict->reason = WhyNotRemoved(removal);
+  return uint64_t{0};
+}
+
+}  // namespace
+
 Result<RetentionReport> ApplyRetention(Files& files, const std::string& root,
                                        const RetentionPolicy& policy, bool dry_run) {
   KEEL_TRY_ASSIGN(const auto entries, ListSteps(files, root));
   RetentionReport report;
   report.verdicts = DecideRetention(entries, policy);
+  // One step that cannot be removed, as where a foreign file is in it, must not fill the disk with
+  // all that are newer.
+  ErrorList errors;
   for (size_t i = 0; i < entries.size(); ++i) {
-    const StepEntry& entry = entries[i];
-    if (report.verdicts[i].remove) {
-      Removal removal = Removal::kRemoved;
-      if (!dry_run) {
-        KEEL_TRY_ASSIGN(removal, RemoveCheckpoint(files, entry));
-      }
-      if (removal == Removal::kRemoved) report.bytes_freed += entry.stored_bytes;
-      report.verdicts[i].vanished = removal == Removal::kVanished;
-      report.verdicts[i].remove = removal == Removal::kRemoved;
-      if (removal != Removal::kRemoved) report.verdicts[i].reason = WhyNotRemoved(removal);
-    } else if (entry.state == StepState::kComplete && !entry.in_progress) {
-      KEEL_TRY_ASSIGN(const uint64_t freed, SweepCheckpoint(files, entry, dry_run));
-      report.bytes_freed += freed;
+    const auto freed = Carry(files, entries[i], dry_run, &report.verdicts[i]);
+    if (freed.ok()) {
+      report.bytes_freed += *freed;
+    } else {
+      errors.Add(freed.error());
     }
   }
+  KEEL_TRY(errors.ToStatus("removing checkpoints in " + root + " (all others are dealt with)"));
   return report;
 }
 

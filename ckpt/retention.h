@@ -4,7 +4,8 @@
 //            remove and look in the directory meanwhile (ckpt/removal.h).
 // Does not   touch files whose names are not ours: a directory with such a file stays.
 // Threads    DecideRetention() is pure; ApplyRetention(): any.
-// Errors     those of Files. After an error some of the doomed may be gone; nothing else is.
+// Errors     those of Files. After an error all of the doomed are gone that could go; nothing else
+//            is.
 #pragma once
 
 #include <cstdint>

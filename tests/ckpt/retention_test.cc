@@ -137,6 +137,15 @@ TEST_F(CatalogTest, AForeignFileSavesItsDirectory) {
   EXPECT_TRUE(*Exists(files_, JoinPath(Dir(10), "thesis.txt")));
 }
 
+TEST_F(CatalogTest, AStepThatCannotGoKeepsNoOther) {
+  for (const uint64_t step : {10u, 20u, 30u}) Save(step);
+  ASSERT_OK(WriteDurably(files_, JoinPath(Dir(10), "thesis.txt"), "mine"));
+  const auto retained = ApplyRetention(files_, "/c", {.keep_last = 1});
+  ASSERT_FALSE(retained.ok());
+  EXPECT_NE(retained.error().message.find(Dir(10)), std::string::npos) << retained.error().message;
+  EXPECT_FALSE(*Exists(files_, Dir(20)));
+}
+
 TEST_F(CatalogTest, DeadAttemptsAreSweptFromCompleteSteps) {
   const std::string dead = JoinPath(Dir(10), "00000000deadbeef-shard-0000-of-0002.keel");
   ASSERT_OK(MakeDirs(files_, Dir(10)));

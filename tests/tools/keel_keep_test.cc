@@ -56,6 +56,20 @@ TEST_F(KeelKeep, GcNamesTheDirectoryWhereOneCheckpointIsGiven) {
   EXPECT_EQ(Steps(), (std::vector<uint64_t>{10, 20}));
 }
 
+// As after `ln -s ../old/step-000000010 new/`, to begin a run with a checkpoint of another one.
+TEST_F(KeelKeep, GcRemovesNothingBehindALink) {
+  const std::string elsewhere = SaveStep(state_, 10, dir_.File("other"));
+  for (const uint64_t step : {20, 30}) SaveStep(state_, step);
+  ASSERT_EQ(RunShell("ln -s " + elsewhere + " " + root() + "/step-000000010").exit_code, 0);
+  for (const std::string more : {" --dry-run", ""}) {
+    const Ran ran = RunKeel("gc --keep 1 " + root() + more);
+    EXPECT_EQ(ran.exit_code, 0) << ran.out;
+    EXPECT_NE(ran.out.find("symbolic link"), std::string::npos) << ran.out;
+  }
+  EXPECT_EQ(Steps(), (std::vector<uint64_t>{10, 30}));
+  EXPECT_EQ(RunKeel("verify " + elsewhere).exit_code, 0);
+}
+
 TEST_F(KeelKeep, PinningWhatIsNotThereFails) {
   SaveStep(state_, 10);
   EXPECT_EQ(RunKeel("pin " + root() + "@11").exit_code, 3);
