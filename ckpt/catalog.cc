@@ -174,8 +174,7 @@ Result<StepEntry> LookAtStep(Files& files, const std::string& step_dir) {
     KEEL_TRY_ASSIGN(StepEntry entry, LookOnce(files, step_dir));
     if (entry.state != StepState::kDamaged || tries == kTries) return entry;
     // Retention takes the manifest first. What is missing with it is being removed, not damaged.
-    KEEL_TRY_ASSIGN(const bool is_removed, IsRemoved(files, step_dir));
-    if (!is_removed) return entry;
+    if (!IsRemoved(files, step_dir)) return entry;
   }
 }
 
@@ -188,11 +187,21 @@ Result<std::vector<StepEntry>> ListSteps(Files& files, const std::string& root) 
 }
 
 Result<StepEntry> NewestComplete(Files& files, const std::string& root) {
-  KEEL_TRY_ASSIGN(const auto steps, ListSteps(files, root));
-  for (auto entry = steps.rbegin(); entry != steps.rend(); ++entry) {
-    if (entry->state == StepState::kComplete) return *entry;
+  std::vector<StepEntry> before;
+  for (int tries = 1;; ++tries) {
+    KEEL_TRY_ASSIGN(std::vector<StepEntry> steps, ListSteps(files, root));
+    for (auto entry = steps.rbegin(); entry != steps.rend(); ++entry) {
+      if (entry->state == StepState::kComplete) return *entry;
+    }
+    // The only one may have been taken apart after a newer one came, which was not listed yet.
+    const bool is_stable = std::equal(
+        steps.begin(), steps.end(), before.begin(), before.end(),
+        [](const StepEntry& a, const StepEntry& b) { return a.step == b.step; });
+    if (steps.empty() || (tries > 1 && is_stable) || tries == kTries) {
+      return NoneComplete(root, steps);
+    }
+    before = std::move(steps);
   }
-  return NoneComplete(root, steps);
 }
 
 Result<std::string> ResolveCheckpoint(Files& files, const std::string& text) {
@@ -233,19 +242,17 @@ std::optional<std::string> RootOfStep(Files& files, const std::string& text) {
   return ParentDir(text);
 }
 
-Result<bool> IsRemoved(Files& files, const std::string& step_dir) {
-  KEEL_TRY_ASSIGN(const bool has_manifest, Exists(files, JoinPath(step_dir, kManifestName)));
-  return !has_manifest;
+bool IsRemoved(Files& files, const std::string& step_dir) {
+  const auto has_manifest = Exists(files, JoinPath(step_dir, kManifestName));
+  return has_manifest.ok() && !*has_manifest;
 }
 
 Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::string& text) {
   for (int tries = 1;; ++tries) {
     KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, text));
-    KEEL_TRY_ASSIGN(const bool was_removed, IsRemoved(files, dir));
+    const bool was_removed = IsRemoved(files, dir);
     auto checkpoint = Checkpoint::Open(files, dir);
-    if (checkpoint.ok()) return checkpoint;
-    KEEL_TRY_ASSIGN(const bool is_removed, IsRemoved(files, dir));
-    if (!is_removed) return checkpoint;
+    if (checkpoint.ok() || !IsRemoved(files, dir)) return checkpoint;
     KEEL_TRY_ASSIGN(const std::string next, ResolveCheckpoint(files, text));
     if (next == dir || tries == kTries) {
       if (was_removed) return checkpoint;  // it never was there, as far as we know

@@ -63,8 +63,9 @@ std::optional<std::string> RootOfStep(Files& files, const std::string& text);
 // found if `text` leaves that open; if not, kNotFound.
 Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::string& text);
 
-// Whether a step that was committed is so no more: its manifest, which goes first, is gone.
-Result<bool> IsRemoved(Files& files, const std::string& step_dir);
+// Whether it is certain that a step that was committed is so no more: its manifest, which goes
+// first, is gone.
+bool IsRemoved(Files& files, const std::string& step_dir);
 
 // Pinned steps are never deleted by retention.
 Status Pin(Files& files, const std::string& step_dir);

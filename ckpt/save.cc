@@ -199,6 +199,11 @@ Result<CommitReport> SaveAlone(Files& files, SavePlan plan, TensorSource& source
   return committed;
 }
 
+bool HasNameOfStep(std::string_view dir) {
+  while (dir.ends_with('/')) dir.remove_suffix(1);
+  return ParseStepDirName(dir.substr(dir.rfind('/') + 1)).has_value();
+}
+
 // `dir` and those above it, as far as they are not there; the deepest comes first.
 std::vector<std::string> MissingDirs(Files& files, std::string dir) {
   std::vector<std::string> missing;
@@ -214,6 +219,11 @@ std::vector<std::string> MissingDirs(Files& files, std::string dir) {
 
 Result<CommitReport> SaveCheckpoint(Files& files, SavePlan plan, TensorSource& source,
                                     const WriteOptions& options, int64_t saved_at_ns) {
+  // Retention would not remove a checkpoint with another one in it, and nobody would find that.
+  if (HasNameOfStep(plan.root) || files.Stat(JoinPath(plan.root, kManifestName)).ok()) {
+    return Error{Code::kInvalid, plan.root + " is a checkpoint, or has the name of one, and no "
+                                             "other one is saved in it: name the directory above"};
+  }
   const std::vector<std::string> missing = MissingDirs(files, plan.root);
   auto committed = SaveAlone(files, std::move(plan), source, options, saved_at_ns);
   if (committed.ok()) return committed;

@@ -76,6 +76,7 @@ class Save {
 };
 
 // All of it by a single writer. `attempt` names it. Where it fails, directories go that it made.
+// kInvalid: `root` is a checkpoint itself.
 Result<CommitReport> SaveCheckpoint(Files& files, SavePlan plan, TensorSource& source,
                                     const WriteOptions& options, int64_t saved_at_ns);
 

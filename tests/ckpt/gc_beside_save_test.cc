@@ -213,6 +213,19 @@ TEST_F(GcBesideSave, TheNewestIsFoundWhileANewerOneTakesItsPlace) {
               [](MemoryFiles&, int) {});
 }
 
+TEST_F(GcBesideSave, TheNewestIsFoundWhileTheOneBeforeItIsTakenApart) {
+  AtEveryCall([&](MemoryFiles& files) { ASSERT_OK(SaveStep(files, 10, 1)); },
+              [&](Files& files) -> Status {
+                KEEL_TRY(NewestComplete(files, "/c"));
+                return Ok();
+              },
+              [&](MemoryFiles& files) -> Status {
+                KEEL_TRY(SaveStep(files, 20, 2));
+                return files.Remove(JoinPath(JoinPath("/c", StepDirName(10)), kManifestName));
+              },
+              [](MemoryFiles&, int) {});
+}
+
 TEST_F(GcBesideSave, TheNewestIsOpenedWhileANewerOneTakesItsPlace) {
   AtEveryCall([&](MemoryFiles& files) { ASSERT_OK(SaveStep(files, 10, 1)); },
               [&](Files& files) -> Status {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/faulty_files.h"
 #include "base/file_helpers.h"
 #include "base/memory_files.h"
 #include "ckpt/names.h"
@@ -93,6 +94,29 @@ TEST_F(CatalogTest, ListsWhatIsThereAndWhyItIsNotComplete) {
   EXPECT_EQ(steps[2].state, StepState::kComplete);
   EXPECT_EQ(steps[3].state, StepState::kPartial);
   EXPECT_NE(steps[3].reason.find("no manifest"), std::string::npos);
+}
+
+TEST_F(CatalogTest, OneStepThatCannotBeLookedAtHidesNoOther) {
+  for (const uint64_t step : {10u, 20u, 30u}) Save(step);
+  FaultyFiles faulty(files_);
+  faulty.Plan({.path_part = Dir(20) + "/manifest.json", .lasting = true});
+  ASSERT_OK_AND_ASSIGN(const auto steps, ListSteps(faulty, "/c"));
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[1].state, StepState::kDamaged);
+  EXPECT_TRUE(steps[1].unreadable);
+  EXPECT_EQ(steps[2].state, StepState::kComplete);
+}
+
+TEST_F(CatalogTest, NoCheckpointIsSavedInAnother) {
+  Save(10);
+  MemorySource source(state_.Spans());
+  for (const std::string& root : {Dir(10), Dir(10) + "/", Dir(11)}) {
+    const auto saved = SaveCheckpoint(files_, PlanOf(state_, root, 5, 5, 256), source, {}, 77);
+    ASSERT_FALSE(saved.ok());
+    EXPECT_EQ(saved.error().code, Code::kInvalid) << saved.error().message;
+    EXPECT_NE(saved.error().message.find("name the directory above"), std::string::npos);
+  }
+  EXPECT_EQ(files_.List("/c")->size(), 1u);
 }
 
 TEST_F(CatalogTest, ResolvesTheWaysToNameACheckpoint) {

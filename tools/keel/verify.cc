@@ -71,8 +71,7 @@ Result<Verdict> VerifyOne(const World& world, const std::string& dir, bool was_c
                           int threads) {
   auto verdict = VerifyFiles(world, dir, threads);
   if (!was_committed || (verdict.ok() && verdict->is_whole)) return verdict;
-  KEEL_TRY_ASSIGN(const bool is_removed, IsRemoved(world.files, dir));
-  if (is_removed) return Verdict{.dir = dir, .vanished = true};
+  if (IsRemoved(world.files, dir)) return Verdict{.dir = dir, .vanished = true};
   return verdict;
 }
 
@@ -115,11 +114,7 @@ Result<Work> FindWork(Files& files, const std::string& text) {
 Result<std::vector<Verdict>> VerifyAll(const World& world, int threads, Work* work) {
   std::vector<Verdict> verdicts;
   for (const std::string& dir : work->dirs) {
-    bool was_committed = true;
-    if (work->names_one) {
-      KEEL_TRY_ASSIGN(const bool is_removed, IsRemoved(world.files, dir));
-      was_committed = !is_removed;
-    }
+    const bool was_committed = !work->names_one || !IsRemoved(world.files, dir);
     KEEL_TRY_ASSIGN(Verdict verdict, VerifyOne(world, dir, was_committed, threads));
     if (verdict.vanished && work->names_one) {
       return Error{Code::kNotFound, dir + " was removed while it was read"};
