@@ -185,6 +185,15 @@ TEST_F(KeelExchange, ExportFollowsALinkAndWritesToAPipe) {
   EXPECT_EQ(RunShell("readlink " + File("stdout")).out, "/proc/self/fd/1\n");
 }
 
+TEST_F(KeelExchange, ALimitOnTheSizeOfFilesIsAnErrorAndLeavesNothing) {
+  const std::string step = SaveStep(state_, 100);  // an export of some 30 KB
+  const Ran ran = RunShell("ulimit -f 8; " KEEL_BIN_DIR "/keel export " + step + " " + File("out") +
+                           "; echo rc $?");
+  EXPECT_TRUE(Has(ran, "File too large")) << ran.out;
+  EXPECT_TRUE(Has(ran, "rc 3")) << ran.out;
+  EXPECT_EQ(files_.List(dir_.path())->size(), 1u) << "only the run";
+}
+
 TEST_F(KeelExchange, ImportRefusesBoolsThatAreNone) {
   const std::string in = File("in");
   ASSERT_EQ(RunShell("printf '\\100\\0\\0\\0\\0\\0\\0\\0%-64s\\0\\1\\0\\377' "

@@ -16,17 +16,21 @@ static_assert(std::atomic<int>::is_always_lock_free, "a signal handler writes it
 
 void Note(int signal) { noted = signal; }
 
+void SetUnlessSet(int signal, void (*handler)(int)) {
+  struct sigaction current {};
+  if (sigaction(signal, nullptr, &current) != 0 || current.sa_handler != SIG_DFL) return;
+  struct sigaction wanted {};
+  wanted.sa_handler = handler;
+  wanted.sa_flags = static_cast<int>(SA_RESETHAND);  // no SA_RESTART: a blocked write() returns
+  (void)sigaction(signal, &wanted, nullptr);
+}
+
 void NoteSignalsFromNowOn() {
   static std::once_flag once;
   std::call_once(once, [] {
-    for (const int signal : kStopSignals) {
-      struct sigaction current {};
-      if (sigaction(signal, nullptr, &current) != 0 || current.sa_handler != SIG_DFL) continue;
-      struct sigaction note {};
-      note.sa_handler = Note;
-      note.sa_flags = static_cast<int>(SA_RESETHAND);  // no SA_RESTART: a blocked write() returns
-      (void)sigaction(signal, &note, nullptr);
-    }
+    for (const int signal : kStopSignals) SetUnlessSet(signal, Note);
+    // A file beyond `ulimit -f` is an error of the write() then, and no death.
+    SetUnlessSet(SIGXFSZ, SIG_IGN);
   });
 }
 
