@@ -174,6 +174,29 @@ def resolve(root):
     fails("nothing there", lambda: ek.load(root + "/nowhere"), "nowhere", "No such file")
 
 
+def replaced(root):
+    """A job that keeps one checkpoint replaces it after the directory was listed, or resolved."""
+    for name in ("_list_steps", "resolve"):
+        newer, later = os.path.join(root, "step-000000300"), root + ".later"
+        older, kept = os.path.join(root, "step-000000020"), root + ".kept"
+        os.rename(newer, later)
+        original = getattr(ek, name)
+
+        def found_before(text, original=original):
+            found = original(text)
+            if os.path.exists(later):
+                os.rename(later, newer)
+                os.rename(older, kept)
+            return found
+
+        setattr(ek, name, found_before)
+        try:
+            assert ek.open_checkpoint(root).step == 300, name
+        finally:
+            setattr(ek, name, original)
+        os.rename(kept, older)
+
+
 def command(root):
     def run(*arguments):
         out, err = io.StringIO(), io.StringIO()
@@ -203,7 +226,7 @@ def command(root):
 
 
 CHECKS = {check.__name__: check
-          for check in (digests, compare, partial, flips, cuts, resolve, command)}
+          for check in (digests, compare, partial, flips, cuts, resolve, replaced, command)}
 
 if __name__ == "__main__":
     CHECKS[sys.argv[1]](*sys.argv[2:])

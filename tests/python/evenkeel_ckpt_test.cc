@@ -197,6 +197,14 @@ TEST_F(PythonReader, FindsTheCheckpointThatIsMeant) {
   Check("resolve " + dir_.File("run"));
 }
 
+TEST_F(PythonReader, TakesTheNextWhereAJobReplacesTheOnlyCheckpoint) {
+  const TestState state = TestState::Make(4, 200);
+  for (const uint64_t step : {20, 300}) {
+    SaveBy(1, PlanOf(state, dir_.File("run"), step, step, 1024), state);
+  }
+  Check("replaced " + dir_.File("run"));
+}
+
 TEST_F(PythonReader, ListsOnTheCommandLine) {
   const TestState state = TestState::Make(4, 200);
   SaveBy(1, PlanOf(state, dir_.File("run"), 7, 7, 1024), state);

@@ -912,14 +912,32 @@ class _Read:
 STEP_DIR = re.compile(r"step-([0-9]{9}|[1-9][0-9]{9,17})\Z")
 
 
-def _newest(root):
-    """The directory of the newest step whose manifest is valid and whose shards are there."""
+def _list_steps(root):
+    """(step, directory) of each, the lowest first."""
     try:
-        steps = sorted((int(STEP_DIR.match(entry.name).group(1)), entry.path)
-                       for entry in os.scandir(root)
-                       if STEP_DIR.match(entry.name) and entry.is_dir())
+        return sorted((int(STEP_DIR.match(entry.name).group(1)), entry.path)
+                      for entry in os.scandir(root)
+                      if STEP_DIR.match(entry.name) and entry.is_dir())
     except OSError as error:
         raise CheckpointError(root, error.strerror or str(error)) from None
+
+
+def _newest(root):
+    """The directory of the newest step whose manifest is valid and whose shards are there."""
+    steps = _list_steps(root)
+    for _ in range(16):
+        found, reasons = _newest_of(steps)
+        if found is not None:
+            return found
+        # A job may have removed the only one after it saved a newer one, which was not listed yet.
+        before, steps = steps, _list_steps(root)
+        if steps == before:
+            break
+    raise CheckpointError(root, ["holds no complete checkpoint"] + reasons)
+
+
+def _newest_of(steps):
+    """The newest of them that is complete, or None, and why the others are not."""
     reasons = []
     for step, path in reversed(steps):
         try:
@@ -928,10 +946,10 @@ def _newest(root):
                 _check_shard_size(ckpt, shard)
             if ckpt.step != step:
                 raise CheckpointError(path, f"its manifest is of step {ckpt.step}")
-            return path
+            return path, reasons
         except CheckpointError as error:
             reasons.append(str(error))
-    raise CheckpointError(root, ["holds no complete checkpoint"] + reasons)
+    return None, reasons
 
 
 def _check_shard_size(ckpt, shard):
@@ -965,7 +983,15 @@ def resolve(path) -> str:
 
 def open_checkpoint(path) -> Checkpoint:
     """What a checkpoint says of itself, checked; its tensors are read when asked for."""
-    return Checkpoint(resolve(path))
+    found = resolve(path)
+    for _ in range(16):
+        try:
+            return Checkpoint(found)
+        except CheckpointError:  # a job may have removed it, after it saved a newer one
+            before, found = found, resolve(path)
+            if found == before:
+                raise
+    return Checkpoint(found)
 
 
 def load(path, only=None, ml_dtypes=False) -> dict[str, np.ndarray]:
