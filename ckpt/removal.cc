@@ -2,6 +2,7 @@
 #include "ckpt/removal.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,13 @@ Status RemoveIfThere(Files& files, const std::string& path) {
 Status RemoveIfFree(Files& files, const std::string& path) {
   const auto lock = files.Lock(path, "removing what a save left");
   if (lock.ok()) return RemoveIfThere(files, path);
-  const Code code = lock.error().code;
-  return code == Code::kExists || code == Code::kNotFound ? Ok() : Status(lock.error());
+  switch (lock.error().code) {
+    case Code::kExists:
+    case Code::kNotFound:
+    case Code::kNoSpace:  // it would have been made: somebody else has removed it
+      return Ok();
+    default: return lock.error();
+  }
 }
 
 Status RemoveFile(Files& files, const std::string& path, Kind kind) {
@@ -53,22 +59,25 @@ Result<Removal> JudgeAgain(Files& files, const StepEntry& judged) {
   return is_going ? Removal::kVanished : Removal::kChanged;
 }
 
+bool Refuses(const Result<std::unique_ptr<FileLock>>& lock, Code why) {
+  return !lock.ok() && lock.error().code == why;
+}
+
 // A save may replace a manifest that is damaged. It does so under this lock, so the manifest that
-// goes is the one that was judged.
+// goes is the one that was judged. Where there is no room for the lock, or none is known, there is
+// none for a save either; and a full disk is the one on which room must be made.
 Result<Removal> RemoveManifest(Files& files, const StepEntry& judged) {
   const std::string lock_path = JoinPath(judged.dir, kCommitLockName);
   {
     const auto lock = files.Lock(lock_path, "removing a checkpoint");
-    if (!lock.ok()) {
-      const Code code = lock.error().code;
-      if (code == Code::kExists) return Removal::kBeingWritten;
-      if (code == Code::kNotFound) return Removal::kVanished;
-      return lock.error();
-    }
+    if (Refuses(lock, Code::kExists)) return Removal::kBeingWritten;
+    if (Refuses(lock, Code::kNotFound)) return Removal::kVanished;
+    const bool knows_no_locks = Refuses(lock, Code::kInvalid);
+    if (!lock.ok() && !knows_no_locks && !Refuses(lock, Code::kNoSpace)) return lock.error();
     const auto verdict = JudgeAgain(files, judged);
     const bool goes = verdict.ok() && *verdict == Removal::kRemoved;
     const Status removed = goes ? RemoveIfThere(files, JoinPath(judged.dir, kManifestName)) : Ok();
-    (void)files.Remove(lock_path);
+    if (lock.ok() || knows_no_locks) (void)files.Remove(lock_path);
     KEEL_TRY(removed);
     if (!goes) return verdict;
   }

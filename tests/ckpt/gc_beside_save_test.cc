@@ -169,6 +169,19 @@ TEST_F(GcBesideSave, WhatAnotherOneRemovedFirstIsNoFailure) {
   EXPECT_GE(calls, 20);
 }
 
+TEST_F(GcBesideSave, MakesRoomOnADiskThatTakesNoNewFile) {
+  MemoryFiles memory;
+  for (const uint64_t step : {10, 20}) ASSERT_OK(SaveStep(memory, step, step));
+  FaultyFiles full(memory);
+  full.Plan({.op = FileOp::kLock,
+             .path_part = std::string(kCommitLockName),
+             .error_number = ENOSPC,
+             .lasting = true});
+  ASSERT_OK(Gc(full));
+  EXPECT_GT(full.strikes(), 0);
+  EXPECT_FALSE(*Exists(memory, JoinPath("/c", StepDirName(10))));
+}
+
 TEST_F(GcBesideSave, AStepIsNeverCalledDamagedWhileItIsRemoved) {
   AtEveryCall(
       [&](MemoryFiles& files) {
