@@ -155,6 +155,25 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
                  "\nrepair one (`keel repair`), or give another --checkpoint-dir");
 }
 
+// --- What the command names, beside what is there ---
+
+// A command that began a job goes on with it, so what it names to begin with counts no more; but it
+// may also have met a job that the user has forgotten.
+void TellNotUsed(const Task& task, const std::string& option, const std::string& named,
+                 const std::string& used) {
+  if (named.empty()) return;
+  const auto is_file = Exists(task.files, named);
+  const auto found = ResolveCheckpoint(task.files, named);
+  if (found.ok() && *found == used) return;
+  const bool there = (is_file.ok() && *is_file) || found.ok();
+  LogWarn("not-begun-from", {{"option", option},
+                             {"path", named},
+                             {"there", there},
+                             {"used", used},
+                             {"note", "the job goes on from its own newest checkpoint; give "
+                                      "another --checkpoint-dir to begin anew"}});
+}
+
 Result<ResumeOutcome> ResumeFrom(const Task& task) {
   const std::string& from = task.config.resume_from;
   KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(task.files, from));
@@ -227,7 +246,11 @@ Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig
     // The same command again: the job has come further since.
   }
   KEEL_TRY_ASSIGN(const ResumeOutcome outcome, NewestUsable(task, entries));
-  if (outcome.resumed) return outcome;
+  if (outcome.resumed) {
+    TellNotUsed(task, "--init-from", config.init_from, outcome.from);
+    TellNotUsed(task, "--resume-from", config.resume_from, outcome.from);
+    return outcome;
+  }
   KEEL_TRY(state.CheckOwn());
   if (config.init_from.empty()) return outcome;
   return InitFrom(task);

@@ -475,6 +475,22 @@ TEST_F(SaveJob, WeightsAloneMayComeFromACheckpoint) {
   EXPECT_EQ(LastLine(1, {"--steps=3", "--init-from", dir_}), other);
 }
 
+TEST_F(SaveJob, WhatItWasToBeginFromIsToldWhereItGoesOnInstead) {
+  (void)LastLine(1, Saving({"--steps=3"}));
+  for (const std::string& named : {folder_.File("nothing"), dir_ + "@3"}) {
+    const bool there = named == dir_ + "@3";
+    const std::string other = folder_.File(there ? "there" : "missing");
+    ASSERT_EQ(StartAlone({"--steps=3", "--checkpoint-dir", other})->ExitCode(), 0);
+    const auto job = Start(2, {"--steps=5", "--checkpoint-dir", other, "--init-from", named});
+    EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+    EXPECT_EQ(job->Count("^resumed step=3 "), 1) << job->Output();
+    EXPECT_EQ(job->Count(" warn not-begun-from option=--init-from path=" + named + " there=" +
+                         (there ? "true" : "false") + " used=" + other + "/step-000000003 "),
+              1)
+        << job->Output();
+  }
+}
+
 TEST_F(SaveJob, ASecondJobInTheDirectoryIsRefusedWhileTheFirstLives) {
   const auto first = Start(2, Saving(Joined({"--steps=1000000"}, kSlow)));
   first->Await("^step 2 rank 0 ");
