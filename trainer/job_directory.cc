@@ -8,6 +8,7 @@
 #include "base/file_helpers.h"
 #include "ckpt/names.h"
 #include "elastic/meeting.h"
+#include "trainer/checkpoint_root.h"
 
 namespace keel {
 namespace {
@@ -31,6 +32,7 @@ Result<std::unique_ptr<JobDirectory>> JobDirectory::Hold(Files& files, Clock& cl
                                                          Random& random, const std::string& root,
                                                          const std::string& job,
                                                          Duration limit) {
+  KEEL_TRY(CheckIsRoot(files, root));
   const Status made = MakeDirs(files, root);
   if (!made.ok()) return made.error().Doing("checkpoint directory " + root);
   const std::string owner = "job " + job + ", process " + std::to_string(getpid()) +

@@ -6,7 +6,8 @@
 // Does not   fail where that file cannot be made (a full disk): then nobody can tell, and id() is
 //            empty.
 // Threads    one.
-// Errors     kExists: another job saves there; else those of base/files.h, naming the directory.
+// Errors     kExists: another job saves there; kInvalid: nobody can (trainer/checkpoint_root.h);
+//            else those of base/files.h, naming the directory.
 #pragma once
 
 #include <memory>

@@ -187,6 +187,59 @@ TEST_F(OddDirectory, WhoseLockIsADirectoryIsRefusedBeforeTraining) {
   }
 }
 
+// --- What is no directory of checkpoints ---
+
+class NoRoot : public OddDirectory {
+ protected:
+  // Alone and under a launcher, before the first step, and nothing in `all` is touched.
+  void ExpectRefused(const std::string& given, const std::vector<std::string>& words) {
+    const std::string before = Contents(folder_.File("all"));
+    for (const int workers : {0, 2}) {
+      const Words options = {"--steps=7", "--checkpoint-dir", given};
+      const auto job = workers == 0 ? StartAlone(options) : Start(workers, options);
+      EXPECT_EQ(job->ExitCode(), 78) << job->Output();
+      EXPECT_EQ(job->Count("^step "), 0) << job->Output();
+      for (const std::string& word : words) EXPECT_THAT(job->Output(), HasSubstr(word));
+    }
+    EXPECT_EQ(Contents(folder_.File("all")), before);
+  }
+  void SetUp() override {
+    dir_ = folder_.File("all") + "/one";
+    (void)LastLine(1, Saving({"--steps=3"}));
+  }
+};
+
+TEST_F(NoRoot, ACheckpointIsNoneWhetherWholeOrNot) {
+  const std::string step = StepDir(3);
+  for (const std::string& given : {step, step + "/"}) {
+    ExpectRefused(given, {"--checkpoint-dir " + step + " is itself a checkpoint",
+                          "--checkpoint-dir " + dir_ + " goes on with the job",
+                          "--resume-from or --init-from " + step});
+  }
+  const std::string aside = dir_ + "/mine";
+  ASSERT_OK(files_.Rename(step, aside));
+  ExpectRefused(aside, {"is itself a checkpoint", "--resume-from or --init-from " + aside});
+  fs::remove(aside + "/manifest.json");
+  ExpectRefused(aside, {"is the place of a single checkpoint"});
+  ASSERT_OK(files_.Rename(aside, step));
+  ExpectRefused(step, {"is the place of a single checkpoint",
+                       "--checkpoint-dir " + dir_ + " goes on with the job"});
+}
+
+TEST_F(NoRoot, AStepThatIsNotThereYetIsNone) {
+  ExpectRefused(dir_ + "/step-000000009", {"is the place of a single checkpoint"});
+}
+
+TEST_F(NoRoot, AFileIsNone) {
+  WriteFile(folder_.File("all") + "/file", "mine");
+  ExpectRefused(folder_.File("all") + "/file", {"is a file, and no directory"});
+}
+
+TEST_F(NoRoot, ANameOfACheckpointElsewhereIsNone) {
+  ExpectRefused(dir_ + "@3", {"would be a new directory beside " + dir_,
+                              "--resume-from or --init-from " + dir_ + "@3"});
+}
+
 // --- Another job ---
 
 TEST_F(OddDirectory, IsStillTheFirstJobsWhenThatHasLostItsFirstWorker) {
