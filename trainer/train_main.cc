@@ -3,7 +3,6 @@
 
 #include <torch/utils.h>
 
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "base/log.h"
 #include "base/option_help.h"
 #include "base/posix_files.h"
+#include "base/print_out.h"
 #include "base/process_setup.h"
 #include "base/text.h"
 #include "ckpt/read_ahead.h"
@@ -104,7 +104,8 @@ void AddEpilogue(OptionTable& table, const TrainMainSpec& spec) {
   table.AddExitCode(kExitStopped, "alone: stopped and saved; the same command goes on");
   table.AddExitCode(kExitUnsaved, "alone: stopped, but not saved");
   table.AddExitCode(kExitRefused, "what is in the checkpoint directory is not of this job, is in "
-                                  "use, or cannot be written");
+                                  "use, or cannot be written; or training has finished, and "
+                                  "stdout did not take what it printed");
 }
 
 ProgramTable MakeTable(const TrainMainSpec& spec) {
@@ -181,16 +182,39 @@ Result<std::string> FingerprintOf(TrainState& state, const RunConfig& run) {
   return fingerprint.Text();
 }
 
-void PrintLast(TrainState& state) {
-  std::printf("final step=%" PRIu64 " trail=%s digest=%s\n", state.step(),
-              state.trail().Hex().c_str(), state.registry().StateDigest().Hex().c_str());
-  std::fflush(stdout);
+std::string LastLine(TrainState& state) {
+  return "final step=" + std::to_string(state.step()) + " trail=" + state.trail().Hex() +
+         " digest=" + state.registry().StateDigest().Hex();
 }
 
 void PrintResumed(const TrainState& state, const std::string& from, const Digest& digest) {
-  std::printf("resumed step=%" PRIu64 " trail=%s digest=%s from=%s\n", state.step(),
-              state.trail().Hex().c_str(), digest.Hex().c_str(), from.c_str());
-  std::fflush(stdout);
+  PrintOut("resumed step=%s trail=%s digest=%s from=%s\n", std::to_string(state.step()).c_str(),
+           state.trail().Hex().c_str(), digest.Hex().c_str(), from.c_str());
+}
+
+// The first rank of a program that has finished prints its last line. An error has all that stdout
+// did not take.
+Status TellFinished(TrainState& state, const TrainOutcome& outcome) {
+  const std::string last = outcome.first_rank ? LastLine(state) : "";
+  if (!last.empty()) (void)PrintOutText(last + "\n");
+  const Status printed = OutputStatus();
+  if (printed.ok()) return printed;
+  std::string text = "training has finished";
+  if (outcome.saved_step) text += " and is saved";
+  text += ", but not all that it printed has arrived (" + printed.error().message + ")";
+  if (!last.empty()) text += "; its last line is: " + last;
+  return Error{printed.error().code, text};
+}
+
+void Complain(const TrainMainSpec& spec, const std::string& text) {
+  std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), text.c_str());
+}
+
+// Of a program that only prints. A reader that has gone has seen all it wants.
+int CodeOfOutput(const TrainMainSpec& spec, const Status& printed) {
+  if (printed.ok() || printed.error().code == Code::kPeerLost) return kExitFinished;
+  Complain(spec, printed.error().message);
+  return kExitFailed;
 }
 
 int CodeOf(const TrainOutcome& outcome, bool supervised) {
@@ -236,36 +260,42 @@ Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink*
   }
   Keeping* const kept = keep.wanted() ? &keeping : nullptr;
   Trainer trainer(state, fingerprint, {.link = link, .keeping = kept, .signals = signals});
-  KEEL_TRY_ASSIGN(const TrainOutcome outcome, trainer.Run());
-  if (outcome.finished && outcome.first_rank) PrintLast(state);
-  if (!outcome.refused.empty()) {
-    std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), outcome.refused.c_str());
+  KEEL_TRY_ASSIGN(TrainOutcome outcome, trainer.Run());
+  if (outcome.finished) {
+    // Another attempt would train again, or be as mute: so nobody shall begin one.
+    const Status told = TellFinished(state, outcome);
+    if (!told.ok()) outcome.refused = told.error().message;
+    if (!told.ok() && link != nullptr) {
+      (void)link->Send(ByeMessage{kExitRefused, outcome.refused});
+      (void)link->Flush(RealClock().Monotonic() + kTeardownLimit);
+    }
   }
+  if (!outcome.refused.empty()) Complain(spec, outcome.refused);
   return CodeOf(outcome, link != nullptr);
 }
 
-// Whether the options asked for something else than training, which is done.
-Result<bool> DoInstead(const TrainMainSpec& spec, const TrainConfig& config,
-                       const Options& options) {
-  if (!spec.instead) return false;
+// What the options ask for instead of training.
+Result<int> DoInstead(const TrainMainSpec& spec, const TrainConfig& config,
+                      const Options& options) {
   torch::manual_seed(config.seed);
-  KEEL_TRY_ASSIGN(const Result<bool> done, Guard("doing what the options ask for", [&] {
-                    return spec.instead(config, options);
+  KEEL_TRY_ASSIGN(const Status done, Guard("doing what the options ask for", [&] {
+                    return spec.instead.run(config, options);
                   }));
-  return done;
+  if (!done.ok() && done.error().code != Code::kPeerLost) return done.error();
+  return CodeOfOutput(spec, OutputStatus());
 }
 
 Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const KeepConfig& keep,
                   const Options& options) {
+  const bool asks_other = spec.instead.wanted && spec.instead.wanted(options);
   // Before the first thread. Without anywhere to save, a signal ends the program as ever.
   std::unique_ptr<StopSignals> signals;
-  if (!keep.checkpoint.root.empty()) {
+  if (!asks_other && !keep.checkpoint.root.empty()) {
     KEEL_TRY_ASSIGN(signals, StopSignals::Open());
   }
   KEEL_TRY(PinNumerics(config.numerics));
   KEEL_TRY(OpenDevice(config.device));
-  KEEL_TRY_ASSIGN(const bool done, DoInstead(spec, config, options));
-  if (done) return kExitFinished;
+  if (asks_other) return DoInstead(spec, config, options);
   // Before threads and before LibTorch is busy: a break must be heard while the model is built.
   Result<std::unique_ptr<WorkerLink>> link = WorkerLink::FromEnvironment(OwnEnvironment());
   if (!link.ok() && link.error().code != Code::kNotFound) return link.error();
@@ -281,8 +311,13 @@ Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const Ke
 
 int Report(const TrainMainSpec& spec, const Result<int>& code) {
   if (code.ok()) return *code;
-  std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), code.error().message.c_str());
+  Complain(spec, code.error().message);
   return kExitFailed;
+}
+
+int Misused(const TrainMainSpec& spec, const Error& error) {
+  Complain(spec, error.message);
+  return kExitUsage;
 }
 
 }  // namespace
@@ -296,28 +331,17 @@ int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
   OpenCudaWhereThereIsADriver();
   const auto [table, own_from] = MakeTable(spec);
   const Result<Options> options = ParseOptions(table, RealInputs(argc, argv));
-  if (!options.ok()) {
-    std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), options.error().message.c_str());
-    return kExitUsage;
-  }
+  if (!options.ok()) return Misused(spec, options.error());
   if (options->Flag("help")) {
-    std::fputs(HelpText(table, TerminalWidth()).c_str(), stdout);
-    return 0;
+    return CodeOfOutput(spec, PrintOutText(HelpText(table, TerminalWidth())));
   }
   if (options->Flag("print-config")) {
-    std::fputs(options->ConfigText().c_str(), stdout);
-    return 0;
+    return CodeOfOutput(spec, PrintOutText(options->ConfigText()));
   }
   const Result<TrainConfig> config = ConfigFrom(*options, spec.defaults);
-  if (!config.ok()) {
-    std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), config.error().message.c_str());
-    return kExitUsage;
-  }
+  if (!config.ok()) return Misused(spec, config.error());
   Result<KeepConfig> keep = KeepConfigFrom(*options);
-  if (!keep.ok()) {
-    std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), keep.error().message.c_str());
-    return kExitUsage;
-  }
+  if (!keep.ok()) return Misused(spec, keep.error());
   keep->resume.config = RunConfigOf(*options, own_from);
   keep->checkpoint.config = SavedOf(keep->resume.config);
   const int code = Report(spec, Train(spec, *config, *keep, *options));

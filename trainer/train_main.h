@@ -3,10 +3,12 @@
 //            that a model built in it is the same on every worker. The last line of a program that
 //            finished, from the first rank: "final step=N trail=HEX digest=HEX"; of one that went
 //            on from a checkpoint, first: "resumed step=N trail=HEX digest=HEX from=DIR".
+//            Where stdout does not take all that was printed (base/print_out.h), stderr has the
+//            last line and the reason, and the program does not end with 0.
 // Does not   return before the groups are torn down. Exit codes: 0 finished, or under a supervisor
-//            stopped as asked; alone 75 stopped and saved, 77 stopped but not saved; 78 refused by
-//            what is in the checkpoint directory; 1 failed, or refused by the job; 2 the options
-//            make no sense.
+//            stopped as asked; alone 75 stopped and saved, 77 stopped but not saved; 78
+//            refused by what is in the checkpoint directory, or finished and not able to say so; 1
+//            failed, or refused by the job; 2 the options make no sense.
 // Threads    call it first in main().
 #pragma once
 
@@ -29,8 +31,13 @@ struct TrainMainSpec {
   std::function<void(OptionTable& table)> add_options = {};
   std::function<Result<TrainProgram>(const TrainConfig& config, const Options& options)> make;
   // What options of the program's own may ask for instead of training, such as text from a
-  // checkpoint: done with the numerics of training and seeded generators. False: nothing, train.
-  std::function<Result<bool>(const TrainConfig& config, const Options& options)> instead = {};
+  // checkpoint: done with the numerics of training and seeded generators. Signals end it as they
+  // end any program.
+  struct Instead {
+    std::function<bool(const Options& options)> wanted = {};
+    std::function<Status(const TrainConfig& config, const Options& options)> run = {};
+  };
+  Instead instead = {};
 };
 
 int TrainMain(int argc, char** argv, const TrainMainSpec& spec);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/option_help.h"
 #include "base/options.h"
+#include "base/print_out.h"
 #include "base/process_setup.h"
 #include "elastic/spawn.h"
 #include "elastic/worker_environment.h"
@@ -68,8 +69,8 @@ Result<Digest> Train(const Settings& settings, const WorkerEnvironment& worker,
     loss_value = loss.item<double>();
   }
   const Digest digest = DigestOfTensors(model->parameters());
-  std::printf("rank=%d step=%" PRId64 " loss=%.6f digest=%s\n", worker.rank, settings.steps,
-              loss_value, digest.Hex().c_str());
+  PrintOut("rank=%d step=%" PRId64 " loss=%.6f digest=%s\n", worker.rank, settings.steps,
+           loss_value, digest.Hex().c_str());
   return digest;
 }
 
@@ -102,8 +103,7 @@ Status CompareDigests(TcpStore& store, int64_t workers) {
                                        std::to_string(rank) + " with " + *digest};
     }
   }
-  std::printf("all %" PRId64 " workers hold the same parameters: digest=%s\n", workers,
-              first.c_str());
+  PrintOut("all %" PRId64 " workers hold the same parameters: digest=%s\n", workers, first.c_str());
   return Ok();
 }
 
@@ -171,12 +171,13 @@ keel::OptionTable MakeTable() {
   table.AddExample("torchrun --no-python --nproc-per-node 2 allreduce_train",
                    "two workers of another launcher's");
   table.AddExitCode(0, "all workers hold the same parameters");
-  table.AddExitCode(1, "a worker failed, or parameters differ");
+  table.AddExitCode(1, "a worker failed, parameters differ, or stdout took not all of it");
   table.AddExitCode(2, "the options make no sense");
   return table;
 }
 
-int Report(const keel::Status& status) {
+int Report(const keel::Status& done) {
+  const keel::Status status = done.ok() ? keel::OutputStatus() : done;
   if (status.ok()) return 0;
   keel::LogError("failed", {{"code", keel::CodeName(status.error().code)},
                             {"why", status.error().message}});
@@ -196,12 +197,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (options->Flag("help")) {
-    std::fputs(keel::HelpText(table, keel::TerminalWidth()).c_str(), stdout);
-    return 0;
+    return Report(keel::PrintOutText(keel::HelpText(table, keel::TerminalWidth())));
   }
   if (options->Flag("print-config")) {
-    std::fputs(options->ConfigText().c_str(), stdout);
-    return 0;
+    return Report(keel::PrintOutText(options->ConfigText()));
   }
   const keel::Settings settings{.workers = options->Integer("workers"),
                                 .steps = options->Integer("steps"),

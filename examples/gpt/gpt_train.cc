@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "base/posix_files.h"
+#include "base/print_out.h"
 #include "examples/models/gpt.h"
 #include "trainer/file_datasets.h"
 #include "trainer/saved_config.h"
@@ -30,6 +30,7 @@ namespace {
 using keel::Code;
 using keel::Error;
 using keel::Result;
+using keel::Status;
 using keel::Status;
 
 constexpr int64_t kBytes = 256;   // a token is a byte
@@ -120,8 +121,7 @@ Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
   program.evaluation.batch = 32;
   program.on_evaluation = [](const keel::EvaluationReport& report) {
     if (report.rank != 0) return keel::Ok();
-    std::printf("validation step=%" PRIu64 " loss=%.4f\n", report.step, report.value);
-    std::fflush(stdout);
+    keel::PrintOut("validation step=%" PRIu64 " loss=%.4f\n", report.step, report.value);
     return keel::Ok();
   };
   return program;
@@ -135,17 +135,18 @@ int64_t NextByte(const at::Tensor& logits, double temperature) {
 }
 
 // What a terminal may do something else with than show it is shown as a question mark.
-void Print(std::string_view bytes) {
+Status Print(std::string_view bytes) {
+  std::string text;
   for (const char byte : bytes) {
     const auto code = static_cast<unsigned char>(byte);
-    std::putchar(code == '\n' || (code >= ' ' && code != 127) ? code : '?');
+    text += byte == '\n' || (code >= ' ' && code != 127) ? byte : '?';
   }
-  std::fflush(stdout);
+  return keel::PrintOutText(text);
 }
 
-Result<bool> Write(const keel::TrainConfig& config, const keel::Options& given) {
-  const int64_t count = given.Integer("generate");
-  if (count == 0) return false;
+bool WantsText(const keel::Options& options) { return options.Integer("generate") > 0; }
+
+Status Write(const keel::TrainConfig& config, const keel::Options& given) {
   keel::Options options = given;
   if (options.Text("from").empty()) {
     return Error{Code::kInvalid, "--generate needs --from: the directory of checkpoints"};
@@ -161,18 +162,17 @@ Result<bool> Write(const keel::TrainConfig& config, const keel::Options& given) 
   const std::string prompt = options.Text("prompt").empty() ? "\n" : options.Text("prompt");
   std::vector<int64_t> bytes;
   for (const char byte : prompt) bytes.push_back(static_cast<unsigned char>(byte));
-  Print(prompt);
-  for (int64_t written = 0; written < count; ++written) {
+  KEEL_TRY(Print(prompt));
+  for (int64_t written = 0; written < given.Integer("generate"); ++written) {
     const auto seen = std::min(static_cast<int64_t>(bytes.size()), length);
     const at::Tensor input =
         torch::tensor(std::vector<int64_t>(bytes.end() - seen, bytes.end()), config.device);
     const at::Tensor logits = model->forward(input.unsqueeze(0)).select(0, 0).select(0, seen - 1);
     bytes.push_back(NextByte(logits, options.Real("temperature")));
     const char byte = static_cast<char>(bytes.back());
-    Print({&byte, 1});
+    KEEL_TRY(Print({&byte, 1}));
   }
-  std::putchar('\n');
-  return true;
+  return Print("\n");
 }
 
 }  // namespace
@@ -186,5 +186,5 @@ int main(int argc, char** argv) {
                                       .defaults = defaults,
                                       .add_options = AddOptions,
                                       .make = MakeProgram,
-                                      .instead = Write});
+                                      .instead = {.wanted = WantsText, .run = Write}});
 }

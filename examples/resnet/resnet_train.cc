@@ -5,11 +5,11 @@
 #include <torch/torch.h>
 
 #include <cinttypes>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "base/print_out.h"
 #include "examples/models/resnet.h"
 #include "trainer/file_datasets.h"
 #include "trainer/record_file.h"
@@ -79,9 +79,8 @@ Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
   program.evaluation.batch = 64;
   program.on_evaluation = [](const keel::EvaluationReport& report) {
     if (report.rank != 0) return keel::Ok();
-    std::printf("validation step=%" PRIu64 " accuracy=%.2f%% of %" PRIu64 " images\n", report.step,
-                100 * report.value, report.samples);
-    std::fflush(stdout);
+    keel::PrintOut("validation step=%" PRIu64 " accuracy=%.2f%% of %" PRIu64 " images\n",
+                   report.step, 100 * report.value, report.samples);
     return keel::Ok();
   };
   return program;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/print_out.h"
 #include "examples/models/gpt.h"
 #include "examples/models/mlp.h"
 #include "examples/models/resnet.h"
@@ -88,9 +89,8 @@ keel::Status PutEvaluation(keel::TrainProgram& program, const keel::Options& opt
   program.evaluation.every = static_cast<uint64_t>(every);
   program.on_evaluation = [](const keel::EvaluationReport& report) {
     if (report.rank != 0) return keel::Ok();
-    std::printf("evaluation at %" PRIu64 " of %" PRIu64 " samples %.17g\n", report.step,
-                report.samples, report.value);
-    std::fflush(stdout);
+    keel::PrintOut("evaluation at %" PRIu64 " of %" PRIu64 " samples %.17g\n", report.step,
+                   report.samples, report.value);
     return keel::Ok();
   };
   return keel::Ok();
@@ -167,9 +167,9 @@ void Say(const keel::StepReport& report) {
     if (!lanes.empty()) lanes += ',';
     lanes += Text(loss);
   }
-  std::printf("step %" PRIu64 " rank %d of %d pid %d loss %s lanes %s\n", report.step, report.rank,
-              report.world, static_cast<int>(getpid()), Text(report.loss).c_str(), lanes.c_str());
-  std::fflush(stdout);
+  keel::PrintOut("step %" PRIu64 " rank %d of %d pid %d loss %s lanes %s\n", report.step,
+                 report.rank, report.world, static_cast<int>(getpid()), Text(report.loss).c_str(),
+                 lanes.c_str());
 }
 
 Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
