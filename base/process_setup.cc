@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -92,6 +93,19 @@ Result<uint64_t> CountOpenFiles() {
   while (const dirent* entry = readdir(folder)) count += entry->d_name[0] != '.' ? 1 : 0;
   closedir(folder);
   return count - 1;   // the folder itself was one
+}
+
+int UsableProcessors() {
+  // The kernel refuses a set that is smaller than its own.
+  constexpr int kMost = 1 << 16;
+  cpu_set_t* const usable = CPU_ALLOC(kMost);
+  KEEL_CHECK(usable != nullptr, "no memory for a set of processors");
+  const size_t bytes = CPU_ALLOC_SIZE(kMost);
+  CPU_ZERO_S(bytes, usable);
+  const bool known = sched_getaffinity(0, bytes, usable) == 0;
+  const int count = known ? CPU_COUNT_S(bytes, usable) : 1;
+  CPU_FREE(usable);
+  return std::max(count, 1);
 }
 
 void SetOwnVariableUnlessSet(const char* name, const char* value) {

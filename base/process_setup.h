@@ -25,6 +25,10 @@ Result<uint64_t> RaiseFileLimit();
 // How many numbers of files are taken now.
 Result<uint64_t> CountOpenFiles();
 
+// How many processors this process may run on, as taskset or a container's set of them says; at
+// least 1.
+int UsableProcessors();
+
 // Makes malloc keep what is freed, in large pieces too, instead of giving it back to the system:
 // each step of training frees what the next one needs, and memory that is new to a process costs
 // several times what it costs to write it. Nothing where a variable of malloc's is set, or where

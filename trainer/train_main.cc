@@ -45,13 +45,16 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
                          "--print-config writes one")
                 .Placeholder("FILE").CommandLineOnly());
   table.ConfigFileFrom("config");
-  const auto count = [&](const char* name, uint64_t value, const char* help) {
-    table.Add(Option::Integer(name, static_cast<int64_t>(value), help).AtLeast(1).Placeholder("N"));
+  // The limits are far above what anybody needs, and keep a typo from taking the whole machine.
+  const auto count = [&](const char* name, uint64_t value, int64_t most, const char* help) {
+    table.Add(
+        Option::Integer(name, static_cast<int64_t>(value), help).Range(1, most).Placeholder("N"));
   };
-  count("steps", preset.steps, "Optimizer steps");
-  count("lanes", preset.lanes,
+  table.Add(Option::Integer("steps", static_cast<int64_t>(preset.steps), "Optimizer steps")
+                .AtLeast(1).Placeholder("N"));
+  count("lanes", preset.lanes, 65536,
         "Micro-batches a step, shared by however many workers there are; results depend on it");
-  count("lane-batch", preset.lane_batch, "Samples of one lane in a step");
+  count("lane-batch", preset.lane_batch, 1 << 20, "Samples of one lane in a step");
   table.Add(Option::Integer("seed", static_cast<int64_t>(preset.seed),
                             "Of the model, the order of samples and dropout")
                 .AtLeast(0).Placeholder("N"));
@@ -76,7 +79,7 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
   table.Add(Option::Choice("numerics", {"portable", "native"},
                            std::string(NumericsName(preset.numerics.numerics)),
                            "portable: the same bits on all hosts; native: what this host has"));
-  count("threads", static_cast<uint64_t>(preset.numerics.threads),
+  count("threads", static_cast<uint64_t>(preset.numerics.threads), 1024,
         "Threads of one operation; results depend on it");
   table.Add(Option::Choice("reduce", {kReduceNames[0], kReduceNames[1]},
                            kReduceNames[static_cast<int>(preset.reduce)],
@@ -85,7 +88,7 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
   table.Add(Option::Integer("load-threads", preset.loader.threads,
                             "That load samples ahead, where the dataset allows it; 0: none")
                 .Range(0, 1024).Placeholder("N"));
-  count("load-ahead", preset.loader.ahead, "Batches of a lane that are loaded ahead");
+  count("load-ahead", preset.loader.ahead, 1024, "Batches of a lane that are loaded ahead");
   table.Add(Option::Bytes("read-memory-from", std::to_string(preset.read_bytes_min >> 10) + "KiB",
                           "From this size on, workers on one host read gradients, or the state, "
                           "out of each other's memory instead of sending them; 0: never")
@@ -285,6 +288,21 @@ Result<int> DoInstead(const TrainMainSpec& spec, const TrainConfig& config,
   return CodeOfOutput(spec, OutputStatus());
 }
 
+// A worker that needs more threads than there are processors waits for itself. The first worker of
+// a host says so for all.
+void TellOfThreads(int threads) {
+  const Environment environment = OwnEnvironment();
+  const auto local_rank = environment.find("LOCAL_RANK");
+  const int processors = UsableProcessors();
+  const bool is_first = local_rank == environment.end() || local_rank->second == "0";
+  if (!is_first || threads <= processors) return;
+  LogWarn("threads-above-processors",
+          {{"threads", threads},
+           {"processors", processors},
+           {"note", "this will be slow; results depend on --threads, so a job that has begun "
+                    "keeps it"}});
+}
+
 Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const KeepConfig& keep,
                   const Options& options) {
   const bool asks_other = spec.instead.wanted && spec.instead.wanted(options);
@@ -293,6 +311,7 @@ Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const Ke
   if (!asks_other && !keep.checkpoint.root.empty()) {
     KEEL_TRY_ASSIGN(signals, StopSignals::Open());
   }
+  TellOfThreads(config.numerics.threads);
   KEEL_TRY(PinNumerics(config.numerics));
   KEEL_TRY(OpenDevice(config.device));
   if (asks_other) return DoInstead(spec, config, options);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -160,6 +161,23 @@ TEST(FreedMemory, IsThereForWhoNeedsAsMuchAgain) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer's malloc takes no such wishes";
 #endif
+  EXPECT_EQ(ended, 0);
+}
+
+// In a process of its own, which then runs on one processor for good.
+TEST(Processors, AreCountedAsFarAsThisProcessMayRunOnThem) {
+  const int before = UsableProcessors();
+  EXPECT_GE(before, 1);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    _exit(sched_setaffinity(0, sizeof one, &one) == 0 && UsableProcessors() == 1 ? 0 : 1);
+  }
+  int ended = 0;
+  ASSERT_EQ(waitpid(child, &ended, 0), child);
   EXPECT_EQ(ended, 0);
 }
 

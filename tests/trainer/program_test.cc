@@ -1,6 +1,8 @@
-// A training program as a program: what becomes of what it prints.
+// A training program as a program: what becomes of what it prints, and of
+// numbers that would take the whole machine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 
 #include "tests/trainer/saving_job.h"
@@ -72,6 +74,37 @@ TEST_F(Program, WhoseHelpIsLostFailsUnlessItsReaderHasSeenEnough) {
                   ->ExitCode(),
               0);
   }
+}
+
+// --- Numbers ---
+
+TEST_F(Program, RefusesNumbersThatWouldTakeTheWholeMachine) {
+  const std::pair<const char*, const char*> kTooLarge[] = {{"--threads=100000", "1024"},
+                                                           {"--load-threads=100000", "1024"},
+                                                           {"--load-ahead=100000", "1024"},
+                                                           {"--lanes=100000", "65536"},
+                                                           {"--lane-batch=10000000", "1048576"}};
+  for (const auto& [option, limit] : kTooLarge) {
+    const auto job = StartAlone({"--steps=1", option});
+    EXPECT_EQ(job->ExitCode(), 2) << job->Output();
+    EXPECT_THAT(job->Output(), HasSubstr(limit));
+  }
+}
+
+TEST_F(Program, WarnsOfMoreThreadsThanItHasProcessors) {
+  const std::string here = std::to_string(sched_getcpu());
+  const auto start = [&](const char* threads) {
+    return std::make_unique<Launched>(
+        folder_, "pinned",
+        Launched::Command{{"/usr/bin/taskset", "-c", here, kProgram, "--steps=1", threads}});
+  };
+  const auto two = start("--threads=2");
+  EXPECT_EQ(two->ExitCode(), 0) << two->Output();
+  EXPECT_EQ(two->Count(" warn threads-above-processors threads=2 processors=1 "), 1)
+      << two->Output();
+  const auto one = start("--threads=1");
+  EXPECT_EQ(one->ExitCode(), 0) << one->Output();
+  EXPECT_EQ(one->Count(" threads-above-processors "), 0) << one->Output();
 }
 
 }  // namespace
