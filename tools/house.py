@@ -51,7 +51,7 @@ BANS = [
         + NOT_A_MEMBER + r"f(data)?sync\s*\(|\bfopen\s*\((?=[^;]*,\s*\"[^\"]*[wa+])",
         r"(tests/)?base/\w*files", "take a Files& (base/files.h), so that tests can make it fail"),
     Ban("exit", r"(?<!void )" + NOT_A_MEMBER + r"(_?_?exit|_Exit|quick_exit|abort|terminate)\s*\(",
-        r"base/check|elastic/(child|spawn)|tests/\S* (::)?_exit$",
+        r"base/check|elastic/(child|spawn)|trainer/early_stop|tests/\S* (::)?_exit$",
         "return an Error (base/result.h); for our own bugs KEEL_CHECK (base/check.h)"),
     Ban("debug-print", r"\bstd::(cerr|cout|clog)\b|" + NOT_A_MEMBER + r"v?f?d?(printf|puts)\s*\(",
         r"(?!(base|store|elastic|ckpt|trainer)/)|base/(check|log)|store/torch_log|"

@@ -22,6 +22,7 @@
 #include "store/torch_log.h"
 #include "trainer/device.h"
 #include "trainer/epoch_group.h"
+#include "trainer/early_stop.h"
 #include "trainer/keep_options.h"
 #include "trainer/nccl_module.h"
 #include "trainer/resume_ahead.h"
@@ -104,7 +105,8 @@ void AddEpilogue(OptionTable& table, const TrainMainSpec& spec) {
   table.AddExitCode(kExitFinished, "finished, or stopped by its launcher");
   table.AddExitCode(kExitFailed, "failed, or refused by the job: other numerics, another protocol");
   table.AddExitCode(kExitUsage, "the options make no sense");
-  table.AddExitCode(kExitStopped, "alone: stopped and saved; the same command goes on");
+  table.AddExitCode(kExitStopped, "alone: stopped, and saved where any step was made; the same "
+                                  "command goes on");
   table.AddExitCode(kExitUnsaved, "alone: stopped, but not saved");
   table.AddExitCode(kExitRefused, "what is in the checkpoint directory is not of this job, is in "
                                   "use, or cannot be written; or training has finished, and "
@@ -232,14 +234,16 @@ std::string JobName(const Environment& environment) {
   return found == environment.end() ? "alone" : found->second;
 }
 
+// No supervisor has started this program.
+bool IsAlone() { return OwnEnvironment().count(kControlFdVariable) == 0; }
+
 // Whether this is the first rank of the job's first epoch, the one who looks for a checkpoint. Who
 // is started later receives the state from others.
 bool MayResume(const ResumeConfig& config) {
   if (!config.resume || config.root.empty()) return false;
   const Environment environment = OwnEnvironment();
   const auto rank = environment.find("RANK");
-  return rank == environment.end() ? environment.count(kControlFdVariable) == 0
-                                   : rank->second == "0";
+  return rank == environment.end() ? IsAlone() : rank->second == "0";
 }
 
 Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink* link,
@@ -263,6 +267,9 @@ Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink*
   }
   Keeping* const kept = keep.wanted() ? &keeping : nullptr;
   Trainer trainer(state, fingerprint, {.link = link, .keeping = kept, .signals = signals});
+  if (link == nullptr && signals != nullptr && signals->stop().cancelled()) {
+    return kExitStopped;   // before its first step: nothing is lost
+  }
   KEEL_TRY_ASSIGN(TrainOutcome outcome, trainer.Run());
   if (outcome.finished) {
     // Another attempt would train again, or be as mute: so nobody shall begin one.
@@ -306,11 +313,12 @@ void TellOfThreads(int threads) {
 Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const KeepConfig& keep,
                   const Options& options) {
   const bool asks_other = spec.instead.wanted && spec.instead.wanted(options);
-  // Before the first thread. Without anywhere to save, a signal ends the program as ever.
+  // Before the first thread. A supervisor ends workers by signals that have nowhere to save.
   std::unique_ptr<StopSignals> signals;
-  if (!asks_other && !keep.checkpoint.root.empty()) {
+  if (!asks_other && (!keep.checkpoint.root.empty() || IsAlone())) {
     KEEL_TRY_ASSIGN(signals, StopSignals::Open());
   }
+  EndEarlyStop();
   TellOfThreads(config.numerics.threads);
   KEEL_TRY(PinNumerics(config.numerics));
   KEEL_TRY(OpenDevice(config.device));

@@ -4,9 +4,10 @@
 //            finished, from the first rank: "final step=N trail=HEX digest=HEX"; of one that went
 //            on from a checkpoint, first: "resumed step=N trail=HEX digest=HEX from=DIR".
 //            Where stdout does not take all that was printed (base/print_out.h), stderr has the
-//            last line and the reason, and the program does not end with 0.
+//            last line and the reason, and the program does not end with 0. Alone, SIGTERM, SIGINT
+//            and SIGUSR1 stop it after the step under way, from before LibTorch is initialised on.
 // Does not   return before the groups are torn down. Exit codes: 0 finished, or under a supervisor
-//            stopped as asked; alone 75 stopped and saved, 77 stopped but not saved; 78
+//            stopped as asked; alone 75 stopped with nothing lost, 77 stopped but not saved; 78
 //            refused by what is in the checkpoint directory, or finished and not able to say so; 1
 //            failed, or refused by the job; 2 the options make no sense.
 // Threads    call it first in main().

@@ -1,9 +1,12 @@
-// A training program as a program: what becomes of what it prints, and of
-// numbers that would take the whole machine.
+// A training program as a program: what becomes of what it prints, of signals in its first moments,
+// and of numbers that would take the whole machine.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/trainer/saving_job.h"
 
@@ -20,6 +23,10 @@ class Program : public SavingJob {
   std::unique_ptr<Launched> Shell(const std::string& script) {
     return std::make_unique<Launched>(
         folder_, "shell", Launched::Command{{"/bin/sh", "-c", script, "sh", kProgram, dir_}});
+  }
+  std::unique_ptr<Launched> StartWith(const Environment& environment, const Words& options) {
+    return std::make_unique<Launched>(folder_, "program",
+                                      Launched::Command{Joined({kProgram}, options)}, environment);
   }
 };
 
@@ -74,6 +81,47 @@ TEST_F(Program, WhoseHelpIsLostFailsUnlessItsReaderHasSeenEnough) {
                   ->ExitCode(),
               0);
   }
+}
+
+// --- Signals ---
+
+TEST_F(Program, SignalledBeforeItsFirstLineOfCodeHasStoppedWithNothingLost) {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+    const Environment early = {{"KEEL_TEST_EARLY_SIGNAL", std::to_string(signal)}};
+    for (const bool saves : {false, true}) {
+      const Words options = {"--steps=1000000"};
+      const auto job = StartWith(early, saves ? Saving(options) : options);
+      EXPECT_EQ(job->ExitCode(), 75) << signal << job->Output();
+      EXPECT_EQ(job->Count("^stopped before training began: nothing is lost$"), 1);
+    }
+  }
+}
+
+// As nohup, and a shell that starts a program in the background, have it.
+TEST_F(Program, GoesOnWhereASignalIsIgnored) {
+  const auto job = std::make_unique<Launched>(
+      folder_, "ignoring",
+      Launched::Command{{"/bin/sh", "-c", "trap '' INT; exec $1 --steps=3", "sh", kProgram}},
+      Environment{{"KEEL_TEST_EARLY_SIGNAL", std::to_string(SIGINT)}});
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+}
+
+// A file of options that never comes.
+TEST_F(Program, WaitingForItsOptionsStopsAtOnce) {
+  const std::string file = folder_.File("run.toml");
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  const auto job = StartAlone({"--config", file});
+  const int fd = open(file.c_str(), O_WRONLY | O_CLOEXEC);   // returns once the program reads
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+  close(fd);
+}
+
+TEST_F(Program, WithNowhereToSaveItSaysThatAStopHasLostItsSteps) {
+  const auto job = StartAlone(Joined({"--steps=1000000"}, kSlow));
+  job->Await("^step 3 ");
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 77) << job->Output();
 }
 
 // --- Numbers ---

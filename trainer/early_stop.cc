@@ -1,0 +1,67 @@
+// A function that the system calls before all initialisers, and the handlers that it installs.
+#include "trainer/early_stop.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <string_view>
+
+#include "elastic/control_link.h"
+#include "elastic/exit_codes.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define KEEL_SANITIZER_COMES_FIRST 1
+#endif
+
+namespace keel {
+namespace {
+
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
+
+bool IsOfSupervisor(char** environment) {
+  const size_t bytes = std::strlen(kControlFdVariable);
+  for (; *environment != nullptr; ++environment) {
+    if (std::strncmp(*environment, kControlFdVariable, bytes) == 0 &&
+        (*environment)[bytes] == '=') {
+      return true;
+    }
+  }
+  return false;
+}
+
+void OnSignal(int signal) {
+  if (signal == SIGUSR2) return;
+  constexpr std::string_view kText = "stopped before training began: nothing is lost\n";
+  (void)!write(STDERR_FILENO, kText.data(), kText.size());
+  _exit(kExitStopped);
+}
+
+void Replace(void (*wanted)(int), void (*handler)(int)) {
+  for (const int signal : kSignals) {
+    struct sigaction current {};
+    if (sigaction(signal, nullptr, &current) != 0 || current.sa_handler != wanted) continue;
+    struct sigaction next {};
+    next.sa_handler = handler;
+    next.sa_flags = SA_RESTART;
+    (void)sigaction(signal, &next, nullptr);
+  }
+}
+
+// Of the C library it uses what needs no initialiser.
+void Begin(int /*argc*/, char** /*argv*/, char** environment) {
+  if (!IsOfSupervisor(environment)) Replace(SIG_DFL, OnSignal);
+}
+
+// Where a sanitizer's own initialiser must come first, ours comes behind all libraries'.
+#ifdef KEEL_SANITIZER_COMES_FIRST
+__attribute__((section(".init_array"), used)) void (*const begin)(int, char**, char**) = Begin;
+#else
+__attribute__((section(".preinit_array"), used)) void (*const begin)(int, char**, char**) = Begin;
+#endif
+
+}  // namespace
+
+void EndEarlyStop() { Replace(OnSignal, SIG_DFL); }
+
+}  // namespace keel
