@@ -101,9 +101,11 @@ std::optional<Verdict> Silent(const Standings& standings) {
   const bool all = silent.size() == standings.size();
   if (silent.empty() || (all && silent.size() > 1)) return {};
   const bool one = silent.size() == 1;
-  std::string why = Ranks(RanksOf(silent)) + (one ? " says" : " say") +
-                    " nothing at all: " + (one ? "is its process" : "are their processes") +
-                    " stopped? Last seen at " + PlaceText(silent.front());
+  std::string why =
+      Ranks(RanksOf(silent)) +
+      (one ? " says nothing at all: is its process stopped? Last seen at "
+           : " say nothing at all: are their processes stopped? The first was last seen at ") +
+      PlaceText(silent.front());
   return Verdict{RanksOf(silent), why + WaitersText(standings, silent.front().rank)};
 }
 
