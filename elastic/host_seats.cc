@@ -132,9 +132,12 @@ void Host::On(int index, const ParkedMessage& message, TimePoint now) {
 }
 
 void Host::On(int index, const AtMessage& message, TimePoint now) {
-  RecordOf(index).position = message.position;
-  RecordOf(index).activity = message.activity;
-  seats_[index].moved = now;
+  SeatRecord& record = RecordOf(index);
+  const SeatRecord before = record;
+  record.position = message.position;
+  record.activity = message.activity;
+  // A worker that stands still tells the same again and again.
+  if (HasMoved(before, record)) seats_[index].moved = now;
 }
 
 void Host::On(int index, const SavedMessage& message, TimePoint) {
