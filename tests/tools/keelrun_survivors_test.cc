@@ -165,7 +165,7 @@ TEST_F(KeelrunSurvivors, OfTwoThatStandStillTheOneBehindIsKilledAndTheOtherLives
   job->Await("^rank 1 has counted");
   WriteFile(done_file_ + ".hang." + pid, "");
   job->Await("^hangs pid " + pid + "$");
-  job->Await("epoch-broken .*cause=hung .*nothing moved for .* are ranks 1; the first is at step");
+  job->Await("epoch-broken .*cause=hung .*nothing moved for .* is rank 1; the first is at step");
   job->Await("warn stack local_rank=1 line=.*process " + pid + " ");
   job->Await("^keel: stacks of process " + pid + " were asked for");
   job->Await("^keel: end of the stacks of process " + pid);
@@ -188,7 +188,7 @@ TEST_F(KeelrunSurvivors, OneThatHangsIsNamedLookedAtAndKilled) {
   const int64_t victim = PidIn(line);
   job->Await("^rank 0 has counted");
   SignalPidIn(line, SIGSTOP);
-  job->Await("nothing moved for .* are ranks 0");
+  job->Await("nothing moved for .* rank 0 says nothing at all");
   job->Await("stack .*process " + std::to_string(victim));
   const int64_t next = PidIn(job->Await(Enters(2, 0, 1)));
   EXPECT_NE(next, victim);
