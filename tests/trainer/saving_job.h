@@ -72,6 +72,13 @@ class SavingJob : public JobTest {
   static void AwaitCheckpoints(Launched& job, int count) {
     job.Await(" checkpoint step=", job.Count(" checkpoint step=") + count);
   }
+  // Whoever hears of the stop a step later than the others saves once more, and fails too: the
+  // others have told that those who stay go on, and only the last one that it is lost.
+  static void ExpectOneTellsThatItIsLost(Launched& job, const std::string& checkpoint) {
+    EXPECT_EQ(job.Count("steps-unsaved steps=[0-9]+ checkpoint=" + checkpoint +
+                        " note=(lost|\"lost, unless somebody else holds them\")$"), 1)
+        << job.Output();
+  }
   // One of these options that was stopped (else: an Endless() one) goes on and ends as one that
   // nobody disturbed.
   void ExpectSameEnd(const Words& of_job = {"--lanes=4"}) {
