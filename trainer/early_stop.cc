@@ -48,15 +48,15 @@ void Replace(void (*wanted)(int), void (*handler)(int)) {
   }
 }
 
-// Of the C library it uses what needs no initialiser.
+// Of the C library it uses what needs no initialiser. A sanitizer's own initialiser must come
+// before it; then it comes behind those of all libraries.
+#ifdef KEEL_SANITIZER_COMES_FIRST
+__attribute__((constructor(101)))
+#endif
 void Begin(int /*argc*/, char** /*argv*/, char** environment) {
   if (!IsOfSupervisor(environment)) Replace(SIG_DFL, OnSignal);
 }
-
-// Where a sanitizer's own initialiser must come first, ours comes behind all libraries'.
-#ifdef KEEL_SANITIZER_COMES_FIRST
-__attribute__((section(".init_array"), used)) void (*const begin)(int, char**, char**) = Begin;
-#else
+#ifndef KEEL_SANITIZER_COMES_FIRST
 __attribute__((section(".preinit_array"), used)) void (*const begin)(int, char**, char**) = Begin;
 #endif
 
