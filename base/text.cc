@@ -310,4 +310,8 @@ std::string Shown(std::string_view text) {
   return shown + (text.empty() ? "'" : "...'");
 }
 
+Error MustBe(std::string_view text, std::string_view expected) {
+  return {Code::kInvalid, Shown(text) + " must be " + std::string(expected)};
+}
+
 }  // namespace keel

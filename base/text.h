@@ -49,5 +49,7 @@ std::string QuoteForLog(std::string_view text);
 std::string Printable(std::string_view text);
 // For messages: in single quotes, cut when long, without anything that would break the line.
 std::string Shown(std::string_view text);
+// kInvalid: "'7x' must be <expected>".
+Error MustBe(std::string_view text, std::string_view expected);
 
 }  // namespace keel

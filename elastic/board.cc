@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "store/host_port.h"
 
 namespace keel {
 namespace {

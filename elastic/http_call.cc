@@ -15,7 +15,7 @@
 
 #include <utility>
 
-#include "elastic/presence.h"
+#include "store/host_port.h"
 
 namespace keel {
 namespace {

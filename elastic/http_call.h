@@ -12,7 +12,7 @@
 #include <functional>
 #include <memory>
 
-#include "elastic/launch_values.h"
+#include "elastic/http_base.h"
 #include "elastic/notice_services.h"
 
 namespace keel {

@@ -10,9 +10,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "elastic/http_base.h"
 #include "elastic/launch_values.h"
 #include "elastic/notice_watch.h"
 #include "elastic/program.h"
+#include "elastic/status_address.h"
 #include "elastic/worker_logs.h"
 
 namespace keel {

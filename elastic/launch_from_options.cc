@@ -11,6 +11,7 @@
 #include "elastic/meeting.h"
 #include "elastic/status_request.h"
 #include "elastic/worker_environment.h"
+#include "store/host_port.h"
 
 namespace keel {
 namespace {

@@ -1,8 +1,6 @@
 // One small reader for each form.
 #include "elastic/launch_values.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <csignal>
 #include <limits>
@@ -18,10 +16,6 @@ namespace {
 
 constexpr int64_t kHostsMax = kWorldSizeMax;   // each has a worker at least
 constexpr int64_t kWorkersMax = 1 << 16;
-
-Error Refused(const std::string& text, const std::string& expected) {
-  return {Code::kInvalid, Shown(text) + " must be " + expected};
-}
 
 // The text between separators, empty pieces included.
 std::vector<std::string> Split(std::string_view text, char separator) {
@@ -49,25 +43,6 @@ std::optional<int64_t> Count(std::string_view text) {
   if (!is_digits) return std::nullopt;
   const Result<int64_t> number = ParseInteger(text);
   return number.ok() ? *number : std::numeric_limits<int64_t>::max();
-}
-
-bool IsHostName(std::string_view host) {
-  return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || c == '.' || c == ':' || c == '-';
-  });
-}
-
-// In numbers: nobody need look it up.
-bool IsAddress(const std::string& host) {
-  in6_addr ignored;
-  return inet_pton(AF_INET, host.c_str(), &ignored) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
-}
-
-std::string_view WithoutBrackets(std::string_view host) {
-  const bool has_both = host.size() > 1 && host.front() == '[' && host.back() == ']';
-  return has_both ? host.substr(1, host.size() - 2) : host;
 }
 
 // Why nobody's wish to stop can come as this signal; empty: it can.
@@ -114,7 +89,7 @@ Result<HostRange> ParseHostRange(const std::string& text) {
   const auto least = Count(parts.front());
   const auto most = Count(parts.back());
   if (parts.size() > 2 || !least || !most || *least == 0 || *least > *most) {
-    return Refused(text, "a number of hosts, or MIN:MAX with 0 < MIN <= MAX");
+    return MustBe(text, "a number of hosts, or MIN:MAX with 0 < MIN <= MAX");
   }
   if (*most > kHostsMax) {
     return Error{Code::kInvalid, Shown(text) + " is more hosts than a job can have: at most " +
@@ -124,58 +99,6 @@ Result<HostRange> ParseHostRange(const std::string& text) {
   return HostRange{static_cast<int>(*least), static_cast<int>(*most)};
 }
 
-Result<HostPort> ParseEndpoint(const std::string& text) {
-  const std::string_view trimmed = Trim(text);
-  if (trimmed.empty()) return HostPort{"localhost", std::nullopt};
-  const bool is_bare_address = trimmed.front() == '[' && trimmed.back() == ']';
-  const size_t colon = is_bare_address ? std::string_view::npos : trimmed.rfind(':');
-  HostPort endpoint{std::string(WithoutBrackets(trimmed.substr(0, colon))), std::nullopt};
-  if (colon != std::string_view::npos) {
-    const auto port = Whole(trimmed.substr(colon + 1), 0, 65535);
-    if (!port) return Refused(text, "HOST[:PORT] with a port from 0 to 65535");
-    endpoint.port = static_cast<uint16_t>(*port);
-  }
-  if (IsHostName(endpoint.host)) return endpoint;
-  return Refused(text, "HOST[:PORT]: a name, an IPv4 address, or an IPv6 address in brackets");
-}
-
-Result<HttpBase> ParseBaseUrl(const std::string& text) {
-  constexpr std::string_view kScheme = "http://";
-  const std::string form =
-      "http://ADDRESS[:PORT][/PATH], the address in numbers (names are not looked up) or localhost";
-  std::string_view rest = Trim(text);
-  if (!rest.starts_with(kScheme)) return Refused(text, form);
-  rest.remove_prefix(kScheme.size());
-  const size_t slash = std::min(rest.find('/'), rest.size());
-  std::string_view path = rest.substr(slash);
-  while (path.ends_with('/')) path.remove_suffix(1);
-  const bool is_plain = std::all_of(path.begin(), path.end(), [](char c) {
-    return c > ' ' && c < '\x7f' && c != '?' && c != '#';
-  });
-  const Result<HostPort> where = ParseEndpoint(std::string(rest.substr(0, slash)));
-  if (slash == 0 || !where.ok() || !is_plain) return Refused(text, form);
-  HttpBase base{where->host == "localhost" ? "127.0.0.1" : where->host, where->port.value_or(80),
-                std::string(path)};
-  if (!IsAddress(base.address) || base.port == 0) return Refused(text, form);
-  return base;
-}
-
-Result<StatusAddress> ParseStatusAddress(const std::string& text) {
-  const std::string trimmed(Trim(text));
-  const bool is_port = !trimmed.empty() && Whole(trimmed, 0, 65535).has_value();
-  const std::string loopback = "127.0.0.1:";
-  const Result<HostPort> where =
-      ParseEndpoint(is_port ? loopback + trimmed
-                    : trimmed.starts_with(':') ? loopback + trimmed.substr(1)
-                                               : trimmed);
-  const std::string form = "ADDRESS:PORT with an address in numbers (127.0.0.1:8090, "
-                           "0.0.0.0:8090, [::]:8090), or a port of this machine alone (8090)";
-  if (!where.ok() || !where->port) return Refused(text, form);
-  const StatusAddress status{where->host == "localhost" ? "127.0.0.1" : where->host, *where->port};
-  if (!IsAddress(status.address)) return Refused(text, form);
-  return status;
-}
-
 Result<KeyValues> ParseKeyValues(const std::string& text) {
   KeyValues found;
   if (Trim(text).empty()) return found;
@@ -183,7 +106,7 @@ Result<KeyValues> ParseKeyValues(const std::string& text) {
     const size_t equals = piece.find('=');
     const std::string key(Trim(piece.substr(0, equals)));
     const std::string value(equals == std::string::npos ? "" : Trim(piece.substr(equals + 1)));
-    if (key.empty() || value.empty()) return Refused(text, "KEY=VALUE[,KEY=VALUE...]");
+    if (key.empty() || value.empty()) return MustBe(text, "KEY=VALUE[,KEY=VALUE...]");
     found.emplace_back(key, value);
   }
   return found;
@@ -199,8 +122,8 @@ Result<int> ParseWorkerCount(const std::string& text, int cpus, int gpus) {
   }
   if (text == "cpu" || (text == "auto" && gpus == 0)) return std::max(cpus, 1);
   if ((text == "gpu" || text == "auto") && gpus > 0) return gpus;
-  if (text == "gpu") return Refused(text, "another value here: this host shows no GPU");
-  return Refused(text, "auto, cpu, gpu, or a number of at least 1");
+  if (text == "gpu") return MustBe(text, "another value here: this host shows no GPU");
+  return MustBe(text, "auto, cpu, gpu, or a number of at least 1");
 }
 
 Result<Duration> ParseWait(const std::string& name, const std::string& text) {
@@ -215,7 +138,7 @@ Result<std::set<int>> ParseLocalRanks(const std::string& text) {
   std::set<int> ranks;
   for (const std::string& piece : Split(text, ',')) {
     const auto rank = Whole(piece, 0, kWorkersMax);
-    if (!rank) return Refused(text, "a list of local ranks: 0,1,2");
+    if (!rank) return MustBe(text, "a list of local ranks: 0,1,2");
     ranks.insert(static_cast<int>(*rank));
   }
   return ranks;

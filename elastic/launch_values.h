@@ -26,34 +26,6 @@ struct HostRange {
 // "2:20", or "4" for "4:4".
 Result<HostRange> ParseHostRange(const std::string& text);
 
-struct HostPort {
-  std::string host;
-  std::optional<uint16_t> port;   // nothing: none was given
-  bool operator==(const HostPort&) const = default;
-};
-// "host:port", "host", "[2001:db8::1]:29400"; empty is localhost.
-Result<HostPort> ParseEndpoint(const std::string& text);
-
-// Where a service of HTTP is: in numbers, for a name could take long to be looked up.
-struct HttpBase {
-  std::string address = "169.254.169.254";   // of the metadata services of all clouds
-  uint16_t port = 80;
-  std::string prefix = "";                   // before each path: "/proxy", or nothing
-  bool operator==(const HttpBase&) const = default;
-};
-// "http://127.0.0.1:8080/proxy"; localhost is 127.0.0.1.
-Result<HttpBase> ParseBaseUrl(const std::string& text);
-
-// Where the status page is: in numbers, too.
-struct StatusAddress {
-  std::string address = "127.0.0.1";
-  uint16_t port = 0;      // 0: a free one
-  std::string token = {}; // empty: none is needed
-  bool operator==(const StatusAddress&) const = default;
-};
-// "127.0.0.1:8090", "[::]:8090"; ":8090" and "8090" are of the loopback. Without a token.
-Result<StatusAddress> ParseStatusAddress(const std::string& text);
-
 // "join_timeout=60,is_host=1": in that order, blanks around the words dropped.
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 Result<KeyValues> ParseKeyValues(const std::string& text);

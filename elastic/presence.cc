@@ -12,8 +12,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "elastic/launch_values.h"
 #include "elastic/line_framer.h"
+#include "store/host_port.h"
 
 namespace keel {
 namespace {
@@ -282,11 +282,6 @@ void PresenceClient::Connect() {
         self->Send("news");
         pause_ = Duration(0);
       });
-}
-
-std::string AddressText(const std::string& address, uint16_t port) {
-  const bool v6 = address.find(':') != std::string::npos;
-  return (v6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
 }
 
 }  // namespace keel

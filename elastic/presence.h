@@ -92,7 +92,4 @@ class PresenceClient {
   std::shared_ptr<PresenceConnection> connection_;
 };
 
-// "10.0.0.7:4711", "[2001:db8::7]:4711"
-std::string AddressText(const std::string& address, uint16_t port);
-
 }  // namespace keel

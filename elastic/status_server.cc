@@ -25,12 +25,12 @@
 #include <utility>
 
 #include "base/random.h"
-#include "elastic/presence.h"
 #include "elastic/quiet_thread.h"
 #include "elastic/status_api.h"
 #include "elastic/status_metrics.h"
 #include "elastic/status_page.h"
 #include "elastic/status_request.h"
+#include "store/host_port.h"
 
 namespace keel {
 namespace {

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "elastic/job_status.h"
-#include "elastic/launch_values.h"
+#include "elastic/status_address.h"
 
 namespace keel {
 

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <csignal>
 
+#include "store/host_port.h"
 #include "tests/harness/expect_ok.h"
 
 namespace keel {

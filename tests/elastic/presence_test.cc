@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "elastic/coordinator.h"
+#include "store/host_port.h"
 #include "store/memory_store.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/free_port.h"

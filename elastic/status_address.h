@@ -1,0 +1,22 @@
+// StatusAddress: where the status page is, in numbers, since a name could take long to be found.
+// Promises   pure; what is refused is named, with the form that is expected.
+// Threads    any. Errors: kInvalid.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace keel {
+
+struct StatusAddress {
+  std::string address = "127.0.0.1";
+  uint16_t port = 0;      // 0: a free one
+  std::string token = {}; // empty: none is needed
+  bool operator==(const StatusAddress&) const = default;
+};
+// "127.0.0.1:8090", "[::]:8090"; ":8090" and "8090" are of the loopback. Without a token.
+Result<StatusAddress> ParseStatusAddress(const std::string& text);
+
+}  // namespace keel

@@ -1,0 +1,34 @@
+// Hosts and ports as people write them: "HOST:PORT", brackets around an address that has colons.
+// Promises   pure; what is refused is named, with the form that is expected. AddressText() is read
+//            back by ParseEndpoint().
+// Does not   look names up (store/resolve.h).
+// Threads    any. Errors: kInvalid.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace keel {
+
+struct HostPort {
+  std::string host;
+  std::optional<uint16_t> port;   // nothing: none was given
+  bool operator==(const HostPort&) const = default;
+};
+// "host:port", "host", "[2001:db8::1]:29400"; empty is localhost.
+Result<HostPort> ParseEndpoint(const std::string& text);
+
+// "8090"; nothing: the text is no port.
+std::optional<uint16_t> PortIn(std::string_view text);
+
+// "10.0.0.7:4711", "[2001:db8::7]:4711"
+std::string AddressText(const std::string& address, uint16_t port);
+
+// Whether the address is in numbers, so that nobody has to look it up.
+bool IsNumericAddress(const std::string& address);
+
+}  // namespace keel
