@@ -17,9 +17,9 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/result.h"
 #include "elastic/exit_status.h"
-#include "elastic/fd.h"
 
 namespace keel {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "elastic/fd.h"
+#include "base/fd.h"
 #include "store/cancel.h"
 
 namespace keel {

@@ -5,7 +5,7 @@
 //            it knows (a member missing, of another type, out of range or a fingerprint that is too
 //            long is an error) and tolerant in what it does not: further members are ignored, an
 //            unknown type is an UnknownMessage, for the log.
-// Does not   know sockets (elastic/worker_link.h) or cut lines apart (elastic/line_framer.h).
+// Does not   know sockets (elastic/worker_link.h) or cut lines apart (base/line_framer.h).
 // Threads    plain values.
 // Errors     kCorrupt: the line is no message; the link it came from is to be closed. kInvalid: the
 //            message cannot be written.

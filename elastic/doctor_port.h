@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/result.h"
-#include "elastic/fd.h"
 #include "store/listen_socket.h"
 
 namespace keel {

@@ -12,8 +12,8 @@
 #include <memory>
 #include <string_view>
 
+#include "base/fd.h"
 #include "base/text.h"
-#include "elastic/fd.h"
 #include "elastic/proc_file.h"
 #include "elastic/program_mark.h"
 #include "elastic/program_path.h"

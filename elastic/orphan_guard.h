@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
+#include "base/fd.h"
 #include "base/result.h"
-#include "elastic/fd.h"
 
 namespace keel {
 

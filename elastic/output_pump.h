@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/files.h"
 #include "base/result.h"
-#include "elastic/fd.h"
 #include "elastic/lost_output.h"
 #include "elastic/output_spool.h"
 

@@ -10,9 +10,9 @@
 #include <deque>
 #include <utility>
 
+#include "base/line_framer.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "elastic/line_framer.h"
 #include "store/host_port.h"
 
 namespace keel {

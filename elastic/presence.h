@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "elastic/seldom.h"
+#include "base/seldom.h"
 
 namespace keel {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <cerrno>
 
-#include "elastic/fd.h"
+#include "base/fd.h"
 
 namespace keel {
 

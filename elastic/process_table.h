@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/result.h"
-#include "elastic/fd.h"
 
 namespace keel {
 

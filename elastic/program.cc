@@ -2,7 +2,7 @@
 #include "elastic/program.h"
 
 #include "base/check.h"
-#include "elastic/text_template.h"
+#include "base/text_template.h"
 
 namespace keel {
 namespace {

@@ -2,7 +2,7 @@
 // torchrun's rules.
 // Promises   a Python script or module runs unbuffered (`python -u`); --no-python runs a program as
 //            it is; --run-path runs a script by runpy.run_path(), as __main__ with its own argv.
-//            ${local_rank} in arguments becomes the worker's number (text_template.h).
+//            ${local_rank} in arguments becomes the worker's number (base/text_template.h).
 // Differs    from torchrun in one case that cannot work there: a compiled program (ELF) is run as
 //            it is also without --no-python.
 // Does not   look for the program (elastic/program_path.h) or read files.

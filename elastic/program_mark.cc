@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "elastic/fd.h"
+#include "base/fd.h"
 
 namespace keel {
 namespace {

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "elastic/fd.h"
+#include "base/fd.h"
 
 namespace keel {
 namespace {

@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/result.h"
-#include "elastic/fd.h"
 #include "store/cancel.h"
 
 namespace keel {

@@ -31,10 +31,10 @@
 
 #include "base/clock.h"
 #include "base/environment.h"
+#include "base/fd.h"
+#include "base/line_framer.h"
 #include "base/result.h"
 #include "elastic/control_link.h"
-#include "elastic/fd.h"
-#include "elastic/line_framer.h"
 #include "store/cancel.h"
 
 namespace keel {

@@ -7,7 +7,7 @@
 #include "base/file_helpers.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "elastic/text_template.h"
+#include "base/text_template.h"
 
 namespace keel {
 namespace {

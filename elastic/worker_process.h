@@ -19,9 +19,9 @@
 #include <set>
 #include <string>
 
+#include "base/line_framer.h"
 #include "elastic/child.h"
 #include "elastic/control_link.h"
-#include "elastic/line_framer.h"
 #include "elastic/spawn.h"
 
 namespace keel {

@@ -15,9 +15,9 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/thread_priority.h"
-#include "elastic/fd.h"
 #include "elastic/quiet_thread.h"
 #include "store/torch_guard.h"
 #include "store/torch_shim.h"

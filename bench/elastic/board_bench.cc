@@ -21,12 +21,12 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/process_setup.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "elastic/board.h"
-#include "elastic/fd.h"
 #include "store/tcp_store_maker.h"
 #include "store/torch_log.h"
 

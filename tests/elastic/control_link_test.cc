@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "elastic/line_framer.h"
+#include "base/line_framer.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/support/garbage.h"
 

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text_template.h"
 #include "elastic/foreign_environment.h"
-#include "elastic/text_template.h"
 #include "tests/harness/expect_ok.h"
 
 namespace keel {

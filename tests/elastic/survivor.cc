@@ -16,7 +16,7 @@
 #include <string>
 
 #include "base/environment.h"
-#include "elastic/fd.h"
+#include "base/fd.h"
 #include "elastic/worker_link.h"
 
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "elastic/fd.h"
+#include "base/fd.h"
 
 namespace keel {
 

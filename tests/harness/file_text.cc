@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "base/check.h"
-#include "elastic/fd.h"
+#include "base/fd.h"
 
 namespace keel {
 

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "elastic/fd.h"
+#include "base/fd.h"
 
 namespace keel {
 namespace {

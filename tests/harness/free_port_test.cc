@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "elastic/fd.h"
+#include "base/fd.h"
 
 namespace keel {
 namespace {

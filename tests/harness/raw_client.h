@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "elastic/fd.h"
+#include "base/fd.h"
 
 namespace keel {
 

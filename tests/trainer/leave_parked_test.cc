@@ -9,9 +9,9 @@
 #include <optional>
 #include <thread>
 
+#include "base/line_framer.h"
 #include "base/memory_files.h"
 #include "ckpt/catalog.h"
-#include "elastic/line_framer.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/crew.h"
 #include "tests/trainer/kept_member.h"

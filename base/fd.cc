@@ -1,5 +1,5 @@
 // Closing, making pipes, and waiting with poll().
-#include "elastic/fd.h"
+#include "base/fd.h"
 
 #include <fcntl.h>
 #include <poll.h>

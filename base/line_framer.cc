@@ -1,5 +1,5 @@
 // Cuts at line feeds; what is behind the last one waits for the rest.
-#include "elastic/line_framer.h"
+#include "base/line_framer.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // Goes from one dollar sign to the next.
-#include "elastic/text_template.h"
+#include "base/text_template.h"
 
 #include <cstddef>
 

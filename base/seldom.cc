@@ -1,5 +1,5 @@
 // Counts what is not told.
-#include "elastic/seldom.h"
+#include "base/seldom.h"
 
 #include <utility>
 
