@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdio>
+#include <ctime>
 #include <thread>
 
 namespace keel {
@@ -68,6 +69,22 @@ std::string DurationText(Duration duration) {
                   static_cast<int>(seconds) % 3600 / 60);
   }
   return text.data();
+}
+
+std::string UtcText(int64_t wall_nanos) {
+  constexpr int64_t kNanosPerSecond = 1'000'000'000;
+  const std::time_t seconds = wall_nanos / kNanosPerSecond;
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  const size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {text, size};
+}
+
+std::string TimeOfDayText(int64_t wall_nanos) {
+  constexpr size_t kDateBytes = 11;   // "2026-11-21T"
+  constexpr size_t kTimeBytes = 8;
+  return UtcText(wall_nanos).substr(kDateBytes, kTimeBytes);
 }
 
 }  // namespace keel

@@ -57,4 +57,9 @@ class ManualClock : public Clock {
 // "1.5 s", "12 ms", "3 min 20 s": a duration as people say it.
 std::string DurationText(Duration duration);
 
+// "2026-11-21T08:30:00Z", of what WallNanos() gives.
+std::string UtcText(int64_t wall_nanos);
+// "08:30:00", UTC.
+std::string TimeOfDayText(int64_t wall_nanos);
+
 }  // namespace keel

@@ -154,6 +154,15 @@ void AppendEscaped(std::string& out, char c) {
   out += hex.data();
 }
 
+template <class... How>
+std::string Written(double number, How... how) {
+  if (std::isnan(number)) return "NaN";
+  if (std::isinf(number)) return number > 0 ? "Inf" : "-Inf";
+  std::array<char, 400> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number, how...);
+  return {text.data(), end.ptr};
+}
+
 }  // namespace
 
 Result<int64_t> ParseInteger(std::string_view text) {
@@ -312,6 +321,23 @@ std::string Shown(std::string_view text) {
 
 Error MustBe(std::string_view text, std::string_view expected) {
   return {Code::kInvalid, Shown(text) + " must be " + std::string(expected)};
+}
+
+std::string FixedText(double number, int digits) {
+  return Written(number, std::chars_format::fixed, digits);
+}
+
+std::string ShortText(double number) {
+  constexpr int kDigits = 4;
+  return Written(number, std::chars_format::general, kDigits);
+}
+
+std::string Beginning(std::string_view text, size_t bytes_max) {
+  constexpr size_t kFollowersMax = 3;   // more of them are no character
+  if (text.size() <= bytes_max) return std::string(text);
+  size_t end = bytes_max;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, bytes_max - end <= kFollowersMax ? end : bytes_max));
 }
 
 }  // namespace keel

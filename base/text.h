@@ -24,6 +24,11 @@ Result<bool> ParseBool(std::string_view text);
 // The shortest text that reads back as the same number.
 std::string NumberText(double number);
 
+// With so many digits behind the point: "1.50".
+std::string FixedText(double number, int digits);
+// Four digits that count: "0.03125", "12.3", "4.5e-07"
+std::string ShortText(double number);
+
 // "512 B", "1.5 GiB": three digits at most.
 std::string BytesText(uint64_t bytes);
 // "4096", "512KiB", "1.5 GiB"; KiB and the bare letter K are 1024, kB is 1000. Case is ignored.
@@ -36,6 +41,8 @@ Result<Duration> ParseDuration(std::string_view text);
 std::string CountText(uint64_t count, const std::string& one);
 
 std::string_view Trim(std::string_view text);
+// At most so many bytes of the text, which does not end within a character of UTF-8.
+std::string Beginning(std::string_view text, size_t bytes_max);
 // "a, b,,c" gives a, b and c: blanks around a part and empty parts are dropped.
 std::vector<std::string> SplitList(std::string_view text, char separator = ',');
 // The parts with the separator between them, from the first one on that is not empty.

@@ -18,12 +18,6 @@ constexpr int64_t kPhaseMax = 1 << 30;
 constexpr int64_t kFigureNanosMax = int64_t{1'000'000'000} * 3600 * 24 * 365 * 10;
 
 // At most so many bytes of it, and no half of a character at the end.
-std::string Beginning(const std::string& text, size_t bytes_max) {
-  if (text.size() <= bytes_max) return text;
-  size_t end = bytes_max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end);
-}
 std::string Cut(const std::string& text) { return Beginning(text, kControlTextMax); }
 
 std::string TooLongText(const std::string& fingerprint) {

@@ -2,7 +2,6 @@
 #include "elastic/failure_report.h"
 
 #include <algorithm>
-#include <ctime>
 #include <string_view>
 #include <utility>
 
@@ -73,15 +72,6 @@ std::string EventText(const JobEvent& event) {
 }
 
 }  // namespace
-
-std::string UtcText(int64_t wall_nanos) {
-  const std::time_t seconds = wall_nanos / kNanosPerSecond;
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[32];
-  const size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return {text, size};
-}
 
 const WorkerFailure& RootCause(const std::vector<WorkerFailure>& failures) {
   KEEL_CHECK(!failures.empty(), "a report about no failure");

@@ -71,7 +71,4 @@ std::string GoodputLine(const JobSummary& summary);
 std::string LostOutputText(const std::vector<LostBytes>& lost_output);
 Json JobSummaryJson(const JobSummary& summary);
 
-// "2026-11-21T08:30:00Z"
-std::string UtcText(int64_t wall_nanos);
-
 }  // namespace keel

@@ -10,7 +10,7 @@ namespace keel {
 namespace {
 
 std::string Cut(const std::string& text) {
-  return text.size() <= kStatusTextMax ? text : text.substr(0, kStatusTextMax) + "...";
+  return text.size() <= kStatusTextMax ? text : Beginning(text, kStatusTextMax) + "...";
 }
 
 // All that others wrote into it.

@@ -82,15 +82,6 @@ Status Only(const Json& json, size_t members) {
                                                 : "it is no object"};
 }
 
-// Its beginning, with no half of a character at the end.
-std::string Beginning(const std::string& text, size_t bytes) {
-  constexpr size_t kFollowersMax = 3;   // more of them are no character
-  if (text.size() <= bytes) return text;
-  size_t end = bytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, bytes - end <= kFollowersMax ? end : bytes);
-}
-
 // What fits into `most` bytes of JSON.
 std::string Cut(const std::string& text, size_t most) {
   constexpr size_t kEscapedMax = 6;   // bytes of one: \u001f

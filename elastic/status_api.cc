@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "base/clock.h"
 #include "base/json.h"
-#include "elastic/failure_report.h"
 
 namespace keel {
 namespace {

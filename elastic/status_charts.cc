@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "elastic/status_html.h"
 
 namespace keel {

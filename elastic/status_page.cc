@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "elastic/status_charts.h"
 #include "elastic/status_html.h"
 #include "elastic/status_page_parts.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/json.h"
-#include "elastic/status_html.h"
+#include "base/text.h"
 
 namespace keel {
 namespace {

@@ -43,5 +43,10 @@ TEST(DurationText, ReadsAsPeopleSayIt) {
   EXPECT_EQ(DurationText(3h + 5min), "3 h 5 min");
 }
 
+TEST(Clock, WallTimeIsWrittenInUtc) {
+  EXPECT_EQ(UtcText(1'790'000'000'000'000'000), "2026-09-21T14:13:20Z");
+  EXPECT_EQ(TimeOfDayText(1'790'000'000'000'000'000), "14:13:20");
+}
+
 }  // namespace
 }  // namespace keel

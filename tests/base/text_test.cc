@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tests/support/garbage.h"
 
 namespace keel {
@@ -129,6 +132,26 @@ TEST(Shown, CutsWhatIsLong) {
   EXPECT_EQ(Shown("abc\n"), "'abc\\n'");
   EXPECT_LT(Shown(std::string(10000, 'x')).size(), 100u);
   EXPECT_TRUE(Shown(std::string(10000, 'x')).ends_with("...'"));
+}
+
+TEST(Text, NumbersForPeopleAreWrittenTheSameEverywhere) {
+  EXPECT_EQ(FixedText(1.25, 1), "1.2");
+  EXPECT_EQ(FixedText(1234567.0, 0), "1234567");
+  EXPECT_EQ(FixedText(std::nan(""), 1), "NaN");
+  EXPECT_EQ(FixedText(-std::numeric_limits<double>::infinity(), 1), "-Inf");
+  EXPECT_EQ(FixedText(std::numeric_limits<double>::max(), 1).size(), 311U);
+  EXPECT_EQ(ShortText(0.031254), "0.03125");
+  EXPECT_EQ(ShortText(12.3), "12.3");
+}
+
+TEST(Text, ABeginningEndsBetweenCharacters) {
+  EXPECT_EQ(Beginning("abc", 3), "abc");
+  EXPECT_EQ(Beginning("abc", 2), "ab");
+  EXPECT_EQ(Beginning("aé", 2), "a");
+  EXPECT_EQ(Beginning("a€b", 3), "a");
+  EXPECT_EQ(Beginning("a€b", 4), "a€");
+  EXPECT_EQ(Beginning("\x80\x80\x80\x80\x80\x80", 5), "\x80\x80\x80\x80\x80");
+  EXPECT_EQ(Beginning("é", 0), "");
 }
 
 }  // namespace
