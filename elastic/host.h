@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/random.h"
+#include "elastic/board_events.h"
 #include "elastic/control_link.h"
 #include "elastic/exit_status.h"
-#include "elastic/member.h"
 #include "elastic/restarts.h"
 
 namespace keel {

@@ -14,26 +14,14 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
+#include "elastic/board_events.h"
 #include "elastic/board_keys.h"
 #include "elastic/records.h"
 #include "store/store.h"
 
 namespace keel {
-
-struct Registered { int64_t slot = 0; };
-struct KindKnown { JobKind kind = JobKind::kForeign; };
-struct EpochSeen { EpochRecord epoch; };      // the board names this epoch now
-struct BreakSeen { BreakRecord record; };
-struct JoiningSeen { int64_t epoch = 0; };
-struct StopSeen { StopRecord stop; };
-struct EndSeen { EndRecord end; };
-struct PresenceSeen { std::string address; };
-struct Buried { Tombstone tombstone; };       // taken for dead, or refused
-using MemberEvent = std::variant<Registered, KindKnown, EpochSeen, BreakSeen, JoiningSeen, StopSeen,
-                                 EndSeen, PresenceSeen, Buried>;
 
 struct MemberConfig {
   std::string job;
