@@ -65,4 +65,10 @@ int64_t Console::WritePiece(std::string_view piece) {
   return write(number_, piece.data(), piece.size());
 }
 
+bool IsOneTerminal(int a, int b) {
+  struct stat of_a {}, of_b {};
+  return isatty(a) == 1 && isatty(b) == 1 && fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 &&
+         of_a.st_rdev == of_b.st_rdev;
+}
+
 }  // namespace keel

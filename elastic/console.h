@@ -38,4 +38,7 @@ class Console {
   int error_ = 0;
 };
 
+// Whether both descriptors are the same terminal.
+bool IsOneTerminal(int a, int b);
+
 }  // namespace keel

@@ -3,12 +3,10 @@
 
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "base/log.h"
 #include "base/text.h"
 
 namespace keel {
@@ -18,12 +16,6 @@ constexpr std::string_view kWipe = "\r\x1b[K";
 constexpr int kColumnsUnknown = 80;
 // For others' lines to be written.
 constexpr Duration kHideLimit = std::chrono::seconds(5);
-
-bool IsOneTerminal(int a, int b) {
-  struct stat of_a {}, of_b {};
-  return isatty(a) == 1 && isatty(b) == 1 && fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 &&
-         of_a.st_rdev == of_b.st_rdev;
-}
 
 // A terminal that was stopped takes nothing.
 bool HasRoom(Duration limit) {
@@ -53,28 +45,6 @@ std::string StatusText(const MemberRecord& host, const std::optional<EpochRecord
             " here";
   }
   return text;
-}
-
-bool WantsStatusLine(const LaunchConfig& config, std::string_view terminal) {
-  if (config.log_format != LogFormat::kText || isatty(STDERR_FILENO) == 0) return false;
-  if (terminal.empty() || terminal == "dumb") return false;
-  const bool covers_stdout = IsOneTerminal(STDOUT_FILENO, STDERR_FILENO);
-  for (int index = 0; index < config.workers_per_host; ++index) {
-    const SeatLogs logs = PlanSeatLogs(config.logs, "logs", 0, index);
-    if (logs.err.to == StreamPlan::To::kConsole) return false;
-    if (logs.out.to == StreamPlan::To::kConsole && covers_stdout) return false;
-  }
-  return true;
-}
-
-bool NeedsOneWriter(const LaunchConfig& config) {
-  if (isatty(STDERR_FILENO) == 0) return false;
-  const bool covers_stdout = IsOneTerminal(STDOUT_FILENO, STDERR_FILENO);
-  for (int index = 0; index < config.workers_per_host; ++index) {
-    const SeatLogs logs = PlanSeatLogs(config.logs, "logs", 0, index);
-    if (logs.err.shown || (logs.out.shown && covers_stdout)) return true;
-  }
-  return false;
 }
 
 int TerminalColumns() {

@@ -21,7 +21,6 @@
 #include <string_view>
 
 #include "elastic/console.h"
-#include "elastic/launch_config.h"
 #include "elastic/log_queue.h"
 #include "elastic/records.h"
 #include "store/cancel.h"
@@ -30,13 +29,6 @@ namespace keel {
 
 // "epoch 3: 8 workers on 2 hosts, step 120, 1 failure here", "stopping (SIGTERM), epoch 3: ..."
 std::string StatusText(const MemberRecord& host, const std::optional<EpochRecord>& epoch);
-
-// Whether stderr is a terminal that knows how to wipe a line, for people, and ours alone.
-// `terminal`: the variable TERM.
-bool WantsStatusLine(const LaunchConfig& config, std::string_view terminal);
-
-// Whether lines that are teed share stderr's terminal with the log, line or no line.
-bool NeedsOneWriter(const LaunchConfig& config);
 
 // The width of stderr's terminal; 80 where it tells none.
 int TerminalColumns();

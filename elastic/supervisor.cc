@@ -15,6 +15,7 @@
 #include "elastic/exit_codes.h"
 #include "elastic/guard.h"
 #include "elastic/launch_policies.h"
+#include "elastic/terminal_use.h"
 #include "store/host_port.h"
 
 namespace keel {

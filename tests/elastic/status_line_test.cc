@@ -34,11 +34,5 @@ TEST(StatusText, SaysThatTheJobStopsAndWhy) {
   EXPECT_EQ(StatusText(host, epoch), "stopping, epoch 3: 1 worker on 1 host");
 }
 
-TEST(StatusLine, IsNotForProgramsThatReadUs) {
-  LaunchConfig config;
-  config.log_format = LogFormat::kJson;
-  EXPECT_FALSE(WantsStatusLine(config, "xterm"));
-}
-
 }  // namespace
 }  // namespace keel
