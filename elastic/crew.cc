@@ -22,23 +22,23 @@ constexpr Duration kFinishLimit = std::chrono::seconds(2);
 
 }  // namespace
 
-Result<std::unique_ptr<Crew>> Crew::Open(boost::asio::io_context& loop, const LaunchConfig& config,
+Result<std::unique_ptr<Crew>> Crew::Open(boost::asio::io_context& loop, const WorkerPlan& plan,
                                          Files& files, Random& random, Environment own,
                                          Events events, StatusLine* status,
                                          Duration stacks_time) {
-  KEEL_TRY_ASSIGN(WorkerLogs logs, WorkerLogs::Open(files, random, config.logs));
+  KEEL_TRY_ASSIGN(WorkerLogs logs, WorkerLogs::Open(files, random, plan.logs));
   std::unique_ptr<Crew> crew(
-      new Crew(loop, config, files, std::move(own), std::move(events), std::move(logs), status,
+      new Crew(loop, plan, files, std::move(own), std::move(events), std::move(logs), status,
                stacks_time));
   KEEL_TRY_ASSIGN(crew->pump_, OutputPump::Start(files, crew->lost_));
   return crew;
 }
 
-Crew::Crew(boost::asio::io_context& loop, const LaunchConfig& config, Files& files,
+Crew::Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files,
            Environment own, Events events, WorkerLogs logs, StatusLine* status,
            Duration stacks_time)
     : loop_(loop),
-      config_(config),
+      plan_(plan),
       files_(files),
       own_(std::move(own)),
       events_(std::move(events)),
@@ -46,7 +46,7 @@ Crew::Crew(boost::asio::io_context& loop, const LaunchConfig& config, Files& fil
       logs_(std::move(logs)),
       lost_([&loop](const LostBytes& lost) { TellLost(loop, lost); }),
       tail_(files, lost_, STDOUT_FILENO, STDERR_FILENO, status),
-      seats_(config.workers_per_host) {}
+      seats_(plan.workers) {}
 
 Crew::~Crew() {
   KillAll();   // together, so that they do not end one after the other
@@ -70,7 +70,7 @@ Status Crew::Start(WorkerStart start) {
   seat = {};
   const int attempt = start.epoch ? start.epoch->restarts : 0;
   KEEL_TRY_ASSIGN(start.logs, logs_.Prepare(attempt, start.index));
-  KEEL_TRY_ASSIGN(ChildSpec spec, MakeChildSpec(config_, start, own_));
+  KEEL_TRY_ASSIGN(ChildSpec spec, MakeChildSpec(plan_, start, own_));
   std::vector<Fd> ends;   // of pipes, until the worker has them
   KEEL_TRY(TakeOutput(start, seat, spec, ends));
   WorkerProcess::Events events;

@@ -20,11 +20,11 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "elastic/failure_report.h"
-#include "elastic/launch_config.h"
 #include "elastic/log_tail.h"
 #include "elastic/lost_output.h"
 #include "elastic/output_pump.h"
 #include "elastic/worker_launch.h"
+#include "elastic/worker_plan.h"
 #include "elastic/worker_process.h"
 
 namespace keel {
@@ -41,7 +41,7 @@ class Crew {
     std::function<void(int index, const ExitStatus& status)> on_ended;
   };
   static Result<std::unique_ptr<Crew>> Open(boost::asio::io_context& loop,
-                                            const LaunchConfig& config, Files& files,
+                                            const WorkerPlan& plan, Files& files,
                                             Random& random, Environment own, Events events,
                                             StatusLine* status = nullptr,
                                             Duration stacks_time = kStacksTime);
@@ -73,7 +73,7 @@ class Crew {
     std::unique_ptr<boost::asio::steady_timer> stacks;   // while it writes them
   };
 
-  Crew(boost::asio::io_context& loop, const LaunchConfig& config, Files& files, Environment own,
+  Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files, Environment own,
        Events events, WorkerLogs logs, StatusLine* status, Duration stacks_time);
   static void TellLost(boost::asio::io_context& loop, const LostBytes& lost);
   Status TakeOutput(const WorkerStart& start, Seat& seat, ChildSpec& spec, std::vector<Fd>& ends);
@@ -82,7 +82,7 @@ class Crew {
   void OnEnd(int index, const ExitStatus& status);
 
   boost::asio::io_context& loop_;
-  const LaunchConfig& config_;
+  const WorkerPlan plan_;
   Files& files_;
   const Environment own_;
   const Events events_;

@@ -70,6 +70,20 @@ MemberConfig MemberConfigFrom(const LaunchConfig& config) {
   return member;
 }
 
+WorkerPlan WorkerPlanFrom(const LaunchConfig& config) {
+  WorkerPlan plan;
+  plan.run_id = config.run_id;
+  plan.workers = config.workers_per_host;
+  plan.role = config.role;
+  plan.program = config.program;
+  plan.logs = config.logs;
+  plan.restarts_max = config.restarts_max;
+  plan.signals_text = config.signals_text;
+  plan.virtual_local_rank = config.virtual_local_rank;
+  plan.numeric_names_library = config.numeric_names_library;
+  return plan;
+}
+
 JobPolicy JobPolicyFrom(const LaunchConfig& config) {
   JobPolicy policy;
   policy.hosts_min = config.hosts.least;

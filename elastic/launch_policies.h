@@ -9,12 +9,14 @@
 #include "elastic/launch_config.h"
 #include "elastic/meeting.h"
 #include "elastic/member.h"
+#include "elastic/worker_plan.h"
 
 namespace keel {
 
 HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
                           const std::string& incarnation);
 MemberConfig MemberConfigFrom(const LaunchConfig& config);
+WorkerPlan WorkerPlanFrom(const LaunchConfig& config);
 JobPolicy JobPolicyFrom(const LaunchConfig& config);
 
 // How many files, besides those open before, a launcher may have open at once in such a job with

@@ -149,8 +149,9 @@ Status Supervisor::OpenCrew() {
       terminal != world_.environment.end() && WantsStatusLine(config_, terminal->second);
   if (drawn || NeedsOneWriter(config_)) status_.emplace(drawn);
   KEEL_TRY_ASSIGN(crew_,
-                  Crew::Open(loop_, config_, world_.files, world_.random, world_.environment,
-                             std::move(events), status_ ? &*status_ : nullptr));
+                  Crew::Open(loop_, WorkerPlanFrom(config_), world_.files, world_.random,
+                             world_.environment, std::move(events),
+                             status_ ? &*status_ : nullptr));
   return Ok();
 }
 

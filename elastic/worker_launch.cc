@@ -50,26 +50,26 @@ void Place(const EpochRecord& epoch, const WorkerStart& start, ForeignWorker& wo
 
 }  // namespace
 
-Result<ChildSpec> MakeChildSpec(const LaunchConfig& config, const WorkerStart& start,
+Result<ChildSpec> MakeChildSpec(const WorkerPlan& plan, const WorkerStart& start,
                                 const Environment& own) {
   ForeignWorker worker;
   worker.place.local_rank = start.index;
-  worker.place.local_world_size = config.workers_per_host;
+  worker.place.local_world_size = plan.workers;
   if (start.epoch) Place(*start.epoch, start, worker);
-  worker.role = config.role;
-  worker.restarts_max = config.restarts_max;
-  worker.run_id = config.run_id;
+  worker.role = plan.role;
+  worker.restarts_max = plan.restarts_max;
+  worker.run_id = plan.run_id;
   worker.error_file = start.logs.error_file;
-  worker.signals_to_handle = config.signals_text;
-  worker.virtual_local_rank = config.virtual_local_rank;
+  worker.signals_to_handle = plan.signals_text;
+  worker.virtual_local_rank = plan.virtual_local_rank;
   worker.control_fd = kWorkerControlFd;
-  worker.preload = config.numeric_names_library;
+  worker.preload = plan.numeric_names_library;
   ChildSpec spec;
   KEEL_TRY_ASSIGN(spec.environment, ForeignEnvironment(worker, own));
   if (!start.epoch) {
     for (const char* name : kOfAnEpoch) spec.environment.erase(name);
   }
-  spec.argv = config.program.CommandLine(start.index);
+  spec.argv = plan.program.CommandLine(start.index);
   spec.in = Stream::Inherit();
   spec.out = start.logs.out.AsStream();
   spec.err = start.logs.err.AsStream();

@@ -9,10 +9,10 @@
 
 #include "base/environment.h"
 #include "base/result.h"
-#include "elastic/launch_config.h"
 #include "elastic/records.h"
 #include "elastic/spawn.h"
 #include "elastic/worker_logs.h"
+#include "elastic/worker_plan.h"
 
 namespace keel {
 
@@ -24,7 +24,7 @@ struct WorkerStart {
   SeatLogs logs;
 };
 
-Result<ChildSpec> MakeChildSpec(const LaunchConfig& config, const WorkerStart& start,
+Result<ChildSpec> MakeChildSpec(const WorkerPlan& plan, const WorkerStart& start,
                                 const Environment& own);
 
 }  // namespace keel

@@ -41,15 +41,15 @@ class CrewOfOneThatHangs : public ::testing::Test {
 
   void Start(const std::string& argument, int deaf_threads = 1,
              Duration stacks_time = Crew::kStacksTime) {
-    config_.program = {WorkerProgram::Kind::kBinary, "", KEEL_BIN_DIR "/hanging_worker",
+    plan_.program = {WorkerProgram::Kind::kBinary, "", KEEL_BIN_DIR "/hanging_worker",
                        {argument, std::to_string(deaf_threads)}};
-    config_.logs.log_dir = folder_.File("logs");
-    config_.logs.redirects = *ParseStreamMap("3");
+    plan_.logs.log_dir = folder_.File("logs");
+    plan_.logs.redirects = *ParseStreamMap("3");
     Crew::Events events;
     events.on_message = [](int, const WorkerMessage&) {};
     events.on_link_broken = [](int, const Error&) {};
     events.on_ended = [this](int, const ExitStatus& status) { ended_ = status; };
-    auto crew = Crew::Open(loop_, config_, files_, random_, OwnEnvironment(), std::move(events),
+    auto crew = Crew::Open(loop_, plan_, files_, random_, OwnEnvironment(), std::move(events),
                            nullptr, stacks_time);
     ASSERT_OK(crew);
     crew_ = *std::move(crew);
@@ -79,7 +79,7 @@ class CrewOfOneThatHangs : public ::testing::Test {
   TempDir folder_;
   PosixFiles files_;
   Random random_{1};
-  LaunchConfig config_;
+  WorkerPlan plan_;
   std::string log_;
   std::optional<ExitStatus> ended_;
   boost::asio::io_context loop_;

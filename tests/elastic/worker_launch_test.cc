@@ -25,14 +25,14 @@ EpochRecord Epoch(const std::vector<std::pair<int, int>>& hosts) {
 }
 
 Environment Of(const EpochRecord& epoch, int rank) {
-  LaunchConfig config;
-  config.workers_per_host = 8;
+  WorkerPlan plan;
+  plan.workers = 8;
   WorkerStart start;
   start.epoch = epoch;
   start.rank = rank;
   start.slot = epoch.workers[rank].slot;
   start.index = epoch.workers[rank].index;
-  const Result<ChildSpec> spec = MakeChildSpec(config, start, {});
+  const Result<ChildSpec> spec = MakeChildSpec(plan, start, {});
   EXPECT_OK(spec);
   return spec.ok() ? spec->environment : Environment{};
 }
