@@ -112,10 +112,7 @@ BoardThread::Turn Board::PollCoordinator(Store& store, TimePoint now) {
 void Board::TellHosts(TimePoint now) {
   if (!events_.on_hosts || (hosts_told_ && now - *hosts_told_ < kHostsPause)) return;
   hosts_told_ = now;
-  boost::asio::post(loop_, [this, hosts = StatusHostsOf(coordinator_->hosts(),
-                                                        where_.incarnation)]() mutable {
-    events_.on_hosts(std::move(hosts));
-  });
+  boost::asio::post(loop_, [this, hosts = coordinator_->hosts()] { events_.on_hosts(hosts); });
 }
 
 void Board::OnCoordinatorStep(const Coordinator::Step& step) {

@@ -20,7 +20,6 @@
 #include "base/random.h"
 #include "elastic/board_thread.h"
 #include "elastic/coordinator.h"
-#include "elastic/job_status.h"
 #include "elastic/member.h"
 #include "elastic/presence.h"
 #include "store/memory_store.h"
@@ -47,7 +46,7 @@ class Board {
     std::function<void(const Error& why)> on_no_store;
     std::function<void()> on_finished;
     // The coordinator's: all hosts as it sees them, twice a second. Null: nobody asks.
-    std::function<void(std::vector<StatusHost> hosts)> on_hosts;
+    std::function<void(const std::vector<HostView>& hosts)> on_hosts;
   };
 
   static Result<std::unique_ptr<Board>> Open(boost::asio::io_context& loop, Clock& clock,

@@ -169,7 +169,9 @@ Status Supervisor::OpenBoard() {
     if (waits) Tell("waiting", decision.detail);
   };
   if (page_) {
-    events.on_hosts = [this](std::vector<StatusHost> hosts) { seen_hosts_ = std::move(hosts); };
+    events.on_hosts = [this](const std::vector<HostView>& hosts) {
+      seen_hosts_ = StatusHostsOf(hosts, incarnation_);
+    };
   }
   events.on_trouble = [this](const Status& status) { OnTrouble(status); };
   events.on_no_store = [this](const Error& why) { OnNoStore(why); };
