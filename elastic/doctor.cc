@@ -17,6 +17,7 @@
 #include "elastic/doctor_ring.h"
 #include "elastic/meeting.h"
 #include "elastic/quiet_thread.h"
+#include "store/own_address.h"
 #include "store/resolve.h"
 
 namespace keel {

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "elastic/meeting.h"
+#include "store/own_address.h"
 
 namespace keel {
 namespace {

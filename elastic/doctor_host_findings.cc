@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "elastic/doctor_findings.h"
 #include "elastic/meeting.h"
+#include "store/own_address.h"
 
 namespace keel {
 namespace {

@@ -12,6 +12,7 @@
 #include "elastic/status_request.h"
 #include "elastic/worker_environment.h"
 #include "store/host_port.h"
+#include "store/own_address.h"
 
 namespace keel {
 namespace {

@@ -2,12 +2,7 @@
 // comes first.
 #include "elastic/meeting.h"
 
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 
 #include "store/own_address.h"
 #include "store/reach.h"
@@ -61,28 +56,6 @@ std::string ChooseAddress(const LaunchConfig& config, const std::string& number)
 }
 
 }  // namespace
-
-std::string OwnHostName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
-
-std::vector<std::string> OwnAddresses() {
-  std::vector<std::string> addresses;
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return addresses;
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
-    std::string address = NumericAddress(one->ifa_addr);
-    if (!address.empty()) addresses.push_back(std::move(address));
-  }
-  freeifaddrs(all);
-  return addresses;
-}
-
-bool IsLoopback(const std::string& address) {
-  return address == "::1" || address.starts_with("127.");
-}
 
 std::string WhyUnreachable(const Meeting& meeting, const std::string& told) {
   if (meeting.server) {

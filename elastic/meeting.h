@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "elastic/launch_config.h"
@@ -31,11 +30,5 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores);
 // Why the store there cannot be reached, and what to check: another host's is looked at once more,
 // for a second or two. `told` is what was last heard of it; "": nothing.
 std::string WhyUnreachable(const Meeting& meeting, const std::string& told);
-
-// As the system has it.
-std::string OwnHostName();
-// The numeric addresses of this host's interfaces.
-std::vector<std::string> OwnAddresses();
-bool IsLoopback(const std::string& address);
 
 }  // namespace keel

@@ -2,11 +2,14 @@
 #include "store/own_address.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <utility>
 
 namespace keel {
 
@@ -36,6 +39,28 @@ std::string OwnAddressTowards(const std::string& number) {
   freeaddrinfo(found);
   if (fd >= 0) close(fd);
   return told ? NumericAddress(address) : "";
+}
+
+std::string OwnHostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+std::vector<std::string> OwnAddresses() {
+  std::vector<std::string> addresses;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return addresses;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
+    std::string address = NumericAddress(one->ifa_addr);
+    if (!address.empty()) addresses.push_back(std::move(address));
+  }
+  freeifaddrs(all);
+  return addresses;
+}
+
+bool IsLoopback(const std::string& address) {
+  return address == "::1" || address.starts_with("127.");
 }
 
 }  // namespace keel

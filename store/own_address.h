@@ -1,5 +1,5 @@
-// OwnAddressTowards: which of this host's addresses packets to another host leave from.
-// Promises   sends nothing and asks nobody: the kernel's routes tell.
+// Own addresses: this host's name and addresses, and from which of those packets to another leave.
+// Promises   sends nothing and asks nobody: the kernel's interfaces and routes tell.
 // Does not   know whether the other host is there, or can answer that address.
 // Threads    any.
 #pragma once
@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 
 #include <string>
+#include <vector>
 
 namespace keel {
 
@@ -15,5 +16,11 @@ std::string OwnAddressTowards(const std::string& number);
 
 // "10.0.0.7" or "2001:db8::7"; empty: it is neither IPv4 nor IPv6.
 std::string NumericAddress(const sockaddr* address);
+
+// As the system has it.
+std::string OwnHostName();
+// The numeric addresses of this host's interfaces.
+std::vector<std::string> OwnAddresses();
+bool IsLoopback(const std::string& address);
 
 }  // namespace keel

@@ -7,7 +7,7 @@
 
 #include "base/file_helpers.h"
 #include "ckpt/names.h"
-#include "elastic/meeting.h"
+#include "store/own_address.h"
 #include "trainer/checkpoint_root.h"
 
 namespace keel {

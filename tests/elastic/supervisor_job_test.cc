@@ -17,6 +17,7 @@
 #include "elastic/meeting.h"
 #include "elastic/records.h"
 #include "store/memory_store.h"
+#include "store/own_address.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/file_text.h"
 #include "tests/support/temp_dir.h"
