@@ -17,8 +17,7 @@ namespace keel {
 
 inline constexpr Duration kHangLimitMin = std::chrono::seconds(60);
 inline constexpr int kHangSteps = 20;
-// A worker tells where it is this often while nothing moves, and is silent after this long.
-inline constexpr Duration kTellPause = std::chrono::milliseconds(250);
+// A worker that has told nothing for so long (it does every kTellPause) is silent.
 inline constexpr Duration kSilentAfter = std::chrono::milliseconds(1500);
 // What workers say takes a moment to reach the judge, who therefore never decides sooner.
 inline constexpr Duration kHangLook = std::chrono::seconds(3);

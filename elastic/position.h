@@ -4,10 +4,13 @@
 // Threads    plain values.
 #pragma once
 
+#include <chrono>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+
+#include "base/clock.h"
 
 namespace keel {
 
@@ -19,6 +22,8 @@ struct Position {
 };
 
 inline constexpr size_t kPlaceBytesMax = 64;
+// A worker tells where it is this often while nothing moves.
+inline constexpr Duration kTellPause = std::chrono::milliseconds(250);
 
 // What a worker does at its position: whether it works itself or waits for another worker.
 struct Activity {

@@ -17,7 +17,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "elastic/hangs.h"
 #include "elastic/quiet_thread.h"
 #include "elastic/stack_signal.h"
 
