@@ -14,7 +14,7 @@
 
 #include "base/environment.h"
 #include "base/result.h"
-#include "trainer/state.h"
+#include "trainer/tensors.h"
 
 namespace keel {
 

@@ -32,6 +32,7 @@
 #include "store/cancel.h"
 #include "trainer/note_board.h"
 #include "trainer/tags.h"
+#include "trainer/train_config.h"
 
 namespace keel {
 
@@ -46,8 +47,6 @@ void PrepareForGroups();
 
 class EpochGroup {
  public:
-  // Below, the messages that it takes cost more than is won.
-  static constexpr size_t kReadBytesMin = size_t{128} << 10;
   static constexpr size_t kNeverRead = std::numeric_limits<size_t>::max();
 
   struct Spec {

@@ -16,30 +16,13 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "trainer/dataset.h"
 #include "trainer/lanes.h"
+#include "trainer/train_program.h"
 
 namespace keel {
 
 class EpochGroup;
 class TrainState;
-
-struct EvaluationPlan {
-  std::unique_ptr<Dataset> dataset = {};                  // null: there is no evaluation
-  std::function<at::Tensor(const Batch&)> metric = {};    // the mean over a batch's samples
-  uint64_t every = 100;                                   // steps
-  uint64_t batch = 0;                                     // samples at once; 0: the lanes' own
-};
-
-struct EvaluationReport {
-  uint64_t step = 0;        // steps made
-  double value = 0;         // the mean over all samples
-  uint64_t samples = 0;
-  bool abandoned = false;   // somebody was told to stop: there is no value
-  Duration took{0};
-  int rank = 0;
-  int world = 1;
-};
 
 // Which batches of `batch` samples a lane has: [begin, end), the last one of all may be short.
 struct BatchRange {

@@ -25,13 +25,9 @@
 #include "base/result.h"
 #include "trainer/epoch_group.h"
 #include "trainer/lanes.h"
+#include "trainer/train_config.h"
 
 namespace keel {
-
-enum class Reduce {
-  kTree,       // exact: the order of lanes
-  kAllReduce,  // for comparison: each worker adds its lanes, Gloo or NCCL adds the workers
-};
 
 class Exchange {
  public:

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "trainer/state.h"
+#include "trainer/tensors.h"
 
 namespace keel {
 namespace {

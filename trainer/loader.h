@@ -17,13 +17,9 @@
 #include "trainer/dataset.h"
 #include "trainer/load_ahead.h"
 #include "trainer/samples.h"
+#include "trainer/train_config.h"
 
 namespace keel {
-
-struct LoaderConfig {
-  int threads = 1;     // that load ahead; 0: all is loaded in its step
-  size_t ahead = 4;    // batches of a lane that are loaded before they are needed
-};
 
 class BatchLoader {
  public:

@@ -21,17 +21,12 @@
 #include "base/result.h"
 #include "trainer/fingerprint.h"
 #include "trainer/precision.h"
+#include "trainer/train_config.h"
 
 namespace keel {
 
-enum class Numerics { kPortable, kNative };
 std::string_view NumericsName(Numerics numerics);  // "portable", "native"
 Result<Numerics> ParseNumerics(std::string_view name);
-
-struct NumericsConfig {
-  Numerics numerics = Numerics::kPortable;
-  int threads = 1;  // of one operation; results of sums depend on it
-};
 
 Status PinNumerics(const NumericsConfig& config);
 

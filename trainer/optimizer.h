@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "trainer/state.h"
+#include "trainer/tensors.h"
 
 namespace keel {
 

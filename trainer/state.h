@@ -11,7 +11,6 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <torch/nn/module.h>
 
 #include <cstdint>
 #include <functional>
@@ -22,31 +21,9 @@
 #include "base/digest.h"
 #include "base/result.h"
 #include "ckpt/description.h"
+#include "trainer/tensors.h"
 
 namespace keel {
-
-struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
-};
-using NamedTensors = std::vector<NamedTensor>;
-
-// The tensors of a model, named as PyTorch names them ("layer1.weight"), in its order. A tensor
-// that hangs in two places (tied weights) is listed once, under its first name.
-struct ModelTensors {
-  NamedTensors parameters;  // those that want a gradient; frozen ones are among the constants
-  NamedTensors buffers;     // BatchNorm's statistics and the like
-  NamedTensors frozen;
-};
-ModelTensors TensorsOf(const torch::nn::Module& model);
-
-std::vector<at::Tensor> JustTensors(const NamedTensors& named);
-
-// The tensor's memory as one flat tensor, in the order in which it lies (a channels-last tensor is
-// dense, but not contiguous): what a transfer sends and receives. Shares the memory.
-at::Tensor FlatAlias(const at::Tensor& tensor);
-// Whether FlatAlias() can do it: no gaps and no overlaps.
-bool IsDense(const at::Tensor& tensor);
 
 class StateRegistry {
  public:

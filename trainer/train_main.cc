@@ -25,6 +25,7 @@
 #include "trainer/early_stop.h"
 #include "trainer/keep_options.h"
 #include "trainer/nccl_module.h"
+#include "trainer/numerics.h"
 #include "trainer/resume_ahead.h"
 #include "trainer/run_logs.h"
 #include "trainer/trainer.h"

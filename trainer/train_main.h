@@ -18,7 +18,8 @@
 
 #include "base/option_table.h"
 #include "base/options.h"
-#include "trainer/train_state.h"
+#include "trainer/train_config.h"
+#include "trainer/train_program.h"
 
 namespace keel {
 

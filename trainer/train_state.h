@@ -18,66 +18,17 @@
 
 #include "base/digest.h"
 #include "base/result.h"
-#include "trainer/dataset.h"
-#include "trainer/evaluation.h"
-#include "trainer/exchange.h"
 #include "trainer/lane_buffers.h"
 #include "trainer/loader.h"
-#include "trainer/numerics.h"
-#include "trainer/optimizer.h"
-#include "trainer/precision.h"
 #include "trainer/reform.h"
 #include "trainer/samples.h"
 #include "trainer/state.h"
-#include "trainer/step_times.h"
 #include "trainer/trail.h"
+#include "trainer/train_config.h"
+#include "trainer/train_program.h"
 #include "trainer/update.h"
 
 namespace keel {
-
-struct TrainConfig {
-  uint64_t steps = 100;
-  uint64_t seed = 0;
-  uint64_t lanes = 8;        // V: for ever, whatever the number of workers
-  uint64_t lane_batch = 8;   // B: samples of one lane in one step
-  Precision precision = Precision::kFp32;
-  c10::Device device = c10::kCPU;   // where the program puts its model
-  NumericsConfig numerics = {};
-  Reduce reduce = Reduce::kTree;
-  UpdateConfig update = {};
-  LoaderConfig loader = {};        // no bit depends on it
-  size_t bucket_bytes = 25 << 20;  // of gradients that travel together; no bit depends on it
-  // From how many bytes on workers on one host read each other's memory instead of sending.
-  size_t read_bytes_min = EpochGroup::kReadBytesMin;
-  uint64_t digest_every = 100;  // steps after which parameters are compared; 0: never
-};
-
-// After each step, on every worker.
-struct StepReport {
-  uint64_t step = 0;         // steps made
-  float loss = 0;            // the mean of all lanes'
-  std::vector<float> lane_losses;
-  StepOutcome outcome;
-  int rank = 0;
-  int world = 1;
-  uint64_t data_epoch = 0;   // in which the step's samples begin
-  StepTimes times = {};      // this worker's; zeros where others told that the step was decided
-  // By rank, as the votes say; empty where others told.
-  std::vector<int64_t> compute_ns = {};
-  std::vector<int> lanes = {};
-};
-
-// What a user brings.
-struct TrainProgram {
-  std::shared_ptr<torch::nn::Module> model;
-  std::function<at::Tensor(const Batch&)> loss;   // of one lane's samples: a scalar
-  std::unique_ptr<Dataset> dataset;
-  std::unique_ptr<Optimizer> optimizer;           // over TensorsOf(*model).parameters
-  std::function<Status(const StepReport&)> on_step = {};
-  EvaluationPlan evaluation = {};                 // none unless it has a dataset
-  // After each evaluation that was not abandoned, on every worker.
-  std::function<Status(const EvaluationReport&)> on_evaluation = {};
-};
 
 class TrainState {
  public:

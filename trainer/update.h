@@ -19,33 +19,14 @@
 #include "base/result.h"
 #include "trainer/loss_scale.h"
 #include "trainer/optimizer.h"
-#include "trainer/schedule.h"
 #include "trainer/state.h"
+#include "trainer/train_config.h"
+#include "trainer/train_program.h"
 
 namespace keel {
 
-// What to do with a step whose loss or gradients are NaN or infinite.
-enum class NonFinite { kStop, kSkip };
 std::string_view NonFiniteName(NonFinite policy);  // "stop", "skip"
 Result<NonFinite> ParseNonFinite(std::string_view name);
-
-struct UpdateConfig {
-  double learning_rate = 1e-3;
-  Schedule schedule = {};
-  std::optional<double> clip_norm = {};  // the gradients' global norm is brought down to it
-  NonFinite non_finite = NonFinite::kStop;
-  // Gradients are looked at where their norm is needed anyway (clipping, loss scaling). Without
-  // these the losses alone are judged, unless this is set: it costs one pass over the gradients.
-  bool check_gradients = false;
-  std::optional<LossScale> loss_scale = {};  // fp16
-};
-
-struct StepOutcome {
-  bool applied = true;
-  double learning_rate = 0;
-  std::optional<double> gradient_norm = {};  // before clipping; where it was computed
-  std::string note = {};                // why it was not applied: "loss of lane 3 is nan"
-};
 
 class Updater {
  public:

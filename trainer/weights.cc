@@ -10,8 +10,8 @@
 #include "ckpt/error_list.h"
 #include "ckpt/restore.h"
 #include "ckpt/safetensors_file.h"
-#include "trainer/state.h"
 #include "trainer/state_image.h"
+#include "trainer/tensors.h"
 
 namespace keel {
 namespace {

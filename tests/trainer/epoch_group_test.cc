@@ -111,7 +111,7 @@ TEST(EpochGroup, AWaitForANoteEndsWithItsReason) {
   Crew crew;
   std::latch done(2);
   crew.Run(2, [&](EpochGroup& group) {
-    ASSERT_TRUE(group.ReadsMutually(1 - group.rank(), EpochGroup::kReadBytesMin));
+    ASSERT_TRUE(group.ReadsMutually(1 - group.rank(), kReadBytesMin));
     std::thread breaker([&] { group.Abort("epoch 7 is over"); });
     const Status waited = group.Await(1 - group.rank(), Note::kSummed, 0);
     breaker.join();

@@ -267,7 +267,7 @@ TEST_F(ExchangeTest, BigTensorsTravelInChunks) {
   std::vector<at::Tensor> lanes;
   for (int lane = 0; lane < kLanes; ++lane) lanes.push_back(Wave({kBig}, lane));
   const at::Tensor mean = TreeMean(lanes);
-  for (const size_t read_bytes_min : {EpochGroup::kNeverRead, EpochGroup::kReadBytesMin}) {
+  for (const size_t read_bytes_min : {EpochGroup::kNeverRead, kReadBytesMin}) {
     crew_.read_bytes_min = [&](int) { return read_bytes_min; };
     for (int size = 1; size <= 3; ++size) {
       crew_.Run(size, [&](EpochGroup& group) {

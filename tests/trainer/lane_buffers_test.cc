@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "trainer/state.h"
+#include "trainer/tensors.h"
 
 namespace keel {
 namespace {

@@ -15,8 +15,8 @@
 #include "trainer/dataset.h"
 #include "trainer/numerics.h"
 #include "trainer/samples.h"
-#include "trainer/state.h"
 #include "trainer/tensor_digest.h"
+#include "trainer/tensors.h"
 #include "trainer/trail.h"
 #include "trainer/update.h"
 

@@ -1,0 +1,37 @@
+// The tensors of a model, with the names that PyTorch gives them, and their memory.
+// Promises   the same program lists the same names in the same order on every worker.
+// Threads    one at a time.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <string>
+#include <vector>
+
+namespace keel {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+using NamedTensors = std::vector<NamedTensor>;
+
+// The tensors of a model, named as PyTorch names them ("layer1.weight"), in its order. A tensor
+// that hangs in two places (tied weights) is listed once, under its first name.
+struct ModelTensors {
+  NamedTensors parameters;  // those that want a gradient; frozen ones are among the constants
+  NamedTensors buffers;     // BatchNorm's statistics and the like
+  NamedTensors frozen;
+};
+ModelTensors TensorsOf(const torch::nn::Module& model);
+
+std::vector<at::Tensor> JustTensors(const NamedTensors& named);
+
+// The tensor's memory as one flat tensor, in the order in which it lies (a channels-last tensor is
+// dense, but not contiguous): what a transfer sends and receives. Shares the memory.
+at::Tensor FlatAlias(const at::Tensor& tensor);
+// Whether FlatAlias() can do it: no gaps and no overlaps.
+bool IsDense(const at::Tensor& tensor);
+
+}  // namespace keel

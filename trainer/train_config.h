@@ -1,0 +1,67 @@
+// TrainConfig: what options decide of a training.
+// Threads    plain values.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "trainer/loss_scale.h"
+#include "trainer/precision.h"
+#include "trainer/schedule.h"
+
+namespace keel {
+
+enum class Numerics { kPortable, kNative };
+struct NumericsConfig {
+  Numerics numerics = Numerics::kPortable;
+  int threads = 1;  // of one operation; results of sums depend on it
+};
+
+enum class Reduce {
+  kTree,       // exact: the order of lanes
+  kAllReduce,  // for comparison: each worker adds its lanes, Gloo or NCCL adds the workers
+};
+
+// What to do with a step whose loss or gradients are NaN or infinite.
+enum class NonFinite { kStop, kSkip };
+
+struct UpdateConfig {
+  double learning_rate = 1e-3;
+  Schedule schedule = {};
+  std::optional<double> clip_norm = {};  // the gradients' global norm is brought down to it
+  NonFinite non_finite = NonFinite::kStop;
+  // Gradients are looked at where their norm is needed anyway (clipping, loss scaling). Without
+  // these the losses alone are judged, unless this is set: it costs one pass over the gradients.
+  bool check_gradients = false;
+  std::optional<LossScale> loss_scale = {};  // fp16
+};
+
+struct LoaderConfig {
+  int threads = 1;     // that load ahead; 0: all is loaded in its step
+  size_t ahead = 4;    // batches of a lane that are loaded before they are needed
+};
+
+// Below, the messages that it takes to read a neighbour's memory cost more than is won.
+inline constexpr size_t kReadBytesMin = size_t{128} << 10;
+
+struct TrainConfig {
+  uint64_t steps = 100;
+  uint64_t seed = 0;
+  uint64_t lanes = 8;        // V: for ever, whatever the number of workers
+  uint64_t lane_batch = 8;   // B: samples of one lane in one step
+  Precision precision = Precision::kFp32;
+  c10::Device device = c10::kCPU;   // where the program puts its model
+  NumericsConfig numerics = {};
+  Reduce reduce = Reduce::kTree;
+  UpdateConfig update = {};
+  LoaderConfig loader = {};        // no bit depends on it
+  size_t bucket_bytes = 25 << 20;  // of gradients that travel together; no bit depends on it
+  // From how many bytes on workers on one host read each other's memory instead of sending.
+  size_t read_bytes_min = kReadBytesMin;
+  uint64_t digest_every = 100;  // steps after which parameters are compared; 0: never
+};
+
+}  // namespace keel

@@ -1,0 +1,74 @@
+// TrainProgram: what a user brings to be trained, and what its callbacks are told.
+// Promises   callbacks run on the training thread of every worker.
+// Threads    plain values.
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "trainer/dataset.h"
+#include "trainer/optimizer.h"
+#include "trainer/step_times.h"
+
+namespace keel {
+
+struct StepOutcome {
+  bool applied = true;
+  double learning_rate = 0;
+  std::optional<double> gradient_norm = {};  // before clipping; where it was computed
+  std::string note = {};                // why it was not applied: "loss of lane 3 is nan"
+};
+
+// After each step, on every worker.
+struct StepReport {
+  uint64_t step = 0;         // steps made
+  float loss = 0;            // the mean of all lanes'
+  std::vector<float> lane_losses;
+  StepOutcome outcome;
+  int rank = 0;
+  int world = 1;
+  uint64_t data_epoch = 0;   // in which the step's samples begin
+  StepTimes times = {};      // this worker's; zeros where others told that the step was decided
+  // By rank, as the votes say; empty where others told.
+  std::vector<int64_t> compute_ns = {};
+  std::vector<int> lanes = {};
+};
+
+struct EvaluationPlan {
+  std::unique_ptr<Dataset> dataset = {};                  // null: there is no evaluation
+  std::function<at::Tensor(const Batch&)> metric = {};    // the mean over a batch's samples
+  uint64_t every = 100;                                   // steps
+  uint64_t batch = 0;                                     // samples at once; 0: the lanes' own
+};
+
+struct EvaluationReport {
+  uint64_t step = 0;        // steps made
+  double value = 0;         // the mean over all samples
+  uint64_t samples = 0;
+  bool abandoned = false;   // somebody was told to stop: there is no value
+  Duration took{0};
+  int rank = 0;
+  int world = 1;
+};
+
+// What a user brings.
+struct TrainProgram {
+  std::shared_ptr<torch::nn::Module> model;
+  std::function<at::Tensor(const Batch&)> loss;   // of one lane's samples: a scalar
+  std::unique_ptr<Dataset> dataset;
+  std::unique_ptr<Optimizer> optimizer;           // over TensorsOf(*model).parameters
+  std::function<Status(const StepReport&)> on_step = {};
+  EvaluationPlan evaluation = {};                 // none unless it has a dataset
+  // After each evaluation that was not abandoned, on every worker.
+  std::function<Status(const EvaluationReport&)> on_evaluation = {};
+};
+
+}  // namespace keel
