@@ -1,5 +1,5 @@
-# How this project declares libraries, programs and tests, so that each folder's CMakeLists.txt is a list
-# of names. TORCH on a target means: it includes LibTorch's headers, and shares the precompiled form of
+# How this project declares libraries, programs and tests. Which files a target is made of stands beside
+# them, in a sources.txt that Meson reads as well. TORCH on a target means: it includes LibTorch's headers, and shares the precompiled form of
 # its tensors and groups; TORCH_API: it includes torch/torch.h, which makes many more templates in each
 # file, needed or not, and shares the precompiled form of all that.
 include(GNUInstallDirs)
@@ -65,11 +65,43 @@ macro(keel_torch_of_arguments)
   endforeach()
 endmacro()
 
-# keel_library(base SOURCES a.cc LINK PUBLIC other PRIVATE third [TORCH | TORCH_API])
+# keel_sources(out base [FOLDER wing]): the files that sources.txt names for that target. A line that
+# ends with a colon names targets, and those below it are the files of each of them.
+function(keel_sources out name)
+  cmake_parse_arguments(ARG "" "FOLDER" "" ${ARGN})
+  set(folder ${CMAKE_CURRENT_SOURCE_DIR})
+  if(ARG_FOLDER)
+    string(APPEND folder /${ARG_FOLDER})
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/sources.txt)
+  file(STRINGS ${folder}/sources.txt lines)
+  set(sources)
+  set(is_ours FALSE)
+  foreach(line IN LISTS lines)
+    string(STRIP "${line}" line)
+    if(line MATCHES "^(.+):$")
+      string(REPLACE " " ";" names "${CMAKE_MATCH_1}")
+      set(is_ours FALSE)
+      if(name IN_LIST names)
+        set(is_ours TRUE)
+      endif()
+    elseif(is_ours AND NOT line STREQUAL "" AND NOT line MATCHES "^#")
+      list(APPEND sources ${folder}/${line})
+    endif()
+  endforeach()
+  if(NOT sources)
+    message(FATAL_ERROR "${folder}/sources.txt has no files of ${name}")
+  endif()
+  set(${out} ${sources} PARENT_SCOPE)
+endfunction()
+
+# keel_library(base LINK PUBLIC other PRIVATE third [FOLDER wing] [INTERNAL] [TORCH | TORCH_API])
+# INTERNAL: a part of programs that is not installed.
 function(keel_library name)
-  cmake_parse_arguments(ARG "TORCH;TORCH_API" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;TORCH_API;INTERNAL" "FOLDER" "LINK" ${ARGN})
   set(target keel_${name})
-  add_library(${target} STATIC ${ARG_SOURCES})
+  keel_sources(sources ${name} FOLDER ${ARG_FOLDER})
+  add_library(${target} STATIC ${sources})
   add_library(Evenkeel::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(${target} PUBLIC cxx_std_20)
@@ -78,13 +110,16 @@ function(keel_library name)
   target_link_libraries(${target} ${ARG_LINK})
   keel_torch_of_arguments()
   keel_common_settings(${target} ${torch})
-  install(TARGETS ${target} EXPORT EvenkeelTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(NOT ARG_INTERNAL)
+    install(TARGETS ${target} EXPORT EvenkeelTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
 endfunction()
 
-# keel_program(keelrun SOURCES main.cc LINK ... [TORCH | TORCH_API] [INSTALL])
+# keel_program(keelrun LINK ... [TORCH | TORCH_API] [INSTALL])
 function(keel_program name)
-  cmake_parse_arguments(ARG "TORCH;TORCH_API;INSTALL" "" "SOURCES;LINK" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "TORCH;TORCH_API;INSTALL" "" "LINK" ${ARGN})
+  keel_sources(sources ${name})
+  add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
   keel_torch_of_arguments()
   keel_common_settings(${name} ${torch})
@@ -93,20 +128,21 @@ function(keel_program name)
   endif()
 endfunction()
 
-# keel_test(base_test SOURCES ... LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN]
+# keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN]
 #           [TORCH | TORCH_API])
 # Every TEST() becomes a test of CTest. OWN_MAIN: the sources bring main(). With LibTorch, it computes
 # with one thread unless it says otherwise: several spin while they wait for one that the test beside
 # it keeps from running.
 function(keel_test name)
-  cmake_parse_arguments(ARG "TORCH;TORCH_API;OWN_MAIN" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;TORCH_API;OWN_MAIN" "TIMEOUT" "LINK;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
-  add_executable(${name} ${ARG_SOURCES})
+  keel_sources(sources ${name})
+  add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
   if(ARG_OWN_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gmock)
@@ -129,8 +165,12 @@ function(keel_test name)
                        PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} ${environment})
 endfunction()
 
-# keel_install_headers(base): every header of a folder that strangers may include.
+# keel_install_headers(base): what its sources.txt names as headers, which strangers may include.
 function(keel_install_headers folder)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${KEEL_HEADER_DIR}/${folder}
-          FILES_MATCHING PATTERN "*.h")
+  keel_sources(headers headers FOLDER ${folder})
+  foreach(header IN LISTS headers)
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${header})
+    cmake_path(GET path PARENT_PATH below)
+    install(FILES ${header} DESTINATION ${KEEL_HEADER_DIR}/${below})
+  endforeach()
 endfunction()

@@ -19,7 +19,8 @@ Ban = collections.namedtuple("Ban", "rule pattern home advice")
 LINE_MAX = 100
 FUNCTION_MAX = 70
 KNOWN_LONG = "tests/house/known_long_functions.txt"
-READ = re.compile(r"\.(h|cc|py|sh|cmake)$|(^|/)(CMakeLists\.txt|meson\.build)$|^%s$" % KNOWN_LONG)
+READ = re.compile(r"\.(h|cc|py|sh|cmake)$|(^|/)(CMakeLists\.txt|meson\.build|sources\.txt)$|^%s$"
+                  % KNOWN_LONG)
 CODE = (".h", ".cc", ".py", ".sh")
 FIXTURES = ("tests/house/bad", "tests/house/good")
 LIBRARIES = ("base", "store", "elastic", "ckpt", "trainer")
@@ -61,7 +62,7 @@ BANS = [
 RULES = {ban.rule for ban in BANS} | {
     "line-length", "function-length", "known-long-function", "include-direction", "include-torch",
     "include-nccl", "using-namespace", "pragma-once", "purpose", "todo", "fixme", "unbuilt",
-    "disabled"}
+    "missing-source", "disabled"}
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|'
                    r'(?<!\w)(?:u8|[uUL])?R"(?P<mark>[^()\\\s]*)\(.*?\)(?P=mark)"|'
@@ -264,19 +265,36 @@ def check_function_lengths(files):
                             f"{key[1]} of {key[0]} no longer has {count} lines: {cure}")
 
 
-def check_built(files):
-    for path in files:
-        if not path.endswith(".cc") or path.split("/")[0] not in FOLDERS:
+def named_files(files):
+    """(sources.txt, line, path, target) for each file that a sources.txt names."""
+    for path, file in files.items():
+        if os.path.basename(path) != "sources.txt":
             continue
-        folder = os.path.dirname(path)
-        while folder and f"{folder}/CMakeLists.txt" not in files:
-            folder = os.path.dirname(folder)
-        name = path[len(folder):].lstrip("/")
-        build = files.get(f"{folder}/CMakeLists.txt".lstrip("/"))
-        word = r"(?<![\w./-])" + re.escape(name) + r"(?![\w.-])"
-        if not build or not re.search(word, re.sub("#.*", "", build.text)):
+        targets = []
+        for number, line in enumerate(file.text.split("\n"), 1):
+            line = line.strip()
+            if line.endswith(":"):
+                targets = line[:-1].split()
+            elif line and not line.startswith("#"):
+                for target in targets:
+                    yield path, number, f"{os.path.dirname(path)}/{line}", target
+
+
+def check_built(files):
+    named = list(named_files(files))
+    built = {path for _, _, path, _ in named}
+    for path in files:
+        if not path.endswith(".cc") or path.split("/")[0] not in FOLDERS or path in built:
+            continue
+        # A stranger's project, as one in tests/install/, has no such list.
+        own = files.get(f"{os.path.dirname(path)}/CMakeLists.txt")
+        if not own or not re.search(r"\b" + re.escape(os.path.basename(path)) + r"(?![\w.-])",
+                                    re.sub("#.*", "", own.text)):
             yield Violation(path, 1, "unbuilt",
-                            f"name it in {os.path.dirname(path)}/CMakeLists.txt, or delete it")
+                            "name it in the sources.txt beside it, or delete it")
+    for sources, number, path, _ in named:
+        if path not in files:
+            yield Violation(sources, number, "missing-source", f"there is no {path}")
 
 
 def check_tree(root):

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/tools/launched.h"
+#include "tests/harness/launched.h"
 
 namespace keel {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/tools/launched.h"
+#include "tests/harness/launched.h"
 
 namespace keel {
 namespace {

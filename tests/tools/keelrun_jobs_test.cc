@@ -15,7 +15,7 @@
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/file_text.h"
 #include "tests/harness/free_port.h"
-#include "tests/tools/launched.h"
+#include "tests/harness/launched.h"
 
 namespace keel {
 namespace {

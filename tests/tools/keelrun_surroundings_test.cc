@@ -8,11 +8,11 @@
 
 #include <vector>
 
-#include "elastic/process_table.h"
 #include "elastic/proc_file.h"
+#include "elastic/process_table.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/file_text.h"
-#include "tests/tools/launched.h"
+#include "tests/harness/launched.h"
 
 namespace keel {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "tests/harness/file_text.h"
-#include "tests/tools/launched.h"
+#include "tests/harness/launched.h"
 
 namespace keel {
 namespace {

@@ -1,6 +1,6 @@
 // JobTest: what the tests of whole training jobs share: the real `keelrun` with
 // tests/trainer/model_train.cc, started in several ways, and the last line that it ends with.
-// Promises   every wait ends (tests/tools/launched.h).
+// Promises   every wait ends (tests/harness/launched.h).
 // Threads    one.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/harness/free_port.h"
-#include "tests/tools/launched.h"
+#include "tests/harness/launched.h"
 
 namespace keel {
 

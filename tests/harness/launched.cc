@@ -1,5 +1,5 @@
 // CapturedProcess, in the words of these tests.
-#include "tests/tools/launched.h"
+#include "tests/harness/launched.h"
 
 #include <csignal>
 
