@@ -1,6 +1,6 @@
 // What every program of ours sets once about its own process, first thing in main().
 // Promises   never overrides a choice that somebody made on purpose.
-// Does not   undo anything at exit; reach children (elastic/spawn.h resets their signals).
+// Does not   undo anything at exit; reach children (elastic/process/spawn.h resets their signals).
 // Threads    call before the first thread starts.
 #pragma once
 

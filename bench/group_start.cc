@@ -11,7 +11,7 @@
 #include "base/option_help.h"
 #include "base/options.h"
 #include "base/process_setup.h"
-#include "elastic/spawn.h"
+#include "elastic/process/spawn.h"
 #include "elastic/worker_environment.h"
 #include "store/tcp_store.h"
 #include "store/torch_store.h"

@@ -3,11 +3,13 @@
 include(CMakePackageConfigHelpers)
 
 set(KEEL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Evenkeel)
-foreach(folder base store elastic ckpt)
+foreach(folder base ckpt elastic elastic/protocol store)
   keel_install_headers(${folder})
 endforeach()
 if(KEEL_WITH_TORCH)
-  keel_install_headers(trainer)
+  foreach(folder trainer trainer/numerics)
+    keel_install_headers(${folder})
+  endforeach()
 endif()
 install(EXPORT EvenkeelTargets NAMESPACE Evenkeel:: DESTINATION ${KEEL_PACKAGE_DIR})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/EvenkeelConfig.cmake.in

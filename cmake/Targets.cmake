@@ -128,13 +128,14 @@ function(keel_program name)
   endif()
 endfunction()
 
-# keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN]
+# keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN] [NIGHTLY]
 #           [TORCH | TORCH_API])
-# Every TEST() becomes a test of CTest. OWN_MAIN: the sources bring main(). With LibTorch, it computes
+# Every TEST() becomes a test of CTest. OWN_MAIN: the sources bring main(). NIGHTLY: those whose names
+# begin with "Nightly" are for tests/run.sh --nightly. With LibTorch, it computes
 # with one thread unless it says otherwise: several spin while they wait for one that the test beside
 # it keeps from running.
 function(keel_test name)
-  cmake_parse_arguments(ARG "TORCH;TORCH_API;OWN_MAIN" "TIMEOUT" "LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;TORCH_API;OWN_MAIN;NIGHTLY" "TIMEOUT" "LINK;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
@@ -161,8 +162,13 @@ function(keel_test name)
     set(environment ENVIRONMENT OMP_NUM_THREADS=1)
   endif()
   # Parameters' values are in the names already; CTest would print their bytes behind them.
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES TEST_FILTER -Nightly*
                        PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} ${environment})
+  if(ARG_NIGHTLY)
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES TEST_FILTER Nightly*
+                         TEST_LIST ${name}_of_a_night
+                         PROPERTIES LABELS nightly TIMEOUT 3600 ${environment})
+  endif()
 endfunction()
 
 # keel_install_headers(base): what its sources.txt names as headers, which strangers may include.

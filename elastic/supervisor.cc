@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "base/log.h"
-#include "elastic/decision_log.h"
-#include "elastic/doctor_findings.h"
-#include "elastic/doctor_text.h"
-#include "elastic/exit_codes.h"
-#include "elastic/guard.h"
-#include "elastic/launch_policies.h"
-#include "elastic/terminal_use.h"
+#include "elastic/doctor/findings.h"
+#include "elastic/doctor/text.h"
+#include "elastic/launch/policies.h"
+#include "elastic/launch/terminal_use.h"
+#include "elastic/process/guard.h"
+#include "elastic/protocol/exit_codes.h"
+#include "elastic/report/decision_log.h"
 #include "store/host_port.h"
 
 namespace keel {

@@ -1,11 +1,13 @@
 // Supervisor: one launcher on one host: tells the Host what happens, and does what the Host says.
-// Promises   Run() returns when the job is over for this host, with a code of elastic/exit_codes.h;
-//            no worker is left then, nor anything that descends from one.
+// Promises   Run() returns when the job is over for this host, with a code of
+//            elastic/protocol/exit_codes.h; no worker is left then, nor anything that descends from
+// one.
 //            The signals that stop a job are blocked in its thread from then on: whoever sends one
 //            more does not take the code from those who wait for it.
-// Does not   judge (elastic/host.h, elastic/membership.h); print (the summary is the caller's).
+// Does not   judge (elastic/decisions/host.h, elastic/decisions/membership.h); print (the summary
+//            is the caller's).
 // Threads    Run() in the thread that made it, which must be the main one or outlive it: the
-//            workers are tied to it (elastic/spawn.h).
+//            workers are tied to it (elastic/process/spawn.h).
 // Errors     of Open(): those of OpenMeeting(), and of making the log folder.
 #pragma once
 
@@ -21,17 +23,17 @@
 #include "base/environment.h"
 #include "base/files.h"
 #include "base/random.h"
-#include "elastic/board.h"
-#include "elastic/crew.h"
-#include "elastic/host.h"
-#include "elastic/job_story.h"
-#include "elastic/launch_config.h"
-#include "elastic/meeting.h"
-#include "elastic/notice_poller.h"
-#include "elastic/status_line.h"
-#include "elastic/status_server.h"
-#include "elastic/stop_signals.h"
-#include "elastic/time_ledger.h"
+#include "elastic/board/board.h"
+#include "elastic/decisions/host.h"
+#include "elastic/launch/config.h"
+#include "elastic/launch/meeting.h"
+#include "elastic/notice/poller.h"
+#include "elastic/process/stop_signals.h"
+#include "elastic/report/job_story.h"
+#include "elastic/report/status_line.h"
+#include "elastic/report/time_ledger.h"
+#include "elastic/status/server.h"
+#include "elastic/workers/crew.h"
 #include "store/store_maker.h"
 
 namespace keel {

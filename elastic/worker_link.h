@@ -34,7 +34,7 @@
 #include "base/fd.h"
 #include "base/line_framer.h"
 #include "base/result.h"
-#include "elastic/control_link.h"
+#include "elastic/protocol/control_link.h"
 #include "store/cancel.h"
 
 namespace keel {
@@ -44,7 +44,7 @@ class WorkerLink {
   using OnBreak = std::function<void(const std::string& reason)>;
 
   // Takes the descriptor that KEEL_CONTROL_FD names, keeps it from our children, and makes the
-  // program answer to StackSignal() (elastic/stack_signal.h).
+  // program answer to StackSignal() (elastic/process/stack_signal.h).
   static Result<std::unique_ptr<WorkerLink>> FromEnvironment(const Environment& environment);
   // `socket`: a connected stream socket.
   static Result<std::unique_ptr<WorkerLink>> Open(Fd socket);

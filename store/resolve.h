@@ -2,7 +2,7 @@
 // Promises   ends within its limit whatever the name service does; a number needs no name service,
 //            and neither does "localhost", which is 127.0.0.1.
 // Does not   cache, or try again. The way back, from a number to its name, is for finding faults
-//            (elastic/doctor.h): no job ever takes it.
+//            (elastic/doctor/doctor.h): no job ever takes it.
 // Threads    any. A look-up that outlives its limit goes on in a thread of its own until libc gives
 //            up.
 // Errors     kTimeout (the name service is silent), kNotFound (no such name), kInvalid.

@@ -29,11 +29,17 @@ MAY_INCLUDE = {"cmake": (), "base": ("base",), "store": ("base", "store"),
                "elastic": ("base", "store", "elastic"), "ckpt": ("base", "store", "ckpt"),
                "trainer": LIBRARIES, "tools": LIBRARIES + ("tools",),
                "examples": LIBRARIES + ("examples",), "bench": FOLDERS, "tests": FOLDERS}
+# The wings of a folder, from the lowest up: a wing may include itself and those before it.
+WINGS = {"elastic": ("protocol", "process", "decisions", "board", "report", "status", "notice",
+                     "workers", "launch", "doctor"),
+         "trainer": ("numerics", "log", "data", "group", "exchange", "state", "save", "loop")}
+# What of elastic/ a training program links: neither a doctor, nor a status page, nor a cloud.
+OF_WORKERS = ("protocol", "process", "workers")
 TORCH_HEADER = re.compile(r"(torch|ATen|c10|gloo)/")
 TORCH_HOME = re.compile(r"(trainer|bench|examples|tests/(gpu|trainer|store|install))/|"
                         r"store/(torch_|tcp_store)|cmake/torch_(api_)?pch\.h$")
 NCCL_HEADER = re.compile(r"nccl\.h|cuda_runtime|.*ProcessGroupNCCL")
-NCCL_HOME = re.compile(r"trainer/nccl/")
+NCCL_HOME = re.compile(r"trainer/group/nccl/")
 NOT_A_MEMBER = r"(?<![\w.>:~])(?:std::|::)?"
 
 BANS = [
@@ -52,7 +58,7 @@ BANS = [
         + NOT_A_MEMBER + r"f(data)?sync\s*\(|\bfopen\s*\((?=[^;]*,\s*\"[^\"]*[wa+])",
         r"(tests/)?base/\w*files", "take a Files& (base/files.h), so that tests can make it fail"),
     Ban("exit", r"(?<!void )" + NOT_A_MEMBER + r"(_?_?exit|_Exit|quick_exit|abort|terminate)\s*\(",
-        r"base/check|elastic/(child|spawn)|trainer/early_stop|tests/\S* (::)?_exit$",
+        r"base/check|elastic/process/(child|spawn)|trainer/early_stop|tests/\S* (::)?_exit$",
         "return an Error (base/result.h); for our own bugs KEEL_CHECK (base/check.h)"),
     Ban("debug-print", r"\bstd::(cerr|cout|clog)\b|" + NOT_A_MEMBER + r"v?f?d?(printf|puts)\s*\(",
         r"(?!(base|store|elastic|ckpt|trainer)/)|base/(check|log)|store/torch_log|"
@@ -62,7 +68,7 @@ BANS = [
 RULES = {ban.rule for ban in BANS} | {
     "line-length", "function-length", "known-long-function", "include-direction", "include-torch",
     "include-nccl", "using-namespace", "pragma-once", "purpose", "todo", "fixme", "unbuilt",
-    "missing-source", "disabled"}
+    "missing-source", "disabled", "include-wing", "include-public"}
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|'
                    r'(?<!\w)(?:u8|[uUL])?R"(?P<mark>[^()\\\s]*)\(.*?\)(?P=mark)"|'
@@ -161,10 +167,47 @@ def check_includes(file):
             yield (line, "include-direction", f"{folder}/ must not know {target}/: move what both "
                    "need down, or pass it in through an interface")
         if NCCL_HEADER.match(name) and not NCCL_HOME.match(file.path):
-            yield line, "include-nccl", "only trainer/nccl/ may; use its interface in trainer/"
+            yield line, "include-nccl", "only trainer/group/nccl/ may; use trainer/nccl_module.h"
         elif TORCH_HEADER.match(name) and not quoted and not TORCH_HOME.match(file.path):
             yield (line, "include-torch", "only trainer/, store/torch_*, store/tcp_store* and "
                    "their users may; ask for a torch-free interface")
+
+
+def wing_of(path):
+    """("elastic", "board") of elastic/board/member.h; the wing of a file above all wings is ""."""
+    folder, *below = path.split("/")
+    return folder, below[0] if len(below) > 1 else ""
+
+
+def why_not_within(folder, own, target, wing, is_public):
+    """Why a file of that folder's wing `own` must not include `target`; empty: it may."""
+    order = WINGS[folder]
+    if wing and wing not in order:
+        return f"name the wing {wing} in WINGS of tools/house.py"
+    if own in order and wing and order.index(wing) > order.index(own):
+        return f"{own}/ lies below {wing}/: move what both need down, or pass it in"
+    if own in order and not wing and not is_public:
+        return f"{target} stands above all wings: pass it in through an interface"
+    return ""
+
+
+def check_wings(file, public):
+    folder, own = wing_of(file.path)
+    for found in re.finditer(r'(?m)^\s*#\s*include\s*"([^"]+)', file.code):
+        target, line = found[1], line_at(file.code, found.start(1))
+        target_folder, wing = wing_of(target)
+        if file.path in public and folder in WINGS and target not in public:
+            yield (line, "include-public", f"{file.path} is installed, and {target} is not: "
+                   "include less, or name it under `headers` in its sources.txt")
+        if target_folder not in WINGS:
+            continue
+        if folder == target_folder:
+            why = why_not_within(folder, own, target, wing, target in public)
+            if why:
+                yield line, "include-wing", why
+        elif folder == "trainer" and wing not in OF_WORKERS and target not in public:
+            yield (line, "include-wing", f"a training program must not know {target}: it may have "
+                   f"{', '.join(OF_WORKERS)} of elastic/, and what is public")
 
 
 def check_bans(file):
@@ -300,6 +343,9 @@ def check_built(files):
 def check_tree(root):
     files = read_tree(root)
     found = list(check_function_lengths(files)) + list(check_built(files))
+    public = {path for _, _, path, target in named_files(files) if target == "headers"}
+    for file in files.values():
+        found += [Violation(file.path, *violation) for violation in check_wings(file, public)]
     for file in files.values():
         for check in (check_lines, check_purpose, check_todo, check_header, check_includes,
                       check_bans, check_disabled):

@@ -1,8 +1,8 @@
 // Dataset: where samples come from, by index: any map-style dataset of torch::data, or tensors in
 // memory.
 // Promises   Load() gives the samples of these indices, stacked in their order.
-// Does not   shuffle or split among workers: trainer/samples.h says who takes which index. What an
-//            implementation draws from LibTorch's default generators is reproducible where
+// Does not   shuffle or split among workers: trainer/data/samples.h says who takes which index.
+//            What an implementation draws from LibTorch's default generators is reproducible where
 //            loading() is kInStep: they are seeded for the lane before its samples are loaded.
 // Threads    Load() as loading() says, by any thread.
 // Errors     kInvalid, kForeign: what the dataset threw, with the indices.

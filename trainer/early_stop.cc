@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "elastic/control_link.h"
-#include "elastic/exit_codes.h"
+#include "elastic/protocol/control_link.h"
+#include "elastic/protocol/exit_codes.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define KEEL_SANITIZER_COMES_FIRST 1

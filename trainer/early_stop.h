@@ -13,7 +13,7 @@
 namespace keel {
 
 // Signals do again what they always do. Whoever wants to act on them instead
-// (elastic/stop_signals.h) holds them back before.
+// (elastic/process/stop_signals.h) holds them back before.
 void EndEarlyStop();
 
 }  // namespace keel

@@ -2,7 +2,7 @@
 // Promises   a pure function of the steps' outcomes: since every worker sees the same complete
 //            gradients, every worker holds the same numbers. The scale is a power of two, so that
 //            scaling and unscaling change no bit of what does not overflow or vanish.
-// Does not   look at gradients (trainer/update.h does).
+// Does not   look at gradients (trainer/state/update.h does).
 // Threads    a plain value.
 #pragma once
 

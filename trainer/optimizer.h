@@ -3,7 +3,7 @@
 //            every worker. All state exists from the start (zeros), so that a newcomer lists the
 //            same tensors as those that have trained for hours. Parameters without a gradient are
 //            left alone, with their state.
-// Does not   look whether gradients are finite, or scale or clip them: trainer/update.h does,
+// Does not   look whether gradients are finite, or scale or clip them: trainer/state/update.h does,
 //            before.
 // Threads    one.
 // Errors     kInvalid: settings out of range, an optimizer that cannot be used; kForeign.

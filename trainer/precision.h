@@ -1,5 +1,6 @@
 // Precision: in which type forward computes; parameters and their updates stay as the model has
-// them. Free of LibTorch, for options and fingerprints; AutocastScope (trainer/autocast.h) acts.
+// them. Free of LibTorch, for options and fingerprints; AutocastScope (trainer/numerics/autocast.h)
+// acts.
 // Threads    any. Errors: kInvalid.
 #pragma once
 

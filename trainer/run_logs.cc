@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/posix_files.h"
-#include "trainer/train_log.h"
+#include "trainer/log/train_log.h"
 
 namespace keel {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/option_table.h"
 #include "base/options.h"
-#include "trainer/train_state.h"
+#include "trainer/state/train_state.h"
 
 namespace keel {
 

@@ -9,7 +9,7 @@
 #include "base/options.h"
 #include "base/result.h"
 #include "ckpt/description.h"
-#include "trainer/run_config.h"
+#include "trainer/numerics/run_config.h"
 
 namespace keel {
 

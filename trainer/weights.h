@@ -3,7 +3,7 @@
 // Promises   parameters and buffers must be the same there and in the model, by name, type and
 //            shape; all differences are told at once. Every byte was verified before it counts.
 // Does not   read an optimizer's state, or anything else that training goes on with:
-//            trainer/resume.h does. After an error within a file the tensors mean nothing.
+//            trainer/save/resume.h does. After an error within a file the tensors mean nothing.
 // Threads    one; a checkpoint's frames are read by some of its own.
 // Errors     kInvalid: it is of another model; kNotFound; kCorrupt; those of ckpt/.
 #pragma once

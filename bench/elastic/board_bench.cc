@@ -26,7 +26,7 @@
 #include "base/process_setup.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "elastic/board.h"
+#include "elastic/board/board.h"
 #include "store/tcp_store_maker.h"
 #include "store/torch_log.h"
 

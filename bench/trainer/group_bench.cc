@@ -19,15 +19,15 @@
 #include "store/torch_guard.h"
 #include "store/torch_log.h"
 #include "store/torch_store.h"
-#include "trainer/epoch_group.h"
-#include "trainer/gather.h"
-#include "trainer/transfer.h"
-#include "trainer/vote.h"
+#include "trainer/exchange/gather.h"
+#include "trainer/exchange/transfer.h"
+#include "trainer/group/epoch_group.h"
+#include "trainer/loop/vote.h"
 
 namespace keel {
 namespace {
 
-constexpr size_t kReportBytes = 400;   // about what trainer/reform.h writes
+constexpr size_t kReportBytes = 400;   // about what trainer/state/reform.h writes
 constexpr size_t kDigestBytes = 32;
 constexpr int kLanesEach = 1;
 

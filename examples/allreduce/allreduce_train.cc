@@ -12,7 +12,7 @@
 #include "base/options.h"
 #include "base/print_out.h"
 #include "base/process_setup.h"
-#include "elastic/spawn.h"
+#include "elastic/process/spawn.h"
 #include "elastic/worker_environment.h"
 #include "store/own_address.h"
 #include "store/resolve.h"
@@ -21,8 +21,8 @@
 #include "store/torch_log.h"
 #include "store/torch_store.h"
 #include "trainer/data_parallel.h"
+#include "trainer/numerics/tensor_digest.h"
 #include "trainer/process_group.h"
-#include "trainer/tensor_digest.h"
 
 namespace keel {
 namespace {

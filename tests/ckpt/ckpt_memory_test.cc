@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <string>
 
-#include "elastic/spawn.h"
+#include "elastic/process/spawn.h"
 #include "tests/harness/expect_ok.h"
-#include "tests/harness/file_text.h"
+#include "tests/support/file_text.h"
 #include "tests/support/temp_dir.h"
 
 namespace keel {

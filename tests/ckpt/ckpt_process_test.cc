@@ -7,11 +7,11 @@
 
 #include "base/posix_files.h"
 #include "ckpt/catalog.h"
-#include "elastic/spawn.h"
+#include "elastic/process/spawn.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
-#include "tests/harness/file_text.h"
 #include "tests/harness/syscall_killer.h"
+#include "tests/support/file_text.h"
 #include "tests/support/temp_dir.h"
 
 namespace keel {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "elastic/stack_signal.h"
+#include "elastic/process/stack_signal.h"
 
 namespace {
 

@@ -11,15 +11,15 @@
 
 #include "base/log.h"
 #include "base/posix_files.h"
-#include "elastic/board_keys.h"
-#include "elastic/control_link.h"
-#include "elastic/exit_codes.h"
-#include "elastic/meeting.h"
-#include "elastic/records.h"
+#include "elastic/launch/meeting.h"
+#include "elastic/protocol/board_keys.h"
+#include "elastic/protocol/control_link.h"
+#include "elastic/protocol/exit_codes.h"
+#include "elastic/protocol/records.h"
 #include "store/memory_store.h"
 #include "store/own_address.h"
 #include "tests/harness/expect_ok.h"
-#include "tests/harness/file_text.h"
+#include "tests/support/file_text.h"
 #include "tests/support/temp_dir.h"
 
 namespace keel {

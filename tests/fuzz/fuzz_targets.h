@@ -4,7 +4,7 @@
 //            something else, a digest that fits other content) is a KEEL_CHECK. It seals what the
 //            bytes say with digests that fit, so that fuzzing goes on behind them.
 // Threads    one.
-// To add one: NAME_target.cc with its row, its line in kFuzzTargets, and the two build lists.
+// To add one: NAME_target.cc with its row, its line in kFuzzTargets, and its line in sources.txt.
 #pragma once
 
 #include <array>

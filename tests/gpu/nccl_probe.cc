@@ -18,10 +18,10 @@
 #include "store/torch_log.h"
 #include "store/torch_store.h"
 #include "trainer/data_parallel.h"
-#include "trainer/epoch_group.h"
+#include "trainer/group/epoch_group.h"
 #include "trainer/nccl_module.h"
+#include "trainer/numerics/tensor_digest.h"
 #include "trainer/process_group.h"
-#include "trainer/tensor_digest.h"
 
 namespace keel {
 namespace {

@@ -16,7 +16,7 @@
 #include <cstring>
 #include <optional>
 
-#include "elastic/process_table.h"
+#include "elastic/process/process_table.h"
 
 namespace keel {
 namespace {

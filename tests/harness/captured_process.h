@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "elastic/spawn.h"
+#include "elastic/process/spawn.h"
 #include "tests/harness/pattern.h"
 
 namespace keel {

@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "base/result.h"
-#include "elastic/exit_status.h"
+#include "elastic/process/exit_status.h"
 
 #define ASSERT_OK(expression) ASSERT_PRED_FORMAT1(::keel::IsOk, (expression))
 #define EXPECT_OK(expression) EXPECT_PRED_FORMAT1(::keel::IsOk, (expression))

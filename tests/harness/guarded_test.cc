@@ -8,7 +8,7 @@
 #include <csignal>
 #include <optional>
 
-#include "elastic/process_table.h"
+#include "elastic/process/process_table.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/ranks.h"
 

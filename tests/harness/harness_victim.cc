@@ -5,7 +5,7 @@
 #include <csignal>
 #include <cstdio>
 
-#include "elastic/spawn.h"
+#include "elastic/process/spawn.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/ranks.h"
 

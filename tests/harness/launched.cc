@@ -5,7 +5,7 @@
 
 #include "base/environment.h"
 #include "base/text.h"
-#include "elastic/process_table.h"
+#include "elastic/process/process_table.h"
 #include "tests/harness/expect_ok.h"
 
 namespace keel {

@@ -10,9 +10,9 @@
 #include <csignal>
 #include <sstream>
 
-#include "elastic/process_table.h"
+#include "elastic/process/process_table.h"
 #include "tests/harness/expect_ok.h"
-#include "tests/harness/file_text.h"
+#include "tests/support/file_text.h"
 
 namespace keel {
 namespace {

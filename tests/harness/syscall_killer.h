@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "elastic/exit_status.h"
+#include "elastic/process/exit_status.h"
 
 namespace keel {
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "elastic/process_table.h"
+#include "elastic/process/process_table.h"
 #include "store/tcp_store.h"
 #include "tests/harness/ranks.h"
 

@@ -23,7 +23,7 @@ SCHEMAS = ("1.29", "1.37")
 
 def exit_codes():
     """name -> number, from the launcher's own list."""
-    text = (GIVEN.source / "elastic/exit_codes.h").read_text()
+    text = (GIVEN.source / "elastic/protocol/exit_codes.h").read_text()
     return {name: int(code) for name, code in re.findall(r"kExit(\w+) = (\d+)", text)}
 
 

@@ -1,5 +1,5 @@
 // TensorBoard's own reader finds in our event files what was written, also behind a torn record.
-#include "trainer/event_file.h"
+#include "trainer/log/event_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "elastic/exit_codes.h"
+#include "elastic/protocol/exit_codes.h"
 
 namespace keel {
 namespace {

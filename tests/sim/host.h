@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "elastic/coordinator.h"
-#include "elastic/host.h"
-#include "elastic/member.h"
+#include "elastic/board/coordinator.h"
+#include "elastic/board/member.h"
+#include "elastic/decisions/host.h"
 #include "store/memory_store.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/scheduler.h"

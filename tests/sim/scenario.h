@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "elastic/coordinator.h"
-#include "elastic/host.h"
+#include "elastic/board/coordinator.h"
+#include "elastic/decisions/host.h"
 
 namespace keel {
 

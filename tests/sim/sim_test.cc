@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "elastic/exit_codes.h"
+#include "elastic/protocol/exit_codes.h"
 #include "tests/sim/world.h"
 
 namespace keel {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "elastic/exit_codes.h"
-#include "elastic/hangs.h"
+#include "elastic/decisions/hangs.h"
+#include "elastic/protocol/exit_codes.h"
 
 namespace keel {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "elastic/exit_status.h"
-#include "elastic/host.h"
+#include "elastic/decisions/host.h"
+#include "elastic/process/exit_status.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/scheduler.h"
 

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "base/random.h"
-#include "tests/harness/file_text.h"
 #include "tests/harness/free_port.h"
+#include "tests/support/file_text.h"
 
 namespace keel {
 namespace {

@@ -1,5 +1,5 @@
 // The real `keelrun --doctor`: on one host, on two launchers that take each other for hosts, and
-// where something is wrong. What each finding says: tests/elastic/doctor_findings_test.cc.
+// where something is wrong. What each finding says: tests/elastic/doctor/findings_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "tests/harness/file_text.h"
+#include "tests/support/file_text.h"
 #include "tests/tools/job_hosts.h"
 #include "tests/tools/listening_sockets.h"
 

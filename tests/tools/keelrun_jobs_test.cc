@@ -13,9 +13,9 @@
 #include "base/random.h"
 #include "store/resolve.h"
 #include "tests/harness/expect_ok.h"
-#include "tests/harness/file_text.h"
 #include "tests/harness/free_port.h"
 #include "tests/harness/launched.h"
+#include "tests/support/file_text.h"
 
 namespace keel {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "elastic/process_table.h"
+#include "elastic/process/process_table.h"
 #include "tests/tools/job_hosts.h"
 
 namespace keel {

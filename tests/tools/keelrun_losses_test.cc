@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <map>
 
-#include "elastic/process_table.h"
-#include "tests/harness/file_text.h"
+#include "elastic/process/process_table.h"
+#include "tests/support/file_text.h"
 #include "tests/tools/job_hosts.h"
 
 namespace keel {

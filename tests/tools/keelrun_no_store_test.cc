@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/harness/file_text.h"
 #include "tests/harness/free_port.h"
 #include "tests/harness/launched.h"
+#include "tests/support/file_text.h"
 
 namespace keel {
 namespace {

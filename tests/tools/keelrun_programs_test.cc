@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/harness/file_text.h"
+#include "tests/support/file_text.h"
 #include "tests/tools/job_hosts.h"
 
 namespace keel {

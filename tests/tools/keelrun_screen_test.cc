@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "tests/harness/file_text.h"
+#include "tests/support/file_text.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tools/on_terminal.h"
 

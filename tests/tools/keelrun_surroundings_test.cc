@@ -8,11 +8,11 @@
 
 #include <vector>
 
-#include "elastic/proc_file.h"
-#include "elastic/process_table.h"
+#include "elastic/process/proc_file.h"
+#include "elastic/process/process_table.h"
 #include "tests/harness/expect_ok.h"
-#include "tests/harness/file_text.h"
 #include "tests/harness/launched.h"
+#include "tests/support/file_text.h"
 
 namespace keel {
 namespace {

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "base/text.h"
-#include "tests/harness/file_text.h"
 #include "tests/harness/launched.h"
+#include "tests/support/file_text.h"
 
 namespace keel {
 namespace {

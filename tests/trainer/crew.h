@@ -13,7 +13,7 @@
 #include "store/tcp_store.h"
 #include "store/torch_store.h"
 #include "tests/trainer/abort_trace.h"
-#include "trainer/epoch_group.h"
+#include "trainer/group/epoch_group.h"
 
 namespace keel {
 

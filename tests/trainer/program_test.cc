@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/trainer/saving_job.h"
+#include "tests/trainer/save/saving_job.h"
 
 namespace keel {
 namespace {

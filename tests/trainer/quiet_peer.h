@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "trainer/epoch_run.h"
+#include "trainer/loop/epoch_run.h"
 
 namespace keel {
 

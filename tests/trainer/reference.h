@@ -11,14 +11,14 @@
 #include <functional>
 #include <vector>
 
-#include "trainer/autocast.h"
+#include "trainer/data/samples.h"
 #include "trainer/dataset.h"
-#include "trainer/numerics.h"
-#include "trainer/samples.h"
-#include "trainer/tensor_digest.h"
+#include "trainer/numerics/autocast.h"
+#include "trainer/numerics/numerics.h"
+#include "trainer/numerics/tensor_digest.h"
+#include "trainer/state/trail.h"
+#include "trainer/state/update.h"
 #include "trainer/tensors.h"
-#include "trainer/trail.h"
-#include "trainer/update.h"
 
 namespace keel {
 

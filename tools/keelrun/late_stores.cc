@@ -10,7 +10,7 @@
 #include <array>
 #include <utility>
 
-#include "elastic/quiet_thread.h"
+#include "elastic/process/quiet_thread.h"
 #include "store/numeric_names.h"
 #include "store/store_module.h"
 

@@ -1,6 +1,6 @@
 // `keelrun`: the launcher.
-// Promises   exit codes as in elastic/exit_codes.h; what it was asked to show goes to stdout, all
-//            else to stderr.
+// Promises   exit codes as in elastic/protocol/exit_codes.h; what it was asked to show goes to
+//            stdout, all else to stderr.
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,17 +19,17 @@
 #include "base/process_setup.h"
 #include "base/random.h"
 #include "base/version.h"
-#include "elastic/console.h"
-#include "elastic/doctor.h"
-#include "elastic/doctor_text.h"
-#include "elastic/error_file.h"
-#include "elastic/exit_codes.h"
-#include "elastic/failure_report.h"
-#include "elastic/launch_options.h"
-#include "elastic/launch_policies.h"
-#include "elastic/log_queue.h"
-#include "elastic/orphan_guard.h"
-#include "elastic/program_path.h"
+#include "elastic/doctor/doctor.h"
+#include "elastic/doctor/text.h"
+#include "elastic/launch/options.h"
+#include "elastic/launch/policies.h"
+#include "elastic/process/console.h"
+#include "elastic/process/log_queue.h"
+#include "elastic/process/orphan_guard.h"
+#include "elastic/process/program_path.h"
+#include "elastic/protocol/exit_codes.h"
+#include "elastic/report/error_file.h"
+#include "elastic/report/failures.h"
 #include "elastic/supervisor.h"
 #include "tools/keelrun/late_stores.h"
 

@@ -2,7 +2,8 @@
 #include <torch/torch.h>
 
 #include "ckpt/manifest.h"
-#include "elastic/link.h"
+#include "elastic/protocol/link.h"
+#include "trainer/state/state.h"
 
 #define KEEL_LOOP(x) \
   for (;;) { \

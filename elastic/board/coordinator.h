@@ -1,0 +1,129 @@
+// Coordinator: reads the board, keeps the reader's clocks, asks membership.h, writes the answer.
+// Promises   a generation of its own for each store it opens; one read of all members a poll; an
+//            epoch's record is complete before `epoch` names it, and never changes; a write whose
+//            answer was lost is found again, not done anew. A gap in its own polling (it was
+//            stopped, or its store was) is held against nobody.
+// Does not   wait, sleep, or own the store: its owner calls Poll() when told to look and when
+//            NextPoll() is due, and hands in another connection after an error.
+// Threads    one.
+// Errors     those of the store. The poll is repeated as a whole; nothing is half decided.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "elastic/decisions/membership.h"
+#include "elastic/protocol/board_keys.h"
+#include "store/store.h"
+
+namespace keel {
+
+struct CoordinatorConfig {
+  std::string job;
+  std::string incarnation;        // of its own supervisor
+  std::string presence;           // address of the presence port, for the board
+  JobPolicy policy;
+  Duration poll_interval = std::chrono::milliseconds(50);    // looks at `news`
+  Duration read_interval = std::chrono::milliseconds(500);   // reads all, news or not
+  Duration close_timeout = std::chrono::seconds(30);         // for members to see the end
+};
+
+class Coordinator {
+ public:
+  // Gives the epoch of that number a place for its keys: a fresh store, or a prefix in the board's.
+  using OpenEpochStore = std::function<Result<EpochStore>(const EpochRecord& epoch)>;
+
+  Coordinator(CoordinatorConfig config, Random random, OpenEpochStore open_epoch_store);
+
+  struct Step {
+    Status status;
+    bool look = false;                 // the board has changed: tell the members to look
+    std::vector<Decision> decisions;   // what was done, then the wait it ended with if it is new
+  };
+  // The first call of a store's life announces the generation.
+  Step Poll(Store& store, TimePoint now);
+  TimePoint NextPoll() const { return next_poll_; }
+
+  void PresenceOpened(int64_t slot, const std::string& incarnation);
+  void PresenceClosed(int64_t slot, const std::string& incarnation, TimePoint now);
+
+  const std::string& generation() const { return generation_; }
+  // All that were ever seen, for whoever watches.
+  const std::vector<HostView>& hosts() const { return view_.hosts; }
+  const std::optional<EndRecord>& end() const { return end_; }
+  // The job is over, and every member knows or had the time to.
+  bool done() const { return done_; }
+
+ private:
+  // What is behind a host's view.
+  struct Known {
+    std::string text;        // of the record, to parse it only when it changes
+    int64_t beat = -1;
+    int64_t deaths = 0;      // that were counted
+  };
+
+  Status Open(Store& store, TimePoint now);
+  Result<bool> Due(Store& store, TimePoint now);
+  void Forgive(TimePoint now);
+  Status Read(Store& store, TimePoint now);
+  Status ReadMembers(Store& store, TimePoint now);
+  Status ReadWishes(Store& store, TimePoint now);
+  void Take(int64_t slot, const std::optional<std::string>& text,
+            const std::optional<std::string>& beat, TimePoint now);
+  void TakeRecord(HostView& host, Known& known, TimePoint now);
+  void NoteOther(HostView& host, const OtherRecord& other);
+  void NoteDeaths(Known& known, const MemberRecord& record, TimePoint now);
+  void NotePositions(const MemberRecord& before, const MemberRecord& record, TimePoint now);
+  void NoteStep(Position position, TimePoint now);
+  void CountFailures();
+  void NoteBreak(BreakRecord record, TimePoint now);
+  void NoteEpochState(TimePoint now);
+  Status NoteKind(Store& store);
+
+  Status DecideAll(Store& store, TimePoint now, Step& step);
+  Status Apply(Store& store, const Decision& decision, TimePoint now);
+  Status Bury(Store& store, const Decision& decision);
+  Status WriteEpoch(Store& store, const Decision& decision, TimePoint now);
+  Status WriteBreak(Store& store, const Decision& decision, TimePoint now);
+  Status WriteEnd(Store& store, const Decision& decision, TimePoint now);
+  void NoteWait(const Decision& decision, TimePoint now, Step& step);
+  void AwaitMembers(TimePoint now);
+  HostView* Find(int64_t slot);
+  HostView* Find(int64_t slot, const std::string& incarnation);
+  HostView& FindOrAdd(int64_t slot, TimePoint now);
+
+  const CoordinatorConfig config_;
+  Random random_;
+  const OpenEpochStore open_epoch_store_;
+
+  std::string generation_;
+  BoardKeys keys_;
+  bool opened_ = false;
+  bool kind_written_ = false;
+  int64_t slots_ = 0;
+  std::optional<int64_t> news_;      // as of the last whole read
+  TimePoint last_poll_;
+  TimePoint next_read_;
+  TimePoint next_poll_;
+  TimePoint ask_again_ = kNever;     // of the last wait
+  std::optional<Reason> last_wait_;
+  TimePoint wait_since_;
+  bool wait_told_ = false;
+  std::map<int64_t, Known> known_;   // by slot, as view_.hosts
+  JobView view_;
+  std::vector<TimePoint> deaths_, failed_breaks_;
+  std::optional<Decision> unwritten_;   // an epoch that the board may have, or half of it
+  std::optional<TimePoint> step_seen_;
+  bool progressed_ = false;            // in the epoch: more than one step was told of
+  Position furthest_;
+  std::vector<Duration> step_times_;
+  std::optional<EndRecord> end_;
+  TimePoint ended_at_;
+  bool done_ = false;
+};
+
+}  // namespace keel

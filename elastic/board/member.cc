@@ -1,0 +1,269 @@
+// One poll: see what the board says, then write what is to be said.
+#include "elastic/board/member.h"
+
+#include <algorithm>
+
+namespace keel {
+namespace {
+
+}  // namespace
+
+Member::Step Member::Poll(Store& store, TimePoint now) {
+  Step step;
+  const std::string before = generation_;
+  step.status = Run(store, now, step);
+  if (!step.status.ok() && other_) RefuseBoard(*other_, step);
+  const bool is_new = slot_ == std::nullopt && generation_ != before;
+  next_poll_ = is_new ? now : now + config_.poll_interval;
+  return step;
+}
+
+void Member::Publish(const MemberRecord& record) {
+  record_ = record;
+  text_ = MemberText(record);
+}
+
+bool Member::settled() const {
+  return breaks_.empty() && !hurry_ && (!record_ || text_ == written_);
+}
+
+Status Member::Run(Store& store, TimePoint now, Step& step) {
+  if (refused_) return Ok();
+  if (!slot_) {
+    KEEL_TRY_ASSIGN(const bool there, FindGeneration(store));
+    if (!there) return Ok();  // the coordinator has not opened it yet
+    KEEL_TRY(CheckProtocol(store, step));
+    if (refused_) return Ok();
+    // Before anything is read: an epoch that names the slot must not be told before the slot is.
+    if (may_register_ && record_) KEEL_TRY(Register(store, step));
+  }
+  KEEL_TRY_ASSIGN(const bool ours, Read(store, step));
+  if (!ours || !slot_) return Ok();
+  KEEL_TRY(WriteBreaks(store));
+  KEEL_TRY(Write(store, step));
+  return Beat(store, now, step);
+}
+
+Result<bool> Member::FindGeneration(Store& store) {
+  KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(config_.job)));
+  if (!generation) return false;
+  if (*generation != generation_) EnterGeneration(*generation);
+  return true;
+}
+
+// Before anything else is read or written there.
+Status Member::CheckProtocol(Store& store, Step& step) {
+  if (is_checked_) return Ok();
+  const std::string key = ProtocolKey(config_.job);
+  KEEL_TRY_ASSIGN(const auto text, store.Get(key));
+  const Result<int64_t> version = text ? ParseCount(key, *text) : Result<int64_t>(kProtocolVersion);
+  if (!version.ok()) return version.error();
+  is_checked_ = *version == kProtocolVersion;
+  if (!is_checked_) RefuseBoard(*version, step);
+  return Ok();
+}
+
+void Member::RefuseBoard(int64_t version, Step& step) {
+  refused_ = true;
+  LoseSlot({Tombstone::Why::kRefused, record_ ? record_->incarnation : "",
+            "the coordinator of the job speaks " + OtherVersionText(version)},
+           step);
+  step.status = Ok();
+}
+
+// ... and why a record that could not be parsed could not.
+template <class T>
+Result<T> Member::Noted(Result<T> parsed, const std::string& text) {
+  if (parsed.ok()) return parsed;
+  if (const auto other = ReadOtherRecord(text)) other_ = other->version;
+  return parsed;
+}
+
+void Member::EnterGeneration(const std::string& generation) {
+  ForgetBoard();
+  generation_ = generation;
+  keys_ = BoardKeys(config_.job, generation_);
+}
+
+void Member::ForgetBoard() {
+  slot_.reset();
+  written_.clear();
+  beaten_.reset();
+  tried_slot_.reset();
+  is_checked_ = false;
+  epoch_ = 0;
+  epoch_id_.clear();
+  break_ = joining_ = stop_ = end_ = presence_ = kind_ = "";
+}
+
+// False where the board is not (or no more) the one that we know; the next poll goes on.
+Result<bool> Member::Read(Store& store, Step& step) {
+  std::vector<std::string> keys = {keys_.Kind(), keys_.Presence(), keys_.NewestEpoch(),
+                                   keys_.Joining(), keys_.Stop(), keys_.End(),
+                                   GenerationKey(config_.job)};
+  if (slot_) keys.push_back(keys_.Member(*slot_));
+  if (!epoch_id_.empty()) keys.push_back(keys_.Break(epoch_id_));
+  KEEL_TRY_ASSIGN(const auto values, store.GetMany(keys));
+  if (values[6] != generation_) {
+    if (values[6]) EnterGeneration(*values[6]);
+    return false;
+  }
+  // Reports a value that was not seen before; it counts as seen once it could be read.
+  const auto fresh = [&](size_t i, std::string& seen, auto report) -> Status {
+    if (!values[i] || *values[i] == seen || *values[i] == kNothingYet) return Ok();
+    KEEL_TRY(report(keys[i], *values[i]));
+    seen = *values[i];
+    return Ok();
+  };
+  if (slot_ && values[7]) KEEL_TRY(ReadMine(*values[7], step));
+  KEEL_TRY(fresh(1, presence_, [&](const auto&, const auto& text) -> Status {
+    step.events.push_back(PresenceSeen{text});
+    return Ok();
+  }));
+  if (!epoch_id_.empty()) {
+    KEEL_TRY(fresh(keys.size() - 1, break_, [&](const auto& key, const auto& text) -> Status {
+      KEEL_TRY_ASSIGN(BreakRecord record, Noted(ParseBreak(key, text), text));
+      step.events.push_back(BreakSeen{std::move(record)});
+      return Ok();
+    }));
+  }
+  if (values[2]) KEEL_TRY(ReadEpoch(store, *values[2], step));
+  // After the epoch: its workers must be started for it, not to wait for another.
+  KEEL_TRY(fresh(0, kind_, [&](const auto& key, const auto& text) -> Status {
+    KEEL_TRY_ASSIGN(const JobKind kind, ParseJobKind(key, text));
+    step.events.push_back(KindKnown{kind});
+    return Ok();
+  }));
+  KEEL_TRY(fresh(3, joining_, [&](const auto& key, const auto& text) -> Status {
+    KEEL_TRY_ASSIGN(const int64_t epoch, ParseCount(key, text));
+    step.events.push_back(JoiningSeen{epoch});
+    return Ok();
+  }));
+  KEEL_TRY(fresh(4, stop_, [&](const auto& key, const auto& text) -> Status {
+    KEEL_TRY_ASSIGN(StopRecord stop, Noted(ParseStop(key, text), text));
+    step.events.push_back(StopSeen{std::move(stop)});
+    return Ok();
+  }));
+  KEEL_TRY(fresh(5, end_, [&](const auto& key, const auto& text) -> Status {
+    KEEL_TRY_ASSIGN(EndRecord end, Noted(ParseEnd(key, text), text));
+    step.events.push_back(EndSeen{std::move(end)});
+    return Ok();
+  }));
+  return true;
+}
+
+// The board may hold our former record, if the answer to the newest was lost; never another's.
+Status Member::ReadMine(const std::string& text, Step& step) {
+  if (text == written_) return Ok();
+  KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(keys_.Member(*slot_), text));
+  if (slot.tombstone) {
+    LoseSlot(*slot.tombstone, step);
+  } else {
+    written_ = text;
+  }
+  return Ok();
+}
+
+void Member::LoseSlot(const Tombstone& tombstone, Step& step) {
+  slot_.reset();
+  written_.clear();
+  beaten_.reset();
+  breaks_.clear();
+  may_register_ = false;
+  step.events.push_back(Buried{tombstone});
+}
+
+Status Member::ReadEpoch(Store& store, const std::string& text, Step& step) {
+  KEEL_TRY_ASSIGN(const int64_t number, ParseCount(keys_.NewestEpoch(), text));
+  if (number == epoch_) return Ok();
+  const std::string key = keys_.Epoch(number);
+  KEEL_TRY_ASSIGN(const auto text_there, store.Get(key));
+  if (!text_there) {
+    return Error{Code::kInvalid, "the board names epoch " + text + ", but has no key " + key};
+  }
+  KEEL_TRY_ASSIGN(EpochRecord record, Noted(ParseEpoch(key, *text_there), *text_there));
+  const std::string break_key = keys_.Break(record.id);
+  KEEL_TRY_ASSIGN(const auto break_there, store.Get(break_key));
+  std::optional<BreakRecord> broken;
+  if (break_there && *break_there != kNothingYet) {
+    KEEL_TRY_ASSIGN(broken, ParseBreak(break_key, *break_there));
+  }
+  epoch_ = number;
+  epoch_id_ = record.id;
+  break_ = broken ? *break_there : "";
+  step.events.push_back(EpochSeen{std::move(record)});
+  if (broken) step.events.push_back(BreakSeen{std::move(*broken)});
+  return Ok();
+}
+
+// A slot that was given to us although the answer got lost is left empty for ever; one whose record
+// may have been written is tried again.
+Status Member::Register(Store& store, Step& step) {
+  if (!tried_slot_) {
+    KEEL_TRY_ASSIGN(const int64_t given, store.Add(keys_.Slots(), 1));
+    tried_slot_ = given - 1;
+  }
+  const std::string key = keys_.Member(*tried_slot_);
+  KEEL_TRY_ASSIGN(const Store::Outcome outcome, store.CompareSet(key, std::nullopt, text_));
+  const std::string there = outcome.now.value_or("");
+  if (!outcome.holds_desired) {
+    KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(key, there));
+    if (slot.tombstone) {   // too late: the next poll takes another slot
+      tried_slot_.reset();
+      if (slot.tombstone->why == Tombstone::Why::kRefused) LoseSlot(*slot.tombstone, step);
+      return Ok();
+    }
+    if (slot.record->incarnation != record_->incarnation) {
+      return Error{Code::kInvalid, "store key " + key + " was written by " +
+                                       slot.record->incarnation + ", who was not given that slot"};
+    }
+  }
+  slot_ = tried_slot_;
+  tried_slot_.reset();
+  written_ = there;
+  hurry_ = true;
+  step.events.push_back(Registered{*slot_});
+  return Ok();
+}
+
+Status Member::WriteBreaks(Store& store) {
+  while (!breaks_.empty()) {
+    const BreakRecord& record = breaks_.begin()->second;
+    const std::string key = keys_.Break(record.id);
+    KEEL_TRY(WriteOnce(store, key, BreakText(record)));
+    breaks_.erase(breaks_.begin());   // ours, or the first one's
+    hurry_ = true;
+  }
+  return Ok();
+}
+
+Status Member::Write(Store& store, Step& step) {
+  while (text_ != written_) {
+    KEEL_TRY_ASSIGN(const Store::Outcome outcome,
+                    store.CompareSet(keys_.Member(*slot_), written_, text_));
+    if (outcome.holds_desired) {
+      KEEL_TRY_ASSIGN(const MemberSlot before, ParseMemberSlot(keys_.Member(*slot_), written_));
+      hurry_ |= WithoutStandings(*before.record) != WithoutStandings(*record_);
+      written_ = text_;
+    } else {
+      KEEL_TRY(ReadMine(outcome.now.value_or(""), step));
+      if (!slot_) return Ok();
+    }
+  }
+  if (hurry_) {
+    KEEL_TRY(store.Add(keys_.News(), 1));
+    hurry_ = false;
+    step.news = true;
+  }
+  return Ok();
+}
+
+Status Member::Beat(Store& store, TimePoint now, Step& step) {
+  if (!slot_ || (beaten_ && now - *beaten_ < config_.beat_interval)) return Ok();
+  KEEL_TRY(store.Add(keys_.Beat(*slot_), 1));
+  beaten_ = now;
+  step.beat = true;
+  return Ok();
+}
+
+}  // namespace keel

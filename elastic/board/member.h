@@ -1,0 +1,98 @@
+// Member: a supervisor's half of the board: it registers, publishes, beats, and reports what it
+// reads there.
+// Promises   each event is given once; what was asked to be written is written, again after every
+//            failed poll, until the board has it; a record is never written over a tombstone.
+//            Registers anew in a new generation by itself, after being expired only when told to.
+//            A board of another version of the protocol is told as a refusal, and left alone.
+// Does not   decide anything (elastic/decisions/host.h), wait, or own the store: its owner calls
+//            Poll() when there is something to write or to see and when NextPoll() is due, and
+// hands in another
+//            connection after an error.
+// Threads    one.
+// Errors     those of the store, and kInvalid for a record that is none; the poll is repeated.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "elastic/protocol/board_events.h"
+#include "elastic/protocol/board_keys.h"
+#include "elastic/protocol/records.h"
+#include "store/store.h"
+
+namespace keel {
+
+struct MemberConfig {
+  std::string job;
+  Duration poll_interval = std::chrono::milliseconds(500);
+  Duration beat_interval = std::chrono::seconds(1);
+};
+
+class Member {
+ public:
+  explicit Member(MemberConfig config) : config_(std::move(config)) {}
+
+  // What the next Poll() shall write. Of several records the last one counts.
+  void Publish(const MemberRecord& record);
+  void ReportBreak(const BreakRecord& record) { breaks_.emplace(record.id, record); }
+  // After Buried: there is nothing left of the former registration.
+  void RegisterAnew() { may_register_ = true; }
+
+  struct Step {
+    Status status;
+    bool news = false;      // the board has changed: tell the coordinator
+    bool beat = false;      // the board has this member's beat as of `now`
+    std::vector<MemberEvent> events;
+  };
+  Step Poll(Store& store, TimePoint now);
+  TimePoint NextPoll() const { return next_poll_; }
+  // Nothing that was asked for is unwritten.
+  bool settled() const;
+
+  std::optional<int64_t> slot() const { return slot_; }
+
+ private:
+  Status Run(Store& store, TimePoint now, Step& step);
+  Result<bool> FindGeneration(Store& store);
+  Status CheckProtocol(Store& store, Step& step);
+  void RefuseBoard(int64_t version, Step& step);
+  template <class T>
+  Result<T> Noted(Result<T> parsed, const std::string& text);
+  Result<bool> Read(Store& store, Step& step);
+  void EnterGeneration(const std::string& generation);
+  Status ReadMine(const std::string& text, Step& step);
+  Status ReadEpoch(Store& store, const std::string& number, Step& step);
+  Status Register(Store& store, Step& step);
+  Status Write(Store& store, Step& step);
+  Status WriteBreaks(Store& store);
+  Status Beat(Store& store, TimePoint now, Step& step);
+  void ForgetBoard();
+  void LoseSlot(const Tombstone& tombstone, Step& step);
+
+  const MemberConfig config_;
+  std::optional<MemberRecord> record_;
+  std::string text_;                            // of record_
+  std::map<std::string, BreakRecord> breaks_;   // by the epoch's id
+  bool may_register_ = true;
+  bool refused_ = false;            // the board is of another version
+  std::optional<int64_t> other_;    // of what could not be parsed: its version
+
+  std::string generation_;
+  BoardKeys keys_;
+  bool is_checked_ = false;         // it is of our version
+  std::optional<int64_t> slot_;
+  std::string written_;                // the record as the board has it
+  std::optional<int64_t> tried_slot_;  // given to us, but not known to be ours
+  bool hurry_ = false;                 // written, but the coordinator was not told
+  std::optional<TimePoint> beaten_;
+  TimePoint next_poll_;
+
+  // What was read and reported of this generation.
+  int64_t epoch_ = 0;
+  std::string epoch_id_;
+  std::string break_, joining_, stop_, end_, presence_, kind_;
+};
+
+}  // namespace keel

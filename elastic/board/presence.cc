@@ -1,0 +1,287 @@
+// Lines over TCP, on both sides.
+#include "elastic/board/presence.h"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/write.hpp>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <utility>
+
+#include "base/line_framer.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "store/host_port.h"
+
+namespace keel {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr size_t kLineMax = 256;
+constexpr size_t kUnsentMax = 64;       // lines; who takes none is only waiting to be expired
+constexpr Duration kPauseFirst = std::chrono::milliseconds(50);
+constexpr Duration kPauseLast = std::chrono::seconds(2);
+// Without a descriptor for it, a connection would be offered again at once, for ever.
+constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
+
+}  // namespace
+
+// Lines to and from one peer.
+class PresenceConnection : public std::enable_shared_from_this<PresenceConnection> {
+ public:
+  explicit PresenceConnection(tcp::socket socket) : socket_(std::move(socket)), framer_(kLineMax) {}
+
+  tcp::socket& socket() { return socket_; }
+
+  void Start(std::function<void(const std::string& line)> on_line,
+             std::function<void()> on_closed) {
+    on_line_ = std::move(on_line);
+    on_closed_ = std::move(on_closed);
+    error_code ignored;
+    socket_.set_option(tcp::no_delay(true), ignored);
+    Read();
+  }
+
+  void Send(const std::string& line) {
+    if (!socket_.is_open() || unsent_.size() >= kUnsentMax) return;
+    unsent_.push_back(line + "\n");
+    if (unsent_.size() == 1) Write();
+  }
+
+  // Without a word to the owner.
+  void Close() {
+    on_line_ = nullptr;
+    on_closed_ = nullptr;
+    error_code ignored;
+    socket_.close(ignored);
+  }
+
+ private:
+  void Read() {
+    socket_.async_read_some(asio::buffer(buffer_),
+                            [self = shared_from_this()](const error_code& failure, size_t bytes) {
+                              self->OnBytes(failure, bytes);
+                            });
+  }
+
+  void OnBytes(const error_code& failure, size_t bytes) {
+    if (!socket_.is_open()) return;
+    const Status fed = failure ? Status(Error{Code::kPeerLost, failure.message()})
+                               : framer_.Feed({buffer_.data(), bytes});
+    while (std::optional<std::string> line = framer_.Next()) {
+      if (const auto on_line = on_line_) on_line(*line);
+    }
+    if (!socket_.is_open()) return;
+    if (fed.ok()) return Read();
+    const auto on_closed = on_closed_;
+    Close();
+    if (on_closed) on_closed();
+  }
+
+  void Write() {
+    asio::async_write(socket_, asio::buffer(unsent_.front()),
+                      [self = shared_from_this()](const error_code& failure, size_t) {
+                        if (failure || !self->socket_.is_open()) return;
+                        self->unsent_.pop_front();
+                        if (!self->unsent_.empty()) self->Write();
+                      });
+  }
+
+  tcp::socket socket_;
+  LineFramer framer_;
+  std::function<void(const std::string& line)> on_line_;
+  std::function<void()> on_closed_;
+  std::array<char, 512> buffer_;
+  std::deque<std::string> unsent_;
+};
+
+// --- The coordinator's side ---
+
+struct PresenceServer::Session {
+  std::shared_ptr<PresenceConnection> connection;
+  int64_t slot = -1;
+  std::string incarnation;    // empty: it has not said hello
+};
+
+Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& loop,
+                                                             Events events) {
+  std::unique_ptr<PresenceServer> server(new PresenceServer(loop, std::move(events)));
+  error_code failure;
+  const auto listen = [&](const tcp& protocol) {
+    error_code ignored;
+    server->acceptor_.close(ignored);
+    server->acceptor_.open(protocol, failure);
+    if (failure) return;
+    if (protocol == tcp::v6()) server->acceptor_.set_option(asio::ip::v6_only(false), ignored);
+    server->acceptor_.bind({protocol, 0}, failure);
+    if (!failure) server->acceptor_.listen(tcp::acceptor::max_listen_connections, failure);
+  };
+  listen(tcp::v6());
+  if (failure) listen(tcp::v4());
+  if (failure) return Error{Code::kForeign, "listening for members: " + failure.message()};
+  server->port_ = server->acceptor_.local_endpoint(failure).port();
+  server->Accept();
+  return server;
+}
+
+PresenceServer::PresenceServer(asio::io_context& loop, Events events)
+    : loop_(loop), events_(std::move(events)), acceptor_(loop), accept_again_(loop) {}
+
+PresenceServer::~PresenceServer() {
+  for (const auto& session : sessions_) session->connection->Close();
+}
+
+void PresenceServer::Accept() {
+  acceptor_.async_accept([this](const error_code& failure, tcp::socket socket) {
+    if (failure == asio::error::operation_aborted) return;
+    if (failure) {
+      TellNotAccepted(failure.message());
+      return AcceptLater();
+    }
+    Admit(std::move(socket));
+    Accept();
+  });
+}
+
+void PresenceServer::TellNotAccepted(const std::string& why) {
+  const std::optional<int64_t> times = not_accepted_.Tell(RealClock().Monotonic());
+  if (times) LogWarn("presence-accept", {{"reason", why}, {"times", *times}});
+}
+
+void PresenceServer::AcceptLater() {
+  accept_again_.expires_after(kAcceptPause);
+  accept_again_.async_wait([this](const error_code& failure) {
+    if (!failure) Accept();
+  });
+}
+
+void PresenceServer::Admit(tcp::socket socket) {
+  auto session = std::make_shared<Session>();
+  session->connection = std::make_shared<PresenceConnection>(std::move(socket));
+  sessions_.insert(session);
+  const std::weak_ptr<Session> weak = session;
+  silent_.push_back(weak);
+  std::erase_if(silent_, [](const std::weak_ptr<Session>& one) {
+    const auto held = one.lock();
+    return held == nullptr || !held->incarnation.empty();
+  });
+  if (silent_.size() > kSilentConnectionsMax) {
+    const auto oldest = silent_.front().lock();
+    oldest->connection->Close();
+    sessions_.erase(oldest);
+  }
+  session->connection->Start(
+      [this, weak](const std::string& line) { OnLine(weak.lock(), line); },
+      [this, weak] { OnClosed(weak.lock()); });
+}
+
+void PresenceServer::OnLine(const std::shared_ptr<Session>& session, const std::string& line) {
+  if (session == nullptr) return;
+  if (line == "news") return events_.on_news();
+  const std::vector<std::string> words = SplitList(line, ' ');
+  const bool is_hello = words.size() == 3 && words[0] == "hello" && !words[2].empty() &&
+                        session->incarnation.empty();
+  const Result<int64_t> slot =
+      is_hello ? ParseInteger(words[1]) : Error{Code::kCorrupt, "no word of members"};
+  if (!slot.ok()) {
+    LogWarn("presence-garbage", {{"line", Shown(line)}});
+    session->connection->Close();
+    return OnClosed(session);
+  }
+  session->slot = *slot;
+  session->incarnation = words[2];
+  events_.on_opened(session->slot, session->incarnation);
+}
+
+void PresenceServer::OnClosed(const std::shared_ptr<Session>& session) {
+  if (session == nullptr || sessions_.erase(session) == 0) return;
+  if (session->incarnation.empty()) return;
+  // Its newer connection may have come before the end of this one was seen.
+  const bool again = std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& other) {
+    return other->slot == session->slot && other->incarnation == session->incarnation;
+  });
+  if (!again) events_.on_closed(session->slot, session->incarnation);
+}
+
+void PresenceServer::Look() {
+  for (const auto& session : sessions_) {
+    if (!session->incarnation.empty()) session->connection->Send("look");
+  }
+}
+
+// --- A member's side ---
+
+PresenceClient::PresenceClient(asio::io_context& loop, std::function<void()> on_look)
+    : loop_(loop), on_look_(std::move(on_look)), again_(loop) {}
+
+PresenceClient::~PresenceClient() {
+  if (connection_) connection_->Close();
+}
+
+void PresenceClient::SetServer(const std::string& address) {
+  server_ = address;
+  pause_ = Duration(0);
+  Drop();
+  Connect();
+}
+
+void PresenceClient::SetSelf(int64_t slot, const std::string& incarnation) {
+  hello_ = "hello " + std::to_string(slot) + " " + incarnation;
+  pause_ = Duration(0);
+  Drop();
+  Connect();
+}
+
+void PresenceClient::News() {
+  if (connection_) connection_->Send("news");
+}
+
+void PresenceClient::Drop() {
+  again_.cancel();
+  if (connection_) connection_->Close();
+  connection_.reset();
+}
+
+void PresenceClient::TryAgain() {
+  Drop();
+  pause_ = std::clamp(2 * pause_, kPauseFirst, kPauseLast);
+  again_.expires_after(pause_);
+  again_.async_wait([this](const error_code& failure) {
+    if (!failure) Connect();
+  });
+}
+
+void PresenceClient::Connect() {
+  if (server_.empty() || hello_.empty()) return;
+  const Result<HostPort> where = ParseEndpoint(server_);
+  error_code failure;
+  const auto address =
+      asio::ip::make_address(where.ok() ? where->host : std::string("?"), failure);
+  if (failure || !where->port) {
+    return LogWarn("presence-address", {{"address", Shown(server_)}});
+  }
+  auto connection = std::make_shared<PresenceConnection>(tcp::socket(loop_));
+  connection_ = connection;
+  connection->socket().async_connect(
+      tcp::endpoint(address, *where->port),
+      [this, weak = std::weak_ptr(connection)](const error_code& failed) {
+        const auto self = weak.lock();
+        if (self == nullptr || self != connection_) return;
+        if (failed) return TryAgain();
+        self->Start(
+            [this](const std::string& line) {
+              if (line == "look") on_look_();
+            },
+            [this] { TryAgain(); });
+        self->Send(hello_);
+        self->Send("news");
+        pause_ = Duration(0);
+      });
+}
+
+}  // namespace keel

@@ -1,0 +1,95 @@
+// Jobs, connection, poll, wait; and again.
+#include "elastic/board/thread.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "elastic/process/quiet_thread.h"
+
+namespace keel {
+namespace {
+
+constexpr Duration kPauseFirst = std::chrono::milliseconds(50);
+constexpr Duration kPauseLast = std::chrono::seconds(1);
+
+}  // namespace
+
+BoardThread::BoardThread(const std::string& name, Clock& clock, Work work)
+    : clock_(clock), work_(std::move(work)) {
+  thread_ = StartQuietThread(name, [this] { Run(); });
+}
+
+BoardThread::~BoardThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void BoardThread::Post(std::function<void()> job, bool hurry) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (job) jobs_.push_back(std::move(job));
+    woken_ |= hurry;
+  }
+  if (hurry) changed_.notify_all();
+}
+
+void BoardThread::Run() {
+  while (RunJobs()) {
+    if (!store_ && !Connect()) continue;
+    Turn turn = work_.poll(*store_, clock_.Monotonic());
+    Trouble(turn.status);
+    if (!turn.status.ok()) {
+      store_.reset();
+      turn.next = clock_.Monotonic() + kPauseFirst;
+    }
+    WaitUntil(turn.next);
+  }
+}
+
+// False when it is time to end.
+bool BoardThread::RunJobs() {
+  std::vector<std::function<void()>> jobs;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+    jobs.swap(jobs_);
+    woken_ = false;
+  }
+  for (const auto& job : jobs) job();
+  return true;
+}
+
+bool BoardThread::Connect() {
+  Result<std::unique_ptr<Store>> store = work_.connect();
+  if (store.ok()) {
+    store_ = *std::move(store);
+    pause_ = Duration(0);
+    return true;
+  }
+  Trouble(store.error());
+  pause_ = std::clamp(2 * pause_, kPauseFirst, kPauseLast);
+  WaitUntil(clock_.Monotonic() + pause_);
+  return false;
+}
+
+// Told when it begins and when it ends, not each time.
+void BoardThread::Trouble(const Status& status) {
+  if (status.ok() && !in_trouble_) return;
+  if (!status.ok() && in_trouble_) return;
+  in_trouble_ = !status.ok();
+  work_.on_trouble(status);
+}
+
+void BoardThread::WaitUntil(TimePoint when) {
+  std::unique_lock lock(mutex_);
+  const auto woken = [this] { return woken_ || stopping_; };
+  if (when == kNever) return changed_.wait(lock, woken);
+  const Duration left = when - clock_.Monotonic();
+  if (left > Duration(0)) changed_.wait_for(lock, left, woken);
+}
+
+}  // namespace keel

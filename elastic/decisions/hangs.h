@@ -1,0 +1,59 @@
+// Hangs: whether a group stands still, and which worker holds it up (PROTOCOL.md section 12).
+// Promises   a worker that only waits for others is never named while one is known that they wait
+//            for. While several workers take part, never all of them are named, since together they
+//            hold the state.
+// Does not   look at clocks or processes: the caller says when it last saw anything move.
+// Threads    pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "elastic/protocol/position.h"
+
+namespace keel {
+
+inline constexpr Duration kHangLimitMin = std::chrono::seconds(60);
+inline constexpr int kHangSteps = 20;
+// A worker that has told nothing for so long (it does every kTellPause) is silent.
+inline constexpr Duration kSilentAfter = std::chrono::milliseconds(1500);
+// What workers say takes a moment to reach the judge, who therefore never decides sooner.
+inline constexpr Duration kHangLook = std::chrono::seconds(3);
+// How many limits pass before one of several workers is named that all are in their own code: such
+// workers may just be slow, and a break costs the work of all of them.
+inline constexpr int kOwnCodeLimits = 4;
+// Which part of the time that a stop leaves may pass without a move. The rest is needed for saving
+// what the others hold.
+inline constexpr int kStopPart = 3;
+
+// What the user asked for; else 20 median steps, and never less than a minute.
+Duration HangLimit(std::optional<Duration> asked, Duration median_step);
+
+// What holds while the job stops and has so long to do it.
+Duration HangLimitOfStop(Duration usual, Duration deadline);
+
+struct RankStanding {
+  int rank = 0;
+  Position position;
+  Activity activity = {};
+  bool silent = false;   // its supervisor hears nothing of it, although it should
+};
+
+struct HangDecision {
+  std::vector<int64_t> ranks;   // those that hold up the others; empty: nobody hangs
+  TimePoint until = kNever;     // when to ask again if nothing moves
+  std::string reason;           // why those are named, or why nobody is although nothing moves
+};
+
+struct HangLimits {
+  Duration enter;   // from being let in to the first position of each
+  Duration move;    // from one change of any standing to the next, once all have told a position
+};
+
+// `moved`: when any of the positions or activities last changed, or the epoch began.
+HangDecision DecideHang(const std::vector<RankStanding>& standings, TimePoint moved,
+                        const HangLimits& limits, TimePoint now);
+
+}  // namespace keel

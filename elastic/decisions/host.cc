@@ -1,0 +1,474 @@
+// The supervisor's decisions about its epochs and about itself. Its seats are in host_seats.cc.
+#include "elastic/decisions/host.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "elastic/protocol/exit_codes.h"
+
+namespace keel {
+namespace {
+
+// Nobody whose clock runs asks so much later than he was told to.
+constexpr Duration kLate = std::chrono::seconds(1);
+
+int64_t Millis(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+}  // namespace
+
+Host::Host(HostConfig config, Random random, TimePoint now)
+    : config_(std::move(config)), random_(std::move(random)), born_(now), seats_(config_.seats) {
+  record_.incarnation = config_.incarnation;
+  record_.host = config_.host;
+  record_.address = config_.address;
+  record_.order = config_.order;
+  record_.role = config_.role;
+  record_.seats.resize(config_.seats);
+  published_ = record_;
+  Do(Publish{true}, "to register");
+}
+
+void Host::OnMemberEvent(const MemberEvent& event, TimePoint now) {
+  if (mode_ == Mode::kExited) return;
+  std::visit([&](const auto& one) { On(one, now); }, event);
+  Settle(now);
+}
+
+void Host::OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
+                       int signal) {
+  if (mode_ == Mode::kFencing) {   // nothing of it is left to be saved
+    EndJob(kExitUnsaved, reason + ", after having been taken for dead", now);
+  } else if (mode_ == Mode::kMember) {
+    job_stops_ = config_.hosts_store;
+    stop_signal_ = signal;
+    Leave(reason, deadline, now);
+  }
+  Settle(now);
+}
+
+// Workers inside an epoch wait for the store, or for others who do: there is no step to agree on.
+void Host::OnNoStore(const std::string& reason, TimePoint now) {
+  if (mode_ != Mode::kMember && mode_ != Mode::kFencing) return;
+  if (!epoch_over_) LeaveEpoch(reason, now);
+  EndJob(kExitFailed, reason, now);
+  Settle(now);
+}
+
+void Host::OnSaveAsked(const std::string& reason, TimePoint now) {
+  for (int index = 0; index < config_.seats; ++index) {
+    if (RecordOf(index).state != SeatState::kRunning || !seats_[index].hello) continue;
+    Do(SendToWorker{index, SaveMessage{reason}}, reason);
+  }
+  Settle(now);
+}
+
+std::vector<HostAction> Host::TakeActions() { return std::exchange(actions_, {}); }
+
+void Host::On(const Registered& event, TimePoint) { slot_ = event.slot; }
+
+void Host::On(const KindKnown& event, TimePoint) {
+  if (event.kind == JobKind::kInPlace) kind_ = event.kind;
+}
+
+void Host::On(const EpochSeen& event, TimePoint now) { TakeEpoch(event.epoch, now); }
+
+void Host::On(const BreakSeen& event, TimePoint now) {
+  const BreakRecord& record = event.record;
+  if (!epoch_ || epoch_->id != record.id || epoch_over_) return;
+  reported_ = record.id;
+  for (int index = 0; index < config_.seats; ++index) {
+    const bool named = std::count(record.ranks.begin(), record.ranks.end(), RecordOf(index).rank);
+    if (!named || PlaceOf(index) == nullptr || !HasProcess(RecordOf(index).state)) continue;
+    Do(SignalWorker{index, 0, true}, record.reason);
+    Kill(index, record.reason, true, now);
+  }
+  LeaveEpoch(record.reason, now);
+}
+
+void Host::On(const JoiningSeen& event, TimePoint) {
+  joining_ = event.epoch;
+  for (int index = 0; index < config_.seats; ++index) TellJoin(index);
+}
+
+void Host::On(const StopSeen& event, TimePoint now) {
+  job_stops_ = true;
+  if (mode_ != Mode::kMember) return;
+  Leave(event.stop.reason, std::chrono::milliseconds(event.stop.deadline_ms), now);
+}
+
+void Host::On(const EndSeen& event, TimePoint now) {
+  EndJob(event.end.code, event.end.reason, now);
+}
+
+void Host::On(const Buried& event, TimePoint now) {
+  slot_.reset();
+  if (event.tombstone.why == Tombstone::Why::kRefused) {
+    EndJob(kExitRefused, event.tombstone.reason, now);
+  } else {
+    Fence(event.tombstone.reason, now);
+  }
+}
+
+// --- Epochs ---
+
+const EpochWorker* Host::PlaceOf(int index) const {
+  if (epoch_over_ || !epoch_) return nullptr;
+  for (const EpochWorker& worker : epoch_->workers) {
+    if (worker.slot == epoch_slot_ && worker.index == index) {
+      const bool its_own = worker.worker.empty() || worker.worker == record_.seats[index].worker;
+      return its_own ? &worker : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+// The board names an epoch: the one we are in (a new store took it up), or the next one.
+void Host::TakeEpoch(EpochRecord epoch, TimePoint now) {
+  const bool mine = slot_ && epoch.FindHost(*slot_, config_.incarnation) != nullptr;
+  const bool same = epoch_ && epoch_->id == epoch.id;
+  if (!epoch_over_ && !(same && mine)) {
+    LeaveEpoch("epoch " + std::to_string(epoch.number) + " has been formed without it", now);
+  }
+  if (!mine) return;
+  const bool promised = epoch.number <= record_.outside;
+  const bool was_over = epoch_over_;
+  epoch_ = std::move(epoch);
+  epoch_slot_ = *slot_;
+  if (same) return;
+  epoch_over_ = false;
+  // What was spent outside was this host's own; from now on the job counts (PROTOCOL.md section 9).
+  if (record_.epoch.number == 0) deaths_.clear();
+  record_.epoch = {epoch_->number, epoch_->id, static_cast<int>(epoch_->hosts.size())};
+  KEEL_CHECK(was_over || !AnyProcess() || in_place(), "a foreign epoch was entered beside another");
+  bool all = mode_ == Mode::kMember && !promised;
+  for (const EpochWorker& place : epoch_->workers) {
+    if (!all) break;
+    if (place.slot == epoch_slot_) all = TakeSeat(place, now);
+  }
+  if (!all) Report(BreakCause::kNotEntered, config_.host + " cannot enter it", now);
+}
+
+bool Host::TakeSeat(const EpochWorker& place, TimePoint now) {
+  if (place.index >= config_.seats) return false;
+  SeatRecord& record = RecordOf(place.index);
+  Seat& seat = seats_[place.index];
+  if (place.worker.empty()) {
+    if (HasProcess(record.state)) return false;
+    record.epoch = epoch_->number;
+    record.rank = place.rank;
+    record.state = SeatState::kEmpty;
+    seat.start_at = now + RestartDelay(seat.failures_in_a_row);
+    return true;
+  }
+  const bool can =
+      record.state == SeatState::kReady || record.state == SeatState::kParked;
+  if (record.worker != place.worker || !can || seat.signalled || seat.said_bye) return false;
+  record.epoch = epoch_->number;
+  record.rank = place.rank;
+  Enter(place.index, now);
+  return true;
+}
+
+void Host::Enter(int index, TimePoint now) {
+  KEEL_CHECK(epoch_->number > record_.outside, "entering an epoch after promising not to");
+  RecordOf(index).state = SeatState::kRunning;
+  RecordOf(index).position = {};   // it has told none of this epoch
+  RecordOf(index).activity = {};
+  NoteHeard(index, now);
+  seats_[index].told_join = false;
+  seats_[index].kill_at.reset();
+  Do(EnterEpoch{index, RecordOf(index).rank, *epoch_}, epoch_->reason);
+  TellJoin(index);
+}
+
+void Host::LeaveEpoch(const std::string& reason, TimePoint now) {
+  epoch_over_ = true;
+  for (int index = 0; index < config_.seats; ++index) BreakSeat(index, reason, now);
+}
+
+// E cannot go on: whoever is inside parks or ends.
+void Host::BreakSeat(int index, const std::string& reason, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  Seat& seat = seats_[index];
+  if (!HasProcess(record.state)) seat.start_at.reset();
+  if (record.state != SeatState::kRunning) return;
+  if (seat.hello) {
+    Do(SendToWorker{index, BreakMessage{epoch_->number, reason}}, reason);
+    Limit(index, now + config_.park_limit,
+          "did not park within " + DurationText(config_.park_limit) +
+              " of the break; if its steps take longer, raise --park-limit",
+          false);
+  } else if (in_place()) {   // it was started for this epoch, but has not told of itself yet
+    record.state = SeatState::kStarting;
+    LimitStart(index);
+  } else {
+    Terminate(index, reason, now);
+  }
+}
+
+void Host::Report(BreakCause cause, const std::string& reason, TimePoint now) {
+  if (reported_ != epoch_->id) {
+    reported_ = epoch_->id;
+    BreakRecord record{epoch_->number, epoch_->id, cause, config_.incarnation, reason, {}};
+    Do(ReportBreak{std::move(record)}, reason);
+  }
+  if (!epoch_over_) LeaveEpoch(reason, now);
+}
+
+// Nobody is inside, and nobody is on the way in.
+bool Host::AllOutside() const {
+  for (int index = 0; index < config_.seats; ++index) {
+    const SeatRecord& record = record_.seats[index];
+    if (record.state == SeatState::kRunning || record.state == SeatState::kStopping) return false;
+    const bool on_its_way = record.state == SeatState::kStarting ||
+                            record.state == SeatState::kReady ||
+                            (record.state == SeatState::kEmpty && seats_[index].start_at);
+    if (on_its_way && record.epoch == record_.epoch.number && !epoch_over_) return false;
+  }
+  return true;
+}
+
+// --- The host as a whole ---
+
+void Host::Leave(const std::string& reason, Duration deadline, TimePoint now) {
+  mode_ = Mode::kLeaving;
+  record_.state = MemberState::kLeaving;
+  record_.reason = reason;
+  record_.deadline_ms = Millis(deadline);
+  leave_by_ = now + deadline + config_.close_timeout;
+  StopSeats(reason, deadline, now);
+}
+
+void Host::StopSeats(const std::string& reason, Duration deadline, TimePoint now) {
+  for (int index = 0; index < config_.seats; ++index) {
+    if (stopped_outside_.empty() && IsOnItsWayIn(index)) {
+      stopped_outside_ = RankText(index) + " was stopped before it entered: " + reason;
+    }
+    StopSeat(index, deadline, reason, now);
+  }
+}
+
+// Who is inside cannot agree on a step, nor even meet, with one that was stopped before it entered:
+// it saves what it holds. Whether workers are of that kind may be heard from other hosts, later
+// than the stop.
+void Host::BreakIfStoppedOutside(TimePoint now) {
+  if (epoch_over_) stopped_outside_.clear();
+  if (!in_place() || stopped_outside_.empty()) return;
+  Report(BreakCause::kLeft, std::exchange(stopped_outside_, {}), now);
+}
+
+// Who was told to stop agrees with its group on a step. While the store is away nobody tells us
+// that a member is gone, and a machine that loses its power closes no connection: who does not get
+// on meanwhile shall not wait for the vote until its time is up.
+TimePoint Host::AloneAt(int index) const {
+  const Seat& seat = seats_[index];
+  const bool inside =
+      PlaceOf(index) != nullptr && record_.seats[index].state == SeatState::kRunning;
+  if (!inside || !seat.told_stop || seat.leaving_step) return kNever;
+  return std::max(store_grace_,
+                  std::max(seat.moved, contact_.value_or(seat.moved)) + seat.alone_after);
+}
+
+// Its workers park, and each saves what it holds.
+void Host::LeaveAloneIfCutOff(TimePoint now) {
+  for (int index = 0; index < config_.seats; ++index) {
+    if (now < AloneAt(index)) continue;
+    return LeaveEpoch(RankText(index) + " was told to stop and has not moved for " +
+                          DurationText(now - seats_[index].moved) +
+                          ", and the store cannot be reached",
+                      now);
+  }
+}
+
+bool Host::IsOnItsWayIn(int index) const {
+  const SeatRecord& record = record_.seats[index];
+  if (PlaceOf(index) == nullptr || record.epoch != epoch_->number) return false;
+  switch (record.state) {
+    case SeatState::kEmpty:
+    case SeatState::kStarting:
+    case SeatState::kReady: return true;
+    case SeatState::kRunning: return !seats_[index].hello;
+    default: return false;
+  }
+}
+
+void Host::EndJob(int code, const std::string& reason, TimePoint now) {
+  if (mode_ == Mode::kEnding) return;
+  const bool stopping = mode_ == Mode::kLeaving;
+  mode_ = Mode::kEnding;
+  exit_code_ = code;
+  record_.state = MemberState::kLeaving;
+  record_.reason = reason;
+  record_.deadline_ms = Millis(config_.save_limit);
+  record_.refused = code == kExitRefused;
+  for (int index = 0; index < config_.seats; ++index) {
+    seats_[index].start_at.reset();
+    if (code == kExitFinished) Terminate(index, reason, now);
+  }
+  if (code != kExitFinished && !stopping) StopSeats(reason, config_.save_limit, now);
+}
+
+// The job has not made a step that could be lost.
+bool Host::NothingMade(const SeatRecord& seat) const {
+  if (config_.program_says_hello && !in_place()) return true;   // nobody has said it yet
+  const bool first = !epoch_ || epoch_->number == 1;
+  return in_place() && first && seat.position.step <= 0;
+}
+
+// Beside a job that runs, workers that fail before any epoch had them are this host's affair: with
+// another program or version, say. It leaves, and the job does not notice.
+void Host::GiveUpOutside(TimePoint now) {
+  if (mode_ != Mode::kMember || !in_place() || record_.epoch.number > 0 || AnyProcess()) return;
+  const auto failed = [&](const SeatRecord& seat) { return seat.state == SeatState::kDead; };
+  if (!std::all_of(record_.seats.begin(), record_.seats.end(), failed)) return;
+  const RestartDecision restart = DecideRestart(deaths_, config_.restarts, now);
+  if (restart.go_on || restart.again != kNever) return;
+  EndJob(kExitFailed,
+         "its workers failed before they could join (" + restart.reason + "): the last one " +
+             record_.seats.back().ended,
+         now);
+}
+
+// Who was told to stop one by one has left the host without anybody.
+void Host::LeaveIfAllLeft(TimePoint now) {
+  const bool all_left =
+      std::all_of(record_.seats.begin(), record_.seats.end(),
+                  [](const SeatRecord& seat) { return seat.state == SeatState::kLeft; });
+  if (mode_ != Mode::kMember || !in_place() || !all_left) return;
+  job_stops_ = config_.hosts_store;
+  Leave("all its workers were told to stop", config_.save_limit, now);
+}
+
+// By what its own workers did: who leaves alone is told by nobody.
+int Host::LeaveCode() const {
+  for (const SeatRecord& seat : record_.seats) {
+    const bool never = seat.worker.empty() || NothingMade(seat);
+    const bool good = seat.state == SeatState::kFinished ||
+                      (seat.state == SeatState::kLeft && (seat.saved || !in_place()));
+    if (!never && !good) return kExitUnsaved;
+  }
+  return kExitStopped;
+}
+
+// The others go on without us, so no worker of ours may get on in an epoch.
+void Host::Fence(const std::string& reason, TimePoint now) {
+  epoch_over_ = true;
+  if (mode_ == Mode::kMember) mode_ = Mode::kFencing;
+  for (int index = 0; index < config_.seats; ++index) {
+    seats_[index].start_at.reset();
+    if (HasProcess(RecordOf(index).state)) Kill(index, reason, false, now);
+  }
+}
+
+void Host::BeginAnew() {
+  mode_ = Mode::kMember;
+  epoch_.reset();
+  deaths_.clear();
+  for (SeatRecord& record : record_.seats) record = {};
+  record_.epoch = {};
+  record_.outside = 0;
+  record_.deaths = 0;
+  Do(RegisterAnew{}, "was taken for dead; its workers are gone");
+}
+
+void Host::Exit(int code, const std::string& why) {
+  mode_ = Mode::kExited;
+  record_.state = MemberState::kLeft;
+  published_ = record_;
+  Do(Publish{true}, why);
+  Do(ExitHost{code}, why);
+}
+
+TimePoint Host::StoreDeadline() const {
+  if (mode_ != Mode::kMember && mode_ != Mode::kFencing) return kNever;
+  return std::max(store_grace_, contact_ ? *contact_ + config_.store_limit
+                                         : born_ + config_.join_timeout);
+}
+
+// Who comes long after a limit, or after the time he was to be woken at, was stopped: what the
+// others did meanwhile is yet to be heard.
+void Host::Forgive(TimePoint now) {
+  const bool was_stopped = now > NextWake() && now - NextWake() > kLate;
+  const auto is_stale = [&](TimePoint limit) {
+    return now >= limit && (was_stopped || now - limit > kLate);
+  };
+  bool seems_cut_off = is_stale(StoreDeadline());
+  for (int index = 0; index < config_.seats; ++index) seems_cut_off |= is_stale(AloneAt(index));
+  if (seems_cut_off) store_grace_ = now + kLate;
+  for (Seat& seat : seats_) {
+    if (seat.kill_at && is_stale(*seat.kill_at)) seat.kill_at = now + kLate;
+    if (was_stopped) seat.heard = now;   // what it said meanwhile is yet to be read
+  }
+}
+
+void Host::CheckStore(TimePoint now) {
+  if (now < StoreDeadline()) return;
+  const bool finished =
+      std::all_of(record_.seats.begin(), record_.seats.end(),
+                  [](const SeatRecord& seat) { return seat.state == SeatState::kFinished; });
+  EndJob(finished ? kExitFinished : kExitQuorumLost,
+         "the store could not be reached for " +
+             DurationText(contact_ ? config_.store_limit : config_.join_timeout),
+         now);
+}
+
+void Host::OnTime(TimePoint now) {
+  if (mode_ == Mode::kExited) return;
+  Forgive(now);
+  CheckStore(now);
+  Settle(now);
+}
+
+TimePoint Host::NextWake() const {
+  if (mode_ == Mode::kExited) return kNever;
+  TimePoint wake = StoreDeadline();
+  if (mode_ == Mode::kLeaving && !AnyProcess()) wake = std::min(wake, leave_by_);
+  if (AnyInPlace()) wake = std::min(wake, alive_at_);
+  for (const Seat& seat : seats_) {
+    if (seat.start_at) wake = std::min(wake, *seat.start_at);
+    if (seat.kill_at) wake = std::min(wake, *seat.kill_at);
+  }
+  for (int index = 0; index < config_.seats; ++index) {
+    wake = std::min({wake, AloneAt(index), SilentAt(index)});
+  }
+  return wake;
+}
+
+// After every input: what is due, what can be promised, what is to be told.
+void Host::Settle(TimePoint now) {
+  Forgive(now);
+  BreakIfStoppedOutside(now);
+  LeaveAloneIfCutOff(now);
+  for (int index = 0; index < config_.seats; ++index) CheckSeat(index, now);
+  NoteSilence(now);
+  TellAlive(now);
+  if (record_.outside < record_.epoch.number && AllOutside()) {
+    record_.outside = record_.epoch.number;
+  }
+  LeaveIfAllLeft(now);
+  GiveUpOutside(now);
+  SettleMode(now);
+  record_.kind = kind_;
+  if (record_ == published_) return;
+  const bool hurry = WithoutStandings(record_) != WithoutStandings(published_);
+  published_ = record_;
+  Do(Publish{hurry}, "its record has changed");
+}
+
+void Host::SettleMode(TimePoint now) {
+  if (AnyProcess()) return;
+  switch (mode_) {
+    case Mode::kMember:
+    case Mode::kExited: return;
+    case Mode::kFencing: return BeginAnew();
+    case Mode::kEnding: return Exit(exit_code_, record_.reason);
+    case Mode::kLeaving:
+      if (!job_stops_ || !slot_ || now >= leave_by_) Exit(LeaveCode(), record_.reason);
+      return;
+  }
+}
+
+}  // namespace keel

@@ -1,0 +1,236 @@
+// Host: the supervisor's brain, a state machine over its seats (PROTOCOL.md sections 5, 6, 9, 10).
+// Promises   the same inputs give the same actions; `outside` in its record is kept: a worker is
+//            put into an epoch only if that is newer; every state that waits for a worker has a
+//            limit, after which the worker's process group is killed.
+// Does not   start, signal or read anything: it says what to do (TakeActions), and is told what
+//            happened. So the supervisor and the simulator run the very same machine.
+// Threads    one.
+#pragma once
+
+#include <csignal>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/random.h"
+#include "elastic/decisions/restarts.h"
+#include "elastic/process/exit_status.h"
+#include "elastic/protocol/board_events.h"
+#include "elastic/protocol/control_link.h"
+
+namespace keel {
+
+struct HostConfig {
+  std::string incarnation;
+  std::string host;
+  std::string address;
+  int seats = 1;
+  int64_t order = 0;                                      // among the hosts, as given
+  std::string role;                                       // of the workers, as given
+  bool program_says_hello = false;                        // known before any worker has
+  bool hosts_store = false;                               // the job cannot go on without it
+  RestartPolicy restarts;
+  Duration join_timeout = std::chrono::seconds(600);      // for the store to appear
+  Duration store_limit = std::chrono::seconds(60);        // for it to come back
+  Duration quiet_limit = std::chrono::seconds(60);        // a worker's, for us to say anything
+  Duration park_limit = std::chrono::seconds(5);
+  Duration start_limit = std::chrono::seconds(600);       // from exec to ready, in place
+  Duration shutdown_timeout = std::chrono::seconds(30);   // from SIGTERM to SIGKILL
+  Duration save_limit = std::chrono::seconds(30);         // from stop to SIGTERM, unless told
+  Duration close_timeout = std::chrono::seconds(30);      // for the coordinator to say the end
+};
+
+// What to do. `why` is for the log.
+struct StartWorker {
+  int index = 0;
+  std::string worker;                 // its incarnation
+  std::optional<EpochRecord> epoch;   // nothing: it waits for one
+  int rank = -1;
+};
+// "epoch" on its link.
+struct EnterEpoch { int index = 0; int rank = 0; EpochRecord epoch; };
+struct SendToWorker { int index = 0; SupervisorMessage message; };
+struct SignalWorker { int index = 0; int signal = 0; bool dump_stacks = false; };
+struct Publish { bool hurry = false; };   // record() has changed, and not only in positions
+struct ReportBreak { BreakRecord record; };
+struct RegisterAnew {};
+struct ExitHost { int code = 0; };    // no worker is left; the record says so
+struct HostAction {
+  std::variant<StartWorker, EnterEpoch, SendToWorker, SignalWorker, Publish, ReportBreak,
+               RegisterAnew, ExitHost> what;
+  std::string why;
+};
+
+class Host {
+ public:
+  Host(HostConfig config, Random random, TimePoint now);
+
+  void OnWorkerMessage(int index, const WorkerMessage& message, TimePoint now);
+  // The control link was closed (kPeerLost) or held garbage: the worker counts as one that died. A
+  // foreign one may close what it does not know.
+  void OnLinkBroken(int index, const Error& why, TimePoint now);
+  // How it ended, in words that hold our reason where we killed it for a fault of its own.
+  std::string OnWorkerEnded(int index, const ExitStatus& status, TimePoint now);
+  // There is no process: exec failed.
+  void OnStartFailed(int index, const std::string& reason, TimePoint now);
+  void OnMemberEvent(const MemberEvent& event, TimePoint now);
+  // The board had our beat as of that time.
+  void OnContact(TimePoint beat) { contact_ = beat; }
+  // A signal to the supervisor: leave, with so much time to save. Foreign workers get `signal`.
+  void OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
+                   int signal = SIGTERM);
+  // A store that the workers need cannot be made on this host.
+  void OnNoStore(const std::string& reason, TimePoint now);
+  // A checkpoint is wanted: of the workers that can make one.
+  void OnSaveAsked(const std::string& reason, TimePoint now);
+  // NextWake() is due.
+  void OnTime(TimePoint now);
+  TimePoint NextWake() const;
+
+  std::vector<HostAction> TakeActions();
+  const MemberRecord& record() const { return record_; }
+  const std::optional<EpochRecord>& epoch() const { return epoch_; }
+  // "rank 3 on node7", or which seat where it has no rank.
+  std::string RankText(int index) const;
+
+ private:
+  // What the host as a whole is about.
+  enum class Mode {
+    kMember,    // takes part
+    kLeaving,   // a stop was asked for, of this host or of the job
+    kFencing,   // was taken for dead: its workers must go before it may register anew
+    kEnding,    // the job is over for it
+    kExited,
+  };
+
+  // What is known of a seat's worker beyond its record.
+  struct Seat {
+    bool hello = false;
+    bool said_bye = false;              // it ends by itself, and closes its link while it does
+    bool signalled = false;             // its end is our doing
+    std::string fault;                  // ... but its fault: why
+    bool told_join = false;
+    bool told_stop = false;
+    std::optional<int64_t> leaving_step;
+    int64_t saved_step = -1;
+    int failures_in_a_row = 0;          // of the seat, not of the worker
+    TimePoint started;
+    TimePoint heard;                    // something of it, while it is inside an epoch
+    TimePoint save_by;                  // where it was told to stop
+    TimePoint moved;                    // last, since then
+    Duration alone_after{0};            // not moving for so long, and without the store
+    std::optional<TimePoint> start_at;  // a start that is due
+    std::optional<TimePoint> kill_at;   // its process group gets SIGKILL, for
+    std::string limit;                  // this reason, which
+    bool limit_is_fault = false;        // counts as a failure of the worker
+  };
+
+  SeatRecord& RecordOf(int index) { return record_.seats[index]; }
+  bool AnyProcess() const;
+  bool in_place() const { return kind_ == JobKind::kInPlace; }
+  // Its place in the epoch that is not over; nothing if it has none.
+  const EpochWorker* PlaceOf(int index) const;
+
+  // What workers say.
+  void On(int index, const HelloMessage& message, TimePoint now);
+  void On(int index, const ReadyMessage& message, TimePoint now);
+  void On(int index, const ParkedMessage& message, TimePoint now);
+  void On(int index, const AtMessage& message, TimePoint now);
+  void On(int index, const SavedMessage& message, TimePoint now);
+  void On(int index, const LeavingMessage& message, TimePoint now);
+  void On(int index, const ByeMessage& message, TimePoint now);
+  void On(int, const FiguresMessage&, TimePoint) {}   // nothing is decided by them
+  void On(int, const UnknownMessage&, TimePoint) {}
+
+  // What the board says.
+  void On(const Registered& event, TimePoint now);
+  void On(const KindKnown& event, TimePoint now);
+  void On(const EpochSeen& event, TimePoint now);
+  void On(const BreakSeen& event, TimePoint now);
+  void On(const JoiningSeen& event, TimePoint now);
+  void On(const StopSeen& event, TimePoint now);
+  void On(const EndSeen& event, TimePoint now);
+  void On(const PresenceSeen&, TimePoint) {}
+  void On(const Buried& event, TimePoint now);
+
+  // Epochs.
+  void TakeEpoch(EpochRecord epoch, TimePoint now);
+  bool TakeSeat(const EpochWorker& place, TimePoint now);
+  void Enter(int index, TimePoint now);
+  void LeaveEpoch(const std::string& reason, TimePoint now);
+  void BreakSeat(int index, const std::string& reason, TimePoint now);
+  void Report(BreakCause cause, const std::string& reason, TimePoint now);
+  bool AllOutside() const;
+
+  // Seats.
+  void Start(int index, TimePoint now);
+  void PlanStart(int index, TimePoint now);
+  void Limit(int index, TimePoint at, const std::string& what, bool is_fault);
+  void LimitStart(int index);
+  void StopSeat(int index, Duration deadline, const std::string& reason, TimePoint now);
+  void Terminate(int index, const std::string& why, TimePoint now);
+  void Kill(int index, const std::string& why, bool is_fault, TimePoint now);
+  void TellJoin(int index);
+  void TellAlive(TimePoint now);
+  void NoteHeard(int index, TimePoint now);
+  TimePoint SilentAt(int index) const;
+  void NoteSilence(TimePoint now);
+  bool AnyInPlace() const;
+  void NoteSaved(int index);
+  void LetOthersGoOn(int index, TimePoint now);
+  SeatState StateAfter(int index, const ExitStatus& status) const;
+  void End(int index, SeatState state, const std::string& how, TimePoint now);
+
+  // The host as a whole.
+  void StopSeats(const std::string& reason, Duration deadline, TimePoint now);
+  bool IsOnItsWayIn(int index) const;
+  TimePoint AloneAt(int index) const;
+  void LeaveAloneIfCutOff(TimePoint now);
+  void BreakIfStoppedOutside(TimePoint now);
+  void Leave(const std::string& reason, Duration deadline, TimePoint now);
+  void EndJob(int code, const std::string& reason, TimePoint now);
+  int LeaveCode() const;
+  bool NothingMade(const SeatRecord& seat) const;
+  void LeaveIfAllLeft(TimePoint now);
+  void GiveUpOutside(TimePoint now);
+  void Fence(const std::string& reason, TimePoint now);
+  void BeginAnew();
+  void Exit(int code, const std::string& why);
+  void Forgive(TimePoint now);
+  void CheckStore(TimePoint now);
+  void CheckSeat(int index, TimePoint now);
+  void Settle(TimePoint now);
+  void SettleMode(TimePoint now);
+  TimePoint StoreDeadline() const;
+
+  template <class T>
+  void Do(T what, std::string why) { actions_.push_back({std::move(what), std::move(why)}); }
+
+  const HostConfig config_;
+  Random random_;
+  const TimePoint born_;
+  Mode mode_ = Mode::kMember;
+  JobKind kind_ = JobKind::kForeign;
+  std::optional<int64_t> slot_;
+  MemberRecord record_;
+  MemberRecord published_;
+  std::vector<Seat> seats_;
+  std::optional<EpochRecord> epoch_;   // the newest one that this host was put into
+  int64_t epoch_slot_ = -1;            // the slot that it has there
+  bool epoch_over_ = true;
+  std::string reported_;               // the id of the epoch whose break was reported
+  int64_t joining_ = 0;
+  std::vector<TimePoint> deaths_;
+  std::optional<TimePoint> contact_;
+  TimePoint store_grace_{};            // the store has at least until then
+  TimePoint alive_at_{};               // when workers are told again that this host is there
+  bool job_stops_ = false;             // the whole job, not only this host
+  int stop_signal_ = SIGTERM;          // for workers that know no other stop
+  std::string stopped_outside_;        // who of the epoch was stopped before it entered
+  TimePoint leave_by_ = kNever;
+  int exit_code_ = 0;
+  std::vector<HostAction> actions_;
+};
+
+}  // namespace keel

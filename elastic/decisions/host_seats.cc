@@ -1,0 +1,396 @@
+// The supervisor's seats: what becomes of a worker from its start to its end.
+#include <signal.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "elastic/decisions/hangs.h"
+#include "elastic/decisions/host.h"
+#include "elastic/protocol/differing_words.h"
+#include "elastic/protocol/exit_codes.h"
+
+namespace keel {
+namespace {
+
+// A worker that ends closes its link a moment before its end is seen.
+constexpr Duration kLinkGrace = std::chrono::seconds(1);
+// Of the time to save, how long a worker that cannot hear of lost members may wait for them.
+constexpr int kAlonePart = 3;
+constexpr Duration kAloneLeast = std::chrono::seconds(5);
+constexpr const char* kNotSaved = "did not save before the stop's deadline: give it more time with "
+                                  "--shutdown-timeout";
+
+// What is to be done where a worker speaks another link than ours.
+std::string OtherLinkText(int64_t version) {
+  return "speaks version " + std::to_string(version) + " of the link to keelrun, which speaks " +
+         "version " + std::to_string(kControlVersion) +
+         ": rebuild the program with the same release of Evenkeel as keelrun, or start it with the "
+         "keelrun of its own release";
+}
+
+// Of a link that broke without a goodbye.
+std::string BrokenLinkText(const Error& why) {
+  const std::string text = "broke its control link: " + why.message;
+  if (why.code != Code::kPeerLost) {
+    return text + " (nothing but Evenkeel may write to the descriptor in " + kControlFdVariable +
+           ")";
+  }
+  return text + " without a goodbye (the program must leave the descriptor in " +
+         kControlFdVariable + " open), and ran on for more than " + DurationText(kLinkGrace);
+}
+
+}  // namespace
+
+bool Host::AnyProcess() const {
+  return std::any_of(record_.seats.begin(), record_.seats.end(),
+                     [](const SeatRecord& seat) { return HasProcess(seat.state); });
+}
+
+std::string Host::RankText(int index) const {
+  const SeatRecord& record = record_.seats[index];
+  const std::string name = record.rank < 0 ? "seat " + std::to_string(index)
+                                           : "rank " + std::to_string(record.rank);
+  return name + " on " + config_.host;
+}
+
+void Host::LimitStart(int index) {
+  Limit(index, seats_[index].started + config_.start_limit,
+        "was not ready within " + DurationText(config_.start_limit) +
+            " of its start; if it needs longer, raise --start-limit",
+        true);
+}
+
+void Host::Limit(int index, TimePoint at, const std::string& what, bool is_fault) {
+  Seat& seat = seats_[index];
+  if (seat.kill_at && *seat.kill_at <= at) return;
+  seat.kill_at = at;
+  seat.limit = RankText(index) + " " + what;
+  seat.limit_is_fault = is_fault;
+}
+
+// --- What workers say ---
+
+void Host::OnWorkerMessage(int index, const WorkerMessage& message, TimePoint now) {
+  if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
+  NoteHeard(index, now);
+  std::visit([&](const auto& one) { On(index, one, now); }, message);
+  Settle(now);
+}
+
+void Host::On(int index, const HelloMessage& message, TimePoint now) {
+  Seat& seat = seats_[index];
+  SeatRecord& record = RecordOf(index);
+  if (seat.hello || seat.signalled) return;
+  const bool other_program = message.version != kControlVersion;
+  const bool other_numerics =
+      !record_.fingerprint.empty() && record_.fingerprint != message.fingerprint;
+  if (other_program || other_numerics) {
+    const std::string why =
+        other_program ? OtherLinkText(message.version)
+                      : "has another numerics fingerprint: " +
+                            Shown(DifferingWords(message.fingerprint, record_.fingerprint)) +
+                            " beside a worker with " +
+                            Shown(DifferingWords(record_.fingerprint, message.fingerprint)) +
+                            ": give all workers of a host the same program, device and options";
+    Do(SendToWorker{index, RefusedMessage{why}}, RankText(index) + " " + why);
+    Kill(index, RankText(index) + " " + why, true, now);
+    return EndJob(kExitRefused, RankText(index) + " " + why, now);   // so would be its successor
+  }
+  seat.hello = true;
+  kind_ = JobKind::kInPlace;
+  record_.fingerprint = message.fingerprint;
+  if (record.state == SeatState::kRunning) record.state = SeatState::kStarting;
+  LimitStart(index);
+  alive_at_ = now;
+}
+
+void Host::On(int index, const ReadyMessage& message, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  const Seat& seat = seats_[index];
+  if (seat.signalled || seat.said_bye) return;
+  if (record.state != SeatState::kStarting || !seat.hello) return;
+  seats_[index].kill_at.reset();
+  record.state = SeatState::kReady;
+  record.position.step = message.step;
+  if (mode_ == Mode::kLeaving || mode_ == Mode::kEnding) {
+    return Terminate(index, record_.reason, now);
+  }
+  const EpochWorker* const place = PlaceOf(index);
+  if (place != nullptr && record.epoch == epoch_->number) Enter(index, now);
+}
+
+void Host::On(int index, const ParkedMessage& message, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  if (record.state != SeatState::kRunning || message.epoch != record.epoch) return;
+  record.state = SeatState::kParked;
+  record.position.step = message.step;
+  if (!seats_[index].signalled) seats_[index].kill_at.reset();
+  if (seats_[index].told_stop) Limit(index, seats_[index].save_by, kNotSaved, false);
+  if (!message.at_boundary && !epoch_over_) {
+    Report(BreakCause::kReported, RankText(index) + " saw the group break", now);
+  }
+}
+
+void Host::On(int index, const AtMessage& message, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  const SeatRecord before = record;
+  record.position = message.position;
+  record.activity = message.activity;
+  // A worker that stands still tells the same again and again.
+  if (HasMoved(before, record)) seats_[index].moved = now;
+}
+
+void Host::On(int index, const SavedMessage& message, TimePoint) {
+  seats_[index].saved_step = std::max(seats_[index].saved_step, message.step);
+  NoteSaved(index);
+}
+
+void Host::On(int index, const LeavingMessage& message, TimePoint now) {
+  seats_[index].leaving_step = message.step;
+  NoteSaved(index);
+  LetOthersGoOn(index, now);
+}
+
+// A process may take long to end, with all that it has in memory; the others shall not wait for it.
+// Only where the host leaves: else it would seem ready for the next epoch.
+void Host::LetOthersGoOn(int index, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  if (mode_ != Mode::kLeaving || job_stops_ || record.state != SeatState::kRunning) return;
+  record.state = SeatState::kParked;
+  // Before the last one a break would take the others' save from them.
+  if (PlaceOf(index) == nullptr || record.epoch != epoch_->number || !AllOutside()) return;
+  Report(BreakCause::kLeft, RankText(index) + " leaves: " + record_.reason, now);
+}
+
+// A checkpoint of an earlier step is not the one that the stop asked for; and who leaves without
+// any state (-1) has saved none.
+void Host::NoteSaved(int index) {
+  const Seat& seat = seats_[index];
+  const bool any = seat.saved_step >= 0;
+  RecordOf(index).saved = any && seat.leaving_step && seat.saved_step >= *seat.leaving_step;
+}
+
+void Host::On(int index, const ByeMessage& message, TimePoint now) {
+  RecordOf(index).ended = message.message;
+  seats_[index].said_bye = true;
+  // A worker that stays is its own fault: were that not counted, its successors could do the same
+  // for ever. Where the host stops, all workers were told to end, and nothing is started again.
+  Limit(index, now + config_.shutdown_timeout,
+        "said goodbye, but did not end within " + DurationText(config_.shutdown_timeout),
+        mode_ == Mode::kMember);
+  // It will enter no epoch. Were it still counted as one that can, the next ones would wait for it.
+  SeatRecord& record = RecordOf(index);
+  const bool can_enter = record.state == SeatState::kReady || record.state == SeatState::kParked;
+  if (mode_ == Mode::kMember && can_enter) record.state = SeatState::kStarting;
+  // Another attempt would be refused for the same reason; the others of the group hear it, too.
+  if (message.code == kExitRefused) EndJob(kExitRefused, message.message, now);
+}
+
+void Host::OnLinkBroken(int index, const Error& why, TimePoint now) {
+  if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
+  // After a goodbye that is how it ends, which may take it long: kLinkGrace is for who goes silent.
+  const bool was_expected = seats_[index].said_bye && why.code == Code::kPeerLost;
+  if (!was_expected && (seats_[index].hello || why.code != Code::kPeerLost)) {
+    Limit(index, now + kLinkGrace, BrokenLinkText(why), true);
+  }
+  Settle(now);
+}
+
+// --- Its end ---
+
+void Host::OnStartFailed(int index, const std::string& reason, TimePoint now) {
+  if (mode_ == Mode::kExited) return;
+  End(index, SeatState::kDead, "could not be started: " + reason, now);
+  Settle(now);
+}
+
+std::string Host::OnWorkerEnded(int index, const ExitStatus& status, TimePoint now) {
+  std::string how = status.Text();
+  if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return how;
+  const std::string said = RecordOf(index).ended;
+  const std::string fault = seats_[index].fault;
+  if (!said.empty()) how += ": " + said;
+  if (!fault.empty()) how += " by its supervisor: " + fault;
+  End(index, StateAfter(index, status), how, now);
+  Settle(now);
+  return how;
+}
+
+SeatState Host::StateAfter(int index, const ExitStatus& status) const {
+  const Seat& seat = seats_[index];
+  const bool stopping = mode_ == Mode::kLeaving || mode_ == Mode::kEnding;
+  if (status.ok() && (seat.leaving_step || (stopping && seat.signalled))) return SeatState::kLeft;
+  if (status.ok() && !seat.signalled) return SeatState::kFinished;
+  if (seat.signalled && seat.fault.empty() && !stopping) return SeatState::kEmpty;
+  return SeatState::kDead;
+}
+
+void Host::End(int index, SeatState state, const std::string& how, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  Seat& seat = seats_[index];
+  const bool in_epoch = PlaceOf(index) != nullptr && record.epoch == epoch_->number;
+  const std::string who = RankText(index);
+  // Who does not fit leaves: its end is no death of the job.
+  const bool own_fault =
+      state == SeatState::kDead && (!seat.signalled || !seat.fault.empty()) && !record_.refused;
+  const bool settled = now - seat.started >= kSettled;
+  const int failures_before = settled ? 0 : seat.failures_in_a_row;
+  seat = {};
+  record.state = state;
+  record.silent = false;
+  record.ended = how;
+  if (own_fault) {
+    seat.failures_in_a_row = failures_before + 1;
+    deaths_.push_back(now);
+    ++record_.deaths;
+  }
+  if (!in_epoch) return;
+  if (own_fault) {
+    Report(BreakCause::kDied, who + " " + how, now);
+  } else if (record_.refused) {
+    Report(BreakCause::kLeft, who + " leaves: " + how, now);
+  } else if (state == SeatState::kLeft && in_place() && !job_stops_) {
+    const std::string why = record_.reason.empty() ? "" : ": " + record_.reason;
+    Report(BreakCause::kLeft, who + " leaves" + why, now);
+  }
+}
+
+// --- Its start ---
+
+// In place, an idle seat gets a worker that waits for the next epoch.
+void Host::PlanStart(int index, TimePoint now) {
+  const SeatState state = RecordOf(index).state;
+  if (state != SeatState::kEmpty && state != SeatState::kDead) return;
+  if (!in_place() || mode_ != Mode::kMember || !slot_ || seats_[index].start_at) return;
+  const RestartDecision restart = DecideRestart(deaths_, config_.restarts, now);
+  const TimePoint delayed = now + RestartDelay(seats_[index].failures_in_a_row);
+  if (restart.go_on) seats_[index].start_at = delayed;
+  if (!restart.go_on && restart.again != kNever) {
+    seats_[index].start_at = std::max(delayed, restart.again);
+  }
+}
+
+void Host::Start(int index, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  Seat& seat = seats_[index];
+  const EpochWorker* const place = PlaceOf(index);
+  const bool for_epoch = place != nullptr && place->worker.empty() &&
+                         record.state == SeatState::kEmpty && record.epoch == epoch_->number;
+  const int failures = seat.failures_in_a_row;
+  seat = {};
+  seat.failures_in_a_row = failures;
+  seat.started = now;
+  record = {};
+  record.worker = RandomId(random_, 16);
+  StartWorker start{index, record.worker, std::nullopt, -1};
+  if (for_epoch) {
+    record.epoch = epoch_->number;
+    record.rank = start.rank = place->rank;
+    start.epoch = epoch_;
+  }
+  record.state = for_epoch && !in_place() ? SeatState::kRunning : SeatState::kStarting;
+  if (record.state == SeatState::kStarting) {
+    LimitStart(index);
+  }
+  Do(std::move(start), for_epoch ? epoch_->reason : "to wait for the next epoch");
+}
+
+void Host::TellJoin(int index) {
+  const SeatRecord& record = RecordOf(index);
+  Seat& seat = seats_[index];
+  if (epoch_over_ || joining_ != record.epoch || joining_ != epoch_->number) return;
+  if (record.state != SeatState::kRunning || !seat.hello || seat.told_join) return;
+  seat.told_join = true;
+  Do(SendToWorker{index, JoinMessage{joining_}}, "somebody waits");
+}
+
+bool Host::AnyInPlace() const {
+  return std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.hello; });
+}
+
+// Were this host to stand still, the others might go on without it while its workers know nothing:
+// who hears of it no more parks by itself, before the coordinator's fence_limit has passed.
+void Host::TellAlive(TimePoint now) {
+  if (now < alive_at_ || !AnyInPlace()) return;
+  alive_at_ = now + config_.quiet_limit / 4;
+  for (int index = 0; index < config_.seats; ++index) {
+    if (!seats_[index].hello) continue;
+    Do(SendToWorker{index, AliveMessage{config_.quiet_limit / std::chrono::milliseconds(1)}}, "");
+  }
+}
+
+void Host::NoteHeard(int index, TimePoint now) {
+  seats_[index].heard = now;
+  RecordOf(index).silent = false;
+}
+
+// A worker inside an epoch tells again and again where it is. One that does not has been stopped as
+// a whole, by SIGSTOP or with its machine.
+TimePoint Host::SilentAt(int index) const {
+  const SeatRecord& record = record_.seats[index];
+  const bool should_tell = record.state == SeatState::kRunning && seats_[index].hello &&
+                           !seats_[index].leaving_step && !seats_[index].said_bye;
+  return should_tell && !record.silent ? seats_[index].heard + kSilentAfter : kNever;
+}
+
+void Host::NoteSilence(TimePoint now) {
+  for (int index = 0; index < config_.seats; ++index) {
+    if (SilentAt(index) <= now) RecordOf(index).silent = true;
+  }
+}
+
+void Host::CheckSeat(int index, TimePoint now) {
+  PlanStart(index, now);
+  Seat& seat = seats_[index];
+  if (seat.start_at && *seat.start_at <= now) Start(index, now);
+  if (!seat.kill_at || now < *seat.kill_at) return;
+  const std::string why = seat.limit;
+  Kill(index, why, seat.limit_is_fault, now);
+}
+
+// --- Stopping ---
+
+void Host::StopSeat(int index, Duration deadline, const std::string& reason, TimePoint now) {
+  Seat& seat = seats_[index];
+  seat.start_at.reset();
+  const SeatState state = RecordOf(index).state;
+  if (!HasProcess(state) || seat.told_stop) return;
+  const bool has_state = state == SeatState::kRunning || state == SeatState::kParked;
+  if (seat.hello && has_state) {
+    seat.told_stop = true;
+    Do(SendToWorker{index, StopMessage{reason, deadline / std::chrono::milliseconds(1)}}, reason);
+    seat.save_by = now + deadline;
+    seat.moved = now;
+    seat.alone_after = std::max(deadline / kAlonePart, kAloneLeast);
+    Limit(index, seat.save_by, kNotSaved, false);
+  } else {
+    Terminate(index, reason, now);
+    Limit(index, now + deadline, "did not end within " + DurationText(deadline), false);
+  }
+}
+
+void Host::Terminate(int index, const std::string& why, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  if (!HasProcess(record.state) || seats_[index].signalled) return;
+  seats_[index].signalled = true;
+  if (record.state == SeatState::kRunning) record.state = SeatState::kStopping;
+  const int signal = seats_[index].hello ? SIGTERM : stop_signal_;
+  Do(SignalWorker{index, signal, false}, why);
+  Limit(index, now + config_.shutdown_timeout, "did not end after " + SignalName(signal), false);
+}
+
+// Said again, for the log, when even that has no effect.
+void Host::Kill(int index, const std::string& why, bool is_fault, TimePoint now) {
+  SeatRecord& record = RecordOf(index);
+  Seat& seat = seats_[index];
+  if (is_fault && !seat.signalled) seat.fault = why;
+  seat.signalled = true;
+  if (record.state == SeatState::kRunning) record.state = SeatState::kStopping;
+  Do(SignalWorker{index, SIGKILL, false}, why);
+  seat.kill_at = now + config_.shutdown_timeout;
+  seat.limit = RankText(index) + " did not end after SIGKILL: it may be stuck in the kernel, "
+                                 "as in a file system that does not answer";
+  seat.limit_is_fault = false;
+}
+
+}  // namespace keel

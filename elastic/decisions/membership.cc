@@ -1,0 +1,802 @@
+// The coordinator's judgement, in the order in which its questions matter: who is gone, is the job
+// over, does the epoch run on, can the next one be formed.
+#include "elastic/decisions/membership.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "base/text.h"
+#include "elastic/decisions/hangs.h"
+#include "elastic/decisions/ranks.h"
+#include "elastic/decisions/restarts.h"
+#include "elastic/protocol/differing_words.h"
+#include "elastic/protocol/exit_codes.h"
+
+namespace keel {
+namespace {
+
+constexpr int kBarrenFree = 3;   // epochs that may break in a row before there are pauses
+constexpr int kOwnBeatLimits = 10;   // how much longer the coordinator's own host may be silent
+
+using Verdict = Decision::Verdict;
+using MaybeDecision = std::optional<Decision>;
+
+Decision Make(Verdict verdict, Reason reason, std::string detail) {
+  Decision decision;
+  decision.verdict = verdict;
+  decision.reason = reason;
+  decision.detail = std::move(detail);
+  return decision;
+}
+
+Decision Wait(Reason reason, TimePoint until, std::string detail) {
+  Decision decision = Make(Verdict::kWait, reason, std::move(detail));
+  decision.until = until;
+  return decision;
+}
+
+Decision End(int code, Reason reason, std::string detail) {
+  Decision decision = Make(Verdict::kEnd, reason, std::move(detail));
+  decision.code = code;
+  return decision;
+}
+
+std::string NameOf(const HostView& host) {
+  return host.record.host + " (slot " + std::to_string(host.slot) + ")";
+}
+
+bool AnyProcess(const HostView& host) {
+  return std::any_of(host.record.seats.begin(), host.record.seats.end(),
+                     [](const SeatRecord& seat) { return HasProcess(seat.state); });
+}
+
+bool AllFinished(const HostView& host) {
+  return !host.record.seats.empty() &&
+         std::all_of(host.record.seats.begin(), host.record.seats.end(), [](const SeatRecord& s) {
+           return s.state == SeatState::kFinished;
+         });
+}
+
+// Ready or parked: a worker in place that an epoch can take in.
+bool CanEnter(const SeatRecord& seat) {
+  return seat.state == SeatState::kReady || seat.state == SeatState::kParked;
+}
+
+// In the order of their group ranks.
+std::vector<EpochHost> EpochHosts(const std::vector<const HostView*>& hosts) {
+  std::vector<EpochHost> made;
+  std::map<std::string_view, int> first_of_role;
+  for (const HostView* host : hosts) {
+    const int group_rank = static_cast<int>(made.size());
+    const int role = first_of_role.emplace(host->record.role, group_rank).first->second;
+    made.push_back({host->slot, host->record.incarnation, group_rank, role});
+  }
+  return made;
+}
+
+// Looks at one view. Each question returns a decision, or nothing to pass on to the next one.
+class Judge {
+ public:
+  Judge(const JobView& view, const JobPolicy& policy, TimePoint now)
+      : view_(view), policy_(policy), now_(now) {}
+
+  Decision Decide() const {
+    if (MaybeDecision d = RemoveHost()) return *d;
+    if (MaybeDecision d = EndWork()) return *d;
+    if (MaybeDecision d = TakeUp()) return *d;
+    if (MaybeDecision d = StopAll()) return *d;
+    if (view_.stop) return AwaitStop();
+    if (view_.epoch && Runs()) return Watch();
+    if (MaybeDecision d = BrokenUnseen()) return *d;
+    return FormNext();
+  }
+
+ private:
+  const EpochRecord& epoch() const { return view_.epoch->record; }
+  bool in_place() const { return view_.kind == JobKind::kInPlace; }
+
+  // Who is gone?
+  MaybeDecision RemoveHost() const;
+  Duration BeatLimit(const HostView& host) const;
+  MaybeDecision Silent(const HostView& host) const;
+  MaybeDecision Refused(const HostView& host) const;
+  std::string JobFingerprint() const;
+  TimePoint NextSilence() const;
+
+  // Is the job over?
+  MaybeDecision EndWork() const;
+  MaybeDecision StopAll() const;
+  Decision AwaitStop() const;
+  Decision Stopped() const;
+  bool Saved() const;
+  bool MadeNothing() const;
+  bool EpochFinished() const;
+
+  // What did a store that is gone hold?
+  MaybeDecision TakeUp() const;
+  const ToldEpoch* HighestTold() const;
+  Decision TakeUpRecord(const ToldEpoch& told, bool incomplete) const;
+
+  // Does the epoch run on?
+  bool Runs() const;
+  Decision Watch() const;
+  bool HasFinished(const HostView& host) const;
+  MaybeDecision BrokenBy(const EpochHost& member) const;
+  MaybeDecision BrokenUnseen() const;
+  MaybeDecision NotParked() const;
+  MaybeDecision Hung() const;
+  MaybeDecision Newcomer() const;
+  MaybeDecision NewcomerInPlace() const;
+  bool IsWorker(const SeatRecord& seat) const;
+  MaybeDecision NewcomerForeign() const;
+  Decision Break(BreakCause cause, std::string detail) const;
+
+  // Can the next one be formed?
+  Decision FormNext() const;
+  MaybeDecision StillInside() const;
+  bool Fenced(const HostView& host) const;
+  bool CanTakePart(const HostView& host) const;
+  std::vector<const HostView*> Choose() const;
+  MaybeDecision LastCall(const std::vector<const HostView*>& hosts) const;
+  MaybeDecision NumericsOpen(const std::vector<const HostView*>& hosts) const;
+  MaybeDecision Barren() const;
+  Decision TooFew(size_t hosts) const;
+  Decision Form(const std::vector<const HostView*>& hosts) const;
+  int FormerRank(const HostView& host, int index) const;
+  int64_t NextNumber() const;
+
+  const HostView* Find(const EpochHost& member) const;
+  const SeatRecord* SeatMeant(const EpochWorker& worker) const;
+  const SeatRecord* SeatOf(const EpochWorker& worker) const;
+  bool InEpoch(const HostView& host) const;
+
+  const JobView& view_;
+  const JobPolicy& policy_;
+  const TimePoint now_;
+};
+
+const HostView* Judge::Find(const EpochHost& member) const {
+  const auto host = std::lower_bound(
+      view_.hosts.begin(), view_.hosts.end(), member.slot,
+      [](const HostView& one, int64_t slot) { return one.slot < slot; });
+  if (host == view_.hosts.end() || host->slot != member.slot) return nullptr;
+  return host->record.incarnation == member.incarnation ? &*host : nullptr;
+}
+
+bool Judge::InEpoch(const HostView& host) const {
+  return view_.epoch && epoch().FindHost(host.slot, host.record.incarnation) != nullptr;
+}
+
+// The seat of a worker of the epoch, also where the worker has not entered: a stop may find it
+// parked before this epoch.
+const SeatRecord* Judge::SeatMeant(const EpochWorker& worker) const {
+  for (const HostView& host : view_.hosts) {
+    if (host.slot != worker.slot || !InEpoch(host)) continue;
+    const auto& seats = host.record.seats;
+    if (worker.index >= static_cast<int>(seats.size())) return nullptr;
+    const SeatRecord& seat = seats[worker.index];
+    const bool is_named = !worker.worker.empty() && seat.worker == worker.worker;
+    return is_named || seat.epoch == epoch().number ? &seat : nullptr;
+  }
+  return nullptr;
+}
+
+// ... and only while it tells of that epoch.
+const SeatRecord* Judge::SeatOf(const EpochWorker& worker) const {
+  const SeatRecord* const seat = SeatMeant(worker);
+  return seat != nullptr && seat->epoch == epoch().number ? seat : nullptr;
+}
+
+// --- Who is gone? ---
+
+MaybeDecision Judge::RemoveHost() const {
+  for (const HostView& host : view_.hosts) {
+    if (host.gone) continue;
+    if (MaybeDecision d = Silent(host)) return d;
+    if (MaybeDecision d = Refused(host)) return d;
+  }
+  return std::nullopt;
+}
+
+// Whoever shares the coordinator's process is there as long as it judges. On a machine with too
+// much to do its beats may come late all the same, and to lose it for that would help nobody.
+Duration Judge::BeatLimit(const HostView& host) const {
+  const bool is_own = host.record.incarnation == view_.coordinator;
+  return policy_.beat_limit * (is_own ? kOwnBeatLimits : 1);
+}
+
+MaybeDecision Judge::Silent(const HostView& host) const {
+  Decision decision = Make(Verdict::kExpire, Reason::kSilent, "");
+  decision.slot = host.slot;
+  if (host.presence_closed && now_ - *host.presence_closed >= policy_.presence_grace) {
+    decision.reason = Reason::kPresenceClosed;
+    decision.detail = NameOf(host) + " closed its presence connection " +
+                      DurationText(now_ - *host.presence_closed) + " ago";
+    return decision;
+  }
+  if (now_ - host.heard < BeatLimit(host)) return std::nullopt;
+  decision.detail = NameOf(host) + " was last heard " + DurationText(now_ - host.heard) +
+                    " ago; the limit is " + DurationText(BeatLimit(host));
+  return decision;
+}
+
+// The coordinator's own. Nothing: its workers have not said hello yet, and nobody else's count.
+std::string Judge::JobFingerprint() const {
+  for (const HostView& host : view_.hosts) {
+    if (!host.gone && host.record.incarnation == view_.coordinator) return host.record.fingerprint;
+  }
+  return "";
+}
+
+MaybeDecision Judge::Refused(const HostView& host) const {
+  if (!host.unreadable.empty()) {
+    Decision decision = Make(Verdict::kRefuse, Reason::kUnreadable, host.unreadable);
+    decision.slot = host.slot;
+    return decision;
+  }
+  if (policy_.allow_inexact || host.record.fingerprint.empty()) return std::nullopt;
+  const std::string wanted = JobFingerprint();
+  if (wanted.empty() || host.record.fingerprint == wanted) return std::nullopt;
+  Decision decision =
+      Make(Verdict::kRefuse, Reason::kOtherFingerprint,
+           NameOf(host) + " has another numerics fingerprint: " +
+               Shown(DifferingWords(host.record.fingerprint, wanted)) + ", where the job has " +
+               Shown(DifferingWords(wanted, host.record.fingerprint)) +
+               ": give it the same torch, device, program and options, or --allow-inexact");
+  decision.slot = host.slot;
+  return decision;
+}
+
+TimePoint Judge::NextSilence() const {
+  TimePoint next = kNever;
+  for (const HostView& host : view_.hosts) {
+    if (host.gone) continue;
+    next = std::min(next, host.heard + BeatLimit(host));
+    if (host.presence_closed) next = std::min(next, *host.presence_closed + policy_.presence_grace);
+  }
+  return next;
+}
+
+// --- Is the job over? ---
+
+bool Judge::EpochFinished() const {
+  return view_.epoch && !epoch().workers.empty() && !view_.epoch->incomplete &&
+         std::all_of(epoch().workers.begin(), epoch().workers.end(), [&](const EpochWorker& w) {
+           const SeatRecord* const seat = SeatOf(w);
+           return seat != nullptr && seat->state == SeatState::kFinished;
+         });
+}
+
+MaybeDecision Judge::EndWork() const {
+  if (EpochFinished()) {
+    return End(kExitFinished, Reason::kFinished,
+               "all " + std::to_string(epoch().workers.size()) + " workers of epoch " +
+                   std::to_string(epoch().number) + " finished");
+  }
+  const RestartDecision restart = DecideRestart(view_.failures, policy_.restarts, now_);
+  if (!restart.go_on && !view_.stop) {
+    return End(kExitFailed, Reason::kRestartsSpent, restart.reason);
+  }
+  return std::nullopt;
+}
+
+// A host that leaves is no reason to stop the job, unless the job cannot go on without it.
+MaybeDecision Judge::StopAll() const {
+  if (view_.stop) return std::nullopt;
+  const HostView* leaving = nullptr;
+  bool coordinator_leaves = false;
+  int staying = 0;
+  for (const HostView& host : view_.hosts) {
+    if (host.record.state == MemberState::kMember) {
+      staying += host.gone ? 0 : 1;
+      continue;
+    }
+    if (host.gone && !InEpoch(host)) continue;   // it left earlier, and the job went on
+    const bool is_coordinator = host.record.incarnation == view_.coordinator;
+    if (host.record.refused && !is_coordinator) continue;
+    coordinator_leaves |= is_coordinator;
+    if (leaving == nullptr || is_coordinator) leaving = &host;
+  }
+  if (leaving == nullptr) return std::nullopt;
+  const bool too_few = view_.epoch && staying < policy_.hosts_min;
+  if (!coordinator_leaves && !too_few) return std::nullopt;
+  Decision decision =
+      Make(Verdict::kStop,
+           coordinator_leaves ? Reason::kCoordinatorLeaves : Reason::kTooFewStay,
+           NameOf(*leaving) + " leaves (" + leaving->record.reason + "), " +
+               (coordinator_leaves ? "and the store with it"
+                                   : "and " + std::to_string(staying) + " of " +
+                                         std::to_string(policy_.hosts_min) + " hosts stay"));
+  decision.stop = {view_.coordinator, decision.detail, leaving->record.deadline_ms};
+  return decision;
+}
+
+// In place, `saved` means that a checkpoint of the whole group is committed, so one is enough: the
+// others may have died before or after. Foreign workers cannot say it; their success has to do.
+bool Judge::Saved() const {
+  if (!view_.epoch) return true;
+  const auto& workers = epoch().workers;
+  // Stopped before any worker said hello: none has begun.
+  if (!in_place() && policy_.program_says_hello) return true;
+  if (!in_place()) {
+    return std::all_of(workers.begin(), workers.end(), [&](const EpochWorker& worker) {
+      const SeatRecord* const seat = SeatOf(worker);
+      return seat != nullptr &&
+             (seat->state == SeatState::kLeft || seat->state == SeatState::kFinished);
+    });
+  }
+  return MadeNothing() || std::any_of(workers.begin(), workers.end(), [&](const auto& worker) {
+    const SeatRecord* const seat = SeatMeant(worker);
+    return seat != nullptr && (seat->saved || seat->state == SeatState::kFinished);
+  });
+}
+
+// Stopped while the first epoch began: there is nothing that could be lost.
+bool Judge::MadeNothing() const {
+  const auto& workers = epoch().workers;
+  return epoch().number == 1 &&
+         std::all_of(workers.begin(), workers.end(), [&](const EpochWorker& worker) {
+           const SeatRecord* const seat = SeatOf(worker);
+           return seat != nullptr && seat->position.step <= 0;
+         });
+}
+
+Decision Judge::Stopped() const {
+  if (Saved()) return End(kExitStopped, Reason::kStopped, "stopped: " + view_.stop->reason);
+  return End(kExitUnsaved, Reason::kStoppedUnsaved,
+             "stopped, but not saved in time: " + view_.stop->reason);
+}
+
+Decision Judge::AwaitStop() const {
+  const TimePoint deadline =
+      view_.stopped_at + std::chrono::milliseconds(view_.stop->deadline_ms);
+  const TimePoint limit = deadline + policy_.stop_grace;
+  if (now_ >= limit) return Stopped();
+  // After its deadline each host ends its workers itself.
+  if (view_.epoch && Runs() && now_ < deadline) {
+    const MaybeDecision hung = Hung();
+    if (hung && hung->verdict == Verdict::kBreak) return *hung;
+  }
+  for (const HostView& host : view_.hosts) {
+    if (host.gone) continue;
+    if (host.record.state != MemberState::kMember && !AnyProcess(host)) continue;
+    return Wait(Reason::kStopping, std::min(limit, NextSilence()),
+                NameOf(host) + " has not stopped yet");
+  }
+  return Stopped();
+}
+
+// --- What did a store that is gone hold? ---
+
+// The highest epoch that a host tells of and that this board does not know.
+const ToldEpoch* Judge::HighestTold() const {
+  const ToldEpoch* highest = nullptr;
+  for (const HostView& host : view_.hosts) {
+    const ToldEpoch& told = host.record.epoch;
+    if (host.gone || told.number == 0) continue;
+    if (view_.epoch && (told.number < epoch().number || told.id == epoch().id)) continue;
+    if (highest == nullptr || told.number > highest->number) highest = &told;
+  }
+  return highest;
+}
+
+MaybeDecision Judge::TakeUp() const {
+  if (view_.epoch) return std::nullopt;
+  const ToldEpoch* const told = HighestTold();
+  if (told == nullptr) return std::nullopt;
+  int here = 0;
+  TimePoint last{};
+  for (const HostView& host : view_.hosts) {
+    if (host.gone || host.record.epoch.id != told->id) continue;
+    ++here;
+    last = std::max(last, host.arrived);
+  }
+  if (here >= told->hosts) return TakeUpRecord(*told, false);
+  const TimePoint until = std::max(last, view_.opened) + policy_.beat_limit;
+  if (now_ >= until) return TakeUpRecord(*told, true);
+  return Wait(Reason::kTakingUp, std::min(until, NextSilence()),
+              std::to_string(here) + " of " + std::to_string(told->hosts) + " hosts of epoch " +
+                  std::to_string(told->number) + " are back");
+}
+
+Decision Judge::TakeUpRecord(const ToldEpoch& told, bool incomplete) const {
+  Decision decision = Make(Verdict::kTakeUp, Reason::kTold,
+                           "epoch " + std::to_string(told.number) + " as its hosts tell it");
+  decision.incomplete = incomplete;
+  decision.epoch.number = told.number;
+  decision.epoch.id = told.id;
+  decision.epoch.kind = view_.kind;
+  decision.epoch.reason = decision.detail;
+  std::vector<Candidate> workers;
+  std::vector<const HostView*> hosts;
+  for (const HostView& host : view_.hosts) {
+    if (host.gone || host.record.epoch.id != told.id) continue;
+    hosts.push_back(&host);
+    for (size_t i = 0; i < host.record.seats.size(); ++i) {
+      const SeatRecord& seat = host.record.seats[i];
+      if (seat.epoch != told.number) continue;
+      workers.push_back({host.slot, static_cast<int>(i), seat.worker, seat.rank});
+    }
+  }
+  decision.epoch.hosts = EpochHosts(hosts);
+  decision.epoch.workers = RanksInPlace(std::move(workers));
+  return decision;
+}
+
+// --- Does the epoch run on? ---
+
+// It does until it is broken, or all its hosts have promised to be outside.
+bool Judge::Runs() const {
+  if (view_.epoch->broken) return false;
+  return std::any_of(epoch().hosts.begin(), epoch().hosts.end(), [&](const EpochHost& member) {
+    const HostView* const host = Find(member);
+    return host == nullptr || host->gone || host->record.outside < epoch().number;
+  });
+}
+
+Decision Judge::Break(BreakCause cause, std::string detail) const {
+  Decision decision = Make(Verdict::kBreak, Reason::kBroken, detail);
+  decision.broken.epoch = epoch().number;
+  decision.broken.id = epoch().id;
+  decision.broken.cause = cause;
+  decision.broken.reason = std::move(detail);
+  return decision;
+}
+
+Decision Judge::Watch() const {
+  if (view_.epoch->incomplete) {
+    return Break(BreakCause::kHostLost, "some of its hosts did not come back with the store");
+  }
+  for (const EpochHost& member : epoch().hosts) {
+    if (MaybeDecision d = BrokenBy(member)) return *d;
+  }
+  if (MaybeDecision d = NotParked()) return *d;
+  if (MaybeDecision d = Hung()) return *d;
+  if (const ToldEpoch* const told = HighestTold()) {
+    return Break(BreakCause::kJoined,
+                 "a host comes from epoch " + std::to_string(told->number) + " of another store");
+  }
+  if (MaybeDecision d = Newcomer()) return *d;
+  return Wait(Reason::kRunning, NextSilence(), "epoch " + std::to_string(epoch().number) + " runs");
+}
+
+// What a host's own supervisor reports, too; here in case that its report got lost.
+// Whether the epoch needs nothing more of it. That a foreign host's workers finished an earlier
+// epoch says nothing of this one.
+bool Judge::HasFinished(const HostView& host) const {
+  const auto is_old = [&](const SeatRecord& seat) { return seat.epoch != epoch().number; };
+  const auto& seats = host.record.seats;
+  return AllFinished(host) && (in_place() || std::none_of(seats.begin(), seats.end(), is_old));
+}
+
+MaybeDecision Judge::BrokenBy(const EpochHost& member) const {
+  const HostView* const host = Find(member);
+  if (host == nullptr) {
+    return Break(BreakCause::kHostLost, "slot " + std::to_string(member.slot) + " is unknown");
+  }
+  if (HasFinished(*host)) return std::nullopt;
+  if (host->gone) {
+    const bool left = host->record.state != MemberState::kMember;
+    return Break(left ? BreakCause::kLeft : BreakCause::kHostLost, host->gone_reason);
+  }
+  if (host->record.state != MemberState::kMember && !in_place()) {
+    return Break(BreakCause::kLeft, NameOf(*host) + " leaves: " + host->record.reason);
+  }
+  for (const SeatRecord& seat : host->record.seats) {
+    if (seat.epoch != epoch().number || seat.state != SeatState::kDead) continue;
+    return Break(BreakCause::kDied, "rank " + std::to_string(seat.rank) + " on " + NameOf(*host) +
+                                        " " + seat.ended);
+  }
+  return std::nullopt;
+}
+
+// Foreign workers know no boundaries: where all are outside, some died, and that has its price. The
+// record that tells so may be read before the report.
+MaybeDecision Judge::BrokenUnseen() const {
+  if (!view_.epoch || view_.epoch->broken || in_place()) return std::nullopt;
+  for (const EpochHost& member : epoch().hosts) {
+    if (MaybeDecision d = BrokenBy(member)) return d;
+  }
+  return std::nullopt;
+}
+
+MaybeDecision Judge::NotParked() const {
+  if (!view_.epoch->parked || now_ - *view_.epoch->parked < policy_.park_limit) {
+    return std::nullopt;
+  }
+  return Break(BreakCause::kNotParked, "some workers parked at a boundary " +
+                                           DurationText(now_ - *view_.epoch->parked) +
+                                           " ago, the others did not follow");
+}
+
+MaybeDecision Judge::Hung() const {
+  if (!in_place()) return std::nullopt;
+  std::vector<RankStanding> standings;
+  for (const EpochWorker& worker : epoch().workers) {
+    const SeatRecord* const seat = SeatOf(worker);
+    if (seat != nullptr && seat->state == SeatState::kFinished) continue;
+    if (seat == nullptr || seat->state != SeatState::kRunning) return std::nullopt;
+    standings.push_back({worker.rank, seat->position, seat->activity, seat->silent});
+  }
+  HangLimits limits = {policy_.enter_limit, HangLimit(policy_.hang_limit, view_.median_step)};
+  TimePoint moved = view_.epoch->moved;
+  // All would wait for the one that hangs until their time is over, and nobody would save.
+  if (view_.stop) {
+    const Duration usual = limits.move;
+    limits.move = HangLimitOfStop(usual, std::chrono::milliseconds(view_.stop->deadline_ms));
+    if (limits.move < usual) moved = std::max(moved, view_.stopped_at);
+  }
+  const HangDecision hang = DecideHang(standings, moved, limits, now_);
+  if (hang.ranks.empty() && hang.reason.empty()) return std::nullopt;
+  if (hang.ranks.empty()) {
+    return Wait(Reason::kStandsStill, std::min(hang.until, NextSilence()), hang.reason);
+  }
+  Decision decision = Break(BreakCause::kHung, hang.reason);
+  decision.broken.ranks = hang.ranks;
+  return decision;
+}
+
+MaybeDecision Judge::Newcomer() const {
+  for (const EpochWorker& worker : epoch().workers) {
+    const SeatRecord* const seat = SeatOf(worker);
+    if (seat != nullptr && seat->state == SeatState::kFinished) return std::nullopt;
+  }
+  return in_place() ? NewcomerInPlace() : NewcomerForeign();
+}
+
+// That the epoch has it may be too new for its supervisor's record.
+bool Judge::IsWorker(const SeatRecord& seat) const {
+  return std::any_of(epoch().workers.begin(), epoch().workers.end(), [&](const EpochWorker& one) {
+    return !one.worker.empty() && one.worker == seat.worker;
+  });
+}
+
+MaybeDecision Judge::NewcomerInPlace() const {
+  if (view_.epoch->announced) return std::nullopt;
+  const bool room = static_cast<int>(epoch().hosts.size()) < policy_.hosts_max;
+  for (const HostView& host : view_.hosts) {
+    if (host.gone || host.record.state != MemberState::kMember) continue;
+    if (!InEpoch(host) && !room) continue;
+    for (const SeatRecord& seat : host.record.seats) {
+      if (seat.state != SeatState::kReady) continue;
+      // A first worker that is ready before its supervisor has let it in.
+      if (seat.epoch == epoch().number || IsWorker(seat)) continue;
+      return Make(Verdict::kAnnounce, Reason::kSomebodyWaits,
+                  "a worker on " + NameOf(host) + " waits for the next boundary");
+    }
+  }
+  return std::nullopt;
+}
+
+MaybeDecision Judge::NewcomerForeign() const {
+  if (static_cast<int>(epoch().hosts.size()) >= policy_.hosts_max) return std::nullopt;
+  const HostView* last = nullptr;
+  for (const HostView& host : view_.hosts) {
+    if (host.gone || host.record.state != MemberState::kMember || InEpoch(host)) continue;
+    if (last == nullptr || host.arrived > last->arrived) last = &host;
+  }
+  if (last == nullptr) return std::nullopt;
+  const TimePoint until = last->arrived + policy_.rejoin_last_call;
+  if (now_ >= until) return Break(BreakCause::kJoined, NameOf(*last) + " joined");
+  return Wait(Reason::kJoinLastCall, std::min(until, NextSilence()),
+              NameOf(*last) + " joined; others may follow");
+}
+
+// --- Can the next one be formed? ---
+
+// A host that is gone cannot be asked. Its workers are known to be dead if it is back under a new
+// slot, since it registers only then; else it stops them by itself within the limit.
+bool Judge::Fenced(const HostView& host) const {
+  const bool back = std::any_of(view_.hosts.begin(), view_.hosts.end(), [&](const HostView& other) {
+    return other.slot > host.slot && other.record.incarnation == host.record.incarnation;
+  });
+  return back || host.record.state == MemberState::kLeft ||
+         host.record.outside >= epoch().number || now_ >= host.heard + policy_.fence_limit;
+}
+
+MaybeDecision Judge::StillInside() const {
+  const HostView* unfenced = nullptr;
+  bool frozen = false;   // without a worker that is outside for sure, the rest cannot get on
+  for (const EpochHost& member : epoch().hosts) {
+    const HostView* const host = Find(member);
+    if (host == nullptr) continue;
+    const bool out = host->gone ? Fenced(*host) : host->record.outside >= epoch().number;
+    if (out) {
+      frozen |= !AllFinished(*host);
+    } else if (host->gone) {
+      unfenced = host;
+    } else {
+      return Wait(Reason::kWorkersInside, NextSilence(),
+                  NameOf(*host) + " still has workers inside epoch " +
+                      std::to_string(epoch().number));
+    }
+  }
+  for (const HostView& host : view_.hosts) {
+    if (host.gone || InEpoch(host) || host.record.outside >= host.record.epoch.number) continue;
+    return Wait(Reason::kWorkersInside, NextSilence(),
+                NameOf(host) + " still has workers inside its own epoch " +
+                    std::to_string(host.record.epoch.number));
+  }
+  if (unfenced == nullptr || frozen) return std::nullopt;
+  return Wait(Reason::kFence, unfenced->heard + policy_.fence_limit,
+              NameOf(*unfenced) + " may still run epoch " + std::to_string(epoch().number) +
+                  " alone");
+}
+
+bool Judge::CanTakePart(const HostView& host) const {
+  if (host.gone || host.record.state != MemberState::kMember) return false;
+  if (!in_place()) return !AnyProcess(host);
+  return std::any_of(host.record.seats.begin(), host.record.seats.end(), CanEnter);
+}
+
+// At most hosts_max: the coordinator's own, then those of the former epoch, then by slot.
+std::vector<const HostView*> Judge::Choose() const {
+  std::vector<const HostView*> hosts;
+  for (const HostView& host : view_.hosts) {
+    if (CanTakePart(host)) hosts.push_back(&host);
+  }
+  const auto class_of = [&](const HostView* host) {
+    return host->record.incarnation == view_.coordinator ? 0 : InEpoch(*host) ? 1 : 2;
+  };
+  std::stable_sort(hosts.begin(), hosts.end(), [&](const HostView* a, const HostView* b) {
+    return class_of(a) < class_of(b);
+  });
+  if (hosts.size() > static_cast<size_t>(policy_.hosts_max)) hosts.resize(policy_.hosts_max);
+  std::stable_sort(hosts.begin(), hosts.end(), [&](const HostView* a, const HostView* b) {
+    const bool first_a = class_of(a) == 0, first_b = class_of(b) == 0;
+    if (first_a != first_b) return first_a;
+    return std::pair(a->record.order, a->slot) < std::pair(b->record.order, b->slot);
+  });
+  return hosts;
+}
+
+Decision Judge::FormNext() const {
+  if (view_.epoch) {
+    if (MaybeDecision d = StillInside()) return *d;
+  }
+  const std::vector<const HostView*> hosts = Choose();
+  // In place, hosts whose work is done are not missing, in whichever epoch they did it.
+  size_t count = hosts.size(), here = 0;
+  for (const HostView& host : view_.hosts) {
+    here += host.gone ? 0 : 1;
+    count += in_place() && !host.gone && AllFinished(host) ? 1 : 0;
+  }
+  if (hosts.empty() && count > 0 && count == here) {
+    return End(kExitFinished, Reason::kFinished,
+               here == 1 ? "the only host that is left has finished"
+                         : "all " + std::to_string(here) + " hosts that are left have finished");
+  }
+  if (hosts.empty() || count < static_cast<size_t>(policy_.hosts_min)) return TooFew(count);
+  if (MaybeDecision d = LastCall(hosts)) return *d;
+  if (MaybeDecision d = NumericsOpen(hosts)) return *d;
+  if (MaybeDecision d = Barren()) return *d;
+  return Form(hosts);
+}
+
+// Hosts that differ cannot be in one epoch, and which of them fits only the coordinator's own
+// workers can say.
+MaybeDecision Judge::NumericsOpen(const std::vector<const HostView*>& hosts) const {
+  if (!in_place() || policy_.allow_inexact || !JobFingerprint().empty()) return std::nullopt;
+  const auto differs = std::find_if(hosts.begin(), hosts.end(), [&](const HostView* host) {
+    return host->record.fingerprint != hosts.front()->record.fingerprint;
+  });
+  if (differs == hosts.end()) return std::nullopt;
+  const TimePoint limit = view_.idle_since + policy_.join_timeout;
+  const std::string detail = NameOf(*hosts.front()) + " and " + NameOf(**differs) +
+                             " have different numerics fingerprints, and the workers of the "
+                             "store's host have not told theirs";
+  if (now_ >= limit) return End(kExitQuorumLost, Reason::kQuorumLost, detail);
+  return Wait(Reason::kNumericsOpen, std::min(limit, NextSilence()), detail);
+}
+
+// Hosts that reach the store but not each other would try again without end and without a pause.
+MaybeDecision Judge::Barren() const {
+  if (view_.barren <= kBarrenFree || !view_.epoch || !view_.epoch->broken) return std::nullopt;
+  const std::string detail = std::to_string(view_.barren) +
+                             " epochs in a row broke before their first step, the last one: " +
+                             view_.epoch->broken->reason;
+  if (now_ >= view_.barren_since + policy_.join_timeout) {
+    return End(kExitFailed, Reason::kNeverBuilt,
+               detail + "; can all hosts reach each other, by the addresses they are known by?");
+  }
+  const TimePoint until = view_.idle_since + RestartDelay(view_.barren - kBarrenFree + 1);
+  if (now_ >= until) return std::nullopt;
+  return Wait(Reason::kBarren, std::min(until, NextSilence()), detail);
+}
+
+Decision Judge::TooFew(size_t count) const {
+  const TimePoint limit = view_.idle_since + policy_.join_timeout;
+  std::string here, lost;   // those of the last epoch; who went before is missed no more
+  size_t here_count = 0;
+  for (const HostView& host : view_.hosts) {
+    if (host.gone && !InEpoch(host)) continue;
+    std::string& names = host.gone ? lost : here;
+    names += (names.empty() ? "" : ", ") + NameOf(host);
+    here_count += host.gone ? 0 : 1;
+  }
+  // A host may be here while its workers are not ready yet.
+  const std::string detail = std::to_string(count) + " of " + std::to_string(policy_.hosts_min) +
+                             (count == here_count ? " here" : " ready") + " (min " +
+                             std::to_string(policy_.hosts_min) + ", max " +
+                             std::to_string(policy_.hosts_max) + ")" +
+                             (here.empty() ? "" : "; here: " + here) +
+                             (lost.empty() ? "" : "; lost: " + lost);
+  if (now_ >= limit) {
+    return End(kExitQuorumLost, Reason::kQuorumLost,
+               "too few hosts after " + DurationText(now_ - view_.idle_since) + ": " + detail);
+  }
+  return Wait(Reason::kHostsMissing, std::min(limit, NextSilence()),
+              "waiting for hosts: " + detail);
+}
+
+MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {
+  if (static_cast<int>(hosts.size()) >= policy_.hosts_max) return std::nullopt;
+  if (view_.epoch && !view_.epoch->taken_up) return std::nullopt;
+  const Duration call = view_.epoch ? policy_.rejoin_last_call : policy_.last_call_timeout;
+  TimePoint last = view_.opened;
+  for (const HostView* host : hosts) last = std::max(last, host->arrived);
+  if (now_ >= last + call) return std::nullopt;
+  return Wait(Reason::kLastCall, std::min(last + call, NextSilence()),
+              std::to_string(hosts.size()) + " of at most " + std::to_string(policy_.hosts_max) +
+                  " hosts are here; last call");
+}
+
+// Its rank in the epoch that is over, if the same worker was in it.
+int Judge::FormerRank(const HostView& host, int index) const {
+  if (!InEpoch(host)) return -1;
+  const SeatRecord& seat = host.record.seats[index];
+  for (const EpochWorker& worker : epoch().workers) {
+    if (worker.slot != host.slot || worker.index != index) continue;
+    return seat.epoch == epoch().number || worker.worker == seat.worker ? worker.rank : -1;
+  }
+  return -1;
+}
+
+int64_t Judge::NextNumber() const {
+  int64_t highest = view_.epoch ? epoch().number : 0;
+  for (const HostView& host : view_.hosts) highest = std::max(highest, host.record.epoch.number);
+  return highest + 1;
+}
+
+Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
+  Decision decision = Make(Verdict::kForm, Reason::kReformed, "");
+  if (!view_.epoch) {
+    const bool all = static_cast<int>(hosts.size()) >= policy_.hosts_max;
+    decision.reason = all ? Reason::kAllHere : Reason::kLastCallOver;
+  }
+  EpochRecord& record = decision.epoch;
+  record.number = NextNumber();
+  record.kind = view_.kind;
+  record.inexact_allowed = policy_.allow_inexact;
+  record.restarts = static_cast<int>(view_.failures.size());   // also those that count no more
+  record.hosts = EpochHosts(hosts);
+  std::vector<Candidate> candidates;
+  for (const HostView* host : hosts) {
+    for (size_t i = 0; i < host->record.seats.size(); ++i) {
+      const SeatRecord& seat = host->record.seats[i];
+      if (in_place() && !CanEnter(seat)) continue;
+      const int index = static_cast<int>(i);
+      candidates.push_back({host->slot, index, in_place() ? seat.worker : std::string(),
+                            FormerRank(*host, index)});
+    }
+  }
+  record.workers = in_place() ? RanksInPlace(std::move(candidates))
+                              : RanksForeign(record.hosts, std::move(candidates));
+  decision.detail = CountText(record.workers.size(), "worker") + " on " +
+                    CountText(hosts.size(), "host");
+  if (view_.epoch) {
+    decision.detail += view_.epoch->broken ? ", after: " + view_.epoch->broken->reason
+                                           : ", at a boundary";
+  }
+  record.reason = decision.detail;
+  return decision;
+}
+
+}  // namespace
+
+Decision Decide(const JobView& view, const JobPolicy& policy, TimePoint now) {
+  return Judge(view, policy, now).Decide();
+}
+
+}  // namespace keel

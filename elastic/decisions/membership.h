@@ -1,0 +1,117 @@
+// Membership: what the coordinator does next, as a pure function of what it knows (PROTOCOL.md
+// sections 6 to 9).
+// Promises   one decision, its reason as an enum (for tests and metrics) and in words (for the
+//            log); every wait says until when; the same view gives the same decision. An epoch is
+//            formed only when no host of the former one can have a worker inside it: each has
+//            promised so (`outside`), or is gone and cannot get on without one that has.
+// Does not   read clocks, boards or sockets: elastic/board/coordinator.h does, and carries it out.
+// Threads    pure functions over plain values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "elastic/decisions/restarts.h"
+#include "elastic/protocol/records.h"
+
+namespace keel {
+
+struct JobPolicy {
+  int hosts_min = 1;
+  int hosts_max = 1;
+  Duration join_timeout = std::chrono::seconds(600);
+  Duration last_call_timeout = std::chrono::seconds(30);
+  Duration rejoin_last_call = std::chrono::seconds(1);     // where hosts were members before
+  Duration beat_limit = std::chrono::seconds(3);           // interval x attempts
+  Duration presence_grace = std::chrono::milliseconds(30);
+  Duration park_limit = std::chrono::seconds(5);
+  Duration stop_grace = std::chrono::seconds(60);          // beyond the deadline of a stop wish
+  Duration fence_limit = std::chrono::seconds(95);         // a silent host has stopped by then
+  Duration enter_limit = std::chrono::seconds(600);        // from an epoch to a first position
+  std::optional<Duration> hang_limit;                      // nothing: from the median step
+  RestartPolicy restarts;
+  bool allow_inexact = false;
+  bool program_says_hello = false;                         // known before any worker has
+};
+
+// A host as the coordinator sees it.
+struct HostView {
+  int64_t slot = 0;
+  MemberRecord record;                         // the last one read
+  TimePoint arrived;                           // when it was first seen
+  TimePoint heard;                             // when its beat last rose
+  std::optional<TimePoint> presence_closed;    // unless the connection is open, or never was
+  std::string unreadable;                      // what is wrong with the record, if something is
+  bool gone = false;                           // expired, refused, or left in good order
+  std::string gone_reason;
+};
+
+struct EpochView {
+  EpochRecord record;
+  std::optional<BreakRecord> broken;
+  std::optional<TimePoint> parked;     // when somebody was first seen parked at a boundary
+  bool announced = false;              // `joining` names it
+  bool taken_up = false;               // from what hosts told, not formed by this coordinator
+  bool incomplete = false;             // taken up without all of its hosts
+  TimePoint moved;                     // when a position of it last changed
+};
+
+struct JobView {
+  std::string coordinator;             // incarnation of the coordinator's own supervisor
+  JobKind kind = JobKind::kForeign;
+  std::vector<HostView> hosts;         // by slot; the gone ones, too
+  std::optional<EpochView> epoch;      // the newest
+  TimePoint idle_since;                // since when no epoch runs: opened, broken or parked
+  TimePoint opened;
+  std::vector<TimePoint> failures;     // that count as restarts
+  std::optional<StopRecord> stop;
+  TimePoint stopped_at;                // when that was first seen
+  Duration median_step{0};
+  // Epochs in a row that broke, as their workers tell, without a step and without a death: their
+  // group cannot be built.
+  int barren = 0;
+  TimePoint barren_since;
+};
+
+enum class Reason {
+  // kWait
+  kRunning, kHostsMissing, kLastCall, kWorkersInside, kFence, kTakingUp, kJoinLastCall, kStopping,
+  kNumericsOpen, kBarren, kStandsStill,
+  // kExpire
+  kSilent, kPresenceClosed,
+  // kRefuse
+  kOtherFingerprint, kUnreadable,
+  // kTakeUp
+  kTold,
+  // kForm
+  kAllHere, kLastCallOver, kReformed,
+  // kBreak: its cause says it
+  kBroken,
+  // kAnnounce
+  kSomebodyWaits,
+  // kStop
+  kTooFewStay, kCoordinatorLeaves,
+  // kEnd
+  kFinished, kStopped, kStoppedUnsaved, kRestartsSpent, kQuorumLost, kNeverBuilt,
+};
+
+struct Decision {
+  enum class Verdict { kWait, kExpire, kRefuse, kTakeUp, kForm, kBreak, kAnnounce, kStop, kEnd };
+
+  Verdict verdict = Verdict::kWait;
+  Reason reason = Reason::kRunning;
+  std::string detail;
+  TimePoint until = kNever;   // kWait: when to ask again although nothing has changed
+  int64_t slot = -1;          // kExpire, kRefuse
+  EpochRecord epoch;          // kForm, kTakeUp: all but its id and store
+  bool incomplete = false;    // kTakeUp
+  BreakRecord broken;         // kBreak: all but who writes it
+  StopRecord stop;            // kStop
+  int code = 0;               // kEnd
+};
+
+Decision Decide(const JobView& view, const JobPolicy& policy, TimePoint now);
+
+}  // namespace keel

@@ -1,0 +1,410 @@
+// Meet, tell, look, tell, add up, tell; then judge.
+#include "elastic/doctor/doctor.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/file_helpers.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/within.h"
+#include "elastic/doctor/port.h"
+#include "elastic/doctor/records.h"
+#include "elastic/doctor/ring.h"
+#include "elastic/launch/meeting.h"
+#include "elastic/process/quiet_thread.h"
+#include "store/own_address.h"
+#include "store/resolve.h"
+
+namespace keel {
+namespace {
+
+constexpr Duration kOwnStoreLimit = std::chrono::seconds(30);
+constexpr Duration kStoreLimit = std::chrono::seconds(5);     // one operation, or attempt
+constexpr Duration kPause = std::chrono::milliseconds(100);
+constexpr Duration kTellLimit = std::chrono::seconds(15);     // for what others found out
+constexpr Duration kLookLimit = std::chrono::seconds(4);      // at one host
+constexpr Duration kDiskLimit = std::chrono::seconds(5);
+constexpr Duration kSumLimit = std::chrono::seconds(10);
+constexpr Duration kLeaveLimit = std::chrono::seconds(5);
+constexpr uint64_t kProbeBytesMax = 4096;
+
+Error DiskSilent() {
+  return {Code::kTimeout, "its file system does not answer within " + DurationText(kDiskLimit) +
+                              "; is its server there? (mount, dmesg)"};
+}
+
+// A file that others look for, for as long as this lives.
+class Probe {
+ public:
+  Probe(Files& files, std::string directory, std::string name)
+      : files_(files), path_(JoinPath(directory, name)), name_(std::move(name)) {}
+  ~Probe() {
+    if (!is_there_) return;
+    (void)Within<Status>(kDiskLimit, [&files = files_, path = path_] {
+      return files.Remove(path);
+    });
+  }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+
+  Status Write() {
+    const auto written = Within<Status>(kDiskLimit, [&files = files_, path = path_, name = name_] {
+      return WriteDurably(files, path, name);
+    });
+    is_there_ = written && written->ok();
+    return written.value_or(DiskSilent());
+  }
+
+ private:
+  Files& files_;
+  const std::string path_;
+  const std::string name_;
+  bool is_there_ = false;
+};
+
+std::string ProbeName(const std::string& round, int64_t ticket) {
+  return ".keelrun-doctor-" + round + "-" + std::to_string(ticket);
+}
+
+class Doctor {
+ public:
+  Doctor(const LaunchConfig& config, DoctorWorld& world)
+      : config_(config), world_(world), prefix_("keel/" + config.run_id + "/doctor/") {}
+
+  std::vector<Finding> Run() {
+    view_.is_alone = config_.hosts.most == 1;
+    view_.allow_inexact = config_.allow_inexact;
+    const Status met = view_.is_alone ? LookAlone() : MeetOthers();
+    if (!met.ok()) view_.meeting_trouble = met.error().message;
+    if (view_.hosts.empty()) view_.hosts = {facts_};
+    return AllFindings(view_);
+  }
+
+ private:
+  std::string Key(const std::string& name) const { return prefix_ + name; }
+  std::string Key(const std::string& name, int64_t ticket) const {
+    return prefix_ + name + "/" + std::to_string(ticket);
+  }
+  TimePoint In(Duration limit) { return world_.clock.Monotonic() + limit; }
+
+  void Gather(const Meeting& meeting) {
+    facts_ = BriefFacts(config_, world_.environment, meeting.own_name, meeting.own_address);
+    AddSlowFacts(facts_, config_, world_.environment, world_.files);
+    facts_.program_trouble = world_.program_trouble;
+  }
+  // Where the hosts cannot meet.
+  static Meeting LocalMeeting() {
+    Meeting meeting;
+    meeting.own_name = OwnHostName();
+    meeting.own_address = "127.0.0.1";
+    return meeting;
+  }
+  Status LookAlone();
+  Status MeetOthers();
+  Status TakePart(const Meeting& meeting);
+  Result<std::unique_ptr<Store>> Reach(const Meeting& meeting);
+  Status LearnRound(const Meeting& meeting);
+  void AskStore();
+  void WriteProbe();
+  Status DecideWhoCame();
+  Status ReadWhoCame();
+  Status LookAtOthers();
+  DoctorSight LookAt(size_t host);
+  Status AddUpWithOthers();
+  Status Tell(const std::string& name, const std::string& text);
+  // What those who came told under that name; nothing of who did not within a limit.
+  Result<std::vector<std::optional<std::string>>> Hear(const std::string& name, Duration limit);
+  Status Leave(bool leads);
+
+  const LaunchConfig& config_;
+  DoctorWorld& world_;
+  const std::string prefix_;
+  DoctorFacts facts_;
+  DoctorView view_;
+  std::unique_ptr<Store> store_;
+  std::string round_;
+  int64_t ticket_ = 0;
+  std::vector<int64_t> tickets_;   // of those who came, as view_.hosts
+  size_t place_ = 0;               // ours among them
+  std::optional<Probe> probe_;
+  std::unique_ptr<DoctorPort> port_;
+};
+
+// A job of one host has a store, too.
+Status Doctor::LookAlone() {
+  Result<Meeting> meeting = world_.stores != nullptr
+                                ? OpenMeeting(config_, *world_.stores)
+                                : Result<Meeting>(Meeting{});
+  if (meeting.ok() && world_.stores != nullptr) {
+    Gather(*meeting);
+    Result<std::unique_ptr<Store>> store = Reach(*meeting);
+    if (store.ok()) store_ = *std::move(store);
+    if (!store.ok()) facts_.store_trouble = store.error().message;
+  } else {
+    Gather(LocalMeeting());
+    facts_.store_trouble = meeting.ok() ? world_.stores_trouble : meeting.error().message;
+  }
+  if (store_) AskStore();
+  round_ = RandomId(world_.random, 16);
+  WriteProbe();
+  return Ok();
+}
+
+Status Doctor::MeetOthers() {
+  if (world_.stores == nullptr) {
+    Gather(LocalMeeting());
+    facts_.store_trouble = world_.stores_trouble;
+    return Error{Code::kNotFound, "without a store the hosts cannot meet"};
+  }
+  const Result<Meeting> meeting = OpenMeeting(config_, *world_.stores);
+  if (!meeting.ok()) {
+    Gather(LocalMeeting());
+    return meeting.error();
+  }
+  Gather(*meeting);
+  return TakePart(*meeting);
+}
+
+Status Doctor::TakePart(const Meeting& meeting) {
+  const bool leads = meeting.server != nullptr;
+  Result<std::unique_ptr<Store>> store = Reach(meeting);
+  if (!store.ok()) {
+    return Error{store.error().code,
+                 "the store at " + config_.endpoint_host + ":" + std::to_string(meeting.port) +
+                     " is not reached: " + store.error().message};
+  }
+  store_ = *std::move(store);
+  AskStore();
+  KEEL_TRY(LearnRound(meeting));
+  KEEL_TRY_ASSIGN(port_, DoctorPort::Open(round_, world_.clock));
+  facts_.port = port_->port();
+  KEEL_TRY_ASSIGN(ticket_, store_->Add(Key("tickets"), 1));
+  WriteProbe();
+  probe_.reset();   // whoever loses patience while hosts are awaited leaves nothing there
+  KEEL_TRY(Tell("host", DoctorFactsText(facts_)));
+  if (leads) KEEL_TRY(DecideWhoCame());
+  KEEL_TRY(ReadWhoCame());
+  // From here on others are known, and what goes wrong is found by what they told.
+  Status looked = LookAtOthers();
+  if (looked.ok()) looked = AddUpWithOthers();
+  const Status left = Leave(leads);
+  for (const Status& one : {looked, left}) {
+    if (!one.ok()) LogWarn("doctor-interrupted", {{"reason", one.error().message}});
+  }
+  return Ok();
+}
+
+// One that is not there yet may come: hosts are started one after the other.
+Result<std::unique_ptr<Store>> Doctor::Reach(const Meeting& meeting) {
+  const TimePoint end = In(config_.doctor->limit);
+  const bool is_ours = meeting.server != nullptr;
+  for (;;) {
+    auto store = world_.stores->Connect(meeting.host, meeting.port,
+                                        is_ours ? kOwnStoreLimit : kStoreLimit);
+    if (store.ok() || world_.clock.Monotonic() >= end) return store;
+    world_.clock.SleepFor(kPause);
+  }
+}
+
+// The one that keeps the store draws the round's name: nothing of another round is believed.
+Status Doctor::LearnRound(const Meeting& meeting) {
+  if (meeting.server != nullptr) {
+    round_ = RandomId(world_.random, 16);
+    return store_->Set(Key("round"), round_);
+  }
+  const Status there = store_->Wait({Key("round")}, config_.doctor->limit);
+  if (!there.ok()) {
+    return Error{Code::kNotFound,
+                 "a store answers at " + config_.endpoint_host + ":" +
+                     std::to_string(meeting.port) +
+                     ", but no doctor keeps it: a job may be running there, or its doctor has "
+                     "another --rdzv-id"};
+  }
+  KEEL_TRY_ASSIGN(const std::optional<std::string> round, store_->Get(Key("round")));
+  round_ = round.value_or("");
+  return Ok();
+}
+
+void Doctor::AskStore() {
+  facts_.torch = LoadedTorch();
+  const TimePoint began = world_.clock.Monotonic();
+  const Result<std::optional<std::string>> answer = store_->Get(Key("round"));
+  facts_.store_nanos = (world_.clock.Monotonic() - began).count();
+  if (!answer.ok()) facts_.store_trouble = answer.error().message;
+}
+
+void Doctor::WriteProbe() {
+  if (facts_.directory.empty()) return;
+  probe_.emplace(world_.files, facts_.directory, ProbeName(round_, ticket_));
+  const Status written = probe_->Write();
+  if (!written.ok()) {
+    facts_.directory_trouble = written.error().message;
+    return;
+  }
+  const auto space = Within<DiskSpace>(
+      kDiskLimit, [directory = facts_.directory] { return SpaceOf(directory); });
+  facts_.directory_space = space.value_or(DiskSpace{});
+}
+
+// All that there may be, or all that come within the limit; and of these, who has told its facts.
+Status Doctor::DecideWhoCame() {
+  const TimePoint end = In(config_.doctor->limit);
+  const auto most = static_cast<int64_t>(config_.hosts.most);
+  std::vector<int64_t> came;
+  for (;;) {
+    KEEL_TRY_ASSIGN(const int64_t drawn, store_->Add(Key("tickets"), 0));
+    came.clear();
+    for (int64_t ticket = 1; ticket <= drawn; ++ticket) {
+      KEEL_TRY_ASSIGN(const auto facts, store_->Get(Key("host", ticket)));
+      if (facts) came.push_back(ticket);
+    }
+    if (static_cast<int64_t>(came.size()) >= most || world_.clock.Monotonic() >= end) break;
+    world_.clock.SleepFor(kPause);
+  }
+  if (static_cast<int64_t>(came.size()) > most) came.resize(static_cast<size_t>(most));
+  return store_->Set(Key("came"), DumpJson(Json{{"tickets", came}}));
+}
+
+Status Doctor::ReadWhoCame() {
+  KEEL_TRY(store_->Wait({Key("came")}, config_.doctor->limit + kTellLimit));
+  KEEL_TRY_ASSIGN(const std::optional<std::string> text, store_->Get(Key("came")));
+  KEEL_TRY_ASSIGN(const Json json, ParseJson(text.value_or("")));
+  KEEL_TRY_ASSIGN(tickets_, Field<std::vector<int64_t>>(json, "tickets"));
+  const auto own = std::find(tickets_.begin(), tickets_.end(), ticket_);
+  if (own == tickets_.end()) {
+    return Error{Code::kNotFound, "this host came when the doctors had begun without it (" +
+                                      std::to_string(tickets_.size()) + " of at most " +
+                                      std::to_string(config_.hosts.most) + " were there)"};
+  }
+  place_ = static_cast<size_t>(own - tickets_.begin());
+  std::vector<DoctorFacts> hosts;
+  for (const int64_t ticket : tickets_) {
+    KEEL_TRY_ASSIGN(const std::optional<std::string> told, store_->Get(Key("host", ticket)));
+    const Result<DoctorFacts> facts = ParseDoctorFacts(told.value_or(""));
+    if (!facts.ok()) {
+      return Error{Code::kInvalid, "what another host told cannot be read (" +
+                                       facts.error().message +
+                                       "): is it another version of Evenkeel?"};
+    }
+    hosts.push_back(*facts);
+  }
+  view_.hosts = std::move(hosts);
+  return Ok();
+}
+
+Status Doctor::LookAtOthers() {
+  if (facts_.directory_trouble.empty()) WriteProbe();
+  KEEL_TRY(Tell("probe", "1"));
+  KEEL_TRY(Hear("probe", kTellLimit));
+  std::vector<DoctorSight> sights(tickets_.size());
+  std::vector<std::thread> looking;
+  for (size_t host = 0; host < tickets_.size(); ++host) {
+    if (host == place_) continue;
+    looking.push_back(StartQuietThread("doctor-look", [this, host, &sights] {
+      sights[host] = LookAt(host);
+    }));
+  }
+  for (std::thread& one : looking) one.join();
+  KEEL_TRY(Tell("sights", DoctorSightsText(sights)));
+  KEEL_TRY_ASSIGN(const auto told, Hear("sights", kTellLimit));
+  view_.sights.resize(tickets_.size());
+  for (size_t host = 0; host < told.size(); ++host) {
+    if (!told[host]) continue;
+    KEEL_TRY_ASSIGN(view_.sights[host], ParseDoctorSights(*told[host]));
+  }
+  return Ok();
+}
+
+DoctorSight Doctor::LookAt(size_t host) {
+  const DoctorFacts& other = view_.hosts[host];
+  DoctorSight sight;
+  const Result<std::string> number = ResolveHost(other.host, kLookLimit);
+  if (number.ok()) {
+    sight.name_number = *number;
+  } else {
+    sight.name_trouble = number.error().message;
+  }
+  const Result<Knocked> knocked = Knock(other.address, static_cast<uint16_t>(other.port), round_,
+                                        world_.clock, In(kLookLimit));
+  if (knocked.ok()) {
+    sight.round_trip_ns = knocked->round_trip_ns;
+    sight.clock_ahead_ns = knocked->clock_ahead_ns;
+    sight.clock_doubt_ns = knocked->clock_doubt_ns;
+  } else {
+    sight.reach_trouble = knocked.error().message;
+  }
+  if (facts_.directory.empty()) return sight;
+  const std::string name = ProbeName(round_, tickets_[host]);
+  const Result<std::string> probe =
+      Within<Result<std::string>>(
+          kDiskLimit,
+          [&files = world_.files, path = JoinPath(facts_.directory, name)] {
+            return ReadWhole(files, path, kProbeBytesMax);
+          })
+          .value_or(DiskSilent());
+  if (!probe.ok()) {
+    sight.probe_trouble = probe.error().message;
+  } else if (*probe != name) {
+    sight.probe_trouble = "its file there has another content";
+  }
+  return sight;
+}
+
+// Only where each reaches each; all decide by the same.
+Status Doctor::AddUpWithOthers() {
+  const size_t size = tickets_.size();
+  for (const std::vector<DoctorSight>& sights : view_.sights) {
+    const bool all_reached = sights.size() == size &&
+        std::all_of(sights.begin(), sights.end(), [](const DoctorSight& sight) {
+          return sight.reach_trouble.empty();
+        });
+    if (!all_reached) return Ok();
+  }
+  if (size < 2) return Ok();
+  const DoctorFacts& next = view_.hosts[(place_ + 1) % size];
+  const RingPlace ring{place_, size, next.address, static_cast<uint16_t>(next.port)};
+  const DoctorSum sum = AddUpAround(ring, round_, *port_, world_.clock, In(kSumLimit));
+  KEEL_TRY(Tell("sum", DoctorSumText(sum)));
+  KEEL_TRY_ASSIGN(const auto told, Hear("sum", kTellLimit));
+  for (const std::optional<std::string>& text : told) {
+    view_.sums.push_back({"it told nothing", 0, 0});
+    if (!text) continue;
+    KEEL_TRY_ASSIGN(view_.sums.back(), ParseDoctorSum(*text));
+  }
+  return Ok();
+}
+
+Status Doctor::Tell(const std::string& name, const std::string& text) {
+  return store_->Set(Key(name, ticket_), text);
+}
+
+Result<std::vector<std::optional<std::string>>> Doctor::Hear(const std::string& name,
+                                                             Duration limit) {
+  std::vector<std::string> keys;
+  for (const int64_t ticket : tickets_) keys.push_back(Key(name, ticket));
+  const Status all = store_->Wait(keys, limit);
+  if (!all.ok() && all.error().code != Code::kTimeout) return all.error();
+  return store_->GetMany(keys);
+}
+
+// The probe must be there until all have looked, the store until all have read.
+Status Doctor::Leave(bool leads) {
+  KEEL_TRY(Tell("done", "1"));
+  if (!leads) return Ok();
+  KEEL_TRY(Hear("done", kLeaveLimit));
+  return Ok();
+}
+
+}  // namespace
+
+std::vector<Finding> RunDoctor(const LaunchConfig& config, DoctorWorld world) {
+  KEEL_CHECK(config.doctor, "the doctor was not asked for");
+  return Doctor(config, world).Run();
+}
+
+}  // namespace keel

@@ -1,0 +1,91 @@
+// LaunchConfig: what a launcher was told to do, in the words of this project, with nothing left to
+// parse. Made by ConfigFrom() (elastic/launch/options.h), or by hand in tests.
+// Threads    a plain value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "elastic/launch/values.h"
+#include "elastic/notice/http_base.h"
+#include "elastic/notice/watch.h"
+#include "elastic/status/address.h"
+#include "elastic/workers/logs.h"
+#include "elastic/workers/program.h"
+
+namespace keel {
+
+struct LaunchConfig {
+  // Who: the job, its hosts, its workers.
+  std::string run_id = "none";
+  HostRange hosts;
+  int workers_per_host = 1;
+  std::string role = "default";
+
+  // Where they meet.
+  enum class Meeting {
+    kStandalone,    // this host alone, on a port of its own choice
+    kStatic,        // MAX hosts with given numbers; number 0 hosts the store
+    kElastic,       // MIN to MAX hosts that come and go
+  };
+  Meeting meeting = Meeting::kStatic;
+  std::string endpoint_host = "127.0.0.1";
+  uint16_t endpoint_port = 29500;
+  std::optional<bool> is_store_host;     // nothing: whose address the endpoint is
+  int node_rank = 0;                     // for kStatic
+  std::string local_address;             // empty: found out
+
+  // What runs.
+  WorkerProgram program;
+  bool is_in_place = false;              // its workers will say hello (PROTOCOL.md section 1)
+  LogOptions logs;
+  bool virtual_local_rank = false;
+  bool numeric_names = true;
+  std::string numeric_names_library;     // empty: missing, or not wanted
+
+  // What happens when it ends.
+  int restarts_max = 0;
+  Duration restart_window{0};            // 0: all deaths count
+  std::vector<int> signals;              // that stop the job
+  std::string signals_text;              // as workers are told
+  bool allow_inexact = false;
+
+  // How long what may take (elastic/PROTOCOL.md section 11).
+  Duration join_limit = std::chrono::seconds(600);
+  Duration last_call = std::chrono::seconds(30);
+  Duration keep_alive_interval = std::chrono::seconds(1);
+  int keep_alive_attempts_max = 3;
+  Duration park_limit = std::chrono::seconds(5);
+  Duration shutdown_limit = std::chrono::seconds(30);
+  Duration start_limit = std::chrono::seconds(600);
+  Duration store_limit = std::chrono::seconds(60);
+  enum class Hangs { kAuto, kGiven, kOff };
+  Hangs hangs = Hangs::kAuto;
+  Duration hang_limit{0};                // for kGiven
+
+  // Who announces the end of this machine. Nobody unless ConfigFrom() says so.
+  NoticePlan notices;
+  HttpBase notice_base;
+
+  // Where the job can be watched; nothing: nowhere.
+  std::optional<StatusAddress> status;
+
+  // Instead of a job: look whether one would work (elastic/doctor/doctor.h).
+  struct Doctor {
+    std::string directory;               // that all hosts should share; empty: none
+    Duration limit = std::chrono::seconds(30);   // for the other hosts to come
+  };
+  std::optional<Doctor> doctor;
+
+  // What it says.
+  LogFormat log_format = LogFormat::kText;
+  LogLevel log_level = LogLevel::kInfo;
+  // About each option that was given and does nothing here, or something else than in torchrun.
+  std::vector<std::string> notes;
+};
+
+}  // namespace keel

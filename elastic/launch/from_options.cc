@@ -1,0 +1,439 @@
+// From options to a LaunchConfig: values are taken apart, defaults that depend on the host filled
+// in, and notes made of what has no effect.
+#include <algorithm>
+#include <csignal>
+#include <functional>
+#include <utility>
+
+#include "base/nearest.h"
+#include "base/text.h"
+#include "elastic/launch/meeting.h"
+#include "elastic/launch/options.h"
+#include "elastic/status/request.h"
+#include "elastic/worker_environment.h"
+#include "store/host_port.h"
+#include "store/own_address.h"
+
+namespace keel {
+namespace {
+
+constexpr uint16_t kElasticPort = 29400;   // where no other is given, as torchrun
+constexpr int64_t kRestartsMax = 1'000'000;
+constexpr int64_t kUnixSecondsMax = 7'000'000'000;   // in the year 2191: it fits as nanoseconds
+constexpr size_t kRoleBytesMax = 4096;      // each host's record on the board has it
+
+// As --notice has it.
+std::string CloudWord(Cloud cloud) {
+  std::string word(CloudName(cloud));
+  for (char& c : word) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return word;
+}
+
+class ConfigMaker {
+ public:
+  ConfigMaker(const Options& options, const Environment& environment, const HostFacts& facts)
+      : options_(options), environment_(environment), facts_(facts) {}
+
+  Result<LaunchConfig> Make() {
+    KEEL_TRY(MakeJob());
+    KEEL_TRY(MakeMeeting());
+    KEEL_TRY(MakeLimits());
+    KEEL_TRY(MakeNotices());
+    KEEL_TRY(MakeStatus());
+    KEEL_TRY(MakeDoctor());
+    KEEL_TRY(MakeProgram());
+    KEEL_TRY(MakeLogs());
+    NoteIdleOptions();
+    return std::move(config_);
+  }
+
+ private:
+  // Names the option, and where its value comes from.
+  Error About(std::string_view name, const Error& error) const {
+    return error.Doing("option '--" + std::string(name) + "' (" + options_.Source(name).Text() +
+                       ")");
+  }
+  Error Refused(std::string_view name, const std::string& why) const {
+    return About(name, {Code::kInvalid, why});
+  }
+  bool IsGiven(std::string_view name) const {
+    return options_.Source(name).kind != OptionSource::Kind::kDefault;
+  }
+  void Note(std::string note) { config_.notes.push_back(std::move(note)); }
+  void NoteIfGiven(const std::string& name, const std::string& why) {
+    if (IsGiven(name)) Note("--" + name + " has no effect: " + why);
+  }
+
+  Status MakeJob() {
+    const Result<HostRange> hosts = ParseHostRange(options_.Text("nnodes"));
+    if (!hosts.ok()) return About("nnodes", hosts.error());
+    const Result<int> workers =
+        ParseWorkerCount(options_.Text("nproc-per-node"), facts_.cpus, facts_.gpus);
+    if (!workers.ok()) return About("nproc-per-node", workers.error());
+    config_.hosts = *hosts;
+    config_.workers_per_host = *workers;
+    const int64_t workers_least = int64_t{hosts->least} * *workers;
+    if (workers_least > kWorldSizeMax) {
+      return Refused("nproc-per-node", std::to_string(*workers) + " workers on each of at least " +
+                                           std::to_string(hosts->least) + " hosts are " +
+                                           std::to_string(workers_least) + ", more than the " +
+                                           std::to_string(kWorldSizeMax) +
+                                           " that a job can have: WORLD_SIZE ends there");
+    }
+    if (options_.Text("role").size() > kRoleBytesMax) {
+      return Refused("role", "its " + std::to_string(options_.Text("role").size()) +
+                                 " bytes are more than the " + std::to_string(kRoleBytesMax) +
+                                 " that hosts tell each other");
+    }
+    KEEL_TRY(RefuseControls("role"));
+    KEEL_TRY(RefuseControls("rdzv-id"));
+    config_.run_id = options_.Text("rdzv-id");
+    config_.role = options_.Text("role");
+    config_.virtual_local_rank = options_.Flag("virtual-local-rank");
+    config_.local_address = options_.Text("local-addr");
+    return Ok();
+  }
+
+  // It stands in lines of the log and of workers, and in names of folders and keys.
+  Status RefuseControls(const char* name) const {
+    const std::string& text = options_.Text(name);
+    const bool has_any = std::any_of(text.begin(), text.end(), [](char c) {
+      return (c >= 0 && c < ' ') || c == '\x7f';
+    });
+    if (!has_any) return Ok();
+    return Refused(name, Shown(text) + " has a line feed or another control character in it");
+  }
+
+  Status MakeMeeting() {
+    if (options_.Flag("standalone")) return MakeStandalone();
+    const std::string& backend = options_.Text("rdzv-backend");
+    if (backend == "static") return MakeStatic();
+    if (backend == "c10d") return MakeElastic();
+    const bool is_etcd = backend.starts_with("etcd");
+    return Refused("rdzv-backend",
+                   Shown(backend) + (is_etcd ? " is not supported: the coordinator's own store "
+                                               "takes its place; use c10d"
+                                             : " is unknown; use static or c10d" +
+                                                   DidYouMean(backend, {"static", "c10d"})));
+  }
+
+  Status MakeStandalone() {
+    for (const char* name : {"rdzv-backend", "rdzv-endpoint", "rdzv-id", "node-rank",
+                             "master-addr", "master-port"}) {
+      NoteIfGiven(name, "--standalone chooses it");
+    }
+    config_.meeting = LaunchConfig::Meeting::kStandalone;
+    config_.run_id = facts_.unique_id;
+    config_.endpoint_host = "localhost";
+    config_.endpoint_port = 0;
+    if (config_.hosts.least == 1) return Ok();
+    return Refused("nnodes", "--standalone is for one host, and " +
+                                 Shown(options_.Text("nnodes")) + " asks for more; leave "
+                                 "--standalone out and give --rdzv-endpoint");
+  }
+
+  Status MakeStatic() {
+    config_.meeting = LaunchConfig::Meeting::kStatic;
+    if (config_.hosts.least < config_.hosts.most) {
+      Note("--nnodes=" + options_.Text("nnodes") + " waits for all " +
+           std::to_string(config_.hosts.most) +
+           " hosts: --rdzv-backend=static knows no others; take c10d for hosts that come and go");
+      config_.hosts.least = config_.hosts.most;
+    }
+    const int64_t node_rank = options_.Integer("node-rank");
+    if (node_rank < 0 || node_rank >= config_.hosts.most) {
+      return Refused("node-rank", std::to_string(node_rank) + " must be from 0 to " +
+                                      std::to_string(config_.hosts.most - 1));
+    }
+    config_.node_rank = static_cast<int>(node_rank);
+    config_.is_store_host = node_rank == 0;
+    return options_.Text("rdzv-endpoint").empty() ? TakeMaster() : TakeStaticEndpoint();
+  }
+
+  Status TakeMaster() {
+    const Result<HostPort> master = ParseEndpoint(options_.Text("master-addr") + ":0");
+    if (!master.ok()) {
+      return Refused("master-addr", Shown(options_.Text("master-addr")) +
+                                        " must be a name or an address (IPv6: in brackets)");
+    }
+    const int64_t port = options_.Integer("master-port");
+    if (port < 0 || port > 65535) {
+      return Refused("master-port", std::to_string(port) + " must be from 0 to 65535");
+    }
+    config_.endpoint_host = master->host;
+    config_.endpoint_port = static_cast<uint16_t>(port);
+    return Ok();
+  }
+
+  Status TakeStaticEndpoint() {
+    const Result<HostPort> endpoint = ParseEndpoint(options_.Text("rdzv-endpoint"));
+    if (!endpoint.ok()) return About("rdzv-endpoint", endpoint.error());
+    if (!endpoint->port) {
+      return Refused("rdzv-endpoint", Shown(options_.Text("rdzv-endpoint")) +
+                                          " must have a port with --rdzv-backend=static: "
+                                          "HOST:PORT");
+    }
+    for (const char* name : {"master-addr", "master-port"}) {
+      NoteIfGiven(name, "--rdzv-endpoint says where to meet");
+    }
+    config_.endpoint_host = endpoint->host;
+    config_.endpoint_port = *endpoint->port;
+    return Ok();
+  }
+
+  Status MakeElastic() {
+    config_.meeting = LaunchConfig::Meeting::kElastic;
+    const Result<HostPort> endpoint = ParseEndpoint(options_.Text("rdzv-endpoint"));
+    if (!endpoint.ok()) return About("rdzv-endpoint", endpoint.error());
+    config_.endpoint_host = endpoint->host;
+    config_.endpoint_port = endpoint->port.value_or(kElasticPort);
+    for (const char* name : {"master-addr", "master-port", "node-rank"}) {
+      NoteIfGiven(name, "it is for --rdzv-backend=static");
+    }
+    return Ok();
+  }
+
+  Status MakeLimits() {
+    const int64_t restarts = options_.Integer("max-restarts");
+    if (restarts < 0) {
+      return Refused("max-restarts", std::to_string(restarts) + " must be at least 0");
+    }
+    if (restarts > kRestartsMax) {
+      Note("--max-restarts=" + std::to_string(restarts) + " is taken for " +
+           std::to_string(kRestartsMax));
+    }
+    config_.restarts_max = static_cast<int>(std::min(restarts, kRestartsMax));
+    config_.restart_window = options_.Time("restart-window");
+    config_.shutdown_limit = options_.Time("shutdown-timeout");
+    config_.park_limit = options_.Time("park-limit");
+    config_.start_limit = options_.Time("start-limit");
+    config_.store_limit = options_.Time("store-limit");
+    config_.allow_inexact = options_.Flag("allow-inexact");
+    KEEL_TRY(MakeHangLimit());
+    const Result<KeyValues> pairs = ParseKeyValues(options_.Text("rdzv-conf"));
+    if (!pairs.ok()) return About("rdzv-conf", pairs.error());
+    for (const auto& [key, value] : *pairs) {
+      const Status taken = TakeMeetingValue(key, value);
+      if (!taken.ok()) return About("rdzv-conf", taken.error());
+    }
+    if (config_.keep_alive_interval <= kLongestWait / config_.keep_alive_attempts_max) return Ok();
+    return Refused("rdzv-conf",
+                   "keep_alive_interval times keep_alive_max_attempt must be at most " +
+                       DurationText(kLongestWait));
+  }
+
+  Status MakeHangLimit() {
+    const std::string& text = options_.Text("hang-limit");
+    if (text == "auto") return Ok();
+    config_.hangs = text == "off" ? LaunchConfig::Hangs::kOff : LaunchConfig::Hangs::kGiven;
+    if (text == "off") return Ok();
+    const Result<Duration> limit = ParseWait("hang-limit", text);
+    if (!limit.ok()) {
+      return Refused("hang-limit", Shown(text) +
+                                       " must be auto, off, or a time such as 90s, at most " +
+                                       DurationText(kLongestWait));
+    }
+    config_.hang_limit = *limit;
+    return Ok();
+  }
+
+  static Status TakeTime(const std::string& key, const std::string& value, Duration& limit) {
+    KEEL_TRY_ASSIGN(limit, ParseWait(key, value));
+    return Ok();
+  }
+
+  Status TakeMeetingValue(const std::string& key, const std::string& value) {
+    if (key == "join_timeout") return TakeTime(key, value, config_.join_limit);
+    if (key == "last_call_timeout") return TakeTime(key, value, config_.last_call);
+    if (key == "keep_alive_interval") return TakeTime(key, value, config_.keep_alive_interval);
+    if (key == "keep_alive_max_attempt") {
+      const Result<int64_t> count = ParseInteger(value);
+      if (!count.ok() || *count < 1 || *count > 1'000'000) {
+        return Error{Code::kInvalid, key + "=" + Shown(value) +
+                                         " must be a whole number from 1 to 1000000"};
+      }
+      config_.keep_alive_attempts_max = static_cast<int>(*count);
+      return Ok();
+    }
+    if (key == "is_host") {
+      const Result<bool> is_host = ParseBool(value);
+      if (!is_host.ok()) return is_host.error().Doing(key);
+      config_.is_store_host = *is_host;
+      return Ok();
+    }
+    return TakeIdleValue(key);
+  }
+
+  Status TakeIdleValue(const std::string& key) {
+    static const std::vector<std::string> used = {"join_timeout", "last_call_timeout",
+                                                  "keep_alive_interval", "keep_alive_max_attempt",
+                                                  "is_host"};
+    static const std::vector<std::string> idle = {"close_timeout", "heartbeat_timeout",
+                                                  "read_timeout", "timeout", "rank",
+                                                  "store_type", "use_libuv"};
+    if (std::count(idle.begin(), idle.end(), key) > 0) {
+      Note("--rdzv-conf: " + key + " has no effect here");
+      return Ok();
+    }
+    std::vector<std::string> known = used;
+    known.insert(known.end(), idle.begin(), idle.end());
+    std::string names;
+    for (const std::string& name : used) names += (names.empty() ? "" : ", ") + name;
+    Note("--rdzv-conf: unknown key " + Shown(key) + " has no effect" + DidYouMean(key, known) +
+         "; those that have one are " + names);
+    return Ok();
+  }
+
+  Status MakeNotices() {
+    const std::string& notice = options_.Text("notice");
+    const std::string& url = options_.Text("notice-url");
+    const bool by_itself = notice == "auto";
+    config_.notices.lead = options_.Time("notice-lead");
+    if (!url.empty()) {
+      const Result<HttpBase> base = ParseBaseUrl(url);
+      if (!base.ok()) return About("notice-url", base.error());
+      config_.notice_base = *base;
+    }
+    std::vector<Cloud>& clouds = config_.notices.clouds;
+    for (const Cloud cloud : {Cloud::kAws, Cloud::kGcp, Cloud::kAzure}) {
+      const bool is_named = notice == CloudWord(cloud);
+      // Nobody is asked unasked for but the cloud that this machine says it is of.
+      const bool may_be = by_itself && (facts_.cloud ? facts_.cloud == cloud : !url.empty());
+      if (is_named || may_be) clouds.push_back(cloud);
+    }
+    config_.notices.insists = !by_itself && !clouds.empty();
+    if (clouds.empty()) NoteIfGiven("notice-url", "nobody is asked with --notice=" + notice);
+    if (notice == "slurm" || (by_itself && environment_.count("SLURM_JOB_ID") > 0)) TakeSlurmEnd();
+    return Ok();
+  }
+
+  void TakeSlurmEnd() {
+    const auto end = environment_.find("SLURM_JOB_END_TIME");
+    const Result<int64_t> seconds =
+        end == environment_.end() ? Error{Code::kNotFound, "none"} : ParseInteger(end->second);
+    if (seconds.ok() && *seconds > 0 && *seconds < kUnixSecondsMax) {
+      config_.notices.known_end = *seconds * 1'000'000'000;
+      config_.notices.known_end_text = "Slurm's time limit";
+    } else if (options_.Text("notice") == "slurm") {
+      Note("--notice=slurm: SLURM_JOB_END_TIME does not say when the job ends; only a signal will "
+           "(sbatch --signal=B:USR1@120)");
+    }
+  }
+
+  Status MakeStatus() {
+    const std::string& token = options_.Text("status-token");
+    if (options_.Text("status").empty()) {
+      NoteIfGiven("status-token", "there is no --status");
+      return Ok();
+    }
+    Result<StatusAddress> where = ParseStatusAddress(options_.Text("status"));
+    if (!where.ok()) return About("status", where.error());
+    if (token.empty() && !IsLoopback(where->address)) {
+      return Refused("status", Shown(where->address) +
+                                   " is reached by other machines: say by --status-token (or "
+                                   "KEELRUN_STATUS_TOKEN) what they must know, or take 127.0.0.1 "
+                                   "and a tunnel (ssh -L)");
+    }
+    if (!token.empty()) {
+      const Status is_good = CheckStatusToken(token);
+      if (!is_good.ok()) return About("status-token", is_good.error());
+    }
+    where->token = token;
+    config_.status = *std::move(where);
+    return Ok();
+  }
+
+  Status MakeDoctor() {
+    if (!options_.Flag("doctor")) {
+      for (const char* name : {"doctor-dir", "doctor-limit"}) {
+        NoteIfGiven(name, "there is no --doctor");
+      }
+      return Ok();
+    }
+    config_.doctor = {options_.Text("doctor-dir"), options_.Time("doctor-limit")};
+    return Ok();
+  }
+
+  Status MakeProgram() {
+    ProgramOptions chosen;
+    chosen.module = options_.Flag("module");
+    chosen.no_python = options_.Flag("no-python");
+    chosen.run_path = options_.Flag("run-path");
+    chosen.is_compiled = facts_.is_compiled;
+    chosen.python = facts_.python;
+    config_.is_in_place = facts_.is_in_place;
+    // The doctor needs none to look at the hosts.
+    if (!config_.doctor || !options_.positionals().empty()) {
+      KEEL_TRY_ASSIGN(config_.program, ChooseProgram(chosen, options_.positionals()));
+    }
+    config_.numeric_names = options_.Flag("numeric-names");
+    if (config_.numeric_names) {
+      config_.numeric_names_library = facts_.numeric_names;
+      if (facts_.numeric_names.empty()) {
+        Note("libkeel_numeric_names.so is not beside keelrun: workers will ask the name service "
+             "for every peer's name, which can stall them; install it, or say --no-numeric-names");
+      }
+    }
+    config_.signals_text = options_.Text("signals-to-handle");
+    Result<std::vector<int>> signals = ParseSignals(config_.signals_text);
+    if (!signals.ok()) return About("signals-to-handle", signals.error());
+    config_.signals = *std::move(signals);
+    return Ok();
+  }
+
+  Status MakeLogs() {
+    LogOptions& logs = config_.logs;
+    const auto prefix = environment_.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+    if (prefix != environment_.end()) logs.prefix_template = prefix->second;
+    logs.log_dir = options_.Text("log-dir");
+    logs.temporary_dir = facts_.temporary_dir;
+    logs.run_id = config_.run_id;
+    logs.role = config_.role;
+    Result<StreamMap> redirects = ParseStreamMap(options_.Text("redirects"));
+    if (!redirects.ok()) return About("redirects", redirects.error());
+    logs.redirects = *std::move(redirects);
+    Result<StreamMap> tee = ParseStreamMap(options_.Text("tee"));
+    if (!tee.ok()) return About("tee", tee.error());
+    logs.tee = *std::move(tee);
+    logs.out_filters = ParseFilters(options_.Text("duplicate-stdout-filters"));
+    logs.err_filters = ParseFilters(options_.Text("duplicate-stderr-filters"));
+    KEEL_TRY_ASSIGN(config_.log_format, ParseLogFormat(options_.Text("log-format")));
+    KEEL_TRY_ASSIGN(config_.log_level, ParseLogLevel(options_.Text("log-level")));
+    if (options_.Text("local-ranks-filter").empty()) return Ok();
+    Result<std::set<int>> shown = ParseLocalRanks(options_.Text("local-ranks-filter"));
+    if (!shown.ok()) return About("local-ranks-filter", shown.error());
+    if (*shown->begin() >= config_.workers_per_host) {
+      Note("--local-ranks-filter=" + options_.Text("local-ranks-filter") +
+           " shows nobody on the console: the local ranks here are 0 to " +
+           std::to_string(config_.workers_per_host - 1));
+    }
+    logs.shown_ranks = *std::move(shown);
+    return Ok();
+  }
+
+  void NoteIdleOptions() {
+    NoteIfGiven("monitor-interval", "the end of a worker is seen at once");
+    NoteIfGiven("start-method", "workers are programs of their own, never forks of Python");
+    NoteIfGiven("event-log-handler", "events are in the launcher's log (see --log-format json)");
+    NoteIfGiven("logs-specs", "Python's entry points cannot be loaded here");
+    NoteIfGiven("numa-binding", "start the program with numactl to bind it");
+    if (environment_.count("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT") > 0) {
+      Note("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT has no effect: hosts that finish early wait for "
+           "the others as long as these run");
+    }
+  }
+
+  const Options& options_;
+  const Environment& environment_;
+  const HostFacts& facts_;
+  LaunchConfig config_;
+};
+
+}  // namespace
+
+Result<LaunchConfig> ConfigFrom(const Options& options, const Environment& environment,
+                                const HostFacts& facts) {
+  return ConfigMaker(options, environment, facts).Make();
+}
+
+}  // namespace keel

@@ -1,0 +1,102 @@
+// The rules of torchrun: number 0 keeps the store, or whoever the endpoint's address belongs to and
+// comes first.
+#include "elastic/launch/meeting.h"
+
+#include <algorithm>
+
+#include "store/own_address.h"
+#include "store/reach.h"
+#include "store/resolve.h"
+
+namespace keel {
+namespace {
+
+constexpr Duration kLookUpLimit = std::chrono::seconds(10);
+constexpr Duration kLastLookLimit = std::chrono::seconds(1);
+
+std::string FirstOutside() {
+  for (const std::string& address : OwnAddresses()) {
+    if (!IsLoopback(address) && !address.starts_with("fe80:")) return address;
+  }
+  return "127.0.0.1";
+}
+
+// `number`: the endpoint's; empty where it could not be found out. Some containers' own name can't.
+bool IsOurs(const std::string& host, const std::string& number) {
+  if (number.empty()) return host == OwnHostName();
+  const std::vector<std::string> own = OwnAddresses();
+  return IsLoopback(number) || std::find(own.begin(), own.end(), number) != own.end();
+}
+
+bool MayHost(const LaunchConfig& config, const std::string& number) {
+  if (config.meeting == LaunchConfig::Meeting::kStandalone) return true;
+  return config.is_store_host.value_or(IsOurs(config.endpoint_host, number));
+}
+
+// The port taken on our own host: another launcher of the job was first, unless we were told that
+// it is us.
+bool MayJoinInstead(const LaunchConfig& config, const Error& error) {
+  return error.code == Code::kExists && !config.is_store_host &&
+         config.meeting == LaunchConfig::Meeting::kElastic;
+}
+
+std::string ChooseAddress(const LaunchConfig& config, const std::string& number) {
+  if (!config.local_address.empty()) {
+    const Result<std::string> chosen = ResolveHost(config.local_address, kLookUpLimit);
+    return chosen.ok() ? *chosen : config.local_address;
+  }
+  const bool alone = config.hosts.most == 1;
+  if (IsLoopback(number)) {
+    // Some hosts' own names lead to 127.0.1.1, which the others would take for themselves.
+    const bool named_so = config.endpoint_host == number || config.endpoint_host == "localhost";
+    return alone || named_so ? number : FirstOutside();
+  }
+  const std::string towards = number.empty() ? "" : OwnAddressTowards(number);
+  return towards.empty() ? FirstOutside() : towards;
+}
+
+}  // namespace
+
+std::string WhyUnreachable(const Meeting& meeting, const std::string& told) {
+  if (meeting.server) {
+    return (told.empty() ? "this host keeps it, and did not get to open it in that time" : told) +
+           "; is the machine too busy for so short a limit?";
+  }
+  const auto look = [&]() -> Status {
+    KEEL_TRY_ASSIGN(const std::string number, ResolveHost(meeting.host, kLastLookLimit));
+    return AwaitListener(number, meeting.port, kLastLookLimit);
+  };
+  const Status found = look();
+  const std::string heard =
+      !told.empty() ? told
+                    : "something listens there, but has not answered as the store of this job";
+  return (found.ok() ? heard : found.error().message) +
+         "; check that the first host has been started, with the same endpoint and job id, that "
+         "the host name and port are its own, and that no firewall is between";
+}
+
+Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
+  Meeting meeting;
+  meeting.own_name = OwnHostName();
+  meeting.host = config.endpoint_host;
+  meeting.port = config.endpoint_port;
+  const Result<std::string> number = ResolveHost(config.endpoint_host, kLookUpLimit);
+  if (MayHost(config, number.ok() ? *number : "")) {
+    Result<std::unique_ptr<StoreServer>> server = stores.Serve(config.endpoint_port);
+    if (server.ok()) {
+      meeting.server = *std::move(server);
+      meeting.port = meeting.server->port();
+      meeting.host = "127.0.0.1";
+    } else if (!MayJoinInstead(config, server.error())) {
+      return server.error();
+    }
+  }
+  if (meeting.port == 0) {
+    return Error{Code::kInvalid, "the endpoint " + config.endpoint_host +
+                                     " needs a port, since another host keeps the store there"};
+  }
+  meeting.own_address = ChooseAddress(config, number.ok() ? *number : "");
+  return meeting;
+}
+
+}  // namespace keel

@@ -1,0 +1,121 @@
+// One function for each part.
+#include "elastic/launch/policies.h"
+
+#include "elastic/status/server.h"
+
+namespace keel {
+namespace {
+
+// A supervisor on a busy machine may be slow for that long.
+constexpr Duration kQuietLeast = std::chrono::seconds(5);
+constexpr Duration kQuietMost = std::chrono::hours(24);
+
+// The event loops, the board, the store, and a few for a moment (a look at /proc, a script).
+constexpr uint64_t kFilesOfLauncher = 40;
+// The link, its two watches, two pipes for what it prints, and the log files of those.
+constexpr uint64_t kFilesOfWorker = 7;
+// The page's event loop, its listener and its connections.
+constexpr uint64_t kFilesOfStatus = kStatusConnectionsMax + 8;
+// At the host of the store: what each worker, and each launcher, of the job is connected by.
+constexpr uint64_t kConnectionsOfWorker = 1;
+constexpr uint64_t kConnectionsOfHost = 4;
+
+RestartPolicy RestartsFrom(const LaunchConfig& config) {
+  return {config.restarts_max, config.restart_window};
+}
+
+// A supervisor that stands still has lost the store as surely as one that cannot reach it.
+Duration QuietLimitFrom(const LaunchConfig& config) {
+  return std::clamp(config.store_limit, kQuietLeast, kQuietMost);
+}
+
+std::optional<Duration> HangLimitFrom(const LaunchConfig& config) {
+  switch (config.hangs) {
+    case LaunchConfig::Hangs::kAuto: return std::nullopt;
+    case LaunchConfig::Hangs::kGiven: return config.hang_limit;
+    case LaunchConfig::Hangs::kOff: return kLongestWait;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
+                          const std::string& incarnation) {
+  HostConfig host;
+  host.incarnation = incarnation;
+  host.host = meeting.own_name;
+  host.address = meeting.own_address;
+  host.seats = config.workers_per_host;
+  if (config.meeting == LaunchConfig::Meeting::kStatic) host.order = config.node_rank;
+  host.role = config.role;
+  host.program_says_hello = config.is_in_place;
+  host.hosts_store = meeting.server != nullptr;
+  host.restarts = RestartsFrom(config);
+  host.join_timeout = config.join_limit;
+  host.store_limit = config.store_limit;
+  host.quiet_limit = QuietLimitFrom(config);
+  host.park_limit = config.park_limit;
+  host.start_limit = config.start_limit;
+  host.shutdown_timeout = config.shutdown_limit;
+  host.save_limit = config.shutdown_limit;
+  return host;
+}
+
+MemberConfig MemberConfigFrom(const LaunchConfig& config) {
+  MemberConfig member;
+  member.job = config.run_id;
+  member.beat_interval = config.keep_alive_interval;
+  member.poll_interval = std::min(member.poll_interval, config.keep_alive_interval);
+  return member;
+}
+
+WorkerPlan WorkerPlanFrom(const LaunchConfig& config) {
+  WorkerPlan plan;
+  plan.run_id = config.run_id;
+  plan.workers = config.workers_per_host;
+  plan.role = config.role;
+  plan.program = config.program;
+  plan.logs = config.logs;
+  plan.restarts_max = config.restarts_max;
+  plan.signals_text = config.signals_text;
+  plan.virtual_local_rank = config.virtual_local_rank;
+  plan.numeric_names_library = config.numeric_names_library;
+  return plan;
+}
+
+JobPolicy JobPolicyFrom(const LaunchConfig& config) {
+  JobPolicy policy;
+  policy.hosts_min = config.hosts.least;
+  policy.hosts_max = config.hosts.most;
+  if (config.meeting == LaunchConfig::Meeting::kStandalone) policy.hosts_max = 1;
+  policy.join_timeout = config.join_limit;
+  policy.last_call_timeout = config.last_call;
+  policy.beat_limit = config.keep_alive_interval * config.keep_alive_attempts_max;
+  policy.park_limit = config.park_limit;
+  policy.stop_grace = config.shutdown_limit + policy.beat_limit;
+  // By then a host that lost the store has given up, and its workers were stopped; those of one
+  // that stands still have parked.
+  policy.fence_limit = std::max(config.store_limit, QuietLimitFrom(config)) +
+                       config.shutdown_limit + config.park_limit;
+  policy.hang_limit = HangLimitFrom(config);
+  policy.restarts = RestartsFrom(config);
+  policy.program_says_hello = config.is_in_place;
+  policy.allow_inexact = config.allow_inexact;
+  return policy;
+}
+
+uint64_t OpenFilesWanted(const LaunchConfig& config) {
+  const auto workers = static_cast<uint64_t>(config.workers_per_host);
+  const auto hosts = static_cast<uint64_t>(config.hosts.least);
+  const uint64_t here = kFilesOfLauncher + workers * kFilesOfWorker;
+  // Whose address the endpoint is shows later; without a word we hope that it is another's.
+  using Meeting = LaunchConfig::Meeting;
+  const bool is_first = config.meeting == Meeting::kStandalone ||
+                        (config.meeting == Meeting::kStatic && config.node_rank == 0);
+  const bool hosts_store = config.is_store_host.value_or(is_first);
+  const uint64_t connections = hosts * (workers * kConnectionsOfWorker + kConnectionsOfHost);
+  return here + (hosts_store ? connections : 0) + (config.status ? kFilesOfStatus : 0);
+}
+
+}  // namespace keel

@@ -1,0 +1,26 @@
+// From what the launcher was told to what each part of it keeps to.
+// Threads    pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "elastic/board/coordinator.h"
+#include "elastic/board/member.h"
+#include "elastic/decisions/host.h"
+#include "elastic/launch/config.h"
+#include "elastic/launch/meeting.h"
+#include "elastic/workers/plan.h"
+
+namespace keel {
+
+HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
+                          const std::string& incarnation);
+MemberConfig MemberConfigFrom(const LaunchConfig& config);
+WorkerPlan WorkerPlanFrom(const LaunchConfig& config);
+JobPolicy JobPolicyFrom(const LaunchConfig& config);
+
+// How many files, besides those open before, a launcher may have open at once in such a job with
+// its least number of hosts. The store counts where it is told, not only found out, who hosts it.
+uint64_t OpenFilesWanted(const LaunchConfig& config);
+
+}  // namespace keel

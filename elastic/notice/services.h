@@ -1,0 +1,57 @@
+// NoticeServices: how each cloud's metadata service is asked whether this machine ends.
+// Promises   one question at a time, each with a limit. Nothing but the clock that comes in and the
+//            replies decides what is asked next, and when.
+// Does not   send anything (elastic/notice/http_call.h), or act (elastic/notice/watch.h).
+//            Acknowledge a notice: that would only bring the end nearer.
+// Threads    one. Errors: those of elastic/notice/formats.h.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "elastic/notice/formats.h"
+
+namespace keel {
+
+enum class Cloud { kAws, kGcp, kAzure };
+std::string_view CloudName(Cloud cloud);
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string target = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  Duration limit{0};   // for all of it, from the connection to the last byte
+};
+struct HttpReply {
+  int status = 0;
+  std::string body = {};
+  std::string etag = {};
+};
+
+class NoticeService {
+ public:
+  virtual ~NoticeService() = default;
+
+  virtual HttpRequest Ask(TimePoint now) = 0;
+  struct Heard {
+    std::optional<NoticeReply> reply = {};   // nothing: it was about something else
+    Duration pause{0};                       // before the next question
+  };
+  // The reply to the last question.
+  virtual Result<Heard> Hear(const HttpReply& reply, TimePoint now) = 0;
+
+  // How long before the end a notice comes, where it does not say.
+  virtual Duration usual_notice() const = 0;
+  // No notice comes earlier: what says more has another clock than ours.
+  virtual std::optional<Duration> longest_notice() const { return std::nullopt; }
+};
+
+std::unique_ptr<NoticeService> MakeNoticeService(Cloud cloud);
+
+}  // namespace keel

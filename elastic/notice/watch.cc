@@ -1,0 +1,168 @@
+// Whom to ask, what counts, when to go.
+#include "elastic/notice/watch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace keel {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Duration kPause = seconds(5);           // after a failure
+constexpr Duration kPauseLast = seconds(60);      // of one that never answered
+constexpr int kAttemptsUnasked = 3;               // of one that nobody named
+constexpr Duration kLongestNotice = std::chrono::hours(24);
+constexpr Duration kGoodbye = seconds(5);
+constexpr Duration kSaveLeast = std::chrono::milliseconds(100);
+
+Duration Until(int64_t wall_end, int64_t wall_now) {
+  // Both are within three centuries of 1970, or what they are compared with is smaller.
+  return Duration(wall_end - wall_now);
+}
+
+}  // namespace
+
+Duration TimeToSave(Duration left) {
+  return std::max(left - std::min(kGoodbye, left / 5), kSaveLeast);
+}
+
+NoticeWatch::NoticeWatch(NoticePlan plan, TimePoint now, int64_t wall_nanos)
+    : plan_(std::move(plan)), ask_at_(now) {
+  if (!plan_.clouds.empty()) Choose(0);
+  const Duration left = Until(plan_.known_end.value_or(wall_nanos), wall_nanos);
+  if (plan_.known_end && left > Duration(0)) {
+    // Who has little time from the start shall make something of it all the same.
+    known_.emplace();
+    known_->text = plan_.known_end_text;
+    known_->at = now + left;
+    known_->lead = std::min(plan_.lead, left / 2);
+  }
+}
+
+void NoticeWatch::Choose(size_t candidate) {
+  candidate_ = candidate;
+  service_ = MakeNoticeService(plan_.clouds[candidate]);
+}
+
+std::optional<HttpRequest> NoticeWatch::Next(TimePoint now) {
+  if (left_ || in_flight_ || service_ == nullptr || now < ask_at_) return std::nullopt;
+  in_flight_ = true;
+  return service_->Ask(now);
+}
+
+void NoticeWatch::OnReply(const Result<HttpReply>& reply, TimePoint now, int64_t wall_nanos) {
+  in_flight_ = false;
+  if (left_ || service_ == nullptr) return;
+  const auto hear = [&]() -> Result<NoticeService::Heard> {
+    if (!reply.ok()) return reply.error();
+    return service_->Hear(*reply, now);
+  };
+  const Result<NoticeService::Heard> heard = hear();
+  if (!heard.ok()) {
+    Fail(heard.error(), reply.ok(), now);
+    return LeaveIfDue(now);
+  }
+  ask_at_ = now + heard->pause;
+  // A token alone is given by anything that answers.
+  if (heard->reply) {
+    if (!std::exchange(found_, true)) Tell(NoticeEvent::Kind::kFound, Name());
+    if (outage_told_ || nonsense_told_) Tell(NoticeEvent::Kind::kReached, Name());
+    outage_told_ = nonsense_told_ = false;
+    failures_ = 0;
+    Take(*heard->reply, now, wall_nanos);
+  }
+  LeaveIfDue(now);
+}
+
+void NoticeWatch::Fail(const Error& error, bool has_answered, TimePoint now) {
+  ++failures_;
+  ask_at_ = now + kPause;
+  if (found_ || (plan_.insists && plan_.clouds.size() == 1)) {
+    bool& told = has_answered && !found_ ? nonsense_told_ : outage_told_;
+    if (!std::exchange(told, true)) {
+      Tell(NoticeEvent::Kind::kUnreachable, Name() + ": " + error.message);
+    }
+    // One that has answered may be needed any moment.
+    if (!found_) ask_at_ = now + std::min(kPause * failures_, kPauseLast);
+    return;
+  }
+  const size_t candidates = plan_.clouds.size();
+  if (failures_ >= kAttemptsUnasked * static_cast<int>(candidates)) return GiveUp(error.message);
+  if (candidates == 1) return;
+  Choose((candidate_ + 1) % candidates);
+  if (candidate_ != 0) ask_at_ = now;
+}
+
+void NoticeWatch::GiveUp(const std::string& why) {
+  Tell(NoticeEvent::Kind::kGaveUp, why);
+  service_.reset();
+}
+
+void NoticeWatch::Take(const NoticeReply& reply, TimePoint now, int64_t wall_nanos) {
+  switch (reply.word) {
+    case NoticeWord::kHint:
+      if (std::exchange(hint_, reply.text) != reply.text) {
+        Tell(NoticeEvent::Kind::kHint, Name() + ": " + reply.text);
+      }
+      return;
+    case NoticeWord::kNothing:
+      if (announced_) Tell(NoticeEvent::Kind::kWithdrawn, announced_->text);
+      announced_.reset();
+      return;
+    case NoticeWord::kEnd: return TakeEnd(reply, now, wall_nanos);
+  }
+}
+
+void NoticeWatch::TakeEnd(const NoticeReply& reply, TimePoint now, int64_t wall_nanos) {
+  if (announced_ && announced_->reply == reply) return;
+  Duration left = service_->usual_notice();
+  std::string note;
+  if (reply.at) {
+    const Duration told = Until(*reply.at, wall_nanos);
+    note = WhyNotBelieved(told);
+    if (note.empty()) left = told;
+  }
+  announced_ = End{reply, Name() + " notice (" + reply.text + ")", now + left,
+                   plan_.lead};
+  Tell(NoticeEvent::Kind::kAnnounced, announced_->text, left);
+  events_.back().note = std::move(note);
+}
+
+// Empty where the time makes sense. It comes from another clock than ours, and one that is wrong
+// must not make the host stay until it is too late.
+std::string NoticeWatch::WhyNotBelieved(Duration told) const {
+  const Duration most = service_->longest_notice().value_or(kLongestNotice);
+  const std::string usual = DurationText(service_->usual_notice()) + " are counted on";
+  if (told < Duration(0)) {
+    return "the end it announces was " + DurationText(-told) +
+           " ago by this machine's clock, which may be wrong: " + usual;
+  }
+  if (told <= most) return "";
+  return "the end it announces is " + DurationText(told) + " ahead by this machine's clock, and " +
+         Name() + " gives no more than " + DurationText(most) + " of notice: " + usual;
+}
+
+void NoticeWatch::OnTime(TimePoint now) { LeaveIfDue(now); }
+
+void NoticeWatch::LeaveIfDue(TimePoint now) {
+  for (const auto* end : {&announced_, &known_}) {
+    if (left_ || !*end || (*end)->at - now > (*end)->lead) continue;
+    left_ = true;
+    Tell(NoticeEvent::Kind::kLeave, (*end)->text, std::max((*end)->at - now, Duration(0)));
+  }
+}
+
+TimePoint NoticeWatch::NextWake() const {
+  if (left_) return kNever;
+  TimePoint wake = kNever;
+  if (service_ != nullptr && !in_flight_) wake = ask_at_;
+  for (const auto* end : {&announced_, &known_}) {
+    if (*end) wake = std::min(wake, (*end)->at - (*end)->lead);
+  }
+  return wake;
+}
+
+std::vector<NoticeEvent> NoticeWatch::TakeEvents() { return std::exchange(events_, {}); }
+
+}  // namespace keel

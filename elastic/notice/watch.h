@@ -1,0 +1,97 @@
+// NoticeWatch: from replies and the clock to events: this machine will end, leave now.
+// Promises   pure. A host leaves for a notice that its own cloud gave whole, or for an end that was
+//            known from the start, and only once; not before `lead` is all that is left: what is
+//            withdrawn until then changes nothing. A service that fails, or is not there, is asked
+//            again with pauses, told of at most once an outage, and ends nothing; of one that has
+//            never answered sensibly, silence and nonsense are told of once each.
+// Does not   take a leave back. Believe a time that no such service could mean: clocks differ, and
+//            then the notice has its usual length.
+// Threads    one.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "elastic/notice/services.h"
+
+namespace keel {
+
+struct NoticePlan {
+  std::vector<Cloud> clouds = {};   // none: nobody is asked; several: the first that answers as one
+  bool insists = false;             // it was named: say that it does not answer, and keep asking
+  Duration lead = std::chrono::seconds(120);
+  std::optional<int64_t> known_end = {};   // nanoseconds since 1970
+  std::string known_end_text = {};
+  bool operator==(const NoticePlan&) const = default;
+};
+
+struct NoticeEvent {
+  enum class Kind {
+    kFound,         // a service answers as one of ours
+    kHint,
+    kAnnounced,     // an end, which may still be withdrawn
+    kWithdrawn,
+    kLeave,         // the last event
+    kUnreachable,   // why; once, until kReached
+    kReached,
+    kGaveUp,        // why; nobody is asked any more
+  };
+  Kind kind = Kind::kFound;
+  std::string text = {};
+  Duration left{0};        // of kAnnounced and kLeave: until the end, as far as it is believed
+  std::string note = {};   // of kAnnounced: what it says itself, where that is not believed
+};
+
+class NoticeWatch {
+ public:
+  NoticeWatch(NoticePlan plan, TimePoint now, int64_t wall_nanos);
+
+  // What to ask now, if anything; then OnReply() must be told what came of it.
+  std::optional<HttpRequest> Next(TimePoint now);
+  void OnReply(const Result<HttpReply>& reply, TimePoint now, int64_t wall_nanos);
+  void OnTime(TimePoint now);
+  TimePoint NextWake() const;
+  std::vector<NoticeEvent> TakeEvents();
+
+ private:
+  struct End {
+    NoticeReply reply;
+    std::string text;
+    TimePoint at;
+    Duration lead{0};
+  };
+
+  void Choose(size_t candidate);
+  void Fail(const Error& error, bool has_answered, TimePoint now);
+  std::string WhyNotBelieved(Duration told) const;
+  void GiveUp(const std::string& why);
+  void Take(const NoticeReply& reply, TimePoint now, int64_t wall_nanos);
+  void TakeEnd(const NoticeReply& reply, TimePoint now, int64_t wall_nanos);
+  void LeaveIfDue(TimePoint now);
+  void Tell(NoticeEvent::Kind kind, std::string text, Duration left = Duration(0)) {
+    events_.push_back({kind, std::move(text), left});
+  }
+  std::string Name() const { return std::string(CloudName(plan_.clouds[candidate_])); }
+
+  const NoticePlan plan_;
+  size_t candidate_ = 0;
+  std::unique_ptr<NoticeService> service_;   // null: nobody is asked
+  bool in_flight_ = false;
+  TimePoint ask_at_;
+  bool found_ = false;        // the service has answered, ever
+  bool outage_told_ = false;
+  bool nonsense_told_ = false;   // of one that did not answer at first
+  int failures_ = 0;          // in a row; of all candidates until one is found
+  std::string hint_;          // the last one
+  std::optional<End> announced_;
+  std::optional<End> known_;
+  bool left_ = false;
+  std::vector<NoticeEvent> events_;
+};
+
+// How much of it workers get to save: the host needs the rest to say goodbye.
+Duration TimeToSave(Duration left);
+
+}  // namespace keel

@@ -1,0 +1,56 @@
+// Child: a process that we started (elastic/process/spawn.h), until this object ends.
+// Promises   signals reach that very process and its group, never one that took over the pid: the
+//            ended child stays a zombie until this object is destroyed. The destructor kills the
+//            whole process group (a stopped one too), reaps the child, and returns when the group
+//            is gone, or after 10 s for a process that the kernel cannot end.
+// Does not   hold on to processes that left the group by setsid() or setpgid()
+//            (elastic/process/guard.h).
+// Threads    all methods from any thread; destroyed by one. The thread that spawned must not end
+//            while the object lives: checked.
+// Errors     kTimeout; kForeign when somebody else reaped the child (waitpid(-1), or SIGCHLD
+//            ignored).
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "elastic/process/exit_status.h"
+
+namespace keel {
+
+class Child {
+ public:
+  // For Spawn(): takes over a fresh child of the calling thread, the leader of its own group.
+  static Result<Child> Adopt(pid_t pid);
+
+  Child(Child&& other) noexcept;
+  Child& operator=(Child&&) = delete;
+  ~Child();
+
+  pid_t pid() const { return pid_; }
+  // Readable once the child has ended; for poll().
+  const Fd& pidfd() const { return pidfd_; }
+
+  // Signalling a child that has ended is no error.
+  Status Signal(int signal) const;
+  Status SignalGroup(int signal) const;
+
+  // Nothing while it runs.
+  Result<std::optional<ExitStatus>> TryWait() const;
+  Result<ExitStatus> Wait(TimePoint deadline) const;
+
+ private:
+  Child(pid_t pid, Fd pidfd);
+
+  pid_t pid_ = 0;   // 0: moved from
+  Fd pidfd_;
+  std::shared_ptr<std::atomic<int>> living_;   // how many the spawning thread has
+};
+
+}  // namespace keel

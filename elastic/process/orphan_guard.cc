@@ -1,0 +1,152 @@
+// The guard is nobody's child: it must not be found among our descendants.
+#include "elastic/process/orphan_guard.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <sstream>
+#include <string_view>
+
+#include "base/clock.h"
+#include "elastic/process/proc_file.h"
+#include "elastic/process/process_table.h"
+
+namespace keel {
+namespace {
+
+constexpr const char* kName = "job-guard";
+constexpr Duration kKillLimit = std::chrono::seconds(10);
+constexpr Duration kAgain = std::chrono::milliseconds(10);
+
+Error Failed(const char* doing) {
+  return Error{Code::kForeign, std::string("starting the guard against orphans: ") + doing + ": " +
+                                   std::strerror(errno)};
+}
+
+// Where the words of our command line lie, as proc(5) numbers the fields of /proc/self/stat.
+struct ArgumentPlace {
+  uintptr_t begin = 0;   // field 48
+  uintptr_t end = 0;     // field 49
+};
+
+ArgumentPlace FindArguments() {
+  const std::string text = ReadProcFile("/proc/self/stat").value_or("");
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return {};
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 48; ++field) fields >> skipped;
+  ArgumentPlace place;
+  fields >> place.begin >> place.end;
+  return fields ? place : ArgumentPlace();
+}
+
+// Another name than the launcher's, for ps and pkill: who ends all launchers by their name, or by
+// their command line, ends no guard with them.
+void Rename() {
+  prctl(PR_SET_NAME, kName);
+  const ArgumentPlace place = FindArguments();
+  if (place.begin == 0 || place.end <= place.begin) return;
+  auto* const words = reinterpret_cast<char*>(place.begin);
+  const size_t size = place.end - place.begin;
+  std::memset(words, 0, size);
+  std::memcpy(words, kName, std::min(size - 1, std::strlen(kName)));
+}
+
+void Detach(int link) {
+  setsid();
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  const Fd nowhere(open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (int stream = 0; stream < 3; ++stream) dup2(nowhere.number(), stream);
+  if (chdir("/") != 0) return;   // then it only holds on to the folder
+  for (int number = 3; number < link; ++number) close(number);
+  close_range(static_cast<unsigned>(link) + 1, ~0U, 0);
+}
+
+// False when our death closed the link without a word.
+bool AwaitWord(int link) {
+  for (;;) {
+    char byte = 0;
+    const ssize_t got = read(link, &byte, 1);
+    if (got < 0 && errno == EINTR) continue;
+    return got == 1;
+  }
+}
+
+bool HasEntry(std::string_view environment, std::string_view entry) {
+  while (!environment.empty()) {
+    const size_t end = std::min(environment.find('\0'), environment.size());
+    if (environment.substr(0, end) == entry) return true;
+    environment.remove_prefix(std::min(end + 1, environment.size()));
+  }
+  return false;
+}
+
+// How many were still there.
+size_t KillMarked(const std::string& mark) {
+  const Result<std::vector<ProcessInfo>> all = AllProcesses();
+  if (!all.ok()) return 0;
+  size_t found = 0;
+  for (const ProcessInfo& process : *all) {
+    if (process.ended || process.kernel || process.pid == getpid()) continue;
+    const Fd handle = OpenProcess(process);
+    const std::optional<std::string> environment = InitialEnvironment(process.pid);
+    if (environment && !HasEntry(*environment, mark)) continue;
+    if (environment) (void)SendSignal(handle, SIGKILL);
+    ++found;   // one inside exec() is looked at again
+  }
+  return found;
+}
+
+void KillOrphans(const std::string& mark) {
+  const TimePoint deadline = RealClock().Monotonic() + kKillLimit;
+  // Twice nobody: the first look may have come between a fork and its parent's death.
+  for (int nobody = 0; nobody < 2 && RealClock().Monotonic() < deadline;) {
+    nobody = KillMarked(mark) == 0 ? nobody + 1 : 0;
+    RealClock().SleepFor(kAgain);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<OrphanGuard>> OrphanGuard::Start(const std::string& mark) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return Failed("socketpair");
+  Fd ours(ends[0]);
+  Fd theirs(ends[1]);
+  const pid_t child = fork();
+  if (child < 0) return Failed("fork");
+  if (child == 0) {
+    Rename();   // before we are waited for: no worker starts beside a guard of the old name
+    if (fork() != 0) return std::unique_ptr<OrphanGuard>();
+    ours.Close();
+    Detach(theirs.number());
+    if (!AwaitWord(theirs.number())) KillOrphans(mark);
+    theirs.Release();   // our end closes it, and not before: who waits for that finds us gone
+    return std::unique_ptr<OrphanGuard>();
+  }
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return std::unique_ptr<OrphanGuard>(new OrphanGuard(std::move(ours)));
+}
+
+OrphanGuard::~OrphanGuard() {
+  const char word = 'g';
+  if (send(link_.number(), &word, 1, MSG_NOSIGNAL) != 1) return;   // it is gone already
+  shutdown(link_.number(), SHUT_WR);
+  char byte = 0;
+  while (read(link_.number(), &byte, 1) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace keel

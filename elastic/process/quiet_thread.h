@@ -1,0 +1,17 @@
+// QuietThread: a thread of ours that no signal of the program's is delivered to.
+// Promises   signals meant for the process go to other threads; those that a thread causes itself
+//            (SIGSEGV and the like), and the one that asks for its stack
+//            (elastic/process/stack_signal.h), still reach it. It has a name, for ps, gdb and
+// stacks.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+
+namespace keel {
+
+// `name` is cut to 15 bytes, which is what the kernel keeps.
+std::thread StartQuietThread(const std::string& name, std::function<void()> body);
+
+}  // namespace keel

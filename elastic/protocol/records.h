@@ -1,0 +1,224 @@
+// The records on the board (PROTOCOL.md section 2) as values, and as the JSON text of each.
+// Promises   Parse...(...Text(x)) gives x back, but for words that are too long (`ended`,
+//            `reason`), which are cut: what is written always fits what is read. Parsing takes a
+//            whole record of this version or says which key it was and what is wrong with it;
+//            nothing is guessed, unknown members are refused. Of a record of another version, what
+//            all versions have in common can be read (section 9): who wrote it, and that it is a
+//            tombstone.
+// Does not   judge whether a record makes sense beside others (membership.h).
+// Threads    plain values. Errors: kInvalid.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "elastic/protocol/position.h"
+
+namespace keel {
+
+inline constexpr int kProtocolVersion = 2;
+inline constexpr size_t kRecordBytesMax = 64 << 10;   // and, in addition,
+inline constexpr size_t kSeatBytesMax = 1 << 10;      // for each seat, worker or rank in it
+// As JSON has them, where a byte may need six. Beside the reason, the role and the fingerprint of
+// 4096 bytes each still find room.
+inline constexpr size_t kReasonBytesMax = 8 << 10;
+inline constexpr size_t kEndedBytesMax = 640;
+
+// A foreign worker is started anew for each epoch; one in place survives them.
+enum class JobKind { kForeign, kInPlace };
+
+enum class SeatState {
+  kEmpty,     // no worker
+  kStarting,  // a worker that said hello, or will, and is not ready
+  kReady,     // can take part; was in no epoch yet
+  kRunning,   // inside its epoch
+  kParked,    // out of its epoch, with its memory
+  kStopping,  // told to end; inside its epoch until it has
+  kFinished,  // ended: the job's work is done
+  kLeft,      // ended because a stop was asked for
+  kDead,      // ended without success, or was ended by us
+};
+
+// Whether a process sits in such a seat.
+bool HasProcess(SeatState state);
+std::string_view SeatStateName(SeatState state);
+
+struct SeatRecord {
+  std::string worker;      // incarnation of the present or last worker; empty: there was none
+  SeatState state = SeatState::kEmpty;
+  int64_t epoch = 0;       // the newest one that this worker is or was a member of
+  int rank = -1;           // in that epoch
+  Position position;       // the last it told
+  bool saved = false;      // it said so after a stop was asked for
+  std::string ended;       // how the last worker of this seat ended
+  Activity activity = {};  // what it told with its position
+  bool silent = false;     // it is inside an epoch and its supervisor hears nothing of it
+  bool operator==(const SeatRecord&) const = default;
+};
+
+// What changes all the time and is no news: it travels with the next read.
+SeatRecord WithoutStanding(SeatRecord seat);
+// Whether the worker has got on between two records of its seat.
+bool HasMoved(const SeatRecord& before, const SeatRecord& after);
+
+enum class MemberState { kMember, kLeaving, kLeft };
+std::string_view MemberStateName(MemberState state);
+
+// The newest epoch that a host is or was a member of, for a coordinator that lost its memory.
+struct ToldEpoch {
+  int64_t number = 0;      // 0: none
+  std::string id;
+  int hosts = 0;           // how many it has in all
+  bool operator==(const ToldEpoch&) const = default;
+};
+
+struct MemberRecord {
+  std::string incarnation;
+  std::string host;
+  std::string address;     // numeric
+  int64_t order = 0;       // the number that its user gave the host; ranks follow it, then slots
+  std::string role;        // of its workers, as its user named it
+  MemberState state = MemberState::kMember;
+  std::string reason;      // why it leaves
+  int64_t deadline_ms = 0; // for leaving: how long it has
+  bool refused = false;    // ... because it does not fit: nobody else need leave for that
+  JobKind kind = JobKind::kForeign;
+  std::string fingerprint;  // empty until a worker told it
+  ToldEpoch epoch;
+  int64_t outside = 0;     // the promise of section 6: none of its workers is, or ever will be,
+                           // inside an epoch up to this one
+  int64_t deaths = 0;      // workers that ended by themselves without success
+  std::vector<SeatRecord> seats;
+  bool operator==(const MemberRecord&) const = default;
+};
+
+// Of all its seats.
+MemberRecord WithoutStandings(MemberRecord record);
+
+// What the coordinator puts in place of a member's record.
+struct Tombstone {
+  enum class Why { kExpired, kRefused };
+  Why why = Why::kExpired;
+  std::string incarnation;   // whose record it was
+  std::string reason;
+  bool operator==(const Tombstone&) const = default;
+};
+
+struct EpochHost {
+  int64_t slot = 0;
+  std::string incarnation;
+  int group_rank = 0;
+  int role = 0;            // group rank of the first host whose workers have the same role
+  bool operator==(const EpochHost&) const = default;
+};
+
+struct EpochWorker {
+  int rank = 0;
+  int64_t slot = 0;
+  int index = 0;
+  std::string worker;      // incarnation; empty: it is yet to be started
+  bool operator==(const EpochWorker&) const = default;
+};
+
+// Where the epoch's own keys are: a store and a prefix in it.
+struct EpochStore {
+  std::string address;
+  int port = 0;
+  std::string prefix;
+  bool operator==(const EpochStore&) const = default;
+};
+
+struct EpochRecord {
+  int64_t number = 0;
+  std::string id;          // drawn at random: two stores may both have had an epoch 3
+  JobKind kind = JobKind::kForeign;
+  std::string reason;
+  int restarts = 0;        // spent so far, also beyond the window: TORCHELASTIC_RESTART_COUNT
+  bool inexact_allowed = false;   // workers of different fingerprints may make steps together
+  EpochStore store;
+  std::vector<EpochHost> hosts;      // by group rank
+  std::vector<EpochWorker> workers;  // by rank
+  bool operator==(const EpochRecord&) const = default;
+
+  // Nothing where that host is not in it.
+  const EpochHost* FindHost(int64_t slot, std::string_view incarnation) const;
+};
+
+enum class BreakCause {
+  kDied,       // a worker ended by itself without success
+  kHostLost,   // a host is silent, or its supervisor gone
+  kLeft,       // a host leaves as it was asked to
+  kHung,       // nothing moved; `ranks` are to be killed
+  kReported,   // a worker saw the group break
+  kNotParked,  // some parked at a boundary, others did not
+  kJoined,     // foreign: a host waits to take part
+  kNotEntered, // a worker could not enter
+};
+std::string_view BreakCauseName(BreakCause cause);
+
+struct BreakRecord {
+  int64_t epoch = 0;
+  std::string id;          // of the epoch
+  BreakCause cause = BreakCause::kDied;
+  std::string by;          // incarnation of the supervisor that wrote it
+  std::string reason;      // in words
+  std::vector<int64_t> ranks;
+  bool operator==(const BreakRecord&) const = default;
+};
+
+struct StopRecord {
+  std::string by;          // incarnation of the supervisor that wrote it
+  std::string reason;
+  int64_t deadline_ms = 0;
+  bool operator==(const StopRecord&) const = default;
+};
+
+struct EndRecord {
+  int code = 0;
+  std::string reason;
+  bool operator==(const EndRecord&) const = default;
+};
+
+// What lies under member/<slot>.
+struct MemberSlot {
+  std::optional<MemberRecord> record;   // or
+  std::optional<Tombstone> tombstone;
+};
+
+// Of a record of another version than ours: what every version has, whatever else it has.
+struct OtherRecord {
+  int64_t version = 0;
+  std::string incarnation;   // of a member's record; empty: it has none
+  std::string host;
+};
+// Nothing where the text is of our version, or no record of any.
+std::optional<OtherRecord> ReadOtherRecord(std::string_view text);
+// "protocol version 2, where this keelrun speaks version 1: run the same release of Evenkeel ..."
+std::string OtherVersionText(int64_t version);
+
+std::string MemberText(const MemberRecord& record);
+std::string TombstoneText(const Tombstone& tombstone);
+std::string EpochText(const EpochRecord& record);
+std::string BreakText(const BreakRecord& record);
+std::string StopText(const StopRecord& record);
+std::string EndText(const EndRecord& record);
+
+// `key` is for the message only. A tombstone of another version is a refusal.
+Result<MemberSlot> ParseMemberSlot(std::string_view key, std::string_view text);
+Result<EpochRecord> ParseEpoch(std::string_view key, std::string_view text);
+Result<BreakRecord> ParseBreak(std::string_view key, std::string_view text);
+Result<StopRecord> ParseStop(std::string_view key, std::string_view text);
+Result<EndRecord> ParseEnd(std::string_view key, std::string_view text);
+
+// "in-place", "foreign"
+std::string_view JobKindName(JobKind kind);
+Result<JobKind> ParseJobKind(std::string_view key, std::string_view text);
+// What a counter holds: `slots`, `beat/<slot>`, `epoch` ...
+Result<int64_t> ParseCount(std::string_view key, std::string_view text);
+
+}  // namespace keel

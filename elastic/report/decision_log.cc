@@ -1,0 +1,31 @@
+// One event a verdict.
+#include "elastic/report/decision_log.h"
+
+#include "base/log.h"
+
+namespace keel {
+
+void LogDecision(const Decision& decision) {
+  using Verdict = Decision::Verdict;
+  const std::string& why = decision.detail;
+  switch (decision.verdict) {
+    case Verdict::kWait:
+      if (decision.reason == Reason::kRunning) return LogDebug("watching", {{"reason", why}});
+      if (decision.reason == Reason::kStandsStill) {
+        return LogWarn("stands-still", {{"reason", why}});
+      }
+      return LogInfo("waiting", {{"reason", why}});
+    case Verdict::kExpire: return LogWarn("host-lost", {{"reason", why}});
+    case Verdict::kRefuse: return LogError("host-refused", {{"reason", why}});
+    case Verdict::kTakeUp: return LogInfo("epoch-taken-up", {{"reason", why}});
+    case Verdict::kForm:
+      return LogInfo("epoch-formed", {{"epoch", decision.epoch.number}, {"reason", why}});
+    case Verdict::kBreak:
+      return LogWarn("epoch-breaks", {{"epoch", decision.broken.epoch}, {"reason", why}});
+    case Verdict::kAnnounce: return LogInfo("joining", {{"reason", why}});
+    case Verdict::kStop: return LogInfo("stop-decided", {{"reason", why}});
+    case Verdict::kEnd: return LogInfo("end-decided", {{"code", decision.code}, {"reason", why}});
+  }
+}
+
+}  // namespace keel

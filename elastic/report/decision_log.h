@@ -1,0 +1,11 @@
+// What the coordinator decides, in the log: each decision with its reason.
+// Threads    any.
+#pragma once
+
+#include "elastic/decisions/membership.h"
+
+namespace keel {
+
+void LogDecision(const Decision& decision);
+
+}  // namespace keel

@@ -1,0 +1,82 @@
+// Events in the order in which they were seen.
+#include "elastic/report/job_story.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+
+namespace keel {
+namespace {
+
+constexpr const char* kStop = "stop";
+
+}  // namespace
+
+JobStory::JobStory(std::string job, int64_t started_nanos) {
+  summary_.job = std::move(job);
+  summary_.started_nanos = started_nanos;
+}
+
+// Of the newest events, as far as they are still without one.
+void JobStory::Answer(const std::string& answer) {
+  auto& events = summary_.events;
+  for (auto event = events.rbegin(); event != events.rend() && event->answer.empty(); ++event) {
+    event->answer = answer;
+  }
+}
+
+void JobStory::OnEpoch(const EpochRecord& epoch, int64_t) {
+  Answer("went on as epoch " + std::to_string(epoch.number) + ": " +
+         CountText(epoch.workers.size(), "worker") + " on " +
+         CountText(epoch.hosts.size(), "host"));
+  epoch_ = epoch.number;
+  summary_.epochs = std::max(summary_.epochs, epoch.number);
+}
+
+void JobStory::OnBreak(const BreakRecord& record, int64_t wall_nanos) {
+  const bool is_told =
+      std::any_of(summary_.events.begin(), summary_.events.end(), [&](const JobEvent& event) {
+        return event.epoch == record.epoch && event.why == record.reason;
+      });
+  if (is_told) return;   // by OnDeath()
+  summary_.events.push_back(
+      {wall_nanos, record.epoch, std::string(BreakCauseName(record.cause)), "", record.reason, ""});
+}
+
+void JobStory::OnDeath(const std::string& reason, int64_t wall_nanos) {
+  summary_.events.push_back(
+      {wall_nanos, epoch_, std::string(BreakCauseName(BreakCause::kDied)), "", reason, ""});
+}
+
+void JobStory::OnFailure(WorkerFailure failure, int64_t epoch) {
+  if (epoch != failed_epoch_) failures_.clear();
+  failed_epoch_ = epoch;
+  failures_.push_back(std::move(failure));
+}
+
+void JobStory::OnStop(const std::string& reason, int64_t wall_nanos) {
+  const auto& events = summary_.events;
+  const bool is_told = std::any_of(events.begin(), events.end(), [&](const JobEvent& event) {
+    return event.what == kStop && event.why == reason;
+  });
+  if (is_told) return;
+  summary_.events.push_back({wall_nanos, epoch_, kStop, "", reason, ""});
+}
+
+// Which may be what became of the wish that was told already.
+void JobStory::OnJobStops(const std::string& reason, int64_t wall_nanos) {
+  const auto& events = summary_.events;
+  const bool is_told = std::any_of(events.begin(), events.end(),
+                                   [](const JobEvent& event) { return event.what == kStop; });
+  if (!is_told) OnStop(reason, wall_nanos);
+}
+
+void JobStory::OnEnd(int exit_code, const std::string& outcome, int64_t wall_nanos) {
+  summary_.exit_code = exit_code;
+  summary_.outcome = outcome;
+  summary_.ended_nanos = wall_nanos;
+  Answer("the job ended: " + outcome);
+}
+
+}  // namespace keel

@@ -1,0 +1,44 @@
+// JobStory: what happened to the job, as this host saw it: for the summary at the end.
+// Promises   each break, and each death in place, is told with what the job did about it; the
+//            failures are those of the last epoch that had some.
+// Threads    one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "elastic/protocol/records.h"
+#include "elastic/report/failures.h"
+
+namespace keel {
+
+class JobStory {
+ public:
+  JobStory(std::string job, int64_t started_nanos);
+
+  void OnEpoch(const EpochRecord& epoch, int64_t wall_nanos);
+  void OnBreak(const BreakRecord& record, int64_t wall_nanos);
+  // A worker in place ended by itself, in an epoch or outside: it cost a restart.
+  void OnDeath(const std::string& reason, int64_t wall_nanos);
+  void OnFailure(WorkerFailure failure, int64_t epoch);
+  // Somebody wants this host to stop, or all of them do: told once.
+  void OnStop(const std::string& reason, int64_t wall_nanos);
+  void OnJobStops(const std::string& reason, int64_t wall_nanos);
+  // What became of the time of this host's seats.
+  void OnTime(const WorkerTime& time) { summary_.time = time; }
+  void OnLostOutput(std::vector<LostBytes> lost) { summary_.lost_output = std::move(lost); }
+  void OnEnd(int exit_code, const std::string& outcome, int64_t wall_nanos);
+
+  const JobSummary& summary() const { return summary_; }
+  const std::vector<WorkerFailure>& failures() const { return failures_; }
+
+ private:
+  void Answer(const std::string& answer);
+
+  JobSummary summary_;
+  int64_t epoch_ = 0;
+  int64_t failed_epoch_ = 0;
+  std::vector<WorkerFailure> failures_;
+};
+
+}  // namespace keel

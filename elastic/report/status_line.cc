@@ -1,0 +1,98 @@
+// Wipe, write what goes above, draw again: under one lock, so that nothing gets in between.
+#include "elastic/report/status_line.h"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace keel {
+namespace {
+
+constexpr std::string_view kWipe = "\r\x1b[K";
+constexpr int kColumnsUnknown = 80;
+// For others' lines to be written.
+constexpr Duration kHideLimit = std::chrono::seconds(5);
+
+// A terminal that was stopped takes nothing.
+bool HasRoom(Duration limit) {
+  pollfd room{STDERR_FILENO, POLLOUT, 0};
+  return poll(&room, 1, static_cast<int>(limit / std::chrono::milliseconds(1))) == 1;
+}
+
+}  // namespace
+
+std::string StatusText(const MemberRecord& host, const std::optional<EpochRecord>& epoch) {
+  std::string text;
+  if (host.state != MemberState::kMember) {   // first, for the end may be cut
+    text = "stopping";
+    if (!host.reason.empty()) text += " (" + Printable(host.reason) + ")";
+    if (!epoch) return text;
+    text += ", ";
+  }
+  if (!epoch) return "waiting for the first epoch";
+  int64_t step = -1;
+  for (const SeatRecord& seat : host.seats) step = std::max(step, seat.position.step);
+  text += "epoch " + std::to_string(epoch->number) + ": " +
+          CountText(epoch->workers.size(), "worker") + " on " +
+          CountText(epoch->hosts.size(), "host");
+  if (step >= 0) text += ", step " + std::to_string(step);
+  if (host.deaths > 0) {
+    text += ", " + std::to_string(host.deaths) + (host.deaths == 1 ? " failure" : " failures") +
+            " here";
+  }
+  return text;
+}
+
+int TerminalColumns() {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kColumnsUnknown;
+}
+
+StatusLine::StatusLine(bool drawn)
+    : covers_stdout_(IsOneTerminal(STDOUT_FILENO, STDERR_FILENO)),
+      console_(STDERR_FILENO),
+      hidden_(!drawn) {
+  log_ = std::make_unique<LogQueue>(
+      [this](std::string_view line, const CancelToken& give_up) { (void)Above(line, give_up); });
+}
+
+StatusLine::~StatusLine() {
+  log_.reset();
+  Hide();
+}
+
+void StatusLine::Show(const std::string& text) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || hidden_ || !HasRoom(Duration(0))) return;   // the next one may find room
+  text_ = text;
+  Write("", CancelToken::Never());
+}
+
+// A terminal that takes nothing keeps the line; whoever ends must not wait for it.
+void StatusLine::Hide() {
+  const std::unique_lock lock(mutex_, kHideLimit);
+  if (hidden_.exchange(true) || !lock.owns_lock() || !HasRoom(kHideLimit)) return;
+  text_.clear();
+  Write("", CancelToken::Never());
+}
+
+bool StatusLine::Above(std::string_view lines, const CancelToken& give_up) {
+  const std::lock_guard lock(mutex_);
+  return hidden_ ? console_.Write(lines, give_up) : Write(lines, give_up);
+}
+
+// Under the lock. In the last column a terminal may wrap already.
+bool StatusLine::Write(std::string_view above, const CancelToken& give_up) {
+  const size_t columns = static_cast<size_t>(TerminalColumns());
+  std::string all(kWipe);
+  all += above;
+  all += text_.substr(0, columns - 1);
+  return console_.Write(all, give_up);
+}
+
+}  // namespace keel

@@ -1,0 +1,93 @@
+// TimeLedger: what became of the time of a host's seats: how much of it went into steps that
+// counted, and what ate the rest.
+// Promises   all parts together are the time since the beginning, once for each seat. Steps that a
+//            worker made count as far as it told of them (`figures` on the control link): of one
+//            that is killed, up to the last half second is missing.
+// Does not   know why a step was lost or what a foreign worker does: inside an epoch, all that is
+//            neither steps nor evaluation is told as one.
+// Threads    one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json_fwd.h"
+#include "elastic/protocol/control_link.h"
+#include "elastic/protocol/records.h"
+
+namespace keel {
+
+// Worker-time, by what it went into.
+struct WorkerTime {
+  bool knows_steps = false;   // some worker told figures
+  Duration steps{0};          // that counted
+  Duration evaluating{0};
+  Duration beside_steps{0};   // else inside an epoch: meeting, redone steps, the last save;
+                              // where no figures are told: all of an epoch
+  Duration between_epochs{0}; // ready or parked
+  Duration starting{0};
+  Duration stopping{0};
+  Duration no_worker{0};      // none was there, or it had finished
+
+  Duration Total() const;
+  // Of all time; 0 before any has passed.
+  double Goodput() const;
+};
+
+struct TimePart {
+  std::string_view name;     // in metrics and JSON
+  std::string_view words;
+  Duration WorkerTime::*part;
+};
+inline constexpr std::array kTimeParts = {
+    TimePart{"steps", "steps", &WorkerTime::steps},
+    TimePart{"evaluating", "evaluation", &WorkerTime::evaluating},
+    TimePart{"beside_steps", "in epochs beside steps", &WorkerTime::beside_steps},
+    TimePart{"between_epochs", "between epochs", &WorkerTime::between_epochs},
+    TimePart{"starting", "starting", &WorkerTime::starting},
+    TimePart{"stopping", "stopping", &WorkerTime::stopping},
+    TimePart{"no_worker", "without a worker", &WorkerTime::no_worker}};
+
+// "goodput 0.93: of 24.1 s of worker time here 22.4 s went into steps that counted; the rest:
+// starting 4.1%, between epochs 1.2%", the largest first.
+std::string WorkerTimeText(const WorkerTime& time);
+// Seconds by the parts' names, and the goodput; null where it is not known.
+Json WorkerTimeJson(const WorkerTime& time);
+
+class TimeLedger {
+ public:
+  TimeLedger(size_t seats, TimePoint now);
+
+  // The seats as they are from now on.
+  void OnSeats(const std::vector<SeatRecord>& seats, TimePoint now);
+  // Of the worker that sits there.
+  void OnFigures(size_t index, const FiguresMessage& figures);
+  // Nothing more is made; what is asked for later is as of then.
+  void OnEnd(TimePoint now);
+
+  WorkerTime Sum(TimePoint now) const;
+
+ private:
+  enum Bucket { kInside, kBetween, kStarting, kStopping, kEmpty, kBuckets };
+  struct Seat {
+    TimePoint since;                       // when it came into its present state
+    SeatState state = SeatState::kEmpty;
+    std::string worker;
+    std::array<Duration, kBuckets> spent{};
+    bool told = false;
+    Duration steps{0}, evaluating{0};              // of its former workers
+    Duration worker_steps{0}, worker_evaluating{0};   // of the present one
+  };
+  static Bucket BucketOf(SeatState state);
+  static void Note(Seat& seat, TimePoint now);
+
+  std::vector<Seat> seats_;
+  bool over_ = false;
+};
+
+}  // namespace keel

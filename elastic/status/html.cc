@@ -1,0 +1,27 @@
+// Printable first (base/text.h), then the five characters that mean something in markup.
+#include "elastic/status/html.h"
+
+#include "base/text.h"
+
+namespace keel {
+std::string HtmlText(std::string_view text) {
+  std::string safe;
+  for (const char c : Printable(text)) {
+    switch (c) {
+      case '&': safe += "&amp;"; break;
+      case '<': safe += "&lt;"; break;
+      case '>': safe += "&gt;"; break;
+      case '"': safe += "&quot;"; break;
+      case '\'': safe += "&#39;"; break;
+      default: safe += c;
+    }
+  }
+  return safe;
+}
+
+// A character that is cut in two becomes \xHH.
+std::string HtmlText(std::string_view text, size_t bytes_max) {
+  return text.size() <= bytes_max ? HtmlText(text) : HtmlText(text.substr(0, bytes_max)) + "...";
+}
+
+}  // namespace keel

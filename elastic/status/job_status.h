@@ -1,0 +1,166 @@
+// JobStatus: what this host can see of the job, for whoever watches it (elastic/status/server.h).
+// Promises   takes a few MB at most, whatever happens and however long: of events and epochs the
+//            newest are kept, all are counted, and texts are cut.
+// Does not   render (page.h, api.h and metrics.h beside it) or escape anything.
+// Threads    a plain value.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "elastic/decisions/membership.h"
+#include "elastic/protocol/control_link.h"
+#include "elastic/report/time_ledger.h"
+
+namespace keel {
+
+inline constexpr size_t kStatusEventsMax = 1000;
+inline constexpr size_t kStatusEpochsMax = 500;
+inline constexpr size_t kStatusGoneHostsMax = 32;
+inline constexpr size_t kStatusTextMax = 400;   // bytes
+inline constexpr size_t kStatusPointsMax = 1000;
+inline constexpr size_t kStatusCheckpointsMax = 100;
+// Over how long the newest step times are averaged, and twice that.
+inline constexpr int64_t kStatusWindowNanos = 10'000'000'000;
+
+// What never changes.
+struct StatusJob {
+  std::string name;
+  std::string host;            // this one
+  std::string program;
+  std::string store;           // its address
+  bool sees_all = true;        // else only this host's own workers: another one has the store
+  int64_t started_nanos = 0;   // this launcher, as all times of this file by the wall clock
+};
+
+struct StatusHost {
+  int64_t slot = -1;           // -1: it is not known yet
+  bool is_here = false;        // it is this one
+  std::string gone;            // why it is there no more; empty: it is there
+  MemberRecord record;
+};
+
+// Those that are there, and the newest of those that are gone. `own`: the incarnation of this one.
+std::vector<StatusHost> StatusHostsOf(const std::vector<HostView>& views, const std::string& own);
+
+struct StatusEpoch {
+  int64_t number = 0;
+  int64_t begun_nanos = 0;
+  int64_t ended_nanos = 0;     // 0: it runs
+  int workers = 0;
+  int hosts = 0;
+  std::string reason;          // why it was formed
+  std::string end;             // a word: died, host-lost ... boundary, end
+  std::string end_reason;
+};
+
+struct StatusEvent {
+  int64_t wall_nanos = 0;
+  int64_t epoch = 0;           // during which; 0: before the first
+  std::string kind;            // a word
+  std::string text;
+};
+
+// A moment of the curves.
+struct StatusPoint {
+  int64_t wall_nanos = 0;
+  int64_t step = 0;
+  std::optional<double> loss;
+  std::optional<double> samples_per_s;   // since the point before
+};
+
+struct StatusCheckpoint {
+  int64_t wall_nanos = 0;
+  int64_t step = 0;
+};
+
+// What one of this host's workers told of itself.
+struct StatusFigures {
+  size_t index = 0;            // of its seat
+  int rank = -1;
+  std::string worker;          // its incarnation
+  FiguresMessage told;
+};
+
+// The same with what it told a while ago, for what happened in between.
+struct StatusTrend {
+  StatusFigures now;
+  int64_t since_nanos = 0;
+  FiguresMessage since;
+  int64_t middle_nanos = 0;    // what becomes `since` next
+  FiguresMessage middle;
+};
+
+class JobStatus {
+ public:
+  explicit JobStatus(StatusJob job) : job_(std::move(job)) {}
+
+  void OnEpoch(const EpochRecord& epoch, int64_t wall_nanos);
+  void OnBreak(const BreakRecord& record, int64_t wall_nanos);
+  // `kind` is one of our own words: all of them are counted for ever.
+  void OnEvent(const std::string& kind, const std::string& text, int64_t wall_nanos);
+  // All hosts that are seen (StatusHostsOf), as they are now. Who comes and goes is an event.
+  void OnHosts(std::vector<StatusHost> hosts, int64_t wall_nanos);
+
+  // All figures of this host's workers, again and again, those of the lowest rank first; and what
+  // became of the time of its seats.
+  void OnFigures(const std::vector<StatusFigures>& figures, const WorkerTime& time,
+                 int64_t wall_nanos);
+  // As often as it is told.
+  void OnSaved(int64_t step, int64_t wall_nanos);
+
+  const StatusJob& job() const { return job_; }
+  const std::vector<StatusHost>& hosts() const { return hosts_; }
+  const std::deque<StatusEpoch>& epochs() const { return epochs_; }   // oldest first
+  const std::deque<StatusEvent>& events() const { return events_; }
+  int64_t epochs_total() const { return epochs_total_; }
+  int64_t events_total() const { return events_total_; }
+  const std::map<std::string, int64_t>& events_by_kind() const { return events_by_kind_; }
+  // What the lowest rank told last; nothing: nobody has told anything yet.
+  const std::optional<FiguresMessage>& newest() const { return newest_; }
+  // Over the whole time, oldest first: of very many, every second one, or every fourth ...
+  const std::vector<StatusPoint>& points() const { return points_; }
+  const std::vector<StatusTrend>& trends() const { return trends_; }
+  const std::deque<StatusCheckpoint>& checkpoints() const { return checkpoints_; }
+  int64_t checkpoints_total() const { return checkpoints_total_; }
+  const WorkerTime& time() const { return time_; }
+  // Of the whole group, over the newest window; nothing: it is not known.
+  std::optional<double> samples_per_s() const;
+  // The newest epoch, while it runs.
+  const StatusEpoch* running() const;
+  const StatusHost* own_host() const;
+  // The furthest that a worker told of; -1: none.
+  int64_t step() const;
+  bool in_place() const;
+  // "running", "waiting" for an epoch, "stopping"
+  std::string_view state() const;
+
+ private:
+  void EndEpoch(const std::string& end, const std::string& reason, int64_t wall_nanos);
+  const StatusHost* Known(const StatusHost& host) const;
+  void AddPoint(const StatusFigures& figures, int64_t wall_nanos);
+
+  StatusJob job_;
+  std::vector<StatusHost> hosts_;
+  std::deque<StatusEpoch> epochs_;
+  std::deque<StatusEvent> events_;
+  int64_t epochs_total_ = 0;
+  int64_t events_total_ = 0;
+  std::map<std::string, int64_t> events_by_kind_;
+  std::optional<FiguresMessage> newest_;
+  std::vector<StatusPoint> points_;
+  int64_t points_pause_ = 0;               // nanoseconds between two of them, at least
+  std::optional<StatusFigures> last_told_;   // that a point was made of
+  int64_t last_told_nanos_ = 0;
+  int64_t told_nanos_ = 0;                 // when figures came last
+  std::vector<StatusTrend> trends_;
+  std::deque<StatusCheckpoint> checkpoints_;
+  int64_t checkpoints_total_ = 0;
+  WorkerTime time_;
+};
+
+}  // namespace keel

@@ -1,0 +1,199 @@
+// One process a seat, and what its files and streams are.
+#include "elastic/workers/crew.h"
+
+#include <boost/asio/post.hpp>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "elastic/process/stack_signal.h"
+#include "elastic/process/stacks.h"
+
+namespace keel {
+namespace {
+
+// Of one stream, what its file does not take and the console is yet to show.
+constexpr size_t kSpoolBytesMax = 1 << 20;
+constexpr Duration kFinishLimit = std::chrono::seconds(2);
+
+}  // namespace
+
+Result<std::unique_ptr<Crew>> Crew::Open(boost::asio::io_context& loop, const WorkerPlan& plan,
+                                         Files& files, Random& random, Environment own,
+                                         Events events, StatusLine* status,
+                                         Duration stacks_time) {
+  KEEL_TRY_ASSIGN(WorkerLogs logs, WorkerLogs::Open(files, random, plan.logs));
+  std::unique_ptr<Crew> crew(
+      new Crew(loop, plan, files, std::move(own), std::move(events), std::move(logs), status,
+               stacks_time));
+  KEEL_TRY_ASSIGN(crew->pump_, OutputPump::Start(files, crew->lost_));
+  return crew;
+}
+
+Crew::Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files,
+           Environment own, Events events, WorkerLogs logs, StatusLine* status,
+           Duration stacks_time)
+    : loop_(loop),
+      plan_(plan),
+      files_(files),
+      own_(std::move(own)),
+      events_(std::move(events)),
+      stacks_time_(stacks_time),
+      logs_(std::move(logs)),
+      lost_([&loop](const LostBytes& lost) { TellLost(loop, lost); }),
+      tail_(files, lost_, STDOUT_FILENO, STDERR_FILENO, status),
+      seats_(plan.workers) {}
+
+Crew::~Crew() {
+  KillAll();   // together, so that they do not end one after the other
+  for (Seat& seat : seats_) {
+    if (seat.process) seat.process->Forget();
+  }
+  pump_.reset();
+  logs_.RemoveEmpty();
+}
+
+// In the loop's thread: that of the pump must not wait for whoever reads our log.
+void Crew::TellLost(boost::asio::io_context& loop, const LostBytes& lost) {
+  boost::asio::post(loop, [lost] {
+    LogWarn("output-missing",
+            {{"from", lost.where}, {"bytes", lost.bytes}, {"reason", lost.why}});
+  });
+}
+
+Status Crew::Start(WorkerStart start) {
+  Seat& seat = seats_[start.index];
+  seat = {};
+  const int attempt = start.epoch ? start.epoch->restarts : 0;
+  KEEL_TRY_ASSIGN(start.logs, logs_.Prepare(attempt, start.index));
+  KEEL_TRY_ASSIGN(ChildSpec spec, MakeChildSpec(plan_, start, own_));
+  std::vector<Fd> ends;   // of pipes, until the worker has them
+  KEEL_TRY(TakeOutput(start, seat, spec, ends));
+  WorkerProcess::Events events;
+  const int index = start.index;
+  events.on_message = [this, index](const WorkerMessage& message) {
+    events_.on_message(index, message);
+  };
+  events.on_link_broken = [this, index](const Error& why) {
+    events_.on_link_broken(index, why);
+  };
+  events.on_end = [this, index](const ExitStatus& status) { OnEnd(index, status); };
+  KEEL_TRY_ASSIGN(seat.process, WorkerProcess::Start(loop_, std::move(spec), std::move(events)));
+  seat.pid = seat.process->pid();
+  seat.logs = start.logs;
+  return Ok();
+}
+
+// What goes to files goes through us: a worker that wrote its file itself could not tell us of what
+// a full disk does not take, and the console would miss it, too.
+Status Crew::TakeOutput(const WorkerStart& start, Seat& seat, ChildSpec& spec,
+                        std::vector<Fd>& ends) {
+  for (const bool is_stderr : {false, true}) {
+    const StreamPlan& plan = is_stderr ? start.logs.err : start.logs.out;
+    if (plan.to != StreamPlan::To::kFile) continue;
+    KEEL_TRY_ASSIGN(Fd end, TakeStream(plan, is_stderr, start, seat));
+    (is_stderr ? spec.err : spec.out) = Stream::Borrowed(end);
+    ends.push_back(std::move(end));
+  }
+  return Ok();
+}
+
+Result<Fd> Crew::TakeStream(const StreamPlan& plan, bool is_stderr, const WorkerStart& start,
+                            Seat& seat) {
+  const auto spool = plan.shown ? std::make_shared<OutputSpool>(kSpoolBytesMax) : nullptr;
+  KEEL_TRY_ASSIGN(OutputPump::Source taken, pump_->Open(plan.path, spool));
+  seat.streams.push_back(taken.number);
+  if (spool) {
+    const LogOptions& options = logs_.options();
+    TailSource source;
+    source.path = plan.path;
+    source.prefix = LinePrefix(options, start.index, start.rank);
+    source.is_stderr = is_stderr;
+    source.filtered_path = plan.filtered_path;
+    source.filters = is_stderr ? options.err_filters : options.out_filters;
+    source.spool = spool;
+    (void)tail_.Follow(std::move(source));
+  }
+  return std::move(taken.write);
+}
+
+void Crew::OnEnd(int index, const ExitStatus& status) {
+  Seat& seat = seats_[index];
+  // Whoever hears of its end may look into its files; only a disk that hangs is not waited for.
+  (void)pump_->Finish(seat.streams, RealClock().Monotonic() + kFinishLimit);
+  seat.streams.clear();
+  seat.stacks.reset();
+  seat.process.reset();
+  events_.on_ended(index, status);
+}
+
+void Crew::Send(int index, const SupervisorMessage& message) {
+  if (seats_[index].process) seats_[index].process->Send(message);
+}
+
+void Crew::Signal(int index, int signal) {
+  Seat& seat = seats_[index];
+  if (!seat.process || (seat.stacks && signal == SIGKILL)) return;
+  seat.process->SignalGroup(signal);
+  // A stopped process hears no signal but SIGKILL and this one.
+  if (signal != SIGKILL) seat.process->SignalGroup(SIGCONT);
+}
+
+void Crew::DumpStacks(int index) {
+  Seat& seat = seats_[index];
+  if (!seat.process || seat.stacks) return;
+  const Result<ProcessStacks> stacks = ReadStacks(seat.pid);
+  if (!stacks.ok()) return LogWarn("no-stacks", {{"reason", stacks.error().message}});
+  const std::string text = StacksText(*stacks);
+  for (const std::string& line : SplitList(text, '\n')) {
+    LogWarn("stack", {{"local_rank", index}, {"line", line}});
+  }
+  const bool is_stopped = !stacks->threads.empty() && stacks->threads.front().state == 'T';
+  if (is_stopped || !CatchesSignal(seat.pid, StackSignal())) return;
+  // It is our child and not reaped, so the number is still its own.
+  ::kill(seat.pid, StackSignal());
+  seat.stacks = std::make_unique<boost::asio::steady_timer>(loop_, stacks_time_);
+  seat.stacks->async_wait([process = seat.process](const boost::system::error_code& failure) {
+    if (!failure) process->SignalGroup(SIGKILL);
+  });
+}
+
+void Crew::KillAll() {
+  for (Seat& seat : seats_) {
+    if (seat.process) seat.process->SignalGroup(SIGKILL);
+  }
+}
+
+WorkerFailure Crew::Describe(int index, int rank, const ExitStatus& status, int64_t seen_nanos) {
+  const Seat& seat = seats_[index];
+  WorkerFailure failure;
+  failure.rank = rank;
+  failure.local_rank = index;
+  failure.pid = seat.pid;
+  failure.status = status;
+  failure.seen_nanos = seen_nanos;
+  if (seat.logs.error_file.empty()) return failure;
+  Result<std::optional<WorkerError>> error = ReadErrorFile(files_, seat.logs.error_file);
+  if (!error.ok()) {
+    LogWarn("error-file", {{"reason", error.error().message}});
+  } else if (*error) {
+    failure.error_file = seat.logs.error_file;
+    failure.error = **std::move(error);
+  }
+  return failure;
+}
+
+void Crew::ShowRest(TimePoint deadline) {
+  if (!pump_->Stop(deadline)) {
+    LogWarn("output-not-written", {{"reason", "the log folder " + logs_.run_dir() +
+                                                  " does not answer"}});
+  }
+  const Status shown = tail_.Stop(deadline);
+  if (!shown.ok()) LogWarn("output-not-shown", {{"reason", shown.error().message}});
+}
+
+}  // namespace keel

@@ -1,0 +1,97 @@
+// Crew: the workers of this host's seats, with their logs.
+// Promises   a seat has one worker at a time; what workers say and how they end is told with the
+//            seat's index; a worker that is to be looked at before it is killed gets the time to
+//            write its own stacks. The destructor leaves no worker behind.
+// Does not   decide anything (elastic/decisions/host.h).
+// Threads    the loop's.
+// Errors     of Start(): those of Spawn(), and of making folders for logs.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "elastic/report/failures.h"
+#include "elastic/report/lost_output.h"
+#include "elastic/workers/log_tail.h"
+#include "elastic/workers/output_pump.h"
+#include "elastic/workers/plan.h"
+#include "elastic/workers/process.h"
+#include "elastic/workers/start.h"
+
+namespace keel {
+
+class Crew {
+ public:
+  // How long a worker of ours may take to write its own stacks before it is killed.
+  static constexpr Duration kStacksTime = std::chrono::seconds(1);
+
+  struct Events {
+    std::function<void(int index, const WorkerMessage& message)> on_message;
+    // kPeerLost: the worker closed its end; else it wrote garbage.
+    std::function<void(int index, const Error& why)> on_link_broken;
+    std::function<void(int index, const ExitStatus& status)> on_ended;
+  };
+  static Result<std::unique_ptr<Crew>> Open(boost::asio::io_context& loop,
+                                            const WorkerPlan& plan, Files& files,
+                                            Random& random, Environment own, Events events,
+                                            StatusLine* status = nullptr,
+                                            Duration stacks_time = kStacksTime);
+  ~Crew();
+
+  // `start.logs` is filled in here.
+  Status Start(WorkerStart start);
+  void Send(int index, const SupervisorMessage& message);
+  // To the whole process group.
+  void Signal(int index, int signal);
+  // Into our log, from outside, and by its own means where it has some.
+  void DumpStacks(int index);
+  void KillAll();
+
+  // Of the seat's last worker; `rank` is the one it had at last.
+  WorkerFailure Describe(int index, int rank, const ExitStatus& status, int64_t seen_nanos);
+  const std::string& log_folder() const { return logs_.run_dir(); }
+  // Waits until files and console have taken what the workers wrote.
+  void ShowRest(TimePoint deadline);
+  // What log files miss of it, so far.
+  std::vector<LostBytes> lost_output() const { return lost_.All(); }
+
+ private:
+  struct Seat {
+    std::shared_ptr<WorkerProcess> process;
+    pid_t pid = 0;
+    SeatLogs logs;
+    std::vector<int> streams;          // of the pump
+    std::unique_ptr<boost::asio::steady_timer> stacks;   // while it writes them
+  };
+
+  Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files, Environment own,
+       Events events, WorkerLogs logs, StatusLine* status, Duration stacks_time);
+  static void TellLost(boost::asio::io_context& loop, const LostBytes& lost);
+  Status TakeOutput(const WorkerStart& start, Seat& seat, ChildSpec& spec, std::vector<Fd>& ends);
+  Result<Fd> TakeStream(const StreamPlan& plan, bool is_stderr, const WorkerStart& start,
+                        Seat& seat);
+  void OnEnd(int index, const ExitStatus& status);
+
+  boost::asio::io_context& loop_;
+  const WorkerPlan plan_;
+  Files& files_;
+  const Environment own_;
+  const Events events_;
+  const Duration stacks_time_;
+  WorkerLogs logs_;
+  LostOutput lost_;
+  LogTail tail_;
+  std::unique_ptr<OutputPump> pump_;
+  std::vector<Seat> seats_;
+};
+
+}  // namespace keel

@@ -1,0 +1,97 @@
+// LogTail: shows what workers write on the console, line by line: from a spool that is being filled
+// (elastic/workers/output_pump.h), or from a log file that grows.
+// Promises   a worker never waits for the console: what that does not take yet stays where it is.
+//            No line is lost, cut or mixed with another, the last one
+//            without a line feed included, as long as the console takes it; a line beyond 1 MiB is
+//            broken. Files need not exist yet. Beside a status line, its terminal is written
+//            through that. A filtered file that takes nothing is told of as other log files are.
+// Does not   keep the order between two files; change the bytes of a line.
+// Threads    methods from any. A thread of its own reads and writes.
+// Errors     kTimeout: the console takes nothing. A log that cannot be read is in our own log.
+// Lifetime   keeps `files`, `status` and `lost` by reference.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/result.h"
+#include "elastic/process/console.h"
+#include "elastic/report/lost_output.h"
+#include "elastic/report/status_line.h"
+#include "elastic/workers/output_spool.h"
+#include "store/cancel.h"
+
+namespace keel {
+
+struct TailSource {
+  std::string path;                  // of the log file
+  std::string prefix;                // of each line on the console
+  bool is_stderr = false;
+  std::string filtered_path;         // lines that hold one of `filters` go there too, with prefix
+  std::vector<std::string> filters;
+  std::shared_ptr<OutputSpool> spool = {};   // to be read in place of the file; null: there is none
+};
+
+class LogTail {
+ public:
+  // The consoles' descriptors stay the caller's.
+  LogTail(Files& files, LostOutput& lost, int out_fd = 1, int err_fd = 2,
+          StatusLine* status = nullptr);
+  // Gives up what the console has not taken; Stop() before, to wait for it.
+  ~LogTail();
+
+  // A number for Finish().
+  int Follow(TailSource source);
+  // Its worker has ended: what is in the file now is all. Of a spool its end tells that.
+  void Finish(int number);
+  // Finishes all, and returns once everything is shown. Nothing can be followed afterwards.
+  Status Stop(TimePoint deadline);
+
+ private:
+  struct Followed {
+    TailSource source;
+    bool finished = false;
+    std::unique_ptr<File> file;
+    uint64_t offset = 0;
+    std::string partial;             // of a line whose line feed is yet to come
+  };
+  struct Filtered {
+    std::unique_ptr<File> file;
+    uint64_t offset = 0;
+  };
+
+  void Run();
+  bool ReadOn(Followed& followed);
+  size_t ReadPiece(Followed& followed);
+  Result<size_t> ReadSource(Followed& followed, std::span<std::byte> piece);
+  void ShowLines(Followed& followed, bool is_end);
+  void Show(std::string_view lines, bool is_stderr);
+  void AddFiltered(const TailSource& source, const std::string& line);
+  std::vector<std::shared_ptr<Followed>> Current();
+
+  Files& files_;
+  LostOutput& lost_;
+  Console out_;
+  Console err_;
+  StatusLine* const status_;       // nothing: there is none
+  CancelToken give_up_;
+  std::map<std::string, Filtered> filtered_;          // the thread's own, by path
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int, std::shared_ptr<Followed>> followed_;  // all below: guarded by mutex_
+  int next_number_ = 0;
+  bool stopping_ = false;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+}  // namespace keel

@@ -1,0 +1,94 @@
+// WorkerLogs: where each worker's output and error file go, as torchrun lays them out:
+//   <log_dir>/<run_id>_<8 digits>/attempt_<N>/<local_rank>/{stdout.log,stderr.log,error.json}
+//                                 attempt_<N>/{filtered_stdout.log,filtered_stderr.log}
+// Promises   no folder of a worker is ever given to a second one, in this run or another: N is the
+//            number asked for, or the next that this local rank has not had.
+// Does not   open the logs (elastic/process/spawn.h) or show them (elastic/workers/log_tail.h);
+//            survive power loss: no folder is synced.
+// Threads    one at a time.
+// Errors     kInvalid: the log folder is no folder; those of Files::MakeDir().
+// Lifetime   keeps `files` by reference.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "elastic/process/spawn.h"
+#include "elastic/workers/stream_map.h"
+
+namespace keel {
+
+// As --log-dir: no files at all; whatever is not hidden goes to the console.
+inline constexpr const char* kNoLogs = "/dev/null";
+
+struct LogOptions {
+  std::string log_dir;                       // empty: a folder of its own in `temporary_dir`
+  std::string temporary_dir = "/tmp";
+  std::string run_id = "none";
+  StreamMap redirects;                       // to files
+  StreamMap tee;                             // to files and to the console
+  std::optional<std::set<int>> shown_ranks;  // local ranks that the console is for; none: all
+  std::vector<std::string> out_filters;      // lines to have once more, in filtered_stdout.log
+  std::vector<std::string> err_filters;
+  std::string role = "default";
+  std::string prefix_template;               // of lines on the console; empty: "[role<rank>]:"
+};
+
+struct StreamPlan {
+  enum class To { kConsole, kFile, kNowhere };
+
+  To to = To::kConsole;
+  std::string path;            // for kFile
+  bool shown = false;          // of a file: its lines go to the console too
+  std::string filtered_path;   // of a shown one: where lines that a filter takes go; empty: none
+
+  Stream AsStream() const;
+  bool operator==(const StreamPlan&) const = default;
+};
+
+struct SeatLogs {
+  int attempt = 0;
+  std::string folder;          // empty: none
+  StreamPlan out;
+  StreamPlan err;
+  std::string error_file;      // empty: none
+};
+
+// The pure part.
+SeatLogs PlanSeatLogs(const LogOptions& options, const std::string& run_dir, int attempt,
+                      int local_rank);
+
+// What a worker's lines begin with on the console. `rank` is its global one.
+std::string LinePrefix(const LogOptions& options, int local_rank, int rank);
+
+class WorkerLogs {
+ public:
+  // Makes the folder of this run. `random` names it.
+  static Result<WorkerLogs> Open(Files& files, Random& random, LogOptions options);
+
+  const LogOptions& options() const { return options_; }
+  const std::string& run_dir() const { return run_dir_; }   // empty: none
+
+  // Makes the folder of a worker that is about to be started; on a full disk it only says so.
+  Result<SeatLogs> Prepare(int attempt, int local_rank);
+
+  // After the last worker: of a folder that nobody asked for only what has something in it stays.
+  void RemoveEmpty();
+
+ private:
+  WorkerLogs(Files& files, LogOptions options, std::string run_dir, std::string own_dir);
+
+  Files& files_;
+  LogOptions options_;
+  std::string run_dir_;
+  std::string own_dir_;               // what was made for `run_dir_`; empty: --log-dir was given
+  std::map<int, int> next_attempt_;   // by local rank
+};
+
+}  // namespace keel

@@ -1,0 +1,30 @@
+// WorkerLaunch: what a worker is started with: its command line, environment and streams.
+// Promises   pure functions. A worker that is started for an epoch has torchrun's whole contract;
+//            one that waits for its epoch (in place) has all of it but what only the epoch will
+//            say: its rank, the world's size, the store.
+// Threads    plain values. Errors: those of ForeignEnvironment().
+#pragma once
+
+#include <optional>
+
+#include "base/environment.h"
+#include "base/result.h"
+#include "elastic/process/spawn.h"
+#include "elastic/protocol/records.h"
+#include "elastic/workers/logs.h"
+#include "elastic/workers/plan.h"
+
+namespace keel {
+
+struct WorkerStart {
+  int index = 0;                       // local rank
+  std::optional<EpochRecord> epoch;    // nothing: it waits for one
+  int64_t slot = -1;                   // of its host, in that epoch
+  int rank = -1;
+  SeatLogs logs;
+};
+
+Result<ChildSpec> MakeChildSpec(const WorkerPlan& plan, const WorkerStart& start,
+                                const Environment& own);
+
+}  // namespace keel

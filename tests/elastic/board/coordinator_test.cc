@@ -1,0 +1,355 @@
+// Coordinator: what it makes of a board on which a member writes in its own time.
+#include "elastic/board/coordinator.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+
+#include "base/json.h"
+#include "store/memory_store.h"
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The coordinator's connection; between two of its reads a member may write.
+class InterruptedStore : public Store {
+ public:
+  explicit InterruptedStore(std::unique_ptr<Store> inner) : inner_(std::move(inner)) {}
+
+  void AfterNextGetMany(std::function<void()> hook) { hook_ = std::move(hook); }
+
+  Status Set(const std::string& key, const std::string& value) override {
+    return inner_->Set(key, value);
+  }
+  Result<std::optional<std::string>> Get(const std::string& key) override {
+    return inner_->Get(key);
+  }
+  Result<std::vector<std::optional<std::string>>> GetMany(
+      const std::vector<std::string>& keys) override {
+    auto values = inner_->GetMany(keys);
+    if (const auto hook = std::exchange(hook_, nullptr)) hook();
+    return values;
+  }
+  Result<int64_t> Add(const std::string& key, int64_t delta) override {
+    return inner_->Add(key, delta);
+  }
+  Result<Outcome> CompareSet(const std::string& key, const std::optional<std::string>& expected,
+                             const std::string& desired) override {
+    return inner_->CompareSet(key, expected, desired);
+  }
+  Result<bool> Delete(const std::string& key) override { return inner_->Delete(key); }
+  Status Wait(const std::vector<std::string>& keys, Duration limit,
+              const CancelToken& cancel) override {
+    return inner_->Wait(keys, limit, cancel);
+  }
+  Result<std::unique_ptr<Store>> Clone() override { return inner_->Clone(); }
+
+ private:
+  const std::unique_ptr<Store> inner_;
+  std::function<void()> hook_;
+};
+
+class CoordinatorTest : public testing::Test {
+ protected:
+  explicit CoordinatorTest(int hosts = 1) : coordinator_(MakeCoordinator(hosts)) {
+    record_.incarnation = "me";
+    record_.host = "h0";
+    record_.seats.resize(2);
+    step_ = Poll();
+    keys_ = BoardKeys("j", coordinator_.generation());
+    EXPECT_EQ(*store_->Add(keys_.Slots(), 1), 1);
+    Write();
+  }
+
+  static CoordinatorConfig Config(int hosts = 1) {
+    CoordinatorConfig config;
+    config.policy.hosts_min = config.policy.hosts_max = hosts;
+    config.job = "j";
+    config.incarnation = "me";
+    config.presence = "10.0.0.1:1";
+    config.policy.restarts = {1, 0s};
+    return config;
+  }
+
+  static Coordinator MakeCoordinator(int hosts) {
+    return Coordinator(Config(hosts), Random(1), [](const EpochRecord& epoch) {
+      return Result<EpochStore>(EpochStore{"10.0.0.1", 2, epoch.id});
+    });
+  }
+
+  void Write() {
+    ASSERT_TRUE(store_->Set(keys_.Member(0), MemberText(record_)).ok());
+    ASSERT_TRUE(store_->Add(keys_.News(), 1).ok());
+    ASSERT_TRUE(store_->Add(keys_.Beat(0), 1).ok());
+  }
+
+  Coordinator::Step Poll() {
+    now_ = now_ + 100ms;
+    Coordinator::Step step = coordinator_.Poll(*its_store_, now_);
+    EXPECT_TRUE(step.status.ok());
+    return step;
+  }
+
+  EpochRecord Epoch(int64_t number) {
+    const auto text = store_->Get(keys_.Epoch(number));
+    EXPECT_TRUE(text.ok() && text->has_value()) << "no epoch " << number;
+    return *ParseEpoch(keys_.Epoch(number), **text);
+  }
+
+  TimePoint now_{10s};
+  MemoryBoard board_{RealClock()};
+  const std::unique_ptr<Store> store_ = board_.Connect("test");
+  const std::unique_ptr<InterruptedStore> its_store_ =
+      std::make_unique<InterruptedStore>(board_.Connect("coordinator"));
+  Coordinator coordinator_;
+  BoardKeys keys_;
+  MemberRecord record_;
+  Coordinator::Step step_;
+};
+
+// The break is read while the job still passes for a foreign one, the death when it does not.
+TEST_F(CoordinatorTest, ADeathBeforeTheKindIsKnownIsCountedOnce) {
+  Poll();
+  const EpochRecord epoch = Epoch(1);
+  record_.epoch = {1, epoch.id, 1};
+  const BreakRecord broken{1, epoch.id, BreakCause::kDied, "me", "rank 1 exited with 3", {}};
+  ASSERT_TRUE(store_->Set(keys_.Break(epoch.id), BreakText(broken)).ok());
+  Write();
+  Poll();
+  record_.kind = JobKind::kInPlace;
+  record_.deaths = 1;
+  record_.outside = 1;
+  record_.seats[0].state = SeatState::kReady;
+  record_.seats[0].worker = "w0";
+  Write();
+  Poll();
+  ASSERT_FALSE(coordinator_.end().has_value()) << coordinator_.end()->reason;
+  EXPECT_EQ(Epoch(2).restarts, 1);
+}
+
+// Its group cannot be built: what is tried again at once is tried again without end.
+TEST_F(CoordinatorTest, EpochsThatOnlyBreakAreFormedMoreAndMoreSlowly) {
+  record_.kind = JobKind::kInPlace;
+  record_.seats.resize(1);
+  record_.seats[0].state = SeatState::kReady;
+  record_.seats[0].worker = "w0";
+  Write();
+  Coordinator::Step step = Poll();
+  for (int64_t number = 1; number <= 4; ++number) {
+    const EpochRecord epoch = Epoch(number);
+    const BreakRecord broken{number, epoch.id, BreakCause::kReported, "me", "no route", {}};
+    ASSERT_TRUE(store_->Set(keys_.Break(epoch.id), BreakText(broken)).ok());
+    record_.epoch = {number, epoch.id, 1};
+    record_.outside = number;
+    record_.seats[0].state = SeatState::kParked;
+    record_.seats[0].epoch = number;
+    Write();
+    step = Poll();
+  }
+  ASSERT_FALSE(step.decisions.empty());
+  EXPECT_EQ(step.decisions.back().reason, Reason::kBarren) << step.decisions.back().detail;
+  Poll();
+  Poll();
+  EXPECT_EQ(Epoch(5).restarts, 0);
+}
+
+// A foreign worker dies, and its supervisor reports the break and that it is outside, between two
+// reads of one poll: that is a failure, not a boundary.
+TEST_F(CoordinatorTest, ABreakWhileTheBoardIsReadIsCounted) {
+  Poll();
+  const EpochRecord epoch = Epoch(1);
+  record_.epoch = {1, epoch.id, 1};
+  Write();
+  Poll();
+  const BreakRecord broken{1, epoch.id, BreakCause::kDied, "me", "rank 1 exited with 3", {}};
+  its_store_->AfterNextGetMany([&] {
+    ASSERT_TRUE(store_->Set(keys_.Break(epoch.id), BreakText(broken)).ok());
+    record_.outside = 1;
+    Write();
+  });
+  ASSERT_TRUE(store_->Add(keys_.News(), 1).ok());
+  Poll();
+  Poll();
+  EXPECT_EQ(Epoch(2).restarts, 1);
+  EXPECT_EQ(Epoch(2).reason, "2 workers on 1 host, after: rank 1 exited with 3");
+}
+
+// A host that comes with another program beside a job in place: that its workers die is its affair.
+TEST_F(CoordinatorTest, DeathsOfAHostThatNoEpochHadAreNotTheJobs) {
+  record_.kind = JobKind::kInPlace;
+  for (SeatRecord& seat : record_.seats) seat.state = SeatState::kReady;
+  record_.seats[0].worker = "w0";
+  record_.seats[1].worker = "w1";
+  Write();
+  Poll();
+  const EpochRecord epoch = Epoch(1);
+  MemberRecord newcomer = record_;
+  newcomer.incarnation = "other";
+  newcomer.seats[0].state = SeatState::kDead;
+  newcomer.deaths = 5;
+  ASSERT_EQ(*store_->Add(keys_.Slots(), 1), 2);
+  ASSERT_TRUE(store_->Set(keys_.Member(1), MemberText(newcomer)).ok());
+  ASSERT_TRUE(store_->Add(keys_.Beat(1), 1).ok());
+  record_.epoch = {1, epoch.id, 1};
+  Write();
+  Poll();
+  EXPECT_FALSE(coordinator_.end().has_value()) << coordinator_.end()->reason;
+  record_.deaths = 2;   // of 1 allowed
+  Write();
+  Poll();
+  EXPECT_TRUE(coordinator_.end().has_value());
+}
+
+TEST_F(CoordinatorTest, AnEpochOfWhichTheAnswerWasLostIsNotFormedAnew) {
+  // 0 to 7 until one of them is the write of the epoch's record.
+  for (int skip = 0; skip < 12; ++skip) {
+    ASSERT_TRUE(store_->Add(keys_.Beat(0), 1).ok());
+    board_.PlanFault("coordinator", skip, StoreFault::kReplyLost);
+    now_ = now_ + 500ms;
+    static_cast<void>(coordinator_.Poll(*its_store_, now_));
+  }
+  const EpochRecord epoch = Epoch(1);
+  EXPECT_FALSE(store_->Get(keys_.Epoch(2))->has_value());
+  EXPECT_EQ(epoch.workers.size(), 2u);
+}
+
+class CoordinatorOfTwo : public CoordinatorTest {
+ protected:
+  CoordinatorOfTwo() : CoordinatorTest(2) {}
+};
+
+// The first thing of a job that a newcomer read was that it had too few hosts, "after 0 us".
+TEST_F(CoordinatorOfTwo, AWaitForHostsIsToldOnceItHasLasted) {
+  EXPECT_TRUE(step_.decisions.empty()) << step_.decisions.front().detail;
+  std::vector<Decision> told;
+  const TimePoint began = now_;
+  while (now_ < began + 5s) {
+    Write();   // it beats
+    for (const Decision& decision : Poll().decisions) {
+      EXPECT_GE(now_, began + 1s) << decision.detail;
+      told.push_back(decision);
+    }
+  }
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].reason, Reason::kHostsMissing);
+  EXPECT_EQ(told[0].detail, "waiting for hosts: 1 of 2 here (min 2, max 2); here: h0 (slot 0)");
+}
+
+// In place; a worker of the second one sees the group break before anybody else.
+TEST_F(CoordinatorOfTwo, WhatAWorkerReportsEndsTheEpochAndCostsNoRestart) {
+  MemberRecord other = record_;
+  other.incarnation = "other";
+  other.host = "h1";
+  ASSERT_EQ(*store_->Add(keys_.Slots(), 1), 2);
+  const auto write_both = [&] {
+    ASSERT_TRUE(store_->Set(keys_.Member(1), MemberText(other)).ok());
+    ASSERT_TRUE(store_->Add(keys_.Beat(1), 1).ok());
+    Write();
+  };
+  for (MemberRecord* record : {&record_, &other}) {
+    record->kind = JobKind::kInPlace;
+    record->seats.resize(1);
+    record->seats[0].state = SeatState::kReady;
+    record->seats[0].worker = record->incarnation + "-w";
+  }
+  write_both();
+  Poll();
+  const EpochRecord epoch = Epoch(1);
+  ASSERT_EQ(epoch.hosts.size(), 2u);
+  for (MemberRecord* record : {&record_, &other}) {
+    record->epoch = {1, epoch.id, 2};
+    record->seats[0].epoch = 1;
+    record->seats[0].rank = record == &other ? 1 : 0;
+    record->seats[0].state = SeatState::kRunning;
+  }
+  write_both();
+  Poll();
+  const BreakRecord broken{1,       epoch.id, BreakCause::kReported,
+                           "other", "rank 1 on h1 saw the group break", {}};
+  ASSERT_TRUE(store_->Set(keys_.Break(epoch.id), BreakText(broken)).ok());
+  other.seats[0].state = SeatState::kParked;
+  other.outside = 1;
+  write_both();
+  Poll();
+  EXPECT_FALSE(store_->Get(keys_.Epoch(2))->has_value()) << "rank 0 may still be inside";
+  record_.seats[0].state = SeatState::kParked;
+  record_.outside = 1;
+  write_both();
+  Poll();
+  const EpochRecord next = Epoch(2);
+  EXPECT_EQ(next.reason,
+            "2 workers on 2 hosts, after: rank 1 on h1 saw the group break");
+  EXPECT_EQ(next.restarts, 0);
+  ASSERT_EQ(next.workers.size(), 2u);
+  EXPECT_EQ(next.workers[0].worker, "me-w");
+  EXPECT_EQ(next.workers[1].worker, "other-w");
+}
+
+// --- Another version of the protocol ---
+
+// One more than ours, in any record.
+std::string Newer(std::string text) {
+  const std::string ours = "\"version\":" + std::to_string(kProtocolVersion);
+  return text.replace(text.find(ours), ours.size(),
+                      "\"version\":" + std::to_string(kProtocolVersion + 1));
+}
+
+TEST_F(CoordinatorTest, TellsItsVersionBeforeItsGeneration) {
+  EXPECT_EQ(**store_->Get(ProtocolKey("j")), std::to_string(kProtocolVersion));
+  MemoryBoard board{RealClock()};
+  const auto reader = board.Connect("test");
+  for (int skip = 0; skip < 20; ++skip) {
+    const auto store = board.Connect("coordinator");
+    board.PlanFault("coordinator", skip, StoreFault::kRequestLost);
+    Coordinator another(Config(), Random(1), nullptr);
+    static_cast<void>(another.Poll(*store, now_));
+    if (!reader->Get(GenerationKey("j"))->has_value()) continue;
+    EXPECT_TRUE(reader->Get(ProtocolKey("j"))->has_value());
+  }
+}
+
+// It cannot be read, but answered, in words that its release understands, and nobody else notices.
+TEST_F(CoordinatorTest, AMemberOfAnotherVersionIsRefusedInTheFormOfAllVersions) {
+  Poll();
+  const EpochRecord epoch = Epoch(1);
+  MemberRecord other = record_;
+  other.incarnation = "other";
+  other.host = "h1";
+  std::string text = Newer(MemberText(other));
+  text.insert(1, "\"news_of_the_next_release\":[{}],");
+  ASSERT_EQ(*store_->Add(keys_.Slots(), 1), 2);
+  ASSERT_TRUE(store_->Set(keys_.Member(1), text).ok());
+  ASSERT_TRUE(store_->Add(keys_.Beat(1), 1).ok());
+  record_.epoch = {1, epoch.id, 1};
+  Write();
+  Poll();
+  const std::string answer = **store_->Get(keys_.Member(1));
+  const Json json = *ParseJson(answer);
+  EXPECT_EQ(*Field<int64_t>(json, "version"), kProtocolVersion);
+  EXPECT_EQ(*Field<std::string>(json, "gone"), "refused");
+  EXPECT_EQ(*Field<std::string>(json, "incarnation"), "other");
+  EXPECT_EQ(*Field<std::string>(json, "reason"),
+            "h1 (slot 1) speaks protocol version " + std::to_string(kProtocolVersion + 1) +
+                ", where this keelrun speaks version " + std::to_string(kProtocolVersion) +
+                ": run the same release of Evenkeel on every host");
+  Write();
+  Poll();
+  EXPECT_FALSE(coordinator_.end().has_value());
+  EXPECT_EQ(**store_->Get(keys_.Break(epoch.id)), kNothingYet);
+  EXPECT_EQ(**store_->Get(keys_.NewestEpoch()), "1");
+}
+
+TEST_F(CoordinatorTest, ItsOwnPauseIsHeldAgainstNobody) {
+  Poll();
+  now_ = now_ + 60s;
+  const Coordinator::Step step = Poll();
+  for (const Decision& decision : step.decisions) {
+    EXPECT_NE(decision.verdict, Decision::Verdict::kExpire) << decision.detail;
+  }
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,226 @@
+// Member: what it tells of the board, in which order, and what it writes when answers get lost.
+#include "elastic/board/member.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "store/memory_store.h"
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+
+class MemberTest : public testing::Test {
+ protected:
+  MemberTest() {
+    record_.incarnation = "me";
+    record_.host = "h0";
+    record_.seats.resize(1);
+    EXPECT_TRUE(store_->Set(GenerationKey("j"), "g").ok());
+  }
+
+  Member::Step Poll() {
+    now_ = now_ + 500ms;
+    return member_.Poll(*its_store_, now_);
+  }
+
+  template <class T>
+  static int IndexOf(const Member::Step& step) {
+    for (size_t i = 0; i < step.events.size(); ++i) {
+      if (std::holds_alternative<T>(step.events[i])) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  TimePoint now_{10s};
+  MemoryBoard board_{RealClock()};
+  const std::unique_ptr<Store> store_ = board_.Connect("test");
+  const std::unique_ptr<Store> its_store_ = board_.Connect("member");
+  const BoardKeys keys_{"j", "g"};
+  MemberRecord record_;
+  Member member_{MemberConfig{.job = "j"}};
+};
+
+TEST_F(MemberTest, RegistersOnce) {
+  member_.Publish(record_);
+  EXPECT_EQ(IndexOf<Registered>(Poll()), 0);
+  EXPECT_EQ(IndexOf<Registered>(Poll()), -1);
+  EXPECT_EQ(**store_->Get(keys_.Slots()), "1");
+  EXPECT_TRUE(member_.settled());
+}
+
+TEST_F(MemberTest, WithLostAnswersItStillHasOneRecord) {
+  member_.Publish(record_);
+  for (int skip = 0; skip < 10; ++skip) {
+    board_.PlanFault("member", skip, skip % 2 ? StoreFault::kReplyLost : StoreFault::kRequestLost);
+    static_cast<void>(Poll());
+  }
+  while (!member_.settled()) static_cast<void>(Poll());
+  const int64_t slots = std::stoll(**store_->Get(keys_.Slots()));
+  int records = 0;
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    records += store_->Get(keys_.Member(slot))->has_value() ? 1 : 0;
+  }
+  EXPECT_EQ(records, 1);
+  EXPECT_TRUE(member_.settled());
+}
+
+// Else its supervisor would start workers to wait for the next epoch, in seats of this one.
+TEST_F(MemberTest, TellsOfTheEpochBeforeItTellsThatTheJobIsInPlace) {
+  EpochRecord epoch;
+  epoch.number = 1;
+  epoch.id = "cafe";
+  ASSERT_TRUE(store_->Set(keys_.Epoch(1), EpochText(epoch)).ok());
+  ASSERT_TRUE(store_->Set(keys_.NewestEpoch(), "1").ok());
+  ASSERT_TRUE(store_->Set(keys_.Kind(), std::string(JobKindName(JobKind::kInPlace))).ok());
+  const Member::Step step = Poll();
+  ASSERT_GE(IndexOf<EpochSeen>(step), 0);
+  EXPECT_GT(IndexOf<KindKnown>(step), IndexOf<EpochSeen>(step));
+}
+
+// The coordinator may have taken the record in although the answer to its writing was lost.
+TEST_F(MemberTest, TellsOfItsSlotBeforeTheEpochThatNamesIt) {
+  member_.Publish(record_);
+  board_.PlanFault("member", 3, StoreFault::kReplyLost);   // generation, version, slot, record
+  ASSERT_FALSE(Poll().status.ok());
+  ASSERT_TRUE(store_->Get(keys_.Member(0))->has_value());
+  EpochRecord epoch;
+  epoch.number = 1;
+  epoch.id = "cafe";
+  epoch.hosts = {{0, "me", 0}};
+  ASSERT_TRUE(store_->Set(keys_.Epoch(1), EpochText(epoch)).ok());
+  ASSERT_TRUE(store_->Set(keys_.NewestEpoch(), "1").ok());
+  const Member::Step step = Poll();
+  ASSERT_GE(IndexOf<Registered>(step), 0);
+  EXPECT_GT(IndexOf<EpochSeen>(step), IndexOf<Registered>(step));
+}
+
+TEST_F(MemberTest, NeverWritesOverATombstone) {
+  member_.Publish(record_);
+  ASSERT_TRUE(Poll().status.ok());
+  const std::string tombstone = TombstoneText({Tombstone::Why::kExpired, "me", "silent"});
+  ASSERT_TRUE(store_->Set(keys_.Member(0), tombstone).ok());
+  record_.deaths = 1;
+  member_.Publish(record_);
+  EXPECT_GE(IndexOf<Buried>(Poll()), 0);
+  EXPECT_EQ(**store_->Get(keys_.Member(0)), tombstone);
+  EXPECT_EQ(IndexOf<Registered>(Poll()), -1) << "not before it is told to";
+  member_.RegisterAnew();
+  EXPECT_GE(IndexOf<Registered>(Poll()), 0);
+  EXPECT_EQ(member_.slot(), 1);
+}
+
+// --- Another version of the protocol ---
+
+// One more than ours, in any record.
+std::string Newer(std::string text) {
+  const std::string ours = "\"version\":" + std::to_string(kProtocolVersion);
+  return text.replace(text.find(ours), ours.size(),
+                      "\"version\":" + std::to_string(kProtocolVersion + 1));
+}
+
+class MemberOfAnotherVersion : public MemberTest {
+ protected:
+  // It is told once, with both versions, and nothing is tried again.
+  void ExpectRefused(const Member::Step& step) {
+    EXPECT_TRUE(step.status.ok()) << step.status.error().message;
+    ASSERT_GE(IndexOf<Buried>(step), 0);
+    const auto& tombstone = std::get<Buried>(step.events[IndexOf<Buried>(step)]).tombstone;
+    EXPECT_EQ(tombstone.why, Tombstone::Why::kRefused);
+    EXPECT_THAT(tombstone.reason,
+                testing::HasSubstr("protocol version " + std::to_string(kProtocolVersion + 1) +
+                                   ", where this keelrun speaks version " +
+                                   std::to_string(kProtocolVersion) + ": run the same release"));
+    EXPECT_FALSE(member_.slot().has_value());
+    const Member::Step next = Poll();
+    EXPECT_TRUE(next.status.ok());
+    EXPECT_TRUE(next.events.empty());
+  }
+};
+
+TEST_F(MemberOfAnotherVersion, ANewcomerIsRefusedBeforeItWritesAnything) {
+  ASSERT_TRUE(store_->Set(ProtocolKey("j"), std::to_string(kProtocolVersion + 1)).ok());
+  ASSERT_TRUE(store_->Set(keys_.End(), "of a form that is yet to be invented").ok());
+  member_.Publish(record_);
+  ExpectRefused(Poll());
+  EXPECT_FALSE(store_->Get(keys_.Slots())->has_value());
+}
+
+// As an older release comes to a board whose coordinator tells its version to nobody.
+TEST_F(MemberOfAnotherVersion, ATombstoneOfItRefuses) {
+  member_.Publish(record_);
+  ASSERT_TRUE(Poll().status.ok());
+  const std::string tombstone =
+      Newer(TombstoneText({Tombstone::Why::kRefused, "me", "speaks version 1"}));
+  ASSERT_TRUE(store_->Set(keys_.Member(0), tombstone).ok());
+  ExpectRefused(Poll());
+  EXPECT_EQ(**store_->Get(keys_.Member(0)), tombstone);
+  EXPECT_EQ(**store_->Get(keys_.Slots()), "1");
+}
+
+TEST_F(MemberOfAnotherVersion, AnEpochOfItRefuses) {
+  member_.Publish(record_);
+  ASSERT_TRUE(Poll().status.ok());
+  EpochRecord epoch;
+  epoch.number = 1;
+  epoch.id = "cafe";
+  ASSERT_TRUE(store_->Set(keys_.Epoch(1), Newer(EpochText(epoch))).ok());
+  ASSERT_TRUE(store_->Set(keys_.NewestEpoch(), "1").ok());
+  ExpectRefused(Poll());
+}
+
+TEST_F(MemberOfAnotherVersion, AnEndOfItRefuses) {
+  member_.Publish(record_);
+  ASSERT_TRUE(Poll().status.ok());
+  ASSERT_TRUE(store_->Set(keys_.End(), Newer(EndText({0, "done"}))).ok());
+  ExpectRefused(Poll());
+}
+
+// The coordinator comes back as another release, while we have workers.
+TEST_F(MemberOfAnotherVersion, ANewGenerationOfItRefuses) {
+  ASSERT_TRUE(store_->Set(ProtocolKey("j"), std::to_string(kProtocolVersion)).ok());
+  member_.Publish(record_);
+  ASSERT_TRUE(Poll().status.ok());
+  ASSERT_TRUE(member_.slot().has_value());
+  ASSERT_TRUE(store_->Set(ProtocolKey("j"), std::to_string(kProtocolVersion + 1)).ok());
+  ASSERT_TRUE(store_->Set(GenerationKey("j"), "g2").ok());
+  ASSERT_TRUE(Poll().status.ok());
+  ExpectRefused(Poll());
+}
+
+// What is damaged says nothing of versions.
+TEST_F(MemberOfAnotherVersion, ARecordThatIsNoneIsAnErrorAsEver) {
+  member_.Publish(record_);
+  ASSERT_TRUE(Poll().status.ok());
+  ASSERT_TRUE(store_->Set(keys_.End(), "{\"version\":").ok());
+  const Member::Step step = Poll();
+  EXPECT_FALSE(step.status.ok());
+  EXPECT_EQ(IndexOf<Buried>(step), -1);
+  EXPECT_TRUE(member_.slot().has_value());
+}
+
+// A refusal that comes before the answer to the registration.
+TEST_F(MemberTest, RefusedBeforeItKnowsItsSlotItDoesNotTryAnother) {
+  member_.Publish(record_);
+  board_.PlanFault("member", 3, StoreFault::kReplyLost);
+  ASSERT_FALSE(Poll().status.ok());
+  ASSERT_TRUE(store_->Set(keys_.Member(0),
+                          TombstoneText({Tombstone::Why::kRefused, "me", "why"})).ok());
+  EXPECT_GE(IndexOf<Buried>(Poll()), 0);
+  EXPECT_EQ(IndexOf<Registered>(Poll()), -1);
+  EXPECT_EQ(**store_->Get(keys_.Slots()), "1");
+}
+
+TEST_F(MemberTest, AnotherGenerationIsAnotherBoard) {
+  member_.Publish(record_);
+  ASSERT_TRUE(Poll().status.ok());
+  ASSERT_TRUE(store_->Set(GenerationKey("j"), "g2").ok());
+  ASSERT_TRUE(Poll().status.ok());
+  EXPECT_LE(member_.NextPoll(), now_) << "it registers anew at once";
+  EXPECT_GE(IndexOf<Registered>(Poll()), 0);
+  EXPECT_TRUE(store_->Get(BoardKeys("j", "g2").Member(0))->has_value());
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,724 @@
+// Host: what a supervisor does about its workers and about itself, moment by moment.
+#include "elastic/decisions/host.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "elastic/decisions/hangs.h"
+#include "elastic/protocol/exit_codes.h"
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class HostTest : public testing::Test {
+ protected:
+  HostTest() : HostTest(Config(false)) {}
+  explicit HostTest(const HostConfig& config) : host_(config, Random(1), now_) {}
+
+  static HostConfig Config(bool hosts_store) {
+    HostConfig config;
+    config.incarnation = "me";
+    config.host = "h0";
+    config.hosts_store = hosts_store;
+    config.restarts.restarts_max = 10;
+    return config;
+  }
+
+  // Of the actions since the last call.
+  template <class T>
+  std::vector<T> Take() {
+    std::vector<T> taken;
+    for (const HostAction& action : host_.TakeActions()) {
+      if (const T* const one = std::get_if<T>(&action.what)) taken.push_back(*one);
+    }
+    return taken;
+  }
+
+  // What the worker is told, other than that its supervisor is there.
+  std::vector<SupervisorMessage> TakeWishes() {
+    std::vector<SupervisorMessage> wishes;
+    for (const SendToWorker& sent : Take<SendToWorker>()) {
+      if (!std::holds_alternative<AliveMessage>(sent.message)) wishes.push_back(sent.message);
+    }
+    return wishes;
+  }
+
+  // Registered, in an epoch, its one worker inside.
+  void EnterFirstEpoch() {
+    host_.OnMemberEvent(Registered{0}, now_);
+    host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+    host_.OnTime(now_);
+    const auto starts = Take<StartWorker>();
+    ASSERT_EQ(starts.size(), 1u);
+    worker_ = starts[0].worker;
+    host_.OnWorkerMessage(0, HelloMessage{}, now_);
+    host_.OnWorkerMessage(0, ReadyMessage{}, now_);
+    ASSERT_EQ(Take<EnterEpoch>().size(), 1u);
+  }
+
+  static EpochRecord Epoch(int64_t number, const std::string& worker) {
+    EpochRecord epoch;
+    epoch.number = number;
+    epoch.id = "id" + std::to_string(number);
+    epoch.hosts = {{0, "me", 0}};
+    epoch.workers = {{0, 0, 0, worker}};
+    return epoch;
+  }
+
+  void Pass(Duration duration) {
+    now_ = now_ + duration;
+    host_.OnTime(now_);
+  }
+
+  TimePoint now_{10s};
+  Host host_;
+  std::string worker_;
+};
+
+TEST_F(HostTest, PromisesToBeOutsideOnlyWhenTheWorkerHasParked) {
+  EnterFirstEpoch();
+  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kHostLost, "other", "h1 lost", {}}}, now_);
+  EXPECT_EQ(host_.record().outside, 0);
+  EXPECT_EQ(Take<SendToWorker>().size(), 1u) << "break";
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
+  EXPECT_EQ(host_.record().outside, 1);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kParked);
+}
+
+TEST_F(HostTest, AWorkerHearsOfItsSupervisorWellWithinTheLimit) {
+  EnterFirstEpoch();
+  const auto alive = SupervisorMessage(AliveMessage{60000});
+  TimePoint heard = now_;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_LE(host_.NextWake(), heard + 60s / 2);
+    now_ = host_.NextWake();
+    host_.OnTime(now_);
+    host_.OnContact(now_);
+    for (const SendToWorker& sent : Take<SendToWorker>()) {
+      EXPECT_EQ(sent.message, alive);
+      heard = now_;
+    }
+  }
+  EXPECT_GT(heard, TimePoint{10s + 60s});
+}
+
+// The link of a worker tells again and again where it is, so silence is that of a stopped process.
+TEST_F(HostTest, AWorkerInsideAnEpochThatSaysNothingIsSilent) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, AtMessage{{4, 1}, {"lane 2", 1}}, now_);
+  EXPECT_EQ(host_.record().seats[0].activity, (Activity{"lane 2", 1}));
+  Pass(kSilentAfter - 1ns);
+  EXPECT_FALSE(host_.record().seats[0].silent);
+  EXPECT_EQ(host_.NextWake(), now_ + 1ns);
+  Pass(1ns);
+  EXPECT_TRUE(host_.record().seats[0].silent);
+  host_.OnWorkerMessage(0, AtMessage{{4, 1}, {"lane 2", 1}}, now_);
+  EXPECT_FALSE(host_.record().seats[0].silent);
+}
+
+TEST_F(HostTest, AWorkerIsNotSilentWhereItNeedNotTell) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, true}, now_);
+  Pass(10 * kSilentAfter);
+  EXPECT_FALSE(host_.record().seats[0].silent);
+}
+
+// What its worker said meanwhile is yet to be read.
+TEST_F(HostTest, OneThatWasStoppedItselfDoesNotTakeItsWorkerForSilent) {
+  EnterFirstEpoch();
+  host_.OnContact(now_ + 30s);
+  Pass(30s);
+  EXPECT_FALSE(host_.record().seats[0].silent);
+  Pass(kSilentAfter);
+  EXPECT_TRUE(host_.record().seats[0].silent);
+}
+
+// This is how a supervisor learns of a break that nobody has told it of.
+TEST_F(HostTest, AWorkerThatParksBecauseItsGroupBrokeIsReported) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
+  const auto reports = Take<ReportBreak>();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].record.epoch, 1);
+  EXPECT_EQ(reports[0].record.id, "id1");
+  EXPECT_EQ(reports[0].record.cause, BreakCause::kReported);
+  EXPECT_EQ(reports[0].record.by, "me");
+  EXPECT_EQ(reports[0].record.reason, "rank 0 on h0 saw the group break");
+  EXPECT_EQ(host_.record().outside, 1);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kParked);
+  EXPECT_EQ(host_.record().deaths, 0);
+  // Somebody else's reason may have been first.
+  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kDied, "other", "rank 1 died", {}}}, now_);
+  EXPECT_TRUE(Take<ReportBreak>().empty());
+  host_.OnMemberEvent(EpochSeen{Epoch(2, worker_)}, now_);
+  EXPECT_EQ(Take<EnterEpoch>().size(), 1u) << "with its memory";
+}
+
+TEST_F(HostTest, AWorkerThatParksAtABoundaryReportsNoBreak) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, true}, now_);
+  EXPECT_TRUE(Take<ReportBreak>().empty());
+  EXPECT_EQ(host_.record().outside, 1);
+}
+
+TEST_F(HostTest, AReportOfAnEpochThatIsOverIsIgnored) {
+  EnterFirstEpoch();
+  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kDied, "other", "rank 1 died", {}}}, now_);
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(2, worker_)}, now_);
+  Take<EnterEpoch>();
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
+  EXPECT_TRUE(Take<ReportBreak>().empty());
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kRunning);
+}
+
+TEST_F(HostTest, AWorkerWithAnotherLinkIsToldWhatToDo) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  host_.OnWorkerMessage(0, HelloMessage{7, ""}, now_);
+  const std::string what =
+      "speaks version 7 of the link to keelrun, which speaks version " +
+      std::to_string(kControlVersion) + ": rebuild the program with the same release of Evenkeel";
+  std::string told, why;
+  for (const HostAction& action : host_.TakeActions()) {
+    if (const auto* const sent = std::get_if<SendToWorker>(&action.what)) {
+      told = std::get<RefusedMessage>(sent->message).reason;
+    }
+    if (std::holds_alternative<SignalWorker>(action.what)) why = action.why;
+  }
+  EXPECT_THAT(told, HasSubstr(what));
+  EXPECT_THAT(why, HasSubstr("rank 0 on h0 " + what));
+  const std::string how = host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_THAT(how, HasSubstr(what)) << "and so the summary says";
+}
+
+TEST_F(HostTest, AWorkerThatDoesNotParkIsKilledAtTheLimit) {
+  EnterFirstEpoch();
+  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kHostLost, "other", "h1 lost", {}}}, now_);
+  Take<SignalWorker>();
+  Pass(5s - 1ns);
+  EXPECT_TRUE(Take<SignalWorker>().empty());
+  Pass(1ns);
+  const auto signals = Take<SignalWorker>();
+  ASSERT_EQ(signals.size(), 1u);
+  EXPECT_EQ(signals[0].signal, SIGKILL);
+  EXPECT_EQ(host_.record().outside, 0) << "it may still be inside";
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_EQ(host_.record().outside, 1);
+  EXPECT_EQ(host_.record().deaths, 0) << "that was our doing";
+}
+
+TEST_F(HostTest, AWorkerThatSaidGoodbyeMayTakeItsTimeToEnd) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
+  host_.OnLinkBroken(0, {Code::kPeerLost, "it closed its end"}, now_);
+  Pass(Config(false).shutdown_timeout - 1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 0u);
+  Pass(1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 1u);
+}
+
+// Its successor would do the same.
+TEST_F(HostTest, AWorkerThatSaidGoodbyeAndStaysSpendsARestart) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
+  Pass(Config(false).shutdown_timeout - 1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 0u);
+  Pass(1ms);
+  ASSERT_EQ(Take<SignalWorker>().size(), 1u);
+  const std::string how = host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_THAT(how, HasSubstr("rank 0 on h0 said goodbye, but did not end within 30 s"));
+  EXPECT_EQ(host_.record().deaths, 1);
+  const auto reports = Take<ReportBreak>();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].record.cause, BreakCause::kDied);
+}
+
+// It was the successor of one that had died: the next epoch would have taken its limit away.
+TEST_F(HostTest, AWorkerThatSaidGoodbyeEntersNoEpoch) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+  Pass(0s);
+  const auto starts = Take<StartWorker>();
+  ASSERT_EQ(starts.size(), 1u);
+  host_.OnWorkerMessage(0, HelloMessage{}, now_);
+  host_.OnWorkerMessage(0, ReadyMessage{}, now_);
+  ASSERT_EQ(host_.record().seats[0].state, SeatState::kReady);
+  host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kStarting);
+  host_.OnWorkerMessage(0, ReadyMessage{}, now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kStarting);
+  host_.OnMemberEvent(EpochSeen{Epoch(2, starts[0].worker)}, now_);   // formed before that was seen
+  EXPECT_TRUE(Take<EnterEpoch>().empty());
+  Pass(Config(false).shutdown_timeout - 1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 0u);
+  Pass(1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 1u);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_EQ(host_.record().deaths, 1);
+}
+
+TEST_F(HostTest, AWorkerThatStaysAfterAStopSpendsNone) {
+  EnterFirstEpoch();
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerMessage(0, ByeMessage{0, "stopped"}, now_);
+  Pass(Config(false).shutdown_timeout - 1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 0u);
+  Pass(1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 1u);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_EQ(host_.record().deaths, 0);
+}
+
+TEST_F(HostTest, AWorkerThatClosesItsLinkWithoutAGoodbyeIsKilledSoon) {
+  EnterFirstEpoch();
+  host_.OnLinkBroken(0, {Code::kPeerLost, "it closed its end"}, now_);
+  Pass(2s);
+  EXPECT_EQ(Take<SignalWorker>().size(), 1u);
+}
+
+TEST_F(HostTest, AParkedWorkerEntersTheNextEpochAndTellsItsPositionAnew) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, AtMessage{{7, 1}}, now_);
+  host_.OnWorkerMessage(0, ParkedMessage{1, 7, true}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(2, worker_)}, now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kRunning);
+  EXPECT_EQ(host_.record().seats[0].epoch, 2);
+  EXPECT_EQ(host_.record().seats[0].position, Position{});
+}
+
+TEST_F(HostTest, TakenForDeadItRegistersAnewOnlyWhenItsWorkersAreGone) {
+  EnterFirstEpoch();
+  host_.OnMemberEvent(Buried{{Tombstone::Why::kExpired, "me", "silent"}}, now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kStopping);
+  EXPECT_TRUE(Take<RegisterAnew>().empty());
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_EQ(Take<RegisterAnew>().size(), 1u);
+}
+
+TEST_F(HostTest, WithoutTheStoreItGivesUpAtTheLimitAndNotBefore) {
+  EnterFirstEpoch();
+  host_.OnContact(now_);
+  Pass(60s - 1ns);
+  EXPECT_TRUE(TakeWishes().empty());
+  Pass(1ns);
+  const auto sent = TakeWishes();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<StopMessage>(sent[0]));
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitQuorumLost);
+}
+
+TEST_F(HostTest, TheStoresOwnHostThatWasStoppedDoesNotTakeItsStoreForLost) {
+  Host host(Config(true), Random(1), now_);
+  host.OnContact(now_);
+  host.OnTime(now_ + 10min);
+  EXPECT_EQ(host.record().state, MemberState::kMember);
+  EXPECT_GT(host.NextWake(), now_ + 10min);
+  // But one that was awake all the time does.
+  host.OnTime(host.NextWake());
+  EXPECT_EQ(host.record().state, MemberState::kLeft);
+}
+
+// Its workers have parked by then, as their limit is the same, and somebody lets it run again.
+TEST_F(HostTest, OneThatWasStoppedForLittleMoreThanTheLimitGoesOn) {
+  EnterFirstEpoch();
+  host_.OnContact(now_);
+  now_ = now_ + Config(true).store_limit + 300ms;
+  host_.OnTime(now_);
+  EXPECT_EQ(host_.record().state, MemberState::kMember);
+  EXPECT_TRUE(TakeWishes().empty());
+  // Awake, it waits for the store no longer than a moment.
+  bool told = false;
+  for (int wakes = 0; wakes < 10 && !told; ++wakes) {
+    host_.OnTime(host_.NextWake());
+    told = !TakeWishes().empty();
+  }
+  EXPECT_TRUE(told);
+}
+
+// It would spin: a wake-up that is past has to be dealt with, or to be forgotten.
+TEST_F(HostTest, LeavingWithAWorkerThatDoesNotEndItSleepsBetweenItsLimits) {
+  EnterFirstEpoch();
+  host_.OnStopAsked("SIGTERM", 1s, now_);
+  for (int wakes = 0; wakes < 10; ++wakes) {
+    const TimePoint wake = host_.NextWake();
+    ASSERT_GT(wake, now_) << "after " << wakes << " wake-ups";
+    now_ = wake;
+    host_.OnTime(now_);
+  }
+}
+
+// The others may have lost their power: then nobody closes a connection, and a vote never ends.
+TEST_F(HostTest, WithoutTheStoreAWorkerThatIsToStopAndDoesNotGetOnSavesAlone) {
+  EnterFirstEpoch();
+  host_.OnContact(now_);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  ASSERT_EQ(TakeWishes().size(), 1u);
+  Pass(9s);
+  host_.OnWorkerMessage(0, AtMessage{{5, 1}}, now_);
+  Pass(9s);
+  EXPECT_TRUE(TakeWishes().empty()) << "it got on meanwhile";
+  host_.OnWorkerMessage(0, AtMessage{{5, 1}}, now_);   // it only says again where it stands
+  ASSERT_EQ(host_.NextWake(), now_ + 1s);
+  Pass(1s);
+  const auto wishes = TakeWishes();
+  ASSERT_EQ(wishes.size(), 1u);
+  ASSERT_TRUE(std::holds_alternative<BreakMessage>(wishes[0]));
+  EXPECT_THAT(std::get<BreakMessage>(wishes[0]).reason,
+              HasSubstr("has not moved for 10 s, and the store cannot be reached"));
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
+  Pass(10s);
+  EXPECT_TRUE(Take<SignalWorker>().empty()) << "it has the rest of its time";
+}
+
+// What the store and the worker said meanwhile is yet to be heard.
+TEST_F(HostTest, OneThatWasStoppedItselfDoesNotTakeItsWorkerForCutOff) {
+  EnterFirstEpoch();
+  host_.OnContact(now_);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  ASSERT_EQ(TakeWishes().size(), 1u);
+  Pass(15s);
+  EXPECT_TRUE(TakeWishes().empty());
+  ASSERT_EQ(host_.NextWake(), now_ + 1s);
+  host_.OnContact(now_);
+  Pass(9s);
+  EXPECT_TRUE(TakeWishes().empty()) << "the store is there";
+  now_ = host_.NextWake();
+  host_.OnTime(now_);
+  EXPECT_EQ(TakeWishes().size(), 1u) << "and then is not";
+}
+
+TEST_F(HostTest, WithTheStoreAWorkerThatIsToStopHasAllItsTimeToAgree) {
+  EnterFirstEpoch();
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  ASSERT_EQ(TakeWishes().size(), 1u);
+  for (int second = 0; second < 29; ++second) {
+    host_.OnContact(now_);
+    Pass(1s);
+  }
+  EXPECT_TRUE(TakeWishes().empty());
+}
+
+TEST_F(HostTest, ASaveIsAskedOfWorkersThatRun) {
+  host_.OnSaveAsked("SIGUSR2", now_);
+  EXPECT_TRUE(Take<SendToWorker>().empty());
+  EnterFirstEpoch();
+  host_.OnSaveAsked("SIGUSR2", now_);
+  const auto sent = Take<SendToWorker>();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<SaveMessage>(sent[0].message));
+}
+
+TEST_F(HostTest, AWorkerThatIsRefusedEndsTheHostWithThatCode) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{kExitRefused, "other lanes"}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(kExitRefused), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitRefused);
+}
+
+// Somebody told the worker alone, and the host does not know why.
+TEST_F(HostTest, AWorkerThatLeavesByItselfIsToldOfWithoutAReason) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, LeavingMessage{3}, now_);
+  host_.OnWorkerMessage(0, ByeMessage{0, "stopped"}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  const auto reports = Take<ReportBreak>();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].record.reason, "rank 0 on h0 leaves");
+}
+
+// Another program, or another version of it, beside a job in place.
+TEST_F(HostTest, AWorkerOfAnotherVersionEndsTheHostAsRefused) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  host_.OnWorkerMessage(0, HelloMessage{kControlVersion + 1, ""}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitRefused);
+}
+
+TEST_F(HostTest, AWorkerThatIsRefusedCostsTheJobNoRestart) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{kExitRefused, "other numerics"}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(kExitRefused), now_);
+  EXPECT_EQ(host_.record().deaths, 0);
+  EXPECT_TRUE(host_.record().refused);
+  EXPECT_GT(host_.record().deadline_ms, 0) << "should others have to stop, they have time to save";
+  const auto reports = Take<ReportBreak>();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].record.cause, BreakCause::kLeft);
+}
+
+TEST_F(HostTest, WhoseWorkersFailBeforeAnyEpochHadThemGivesUpAlone) {
+  host_.OnMemberEvent(Registered{1}, now_);
+  host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+  for (int death = 0; death <= 10; ++death) {   // 10 restarts are allowed
+    EXPECT_TRUE(Take<ExitHost>().empty()) << "after " << death << " deaths";
+    Pass(6s);   // the longest delay
+    host_.OnWorkerEnded(0, ExitStatus::Exited(3), now_);
+  }
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitFailed);
+  EXPECT_EQ(host_.record().reason,
+            "its workers failed before they could join (11 failures, 10 allowed): the last one "
+            "exited with 3");
+}
+
+// The coordinator does not count them: were the host to, nobody would start the worker again.
+TEST_F(HostTest, WhatItSpentBeforeItsFirstEpochIsForgotten) {
+  host_.OnMemberEvent(Registered{1}, now_);
+  host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+  for (int death = 0; death < 10; ++death) {   // 10 restarts are allowed
+    Pass(6s);   // the longest delay
+    host_.OnWorkerEnded(0, ExitStatus::Exited(3), now_);
+  }
+  Pass(6s);
+  const auto starts = Take<StartWorker>();
+  ASSERT_FALSE(starts.empty());
+  host_.OnWorkerMessage(0, HelloMessage{}, now_);
+  host_.OnWorkerMessage(0, ReadyMessage{}, now_);
+  EpochRecord epoch = Epoch(7, starts.back().worker);
+  epoch.hosts = {{1, "me", 0}};
+  epoch.workers = {{0, 1, 0, starts.back().worker}};
+  host_.OnMemberEvent(EpochSeen{epoch}, now_);
+  ASSERT_EQ(Take<EnterEpoch>().size(), 1u);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  Pass(6s);
+  EXPECT_EQ(Take<StartWorker>().size(), 1u);
+}
+
+TEST_F(HostTest, WhenItsLastWorkerLeavesSavedSoDoesTheHost) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, AtMessage{{7, 1}}, now_);
+  host_.OnWorkerMessage(0, SavedMessage{8}, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{8}, now_);
+  host_.OnWorkerMessage(0, ByeMessage{0, "stopped"}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitStopped);
+}
+
+// A process with a big model takes long to end.
+TEST_F(HostTest, TheOthersNeedNotWaitUntilWhoLeavesHasEnded) {
+  EnterFirstEpoch();
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerMessage(0, SavedMessage{8}, now_);
+  EXPECT_EQ(host_.record().outside, 0);
+  host_.OnWorkerMessage(0, LeavingMessage{8}, now_);
+  EXPECT_EQ(host_.record().outside, 1);
+  EXPECT_EQ(host_.record().state, MemberState::kLeaving);
+  auto reports = Take<ReportBreak>();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].record.cause, BreakCause::kLeft);
+  EXPECT_EQ(reports[0].record.reason, "rank 0 on h0 leaves: SIGTERM");
+  host_.OnWorkerMessage(0, ByeMessage{0, "stopped"}, now_);
+  EXPECT_TRUE(Take<ExitHost>().empty()) << "its end is awaited";
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kLeft);
+  const auto actions = host_.TakeActions();
+  const auto exits = std::count_if(actions.begin(), actions.end(), [](const HostAction& action) {
+    const auto* const exit = std::get_if<ExitHost>(&action.what);
+    return exit != nullptr && exit->code == kExitStopped;
+  });
+  EXPECT_EQ(exits, 1);
+}
+
+TEST_F(HostTest, StoppedBeforeTheFirstStepNothingWasLost) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, AtMessage{{0, 0}}, now_);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{0}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitStopped);
+}
+
+class HostOfAProgramInPlace : public HostTest {
+ protected:
+  HostOfAProgramInPlace() : HostTest(SaysHello()) {}
+
+  static HostConfig SaysHello() {
+    HostConfig config = Config(false);
+    config.program_says_hello = true;
+    return config;
+  }
+};
+
+TEST_F(HostOfAProgramInPlace, StoppedBeforeItsWorkersSaidHelloNothingWasLost) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGTERM), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitStopped);
+}
+
+TEST_F(HostTest, AForeignWorkerThatDiesOfAStopHasNotSaved) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGTERM), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitUnsaved);
+}
+
+// Programs for torchrun expect what came, and may know how to save at no other signal.
+TEST_F(HostTest, AForeignWorkerGetsTheSignalThatCame) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  ASSERT_EQ(Take<StartWorker>().size(), 1u);
+  host_.OnStopAsked("SIGUSR1", 30s, now_, SIGUSR1);
+  const auto signals = Take<SignalWorker>();
+  ASSERT_EQ(signals.size(), 1u);
+  EXPECT_EQ(signals[0].signal, SIGUSR1);
+}
+
+// Two seats in an epoch, their workers started.
+class TwoSeats : public HostTest {
+ protected:
+  explicit TwoSeats(bool hosts_store) : HostTest(Two(Config(hosts_store))) {}
+  static HostConfig Two(HostConfig config) {
+    config.seats = 2;
+    return config;
+  }
+  void SetUp() override {
+    EpochRecord epoch = Epoch(1, "");
+    epoch.workers = {{0, 0, 0, ""}, {1, 0, 1, ""}};
+    host_.OnMemberEvent(Registered{0}, now_);
+    host_.OnMemberEvent(EpochSeen{epoch}, now_);
+    host_.OnTime(now_);
+  }
+  void GetReady(int index) {
+    host_.OnWorkerMessage(index, HelloMessage{}, now_);
+    host_.OnWorkerMessage(index, ReadyMessage{}, now_);
+    ASSERT_EQ(Take<EnterEpoch>().size(), 1u);
+  }
+};
+
+// Both inside.
+class TwoInside : public TwoSeats {
+ protected:
+  TwoInside() : TwoSeats(false) {}
+  void SetUp() override {
+    TwoSeats::SetUp();
+    GetReady(0);
+    GetReady(1);
+  }
+};
+
+TEST_F(TwoInside, WhenOneSeesTheGroupBreakTheOtherIsToldAtOnce) {
+  host_.OnWorkerMessage(1, ParkedMessage{1, 5, false}, now_);
+  const auto sent = Take<SendToWorker>();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].index, 0);
+  const auto* const told = std::get_if<BreakMessage>(&sent[0].message);
+  ASSERT_NE(told, nullptr);
+  EXPECT_EQ(told->epoch, 1);
+  EXPECT_EQ(told->reason, "rank 1 on h0 saw the group break");
+  EXPECT_EQ(host_.record().outside, 0) << "one is still inside";
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, false}, now_);
+  EXPECT_EQ(host_.record().outside, 1);
+  EXPECT_TRUE(Take<ReportBreak>().empty()) << "told already";
+}
+
+// A break would take the save from the one that is still at it.
+TEST_F(TwoInside, TheOthersGoOnOnceTheLastOneOfAHostThatLeavesIsDone) {
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{8}, now_);
+  EXPECT_TRUE(Take<ReportBreak>().empty());
+  EXPECT_EQ(host_.record().outside, 0);
+  host_.OnWorkerMessage(1, LeavingMessage{8}, now_);
+  EXPECT_EQ(Take<ReportBreak>().size(), 1u);
+  EXPECT_EQ(host_.record().outside, 1);
+}
+
+// One is inside when the stop comes, and the other has just been started.
+class HalfStarted : public TwoSeats {
+ protected:
+  HalfStarted() : TwoSeats(true) {}
+  void SetUp() override {
+    TwoSeats::SetUp();
+    GetReady(0);
+    host_.OnStopAsked("SIGTERM", 30s, now_);
+  }
+};
+
+TEST_F(HalfStarted, WhoIsInsideIsToldThatTheOtherWillNotCome) {
+  bool stop = false, leave = false, reported = false, signalled = false;
+  for (const HostAction& action : host_.TakeActions()) {
+    if (const auto* const sent = std::get_if<SendToWorker>(&action.what)) {
+      EXPECT_EQ(sent->index, 0);
+      stop |= std::holds_alternative<StopMessage>(sent->message);
+      leave |= std::holds_alternative<BreakMessage>(sent->message);
+    } else if (const auto* const report = std::get_if<ReportBreak>(&action.what)) {
+      reported = true;
+      EXPECT_EQ(report->record.cause, BreakCause::kLeft);
+      EXPECT_EQ(report->record.reason, "rank 1 on h0 was stopped before it entered: SIGTERM");
+    } else if (const auto* const signal = std::get_if<SignalWorker>(&action.what)) {
+      signalled |= signal->index == 1 && signal->signal == SIGTERM;
+    }
+  }
+  EXPECT_TRUE(stop && leave && reported && signalled);
+}
+
+// Its own worker has not told yet of which kind it is; another host's has, and is inside.
+TEST_F(HostTest, AStopBeforeTheKindIsKnownBreaksTheEpochOnceItIs) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  host_.OnMemberEvent(StopSeen{{"other", "SIGTERM", 30000}}, now_);
+  EXPECT_TRUE(Take<ReportBreak>().empty()) << "foreign workers are ended, and that is all";
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGTERM), now_);
+  host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+  const auto reports = Take<ReportBreak>();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].record.reason, "rank 0 on h0 was stopped before it entered: SIGTERM");
+  Pass(1s);
+  EXPECT_TRUE(Take<ReportBreak>().empty()) << "once";
+}
+
+TEST_F(HalfStarted, WhoHasParkedHasAllItsTimeToSave) {
+  host_.OnWorkerEnded(1, ExitStatus::Killed(SIGTERM), now_);
+  host_.OnWorkerMessage(0, ParkedMessage{1, 0, false}, now_);
+  host_.TakeActions();
+  Pass(29s);
+  EXPECT_TRUE(Take<SignalWorker>().empty());
+  Pass(1s);
+  EXPECT_EQ(Take<SignalWorker>().size(), 1u);
+}
+
+TEST_F(HalfStarted, WhoLeavesWithoutAnyStateHasSavedNone) {
+  host_.OnWorkerMessage(0, ParkedMessage{1, -1, false}, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{-1}, now_);
+  EXPECT_FALSE(host_.record().seats[0].saved);
+}
+
+TEST_F(HalfStarted, WhatItHoldsIsSavedByWhoLeaves) {
+  host_.OnWorkerMessage(0, ParkedMessage{1, 7, false}, now_);
+  host_.OnWorkerMessage(0, SavedMessage{7}, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{7}, now_);
+  EXPECT_TRUE(host_.record().seats[0].saved);
+}
+
+}  // namespace
+}  // namespace keel

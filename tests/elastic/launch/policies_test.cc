@@ -1,0 +1,153 @@
+// What each part of the launcher keeps to, of what the launcher was told.
+#include "elastic/launch/policies.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Nothing at its default.
+LaunchConfig Told() {
+  LaunchConfig config;
+  config.run_id = "job";
+  config.hosts = {2, 5};
+  config.workers_per_host = 3;
+  config.role = "actor";
+  config.meeting = LaunchConfig::Meeting::kElastic;
+  config.node_rank = 4;
+  config.restarts_max = 7;
+  config.restart_window = 11min;
+  config.allow_inexact = true;
+  config.join_limit = 101s;
+  config.last_call = 12s;
+  config.keep_alive_interval = 2s;
+  config.keep_alive_attempts_max = 4;
+  config.park_limit = 6s;
+  config.shutdown_limit = 40s;
+  config.start_limit = 300s;
+  config.store_limit = 50s;
+  return config;
+}
+
+Meeting At(std::string address) {
+  Meeting meeting;
+  meeting.own_address = std::move(address);
+  meeting.own_name = "h0";
+  return meeting;
+}
+
+TEST(LaunchPolicies, AHostKeepsToWhatItWasTold) {
+  const HostConfig host = HostConfigFrom(Told(), At("10.0.0.7"), "cafe");
+  EXPECT_EQ(host.incarnation, "cafe");
+  EXPECT_EQ(host.host, "h0");
+  EXPECT_EQ(host.address, "10.0.0.7");
+  EXPECT_EQ(host.seats, 3);
+  EXPECT_EQ(host.role, "actor");
+  EXPECT_FALSE(host.hosts_store);
+  EXPECT_EQ(host.restarts.restarts_max, 7);
+  EXPECT_EQ(host.restarts.window, Duration(11min));
+  EXPECT_EQ(host.join_timeout, Duration(101s));
+  EXPECT_EQ(host.store_limit, Duration(50s));
+  EXPECT_EQ(host.park_limit, Duration(6s));
+  EXPECT_EQ(host.start_limit, Duration(300s));
+  EXPECT_EQ(host.shutdown_timeout, Duration(40s));
+  EXPECT_EQ(host.save_limit, Duration(40s));
+}
+
+TEST(LaunchPolicies, OnlyFixedHostsAreOrderedByTheirNumber) {
+  LaunchConfig config = Told();
+  EXPECT_EQ(HostConfigFrom(config, At("::1"), "a").order, 0);
+  config.meeting = LaunchConfig::Meeting::kStatic;
+  EXPECT_EQ(HostConfigFrom(config, At("::1"), "a").order, 4);
+}
+
+TEST(LaunchPolicies, TheJobKeepsToWhatItsCoordinatorWasTold) {
+  const JobPolicy policy = JobPolicyFrom(Told());
+  EXPECT_EQ(policy.hosts_min, 2);
+  EXPECT_EQ(policy.hosts_max, 5);
+  EXPECT_EQ(policy.join_timeout, Duration(101s));
+  EXPECT_EQ(policy.last_call_timeout, Duration(12s));
+  EXPECT_EQ(policy.beat_limit, Duration(8s));
+  EXPECT_EQ(policy.park_limit, Duration(6s));
+  EXPECT_EQ(policy.restarts.restarts_max, 7);
+  EXPECT_EQ(policy.restarts.window, Duration(11min));
+  EXPECT_TRUE(policy.allow_inexact);
+  EXPECT_EQ(policy.stop_grace, Duration(48s)) << "the others' time to stop, and a beat unheard";
+}
+
+TEST(LaunchPolicies, AStandaloneJobHasOneHost) {
+  LaunchConfig config = Told();
+  config.hosts = {1, 5};
+  config.meeting = LaunchConfig::Meeting::kStandalone;
+  EXPECT_EQ(JobPolicyFrom(config).hosts_max, 1);
+}
+
+// Whoever is cut off gives up by itself before the others go on without it.
+TEST(LaunchPolicies, AHostThatIsCutOffHasStoppedBeforeItIsFenced) {
+  for (const Duration store_limit : {Duration(0), Duration(1s), Duration(50s), Duration(48h)}) {
+    LaunchConfig config = Told();
+    config.store_limit = store_limit;
+    const HostConfig host = HostConfigFrom(config, At("::1"), "a");
+    const Duration fence = JobPolicyFrom(config).fence_limit;
+    EXPECT_GE(fence, host.store_limit + host.shutdown_timeout + host.park_limit);
+    EXPECT_GE(fence, host.quiet_limit + host.park_limit);
+  }
+}
+
+TEST(LaunchPolicies, HangsAreMeasuredGivenOrNotLookedFor) {
+  LaunchConfig config = Told();
+  EXPECT_EQ(JobPolicyFrom(config).hang_limit, std::nullopt);
+  config.hangs = LaunchConfig::Hangs::kGiven;
+  config.hang_limit = 90s;
+  EXPECT_EQ(JobPolicyFrom(config).hang_limit, Duration(90s));
+  config.hangs = LaunchConfig::Hangs::kOff;
+  EXPECT_EQ(JobPolicyFrom(config).hang_limit, kLongestWait);
+}
+
+TEST(LaunchPolicies, AMemberBeatsAndLooksAsOftenAsItWasTold) {
+  LaunchConfig config = Told();
+  const MemberConfig slow = MemberConfigFrom(config);
+  EXPECT_EQ(slow.job, "job");
+  EXPECT_EQ(slow.beat_interval, Duration(2s));
+  config.keep_alive_interval = 20ms;
+  EXPECT_EQ(MemberConfigFrom(config).poll_interval, Duration(20ms));
+}
+
+// As much as can be asked for: the sums are times still.
+TEST(LaunchPolicies, TheLongestWaitsAddUp) {
+  LaunchConfig config = Told();
+  config.join_limit = config.last_call = config.park_limit = config.shutdown_limit =
+      config.start_limit = config.store_limit = kLongestWait;
+  config.keep_alive_interval = kLongestWait / config.keep_alive_attempts_max;
+  const JobPolicy policy = JobPolicyFrom(config);
+  EXPECT_GT(policy.fence_limit, kLongestWait);
+  EXPECT_GT(policy.stop_grace, kLongestWait);
+}
+
+TEST(LaunchPolicies, FilesAreWantedForEachWorkerAndAtTheStoreForEachHost) {
+  LaunchConfig config = Told();
+  config.is_store_host = false;
+  const uint64_t before = OpenFilesWanted(config);
+  config.hosts.least += 10;
+  EXPECT_EQ(OpenFilesWanted(config), before);
+  config.workers_per_host += 10;
+  EXPECT_GE(OpenFilesWanted(config), before + 50);
+  const uint64_t elsewhere = OpenFilesWanted(config);
+  config.is_store_host.reset();
+  EXPECT_EQ(OpenFilesWanted(config), elsewhere);
+  config.meeting = LaunchConfig::Meeting::kStatic;
+  EXPECT_EQ(OpenFilesWanted(config), elsewhere) << "it is not the first host";
+  config.node_rank = 0;
+  const uint64_t at_the_store = OpenFilesWanted(config);
+  EXPECT_GE(at_the_store, elsewhere + 12 * 13);
+  config.status = StatusAddress{};
+  EXPECT_GT(OpenFilesWanted(config), at_the_store + 64) << "for those who watch";
+}
+
+}  // namespace
+}  // namespace keel

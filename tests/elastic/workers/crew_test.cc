@@ -1,0 +1,158 @@
+// Crew: what is done about a worker that hangs, with real ones (hanging_worker.cc).
+#include "elastic/workers/crew.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "base/environment.h"
+#include "base/log.h"
+#include "base/posix_files.h"
+#include "base/random.h"
+#include "elastic/process/stacks.h"
+#include "tests/harness/expect_ok.h"
+#include "tests/support/file_text.h"
+#include "tests/support/temp_dir.h"
+
+namespace keel {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using namespace std::chrono_literals;
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kHasForeignThread = true;
+#else
+constexpr bool kHasForeignThread = false;
+#endif
+
+class CrewOfOneThatHangs : public ::testing::Test {
+ protected:
+  CrewOfOneThatHangs() {
+    LogToCallback([this](std::string_view line) { log_ += line; });
+  }
+  ~CrewOfOneThatHangs() override {
+    crew_.reset();
+    LogToStderr();
+  }
+
+  void Start(const std::string& argument, int deaf_threads = 1,
+             Duration stacks_time = Crew::kStacksTime) {
+    plan_.program = {WorkerProgram::Kind::kBinary, "", KEEL_BIN_DIR "/hanging_worker",
+                       {argument, std::to_string(deaf_threads)}};
+    plan_.logs.log_dir = folder_.File("logs");
+    plan_.logs.redirects = *ParseStreamMap("3");
+    Crew::Events events;
+    events.on_message = [](int, const WorkerMessage&) {};
+    events.on_link_broken = [](int, const Error&) {};
+    events.on_ended = [this](int, const ExitStatus& status) { ended_ = status; };
+    auto crew = Crew::Open(loop_, plan_, files_, random_, OwnEnvironment(), std::move(events),
+                           nullptr, stacks_time);
+    ASSERT_OK(crew);
+    crew_ = *std::move(crew);
+    WorkerStart start;
+    start.index = 0;
+    ASSERT_OK(crew_->Start(std::move(start)));
+    ASSERT_TRUE(Until([&] { return Has(Worker("stdout.log"), "up"); }));
+  }
+  std::string Worker(const std::string& file) {
+    const std::string path = crew_->log_folder() + "/attempt_0/0/" + file;
+    return files_.Stat(path).ok() ? ReadFile(path) : "";
+  }
+  static bool Has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+  template <class Condition>
+  [[nodiscard]] bool Until(Condition is_so) {
+    const TimePoint deadline = RealClock().Monotonic() + 60s;
+    while (!is_so()) {
+      if (RealClock().Monotonic() > deadline) return false;
+      loop_.restart();
+      loop_.run_one_for(10ms);
+    }
+    return true;
+  }
+
+  TempDir folder_;
+  PosixFiles files_;
+  Random random_{1};
+  WorkerPlan plan_;
+  std::string log_;
+  std::optional<ExitStatus> ended_;
+  boost::asio::io_context loop_;
+  std::unique_ptr<Crew> crew_;
+};
+
+TEST_F(CrewOfOneThatHangs, WithoutAHandlerItIsLookedAtFromOutsideAndKilledAtOnce) {
+  if (kHasForeignThread) {
+    GTEST_SKIP() << "ThreadSanitizer adds a thread, and holds back signals in calls";
+  }
+  Start("silent");
+  // Until its threads have come to where they hang.
+  ASSERT_TRUE(Until([&] {
+    crew_->DumpStacks(0);
+    return Has(log_, "stuck-reader: sleeping in read(") && Has(log_, "main-waits: sleeping");
+  })) << log_;
+  EXPECT_THAT(log_, AllOf(HasSubstr("warn stack local_rank=0"),
+                          HasSubstr("hanging_worker silent 1), 3 threads")));
+  crew_->Signal(0, SIGKILL);
+  ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
+  EXPECT_EQ(*ended_, ExitStatus::Killed(SIGKILL)) << "not by our signal, which it does not know";
+  EXPECT_THAT(Worker("stderr.log"), Not(HasSubstr("keel: ")));
+}
+
+// It goes on in its handler although the kill has been asked for at once.
+TEST_F(CrewOfOneThatHangs, WithAHandlerItHasTheTimeToWriteItsStacks) {
+  constexpr const char* kLast = "end of the stacks of process";
+  if (kHasForeignThread) {
+    GTEST_SKIP() << "ThreadSanitizer adds a thread, and holds back signals in calls";
+  }
+  // Threads that cannot answer take none of its time: being waited for, they would take 4 s.
+  Start("answers", 30, 3s);
+  crew_->DumpStacks(0);
+  crew_->Signal(0, SIGKILL);
+  ASSERT_TRUE(Until([&] { return ended_.has_value() || Has(Worker("stderr.log"), kLast); }));
+  EXPECT_THAT(log_, HasSubstr("hanging_worker answers 30)")) << "from outside, too";
+  EXPECT_THAT(Worker("stderr.log"),
+              AllOf(HasSubstr("were asked for"), HasSubstr("(main-waits)"), HasSubstr(kLast)));
+}
+
+TEST_F(CrewOfOneThatHangs, WhenThatTimeIsOverItIsKilled) {
+  if (kHasForeignThread) {
+    GTEST_SKIP() << "ThreadSanitizer adds a thread, and holds back signals in calls";
+  }
+  Start("answers", 1, 10ms);
+  crew_->DumpStacks(0);
+  ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
+  EXPECT_EQ(*ended_, ExitStatus::Killed(SIGKILL));
+}
+
+// A stopped process would not come to its handler.
+TEST_F(CrewOfOneThatHangs, AStoppedOneIsKilledAtOnce) {
+  Start("answers");
+  const pid_t pid = crew_->Describe(0, 0, {}, 0).pid;
+  ASSERT_EQ(kill(pid, SIGSTOP), 0);
+  ASSERT_TRUE(Until([&] { return ReadStacks(pid)->threads.front().state == 'T'; }));
+  crew_->DumpStacks(0);
+  EXPECT_THAT(log_, HasSubstr("stopped by a signal"));
+  const std::string status = ReadFile("/proc/" + std::to_string(pid) + "/status");
+  EXPECT_THAT(status, HasSubstr("ShdPnd:\t0000000000000000")) << "no signal waits for it";
+  crew_->Signal(0, SIGKILL);
+  ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
+  EXPECT_EQ(*ended_, ExitStatus::Killed(SIGKILL));
+}
+
+TEST_F(CrewOfOneThatHangs, AfterItsEndThereIsNothingToLookAt) {
+  Start("silent");
+  crew_->Signal(0, SIGKILL);
+  ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
+  log_.clear();
+  crew_->DumpStacks(0);
+  EXPECT_EQ(log_, "");
+}
+
+}  // namespace
+}  // namespace keel

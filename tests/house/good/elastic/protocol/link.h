@@ -1,0 +1,2 @@
+// What a public header may include, for it is public, too.
+#pragma once

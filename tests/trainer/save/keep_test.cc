@@ -1,0 +1,382 @@
+// What one worker saves and begins from, without a group: in a directory in memory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+
+#include "base/faulty_files.h"
+#include "base/memory_files.h"
+#include "ckpt/catalog.h"
+#include "ckpt/checkpoint.h"
+#include "tests/harness/expect_ok.h"
+#include "tests/trainer/tasks.h"
+#include "trainer/save/checkpointer.h"
+#include "trainer/save/one_checkpoint.h"
+#include "trainer/save/resume.h"
+#include "trainer/state/image.h"
+
+namespace keel {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kFingerprint = "threads=1 lanes=2 lane_batch=4 steps=9 seed=3 samples=50";
+
+// The seed decides what is in it.
+std::unique_ptr<TrainState> StateOf(const std::string& model, uint64_t weights) {
+  torch::manual_seed(weights);
+  Task task = MakeTask(model);
+  auto optimizer = MakeAdamW(TensorsOf(*task.model).parameters, {});
+  KEEL_CHECK(optimizer.ok(), optimizer.error().message);
+  TrainProgram program{.model = task.model, .loss = task.loss, .dataset = std::move(task.dataset),
+                       .optimizer = std::move(*optimizer)};
+  auto state = TrainState::Make({.steps = 9, .seed = 3, .lanes = 2, .lane_batch = 4},
+                                std::move(program));
+  KEEL_CHECK(state.ok(), state.error().message);
+  const Status own = (*state)->TakeOwn();
+  KEEL_CHECK(own.ok(), own.error().message);
+  return std::move(*state);
+}
+
+// One without gradients.
+Result<StepOutcome> StepOf(TrainState& state) {
+  state.SetPending({});
+  return state.Apply({0.5f, 0.5f});
+}
+
+// As a program does it that begins before the others are there, or when they are.
+Result<ResumeOutcome> ResumeBegun(bool ahead, TrainState& state, Files& files,
+                                  const ResumeConfig& config) {
+  if (!ahead) return Resume(state, files, config, [] {});
+  ResumeAhead begun(state, files, {config.root, config.fingerprint, config.allow_inexact});
+  return Resume(state, files, config, [] {}, &begun);
+}
+
+class Keep : public testing::Test {
+ protected:
+  std::unique_ptr<Checkpointer> SaverOf(TrainState& state) {
+    auto saver = Checkpointer::Open(state, {.root = "/ckpts", .fingerprint = kFingerprint}, files_,
+                                    RealClock());
+    KEEL_CHECK(saver.ok(), saver.error().message);
+    return std::move(*saver);
+  }
+  Result<ResumeOutcome> ResumeInto(TrainState& state, ResumeConfig config = {}) {
+    config.root = "/ckpts";
+    if (config.fingerprint.empty()) config.fingerprint = kFingerprint;
+    return Resume(state, files_, config, [] {});
+  }
+
+  MemoryFiles files_;
+};
+
+TEST_F(Keep, WhatWasSavedIsRestoredToTheLastBit) {
+  for (const char* model : {"mlp", "resnet", "gpt"}) {
+    const auto saved = StateOf(model, 1);
+    MemoryFiles files;
+    ASSERT_OK_AND_ASSIGN(const auto saver,
+                         Checkpointer::Open(*saved, {.root = "/c", .fingerprint = kFingerprint},
+                                            files, RealClock()));
+    ASSERT_OK(saver->SaveAlone({}));
+    for (const bool ahead : {false, true}) {
+      const auto other = StateOf(model, 2);
+      ASSERT_NE(saved->registry().StateDigest(), other->registry().StateDigest());
+      ASSERT_OK_AND_ASSIGN(
+          const ResumeOutcome outcome,
+          ResumeBegun(ahead, *other, files, {.root = "/c", .fingerprint = kFingerprint}));
+      EXPECT_TRUE(outcome.resumed);
+      EXPECT_TRUE(other->whole());
+      EXPECT_EQ(saved->registry().StateDigest(), other->registry().StateDigest()) << model;
+    }
+  }
+}
+
+// A checkpoint holds rows, whatever the memory's order.
+TEST_F(Keep, TheOrderOfMemoryIsNotSaved) {
+  const at::Tensor rows = torch::arange(24, torch::kFloat).reshape({1, 2, 3, 4});
+  const at::Tensor channels_last = rows.contiguous(at::MemoryFormat::ChannelsLast);
+  const auto alias = [](size_t) { return HostBytes::Take::kAlias; };
+  ASSERT_OK_AND_ASSIGN(const HostBytes bytes, HostBytes::Of({{"x", channels_last}}, alias));
+  const auto* const values = reinterpret_cast<const float*>(bytes.spans()[0].data());
+  for (int i = 0; i < 24; ++i) EXPECT_EQ(values[i], static_cast<float>(i));
+
+  const at::Tensor target = torch::empty_like(channels_last);
+  ASSERT_FALSE(target.is_contiguous());
+  ASSERT_OK_AND_ASSIGN(const HostRoom room, HostRoom::For({{"x", target}}));
+  std::copy(bytes.spans()[0].begin(), bytes.spans()[0].end(), room.At(0).begin());
+  ASSERT_OK(room.Finish());
+  EXPECT_TRUE(target.equal(rows));
+}
+
+TEST_F(Keep, BesideTrainingTheCopyIsOfTheMomentItBegan) {
+  const auto state = StateOf("resnet", 1);
+  const Digest before = state->registry().StateDigest();
+  const auto saver = SaverOf(*state);
+  saver->BeginEpoch({.rank = 0, .world = 1, .prefix = "p", .fingerprint = kFingerprint});
+  saver->Act({SaveAction::kBegin, false, "test"});
+  // Forward changes buffers at once; parameters wait for the copy.
+  for (const NamedTensor& buffer : state->model_tensors().buffers) buffer.tensor.fill_(7);
+  saver->AwaitCopy();
+  {
+    const torch::NoGradGuard guard;
+    for (const at::Tensor& parameter : state->parameters()) parameter.zero_();
+  }
+  while (saver->Vote().state == SaveState::kWriting) std::this_thread::yield();
+  ASSERT_EQ(saver->Vote().state, SaveState::kDurable);
+  saver->Act({SaveAction::kCommit, false, "test"});
+  while (saver->Vote().state == SaveState::kCommitting) std::this_thread::yield();
+  const auto other = StateOf("resnet", 2);
+  ASSERT_OK(ResumeInto(*other));
+  EXPECT_EQ(other->registry().StateDigest(), before);
+}
+
+TEST_F(Keep, WhatTheGroupDidNotDecideIsGivenUpAndWantedAgain) {
+  const auto state = StateOf("mlp", 1);
+  const auto saver = SaverOf(*state);
+  saver->BeginEpoch({.rank = 0, .world = 1, .prefix = "p", .fingerprint = kFingerprint});
+  EXPECT_FALSE(saver->Vote().wanted);
+  saver->Act({SaveAction::kBegin, false, "test"});
+  saver->EndEpoch();
+  EXPECT_EQ(saver->Vote().state, SaveState::kIdle);
+  EXPECT_TRUE(saver->Vote().wanted);
+  ASSERT_OK_AND_ASSIGN(const auto steps, ListSteps(files_, "/ckpts"));
+  EXPECT_TRUE(steps.empty()) << steps[0].dir << ": " << steps[0].reason;
+}
+
+TEST_F(Keep, AShareThatWasCalledDurableIsLeftWhenTheGroupBreaks) {
+  const auto state = StateOf("mlp", 1);
+  const auto saver = SaverOf(*state);
+  saver->BeginEpoch({.rank = 1, .world = 2, .prefix = "p", .fingerprint = kFingerprint});
+  saver->Act({SaveAction::kBegin, false, "test"});
+  while (saver->Vote().state == SaveState::kWriting) std::this_thread::yield();
+  ASSERT_EQ(saver->Vote().state, SaveState::kDurable);
+  saver->EndEpoch();
+  ASSERT_OK_AND_ASSIGN(const auto entries, files_.List("/ckpts/step-000000000"));
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_THAT(entries[0].name, HasSubstr("-shard-0001-of-0002.keel"));
+}
+
+TEST_F(Keep, ADirectoryHasOneJob) {
+  const auto state = StateOf("mlp", 1);
+  const auto first = SaverOf(*state);
+  const auto second = SaverOf(*state);
+  first->BeginEpoch({.rank = 0, .world = 1, .prefix = "p", .fingerprint = ""});
+  ASSERT_OK(first->HoldDirectory());
+  const Status refused = second->HoldDirectory();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("another job saves in /ckpts"));
+  // Somebody else has become the first rank.
+  first->BeginEpoch({.rank = 1, .world = 2, .prefix = "q", .fingerprint = ""});
+  EXPECT_OK(second->HoldDirectory());
+}
+
+TEST_F(Keep, AnotherModelIsRefusedBeforeAnythingChanges) {
+  const auto state = StateOf("mlp", 1);
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
+  const auto other = StateOf("gpt", 1);
+  const Digest before = other->registry().StateDigest();
+  const auto outcome = ResumeInto(*other);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_THAT(outcome.error().message, HasSubstr("is not of this job"));
+  EXPECT_EQ(other->registry().StateDigest(), before);
+}
+
+TEST_F(Keep, ADamagedCheckpointLeavesTheStateAlone) {
+  const auto state = StateOf("mlp", 1);
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
+  ASSERT_OK_AND_ASSIGN(const auto names, files_.List("/ckpts/step-000000000"));
+  for (const DirEntry& name : names) {
+    if (name.name.find(".keel") == std::string::npos) continue;
+    ASSERT_OK_AND_ASSIGN(const auto file,
+                         files_.Open("/ckpts/step-000000000/" + name.name, {.write = true}));
+    std::byte one{};
+    ASSERT_OK(file->ReadAt(1000, {&one, 1}));
+    one ^= std::byte{1};
+    ASSERT_OK(file->WriteAt(1000, {&one, 1}));
+  }
+  const auto other = StateOf("mlp", 2);
+  const Digest before = other->registry().StateDigest();
+  const auto outcome = ResumeInto(*other);
+  ASSERT_FALSE(outcome.ok()) << "all there is, is damaged";
+  EXPECT_THAT(outcome.error().message, HasSubstr("step-000000000"));
+  EXPECT_EQ(other->registry().StateDigest(), before);
+}
+
+// The disk refuses once: the older one has to do, but the newest stays what it is.
+TEST_F(Keep, ACheckpointThatCannotBeReadIsPassedOverAndLeftInItsPlace) {
+  const auto state = StateOf("mlp", 1);
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
+  ASSERT_OK(StepOf(*state));
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
+  for (const FileOp op : {FileOp::kOpen, FileOp::kReadAt}) {
+    FaultyFiles refusing(files_);
+    refusing.Plan({.op = op, .path_part = "/ckpts/step-000000001/"});
+    const auto other = StateOf("mlp", 2);
+    ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome,
+                         Resume(*other, refusing,
+                                {.root = "/ckpts", .fingerprint = kFingerprint}, [] {}));
+    EXPECT_EQ(refusing.strikes(), 1);
+    EXPECT_EQ(outcome.from, "/ckpts/step-000000000") << FileOpName(op);
+  }
+  const auto later = StateOf("mlp", 2);
+  ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome, ResumeInto(*later));
+  EXPECT_EQ(outcome.from, "/ckpts/step-000000001");
+}
+
+// Whenever it fails: while bytes are verified, and while they are on their way into the state.
+TEST_F(Keep, ADiskThatFailsInTheMiddleLeavesAnOlderStateWhole) {
+  const auto state = StateOf("mlp", 1);
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
+  const Digest older = state->registry().StateDigest();
+  ASSERT_OK(StepOf(*state));
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
+  for (const bool ahead : {false, true}) {
+    int reads = 0;
+    for (bool struck = true; struck; ++reads) {
+      FaultyFiles refusing(files_);
+      refusing.Plan({.at_call = reads + 1, .op = FileOp::kReadAt,
+                     .path_part = "/ckpts/step-000000001/", .lasting = true});
+      const auto other = StateOf("mlp", 2);
+      ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome,
+                           ResumeBegun(ahead, *other, refusing,
+                                       {.root = "/ckpts", .fingerprint = kFingerprint}));
+      struck = refusing.strikes() > 0;
+      EXPECT_EQ(other->registry().StateDigest() == older, struck) << "read " << reads;
+      EXPECT_EQ(outcome.from, struck ? "/ckpts/step-000000000" : "/ckpts/step-000000001");
+      EXPECT_TRUE(other->whole());
+    }
+    // The manifest, the shard's parts, its frames to verify them, and once more to restore them.
+    EXPECT_GT(reads, 5);
+  }
+}
+
+// The state is whole or spoiled, and nobody would train with it.
+TEST_F(Keep, WhatFailsOnItsWayIntoTheStateSpoilsIt) {
+  const auto state = StateOf("mlp", 1);
+  ASSERT_OK(SaverOf(*state)->SaveAlone({}));
+  for (const bool ahead : {false, true}) {
+    int spoiled = 0;
+    for (int read = 1; read <= 20; ++read) {
+      FaultyFiles refusing(files_);
+      refusing.Plan({.at_call = read, .op = FileOp::kReadAt,
+                     .path_part = "/ckpts/step-000000000/", .lasting = true});
+      const auto other = StateOf("mlp", 2);
+      const Digest before = other->registry().StateDigest();
+      const auto outcome = ResumeBegun(ahead, *other, refusing,
+                                       {.root = "/ckpts", .fingerprint = kFingerprint});
+      if (refusing.strikes() == 0) break;
+      EXPECT_FALSE(outcome.ok()) << read;
+      if (other->whole()) {
+        EXPECT_EQ(other->registry().StateDigest(), before) << read;
+      } else {
+        ++spoiled;
+      }
+    }
+    EXPECT_GT(spoiled, 0);
+  }
+}
+
+// --- Begun before all have met ---
+
+class BegunAhead : public Keep {
+ protected:
+  void SetUp() override {
+    const auto saved = StateOf("mlp", 1);
+    ASSERT_OK(SaverOf(*saved)->SaveAlone({}));
+    saved_ = saved->registry().StateDigest();
+    state_ = StateOf("mlp", 2);
+    own_ = state_->registry().StateDigest();
+  }
+  std::unique_ptr<ResumeAhead> Begin(const std::string& fingerprint = kFingerprint) {
+    return std::make_unique<ResumeAhead>(*state_, files_,
+                                         ResumeAhead::What{"/ckpts", fingerprint});
+  }
+
+  std::unique_ptr<TrainState> state_;
+  Digest saved_, own_;
+};
+
+TEST_F(BegunAhead, NothingIsTakenBeforeItIsWanted) {
+  const auto ahead = Begin();
+  ahead->Finish();
+  EXPECT_NE(state_->registry().StateDigest(), own_);
+  EXPECT_TRUE(state_->filled_ahead());
+  EXPECT_EQ(state_->step(), 0u);
+  EXPECT_EQ(state_->Report().step, MemberReport::kFresh);
+  ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(files_, "/ckpts/step-000000000"));
+  EXPECT_TRUE(ahead->Filled(*checkpoint));
+}
+
+TEST_F(BegunAhead, WhatWasSavedMeanwhileIsTakenInstead) {
+  const auto ahead = Begin();
+  ahead->Finish();
+  const auto further = StateOf("mlp", 3);
+  ASSERT_OK(StepOf(*further));
+  ASSERT_OK(SaverOf(*further)->SaveAlone({}));
+  ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome,
+                       Resume(*state_, files_, {.root = "/ckpts", .fingerprint = kFingerprint},
+                              [] {}, ahead.get()));
+  EXPECT_EQ(outcome.from, "/ckpts/step-000000001");
+  EXPECT_EQ(state_->registry().StateDigest(), further->registry().StateDigest());
+}
+
+TEST_F(BegunAhead, NobodyBeginsAnewWithWhatWasUnpacked) {
+  const auto ahead = Begin();
+  ahead->Finish();
+  ASSERT_OK(files_.Rename("/ckpts/step-000000000", "/gone"));
+  for (const char* init_from : {"", "/weights.safetensors"}) {
+    const auto outcome = Resume(*state_, files_, {.root = "/ckpts", .init_from = init_from,
+                                                  .fingerprint = kFingerprint},
+                                [] {}, ahead.get());
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_THAT(outcome.error().message, HasSubstr("Start it again"));
+  }
+  EXPECT_FALSE(state_->TakeOwn().ok());
+}
+
+TEST_F(BegunAhead, AnotherJobsIsNotTouched) {
+  Begin("threads=1 lanes=3 lane_batch=4 steps=9 seed=3 samples=50")->Finish();
+  EXPECT_FALSE(state_->filled_ahead());
+  EXPECT_EQ(state_->registry().StateDigest(), own_);
+  EXPECT_OK(state_->TakeOwn());
+}
+
+// Whenever it is stopped, what it has touched is known.
+TEST_F(BegunAhead, StoppedItIsAsGoodAsNeverBegun) {
+  for (int turns = 0; turns < 200; turns += 10) {
+    state_ = StateOf("mlp", 2);
+    const auto ahead = Begin();
+    for (int turn = 0; turn < turns; ++turn) std::this_thread::yield();
+    ahead->Stop();
+    if (!state_->filled_ahead()) {
+      EXPECT_EQ(state_->registry().StateDigest(), own_);
+    }
+    ASSERT_OK(Resume(*state_, files_, {.root = "/ckpts", .fingerprint = kFingerprint}, [] {},
+                     ahead.get()));
+    EXPECT_EQ(state_->registry().StateDigest(), saved_);
+  }
+}
+
+TEST(Fingerprints, WhatCanNeverBeAllowedIsToldApart) {
+  const std::string ours = "cpu=AVX2 threads=1 lanes=8 steps=20 seed=0";
+  ASSERT_OK_AND_ASSIGN(const FingerprintCheck same,
+                       CompareFingerprints(ours, "cpu=AVX2 threads=1 lanes=8 steps=9 seed=0"));
+  EXPECT_EQ(same.never + same.inexact, "");
+  ASSERT_OK_AND_ASSIGN(const FingerprintCheck other,
+                       CompareFingerprints(ours, "cpu=AVX512 threads=1 lanes=7 steps=20 seed=0"));
+  EXPECT_EQ(other.never, "lanes is 8 in this job and 7 in the checkpoint");
+  EXPECT_EQ(other.inexact, "cpu is AVX2 in this job and AVX512 in the checkpoint");
+}
+
+TEST(Fingerprints, AnOptionThatOneOfThemDoesNotKnowIsNoDifference) {
+  ASSERT_OK_AND_ASSIGN(const FingerprintCheck older,
+                       CompareFingerprints("lanes=8 --model.heads=4", "lanes=8 --gone=1"));
+  EXPECT_EQ(older.never + older.inexact, "");
+  ASSERT_OK_AND_ASSIGN(const FingerprintCheck other,
+                       CompareFingerprints("lanes=8 --model.heads=4", "lanes=8 --model.heads=8"));
+  EXPECT_EQ(other.inexact, "--model.heads is 4 in this job and 8 in the checkpoint");
+  EXPECT_EQ(other.never, "");
+}
+
+}  // namespace
+}  // namespace keel

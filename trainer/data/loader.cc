@@ -1,0 +1,54 @@
+// Requests to indices, indices to batches, batches to the device.
+#include "trainer/data/loader.h"
+
+#include <c10/core/DeviceGuard.h>
+
+#include <utility>
+
+#include "store/torch_guard.h"
+
+namespace keel {
+namespace {
+
+Batch Pinned(const Batch& batch) { return {batch.data.pin_memory(), batch.target.pin_memory()}; }
+
+}  // namespace
+
+BatchLoader::BatchLoader(Dataset& dataset, const SampleOrder& order, const Spec& spec)
+    : dataset_(dataset), order_(order), spec_(spec) {
+  if (spec.config.threads < 1 || dataset.loading() == Loading::kInStep) return;
+  const bool parallel = dataset.loading() == Loading::kAheadInParallel;
+  ahead_ = std::make_unique<LoadAhead<Batch>>(LoadAhead<Batch>::Spec{
+      .load = [this](const LoadRequest& request) { return Load(request); },
+      .threads = parallel ? spec.config.threads : 1,
+      .ahead = spec.config.ahead});
+}
+
+Result<Batch> BatchLoader::Load(const LoadRequest& request) {
+  const std::vector<uint64_t> indices =
+      order_.LaneSamples(request.cursor, static_cast<uint64_t>(request.lane));
+  KEEL_TRY_ASSIGN(Result<Batch> batch, Guard("loading " + map_style::IndicesText(indices),
+                                             [&] { return dataset_.Load(indices); }));
+  if (!batch.ok() || !spec_.device.is_cuda()) return batch;
+  return Guard("pinning " + map_style::IndicesText(indices), [&] {
+    const c10::DeviceGuard here(spec_.device);   // a new thread's own is the first GPU
+    return Pinned(*batch);
+  });
+}
+
+Result<Batch> BatchLoader::Take(const LoadRequest& request, const LaneRange& lanes) {
+  Result<Batch> batch =
+      ahead_ ? ahead_->Take(request, {.lanes = lanes,
+                                      .samples_per_step = order_.samples_per_step(),
+                                      .steps = spec_.steps})
+             : Load(request);
+  if (!batch.ok() || !spec_.device.is_cuda()) return batch;
+  // What is pinned stays until the copy is done: the allocator of pinned memory sees to that.
+  return Guard("copying samples to " + spec_.device.str(), [&] {
+    constexpr bool kNonBlocking = true;
+    return Batch(batch->data.to(spec_.device, kNonBlocking),
+                 batch->target.to(spec_.device, kNonBlocking));
+  });
+}
+
+}  // namespace keel

@@ -1,0 +1,45 @@
+// BatchLoader: the samples of this worker's lanes, loaded ahead where the dataset allows it.
+// Promises   the very batches that the dataset would give if it were asked in the step: whether,
+//            how far and by how many threads they are loaded ahead changes no bit. They come on the
+//            device that is asked for; on CUDA from pinned memory, by a copy that nobody awaits.
+// Does not   load ahead from a dataset that draws from LibTorch's default generators (Loading::
+//            kInStep): the lane's seed is theirs only within its step.
+// Threads    Take() by one at a time; the dataset is called from the loader's threads.
+// Errors     those of the dataset, with the indices, when their lane is taken.
+// Lifetime   keeps the dataset and the order by reference.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <memory>
+
+#include "base/result.h"
+#include "trainer/data/load_ahead.h"
+#include "trainer/data/samples.h"
+#include "trainer/dataset.h"
+#include "trainer/train_config.h"
+
+namespace keel {
+
+class BatchLoader {
+ public:
+  struct Spec {
+    LoaderConfig config = {};
+    uint64_t steps = 0;      // of the job: nothing is loaded beyond them
+    c10::Device device = c10::kCPU;
+  };
+  BatchLoader(Dataset& dataset, const SampleOrder& order, const Spec& spec);
+
+  // `lanes`: all that this worker computes, in the order of which it asks.
+  Result<Batch> Take(const LoadRequest& request, const LaneRange& lanes);
+
+ private:
+  Result<Batch> Load(const LoadRequest& request);
+
+  Dataset& dataset_;
+  const SampleOrder& order_;
+  const Spec spec_;
+  std::unique_ptr<LoadAhead<Batch>> ahead_;   // null: in the step
+};
+
+}  // namespace keel

@@ -1,0 +1,490 @@
+// The Reducer with our communication hook, and each gradient taken to its place as it is made.
+#include "trainer/exchange/exchange.h"
+
+#include <c10/core/StreamGuard.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/grad_mode.h>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "base/memory_warmer.h"
+#include "elastic/protocol/position.h"
+#include "store/torch_guard.h"
+#include "store/torch_shim.h"
+#include "trainer/exchange/bucket.h"
+#include "trainer/exchange/flat_reduction.h"
+#include "trainer/exchange/gpu_reducer.h"
+#include "trainer/exchange/gradient_watch.h"
+#include "trainer/group/serial_queue.h"
+#include "trainer/group/whereabouts.h"
+
+namespace keel {
+namespace {
+
+using Future = c10::ivalue::Future;
+
+// Never rebuilds its buckets: it would broadcast their new order on a group that cannot.
+class PinnedReducer final : public c10d::Reducer {
+ public:
+  using Reducer::Reducer;
+  void Pin() { has_rebuilt_bucket_ = true; }
+};
+
+std::exception_ptr Thrown(const Error& error) {
+  return std::make_exception_ptr(std::runtime_error(error.message));
+}
+
+}  // namespace
+
+class Exchange::Impl {
+ public:
+  Impl(std::vector<at::Tensor> parameters, EpochGroup& group, const Options& options);
+  ~Impl();
+
+  LaneRange lanes() const { return lanes_; }
+  Whereabouts& whereabouts() { return group_.whereabouts(); }
+  void WarmUp();
+  Duration waited() const { return waited_; }
+  Status Backward(const at::Tensor& loss);
+  Status Finish();
+  Status Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
+              const std::vector<at::Tensor>& into);
+
+  // The hook: called by the Reducer as soon as a bucket is full, in the order of buckets.
+  c10::intrusive_ptr<Future> RunHook(c10d::GradBucket& bucket);
+
+ private:
+  // Of a parameter: its bucket, and which one of that bucket's it is.
+  struct Seat {
+    size_t bucket = 0;
+    size_t index = 0;
+  };
+
+  bool plain() const { return options_.reduce == Reduce::kAllReduce; }
+  void OpenReducer();
+  void OpenBuckets(const std::vector<std::vector<size_t>>& members);
+  void OnGradient(size_t parameter, const at::Tensor& made);
+  void RunBackward(const at::Tensor& loss);
+  void RunLastBackward(const at::Tensor& loss);
+  c10::intrusive_ptr<Future> ReduceBucket(c10d::GradBucket& bucket);
+  c10::intrusive_ptr<Future> ReduceOnGpu(ExchangeBucket& bucket, const at::Tensor& buffer);
+  Status ReduceHere(ExchangeBucket& bucket, const at::Tensor& into);
+  Status ReduceWithoutLanes();
+  // What ends a reduction that was started; runs once.
+  using Ending = std::function<Status()>;
+  Result<Ending> StartReducing(ExchangeBucket& bucket, const at::Tensor& into);
+  Result<Ending> StartAllReduce(const at::Tensor& into);
+  Status MeanOfType(at::ScalarType type, const std::vector<std::vector<at::Tensor>>& of_lanes,
+                    const std::vector<at::Tensor>& into);
+  Status ReduceNow(const at::Tensor& into, std::vector<TreeSum::Entry> own);
+  Error Failed(const Error& error);
+
+  const std::vector<at::Tensor> parameters_;
+  EpochGroup& group_;
+  const Options options_;
+  const LaneRange lanes_;
+  const LaneShares shares_;
+  std::vector<std::unique_ptr<ExchangeBucket>> buckets_;
+  std::vector<Seat> seats_;              // by parameter
+  bool is_collecting_ = false;           // in a backward of ours
+  int lanes_done_ = 0;
+  size_t hooks_run_ = 0;                 // of the step's last backward
+  // From when all gradients are there until the last backward has returned.
+  std::optional<Whereabouts::HandedOver> handed_over_;
+  TimePoint hook_begun_;   // of the step's latest bucket: its gradients were there
+  Duration waited_{0};
+  // Made before the Reducer, which so finds each gradient in its bucket already.
+  const GradientWatch watch_;
+  std::unique_ptr<GpuReducer> gpu_;  // null where the parameters are on the CPU
+  std::unique_ptr<PinnedReducer> reducer_;
+  std::unique_ptr<MemoryWarmer> warmer_;  // null: nobody asked for it
+  SerialQueue finisher_;  // ends first: its jobs use all the others
+};
+
+namespace {
+
+class TreeHook final : public c10d::CommHookInterface {
+ public:
+  explicit TreeHook(std::function<c10::intrusive_ptr<Future>(c10d::GradBucket&)> run)
+      : run_(std::move(run)) {}
+
+  c10::intrusive_ptr<Future> runHook(c10d::GradBucket& bucket) override { return run_(bucket); }
+  at::Tensor parseHookResult(const c10::IValue& result) override { return result.toTensor(); }
+
+ private:
+  const std::function<c10::intrusive_ptr<Future>(c10d::GradBucket&)> run_;
+};
+
+// Backward makes the last layers' gradients first, so the buckets begin there.
+std::vector<std::vector<size_t>> BucketsOf(const std::vector<at::Tensor>& parameters,
+                                           const Exchange::Options& options) {
+  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
+      parameters, {options.first_bucket_bytes_max, options.bucket_bytes_max});
+  std::reverse(buckets.begin(), buckets.end());
+  return buckets;
+}
+
+}  // namespace
+
+Exchange::Impl::Impl(std::vector<at::Tensor> parameters, EpochGroup& group,
+                     const Options& options)
+    : parameters_(std::move(parameters)), group_(group), options_(options),
+      lanes_(LanesOf(group.rank(), group.size(), options.lanes)),
+      shares_(group.size(), options.lanes),
+      watch_(parameters_, [this](size_t parameter, const at::Tensor& made) {
+        OnGradient(parameter, made);
+      }) {
+  if (!parameters_.front().is_cpu()) {
+    gpu_ = std::make_unique<GpuReducer>(group_, shares_, parameters_.front().device());
+  }
+  OpenReducer();
+}
+
+void Exchange::Impl::OpenReducer() {
+  ReducerArguments arguments;
+  arguments.parameters = parameters_;
+  arguments.buckets = BucketsOf(parameters_, options_);
+  const std::vector<std::vector<size_t>> members = arguments.buckets;
+  // With a hook the Reducer asks its group nothing but its size.
+  arguments.group = c10::make_intrusive<c10d::ProcessGroup>(group_.rank(), group_.size());
+  arguments.gradient_as_bucket_view = true;  // gradients are read where the sums arrive
+  arguments.bucket_bytes_max = static_cast<int64_t>(options_.bucket_bytes_max);
+  arguments.first_bucket_bytes_max = static_cast<int64_t>(options_.first_bucket_bytes_max);
+  reducer_ = MakeReducer<PinnedReducer>(std::move(arguments));
+  reducer_->register_comm_hook(std::make_unique<TreeHook>(
+      [this](c10d::GradBucket& bucket) { return RunHook(bucket); }));
+  reducer_->Pin();
+  OpenBuckets(members);
+}
+
+void Exchange::Impl::OpenBuckets(const std::vector<std::vector<size_t>>& members) {
+  auto buffers = reducer_->get_grad_buckets(/*return_zero_tensors=*/false);
+  KEEL_CHECK(buffers.size() == members.size(), buffers.size() << " of " << members.size());
+  seats_.resize(parameters_.size());
+  for (size_t bucket = 0; bucket < members.size(); ++bucket) {
+    std::vector<at::Tensor> own;
+    for (const size_t parameter : members[bucket]) {
+      seats_[parameter] = {bucket, own.size()};
+      own.push_back(parameters_[parameter]);
+    }
+    buckets_.push_back(
+        std::make_unique<ExchangeBucket>(std::move(own), buffers[bucket].getBuffer()));
+  }
+}
+
+void Exchange::Impl::OnGradient(size_t parameter, const at::Tensor& made) {
+  const Seat& seat = seats_[parameter];
+  if (is_collecting_) buckets_[seat.bucket]->TakeGradient(seat.index, made);
+}
+
+void Exchange::Impl::WarmUp() {
+  if (gpu_) return;
+  std::vector<std::span<std::byte>> places;
+  for (const auto& bucket : buckets_) {
+    const at::Tensor& buffer = bucket->buffer();
+    places.emplace_back(static_cast<std::byte*>(buffer.mutable_data_ptr()), buffer.nbytes());
+  }
+  warmer_ = std::make_unique<MemoryWarmer>(std::move(places));
+}
+
+Exchange::Impl::~Impl() {
+  if (group_.IsRead()) group_.Abort("the exchange ends in the middle of a step");
+  finisher_.Drain();
+  // c10d's Reducer may throw from its destructor, which would end the process here; and in
+  // unique_ptr's own reset(), which is noexcept.
+  const Status ended = Guard("ending the exchange", [&] { delete reducer_.release(); });
+  if (!ended.ok()) LogWarn("reducer-teardown", {{"error", ended.error().message}});
+}
+
+Error Exchange::Impl::Failed(const Error& error) {
+  group_.Abort(error);
+  finisher_.Drain();  // jobs of other buckets fail at once now
+  return group_.status().error();
+}
+
+Status Exchange::Impl::Backward(const at::Tensor& loss) {
+  KEEL_TRY(group_.status());
+  if (lanes_done_ >= lanes_.count()) {
+    return Failed({Code::kInvalid, "backward of more lanes than rank " +
+                                       std::to_string(group_.rank()) + " has (" +
+                                       std::to_string(lanes_.count()) + "); call Finish()"});
+  }
+  if (warmer_) warmer_->Stop();
+  const int lane = lanes_.begin + lanes_done_++;
+  const Status done = Guard("backward of lane " + std::to_string(lane), [&] {
+    for (const auto& bucket : buckets_) {
+      if (lane == lanes_.begin) bucket->BeginStep();
+      bucket->BeginLane(PlaceOf(lane, lanes_, plain()));
+    }
+    is_collecting_ = true;
+    if (lane + 1 < lanes_.end) {
+      RunBackward(loss);
+    } else {
+      RunLastBackward(loss);
+    }
+  });
+  is_collecting_ = false;
+  handed_over_.reset();
+  if (!done.ok()) return Failed(done.error());
+  if (lane + 1 < lanes_.end) return Ok();
+  if (gpu_) {
+    const Result<Status> awaited = Guard("awaiting the GPU", [&] { return gpu_->Await(); });
+    if (!awaited.ok()) return Failed(awaited.error());
+    if (!awaited->ok()) return Failed(awaited->error());
+  }
+  waited_ = RealClock().Monotonic() - hook_begun_;
+  return Ok();
+}
+
+// The Reducer was not prepared, so that it lets these gradients pass.
+void Exchange::Impl::RunBackward(const at::Tensor& loss) {
+  loss.backward();
+  const torch::autograd::AutoGradMode no_grad(false);
+  for (const auto& bucket : buckets_) bucket->EndLane();
+}
+
+void Exchange::Impl::RunLastBackward(const at::Tensor& loss) {
+  hooks_run_ = 0;
+  reducer_->prepare_for_forward();
+  reducer_->prepare_for_backward({});
+  loss.backward();
+  // The Reducer waits for every parameter: those that the loss did not reach get their zeros by a
+  // backward that starts at themselves.
+  torch::autograd::variable_list missing;
+  torch::autograd::variable_list zeros;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (buckets_[seats_[i].bucket]->IsReached(seats_[i].index)) continue;
+    missing.push_back(parameters_[i]);
+    zeros.push_back(at::zeros_like(parameters_[i]));
+  }
+  if (!missing.empty()) torch::autograd::backward(missing, zeros);
+  finisher_.Drain();
+}
+
+// On a GPU all is only enqueued, and done once the future's stream has come that far.
+c10::intrusive_ptr<Future> Exchange::Impl::ReduceOnGpu(ExchangeBucket& bucket,
+                                                       const at::Tensor& buffer) {
+  auto future = c10::make_intrusive<Future>(c10::TensorType::get(),
+                                            std::vector<c10::Device>{buffer.device()});
+  const Status enqueued = ReduceHere(bucket, buffer);
+  if (!enqueued.ok()) {
+    future->setError(Thrown(enqueued.error()));
+    return future;
+  }
+  const c10::StreamGuard here(gpu_->stream());
+  future->markCompleted(buffer);
+  return future;
+}
+
+Status Exchange::Impl::ReduceHere(ExchangeBucket& bucket, const at::Tensor& into) {
+  return plain() ? gpu_->AllReduce(into) : gpu_->Reduce(into, bucket.sum().Take());
+}
+
+c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket) {
+  auto future = ReduceBucket(grad_bucket);
+  // After the last one the Reducer only waits until all buckets are reduced.
+  if (++hooks_run_ == buckets_.size()) handed_over_.emplace(group_.whereabouts());
+  return future;
+}
+
+c10::intrusive_ptr<Future> Exchange::Impl::ReduceBucket(c10d::GradBucket& grad_bucket) {
+  hook_begun_ = RealClock().Monotonic();
+  const size_t index = grad_bucket.getIndex();
+  ExchangeBucket& bucket = *buckets_[index];
+  const at::Tensor buffer = grad_bucket.getBuffer();
+  const torch::autograd::AutoGradMode no_grad(false);
+  bucket.EndLastLane();
+  if (gpu_) return ReduceOnGpu(bucket, buffer);
+  auto future = c10::make_intrusive<Future>(c10::TensorType::get());
+  Result<Ending> started = StartReducing(bucket, buffer);
+  if (!started.ok()) {
+    future->setError(Thrown(started.error()));
+    return future;
+  }
+  // A future that is never completed would block backward for ever: every path completes it.
+  finisher_.Submit([this, index, future, buffer, end = std::move(*started)] {
+    group_.whereabouts().SidePlace("bucket " + std::to_string(index));
+    const Result<Status> ended = Guard("reducing gradients", [&] { return end(); });
+    if (ended.ok() && ended->ok()) {
+      future->markCompleted(buffer);
+    } else {
+      future->setError(Thrown(ended.ok() ? ended->error() : ended.error()));
+    }
+  });
+  return future;
+}
+
+Result<Exchange::Impl::Ending> Exchange::Impl::StartReducing(ExchangeBucket& bucket,
+                                                             const at::Tensor& into) {
+  if (gpu_) {
+    KEEL_TRY(ReduceHere(bucket, into));
+    return Ending([this] { return gpu_->Await(); });
+  }
+  if (plain()) return StartAllReduce(into);
+  auto reduction = std::make_shared<FlatReduction>(group_, shares_, into, bucket.sum().Take(),
+                                                   bucket.scratch());
+  KEEL_TRY(reduction->Start());
+  return Ending([reduction] { return reduction->Finish(); });
+}
+
+Result<Exchange::Impl::Ending> Exchange::Impl::StartAllReduce(const at::Tensor& into) {
+  KEEL_TRY(group_.status());
+  std::vector<at::Tensor> one{into};
+  const auto work = group_.gloo().allreduce(one);
+  return Ending([this, work, into]() -> Status {
+    {
+      const Whereabouts::Waiting waiting(group_.whereabouts(), Activity::kAnybody);
+      work->wait();
+    }
+    KEEL_TRY(group_.status());
+    at::Tensor(into).mul_(1.0 / options_.lanes);
+    return Ok();
+  });
+}
+
+Status Exchange::Impl::Finish() {
+  KEEL_TRY(group_.status());
+  if (lanes_done_ != lanes_.count()) {
+    return Failed({Code::kInvalid, "the step ends after " + std::to_string(lanes_done_) + " of " +
+                                       std::to_string(lanes_.count()) + " lanes of rank " +
+                                       std::to_string(group_.rank())});
+  }
+  lanes_done_ = 0;
+  group_.whereabouts().Place("gradients");
+  if (lanes_.empty()) {
+    const Result<Status> reduced =
+        Guard("taking part without lanes", [&] { return ReduceWithoutLanes(); });
+    if (!reduced.ok()) return Failed(reduced.error());
+    if (!reduced->ok()) return Failed(reduced->error());
+  }
+  return group_.AwaitReaders();
+}
+
+// All buckets at once, as the others' come when they come.
+Status Exchange::Impl::ReduceWithoutLanes() {
+  if (warmer_) warmer_->Stop();
+  const torch::autograd::AutoGradMode no_grad(false);
+  std::vector<Ending> endings;
+  const auto end_all = [&]() -> Status {
+    for (const Ending& end : std::exchange(endings, {})) KEEL_TRY(end());
+    return Ok();
+  };
+  for (const auto& bucket : buckets_) {
+    bucket->BeginStep();
+    if (plain()) at::Tensor(bucket->buffer()).zero_();
+    if (endings.size() == FlatReduction::kStartedMax) KEEL_TRY(end_all());
+    KEEL_TRY_ASSIGN(Ending ending, StartReducing(*bucket, bucket->buffer()));
+    endings.push_back(std::move(ending));
+  }
+  KEEL_TRY(end_all());
+  for (const auto& bucket : buckets_) bucket->TakeBufferAsGradients();
+  return Ok();
+}
+
+Status Exchange::Impl::Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
+                            const std::vector<at::Tensor>& into) {
+  KEEL_TRY(group_.status());
+  bool fits = of_lanes.size() == static_cast<size_t>(lanes_.count());
+  for (const auto& list : of_lanes) fits = fits && list.size() == into.size();
+  for (const at::Tensor& tensor : into) fits = fits && tensor.is_floating_point();
+  if (!fits) {
+    return Failed({Code::kInvalid, "a mean over " + std::to_string(of_lanes.size()) +
+                                       " lanes' tensors on a worker with " +
+                                       std::to_string(lanes_.count()) +
+                                       "; all must be floating and of one shape"});
+  }
+  std::vector<at::ScalarType> types;
+  for (const at::Tensor& tensor : into) {
+    const at::ScalarType type = tensor.scalar_type();
+    if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
+  }
+  for (const at::ScalarType type : types) {
+    const Result<Status> made = Guard("averaging tensors over the lanes",
+                                      [&] { return MeanOfType(type, of_lanes, into); });
+    if (!made.ok()) return Failed(made.error());
+    if (!made->ok()) return Failed(made->error());
+  }
+  return Ok();
+}
+
+namespace {
+
+at::Tensor Flattened(const std::vector<at::Tensor>& tensors, at::ScalarType type) {
+  std::vector<at::Tensor> pieces;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.scalar_type() == type) pieces.push_back(tensor.detach().reshape({-1}));
+  }
+  return at::cat(pieces);
+}
+
+}  // namespace
+
+Status Exchange::Impl::ReduceNow(const at::Tensor& into, std::vector<TreeSum::Entry> own) {
+  if (gpu_) {
+    KEEL_TRY(gpu_->Reduce(into, std::move(own)));
+    return gpu_->Await();
+  }
+  ReductionScratch scratch;
+  FlatReduction reduction(group_, shares_, into, std::move(own), scratch);
+  KEEL_TRY(reduction.Start());
+  KEEL_TRY(reduction.Finish());
+  return group_.AwaitReaders();
+}
+
+Status Exchange::Impl::MeanOfType(at::ScalarType type,
+                                  const std::vector<std::vector<at::Tensor>>& of_lanes,
+                                  const std::vector<at::Tensor>& into) {
+  const torch::autograd::AutoGradMode no_grad(false);
+  TreeSum sum;
+  for (int i = 0; i < lanes_.count(); ++i) {
+    sum.Push({lanes_.begin + i, 1}, Flattened(of_lanes[static_cast<size_t>(i)], type));
+  }
+  const at::Tensor mean = Flattened(into, type);
+  KEEL_TRY(ReduceNow(mean, sum.Take()));
+  int64_t offset = 0;
+  for (const at::Tensor& tensor : into) {
+    if (tensor.scalar_type() != type) continue;
+    tensor.detach().copy_(mean.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
+    offset += tensor.numel();
+  }
+  return Ok();
+}
+
+// ----------------------------------------------------------------------------------- the interface
+
+Result<std::unique_ptr<Exchange>> Exchange::Open(std::vector<at::Tensor> parameters,
+                                                 EpochGroup& group, const Options& options) {
+  if (parameters.empty() || options.lanes < 1) {
+    return Error{Code::kInvalid, "an exchange of " + std::to_string(parameters.size()) +
+                                     " parameters over " + std::to_string(options.lanes) +
+                                     " lanes: there must be at least one of each"};
+  }
+  return Guard("setting up the exchange of gradients", [&] {
+    return std::unique_ptr<Exchange>(
+        new Exchange(std::make_unique<Impl>(std::move(parameters), group, options)));
+  });
+}
+
+Exchange::Exchange(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Exchange::~Exchange() = default;
+
+LaneRange Exchange::lanes() const { return impl_->lanes(); }
+Whereabouts& Exchange::whereabouts() { return impl_->whereabouts(); }
+void Exchange::WarmUp() { impl_->WarmUp(); }
+Status Exchange::Backward(const at::Tensor& loss) { return impl_->Backward(loss); }
+Duration Exchange::waited() const { return impl_->waited(); }
+Status Exchange::Finish() { return impl_->Finish(); }
+Status Exchange::Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
+                      const std::vector<at::Tensor>& into) {
+  return impl_->Mean(of_lanes, into);
+}
+
+}  // namespace keel

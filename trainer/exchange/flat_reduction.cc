@@ -1,0 +1,201 @@
+// Nodes to the owners of slices, sums back from them. A sum may be received where a node is still
+// being sent from: its owner has the whole node before it can send the sum.
+//
+// Workers that read each other's memory tell by notes instead: where nodes lie and sums will (an
+// offer), that the sums are there, that they were taken. The last one keeps the sums from being
+// overwritten before. A worker that breaks off overwrites them all the same, and another one may
+// then read nonsense and succeed; but not see that all was taken, which who broke off does not
+// tell, nor will that one vote for this step: so nobody will ever apply it.
+#include "trainer/exchange/flat_reduction.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace keel {
+namespace {
+
+// Slices begin at multiples of this many elements, so that they are added in whole cache lines.
+constexpr int64_t kSliceAlignment = 64;
+// Small enough to stay in the cache between the socket, the additions and the socket again, and for
+// sums to go out while nodes still come in.
+constexpr int64_t kChunkBytesMax = 1 << 20;
+
+}  // namespace
+
+LaneShares::LaneShares(int world, int all_lanes) : lanes(all_lanes) {
+  for (int rank = 0; rank < world; ++rank) nodes.push_back(NodesOf(LanesOf(rank, world, lanes)));
+}
+
+FlatReduction::FlatReduction(EpochGroup& group, const LaneShares& shares, at::Tensor into,
+                             std::vector<TreeSum::Entry> own, ReductionScratch& scratch)
+    : group_(group), shares_(shares), into_(std::move(into)), own_(std::move(own)),
+      scratch_(scratch), places_(shares.nodes.size()), sums_in_(group), out_(group) {
+  const auto& expected = shares_.nodes[static_cast<size_t>(group_.rank())];
+  KEEL_CHECK(own_.size() == expected.size(), own_.size() << " nodes, not " << expected.size());
+  for (size_t i = 0; i < own_.size(); ++i) {
+    KEEL_CHECK(own_[i].node == expected[i] && own_[i].value.numel() == into_.numel(),
+               "node " << i << " begins at lane " << own_[i].node.begin);
+  }
+}
+
+int64_t FlatReduction::SliceBegin(int rank) const {
+  const int64_t blocks = (into_.numel() + kSliceAlignment - 1) / kSliceAlignment;
+  return std::min(into_.numel(), blocks * rank / group_.size() * kSliceAlignment);
+}
+
+FlatReduction::Chunk FlatReduction::SliceOf(int rank) const {
+  return {SliceBegin(rank), SliceBegin(rank + 1) - SliceBegin(rank)};
+}
+
+std::vector<FlatReduction::Chunk> FlatReduction::ChunksOf(int rank) const {
+  const int64_t most = kChunkBytesMax / static_cast<int64_t>(into_.element_size());
+  const Chunk slice = SliceOf(rank);
+  std::vector<Chunk> chunks;
+  for (int64_t done = 0; done < slice.count; done += most) {
+    chunks.push_back({slice.begin + done, std::min(most, slice.count - done)});
+  }
+  return chunks;
+}
+
+Status FlatReduction::Start() {
+  number_ = group_.NextReduction();
+  const Tag nodes_tag = group_.NextTag(TagKind::kNodes);
+  sums_tag_ = group_.NextTag(TagKind::kSums);
+  KEEL_TRY(OfferNodes());
+  KEEL_TRY(ReceiveNodes(nodes_tag));
+  KEEL_TRY(SendNodes(nodes_tag));
+  return ReceiveSums();
+}
+
+at::Tensor FlatReduction::Scratch(size_t slot, const Chunk& chunk) {
+  while (slot >= scratch_.size()) scratch_.push_back(at::empty_like(chunk.Of(into_)));
+  return scratch_[slot].narrow(0, 0, chunk.count);
+}
+
+Status FlatReduction::OfferNodes() {
+  bool read = false;
+  for (int rank = 0; rank < group_.size(); ++rank) read |= Reads(rank);
+  if (!read) return Ok();
+  std::vector<uint64_t> places;
+  for (const TreeSum::Entry& entry : own_) {
+    places.push_back(reinterpret_cast<uint64_t>(entry.value.const_data_ptr()));
+  }
+  places.push_back(reinterpret_cast<uint64_t>(into_.const_data_ptr()));
+  return group_.Offer(number_, places);
+}
+
+// What is read is added at once, so that one place serves all chunks and stays in the cache.
+Status FlatReduction::ReceiveNodes(Tag tag) {
+  size_t read = 0;
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    if (Reads(rank)) read += shares_.nodes[static_cast<size_t>(rank)].size();
+  }
+  size_t received = read;
+  for (const Chunk& chunk : ChunksOf(group_.rank())) {
+    nodes_in_.push_back({chunk, {}, EpochGroup::Batch(group_)});
+    Arriving& arriving = nodes_in_.back();
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      const auto& nodes = shares_.nodes[static_cast<size_t>(rank)];
+      for (size_t i = 0; i < nodes.size(); ++i) {
+        if (rank == group_.rank()) {
+          arriving.nodes.push_back({.node = nodes[i], .here = chunk.Of(own_[i].value)});
+        } else if (Reads(rank)) {
+          arriving.nodes.push_back({.node = nodes[i], .here = {}, .rank = rank, .place = i});
+        } else {
+          arriving.nodes.push_back({.node = nodes[i], .here = Scratch(received++, chunk)});
+          KEEL_TRY(arriving.batch.Receive(arriving.nodes.back().here, rank, tag));
+        }
+      }
+    }
+  }
+  return Ok();
+}
+
+// To each owner chunk by chunk, as it receives them; not all to the same one at first.
+Status FlatReduction::SendNodes(Tag tag) {
+  for (int step = 1; step < group_.size(); ++step) {
+    const int to = (group_.rank() + step) % group_.size();
+    if (Reads(to)) continue;
+    for (const Chunk& chunk : ChunksOf(to)) {
+      for (const TreeSum::Entry& entry : own_) {
+        KEEL_TRY(out_.Send(chunk.Of(entry.value), to, tag));
+      }
+    }
+  }
+  return Ok();
+}
+
+Status FlatReduction::ReceiveSums() {
+  for (int step = 1; step < group_.size(); ++step) {
+    const int from = (group_.rank() + step) % group_.size();
+    if (Reads(from)) continue;
+    for (const Chunk& chunk : ChunksOf(from)) {
+      KEEL_TRY(sums_in_.Receive(chunk.Of(into_), from, sums_tag_));
+    }
+  }
+  return Ok();
+}
+
+Status FlatReduction::Read(int rank, size_t place, const Chunk& chunk, const at::Tensor& into) {
+  const auto begin = static_cast<uint64_t>(chunk.begin) * into_.element_size();
+  return group_.Read(rank, places_[static_cast<size_t>(rank)].at(place) + begin, into);
+}
+
+Status FlatReduction::AwaitOffers() {
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    if (!Reads(rank)) continue;
+    KEEL_TRY(group_.Await(rank, Note::kOffered, number_));
+    KEEL_TRY_ASSIGN(places_[static_cast<size_t>(rank)], group_.PlacesOf(rank, number_));
+  }
+  return Ok();
+}
+
+Status FlatReduction::Add(const Arriving& arrived) {
+  TreeSum sum;
+  size_t slot = 0;
+  for (const Source& source : arrived.nodes) {
+    at::Tensor value = source.here;
+    if (!value.defined()) {
+      value = Scratch(slot++, arrived.chunk);
+      KEEL_TRY(Read(source.rank, source.place, arrived.chunk, value));
+    }
+    sum.Push(source.node, std::move(value));
+  }
+  at::Tensor mean = arrived.chunk.Of(into_);
+  sum.FinishMean(shares_.lanes, mean);
+  return Ok();
+}
+
+Status FlatReduction::SendSum(const Chunk& chunk) {
+  for (int step = 1; step < group_.size(); ++step) {
+    const int to = (group_.rank() + step) % group_.size();
+    if (!Reads(to)) KEEL_TRY(out_.Send(chunk.Of(into_), to, sums_tag_));
+  }
+  return Ok();
+}
+
+Status FlatReduction::ReadSums(int rank) {
+  KEEL_TRY(group_.Await(rank, Note::kSummed, number_));
+  const Chunk slice = SliceOf(rank);
+  const size_t place = shares_.nodes[static_cast<size_t>(rank)].size();
+  return slice.count > 0 ? Read(rank, place, slice, slice.Of(into_)) : Ok();
+}
+
+Status FlatReduction::Finish() {
+  KEEL_TRY(AwaitOffers());
+  for (Arriving& arriving : nodes_in_) {
+    KEEL_TRY(arriving.batch.Wait());
+    KEEL_TRY(Add(arriving));
+    KEEL_TRY(SendSum(arriving.chunk));
+  }
+  KEEL_TRY(group_.Tell(Note::kSummed, number_));
+  for (int step = 1; step < group_.size(); ++step) {
+    const int from = (group_.rank() + step) % group_.size();
+    if (Reads(from)) KEEL_TRY(ReadSums(from));
+  }
+  KEEL_TRY(sums_in_.Wait());
+  KEEL_TRY(out_.Wait());
+  return group_.Tell(Note::kTaken, number_);
+}
+
+}  // namespace keel

@@ -1,0 +1,100 @@
+// FlatReduction: the mean over all lanes of one flat tensor, while it is on its way.
+// Promises   Start() posts and returns. After a Finish() that succeeded `into` holds the mean, the
+//            same bits on all workers and for every number of them, if all of them finish. After an
+//            error of either, or once this object is gone, nothing of it is in flight. Each worker
+//            adds one slice, so that the volume is that of a ring all-reduce where every worker
+//            ships one node. Where two workers can read each other's memory, large tensors are read
+//            and not sent.
+// Does not   copy: what it is given may be overwritten, and must be left alone, until it is done
+//            and the group's AwaitReaders() has returned.
+// Threads    one at a time; Start() and Finish() may be different ones. All workers start their
+//            reductions in the same order, and finish them in it.
+// Errors     those of the group, which is aborted then. Throws as ATen does: call it in a Guard.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/group/epoch_group.h"
+#include "trainer/numerics/lanes.h"
+#include "trainer/numerics/tree_sum.h"
+
+namespace keel {
+
+// Which nodes each worker of a group ships.
+struct LaneShares {
+  int lanes = 1;
+  std::vector<std::vector<LaneNode>> nodes;  // by rank
+
+  LaneShares(int world, int lanes);
+};
+
+// Tensors that are used again from step to step, so that their memory is not touched anew.
+using ReductionScratch = std::vector<at::Tensor>;
+
+class FlatReduction {
+ public:
+  // `own`: this worker's nodes, each as long as `into`; `into` may be one of them. `shares` and
+  // `scratch` outlive it.
+  FlatReduction(EpochGroup& group, const LaneShares& shares, at::Tensor into,
+                std::vector<TreeSum::Entry> own, ReductionScratch& scratch);
+
+  // Who has started this many that nobody finishes meanwhile would wait for itself.
+  static constexpr size_t kStartedMax = NoteBoard::kOffersMax;
+  Status Start();
+  Status Finish();
+
+ private:
+  // A part of a slice that travels, and is added, by itself.
+  struct Chunk {
+    int64_t begin = 0;
+    int64_t count = 0;
+
+    at::Tensor Of(const at::Tensor& flat) const { return flat.narrow(0, begin, count); }
+  };
+  // Where a node of a chunk is: here, or where it is read as soon as its turn has come.
+  struct Source {
+    LaneNode node;
+    at::Tensor here;
+    int rank = 0;        // of whom it is read, if it is not here
+    size_t place = 0;    // among that one's
+  };
+  // Nodes of one chunk of our slice, from all, in lane order.
+  struct Arriving {
+    Chunk chunk;
+    std::vector<Source> nodes;
+    EpochGroup::Batch batch;
+  };
+
+  int64_t SliceBegin(int rank) const;
+  Chunk SliceOf(int rank) const;
+  std::vector<Chunk> ChunksOf(int rank) const;
+  bool Reads(int rank) const { return group_.ReadsMutually(rank, into_.nbytes()); }
+  at::Tensor Scratch(size_t slot, const Chunk& chunk);
+  Status OfferNodes();
+  Status ReceiveNodes(Tag tag);
+  Status SendNodes(Tag tag);
+  Status ReceiveSums();
+  Status AwaitOffers();
+  Status Add(const Arriving& arrived);
+  Status SendSum(const Chunk& chunk);
+  Status ReadSums(int rank);
+  Status Read(int rank, size_t place, const Chunk& chunk, const at::Tensor& into);
+
+  EpochGroup& group_;
+  const LaneShares& shares_;
+  at::Tensor into_;
+  std::vector<TreeSum::Entry> own_;
+  ReductionScratch& scratch_;
+  uint32_t number_ = 0;
+  Tag sums_tag_;
+  // Of the workers that we read, by rank: where its nodes begin, and then where its sums will.
+  std::vector<std::vector<uint64_t>> places_;
+  std::vector<Arriving> nodes_in_;
+  EpochGroup::Batch sums_in_;
+  EpochGroup::Batch out_;
+};
+
+}  // namespace keel

@@ -1,0 +1,561 @@
+// Building, using, breaking and ending a group. What Gloo and c10d would do to us without it is
+// named at each cure.
+#include "trainer/group/gloo_mesh.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <thread>
+
+#include <gloo/context.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/thread_priority.h"
+#include "elastic/process/quiet_thread.h"
+#include "store/torch_guard.h"
+#include "store/torch_shim.h"
+#include "trainer/group/peer_memory.h"
+#include "trainer/group/whereabouts.h"
+#include "trainer/nccl_module.h"
+
+namespace keel {
+
+class ClosableGloo final : public c10d::ProcessGroupGloo {
+ public:
+  using ProcessGroupGloo::ProcessGroupGloo;
+
+  // Debian's header of Gloo gives a context a virtual destructor, which LibTorch's has not. To this
+  // call it makes no difference, but UBSan would look for a table of virtual functions.
+  [[gnu::no_sanitize("vptr")]] void CloseConnections() {
+    for (const auto& context : contexts_) context->closeConnections();
+  }
+};
+
+namespace {
+
+// How often a wait for the helper looks at the token, and for how long a helper is coaxed out.
+constexpr Duration kLook = std::chrono::microseconds(300);
+constexpr Duration kCoaxStep = std::chrono::milliseconds(10);
+constexpr int kCoaxSteps = 5;
+// How long an abort waits for who is just enqueueing on NCCL, which takes microseconds.
+constexpr Duration kTurnLimit = std::chrono::seconds(1);
+// How long another member's board is looked at without a rest, and then how long a rest is: a part
+// of the wait so far.
+constexpr Duration kLookWithoutRest = std::chrono::microseconds(50);
+constexpr int kRestPart = 4;
+constexpr Duration kRestMin = std::chrono::microseconds(10);
+constexpr Duration kRestMax = std::chrono::microseconds(500);
+// Of another process's memory: a break is heard between two pieces.
+constexpr size_t kReadAtOnce = 8 << 20;
+constexpr Duration kLookForAborts = std::chrono::milliseconds(1);
+
+// Aborts of NCCL that are under way in this process.
+std::atomic<int> nccl_aborts{0};
+
+std::chrono::milliseconds Millis(Duration limit) {
+  return std::chrono::ceil<std::chrono::milliseconds>(limit);
+}
+
+// A plain value as the bytes of a message.
+template <class Value>
+at::Tensor TensorOf(const Value& value) {
+  at::Tensor bytes = at::empty({static_cast<int64_t>(sizeof(Value))}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), &value, sizeof(Value));
+  return bytes;
+}
+
+template <class Value>
+Value ValueOf(const at::Tensor& bytes) {
+  Value value;
+  std::memcpy(&value, bytes.const_data_ptr(), sizeof(Value));
+  return value;
+}
+
+// What members tell each other at the first contact.
+struct ContactCard {
+  MemoryCard memory;
+  NoteBoard::Card board;
+};
+
+// Under which key a rank publishes its address; Gloo's first (and only) context is number 0.
+std::string AddressKey(int rank) { return "0/" + std::to_string(rank); }
+
+// The address in what Gloo published: length and text of the host's name, length of the address,
+// the address. Nothing where this Gloo writes it differently.
+std::optional<sockaddr_storage> PublishedAddress(const std::vector<uint8_t>& published) {
+  uint64_t name_bytes = 0;
+  if (published.size() < sizeof(name_bytes)) return {};
+  std::memcpy(&name_bytes, published.data(), sizeof(name_bytes));
+  const uint64_t offset = 2 * sizeof(uint64_t) + name_bytes;
+  sockaddr_storage address{};
+  if (name_bytes > published.size() || published.size() < offset + sizeof(address)) return {};
+  std::memcpy(&address, published.data() + offset, sizeof(address));
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return {};
+  return address;
+}
+
+void Knock(const sockaddr_storage& address, int64_t as_rank) {
+  const Fd socket(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return;
+  const socklen_t size = address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  const auto* where = reinterpret_cast<const sockaddr*>(&address);
+  if (::connect(socket.number(), where, size) != 0) return;
+  // Where it fails, the helper is left behind: nothing else to do here.
+  (void)!::send(socket.number(), &as_rank, sizeof(as_rank), MSG_NOSIGNAL);
+}
+
+// Gloo's thread asks again and again for a connection's lock where somebody sends on it. If it had
+// taken the processor from that one at the message's arrival, it would keep it from letting go of
+// the lock for a whole time slice, milliseconds, in which this worker does nothing.
+std::shared_ptr<::gloo::transport::Device> DeviceOfPatientThread(const std::string& address) {
+  const NotPreempting meanwhile;
+  return MakeGlooDevice(address, /*lazy=*/true).device;
+}
+
+}  // namespace
+
+GlooMesh::GlooMesh(const EpochGroup::Spec& spec)
+    : spec_(spec),
+      whereabouts_(spec.whereabouts ? spec.whereabouts : std::make_shared<Whereabouts>()),
+      neighbours_(static_cast<size_t>(spec.size)),
+      limit_(Millis(spec.operation_limit)) {}
+
+// Connections are cut before Gloo's I/O thread is told to stop, wherever nobody needs what they
+// hold:
+// - A message whose buffer is gone is never read to its end: its descriptor stays ready, and the
+//   thread, which stops only when nothing is ready for 10 ms, would spin for ever.
+// - A thread that was told to stop takes no descriptor out of its epoll set any more: where a peer
+//   hangs up then, closing it has to do. But close() does not where somebody else holds the socket:
+//   a forked child; or, for a microsecond, who looks at our descriptors (SocketsConnectedTo(), ss,
+//   lsof). The thread then hears of a connection that it has closed, and throws where nobody
+//   catches.
+GlooMesh::~GlooMesh() {
+  // It throws at the first pair that was never connected; none behind that one is.
+  if (cut_ && gloo_ != nullptr) {
+    const Status closed = Guard("closing", [&] { gloo_->CloseConnections(); });
+    if (!closed.ok()) LogDebug("group-half-built", {{"group", spec_.prefix}});
+  }
+  // NCCL first, as it may still look into the store.
+  const Status ended = Guard("ending the group '" + spec_.prefix + "'", [&] {
+    nccl_.reset();
+    gloo_.reset();
+  });
+  if (!ended.ok()) LogWarn("group-teardown", {{"error", ended.error().message}});
+}
+
+std::string GlooMesh::NameOf(int rank) const {
+  const std::string name = "rank " + std::to_string(rank);
+  const auto index = static_cast<size_t>(rank);
+  return index < spec_.members.size() ? name + " (" + spec_.members[index] + ")" : name;
+}
+
+std::string GlooMesh::Doing() const {
+  return "building the group '" + spec_.prefix + "' as rank " + std::to_string(spec_.rank) +
+         " of " + std::to_string(spec_.size);
+}
+
+Tag GlooMesh::NextTag(TagKind kind) {
+  return TagOf(kind, turns_.at(static_cast<size_t>(kind)).fetch_add(1));
+}
+
+Status GlooMesh::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+// Who reads our memory must not take for good what comes into it from now on.
+void GlooMesh::Abort(const Error& reason) {
+  cut_ = true;
+  board_.Close();
+  Break(reason);
+}
+
+void GlooMesh::End() {
+  if (!broken()) Break({Code::kCancelled, "the group '" + spec_.prefix + "' is being ended"});
+}
+
+void GlooMesh::Break(const Error& reason) {
+  c10::intrusive_ptr<c10d::Backend> nccl;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!status_.ok()) return;
+    status_ = reason;
+    broken_.store(true, std::memory_order_release);
+    // Each by itself: ProcessGroupGloo's own abort() does nothing, and a broken connection does not
+    // end an operation whose first bytes have moved already.
+    for (const auto& [key, work] : in_flight_) work->abort();
+    helper_ended_.notify_all();
+    nccl = nccl_;
+  }
+  if (nccl != nullptr) AbortNccl(std::move(nccl));
+}
+
+// On a thread of its own: it ends the kernels at once, but then may wait for the members on this
+// host to abort as well, who hear of it only from whoever called us. It frees the communicator
+// without asking who is using it; but whoever enqueues may be blocked, where a peer is lost, until
+// the abort: so it does not wait for ever.
+void GlooMesh::AbortNccl(c10::intrusive_ptr<c10d::Backend> nccl) {
+  nccl_aborts.fetch_add(1);
+  const auto body = [self = shared_from_this(), nccl = std::move(nccl)]() mutable {
+    // Who comes later finds the group broken.
+    { const std::unique_lock turn(self->nccl_turn_, kTurnLimit); }
+    const Status aborted = Guard("aborting NCCL", [&] { self->Module().value()->Abort(*nccl); });
+    if (!aborted.ok()) LogWarn("nccl-abort", {{"error", aborted.error().message}});
+    nccl.reset();
+    self.reset();   // may tear all of it down
+    nccl_aborts.fetch_sub(1);
+  };
+  const Status started = Guard("aborting NCCL", [&] {
+    StartQuietThread("keel-nccl-abort", body).detach();
+  });
+  if (started.ok()) return;
+  nccl_aborts.fetch_sub(1);
+  LogWarn("nccl-abort", {{"error", started.error().message}});
+}
+
+bool GlooMesh::AwaitAborts(const std::function<bool()>& give_up) {
+  while (nccl_aborts.load() > 0) {
+    if (give_up()) return false;
+    RealClock().SleepFor(kLookForAborts);
+  }
+  return true;
+}
+
+c10d::Backend& GlooMesh::gloo() { return *gloo_; }
+
+// ------------------------------------------------------------------------------------- operations
+
+Status GlooMesh::BeginOperation() {
+  if (!broken() && spec_.before_each) spec_.before_each();
+  return broken() ? status() : Ok();
+}
+
+Result<GlooMesh::Work> GlooMesh::Post(const at::Tensor& tensor, int peer, Tag tag, bool send) {
+  KEEL_CHECK(tensor.is_contiguous() && tensor.is_cpu() && peer != spec_.rank,
+             "a tensor of " << tensor.sizes() << " for rank " << peer);
+  KEEL_TRY(BeginOperation());
+  Result<Work> posted = Guard((send ? "sending to " : "receiving from ") + NameOf(peer), [&] {
+    std::vector<at::Tensor> one{tensor};
+    const std::lock_guard lock(posting_);
+    return send ? gloo_->send(one, peer, tag.value) : gloo_->recv(one, peer, tag.value);
+  });
+  if (!posted.ok()) {
+    Abort(posted.error());
+    return status().error();
+  }
+  const std::lock_guard lock(mutex_);
+  in_flight_.emplace(posted->get(), *posted);
+  if (!status_.ok()) (*posted)->abort();  // Abort() came while it was being posted
+  return posted;
+}
+
+Status GlooMesh::Wait(const Work& work, int peer, bool send) {
+  const Whereabouts::Waiting waiting(*whereabouts_, peer);
+  const Result<bool> done = Guard((send ? "sending to " : "receiving from ") + NameOf(peer),
+                                  [&] { return work->wait(limit_); });
+  Forget(work);
+  // An aborted operation's wait() returns false and does not throw.
+  if (done.ok() && *done) return Ok();
+  Abort(done.ok() ? Error{Code::kCancelled, "an operation was aborted"} : done.error());
+  return status();
+}
+
+Result<GlooMesh::Work> GlooMesh::PostOnGpu(
+    const std::function<Work(c10d::Backend& nccl)>& post) {
+  KEEL_CHECK(has_nccl(), "an operation on a GPU in a group without NCCL");
+  if (!broken() && spec_.before_each) spec_.before_each();
+  const Result<Work> posted = [&]() -> Result<Work> {
+    const std::lock_guard turn(nccl_turn_);
+    if (broken()) return status().error();
+    return Guard("exchanging on the GPU", [&] { return post(*nccl_); });
+  }();
+  if (posted.ok()) return posted;
+  Abort(posted.error());
+  return status().error();
+}
+
+Status GlooMesh::LookAt(const Work& work) {
+  if (broken()) return status();
+  const Status met = Guard("exchanging on the GPU", [&] {
+    const std::exception_ptr thrown = work->isCompleted() ? work->exception() : nullptr;
+    if (thrown != nullptr) std::rethrow_exception(thrown);
+  });
+  if (!met.ok()) Abort(met.error());
+  return status();
+}
+
+Status GlooMesh::Read(int peer, uint64_t address, const at::Tensor& into) {
+  KEEL_CHECK(into.is_contiguous() && into.is_cpu() && NeighbourAt(peer).can_be_read,
+             "a tensor of " << into.sizes() << " of rank " << peer);
+  KEEL_TRY(BeginOperation());
+  const std::span room(static_cast<std::byte*>(into.mutable_data_ptr()), into.nbytes());
+  for (size_t done = 0; done < room.size(); done += kReadAtOnce) {
+    if (broken()) return status().error();
+    const auto piece = room.subspan(done, std::min(kReadAtOnce, room.size() - done));
+    const Status read = ReadMemory(NeighbourAt(peer).pid, address + done, piece);
+    if (read.ok()) continue;
+    Abort(read.error().Doing("receiving from " + NameOf(peer)));
+    return status();
+  }
+  return Ok();
+}
+
+Status GlooMesh::Offer(uint32_t operation, const std::vector<uint64_t>& places) {
+  KEEL_TRY(BeginOperation());
+  offered_ = operation + 1;
+  board_.Offer(operation, places);
+  return Ok();
+}
+
+Status GlooMesh::Tell(Note note, uint32_t operation) {
+  KEEL_TRY(BeginOperation());
+  board_.Tell(note, operation);
+  return Ok();
+}
+
+Error GlooMesh::LookFailed(int peer, const Error& why) {
+  Abort(why.Doing("looking at the notes of " + NameOf(peer)));
+  return status().error();
+}
+
+// The look costs a microsecond. Rests let others have the processor; a wait that has taken long
+// may take a little longer.
+Status GlooMesh::Await(int peer, Note note, uint32_t operation) {
+  const ForeignBoard& board = NeighbourAt(peer).board.value();
+  KEEL_TRY(BeginOperation());
+  const TimePoint begun = RealClock().Monotonic();
+  std::optional<Whereabouts::Waiting> waiting;
+  while (true) {
+    if (broken()) return status().error();
+    const Result<bool> there = board.Has(note, operation);
+    if (!there.ok()) return LookFailed(peer, there.error());
+    if (*there) return Ok();
+    const Duration waited = RealClock().Monotonic() - begun;
+    if (waited > limit_.load()) {
+      return LookFailed(peer, {Code::kTimeout, "nothing new for " + DurationText(waited)});
+    }
+    if (waited > kLookWithoutRest) {
+      if (!waiting) waiting.emplace(*whereabouts_, peer);
+      RealClock().SleepFor(std::clamp<Duration>(waited / kRestPart, kRestMin, kRestMax));
+    }
+  }
+}
+
+Result<std::vector<uint64_t>> GlooMesh::PlacesOf(int peer, uint32_t operation) {
+  Result<std::vector<uint64_t>> places = NeighbourAt(peer).board.value().PlacesOf(operation);
+  if (!places.ok()) return LookFailed(peer, places.error());
+  return places;
+}
+
+void GlooMesh::GiveUp(const Work& work) {
+  cut_ = true;
+  Forget(work);
+}
+
+void GlooMesh::Forget(const Work& work) {
+  const std::lock_guard lock(mutex_);
+  in_flight_.erase(work.get());
+}
+
+// --------------------------------------------------------------------------------------- building
+
+Status GlooMesh::Build(const CancelToken& broken) {
+  if (broken.cancelled()) {
+    Abort({Code::kCancelled, Doing() + ": broken before it began"});
+    return status();
+  }
+  const Whereabouts::HandedOver handed_over(*whereabouts_);
+  whereabouts_->SidePlace("building the group");
+  std::thread helper([self = shared_from_this()] { self->RunHelper(); });
+  AwaitHelper(broken);
+  if (CoaxHelperOut()) {
+    helper.join();
+  } else {
+    LogWarn("group-helper-left-behind", {{"group", spec_.prefix}});
+    helper.detach();  // it co-owns this object, and ends when Gloo's own limit has passed
+  }
+  return status();
+}
+
+// Until the helper has ended, or somebody broke the group.
+void GlooMesh::AwaitHelper(const CancelToken& broken) {
+  const TimePoint deadline = RealClock().Monotonic() + spec_.build_limit;
+  std::unique_lock lock(mutex_);
+  while (!ended_ && status_.ok()) {
+    helper_ended_.wait_for(lock, kLook);
+    const bool cancelled = broken.cancelled();
+    if (ended_ || !(cancelled || RealClock().Monotonic() >= deadline)) continue;
+    lock.unlock();
+    Abort(cancelled ? Error{Code::kCancelled, Doing() + ": the epoch was broken"} : TooLate());
+    lock.lock();
+  }
+}
+
+// Whether the helper has ended: at once if all went well; after a break it may sit in a wait for a
+// peer that never comes, which nothing in Gloo's interface ends.
+bool GlooMesh::CoaxHelperOut() {
+  std::unique_lock lock(mutex_);
+  for (int i = 0; i < kCoaxSteps && !ended_; ++i) {
+    lock.unlock();
+    KnockAtOwnDoor();
+    lock.lock();
+    helper_ended_.wait_for(lock, kCoaxStep, [&] { return ended_; });
+  }
+  return ended_;
+}
+
+Error GlooMesh::TooLate() const {
+  const int rank = waiting_for_.load();
+  return {Code::kTimeout, Doing() + ": waited " + DurationText(spec_.build_limit) + " for " +
+                              (rank < 0 ? "the store" : NameOf(rank))};
+}
+
+void GlooMesh::RunHelper() {
+  const Status built = Guard(Doing(), [&] {
+    ConnectGloo();
+    ContactAll();
+    if (spec_.gpu && !this->broken()) ConnectNccl();
+  });
+  if (!built.ok()) Abort(built.error());
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  helper_ended_.notify_all();
+}
+
+// A lazy device, so that the constructor connects nothing: an eager one may block for five times
+// the limit, and frees its pairs before it stops the thread that uses them. One device for one
+// group: lazy devices number their pairs from 0.
+void GlooMesh::ConnectGloo() {
+  auto store = c10::make_intrusive<BreakableStore>(
+      c10::make_intrusive<c10d::PrefixStore>(spec_.prefix, spec_.store),
+      [this] { return this->broken(); }, spec_.build_limit);
+  {
+    const std::lock_guard lock(mutex_);
+    store_ = store;
+  }
+  auto options = c10d::ProcessGroupGloo::Options::create();
+  options->threads = 1;
+  options->timeout = Millis(spec_.build_limit);
+  options->devices.push_back(DeviceOfPatientThread(spec_.address));
+  gloo_ = c10::make_intrusive<ClosableGloo>(store, spec_.rank, spec_.size, options);
+}
+
+// A message each way with every other member: who it is, so that the waits for peers that come late
+// happen here and not in the middle of a step. With those on this host another one: whether we can
+// read their memory. Who reads without being read could not tell that it has taken something.
+void GlooMesh::ContactAll() {
+  const bool reads = spec_.read_bytes_min != EpochGroup::kNeverRead;
+  const ContactCard own{reads ? OwnMemoryCard(spec_.read_bytes_min) : MemoryCard(), board_.card()};
+  ByRank out(neighbours_.size());
+  for (at::Tensor& card : out) card = TensorOf(own);
+  Result<ByRank> cards = Swap(out);
+  if (!cards.ok()) return;
+  for (size_t rank = 0; rank < out.size(); ++rank) {
+    out[rank].reset();
+    if (!(*cards)[rank].defined()) continue;
+    const auto memory = ValueOf<ContactCard>((*cards)[rank]).memory;
+    if (!ShareHost(own.memory, memory)) continue;
+    neighbours_[rank] = {memory.pid, std::max(own.memory.bytes_min, memory.bytes_min),
+                         keel::CanRead(memory)};
+    out[rank] = TensorOf(neighbours_[rank].can_be_read);
+  }
+  const Result<ByRank> verdicts = Swap(out);
+  if (!verdicts.ok()) return;
+  for (size_t rank = 0; rank < out.size(); ++rank) {
+    if (!out[rank].defined() || !neighbours_[rank].can_be_read) continue;
+    if (!ValueOf<bool>((*verdicts)[rank])) continue;
+    neighbours_[rank].board.emplace(neighbours_[rank].pid,
+                                    ValueOf<ContactCard>((*cards)[rank]).board);
+  }
+}
+
+// Since all go in the order of ranks, nobody waits for somebody who waits for him.
+Result<GlooMesh::ByRank> GlooMesh::Swap(const ByRank& out) {
+  struct Contact {
+    Work work;
+    int peer;
+    bool send;
+  };
+  std::vector<Contact> contacts;
+  ByRank in(out.size());
+  Status status;
+  for (int peer = 0; peer < spec_.size && status.ok(); ++peer) {
+    const auto at = static_cast<size_t>(peer);
+    if (peer == spec_.rank || !out[at].defined()) continue;
+    waiting_for_.store(peer);
+    const Whereabouts::Waiting waiting(*whereabouts_, peer);   // a connection may have to be made
+    in[at] = at::empty_like(out[at]);
+    for (const bool send : {false, true}) {
+      Result<Work> posted = Post(send ? out[at] : in[at], peer, TagOf(TagKind::kContact, 0), send);
+      if (!posted.ok()) {
+        status = posted.error();
+        break;
+      }
+      contacts.push_back({*posted, peer, send});
+    }
+  }
+  for (const Contact& contact : contacts) {
+    waiting_for_.store(contact.peer);
+    const Status waited = Wait(contact.work, contact.peer, contact.send);
+    if (status.ok() && !waited.ok()) status = waited;
+  }
+  if (!status.ok()) return status.error();
+  return in;
+}
+
+Result<NcclModule*> GlooMesh::Module() const {
+  return spec_.nccl != nullptr ? Result<NcclModule*>(spec_.nccl) : OpenNcclModule();
+}
+
+// Break() gets to know the backend when there is a communicator: before, there is nothing to abort,
+// and LibTorch fills its table of them without a lock.
+void GlooMesh::ConnectNccl() {
+  const Result<NcclModule*> opened = Module();
+  if (!opened.ok()) return Abort(opened.error().Doing(Doing()));
+  NcclModule* const module = *opened;
+  if (*spec_.gpu < 0 || *spec_.gpu >= module->DeviceCount()) {
+    return Abort({Code::kNoDevice, Doing() + ": GPU " + std::to_string(*spec_.gpu) +
+                                       " is not there: " + module->Description()});
+  }
+  auto backend =
+      module->MakeBackend(c10::make_intrusive<c10d::PrefixStore>("nccl", store_), spec_.rank,
+                          spec_.size, *spec_.gpu, Millis(spec_.operation_limit));
+  // The abort of the epoch before frees memory of the GPU, for which it waits until that is idle.
+  // With kernels there that wait for others, two members could wait for each other.
+  if (!AwaitAborts([this] { return broken(); }) || broken()) return;
+  module->Connect(*backend, *spec_.gpu);
+  const bool late = [&] {
+    const std::lock_guard lock(mutex_);
+    nccl_ = backend;
+    return !status_.ok();
+  }();
+  if (late) return AbortNccl(backend);
+  // So that no step waits for a connection. What comes of it is known by status().
+  (void)PostOnGpu([&](c10d::Backend& it) { return module->Meet(it, *spec_.gpu); });
+}
+
+// Connects to our own listener in each peer's name (a lazy device's pairs are numbered by rank): a
+// helper that waits for a peer to connect goes on, and finds the group broken.
+void GlooMesh::KnockAtOwnDoor() {
+  c10::intrusive_ptr<BreakableStore> store;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_ || status_.ok()) return;
+    store = store_;
+  }
+  if (store == nullptr) return;
+  const auto address = PublishedAddress(store->LastSet(AddressKey(spec_.rank)));
+  if (!address) return;
+  for (int64_t rank = 0; rank < spec_.size; ++rank) {
+    if (rank != spec_.rank) Knock(*address, rank);
+  }
+}
+
+}  // namespace keel

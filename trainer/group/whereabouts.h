@@ -1,0 +1,97 @@
+// Whereabouts: where a worker is in its epoch: its position, the work under way there, and which
+// other worker it waits for, if any. Its supervisor is told, so that of a group that stands still
+// the one that holds up the others can be named.
+// Promises   positions of an epoch only rise. A worker is said to wait for another one only while
+//            its training thread can do nothing else.
+// Does not   find out anything by itself: whoever works or waits says so.
+// Threads    BeginEpoch(), At(), Tick() and Place(): the training thread, which is the one that
+//            called BeginEpoch(); all else: any.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "elastic/protocol/position.h"
+
+namespace keel {
+
+// In the order in which an epoch goes through them at one step. A step ends with kApplying, and
+// what follows is at the next one.
+enum class Phase { kMeeting, kEvaluating, kSaving, kComputing, kVoting, kApplying, kParked };
+std::string PhaseText(Phase phase);
+
+class Whereabouts {
+ public:
+  struct Now {
+    Position position;
+    Activity activity;
+  };
+  // `on_move`: told by At() and Tick(), on the training thread.
+  explicit Whereabouts(std::function<void(const Now& now)> on_move = {})
+      : on_move_(std::move(on_move)) {}
+
+  void BeginEpoch(int64_t step);
+  // A position that falls is a bug of ours. At the present step and phase it is a tick.
+  void At(int64_t step, Phase phase);
+  // Something long gets on in the same phase.
+  void Tick();
+  // What the training thread is about, in words that are told with the phase: "lane 3, forward".
+  void Place(std::string place);
+
+  Now Look() const;
+
+  // What another thread is about, told while the training thread has handed over to it.
+  void SidePlace(std::string place);
+
+  // As long as this lives, its thread waits for that worker (a rank, or Activity::kAnybody).
+  class Waiting {
+   public:
+    Waiting(Whereabouts& of, int rank) : of_(of), number_(of.Begin(rank)) {}
+    ~Waiting() { of_.End(number_); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    Whereabouts& of_;
+    const uint64_t number_;
+  };
+  // As long as this lives, the training thread waits for what other threads of this worker do, and
+  // so for whom they wait for.
+  class HandedOver {
+   public:
+    explicit HandedOver(Whereabouts& of) : of_(of) { of.HandOver(true); }
+    ~HandedOver() { of_.HandOver(false); }
+    HandedOver(const HandedOver&) = delete;
+    HandedOver& operator=(const HandedOver&) = delete;
+
+   private:
+    Whereabouts& of_;
+  };
+
+ private:
+  struct Wait {
+    uint64_t number = 0;
+    bool is_training = false;   // the training thread itself waits
+    int rank = 0;
+  };
+  uint64_t Begin(int rank);
+  void End(uint64_t number);
+  void HandOver(bool over);
+  Now LookLocked() const;
+
+  const std::function<void(const Now& now)> on_move_;
+  mutable std::mutex mutex_;
+  std::thread::id training_;   // all below: guarded by mutex_
+  Position position_;
+  Phase phase_ = Phase::kMeeting;
+  std::string place_;
+  std::string side_place_;
+  std::vector<Wait> waits_;    // in the order they began
+  uint64_t next_wait_ = 0;
+  int handed_over_ = 0;
+};
+
+}  // namespace keel

@@ -1,0 +1,48 @@
+// Evaluation: a metric over a dataset of its own, between two steps, shared by all workers.
+// Promises   the value depends on parameters, buffers, dataset and number of lanes alone, to the
+//            bit: batches belong to lanes, a lane adds its own in their order, and lanes are added
+//            in the order of trainer/numerics/lanes.h. Parameters, buffers, trail, default
+// generators and
+//            each module's mode (train or eval) are afterwards what they were before. The model
+//            is in eval mode, no gradients are kept, and generators are seeded for each batch.
+// Does not   load ahead; happen again by itself where it was abandoned.
+// Threads    one at a time per group; all members call it for the same step.
+// Errors     those of the group, which then is broken; kInvalid or kForeign, naming the step and
+//            the samples, where the user's dataset or metric failed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "trainer/numerics/lanes.h"
+#include "trainer/train_program.h"
+
+namespace keel {
+
+class EpochGroup;
+class TrainState;
+
+// Which batches of `batch` samples a lane has: [begin, end), the last one of all may be short.
+struct BatchRange {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  bool operator==(const BatchRange&) const = default;
+};
+BatchRange BatchesOf(uint64_t lane, uint64_t lanes, uint64_t samples, uint64_t batch);
+
+struct EvaluationPeer {
+  std::function<void(uint64_t round)> at;   // it goes on: called before each round
+  std::function<bool()> stop;               // this worker was told to stop
+};
+
+// Whether the user's program failed, rather than the group.
+struct EvaluationOutcome {
+  Result<EvaluationReport> report;
+  bool users_fault = false;
+};
+EvaluationOutcome Evaluate(TrainState& state, EpochGroup& group, const EvaluationPeer& peer);
+
+}  // namespace keel

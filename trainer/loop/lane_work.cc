@@ -1,0 +1,104 @@
+// Each lane: buffers and generators as the step has them, samples, forward, backward.
+#include "trainer/loop/lane_work.h"
+
+#include <string>
+
+#include "store/torch_guard.h"
+#include "trainer/group/whereabouts.h"
+#include "trainer/numerics/autocast.h"
+#include "trainer/numerics/numerics.h"
+#include "trainer/numerics/profile_range.h"
+
+namespace keel {
+namespace {
+
+std::string LaneText(const TrainState& state, int lane) {
+  return "step " + std::to_string(state.step()) + ", lane " + std::to_string(lane);
+}
+
+// The loss of a lane, as a scalar of floats; all that may fail here is the user's.
+Result<at::Tensor> Forward(TrainState& state, const LaneRange& lanes, int lane,
+                           StepWatch& watch) {
+  const uint64_t number = static_cast<uint64_t>(lane);
+  KEEL_TRY(Guard(LaneText(state, lane), [&] {
+    state.buffers().Restore();
+    SeedLane(state.config().seed, state.step(), number);
+  }));
+  watch.Add(&StepTimes::forward);
+  const ProfileRange range(state.config().device, "forward");
+  const Result<Batch> batch = state.loader().Take({state.step(), state.cursor(), lane}, lanes);
+  watch.Add(&StepTimes::data);
+  if (!batch.ok()) return batch.error().Doing(LaneText(state, lane));
+  KEEL_TRY_ASSIGN(at::Tensor loss, Guard(LaneText(state, lane) + ", loss", [&] {
+    const AutocastScope autocast(state.config().device.type(), state.config().precision);
+    return state.program().loss(*batch).to(at::kFloat);
+  }));
+  watch.Add(&StepTimes::forward);
+  if (loss.defined() && loss.numel() == 1) return loss;
+  return Error{Code::kInvalid, LaneText(state, lane) + ": the loss is no scalar; average it over "
+                                   "the samples"};
+}
+
+Result<at::Tensor> MeanBuffers(TrainState& state, Exchange& exchange,
+                               const std::vector<at::Tensor>& of_lanes) {
+  LaneBuffers& buffers = state.buffers();
+  at::Tensor mean = at::empty({buffers.elements()},
+                              state.parameters().front().options().dtype(buffers.type()));
+  if (buffers.empty()) return mean;
+  std::vector<std::vector<at::Tensor>> results;
+  for (const at::Tensor& lane : of_lanes) results.push_back({lane});
+  KEEL_TRY(exchange.Mean(results, {mean}));
+  return mean;
+}
+
+}  // namespace
+
+LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
+  LaneWork work;
+  StepWatch watch(work.times);
+  std::vector<at::Tensor> of_lanes;
+  const LaneRange lanes = exchange.lanes();
+  Whereabouts& whereabouts = exchange.whereabouts();
+  for (int lane = lanes.begin; lane < lanes.end; ++lane) {
+    whereabouts.Place("lane " + std::to_string(lane) + ", forward");
+    Result<at::Tensor> loss = Forward(state, lanes, lane, watch);
+    if (!loss.ok()) return {.status = loss.error(), .users_fault = true};
+    at::Tensor scaled;
+    // Where what forward did to the device, or to a buffer's shape, may show.
+    const Status read = Guard(LaneText(state, lane) + ", loss and buffers", [&] {
+      work.losses.push_back(loss->item<float>());
+      if (!state.buffers().empty()) of_lanes.push_back(state.buffers().LaneResult());
+      const double scale = state.loss_scale();
+      scaled = scale == 1.0 ? *loss : *loss * scale;
+    });
+    if (!read.ok()) return {.status = read.error(), .users_fault = true};
+    whereabouts.Place("lane " + std::to_string(lane) + ", backward");
+    const Status backward = [&] {
+      const ProfileRange range(state.config().device, "backward");
+      return exchange.Backward(scaled);
+    }();
+    if (!backward.ok()) {
+      const bool threw = backward.error().code == Code::kForeign;
+      return {.status = backward.error().Doing(LaneText(state, lane)), .users_fault = threw};
+    }
+    watch.Add(&StepTimes::backward);
+  }
+  if (!lanes.empty()) {
+    work.times.backward -= exchange.waited();
+    work.times.exchange += exchange.waited();
+  }
+  const ProfileRange range(state.config().device, "exchange");
+  work.status = exchange.Finish();
+  if (!work.status.ok()) return work;
+  whereabouts.Place("buffers");
+  Result<at::Tensor> mean = MeanBuffers(state, exchange, of_lanes);
+  watch.Add(&StepTimes::exchange);
+  if (mean.ok()) {
+    state.SetPending(*std::move(mean));
+  } else {
+    work.status = mean.error();
+  }
+  return work;
+}
+
+}  // namespace keel

@@ -1,0 +1,28 @@
+// LaneWork: what a worker computes of one step: its own lanes, and their part in the exchange.
+// Promises   a lane's result depends on the state, the step and the lane alone, not on who computes
+//            it, after which others: generators are seeded and buffers put back before each. When
+//            it succeeded the state is pending: gradients and buffers' mean are complete.
+// Does not   vote or apply (trainer/loop/epoch_run.h).
+// Threads    one.
+// Errors     those of the exchange, where the group broke; kInvalid or kForeign, naming step and
+//            lane, where the user's dataset, model or loss failed.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/exchange/exchange.h"
+#include "trainer/state/train_state.h"
+#include "trainer/step_times.h"
+
+namespace keel {
+
+struct LaneWork {
+  std::vector<double> losses = {};  // of our own lanes
+  Status status = Ok();
+  bool users_fault = false;         // the error is the program's, and would come again
+  StepTimes times = {};             // data, forward, backward, exchange
+};
+LaneWork ComputeLanes(TrainState& state, Exchange& exchange);
+
+}  // namespace keel

@@ -1,0 +1,276 @@
+// The loop over epochs.
+#include "trainer/loop/trainer.h"
+
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include <cmath>
+#include <optional>
+#include <variant>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "elastic/protocol/exit_codes.h"
+#include "store/tcp_store.h"
+#include "store/torch_store.h"
+#include "trainer/group/whereabouts.h"
+
+namespace keel {
+namespace {
+
+constexpr Duration kFlushLimit = std::chrono::seconds(10);
+constexpr Duration kFiguresPause = std::chrono::milliseconds(500);
+
+std::optional<int> GpuOf(const TrainConfig& config) {
+  return config.device.is_cuda() ? std::optional<int>(config.device.index()) : std::nullopt;
+}
+
+// A connection of the epoch's own: what is in flight on a broken epoch's is no concern of the next.
+Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& config) {
+  KEEL_TRY_ASSIGN(const std::unique_ptr<TcpStore> store,
+                  TcpStore::Connect({message.address, message.port}, {}));
+  EpochGroup::Spec spec;
+  spec.store = TorchStoreOf(*store);
+  spec.prefix = message.prefix;
+  spec.rank = message.rank;
+  spec.size = message.world;
+  spec.members = message.members;
+  spec.address = message.own_address;
+  spec.read_bytes_min = config.read_bytes_min;
+  spec.gpu = GpuOf(config);
+  return spec;
+}
+
+AtMessage MessageOf(const Whereabouts::Now& now) { return {now.position, now.activity}; }
+
+// A supervisor that is gone hears nothing; then the closed link ends this worker.
+std::shared_ptr<Whereabouts> WhereaboutsToldOn(WorkerLink* link) {
+  if (link == nullptr) return std::make_shared<Whereabouts>();
+  auto told = std::make_shared<Whereabouts>(
+      [link](const Whereabouts::Now& now) { (void)link->Send(MessageOf(now)); });
+  link->TellWhere([told] { return MessageOf(told->Look()); });
+  return told;
+}
+
+}  // namespace
+
+Trainer::Trainer(TrainState& state, std::string fingerprint, const Parts& parts)
+    : state_(state), link_(parts.link), keeping_(parts.keeping), signals_(parts.signals),
+      fingerprint_(std::move(fingerprint)), whereabouts_(WhereaboutsToldOn(parts.link)) {}
+
+Result<TrainOutcome> Trainer::Run() {
+  if (link_ == nullptr) return RunAlone();
+  Result<TrainOutcome> outcome = RunSupervised();
+  ByeMessage bye{0, "finished"};
+  if (!outcome.ok()) {
+    bye = {1, outcome.error().message};
+  } else if (!outcome->refused.empty()) {
+    bye = {kExitRefused, outcome->refused};
+  } else if (!outcome->finished) {
+    bye.message = "stopped";
+  }
+  // A supervisor that is gone hears nothing; then this program's exit says it all.
+  (void)link_->Send(bye);
+  (void)link_->Flush(RealClock().Monotonic() + kFlushLimit);
+  return outcome;
+}
+
+Result<TrainOutcome> Trainer::RunAlone() {
+  EpochGroup::Spec spec;
+  spec.store = c10::make_intrusive<c10d::HashStore>();
+  Random random(EntropySeed());
+  spec.prefix = "alone-" + RandomId(random, 16);   // attempts to save are named after it
+  spec.gpu = GpuOf(state_.config());
+  EpochPeer peer;
+  peer.watch = [](auto) { return std::shared_ptr<void>(); };
+  peer.wishes = [this] {
+    return EpochPeer::Wishes{.stop = StopWanted(), .save = SaveWanted()};
+  };
+  KEEL_TRY_ASSIGN(const EpochOutcome outcome,
+                  RunEpoch(state_, spec, CancelToken::Never(), peer, keeping_));
+  if (outcome.end == EpochEnd::kFinished) return TrainOutcome{true, true, outcome.saved_step};
+  if (outcome.end == EpochEnd::kStopped) return TrainOutcome{false, true, outcome.saved_step};
+  if (outcome.end == EpochEnd::kRefused) return TrainOutcome{.refused = outcome.reason};
+  return Error{Code::kPeerLost, "training alone broke off: " + outcome.reason};
+}
+
+Result<TrainOutcome> Trainer::RunSupervised() {
+  KEEL_TRY(link_->Send(HelloMessage{kControlVersion, fingerprint_}));
+  KEEL_TRY(link_->Send(ReadyMessage{StepHeld()}));
+  for (;;) {
+    while (!next_) {
+      if (StopWanted()) return LeaveParked();
+      const Result<SupervisorMessage> message =
+          link_->Receive(kNever, signals_ ? signals_->stop() : CancelToken::Never());
+      if (!message.ok() && StopWanted()) continue;
+      if (!message.ok()) return message.error();
+      if (const auto* refused = std::get_if<RefusedMessage>(&*message)) {
+        return Error{Code::kInvalid, "refused: " + refused->reason};
+      }
+      Note(*message);
+    }
+    const EpochMessage message = *std::exchange(next_, std::nullopt);
+    KEEL_TRY_ASSIGN(const Ended outcome, RunOne(message));
+    if (outcome) return *outcome;
+  }
+}
+
+// The state between two epochs, as the supervisor knows steps.
+int64_t Trainer::StepHeld() const { return std::max(state_.Report().step, kNoStep); }
+
+Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
+  // In its first epoch a job refused what was not its own.
+  if (keeping_ != nullptr && message.epoch > 1) {
+    keeping_->resume.begun_job = keeping_->checkpointer.config().job;
+  }
+  whereabouts_->BeginEpoch(std::max<int64_t>(StepHeld(), 0));
+  const auto run = [&]() -> Result<EpochOutcome> {
+    Result<EpochGroup::Spec> spec = SpecOf(message, state_.config());
+    if (spec.ok()) spec->whereabouts = whereabouts_;
+    // The store may be gone for a while; the supervisor decides what becomes of that.
+    if (!spec.ok()) return EpochOutcome{EpochEnd::kBroken, spec.error().message, false};
+    return RunEpoch(state_, *spec, link_->BreakToken(message.epoch), Peer(message), keeping_);
+  };
+  const Result<EpochOutcome> ended = run();
+  TellFigures();
+  KEEL_TRY_ASSIGN(const EpochOutcome outcome, ended);
+  if (outcome.end == EpochEnd::kRefused) return Ended(TrainOutcome{.refused = outcome.reason});
+  if (outcome.end == EpochEnd::kStopped) {
+    KEEL_TRY_ASSIGN(const TrainOutcome left, Leave(outcome.saved_step));
+    return Ended(left);
+  }
+  if (outcome.saved_step) KEEL_TRY(link_->Send(SavedMessage{StepHeld()}));
+  if (outcome.end == EpochEnd::kFinished) {
+    return Ended(TrainOutcome{true, outcome.first_rank, outcome.saved_step});
+  }
+  const bool at_boundary = outcome.end == EpochEnd::kBoundary;
+  if (!at_boundary) {
+    LogInfo("epoch-left", {{"epoch", message.epoch}, {"reason", outcome.reason}});
+  }
+  KEEL_TRY(link_->Send(ParkedMessage{message.epoch, StepHeld(), at_boundary}));
+  return Ended();
+}
+
+EpochPeer Trainer::Peer(const EpochMessage& message) {
+  EpochPeer peer;
+  peer.watch = [this, epoch = message.epoch](auto abort) -> std::shared_ptr<void> {
+    return std::make_shared<WorkerLink::BreakWatch>(link_->WatchBreak(epoch, abort));
+  };
+  peer.fingerprint = fingerprint_;
+  peer.inexact_allowed = message.inexact_allowed;
+  peer.wishes = [this, epoch = message.epoch] { return Wishes(epoch); };
+  peer.made = [this](uint64_t step, float loss, const StepTimes& times) {
+    OnMade(step, loss, times);
+  };
+  peer.evaluated = [this](Duration took) { figures_.evaluating_ns += took.count(); };
+  return peer;
+}
+
+void Trainer::OnMade(uint64_t step, float loss, const StepTimes& times) {
+  const TrainConfig& config = state_.config();
+  figures_.step = static_cast<int64_t>(step);
+  figures_.loss.reset();
+  if (std::isfinite(loss)) figures_.loss = loss;
+  ++figures_.steps;
+  figures_.samples += static_cast<int64_t>(config.lanes * config.lane_batch);
+  step_times_ += times;
+  if (keeping_ != nullptr) {
+    const auto committed = keeping_->checkpointer.TakeCommitted();
+    if (committed) (void)link_->Send(SavedMessage{static_cast<int64_t>(*committed)});
+  }
+  const TimePoint now = RealClock().Monotonic();
+  if (!figures_told_ || now - *figures_told_ >= kFiguresPause) TellFigures();
+}
+
+// To a supervisor that is gone, or reads nothing, it makes no difference.
+void Trainer::TellFigures() {
+  if (figures_.steps == 0) return;
+  figures_told_ = RealClock().Monotonic();
+  figures_.parts.clear();
+  for (const StepPart& each : kStepParts) {
+    figures_.parts.emplace_back(each.name, (step_times_.*each.part).count());
+  }
+  (void)link_->Send(figures_);
+}
+
+EpochPeer::Wishes Trainer::Wishes(int64_t epoch) {
+  for (;;) {
+    const Result<std::optional<SupervisorMessage>> message = link_->TryReceive();
+    if (!message.ok() || !*message) break;   // a closed link breaks the epoch by itself
+    Note(**message);
+  }
+  return {.join = join_epoch_ == epoch, .stop = StopWanted(), .save = SaveWanted(),
+          .left = TimeLeft()};
+}
+
+void Trainer::Note(const SupervisorMessage& message) {
+  if (const auto* epoch = std::get_if<EpochMessage>(&message)) next_ = *epoch;
+  if (const auto* join = std::get_if<JoinMessage>(&message)) join_epoch_ = join->epoch;
+  if (const auto* stop = std::get_if<StopMessage>(&message)) {
+    stop_ = true;
+    if (stop->deadline_ms) {
+      const TimePoint by =
+          RealClock().Monotonic() + std::chrono::milliseconds(*stop->deadline_ms);
+      stop_by_ = std::min(stop_by_.value_or(by), by);
+    }
+    const auto left = TimeLeft();
+    LogInfo("stop-wanted", {{"reason", stop->reason},
+                            {"left", left ? DurationText(*left) : std::string("not told")}});
+  }
+  if (const auto* save = std::get_if<SaveMessage>(&message)) {
+    LogInfo("save-wanted", {{"reason", save->reason}});
+    save_ = true;
+  }
+}
+
+bool Trainer::StopWanted() const {
+  return stop_ || (signals_ != nullptr && signals_->stop().cancelled());
+}
+
+std::optional<Duration> Trainer::TimeLeft() const {
+  if (!stop_by_) return std::nullopt;
+  return std::max(*stop_by_ - RealClock().Monotonic(), Duration(0));
+}
+
+// All of it, by this worker alone; said where not.
+bool Trainer::SaveFits() const {
+  const auto needs = keeping_->checkpointer.ExpectedSave(1);
+  const StopDecision decision = DecideStopSave({{.left = TimeLeft(), .needs = needs}});
+  if (decision.what == StopSave::kSave || keeping_->checkpointer.IsCommitted()) return true;
+  const auto newest = keeping_->checkpointer.NewestSaved();
+  LogError("save-does-not-fit", {{"step", state_.step()},
+                                 {"needs", DurationText(decision.needs)},
+                                 {"left", DurationText(decision.left)},
+                                 {"instead", "leaving at once"},
+                                 {"checkpoint", newest ? std::to_string(*newest) : "none"}});
+  return false;
+}
+
+bool Trainer::SaveWanted() {
+  const bool by_signal = signals_ != nullptr && signals_->TakeSave();
+  return std::exchange(save_, false) || by_signal;
+}
+
+// Without a group: whoever holds the whole state can save all of it, as it was before a step that
+// is still pending: the lanes of that one have left their traces in the buffers.
+Result<TrainOutcome> Trainer::LeaveParked() {
+  state_.Drop();
+  if (keeping_ == nullptr || !keeping_->checkpointer.saves() || !state_.whole()) {
+    return Leave(std::nullopt);
+  }
+  if (!SaveFits()) return Leave(std::nullopt);
+  whereabouts_->At(StepHeld(), Phase::kParked);
+  const Status saved = keeping_->checkpointer.SaveAlone(
+      {.tick = [this] { whereabouts_->Tick(); }});
+  if (saved.ok()) return Leave(state_.step());
+  LogError("save-failed", {{"step", state_.step()}, {"reason", saved.error().message}});
+  keeping_->checkpointer.TellUnsaved("lost, unless somebody else holds them");
+  return Leave(std::nullopt);
+}
+
+Result<TrainOutcome> Trainer::Leave(std::optional<uint64_t> saved_step) {
+  if (saved_step) KEEL_TRY(link_->Send(SavedMessage{static_cast<int64_t>(*saved_step)}));
+  KEEL_TRY(link_->Send(LeavingMessage{StepHeld()}));
+  return TrainOutcome{false, false, saved_step};
+}
+
+}  // namespace keel

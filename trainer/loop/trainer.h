@@ -1,0 +1,81 @@
+// Trainer: a worker's life under a supervisor (keelrun), or alone: it says hello, takes part in
+// epochs, parks where one ends, and says goodbye.
+// Promises   the program's memory survives every epoch: a worker that lost others goes on at the
+//            step where all were. Run() ends when all steps are made, when the supervisor told this
+//            worker to stop and the others agreed on the step, or with an error, of which the
+//            supervisor was told.
+//            With Keeping, what training has made is saved before it ends, by all together or,
+//            where there is no group, by itself.
+// Does not   restart itself.
+// Threads    Run() by one; the link's own thread aborts a group that is broken.
+// Errors     what the user's program gave, naming rank, step and lane; kPeerLost: the supervisor is
+//            gone; kInvalid: it refused us, with the reason.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "elastic/process/stop_signals.h"
+#include "elastic/worker_link.h"
+#include "trainer/loop/epoch_run.h"
+#include "trainer/state/train_state.h"
+
+namespace keel {
+
+struct TrainOutcome {
+  bool finished = false;      // else it was told to stop
+  bool first_rank = false;    // the one that speaks for all
+  std::optional<uint64_t> saved_step = {};   // committed when it ended
+  std::string refused = {};   // why the job cannot begin with what is there
+};
+
+class Trainer {
+ public:
+  // What a trainer can do without.
+  struct Parts {
+    WorkerLink* link = nullptr;       // null: this worker is alone, in an epoch of its own
+    Keeping* keeping = nullptr;       // null: nothing is saved or resumed
+    StopSignals* signals = nullptr;   // null: signals do what they always do
+  };
+  Trainer(TrainState& state, std::string fingerprint, const Parts& parts);
+
+  Result<TrainOutcome> Run();
+
+ private:
+  using Ended = std::optional<TrainOutcome>;   // nothing: wait for the next epoch
+
+  Result<TrainOutcome> RunAlone();
+  Result<TrainOutcome> RunSupervised();
+  Result<Ended> RunOne(const EpochMessage& message);
+  EpochPeer Peer(const EpochMessage& message);
+  EpochPeer::Wishes Wishes(int64_t epoch);
+  void Note(const SupervisorMessage& message);
+  bool StopWanted() const;
+  std::optional<Duration> TimeLeft() const;
+  bool SaveFits() const;
+  bool SaveWanted();
+  Result<TrainOutcome> LeaveParked();
+  Result<TrainOutcome> Leave(std::optional<uint64_t> saved_step);
+  int64_t StepHeld() const;
+  void OnMade(uint64_t step, float loss, const StepTimes& times);
+  void TellFigures();
+
+  TrainState& state_;
+  WorkerLink* const link_;
+  Keeping* const keeping_;
+  StopSignals* const signals_;
+  const std::string fingerprint_;
+  const std::shared_ptr<Whereabouts> whereabouts_;   // told on the link
+  int64_t join_epoch_ = 0;      // whose workers should offer a boundary
+  bool stop_ = false;
+  std::optional<TimePoint> stop_by_;   // where the one who asked said so
+  bool save_ = false;
+  std::optional<EpochMessage> next_;
+  FiguresMessage figures_;             // of this worker's life
+  StepTimes step_times_;               // of all of its steps
+  std::optional<TimePoint> figures_told_;
+};
+
+}  // namespace keel

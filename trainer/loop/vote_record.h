@@ -1,0 +1,40 @@
+// VoteRecord: what a worker says in the vote that decides a step, and how it is written.
+// Promises   what is encoded decodes to the same record, losses bit for bit. A record's length
+//            depends on its number of lanes only.
+// Errors     kCorrupt: the bytes are no record of that many lanes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/result.h"
+#include "trainer/save/save_schedule.h"
+
+namespace keel {
+
+struct VoteRecord {
+  int64_t step = 0;
+  bool stop = false;          // wants the job to stop
+  bool save = false;          // wants a checkpoint
+  SaveState saving = SaveState::kIdle;  // where it is with the one under way
+  bool join_waiting = false;  // somebody waits to join
+  bool leaving = false;       // will leave after this step
+  std::optional<int64_t> deadline_ms = {};  // how long it has left
+  std::optional<int64_t> save_ns = {};      // what it takes to save its share, as far as is known
+  int64_t compute_ns = 0;              // forward and backward of its lanes
+  std::optional<Digest> parameters = {};    // every so many steps
+  std::vector<double> losses = {};          // one a lane of its own
+
+  // Compares bits, so that a NaN equals itself.
+  bool operator==(const VoteRecord& other) const;
+};
+
+size_t VoteRecordBytes(int lanes);
+std::vector<std::byte> EncodeVote(const VoteRecord& record);
+Result<VoteRecord> DecodeVote(std::span<const std::byte> bytes, int lanes);
+
+}  // namespace keel

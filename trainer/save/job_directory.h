@@ -1,0 +1,58 @@
+// JobDirectory: a checkpoint directory that one worker holds for its whole job, and by which its
+// other workers find out whether they save in the same one.
+// Promises   as long as it lives, no other living job holds that directory, and a file with a name
+//            of this holder's own is there: a host whose path leads elsewhere does not see it. The
+//            name is new with each holder, so no file system can remember that it was not there.
+// Does not   fail where that file cannot be made (a full disk): then nobody can tell, and id() is
+//            empty.
+// Threads    one.
+// Errors     kExists: another job saves there; kInvalid: nobody can
+//            (trainer/save/checkpoint_root.h); else those of base/files.h, naming the directory.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/random.h"
+#include "base/result.h"
+
+namespace keel {
+
+// Waits for a lock that somebody holds for a short time.
+Result<std::unique_ptr<FileLock>> TakeLock(Files& files, Clock& clock, const std::string& path,
+                                           const std::string& owner, Duration limit);
+
+class JobDirectory {
+ public:
+  // For another worker of this job that holds the directory to let go of it, or to be gone.
+  static constexpr Duration kHoldLimit = std::chrono::seconds(5);
+
+  // `job`: its name, for people.
+  static Result<std::unique_ptr<JobDirectory>> Hold(Files& files, Clock& clock, Random& random,
+                                                    const std::string& root,
+                                                    const std::string& job, Duration limit);
+  ~JobDirectory();
+  JobDirectory(const JobDirectory&) = delete;
+  JobDirectory& operator=(const JobDirectory&) = delete;
+
+  const std::string& id() const { return id_; }
+  // False: it was moved or removed, with the lock in it, and holds nobody off any more.
+  bool IsInPlace() const;
+
+  // Whether `root`, as this process sees it, is the directory of that id: Ok, or kNotFound.
+  static Status Look(Files& files, const std::string& root, const std::string& id);
+
+ private:
+  JobDirectory(Files& files, std::string root, std::unique_ptr<FileLock> lock)
+      : files_(files), root_(std::move(root)), lock_(std::move(lock)) {}
+  void Mark(const std::string& id);
+
+  Files& files_;
+  const std::string root_;
+  const std::unique_ptr<FileLock> lock_;
+  std::string id_;
+};
+
+}  // namespace keel

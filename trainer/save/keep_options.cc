@@ -1,0 +1,72 @@
+// The table's rows, and how they are read.
+#include "trainer/save/keep_options.h"
+
+namespace keel {
+
+void AddKeepOptions(OptionTable& table) {
+  table.Section("Checkpoints");
+  table.Add(Option::Text("checkpoint-dir", "",
+                         "Where checkpoints are saved, and where the same command goes on from; "
+                         "without it nothing is written")
+                .Placeholder("DIR"));
+  table.Add(Option::Integer("save-every", 0, "Steps between two saves; 0: only where training "
+                                             "stops or ends")
+                .AtLeast(0).Placeholder("N"));
+  table.Add(Option::Real("save-minutes", 0, "Minutes between two saves; 0: not by the clock")
+                .RealRange(0, 1e6).Placeholder("MINUTES"));
+  table.Add(Option::Integer("keep", 3, "How many of the newest checkpoints stay")
+                .AtLeast(1).Placeholder("N"));
+  table.Add(Option::Integer("keep-every", 0, "Steps whose multiples stay for ever; 0: none")
+                .AtLeast(0).Placeholder("N"));
+  table.Add(Option::Choice("codec", {"planes", "zstd", "none"}, "planes",
+                           "How checkpoints are compressed"));
+  table.Add(Option::Text("resume-from", "",
+                         "A checkpoint to begin from, while the directory holds none: DIR, "
+                         "ROOT@latest or ROOT@STEP")
+                .Placeholder("PATH"));
+  table.Add(Option::Flag("no-resume", false,
+                         "Begin anew; refused where the directory holds checkpoints"));
+  table.Add(Option::Text("init-from", "",
+                         "Weights to begin with, and nothing else: a checkpoint or a "
+                         ".safetensors file")
+                .Placeholder("PATH"));
+  table.Add(Option::Flag("strict", false,
+                         "Refuse to begin where the newest checkpoint is damaged, instead of "
+                         "taking the one before it"));
+  table.Add(Option::Flag("allow-inexact", false,
+                         "Go on from a checkpoint of other numerics or options; the bits are then "
+                         "not those of a run without the change"));
+}
+
+Result<KeepConfig> KeepConfigFrom(const Options& options) {
+  KeepConfig config;
+  CheckpointConfig& saves = config.checkpoint;
+  saves.root = options.Text("checkpoint-dir");
+  saves.every_steps = static_cast<uint64_t>(options.Integer("save-every"));
+  saves.every_time = Duration(static_cast<int64_t>(options.Real("save-minutes") * 60e9));
+  saves.retention.keep_last = static_cast<uint64_t>(options.Integer("keep"));
+  saves.retention.keep_every = static_cast<uint64_t>(options.Integer("keep-every"));
+  const std::string& codec = options.Text("codec");
+  saves.codec = codec == "none" ? Codec::kNone : codec == "zstd" ? Codec::kZstd : Codec::kPlanes;
+  ResumeConfig& resume = config.resume;
+  resume.root = saves.root;
+  resume.resume = !options.Flag("no-resume");
+  resume.resume_from = options.Text("resume-from");
+  resume.init_from = options.Text("init-from");
+  resume.strict = options.Flag("strict");
+  resume.allow_inexact = options.Flag("allow-inexact");
+  const auto refuse = [](const char* why) { return Error{Code::kInvalid, why}; };
+  const bool timed = saves.every_steps > 0 || saves.every_time > Duration(0);
+  if (timed && saves.root.empty()) {
+    return refuse("--save-every and --save-minutes need a --checkpoint-dir to save in");
+  }
+  if (!resume.resume && !resume.resume_from.empty()) {
+    return refuse("--no-resume and --resume-from contradict each other");
+  }
+  if (!resume.init_from.empty() && !resume.resume_from.empty()) {
+    return refuse("--init-from and --resume-from contradict each other: weights only, or all");
+  }
+  return config;
+}
+
+}  // namespace keel

@@ -1,0 +1,158 @@
+// Compares, verifies, fills.
+#include "trainer/save/one_checkpoint.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ckpt/error_list.h"
+#include "ckpt/restore.h"
+#include "ckpt/verify.h"
+#include "trainer/numerics/fingerprint.h"
+#include "trainer/state/image.h"
+
+namespace keel {
+namespace {
+
+// More would wait for the disk.
+constexpr int kReadingThreadsMax = 8;
+
+Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
+
+bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// What it says of itself; older or foreign writers may not have said all.
+std::string FingerprintIn(const Metadata& metadata) {
+  const std::string text = TextIn(metadata, "fingerprint");
+  if (!text.empty()) return text;
+  Fingerprint said;
+  for (const char* name : {"lanes", "lane_batch", "seed", "samples"}) {
+    const auto one = metadata.find(name);
+    if (one != metadata.end()) said.Add(name, MetadataText(one->second));
+  }
+  return said.Text();
+}
+
+void CompareTensors(const Layout& layout, const std::vector<TensorSpec>& ours, ErrorList* errors) {
+  for (const TensorSpec& spec : ours) {
+    const auto found = layout.Find(spec.name);
+    if (!found) {
+      errors->Add(Refused("tensor " + spec.name + " is not in the checkpoint"));
+    } else if (layout.tensors()[*found].spec != spec) {
+      errors->Add(Refused("tensor " + spec.name + " is " + TypeText(spec) + " here and " +
+                          TypeText(layout.tensors()[*found].spec) + " in the checkpoint"));
+    }
+  }
+  for (const PlacedTensor& placed : layout.tensors()) {
+    const bool known = std::any_of(ours.begin(), ours.end(), [&](const TensorSpec& spec) {
+      return spec.name == placed.spec.name;
+    });
+    if (!known) errors->Add(Refused("tensor " + placed.spec.name + " is not in this program"));
+  }
+}
+
+Result<std::vector<RestoreTarget>> TargetsIn(const NamedTensors& tensors, const HostRoom& room) {
+  KEEL_TRY_ASSIGN(std::vector<TensorSpec> specs, SpecsOf(tensors));
+  std::vector<RestoreTarget> targets;
+  for (size_t i = 0; i < specs.size(); ++i) targets.push_back({std::move(specs[i]), room.At(i)});
+  return targets;
+}
+
+Metadata NumbersOf(TrainState& state, const Metadata& metadata) {
+  Metadata numbers;
+  for (const auto& [name, value] : state.registry().Numbers()) {
+    const auto found = metadata.find(name);
+    if (found != metadata.end()) numbers[name] = found->second;
+  }
+  return numbers;
+}
+
+int ReadingThreads() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 2, kReadingThreadsMax);
+}
+
+}  // namespace
+
+Result<FingerprintCheck> CompareFingerprints(const std::string& ours, const std::string& theirs) {
+  const auto parse = [](const std::string& text) -> Result<Fingerprint> {
+    return text.empty() ? Fingerprint() : Fingerprint::Parse(text);
+  };
+  KEEL_TRY_ASSIGN(const Fingerprint our, parse(ours));
+  KEEL_TRY_ASSIGN(const Fingerprint their, parse(theirs));
+  Fingerprint parts[2][2];   // [never, inexact][ours, theirs]
+  const Fingerprint* const whole[2] = {&our, &their};
+  for (int side = 0; side < 2; ++side) {
+    for (const auto& [name, value] : whole[side]->fields()) {
+      // A job may be made longer.
+      if (name == "steps") continue;
+      if (name.starts_with("--") && !whole[1 - side]->Has(name)) continue;
+      const bool never = IsOneOf(name, {"lanes", "lane_batch", "seed", "samples", "layout"});
+      parts[never ? 0 : 1][side].Add(name, value);
+    }
+  }
+  const FingerprintSides sides{"this job", "the checkpoint"};
+  return FingerprintCheck{Differences(parts[0][0], parts[0][1], sides),
+                          Differences(parts[1][0], parts[1][1], sides)};
+}
+
+std::string TextIn(const Metadata& metadata, const std::string& name) {
+  const auto held = metadata.find(name);
+  const auto* text = held == metadata.end() ? nullptr : std::get_if<std::string>(&held->second);
+  return text == nullptr ? std::string() : *text;
+}
+
+Result<bool> CheckSameJob(TrainState& state, const Checkpoint& checkpoint,
+                          const std::string& fingerprint, bool allow_inexact) {
+  const Description& description = checkpoint.manifest().description;
+  ErrorList errors;
+  KEEL_TRY_ASSIGN(const auto specs, SpecsOf(state.registry().tensors()));
+  CompareTensors(checkpoint.layout(), specs, &errors);
+  KEEL_TRY_ASSIGN(const FingerprintCheck check,
+                  CompareFingerprints(fingerprint, FingerprintIn(description.metadata)));
+  if (!check.never.empty()) errors.Add(Refused(check.never));
+  if (!check.inexact.empty() && !allow_inexact) {
+    errors.Add(Refused("the same bits cannot follow: " + check.inexact +
+                       " (--allow-inexact goes on all the same, and notes it)"));
+  }
+  if (description.step > state.config().steps) {
+    errors.Add(Refused("it is at step " + std::to_string(description.step) +
+                       ", beyond the last one of this job (--steps " +
+                       std::to_string(state.config().steps) + ")"));
+  }
+  KEEL_TRY(errors.ToStatus("checkpoint " + checkpoint.dir() + " is not of this job"));
+  return check.inexact.empty();
+}
+
+Status VerifyStored(const Checkpoint& checkpoint, Progress* progress) {
+  const ScanOptions options{.threads = ReadingThreads(), .progress = progress,
+                            .depth = Depth::kStored};
+  KEEL_TRY_ASSIGN(const auto damages, VerifyFrames(checkpoint, options));
+  return DamageStatus(checkpoint, damages);
+}
+
+Status FillTensors(TrainState& state, const Checkpoint& checkpoint, Progress* progress) {
+  KEEL_TRY_ASSIGN(const HostRoom room, HostRoom::For(state.registry().tensors()));
+  KEEL_TRY_ASSIGN(const auto targets, TargetsIn(state.registry().tensors(), room));
+  const RestoreOptions options{.into = Into::kFresh, .threads = ReadingThreads(),
+                               .progress = progress};
+  KEEL_TRY(Restore(checkpoint, targets, options));
+  return room.Finish();
+}
+
+Status TakeNumbers(TrainState& state, const Checkpoint& checkpoint, bool exact) {
+  const Metadata& metadata = checkpoint.manifest().description.metadata;
+  const auto since = metadata.find("inexact_since");
+  const int64_t* const inexact =
+      since == metadata.end() ? nullptr : std::get_if<int64_t>(&since->second);
+  KEEL_TRY(state.EndRestoring(NumbersOf(state, metadata), inexact == nullptr ? -1 : *inexact));
+  if (!exact) state.NoteInexact();
+  return Ok();
+}
+
+}  // namespace keel

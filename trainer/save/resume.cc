@@ -1,0 +1,259 @@
+// Looks, compares, verifies, and only then restores.
+#include "trainer/save/resume.h"
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "base/file_helpers.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "ckpt/catalog.h"
+#include "ckpt/names.h"
+#include "trainer/save/one_checkpoint.h"
+#include "trainer/saved_config.h"
+#include "trainer/weights.h"
+
+namespace keel {
+namespace {
+
+constexpr Duration kTickPeriod = std::chrono::seconds(1);
+
+Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
+
+// Runs `work` while the caller's tick tells that it gets on.
+template <class Work>
+auto Ticking(const ResumeTick& tick, const Progress& progress, Work work) {
+  auto done = std::async(std::launch::async, std::move(work));
+  uint64_t before = 0;
+  while (done.wait_for(kTickPeriod) != std::future_status::ready) {
+    const uint64_t now = progress.bytes_done;
+    if (now != before) tick();
+    before = now;
+  }
+  return done.get();
+}
+
+// It is of this job; what is not the same all the same?
+void TellChanges(const Checkpoint& checkpoint, const RunConfig& now) {
+  if (now.empty()) return;
+  const ConfigChanges changes =
+      CompareConfigs(ConfigIn(checkpoint.manifest().description.metadata), now);
+  for (const auto& [option, was, is, source] : changes.changed) {
+    LogInfo("config-changed", {{"option", option}, {"was", was}, {"now", is}, {"by", source}});
+  }
+  if (!changes.unknown.empty()) {
+    LogInfo("config-unknown", {{"dir", checkpoint.dir()},
+                               {"options", JoinList(changes.unknown)},
+                               {"hint", "the checkpoint does not say them: they must be those "
+                                        "that it was made with"}});
+  }
+}
+
+struct Attempt {
+  bool resumed = false;
+  std::string why_not;
+  bool unreadable = false;   // by the disk's fault, which may be over the next time
+};
+
+Attempt NotUsable(const Error& error) { return {false, error.message, error.code == Code::kIo}; }
+
+// Another checkpoint may be better, and will fill all of the state.
+bool IsOfDisk(const Error& error) {
+  return error.code == Code::kCorrupt || error.code == Code::kIo;
+}
+
+// What one call of Resume() works with.
+struct Task {
+  TrainState& state;
+  Files& files;
+  const ResumeConfig& config;
+  const ResumeTick& tick;
+  const ResumeAhead* ahead = nullptr;
+};
+
+// A verified checkpoint, whose tensors may be there already; from here on the state is what it was
+// no more.
+Status PutInto(const Task& task, const Checkpoint& checkpoint, bool filled, bool exact) {
+  if (!filled) {
+    task.state.BeginReceiving();
+    Progress progress;
+    KEEL_TRY(Ticking(task.tick, progress, [&] {
+      return FillTensors(task.state, checkpoint, &progress);
+    }));
+  }
+  return TakeNumbers(task.state, checkpoint, exact);
+}
+
+// An error: it is whole, but not ours.
+Result<Attempt> TryOne(const Task& task, const std::string& dir) {
+  const auto checkpoint = Checkpoint::Open(task.files, dir);
+  if (!checkpoint.ok()) return NotUsable(checkpoint.error());
+  KEEL_TRY_ASSIGN(const bool exact,
+                  CheckSameJob(task.state, **checkpoint, task.config.fingerprint,
+                               task.config.allow_inexact));
+  const bool filled = task.ahead != nullptr && task.ahead->Filled(**checkpoint);
+  if (!filled) {
+    Progress progress;
+    const Status sound = Ticking(task.tick, progress, [&] {
+      return VerifyStored(**checkpoint, &progress);
+    });
+    if (!sound.ok()) return NotUsable(sound.error());
+  }
+  const Status put = PutInto(task, **checkpoint, filled, exact);
+  if (!put.ok() && IsOfDisk(put.error())) return NotUsable(put.error());
+  KEEL_TRY(put);
+  TellChanges(**checkpoint, task.config.config);
+  return Attempt{true, ""};
+}
+
+// --- Which one? ---
+
+// In the way of the same step's next save.
+void PutAside(Files& files, const std::string& root, const StepEntry& entry) {
+  Random random(EntropySeed());
+  const std::string aside =
+      JoinPath(root, DamagedStepDirName(entry.step, RandomId(random, kAttemptBytes)));
+  Status moved = files.Rename(entry.dir, aside);
+  if (moved.ok()) moved = files.SyncDir(root);
+  if (moved.ok()) {
+    LogWarn("checkpoint-put-aside", {{"step", entry.step}, {"dir", aside},
+                                     {"hint", "`keel repair` may save what is left"}});
+  } else {
+    LogWarn("checkpoint-in-the-way", {{"dir", entry.dir}, {"reason", moved.error().message}});
+  }
+}
+
+Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry>& entries) {
+  const std::string& root = task.config.root;
+  std::vector<StepEntry> damaged;
+  std::string passed;
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    Attempt attempt{false, entry->reason, entry->unreadable};
+    if (entry->state == StepState::kComplete) {
+      KEEL_TRY_ASSIGN(attempt, TryOne(task, entry->dir));
+    }
+    if (attempt.resumed) {
+      for (const StepEntry& one : damaged) PutAside(task.files, root, one);
+      return ResumeOutcome{true, entry->dir};
+    }
+    LogWarn("checkpoint-passed-over", {{"dir", entry->dir}, {"reason", attempt.why_not}});
+    // What a save that died has left says nothing about the ones before it.
+    if (entry->state == StepState::kPartial) continue;
+    const std::string line = "\n  " + entry->dir + ": " + attempt.why_not;
+    if (task.config.strict) {
+      return Refused("--strict: the newest checkpoint cannot be used:" + line);
+    }
+    passed += line;
+    // One that could not be read may be as good as ever: it stays where it is.
+    if (entry->state != StepState::kNewer && !attempt.unreadable) damaged.push_back(*entry);
+  }
+  if (passed.empty()) return ResumeOutcome{};
+  return Refused("no checkpoint in " + root + " can be used, and beginning anew would "
+                 "leave them behind:" + passed +
+                 "\nrepair one (`keel repair`), or give another --checkpoint-dir");
+}
+
+// --- What the command names, beside what is there ---
+
+// A command that began a job goes on with it, so what it names to begin with counts no more; but it
+// may also have met a job that the user has forgotten.
+void TellNotUsed(const Task& task, const std::string& option, const std::string& named,
+                 const std::string& used) {
+  if (named.empty()) return;
+  const auto is_file = Exists(task.files, named);
+  const auto found = ResolveCheckpoint(task.files, named);
+  if (found.ok() && *found == used) return;
+  const bool there = (is_file.ok() && *is_file) || found.ok();
+  LogWarn("not-begun-from", {{"option", option},
+                             {"path", named},
+                             {"there", there},
+                             {"used", used},
+                             {"note", "the job goes on from its own newest checkpoint; give "
+                                      "another --checkpoint-dir to begin anew"}});
+}
+
+Result<ResumeOutcome> ResumeFrom(const Task& task) {
+  const std::string& from = task.config.resume_from;
+  KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(task.files, from));
+  KEEL_TRY_ASSIGN(const Attempt attempt, TryOne(task, dir));
+  if (attempt.resumed) return ResumeOutcome{true, dir};
+  return Refused("--resume-from " + dir + " cannot be used: " + attempt.why_not);
+}
+
+// Whether the newest one that can be read is of the very job that looks for it now.
+bool IsOfBegunJob(Files& files, const std::vector<StepEntry>& entries, const std::string& job) {
+  if (job.empty()) return false;
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    if (entry->state != StepState::kComplete) continue;
+    const auto checkpoint = Checkpoint::Open(files, entry->dir);
+    if (!checkpoint.ok()) continue;
+    return TextIn((*checkpoint)->manifest().description.metadata, "job") == job;
+  }
+  return false;
+}
+
+// --- Weights only ---
+
+Result<ResumeOutcome> InitFrom(const Task& task) {
+  const std::string& init_from = task.config.init_from;
+  Progress progress;
+  KEEL_TRY_ASSIGN(const std::string from, Ticking(task.tick, progress, [&] {
+    return LoadWeights(*task.state.program().model, task.files, init_from, &progress);
+  }));
+  task.state.EndLoadingWeights();
+  KEEL_TRY_ASSIGN(const SavedConfig made_with, ConfigOfWeights(task.files, from));
+  for (const ConfigField& field : task.config.config) {
+    const auto was = made_with.find(field.name);
+    if (!field.shapes_result || was == made_with.end() || was->second == field.value) continue;
+    LogWarn("weights-of-another-option", {{"option", field.name}, {"was", was->second},
+                                          {"now", field.value}, {"by", field.source}});
+  }
+  return ResumeOutcome{false, from};
+}
+
+}  // namespace
+
+Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig& config,
+                             const ResumeTick& tick, ResumeAhead* ahead) {
+  if (ahead != nullptr) Ticking(tick, ahead->progress(), [&] { ahead->Finish(); });
+  const Task task{state, files, config, tick, ahead};
+  std::vector<StepEntry> entries;
+  if (!config.root.empty()) {
+    auto listed = ListSteps(files, config.root);
+    if (!listed.ok() && listed.error().code != Code::kNotFound) return listed.error();
+    if (listed.ok()) entries = std::move(*listed);
+  }
+  const auto complete = std::find_if(entries.rbegin(), entries.rend(), [](const auto& entry) {
+    return entry.state != StepState::kPartial;
+  });
+  const bool any = complete != entries.rend();
+  if (any && IsOfBegunJob(files, entries, config.begun_job)) return NewestUsable(task, entries);
+  if (any && !config.resume) {
+    return Refused("--no-resume, but " + config.root + " holds checkpoints up to step " +
+                   std::to_string(complete->step) + ", which are never overwritten; give another "
+                   "--checkpoint-dir, remove them, or leave --no-resume out to go on");
+  }
+  if (!config.resume_from.empty()) {
+    if (!any) return ResumeFrom(task);
+    KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, config.resume_from));
+    if (ParentDir(dir) == ParentDir(complete->dir) && dir != complete->dir) {
+      return Refused("--resume-from " + dir + ", but " + config.root + " holds step " +
+                     std::to_string(complete->step) + ", which is never overwritten; give another "
+                     "--checkpoint-dir, or remove what is newer");
+    }
+    // The same command again: the job has come further since.
+  }
+  KEEL_TRY_ASSIGN(const ResumeOutcome outcome, NewestUsable(task, entries));
+  if (outcome.resumed) {
+    TellNotUsed(task, "--init-from", config.init_from, outcome.from);
+    TellNotUsed(task, "--resume-from", config.resume_from, outcome.from);
+    return outcome;
+  }
+  KEEL_TRY(state.CheckOwn());
+  if (config.init_from.empty()) return outcome;
+  return InitFrom(task);
+}
+
+}  // namespace keel

@@ -1,0 +1,53 @@
+// Resume: with what a job begins: the newest checkpoint that can be used, another one that the user
+// names, weights from elsewhere, or what its program built.
+// Promises   the live state is touched only when every byte of the checkpoint, as it lies on the
+//            disk, was verified. What it unpacks to is verified on its way into the state; should
+//            that fail, nobody goes on with the state before another checkpoint fills it. Each one
+//            that is passed over is named with the reason. What a checkpoint is of (model, lanes,
+//            batch, seed, dataset, numerics) must be what the job is of: all differences are
+//            listed. Options that differ without spoiling the bits are told in the log.
+//            One that is found damaged is put aside, so that its step can be saved again.
+// Does not   tell the other members (trainer/loop/epoch_run.h). Repair anything.
+// Threads    one; verifying makes its own.
+// Errors     kInvalid: another job's checkpoint, or one that may not be passed over; those of
+//            ckpt/. After any error but while restoring the state is as it was.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/files.h"
+#include "base/result.h"
+#include "trainer/numerics/run_config.h"
+#include "trainer/save/resume_ahead.h"
+#include "trainer/state/train_state.h"
+
+namespace keel {
+
+struct ResumeConfig {
+  std::string root = {};           // where the job saves; empty: nowhere
+  bool resume = true;              // false: refuse what is there rather than go on with it
+  std::string resume_from = {};    // "DIR", "ROOT", "ROOT@1200"; for where `root` holds nothing
+  std::string init_from = {};      // weights only: a checkpoint, or a .safetensors file
+  bool strict = false;             // refuse rather than pass over a damaged one
+  bool allow_inexact = false;      // take one of other numerics
+  std::string fingerprint = {};    // ours
+  RunConfig config = {};           // ours: what it changes is told, once it is known to fit
+  // Of a job that has begun already and lost all its workers: its name. What it saved itself is
+  // gone on with, also where the command said to begin anew or from elsewhere.
+  std::string begun_job = {};
+};
+
+struct ResumeOutcome {
+  bool resumed = false;   // else it begins with step 0
+  std::string from;       // the directory or file; empty: what the program built
+};
+
+using ResumeTick = std::function<void()>;
+
+// `ahead`: what was begun before all had met; it is over when this returns.
+Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig& config,
+                             const ResumeTick& tick, ResumeAhead* ahead = nullptr);
+
+}  // namespace keel

@@ -1,0 +1,94 @@
+// The tensors' own memory is filled; what lies elsewhere or otherwise goes through a copy.
+#include "trainer/weights.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ckpt/catalog.h"
+#include "ckpt/error_list.h"
+#include "ckpt/restore.h"
+#include "ckpt/safetensors_file.h"
+#include "trainer/state/image.h"
+#include "trainer/tensors.h"
+
+namespace keel {
+namespace {
+
+constexpr std::string_view kModelPrefix = "model.";
+constexpr std::string_view kOptimizerPrefix = "optimizer.";
+
+Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
+
+// Under the names that a checkpoint has for them.
+NamedTensors AsSaved(const torch::nn::Module& model) {
+  const ModelTensors tensors = TensorsOf(model);
+  NamedTensors all;
+  for (const NamedTensors* part : {&tensors.parameters, &tensors.buffers, &tensors.frozen}) {
+    for (const NamedTensor& named : *part) {
+      all.push_back({std::string(kModelPrefix) + named.name, named.tensor});
+    }
+  }
+  return all;
+}
+
+// Names with or without "model."; those of an optimizer are nobody's here.
+Status ReadSafetensors(const SafetensorsFile& file, const std::vector<RestoreTarget>& targets) {
+  ErrorList errors;
+  std::vector<bool> filled(targets.size(), false);
+  const auto& tensors = file.header().tensors;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const std::string& name = tensors[i].spec.name;
+    if (name.rfind(kOptimizerPrefix, 0) == 0) continue;
+    const bool has_prefix = name.rfind(kModelPrefix, 0) == 0;
+    TensorSpec spec = tensors[i].spec;
+    if (!has_prefix) spec.name = std::string(kModelPrefix) + name;
+    const auto target = std::find_if(targets.begin(), targets.end(), [&](const auto& one) {
+      return one.spec.name == spec.name;
+    });
+    if (target == targets.end()) {
+      errors.Add(Refused("tensor " + name + " is not in this model"));
+    } else if (target->spec != spec) {
+      errors.Add(Refused("tensor " + name + " is " + TypeText(spec) + " there and " +
+                         TypeText(target->spec) + " in this model"));
+    } else {
+      filled[static_cast<size_t>(target - targets.begin())] = true;
+      KEEL_TRY(file.Read(i, 0, target->into));
+    }
+  }
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (!filled[i]) errors.Add(Refused("tensor " + targets[i].spec.name + " is missing"));
+  }
+  return errors.ToStatus("weights from " + file.path());
+}
+
+bool IsSafetensors(std::string_view path) {
+  constexpr std::string_view kEnding = ".safetensors";
+  return path.size() > kEnding.size() && path.substr(path.size() - kEnding.size()) == kEnding;
+}
+
+}  // namespace
+
+Result<std::string> LoadWeights(const torch::nn::Module& model, Files& files,
+                                const std::string& path, Progress* progress) {
+  const NamedTensors tensors = AsSaved(model);
+  KEEL_TRY_ASSIGN(const HostRoom room, HostRoom::For(tensors));
+  KEEL_TRY_ASSIGN(std::vector<TensorSpec> specs, SpecsOf(tensors));
+  std::vector<RestoreTarget> targets;
+  for (size_t i = 0; i < specs.size(); ++i) targets.push_back({std::move(specs[i]), room.At(i)});
+  std::string from = path;
+  if (IsSafetensors(path)) {
+    KEEL_TRY_ASSIGN(const auto file, SafetensorsFile::Open(files, path));
+    KEEL_TRY(ReadSafetensors(*file, targets));
+  } else {
+    KEEL_TRY_ASSIGN(from, ResolveCheckpoint(files, path));
+    KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, from));
+    KEEL_TRY(Restore(*checkpoint, targets,
+                     {.only = {std::string(kModelPrefix) + "*"}, .progress = progress}));
+  }
+  KEEL_TRY(room.Finish());
+  return from;
+}
+
+}  // namespace keel

@@ -1,0 +1,104 @@
+// Aliases where memory lies as a checkpoint wants it, copies elsewhere.
+#include "trainer/state/image.h"
+
+#include <optional>
+
+#include "base/text.h"
+#include "store/torch_guard.h"
+
+namespace keel {
+namespace {
+
+std::optional<Dtype> DtypeOf(at::ScalarType type) {
+  switch (type) {
+    case at::kBool: return Dtype::kBool;
+    case at::kByte: return Dtype::kU8;
+    case at::kChar: return Dtype::kI8;
+    case at::kShort: return Dtype::kI16;
+    case at::kInt: return Dtype::kI32;
+    case at::kLong: return Dtype::kI64;
+    case at::kFloat8_e4m3fn: return Dtype::kF8E4M3;
+    case at::kFloat8_e5m2: return Dtype::kF8E5M2;
+    case at::kHalf: return Dtype::kF16;
+    case at::kBFloat16: return Dtype::kBf16;
+    case at::kFloat: return Dtype::kF32;
+    case at::kDouble: return Dtype::kF64;
+    case at::kComplexFloat: return Dtype::kC64;
+    case at::kComplexDouble: return Dtype::kC128;
+    default: return std::nullopt;
+  }
+}
+
+bool LiesAsSaved(const at::Tensor& tensor) {
+  return tensor.device().is_cpu() && tensor.is_contiguous();
+}
+
+}  // namespace
+
+Result<std::vector<TensorSpec>> SpecsOf(const NamedTensors& tensors) {
+  std::vector<TensorSpec> specs;
+  std::vector<std::string> wrong;
+  for (const NamedTensor& named : tensors) {
+    const std::optional<Dtype> dtype = DtypeOf(named.tensor.scalar_type());
+    if (!dtype) {
+      wrong.push_back(named.name + " is of type " + c10::toString(named.tensor.scalar_type()));
+      continue;
+    }
+    specs.push_back({named.name, *dtype, named.tensor.sizes().vec()});
+  }
+  if (wrong.empty()) return specs;
+  return Error{Code::kInvalid, "a checkpoint cannot hold these tensors: " + JoinList(wrong, "; ")};
+}
+
+Result<HostBytes> HostBytes::Of(const NamedTensors& tensors,
+                                const std::function<Take(size_t index)>& how) {
+  return Guard("copying the state", [&] {
+    HostBytes bytes;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const Take take = how(i);
+      if (take == Take::kNothing) {
+        bytes.spans_.emplace_back();
+        continue;
+      }
+      at::Tensor held = tensors[i].tensor.detach();
+      if (!LiesAsSaved(held)) {
+        held = held.to(at::kCPU).contiguous();
+      } else if (take == Take::kCopy) {
+        held = held.clone();
+      }
+      const auto* const begin = static_cast<const std::byte*>(held.const_data_ptr());
+      bytes.spans_.emplace_back(begin, held.nbytes());
+      bytes.kept_.push_back(std::move(held));
+    }
+    return bytes;
+  });
+}
+
+Result<HostRoom> HostRoom::For(const NamedTensors& tensors) {
+  return Guard("making room for the state", [&] {
+    HostRoom room;
+    for (const NamedTensor& named : tensors) {
+      const at::Tensor target = named.tensor.detach();
+      room.targets_.push_back(target);
+      room.rooms_.push_back(LiesAsSaved(target)
+                                ? target
+                                : at::empty(target.sizes(), target.options().device(at::kCPU)));
+    }
+    return room;
+  });
+}
+
+std::span<std::byte> HostRoom::At(size_t index) const {
+  const at::Tensor& room = rooms_[index];
+  return {static_cast<std::byte*>(room.data_ptr()), room.nbytes()};
+}
+
+Status HostRoom::Finish() const {
+  return Guard("putting the state in its place", [&] {
+    for (size_t i = 0; i < rooms_.size(); ++i) {
+      if (!rooms_[i].is_same(targets_[i])) targets_[i].copy_(rooms_[i]);
+    }
+  });
+}
+
+}  // namespace keel

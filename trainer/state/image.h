@@ -1,0 +1,53 @@
+// StateImage: the state's tensors as a checkpoint sees them: named, typed, row by row, in host
+// memory.
+// Promises   what a checkpoint holds does not depend on where tensors lie or in which order their
+//            memory is: those on a GPU, or not contiguous, go through a copy.
+// Does not   read or write files.
+// Threads    one at a time for one state; the spans may be read by any.
+// Errors     kInvalid: types that checkpoints cannot hold; what copying from a device throws.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "ckpt/layout.h"
+#include "trainer/state/registry.h"
+
+namespace keel {
+
+Result<std::vector<TensorSpec>> SpecsOf(const NamedTensors& tensors);
+
+// The bytes of some tensors, to be read.
+class HostBytes {
+ public:
+  enum class Take {
+    kNothing,   // not needed
+    kAlias,     // the tensor's own memory where that is possible: it must not change meanwhile
+    kCopy,      // what it holds now
+  };
+  static Result<HostBytes> Of(const NamedTensors& tensors,
+                              const std::function<Take(size_t index)>& how);
+  const std::vector<std::span<const std::byte>>& spans() const { return spans_; }
+
+ private:
+  std::vector<at::Tensor> kept_;
+  std::vector<std::span<const std::byte>> spans_;
+};
+
+// Memory to restore tensors into; Finish() brings what went through a copy to its place.
+class HostRoom {
+ public:
+  static Result<HostRoom> For(const NamedTensors& tensors);
+  std::span<std::byte> At(size_t index) const;
+  Status Finish() const;
+
+ private:
+  std::vector<at::Tensor> targets_;
+  std::vector<at::Tensor> rooms_;
+};
+
+}  // namespace keel

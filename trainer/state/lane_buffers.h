@@ -1,0 +1,44 @@
+// LaneBuffers: a model's buffers (BatchNorm's running statistics and counters) when a step is
+// several lanes, computed by whichever workers.
+// Each lane starts from the step's values; what the lanes made of floating buffers is averaged in
+// the order of trainer/numerics/lanes.h; a counter advances by what one lane adds, once a step.
+// Promises   Lane results are one flat tensor, which is folded and exchanged as a gradient is.
+//            After EndStep() with the mean, buffers are the same on every worker, those without
+//            lanes included. A step that is dropped leaves no trace after Restore().
+// Does not   add or exchange anything itself; know booleans: they must not change.
+// Threads    one.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+namespace keel {
+
+class LaneBuffers {
+ public:
+  // Live tensors. With none of them all methods are cheap, and flat tensors empty.
+  explicit LaneBuffers(std::vector<at::Tensor> buffers);
+
+  bool empty() const { return buffers_.empty(); }
+  // Elements of the flat tensor, and its type: float, or double where some buffer is that wide.
+  int64_t elements() const { return elements_; }
+  at::ScalarType type() const { return type_; }
+
+  // Remembers the step's values. After a transfer or restore too.
+  void BeginStep();
+  // Before each lane's forward: the step's values again.
+  void Restore();
+  // After a lane's forward: floating buffers as they are, integers as what was added. A new tensor.
+  at::Tensor LaneResult() const;
+  // The mean of all V lanes' results becomes the step's outcome.
+  void EndStep(const at::Tensor& mean);
+
+ private:
+  std::vector<at::Tensor> buffers_;
+  std::vector<at::Tensor> before_;
+  int64_t elements_ = 0;
+  at::ScalarType type_ = at::kFloat;
+};
+
+}  // namespace keel

@@ -1,0 +1,199 @@
+// Reports as JSON; the plan by comparing steps.
+#include "trainer/state/reform.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "trainer/numerics/fingerprint.h"
+
+namespace keel {
+namespace {
+
+std::vector<uint32_t> BitsOf(const std::vector<float>& values) {
+  std::vector<uint32_t> bits;
+  for (const float value : values) bits.push_back(std::bit_cast<uint32_t>(value));
+  return bits;
+}
+
+std::string RankText(size_t rank) { return "rank " + std::to_string(rank); }
+
+// All that differ from the first one, by name: a plan of half of them would be no plan.
+Status CheckLayouts(const std::vector<MemberReport>& reports) {
+  std::vector<std::string> others;
+  for (size_t rank = 1; rank < reports.size(); ++rank) {
+    if (reports[rank].layout != reports[0].layout) others.push_back(RankText(rank));
+  }
+  if (others.empty()) return Ok();
+  return Error{Code::kInvalid, JoinList(others, ", ") +
+                                   " and rank 0 train different models: names, types or shapes of "
+                                   "the state differ; run the same program with the same options "
+                                   "everywhere"};
+}
+
+Status CheckTrails(const std::vector<MemberReport>& reports, const ReformPlan& plan) {
+  const MemberReport& source = reports[static_cast<size_t>(plan.source)];
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    if (plan.parts[rank] != Part::kReady || reports[rank].trail == source.trail) continue;
+    return Error{Code::kCorrupt, RankText(rank) + " and " +
+                                     RankText(static_cast<size_t>(plan.source)) +
+                                     " disagree on what happened up to step " +
+                                     std::to_string(plan.step) + ": their trails are " +
+                                     reports[rank].trail + " and " + source.trail};
+  }
+  return Ok();
+}
+
+int64_t InexactSince(const std::vector<MemberReport>& reports, int64_t step) {
+  int64_t earliest = -1;
+  bool differ = false;
+  for (const MemberReport& report : reports) {
+    const bool earlier = earliest < 0 || report.inexact_since < earliest;
+    if (report.inexact_since >= 0 && earlier) earliest = report.inexact_since;
+    differ |= report.fingerprint != reports[0].fingerprint;
+  }
+  return earliest < 0 && differ ? step : earliest;
+}
+
+Part PartOf(const MemberReport& report, int64_t furthest) {
+  if (report.step == furthest) return Part::kReady;
+  const bool one_behind = report.step >= 0 && report.step + 1 == furthest;
+  return one_behind && report.pending ? Part::kApplies : Part::kReceives;
+}
+
+std::string ReasonOf(const ReformPlan& plan) {
+  const auto count = [&](Part part) {
+    return std::to_string(std::count(plan.parts.begin(), plan.parts.end(), part));
+  };
+  return "step " + std::to_string(plan.step) + ": " + count(Part::kReady) + " ready, " +
+         count(Part::kApplies) + " apply gradients they hold, " + count(Part::kReceives) +
+         " receive the state";
+}
+
+// Whose state counts: of those furthest, the first.
+size_t FurthestOf(const std::vector<MemberReport>& reports) {
+  const auto behind = [](const MemberReport& a, const MemberReport& b) { return a.step < b.step; };
+  const auto furthest = std::max_element(reports.begin(), reports.end(), behind);   // the first
+  return static_cast<size_t>(furthest - reports.begin());
+}
+
+// Between two fingerprints; empty: none.
+std::string DifferencesOf(const std::string& found, size_t rank, const std::string& wanted,
+                          size_t model) {
+  if (found == wanted) return "";
+  const std::string who = RankText(rank), whose = RankText(model);
+  const auto ours = Fingerprint::Parse(found), theirs = Fingerprint::Parse(wanted);
+  if (ours.ok() && theirs.ok()) {
+    return Differences(*ours, *theirs, {.ours = who, .theirs = whose});
+  }
+  return Shown(found) + " in " + who + " and " + Shown(wanted) + " in " + whose;
+}
+
+}  // namespace
+
+bool MemberReport::operator==(const MemberReport& other) const {
+  return step == other.step && pending == other.pending && layout == other.layout &&
+         trail == other.trail && numbers == other.numbers &&
+         inexact_since == other.inexact_since && fingerprint == other.fingerprint &&
+         together == other.together && beginning == other.beginning &&
+         directory == other.directory && save_every == other.save_every && codec == other.codec &&
+         config == other.config && BitsOf(last_losses) == BitsOf(other.last_losses);
+}
+
+std::string WhyUnfit(const std::vector<MemberReport>& reports, size_t rank) {
+  const size_t model = FurthestOf(reports);
+  const std::string differences =
+      DifferencesOf(reports[rank].fingerprint, rank, reports[model].fingerprint, model);
+  if (differences.empty()) return "";
+  return RankText(rank) + " has another numerics fingerprint: " + differences +
+         "; give it the same torch, device, program and options, or --allow-inexact";
+}
+
+std::string WhyApart(const std::vector<MemberReport>& reports, size_t rank) {
+  const size_t model = FurthestOf(reports);
+  const bool beginning = NobodyHolds(reports);
+  const auto text = [&](size_t of) {
+    const MemberReport& report = reports[of];
+    return beginning ? report.together + " " + report.beginning : report.together;
+  };
+  const std::string differences = DifferencesOf(text(rank), rank, text(model), model);
+  if (differences.empty()) return "";
+  return RankText(rank) + " was started with other options: " + differences +
+         "; start all workers with the same command";
+}
+
+bool NobodyHolds(const std::vector<MemberReport>& reports) {
+  return std::all_of(reports.begin(), reports.end(),
+                     [](const MemberReport& report) { return report.step < 0; });
+}
+
+std::string ReportText(const MemberReport& report) {
+  return DumpJson({{"step", report.step},
+                   {"pending", report.pending},
+                   {"layout", report.layout},
+                   {"trail", report.trail},
+                   {"numbers", report.numbers},
+                   {"inexact_since", report.inexact_since},
+                   {"fingerprint", report.fingerprint},
+                   {"together", report.together},
+                   {"beginning", report.beginning},
+                   {"directory", report.directory},
+                   {"save_every", report.save_every},
+                   {"codec", report.codec},
+                   {"config", report.config},
+                   {"last_losses", BitsOf(report.last_losses)}});
+}
+
+Result<MemberReport> ParseReport(std::string_view text) {
+  const auto parse = [&]() -> Result<MemberReport> {
+    KEEL_TRY_ASSIGN(const Json json, ParseJson(text));
+    MemberReport report;
+    KEEL_TRY_ASSIGN(report.step, Field<int64_t>(json, "step"));
+    KEEL_TRY_ASSIGN(report.pending, Field<bool>(json, "pending"));
+    KEEL_TRY_ASSIGN(report.layout, Field<std::string>(json, "layout"));
+    KEEL_TRY_ASSIGN(report.trail, Field<std::string>(json, "trail"));
+    KEEL_TRY_ASSIGN(report.numbers, Field<std::string>(json, "numbers"));
+    KEEL_TRY_ASSIGN(report.inexact_since, Field<int64_t>(json, "inexact_since"));
+    KEEL_TRY_ASSIGN(report.fingerprint, Field<std::string>(json, "fingerprint"));
+    KEEL_TRY_ASSIGN(report.together, Field<std::string>(json, "together"));
+    KEEL_TRY_ASSIGN(report.beginning, Field<std::string>(json, "beginning"));
+    KEEL_TRY_ASSIGN(report.directory, Field<std::string>(json, "directory"));
+    KEEL_TRY_ASSIGN(report.save_every, Field<int64_t>(json, "save_every"));
+    KEEL_TRY_ASSIGN(report.codec, Field<std::string>(json, "codec"));
+    KEEL_TRY_ASSIGN(const Json* const config, ObjectField(json, "config"));
+    for (const auto& [name, value] : config->items()) {
+      KEEL_TRY_ASSIGN(report.config[name], Field<std::string>(*config, name));
+    }
+    KEEL_TRY_ASSIGN(const auto bits, Field<std::vector<int64_t>>(json, "last_losses"));
+    for (const int64_t one : bits) {
+      report.last_losses.push_back(std::bit_cast<float>(static_cast<uint32_t>(one)));
+    }
+    return report;
+  };
+  Result<MemberReport> report = parse();
+  if (report.ok()) return report;
+  return Error{Code::kCorrupt, "a member's report: " + report.error().message};
+}
+
+Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
+  KEEL_TRY(CheckLayouts(reports));
+  int64_t furthest = MemberReport::kSpoiled;
+  for (const MemberReport& report : reports) furthest = std::max(furthest, report.step);
+  if (furthest == MemberReport::kSpoiled) {
+    return Error{Code::kCorrupt, "nobody is left who has the whole state: all " +
+                                     std::to_string(reports.size()) +
+                                     " members were still receiving it"};
+  }
+  ReformPlan plan;
+  plan.step = std::max<int64_t>(furthest, 0);
+  for (const MemberReport& report : reports) plan.parts.push_back(PartOf(report, furthest));
+  const auto first = std::find(plan.parts.begin(), plan.parts.end(), Part::kReady);
+  plan.source = static_cast<int>(first - plan.parts.begin());
+  KEEL_TRY(CheckTrails(reports, plan));
+  plan.inexact_since = InexactSince(reports, plan.step);
+  plan.reason = ReasonOf(plan);
+  return plan;
+}
+
+}  // namespace keel

@@ -1,0 +1,181 @@
+// Gathers what a step changes into one registry, and changes it.
+#include "trainer/state/train_state.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "store/torch_guard.h"
+#include "trainer/numerics/fold.h"
+#include "trainer/numerics/tensor_digest.h"
+#include "trainer/state/device.h"
+
+namespace keel {
+
+Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
+                                                     TrainProgram program) {
+  if (!program.model || !program.loss || !program.dataset || !program.optimizer) {
+    return Error{Code::kInvalid, "a training program needs a model, a loss, a dataset and an "
+                                 "optimizer"};
+  }
+  if (program.evaluation.dataset &&
+      (!program.evaluation.metric || program.evaluation.every == 0 ||
+       program.evaluation.dataset->size() == 0)) {
+    return Error{Code::kInvalid, "an evaluation needs a metric, samples, and a number of steps "
+                                 "between two of it"};
+  }
+  KEEL_TRY_ASSIGN(SampleOrder order, SampleOrder::Make({.seed = config.seed,
+                                                        .dataset_size = program.dataset->size(),
+                                                        .lanes = config.lanes,
+                                                        .lane_batch = config.lane_batch}));
+  std::unique_ptr<TrainState> state(
+      new TrainState(config, std::move(program), std::move(order)));
+  if (state->parameters_.empty()) {
+    return Error{Code::kInvalid, "the model has no parameters that want a gradient"};
+  }
+  KEEL_TRY(state->CheckDevices());
+  state->loader_ = std::make_unique<BatchLoader>(
+      *state->program_.dataset, state->order_,
+      BatchLoader::Spec{config.loader, config.steps, config.device});
+  KEEL_TRY_ASSIGN(state->updater_, Updater::Make(config.update, state->parameters_,
+                                                 *state->program_.optimizer));
+  KEEL_TRY(state->Register());
+  return state;
+}
+
+TrainState::TrainState(const TrainConfig& config, TrainProgram program, SampleOrder order)
+    : config_(config),
+      program_(std::move(program)),
+      order_(std::move(order)),
+      tensors_(TensorsOf(*program_.model)),
+      parameters_(JustTensors(tensors_.parameters)),
+      buffers_(std::make_unique<LaneBuffers>(JustTensors(tensors_.buffers))),
+      seed_(config.seed) {}
+
+Status TrainState::CheckDevices() const {
+  NamedTensors all = tensors_.parameters;
+  all.insert(all.end(), tensors_.buffers.begin(), tensors_.buffers.end());
+  all.insert(all.end(), tensors_.frozen.begin(), tensors_.frozen.end());
+  return CheckDevice(all, config_.device);
+}
+
+Status TrainState::Register() {
+  KEEL_TRY(registry_.AddTensors("model.", tensors_.parameters));
+  KEEL_TRY(registry_.AddTensors("model.", tensors_.buffers));
+  KEEL_TRY(registry_.AddTensors("model.", tensors_.frozen));
+  KEEL_TRY(registry_.AddTensors("optimizer.", program_.optimizer->state()));
+  KEEL_TRY(registry_.AddNumber("step", &step_));
+  KEEL_TRY(registry_.AddNumber("cursor", &cursor_));
+  KEEL_TRY(registry_.AddNumber("seed", &seed_));
+  KEEL_TRY(updater_->Register(registry_));
+  return registry_.AddNumber({"trail", [this] { return StateRegistry::Number(trail_.Hex()); },
+                              [this](const StateRegistry::Number& number) -> Status {
+                                const auto* const hex = std::get_if<std::string>(&number);
+                                if (hex == nullptr) {
+                                  return Error{Code::kInvalid, "trail: expected a digest in hex"};
+                                }
+                                KEEL_TRY_ASSIGN(const Digest digest, ParseDigest(*hex));
+                                trail_ = Trail(digest);
+                                return Ok();
+                              }});
+}
+
+void TrainState::Drop() {
+  pending_.reset();
+  buffers_->Restore();
+}
+
+Result<StepOutcome> TrainState::Apply(const std::vector<float>& lane_losses) {
+  KEEL_CHECK(pending(), "step " << step_ << " has no gradients");
+  const at::Tensor mean_buffers = *std::exchange(pending_, std::nullopt);
+  const std::string doing = "applying step " + std::to_string(step_);
+  KEEL_TRY(Guard(doing, [&] { buffers_->Restore(); }));
+  KEEL_TRY_ASSIGN(StepOutcome outcome, updater_->Apply(step_, lane_losses));
+  KEEL_TRY(Guard(doing, [&] {
+    if (outcome.applied && !buffers_->empty()) buffers_->EndStep(mean_buffers);
+    buffers_->BeginStep();
+  }));
+  trail_.Add(step_, lane_losses);
+  last_losses_ = lane_losses;
+  ++step_;
+  cursor_ = order_.After(cursor_);
+  return outcome;
+}
+
+float TrainState::MeanLoss(const std::vector<float>& lane_losses) {
+  const auto add = [](float left, float right) { return left + right; };
+  FoldStack<float> sum;
+  for (size_t lane = 0; lane < lane_losses.size(); ++lane) {
+    sum.Push({static_cast<int>(lane), 1}, lane_losses[lane], add);
+  }
+  return sum.Finish(add) * static_cast<float>(1.0 / static_cast<double>(lane_losses.size()));
+}
+
+Digest TrainState::ParametersDigest() const { return DigestOfTensors(parameters_); }
+
+MemberReport TrainState::Report() const {
+  MemberReport report;
+  report.layout = registry_.LayoutDigest().Hex();
+  if (held_ == Held::kSpoiled) {
+    report.step = MemberReport::kSpoiled;
+    return report;
+  }
+  if (held_ == Held::kWhole) report.step = static_cast<int64_t>(step_);
+  report.pending = pending();
+  report.trail = trail_.Hex();
+  report.numbers = registry_.NumbersText();
+  report.inexact_since = inexact_since_;
+  report.last_losses = last_losses_;
+  return report;
+}
+
+Status TrainState::EndReceiving(const MemberReport& source) {
+  pending_.reset();
+  KEEL_TRY(registry_.SetNumbersText(source.numbers));
+  KEEL_TRY(CheckSeed("job"));
+  last_losses_ = source.last_losses;
+  inexact_since_ = source.inexact_since;
+  buffers_->BeginStep();
+  held_ = Held::kWhole;
+  return Ok();
+}
+
+Status TrainState::EndRestoring(const Metadata& numbers, int64_t inexact_since) {
+  pending_.reset();
+  KEEL_TRY(registry_.SetNumbers(numbers));
+  KEEL_TRY(CheckSeed("checkpoint"));
+  last_losses_.clear();
+  inexact_since_ = inexact_since;
+  buffers_->BeginStep();
+  held_ = Held::kWhole;
+  return Ok();
+}
+
+Status TrainState::CheckOwn() const {
+  if (!filled_ahead()) return Ok();
+  return Error{Code::kInvalid, "this worker has unpacked a checkpoint that nobody finds any more, "
+                               "and cannot begin with what its program built; was one removed "
+                               "while the job was starting? Start it again"};
+}
+
+Status TrainState::TakeOwn() {
+  KEEL_TRY(CheckOwn());
+  held_ = Held::kWhole;
+  return Ok();
+}
+
+void TrainState::EndLoadingWeights() {
+  buffers_->BeginStep();
+  held_ = Held::kWhole;
+}
+
+void TrainState::NoteInexact() {
+  if (inexact_since_ < 0) inexact_since_ = static_cast<int64_t>(step_);
+}
+
+Status TrainState::CheckSeed(const std::string& whose) const {
+  if (seed_ == config_.seed) return Ok();
+  return Error{Code::kInvalid, "the " + whose + "'s seed is " + std::to_string(seed_) +
+                                   ", ours is " + std::to_string(config_.seed)};
+}
+
+}  // namespace keel

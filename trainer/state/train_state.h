@@ -1,0 +1,117 @@
+// TrainState: everything that one worker trains with, and what a decided step does to it.
+// Promises   Digest() and the registry cover all that decides how training goes on: parameters,
+//            buffers, optimizer, step, cursor, seed, loss scale, trail. Apply() is a pure function
+//            of that, of the complete gradients and of all lanes' losses.
+// Does not   compute gradients (trainer/loop/lane_work.h) or talk to anybody
+//            (trainer/loop/epoch_run.h).
+// Threads    one.
+// Errors     kInvalid: a config or program that makes no sense; those of Updater::Apply().
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/result.h"
+#include "trainer/data/loader.h"
+#include "trainer/data/samples.h"
+#include "trainer/state/lane_buffers.h"
+#include "trainer/state/reform.h"
+#include "trainer/state/registry.h"
+#include "trainer/state/trail.h"
+#include "trainer/state/update.h"
+#include "trainer/train_config.h"
+#include "trainer/train_program.h"
+
+namespace keel {
+
+class TrainState {
+ public:
+  static Result<std::unique_ptr<TrainState>> Make(const TrainConfig& config, TrainProgram program);
+  TrainState(const TrainState&) = delete;
+  TrainState& operator=(const TrainState&) = delete;
+
+  const TrainConfig& config() const { return config_; }
+  TrainProgram& program() { return program_; }
+  const std::vector<at::Tensor>& parameters() const { return parameters_; }
+  LaneBuffers& buffers() { return *buffers_; }
+  const SampleOrder& samples() const { return order_; }
+  BatchLoader& loader() { return *loader_; }
+  double loss_scale() const { return updater_->loss_scale(); }
+  uint64_t step() const { return step_; }
+  uint64_t cursor() const { return cursor_; }
+  const Trail& trail() const { return trail_; }
+
+  // --- One step ---
+
+  // The gradients of step() are complete, and this is the mean of the lanes' buffers. Kept until
+  // Apply() or Drop().
+  void SetPending(at::Tensor mean_buffers) { pending_ = std::move(mean_buffers); }
+  bool pending() const { return pending_.has_value(); }
+  void Drop();
+  Result<StepOutcome> Apply(const std::vector<float>& lane_losses);
+  // The mean over lanes, added as gradients are.
+  static float MeanLoss(const std::vector<float>& lane_losses);
+
+  // --- The whole of it ---
+
+  StateRegistry& registry() { return registry_; }
+  Digest ParametersDigest() const;
+  MemberReport Report() const;
+  // A transfer begins to write into the tensors, and ended well.
+  void BeginReceiving() { held_ = Held::kSpoiled; }
+  Status EndReceiving(const MemberReport& source);
+  // The same for a checkpoint: the tensors are restored, these are its numbers.
+  Status EndRestoring(const Metadata& numbers, int64_t inexact_since);
+  // Weights came from elsewhere: what the others built is not the state any more.
+  void EndLoadingWeights();
+  // Whether it could be saved: it is that of a whole number of steps.
+  bool whole() const { return held_ == Held::kWhole; }
+  // The first step that was made on other numerics than those before it; -1: there is none.
+  int64_t inexact_since() const { return inexact_since_; }
+  void SetInexactSince(int64_t step) { inexact_since_ = step; }
+  void NoteInexact();   // from here on
+  const ModelTensors& model_tensors() const { return tensors_; }
+  // There was nobody further than us: what the program began with is the state.
+  Status TakeOwn();
+  Status CheckOwn() const;   // kInvalid: that is not here any more
+  // The tensors were written to before anybody knew whether they are wanted so. To others it is
+  // fresh still, for it may take a checkpoint, but it cannot begin with what is there.
+  void NoteFilledAhead() { held_ = Held::kFilledAhead; }
+  bool filled_ahead() const { return held_ == Held::kFilledAhead; }
+
+ private:
+  enum class Held { kFresh, kFilledAhead, kWhole, kSpoiled };
+
+  TrainState(const TrainConfig& config, TrainProgram program, SampleOrder order);
+  Status CheckDevices() const;
+  Status Register();
+  Status CheckSeed(const std::string& whose) const;
+
+  const TrainConfig config_;
+  TrainProgram program_;
+  const SampleOrder order_;
+  ModelTensors tensors_;
+  std::vector<at::Tensor> parameters_;
+  std::unique_ptr<LaneBuffers> buffers_;
+  std::unique_ptr<BatchLoader> loader_;
+  std::unique_ptr<Updater> updater_;
+  StateRegistry registry_;
+
+  uint64_t step_ = 0;
+  uint64_t cursor_ = 0;
+  uint64_t seed_ = 0;
+  Trail trail_;
+  std::vector<float> last_losses_;
+  int64_t inexact_since_ = -1;
+  Held held_ = Held::kFresh;
+  std::optional<at::Tensor> pending_;
+};
+
+}  // namespace keel
