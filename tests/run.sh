@@ -3,23 +3,25 @@
 # Promises   all three run even if one fails; exits 0 only if each of them passed; the last lines
 #            are CTest's summary of the release build, or the names of the builds that failed.
 #            Where that is no terminal, tests that passed have no line.
-# Does not   run tests with the label gpu (tests/gpu.sh does).
+# Does not   run tests with the label gpu (tests/gpu.sh does), or nightly without --nightly.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
 builds=(asan tsan release)  # release last, so that its summary is the last thing to read
 failed=()
+nightly=0
 
 Help() {
   cat <<'TEXT'
-usage: tests/run.sh [--quick] [ARGUMENTS OF CTEST...]
+usage: tests/run.sh [--quick | --nightly] [ARGUMENTS OF CTEST...]
 
 Sets up what is missing (tools/setup.sh), then runs the tests:
   build-asan   what needs no LibTorch, under AddressSanitizer and UBSan
   build-tsan   the same under ThreadSanitizer
-  build        everything but the label gpu
+  build        everything but the labels gpu and nightly
   --quick      only the last of these
+  --nightly    all of these, and the long forms of soaks and comparisons (the label nightly)
   --help       this text
 Examples: tests/run.sh --quick -R Store      tests/run.sh --quick -L unit      tests/run.sh -LE slow
 TEXT
@@ -49,6 +51,7 @@ WithoutWhatPassed() {
 # Fills `ctest_arguments`. CTest takes several -LE for "all of these", so a caller's joins ours.
 ReadArguments() {
   local excluded='^gpu$'
+  ((nightly)) || excluded+='|^nightly$'
   ctest_arguments=()
   filtered=$(($# > 0))  # then a sanitized build may well have no such test
   while (($#)); do
@@ -84,6 +87,7 @@ Main() {
   case ${1:-} in
     --help | -h) Help; return ;;
     --quick) builds=(release); shift ;;
+    --nightly) nightly=1; shift ;;
   esac
   export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:check_initialization_order=1}
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
