@@ -1,9 +1,8 @@
 // Supervisor: one launcher on one host: tells the Host what happens, and does what the Host says.
 // Promises   Run() returns when the job is over for this host, with a code of
 //            elastic/protocol/exit_codes.h; no worker is left then, nor anything that descends from
-// one.
-//            The signals that stop a job are blocked in its thread from then on: whoever sends one
-//            more does not take the code from those who wait for it.
+//            one. The signals that stop a job are blocked in its thread from then on: whoever sends
+//            one more does not take the code from those who wait for it.
 // Does not   judge (elastic/decisions/host.h, elastic/decisions/membership.h); print (the summary
 //            is the caller's).
 // Threads    Run() in the thread that made it, which must be the main one or outlive it: the

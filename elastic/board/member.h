@@ -6,8 +6,7 @@
 //            A board of another version of the protocol is told as a refusal, and left alone.
 // Does not   decide anything (elastic/decisions/host.h), wait, or own the store: its owner calls
 //            Poll() when there is something to write or to see and when NextPoll() is due, and
-// hands in another
-//            connection after an error.
+//            hands in another connection after an error.
 // Threads    one.
 // Errors     those of the store, and kInvalid for a record that is none; the poll is repeated.
 #pragma once

@@ -2,7 +2,7 @@
 // Promises   signals meant for the process go to other threads; those that a thread causes itself
 //            (SIGSEGV and the like), and the one that asks for its stack
 //            (elastic/process/stack_signal.h), still reach it. It has a name, for ps, gdb and
-// stacks.
+//            stacks.
 #pragma once
 
 #include <functional>

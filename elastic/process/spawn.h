@@ -6,8 +6,7 @@
 //            the child only makes async-signal-safe calls.
 // Does not   reach what the child itself starts: a grandchild gets no SIGKILL when we die
 //            (elastic/process/guard.h). A set-user-ID program loses the tie to our death; the
-// kernel clears
-//            it.
+//            kernel clears it.
 // Threads    any, but THE THREAD THAT SPAWNS MUST OUTLIVE THE CHILD: the kernel ties the child to
 //            the thread, not to the process. A thread that ends too early is a checked bug
 //            (elastic/process/child.h).

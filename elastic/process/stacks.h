@@ -3,8 +3,7 @@
 // Promises   needs no debugger and no help of the process, which it does not disturb.
 // Does not   see stacks in the program itself: a program of ours writes those when it gets
 //            StackSignal() (elastic/process/stack_signal.h). Where ptrace is forbidden, only names
-// and
-//            states are there; kernel stacks only for root.
+//            and states are there; kernel stacks only for root.
 // Threads    any.
 // Errors     kNotFound: there is no such process.
 #pragma once

@@ -2,9 +2,8 @@
 // come together.
 // Promises   gradients are added in the order of trainer/numerics/lanes.h, each one as soon as it
 //            is made, in as few places as there are sums kept: the second lane of a pair is added
-// where the
-//            first one lies. What a step leaves to be exchanged is in sum(), the last of it in
-//            the Reducer's own memory.
+//            where the first one lies. What a step leaves to be exchanged is in sum(), the last of
+//            it in the Reducer's own memory.
 // Does not   exchange anything. Take a parameter's gradient twice in one backward: it throws.
 // Threads    one at a time; that of the backward for TakeGradient().
 // Errors     throws as ATen does: call it inside a Guard.

@@ -2,9 +2,9 @@
 // Promises   the value depends on parameters, buffers, dataset and number of lanes alone, to the
 //            bit: batches belong to lanes, a lane adds its own in their order, and lanes are added
 //            in the order of trainer/numerics/lanes.h. Parameters, buffers, trail, default
-// generators and
-//            each module's mode (train or eval) are afterwards what they were before. The model
-//            is in eval mode, no gradients are kept, and generators are seeded for each batch.
+//            generators and each module's mode (train or eval) are afterwards what they were
+//            before. The model is in eval mode, no gradients are kept, and generators are seeded
+//            for each batch.
 // Does not   load ahead; happen again by itself where it was abandoned.
 // Threads    one at a time per group; all members call it for the same step.
 // Errors     those of the group, which then is broken; kInvalid or kForeign, naming the step and
