@@ -1,5 +1,6 @@
 # How this project declares libraries, programs and tests. Which files a target is made of stands beside
-# them, in a sources.txt that Meson reads as well. TORCH on a target means: it includes LibTorch's headers, and shares the precompiled form of
+# them, in a sources.txt that Meson reads as well. TORCH on a target means: it includes LibTorch's
+# headers, and shares the precompiled form of
 # its tensors and groups; TORCH_API: it includes torch/torch.h, which makes many more templates in each
 # file, needed or not, and shares the precompiled form of all that.
 include(GNUInstallDirs)

@@ -112,7 +112,7 @@ Status Coordinator::ReadMembers(Store& store, TimePoint now) {
   return Ok();
 }
 
-// Breaks and stop wishes, which others may write.
+// Breaks, which members may write as well, and the stop that this coordinator wrote.
 Status Coordinator::ReadWishes(Store& store, TimePoint now) {
   std::vector<std::string> keys = {keys_.Stop()};
   if (view_.epoch) keys.push_back(keys_.Break(view_.epoch->record.id));
