@@ -360,10 +360,18 @@ Duration WorkerLink::UntilTold() const {
   return std::max(told_at_ + kTellPause - RealClock().Monotonic(), Duration(0));
 }
 
-// What fails here is known to whoever sends the next message.
+// A position that still waits to be sent is not told again: that would put it behind what was said
+// after it. What fails here is known to whoever sends the next message.
 void WorkerLink::TellAgain() {
   const std::lock_guard lock(mutex_);
   if (UntilTold() > Duration(0)) return;
+  const size_t kind = WorkerMessage(AtMessage{}).index();
+  const bool waits = std::any_of(outbox_.begin(), outbox_.end(),
+                                 [&](const Outgoing& one) { return one.type == kind; });
+  if (waits) {
+    told_at_ = RealClock().Monotonic();
+    return;
+  }
   (void)SendLocked(where_ ? where_() : *told_);
 }
 

@@ -142,6 +142,18 @@ TEST_F(WorkerLinkTest, TellsNothingByItselfOnceTheWorkerHasParked) {
   EXPECT_EQ(poll(&readable, 1, static_cast<int>(3 * kTellPause / 1ms)), 0);
 }
 
+TEST_F(WorkerLinkTest, APositionThatWaitsToBeSentStaysBeforeWhatWasSaidAfterIt) {
+  // Until the socket takes no more.
+  while (link_->Flush(Now()).ok()) ASSERT_OK(link_->Send(SavedMessage{1}));
+  ASSERT_OK(link_->Send(AtMessage{{7, 1}}));
+  ASSERT_OK(link_->Send(LeavingMessage{7}));
+  // For long enough to be told again, were it not still waiting.
+  EXPECT_EQ(link_->Receive(Now() + 3 * kTellPause).error().code, Code::kTimeout);
+  std::optional<WorkerMessage> heard = Hear();
+  while (heard == WorkerMessage(SavedMessage{1})) heard = Hear();
+  EXPECT_EQ(heard, WorkerMessage(AtMessage{{7, 1}}));
+}
+
 TEST_F(WorkerLinkTest, AWatchOfAnEpochThatIsOverIsCalledAtOnce) {
   Say(BreakMessage{5, "over"});
   ASSERT_OK(link_->Receive(Limit()));
