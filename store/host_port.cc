@@ -49,10 +49,12 @@ std::string AddressText(const std::string& address, uint16_t port) {
   return (v6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
 }
 
-bool IsNumericAddress(const std::string& address) {
+std::optional<std::string> NumericHost(const std::string& host) {
+  if (host == "localhost") return "127.0.0.1";
   in6_addr ignored;
-  return inet_pton(AF_INET, address.c_str(), &ignored) == 1 ||
-         inet_pton(AF_INET6, address.c_str(), &ignored) == 1;
+  const bool is_numeric = inet_pton(AF_INET, host.c_str(), &ignored) == 1 ||
+                          inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
+  return is_numeric ? std::optional(host) : std::nullopt;
 }
 
 }  // namespace keel

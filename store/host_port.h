@@ -28,7 +28,7 @@ std::optional<uint16_t> PortIn(std::string_view text);
 // "10.0.0.7:4711", "[2001:db8::7]:4711"
 std::string AddressText(const std::string& address, uint16_t port);
 
-// Whether the address is in numbers, so that nobody has to look it up.
-bool IsNumericAddress(const std::string& address);
+// An address in numbers, as it is, or that of localhost; nothing: it would have to be looked up.
+std::optional<std::string> NumericHost(const std::string& host);
 
 }  // namespace keel

@@ -24,10 +24,9 @@ Result<HttpBase> ParseBaseUrl(const std::string& text) {
   });
   const Result<HostPort> where = ParseEndpoint(std::string(rest.substr(0, slash)));
   if (slash == 0 || !where.ok() || !is_plain) return MustBe(text, form);
-  HttpBase base{where->host == "localhost" ? "127.0.0.1" : where->host, where->port.value_or(80),
-                std::string(path)};
-  if (!IsNumericAddress(base.address) || base.port == 0) return MustBe(text, form);
-  return base;
+  const std::optional<std::string> address = NumericHost(where->host);
+  if (!address || where->port == 0) return MustBe(text, form);
+  return HttpBase{*address, where->port.value_or(80), std::string(path)};
 }
 
 }  // namespace keel

@@ -17,9 +17,9 @@ Result<StatusAddress> ParseStatusAddress(const std::string& text) {
   const std::string form = "ADDRESS:PORT with an address in numbers (127.0.0.1:8090, "
                            "0.0.0.0:8090, [::]:8090), or a port of this machine alone (8090)";
   if (!where.ok() || !where->port) return MustBe(text, form);
-  const StatusAddress status{where->host == "localhost" ? "127.0.0.1" : where->host, *where->port};
-  if (!IsNumericAddress(status.address)) return MustBe(text, form);
-  return status;
+  const std::optional<std::string> address = NumericHost(where->host);
+  if (!address) return MustBe(text, form);
+  return StatusAddress{*address, *where->port};
 }
 
 }  // namespace keel

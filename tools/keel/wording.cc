@@ -3,16 +3,16 @@
 
 #include <array>
 #include <cstdio>
-#include <ctime>
+
+#include "base/clock.h"
 
 namespace keel {
 
 std::string TimeText(int64_t nanos_since_1970) {
-  const std::time_t seconds = nanos_since_1970 / 1'000'000'000;
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  std::array<char, 32> text;
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts)};
+  std::string text = UtcText(nanos_since_1970);   // "2026-11-21T08:30:00Z"
+  text[text.find('T')] = ' ';
+  text.pop_back();
+  return text;
 }
 
 std::string RatioText(uint64_t stored, uint64_t content) {
