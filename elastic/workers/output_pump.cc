@@ -123,7 +123,11 @@ void OutputPump::Run() {
     }
     const std::vector<std::shared_ptr<Stream>> streams = Current();
     FinishThose(streams);
-    if (is_end) break;
+    if (is_end) {
+      // What descendants wrote after their worker's end.
+      for (const auto& stream : streams) Drain(*stream);
+      break;
+    }
     Await(streams);
   }
   const std::lock_guard lock(mutex_);
