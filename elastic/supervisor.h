@@ -65,7 +65,6 @@ class Supervisor {
 
   // What happens.
   void OnMemberEvent(const MemberEvent& event);
-  void OnDecision(const Decision& decision);
   void OnTrouble(const Status& status);
   void OnNoStore(const Error& why);
   void OnWorkerEnded(int index, const ExitStatus& status);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "elastic/board/snapshot.h"
+
 namespace keel {
 namespace {
 
@@ -114,16 +116,19 @@ Status Coordinator::ReadMembers(Store& store, TimePoint now) {
 
 // Breaks, which members may write as well, and the stop that this coordinator wrote.
 Status Coordinator::ReadWishes(Store& store, TimePoint now) {
-  std::vector<std::string> keys = {keys_.Stop()};
-  if (view_.epoch) keys.push_back(keys_.Break(view_.epoch->record.id));
-  KEEL_TRY_ASSIGN(const auto values, store.GetMany(keys));
-  if (values[0] && *values[0] != kNothingYet && !view_.stop) {
-    KEEL_TRY_ASSIGN(view_.stop, ParseStop(keys[0], *values[0]));
+  const std::string stop_key = keys_.Stop();
+  const std::string break_key = view_.epoch ? keys_.Break(view_.epoch->record.id) : "";
+  std::vector<std::string> keys = {stop_key};
+  if (view_.epoch) keys.push_back(break_key);
+  KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, keys));
+  const std::string* const stop = board.Of(stop_key);
+  if (stop != nullptr && *stop != kNothingYet && !view_.stop) {
+    KEEL_TRY_ASSIGN(view_.stop, ParseStop(stop_key, *stop));
     view_.stopped_at = now;
   }
-  const bool broken = view_.epoch && values[1] && *values[1] != kNothingYet;
-  if (broken && !view_.epoch->broken) {
-    KEEL_TRY_ASSIGN(BreakRecord record, ParseBreak(keys[1], *values[1]));
+  const std::string* const broken = view_.epoch ? board.Of(break_key) : nullptr;
+  if (broken != nullptr && *broken != kNothingYet && !view_.epoch->broken) {
+    KEEL_TRY_ASSIGN(BreakRecord record, ParseBreak(break_key, *broken));
     NoteBreak(std::move(record), now);
   }
   return Ok();

@@ -6,6 +6,17 @@
 namespace keel {
 namespace {
 
+// Reports a value that was not seen before; it counts as seen once it could be read.
+template <class Report>
+Status ReadFresh(const BoardSnapshot& board, const std::string& key, std::string& seen,
+                 Report report) {
+  const std::string* const text = board.Of(key);
+  if (text == nullptr || *text == seen || *text == kNothingYet) return Ok();
+  KEEL_TRY(report(key, *text));
+  seen = *text;
+  return Ok();
+}
+
 }  // namespace
 
 Member::Step Member::Poll(Store& store, TimePoint now) {
@@ -98,58 +109,61 @@ void Member::ForgetBoard() {
 
 // False where the board is not (or no more) the one that we know; the next poll goes on.
 Result<bool> Member::Read(Store& store, Step& step) {
-  std::vector<std::string> keys = {keys_.Kind(), keys_.Presence(), keys_.NewestEpoch(),
-                                   keys_.Joining(), keys_.Stop(), keys_.End(),
-                                   GenerationKey(config_.job)};
+  const std::string generation_key = GenerationKey(config_.job);
+  std::vector<std::string> keys = {generation_key, keys_.Kind(), keys_.Presence(),
+                                   keys_.NewestEpoch(), keys_.Joining(), keys_.Stop(),
+                                   keys_.End()};
   if (slot_) keys.push_back(keys_.Member(*slot_));
   if (!epoch_id_.empty()) keys.push_back(keys_.Break(epoch_id_));
-  KEEL_TRY_ASSIGN(const auto values, store.GetMany(keys));
-  if (values[6] != generation_) {
-    if (values[6]) EnterGeneration(*values[6]);
+  KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, keys));
+  const std::string* const generation = board.Of(generation_key);
+  if (generation == nullptr || *generation != generation_) {
+    if (generation != nullptr) EnterGeneration(*generation);
     return false;
   }
-  // Reports a value that was not seen before; it counts as seen once it could be read.
-  const auto fresh = [&](size_t i, std::string& seen, auto report) -> Status {
-    if (!values[i] || *values[i] == seen || *values[i] == kNothingYet) return Ok();
-    KEEL_TRY(report(keys[i], *values[i]));
-    seen = *values[i];
-    return Ok();
-  };
-  if (slot_ && values[7]) KEEL_TRY(ReadMine(*values[7], step));
-  KEEL_TRY(fresh(1, presence_, [&](const auto&, const auto& text) -> Status {
+  const std::string* const mine = slot_ ? board.Of(keys_.Member(*slot_)) : nullptr;
+  if (mine != nullptr) KEEL_TRY(ReadMine(*mine, step));
+  KEEL_TRY(ReadFresh(board, keys_.Presence(), presence_, [&](const auto&, const auto& text) {
     step.events.push_back(PresenceSeen{text});
     return Ok();
   }));
   if (!epoch_id_.empty()) {
-    KEEL_TRY(fresh(keys.size() - 1, break_, [&](const auto& key, const auto& text) -> Status {
+    KEEL_TRY(ReadFresh(board, keys_.Break(epoch_id_), break_,
+                       [&](const auto& key, const auto& text) -> Status {
       KEEL_TRY_ASSIGN(BreakRecord record, Noted(ParseBreak(key, text), text));
       step.events.push_back(BreakSeen{std::move(record)});
       return Ok();
     }));
   }
-  if (values[2]) KEEL_TRY(ReadEpoch(store, *values[2], step));
-  // After the epoch: its workers must be started for it, not to wait for another.
-  KEEL_TRY(fresh(0, kind_, [&](const auto& key, const auto& text) -> Status {
+  const std::string* const newest = board.Of(keys_.NewestEpoch());
+  if (newest != nullptr) KEEL_TRY(ReadEpoch(store, *newest, step));
+  KEEL_TRY(ReadOfJob(board, step));
+  return true;
+}
+
+// Read after the epoch: workers must be started for it, not to wait for another one.
+Status Member::ReadOfJob(const BoardSnapshot& board, Step& step) {
+  KEEL_TRY(ReadFresh(board, keys_.Kind(), kind_, [&](const auto& key, const auto& text) -> Status {
     KEEL_TRY_ASSIGN(const JobKind kind, ParseJobKind(key, text));
     step.events.push_back(KindKnown{kind});
     return Ok();
   }));
-  KEEL_TRY(fresh(3, joining_, [&](const auto& key, const auto& text) -> Status {
+  KEEL_TRY(ReadFresh(board, keys_.Joining(), joining_,
+                     [&](const auto& key, const auto& text) -> Status {
     KEEL_TRY_ASSIGN(const int64_t epoch, ParseCount(key, text));
     step.events.push_back(JoiningSeen{epoch});
     return Ok();
   }));
-  KEEL_TRY(fresh(4, stop_, [&](const auto& key, const auto& text) -> Status {
+  KEEL_TRY(ReadFresh(board, keys_.Stop(), stop_, [&](const auto& key, const auto& text) -> Status {
     KEEL_TRY_ASSIGN(StopRecord stop, Noted(ParseStop(key, text), text));
     step.events.push_back(StopSeen{std::move(stop)});
     return Ok();
   }));
-  KEEL_TRY(fresh(5, end_, [&](const auto& key, const auto& text) -> Status {
+  return ReadFresh(board, keys_.End(), end_, [&](const auto& key, const auto& text) -> Status {
     KEEL_TRY_ASSIGN(EndRecord end, Noted(ParseEnd(key, text), text));
     step.events.push_back(EndSeen{std::move(end)});
     return Ok();
-  }));
-  return true;
+  });
 }
 
 // The board may hold our former record, if the answer to the newest was lost; never another's.

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "elastic/board/snapshot.h"
 #include "elastic/protocol/board_events.h"
 #include "elastic/protocol/board_keys.h"
 #include "elastic/protocol/records.h"
@@ -60,6 +61,7 @@ class Member {
   template <class T>
   Result<T> Noted(Result<T> parsed, const std::string& text);
   Result<bool> Read(Store& store, Step& step);
+  Status ReadOfJob(const BoardSnapshot& board, Step& step);
   void EnterGeneration(const std::string& generation);
   Status ReadMine(const std::string& text, Step& step);
   Status ReadEpoch(Store& store, const std::string& number, Step& step);

@@ -89,4 +89,43 @@ Result<std::vector<RecordBytes>> Gather(EpochGroup& group, const RecordBytes& mi
   return records;
 }
 
+Result<std::vector<RecordBytes>> GatherRecords(EpochGroup& group, const RecordBytes& mine) {
+  const uint64_t size = mine.size();
+  RecordBytes size_bytes(sizeof size);
+  std::memcpy(size_bytes.data(), &size, sizeof size);
+  const std::vector<size_t> lengths(static_cast<size_t>(group.size()), sizeof size);
+  KEEL_TRY_ASSIGN(const auto all_sizes, Gather(group, size_bytes, lengths));
+  std::vector<size_t> sizes;
+  for (const RecordBytes& bytes : all_sizes) {
+    uint64_t one = 0;
+    std::memcpy(&one, bytes.data(), sizeof one);
+    sizes.push_back(one);
+  }
+  return Gather(group, mine, sizes);
+}
+
+Result<std::vector<std::string>> GatherTexts(EpochGroup& group, std::string_view mine) {
+  KEEL_TRY_ASSIGN(const auto all, GatherRecords(group, RecordOf(mine)));
+  std::vector<std::string> texts;
+  for (const RecordBytes& bytes : all) texts.push_back(TextOf(bytes));
+  return texts;
+}
+
+Result<std::vector<bool>> GatherFlags(EpochGroup& group, bool mine) {
+  const std::vector<size_t> lengths(static_cast<size_t>(group.size()), 1);
+  KEEL_TRY_ASSIGN(const auto all, Gather(group, {std::byte{mine}}, lengths));
+  std::vector<bool> flags;
+  for (const RecordBytes& bytes : all) flags.push_back(bytes[0] != std::byte{0});
+  return flags;
+}
+
+RecordBytes RecordOf(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string TextOf(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 }  // namespace keel

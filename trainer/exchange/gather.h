@@ -6,6 +6,9 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -19,5 +22,13 @@ using RecordBytes = std::vector<std::byte>;
 // `sizes`: how long each member's record is, by rank; known to all.
 Result<std::vector<RecordBytes>> Gather(EpochGroup& group, const RecordBytes& mine,
                                         const std::vector<size_t>& sizes);
+
+// The same for records of any length, which nobody need know before.
+Result<std::vector<RecordBytes>> GatherRecords(EpochGroup& group, const RecordBytes& mine);
+Result<std::vector<std::string>> GatherTexts(EpochGroup& group, std::string_view mine);
+Result<std::vector<bool>> GatherFlags(EpochGroup& group, bool mine);
+
+RecordBytes RecordOf(std::string_view text);
+std::string TextOf(std::span<const std::byte> bytes);
 
 }  // namespace keel

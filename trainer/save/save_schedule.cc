@@ -27,17 +27,6 @@ SaveDecision Begin(std::string reason) { return {SaveAction::kBegin, false, std:
 
 }  // namespace
 
-std::string_view SaveStateName(SaveState state) {
-  switch (state) {
-    case SaveState::kIdle: return "idle";
-    case SaveState::kWriting: return "writing";
-    case SaveState::kDurable: return "durable";
-    case SaveState::kFailed: return "failed";
-    case SaveState::kCommitting: return "committing";
-  }
-  return "unknown";
-}
-
 SaveDecision DecideSave(const std::vector<SaveVote>& votes, uint64_t step, uint64_t every_steps) {
   const auto all_are = [&](SaveState state) {
     return std::all_of(votes.begin(), votes.end(),

@@ -25,7 +25,6 @@ enum class SaveState : uint8_t {
   kCommitting,  // all shares are durable, and it writes the manifest (rank 0)
 };
 inline constexpr uint8_t kSaveStates = 5;
-std::string_view SaveStateName(SaveState state);
 
 struct SaveVote {
   SaveState state = SaveState::kIdle;

@@ -1,0 +1,304 @@
+// Reports first; then who holds the state is known to all, and so is what each of them does.
+#include "trainer/loop/meet.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "base/log.h"
+#include "ckpt/frame.h"
+#include "trainer/exchange/gather.h"
+#include "trainer/exchange/transfer.h"
+#include "trainer/numerics/fingerprint.h"
+#include "trainer/save/resume.h"
+#include "trainer/state/reform.h"
+
+namespace keel {
+namespace {
+
+// What the member that resumes has found to begin with.
+struct Beginning {
+  enum class Kind : uint8_t { kNothing, kResumed, kRefused };
+  Kind kind = Kind::kNothing;
+  std::string why;   // of kRefused
+};
+
+class Meeting {
+ public:
+  Meeting(const EpochParts& parts, const ApplyPending& apply)
+      : parts_(parts), state_(parts.state), group_(parts.group), apply_(apply) {}
+
+  Status Run() {
+    KEEL_TRY_ASSIGN(std::vector<MemberReport> reports, Reports());
+    KEEL_TRY(CheckFit(reports));
+    if (!refused_.empty()) return Ok();
+    if (parts_.keeping != nullptr) {
+      KEEL_TRY(BeginKeeping(reports));
+      if (refused_.empty()) KEEL_TRY(ResumeIfNobodyHolds(&reports));
+      if (!refused_.empty()) return Ok();
+    }
+    // Others have the state, or took it from a checkpoint.
+    Keeping* const keeping = parts_.keeping;
+    if (keeping != nullptr && keeping->ahead != nullptr) keeping->ahead->Stop();
+    KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
+    // Every report is here, so what is pending is decided: nobody can ask for it again.
+    const MemberReport& source = reports[static_cast<size_t>(plan.source)];
+    const Part part = plan.parts[static_cast<size_t>(group_.rank())];
+    if (group_.rank() == plan.source) {
+      LogInfo("state-agreed", {{"reason", plan.reason}, {"workers", group_.size()}});
+    }
+    if (part == Part::kApplies) {
+      KEEL_TRY(apply_(source.last_losses));
+    } else {
+      state_.Drop();
+    }
+    KEEL_TRY(MoveState(plan, source, part));
+    if (part == Part::kReady) KEEL_TRY(state_.TakeOwn());
+    state_.SetInexactSince(plan.inexact_since);
+    return CompareStates(plan);
+  }
+
+  const std::string& refused() const { return refused_; }
+
+ private:
+  // The coordinator refuses misfits, but what it knows is a moment old: before the first step all
+  // look themselves. A misfit ends, and for the others the group is broken.
+  Status CheckFit(const std::vector<MemberReport>& reports) {
+    const auto why_not = [&](size_t rank) {
+      const std::string apart = WhyApart(reports, rank);
+      return apart.empty() && !parts_.peer.inexact_allowed ? WhyUnfit(reports, rank) : apart;
+    };
+    refused_ = why_not(static_cast<size_t>(group_.rank()));
+    if (!refused_.empty()) return Ok();
+    for (size_t rank = 0; rank < reports.size(); ++rank) {
+      const std::string why = why_not(rank);
+      if (!why.empty()) return Error{Code::kPeerLost, why};
+    }
+    return Ok();
+  }
+
+  // --- Beginning from a checkpoint ---
+
+  Status BeginKeeping(const std::vector<MemberReport>& reports) {
+    const MemberReport& first = reports[0];
+    SaveTerms terms{.every_steps = static_cast<uint64_t>(first.save_every)};
+    if (parts_.saver().saves()) {
+      KEEL_TRY_ASSIGN(terms.codec, ParseCodec(first.codec));
+    }
+    parts_.saver().BeginEpoch({.rank = group_.rank(),
+                               .world = group_.size(),
+                               .prefix = parts_.prefix,
+                               .fingerprint = first.fingerprint,
+                               .config = first.config,
+                               .terms = terms});
+    if (NobodyHolds(reports) || !parts_.saver().saves()) return Ok();
+    KEEL_TRY(CheckDirectory(first.directory));
+    if (group_.rank() != 0) return Ok();
+    // A job that trains goes on, and tries again with each save.
+    const Status held = parts_.saver().HoldDirectory();
+    if (!held.ok()) LogError("cannot-save", {{"reason", held.error().message}});
+    return Ok();
+  }
+
+  // Refuses a worker whose --checkpoint-dir is another directory, since every save would fail; its
+  // end breaks the group for the others. A missing mark proves nothing alone, because rank 0's
+  // directory may have been removed: so all look again after rank 0 has put it back.
+  Status CheckDirectory(std::string id) {
+    while (!id.empty()) {
+      const Status seen = parts_.saver().CheckDirectory(id);
+      KEEL_TRY_ASSIGN(const std::vector<bool> sees_it, GatherFlags(group_, seen.ok()));
+      if (std::find(sees_it.begin(), sees_it.end(), false) == sees_it.end()) break;
+      // Where it cannot, nobody can tell; its next save says why.
+      if (group_.rank() == 0) (void)parts_.saver().HoldAnewWhereLost();
+      KEEL_TRY_ASSIGN(const auto ids, GatherTexts(group_, parts_.saver().directory_id()));
+      if (ids[0] == id) {
+        if (!seen.ok()) refused_ = Elsewhere(seen.error());
+        break;
+      }
+      id = ids[0];
+    }
+    return Ok();
+  }
+
+  std::string Elsewhere(const Error& error) const {
+    return group_.NameOf(group_.rank()) + ": the --checkpoint-dir " + parts_.saver().config().root +
+           " of this host is not the directory that " + group_.NameOf(0) +
+           " saves in, for what that one has put there is missing (" + error.message +
+           "); give all hosts a directory that they share";
+  }
+
+  // The first whose memory is what its program built; rank 0 where that is nobody's.
+  static int WhoResumes(const std::vector<MemberReport>& reports) {
+    for (size_t rank = 0; rank < reports.size(); ++rank) {
+      if (reports[rank].step == MemberReport::kFresh) return static_cast<int>(rank);
+    }
+    return 0;
+  }
+
+  // One looks and restores; then it is the one who has the state, and the others receive it.
+  Status ResumeIfNobodyHolds(std::vector<MemberReport>* reports) {
+    if (!NobodyHolds(*reports)) return Ok();
+    const auto resumer = static_cast<size_t>(WhoResumes(*reports));
+    KEEL_TRY(MeetInDirectory());
+    if (!refused_.empty()) return Ok();
+    Beginning mine;
+    if (group_.rank() == static_cast<int>(resumer)) {
+      mine = Begin((*reports)[resumer].step == MemberReport::kFresh);
+    }
+    KEEL_TRY_ASSIGN(const std::vector<Beginning> all, GatherBeginnings(mine));
+    const Beginning& found = all[resumer];
+    if (found.kind == Beginning::Kind::kRefused) refused_ = found.why;
+    if (found.kind == Beginning::Kind::kResumed) {
+      KEEL_TRY_ASSIGN(*reports, Reports());
+    }
+    return Ok();
+  }
+
+  // The first rank takes hold of it, the others look whether theirs is the same.
+  Status MeetInDirectory() {
+    if (!parts_.saver().saves()) return Ok();
+    const Status held = group_.rank() == 0 ? parts_.saver().HoldDirectory() : Ok();
+    const std::string why = held.ok() ? "" : held.error().message;
+    KEEL_TRY_ASSIGN(const std::vector<std::string> whys, GatherTexts(group_, why));
+    refused_ = whys[0];
+    if (!refused_.empty()) return Ok();
+    KEEL_TRY_ASSIGN(const auto ids, GatherTexts(group_, parts_.saver().directory_id()));
+    return CheckDirectory(ids[0]);
+  }
+
+  // Weights alone make a state only of what the program built.
+  Beginning Begin(bool fresh) {
+    ResumeConfig config = parts_.keeping->resume;
+    if (!fresh) config.init_from.clear();
+    parts_.Stage("resuming");
+    const auto outcome = Resume(state_, parts_.keeping->files, config, parts_.Ticks(),
+                                parts_.keeping->ahead);
+    if (!outcome.ok()) return {Beginning::Kind::kRefused, outcome.error().message};
+    if (outcome->resumed) parts_.keeping->resumed_from = outcome->from;
+    if (!outcome->resumed && !outcome->from.empty()) {
+      LogInfo("weights-loaded", {{"from", outcome->from}});
+    }
+    return {outcome->from.empty() ? Beginning::Kind::kNothing : Beginning::Kind::kResumed, ""};
+  }
+
+  Result<std::vector<Beginning>> GatherBeginnings(const Beginning& mine) {
+    RecordBytes record = RecordOf(mine.why);
+    record.insert(record.begin(), static_cast<std::byte>(mine.kind));
+    KEEL_TRY_ASSIGN(const std::vector<RecordBytes> records,
+                    GatherRecords(group_, record));
+    std::vector<Beginning> all;
+    for (const RecordBytes& bytes : records) {
+      if (bytes.empty() || bytes[0] > static_cast<std::byte>(Beginning::Kind::kRefused)) {
+        return Error{Code::kCorrupt, "a member told nonsense of what it begins with"};
+      }
+      all.push_back({static_cast<Beginning::Kind>(bytes[0]),
+                     TextOf(std::span(bytes).subspan(1))});
+    }
+    return all;
+  }
+
+  Result<std::vector<MemberReport>> Reports() {
+    parts_.Stage("reports");
+    MemberReport report = state_.Report();
+    report.fingerprint =
+        parts_.keeping != nullptr ? parts_.keeping->resume.fingerprint : parts_.peer.fingerprint;
+    report.together = Together();
+    report.beginning = BeginningAsked();
+    if (parts_.keeping != nullptr && group_.rank() == 0) {
+      const CheckpointConfig& config = parts_.saver().config();
+      report.config = config.config;
+      report.directory = parts_.saver().directory_id();
+      report.save_every = static_cast<int64_t>(config.every_steps);
+      report.codec = CodecName(config.codec);
+    }
+    KEEL_TRY_ASSIGN(const std::vector<std::string> texts, GatherTexts(group_, ReportText(report)));
+    std::vector<MemberReport> reports;
+    for (const std::string& text : texts) {
+      KEEL_TRY_ASSIGN(MemberReport one, ParseReport(text));
+      reports.push_back(std::move(one));
+    }
+    return reports;
+  }
+
+  std::string Together() const {
+    Fingerprint together;
+    const bool saves = parts_.saves();
+    together.Add("--checkpoint-dir", saves ? "given" : "none");
+    const EvaluationPlan& plan = state_.program().evaluation;
+    std::string evaluation = "none";
+    if (plan.dataset) {
+      evaluation = "every_" + std::to_string(plan.every) + "_of_" +
+                   std::to_string(plan.dataset->size()) + "_by_" + std::to_string(plan.batch);
+    }
+    together.Add("evaluation", evaluation);
+    return together.Text();
+  }
+
+  std::string BeginningAsked() const {
+    Fingerprint beginning;
+    const auto given = [](bool is) { return is ? "given" : "none"; };
+    const ResumeConfig resume = parts_.keeping != nullptr ? parts_.keeping->resume : ResumeConfig{};
+    beginning.Add("--resume-from", given(!resume.resume_from.empty()));
+    beginning.Add("--init-from", given(!resume.init_from.empty()));
+    return beginning.Text();
+  }
+
+  Status MoveState(const ReformPlan& plan, const MemberReport& source, Part part) {
+    std::vector<bool> has_it;
+    bool any_lacks_it = false;
+    for (const Part one : plan.parts) {
+      has_it.push_back(one != Part::kReceives);
+      any_lacks_it |= one == Part::kReceives;
+    }
+    if (!any_lacks_it) return Ok();
+    parts_.Stage("moving the state");
+    if (part == Part::kReceives) state_.BeginReceiving();
+    KEEL_TRY(Transfer(group_, state_.registry().FlatAliases(), has_it,
+                      [tick = parts_.Ticks()](uint64_t, uint64_t) { tick(); }));
+    if (part == Part::kReceives) KEEL_TRY(state_.EndReceiving(source));
+    return Ok();
+  }
+
+  // All bits of the state, once an epoch.
+  Status CompareStates(const ReformPlan& plan) {
+    parts_.Stage("comparing states");
+    const Digest own = state_.registry().StateDigest();
+    const RecordBytes mine = RecordOf(own.Hex());
+    const std::vector<size_t> sizes(static_cast<size_t>(group_.size()), mine.size());
+    KEEL_TRY_ASSIGN(const auto all, Gather(group_, mine, sizes));
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      if (all[static_cast<size_t>(rank)] == all[static_cast<size_t>(plan.source)]) continue;
+      return Error{Code::kCorrupt,
+                   "at step " + std::to_string(state_.step()) + " the state of " +
+                       group_.NameOf(rank) + " differs from that of " +
+                       group_.NameOf(plan.source) + ", although both report the same steps" +
+                       (plan.step == 0 ? ": build the model from the seed alone" : "")};
+    }
+    TellResumed(own);
+    return Ok();
+  }
+
+  // By who restored it, once all have it.
+  void TellResumed(const Digest& digest) {
+    if (parts_.keeping == nullptr || parts_.keeping->resumed_from.empty()) return;
+    const std::string from = std::exchange(parts_.keeping->resumed_from, "");
+    if (parts_.keeping->on_resumed) parts_.keeping->on_resumed(from, digest);
+  }
+
+  const EpochParts& parts_;
+  TrainState& state_;
+  EpochGroup& group_;
+  const ApplyPending& apply_;
+  std::string refused_;   // why nobody may begin, or not this member
+};
+
+}  // namespace
+
+Result<std::string> Meet(const EpochParts& parts, const ApplyPending& apply) {
+  Meeting meeting(parts, apply);
+  KEEL_TRY(meeting.Run());
+  return meeting.refused();
+}
+
+}  // namespace keel

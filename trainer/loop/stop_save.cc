@@ -1,0 +1,141 @@
+// Every member writes its share, all tell each other how that went, and rank 0 commits.
+#include "trainer/loop/stop_save.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "trainer/exchange/gather.h"
+#include "trainer/save/fit.h"
+
+namespace keel {
+namespace {
+
+// A failure to save, under a code that is not taken for a break of the group.
+Error NotSaved(uint64_t step, const std::string& why) {
+  return {Code::kIo, "step " + std::to_string(step) + " could not be saved: " + why};
+}
+
+// What all members that failed said: one may have failed because another one removed what both
+// wrote to.
+std::string FaultsIn(EpochGroup& group, const std::vector<std::string>& said) {
+  constexpr size_t kNamedMax = 4;
+  std::vector<std::string> faults;
+  for (size_t rank = 0; rank < said.size(); ++rank) {
+    if (said[rank].empty()) continue;
+    faults.push_back(group.NameOf(static_cast<int>(rank)) + ": " + said[rank]);
+  }
+  if (faults.size() > kNamedMax) {
+    const std::string more = "and " + std::to_string(faults.size() - kNamedMax) + " more";
+    faults.resize(kNamedMax);
+    faults.push_back(more);
+  }
+  return JoinList(faults, "; ");
+}
+
+// Rank 0 looks for all.
+Result<bool> IsCommittedForAll(const EpochParts& parts) {
+  const bool committed = parts.group.rank() == 0 && parts.saver().IsCommitted();
+  KEEL_TRY_ASSIGN(const std::vector<bool> said, GatherFlags(parts.group, committed));
+  return bool(said[0]);
+}
+
+// Empty, or why the state could not be saved: the same for everybody.
+Result<std::string> WriteAndCommit(const EpochParts& parts) {
+  const Status written = parts.saver().WriteShare(parts.Waiting());
+  KEEL_TRY_ASSIGN(std::vector<std::string> said,
+                  GatherTexts(parts.group, written.ok() ? "" : written.error().message));
+  const std::string why = FaultsIn(parts.group, said);
+  if (!why.empty()) {
+    parts.saver().DropShare();
+    return why;
+  }
+  std::string mine;
+  if (parts.group.rank() == 0) {
+    const Status committed = parts.saver().CommitShares();
+    if (!committed.ok()) mine = committed.error().message;
+  }
+  KEEL_TRY_ASSIGN(said, GatherTexts(parts.group, mine));
+  return said[0];
+}
+
+std::vector<StopVote> StopVotesOf(const std::vector<VoteRecord>& records) {
+  std::vector<StopVote> votes;
+  for (const VoteRecord& record : records) {
+    StopVote vote{.state = record.saving};
+    if (record.deadline_ms) vote.left = std::chrono::milliseconds(*record.deadline_ms);
+    if (record.save_ns) vote.needs = Duration(*record.save_ns);
+    votes.push_back(vote);
+  }
+  return votes;
+}
+
+void TellItDoesNotFit(const EpochParts& parts, const StopDecision& decision) {
+  if (parts.group.rank() != 0) return;
+  const bool finishes = decision.what == StopSave::kFinish;
+  LogError("save-does-not-fit",
+           {{"step", parts.state.step()},
+            {"needs", DurationText(decision.needs)},
+            {"left", DurationText(decision.left)},
+            {"instead", finishes ? "finishing the save under way" : "leaving at once"}});
+}
+
+void TellUnsaved(const EpochParts& parts, const std::vector<VoteRecord>& records) {
+  const bool some_stay = std::any_of(records.begin(), records.end(),
+                                     [](const VoteRecord& record) { return !record.stop; });
+  parts.saver().TellUnsaved(some_stay ? "those who stay go on with them" : "lost");
+}
+
+// An error of the group, or that it could not be committed: the same for everybody.
+Status FinishUnderWay(const EpochParts& parts) {
+  parts.At(Phase::kSaving);
+  const Status written = parts.saver().FinishShare(parts.Waiting());
+  KEEL_TRY_ASSIGN(std::vector<std::string> said,
+                  GatherTexts(parts.group, written.ok() ? "" : written.error().message));
+  std::string why = FaultsIn(parts.group, said);
+  if (why.empty()) {
+    const Status committed = parts.group.rank() == 0 ? parts.saver().CommitShares() : Ok();
+    KEEL_TRY_ASSIGN(said, GatherTexts(parts.group, committed.ok() ? "" :
+                                                                    committed.error().message));
+    why = said[0];
+  }
+  const Status status = why.empty() ? Ok() : Status(Error{Code::kIo, why});
+  parts.saver().EndShare(status);
+  return status;
+}
+
+}  // namespace
+
+Status SaveTogether(const EpochParts& parts) {
+  parts.At(Phase::kSaving);
+  KEEL_TRY(parts.saver().EndUnderWay(parts.Waiting()));
+  KEEL_TRY_ASSIGN(bool committed, IsCommittedForAll(parts));
+  std::string why;
+  if (!committed) {
+    KEEL_TRY_ASSIGN(why, WriteAndCommit(parts));
+    // One that left alone at this very step may have been faster.
+    committed = why.empty();
+    if (!committed) {
+      KEEL_TRY_ASSIGN(committed, IsCommittedForAll(parts));
+    }
+  }
+  return committed ? Ok() : Status(NotSaved(parts.state.step(), why));
+}
+
+Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& records) {
+  const StopDecision decision = DecideStopSave(StopVotesOf(records));
+  if (decision.what != StopSave::kSave) TellItDoesNotFit(parts, decision);
+  Status saved;
+  if (decision.what == StopSave::kSave) saved = SaveTogether(parts);
+  if (decision.what == StopSave::kFinish) saved = FinishUnderWay(parts);
+  if (!saved.ok() && IsBreak(saved.error())) return saved.error();
+  const bool is_saved = decision.what == StopSave::kSave && saved.ok();
+  if (parts.group.rank() != 0) return is_saved;
+  if (!saved.ok()) LogError("save-failed", {{"reason", saved.error().message}});
+  if (!is_saved) TellUnsaved(parts, records);
+  return is_saved;
+}
+
+}  // namespace keel
