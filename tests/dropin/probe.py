@@ -40,8 +40,10 @@ def await_all(folder, start):
 
 
 def say():
-    print(f"out-{RANK}", flush=True)
-    print(f"err-{RANK}", file=sys.stderr, flush=True)
+    # In one write each: print() under -u writes the end of the line by itself, and another worker's
+    # line may come between.
+    os.write(1, f"out-{RANK}\n".encode())
+    os.write(2, f"err-{RANK}\n".encode())
 
 
 def write_error():
