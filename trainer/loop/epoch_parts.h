@@ -42,7 +42,7 @@ struct EpochParts {
     return [&group = group] { group.whereabouts().Tick(); };
   }
   // While the disk is waited for; a break must be heard.
-  Checkpointer::Waiting Waiting() const {
+  DiskWaiting Waiting() const {
     return {.tick = Ticks(), .look = [&group = group] { return group.status(); }};
   }
 };

@@ -78,8 +78,8 @@ class EpochRun {
     record.join_waiting = wishes.join;
     if (wishes.left) record.deadline_ms = *wishes.left / std::chrono::milliseconds(1);
     if (parts_.saves()) {
-      if (wishes.save) parts_.saver().WantSave();
-      const SaveVote vote = parts_.saver().Vote();
+      if (wishes.save) parts_.saver().beside().WantSave();
+      const SaveVote vote = parts_.saver().beside().Vote();
       record.saving = vote.state;
       record.save = vote.wanted;
       const auto needs = parts_.saver().ExpectedSave(group_.size());
@@ -150,7 +150,7 @@ class EpochRun {
   Status Apply(const std::vector<float>& lane_losses) {
     const ProfileRange range(state_.config().device, "apply");
     StepWatch watch(times_);
-    if (parts_.keeping != nullptr) parts_.saver().AwaitCopy();
+    if (parts_.keeping != nullptr) parts_.saver().beside().AwaitCopy();
     watch.Add(&StepTimes::save);
     StepReport report;
     report.lane_losses = lane_losses;
@@ -193,7 +193,7 @@ class EpochRun {
         .stop = [this] {
           const EpochPeer::Wishes wishes = parts_.peer.wishes();
           // It is told only once.
-          if (wishes.save && parts_.keeping != nullptr) parts_.saver().WantSave();
+          if (wishes.save && parts_.keeping != nullptr) parts_.saver().beside().WantSave();
           return wishes.stop;
         }};
     const EvaluationOutcome outcome = Evaluate(state_, group_, peer);
@@ -243,8 +243,9 @@ class EpochRun {
 
   // One that begins where the epoch ends would be given up at once.
   void ActOnSave(const SaveDecision& decision, bool epoch_ends) {
-    if (epoch_ends && decision.action == SaveAction::kBegin) return parts_.saver().WantSave();
-    parts_.saver().Act(decision);
+    SaveBeside& beside = parts_.saver().beside();
+    if (epoch_ends && decision.action == SaveAction::kBegin) return beside.WantSave();
+    beside.Act(decision);
   }
 
   const EpochParts parts_;

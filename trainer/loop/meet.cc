@@ -96,7 +96,7 @@ class Meeting {
     KEEL_TRY(CheckDirectory(first.directory));
     if (group_.rank() != 0) return Ok();
     // A job that trains goes on, and tries again with each save.
-    const Status held = parts_.saver().HoldDirectory();
+    const Status held = parts_.saver().directory().Hold();
     if (!held.ok()) LogError("cannot-save", {{"reason", held.error().message}});
     return Ok();
   }
@@ -106,12 +106,12 @@ class Meeting {
   // directory may have been removed: so all look again after rank 0 has put it back.
   Status CheckDirectory(std::string id) {
     while (!id.empty()) {
-      const Status seen = parts_.saver().CheckDirectory(id);
+      const Status seen = parts_.saver().directory().Check(id);
       KEEL_TRY_ASSIGN(const std::vector<bool> sees_it, GatherFlags(group_, seen.ok()));
       if (std::find(sees_it.begin(), sees_it.end(), false) == sees_it.end()) break;
       // Where it cannot, nobody can tell; its next save says why.
-      if (group_.rank() == 0) (void)parts_.saver().HoldAnewWhereLost();
-      KEEL_TRY_ASSIGN(const auto ids, GatherTexts(group_, parts_.saver().directory_id()));
+      if (group_.rank() == 0) (void)parts_.saver().directory().HoldAnewWhereLost();
+      KEEL_TRY_ASSIGN(const auto ids, GatherTexts(group_, parts_.saver().directory().id()));
       if (ids[0] == id) {
         if (!seen.ok()) refused_ = Elsewhere(seen.error());
         break;
@@ -158,12 +158,12 @@ class Meeting {
   // The first rank takes hold of it, the others look whether theirs is the same.
   Status MeetInDirectory() {
     if (!parts_.saver().saves()) return Ok();
-    const Status held = group_.rank() == 0 ? parts_.saver().HoldDirectory() : Ok();
+    const Status held = group_.rank() == 0 ? parts_.saver().directory().Hold() : Ok();
     const std::string why = held.ok() ? "" : held.error().message;
     KEEL_TRY_ASSIGN(const std::vector<std::string> whys, GatherTexts(group_, why));
     refused_ = whys[0];
     if (!refused_.empty()) return Ok();
-    KEEL_TRY_ASSIGN(const auto ids, GatherTexts(group_, parts_.saver().directory_id()));
+    KEEL_TRY_ASSIGN(const auto ids, GatherTexts(group_, parts_.saver().directory().id()));
     return CheckDirectory(ids[0]);
   }
 
@@ -208,7 +208,7 @@ class Meeting {
     if (parts_.keeping != nullptr && group_.rank() == 0) {
       const CheckpointConfig& config = parts_.saver().config();
       report.config = config.config;
-      report.directory = parts_.saver().directory_id();
+      report.directory = parts_.saver().directory().id();
       report.save_every = static_cast<int64_t>(config.every_steps);
       report.codec = CodecName(config.codec);
     }

@@ -37,24 +37,24 @@ std::string FaultsIn(EpochGroup& group, const std::vector<std::string>& said) {
 
 // Rank 0 looks for all.
 Result<bool> IsCommittedForAll(const EpochParts& parts) {
-  const bool committed = parts.group.rank() == 0 && parts.saver().IsCommitted();
+  const bool committed = parts.group.rank() == 0 && parts.saver().at_once().IsCommitted();
   KEEL_TRY_ASSIGN(const std::vector<bool> said, GatherFlags(parts.group, committed));
   return bool(said[0]);
 }
 
 // Empty, or why the state could not be saved: the same for everybody.
 Result<std::string> WriteAndCommit(const EpochParts& parts) {
-  const Status written = parts.saver().WriteShare(parts.Waiting());
+  const Status written = parts.saver().at_once().WriteShare(parts.Waiting());
   KEEL_TRY_ASSIGN(std::vector<std::string> said,
                   GatherTexts(parts.group, written.ok() ? "" : written.error().message));
   const std::string why = FaultsIn(parts.group, said);
   if (!why.empty()) {
-    parts.saver().DropShare();
+    parts.saver().at_once().DropShare();
     return why;
   }
   std::string mine;
   if (parts.group.rank() == 0) {
-    const Status committed = parts.saver().CommitShares();
+    const Status committed = parts.saver().at_once().CommitShares();
     if (!committed.ok()) mine = committed.error().message;
   }
   KEEL_TRY_ASSIGN(said, GatherTexts(parts.group, mine));
@@ -91,18 +91,18 @@ void TellUnsaved(const EpochParts& parts, const std::vector<VoteRecord>& records
 // An error of the group, or that it could not be committed: the same for everybody.
 Status FinishUnderWay(const EpochParts& parts) {
   parts.At(Phase::kSaving);
-  const Status written = parts.saver().FinishShare(parts.Waiting());
+  const Status written = parts.saver().beside().FinishShare(parts.Waiting());
   KEEL_TRY_ASSIGN(std::vector<std::string> said,
                   GatherTexts(parts.group, written.ok() ? "" : written.error().message));
   std::string why = FaultsIn(parts.group, said);
   if (why.empty()) {
-    const Status committed = parts.group.rank() == 0 ? parts.saver().CommitShares() : Ok();
+    const Status committed = parts.group.rank() == 0 ? parts.saver().beside().CommitShares() : Ok();
     KEEL_TRY_ASSIGN(said, GatherTexts(parts.group, committed.ok() ? "" :
                                                                     committed.error().message));
     why = said[0];
   }
   const Status status = why.empty() ? Ok() : Status(Error{Code::kIo, why});
-  parts.saver().EndShare(status);
+  parts.saver().beside().EndShare(status);
   return status;
 }
 
@@ -110,7 +110,7 @@ Status FinishUnderWay(const EpochParts& parts) {
 
 Status SaveTogether(const EpochParts& parts) {
   parts.At(Phase::kSaving);
-  KEEL_TRY(parts.saver().EndUnderWay(parts.Waiting()));
+  KEEL_TRY(parts.saver().beside().EndUnderWay(parts.Waiting()));
   KEEL_TRY_ASSIGN(bool committed, IsCommittedForAll(parts));
   std::string why;
   if (!committed) {

@@ -235,7 +235,8 @@ std::optional<Duration> Trainer::TimeLeft() const {
 bool Trainer::SaveFits() const {
   const auto needs = keeping_->checkpointer.ExpectedSave(1);
   const StopDecision decision = DecideStopSave({{.left = TimeLeft(), .needs = needs}});
-  if (decision.what == StopSave::kSave || keeping_->checkpointer.IsCommitted()) return true;
+  if (decision.what == StopSave::kSave) return true;
+  if (keeping_->checkpointer.at_once().IsCommitted()) return true;
   const auto newest = keeping_->checkpointer.NewestSaved();
   LogError("save-does-not-fit", {{"step", state_.step()},
                                  {"needs", DurationText(decision.needs)},

@@ -113,18 +113,18 @@ TEST_F(Keep, BesideTrainingTheCopyIsOfTheMomentItBegan) {
   const Digest before = state->registry().StateDigest();
   const auto saver = SaverOf(*state);
   saver->BeginEpoch({.rank = 0, .world = 1, .prefix = "p", .fingerprint = kFingerprint});
-  saver->Act({SaveAction::kBegin, false, "test"});
+  saver->beside().Act({SaveAction::kBegin, false, "test"});
   // Forward changes buffers at once; parameters wait for the copy.
   for (const NamedTensor& buffer : state->model_tensors().buffers) buffer.tensor.fill_(7);
-  saver->AwaitCopy();
+  saver->beside().AwaitCopy();
   {
     const torch::NoGradGuard guard;
     for (const at::Tensor& parameter : state->parameters()) parameter.zero_();
   }
-  while (saver->Vote().state == SaveState::kWriting) std::this_thread::yield();
-  ASSERT_EQ(saver->Vote().state, SaveState::kDurable);
-  saver->Act({SaveAction::kCommit, false, "test"});
-  while (saver->Vote().state == SaveState::kCommitting) std::this_thread::yield();
+  while (saver->beside().Vote().state == SaveState::kWriting) std::this_thread::yield();
+  ASSERT_EQ(saver->beside().Vote().state, SaveState::kDurable);
+  saver->beside().Act({SaveAction::kCommit, false, "test"});
+  while (saver->beside().Vote().state == SaveState::kCommitting) std::this_thread::yield();
   const auto other = StateOf("resnet", 2);
   ASSERT_OK(ResumeInto(*other));
   EXPECT_EQ(other->registry().StateDigest(), before);
@@ -134,11 +134,11 @@ TEST_F(Keep, WhatTheGroupDidNotDecideIsGivenUpAndWantedAgain) {
   const auto state = StateOf("mlp", 1);
   const auto saver = SaverOf(*state);
   saver->BeginEpoch({.rank = 0, .world = 1, .prefix = "p", .fingerprint = kFingerprint});
-  EXPECT_FALSE(saver->Vote().wanted);
-  saver->Act({SaveAction::kBegin, false, "test"});
+  EXPECT_FALSE(saver->beside().Vote().wanted);
+  saver->beside().Act({SaveAction::kBegin, false, "test"});
   saver->EndEpoch();
-  EXPECT_EQ(saver->Vote().state, SaveState::kIdle);
-  EXPECT_TRUE(saver->Vote().wanted);
+  EXPECT_EQ(saver->beside().Vote().state, SaveState::kIdle);
+  EXPECT_TRUE(saver->beside().Vote().wanted);
   ASSERT_OK_AND_ASSIGN(const auto steps, ListSteps(files_, "/ckpts"));
   EXPECT_TRUE(steps.empty()) << steps[0].dir << ": " << steps[0].reason;
 }
@@ -147,9 +147,9 @@ TEST_F(Keep, AShareThatWasCalledDurableIsLeftWhenTheGroupBreaks) {
   const auto state = StateOf("mlp", 1);
   const auto saver = SaverOf(*state);
   saver->BeginEpoch({.rank = 1, .world = 2, .prefix = "p", .fingerprint = kFingerprint});
-  saver->Act({SaveAction::kBegin, false, "test"});
-  while (saver->Vote().state == SaveState::kWriting) std::this_thread::yield();
-  ASSERT_EQ(saver->Vote().state, SaveState::kDurable);
+  saver->beside().Act({SaveAction::kBegin, false, "test"});
+  while (saver->beside().Vote().state == SaveState::kWriting) std::this_thread::yield();
+  ASSERT_EQ(saver->beside().Vote().state, SaveState::kDurable);
   saver->EndEpoch();
   ASSERT_OK_AND_ASSIGN(const auto entries, files_.List("/ckpts/step-000000000"));
   ASSERT_EQ(entries.size(), 1u);
@@ -161,13 +161,13 @@ TEST_F(Keep, ADirectoryHasOneJob) {
   const auto first = SaverOf(*state);
   const auto second = SaverOf(*state);
   first->BeginEpoch({.rank = 0, .world = 1, .prefix = "p", .fingerprint = ""});
-  ASSERT_OK(first->HoldDirectory());
-  const Status refused = second->HoldDirectory();
+  ASSERT_OK(first->directory().Hold());
+  const Status refused = second->directory().Hold();
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message, HasSubstr("another job saves in /ckpts"));
   // Somebody else has become the first rank.
   first->BeginEpoch({.rank = 1, .world = 2, .prefix = "q", .fingerprint = ""});
-  EXPECT_OK(second->HoldDirectory());
+  EXPECT_OK(second->directory().Hold());
 }
 
 TEST_F(Keep, AnotherModelIsRefusedBeforeAnythingChanges) {

@@ -144,9 +144,9 @@ TEST_F(KeepTogether, ANewcomerThatSavesInAnotherDirectoryIsRefused) {
 TEST_F(KeepTogether, ANewcomerIsNotRefusedWhereTheFirstOnesMarkWasRemoved) {
   const KeptMember first(files_), second(files_), stray(files_);
   RunStep({&first}, {EpochEnd::kBoundary});
-  ASSERT_OK(files_.Remove("/c/" + JobMarkName(first.saver->directory_id())));
+  ASSERT_OK(files_.Remove("/c/" + JobMarkName(first.saver->directory().id())));
   RunStep({&first, &second}, {EpochEnd::kBoundary, EpochEnd::kBoundary});
-  EXPECT_EQ(stray.saver->HoldDirectory(Duration(0)).error().code, Code::kExists);
+  EXPECT_EQ(stray.saver->directory().Hold(Duration(0)).error().code, Code::kExists);
 }
 
 // It was there when the newcomer heard of it, and has left in order before that one looked.

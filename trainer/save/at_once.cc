@@ -1,0 +1,93 @@
+// Straight from the state's own memory: this worker does nothing else meanwhile.
+#include "trainer/save/at_once.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/file_helpers.h"
+#include "ckpt/catalog.h"
+#include "ckpt/names.h"
+#include "trainer/save/job_directory.h"
+
+namespace keel {
+namespace {
+
+// For another parked worker to save for all.
+constexpr Duration kSingleSaveLimit = std::chrono::seconds(60);
+
+}  // namespace
+
+// The trail tells which run it was. Whoever renamed the manifest may have died, or failed, before
+// it was durable.
+bool SaveAtOnce::IsCommitted() const {
+  const std::string dir = JoinPath(tools_.config.root, StepDirName(tools_.state.step()));
+  const auto manifest = ReadManifest(tools_.files, dir);
+  if (!manifest.ok()) return false;
+  const Metadata& metadata = manifest->description.metadata;
+  const auto trail = metadata.find("trail");
+  const bool ours =
+      trail != metadata.end() && trail->second == MetadataValue(tools_.state.trail().Hex());
+  return ours && tools_.files.SyncDir(dir).ok();
+}
+
+Status SaveAtOnce::WriteShare(const DiskWaiting& waiting) {
+  if (tools_.place.rank == 0) KEEL_TRY(tools_.directory.Hold());
+  KEEL_TRY_ASSIGN(SavePlan plan, tools_.PlanShare("now"));
+  KEEL_TRY(Write(std::move(plan), waiting));
+  // The caller tells the others now.
+  share_.On(ShareEvent::kTell);
+  return Ok();
+}
+
+Status SaveAtOnce::CommitShares() {
+  return tools_.committer.CommitNow(share_.step(), share_.TakeToCommit());
+}
+
+Status SaveAtOnce::Write(SavePlan plan, const DiskWaiting& waiting) {
+  share_.On(ShareEvent::kLose);   // the one before; rank 0 may have committed it
+  share_.Begin(tools_.state.step());
+  auto outcome = WriteNow(std::move(plan), waiting);
+  if (!outcome.ok()) {
+    share_.On(ShareEvent::kFail);
+    return outcome.error();
+  }
+  share_.Wrote(std::move(outcome->save));
+  return Ok();
+}
+
+Result<BackgroundSave::Outcome> SaveAtOnce::WriteNow(SavePlan plan, const DiskWaiting& waiting) {
+  ShareWriter& writer = tools_.writer;
+  const uint64_t step = share_.step();
+  while (!writer.TakeLeft()) KEEL_TRY(tools_.AwaitWriter(waiting, step));
+  tools_.watch.OnBegin(tools_.clock.Monotonic(), Duration(0),
+                       tools_.ExpectedSave(static_cast<int>(plan.parts)));
+  KEEL_TRY_ASSIGN(HostBytes share, tools_.ShareOf(plan, /*alias_buffers=*/true));
+  KEEL_TRY(writer.StartNow(std::move(plan), std::move(share)));
+  const Status awaited = tools_.AwaitWriter(waiting, step);
+  if (!awaited.ok()) {
+    writer.Leave();
+    return awaited.error();
+  }
+  KEEL_TRY_ASSIGN(BackgroundSave::Outcome outcome, writer.Take());
+  KEEL_TRY(outcome.status);
+  tools_.speed.OnWritten(outcome.shard.content_bytes, outcome.took, /*awaited=*/true);
+  return outcome;
+}
+
+Status SaveAtOnce::SaveAlone(const DiskWaiting& waiting) {
+  const std::string& root = tools_.config.root;
+  KEEL_TRY(MakeDirs(tools_.files, root));
+  // The others are parked at this very step, or one beside it: one of them has to write.
+  const auto turn = TakeLock(tools_.files, tools_.clock, JoinPath(root, kSingleSaveLockName),
+                             "process " + std::to_string(getpid()), kSingleSaveLimit);
+  if (!turn.ok() && turn.error().code != Code::kExists) return turn.error();
+  if (IsCommitted()) return Ok();
+  KEEL_TRY_ASSIGN(SavePlan plan, tools_.Plan(NewAttempt(random_), 0, 1));
+  KEEL_TRY(Write(std::move(plan), waiting));
+  const Status committed = CommitShares();
+  // A parked worker without a turn of its own may have been faster.
+  return committed.ok() || !IsCommitted() ? committed : Ok();
+}
+
+}  // namespace keel

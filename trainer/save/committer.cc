@@ -1,0 +1,73 @@
+// A manifest, then retention, then word of both.
+#include "trainer/save/committer.h"
+
+#include "base/log.h"
+#include "base/thread_priority.h"
+#include "ckpt/retention.h"
+
+namespace keel {
+
+Committer::Committer(Files& files, Clock& clock, const CheckpointConfig& config,
+                     HeldDirectory& directory, SaveSpeed& speed)
+    : files_(files), clock_(clock), config_(config), directory_(directory), speed_(speed) {}
+
+void Committer::Begin(uint64_t step, std::unique_ptr<Save> save) {
+  step_ = step;
+  commit_ = std::async(std::launch::async, [this, save = std::move(save)]() mutable {
+    LetOthersFirst();
+    return Commit(std::move(save));
+  });
+}
+
+Status Committer::CommitNow(uint64_t step, std::unique_ptr<Save> save) {
+  const Outcome outcome = Commit(std::move(save));
+  Tell(step, outcome);
+  return outcome.status;
+}
+
+bool Committer::AwaitDone(Duration limit) const {
+  return commit_.wait_for(limit) == std::future_status::ready;
+}
+
+void Committer::Collect() {
+  if (under_way() && AwaitDone(Duration(0))) Await();
+}
+
+void Committer::Await() {
+  if (under_way()) Tell(step_, commit_.get());
+}
+
+Committer::Outcome Committer::Commit(std::unique_ptr<Save> save) const {
+  const TimePoint begin = clock_.Monotonic();
+  Outcome outcome;
+  const Status held = directory_.HoldAnewWhereLost();
+  auto report = held.ok() ? save->Commit(clock_.WallNanos()) : Result<CommitReport>(held.error());
+  if (!report.ok()) {
+    save->Abandon();
+    outcome.status = report.error();
+    return outcome;
+  }
+  outcome.report = std::move(*report);
+  save.reset();
+  outcome.took = clock_.Monotonic() - begin;
+  const auto retained = ApplyRetention(files_, config_.root, config_.retention);
+  if (!retained.ok()) outcome.retention = retained.error().message;
+  return outcome;
+}
+
+void Committer::Tell(uint64_t step, const Outcome& outcome) {
+  if (!outcome.status.ok()) {
+    return LogError("save-failed", {{"step", step}, {"reason", outcome.status.error().message}});
+  }
+  speed_.OnCommitted(outcome.took);
+  committed_ = step;
+  LogInfo("checkpoint", {{"step", step},
+                         {"dir", outcome.report.step_dir},
+                         {"bytes", outcome.report.stored_bytes},
+                         {"commit_ms", outcome.took / std::chrono::milliseconds(1)}});
+  if (!outcome.retention.empty()) {
+    LogWarn("retention-failed", {{"dir", config_.root}, {"reason", outcome.retention}});
+  }
+}
+
+}  // namespace keel

@@ -1,0 +1,65 @@
+// Committer: writes the manifest of a save whose shares are durable, beside training or at once,
+// then applies retention.
+// Promises   one commit at a time; each outcome is told in the log once, and measured.
+// Does not   know whether all shares are durable: its caller does.
+// Threads    one; a commit beside training runs in a thread of its own.
+// Errors     those of ckpt/save.h, and of the directory that is held.
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "ckpt/save.h"
+#include "trainer/save/fit.h"
+#include "trainer/save/held_directory.h"
+#include "trainer/save/terms.h"
+
+namespace keel {
+
+class Committer {
+ public:
+  // All of them outlive this.
+  Committer(Files& files, Clock& clock, const CheckpointConfig& config, HeldDirectory& directory,
+            SaveSpeed& speed);
+
+  void Begin(uint64_t step, std::unique_ptr<Save> save);
+  Status CommitNow(uint64_t step, std::unique_ptr<Save> save);
+
+  bool under_way() const { return commit_.valid(); }
+  uint64_t step() const { return step_; }
+  // Of the commit under way: whether it ended within `limit`.
+  bool AwaitDone(Duration limit) const;
+  // Tells of a commit that has ended, if one has.
+  void Collect();
+  // Waits for the commit under way, if there is one, and tells of it.
+  void Await();
+  // The newest step that was committed here since this was last asked.
+  std::optional<uint64_t> TakeCommitted() { return std::exchange(committed_, std::nullopt); }
+
+ private:
+  struct Outcome {
+    Status status;
+    CommitReport report;
+    Duration took{0};
+    std::string retention;   // what went wrong there; empty: nothing
+  };
+  Outcome Commit(std::unique_ptr<Save> save) const;
+  void Tell(uint64_t step, const Outcome& outcome);
+
+  Files& files_;
+  Clock& clock_;
+  const CheckpointConfig& config_;
+  HeldDirectory& directory_;
+  SaveSpeed& speed_;
+  uint64_t step_ = 0;                    // of commit_
+  std::optional<uint64_t> committed_;
+  std::future<Outcome> commit_;          // valid: under way, or ended and not yet told
+};
+
+}  // namespace keel

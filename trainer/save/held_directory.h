@@ -1,0 +1,48 @@
+// HeldDirectory: the checkpoint directory, as this worker finds or holds it from epoch to epoch.
+// Promises   rank 0 holds it (trainer/save/job_directory.h), and takes hold again where the
+//            directory was removed or moved away with all that is in it.
+// Does not   write checkpoints.
+// Threads    any: a commit looks at it beside training.
+// Errors     kExists: another job saves there; else those of base/files.h.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "trainer/save/job_directory.h"
+
+namespace keel {
+
+class HeldDirectory {
+ public:
+  // `root`: empty: there is none, and all is well. `job`: its name, for people.
+  HeldDirectory(Files& files, Clock& clock, std::string root, std::string job);
+
+  // The directory can be written, and is no other living job's.
+  Status Hold(Duration limit = JobDirectory::kHoldLimit);
+  Status HoldAnewWhereLost();
+  void LetGo();
+  // What others find it by; empty: it is not held, or nobody can tell.
+  std::string id() const;
+  // That what rank 0 holds is the directory we save in; looks until it has once been so.
+  Status Check(const std::string& id);
+
+ private:
+  Status HoldLocked(Duration limit);   // under mutex_
+
+  Files& files_;
+  Clock& clock_;
+  const std::string root_;
+  const std::string job_;
+  Random random_{EntropySeed()};
+  mutable std::mutex mutex_;
+  std::unique_ptr<JobDirectory> held_;   // guarded by mutex_
+  bool seen_ = false;                    // guarded by mutex_
+};
+
+}  // namespace keel
