@@ -27,7 +27,7 @@ Result<MetadataValue> MetadataFromJson(const std::string& name, const Json& json
 // "12", "0.5", "true", "text": for people.
 std::string MetadataText(const MetadataValue& value);
 
-// "evenkeel 0.1.0"
+// "evenkeel 0.2.0"
 std::string_view WriterVersion();
 
 // Keys in `user` by which a checkpoint that `keel repair` made says so.

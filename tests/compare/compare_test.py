@@ -70,7 +70,7 @@ def about(**more):
     how = {"began": "2026-01-02 03:04 UTC", "load_before": 0.1, "failed": [], "expected": []}
     return {"machine": {"cores": 2, "cpu": "EPYC", "memory_gb": 23.4, "kernel": "6.1",
                         "system": "Debian 12", "disk": "ext4 on /dev/x"},
-            "peers": {"torch": {"version": "2.11.0"}}, "ours": "0.1.0", "python": "3.11.2",
+            "peers": {"torch": {"version": "2.11.0"}}, "ours": "0.2.0", "python": "3.11.2",
             "began": "2026-01-02 03:04 UTC", "took_s": 600,
             "command": "bench/compare.sh", "parts": {part: dict(how) for part in LINES}, **more}
 
