@@ -1,5 +1,5 @@
-// EpochParts: what meeting, steps and stops of one epoch work with.
-// Threads    the training thread's.
+// EpochParts: what the code for meeting, steps and stops of one epoch works with.
+// Threads    the training thread only.
 // Lifetime   keeps everything by reference, for as long as the epoch lasts.
 #pragma once
 
@@ -23,7 +23,7 @@ struct EpochParts {
   const EpochPeer& peer;
   Keeping* const keeping;     // null: nothing is saved or resumed
 
-  // Only where there is one.
+  // Call it only if there is a Keeping.
   Checkpointer& saver() const { return keeping->checkpointer; }
   bool saves() const { return keeping != nullptr && saver().saves(); }
   int lanes() const { return static_cast<int>(state.config().lanes); }
@@ -32,22 +32,22 @@ struct EpochParts {
     group.whereabouts().At(static_cast<int64_t>(state.step()), phase);
   }
   void Place(const char* place) const { group.whereabouts().Place(place); }
-  // One of those that the members go through as they meet; told at once.
+  // Names the stage that meeting has reached; the supervisor is told at once.
   void Stage(const char* place) const {
     Place(place);
     group.whereabouts().Tick();
   }
-  // Tells that something long gets on.
+  // The callback tells the supervisor that something long makes progress.
   std::function<void()> Ticks() const {
     return [&group = group] { group.whereabouts().Tick(); };
   }
-  // While the disk is waited for; a break must be heard.
+  // For waits for the disk: they tell of progress, and end when the group breaks.
   DiskWaiting Waiting() const {
     return {.tick = Ticks(), .look = [&group = group] { return group.status(); }};
   }
 };
 
-// Whether the group failed, not what it was used for.
+// Whether the error says that the group failed, rather than what it was used for.
 inline bool IsBreak(const Error& error) {
   return error.code == Code::kCancelled || error.code == Code::kPeerLost ||
          error.code == Code::kTimeout || error.code == Code::kStaleEpoch;

@@ -42,7 +42,7 @@ class EpochRun {
       KEEL_TRY(SaveTogether(parts_));
       saved_step_ = state_.step();
     }
-    // Nobody leaves before everybody is known to have made the last step.
+    // No worker leaves before all are known to have made the last step.
     parts_.At(Phase::kVoting);
     VoteRecord record = Record({}, {});
     KEEL_TRY(Vote(group_, record, parts_.lanes()));
@@ -59,12 +59,13 @@ class EpochRun {
     Exchange::Options options{.lanes = parts_.lanes(), .reduce = config.reduce};
     options.bucket_bytes_max = config.bucket_bytes;
     options.first_bucket_bytes_max = std::min(options.first_bucket_bytes_max, config.bucket_bytes);
-    // Gradients that nobody waits for any more would be carried into the new exchange.
+    // Gradients of a step that was not made would be carried into the new exchange.
     if (!state_.pending()) {
       for (at::Tensor parameter : state_.parameters()) parameter.mutable_grad() = at::Tensor();
     }
     KEEL_TRY_ASSIGN(exchange_, Exchange::Open(state_.parameters(), group_, options));
-    // Who begins has used none of this memory before, and may wait for a checkpoint or a state.
+    // A worker without a state has used none of this memory yet. It warms it up now, while it may
+    // have to wait for a checkpoint or a transfer.
     if (!state_.whole()) exchange_->WarmUp();
     return Ok();
   }
@@ -97,7 +98,7 @@ class EpochRun {
     parts_.At(Phase::kComputing);
     LaneWork work = ComputeLanes(state_, *exchange_);
     if (!work.status.ok()) return Failed(work);
-    work.times.save = times_.save;   // what began to be saved after the step before
+    work.times.save = times_.save;   // for the save that began after the step before
     times_ = work.times;
     StepWatch watch(times_);
     parts_.At(Phase::kVoting);
@@ -132,7 +133,7 @@ class EpochRun {
     return {Code::kInvalid, group_.NameOf(group_.rank()) + ", " + work.status.error().message};
   }
 
-  // What the step began with: a difference was there before its gradients.
+  // Compares the parameters that the step began with: a difference was there before its gradients.
   Status CompareParameters(const std::vector<VoteRecord>& records) const {
     for (size_t rank = 1; rank < records.size(); ++rank) {
       if (records[rank].parameters == records[0].parameters) continue;
@@ -145,8 +146,8 @@ class EpochRun {
     return Ok();
   }
 
-  // A step that is decided, by its vote or by the reports of those who saw it succeed: the program
-  // hears of both.
+  // Applies a step that is decided, by its vote or by reports of workers that saw it succeed, and
+  // tells the program.
   Status Apply(const std::vector<float>& lane_losses) {
     const ProfileRange range(state_.config().device, "apply");
     StepWatch watch(times_);
@@ -176,15 +177,15 @@ class EpochRun {
     parts_.Place("on_step");
     const Result<Status> told =
         Guard(where, [&] { return state_.program().on_step(report); });
-    // Not under their own codes, by which they could be taken for a break of the group.
+    // The program's own error code could be taken for a break of the group, so it is replaced.
     if (!told.ok()) return Error{Code::kInvalid, told.error().message};
     return told->ok() ? Ok() : Error{Code::kInvalid, where + ": " + told->error().message};
   }
 
   // --- Evaluation ---
 
-  // Everybody is at the same step here, so everybody evaluates or nobody does. Where the membership
-  // changes at such a step, it is evaluated again.
+  // All members are at the same step here, so all evaluate or none does. If the membership changes
+  // at such a step, the new epoch evaluates it again.
   Status EvaluateIfDue() {
     const EvaluationPlan& plan = state_.program().evaluation;
     if (!plan.dataset || state_.step() == 0 || state_.step() % plan.every != 0) return Ok();
@@ -192,7 +193,7 @@ class EpochRun {
         .at = [this](uint64_t) { parts_.At(Phase::kEvaluating); },
         .stop = [this] {
           const EpochPeer::Wishes wishes = parts_.peer.wishes();
-          // It is told only once.
+          // A wish to save is told only once, so it is noted for later.
           if (wishes.save && parts_.keeping != nullptr) parts_.saver().beside().WantSave();
           return wishes.stop;
         }};
@@ -213,7 +214,7 @@ class EpochRun {
     return told->ok() ? Ok() : Error{Code::kInvalid, where + ": " + told->error().message};
   }
 
-  // Everybody has the same records, so everybody ends here or nobody does.
+  // All members have the same records, so all end the epoch here or none does.
   Result<std::optional<EpochEnd>> AfterVote(const std::vector<VoteRecord>& records,
                                             const EpochPeer::Wishes& wishes) {
     using End = std::optional<EpochEnd>;
@@ -241,7 +242,7 @@ class EpochRun {
     return End();
   }
 
-  // One that begins where the epoch ends would be given up at once.
+  // A save that begins as the epoch ends would be given up at once, so it is wanted again instead.
   void ActOnSave(const SaveDecision& decision, bool epoch_ends) {
     SaveBeside& beside = parts_.saver().beside();
     if (epoch_ends && decision.action == SaveAction::kBegin) return beside.WantSave();
@@ -254,14 +255,14 @@ class EpochRun {
   std::unique_ptr<Exchange> exchange_;
   std::optional<uint64_t> saved_step_;
   StepTimes times_;                     // of the step under way
-  std::vector<int64_t> compute_ns_;     // of its votes
+  std::vector<int64_t> compute_ns_;     // each rank's, from its votes
 };
 
-// For the others to come to the epoch's end: they all know already how it ends.
+// How long to wait for the others at the epoch's end, when all know already how it ends.
 constexpr std::chrono::seconds kPartLimit(1);
 
-// All agreed to end here; once all have come, everybody has the records it ends by. Who is lost
-// now, or does not come, changes nothing any more.
+// All agreed to end here. Once all have arrived, everybody has the records that end the epoch, and
+// a member that is lost or late no longer matters.
 void PartInOrder(EpochGroup& group) {
   group.LimitTo(kPartLimit);
   const std::vector<size_t> sizes(static_cast<size_t>(group.size()), 1);
@@ -283,7 +284,7 @@ Result<EpochOutcome> RunEpoch(TrainState& state, const EpochGroup::Spec& spec,
   };
   Result<EpochOutcome> outcome = run();
   if (keeping != nullptr) keeping->checkpointer.EndEpoch();
-  // Lanes of a step that was not made have left their traces in the buffers.
+  // Lanes of a step that was not made have changed the buffers.
   if (!state.pending()) state.Drop();
   if (outcome.ok() || !IsBreak(outcome.error())) return outcome;
   return EpochOutcome{EpochEnd::kBroken, outcome.error().message, false};

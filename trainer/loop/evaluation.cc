@@ -24,12 +24,12 @@
 namespace keel {
 namespace {
 
-// Batches of one lane between two moments at which a stop is heard.
+// How many batches of a lane are computed between two looks for a stop.
 constexpr uint64_t kRoundBatches = 8;
-// Apart from every training step's lane.
+// Keeps the seeds apart from those of any training step's lane.
 constexpr uint64_t kSeedOffset = 0x65766C;
 
-// Puts back what evaluating a model changes beside its buffers.
+// Puts back what evaluating a model changes, apart from its buffers.
 class Undisturbed {
  public:
   Undisturbed(torch::nn::Module& model, c10::Device device) : modules_(model.modules()) {
@@ -42,7 +42,8 @@ class Undisturbed {
     }
     model.eval();
   }
-  // A module sets those below it, which come behind it and are then set to their own.
+  // train() on a module also sets those below it; they come later in the list and get their own
+  // back.
   ~Undisturbed() {
     for (size_t i = 0; i < modules_.size(); ++i) modules_[i]->train(training_[i]);
     for (size_t i = 0; i < generators_.size(); ++i) {
@@ -92,7 +93,7 @@ class Pass {
   }
 
  private:
-  // As many for every worker, whatever lanes it has.
+  // The same number for every worker, whatever lanes it has.
   uint64_t Rounds() const {
     uint64_t most = 0;
     for (uint64_t lane = 0; lane < lanes_; ++lane) {
@@ -152,7 +153,7 @@ class Pass {
                        [](const RecordBytes& one) { return one.front() != std::byte{0}; });
   }
 
-  // Ranks are in the order of their lanes.
+  // Adds the lanes in their order, which is also the order of ranks.
   Result<double> Mean() {
     RecordBytes mine(sums_.size() * sizeof(double));
     if (!sums_.empty()) std::memcpy(mine.data(), sums_.data(), mine.size());
@@ -191,7 +192,7 @@ class Pass {
 
 BatchRange BatchesOf(uint64_t lane, uint64_t lanes, uint64_t samples, uint64_t batch) {
   const uint64_t batches = (samples + batch - 1) / batch;
-  // As lanes are shared among workers: in order, and as even as can be.
+  // Batches are shared among lanes as lanes are among workers: in order, and as evenly as possible.
   const auto begin = [&](uint64_t number) {
     return batches / lanes * number + batches % lanes * number / lanes;
   };

@@ -5,7 +5,7 @@
 //            generators and each module's mode (train or eval) are afterwards what they were
 //            before. The model is in eval mode, no gradients are kept, and generators are seeded
 //            for each batch.
-// Does not   load ahead; happen again by itself where it was abandoned.
+// Does not   load ahead; repeat an evaluation that was abandoned.
 // Threads    one at a time per group; all members call it for the same step.
 // Errors     those of the group, which then is broken; kInvalid or kForeign, naming the step and
 //            the samples, where the user's dataset or metric failed.
@@ -25,7 +25,7 @@ namespace keel {
 class EpochGroup;
 class TrainState;
 
-// Which batches of `batch` samples a lane has: [begin, end), the last one of all may be short.
+// The batches of `batch` samples that belong to a lane: [begin, end). The last of all may be short.
 struct BatchRange {
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -34,11 +34,11 @@ struct BatchRange {
 BatchRange BatchesOf(uint64_t lane, uint64_t lanes, uint64_t samples, uint64_t batch);
 
 struct EvaluationPeer {
-  std::function<void(uint64_t round)> at;   // it goes on: called before each round
+  std::function<void(uint64_t round)> at;   // called before each round, to show progress
   std::function<bool()> stop;               // this worker was told to stop
 };
 
-// Whether the user's program failed, rather than the group.
+// What came of it. `users_fault`: the user's program failed, rather than the group.
 struct EvaluationOutcome {
   Result<EvaluationReport> report;
   bool users_fault = false;

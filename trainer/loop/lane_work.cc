@@ -1,4 +1,4 @@
-// Each lane: buffers and generators as the step has them, samples, forward, backward.
+// For each lane: reset buffers and generators, load samples, run forward and backward.
 #include "trainer/loop/lane_work.h"
 
 #include <string>
@@ -16,7 +16,7 @@ std::string LaneText(const TrainState& state, int lane) {
   return "step " + std::to_string(state.step()) + ", lane " + std::to_string(lane);
 }
 
-// The loss of a lane, as a scalar of floats; all that may fail here is the user's.
+// The loss of a lane, as a scalar float. Any failure in here is that of the user's program.
 Result<at::Tensor> Forward(TrainState& state, const LaneRange& lanes, int lane,
                            StepWatch& watch) {
   const uint64_t number = static_cast<uint64_t>(lane);
@@ -64,7 +64,7 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
     Result<at::Tensor> loss = Forward(state, lanes, lane, watch);
     if (!loss.ok()) return {.status = loss.error(), .users_fault = true};
     at::Tensor scaled;
-    // Where what forward did to the device, or to a buffer's shape, may show.
+    // A failure of forward on the device, or a buffer of changed shape, may show only here.
     const Status read = Guard(LaneText(state, lane) + ", loss and buffers", [&] {
       work.losses.push_back(loss->item<float>());
       if (!state.buffers().empty()) of_lanes.push_back(state.buffers().LaneResult());

@@ -1,7 +1,8 @@
 // LaneWork: what a worker computes of one step: its own lanes, and their part in the exchange.
-// Promises   a lane's result depends on the state, the step and the lane alone, not on who computes
-//            it, after which others: generators are seeded and buffers put back before each. When
-//            it succeeded the state is pending: gradients and buffers' mean are complete.
+// Promises   a lane's result depends on the state, the step and the lane alone, not on which
+//            worker computes it or after which other lanes: generators are seeded and buffers put
+//            back before each. After success the state is pending: gradients and the buffers' mean
+//            are complete.
 // Does not   vote or apply (trainer/loop/epoch_run.h).
 // Threads    one.
 // Errors     those of the exchange, where the group broke; kInvalid or kForeign, naming step and
@@ -20,7 +21,7 @@ namespace keel {
 struct LaneWork {
   std::vector<double> losses = {};  // of our own lanes
   Status status = Ok();
-  bool users_fault = false;         // the error is the program's, and would come again
+  bool users_fault = false;         // the program failed, and would fail again
   StepTimes times = {};             // data, forward, backward, exchange
 };
 LaneWork ComputeLanes(TrainState& state, Exchange& exchange);

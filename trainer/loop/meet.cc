@@ -1,4 +1,4 @@
-// Reports first; then who holds the state is known to all, and so is what each of them does.
+// Reports come first. Then all members know who holds the state, and what each of them has to do.
 #include "trainer/loop/meet.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace keel {
 namespace {
 
-// What the member that resumes has found to begin with.
+// What the member that looks for a checkpoint has found.
 struct Beginning {
   enum class Kind : uint8_t { kNothing, kResumed, kRefused };
   Kind kind = Kind::kNothing;
@@ -38,11 +38,11 @@ class Meeting {
       if (refused_.empty()) KEEL_TRY(ResumeIfNobodyHolds(&reports));
       if (!refused_.empty()) return Ok();
     }
-    // Others have the state, or took it from a checkpoint.
+    // From here on this worker needs no checkpoint: others have the state, or one has restored it.
     Keeping* const keeping = parts_.keeping;
     if (keeping != nullptr && keeping->ahead != nullptr) keeping->ahead->Stop();
     KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
-    // Every report is here, so what is pending is decided: nobody can ask for it again.
+    // Every report is here, so the pending step is decided, and nobody can ask for it again.
     const MemberReport& source = reports[static_cast<size_t>(plan.source)];
     const Part part = plan.parts[static_cast<size_t>(group_.rank())];
     if (group_.rank() == plan.source) {
@@ -62,8 +62,8 @@ class Meeting {
   const std::string& refused() const { return refused_; }
 
  private:
-  // The coordinator refuses misfits, but what it knows is a moment old: before the first step all
-  // look themselves. A misfit ends, and for the others the group is broken.
+  // The coordinator refuses misfits, but what it knows is a moment old, so all members check before
+  // the first step. A misfit ends, which breaks the group for the others.
   Status CheckFit(const std::vector<MemberReport>& reports) {
     const auto why_not = [&](size_t rank) {
       const std::string apart = WhyApart(reports, rank);
@@ -95,7 +95,7 @@ class Meeting {
     if (NobodyHolds(reports) || !parts_.saver().saves()) return Ok();
     KEEL_TRY(CheckDirectory(first.directory));
     if (group_.rank() != 0) return Ok();
-    // A job that trains goes on, and tries again with each save.
+    // A failure does not end a job that trains: it goes on, and tries again with each save.
     const Status held = parts_.saver().directory().Hold();
     if (!held.ok()) LogError("cannot-save", {{"reason", held.error().message}});
     return Ok();
@@ -109,7 +109,7 @@ class Meeting {
       const Status seen = parts_.saver().directory().Check(id);
       KEEL_TRY_ASSIGN(const std::vector<bool> sees_it, GatherFlags(group_, seen.ok()));
       if (std::find(sees_it.begin(), sees_it.end(), false) == sees_it.end()) break;
-      // Where it cannot, nobody can tell; its next save says why.
+      // If rank 0 cannot put it back, nobody can tell; its next save says why.
       if (group_.rank() == 0) (void)parts_.saver().directory().HoldAnewWhereLost();
       KEEL_TRY_ASSIGN(const auto ids, GatherTexts(group_, parts_.saver().directory().id()));
       if (ids[0] == id) {
@@ -128,7 +128,7 @@ class Meeting {
            "); give all hosts a directory that they share";
   }
 
-  // The first whose memory is what its program built; rank 0 where that is nobody's.
+  // The first member that still has what its program built; rank 0 if there is none.
   static int WhoResumes(const std::vector<MemberReport>& reports) {
     for (size_t rank = 0; rank < reports.size(); ++rank) {
       if (reports[rank].step == MemberReport::kFresh) return static_cast<int>(rank);
@@ -136,7 +136,7 @@ class Meeting {
     return 0;
   }
 
-  // One looks and restores; then it is the one who has the state, and the others receive it.
+  // One member looks for a checkpoint and restores it; the others then receive the state from it.
   Status ResumeIfNobodyHolds(std::vector<MemberReport>* reports) {
     if (!NobodyHolds(*reports)) return Ok();
     const auto resumer = static_cast<size_t>(WhoResumes(*reports));
@@ -155,7 +155,7 @@ class Meeting {
     return Ok();
   }
 
-  // The first rank takes hold of it, the others look whether theirs is the same.
+  // Rank 0 takes hold of the directory, and the others check that theirs is the same.
   Status MeetInDirectory() {
     if (!parts_.saver().saves()) return Ok();
     const Status held = group_.rank() == 0 ? parts_.saver().directory().Hold() : Ok();
@@ -167,7 +167,7 @@ class Meeting {
     return CheckDirectory(ids[0]);
   }
 
-  // Weights alone make a state only of what the program built.
+  // Weights complete only a state that the program has just built, not one that is half received.
   Beginning Begin(bool fresh) {
     ResumeConfig config = parts_.keeping->resume;
     if (!fresh) config.init_from.clear();
@@ -260,7 +260,7 @@ class Meeting {
     return Ok();
   }
 
-  // All bits of the state, once an epoch.
+  // Compares all bits of the state, once per epoch.
   Status CompareStates(const ReformPlan& plan) {
     parts_.Stage("comparing states");
     const Digest own = state_.registry().StateDigest();
@@ -279,7 +279,7 @@ class Meeting {
     return Ok();
   }
 
-  // By who restored it, once all have it.
+  // Called once all have the state; only the worker that restored it reports.
   void TellResumed(const Digest& digest) {
     if (parts_.keeping == nullptr || parts_.keeping->resumed_from.empty()) return;
     const std::string from = std::exchange(parts_.keeping->resumed_from, "");
@@ -290,7 +290,7 @@ class Meeting {
   TrainState& state_;
   EpochGroup& group_;
   const ApplyPending& apply_;
-  std::string refused_;   // why nobody may begin, or not this member
+  std::string refused_;   // why nobody, or not this member, may begin
 };
 
 }  // namespace

@@ -13,13 +13,13 @@
 namespace keel {
 namespace {
 
-// A failure to save, under a code that is not taken for a break of the group.
+// A failure to save, with a code that cannot be taken for a break of the group.
 Error NotSaved(uint64_t step, const std::string& why) {
   return {Code::kIo, "step " + std::to_string(step) + " could not be saved: " + why};
 }
 
-// What all members that failed said: one may have failed because another one removed what both
-// wrote to.
+// Joins the errors of all members that failed: one may have failed because another one removed what
+// both wrote to.
 std::string FaultsIn(EpochGroup& group, const std::vector<std::string>& said) {
   constexpr size_t kNamedMax = 4;
   std::vector<std::string> faults;
@@ -35,14 +35,14 @@ std::string FaultsIn(EpochGroup& group, const std::vector<std::string>& said) {
   return JoinList(faults, "; ");
 }
 
-// Rank 0 looks for all.
+// Rank 0 looks, and tells all.
 Result<bool> IsCommittedForAll(const EpochParts& parts) {
   const bool committed = parts.group.rank() == 0 && parts.saver().at_once().IsCommitted();
   KEEL_TRY_ASSIGN(const std::vector<bool> said, GatherFlags(parts.group, committed));
   return bool(said[0]);
 }
 
-// Empty, or why the state could not be saved: the same for everybody.
+// Empty, or why the state could not be saved. All members get the same answer.
 Result<std::string> WriteAndCommit(const EpochParts& parts) {
   const Status written = parts.saver().at_once().WriteShare(parts.Waiting());
   KEEL_TRY_ASSIGN(std::vector<std::string> said,
@@ -88,7 +88,7 @@ void TellUnsaved(const EpochParts& parts, const std::vector<VoteRecord>& records
   parts.saver().TellUnsaved(some_stay ? "those who stay go on with them" : "lost");
 }
 
-// An error of the group, or that it could not be committed: the same for everybody.
+// Fails with an error of the group, or if the save could not be committed, which all members see.
 Status FinishUnderWay(const EpochParts& parts) {
   parts.At(Phase::kSaving);
   const Status written = parts.saver().beside().FinishShare(parts.Waiting());
@@ -115,7 +115,7 @@ Status SaveTogether(const EpochParts& parts) {
   std::string why;
   if (!committed) {
     KEEL_TRY_ASSIGN(why, WriteAndCommit(parts));
-    // One that left alone at this very step may have been faster.
+    // A worker that left alone at this very step may have saved it first.
     committed = why.empty();
     if (!committed) {
       KEEL_TRY_ASSIGN(committed, IsCommittedForAll(parts));

@@ -1,9 +1,9 @@
-// StopSave: all members save the state of one step, and nobody goes on before that is over: at the
-// job's end, and where somebody is told to stop.
+// StopSave: all members save the state of one step, and none goes on before that is over: at the
+// end of the job, and when somebody is told to stop.
 // Promises   all members get the same answer. A save that failed leaves the checkpoints before it.
 // Does not   save beside training (trainer/save/checkpointer.h), or alone.
 // Threads    one; all members of the group call it at the same step.
-// Errors     those of the group; of SaveTogether() also kIo: the state could not be saved.
+// Errors     those of the group; SaveTogether() also gives kIo: the state could not be saved.
 #pragma once
 
 #include <vector>
@@ -16,8 +16,8 @@ namespace keel {
 
 Status SaveTogether(const EpochParts& parts);
 
-// As the votes say that there is time. Who was told to stop stops, saved or not: whether the state
-// at this step was saved.
+// Saves if the votes say that there is time; those that were told to stop do so in any case.
+// Returns whether the state of this step was saved.
 Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& records);
 
 }  // namespace keel

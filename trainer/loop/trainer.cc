@@ -24,7 +24,7 @@ std::optional<int> GpuOf(const TrainConfig& config) {
   return config.device.is_cuda() ? std::optional<int>(config.device.index()) : std::nullopt;
 }
 
-// A connection of the epoch's own: what is in flight on a broken epoch's is no concern of the next.
+// Each epoch has a connection of its own: leftovers on a broken epoch's one cannot reach the next.
 Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& config) {
   KEEL_TRY_ASSIGN(const std::unique_ptr<TcpStore> store,
                   TcpStore::Connect({message.address, message.port}, {}));
@@ -42,7 +42,7 @@ Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& 
 
 AtMessage MessageOf(const Whereabouts::Now& now) { return {now.position, now.activity}; }
 
-// A supervisor that is gone hears nothing; then the closed link ends this worker.
+// A failed send is ignored: if the supervisor is gone, the closed link ends this worker.
 std::shared_ptr<Whereabouts> WhereaboutsToldOn(WorkerLink* link) {
   if (link == nullptr) return std::make_shared<Whereabouts>();
   auto told = std::make_shared<Whereabouts>(
@@ -68,7 +68,7 @@ Result<TrainOutcome> Trainer::Run() {
   } else if (!outcome->finished) {
     bye.message = "stopped";
   }
-  // A supervisor that is gone hears nothing; then this program's exit says it all.
+  // A failed send is ignored: if the supervisor is gone, our exit code tells its parent as much.
   (void)link_->Send(bye);
   (void)link_->Flush(RealClock().Monotonic() + kFlushLimit);
   return outcome;
@@ -114,11 +114,12 @@ Result<TrainOutcome> Trainer::RunSupervised() {
   }
 }
 
-// The state between two epochs, as the supervisor knows steps.
+// The step of the state between two epochs, in the supervisor's terms.
 int64_t Trainer::StepHeld() const { return std::max(state_.Report().step, kNoStep); }
 
 Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
-  // In its first epoch a job refused what was not its own.
+  // After its first epoch, which refused the checkpoints of other jobs, a job goes on from its own
+  // ones, even if the command says to begin anew.
   if (keeping_ != nullptr && message.epoch > 1) {
     keeping_->resume.begun_job = keeping_->checkpointer.config().job;
   }
@@ -126,7 +127,7 @@ Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
   const auto run = [&]() -> Result<EpochOutcome> {
     Result<EpochGroup::Spec> spec = SpecOf(message, state_.config());
     if (spec.ok()) spec->whereabouts = whereabouts_;
-    // The store may be gone for a while; the supervisor decides what becomes of that.
+    // The store may be gone for a while; the supervisor decides what to do about that.
     if (!spec.ok()) return EpochOutcome{EpochEnd::kBroken, spec.error().message, false};
     return RunEpoch(state_, *spec, link_->BreakToken(message.epoch), Peer(message), keeping_);
   };
@@ -181,7 +182,7 @@ void Trainer::OnMade(uint64_t step, float loss, const StepTimes& times) {
   if (!figures_told_ || now - *figures_told_ >= kFiguresPause) TellFigures();
 }
 
-// To a supervisor that is gone, or reads nothing, it makes no difference.
+// Failed sends are ignored: figures do not matter to a supervisor that is gone or reads nothing.
 void Trainer::TellFigures() {
   if (figures_.steps == 0) return;
   figures_told_ = RealClock().Monotonic();
@@ -231,7 +232,7 @@ std::optional<Duration> Trainer::TimeLeft() const {
   return std::max(*stop_by_ - RealClock().Monotonic(), Duration(0));
 }
 
-// All of it, by this worker alone; said where not.
+// Whether this worker can save the whole state alone in time. It logs an error if not.
 bool Trainer::SaveFits() const {
   const auto needs = keeping_->checkpointer.ExpectedSave(1);
   const StopDecision decision = DecideStopSave({{.left = TimeLeft(), .needs = needs}});
@@ -251,8 +252,8 @@ bool Trainer::SaveWanted() {
   return std::exchange(save_, false) || by_signal;
 }
 
-// Without a group: whoever holds the whole state can save all of it, as it was before a step that
-// is still pending: the lanes of that one have left their traces in the buffers.
+// A worker that holds the whole state can save all of it without a group. A pending step is dropped
+// first, since its lanes have changed the buffers.
 Result<TrainOutcome> Trainer::LeaveParked() {
   state_.Drop();
   if (keeping_ == nullptr || !keeping_->checkpointer.saves() || !state_.whole()) {

@@ -1,15 +1,15 @@
 // Trainer: a worker's life under a supervisor (keelrun), or alone: it says hello, takes part in
 // epochs, parks where one ends, and says goodbye.
 // Promises   the program's memory survives every epoch: a worker that lost others goes on at the
-//            step where all were. Run() ends when all steps are made, when the supervisor told this
-//            worker to stop and the others agreed on the step, or with an error, of which the
+//            step that all had reached. Run() ends when all steps are made, when the supervisor
+//            told this worker to stop and the others agreed on the step, or with an error that the
 //            supervisor was told.
-//            With Keeping, what training has made is saved before it ends, by all together or,
-//            where there is no group, by itself.
+//            With Keeping, what training has made is saved before Run() ends: by all together or,
+//            if there is no group, by this worker alone.
 // Does not   restart itself.
 // Threads    Run() by one; the link's own thread aborts a group that is broken.
-// Errors     what the user's program gave, naming rank, step and lane; kPeerLost: the supervisor is
-//            gone; kInvalid: it refused us, with the reason.
+// Errors     what the user's program gave, with rank, step and lane; kPeerLost: the supervisor is
+//            gone; kInvalid: it refused us, for the reason given.
 #pragma once
 
 #include <memory>
@@ -25,26 +25,26 @@
 namespace keel {
 
 struct TrainOutcome {
-  bool finished = false;      // else it was told to stop
-  bool first_rank = false;    // the one that speaks for all
-  std::optional<uint64_t> saved_step = {};   // committed when it ended
-  std::string refused = {};   // why the job cannot begin with what is there
+  bool finished = false;      // else the worker was told to stop
+  bool first_rank = false;    // this worker speaks for all
+  std::optional<uint64_t> saved_step = {};   // the step of a checkpoint committed at the end
+  std::string refused = {};   // why the job cannot begin
 };
 
 class Trainer {
  public:
-  // What a trainer can do without.
+  // Each part may be missing.
   struct Parts {
     WorkerLink* link = nullptr;       // null: this worker is alone, in an epoch of its own
     Keeping* keeping = nullptr;       // null: nothing is saved or resumed
-    StopSignals* signals = nullptr;   // null: signals do what they always do
+    StopSignals* signals = nullptr;   // null: signals keep their usual effect
   };
   Trainer(TrainState& state, std::string fingerprint, const Parts& parts);
 
   Result<TrainOutcome> Run();
 
  private:
-  using Ended = std::optional<TrainOutcome>;   // nothing: wait for the next epoch
+  using Ended = std::optional<TrainOutcome>;   // empty: wait for the next epoch
 
   Result<TrainOutcome> RunAlone();
   Result<TrainOutcome> RunSupervised();
@@ -67,14 +67,14 @@ class Trainer {
   Keeping* const keeping_;
   StopSignals* const signals_;
   const std::string fingerprint_;
-  const std::shared_ptr<Whereabouts> whereabouts_;   // told on the link
-  int64_t join_epoch_ = 0;      // whose workers should offer a boundary
+  const std::shared_ptr<Whereabouts> whereabouts_;   // where we are; told on the link
+  int64_t join_epoch_ = 0;      // the epoch in which somebody waits to join
   bool stop_ = false;
-  std::optional<TimePoint> stop_by_;   // where the one who asked said so
+  std::optional<TimePoint> stop_by_;   // if a deadline was given
   bool save_ = false;
   std::optional<EpochMessage> next_;
-  FiguresMessage figures_;             // of this worker's life
-  StepTimes step_times_;               // of all of its steps
+  FiguresMessage figures_;             // of this worker's whole life
+  StepTimes step_times_;               // summed over all of its steps
   std::optional<TimePoint> figures_told_;
 };
 

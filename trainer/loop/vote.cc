@@ -1,4 +1,4 @@
-// Encodes, gathers, decodes, and sees that all voted on the same step.
+// Encodes, gathers, decodes, and checks that all voted on the same step.
 #include "trainer/loop/vote.h"
 
 #include <string>

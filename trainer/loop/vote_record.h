@@ -20,14 +20,14 @@ struct VoteRecord {
   int64_t step = 0;
   bool stop = false;          // wants the job to stop
   bool save = false;          // wants a checkpoint
-  SaveState saving = SaveState::kIdle;  // where it is with the one under way
+  SaveState saving = SaveState::kIdle;  // how far its save under way is
   bool join_waiting = false;  // somebody waits to join
   bool leaving = false;       // will leave after this step
   std::optional<int64_t> deadline_ms = {};  // how long it has left
-  std::optional<int64_t> save_ns = {};      // what it takes to save its share, as far as is known
+  std::optional<int64_t> save_ns = {};      // how long it takes to save its share, if known
   int64_t compute_ns = 0;              // forward and backward of its lanes
-  std::optional<Digest> parameters = {};    // every so many steps
-  std::vector<double> losses = {};          // one a lane of its own
+  std::optional<Digest> parameters = {};    // sent only every so many steps
+  std::vector<double> losses = {};          // one for each of its own lanes
 
   // Compares bits, so that a NaN equals itself.
   bool operator==(const VoteRecord& other) const;
