@@ -1,10 +1,11 @@
-// DataParallel: plain data-parallel training: every worker computes its own gradients, c10d's
+// DataParallel: plain data-parallel training. Every worker computes its own gradients, and c10d's
 // Reducer averages them over the group with all-reduce while backward goes on.
 // Promises   after Backward() every worker holds the same gradients, so equal models stay equal.
 // Does not   survive the loss of a worker, or give the same bits for another number of workers:
 //            sums are made in the group's own order.
 // Threads    one.
-// Errors     what the group gives: kPeerLost, kTimeout, kForeign. After an error make another one.
+// Errors     those of the group: kPeerLost, kTimeout, kForeign. After an error make another
+//            object.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/reducer.hpp>
@@ -24,7 +25,7 @@ class DataParallel {
                                                     Group group);
   ~DataParallel();
 
-  // In this order, once a step: the loss may be computed in between in any way.
+  // Call both in this order, once per step; compute the loss in between in any way.
   Status BeforeForward();
   Status Backward(const at::Tensor& loss);
 

@@ -19,7 +19,7 @@ namespace keel {
 
 struct GroupSpec {
   c10::intrusive_ptr<c10d::Store> store;
-  std::string prefix;  // whatever belongs to this group lives under it in the store
+  std::string prefix;  // of all keys of this group in the store
   int rank = 0;
   int size = 1;
   std::string address = "127.0.0.1";  // numeric address of this host that the others can reach
@@ -30,8 +30,8 @@ using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
 Result<Group> MakeGlooGroup(const GroupSpec& spec);
 
-// Through the NCCL module (trainer/nccl_module.h), which is loaded on the first call. Call it
-// before any other use of CUDA. `device` is the GPU of this rank.
+// Uses the NCCL module (trainer/nccl_module.h), which the first call loads. Call it before any
+// other use of CUDA. `device` is the GPU of this rank.
 Result<Group> MakeNcclGroup(const GroupSpec& spec, int device);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// Passes everything on, but waits by asking again and again.
+// Passes everything on, but waits by asking the store again and again.
 #include "trainer/group/breakable_store.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace keel {
 namespace {
 
-// Short naps first: usually the others are only a moment behind.
+// Naps are short at first: usually the others are only a moment behind.
 constexpr Duration kNapMin = std::chrono::microseconds(100);
 constexpr Duration kNapMax = std::chrono::milliseconds(2);
 

@@ -1,11 +1,11 @@
 // BreakableStore: a c10d store whose waits end when a flag is raised.
 // Promises   wait() and get() end within a few milliseconds of the flag, or at their limit, with an
 //            exception that says for which key they waited.
-// Does not   interrupt an operation that the store underneath is busy with: a store whose host is
-//            frozen blocks until its own limit.
+// Does not   interrupt an operation of the store underneath: a store whose host is frozen blocks
+//            until its own limit.
 // Threads    as the store underneath.
-// Cures      trap: TCPStore's get() and wait() block inside the client's lock and end only at their
-//            timeout, so that a break could not reach a group that waits for an address.
+// Cures      a trap: TCPStore's get() and wait() block inside the client's lock and end only at
+//            their timeout, so a break could not reach a group that waits for an address.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -22,7 +22,7 @@ namespace keel {
 
 class BreakableStore final : public c10d::Store {
  public:
-  // `broken` is asked while waiting; `limit` holds where the caller names none.
+  // `broken` is asked while waiting; `limit` applies if the caller gives none.
   BreakableStore(c10::intrusive_ptr<c10d::Store> store, std::function<bool()> broken,
                  Duration limit);
 

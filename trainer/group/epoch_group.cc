@@ -15,7 +15,7 @@ namespace keel {
 namespace {
 
 // Destroying a ProcessGroupGloo waits for a tick of its I/O thread (10 ms), and must not happen on
-// a thread of its own: so all end here.
+// that thread: so all groups are destroyed on this one.
 SerialQueue& Reaper() {
   static SerialQueue reaper;
   return reaper;
@@ -32,8 +32,8 @@ void PrepareForGroups() {
   std::call_once(once, [] {
     IgnoreSigpipe();
     LetSiblingsRead();
-    // A retry runs in Gloo's I/O thread, where a refused connect throws and ends the process. It
-    // would be of no use: a member's listener is up before its address is known.
+    // A retry runs in Gloo's I/O thread, where a refused connect throws and ends the process.
+    // Retries are of no use anyway: a member listens before it publishes its address.
     SetOwnVariableUnlessSet("GLOO_DISABLE_CONNECTION_RETRIES", "1");
     PrepareForNccl();
   });
@@ -49,7 +49,8 @@ Result<std::unique_ptr<EpochGroup>> EpochGroup::Build(const Spec& spec,
   PrepareForGroups();
   auto mesh = std::make_shared<GlooMesh>(spec);
   const Status built = mesh->Build(broken);
-  // Not make_unique: the constructor is private. From here the destructor takes care of the mesh.
+  // Not make_unique: the constructor is private. From here on the destructor takes care of the
+  // mesh.
   std::unique_ptr<EpochGroup> group(new EpochGroup(std::move(mesh)));
   if (!built.ok()) return built.error();
   return group;
@@ -59,7 +60,7 @@ EpochGroup::EpochGroup(std::shared_ptr<GlooMesh> mesh) : mesh_(std::move(mesh)) 
 
 EpochGroup::~EpochGroup() {
   mesh_->End();
-  GiveToReaper(std::move(mesh_));  // ours must not be the last reference
+  GiveToReaper(std::move(mesh_));  // this must not be the last reference
 }
 
 int EpochGroup::rank() const { return mesh_->spec().rank; }

@@ -5,14 +5,15 @@
 //            fail at once with the same reason. The first reason is kept. The destructor never
 //            blocks: it aborts and leaves the teardown to another thread.
 // Does not   tell the other members of an Abort(): they see our connections close once the group
-//            was destroyed, or hear of it from their supervisors. Survive any error: after the
-//            first one the group is of no more use, and what was in flight is undefined.
+//            is destroyed, or hear of it from their supervisors. Survive any error: after the
+//            first one the group is of no more use, and the contents of what was in flight are
+//            undefined.
 // Threads    Abort() and status() from any. Batches from several threads, each batch from one at a
 //            time.
 // Errors     kCancelled (the token, or Abort()), kPeerLost, kTimeout, kNoDevice, kForeign.
 // Lifetime   batches must be gone before their group.
-// Cures      for the traps of c10d and Gloo are named where they are applied, in epoch_group.cc,
-//            gloo_mesh.cc and breakable_store.cc.
+// Cures      for the traps of c10d and Gloo are explained where they are applied, in
+//            epoch_group.cc, gloo_mesh.cc and breakable_store.cc.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -41,8 +42,8 @@ class NcclModule;
 class Whereabouts;
 
 // Ignores SIGPIPE, and sets environment variables that Gloo and LibTorch's part for NCCL read when
-// a group is made. Build() does so, too, but by then other threads may read the environment: call
-// it first in main().
+// a group is made. Build() does so, too, but then other threads may read the environment already:
+// call it first in main().
 void PrepareForGroups();
 
 class EpochGroup {
@@ -51,21 +52,22 @@ class EpochGroup {
 
   struct Spec {
     c10::intrusive_ptr<c10d::Store> store;
-    std::string prefix;                 // of this epoch's keys in the store; never used before
+    std::string prefix;                 // of this epoch's keys in the store; unique to it
     int rank = 0;
     int size = 1;
-    std::string address = "127.0.0.1";  // of this host, numeric, that the others can reach
+    std::string address = "127.0.0.1";  // numeric address of this host, which the others can reach
     std::vector<std::string> members;   // by rank, for messages; may be empty
     Duration build_limit = std::chrono::seconds(60);
     Duration operation_limit = std::chrono::minutes(30);  // how late another member may come
     std::optional<int> gpu;             // tensors on this GPU are exchanged over NCCL
-    // From how many bytes on members on one host read each other's memory instead of sending; of
-    // two members the larger one counts. kNeverRead: never.
+    // Members on one host read each other's memory instead of sending, from this many bytes on; of
+    // two members the larger number counts. kNeverRead: never.
     size_t read_bytes_min = kReadBytesMin;
-    std::function<void()> before_each = {};  // operation: where a test breaks the group
-    // Told whom this worker waits for; null: nobody wants to know.
+    // Called before each operation: tests break the group there.
+    std::function<void()> before_each = {};
+    // Is told which member this worker waits for; may be null.
     std::shared_ptr<Whereabouts> whereabouts = {};
-    NcclModule* nccl = nullptr;         // null: the one that is loaded; a test brings its own
+    NcclModule* nccl = nullptr;         // null: the module that is loaded; a test brings its own
   };
   // Returns once every pair of members is connected.
   static Result<std::unique_ptr<EpochGroup>> Build(const Spec& spec, const CancelToken& broken);
@@ -79,35 +81,35 @@ class EpochGroup {
   // "rank 2 (node7/0)".
   std::string NameOf(int rank) const;
 
-  // The tag of the next operation of a kind of which all members make the same number, one at a
-  // time.
+  // The tag of the next operation of a kind. All members make the same number of such operations,
+  // one at a time.
   Tag NextTag(TagKind kind);
 
   void Abort(const std::string& reason) { Abort(Error{Code::kCancelled, reason}); }
   void Abort(const Error& reason);
   // Fine until the first error; then that error.
   Status status() const;
-  // From now on an operation waits no longer than this for another member.
+  // From now on, an operation waits no longer than this for another member.
   void LimitTo(std::chrono::milliseconds limit);
-  // To be called once nobody needs anything of the others any more (trainer/exchange/gather.h tells
-  // it): the group's end then need not care for what is on its way.
+  // Call it once no member needs anything of the others any more (trainer/exchange/gather.h tells).
+  // Messages that are still on their way may then be lost when the group ends.
   void Parted();
 
-  // Sends and receives that are in flight together. Tensors are contiguous and on the CPU; they
-  // are kept alive, and must be left alone, until Wait() returned or the batch is destroyed. What
+  // Sends and receives that are in flight together. Tensors are contiguous and on the CPU; they are
+  // kept alive, and must be left alone, until Wait() has returned or the batch is destroyed. What
   // is sent to a member under one tag arrives in the order of sending.
   class Batch {
    public:
     explicit Batch(EpochGroup& group);
     Batch(Batch&&) noexcept;
     Batch& operator=(Batch&&) = delete;
-    // Aborts the group where something was not waited for.
+    // Aborts the group if something was not waited for.
     ~Batch();
 
-    // Post and return. An error aborts the group; Wait() gives it, too.
+    // Both post and return. An error aborts the group; Wait() gives it, too.
     Status Send(const at::Tensor& tensor, int to, Tag tag);
     Status Receive(const at::Tensor& tensor, int from, Tag tag);
-    // Until all is done. After an error nothing of the batch is in flight any more.
+    // Returns when all is done. After an error nothing of the batch is in flight any more.
     Status Wait();
 
    private:
@@ -118,50 +120,50 @@ class EpochGroup {
     std::vector<InFlight> in_flight_;
   };
 
-  // Whether `bytes` of that member's memory are better read than received.
+  // Whether that member's memory is readable, and `bytes` are enough to read rather than receive
+  // them.
   bool CanRead(int rank, size_t bytes) const;
   // Fills the tensor (contiguous, on the CPU) with what lies at `address` of a member that can be
-  // read. An error aborts the group. What was read from a member that has aborted may be anything:
-  // it is good once that member has gone through a later exchange with us.
+  // read. An error aborts the group. Data read from a member that has aborted may be garbage: trust
+  // them only once that member has gone through a later exchange with us.
   Status Read(int rank, uint64_t address, const at::Tensor& into);
 
-  // --- Reductions among members that read each other's memory: notes in the place of messages ---
+  // --- Reductions among members that read each other's memory, with notes instead of messages ---
 
-  // The number of the next reduction, of which all members make the same.
+  // The number of the next reduction. All members make the same reductions.
   uint32_t NextReduction();
-  // The same to both: `bytes` are read, and notes (trainer/group/note_board.h) tell how far each
-  // one is.
+  // Whether we and that member read `bytes` of each other; notes (trainer/group/note_board.h) then
+  // tell how far each one is. Both get the same answer.
   bool ReadsMutually(int rank, size_t bytes) const;
-  // To those that read it; all others tell what they have taken, too. Waits where more are offered
-  // at a time than a board has room for.
+  // Offers memory to the members that read it. Waits if the board has no room for another offer.
   Status Offer(uint32_t reduction, const std::vector<uint64_t>& places);
   Status Tell(Note note, uint32_t reduction);
   Status Await(int rank, Note note, uint32_t reduction);
-  // Of one that the member has offered.
+  // Of a reduction that the member has offered.
   Result<std::vector<uint64_t>> PlacesOf(int rank, uint32_t reduction);
-  // Until nobody reads what was offered any more; all of these reductions have finished here.
+  // Waits until nobody reads what was offered any more. All of these reductions have finished here.
   Status AwaitReaders();
-  // Whether somebody may. Who changes that memory all the same aborts the group before.
+  // Whether somebody may still read it. Abort the group before changing that memory all the same.
   bool IsRead() const;
 
-  // Gloo's own collectives, for comparison (Reduce::kAllReduce): Abort() does not end them, but the
+  // Gloo's own collectives, for comparison (Reduce::kAllReduce). Abort() does not end them; the
   // loss of a peer or the limit does.
   c10d::Backend& gloo();
 
-  // --- On a GPU, where the spec named one ---
+  // --- On a GPU, if the spec named one ---
 
   using GpuWork = c10::intrusive_ptr<c10d::Work>;
   bool has_nccl() const;
   // Enqueues with NCCL's backend; one thread at a time. An error aborts the group. Wait for the
-  // stream, and LookAt() the work meanwhile: nobody else does.
+  // stream, and call LookAt() meanwhile: nothing else checks the work.
   Result<GpuWork> PostOnGpu(const std::function<GpuWork(c10d::Backend& nccl)>& post);
-  // Fine while nothing is known to be wrong with it; an error has aborted the group.
+  // Fine as long as no error of it is known; an error has aborted the group.
   Status LookAt(const GpuWork& work);
   // How long an operation may wait for another member.
   std::chrono::milliseconds limit() const;
 
   // Waits until the groups that were destroyed so far are torn down: for tests, and for a program
-  // that wants to end in order. False where the limit passed first.
+  // that wants to end in order. False if the limit passed first.
   static bool AwaitTeardown(Duration limit);
 
  private:

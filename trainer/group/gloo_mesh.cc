@@ -1,5 +1,4 @@
-// Building, using, breaking and ending a group. What Gloo and c10d would do to us without it is
-// named at each cure.
+// Builds, uses, breaks and ends a group. Each cure says which trap of Gloo or c10d it is for.
 #include "trainer/group/gloo_mesh.h"
 
 #include <netinet/in.h>
@@ -31,8 +30,8 @@ class ClosableGloo final : public c10d::ProcessGroupGloo {
  public:
   using ProcessGroupGloo::ProcessGroupGloo;
 
-  // Debian's header of Gloo gives a context a virtual destructor, which LibTorch's has not. To this
-  // call it makes no difference, but UBSan would look for a table of virtual functions.
+  // Debian's header of Gloo declares a virtual destructor for a context; LibTorch's has none. That
+  // does not matter to this call, but UBSan would look for a table of virtual functions.
   [[gnu::no_sanitize("vptr")]] void CloseConnections() {
     for (const auto& context : contexts_) context->closeConnections();
   }
@@ -40,19 +39,19 @@ class ClosableGloo final : public c10d::ProcessGroupGloo {
 
 namespace {
 
-// How often a wait for the helper looks at the token, and for how long a helper is coaxed out.
+// How often a wait for the helper looks at the token, and for how long the helper is coaxed out.
 constexpr Duration kLook = std::chrono::microseconds(300);
 constexpr Duration kCoaxStep = std::chrono::milliseconds(10);
 constexpr int kCoaxSteps = 5;
-// How long an abort waits for who is just enqueueing on NCCL, which takes microseconds.
+// How long an abort waits for a thread that is just enqueueing on NCCL, which takes microseconds.
 constexpr Duration kTurnLimit = std::chrono::seconds(1);
-// How long another member's board is looked at without a rest, and then how long a rest is: a part
+// How long another member's board is polled without a rest. After that, each rest is a fixed part
 // of the wait so far.
 constexpr Duration kLookWithoutRest = std::chrono::microseconds(50);
 constexpr int kRestPart = 4;
 constexpr Duration kRestMin = std::chrono::microseconds(10);
 constexpr Duration kRestMax = std::chrono::microseconds(500);
-// Of another process's memory: a break is heard between two pieces.
+// Another process's memory is read in pieces of this size; a break is noticed between two pieces.
 constexpr size_t kReadAtOnce = 8 << 20;
 constexpr Duration kLookForAborts = std::chrono::milliseconds(1);
 
@@ -78,17 +77,17 @@ Value ValueOf(const at::Tensor& bytes) {
   return value;
 }
 
-// What members tell each other at the first contact.
+// What members tell each other at first contact.
 struct ContactCard {
   MemoryCard memory;
   NoteBoard::Card board;
 };
 
-// Under which key a rank publishes its address; Gloo's first (and only) context is number 0.
+// The key under which a rank publishes its address; Gloo's first (and only) context is number 0.
 std::string AddressKey(int rank) { return "0/" + std::to_string(rank); }
 
 // The address in what Gloo published: length and text of the host's name, length of the address,
-// the address. Nothing where this Gloo writes it differently.
+// the address. Empty if this version of Gloo writes it differently.
 std::optional<sockaddr_storage> PublishedAddress(const std::vector<uint8_t>& published) {
   uint64_t name_bytes = 0;
   if (published.size() < sizeof(name_bytes)) return {};
@@ -107,13 +106,13 @@ void Knock(const sockaddr_storage& address, int64_t as_rank) {
   const socklen_t size = address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
   const auto* where = reinterpret_cast<const sockaddr*>(&address);
   if (::connect(socket.number(), where, size) != 0) return;
-  // Where it fails, the helper is left behind: nothing else to do here.
+  // If it fails, the helper is left behind; there is nothing else to do here.
   (void)!::send(socket.number(), &as_rank, sizeof(as_rank), MSG_NOSIGNAL);
 }
 
-// Gloo's thread asks again and again for a connection's lock where somebody sends on it. If it had
-// taken the processor from that one at the message's arrival, it would keep it from letting go of
-// the lock for a whole time slice, milliseconds, in which this worker does nothing.
+// Gloo's thread polls a connection's lock while another thread sends on it. If a message's arrival
+// let it preempt that sender, it would keep the sender from releasing the lock for a whole time
+// slice: milliseconds in which this worker does nothing.
 std::shared_ptr<::gloo::transport::Device> DeviceOfPatientThread(const std::string& address) {
   const NotPreempting meanwhile;
   return MakeGlooDevice(address, /*lazy=*/true).device;
@@ -127,22 +126,21 @@ GlooMesh::GlooMesh(const EpochGroup::Spec& spec)
       neighbours_(static_cast<size_t>(spec.size)),
       limit_(Millis(spec.operation_limit)) {}
 
-// Connections are cut before Gloo's I/O thread is told to stop, wherever nobody needs what they
-// hold:
-// - A message whose buffer is gone is never read to its end: its descriptor stays ready, and the
-//   thread, which stops only when nothing is ready for 10 ms, would spin for ever.
-// - A thread that was told to stop takes no descriptor out of its epoll set any more: where a peer
-//   hangs up then, closing it has to do. But close() does not where somebody else holds the socket:
-//   a forked child; or, for a microsecond, who looks at our descriptors (SocketsConnectedTo(), ss,
-//   lsof). The thread then hears of a connection that it has closed, and throws where nobody
-//   catches.
+// Cuts the connections before Gloo's I/O thread is told to stop, if nobody needs what they hold:
+// - A message whose buffer is gone is never read to its end, so its descriptor stays ready. The
+// thread stops only when nothing is ready for 10 ms, and would spin for ever.
+// - A thread that was told to stop removes no descriptor from its epoll set any more. If a peer
+// hangs up then, only close() removes it, but not while somebody else holds the socket: a forked
+// child or, for a microsecond, a process that inspects our descriptors (SocketsConnectedTo(), ss,
+// lsof). The thread then gets an event of a connection that is closed already, and throws where
+// nobody catches.
 GlooMesh::~GlooMesh() {
-  // It throws at the first pair that was never connected; none behind that one is.
+  // This throws at the first pair that was never connected; none after it is connected either.
   if (cut_ && gloo_ != nullptr) {
     const Status closed = Guard("closing", [&] { gloo_->CloseConnections(); });
     if (!closed.ok()) LogDebug("group-half-built", {{"group", spec_.prefix}});
   }
-  // NCCL first, as it may still look into the store.
+  // NCCL goes first, since it may still use the store.
   const Status ended = Guard("ending the group '" + spec_.prefix + "'", [&] {
     nccl_.reset();
     gloo_.reset();
@@ -170,7 +168,8 @@ Status GlooMesh::status() const {
   return status_;
 }
 
-// Who reads our memory must not take for good what comes into it from now on.
+// The board is closed so that a member that reads our memory does not trust what changes from now
+// on.
 void GlooMesh::Abort(const Error& reason) {
   cut_ = true;
   board_.Close();
@@ -188,8 +187,8 @@ void GlooMesh::Break(const Error& reason) {
     if (!status_.ok()) return;
     status_ = reason;
     broken_.store(true, std::memory_order_release);
-    // Each by itself: ProcessGroupGloo's own abort() does nothing, and a broken connection does not
-    // end an operation whose first bytes have moved already.
+    // Each operation is aborted by itself: ProcessGroupGloo's own abort() does nothing, and a
+    // broken connection does not end an operation whose first bytes have moved already.
     for (const auto& [key, work] : in_flight_) work->abort();
     helper_ended_.notify_all();
     nccl = nccl_;
@@ -197,14 +196,14 @@ void GlooMesh::Break(const Error& reason) {
   if (nccl != nullptr) AbortNccl(std::move(nccl));
 }
 
-// On a thread of its own: it ends the kernels at once, but then may wait for the members on this
-// host to abort as well, who hear of it only from whoever called us. It frees the communicator
-// without asking who is using it; but whoever enqueues may be blocked, where a peer is lost, until
-// the abort: so it does not wait for ever.
+// Aborts on a thread of its own: the abort ends the kernels at once, but may then wait for the
+// members on this host to abort as well, and these hear of it only from our caller. It frees the
+// communicator even while it is in use, so it first waits for its turn; not for ever, because a
+// thread that enqueues may be blocked until the abort if a peer is lost.
 void GlooMesh::AbortNccl(c10::intrusive_ptr<c10d::Backend> nccl) {
   nccl_aborts.fetch_add(1);
   const auto body = [self = shared_from_this(), nccl = std::move(nccl)]() mutable {
-    // Who comes later finds the group broken.
+    // A thread that takes its turn later finds the group broken.
     { const std::unique_lock turn(self->nccl_turn_, kTurnLimit); }
     const Status aborted = Guard("aborting NCCL", [&] { self->Module().value()->Abort(*nccl); });
     if (!aborted.ok()) LogWarn("nccl-abort", {{"error", aborted.error().message}});
@@ -252,7 +251,7 @@ Result<GlooMesh::Work> GlooMesh::Post(const at::Tensor& tensor, int peer, Tag ta
   }
   const std::lock_guard lock(mutex_);
   in_flight_.emplace(posted->get(), *posted);
-  if (!status_.ok()) (*posted)->abort();  // Abort() came while it was being posted
+  if (!status_.ok()) (*posted)->abort();  // Abort() came while the operation was being posted
   return posted;
 }
 
@@ -325,8 +324,8 @@ Error GlooMesh::LookFailed(int peer, const Error& why) {
   return status().error();
 }
 
-// The look costs a microsecond. Rests let others have the processor; a wait that has taken long
-// may take a little longer.
+// A look costs a microsecond. Rests let others use the processor; a wait that has taken long may
+// take a little longer.
 Status GlooMesh::Await(int peer, Note note, uint32_t operation) {
   const ForeignBoard& board = NeighbourAt(peer).board.value();
   KEEL_TRY(BeginOperation());
@@ -384,7 +383,7 @@ Status GlooMesh::Build(const CancelToken& broken) {
   return status();
 }
 
-// Until the helper has ended, or somebody broke the group.
+// Returns when the helper has ended, or the group is broken.
 void GlooMesh::AwaitHelper(const CancelToken& broken) {
   const TimePoint deadline = RealClock().Monotonic() + spec_.build_limit;
   std::unique_lock lock(mutex_);
@@ -398,8 +397,8 @@ void GlooMesh::AwaitHelper(const CancelToken& broken) {
   }
 }
 
-// Whether the helper has ended: at once if all went well; after a break it may sit in a wait for a
-// peer that never comes, which nothing in Gloo's interface ends.
+// Returns whether the helper has ended. It has if all went well; after a break it may wait for a
+// peer that never comes, and nothing in Gloo's interface ends that wait.
 bool GlooMesh::CoaxHelperOut() {
   std::unique_lock lock(mutex_);
   for (int i = 0; i < kCoaxSteps && !ended_; ++i) {
@@ -429,9 +428,9 @@ void GlooMesh::RunHelper() {
   helper_ended_.notify_all();
 }
 
-// A lazy device, so that the constructor connects nothing: an eager one may block for five times
-// the limit, and frees its pairs before it stops the thread that uses them. One device for one
-// group: lazy devices number their pairs from 0.
+// The device is lazy, so that the constructor connects nothing: an eager one may block for five
+// times the limit, and frees its pairs before it stops the thread that uses them. Each group has
+// its own device, because lazy devices number their pairs from 0.
 void GlooMesh::ConnectGloo() {
   auto store = c10::make_intrusive<BreakableStore>(
       c10::make_intrusive<c10d::PrefixStore>(spec_.prefix, spec_.store),
@@ -447,9 +446,9 @@ void GlooMesh::ConnectGloo() {
   gloo_ = c10::make_intrusive<ClosableGloo>(store, spec_.rank, spec_.size, options);
 }
 
-// A message each way with every other member: who it is, so that the waits for peers that come late
-// happen here and not in the middle of a step. With those on this host another one: whether we can
-// read their memory. Who reads without being read could not tell that it has taken something.
+// Exchanges a card with every other member, so that late peers are waited for here and not in the
+// middle of a step. Members on one host then tell each other whether they can read. Both must: a
+// member that reads without being read could not tell that it has taken something.
 void GlooMesh::ContactAll() {
   const bool reads = spec_.read_bytes_min != EpochGroup::kNeverRead;
   const ContactCard own{reads ? OwnMemoryCard(spec_.read_bytes_min) : MemoryCard(), board_.card()};
@@ -476,7 +475,7 @@ void GlooMesh::ContactAll() {
   }
 }
 
-// Since all go in the order of ranks, nobody waits for somebody who waits for him.
+// All go in the order of ranks, so no two members wait for each other.
 Result<GlooMesh::ByRank> GlooMesh::Swap(const ByRank& out) {
   struct Contact {
     Work work;
@@ -514,8 +513,8 @@ Result<NcclModule*> GlooMesh::Module() const {
   return spec_.nccl != nullptr ? Result<NcclModule*>(spec_.nccl) : OpenNcclModule();
 }
 
-// Break() gets to know the backend when there is a communicator: before, there is nothing to abort,
-// and LibTorch fills its table of them without a lock.
+// Break() learns of the backend only once there is a communicator: before that there is nothing to
+// abort, and LibTorch fills its table of communicators without a lock.
 void GlooMesh::ConnectNccl() {
   const Result<NcclModule*> opened = Module();
   if (!opened.ok()) return Abort(opened.error().Doing(Doing()));
@@ -527,8 +526,8 @@ void GlooMesh::ConnectNccl() {
   auto backend =
       module->MakeBackend(c10::make_intrusive<c10d::PrefixStore>("nccl", store_), spec_.rank,
                           spec_.size, *spec_.gpu, Millis(spec_.operation_limit));
-  // The abort of the epoch before frees memory of the GPU, for which it waits until that is idle.
-  // With kernels there that wait for others, two members could wait for each other.
+  // The abort of the previous epoch frees GPU memory, and for that waits until the GPU is idle. If
+  // kernels there already waited for other members, two members could wait for each other.
   if (!AwaitAborts([this] { return broken(); }) || broken()) return;
   module->Connect(*backend, *spec_.gpu);
   const bool late = [&] {
@@ -537,12 +536,12 @@ void GlooMesh::ConnectNccl() {
     return !status_.ok();
   }();
   if (late) return AbortNccl(backend);
-  // So that no step waits for a connection. What comes of it is known by status().
+  // Connects all pairs now, so that no step waits for a connection. status() holds the outcome.
   (void)PostOnGpu([&](c10d::Backend& it) { return module->Meet(it, *spec_.gpu); });
 }
 
-// Connects to our own listener in each peer's name (a lazy device's pairs are numbered by rank): a
-// helper that waits for a peer to connect goes on, and finds the group broken.
+// Connects to our own listener in the name of each peer (a lazy device numbers its pairs by rank):
+// a helper that waits for a peer's connection then goes on, and finds the group broken.
 void GlooMesh::KnockAtOwnDoor() {
   c10::intrusive_ptr<BreakableStore> store;
   {

@@ -1,7 +1,7 @@
 // GlooMesh: the inside of an EpochGroup: one lazily connected ProcessGroupGloo of which only tagged
 // sends and receives are used, since those can be aborted.
 // Promises   every posted operation is registered until it is forgotten, so that Abort() reaches
-//            it; whoever holds a shared_ptr may go on after the EpochGroup is gone and gets errors.
+//            it; a holder of a shared_ptr may go on after the EpochGroup is gone, and gets errors.
 // Threads    Abort(), status(), Post(), Wait() from any; Build() once.
 // Errors     as EpochGroup.
 #pragma once
@@ -37,44 +37,43 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   explicit GlooMesh(const EpochGroup::Spec& spec);
   ~GlooMesh();
 
-  // Connects to all in a helper thread. The thread is left behind, co-owning this object, where a
-  // break does not get it out soon.
+  // Connects to all members in a helper thread. If a break does not get that thread out soon, it is
+  // left behind and co-owns this object.
   Status Build(const CancelToken& broken);
 
   Result<Work> Post(const at::Tensor& tensor, int peer, Tag tag, bool send);
-  // Forgets the operation in any case.
+  // Waits, and then forgets the operation, whether it succeeded or not.
   Status Wait(const Work& work, int peer, bool send);
   // For an operation that nobody will wait for.
   void GiveUp(const Work& work);
 
-  // On NCCL: one at a time, and none once the group is broken. Both break it where they fail.
+  // For NCCL: one call at a time, and none once the group is broken. A failure of either breaks it.
   Result<Work> PostOnGpu(const std::function<Work(c10d::Backend& nccl)>& post);
   Status LookAt(const Work& work);
 
-  // A member on this host, as of when the group was built.
+  // A member on this host, as it was when the group was built.
   struct Neighbour {
     int64_t pid = 0;
-    uint64_t read_bytes_min = 0;   // the same to both
+    uint64_t read_bytes_min = 0;   // the same for both sides
     bool can_be_read = false;
-    std::optional<ForeignBoard> board = {};   // of one that reads us, too
+    std::optional<ForeignBoard> board = {};   // of a neighbour that reads us, too
   };
   const Neighbour& NeighbourAt(int rank) const { return neighbours_.at(static_cast<size_t>(rank)); }
   Status Read(int peer, uint64_t address, const at::Tensor& into);
-  // As EpochGroup's; for neighbours with a board.
+  // As in EpochGroup; only for neighbours with a board.
   Status Offer(uint32_t operation, const std::vector<uint64_t>& places);
   Status Tell(Note note, uint32_t operation);
   Status Await(int peer, Note note, uint32_t operation);
   Result<std::vector<uint64_t>> PlacesOf(int peer, uint32_t operation);
 
   void Abort(const Error& reason);
-  // What its owner does last: no operation will be waited for.
+  // The owner's last call: no operation will be waited for after it.
   void End();
-  // Waits until no group's abort of NCCL is under way any more, or `give_up` says true; false: it
-  // did.
+  // Waits until this process has no abort of NCCL under way any more. False if `give_up` ended the
+  // wait.
   static bool AwaitAborts(const std::function<bool()>& give_up);
-  // Every member has all that was sent to it, and will send nothing more.
+  // Call it once every member has all that was sent to it and will send nothing more.
   void Parted() { cut_ = true; }
-  // From now on an operation waits no longer than this.
   void LimitTo(std::chrono::milliseconds limit) { limit_ = limit; }
   std::chrono::milliseconds limit() const { return limit_; }
   bool broken() const { return broken_.load(std::memory_order_acquire); }
@@ -85,8 +84,8 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   std::string NameOf(int rank) const;
   Tag NextTag(TagKind kind);
   uint32_t NextReduction() { return reductions_.fetch_add(1); }
-  // How many reductions there were up to the last one that was offered, and up to the last one
-  // that nobody reads any more.
+  // The number of reductions up to the last one that was offered, and up to the last one that
+  // nobody reads any more.
   uint32_t offered() const { return offered_.load(); }
   uint32_t released() const { return released_.load(); }
   void NobodyReads(uint32_t reductions) { released_ = reductions; }
@@ -101,7 +100,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   void RunHelper();
   void ConnectGloo();
   void ContactAll();
-  // By rank; an undefined tensor: nothing goes to that one, and nothing comes.
+  // By rank. An undefined tensor: nothing is sent to that rank or received from it.
   using ByRank = std::vector<at::Tensor>;
   Result<ByRank> Swap(const ByRank& out);
   Result<NcclModule*> Module() const;
@@ -118,7 +117,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   c10::intrusive_ptr<BreakableStore> store_;
   c10::intrusive_ptr<ClosableGloo> gloo_;
   c10::intrusive_ptr<c10d::Backend> nccl_;       // guarded by mutex_ while Build() runs
-  std::vector<Neighbour> neighbours_;            // by rank; of the helper until Build() ends
+  std::vector<Neighbour> neighbours_;            // by rank; the helper's until Build() ends
   NoteBoard board_;
   std::array<std::atomic<uint64_t>, 8> turns_{};  // by kind
   std::atomic<uint32_t> reductions_{0};
@@ -127,9 +126,9 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   std::atomic<bool> broken_{false};
   std::atomic<int> waiting_for_{-1};  // the rank that Build() now waits for
   std::atomic<std::chrono::milliseconds> limit_;
-  std::atomic<bool> cut_{false};  // what is still on its way may be lost
+  std::atomic<bool> cut_{false};  // connections may be cut: messages on their way may be lost
   std::mutex posting_;  // ProcessGroupGloo counts its sends and receives without a lock
-  std::timed_mutex nccl_turn_;  // of who enqueues on NCCL
+  std::timed_mutex nccl_turn_;  // held by the thread that enqueues on NCCL
 
   mutable std::mutex mutex_;
   std::condition_variable helper_ended_;

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kDriverDevice = "/dev/nvidiactl";
 
 Result<NcclModule*> Load() {
-  // Global: LibTorch's CUDA parts register themselves with the ones loaded already.
+  // Global, so that LibTorch's CUDA parts register themselves with the parts loaded already.
   void* const module = dlopen(kNcclModuleFile, RTLD_NOW | RTLD_GLOBAL);
   if (module == nullptr) {
     return Error{Code::kNoDevice,
@@ -39,15 +39,15 @@ Result<NcclModule*> OpenNcclModule() {
   return module;
 }
 
-// Where NCCL reports a lost peer, the watch of LibTorch (a thread for each group) blocks whoever
+// When NCCL reports a lost peer, LibTorch's watchdog (a thread per group) blocks any thread that
 // enqueues for a minute, and then ends the process, whether the group was aborted meanwhile or not.
-// With blocking waits there is no watch. Its record of operations goes as well: it points to events
-// that the watch would have kept alive.
+// Blocking waits turn the watchdog off. Its record of operations is turned off as well: it points
+// to events that the watchdog would have kept alive.
 void PrepareForNccl() {
   const Status set = SetOwnEnvironment({{"TORCH_NCCL_BLOCKING_WAIT", "1"},
                                         {"TORCH_FR_BUFFER_SIZE", "0"}});
   KEEL_CHECK(set.ok(), set.error().message);
-  // LibTorch sets it for deterministic algorithms, but when other threads are there.
+  // LibTorch sets it for deterministic algorithms, but only when other threads exist already.
   SetOwnVariableUnlessSet("NCCL_ALGO", "^NVLS");
 }
 

@@ -1,5 +1,5 @@
-// Boards that are never given back to the system, so that a late look finds a closed one, and
-// numbers that show when a look fell between two writes.
+// Boards are never given back to the system, so that a late look finds a closed one; numbers show
+// when a look fell between two writes.
 #include "trainer/group/note_board.h"
 
 #include <algorithm>
@@ -18,15 +18,15 @@ namespace {
 
 constexpr size_t kNotes = 3;
 
-// Between what two processes see of each other's memory. (ThreadSanitizer knows no fence of std's.)
+// Orders accesses that another process sees. (ThreadSanitizer does not know std's fence.)
 void Barrier() { __sync_synchronize(); }
 
-// The kernel copies a board byte by byte for all it promises: a number that is copied while it is
-// written may be a mixture of two. So it carries its own complement.
+// The kernel may copy a board byte by byte, so a number that is copied while it is written may be a
+// mixture of two. Each number therefore carries its own complement.
 uint64_t Sealed(uint32_t number) { return uint64_t{~number} << 32 | number; }
 bool IsWhole(uint64_t sealed) { return Sealed(static_cast<uint32_t>(sealed)) == sealed; }
 
-// Operations are counted from 0; a note says how many were done. Counts may wrap.
+// Operations are counted from 0; a note holds how many were done. The count may wrap.
 bool Reaches(uint64_t sealed, uint32_t operation) {
   return IsWhole(sealed) && static_cast<int32_t>(static_cast<uint32_t>(sealed) - operation) > 0;
 }
@@ -44,7 +44,7 @@ struct Offered {
 
 }  // namespace
 
-// In the order of Head, as which it is read.
+// The layout begins like Head, as which it is read.
 struct alignas(64) NoteBoard::Memory {
   std::atomic<uint64_t> number{0};
   std::atomic<uint64_t> notes[kNotes];
@@ -55,7 +55,7 @@ namespace {
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(Head) == 4 * sizeof(uint64_t));
 
-// A process makes one for each of its groups, and few at a time.
+// A process makes one board for each of its groups, and few exist at a time.
 class Pool {
  public:
   NoteBoard::Memory& Take() {
@@ -93,14 +93,14 @@ uint64_t NextNumber() {
 Result<Head> ReadHead(int64_t pid, const NoteBoard::Card& card) {
   Head head;
   KEEL_TRY(ReadMemory(pid, card.address, std::as_writable_bytes(std::span(&head, 1))));
-  Barrier();   // before what it allows to be read
+  Barrier();   // orders this read before those that it allows
   if (head.number == card.number) return head;
   return Error{Code::kPeerLost, "it has left the group"};
 }
 
 }  // namespace
 
-// Closed while it is wiped.
+// The board is closed while it is wiped.
 NoteBoard::NoteBoard() : memory_(Boards().Take()), number_(NextNumber()) {
   Close();
   for (auto& note : memory_.notes) note.store(Sealed(0), std::memory_order_relaxed);
@@ -129,7 +129,7 @@ void NoteBoard::Tell(Note note, uint32_t operation) {
 
 void NoteBoard::Close() {
   memory_.number.store(0, std::memory_order_relaxed);
-  Barrier();   // before what the owner writes into its memory now
+  Barrier();   // before the owner reuses its memory
 }
 
 Result<bool> ForeignBoard::Has(Note note, uint32_t operation) const {
@@ -143,7 +143,7 @@ Result<std::vector<uint64_t>> ForeignBoard::PlacesOf(uint32_t operation) const {
                            operation % NoteBoard::kOffersMax * sizeof(Offered);
   KEEL_TRY(ReadMemory(pid_, address, std::as_writable_bytes(std::span(&offered, 1))));
   Barrier();
-  KEEL_TRY(ReadHead(pid_, card_));   // still the same board
+  KEEL_TRY(ReadHead(pid_, card_));   // checks that it is still the same board
   if (offered.operation != operation || offered.count > offered.places.size()) {
     return Error{Code::kCorrupt, "its offer of operation " + std::to_string(operation) +
                                      " is one of " + std::to_string(offered.operation)};

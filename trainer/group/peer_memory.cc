@@ -1,4 +1,4 @@
-// process_vm_readv(), and what must be known before it may be used.
+// process_vm_readv(), and the checks that must precede its use.
 #include "trainer/group/peer_memory.h"
 
 #include <sys/prctl.h>
@@ -16,13 +16,13 @@
 namespace keel {
 namespace {
 
-// Its place is what others are told.
+// Other processes are told its address.
 const uint64_t& Secret() {
   static const uint64_t secret = EntropySeed();
   return secret;
 }
 
-// The running kernel, and the namespace that numbers us; 0 where either is not to be had.
+// Identifies the running kernel and our namespace of process ids; 0 if either is unknown.
 uint64_t HostOf() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
@@ -57,7 +57,7 @@ bool CanRead(const MemoryCard& card) {
 Status ReadMemory(int64_t pid, uint64_t address, std::span<std::byte> into) {
   while (!into.empty()) {
     const iovec here{into.data(), into.size()};
-    // An address of another process, of which only the kernel makes a pointer.
+    // An address in another process; only the kernel uses it as a pointer.
     const iovec there{reinterpret_cast<void*>(address), into.size()};
     const ssize_t bytes = process_vm_readv(static_cast<pid_t>(pid), &here, 1, &there, 1, 0);
     if (bytes < 0 && errno == EINTR) continue;
@@ -73,7 +73,7 @@ Status ReadMemory(int64_t pid, uint64_t address, std::span<std::byte> into) {
 }
 
 void LetSiblingsRead() {
-  // Fails where there is no Yama, and then is not needed.
+  // This fails where there is no Yama; then it is not needed.
   (void)prctl(PR_SET_PTRACER, getppid(), 0, 0, 0);
 }
 

@@ -39,7 +39,7 @@ void SerialQueue::Run() {
     busy_ = true;
     lock.unlock();
     job();
-    job = {};  // what it holds goes before anybody hears that it has ended
+    job = {};  // frees what it holds before anybody hears that it has ended
     lock.lock();
     busy_ = false;
     changed_.notify_all();

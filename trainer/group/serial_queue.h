@@ -1,7 +1,8 @@
 // SerialQueue: a thread that runs jobs one after the other, in the order they came.
-// Promises   every job that was submitted runs, also when the queue is being destroyed.
-// Does not   cut a job short: who destroys the queue first makes sure that its jobs end.
-// Threads    Submit() and Drain() from any but the queue's own; destroyed by another one than that.
+// Promises   every job that was submitted runs, even while the queue is being destroyed.
+// Does not   cut a job short: the owner makes sure that its jobs end before it destroys the queue.
+// Threads    Submit() and Drain() from any but the queue's own; destroyed by another thread than
+//            that.
 // Errors     none: jobs do not throw.
 #pragma once
 

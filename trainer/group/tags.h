@@ -1,6 +1,7 @@
-// Tags: which message belongs to which operation, where several kinds are in flight in one group.
+// Tags: tell which message belongs to which operation when several kinds are in flight in one
+// group.
 // Promises   operations of different kinds never take each other's messages.
-// Does not   tell operations of one kind apart that are more than kTagTurns apart: those are over.
+// Does not   tell operations of one kind apart that are kTagTurns apart: the earlier one is over.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@ namespace keel {
 
 enum class TagKind { kContact = 1, kGather, kNodes, kSums, kTransfer };
 
-// What c10d calls a tag: not negative, and below 2^31.
+// What c10d calls a tag: at least 0, and below 2^31.
 struct Tag {
   int value = 0;
 };

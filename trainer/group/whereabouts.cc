@@ -1,4 +1,4 @@
-// A few values under a lock, which is held for moments only.
+// A few values under a lock that is held only for moments.
 #include "trainer/group/whereabouts.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ void Whereabouts::BeginEpoch(int64_t step) {
     training_ = std::this_thread::get_id();
     position_ = {};
     phase_ = Phase::kMeeting;
-    waits_.clear();   // of a thread that an earlier group left behind
+    waits_.clear();   // left by threads of an earlier group
   }
   At(step, Phase::kMeeting);
 }

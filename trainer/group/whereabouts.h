@@ -1,9 +1,9 @@
-// Whereabouts: where a worker is in its epoch: its position, the work under way there, and which
-// other worker it waits for, if any. Its supervisor is told, so that of a group that stands still
-// the one that holds up the others can be named.
+// Whereabouts: where a worker is in its epoch: its position, what it does there, and which other
+// worker it waits for, if any. The supervisor is told, so that if a group stands still, the worker
+// that holds up the others can be named.
 // Promises   positions of an epoch only rise. A worker is said to wait for another one only while
 //            its training thread can do nothing else.
-// Does not   find out anything by itself: whoever works or waits says so.
+// Does not   find out anything by itself: the code that works or waits tells it.
 // Threads    BeginEpoch(), At(), Tick() and Place(): the training thread, which is the one that
 //            called BeginEpoch(); all else: any.
 #pragma once
@@ -18,8 +18,8 @@
 
 namespace keel {
 
-// In the order in which an epoch goes through them at one step. A step ends with kApplying, and
-// what follows is at the next one.
+// The order in which an epoch goes through them at one step. A step ends with kApplying; what
+// follows belongs to the next one.
 enum class Phase { kMeeting, kEvaluating, kSaving, kComputing, kVoting, kApplying, kParked };
 std::string PhaseText(Phase phase);
 
@@ -34,16 +34,17 @@ class Whereabouts {
       : on_move_(std::move(on_move)) {}
 
   void BeginEpoch(int64_t step);
-  // A position that falls is a bug of ours. At the present step and phase it is a tick.
+  // A position that falls is a bug of ours. A call with the present step and phase counts as a
+  // tick.
   void At(int64_t step, Phase phase);
-  // Something long gets on in the same phase.
+  // Something long makes progress in the same phase.
   void Tick();
-  // What the training thread is about, in words that are told with the phase: "lane 3, forward".
+  // What the training thread does; told together with the phase: "lane 3, forward".
   void Place(std::string place);
 
   Now Look() const;
 
-  // What another thread is about, told while the training thread has handed over to it.
+  // What another thread does; told while the training thread has handed over to it.
   void SidePlace(std::string place);
 
   // As long as this lives, its thread waits for that worker (a rank, or Activity::kAnybody).
@@ -58,8 +59,8 @@ class Whereabouts {
     Whereabouts& of_;
     const uint64_t number_;
   };
-  // As long as this lives, the training thread waits for what other threads of this worker do, and
-  // so for whom they wait for.
+  // As long as this lives, the training thread waits for other threads of this worker, and thus for
+  // whichever workers these wait for.
   class HandedOver {
    public:
     explicit HandedOver(Whereabouts& of) : of_(of) { of.HandOver(true); }

@@ -53,7 +53,7 @@ class Module final : public NcclModule {
     const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
     auto options = c10d::ProcessGroupNCCL::Options::create();
     options->timeout = limit;
-    options->config.blocking = 1;   // whatever the environment says: Connect() returns connected
+    options->config.blocking = 1;   // overrides the environment: Connect() returns once connected
     auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, options);
     backend->setBoundDeviceId(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device)));
     return backend;
@@ -74,7 +74,7 @@ class Module final : public NcclModule {
       in.push_back(at::empty({1}, at::TensorOptions(gpu)));
     }
     const c10::intrusive_ptr<c10d::Work> met = backend.alltoall(in, out);
-    met->synchronize();   // what is enqueued from here on comes behind it; nobody waits here
+    met->synchronize();   // later work on the stream comes after it; nothing blocks here
     return met;
   }
 
