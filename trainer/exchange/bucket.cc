@@ -1,5 +1,5 @@
-// Views of flat tensors, into which gradients are copied or, for the second lane of a pair, added
-// by autograd itself.
+// Views of flat tensors. Gradients are copied into them; for the second lane of a pair, autograd
+// itself adds there.
 #include "trainer/exchange/bucket.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace keel {
 namespace {
 
-// Written, read by other workers and read again in each step: in pages of 4 KiB finding them takes
-// the kernel, and the processor, a good part of that.
+// This memory is written, read by other workers and read again in each step. In pages of 4 KiB,
+// finding them takes the kernel and the processor a good part of that time.
 at::Tensor InLargePages(at::Tensor fresh) {
   if (fresh.is_cpu()) {
     PreferLargePages({static_cast<std::byte*>(fresh.mutable_data_ptr()), fresh.nbytes()});
@@ -23,7 +23,8 @@ at::Tensor InLargePages(at::Tensor fresh) {
 
 }  // namespace
 
-// The last lane is exchanged from the bucket, so its partner's gradients must be there before it.
+// The last lane is exchanged from the bucket, so its partner's gradients must be in the bucket
+// already.
 LanePlace PlaceOf(int lane, const LaneRange& lanes, bool plain) {
   if (plain) return {.adds = lane > lanes.begin, .in_bucket = true};
   const auto pairs = [&](int first) {
@@ -54,7 +55,7 @@ ExchangeBucket::Flat ExchangeBucket::ViewsOf(at::Tensor tensor) const {
   return flat;
 }
 
-// A sum is made where its first lanes lie, so that the places behind the entries are free again.
+// A sum is made where its first lanes lie, so the places behind the entries are free again.
 const ExchangeBucket::Flat& ExchangeBucket::FreeFlat() {
   const size_t entries = sum_.entries().size();
   if (entries == flats_.size()) {
@@ -83,12 +84,12 @@ void ExchangeBucket::TakeGradient(size_t i, const at::Tensor& made) {
   if (!made.defined()) {
     CountAsZero(i);
   } else if (!gradient.is_same(place)) {
-    place.copy_(gradient);   // where a lane adds, somebody has made a new tensor of the sum
+    place.copy_(gradient);   // if a lane adds here, autograd has made a new tensor of the sum
   }
   gradient = place;
 }
 
-// It is added all the same: -0 + 0 is +0.
+// Zero is added all the same: -0 + 0 is +0.
 void ExchangeBucket::CountAsZero(size_t i) {
   if (lane_.adds) {
     place_->views[i].add_(0);

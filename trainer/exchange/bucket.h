@@ -1,11 +1,11 @@
-// ExchangeBucket: where the gradients that a worker's lanes make for one bucket of c10d's Reducer
-// come together.
+// ExchangeBucket: where the gradients of a worker's lanes come together, for one bucket of c10d's
+// Reducer.
 // Promises   gradients are added in the order of trainer/numerics/lanes.h, each one as soon as it
-//            is made, in as few places as there are sums kept: the second lane of a pair is added
-//            where the first one lies. What a step leaves to be exchanged is in sum(), the last of
-//            it in the Reducer's own memory.
+//            is made, with as few places in memory as there are sums kept: the second lane of a
+//            pair is added where the first one lies. What remains to be exchanged after a step is
+//            in sum(); its last entry lies in the Reducer's own memory.
 // Does not   exchange anything. Take a parameter's gradient twice in one backward: it throws.
-// Threads    one at a time; that of the backward for TakeGradient().
+// Threads    one at a time; TakeGradient() on that of the backward.
 // Errors     throws as ATen does: call it inside a Guard.
 #pragma once
 
@@ -24,12 +24,12 @@ namespace keel {
 struct LanePlace {
   bool adds = false;        // to what the lane before has left there
   bool in_bucket = false;   // in the Reducer's memory
-  LaneNode whole{0, 0};     // whose sum is there after this lane; of size 0: none yet
+  LaneNode whole{0, 0};     // the lanes whose sum is there after this lane; size 0: none yet
 
   bool operator==(const LanePlace&) const = default;
 };
 
-// `plain`: one lane after the other is added up, in no tree's order.
+// `plain`: lanes are added up one after the other, not in the order of a tree.
 LanePlace PlaceOf(int lane, const LaneRange& lanes, bool plain);
 
 class ExchangeBucket {
@@ -39,16 +39,18 @@ class ExchangeBucket {
 
   void BeginStep();
   void BeginLane(const LanePlace& lane);
-  // `made`: what the lane has just added to parameter `i`'s gradient. That is moved to where it
-  // belongs while it is in the cache, so that one layer's memory serves the next one.
+  // `made` is what the lane has just added to parameter `i`'s gradient. It is moved to its place
+  // while it is still in the cache, so that the memory of one layer serves the next one.
   void TakeGradient(size_t i, const at::Tensor& made);
   bool IsReached(size_t i) const { return reached_[i]; }
-  // Parameters that the lane's loss did not reach count as zero. No grad() shows the sum then.
+  // Parameters that the lane's loss did not reach count as zero. Afterwards no grad() shows the
+  // sum.
   void EndLane();
-  // Of the last one, whose loss has reached all: they stay to become the mean.
+  // Ends the last lane, whose loss has reached all parameters: their grad() stays, to become the
+  // mean.
   void EndLastLane();
 
-  // Of a worker without lanes: what arrived in buffer().
+  // For a worker without lanes: what arrived in buffer() becomes its gradients.
   void TakeBufferAsGradients();
 
   const at::Tensor& buffer() const { return bucket_.tensor; }
@@ -57,7 +59,7 @@ class ExchangeBucket {
   ReductionScratch& scratch() { return scratch_; }
 
  private:
-  // With one view a parameter, laid out as the Reducer lays out its buckets.
+  // One flat tensor with a view for each parameter, laid out like the Reducer's buckets.
   struct Flat {
     at::Tensor tensor;
     std::vector<at::Tensor> views;
@@ -71,8 +73,8 @@ class ExchangeBucket {
   const Flat bucket_;
   std::deque<Flat> flats_;        // each holds sum_'s entry of the same index; they do not move
   LanePlace lane_;
-  const Flat* place_ = nullptr;   // of the lane under way
-  std::vector<bool> reached_;     // by its loss
+  const Flat* place_ = nullptr;   // where the gradients of the lane under way go
+  std::vector<bool> reached_;     // by the lane's loss
   TreeSum sum_;
   ReductionScratch scratch_;
 };

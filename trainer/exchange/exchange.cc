@@ -1,4 +1,5 @@
-// The Reducer with our communication hook, and each gradient taken to its place as it is made.
+// The Reducer with our communication hook; each gradient is taken to its place as soon as it is
+// made.
 #include "trainer/exchange/exchange.h"
 
 #include <c10/core/StreamGuard.h>
@@ -31,7 +32,7 @@ namespace {
 
 using Future = c10::ivalue::Future;
 
-// Never rebuilds its buckets: it would broadcast their new order on a group that cannot.
+// Never rebuilds its buckets: it would broadcast their new order on a group that cannot broadcast.
 class PinnedReducer final : public c10d::Reducer {
  public:
   using Reducer::Reducer;
@@ -62,7 +63,7 @@ class Exchange::Impl {
   c10::intrusive_ptr<Future> RunHook(c10d::GradBucket& bucket);
 
  private:
-  // Of a parameter: its bucket, and which one of that bucket's it is.
+  // A parameter's place: its bucket, and its index in that bucket.
   struct Seat {
     size_t bucket = 0;
     size_t index = 0;
@@ -78,7 +79,7 @@ class Exchange::Impl {
   c10::intrusive_ptr<Future> ReduceOnGpu(ExchangeBucket& bucket, const at::Tensor& buffer);
   Status ReduceHere(ExchangeBucket& bucket, const at::Tensor& into);
   Status ReduceWithoutLanes();
-  // What ends a reduction that was started; runs once.
+  // Ends a reduction that was started; runs once.
   using Ending = std::function<Status()>;
   Result<Ending> StartReducing(ExchangeBucket& bucket, const at::Tensor& into);
   Result<Ending> StartAllReduce(const at::Tensor& into);
@@ -96,17 +97,17 @@ class Exchange::Impl {
   std::vector<Seat> seats_;              // by parameter
   bool is_collecting_ = false;           // in a backward of ours
   int lanes_done_ = 0;
-  size_t hooks_run_ = 0;                 // of the step's last backward
-  // From when all gradients are there until the last backward has returned.
+  size_t hooks_run_ = 0;                 // in the step's last backward
+  // Set from the moment all gradients are there until the last backward has returned.
   std::optional<Whereabouts::HandedOver> handed_over_;
-  TimePoint hook_begun_;   // of the step's latest bucket: its gradients were there
+  TimePoint hook_begun_;   // when the gradients of the step's latest bucket were there
   Duration waited_{0};
-  // Made before the Reducer, which so finds each gradient in its bucket already.
+  // Made before the Reducer, which therefore finds each gradient in its bucket already.
   const GradientWatch watch_;
   std::unique_ptr<GpuReducer> gpu_;  // null where the parameters are on the CPU
   std::unique_ptr<PinnedReducer> reducer_;
-  std::unique_ptr<MemoryWarmer> warmer_;  // null: nobody asked for it
-  SerialQueue finisher_;  // ends first: its jobs use all the others
+  std::unique_ptr<MemoryWarmer> warmer_;  // null: WarmUp() was not called
+  SerialQueue finisher_;  // declared last, so destroyed first: its jobs use all the others
 };
 
 namespace {
@@ -123,7 +124,7 @@ class TreeHook final : public c10d::CommHookInterface {
   const std::function<c10::intrusive_ptr<Future>(c10d::GradBucket&)> run_;
 };
 
-// Backward makes the last layers' gradients first, so the buckets begin there.
+// Backward makes the last layers' gradients first, so the first bucket holds those.
 std::vector<std::vector<size_t>> BucketsOf(const std::vector<at::Tensor>& parameters,
                                            const Exchange::Options& options) {
   auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
@@ -153,7 +154,7 @@ void Exchange::Impl::OpenReducer() {
   arguments.parameters = parameters_;
   arguments.buckets = BucketsOf(parameters_, options_);
   const std::vector<std::vector<size_t>> members = arguments.buckets;
-  // With a hook the Reducer asks its group nothing but its size.
+  // With a hook, the Reducer asks its group for nothing but the size.
   arguments.group = c10::make_intrusive<c10d::ProcessGroup>(group_.rank(), group_.size());
   arguments.gradient_as_bucket_view = true;  // gradients are read where the sums arrive
   arguments.bucket_bytes_max = static_cast<int64_t>(options_.bucket_bytes_max);
@@ -198,7 +199,7 @@ void Exchange::Impl::WarmUp() {
 Exchange::Impl::~Impl() {
   if (group_.IsRead()) group_.Abort("the exchange ends in the middle of a step");
   finisher_.Drain();
-  // c10d's Reducer may throw from its destructor, which would end the process here; and in
+  // c10d's Reducer may throw from its destructor, which would end the process here and also in
   // unique_ptr's own reset(), which is noexcept.
   const Status ended = Guard("ending the exchange", [&] { delete reducer_.release(); });
   if (!ended.ok()) LogWarn("reducer-teardown", {{"error", ended.error().message}});
@@ -206,7 +207,7 @@ Exchange::Impl::~Impl() {
 
 Error Exchange::Impl::Failed(const Error& error) {
   group_.Abort(error);
-  finisher_.Drain();  // jobs of other buckets fail at once now
+  finisher_.Drain();  // jobs of other buckets now fail at once
   return group_.status().error();
 }
 
@@ -244,7 +245,7 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
   return Ok();
 }
 
-// The Reducer was not prepared, so that it lets these gradients pass.
+// The Reducer is not prepared, so it ignores these gradients.
 void Exchange::Impl::RunBackward(const at::Tensor& loss) {
   loss.backward();
   const torch::autograd::AutoGradMode no_grad(false);
@@ -256,8 +257,8 @@ void Exchange::Impl::RunLastBackward(const at::Tensor& loss) {
   reducer_->prepare_for_forward();
   reducer_->prepare_for_backward({});
   loss.backward();
-  // The Reducer waits for every parameter: those that the loss did not reach get their zeros by a
-  // backward that starts at themselves.
+  // The Reducer waits for every parameter. Those that the loss did not reach get zeros from a
+  // second backward, which starts at the parameters themselves.
   torch::autograd::variable_list missing;
   torch::autograd::variable_list zeros;
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -269,7 +270,7 @@ void Exchange::Impl::RunLastBackward(const at::Tensor& loss) {
   finisher_.Drain();
 }
 
-// On a GPU all is only enqueued, and done once the future's stream has come that far.
+// On a GPU everything is only enqueued; it is done once the future's stream has come that far.
 c10::intrusive_ptr<Future> Exchange::Impl::ReduceOnGpu(ExchangeBucket& bucket,
                                                        const at::Tensor& buffer) {
   auto future = c10::make_intrusive<Future>(c10::TensorType::get(),
@@ -290,7 +291,7 @@ Status Exchange::Impl::ReduceHere(ExchangeBucket& bucket, const at::Tensor& into
 
 c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket) {
   auto future = ReduceBucket(grad_bucket);
-  // After the last one the Reducer only waits until all buckets are reduced.
+  // After the last bucket, the Reducer only waits until all buckets are reduced.
   if (++hooks_run_ == buckets_.size()) handed_over_.emplace(group_.whereabouts());
   return future;
 }
@@ -368,7 +369,7 @@ Status Exchange::Impl::Finish() {
   return group_.AwaitReaders();
 }
 
-// All buckets at once, as the others' come when they come.
+// Starts all buckets at once: those of the other workers arrive one by one.
 Status Exchange::Impl::ReduceWithoutLanes() {
   if (warmer_) warmer_->Stop();
   const torch::autograd::AutoGradMode no_grad(false);

@@ -1,19 +1,19 @@
 // Exchange: makes every worker's gradients the mean over all lanes, with the same bits for every
-// number of workers, on c10d's own Reducer: the exchange of a bucket goes on while backward makes
-// the next one.
+// number of workers. It uses c10d's own Reducer: a bucket is exchanged while backward makes the
+// next one.
 // Promises   after a Finish() that succeeded, each parameter's grad() holds the complete mean, the
-//            same bits on all workers, and keeps it when this object is gone; no other worker needs
-//            it any more. Where only some of the workers are on one host, that holds once a later
-//            vote has said that all have finished: one that breaks off does not keep what others
-//            read. After an error nothing is in flight any more, the group is aborted, and
-//            gradients are undefined.
+//            same bits on all workers, and keeps it when this object is gone; no other worker
+//            needs it any more. If only some workers share a host, this is certain only once a
+//            later vote has said that all have finished, since a worker that breaks off may
+//            overwrite what others still read. After an error nothing is in flight any more, the
+//            group is aborted, and gradients are undefined.
 // Does not   decide a step (trainer/loop/vote.h), or scale for mixed precision: scale the loss.
 //            Parameters that a lane's loss does not reach count as a gradient of zero.
 // Threads    one; a thread of its own finishes buckets in order. Abort() of the group, from
 //            anywhere, ends every call here.
-// Errors     those of the group; kForeign with its message where backward threw.
-// Lifetime   the group outlives it, and is aborted with it in the middle of a step. Made anew for
-//            each epoch.
+// Errors     those of the group; kForeign with backward's message if it threw.
+// Lifetime   the group outlives it, and is aborted if this object ends in the middle of a step.
+//            Each epoch makes a new one.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -42,29 +42,29 @@ class Exchange {
                                                 EpochGroup& group, const Options& options);
   ~Exchange();
 
-  // What this worker computes; may be empty.
+  // The lanes that this worker computes; may be empty.
   LaneRange lanes() const;
-  // Of its group.
+  // Those of the group.
   Whereabouts& whereabouts();
 
-  // For who has time before its first step: in the background, until then, the system is made to
-  // hand out the memory in which sums will arrive.
+  // For a worker that has to wait before its first step: a background thread makes the system hand
+  // out the memory in which sums will arrive. The first step ends that.
   void WarmUp();
 
-  // A step: Backward() for each of lanes() in order, each with that lane's loss; then Finish().
-  // Before the first Backward() of a step the gradients of the last one are dropped; between two of
-  // them there are none. A hook of the caller's on a gradient (torch::Tensor::register_hook) sees
-  // that of the lane alone; one behind its accumulation sees a sum of lanes.
+  // A step: call Backward() for each of lanes() in order, with that lane's loss, then Finish(). The
+  // first Backward() drops the gradients of the last step; between two of them there are none. A
+  // hook on a gradient (torch::Tensor::register_hook) sees that of one lane; a hook after
+  // accumulation sees a sum of lanes.
   Status Backward(const at::Tensor& loss);
-  // How long the last Backward() of the step waited for others, after its own gradients were there.
+  // How long the step's last Backward() waited for others after its own gradients were there.
   Duration waited() const;
-  // A worker without lanes takes part here; for the others it returns as soon as nobody reads their
+  // A worker without lanes takes part here. For the others it returns as soon as nobody reads their
   // memory any more. It checks that all lanes were given.
   Status Finish();
 
-  // The mean over all lanes of other tensors (buffers), in the same order of additions. `of_lanes`:
-  // one list for each of lanes(); `into`: where the means go, of the same shapes and floating
-  // types on all workers. `into` may share memory with `of_lanes`.
+  // The mean over all lanes of other tensors (buffers), added in the same order. `of_lanes` has one
+  // list for each of lanes(). `into` gets the means: the same shapes and floating types on all
+  // workers; it may share memory with `of_lanes`.
   Status Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
               const std::vector<at::Tensor>& into);
 

@@ -1,11 +1,11 @@
-// Nodes to the owners of slices, sums back from them. A sum may be received where a node is still
-// being sent from: its owner has the whole node before it can send the sum.
+// Sends nodes to the owners of slices, and sums back. A sum may be received where a node is still
+// being sent from, because its owner has the whole node before it can send the sum.
 //
-// Workers that read each other's memory tell by notes instead: where nodes lie and sums will (an
-// offer), that the sums are there, that they were taken. The last one keeps the sums from being
-// overwritten before. A worker that breaks off overwrites them all the same, and another one may
-// then read nonsense and succeed; but not see that all was taken, which who broke off does not
-// tell, nor will that one vote for this step: so nobody will ever apply it.
+// Workers that read each other's memory use notes instead: where nodes and sums lie (an offer),
+// that the sums are there, that all was taken. The last one keeps sums from being overwritten
+// early. A worker that breaks off may overwrite them all the same, and a reader may then take
+// garbage unnoticed; but the worker that broke off never notes "taken" and never votes for this
+// step, so nobody will ever apply it.
 #include "trainer/exchange/flat_reduction.h"
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 namespace keel {
 namespace {
 
-// Slices begin at multiples of this many elements, so that they are added in whole cache lines.
+// Slices begin at multiples of this many elements, so that additions work on whole cache lines.
 constexpr int64_t kSliceAlignment = 64;
-// Small enough to stay in the cache between the socket, the additions and the socket again, and for
-// sums to go out while nodes still come in.
+// Small enough that a chunk stays in the cache from the socket through the additions back to the
+// socket, and that sums go out while nodes still come in.
 constexpr int64_t kChunkBytesMax = 1 << 20;
 
 }  // namespace
@@ -84,7 +84,7 @@ Status FlatReduction::OfferNodes() {
   return group_.Offer(number_, places);
 }
 
-// What is read is added at once, so that one place serves all chunks and stays in the cache.
+// Nodes that are read are added at once, so one place serves all chunks and stays in the cache.
 Status FlatReduction::ReceiveNodes(Tag tag) {
   size_t read = 0;
   for (int rank = 0; rank < group_.size(); ++rank) {
@@ -111,7 +111,7 @@ Status FlatReduction::ReceiveNodes(Tag tag) {
   return Ok();
 }
 
-// To each owner chunk by chunk, as it receives them; not all to the same one at first.
+// Sends to each owner chunk by chunk, in its order of receiving. Workers start at different owners.
 Status FlatReduction::SendNodes(Tag tag) {
   for (int step = 1; step < group_.size(); ++step) {
     const int to = (group_.rank() + step) % group_.size();

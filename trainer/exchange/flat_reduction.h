@@ -1,14 +1,14 @@
-// FlatReduction: the mean over all lanes of one flat tensor, while it is on its way.
+// FlatReduction: the mean over all lanes of one flat tensor, computed while it is exchanged.
 // Promises   Start() posts and returns. After a Finish() that succeeded `into` holds the mean, the
-//            same bits on all workers and for every number of them, if all of them finish. After an
-//            error of either, or once this object is gone, nothing of it is in flight. Each worker
-//            adds one slice, so that the volume is that of a ring all-reduce where every worker
-//            ships one node. Where two workers can read each other's memory, large tensors are read
-//            and not sent.
-// Does not   copy: what it is given may be overwritten, and must be left alone, until it is done
-//            and the group's AwaitReaders() has returned.
-// Threads    one at a time; Start() and Finish() may be different ones. All workers start their
-//            reductions in the same order, and finish them in it.
+//            same bits on all workers and for every number of them, if all of them finish. After
+//            an error of either, or once this object is gone, nothing of it is in flight. Each
+//            worker adds one slice, so if every worker ships one node the volume is that of a ring
+//            all-reduce. Two workers that can read each other's memory read large tensors instead
+//            of sending them.
+// Does not   copy its input: it may overwrite that, and it must be left alone until the reduction
+//            is done and the group's AwaitReaders() has returned.
+// Threads    one at a time; Start() and Finish() may run on different ones. All workers start
+//            their reductions in the same order, and finish them in that order.
 // Errors     those of the group, which is aborted then. Throws as ATen does: call it in a Guard.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace keel {
 
-// Which nodes each worker of a group ships.
+// The nodes that each worker of a group ships.
 struct LaneShares {
   int lanes = 1;
   std::vector<std::vector<LaneNode>> nodes;  // by rank
@@ -31,37 +31,38 @@ struct LaneShares {
   LaneShares(int world, int lanes);
 };
 
-// Tensors that are used again from step to step, so that their memory is not touched anew.
+// Tensors that are reused from step to step, so that the system need not hand out their memory
+// anew.
 using ReductionScratch = std::vector<at::Tensor>;
 
 class FlatReduction {
  public:
-  // `own`: this worker's nodes, each as long as `into`; `into` may be one of them. `shares` and
-  // `scratch` outlive it.
+  // `own` holds this worker's nodes, each as long as `into`, which may be one of them. `shares` and
+  // `scratch` outlive this object.
   FlatReduction(EpochGroup& group, const LaneShares& shares, at::Tensor into,
                 std::vector<TreeSum::Entry> own, ReductionScratch& scratch);
 
-  // Who has started this many that nobody finishes meanwhile would wait for itself.
+  // A worker that starts more than this many without finishing any would wait for itself.
   static constexpr size_t kStartedMax = NoteBoard::kOffersMax;
   Status Start();
   Status Finish();
 
  private:
-  // A part of a slice that travels, and is added, by itself.
+  // A part of a slice, which travels and is added by itself.
   struct Chunk {
     int64_t begin = 0;
     int64_t count = 0;
 
     at::Tensor Of(const at::Tensor& flat) const { return flat.narrow(0, begin, count); }
   };
-  // Where a node of a chunk is: here, or where it is read as soon as its turn has come.
+  // A node of a chunk: it is here already, or will be read just before it is added.
   struct Source {
     LaneNode node;
     at::Tensor here;
-    int rank = 0;        // of whom it is read, if it is not here
-    size_t place = 0;    // among that one's
+    int rank = 0;        // the worker whose memory holds it, if it is not here
+    size_t place = 0;    // its index among that worker's places
   };
-  // Nodes of one chunk of our slice, from all, in lane order.
+  // The nodes of one chunk of our slice, from all workers, in lane order.
   struct Arriving {
     Chunk chunk;
     std::vector<Source> nodes;
@@ -90,7 +91,8 @@ class FlatReduction {
   ReductionScratch& scratch_;
   uint32_t number_ = 0;
   Tag sums_tag_;
-  // Of the workers that we read, by rank: where its nodes begin, and then where its sums will.
+  // For each worker that we read, by rank: where its nodes begin, and last, where its sums will
+  // begin.
   std::vector<std::vector<uint64_t>> places_;
   std::vector<Arriving> nodes_in_;
   EpochGroup::Batch sums_in_;

@@ -46,8 +46,8 @@ struct OpenRound {
   EpochGroup::Batch batch;
 };
 
-// A message leaves only once its receiver has said that it waits for it. All say so for all rounds
-// while they wait in the first one, so that the later rounds need not wait for it.
+// Gloo sends a message only once its receiver has said that it waits for it. All receives are
+// posted before the first wait, so that the later rounds need not wait for that.
 Status Play(EpochGroup& group, const std::vector<size_t>& sizes,
             std::vector<RecordBytes>& records) {
   const Tag tag = group.NextTag(TagKind::kGather);

@@ -1,5 +1,5 @@
-// Gather: a small record of every member to every member.
-// Promises   all records, by rank; whoever got them knows that every member has called it.
+// Gather: brings a small record of every member to every member.
+// Promises   all records, by rank; a member that got them knows that every member has called it.
 // Does not   tell what the others got: one may succeed while another one fails.
 // Threads    one at a time per group; all members call it equally often.
 // Errors     those of the group, which is aborted then.
@@ -19,11 +19,11 @@ class EpochGroup;
 
 using RecordBytes = std::vector<std::byte>;
 
-// `sizes`: how long each member's record is, by rank; known to all.
+// `sizes`: the length of each member's record, by rank; all members know them.
 Result<std::vector<RecordBytes>> Gather(EpochGroup& group, const RecordBytes& mine,
                                         const std::vector<size_t>& sizes);
 
-// The same for records of any length, which nobody need know before.
+// The same for records of any length, which the others need not know before.
 Result<std::vector<RecordBytes>> GatherRecords(EpochGroup& group, const RecordBytes& mine);
 Result<std::vector<std::string>> GatherTexts(EpochGroup& group, std::string_view mine);
 Result<std::vector<bool>> GatherFlags(EpochGroup& group, bool mine);

@@ -1,4 +1,4 @@
-// Dissemination: in round k a member passes on the newest 2^k records it has, its own first.
+// Dissemination: in round k a member passes on the newest 2^k records that it has, its own first.
 #include "trainer/exchange/gather_plan.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// rank, rank-1, ...: whose records a member knows first, counted around the ring.
+// rank, rank-1, ... around the ring: the order in which a member learns records.
 std::vector<int> Backwards(int rank, int count, int size) {
   std::vector<int> ranks;
   for (int i = 0; i < count; ++i) ranks.push_back((rank - i + size) % size);

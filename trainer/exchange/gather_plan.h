@@ -1,7 +1,8 @@
-// GatherPlan: who sends what to whom, so that each of `size` members has everybody's record after
-// ceil(log2 size) rounds (dissemination).
-// Promises   a member sends only what it has by then, receives no record twice, and a record leaves
-//            its owner first: so who holds all records knows that all members have begun.
+// GatherPlan: which member sends what to which other one, so that each of `size` members has all
+// records after ceil(log2 size) rounds (dissemination).
+// Promises   a member sends only what it has by then, and receives no record twice. A record
+//            leaves its owner first, so a member that holds all records knows that all members
+//            have begun.
 // Threads    plain values.
 #pragma once
 

@@ -1,5 +1,5 @@
-// All-to-all, additions, all-to-all, one after the other on the stream. Generic streams and events,
-// so that no CUDA header is needed here.
+// All-to-all, additions, all-to-all, one after the other on the stream. It uses generic streams and
+// events, so that no CUDA header is needed here.
 #include "trainer/exchange/gpu_reducer.h"
 
 #include <c10/core/Event.h>
@@ -43,11 +43,11 @@ void GpuReducer::FollowCurrentStream() {
   done.block(stream_);
 }
 
-// Whoever is left with an aborted group frees what it was given, while work with it is still on the
-// stream: its memory goes to nobody else before that is done.
+// After an abort the caller frees these tensors while work on them is still in the stream; this
+// keeps their memory from being given to anybody else before that work is done.
 void GpuReducer::KeepForStream(const at::Tensor& tensor) { tensor.record_stream(stream_); }
 
-// The stream waits for it. wait() would make this thread wait as well (PrepareForNccl()).
+// The stream waits for the work. wait() would make this thread wait as well (PrepareForNccl()).
 Status GpuReducer::Enqueue(
     const std::function<EpochGroup::GpuWork(c10d::Backend& nccl)>& post) {
   KEEL_TRY_ASSIGN(last_, group_.PostOnGpu(post));
@@ -110,7 +110,7 @@ Status GpuReducer::AllReduce(const at::Tensor& into) {
   return Ok();
 }
 
-// Looks again and again, as a wait for an event could not be ended by Abort().
+// Polls, since Abort() could not end a wait for an event.
 Status GpuReducer::Await() {
   const Whereabouts::Waiting waiting(group_.whereabouts(), Activity::kAnybody);
   c10::Event done(stream_.device_type());

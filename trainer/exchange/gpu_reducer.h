@@ -1,8 +1,9 @@
 // GpuReducer: the mean over all lanes of flat tensors on a GPU, over NCCL, on a stream of its own.
-// Promises   the same additions in the same order as FlatReduction makes. What it is given is read
-//            after all that was enqueued on the current stream before; Await() returns once the
+// Promises   the same additions in the same order as FlatReduction makes. It reads its input after
+//            everything that was enqueued on the current stream before. Await() returns once the
 //            GPU has done all of it, or the group was aborted.
-// Does not   block in Reduce(): it only enqueues. Run without a GPU: it was compiled only, so far.
+// Does not   block in Reduce(): it only enqueues. So far it was only compiled, and never ran on a
+//            GPU.
 // Threads    one at a time. All members enqueue in the same order.
 // Errors     the group's, kTimeout among them. Throws as ATen does: call it inside a Guard.
 #pragma once
@@ -44,7 +45,7 @@ class GpuReducer {
   EpochGroup& group_;
   const LaneShares& shares_;
   const c10::Stream stream_;
-  EpochGroup::GpuWork last_;   // enqueued; null: awaited
+  EpochGroup::GpuWork last_;   // the last work that was enqueued; null: awaited
 };
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// A hook behind the node of each parameter that accumulates its gradients.
+// Adds a hook behind the autograd node that accumulates each parameter's gradients.
 #include "trainer/exchange/gradient_watch.h"
 
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
@@ -12,7 +12,7 @@ GradientWatch::GradientWatch(const std::vector<at::Tensor>& parameters,
                              const OnGradient& on_gradient) {
   using torch::autograd::variable_list;
   using torch::autograd::utils::LambdaPostHook;
-  // All before the first hook, since this is what throws.
+  // All accumulators are taken before the first hook is set, since this is what may throw.
   for (const at::Tensor& parameter : parameters) {
     hooks_.push_back({torch::autograd::impl::grad_accumulator(parameter)});
     TORCH_CHECK(hooks_.back().accumulator, "a parameter that requires no gradient");

@@ -1,9 +1,9 @@
-// GradientWatch: tells of each gradient as soon as autograd has put it into its parameter's grad().
-// Promises   `on_gradient` is called in the thread of the backward, before the hooks of whoever
-//            watches the same parameters later (c10d's Reducer). What it throws ends the backward.
-//            `made`: what this backward adds, undefined where that is nothing.
-// Does not   tell of parameters that the loss does not reach, or call once it is gone.
-// Threads    make and end it where no backward runs.
+// GradientWatch: reports each gradient as soon as autograd has put it into its parameter's grad().
+// Promises   `on_gradient` is called in the thread of the backward, before the hooks of a later
+//            watcher of the same parameters (c10d's Reducer). An exception from it ends the
+//            backward. `made` is what this backward adds, undefined if that is nothing.
+// Does not   report parameters that the loss does not reach, or call once it is gone.
+// Threads    construct and destroy it while no backward runs.
 #pragma once
 
 #include <ATen/ATen.h>

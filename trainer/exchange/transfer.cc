@@ -1,5 +1,5 @@
-// Who can read the bytes does (trainer/exchange/transfer_read.h); to the others pieces of them go
-// along the routes of trainer/exchange/transfer_plan.h.
+// Members that can read the bytes do so (trainer/exchange/transfer_read.h); the others get them in
+// pieces, along the routes of trainer/exchange/transfer_plan.h.
 #include "trainer/exchange/transfer.h"
 
 #include <unistd.h>
@@ -21,7 +21,7 @@
 namespace keel {
 namespace {
 
-// Big enough for TCP to run at full speed, small enough to be passed on while others come in.
+// Big enough for TCP to run at full speed, small enough to pass on pieces while others come in.
 constexpr uint64_t kPieceBytesMax = 1 << 20;
 // How many pieces are in flight at a time.
 constexpr size_t kWindow = 8;
@@ -51,8 +51,8 @@ constexpr int kNobody = -1;
 
 struct Roles {
   std::vector<int> sources;
-  std::vector<int> needy;      // to whom it is sent
-  std::vector<int> read_from;  // by rank: out of whose memory that member reads it, or kNobody
+  std::vector<int> needy;      // ranks to which it is sent
+  std::vector<int> read_from;  // by rank: the member whose memory it reads, or kNobody
 };
 
 // What each member tells the others before bytes flow.
@@ -62,7 +62,7 @@ struct Opening {
   uint32_t can_be_read = 0;
 };
 
-// Of the sources on this host, which share those who read.
+// Picks one of the sources on this host; they share the readers among them.
 int SourceToRead(EpochGroup& group, const std::vector<bool>& has_it, uint64_t bytes) {
   std::vector<int> readable;
   size_t needy_before = 0;
@@ -75,8 +75,8 @@ int SourceToRead(EpochGroup& group, const std::vector<bool>& has_it, uint64_t by
   return readable[needy_before % readable.size()];
 }
 
-// That another process may read us does not mean that it may read all: memory of a device that a
-// user's tensor lies in, say, it may not.
+// Another process that may read us cannot always read everything: not, for example, the memory of a
+// device in which a user's tensor lies.
 bool CanBeRead(const std::vector<at::Tensor>& tensors) {
   return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
     if (!tensor.is_cpu() || !tensor.is_contiguous() || tensor.nbytes() == 0) return true;  // copied
@@ -101,7 +101,7 @@ Roles RolesOf(const std::vector<bool>& has_it, const std::vector<Opening>& openi
   return roles;
 }
 
-// The tensors' bytes on the CPU: the tensors themselves where they lie there in order, else a copy.
+// The tensors' bytes on the CPU: the tensors themselves if they lie there in order, else a copy.
 class Bytes {
  public:
   explicit Bytes(const std::vector<at::Tensor>& tensors) : tensors_(tensors) {
@@ -115,7 +115,7 @@ class Bytes {
     return static_cast<std::byte*>(plain_[span.tensor].data_ptr()) + span.offset;
   }
 
-  // What arrived, into the tensors of which we hold a copy.
+  // Copies what arrived into those tensors of which we hold a copy.
   void Return() const {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       if (plain_[i].data_ptr() != tensors_[i].data_ptr()) tensors_[i].detach().copy_(plain_[i]);
@@ -178,9 +178,9 @@ class Mover {
     return RouteOf(index, roles_.sources, roles_.needy);
   }
 
-  // Every piece travels in a tensor of its own, so that what is in flight when the epoch breaks
-  // neither reads nor writes memory that the next epoch uses. Those that have arrived serve again:
-  // to touch new memory for each costs as much as to send it.
+  // Every piece travels in a tensor of its own, so that messages in flight when the epoch breaks
+  // neither read nor write memory that the next epoch uses. Tensors that have arrived are reused:
+  // touching new memory for each piece costs as much as sending it.
   at::Tensor RoomFor(const TransferPiece& piece) {
     at::Tensor room;
     if (rooms_.empty()) {
@@ -191,7 +191,7 @@ class Mover {
     }
     return room.narrow(0, 0, static_cast<int64_t>(piece.bytes));
   }
-  // Only what is in flight no more.
+  // Only for a tensor that is no longer in flight.
   void GiveBack(const at::Tensor& staged) {
     rooms_.push_back(staged.as_strided({static_cast<int64_t>(kPieceBytesMax)}, {1}));
   }
@@ -255,7 +255,7 @@ class Mover {
     return Ok();
   }
 
-  // A piece that came to us first, to the others in need.
+  // Sends a piece that came to us first to the others in need.
   Status PassOn(size_t index, const at::Tensor& staged, std::deque<Moving>& passing) {
     Moving moving{index, staged, EpochGroup::Batch(group_)};
     for (const int to : roles_.needy) {
@@ -289,14 +289,14 @@ class Mover {
   const Roles roles_;
   const TransferProgress& progress_;
   const Tag tag_;
-  std::vector<int> readers_;   // of our memory
+  std::vector<int> readers_;   // ranks that read our memory
   std::vector<TransferPiece> pieces_;
-  std::vector<at::Tensor> rooms_;   // for pieces, in use by nobody
+  std::vector<at::Tensor> rooms_;   // room for pieces, not in use
   uint64_t bytes_all_ = 0;
   uint64_t bytes_done_ = 0;
 };
 
-// All members' openings, whose layouts are the same.
+// Returns the openings of all members, after checking that their layouts are the same.
 Result<std::vector<Opening>> Open(EpochGroup& group, const Opening& own) {
   RecordBytes mine(sizeof(Opening));
   std::memcpy(mine.data(), &own, sizeof(Opening));

@@ -1,12 +1,12 @@
-// Transfer: a list of tensors from the members that have it to those that need it.
-// Promises   when it succeeded, everybody holds the same bytes. The sources share the work. Who
-//            needs it reads it out of a source's memory where that is on the same host and can be
-//            read; the others pass on to each other what they got, so that no link carries much
-//            more than one copy. Members whose lists differ in shapes or types all get an error.
-// Does not   check digests: the caller does. After an error the tensors of those who needed them
-//            are undefined.
+// Transfer: copies a list of tensors from the members that have it to those that need it.
+// Promises   after success all members hold the same bytes. The sources share the work. A member
+//            on a source's host reads the bytes out of that source's memory, if it can. The others
+//            pass on to each other what they got, so that no link carries much more than one copy.
+//            If shapes or types differ between members, all get an error.
+// Does not   check digests: the caller does. After an error the tensors of the members in need are
+//            undefined.
 // Threads    one at a time per group; every member calls it.
-// Errors     those of the group (aborted then); kInvalid: lists that differ, nobody has the state.
+// Errors     those of the group (aborted then); kInvalid: lists differ, or nobody has the state.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -21,7 +21,7 @@ namespace keel {
 
 class EpochGroup;
 
-// `progress`, if any, is told after each piece: bytes done and in all, of this member.
+// `progress`, if given, is called after each piece: bytes done and in all, of this member.
 using TransferProgress = std::function<void(uint64_t bytes, uint64_t bytes_all)>;
 
 // `has_it`: by rank, the same on all members.

@@ -1,4 +1,4 @@
-// Cuts greedily; turns go around by the piece's number.
+// Cuts greedily; sources and first receivers take turns by the piece's number.
 #include "trainer/exchange/transfer_plan.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // TransferPlan: how a list of tensors is cut into pieces, and which member moves which piece.
-// Promises   the pieces cover every byte once, in order; the sources send equally many pieces each;
-//            with several members in need, each piece goes from its source to one of them, who
-//            sends it on to the others, and those turns are shared as well.
+// Promises   the pieces cover every byte once, in order; the sources send equally many pieces
+//            each. With several members in need, each piece goes from its source to one of them,
+//            which sends it on to the others; those turns are shared as well.
 // Threads    plain values.
 #pragma once
 
@@ -27,7 +27,7 @@ struct TransferPiece {
 // `sizes`: bytes of each tensor; a piece has at most `piece_bytes_max`.
 std::vector<TransferPiece> CutPieces(const std::vector<uint64_t>& sizes, uint64_t piece_bytes_max);
 
-// Who moves piece `index`: `source` sends it to `first`, who sends it to the rest of `needy`.
+// Who moves piece `index`: `source` sends it to `first`, which sends it to the rest of `needy`.
 struct TransferRoute {
   int source = 0;
   int first = 0;

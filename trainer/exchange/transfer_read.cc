@@ -1,4 +1,4 @@
-// Addresses first; then rounds of reading, each with a word from both ends.
+// Addresses go first; then rounds of reading, each confirmed by both ends.
 #include "trainer/exchange/transfer_read.h"
 
 #include "trainer/exchange/transfer_plan.h"
@@ -7,7 +7,7 @@
 namespace keel {
 namespace {
 
-// Tens of milliseconds: who waits for a round is not thought to hang.
+// A round takes tens of milliseconds, so that a member that waits for one is not thought to hang.
 constexpr uint64_t kRoundBytes = 64 << 20;
 
 std::vector<TransferPiece> RoundsOf(const std::vector<at::Tensor>& tensors) {

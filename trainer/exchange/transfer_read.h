@@ -1,9 +1,9 @@
-// TransferRead: a list of tensors out of another member's memory, where both are on one host: one
-// copy, made by who needs it, where sending makes four and wakes both ends for every piece.
-// Promises   in rounds, after each of which both ends know that the other one is there. Who read
-//            succeeds only once the other end has said that it left its tensors alone until all was
-//            read; what was read before an error means nothing.
-// Does not   choose who reads from whom (trainer/exchange/transfer.cc).
+// TransferRead: copies a list of tensors out of another member's memory on the same host. That is
+// one copy, made by the reader, where sending makes four and wakes both ends for every piece.
+// Promises   it goes in rounds, after each of which both ends know that the other one is there. A
+//            reader succeeds only once the source has said that it left its tensors alone until
+//            all was read; what was read before an error is worthless.
+// Does not   choose which member reads from which (trainer/exchange/transfer.cc).
 // Threads    one at a time per group.
 // Errors     those of the group, which is aborted then.
 #pragma once
@@ -21,7 +21,8 @@ namespace keel {
 
 class EpochGroup;
 
-// Contiguous tensors on the CPU, of the same sizes at both ends. `progressed`: bytes of a round.
+// Tensors are contiguous, on the CPU, and of the same sizes at both ends. `progressed` gets the
+// bytes of each round.
 using RoundDone = std::function<void(uint64_t bytes)>;
 Status ReadTensors(EpochGroup& group, int source, const std::vector<at::Tensor>& into, Tag tag,
                    const RoundDone& progressed);
