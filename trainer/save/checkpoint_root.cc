@@ -1,4 +1,4 @@
-// What is there, and the words for it.
+// Looks at what the path is, and says it in words.
 #include "trainer/save/checkpoint_root.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ bool IsNamedAsAStep(std::string_view path) {
   return ParseStepDirName(slash == path.npos ? path : path.substr(slash + 1)).has_value();
 }
 
-// Where the job that made it saves; without a step's name nobody knows.
+// Names the directory in which that checkpoint's job saves; unknown if the path has no step's name.
 std::string GoOnThere(const std::string& path) {
   if (!IsNamedAsAStep(path)) return "";
   return "--checkpoint-dir " + ParentDir(path) + " goes on with the job that it belongs to; ";

@@ -1,4 +1,4 @@
-// The slowest against whoever must be gone first.
+// Compares the slowest member's need with the time of the member that must be gone first.
 #include "trainer/save/fit.h"
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 namespace keel {
 namespace {
 
-// A save beside training lets it go first, and takes up to so many times longer than one that
+// A save beside training gives way to it, and takes up to this many times longer than a save that
 // everybody waits for.
 constexpr double kBesideFactor = 2;
-// Of one that was too fast to be measured.
+// Stands for a time too short to be measured.
 constexpr double kSecondsLeast = 1e-9;
 
 void KeepLeast(std::optional<double>& least, double value) {

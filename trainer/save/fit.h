@@ -1,6 +1,6 @@
-// SaveFit: whether a save that a stop asks for fits in the time that is left.
-// Promises   pure. All members decide the same from the same votes. Where nobody knows how fast
-//            saving is, or nobody has a limit, it is tried.
+// SaveFit: whether a save at a stop fits in the time that is left.
+// Promises   pure. All members decide the same from the same votes. If nobody knows how fast
+//            saving is, or nobody has a limit, the save is tried.
 // Does not   measure (trainer/save/checkpointer.h does), or save.
 // Threads    a plain value, and a pure function.
 #pragma once
@@ -18,11 +18,11 @@ namespace keel {
 // How fast one worker has saved so far.
 class SaveSpeed {
  public:
-  // `awaited`: it did nothing else meanwhile, and did not let others go first.
+  // `awaited`: the worker did nothing else meanwhile, and the writer gave way to nobody.
   void OnWritten(uint64_t bytes, Duration took, bool awaited);
   void OnCommitted(Duration took);
-  // For so many bytes while nothing else is done, at the best that was seen: what is slower by
-  // accident is no reason to lose steps. Nothing: none was written yet.
+  // The time expected for so many bytes while nothing else is done, at the best speed seen so far:
+  // an accidental slowness is no reason to lose steps. Empty: nothing was written yet.
   std::optional<Duration> Expect(uint64_t bytes) const;
 
  private:
@@ -38,14 +38,14 @@ struct StopVote {
 };
 
 enum class StopSave {
-  kSave,     // the state as it is
-  kFinish,   // the save under way, of some steps ago: it has begun already
-  kLeave,    // nothing could be committed in time
+  kSave,     // save the state as it is
+  kFinish,   // finish the save under way, which began some steps ago
+  kLeave,    // leave at once: nothing could be committed in time
 };
 struct StopDecision {
   StopSave what = StopSave::kSave;
-  Duration left{0};     // the smallest, where there is one
-  Duration needs{0};    // the largest
+  Duration left{0};     // the smallest of all votes
+  Duration needs{0};    // the largest of all votes
 };
 
 // `votes`: by rank.

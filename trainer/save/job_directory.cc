@@ -51,7 +51,7 @@ Result<std::unique_ptr<JobDirectory>> JobDirectory::Hold(Files& files, Clock& cl
 }
 
 void JobDirectory::Mark(const std::string& id) {
-  // We hold the lock: whoever made others is gone.
+  // We hold the lock, so whoever made other marks is gone.
   if (const auto entries = files_.List(root_); entries.ok()) {
     for (const DirEntry& entry : *entries) {
       if (IsJobMarkName(entry.name)) (void)files_.Remove(JoinPath(root_, entry.name));
@@ -67,7 +67,7 @@ JobDirectory::~JobDirectory() {
 }
 
 bool JobDirectory::IsInPlace() const {
-  if (id_.empty()) return true;   // for all we know
+  if (id_.empty()) return true;   // nobody can tell
   const Status seen = Look(files_, root_, id_);
   return seen.ok() || seen.error().code != Code::kNotFound;
 }

@@ -1,9 +1,10 @@
-// JobDirectory: a checkpoint directory that one worker holds for its whole job, and by which its
-// other workers find out whether they save in the same one.
+// JobDirectory: a checkpoint directory that one worker holds for its whole job, and that lets the
+// job's other workers find out whether they save in the same one.
 // Promises   as long as it lives, no other living job holds that directory, and a file with a name
-//            of this holder's own is there: a host whose path leads elsewhere does not see it. The
-//            name is new with each holder, so no file system can remember that it was not there.
-// Does not   fail where that file cannot be made (a full disk): then nobody can tell, and id() is
+//            of this holder's own is in it: a host whose path leads elsewhere does not see that
+//            file. Each holder takes a new name, so no file system can remember that it was
+//            absent.
+// Does not   fail if that file cannot be made (a full disk): then nobody can tell, and id() is
 //            empty.
 // Threads    one.
 // Errors     kExists: another job saves there; kInvalid: nobody can
@@ -20,13 +21,13 @@
 
 namespace keel {
 
-// Waits for a lock that somebody holds for a short time.
+// Waits for a lock that somebody else holds for a short time.
 Result<std::unique_ptr<FileLock>> TakeLock(Files& files, Clock& clock, const std::string& path,
                                            const std::string& owner, Duration limit);
 
 class JobDirectory {
  public:
-  // For another worker of this job that holds the directory to let go of it, or to be gone.
+  // How long to wait for another worker of this job to release the directory, or to be gone.
   static constexpr Duration kHoldLimit = std::chrono::seconds(5);
 
   // `job`: its name, for people.
@@ -38,7 +39,8 @@ class JobDirectory {
   JobDirectory& operator=(const JobDirectory&) = delete;
 
   const std::string& id() const { return id_; }
-  // False: it was moved or removed, with the lock in it, and holds nobody off any more.
+  // False: the directory was moved or removed together with its lock, which keeps nobody off any
+  // more.
   bool IsInPlace() const;
 
   // Whether `root`, as this process sees it, is the directory of that id: Ok, or kNotFound.

@@ -1,5 +1,5 @@
-// KeepOptions: the options by which a user says what is saved and what a job begins with.
-// Promises   what contradicts itself is refused here, before anything is built.
+// KeepOptions: the options that say what is saved and what a job begins with.
+// Promises   options that contradict each other are refused here, before anything is built.
 // Threads    any. Errors: kInvalid, naming the option.
 #pragma once
 

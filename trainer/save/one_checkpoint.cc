@@ -18,7 +18,7 @@
 namespace keel {
 namespace {
 
-// More would wait for the disk.
+// More threads would only wait for the disk.
 constexpr int kReadingThreadsMax = 8;
 
 Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
@@ -27,7 +27,7 @@ bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> name
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What it says of itself; older or foreign writers may not have said all.
+// The fingerprint that a checkpoint states; older or foreign writers may not have stated all of it.
 std::string FingerprintIn(const Metadata& metadata) {
   const std::string text = TextIn(metadata, "fingerprint");
   if (!text.empty()) return text;

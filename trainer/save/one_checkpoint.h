@@ -1,10 +1,10 @@
-// OneCheckpoint: a checkpoint and the live state: is it of this job, is it sound, and into the
-// tensors with it.
-// Promises   what a checkpoint is of (model, lanes, batch, seed, dataset, numerics) must be what
-//            the job is of: all differences are listed. Only FillTensors() and TakeNumbers() change
+// OneCheckpoint: one checkpoint beside the live state: is it of this job, is it sound, and how its
+// tensors get into the state.
+// Promises   a checkpoint must be of the same model, lanes, batch, seed, dataset and numerics as
+//            the job: all differences are listed. Only FillTensors() and TakeNumbers() change
 //            anything.
 // Does not   choose among checkpoints (trainer/save/resume.h).
-// Threads    one; verifying and filling make their own.
+// Threads    one; verifying and filling start threads of their own.
 // Errors     kInvalid: another job's; kCorrupt, kIo: those of ckpt/; kCancelled.
 #pragma once
 
@@ -16,30 +16,31 @@
 
 namespace keel {
 
-// What a checkpoint's fingerprint and ours say differently. Those of `never` cannot be allowed.
+// The differences between a checkpoint's fingerprint and ours. Those in `never` cannot be allowed.
 struct FingerprintCheck {
   std::string never;     // model, lanes, batch, seed, dataset; empty: the same
-  // All else that bits depend on; empty: the same. An option that only one of them knows is told
-  // by CompareConfigs().
+  // All else that bits depend on; empty: the same. CompareConfigs() reports an option that only one
+  // of the two knows.
   std::string inexact;
 };
 Result<FingerprintCheck> CompareFingerprints(const std::string& ours, const std::string& theirs);
 
-// Of a checkpoint's metadata; empty where it says no such thing.
+// A text of a checkpoint's metadata; empty if it has none of that name.
 std::string TextIn(const Metadata& metadata, const std::string& name);
 
-// Whether the state can go on from it, and on which numerics: true where the same bits will follow,
-// false where they will not and that is allowed.
+// Whether the state can go on from it: true if the same bits will follow, false if they will not
+// and that is allowed; else an error.
 Result<bool> CheckSameJob(TrainState& state, const Checkpoint& checkpoint,
                           const std::string& fingerprint, bool allow_inexact);
 
-// Every byte as it lies on the disk.
+// Verifies every byte as it lies on the disk.
 Status VerifyStored(const Checkpoint& checkpoint, Progress* progress);
 
-// Verifies what it unpacks to. From here on the tensors are what they were no more.
+// Unpacks into the state's tensors and verifies the result. Their former contents are lost, even
+// after an error.
 Status FillTensors(TrainState& state, const Checkpoint& checkpoint, Progress* progress);
 
-// What is no tensor; then the state is the checkpoint's.
+// Takes all that is no tensor; then the state is the checkpoint's.
 Status TakeNumbers(TrainState& state, const Checkpoint& checkpoint, bool exact);
 
 }  // namespace keel

@@ -22,7 +22,7 @@ constexpr Duration kTickPeriod = std::chrono::seconds(1);
 
 Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
 
-// Runs `work` while the caller's tick tells that it gets on.
+// Runs `work`, and calls the caller's tick while that makes progress.
 template <class Work>
 auto Ticking(const ResumeTick& tick, const Progress& progress, Work work) {
   auto done = std::async(std::launch::async, std::move(work));
@@ -35,7 +35,7 @@ auto Ticking(const ResumeTick& tick, const Progress& progress, Work work) {
   return done.get();
 }
 
-// It is of this job; what is not the same all the same?
+// Logs the options that differ from those of the checkpoint, although it is of this job.
 void TellChanges(const Checkpoint& checkpoint, const RunConfig& now) {
   if (now.empty()) return;
   const ConfigChanges changes =
@@ -54,12 +54,12 @@ void TellChanges(const Checkpoint& checkpoint, const RunConfig& now) {
 struct Attempt {
   bool resumed = false;
   std::string why_not;
-  bool unreadable = false;   // by the disk's fault, which may be over the next time
+  bool unreadable = false;   // the disk failed; it may work next time
 };
 
 Attempt NotUsable(const Error& error) { return {false, error.message, error.code == Code::kIo}; }
 
-// Another checkpoint may be better, and will fill all of the state.
+// After such an error another checkpoint may still be usable, and will fill all of the state.
 bool IsOfDisk(const Error& error) {
   return error.code == Code::kCorrupt || error.code == Code::kIo;
 }
@@ -73,8 +73,8 @@ struct Task {
   const ResumeAhead* ahead = nullptr;
 };
 
-// A verified checkpoint, whose tensors may be there already; from here on the state is what it was
-// no more.
+// Restores a verified checkpoint, whose tensors may have been filled ahead. The former state is
+// lost from here on.
 Status PutInto(const Task& task, const Checkpoint& checkpoint, bool filled, bool exact) {
   if (!filled) {
     task.state.BeginReceiving();
@@ -86,7 +86,7 @@ Status PutInto(const Task& task, const Checkpoint& checkpoint, bool filled, bool
   return TakeNumbers(task.state, checkpoint, exact);
 }
 
-// An error: it is whole, but not ours.
+// An error means that the checkpoint is whole, but not ours.
 Result<Attempt> TryOne(const Task& task, const std::string& dir) {
   const auto checkpoint = Checkpoint::Open(task.files, dir);
   if (!checkpoint.ok()) return NotUsable(checkpoint.error());
@@ -110,7 +110,7 @@ Result<Attempt> TryOne(const Task& task, const std::string& dir) {
 
 // --- Which one? ---
 
-// In the way of the same step's next save.
+// Renames a damaged checkpoint, which would be in the way of the next save of its step.
 void PutAside(Files& files, const std::string& root, const StepEntry& entry) {
   Random random(EntropySeed());
   const std::string aside =
@@ -139,14 +139,14 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
       return ResumeOutcome{true, entry->dir};
     }
     LogWarn("checkpoint-passed-over", {{"dir", entry->dir}, {"reason", attempt.why_not}});
-    // What a save that died has left says nothing about the ones before it.
+    // The rest of a save that died says nothing about the checkpoints before it.
     if (entry->state == StepState::kPartial) continue;
     const std::string line = "\n  " + entry->dir + ": " + attempt.why_not;
     if (task.config.strict) {
       return Refused("--strict: the newest checkpoint cannot be used:" + line);
     }
     passed += line;
-    // One that could not be read may be as good as ever: it stays where it is.
+    // A checkpoint that could not be read may be as good as ever, so it stays where it is.
     if (entry->state != StepState::kNewer && !attempt.unreadable) damaged.push_back(*entry);
   }
   if (passed.empty()) return ResumeOutcome{};
@@ -155,10 +155,10 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
                  "\nrepair one (`keel repair`), or give another --checkpoint-dir");
 }
 
-// --- What the command names, beside what is there ---
+// --- What the command names, while the directory holds checkpoints ---
 
-// A command that began a job goes on with it, so what it names to begin with counts no more; but it
-// may also have met a job that the user has forgotten.
+// The command that began a job also goes on with it, and then no longer begins with what it names.
+// That is logged, since the job found here may also be one that the user has forgotten.
 void TellNotUsed(const Task& task, const std::string& option, const std::string& named,
                  const std::string& used) {
   if (named.empty()) return;
@@ -182,7 +182,7 @@ Result<ResumeOutcome> ResumeFrom(const Task& task) {
   return Refused("--resume-from " + dir + " cannot be used: " + attempt.why_not);
 }
 
-// Whether the newest one that can be read is of the very job that looks for it now.
+// Whether the newest readable checkpoint is of the very job that looks for it now.
 bool IsOfBegunJob(Files& files, const std::vector<StepEntry>& entries, const std::string& job) {
   if (job.empty()) return false;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
@@ -243,7 +243,7 @@ Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig
                      std::to_string(complete->step) + ", which is never overwritten; give another "
                      "--checkpoint-dir, or remove what is newer");
     }
-    // The same command again: the job has come further since.
+    // It is the same command again, and the job has come further since.
   }
   KEEL_TRY_ASSIGN(const ResumeOutcome outcome, NewestUsable(task, entries));
   if (outcome.resumed) {

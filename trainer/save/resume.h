@@ -1,16 +1,16 @@
-// Resume: with what a job begins: the newest checkpoint that can be used, another one that the user
+// Resume: what a job begins with: the newest checkpoint that can be used, another one that the user
 // names, weights from elsewhere, or what its program built.
-// Promises   the live state is touched only when every byte of the checkpoint, as it lies on the
-//            disk, was verified. What it unpacks to is verified on its way into the state; should
-//            that fail, nobody goes on with the state before another checkpoint fills it. Each one
-//            that is passed over is named with the reason. What a checkpoint is of (model, lanes,
-//            batch, seed, dataset, numerics) must be what the job is of: all differences are
-//            listed. Options that differ without spoiling the bits are told in the log.
-//            One that is found damaged is put aside, so that its step can be saved again.
-// Does not   tell the other members (trainer/loop/epoch_run.h). Repair anything.
-// Threads    one; verifying makes its own.
+// Promises   the live state is touched only after every byte of the checkpoint, as it lies on the
+//            disk, was verified. What it unpacks to is verified on its way into the state; if that
+//            fails, nobody goes on with the state before another checkpoint fills it. Each one
+//            that is passed over is named with the reason. A checkpoint must be of the same model,
+//            lanes, batch, seed, dataset and numerics as the job: all differences are listed.
+//            Options that differ without changing the bits are logged. A damaged checkpoint is put
+//            aside, so that its step can be saved again.
+// Does not   tell the other members (trainer/loop/meet.h). Repair anything.
+// Threads    one; verifying starts threads of its own.
 // Errors     kInvalid: another job's checkpoint, or one that may not be passed over; those of
-//            ckpt/. After any error but while restoring the state is as it was.
+//            ckpt/. After any error, except one while restoring, the state is as it was.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ struct ResumeConfig {
   bool strict = false;             // refuse rather than pass over a damaged one
   bool allow_inexact = false;      // take one of other numerics
   std::string fingerprint = {};    // ours
-  RunConfig config = {};           // ours: what it changes is told, once it is known to fit
-  // Of a job that has begun already and lost all its workers: its name. What it saved itself is
-  // gone on with, also where the command said to begin anew or from elsewhere.
+  RunConfig config = {};           // ours; changes are logged once the checkpoint fits
+  // The name of a job that has begun already and lost all its workers. It goes on from what it
+  // saved itself, even if the command said to begin anew or from elsewhere.
   std::string begun_job = {};
 };
 
@@ -46,7 +46,7 @@ struct ResumeOutcome {
 
 using ResumeTick = std::function<void()>;
 
-// `ahead`: what was begun before all had met; it is over when this returns.
+// `ahead`: the reading that began before all had met; it is over when this returns.
 Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig& config,
                              const ResumeTick& tick, ResumeAhead* ahead = nullptr);
 

@@ -1,4 +1,4 @@
-// The steps of resuming that can be undone by doing them again.
+// The part of resuming that can be undone by doing it again.
 #include "trainer/save/resume_ahead.h"
 
 #include <system_error>
@@ -15,7 +15,7 @@ ResumeAhead::ResumeAhead(TrainState& state, Files& files, What what) : state_(st
       return Fill(files, moved);
     });
   } catch (const std::system_error&) {
-    // No thread to be had: then it is done when all have met.
+    // There is no thread to be had: Resume() will do it when all have met.
   }
 }
 
@@ -35,7 +35,7 @@ bool ResumeAhead::Filled(const Checkpoint& checkpoint) const {
   return state_.filled_ahead() && filled_ == Name(checkpoint);
 }
 
-// No two saves have the same one, wherever they lie.
+// Names one save: no two have the same name, wherever they lie.
 std::string ResumeAhead::Name(const Checkpoint& checkpoint) {
   return checkpoint.manifest().attempt + " in " + checkpoint.dir();
 }

@@ -1,12 +1,12 @@
 // ResumeAhead: unpacks the newest checkpoint into the state while the group is still coming
 // together.
 // Promises   does what Resume() would do with that checkpoint, in the same order: nothing is
-//            touched before every byte was verified. Tells and renames nothing: what is wrong with
-//            a checkpoint, Resume() finds again and says. A state that was touched and not taken is
-//            known as such (TrainState::filled_ahead()), so that nobody begins with it.
-// Does not   decide anything: whether that checkpoint is the one is seen when all have met.
-// Threads    makes its own, which has ended behind Finish() and Stop(). Until then nobody else may
-//            touch the state's tensors.
+//            touched before every byte was verified. It logs and renames nothing: Resume() finds
+//            again what is wrong with a checkpoint, and says so. A state that was touched but not
+//            taken is marked (TrainState::filled_ahead()), so that nobody begins with it.
+// Does not   decide anything: whether that checkpoint is the right one shows when all have met.
+// Threads    starts one of its own, which has ended after Finish() or Stop(). Until then nobody
+//            else may touch the state's tensors.
 #pragma once
 
 #include <future>
@@ -31,17 +31,17 @@ class ResumeAhead {
   ResumeAhead(const ResumeAhead&) = delete;
   ResumeAhead& operator=(const ResumeAhead&) = delete;
 
-  void Finish();   // until it is done
-  void Stop();     // sooner, with less
+  void Finish();   // waits until it is done
+  void Stop();     // ends it early
   const Progress& progress() const { return progress_; }
 
-  // Behind Finish(): whether the state's tensors are those of this very checkpoint.
+  // After Finish(): whether the state's tensors are those of this very checkpoint.
   bool Filled(const Checkpoint& checkpoint) const;
 
  private:
   struct Done {
     bool touched = false;
-    std::string filled;   // Name() of the checkpoint; empty: of none
+    std::string filled;   // Name() of the checkpoint; empty: none
   };
   static std::string Name(const Checkpoint& checkpoint);
   Done Fill(Files& files, const What& what);

@@ -1,4 +1,4 @@
-// First what is under way, then whether something is due.
+// Decides whether a save is due if none is under way, else what becomes of that one.
 #include "trainer/save/save_schedule.h"
 
 #include <algorithm>

@@ -1,11 +1,11 @@
-// SaveSchedule: what becomes of checkpoints, decided after each vote from what all members said in
-// it: when a save begins, when one is committed, when it is given up.
+// SaveSchedule: decides after each vote, from what all members said in it, when a save begins, is
+// committed, or is given up.
 // Promises   a pure function of the votes, the step and the policy: all members decide the same.
-//            One save at a time: what falls due meanwhile is owed, and begins when that one ended.
-//            A save is committed only when every member said that its share is durable, and given
-//            up as soon as one said that it failed.
-// Does not   write anything (trainer/save/checkpointer.h); decide about stops, whose save comes
-//            first.
+//            There is one save at a time: one that falls due meanwhile is owed, and begins when
+//            the current one has ended. A save is committed only when every member said that its
+//            share is durable, and given up as soon as one said that it failed.
+// Does not   write anything (trainer/save/checkpointer.h); decide about stops, whose save has
+//            priority.
 // Threads    pure functions.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace keel {
 
-// Where a member is with the save that is under way.
+// How far a member is with the save that is under way.
 enum class SaveState : uint8_t {
   kIdle,        // there is none
   kWriting,     // its share is being copied or written
@@ -39,11 +39,11 @@ enum class SaveAction {
 };
 struct SaveDecision {
   SaveAction action = SaveAction::kNothing;
-  bool owed = false;     // due, but another one is under way: everybody wants one from now on
+  bool owed = false;     // due, but another save is under way: all want one from now on
   std::string reason;    // "every 20 steps", "rank 2 failed" ...
 };
 
-// `votes`: by rank; `step`: how many steps are made, this one included; `every_steps`: 0: never.
+// `votes`: by rank; `step`: steps made, including this one; `every_steps`: 0: never.
 SaveDecision DecideSave(const std::vector<SaveVote>& votes, uint64_t step, uint64_t every_steps);
 
 }  // namespace keel

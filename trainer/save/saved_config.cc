@@ -1,4 +1,4 @@
-// Names with a prefix. What weights have of them becomes a program's, unless it was told otherwise.
+// Saves options under names with a prefix, and makes those of weights the defaults of a program.
 #include "trainer/saved_config.h"
 
 #include "base/json.h"
@@ -11,7 +11,7 @@ namespace keel {
 namespace {
 
 constexpr std::string_view kPrefix = "config.";
-// What `keel export` puts before metadata, whose values it writes as JSON.
+// The prefix that `keel export` puts before metadata, whose values it writes as JSON.
 constexpr std::string_view kExported = "keel.metadata.config.";
 
 SavedConfig ConfigIn(const SafetensorsFile& file) {

@@ -1,4 +1,4 @@
-// Two limits: one doubles, one begins anew with each byte.
+// There are two limits: one doubles, the other begins again with each byte.
 #include "trainer/save/watch.h"
 
 #include <algorithm>

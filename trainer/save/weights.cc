@@ -1,4 +1,4 @@
-// The tensors' own memory is filled; what lies elsewhere or otherwise goes through a copy.
+// Fills the tensors' own memory; those on another device or in another order go through a copy.
 #include "trainer/weights.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr std::string_view kOptimizerPrefix = "optimizer.";
 
 Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
 
-// Under the names that a checkpoint has for them.
+// All tensors of the model, under the names that a checkpoint gives them.
 NamedTensors AsSaved(const torch::nn::Module& model) {
   const ModelTensors tensors = TensorsOf(model);
   NamedTensors all;
@@ -33,7 +33,7 @@ NamedTensors AsSaved(const torch::nn::Module& model) {
   return all;
 }
 
-// Names with or without "model."; those of an optimizer are nobody's here.
+// Names may begin with "model." or not; tensors of an optimizer are ignored.
 Status ReadSafetensors(const SafetensorsFile& file, const std::vector<RestoreTarget>& targets) {
   ErrorList errors;
   std::vector<bool> filled(targets.size(), false);
