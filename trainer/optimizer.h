@@ -1,10 +1,10 @@
 // Optimizer: turns complete gradients into new parameters.
-// Promises   Step() is a pure function of parameters, gradients, state and rate, the same bits on
-//            every worker. All state exists from the start (zeros), so that a newcomer lists the
-//            same tensors as those that have trained for hours. Parameters without a gradient are
-//            left alone, with their state.
-// Does not   look whether gradients are finite, or scale or clip them: trainer/state/update.h does,
-//            before.
+// Promises   Step() is a pure function of parameters, gradients, state and rate, with the same
+//            bits on every worker. All state exists from the start (zeros), so a newcomer lists
+//            the same tensors as workers that have trained for hours. Parameters without a
+//            gradient are left alone, and so is their state.
+// Does not   check whether gradients are finite, or scale or clip them: trainer/state/update.h
+//            does that before.
 // Threads    one.
 // Errors     kInvalid: settings out of range, an optimizer that cannot be used; kForeign.
 #pragma once
@@ -27,7 +27,7 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
   virtual ~Optimizer() = default;
 
-  // With the gradients that the parameters hold.
+  // Uses the gradients that the parameters hold.
   virtual Status Step(double learning_rate) = 0;
   // "layer1.weight.exp_avg" ...: live tensors, in a fixed order. What is written into them counts
   // from the next Step() on.
@@ -36,7 +36,7 @@ class Optimizer {
   virtual std::string Text() const = 0;
 };
 
-// Which parameters are spared weight decay.
+// Which parameters are exempt from weight decay.
 struct DecayRule {
   bool spare_vectors = true;  // tensors of fewer than two dimensions: biases, norms' weights
   // Patterns with '*' and '?' for whole names: "*.embedding.*".
@@ -59,14 +59,15 @@ struct SgdOptions {
   DecayRule decay = {};
 };
 
-// On ATen's fused kernels, one call for all parameters, on CPU and CUDA.
+// Both use ATen's fused kernels, on CPU and CUDA: one call for parameters that decay, one for the
+// others.
 Result<std::unique_ptr<Optimizer>> MakeAdamW(NamedTensors parameters, const AdamWOptions& options);
 Result<std::unique_ptr<Optimizer>> MakeSgd(NamedTensors parameters, const SgdOptions& options);
 
-// Any of torch::optim's that updates from gradients alone: Adagrad, Adam, AdamW, RMSprop, SGD (not
-// LBFGS, which evaluates the loss again). Parameter groups keep the proportions of their rates:
-// Step(r) gives r to the first group. `parameters` names the tensors that the optimizer was made
-// with.
+// Adapts any optimizer of torch::optim that updates from gradients alone: Adagrad, Adam, AdamW,
+// RMSprop, SGD (not LBFGS, which evaluates the loss again). Parameter groups keep the proportions
+// of their rates: Step(r) gives r to the first group. `parameters` names the tensors that the
+// optimizer was made with.
 Result<std::unique_ptr<Optimizer>> AdaptTorchOptimizer(
     NamedTensors parameters, std::unique_ptr<torch::optim::Optimizer> optimizer);
 

@@ -1,5 +1,6 @@
 // StepTimes: where the time of a step went, on one worker.
-// Promises   parts do not overlap; their sum is the step, but for what is too small to be measured.
+// Promises   parts do not overlap; their sum is the step, except for what is too short to be
+//            measured.
 // Does not   see what happens beside the computation: `exchange` is the wait that backward did not
 //            hide, `data` the wait that loading ahead did not hide.
 // Threads    a plain value; a StepWatch belongs to one thread.
@@ -22,7 +23,7 @@ struct StepTimes {
   Duration save{0};
   bool operator==(const StepTimes&) const = default;
 
-  // What of it a worker spends on its own lanes, whoever else there is.
+  // The time that a worker spends on its own lanes, whatever other workers there are.
   Duration Own() const { return data + forward + backward; }
   Duration Total() const { return Own() + exchange + vote + optimizer + save; }
   StepTimes& operator+=(const StepTimes& other);

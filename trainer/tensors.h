@@ -18,9 +18,9 @@ struct NamedTensor {
 using NamedTensors = std::vector<NamedTensor>;
 
 // The tensors of a model, named as PyTorch names them ("layer1.weight"), in its order. A tensor
-// that hangs in two places (tied weights) is listed once, under its first name.
+// that appears in two places (tied weights) is listed once, under its first name.
 struct ModelTensors {
-  NamedTensors parameters;  // those that want a gradient; frozen ones are among the constants
+  NamedTensors parameters;  // those that require a gradient
   NamedTensors buffers;     // BatchNorm's statistics and the like
   NamedTensors frozen;
 };

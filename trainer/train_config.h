@@ -1,4 +1,4 @@
-// TrainConfig: what options decide of a training.
+// TrainConfig: what the options of a training run decide.
 // Threads    plain values.
 #pragma once
 
@@ -33,24 +33,24 @@ struct UpdateConfig {
   Schedule schedule = {};
   std::optional<double> clip_norm = {};  // the gradients' global norm is brought down to it
   NonFinite non_finite = NonFinite::kStop;
-  // Gradients are looked at where their norm is needed anyway (clipping, loss scaling). Without
-  // these the losses alone are judged, unless this is set: it costs one pass over the gradients.
+  // Gradients are checked if their norm is needed anyway (clipping, loss scaling). Otherwise only
+  // the losses are checked, unless this is set: it costs one pass over the gradients.
   bool check_gradients = false;
   std::optional<LossScale> loss_scale = {};  // fp16
 };
 
 struct LoaderConfig {
-  int threads = 1;     // that load ahead; 0: all is loaded in its step
+  int threads = 1;     // threads that load ahead; 0: each step loads its own batches
   size_t ahead = 4;    // batches of a lane that are loaded before they are needed
 };
 
-// Below, the messages that it takes to read a neighbour's memory cost more than is won.
+// For fewer bytes, the messages it takes to read a neighbour's memory cost more than reading saves.
 inline constexpr size_t kReadBytesMin = size_t{128} << 10;
 
 struct TrainConfig {
   uint64_t steps = 100;
   uint64_t seed = 0;
-  uint64_t lanes = 8;        // V: for ever, whatever the number of workers
+  uint64_t lanes = 8;        // V: fixed for ever, whatever the number of workers
   uint64_t lane_batch = 8;   // B: samples of one lane in one step
   Precision precision = Precision::kFp32;
   c10::Device device = c10::kCPU;   // where the program puts its model
@@ -59,7 +59,7 @@ struct TrainConfig {
   UpdateConfig update = {};
   LoaderConfig loader = {};        // no bit depends on it
   size_t bucket_bytes = 25 << 20;  // of gradients that travel together; no bit depends on it
-  // From how many bytes on workers on one host read each other's memory instead of sending.
+  // Workers on one host read each other's memory instead of sending, from this many bytes on.
   size_t read_bytes_min = kReadBytesMin;
   uint64_t digest_every = 100;  // steps after which parameters are compared; 0: never
 };

@@ -23,7 +23,7 @@ namespace keel {
 struct StepOutcome {
   bool applied = true;
   double learning_rate = 0;
-  std::optional<double> gradient_norm = {};  // before clipping; where it was computed
+  std::optional<double> gradient_norm = {};  // before clipping; if it was computed
   std::string note = {};                // why it was not applied: "loss of lane 3 is nan"
 };
 
@@ -36,8 +36,8 @@ struct StepReport {
   int rank = 0;
   int world = 1;
   uint64_t data_epoch = 0;   // in which the step's samples begin
-  StepTimes times = {};      // this worker's; zeros where others told that the step was decided
-  // By rank, as the votes say; empty where others told.
+  StepTimes times = {};      // this worker's; zeros if reports of others decided the step
+  // By rank, from the votes; empty if reports of others decided the step.
   std::vector<int64_t> compute_ns = {};
   std::vector<int> lanes = {};
 };

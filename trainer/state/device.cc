@@ -1,4 +1,4 @@
-// The number of a GPU from LOCAL_RANK, its name from the NCCL module.
+// Takes the number of a GPU from LOCAL_RANK, and its name from the NCCL module.
 #include "trainer/state/device.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>

@@ -58,7 +58,7 @@ double SumOfSquares(const at::Tensor& tensor) {
   return sum;
 }
 
-// One number for each tensor on the device, one copy for all of them.
+// Makes one number for each tensor on the device, and copies all of them at once.
 double SumOfSquaresOnDevice(const std::vector<at::Tensor>& gradients) {
   std::vector<at::Tensor> norms;
   for (const at::Tensor& gradient : gradients) {

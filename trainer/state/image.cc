@@ -1,4 +1,4 @@
-// Aliases where memory lies as a checkpoint wants it, copies elsewhere.
+// Aliases memory that lies as a checkpoint wants it, and copies the rest.
 #include "trainer/state/image.h"
 
 #include <optional>

@@ -1,7 +1,7 @@
 // StateImage: the state's tensors as a checkpoint sees them: named, typed, row by row, in host
 // memory.
-// Promises   what a checkpoint holds does not depend on where tensors lie or in which order their
-//            memory is: those on a GPU, or not contiguous, go through a copy.
+// Promises   what a checkpoint holds does not depend on where tensors lie, or in which order their
+//            memory is: tensors on a GPU, or not contiguous, go through a copy.
 // Does not   read or write files.
 // Threads    one at a time for one state; the spans may be read by any.
 // Errors     kInvalid: types that checkpoints cannot hold; what copying from a device throws.
@@ -26,8 +26,8 @@ class HostBytes {
  public:
   enum class Take {
     kNothing,   // not needed
-    kAlias,     // the tensor's own memory where that is possible: it must not change meanwhile
-    kCopy,      // what it holds now
+    kAlias,     // the tensor's own memory if possible: it must not change meanwhile
+    kCopy,      // a copy of what it holds now
   };
   static Result<HostBytes> Of(const NamedTensors& tensors,
                               const std::function<Take(size_t index)>& how);
@@ -38,7 +38,7 @@ class HostBytes {
   std::vector<std::span<const std::byte>> spans_;
 };
 
-// Memory to restore tensors into; Finish() brings what went through a copy to its place.
+// Memory to restore tensors into; Finish() puts what went through a copy in its place.
 class HostRoom {
  public:
   static Result<HostRoom> For(const NamedTensors& tensors);

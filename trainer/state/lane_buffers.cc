@@ -56,7 +56,8 @@ void LaneBuffers::EndStep(const at::Tensor& mean) {
     if (buffer.is_floating_point()) {
       buffer.copy_(part);
     } else {
-      // Every lane adds the same whole number; its mean is that, but for the rounding of 1/V.
+      // Every lane adds the same whole number; the mean is that number, except for the rounding of
+      // 1/V.
       buffer.copy_(before_[i] + part.round().to(buffer.scalar_type()));
     }
   }

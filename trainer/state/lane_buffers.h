@@ -1,11 +1,11 @@
 // LaneBuffers: a model's buffers (BatchNorm's running statistics and counters) when a step is
-// several lanes, computed by whichever workers.
-// Each lane starts from the step's values; what the lanes made of floating buffers is averaged in
-// the order of trainer/numerics/lanes.h; a counter advances by what one lane adds, once a step.
-// Promises   Lane results are one flat tensor, which is folded and exchanged as a gradient is.
-//            After EndStep() with the mean, buffers are the same on every worker, those without
-//            lanes included. A step that is dropped leaves no trace after Restore().
-// Does not   add or exchange anything itself; know booleans: they must not change.
+// several lanes, computed by any workers.
+// Each lane starts from the step's values. What the lanes made of floating buffers is averaged in
+// the order of trainer/numerics/lanes.h; a counter advances once per step by what one lane adds.
+// Promises   lane results are one flat tensor, which is folded and exchanged like a gradient.
+//            After EndStep() with the mean, buffers are the same on every worker, including those
+//            without lanes. A step that is dropped leaves no trace after Restore().
+// Does not   add or exchange anything itself; handle booleans: they must not change.
 // Threads    one.
 #pragma once
 
@@ -25,13 +25,14 @@ class LaneBuffers {
   int64_t elements() const { return elements_; }
   at::ScalarType type() const { return type_; }
 
-  // Remembers the step's values. After a transfer or restore too.
+  // Remembers the step's values; to be called after a transfer or restore, too.
   void BeginStep();
-  // Before each lane's forward: the step's values again.
+  // Brings back the step's values before each lane's forward.
   void Restore();
-  // After a lane's forward: floating buffers as they are, integers as what was added. A new tensor.
+  // To be called after a lane's forward. Returns a new tensor: floating buffers as they are,
+  // integers as what was added.
   at::Tensor LaneResult() const;
-  // The mean of all V lanes' results becomes the step's outcome.
+  // Makes the mean of all V lanes' results the step's outcome.
   void EndStep(const at::Tensor& mean);
 
  private:

@@ -1,4 +1,4 @@
-// Halved by a step that overflowed, doubled after many that did not.
+// The scale is halved by a step that overflows, and doubled after many that do not.
 #include "trainer/loss_scale.h"
 
 #include <algorithm>

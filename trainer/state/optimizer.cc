@@ -1,5 +1,5 @@
-// AdamW and SGD: lists of tensors for ATen's fused kernels, one call for those that decay and one
-// for those that do not.
+// AdamW and SGD: they pass lists of tensors to ATen's fused kernels, in one call for those that
+// decay and one for the others.
 #include "trainer/optimizer.h"
 
 #include <ATen/ops/_foreach_add.h>
@@ -17,7 +17,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// What one call of a kernel takes: the members of a group that have a gradient.
+// What one call of a kernel takes: those members of a group that have a gradient.
 struct Lists {
   Tensors parameters, gradients, first, second, steps;
 };
@@ -36,7 +36,7 @@ std::vector<Group> GroupsOf(const NamedTensors& parameters, const DecayRule& rul
   return {decaying, spared};
 }
 
-// Kernels walk parameter and gradient side by side as they lie in memory.
+// Kernels walk parameter and gradient side by side, in memory order.
 at::Tensor LaidOutAs(const at::Tensor& parameter, const at::Tensor& gradient) {
   if (gradient.strides() == parameter.strides()) return gradient;
   return at::empty_like(parameter).copy_(gradient);
@@ -78,7 +78,8 @@ class AdamW : public Optimizer {
       for (const Group& group : groups_) {
         const Lists lists = ListsOf(group);
         if (lists.parameters.empty()) continue;
-        // The kernel does not count: at step 0 it would divide by zero and make all NaN.
+        // The kernel does not count steps: at step 0 it would divide by zero and make everything
+        // NaN.
         at::_foreach_add_(lists.steps, 1);
         at::_fused_adamw_(lists.parameters, lists.gradients, lists.first, lists.second, {},
                           lists.steps, learning_rate, options_.beta1, options_.beta2,

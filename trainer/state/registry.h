@@ -1,10 +1,11 @@
-// State: all that a worker must hold to go on exactly: named tensors (parameters, buffers,
+// StateRegistry: all that a worker must hold to go on exactly: named tensors (parameters, buffers,
 // optimizer) and named numbers (step, cursor, seed, loss scale, trail ...), in one ordered list
 // that a save, a restore and a transfer to a newcomer read and write.
 // Promises   the list is complete before the first step and the same on every worker of a job.
-//            Tensors are the live ones: reading sees, writing changes what trains. Numbers are read
-//            and written through the pointers or functions given. Digest() depends on every bit.
-// Does not   own what it lists; order writing against training: its caller does.
+//            Tensors are the live ones: reading sees, and writing changes, what trains. Numbers
+//            are read and written through the pointers or functions given. StateDigest() depends
+//            on every bit.
+// Does not   own what it lists; order writes against training: its caller does.
 // Threads    one at a time.
 // Errors     kInvalid, naming all that is wrong: a name given twice, a tensor without dense memory,
 //            numbers that are missing, unknown or of another kind.
@@ -37,7 +38,7 @@ class StateRegistry {
   // "model." + "layer1.weight"
   Status AddTensors(const std::string& prefix, const NamedTensors& tensors);
   Status AddNumber(NumberEntry entry);
-  // Common ones. `number` must outlive this.
+  // Common kinds. `number` must outlive this.
   Status AddNumber(const std::string& name, uint64_t* number);
   Status AddNumber(const std::string& name, double* number);
   Status AddNumber(const std::string& name, Digest* digest);  // as hex
@@ -46,18 +47,18 @@ class StateRegistry {
   std::vector<at::Tensor> FlatAliases() const;
   uint64_t bytes() const;
 
-  // For a manifest.
+  // Those that a manifest holds.
   Metadata Numbers() const;
-  // All of them or none is written, unless a writer refuses its value.
+  // Writes all of them or none, unless a writer refuses its value.
   Status SetNumbers(const Metadata& numbers);
   // The same as one line of JSON, for the report round and a transfer.
   std::string NumbersText() const;
   Status SetNumbersText(const std::string& text);
 
-  // Of names, types, shapes and memory order, not of values: two workers whose layouts differ run
+  // Covers names, types, shapes and memory order, not values: two workers whose layouts differ run
   // different programs.
   Digest LayoutDigest() const;
-  // Of everything: layout, tensors' bits and numbers.
+  // Covers everything: layout, tensors' bits and numbers.
   Digest StateDigest() const;
 
  private:

@@ -1,5 +1,5 @@
 // An optimizer of torch::optim behind our interface. Torch makes its state at the first step and
-// counts steps in plain integers; here both exist from the start, as tensors.
+// counts steps in plain integers; here both exist as tensors from the start.
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -30,7 +30,7 @@ class TorchOptimizer : public Optimizer {
   explicit TorchOptimizer(std::unique_ptr<optim::Optimizer> optimizer)
       : optimizer_(std::move(optimizer)) {}
 
-  // Makes all state and lists it. What Torch throws passes through.
+  // Makes all state and lists it. Exceptions of Torch pass through.
   Status Prepare(const NamedTensors& parameters) {
     std::unordered_map<const void*, const NamedTensor*> by_tensor;
     for (const NamedTensor& one : parameters) by_tensor[one.tensor.unsafeGetTensorImpl()] = &one;
@@ -84,7 +84,7 @@ class TorchOptimizer : public Optimizer {
     } else if (auto* sgd = dynamic_cast<optim::SGDOptions*>(&options)) {
       return PrepareSgd(parameter, *sgd);
     } else if (dynamic_cast<optim::AdagradOptions*>(&options) != nullptr) {
-      // The one whose constructor has made its state.
+      // Adagrad is the only one whose constructor makes its state.
       auto& held = *optimizer_->state().at(parameter.tensor.unsafeGetTensorImpl());
       auto& state = static_cast<optim::AdagradParamState&>(held);
       Count(parameter, state);
@@ -148,8 +148,8 @@ class TorchOptimizer : public Optimizer {
     }
   }
 
-  // Torch's first step makes the buffer the gradient itself; a buffer of zeros comes to the same
-  // unless dampening holds the gradient back.
+  // Torch's first step sets the buffer to the gradient itself. Beginning with a buffer of zeros has
+  // the same result, unless dampening holds the gradient back.
   Status PrepareSgd(const NamedTensor& parameter, const optim::SGDOptions& options) {
     if (options.momentum() == 0) return Ok();
     if (options.dampening() != 0) {
@@ -163,7 +163,7 @@ class TorchOptimizer : public Optimizer {
   }
 
   const std::unique_ptr<optim::Optimizer> optimizer_;
-  std::vector<double> rates_;  // of each group, as it was given
+  std::vector<double> rates_;  // the rate of each group, as given
   std::vector<Counter> counters_;
   NamedTensors state_;
 };

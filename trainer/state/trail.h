@@ -18,7 +18,7 @@ namespace keel {
 class Trail {
  public:
   Trail() = default;
-  // Goes on from a saved one.
+  // Goes on from a saved trail.
   explicit Trail(const Digest& digest) : digest_(digest) {}
 
   void Add(uint64_t step, std::span<const float> lane_losses);

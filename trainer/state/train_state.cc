@@ -1,4 +1,4 @@
-// Gathers what a step changes into one registry, and changes it.
+// Lists what a step changes in one registry, and changes it.
 #include "trainer/state/train_state.h"
 
 #include <utility>

@@ -1,7 +1,7 @@
 // TrainState: everything that one worker trains with, and what a decided step does to it.
-// Promises   Digest() and the registry cover all that decides how training goes on: parameters,
-//            buffers, optimizer, step, cursor, seed, loss scale, trail. Apply() is a pure function
-//            of that, of the complete gradients and of all lanes' losses.
+// Promises   the registry covers all that decides how training goes on: parameters, buffers,
+//            optimizer, step, cursor, seed, loss scale, trail. Apply() is a pure function of that,
+//            of the complete gradients and of all lanes' losses.
 // Does not   compute gradients (trainer/loop/lane_work.h) or talk to anybody
 //            (trainer/loop/epoch_run.h).
 // Threads    one.
@@ -50,39 +50,40 @@ class TrainState {
 
   // --- One step ---
 
-  // The gradients of step() are complete, and this is the mean of the lanes' buffers. Kept until
-  // Apply() or Drop().
+  // To be called when the gradients of step() are complete, with the mean of the lanes' buffers.
+  // Both are kept until Apply() or Drop().
   void SetPending(at::Tensor mean_buffers) { pending_ = std::move(mean_buffers); }
   bool pending() const { return pending_.has_value(); }
   void Drop();
   Result<StepOutcome> Apply(const std::vector<float>& lane_losses);
-  // The mean over lanes, added as gradients are.
+  // The mean over lanes, added in the order in which gradients are.
   static float MeanLoss(const std::vector<float>& lane_losses);
 
-  // --- The whole of it ---
+  // --- The whole state ---
 
   StateRegistry& registry() { return registry_; }
   Digest ParametersDigest() const;
   MemberReport Report() const;
-  // A transfer begins to write into the tensors, and ended well.
+  // A transfer begins to write into the tensors; it has ended well.
   void BeginReceiving() { held_ = Held::kSpoiled; }
   Status EndReceiving(const MemberReport& source);
-  // The same for a checkpoint: the tensors are restored, these are its numbers.
+  // The same for a checkpoint: the tensors are restored, and these are its numbers.
   Status EndRestoring(const Metadata& numbers, int64_t inexact_since);
-  // Weights came from elsewhere: what the others built is not the state any more.
+  // Weights were loaded here, so what other members' programs built is no longer the state.
   void EndLoadingWeights();
-  // Whether it could be saved: it is that of a whole number of steps.
+  // Whether it can be saved: it is the state after a whole number of steps.
   bool whole() const { return held_ == Held::kWhole; }
-  // The first step that was made on other numerics than those before it; -1: there is none.
+  // The first step made on other numerics than the steps before it; -1: none.
   int64_t inexact_since() const { return inexact_since_; }
   void SetInexactSince(int64_t step) { inexact_since_ = step; }
-  void NoteInexact();   // from here on
+  void NoteInexact();   // from this step on
   const ModelTensors& model_tensors() const { return tensors_; }
-  // There was nobody further than us: what the program began with is the state.
+  // Nobody was further than us, so what the program built becomes the state.
   Status TakeOwn();
-  Status CheckOwn() const;   // kInvalid: that is not here any more
-  // The tensors were written to before anybody knew whether they are wanted so. To others it is
-  // fresh still, for it may take a checkpoint, but it cannot begin with what is there.
+  Status CheckOwn() const;   // kInvalid: that is gone
+  // The tensors were filled from a checkpoint before it was known that the job takes it. Others
+  // still count this worker as fresh, since it may take a checkpoint, but it cannot begin with what
+  // is there.
   void NoteFilledAhead() { held_ = Held::kFilledAhead; }
   bool filled_ahead() const { return held_ == Held::kFilledAhead; }
 

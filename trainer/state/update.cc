@@ -1,4 +1,4 @@
-// Judge the losses, judge the gradients, scale them once, apply.
+// Checks the losses, checks the gradients, scales them once, applies.
 #include "trainer/state/update.h"
 
 #include <array>
@@ -115,7 +115,7 @@ Result<StepOutcome> Updater::Apply(uint64_t step, std::span<const float> lane_lo
     if (config_.clip_norm && !overflowed) factor *= ClipFactor(norm, *config_.clip_norm);
     if (overflowed) outcome.note = "the gradients are not finite";
   }
-  // An overflow is what a loss scale is there to find: no reason to stop.
+  // Loss scaling provokes overflows in order to find them, so one is no reason to stop.
   if (!outcome.note.empty() && config_.non_finite == NonFinite::kStop && !(overflowed && scale_)) {
     return StoppedAt(step, outcome.note);
   }

@@ -1,11 +1,11 @@
-// Updater: what happens to a step once the vote has decided it: unscale, clip, judge, apply.
+// Updater: what happens to a step once the vote has decided it: unscale, clip, check, apply.
 // Promises   a pure function of what every worker holds alike (all lanes' losses, the complete
-//            gradients, its own state), so that all workers apply the step, or skip it, or stop,
-//            and with the same bits. A step that stops the job has changed nothing.
+//            gradients, its own state): all workers apply the step, or skip it, or stop, and with
+//            the same bits. A step that stops the job has changed nothing.
 // Does not   advance step, cursor or trail: the engine does, for applied and skipped steps alike.
 // Threads    one.
 // Errors     kInvalid: the loss or a gradient is not finite and the policy is to stop; the message
-//            names the step and the lanes. What the optimizer gives.
+//            names the step and the lanes. Those of the optimizer.
 #pragma once
 
 #include <cstdint>
@@ -37,16 +37,16 @@ class Updater {
   Updater(const Updater&) = delete;
   Updater& operator=(const Updater&) = delete;
 
-  // With the gradients that the parameters hold: complete, averaged over lanes, still multiplied by
-  // loss_scale(). May change them.
+  // Uses the gradients that the parameters hold: complete, averaged over lanes, still multiplied by
+  // loss_scale(). It may change them.
   Result<StepOutcome> Apply(uint64_t step, std::span<const float> lane_losses);
 
   // Losses are multiplied by it before backward; 1 without loss scaling.
   double loss_scale() const { return scale_ ? scale_->scale : 1.0; }
   double LearningRate(uint64_t step) const;
 
-  // "loss_scale" and "loss_scale_good_steps", where there is loss scaling. Keeps pointers into
-  // this.
+  // Adds "loss_scale" and "loss_scale_good_steps" if there is loss scaling. The registry keeps
+  // pointers into this object.
   Status Register(StateRegistry& registry);
 
  private:
