@@ -1,4 +1,4 @@
-// Each thing that happens goes to the Host; then its actions are carried out, and the timer is set.
+// Each event goes to the Host; then the Host's actions are carried out, and the timer is set.
 #include "elastic/supervisor.h"
 
 #include <boost/asio/post.hpp>
@@ -23,21 +23,22 @@ namespace {
 
 using boost::system::error_code;
 
-// For a last word to the board; and, where the store is ours, for the others to read the end.
+// How long to wait for a last word to the board and, if the store is ours, for the others to read
+// it.
 constexpr Duration kFinishLimit = std::chrono::seconds(3);
 constexpr Duration kStoreFinishLimit = std::chrono::seconds(35);
-// For processes that were killed to be gone, and for the console to take what they wrote.
+// How long to wait until killed processes are gone, and until the console took what they wrote.
 constexpr Duration kKillLimit = std::chrono::seconds(10);
 constexpr Duration kShowLimit = std::chrono::seconds(30);
 constexpr Duration kLogLimit = std::chrono::seconds(1);
 constexpr Duration kStatusPeriod = std::chrono::seconds(1);
 constexpr Duration kPagePeriod = std::chrono::milliseconds(500);
-// No scheduler warns earlier; a signal by hand may come any time.
+// No scheduler warns earlier than this; a signal by hand may come at any time.
 constexpr Duration kLongestWarning = std::chrono::minutes(15);
 constexpr Duration kNowLimit = std::chrono::seconds(2);
 constexpr const char* kHowToKill = "press Ctrl-C twice within 2 s to kill at once";
 
-// Schedulers announce the end with SIGUSR1; not listened to, it would end us and nobody else.
+// Schedulers announce the end with SIGUSR1. If nobody listened, it would end only this launcher.
 std::vector<int> SignalsHeard(const LaunchConfig& config) {
   std::vector<int> signals = config.signals;
   signals.insert(signals.end(), {SIGUSR1, SIGUSR2});
@@ -49,7 +50,7 @@ bool IsNamed(const LaunchConfig& config, int signal) {
   return std::count(config.signals.begin(), config.signals.end(), signal) > 0;
 }
 
-// In front of what it is about.
+// The words in front of what a notice is about.
 std::string NoticeKindText(NoticeEvent::Kind kind) {
   switch (kind) {
     using Kind = NoticeEvent::Kind;
@@ -65,7 +66,7 @@ std::string NoticeKindText(NoticeEvent::Kind kind) {
   return "";
 }
 
-// Foreign workers expect those signals that were named, and no others.
+// Foreign workers expect those signals that --signals-to-handle names, and no others.
 int ForWorkers(const LaunchConfig& config, int signal) {
   return IsNamed(config, signal) ? signal : SIGTERM;
 }
@@ -75,7 +76,7 @@ int ForWorkers(const LaunchConfig& config, int signal) {
 Result<std::unique_ptr<Supervisor>> Supervisor::Open(LaunchConfig config, SupervisorWorld world) {
   KEEL_TRY(BecomeSubreaper());
   KEEL_TRY_ASSIGN(Meeting meeting, OpenMeeting(config, world.stores));
-  // Event loops throw where the system gives them no descriptor.
+  // Event loops throw if the system gives them no descriptor.
   try {
     std::unique_ptr<Supervisor> supervisor(
         new Supervisor(std::move(config), std::move(world), std::move(meeting)));
@@ -226,8 +227,8 @@ int Supervisor::Run() {
   return exit_code_.value_or(kExitUnsaved);
 }
 
-// The end is decided: a signal that comes now changes nothing. Once nobody listens it would take
-// our exit code from those who wait for it, so it stays pending; our other threads are quiet.
+// The end is decided, so a signal that comes now changes nothing. If it were delivered, it would
+// replace our exit code, so it stays pending here; our other threads block signals anyway.
 void Supervisor::HoldSignals() const {
   sigset_t held;
   sigemptyset(&held);
@@ -276,7 +277,7 @@ void Supervisor::OnTrouble(const Status& status) {
   LogWarn("store-unreachable", {{"reason", trouble_}});
 }
 
-// Without this the workers would wait for the store, and we for them, for ever.
+// Without this the workers would wait for the store for ever, and we for them.
 void Supervisor::OnNoStore(const Error& why) {
   no_store_ = true;
   const std::string reason = "no store can be used on this host: " + why.message;
@@ -320,7 +321,7 @@ void Supervisor::AwaitSignal() {
 }
 
 void Supervisor::OnSignal(int signal) {
-  // Named, it is a wish to stop like any other.
+  // If --signals-to-handle names it, it is a wish to stop like any other.
   if (signal == SIGUSR2 && !IsNamed(config_, signal)) {
     LogInfo("save-wanted", {{"signal", SignalName(signal)}});
     Tell("save-wanted", SignalName(signal));
@@ -337,7 +338,7 @@ void Supervisor::OnSignal(int signal) {
   if (status_) ShowStatus();
 }
 
-// False where this one is not the first: it kills, or comes too late for that and changes nothing.
+// False if this is not the first one: a second one in time kills, a later one changes nothing.
 bool Supervisor::IsFirstInterrupt() {
   const bool is_first = !std::exchange(interrupted_, true);
   if (interrupts_.IsSecond(Now())) {
@@ -348,7 +349,7 @@ bool Supervisor::IsFirstInterrupt() {
   return is_first;
 }
 
-// A scheduler that sends SIGUSR1 ahead of a known end leaves all the time until then.
+// If a scheduler sends SIGUSR1 ahead of a known end, all the time until then is left.
 Duration Supervisor::TimeToStop(int signal) {
   if (signal != SIGUSR1 || !config_.notices.known_end) return config_.shutdown_limit;
   const Duration left(*config_.notices.known_end - Wall());
@@ -389,11 +390,11 @@ void Supervisor::OnNotice(const NoticeEvent& event) {
   Carry();
 }
 
-// Who asks twice does not want to wait for anything.
+// A user who interrupts twice does not want to wait for anything.
 void Supervisor::KillNow() {
   if (std::exchange(killing_, true)) return;
   LogWarn("killing-all", {{"reason", "interrupted twice"}});
-  // Told at the end too: of what is on a terminal, the next Ctrl-C may throw this line away.
+  // It is told at the end, too: a further Ctrl-C may discard this line from the terminal.
   story_.OnStop("interrupted twice, so everything was killed", Wall());
   crew_->KillAll();
   kill_timer_.expires_after(kNowLimit);
@@ -426,14 +427,14 @@ void Supervisor::ShowStatus() {
   });
 }
 
-// --- For whoever watches ---
+// --- For the status page ---
 
 void Supervisor::Tell(const std::string& kind, const std::string& text) {
   if (!page_) return;
   page_->Post([kind, text, at = Wall()](JobStatus& status) { status.OnEvent(kind, text, at); });
 }
 
-// This one's record is newer here than on the board.
+// Our own record is newer here than on the board.
 void Supervisor::TellHosts() {
   std::vector<StatusHost> hosts = seen_hosts_;
   const auto own = std::find_if(hosts.begin(), hosts.end(), [this](const StatusHost& host) {
@@ -462,7 +463,7 @@ void Supervisor::TakeFigures(int index, const FiguresMessage& figures) {
       StatusFigures{static_cast<size_t>(index), seat.rank, seat.worker, figures};
 }
 
-// Of those workers that are there.
+// The figures of those workers that are still there.
 void Supervisor::TellFigures() {
   std::vector<StatusFigures> figures;
   for (const auto& told : figures_) {
@@ -481,7 +482,7 @@ void Supervisor::TellFigures() {
 
 // --- What the host wants ---
 
-// Carrying out may be what makes the next action necessary; that one waits for its turn.
+// Carrying out an action may cause the next one, which waits for its turn.
 void Supervisor::Carry() {
   if (std::exchange(carrying_, true)) return;
   for (;;) {
@@ -570,13 +571,13 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
   std::string outcome = why;
   if (action.code == kExitQuorumLost) {
     outcome += "; the store is at " + AddressText(meeting_.host, meeting_.port);
-    // The last attempt may not have ended yet, and what was told is how the trouble began.
+    // The last attempt may not have ended yet; the trouble that was told is how it began.
     if (!trouble_.empty() || !has_contact_) {
       outcome += ": " + WhyUnreachable(meeting_, trouble_);
     }
   }
   EndStory(action.code, outcome);
-  // Where there is no store nobody can be told anything.
+  // If no store can be used, nobody can be told anything.
   const Duration limit = meeting_.server ? kStoreFinishLimit : kFinishLimit;
   board_->Finish(no_store_ ? Duration(0) : limit);
 }

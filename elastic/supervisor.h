@@ -1,12 +1,13 @@
-// Supervisor: one launcher on one host: tells the Host what happens, and does what the Host says.
+// Supervisor: one launcher on one host: it tells the Host what happens, and does what the Host
+// says.
 // Promises   Run() returns when the job is over for this host, with a code of
-//            elastic/protocol/exit_codes.h; no worker is left then, nor anything that descends from
-//            one. The signals that stop a job are blocked in its thread from then on: whoever sends
-//            one more does not take the code from those who wait for it.
+//            elastic/protocol/exit_codes.h; then no worker is left, nor any descendant of one.
+//            From then on the signals that stop a job are blocked in its thread, so that one more
+//            signal does not take the exit code from those who wait for it.
 // Does not   judge (elastic/decisions/host.h, elastic/decisions/membership.h); print (the summary
 //            is the caller's).
-// Threads    Run() in the thread that made it, which must be the main one or outlive it: the
-//            workers are tied to it (elastic/process/spawn.h).
+// Threads    Run() in the thread that made the supervisor, which must be the main one or outlive
+//            it: the workers are tied to that thread (elastic/process/spawn.h).
 // Errors     of Open(): those of OpenMeeting(), and of making the log folder.
 #pragma once
 
@@ -47,13 +48,13 @@ struct SupervisorWorld {
 
 class Supervisor {
  public:
-  // Hosts the store where that is our part, so that a taken port is an error here.
+  // Hosts the store if that is our part, so a taken port is an error here.
   static Result<std::unique_ptr<Supervisor>> Open(LaunchConfig config, SupervisorWorld world);
   ~Supervisor();
 
   int Run();
   const JobStory& story() const { return story_; }
-  // Until when whoever reads our output is waited for, once Run() has returned.
+  // How long to wait for the reader of our output once Run() has returned.
   TimePoint show_by() const { return show_by_; }
 
  private:
@@ -79,7 +80,7 @@ class Supervisor {
   void ArmTimer();
   void ShowStatus();
 
-  // For whoever watches, if anybody may.
+  // For people who watch the status page, if there is one.
   void Tell(const std::string& kind, const std::string& text);
   void TellHosts();
   void TellFigures();
@@ -112,13 +113,13 @@ class Supervisor {
   boost::asio::steady_timer page_timer_;
   std::optional<StatusLine> status_;   // on a terminal
   std::unique_ptr<StatusServer> page_;
-  std::vector<StatusHost> seen_hosts_;   // by the coordinator, where that is ours
+  std::vector<StatusHost> seen_hosts_;   // as the coordinator sees them, if it is ours
   int64_t slot_ = -1;
   TimeLedger ledger_;
   std::vector<std::optional<StatusFigures>> figures_;   // by seat
   JobStory story_;
   std::string trouble_;               // why the store cannot be reached; empty: it can
-  bool no_store_ = false;             // there is none, and there will be none
+  bool no_store_ = false;             // no store can be used, now or later
   TimePoint show_by_;
   std::optional<int> exit_code_;      // once the host has exited
   Interrupts interrupts_;

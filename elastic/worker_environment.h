@@ -1,7 +1,6 @@
-// WorkerEnvironment: who a worker is, by the variables that torchrun and every launcher like it
-// sets.
-// Promises   writing and reading are each other's reverse; a value that is missing or no sensible
-//            number is named together with what set it wrongly or should have set it.
+// WorkerEnvironment: who a worker is, by the variables that torchrun and similar launchers set.
+// Promises   writing and reading are inverse to each other. An error names the variable that is
+//            missing or no sensible number, and what is expected.
 // Does not   hold what Python's part of the contract adds (restart counts, error files).
 // Threads    a plain value.
 // Errors     kInvalid.
@@ -33,7 +32,7 @@ struct WorkerEnvironment {
 // Whether a launcher started this process: RANK is there.
 bool HasWorkerEnvironment(const Environment& environment);
 
-// LOCAL_RANK and LOCAL_WORLD_SIZE default to RANK and WORLD_SIZE, the rest must be there.
+// LOCAL_RANK and LOCAL_WORLD_SIZE default to RANK and WORLD_SIZE; the rest must be there.
 Result<WorkerEnvironment> ReadWorkerEnvironment(const Environment& environment);
 
 }  // namespace keel

@@ -1,18 +1,18 @@
 // WorkerLink: an in-place worker's end of the control link to its supervisor
 // (elastic/PROTOCOL.md section 4).
-// Promises   Send() never waits: what the supervisor does not read yet is kept, of positions (`at`)
+// Promises   Send() never waits: what the supervisor has not read yet is kept; of positions (`at`)
 //            and of figures only the newest. Messages are received in order. A break is known the
-//            moment it arrives, in whatever the worker's threads are busy: BreakToken() and
-//            WatchBreak() need nobody who receives. A closed link (the supervisor is gone, or spoke
-//            garbage) breaks all epochs, and is what Receive() gives after the last message. A
-//            supervisor that says nothing for as long as it promised not to breaks the epoch: it
-//            may stand still, and the others go on without it. From the first `at` of an epoch
-//            until `parked` or `bye` the link tells where the worker is again and again, so that
-//            silence means that the process stands still.
+//            moment it arrives, whatever the worker's threads are busy with: BreakToken() and
+//            WatchBreak() need no thread that receives. A closed link (the supervisor is gone, or
+//            sent garbage) breaks all epochs; Receive() reports it after the last message. A
+//            supervisor that is silent for longer than it promised breaks the epoch: it may stand
+//            still while the others go on without it. From the first `at` of an epoch until
+//            `parked` or `bye` the link repeats where the worker is, so that silence means that
+//            the process stands still.
 // Does not   end the process when the link closes: its owner does. Reach the supervisor after a
 //            failed Send().
 // Threads    all methods from any thread; destroyed by one. A thread of its own reads; callbacks
-//            are called there, and hold it up.
+//            run there, and hold it up.
 // Errors     kNotFound: no supervisor started us; kInvalid: KEEL_CONTROL_FD leads nowhere;
 //            kPeerLost: the link is closed; kTimeout; kCancelled; kNoSpace: the supervisor reads
 //            nothing.
@@ -44,16 +44,16 @@ class WorkerLink {
   using OnBreak = std::function<void(const std::string& reason)>;
 
   // Takes the descriptor that KEEL_CONTROL_FD names, keeps it from our children, and makes the
-  // program answer to StackSignal() (elastic/process/stack_signal.h).
+  // program answer StackSignal() (elastic/process/stack_signal.h).
   static Result<std::unique_ptr<WorkerLink>> FromEnvironment(const Environment& environment);
   // `socket`: a connected stream socket.
   static Result<std::unique_ptr<WorkerLink>> Open(Fd socket);
-  // What was sent, but not yet taken by the supervisor's side, is lost: Flush() before.
+  // Loses what was sent but not yet taken by the supervisor's side: call Flush() before.
   ~WorkerLink();
 
   Status Send(const WorkerMessage& message);
-  // What the link tells by itself while the worker sends no `at`; without it, the last one again.
-  // Called on the link's thread, which must not wait for long; must not use the link.
+  // What the link tells by itself while the worker sends no `at`; without it, the last `at` again.
+  // Called on the link's thread, which must not wait for long; it must not use the link.
   void TellWhere(std::function<AtMessage()> where);
   // Returns once all that was sent has left this process.
   Status Flush(TimePoint deadline);
@@ -61,16 +61,16 @@ class WorkerLink {
   // The next message.
   Result<SupervisorMessage> Receive(TimePoint deadline,
                                     const CancelToken& cancel = CancelToken::Never());
-  // The same without waiting: nothing when none is there.
+  // The same without waiting; empty if no message is there.
   Result<std::optional<SupervisorMessage>> TryReceive();
 
-  // Raised as soon as the epoch (or a later one) is broken or the link is closed; raised already
-  // where that was before.
+  // Raised as soon as the epoch (or a later one) is broken or the link is closed. If that has
+  // happened before, it is raised already.
   CancelToken BreakToken(int64_t epoch);
 
-  // Calls `on_break` once, at that same moment, until it is destroyed; its destructor waits for a
-  // call that runs (so it must not be the call that destroys it). For a break that was before, it
-  // is called at once, by the thread that asks.
+  // Calls `on_break` once, at that same moment, unless destroyed before. The destructor waits for a
+  // call that runs, so that call must not destroy it. If the break has happened before, the thread
+  // that asks calls `on_break` at once.
   class BreakWatch {
    public:
     BreakWatch(BreakWatch&&) noexcept = default;
@@ -87,7 +87,7 @@ class WorkerLink {
   [[nodiscard]] BreakWatch WatchBreak(int64_t epoch, OnBreak on_break);
 
   bool closed() const;
-  // Readable while TryReceive() has something to give, a closed link too; for a poll() loop.
+  // For a poll() loop: readable while TryReceive() has something to return, be it a closed link.
   const Fd& ready_fd() const { return ready_; }
 
  private:
@@ -95,7 +95,7 @@ class WorkerLink {
     std::string line;
     size_t type = 0;            // its index in WorkerMessage
   };
-  // What a break sets free, to be called without the lock.
+  // The watches that a break concerns, to be called without the lock.
   using Watches = std::vector<std::shared_ptr<BreakWatch::State>>;
 
   WorkerLink(Fd socket, Fd wake, Fd ready);
@@ -122,7 +122,7 @@ class WorkerLink {
   // The reader's own:
   LineFramer framer_;
   Duration quiet_limit_{0};   // 0: the supervisor has promised nothing
-  TimePoint heard_;           // something of it
+  TimePoint heard_;           // when it last said something
   int64_t entered_ = 0;       // the newest epoch
 
   mutable std::mutex mutex_;
@@ -130,13 +130,13 @@ class WorkerLink {
   std::deque<SupervisorMessage> inbox_;             // all below: guarded by mutex_
   std::deque<Outgoing> outbox_;
   size_t outbox_bytes_ = 0;
-  size_t front_sent_ = 0;                           // of the first one in outbox_
+  size_t front_sent_ = 0;                           // bytes of the first one in outbox_
   std::function<AtMessage()> where_;                // may be empty
   std::optional<AtMessage> told_;                   // the last `at` of the epoch it is in
   TimePoint told_at_;
   bool stopping_ = false;
-  std::optional<std::string> closed_;               // why
-  int64_t broken_ = 0;                              // this epoch and all before are over
+  std::optional<std::string> closed_;               // why, once it is closed
+  int64_t broken_ = 0;                              // this epoch and all earlier ones are over
   std::string break_reason_;
   std::map<int64_t, CancelToken> tokens_;
   std::multimap<int64_t, std::shared_ptr<BreakWatch::State>> watches_;

@@ -1,4 +1,4 @@
-// One process a seat, and what its files and streams are.
+// One process for each seat, with its files and streams.
 #include "elastic/workers/crew.h"
 
 #include <boost/asio/post.hpp>
@@ -16,7 +16,7 @@
 namespace keel {
 namespace {
 
-// Of one stream, what its file does not take and the console is yet to show.
+// Per stream: the most that is kept for the console when its file does not take it.
 constexpr size_t kSpoolBytesMax = 1 << 20;
 constexpr Duration kFinishLimit = std::chrono::seconds(2);
 
@@ -49,7 +49,7 @@ Crew::Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files,
       seats_(plan.workers) {}
 
 Crew::~Crew() {
-  KillAll();   // together, so that they do not end one after the other
+  KillAll();   // all at once, so that they do not end one after the other
   for (Seat& seat : seats_) {
     if (seat.process) seat.process->Forget();
   }
@@ -57,7 +57,7 @@ Crew::~Crew() {
   logs_.RemoveEmpty();
 }
 
-// In the loop's thread: that of the pump must not wait for whoever reads our log.
+// Runs on the loop's thread: the pump's must not wait for the reader of our log.
 void Crew::TellLost(boost::asio::io_context& loop, const LostBytes& lost) {
   boost::asio::post(loop, [lost] {
     LogWarn("output-missing",
@@ -88,8 +88,8 @@ Status Crew::Start(WorkerStart start) {
   return Ok();
 }
 
-// What goes to files goes through us: a worker that wrote its file itself could not tell us of what
-// a full disk does not take, and the console would miss it, too.
+// What goes to files goes through us: a worker that wrote its file itself could not tell us what a
+// full disk does not take, and the console would miss that, too.
 Status Crew::TakeOutput(const WorkerStart& start, Seat& seat, ChildSpec& spec,
                         std::vector<Fd>& ends) {
   for (const bool is_stderr : {false, true}) {
@@ -123,7 +123,8 @@ Result<Fd> Crew::TakeStream(const StreamPlan& plan, bool is_stderr, const Worker
 
 void Crew::OnEnd(int index, const ExitStatus& status) {
   Seat& seat = seats_[index];
-  // Whoever hears of its end may look into its files; only a disk that hangs is not waited for.
+  // The files must be complete for whoever hears of the end; only a disk that hangs is not waited
+  // for.
   (void)pump_->Finish(seat.streams, RealClock().Monotonic() + kFinishLimit);
   seat.streams.clear();
   seat.stacks.reset();
@@ -139,7 +140,7 @@ void Crew::Signal(int index, int signal) {
   Seat& seat = seats_[index];
   if (!seat.process || (seat.stacks && signal == SIGKILL)) return;
   seat.process->SignalGroup(signal);
-  // A stopped process hears no signal but SIGKILL and this one.
+  // A stopped process hears no signal but SIGKILL and SIGCONT.
   if (signal != SIGKILL) seat.process->SignalGroup(SIGCONT);
 }
 
@@ -154,7 +155,7 @@ void Crew::DumpStacks(int index) {
   }
   const bool is_stopped = !stacks->threads.empty() && stacks->threads.front().state == 'T';
   if (is_stopped || !CatchesSignal(seat.pid, StackSignal())) return;
-  // It is our child and not reaped, so the number is still its own.
+  // It is our child and not reaped, so the process id is still its own.
   ::kill(seat.pid, StackSignal());
   seat.stacks = std::make_unique<boost::asio::steady_timer>(loop_, stacks_time_);
   seat.stacks->async_wait([process = seat.process](const boost::system::error_code& failure) {

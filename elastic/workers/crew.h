@@ -1,7 +1,7 @@
 // Crew: the workers of this host's seats, with their logs.
-// Promises   a seat has one worker at a time; what workers say and how they end is told with the
-//            seat's index; a worker that is to be looked at before it is killed gets the time to
-//            write its own stacks. The destructor leaves no worker behind.
+// Promises   a seat has one worker at a time. What workers say and how they end is reported with
+//            the seat's index. A worker that hangs gets the time to write its own stacks before it
+//            is killed. The destructor leaves no worker behind.
 // Does not   decide anything (elastic/decisions/host.h).
 // Threads    the loop's.
 // Errors     of Start(): those of Spawn(), and of making folders for logs.
@@ -36,7 +36,7 @@ class Crew {
 
   struct Events {
     std::function<void(int index, const WorkerMessage& message)> on_message;
-    // kPeerLost: the worker closed its end; else it wrote garbage.
+    // kPeerLost: the worker closed its end; otherwise it wrote garbage.
     std::function<void(int index, const Error& why)> on_link_broken;
     std::function<void(int index, const ExitStatus& status)> on_ended;
   };
@@ -47,21 +47,21 @@ class Crew {
                                             Duration stacks_time = kStacksTime);
   ~Crew();
 
-  // `start.logs` is filled in here.
+  // Fills in `start.logs`.
   Status Start(WorkerStart start);
   void Send(int index, const SupervisorMessage& message);
-  // To the whole process group.
+  // Sends the signal to the whole process group.
   void Signal(int index, int signal);
-  // Into our log, from outside, and by its own means where it has some.
+  // Logs the stacks as seen from outside, and lets the worker write its own, if it can.
   void DumpStacks(int index);
   void KillAll();
 
-  // Of the seat's last worker; `rank` is the one it had at last.
+  // Describes the end of the seat's last worker; `rank` is the last one it had.
   WorkerFailure Describe(int index, int rank, const ExitStatus& status, int64_t seen_nanos);
   const std::string& log_folder() const { return logs_.run_dir(); }
   // Waits until files and console have taken what the workers wrote.
   void ShowRest(TimePoint deadline);
-  // What log files miss of it, so far.
+  // What log files have missed of it so far.
   std::vector<LostBytes> lost_output() const { return lost_.All(); }
 
  private:
@@ -70,7 +70,7 @@ class Crew {
     pid_t pid = 0;
     SeatLogs logs;
     std::vector<int> streams;          // of the pump
-    std::unique_ptr<boost::asio::steady_timer> stacks;   // while it writes them
+    std::unique_ptr<boost::asio::steady_timer> stacks;   // while it writes its stacks
   };
 
   Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files, Environment own,

@@ -1,4 +1,4 @@
-// The six variables and their numbers.
+// Writes and reads the six variables and their numbers.
 #include "elastic/worker_environment.h"
 
 #include <charconv>

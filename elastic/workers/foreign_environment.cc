@@ -1,4 +1,4 @@
-// Variables that the contract sets, that it only proposes, and that it changes.
+// Some variables the contract sets, some it only proposes, some it changes.
 #include "elastic/workers/foreign_environment.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Environment SetAlways(const ForeignWorker& worker) {
   set["TORCHELASTIC_RESTART_COUNT"] = std::to_string(worker.restart_count);
   set["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(worker.restarts_max);
   set["TORCHELASTIC_RUN_ID"] = worker.run_id;
-  // Python's env:// then connects to the epoch's store as a client, and never hosts one.
+  // With this, Python's env:// connects to the epoch's store as a client, and never hosts one.
   set["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   set["TORCHELASTIC_ERROR_FILE"] = worker.error_file;
   if (!worker.signals_to_handle.empty()) {
@@ -37,7 +37,7 @@ void Propose(const ForeignWorker& worker, Environment& environment) {
   if (worker.place.local_world_size > 1) environment.emplace("OMP_NUM_THREADS", "1");
 }
 
-// The dynamic linker takes colons and blanks between the names.
+// The dynamic linker accepts colons and blanks between the names.
 bool Names(const std::string& list, const std::string& library) {
   std::string colons = list;
   std::replace(colons.begin(), colons.end(), ' ', ':');
@@ -75,7 +75,7 @@ Status NarrowDevices(const ForeignWorker& worker, Environment& environment) {
 
 Result<Environment> ForeignEnvironment(const ForeignWorker& worker, const Environment& own) {
   Environment environment = own;
-  // Ours leads to our own supervisor, if there is one above us.
+  // Our own variable leads to our own supervisor, if there is one above us.
   environment.erase(kControlFdVariable);
   environment = With(std::move(environment), SetAlways(worker));
   Propose(worker, environment);

@@ -27,10 +27,10 @@ struct ForeignWorker {
   std::string run_id = "none";
   std::string error_file;          // empty: it shall write none
   std::string signals_to_handle;   // "SIGTERM,SIGINT"; empty: left unset
-  // LOCAL_RANK 0 for all, and each sees its own GPU as the only one.
+  // All get LOCAL_RANK 0, and each sees only its own GPU.
   bool virtual_local_rank = false;
-  int control_fd = -1;             // the number under which it has the link; -1: none
-  std::string preload;             // path of the library that numeric names are in; empty: none
+  int control_fd = -1;             // the worker's descriptor of the link; -1: none
+  std::string preload;             // path of the library with numeric names; empty: none
 };
 
 Result<Environment> ForeignEnvironment(const ForeignWorker& worker, const Environment& own);

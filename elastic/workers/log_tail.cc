@@ -95,7 +95,7 @@ void LogTail::Run() {
   }
 }
 
-// Those to read now. Who was finished when it was last read to its end is gone.
+// Those that are still to be read; a finished one is removed once it was read to its end.
 std::vector<std::shared_ptr<LogTail::Followed>> LogTail::Current() {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<Followed>> current;
@@ -103,7 +103,7 @@ std::vector<std::shared_ptr<LogTail::Followed>> LogTail::Current() {
   return current;
 }
 
-// True where there may be more at once.
+// Returns true if there may be more at once.
 bool LogTail::ReadOn(Followed& followed) {
   bool is_finished = false;
   {
@@ -144,7 +144,7 @@ Result<size_t> LogTail::ReadSource(Followed& followed, std::span<std::byte> piec
   }
   KEEL_TRY_ASSIGN(const size_t got, followed.file->ReadAt(followed.offset, piece));
   if (got == 0) {
-    // Somebody emptied it: what is written from now on begins at its new end.
+    // Somebody emptied the file: what is written from now on begins at its new end.
     const Result<uint64_t> bytes = followed.file->Size();
     if (bytes.ok() && *bytes < followed.offset) followed.offset = 0;
   }
@@ -152,7 +152,7 @@ Result<size_t> LogTail::ReadSource(Followed& followed, std::span<std::byte> piec
   return got;
 }
 
-// Whole lines; at the end also what has no line feed, which it then gets.
+// Shows whole lines; at the end also a rest without a line feed, which is then added.
 void LogTail::ShowLines(Followed& followed, bool is_end) {
   std::string_view rest = followed.partial;
   std::string shown;
@@ -169,8 +169,8 @@ void LogTail::ShowLines(Followed& followed, bool is_end) {
   Show(shown, followed.source.is_stderr);
 }
 
-// A console that is gone takes nothing any more, as its reader wanted; the files have it all. One
-// that leads to a full disk is told of.
+// A console whose reader has closed it takes nothing any more, as that reader wanted; the files
+// have it all. One that leads to a full disk is reported.
 void LogTail::Show(std::string_view lines, bool is_stderr) {
   if (status_ != nullptr && (is_stderr || status_->covers_stdout())) {
     (void)status_->Above(lines, give_up_);

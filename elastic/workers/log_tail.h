@@ -1,13 +1,13 @@
-// LogTail: shows what workers write on the console, line by line: from a spool that is being filled
+// LogTail: shows on the console what workers write, line by line: from a spool that is being filled
 // (elastic/workers/output_pump.h), or from a log file that grows.
-// Promises   a worker never waits for the console: what that does not take yet stays where it is.
-//            No line is lost, cut or mixed with another, the last one
-//            without a line feed included, as long as the console takes it; a line beyond 1 MiB is
-//            broken. Files need not exist yet. Beside a status line, its terminal is written
-//            through that. A filtered file that takes nothing is told of as other log files are.
-// Does not   keep the order between two files; change the bytes of a line.
+// Promises   a worker never waits for the console: what the console has not taken yet stays where
+//            it is. No line is lost, cut or mixed with another as long as the console takes it,
+//            not even a last one without a line feed; a line beyond 1 MiB is broken. Files need
+//            not exist yet. If a status line uses the terminal, lines are written through that. A
+//            filtered file that takes nothing is reported like other log files.
 // Threads    methods from any. A thread of its own reads and writes.
-// Errors     kTimeout: the console takes nothing. A log that cannot be read is in our own log.
+// Errors     kTimeout: the console takes nothing. A log that cannot be read is reported in our own
+//            log.
 // Lifetime   keeps `files`, `status` and `lost` by reference.
 #pragma once
 
@@ -37,20 +37,20 @@ struct TailSource {
   bool is_stderr = false;
   std::string filtered_path;         // lines that hold one of `filters` go there too, with prefix
   std::vector<std::string> filters;
-  std::shared_ptr<OutputSpool> spool = {};   // to be read in place of the file; null: there is none
+  std::shared_ptr<OutputSpool> spool = {};   // read instead of the file; null: read the file
 };
 
 class LogTail {
  public:
-  // The consoles' descriptors stay the caller's.
+  // The consoles' descriptors remain the caller's.
   LogTail(Files& files, LostOutput& lost, int out_fd = 1, int err_fd = 2,
           StatusLine* status = nullptr);
-  // Gives up what the console has not taken; Stop() before, to wait for it.
+  // Gives up what the console has not taken; call Stop() before, to wait for it.
   ~LogTail();
 
-  // A number for Finish().
+  // Returns a number for Finish().
   int Follow(TailSource source);
-  // Its worker has ended: what is in the file now is all. Of a spool its end tells that.
+  // The worker has ended: what is in the file now is all of it. A spool tells its end itself.
   void Finish(int number);
   // Finishes all, and returns once everything is shown. Nothing can be followed afterwards.
   Status Stop(TimePoint deadline);
@@ -61,7 +61,7 @@ class LogTail {
     bool finished = false;
     std::unique_ptr<File> file;
     uint64_t offset = 0;
-    std::string partial;             // of a line whose line feed is yet to come
+    std::string partial;             // the beginning of a line whose line feed is yet to come
   };
   struct Filtered {
     std::unique_ptr<File> file;
@@ -81,7 +81,7 @@ class LogTail {
   LostOutput& lost_;
   Console out_;
   Console err_;
-  StatusLine* const status_;       // nothing: there is none
+  StatusLine* const status_;       // null: there is none
   CancelToken give_up_;
   std::map<std::string, Filtered> filtered_;          // the thread's own, by path
 

@@ -1,4 +1,4 @@
-// The layout is decided first, as plain text; then folders are made.
+// Decides the layout first, as plain text; then makes folders.
 #include "elastic/workers/logs.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ Status MakeFolder(Files& files, const std::string& path) {
   return Error{Code::kInvalid, "the log folder " + Shown(path) + " is a file"};
 }
 
-// A folder with a name that nobody has: `beginning` and eight digits.
+// A folder with a unique name: `beginning` and eight digits.
 Result<std::string> MakeUnique(Files& files, Random& random, const std::string& beginning) {
   for (int i = 0;; ++i) {
     const std::string path = beginning + RandomId(random, 8);
@@ -52,7 +52,7 @@ Result<std::string> MakeUnique(Files& files, Random& random, const std::string& 
   }
 }
 
-// What is in use or cannot be removed stays: it is only litter.
+// A folder that is in use or cannot be removed stays: it is only litter.
 void RemoveEmptyFolders(Files& files, const std::string& path) {
   const auto entries = files.List(path);
   if (!entries.ok()) return;
@@ -63,7 +63,7 @@ void RemoveEmptyFolders(Files& files, const std::string& path) {
   (void)files.RemoveDir(path);
 }
 
-// A run id may hold anything, a folder's name may not.
+// A run id may hold any character, a folder's name may not.
 std::string FolderName(std::string run_id) {
   std::replace(run_id.begin(), run_id.end(), '/', '-');
   std::replace(run_id.begin(), run_id.end(), '\0', '-');
@@ -143,7 +143,7 @@ Result<SeatLogs> WorkerLogs::Prepare(int attempt, int local_rank) {
   next = logs.attempt + 1;
   if (logs.folder.empty()) return logs;
   const Status made = MakeFolder(files_, logs.folder);
-  // On a full disk its output is still for the console, and is told of where the files miss it.
+  // On a full disk the output still goes to the console; what the files miss of it is reported.
   if (!made.ok() && made.error().code == Code::kNoSpace) {
     LogWarn("no-log-folder", {{"local_rank", local_rank}, {"reason", made.error().message}});
     return logs;

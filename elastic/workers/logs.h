@@ -24,7 +24,7 @@
 
 namespace keel {
 
-// As --log-dir: no files at all; whatever is not hidden goes to the console.
+// Given as --log-dir: no files at all; whatever is not hidden goes to the console.
 inline constexpr const char* kNoLogs = "/dev/null";
 
 struct LogOptions {
@@ -33,7 +33,7 @@ struct LogOptions {
   std::string run_id = "none";
   StreamMap redirects;                       // to files
   StreamMap tee;                             // to files and to the console
-  std::optional<std::set<int>> shown_ranks;  // local ranks that the console is for; none: all
+  std::optional<std::set<int>> shown_ranks;  // local ranks shown on the console; empty: all
   std::vector<std::string> out_filters;      // lines to have once more, in filtered_stdout.log
   std::vector<std::string> err_filters;
   std::string role = "default";
@@ -45,8 +45,9 @@ struct StreamPlan {
 
   To to = To::kConsole;
   std::string path;            // for kFile
-  bool shown = false;          // of a file: its lines go to the console too
-  std::string filtered_path;   // of a shown one: where lines that a filter takes go; empty: none
+  bool shown = false;          // for a file: its lines go to the console, too
+  // For a shown file: where the lines that a filter takes go; empty: nowhere.
+  std::string filtered_path;
 
   Stream AsStream() const;
   bool operator==(const StreamPlan&) const = default;
@@ -60,11 +61,11 @@ struct SeatLogs {
   std::string error_file;      // empty: none
 };
 
-// The pure part.
+// The pure part of Prepare().
 SeatLogs PlanSeatLogs(const LogOptions& options, const std::string& run_dir, int attempt,
                       int local_rank);
 
-// What a worker's lines begin with on the console. `rank` is its global one.
+// The prefix of a worker's lines on the console. `rank` is its global one.
 std::string LinePrefix(const LogOptions& options, int local_rank, int rank);
 
 class WorkerLogs {
@@ -75,10 +76,11 @@ class WorkerLogs {
   const LogOptions& options() const { return options_; }
   const std::string& run_dir() const { return run_dir_; }   // empty: none
 
-  // Makes the folder of a worker that is about to be started; on a full disk it only says so.
+  // Makes the folder of a worker that is about to be started. On a full disk it only logs that it
+  // failed.
   Result<SeatLogs> Prepare(int attempt, int local_rank);
 
-  // After the last worker: of a folder that nobody asked for only what has something in it stays.
+  // To be called after the last worker: in a folder that we chose ourselves, removes what is empty.
   void RemoveEmpty();
 
  private:
@@ -87,7 +89,8 @@ class WorkerLogs {
   Files& files_;
   LogOptions options_;
   std::string run_dir_;
-  std::string own_dir_;               // what was made for `run_dir_`; empty: --log-dir was given
+  // The folder that was made for `run_dir_`; empty: --log-dir was given.
+  std::string own_dir_;
   std::map<int, int> next_attempt_;   // by local rank
 };
 

@@ -19,9 +19,9 @@ namespace keel {
 namespace {
 
 constexpr size_t kPieceBytes = 64 * 1024;
-// Room for a burst. All pipes of a user share 64 MiB, beyond which each new one is tiny.
+// Room for a burst. All pipes of a user share 64 MiB; beyond that, each new one is tiny.
 constexpr int kPipeBytes = 256 * 1024;
-// Of a worker that has ended. More than a pipe holds comes from a descendant that writes on.
+// The most that is read after a worker's end: more than a pipe holds comes from a descendant.
 constexpr size_t kDrainBytesMax = 4 << 20;
 
 void SetNonBlocking(const Fd& fd) {
@@ -59,7 +59,7 @@ Result<OutputPump::Source> OutputPump::Open(std::string path, std::shared_ptr<Ou
   stream->path = std::move(path);
   stream->read = std::move(pipe.read);
   stream->spool = std::move(spool);
-  // For whoever looks for it; where that fails now, Take() tries again.
+  // The file is made now for those who look for it; if that fails, Take() tries again.
   auto file = files_.Open(stream->path, {.write = true, .create = true});
   if (file.ok()) stream->file = *std::move(file);
   int number = 0;
@@ -110,7 +110,7 @@ bool OutputPump::AwaitChange(std::unique_lock<std::mutex>& lock, TimePoint deadl
 }
 
 void OutputPump::Wake() {
-  // It can only fail when it is full, and then it wakes, too.
+  // This can fail only when the pipe is full, and then it wakes, too.
   [[maybe_unused]] const ssize_t wrote = write(wake_.write.number(), "", 1);
 }
 
@@ -124,7 +124,7 @@ void OutputPump::Run() {
     const std::vector<std::shared_ptr<Stream>> streams = Current();
     FinishThose(streams);
     if (is_end) {
-      // What descendants wrote after their worker's end.
+      // Takes what descendants wrote after their worker's end.
       for (const auto& stream : streams) Drain(*stream);
       break;
     }
@@ -146,7 +146,7 @@ std::vector<std::shared_ptr<OutputPump::Stream>> OutputPump::Current() {
   return current;
 }
 
-// Until there is something to take, or to do.
+// Waits until there is something to take or to do.
 void OutputPump::Await(const std::vector<std::shared_ptr<Stream>>& streams) {
   std::vector<pollfd> polled = {{wake_.read.number(), POLLIN, 0}};
   for (const auto& stream : streams) polled.push_back({stream->read.number(), POLLIN, 0});
@@ -181,7 +181,7 @@ void OutputPump::Drain(Stream& stream) {
   }
 }
 
-// 0: there is nothing now.
+// Returns 0 if there is nothing now.
 size_t OutputPump::TakeSome(Stream& stream) {
   if (stream.closed) return 0;
   std::array<char, kPieceBytes> piece;
@@ -211,8 +211,8 @@ void OutputPump::Take(Stream& stream, std::string_view bytes) {
              "the file does not take it, nor the console fast enough", now);
 }
 
-// How much the file took; else why not all. It is added at the end as that is now: somebody may
-// have emptied the file.
+// Returns how much the file took, and sets `why` if that was not all. It adds at the present end of
+// the file, which somebody may have emptied.
 size_t OutputPump::AddToFile(Stream& stream, std::string_view bytes, std::string& why) {
   if (!stream.file) {
     auto file = files_.Open(stream.path, {.write = true, .create = true});

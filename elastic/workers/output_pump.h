@@ -1,11 +1,11 @@
 // OutputPump: takes what workers write, through pipes, and adds it to their log files.
-// Promises   a file that takes nothing (its disk is full) is told of, and costs a worker nothing
-//            but what that file misses: whoever shows the output still gets it, from memory where
-//            need be. A file that takes bytes again gets those that come then. A worker waits for
-//            the disk of its file, and for nobody else.
+// Promises   a file that takes nothing (its disk is full) is reported, and costs only what that
+//            file misses: the console still gets the output, from memory if need be. A file that
+//            takes bytes again gets those that come from then on. A worker waits for the disk of
+//            its file, and for nothing else.
 // Does not   show anything (elastic/workers/log_tail.h); wait for a console.
 // Threads    methods from any. A thread of its own reads and writes.
-// Errors     of Open(): kForeign: the system gives no pipe. What files do is in `lost`.
+// Errors     of Open(): kForeign: the system gives no pipe. Failures of files are in `lost`.
 // Lifetime   keeps `files` and `lost` by reference.
 #pragma once
 
@@ -30,30 +30,31 @@ namespace keel {
 class OutputPump {
  public:
   static Result<std::unique_ptr<OutputPump>> Start(Files& files, LostOutput& lost);
-  // What is in the pipes by now is taken.
+  // Takes what is in the pipes by now.
   ~OutputPump();
 
   struct Source {
     int number = -1;   // for Finish()
     Fd write;          // the worker's end; closed here once the worker has it
   };
-  // `spool`: of whoever shows it; null: nobody does.
+  // `spool` is read by whoever shows the output; null: it is not shown.
   Result<Source> Open(std::string path, std::shared_ptr<OutputSpool> spool);
-  // Their worker has ended: what it wrote is in its files, and their spools have ended, when this
-  // returns; false if `deadline` came first. Descendants may write on, to the files alone.
+  // The streams' worker has ended: when this returns, what it wrote is in its files, and their
+  // spools have ended. False if `deadline` came first. Descendants may write on, to the files
+  // alone.
   bool Finish(const std::vector<int>& numbers, TimePoint deadline);
-  // Finishes all. Nothing can be opened afterwards.
+  // Finishes all streams. Nothing can be opened afterwards.
   bool Stop(TimePoint deadline);
 
  private:
   struct Stream {
     std::string path;
     Fd read;
-    std::shared_ptr<OutputSpool> spool;   // null: nobody shows it, or not any more
+    std::shared_ptr<OutputSpool> spool;   // null: it is not shown, or not any more
     std::shared_ptr<File> file;           // null: it could not be opened yet
     bool finishing = false;               // guarded by mutex_, as the next one
     bool finished = false;
-    bool closed = false;                  // nobody can write any more; the thread's own
+    bool closed = false;                  // no process can write any more; the thread's own
   };
 
   OutputPump(Files& files, LostOutput& lost, PipeEnds wake);

@@ -1,4 +1,4 @@
-// A queue of ranges; neighbours in one file are one range.
+// A queue of ranges; neighbours in one file form one range.
 #include "elastic/workers/output_spool.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// Small pieces share a range up to this size: what was read of a range is freed with all of it.
+// Small pieces share a range up to this size, since a range is freed only when all of it was read.
 constexpr size_t kJoinedBytes = 64 * 1024;
 
 }  // namespace
@@ -49,7 +49,8 @@ bool OutputSpool::ended() const {
   return ended_;
 }
 
-// A file is read with nothing locked: its disk may be slow, and whoever adds must not wait for it.
+// A file is read without the lock: its disk may be slow, and the thread that adds must not wait for
+// it.
 Result<size_t> OutputSpool::Read(std::span<std::byte> into) {
   for (;;) {
     std::shared_ptr<File> file;

@@ -1,8 +1,8 @@
 // OutputSpool: what a worker has written, in order, between the thread that takes it and the one
-// that shows it: most of it in the worker's log file, and in memory what that file did not take.
+// that shows it. Most of it is in the worker's log file; memory holds what that file did not take.
 // Promises   bytes come out once, in the order in which they went in; memory never holds more than
-//            it was allowed.
-// Does not   write files (elastic/workers/output_pump.h); keep what is in neither.
+//            allowed.
+// Does not   write files (elastic/workers/output_pump.h); keep what neither took.
 // Threads    one that adds, one that reads.
 // Errors     of Read(): those of the file, whose part is then left out.
 #pragma once
@@ -26,13 +26,13 @@ class OutputSpool {
   explicit OutputSpool(size_t memory_bytes_max) : memory_bytes_max_(memory_bytes_max) {}
 
   void AddFile(std::shared_ptr<File> file, uint64_t offset, uint64_t bytes);
-  // How many of them it has taken.
+  // Returns how many of the bytes it has taken.
   size_t AddMemory(std::string_view bytes);
   // Nothing more will come.
   void End();
   bool ended() const;
 
-  // 0: nothing more yet, or for ever.
+  // Returns 0 if there is nothing more, for now or for ever.
   Result<size_t> Read(std::span<std::byte> into);
 
  private:

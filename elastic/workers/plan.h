@@ -16,7 +16,7 @@ struct WorkerPlan {
   std::string role = "default";
   WorkerProgram program;
   LogOptions logs;
-  int restarts_max = 0;                  // as workers are told, like the rest
+  int restarts_max = 0;                  // told to workers, like the rest
   std::string signals_text;
   bool virtual_local_rank = false;
   std::string numeric_names_library;     // to be preloaded; empty: none

@@ -1,4 +1,4 @@
-// Two things are waited for: bytes on the link, and the pidfd.
+// Waits for two things: bytes on the link, and the pidfd.
 #include "elastic/workers/process.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace {
 
 using boost::system::error_code;
 
-// Of one worker that are told of.
+// The most unknown types that are logged for one worker.
 constexpr size_t kUnknownTypesMax = 8;
 
 struct SocketPair {
@@ -89,7 +89,7 @@ void WorkerProcess::OnEnd() {
   const auto on_end = std::exchange(events_, {}).on_end;
   Forget();
   if (!status.ok()) LogError("worker-lost", {{"pid", pid_}, {"reason", status.error().message}});
-  // Somebody else reaped it, so nobody knows how it ended.
+  // An error means that somebody else reaped it, so nobody knows how it ended.
   if (on_end) on_end(status.ok() ? **status : ExitStatus::Killed(SIGKILL));
 }
 
@@ -135,7 +135,7 @@ void WorkerProcess::TakeBytes(std::string_view bytes) {
   if (!fed.ok()) BreakLink(fed.error());
 }
 
-// Once for each type: a newer program may use it all the time.
+// Logs each unknown type once: a newer program may use it all the time.
 void WorkerProcess::TellUnknown(const std::string& type) {
   if (unknown_types_.size() >= kUnknownTypesMax || !unknown_types_.insert(type).second) return;
   const bool is_last = unknown_types_.size() == kUnknownTypesMax;
@@ -143,7 +143,7 @@ void WorkerProcess::TellUnknown(const std::string& type) {
           {{"pid", pid_}, {"type", type}, {"note", is_last ? "of others nothing is told" : ""}});
 }
 
-// What it said before it ended.
+// Reads what the worker said before it ended.
 void WorkerProcess::DrainLink() {
   while (link_.is_open()) {
     const ssize_t bytes = recv(link_.native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
@@ -154,7 +154,7 @@ void WorkerProcess::DrainLink() {
 }
 
 void WorkerProcess::BreakLink(const Error& why) {
-  // Told here: a worker that ends at once leaves no other trace of what it said.
+  // Logged here: a worker that ends at once leaves no other trace of what it said.
   if (why.code != Code::kPeerLost) {
     LogError("control-link-garbage", {{"pid", pid_}, {"reason", why.message}});
   }

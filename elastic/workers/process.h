@@ -1,6 +1,6 @@
 // WorkerProcess: one worker while it runs: its process and its control link, watched by the loop.
-// Promises   its end is told once, after all that it said on its link was, and after its whole
-//            process group is gone. Nothing is told any more once Forget() was called.
+// Promises   its end is reported once, after all that it said on its link, and after its whole
+//            process group is gone. Nothing is reported once Forget() was called.
 // Does not   decide when to end it (elastic/decisions/host.h) or what it is started with
 //            (elastic/workers/start.h).
 // Threads    the loop's, which must be the one that outlives the process (elastic/process/spawn.h).
@@ -26,7 +26,7 @@
 
 namespace keel {
 
-// Under which number a worker has its end of the link.
+// The descriptor under which a worker has its end of the link.
 inline constexpr int kWorkerControlFd = 3;
 
 class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
@@ -41,10 +41,10 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
                                                       Events events);
 
   pid_t pid() const { return pid_; }
-  // Does not wait: what the worker does not read yet is kept.
+  // Does not wait: what the worker has not read yet is kept.
   void Send(const SupervisorMessage& message);
   void SignalGroup(int signal);
-  // Calls nothing of `events` any more, and ends the process.
+  // Calls nothing of `events` from now on, and ends the process.
   void Forget();
 
  private:
@@ -66,7 +66,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   boost::asio::posix::stream_descriptor ended_;
   boost::asio::local::stream_protocol::socket link_;
   LineFramer framer_;
-  std::set<std::string> unknown_types_;   // those that were told of
+  std::set<std::string> unknown_types_;   // those that were logged
   std::array<char, 4096> buffer_;
   std::deque<std::string> outbox_;
 };

@@ -1,4 +1,4 @@
-// One kind after the other, in the order in which torchrun lets them win.
+// Considers one kind after the other, in torchrun's order of precedence.
 #include "elastic/workers/program.h"
 
 #include "base/check.h"
@@ -7,7 +7,7 @@
 namespace keel {
 namespace {
 
-// What `python -c` runs for --run-path: argv[0] is "-c" there, and the script's own comes next.
+// What `python -c` runs for --run-path: argv[0] is "-c" there; the script's own comes next.
 constexpr const char* kRunPathCode =
     "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')";
 
@@ -19,7 +19,7 @@ WorkerProgram::Kind KindOf(const ProgramOptions& options) {
   return options.is_compiled ? Kind::kBinary : Kind::kScript;
 }
 
-// What stands in front of the program's arguments and takes part in the substitution.
+// The words in front of the program's arguments that take part in the substitution.
 std::vector<std::string> PythonWords(const WorkerProgram& program) {
   switch (program.kind) {
     case WorkerProgram::Kind::kScript: return {"-u", program.name};

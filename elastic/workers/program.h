@@ -1,10 +1,10 @@
-// WorkerProgram: from what stood behind the launcher's options to the command line of a worker, by
-// torchrun's rules.
+// WorkerProgram: makes the command line of a worker from what stood behind the launcher's options,
+// by torchrun's rules.
 // Promises   a Python script or module runs unbuffered (`python -u`); --no-python runs a program as
 //            it is; --run-path runs a script by runpy.run_path(), as __main__ with its own argv.
 //            ${local_rank} in arguments becomes the worker's number (base/text_template.h).
-// Differs    from torchrun in one case that cannot work there: a compiled program (ELF) is run as
-//            it is also without --no-python.
+// Differs    from torchrun in one case that cannot work there: a compiled program (ELF) runs as it
+//            is even without --no-python.
 // Does not   look for the program (elastic/process/program_path.h) or read files.
 // Threads    plain values. Errors: kInvalid.
 #pragma once
@@ -24,7 +24,7 @@ struct WorkerProgram {
   std::string name;                    // script, module or program
   std::vector<std::string> arguments;  // its own
 
-  // Of the worker with that local rank: argv[0] and all behind it.
+  // The command line of the worker with that local rank: argv[0] and all behind it.
   std::vector<std::string> CommandLine(int local_rank) const;
 };
 
@@ -32,7 +32,7 @@ struct ProgramOptions {
   bool module = false;
   bool no_python = false;
   bool run_path = false;
-  bool is_compiled = false;   // the file begins as an ELF program does
+  bool is_compiled = false;   // the file begins like an ELF program
   std::string python = {};
 };
 

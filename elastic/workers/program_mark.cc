@@ -1,5 +1,5 @@
-// Looks at the names of the file's sections. Nothing that it says of itself is believed unseen: a
-// read beyond its end gives nothing.
+// Looks at the names of the file's sections. Offsets in the file are not trusted: a read beyond its
+// end fails.
 #include "elastic/workers/program_mark.h"
 
 #include <elf.h>
@@ -14,7 +14,7 @@
 namespace keel {
 namespace {
 
-// Of names that are looked at: programs with debug information have a few hundred bytes.
+// The most bytes of names that are read: programs with debug information have a few hundred.
 constexpr uint64_t kNameBytesMax = 1 << 16;
 
 template <class T>

@@ -10,12 +10,12 @@
 namespace keel {
 namespace {
 
-// What only an epoch can say.
+// The variables that only an epoch can set.
 constexpr const char* kOfAnEpoch[] = {"RANK",       "WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE",
                                       "GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR",
                                       "MASTER_PORT"};
 
-// Among the workers of all hosts with this host's role, in the order of their ranks.
+// The place among the workers of all hosts with this host's role, in the order of ranks.
 void PlaceInRole(const EpochRecord& epoch, const WorkerStart& start, ForeignWorker& worker) {
   const auto own = std::find_if(epoch.hosts.begin(), epoch.hosts.end(),
                                 [&](const EpochHost& host) { return host.slot == start.slot; });

@@ -1,7 +1,7 @@
 // WorkerLaunch: what a worker is started with: its command line, environment and streams.
-// Promises   pure functions. A worker that is started for an epoch has torchrun's whole contract;
-//            one that waits for its epoch (in place) has all of it but what only the epoch will
-//            say: its rank, the world's size, the store.
+// Promises   pure functions. A worker that is started for an epoch gets torchrun's whole contract.
+//            One that waits for its epoch (in place) gets all of it except what only the epoch
+//            will say: its rank, the world's size, the store.
 // Threads    plain values. Errors: those of ForeignEnvironment().
 #pragma once
 
@@ -18,8 +18,8 @@ namespace keel {
 
 struct WorkerStart {
   int index = 0;                       // local rank
-  std::optional<EpochRecord> epoch;    // nothing: it waits for one
-  int64_t slot = -1;                   // of its host, in that epoch
+  std::optional<EpochRecord> epoch;    // empty: it waits for one
+  int64_t slot = -1;                   // of its host in that epoch
   int rank = -1;
   SeatLogs logs;
 };

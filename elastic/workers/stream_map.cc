@@ -1,4 +1,4 @@
-// The two forms that torchrun knows; local ranks may have more than one digit here.
+// Reads the two forms that torchrun knows; local ranks may have more than one digit here.
 #include "elastic/workers/stream_map.h"
 
 #include <limits>

@@ -1,5 +1,5 @@
-// StreamMap: which of a host's workers an option means, and which of their two output streams:
-// "3" (both, of all), "0:1,1:2" (stdout of local rank 0, stderr of local rank 1).
+// StreamMap: which of a host's workers an option means, and which of their two output streams: "3"
+// (both, of all), "0:1,1:2" (stdout of local rank 0, stderr of local rank 1).
 // Threads    a plain value. Errors: kInvalid.
 #pragma once
 
@@ -17,7 +17,7 @@ struct StreamChoice {
 };
 
 struct StreamMap {
-  StreamChoice all;                    // of workers that `some` does not name
+  StreamChoice all;                    // for workers that `some` does not name
   std::map<int, StreamChoice> some;
 
   StreamChoice Of(int local_rank) const;

@@ -1,4 +1,4 @@
-// One thread polls the socket both ways; everybody else only touches queues.
+// One thread polls the socket both ways; all others only touch queues.
 #include "elastic/worker_link.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include "elastic/process/quiet_thread.h"
 #include "elastic/process/stack_signal.h"
 
-// elastic/workers/program_mark.h. A note keeps its name when a program is stripped.
+// See elastic/workers/program_mark.h. A note keeps its name when a program is stripped.
 asm(".pushsection .note.evenkeel, \"a\", %note\n"
     ".balign 4\n"
     ".long 9, 4, 1\n"
@@ -45,7 +45,7 @@ Result<Fd> MakeEvent() {
 
 void Raise(const Fd& event) {
   const uint64_t one = 1;
-  // It can only fail when it is raised already.
+  // This can fail only when it is raised already.
   [[maybe_unused]] const ssize_t wrote = write(event.number(), &one, sizeof one);
 }
 
@@ -54,7 +54,7 @@ void Lower(const Fd& event) {
   [[maybe_unused]] const ssize_t got = read(event.number(), &count, sizeof count);
 }
 
-// How long a wait may be before the deadline and the token are looked at again.
+// How long a wait may last before the deadline and the token are checked again.
 Duration Bite(TimePoint deadline, const CancelToken& cancel) {
   const Duration left = std::max(deadline - RealClock().Monotonic(), Duration(0));
   const Duration most = cancel.can_be_cancelled() ? kCancelGlance : kGlanceMax;
@@ -83,7 +83,7 @@ Result<Fd> InheritedSocket(const std::string& text) {
 
 }  // namespace
 
-// Shared by the watch and the link, since either may be first to go.
+// Shared by the watch and the link, since either may go first.
 struct WorkerLink::BreakWatch::State {
   explicit State(OnBreak call) : on_break(std::move(call)) {}
 
@@ -155,7 +155,7 @@ Status WorkerLink::SendLocked(const WorkerMessage& message) {
                         std::holds_alternative<FiguresMessage>(message);
   if (closed_) return ClosedError();
   if (const auto* const at = std::get_if<AtMessage>(&message)) {
-    if (!told_) Raise(wake_);   // from now on the reader has something to tell
+    if (!told_) Raise(wake_);   // the reader has something to repeat from now on
     told_ = *at;
     told_at_ = RealClock().Monotonic();
   } else if (std::holds_alternative<ParkedMessage>(message) ||
@@ -163,7 +163,7 @@ Status WorkerLink::SendLocked(const WorkerMessage& message) {
     told_.reset();
   }
   if (replaces) {
-    // The first one may be half sent.
+    // The first one may have been sent in part.
     const size_t first = std::min<size_t>(front_sent_ > 0 ? 1 : 0, outbox_.size());
     for (size_t i = outbox_.size(); i-- > first;) {
       if (outbox_[i].type != message.index()) continue;
@@ -189,7 +189,7 @@ void WorkerLink::WriteSome() {
     const ssize_t sent = send(socket_.number(), line.data() + front_sent_,
                               line.size() - front_sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    // Any failure but "full" shows in reading too, which first gives what the peer still said.
+    // Any failure but "full" also shows in reading, which first returns what the peer still said.
     if (sent < 0) return;
     front_sent_ += static_cast<size_t>(sent);
     if (front_sent_ < line.size()) continue;
@@ -331,7 +331,7 @@ void WorkerLink::Close(const std::string& why) {
     closed_ = why;
     freed = BreakUpTo(kAllEpochs, reason);
     Raise(ready_);
-    // For the peer: whatever is wrong, it must not wait for us.
+    // The peer must not wait for us, whatever is wrong.
     shutdown(socket_.number(), SHUT_RDWR);
   }
   changed_.notify_all();
@@ -360,8 +360,8 @@ Duration WorkerLink::UntilTold() const {
   return std::max(told_at_ + kTellPause - RealClock().Monotonic(), Duration(0));
 }
 
-// A position that still waits to be sent is not told again: that would put it behind what was said
-// after it. What fails here is known to whoever sends the next message.
+// A position that still waits to be sent is not repeated, which would put it behind what was said
+// after it. A failure here is seen by the sender of the next message.
 void WorkerLink::TellAgain() {
   const std::lock_guard lock(mutex_);
   if (UntilTold() > Duration(0)) return;
@@ -381,7 +381,7 @@ Duration WorkerLink::UntilTooQuiet() const {
 }
 
 // A supervisor that stands still cannot tell that the others have gone on without it. It keeps its
-// worker, which waits for it with all it holds.
+// worker, which waits for it with all its state.
 void WorkerLink::BreakIfTooQuiet() {
   if (UntilTooQuiet() > Duration(0)) return;
   const std::string reason =
@@ -400,7 +400,7 @@ void WorkerLink::AwaitWork(bool& readable, bool& writable) {
   }
   const short wanted = static_cast<short>(is_full ? POLLIN | POLLOUT : POLLIN);
   std::array<pollfd, 2> fds = {{{socket_.number(), wanted, 0}, {wake_.number(), POLLIN, 0}}};
-  // Rounded up, so as not to turn in circles for the rest of a millisecond.
+  // Rounded up, so that the loop does not spin for the rest of a millisecond.
   const auto patience =
       std::min(UntilTooQuiet(), until_told) / std::chrono::milliseconds(1) + 1;
   if (poll(fds.data(), fds.size(), static_cast<int>(patience)) < 0) return;
@@ -409,7 +409,7 @@ void WorkerLink::AwaitWork(bool& readable, bool& writable) {
   writable = (fds[0].revents & POLLOUT) != 0;
 }
 
-// False once the link is closed.
+// Returns false once the link is closed.
 bool WorkerLink::ReadSome() {
   std::array<char, 16384> piece;
   const ssize_t got = recv(socket_.number(), piece.data(), piece.size(), MSG_DONTWAIT);
