@@ -1,10 +1,10 @@
-// What files of training data have in common: how their headers begin and are summed, and
-// DataFileWriter, which makes one: content in pieces, then its header.
-// Promises   `path` is there only when Finish() succeeded, whole and durable; until then it
-//            is an OutputFile that was not committed.
+// The common part of files of training data: how their headers begin and are protected by digests,
+// and DataFileWriter, which makes a file: content in pieces, then its header.
+// Promises   `path` exists only when Finish() has succeeded, whole and durable; until then it is
+//            an OutputFile that was not committed.
 // Does not   know what the header says (trainer/token_file.h, trainer/record_file.h).
 // Threads    one.
-// Errors     those of base/files.h; kExists: `path` is there already; kCorrupt, kInvalid: what is
+// Errors     those of base/files.h; kExists: `path` exists already; kCorrupt, kInvalid: what is
 //            read is no such file, damaged, or of another version.
 #pragma once
 
@@ -31,7 +31,7 @@ constexpr uint64_t DataOffset(uint64_t header_bytes) {
 }
 
 // A header is: 8 bytes of magic, the version (u32), fields of the format, at the end of its fixed
-// part the digest of all the rest of the header, and then what has no fixed length.
+// part the digest of all the rest of the header, and then whatever has no fixed length.
 struct DataFormat {
   std::string_view magic;   // 8 bytes
   uint32_t version = 1;
@@ -42,16 +42,16 @@ struct DataFormat {
 
 Digest HeaderDigest(const DataFormat& format, std::span<const std::byte> header);
 void PutBeginning(const DataFormat& format, WireWriter& writer);
-// The fixed part, behind magic and version.
+// The fixed part of the header after magic and version.
 Result<WireReader> ReadBeginning(const DataFormat& format, std::span<const std::byte> file);
 Error DamagedData(const std::string& what);
-// Whether the content is what the header tells.
+// Whether the content has the digest that the header tells.
 Status VerifyContent(std::span<const std::byte> content, const Digest& told,
                      const std::string& what, const std::string& path);
 
 class DataFileWriter {
  public:
-  // `header_bytes`: how many Finish() will be given.
+  // `header_bytes`: the length of the header that Finish() will be given.
   static Result<std::unique_ptr<DataFileWriter>> Open(Files& files, const std::string& path,
                                                       uint64_t header_bytes);
   DataFileWriter(const DataFileWriter&) = delete;

@@ -1,10 +1,11 @@
 // Dataset: where samples come from, by index: any map-style dataset of torch::data, or tensors in
 // memory.
-// Promises   Load() gives the samples of these indices, stacked in their order.
-// Does not   shuffle or split among workers: trainer/data/samples.h says who takes which index.
-//            What an implementation draws from LibTorch's default generators is reproducible where
-//            loading() is kInStep: they are seeded for the lane before its samples are loaded.
-// Threads    Load() as loading() says, by any thread.
+// Promises   Load() returns the samples of these indices, stacked in their order.
+// Does not   shuffle or split among workers: trainer/data/samples.h says which lane takes which
+//            index. What an implementation draws from LibTorch's default generators is
+//            reproducible if loading() is kInStep: they are seeded for the lane before its samples
+//            are loaded.
+// Threads    Load() as loading() says, from any thread.
 // Errors     kInvalid, kForeign: what the dataset threw, with the indices.
 #pragma once
 
@@ -24,7 +25,7 @@
 
 namespace keel {
 
-// Samples along the first dimension: data and what the model should make of it.
+// Samples along the first dimension: the data, and what the model should make of them.
 using Batch = torch::data::Example<>;
 
 // When Load() may be called.
@@ -44,13 +45,14 @@ class Dataset {
   virtual uint64_t size() const = 0;
   virtual Result<Batch> Load(std::span<const uint64_t> indices) = 0;
   virtual Loading loading() const { return Loading::kInStep; }
-  // What tells it from other data of the same size, on every machine alike; empty: nothing known.
+  // Tells it from other data of the same size, identically on every machine; empty: nothing is
+  // known.
   virtual std::string Identity() const { return {}; }
 };
 
-// Torch's map-style datasets with torch::data::Example<>s, stacked already (.map(Stack<>())) or
-// not. `loading`: what its get() allows; kInStep suits those that augment with Torch's random
-// numbers. kInvalid: one that does not know its size.
+// Adapts Torch's map-style datasets with torch::data::Example<>s, whether stacked already
+// (.map(Stack<>())) or not. `loading` says what its get() allows; kInStep suits those that augment
+// with Torch's random numbers. kInvalid: the dataset does not know its size.
 template <class TorchDataset>
 Result<std::unique_ptr<Dataset>> MapStyle(TorchDataset dataset,
                                           Loading loading = Loading::kInStep);

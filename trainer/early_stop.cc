@@ -48,8 +48,8 @@ void Replace(void (*wanted)(int), void (*handler)(int)) {
   }
 }
 
-// Of the C library it uses what needs no initialiser. A sanitizer's own initialiser must come
-// before it; then it comes behind those of all libraries.
+// It uses only what of the C library needs no initialiser. A sanitizer's own initialiser must come
+// before it; then it runs after those of all libraries.
 #ifdef KEEL_SANITIZER_COMES_FIRST
 __attribute__((constructor(101)))
 #endif

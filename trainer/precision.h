@@ -1,6 +1,6 @@
-// Precision: in which type forward computes; parameters and their updates stay as the model has
-// them. Free of LibTorch, for options and fingerprints; AutocastScope (trainer/numerics/autocast.h)
-// acts.
+// Precision: the type in which forward computes; parameters and their updates keep the model's
+// type. It is free of LibTorch, for options and fingerprints; AutocastScope
+// (trainer/numerics/autocast.h) applies it.
 // Threads    any. Errors: kInvalid.
 #pragma once
 

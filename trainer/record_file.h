@@ -17,11 +17,12 @@
 //                  its fields' elements in the order of the table, row-major, without gaps; so
 //                  record i begins i times the record's size behind the first: there is no index.
 //
-// Promises   a file that opens has a header as it was written, and all its records.
+// Promises   a file that opens has its header as written, and all its records.
 // Does not   read the records when it opens: Verify() does, to find changed bits.
 // Threads    const methods from any.
-// Errors     kCorrupt: no record file, or not as it was written; kInvalid: made by a newer version,
-//            fields that make no sense; those of base/mapped_file.h. All name the file.
+// Errors     kCorrupt: no record file, or not as it was written; kInvalid: made by a newer
+//            version, or with fields that make no sense; those of base/mapped_file.h. All name the
+//            file.
 #pragma once
 
 #include <cstddef>
@@ -67,7 +68,7 @@ struct RecordHeader {
 Status CheckRecordFields(const std::vector<RecordField>& fields);
 
 std::string EncodeRecordHeader(const RecordHeader& header);
-// `file`: all of it, or its beginning where `file_bytes` says how long it is.
+// `file`: all of the file, or its beginning; `file_bytes` says how long the file is.
 Result<RecordHeader> ParseRecordHeader(std::span<const std::byte> file, uint64_t file_bytes);
 
 class RecordFile {
@@ -77,7 +78,7 @@ class RecordFile {
   const RecordHeader& header() const { return header_; }
   uint64_t size() const { return header_.count; }
   const std::string& path() const { return file_->path(); }
-  // The bytes of one field of one record, as long as this lives. kInvalid: no such record.
+  // The bytes of one field of one record, valid as long as this lives. kInvalid: no such record.
   Result<std::span<const std::byte>> Field(uint64_t record, size_t field) const;
   Status Verify() const;
 
@@ -93,7 +94,7 @@ class RecordFileWriter {
  public:
   static Result<std::unique_ptr<RecordFileWriter>> Open(Files& files, const std::string& path,
                                                         std::vector<RecordField> fields);
-  // All fields of one record, in order. kInvalid: it is not as long as a record.
+  // Appends all fields of one record, in order. kInvalid: the bytes are not as long as a record.
   Status Append(std::span<const std::byte> record);
   Result<RecordHeader> Finish();
 

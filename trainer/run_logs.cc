@@ -1,4 +1,4 @@
-// Options to TrainLogConfig, reports to the log.
+// Turns options into a TrainLogConfig, and passes reports to the log.
 #include "trainer/run_logs.h"
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace keel {
 namespace {
 
-// A progress line that is lost is no loss.
+// A failed write is ignored: a lost progress line does no harm.
 void DrawOnStderr(const std::string& text) {
   (void)!::write(STDERR_FILENO, text.data(), text.size());
 }

@@ -1,7 +1,7 @@
-// RunLogs: the options by which a training program is told how to log, and what they set up.
-// Promises   what the program's own on_step and on_evaluation say still counts, after the log.
+// RunLogs: the options that tell a training program how to log, and what they set up.
+// Promises   the program's own on_step and on_evaluation still run, after the log.
 // Threads    one.
-// Errors     none: a log that fails is told in the log.
+// Errors     none: a log that fails says so in our own log.
 #pragma once
 
 #include "base/option_table.h"

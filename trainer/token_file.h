@@ -12,7 +12,7 @@
 //   72      A      alphabet: token t stands for the byte alphabet[t]; A = 0: it is not said
 //   72+A           zeros up to a multiple of 64, then the tokens, which end the file
 //
-// Promises   a file that opens has a header as it was written, and all its tokens.
+// Promises   a file that opens has its header as written, and all its tokens.
 // Does not   read the tokens when it opens: Verify() does, to find changed bits.
 // Threads    const methods from any.
 // Errors     kCorrupt: no token file, or not as it was written; kInvalid: made by a newer version;
@@ -47,7 +47,7 @@ struct TokenHeader {
 };
 
 std::string EncodeTokenHeader(const TokenHeader& header);
-// `file`: all of it, or its beginning where `file_bytes` says how long it is.
+// `file`: all of the file, or its beginning; `file_bytes` says how long the file is.
 Result<TokenHeader> ParseTokenHeader(std::span<const std::byte> file, uint64_t file_bytes);
 
 class TokenFile {
@@ -73,12 +73,12 @@ class TokenFileWriter {
  public:
   struct Spec {
     uint32_t token_bytes = 1;
-    uint64_t vocabulary = 0;      // 0: the largest token and one
+    uint64_t vocabulary = 0;      // 0: the largest token plus one
     std::string alphabet = {};
   };
   static Result<std::unique_ptr<TokenFileWriter>> Open(Files& files, const std::string& path,
                                                        const Spec& spec);
-  // kInvalid: a token that does not fit, by its place.
+  // kInvalid: a token that does not fit; the message gives its place.
   Status Append(std::span<const uint32_t> tokens);
   Result<TokenHeader> Finish();
 
@@ -88,7 +88,7 @@ class TokenFileWriter {
 
   const std::unique_ptr<DataFileWriter> writer_;
   TokenHeader header_;
-  uint64_t above_ = 0;    // the largest token and one
+  uint64_t above_ = 0;    // the largest token plus one
   std::vector<std::byte> packed_;
 };
 

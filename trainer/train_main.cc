@@ -1,4 +1,4 @@
-// Options to config, config to state, state to Trainer, outcome to exit code.
+// From options to config, to state, to Trainer, to exit code.
 #include "trainer/train_main.h"
 
 #include <torch/utils.h>
@@ -38,7 +38,7 @@ constexpr const char* kReduceNames[] = {"tree", "allreduce"};
 
 struct ProgramTable {
   OptionTable table;
-  size_t own_from = 0;   // of its options: the first one of the program's own
+  size_t own_from = 0;   // index of the first option of the program's own
 };
 
 void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
@@ -47,7 +47,7 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
                          "--print-config writes one")
                 .Placeholder("FILE").CommandLineOnly());
   table.ConfigFileFrom("config");
-  // The limits are far above what anybody needs, and keep a typo from taking the whole machine.
+  // The limits are far above any real need, and keep a typo from taking the whole machine.
   const auto count = [&](const char* name, uint64_t value, int64_t most, const char* help) {
     table.Add(
         Option::Integer(name, static_cast<int64_t>(value), help).Range(1, most).Placeholder("N"));
@@ -153,13 +153,13 @@ Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
   return config;
 }
 
-// With six digits behind the point, as ever, where these say it all.
+// As std::to_string() writes it, with six digits after the point, if that is exact.
 std::string ExactText(double number) {
   const std::string usual = std::to_string(number);
   return std::strtod(usual.c_str(), nullptr) == number ? usual : NumberText(number);
 }
 
-// All that must be the same on every worker; who differs is refused at the door.
+// All that must be the same on every worker; a worker that differs is refused at the door.
 Result<std::string> FingerprintOf(TrainState& state, const RunConfig& run) {
   const TrainConfig& config = state.config();
   KEEL_TRY_ASSIGN(std::string device_name, DeviceName(config.device));
@@ -170,7 +170,7 @@ Result<std::string> FingerprintOf(TrainState& state, const RunConfig& run) {
                                    .precision = config.precision,
                                    .lanes = config.lanes,
                                    .lane_batch = config.lane_batch}));
-  // Who stops earlier would leave the others waiting for his lanes.
+  // A worker that stopped earlier would leave the others waiting for its lanes.
   fingerprint.Add("steps", std::to_string(config.steps));
   fingerprint.Add("seed", std::to_string(config.seed));
   fingerprint.Add("samples", std::to_string(state.program().dataset->size()));
@@ -198,8 +198,8 @@ void PrintResumed(const TrainState& state, const std::string& from, const Digest
            state.trail().Hex().c_str(), digest.Hex().c_str(), from.c_str());
 }
 
-// The first rank of a program that has finished prints its last line. An error has all that stdout
-// did not take.
+// The first rank of a program that has finished prints its last line. If stdout did not take all
+// output, the error says so and contains that line.
 Status TellFinished(TrainState& state, const TrainOutcome& outcome) {
   const std::string last = outcome.first_rank ? LastLine(state) : "";
   if (!last.empty()) (void)PrintOutText(last + "\n");
@@ -216,7 +216,7 @@ void Complain(const TrainMainSpec& spec, const std::string& text) {
   std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), text.c_str());
 }
 
-// Of a program that only prints. A reader that has gone has seen all it wants.
+// For a program that only prints. A reader that has gone has seen all it wants.
 int CodeOfOutput(const TrainMainSpec& spec, const Status& printed) {
   if (printed.ok() || printed.error().code == Code::kPeerLost) return kExitFinished;
   Complain(spec, printed.error().message);
@@ -235,11 +235,11 @@ std::string JobName(const Environment& environment) {
   return found == environment.end() ? "alone" : found->second;
 }
 
-// No supervisor has started this program.
+// Whether no supervisor has started this program.
 bool IsAlone() { return OwnEnvironment().count(kControlFdVariable) == 0; }
 
-// Whether this is the first rank of the job's first epoch, the one who looks for a checkpoint. Who
-// is started later receives the state from others.
+// Whether this is the first rank of the job's first epoch, which looks for a checkpoint. A worker
+// that is started later receives the state from others.
 bool MayResume(const ResumeConfig& config) {
   if (!config.resume || config.root.empty()) return false;
   const Environment environment = OwnEnvironment();
@@ -260,7 +260,7 @@ Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink*
                     PrintResumed(state, from, digest);
                   }};
   std::optional<ResumeAhead> ahead;
-  // Copies to a GPU would come from a thread, and a stream, of their own.
+  // Not for a GPU: copies to it would come from another thread, and another stream.
   if (MayResume(keep.resume) && state.config().device.is_cpu()) {
     keeping.ahead = &ahead.emplace(state, files,
                                    ResumeAhead::What{keep.resume.root, fingerprint,
@@ -273,7 +273,7 @@ Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink*
   }
   KEEL_TRY_ASSIGN(TrainOutcome outcome, trainer.Run());
   if (outcome.finished) {
-    // Another attempt would train again, or be as mute: so nobody shall begin one.
+    // Another attempt would only train again, or fail to print again: nobody shall begin one.
     const Status told = TellFinished(state, outcome);
     if (!told.ok()) outcome.refused = told.error().message;
     if (!told.ok() && link != nullptr) {
@@ -285,7 +285,7 @@ Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink*
   return CodeOf(outcome, link != nullptr);
 }
 
-// What the options ask for instead of training.
+// Does what the options ask for instead of training.
 Result<int> DoInstead(const TrainMainSpec& spec, const TrainConfig& config,
                       const Options& options) {
   torch::manual_seed(config.seed);
@@ -297,7 +297,7 @@ Result<int> DoInstead(const TrainMainSpec& spec, const TrainConfig& config,
 }
 
 // A worker that needs more threads than there are processors waits for itself. The first worker of
-// a host says so for all.
+// a host logs that for all.
 void TellOfThreads(int threads) {
   const Environment environment = OwnEnvironment();
   const auto local_rank = environment.find("LOCAL_RANK");
@@ -314,7 +314,8 @@ void TellOfThreads(int threads) {
 Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const KeepConfig& keep,
                   const Options& options) {
   const bool asks_other = spec.instead.wanted && spec.instead.wanted(options);
-  // Before the first thread. A supervisor ends workers by signals that have nowhere to save.
+  // This comes before the first thread. A supervised worker with nowhere to save leaves signals
+  // alone: its supervisor ends it by them.
   std::unique_ptr<StopSignals> signals;
   if (!asks_other && (!keep.checkpoint.root.empty() || IsAlone())) {
     KEEL_TRY_ASSIGN(signals, StopSignals::Open());
@@ -324,7 +325,8 @@ Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const Ke
   KEEL_TRY(PinNumerics(config.numerics));
   KEEL_TRY(OpenDevice(config.device));
   if (asks_other) return DoInstead(spec, config, options);
-  // Before threads and before LibTorch is busy: a break must be heard while the model is built.
+  // This comes before threads, and before LibTorch is busy: a break must be heard while the model
+  // is built.
   Result<std::unique_ptr<WorkerLink>> link = WorkerLink::FromEnvironment(OwnEnvironment());
   if (!link.ok() && link.error().code != Code::kNotFound) return link.error();
   const ReadAhead ahead(MayResume(keep.resume) ? keep.resume.root : "");

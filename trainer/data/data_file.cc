@@ -1,5 +1,5 @@
-// What headers share; pieces through one buffer to a temporary file; the header, and the name,
-// last.
+// The part that headers share. Content goes in pieces through one buffer to a temporary file; the
+// header and the name come last.
 #include "trainer/data_file.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Tensors in memory as a dataset, and two that are made from a seed.
+// Tensors in memory as a dataset, and two datasets that are made from a seed.
 #include "trainer/dataset.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// Bytes of mapped files to tensors.
+// Makes tensors from the bytes of mapped files.
 #include "trainer/file_datasets.h"
 
 #include <ATen/ATen.h>
@@ -49,7 +49,7 @@ class TokenWindowDataset : public Dataset {
 
 // --- Records ---
 
-// Nothing: LibTorch has no such type, or does not compute with it.
+// Empty: LibTorch has no such type, or does not compute with it.
 std::optional<at::ScalarType> ScalarTypeOf(Dtype dtype) {
   switch (dtype) {
     case Dtype::kBool: return at::kBool;

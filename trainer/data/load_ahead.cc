@@ -1,4 +1,4 @@
-// Which request follows which.
+// Says which request follows which.
 #include "trainer/data/load_ahead.h"
 
 namespace keel {

@@ -1,12 +1,12 @@
 // LoadAhead: loads what the next lanes will need on threads of its own, while the trainer computes.
-// A worker asks for lane after lane of step after step; from one request the next ones follow, and
-// they are loaded before they are asked for.
-// Promises   Take() gives what `load` gives for that request and no other, whatever was loaded
-//            ahead: after a break, a step that is redone, or other lanes, what fits the new ones
-//            is kept and the rest thrown away. At most `ahead` requests are loaded or held.
-//            An error comes out where its request is taken, and a later request is loaded anew.
-// Does not   load for another request than `load` was given; cut a load short: destroying waits for
-//            those under way.
+// A worker asks for lane after lane of step after step. One request tells which ones follow, so
+// these are loaded before they are asked for.
+// Promises   Take() returns what `load` gives for that very request, whatever was loaded ahead:
+//            after a break, a redone step, or other lanes, what still fits is kept and the rest
+//            thrown away. At most `ahead` requests are loaded or held. An error appears when its
+//            request is taken, and a later request is loaded anew.
+// Does not   load for another request than `load` was given; cut a load short: the destructor
+//            waits for those under way.
 // Threads    Take() by one at a time; `load` is called by `threads` at once, and does not throw.
 // Errors     those of `load`.
 #pragma once
@@ -35,7 +35,7 @@ struct LoadRequest {
   bool operator==(const LoadRequest&) const = default;
 };
 
-// In what order a worker asks.
+// The order in which a worker asks.
 struct LoadOrder {
   LaneRange lanes;                 // its own: not empty
   uint64_t samples_per_step = 0;
@@ -90,7 +90,7 @@ class LoadAhead {
     std::optional<Result<Value>> value = {};
   };
 
-  // Slots for what follows from `request` on; those that are there already stay what they are.
+  // Makes slots for the requests from `request` on; those that exist already are kept.
   void Plan(const LoadRequest& request, const LoadOrder& order) {
     const auto old = std::exchange(slots_, {});
     order_ = order;
@@ -144,7 +144,7 @@ class LoadAhead {
   const Spec spec_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_, as all below. What is asked for next stands first.
+  // Guarded by mutex_, as all below. The next request comes first.
   std::deque<std::shared_ptr<Slot>> slots_;
   LoadOrder order_;
   bool stopping_ = false;

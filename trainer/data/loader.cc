@@ -1,4 +1,4 @@
-// Requests to indices, indices to batches, batches to the device.
+// Turns requests into indices, indices into batches, and moves batches to the device.
 #include "trainer/data/loader.h"
 
 #include <c10/core/DeviceGuard.h>
@@ -31,7 +31,7 @@ Result<Batch> BatchLoader::Load(const LoadRequest& request) {
                                              [&] { return dataset_.Load(indices); }));
   if (!batch.ok() || !spec_.device.is_cuda()) return batch;
   return Guard("pinning " + map_style::IndicesText(indices), [&] {
-    const c10::DeviceGuard here(spec_.device);   // a new thread's own is the first GPU
+    const c10::DeviceGuard here(spec_.device);   // a new thread begins on the first GPU
     return Pinned(*batch);
   });
 }
@@ -43,7 +43,7 @@ Result<Batch> BatchLoader::Take(const LoadRequest& request, const LaneRange& lan
                                       .steps = spec_.steps})
              : Load(request);
   if (!batch.ok() || !spec_.device.is_cuda()) return batch;
-  // What is pinned stays until the copy is done: the allocator of pinned memory sees to that.
+  // The allocator of pinned memory keeps the pinned tensors until the copy is done.
   return Guard("copying samples to " + spec_.device.str(), [&] {
     constexpr bool kNonBlocking = true;
     return Batch(batch->data.to(spec_.device, kNonBlocking),

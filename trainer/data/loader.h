@@ -1,9 +1,9 @@
-// BatchLoader: the samples of this worker's lanes, loaded ahead where the dataset allows it.
-// Promises   the very batches that the dataset would give if it were asked in the step: whether,
-//            how far and by how many threads they are loaded ahead changes no bit. They come on the
-//            device that is asked for; on CUDA from pinned memory, by a copy that nobody awaits.
+// BatchLoader: the samples of this worker's lanes, loaded ahead if the dataset allows it.
+// Promises   the very batches that the dataset would give if it were asked in the step: loading
+//            ahead, how far and by how many threads, changes no bit. They come on the device that
+//            is asked for; on CUDA from pinned memory, by a copy that nobody waits for.
 // Does not   load ahead from a dataset that draws from LibTorch's default generators (Loading::
-//            kInStep): the lane's seed is theirs only within its step.
+//            kInStep): these have the lane's seed only within its step.
 // Threads    Take() by one at a time; the dataset is called from the loader's threads.
 // Errors     those of the dataset, with the indices, when their lane is taken.
 // Lifetime   keeps the dataset and the order by reference.
@@ -30,7 +30,7 @@ class BatchLoader {
   };
   BatchLoader(Dataset& dataset, const SampleOrder& order, const Spec& spec);
 
-  // `lanes`: all that this worker computes, in the order of which it asks.
+  // `lanes`: all that this worker computes, in the order in which it asks.
   Result<Batch> Take(const LoadRequest& request, const LaneRange& lanes);
 
  private:
@@ -39,7 +39,7 @@ class BatchLoader {
   Dataset& dataset_;
   const SampleOrder& order_;
   const Spec spec_;
-  std::unique_ptr<LoadAhead<Batch>> ahead_;   // null: in the step
+  std::unique_ptr<LoadAhead<Batch>> ahead_;   // null: each batch is loaded in its step
 };
 
 }  // namespace keel

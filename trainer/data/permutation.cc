@@ -1,5 +1,5 @@
-// A Feistel network over the numbers below the next power of two; a result that is no place of this
-// epoch goes through it again, until it is one (cycle walking).
+// A Feistel network over the numbers below the next power of two. A result that is no place of this
+// epoch goes through it again until it is one (cycle walking).
 #include "trainer/data/permutation.h"
 
 #include <bit>
@@ -10,7 +10,7 @@
 namespace keel {
 namespace {
 
-constexpr uint64_t kOrder = 0x726564726F;  // "order": apart from what else is drawn from the seed
+constexpr uint64_t kOrder = 0x726564726F;  // "order": keeps it apart from other draws from the seed
 
 uint64_t LowBits(uint64_t value, int bits) { return value & ((uint64_t{1} << bits) - 1); }
 
@@ -27,7 +27,7 @@ Permutation::Permutation(const Key& key) : size_(key.size) {
   }
 }
 
-// Each round changes one half by what the other half says, so each can be undone: one to one.
+// Each round changes one half by a function of the other half, so it can be undone: one to one.
 uint64_t Permutation::Encrypt(uint64_t value) const {
   uint64_t low = LowBits(value, low_bits_);
   uint64_t high = value >> low_bits_;
@@ -42,8 +42,8 @@ uint64_t Permutation::Encrypt(uint64_t value) const {
 
 uint64_t Permutation::operator()(uint64_t place) const {
   KEEL_CHECK(place < size_, "place " << place << " of " << size_);
-  // More than half of all numbers are places, so this ends soon; and it ends: the walk comes back
-  // to `place` at the latest.
+  // More than half of all numbers are places, so this ends soon. It always ends, since the walk
+  // comes back to `place` at the latest.
   uint64_t walked = Encrypt(place);
   while (walked >= size_) walked = Encrypt(walked);
   return walked;

@@ -1,7 +1,7 @@
-// Permutation: the order of one epoch of data, which can be asked for any place without memory.
-// Promises   a permutation of 0 .. size-1, fixed by seed, epoch and size, the same on every machine
-//            for ever (golden tests hold it); other epochs are in unrelated orders. O(1) memory,
-//            under two rounds through the network per place on average.
+// Permutation: the order of one epoch of data; any place can be asked for, and no table is kept.
+// Promises   a permutation of 0 .. size-1, fixed by seed, epoch and size, the same on every
+//            machine for ever (golden tests hold it); other epochs have unrelated orders. O(1)
+//            memory, under two rounds through the network per place on average.
 // Does not   serve cryptography.
 // Threads    a plain value: const methods from any thread.
 #pragma once
@@ -21,7 +21,7 @@ class Permutation {
   explicit Permutation(const Key& key);
 
   uint64_t size() const { return size_; }
-  // Which sample is at `place`; a place that is not below size() is a bug of ours.
+  // The sample at `place`; a place that is not below size() is a bug of ours.
   uint64_t operator()(uint64_t place) const;
 
  private:

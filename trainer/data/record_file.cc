@@ -1,4 +1,4 @@
-// The bytes of a record file, out and in.
+// Writes and reads the bytes of a record file.
 #include "trainer/record_file.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::string FieldTable(const std::vector<RecordField>& fields) {
   return table;
 }
 
-// Reads a field table that may say anything.
+// Reads a field table without trusting it.
 class TableReader {
  public:
   explicit TableReader(std::span<const std::byte> table) : reader_(table) {}

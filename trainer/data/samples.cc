@@ -1,4 +1,4 @@
-// Positions to samples: which epoch of data, which place in it, which index lies there.
+// Maps positions to samples: the epoch of data, the place in it, and the index at that place.
 #include "trainer/data/samples.h"
 
 #include <string>

@@ -1,10 +1,10 @@
 // SampleOrder: which samples of the dataset each lane of a step takes.
-// The job walks one endless line of positions: the epochs of data one after the other, each in the
-// order of its own Permutation. A step takes V*B positions from the cursor on; lane l takes the
-// l-th B of them. Where the dataset's size is no multiple of V*B, a step simply runs on into the
+// The job walks along one endless line of positions: the epochs of data one after the other, each
+// in the order of its own Permutation. A step takes V*B positions from the cursor on; lane l takes
+// the l-th B of them. If the dataset's size is no multiple of V*B, a step simply runs on into the
 // next epoch of data.
-// Promises   over any run of steps each sample of an epoch is taken once, never twice, whoever
-//            computes which lane; the order depends on nothing but the plan.
+// Promises   over any run of steps each sample of an epoch is taken once, never twice, whichever
+//            worker computes which lane; the order depends on nothing but the plan.
 // Does not   hold the cursor: it is the engine's, and part of the state (one number).
 // Threads    a plain value: const methods from any thread.
 // Errors     kInvalid, naming the value: no samples, no lanes, a batch of 0, sizes that overflow.
@@ -41,7 +41,7 @@ class SampleOrder {
   SamplePlace At(uint64_t position) const;
   // The dataset's indices for one lane of the step that begins at `cursor`.
   std::vector<uint64_t> LaneSamples(uint64_t cursor, uint64_t lane) const;
-  // Where the next step begins. A step that was skipped for its numbers has taken its samples too.
+  // Where the next step begins. A step that was skipped for its numbers has used its samples, too.
   uint64_t After(uint64_t cursor) const { return cursor + samples_per_step(); }
   // The epoch of data in which a position lies.
   uint64_t DataEpoch(uint64_t position) const { return position / plan_.dataset_size; }

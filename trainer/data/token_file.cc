@@ -1,4 +1,4 @@
-// The bytes of a token file, out and in.
+// Writes and reads the bytes of a token file.
 #include "trainer/token_file.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr uint64_t kMostTokens = uint64_t{1} << 60;
 
 uint64_t TokensOf(uint32_t token_bytes) { return uint64_t{1} << (8 * token_bytes); }
 
-// What a header says, apart from whether it says so.
+// Checks what a header says; its digest is checked elsewhere.
 Status CheckSense(const TokenHeader& header, uint64_t file_bytes) {
   const uint32_t bytes = header.token_bytes;
   if (bytes != 1 && bytes != 2 && bytes != 4) {

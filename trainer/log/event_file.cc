@@ -1,4 +1,4 @@
-// Protocol buffers by hand, framed and summed.
+// Encodes protocol buffers by hand, and adds lengths and checksums.
 #include "trainer/log/event_file.h"
 
 #include <unistd.h>

@@ -1,11 +1,11 @@
-// EventFile: curves for TensorBoard: numbers under a tag, at a step and a time.
+// EventFile: writes curves for TensorBoard: numbers under a tag, at a step and a time.
 // The format is TensorFlow's: records of length (8 bytes), its checksum (4), data, its checksum
 // (4), little-endian; a checksum is CRC-32C, rotated and offset; the data is the protocol buffer
 //   Event   { 1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary summary }
 //   Summary { 1: repeated Value value }      Value { 1: string tag, 2: float simple_value }
-// Promises   a record is written whole by one call, or the error says so; what a killed process has
+// Promises   one call writes a whole record, or returns an error; what a killed process has
 //            written before stays readable.
-// Does not   sync: curves are no state.
+// Does not   sync: curves are not state.
 // Threads    one.
 // Errors     those of base/files.h.
 #pragma once
@@ -29,7 +29,7 @@ struct EventScalar {
 };
 
 uint32_t Crc32c(std::string_view bytes);
-// What files hold in its place.
+// The form of a checksum in these files.
 uint32_t MaskedCrc32c(std::string_view bytes);
 std::string EventRecord(std::string_view data);
 std::string VersionEvent(int64_t wall_ns);
@@ -37,7 +37,7 @@ std::string ScalarsEvent(int64_t wall_ns, uint64_t step, std::span<const EventSc
 
 class EventFile {
  public:
-  // A new file in `dir` (made where needed), whose name tells of time, host and process.
+  // Makes a new file in `dir` (made if needed), whose name contains time, host and process.
   static Result<std::unique_ptr<EventFile>> Create(Files& files, const std::string& dir,
                                                    int64_t wall_ns);
   const std::string& path() const { return file_->path(); }

@@ -1,4 +1,4 @@
-// Adding up, part by part.
+// Adds part by part.
 #include "trainer/step_times.h"
 
 namespace keel {

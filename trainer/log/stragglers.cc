@@ -1,4 +1,4 @@
-// Medians over steps, then their median over workers.
+// Takes medians over steps, then their median over workers.
 #include "trainer/log/stragglers.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace keel {
 namespace {
 
-// The lower one of two, so that of two workers the slow one can be told.
+// The lower of the middle two, so that of two workers the slow one stands out.
 int64_t LowMedian(std::vector<int64_t> values) {
   const size_t middle = (values.size() - 1) / 2;
   std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(middle), values.end());

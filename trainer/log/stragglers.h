@@ -1,4 +1,4 @@
-// Stragglers: which workers are slower than the others, judged by what the votes say.
+// Stragglers: which workers are slower than the others, judged by the times in their votes.
 // Promises   one slow step makes nobody a straggler: the median of the last steps counts.
 // Does not   know why, or do anything about it.
 // Threads    Decide() is pure; a StragglerWindow belongs to one thread.
@@ -13,7 +13,7 @@
 namespace keel {
 
 struct StragglerPolicy {
-  size_t steps = 20;      // that are looked at; nobody is named before there are so many
+  size_t steps = 20;      // the number of steps judged; nobody is named before there are that many
   double factor = 1.5;    // of the median worker's time
 };
 
@@ -22,7 +22,8 @@ struct StragglerDecision {
   std::string detail;       // "rank 2: 31 ms a lane, the median worker 12 ms"
 };
 
-// `times`: for each of the last steps, the nanoseconds of one lane by rank; 0: it had no lanes.
+// `times`: for each of the last steps, the nanoseconds of one lane by rank; 0: that rank had no
+// lanes.
 StragglerDecision DecideStragglers(const std::deque<std::vector<int64_t>>& times,
                                    const StragglerPolicy& policy);
 
@@ -31,7 +32,7 @@ class StragglerWindow {
  public:
   explicit StragglerWindow(const StragglerPolicy& policy = {}) : policy_(policy) {}
 
-  // `compute_ns` and `lanes` by rank. Another number of workers begins anew.
+  // `compute_ns` and `lanes` are by rank. A different number of workers begins a new window.
   void Add(const std::vector<int64_t>& compute_ns, const std::vector<int>& lanes);
   StragglerDecision Decide() const { return DecideStragglers(times_, policy_); }
 

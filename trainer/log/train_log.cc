@@ -1,4 +1,4 @@
-// One entry every so many steps, in every form that was asked for.
+// Makes one entry every so many steps, in every form that was asked for.
 #include "trainer/log/train_log.h"
 
 #include <algorithm>
@@ -21,13 +21,13 @@ double PerSecond(uint64_t count, Duration duration) {
   return duration.count() <= 0 ? 0 : static_cast<double>(count) / Seconds(duration);
 }
 
-// Milliseconds of a step's part, with as many digits as mean something.
+// Milliseconds of a step's part, with as many digits as are meaningful.
 double Millis(Duration total, uint64_t steps) {
   const double micros = static_cast<double>(total.count()) / 1000 / static_cast<double>(steps);
   return static_cast<double>(static_cast<int64_t>(micros + 0.5)) / 1000;
 }
 
-// What people would write for this float: 0.1, where the double next to it is 0.10000000149.
+// The short form that people would write for this float: 0.1 instead of 0.10000000149.
 double Readable(float value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value);
@@ -76,7 +76,7 @@ struct TrainLog::Window {
 
 // --- JSON lines ---
 
-// One object a line, at the end of a file that others may have begun.
+// Writes one object per line, at the end of a file that another process may have begun.
 class TrainLog::JsonLines {
  public:
   JsonLines(Files& files, std::string path) : files_(files), path_(std::move(path)) {}
@@ -100,7 +100,7 @@ class TrainLog::JsonLines {
     if (torn) line.insert(line.begin(), '\n');
     return file_->WriteAt(size, BytesOf(line));
   }
-  // Whoever wrote before us may have been killed within a line.
+  // The process that wrote before us may have been killed within a line.
   Result<bool> EndsTorn(uint64_t size) {
     if (size == 0) return false;
     std::byte last{};

@@ -1,10 +1,10 @@
-// TrainLog: tells how training goes: log lines, JSON lines, curves for TensorBoard, a progress line
-// on a terminal, slow workers by name, and a summary at the end.
-// Promises   only the first rank writes; who becomes it goes on where its predecessor stopped (JSON
-//            lines are appended, TensorBoard gets another file). A disk that fails costs the log
-//            and a warning, never the training.
-// Does not   sync what it writes, or take steps back: after a resume from an older state a step
-//            may stand in the files twice, and the later one counts.
+// TrainLog: reports how training goes: log lines, JSON lines, curves for TensorBoard, a progress
+// line on a terminal, slow workers by name, and a summary at the end.
+// Promises   only the first rank writes; a new first rank goes on where its predecessor stopped
+//            (JSON lines are appended, TensorBoard gets another file). A disk that fails costs the
+//            log and a warning, never the training.
+// Does not   sync what it writes, or take back steps: after a resume from an older state a step
+//            may be in the files twice, and the later one counts.
 // Threads    one.
 #pragma once
 
@@ -31,7 +31,7 @@ struct LoggedStep {
   int rank = 0;
   int world = 1;
   StepTimes times = {};                     // this worker's
-  std::vector<int64_t> compute_ns = {};     // by rank; empty: not known of this step
+  std::vector<int64_t> compute_ns = {};     // by rank; empty: not known for this step
   std::vector<int> lanes = {};              // by rank
 };
 
@@ -53,7 +53,7 @@ struct TrainLogConfig {
   StragglerPolicy stragglers = {};
 };
 
-// What became of the time since this worker began.
+// How the time since this worker began was spent.
 struct RunTally {
   uint64_t steps = 0;         // made here
   uint64_t samples = 0;
@@ -78,7 +78,7 @@ class TrainLog {
   TrainLog(const TrainLog&) = delete;
   TrainLog& operator=(const TrainLog&) = delete;
 
-  // Of every step, on every worker.
+  // To be called after every step, on every worker.
   void OnStep(const LoggedStep& step);
   void OnEvaluation(const LoggedEvaluation& evaluation);
   RunTally tally() const;
@@ -92,7 +92,7 @@ class TrainLog {
   void Curves(uint64_t step, const std::vector<EventScalar>& scalars);
   void Draw(const LoggedStep& step);
   void WipeProgress();
-  // Says once that a file is lost, and does without it from then on.
+  // Logs once that a file is lost, and does without it from then on.
   void Lost(const char* what, const Error& error);
   void Summary();
 
@@ -103,7 +103,7 @@ class TrainLog {
   RunTally tally_;
   std::unique_ptr<Window> window_;
   StragglerWindow stragglers_;
-  std::vector<int> named_;                    // who was last called a straggler
+  std::vector<int> named_;                    // the stragglers that were named last
   std::unique_ptr<JsonLines> json_;
   std::unique_ptr<EventFile> events_;
   bool events_lost_ = false;

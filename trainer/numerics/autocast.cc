@@ -1,4 +1,4 @@
-// LibTorch's thread-local autocast switches, set and put back.
+// Sets LibTorch's thread-local autocast switches, and puts them back.
 #include "trainer/numerics/autocast.h"
 
 #include <ATen/autocast_mode.h>

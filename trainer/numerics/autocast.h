@@ -1,8 +1,9 @@
 // AutocastScope: mixed precision for what is computed while it lives.
-// Promises   with kFp32 nothing changes; else LibTorch's autocast is on for the device, and what
-//            was before is put back at the end, and the cache of converted weights dropped.
-// Does not   cover backward: it follows the types of forward by itself, so end the scope before it.
-// Threads    belongs to the thread that made it, as the setting does.
+// Promises   with kFp32 nothing changes. Otherwise LibTorch's autocast is on for the device; at
+//            the end its former setting is put back, and the cache of converted weights dropped.
+// Does not   cover backward, which follows the types of forward by itself: end the scope before
+//            it.
+// Threads    it belongs to the thread that made it, like the setting.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// name=value name=value, and what differs between two of them.
+// Writes and reads name=value name=value, and compares two of them.
 #include "trainer/numerics/fingerprint.h"
 
 #include <algorithm>

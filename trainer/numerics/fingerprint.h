@@ -2,7 +2,7 @@
 // values that two workers, or a worker and a manifest, can compare.
 // Promises   a comparison names each field that differs, with both values. Text() is one line that
 //            reads back as the same fingerprint: name=value name=value.
-// Does not   find the values out: trainer/numerics/numerics.h does; the engine adds its own (data,
+// Does not   find out the values: trainer/numerics/numerics.h does; the engine adds its own (data,
 //            layout).
 // Threads    a plain value.
 // Errors     kInvalid: text that is no fingerprint.
@@ -19,8 +19,8 @@ namespace keel {
 
 class Fingerprint {
  public:
-  // In the order in which people read them. A name is given once, of small letters, digits and
-  // '_', '-', '.'; blanks in a value become '_'.
+  // Fields keep the order in which people read them. A name is given once, and consists of small
+  // letters, digits and '_', '-', '.'; blanks in a value become '_'.
   void Add(std::string_view name, std::string_view value);
 
   const std::vector<std::pair<std::string, std::string>>& fields() const { return fields_; }
@@ -38,7 +38,7 @@ struct FingerprintSides {
   std::string theirs = "there";  // "the job", "the checkpoint"
 };
 
-// Empty where they are equal, else
+// Empty if they are equal, else
 // "threads is 2 in this worker and 1 in the job; cpu is AVX512 in this worker and AVX2 in the job".
 std::string Differences(const Fingerprint& ours, const Fingerprint& theirs,
                         const FingerprintSides& sides);

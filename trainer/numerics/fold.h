@@ -1,6 +1,7 @@
 // FoldStack: adds the nodes of a sum over lanes, given in lane order, as the tree of
-// trainer/numerics/lanes.h says, with as few values kept as a binary counter has digits.
-// Promises   the order of every addition depends on the lanes only: not on how they come in nodes.
+// trainer/numerics/lanes.h says. It keeps only as many values as a binary counter has digits.
+// Promises   the order of every addition depends on the lanes only, not on the nodes in which they
+//            come.
 // Does not   know how to add: the caller's function does, once for each node of the tree.
 // Threads    one at a time.
 #pragma once
@@ -21,7 +22,7 @@ class FoldStack {
     Value value;
   };
 
-  // `add(left, right)` gives left + right. `node` begins where the former one ended.
+  // `add(left, right)` returns left + right. `node` begins where the former one ended.
   template <class Add>
   void Push(LaneNode node, Value value, Add&& add) {
     KEEL_CHECK(entries_.empty() || entries_.back().node.end() == node.begin,
@@ -35,7 +36,8 @@ class FoldStack {
     entries_.push_back(std::move(top));
   }
 
-  // The whole sum: what remains is added from left to right. Leaves the stack empty.
+  // Returns the whole sum: the nodes that remain are added from left to right. Leaves the stack
+  // empty.
   template <class Add>
   Value Finish(Add&& add) {
     KEEL_CHECK(!entries_.empty() && entries_.front().node.begin == 0,

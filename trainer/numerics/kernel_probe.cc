@@ -1,4 +1,4 @@
-// One small network, forward and backward, whose layers are the kernels that models spend time in.
+// One small network, forward and backward, made of the kernels in which models spend their time.
 #include "trainer/numerics/kernel_probe.h"
 
 #include <ATen/ATen.h>
@@ -12,7 +12,7 @@
 namespace keel {
 namespace {
 
-// From our own generator: LibTorch's would draw from the caller's.
+// Drawn from our own generator: LibTorch's would draw from the caller's.
 at::Tensor Numbers(Random& random, at::IntArrayRef sizes, c10::Device device) {
   at::Tensor numbers = at::empty(sizes, at::kFloat);
   float* const values = numbers.mutable_data_ptr<float>();

@@ -1,8 +1,8 @@
-// Lanes: which virtual ranks a worker computes, and in which order their values are added.
+// Lanes: which lanes a worker computes, and in which order their values are added.
 // Promises   every sum over the lanes 0 .. lanes-1 is one fixed expression, whatever the number of
 //            workers: a binary tree over lane indices, whose node [a, a + 2^k) with a multiple of
-//            2^k is left half + right half; where `lanes` is no power of two, the largest nodes
-//            that remain are added from left to right.
+//            2^k is left half + right half. If `lanes` is no power of two, the largest nodes that
+//            remain are added from left to right.
 // Does not   know what is added (trainer/numerics/fold.h).
 // Threads    plain values and functions.
 #pragma once
@@ -21,8 +21,8 @@ struct LaneRange {
   auto operator<=>(const LaneRange&) const = default;
 };
 
-// The lanes of worker `rank` of `world`: [lanes*rank/world, lanes*(rank+1)/world). Empty for some
-// where there are more workers than lanes.
+// The lanes of worker `rank` of `world`: [lanes*rank/world, lanes*(rank+1)/world). Some workers
+// have none if there are more workers than lanes.
 LaneRange LanesOf(int rank, int world, int lanes);
 
 // A node of the tree: the sum of lanes begin .. begin+size-1. `size` is a power of two that divides

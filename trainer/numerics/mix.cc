@@ -20,7 +20,7 @@ uint64_t Mix(std::span<const uint64_t> values) {
 }
 
 uint64_t LaneSeed(uint64_t seed, uint64_t step, uint64_t lane) {
-  constexpr uint64_t kLanes = 0x656E616C;  // "lane": apart from what else is drawn from the seed
+  constexpr uint64_t kLanes = 0x656E616C;  // "lane": keeps it apart from other seeds
   const uint64_t words[] = {kLanes, seed, step, lane};
   return Mix(words);
 }

@@ -1,6 +1,6 @@
-// Mix: whole numbers to one that looks unrelated, the same on every machine for ever.
+// Mix: turns whole numbers into one that looks unrelated, the same on every machine for ever.
 // Promises   the first 8 bytes, read big-endian, of the XXH3-128 of the values as 8 little-endian
-//            bytes each. Golden tests hold it: seeds and the order of samples rest on it.
+//            bytes each. Golden tests hold it to that: seeds and the order of samples rest on it.
 // Does not   serve cryptography.
 // Threads    any.
 #pragma once

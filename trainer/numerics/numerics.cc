@@ -1,4 +1,4 @@
-// The switches of four libraries, and what came of them.
+// Sets the switches of four libraries, and checks that they took effect.
 #include "trainer/numerics/numerics.h"
 
 #include <ATen/Context.h>
@@ -29,7 +29,7 @@ constexpr const char* kPortableCpu = "DEFAULT";
 constexpr const char* kPortableCpuSetting = "default";
 #endif
 
-// What the libraries read once, when they are first used. oneDNN goes by two names.
+// Variables that the libraries read once, when they are first used. oneDNN's has two names.
 Environment Settings(Numerics numerics) {
   Environment settings = {{"CUBLAS_WORKSPACE_CONFIG", ":4096:8"}, {"MKL_DYNAMIC", "FALSE"}};
   if (numerics == Numerics::kNative) return With(settings, {{"MKL_CBWR", "AUTO,STRICT"}});
@@ -42,7 +42,8 @@ Environment Settings(Numerics numerics) {
 void SetSwitches(int threads) {
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(true, /*warn_only=*/false);
-  // It would fill every fresh tensor with NaN: a cost, and no change to programs that write first.
+  // This would fill every fresh tensor with NaN: a cost, without effect on programs that write
+  // first.
   context.setDeterministicFillUninitializedMemory(false);
   context.setDeterministicMkldnn(true);
   context.setDeterministicCuDNN(true);

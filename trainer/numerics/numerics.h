@@ -1,11 +1,11 @@
-// Numerics: makes kernels give the same bits, and says on what they depend.
+// Numerics: makes kernels give the same bits, and says what these depend on.
 // kPortable pins one instruction set (AVX2) in ATen, oneDNN and MKL, so that a mixed fleet of hosts
 // agrees; kNative lets each library use what the host has (MKL at one fixed choice per host).
 // Promises   after PinNumerics(): deterministic algorithms on, auto-tuning off, thread count and
-//            cuBLAS workspace pinned. It fails where that is not what came out (a library had
-//            looked already, or the CPU lacks AVX2). HostFingerprint() also runs a few small
-//            kernels and takes the digest of their results, so that hosts whose bits differ for a
-//            reason that nobody has listed are told apart as well.
+//            cuBLAS workspace pinned. It fails if the settings did not take effect (a library had
+//            read them already, or the CPU lacks AVX2). HostFingerprint() also runs a few small
+//            kernels and takes the digest of their results, so that it tells apart hosts whose
+//            bits differ for a reason that nobody has listed.
 // Does not   stop a program from changing these settings later.
 // Threads    PinNumerics() before the first thread starts and before the first use of LibTorch, so
 //            early in main(); it changes the environment of this process.
@@ -42,8 +42,8 @@ struct FingerprintInputs {
 // lanes=8 lane_batch=16 kernels=0123456789abcdef
 Result<Fingerprint> HostFingerprint(const FingerprintInputs& inputs);
 
-// Seeds the default generators (CPU, and CUDA where it is in use) for one lane of one step, before
-// its samples are fetched: dropout and random augmentation follow.
+// Seeds the default generators (CPU, and CUDA if it is in use) for one lane of one step, before its
+// samples are fetched: dropout and random augmentation then follow that seed.
 void SeedLane(uint64_t seed, uint64_t step, uint64_t lane);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// By the table of functions that LibTorch's CUDA part fills in, so that no CUDA header is needed.
+// Uses the table of functions that LibTorch's CUDA part fills in, so no CUDA header is needed.
 #include "trainer/numerics/profile_range.h"
 
 #include <torch/csrc/profiler/stubs/base.h>

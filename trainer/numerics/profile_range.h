@@ -1,5 +1,5 @@
-// ProfileRange: a scope that has a name in what a profiler of the GPU shows (NVTX, as Nsight
-// Systems draws it).
+// ProfileRange: a scope with a name that shows in a GPU's profiler (NVTX, as drawn by Nsight
+// Systems).
 // Promises   on the CPU nothing is called; on CUDA a push and its pop, by the same thread.
 // Does not   measure: trainer/step_times.h does.
 #pragma once

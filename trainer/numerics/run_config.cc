@@ -1,4 +1,4 @@
-// Options to texts, texts to words and differences.
+// Turns options into texts, and texts into words and differences.
 #include "trainer/numerics/run_config.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// RunConfig: the values of all options that a training program runs with, as its fingerprint, its
-// checkpoints and whoever goes on from them need them.
+// RunConfig: the values of all options that a training program runs with, for its fingerprint, its
+// checkpoints and the runs that go on from them.
 // Promises   a value has one text, however it was written, and it is one line of UTF-8.
 // Does not   read or write checkpoints (trainer/saved_config.h).
 // Threads    pure functions.
@@ -21,29 +21,29 @@ struct ConfigField {
   bool shapes_result = false;
 };
 using RunConfig = std::vector<ConfigField>;
-// What is kept of it: values by name.
+// What is saved of it: values by name.
 using SavedConfig = std::map<std::string, std::string>;
 
-// All settings but those that only the command line may give. From the one at `own_from` on they
-// are the program's own: these shape what it computes, unless they are incidental. (The trainer's
+// All settings except those that only the command line may give. Those from `own_from` on are the
+// program's own: they shape what it computes, unless they are incidental. (The trainer's
 // fingerprint has its own words for what the trainer's options shape.)
 RunConfig RunConfigOf(const Options& options, size_t own_from);
 SavedConfig SavedOf(const RunConfig& config);
-// The one text of a value.
+// The one text of a value, however it was written.
 std::string ConfigValue(const OptionValue& value);
 
-// A word for each field that shapes the result: "--model.heads=4". Many long ones become a digest
-// of them all, since hosts tell each other fingerprints of limited length.
+// Adds a word for each field that shapes the result: "--model.heads=4". If these are too long they
+// become one digest of them all, since fingerprints that hosts exchange are limited in length.
 void AddOptions(const RunConfig& config, Fingerprint* fingerprint);
 
-// What a run changes that goes on where another one stopped.
+// What a run changes when it goes on where another one stopped.
 struct ConfigChanges {
   struct Change {
     std::string option, was, now, source;
     bool operator==(const Change&) const = default;
   };
   std::vector<Change> changed;
-  // Options that shape the result, and of which nothing was saved: nobody knows what they were.
+  // Options that shape the result but were not saved: nobody knows what they were.
   std::vector<std::string> unknown;
 };
 ConfigChanges CompareConfigs(const SavedConfig& was, const RunConfig& now);

@@ -2,7 +2,7 @@
 // same.
 // Promises   depends on every bit, on the order of the tensors, their types and their shapes;
 //            tensors on a GPU and on the CPU with the same bits give the same digest.
-// Does not   mind how a tensor is laid out in memory: it is read as if contiguous.
+// Does not   depend on how a tensor is laid out in memory: it is read as if contiguous.
 // Threads    any.
 #pragma once
 

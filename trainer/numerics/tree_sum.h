@@ -1,6 +1,6 @@
 // TreeSum: the sum over lanes of flat tensors, in the one order of trainer/numerics/lanes.h.
 // Promises   a + b is always computed with the lower lanes' value as `a`, element by element, so
-//            that the bits do not depend on who adds; at most one tensor a digit of the binary
+//            the bits do not depend on who adds. At most one tensor per digit of the binary
 //            counter is held. Additions are made in place, in the tensors that were pushed.
 // Does not   copy what it is given: a pushed tensor may be overwritten until Take() or Finish().
 // Threads    one at a time.
@@ -21,7 +21,7 @@ class TreeSum {
 
   void Push(LaneNode node, at::Tensor value) { stack_.Push(node, std::move(value), Add); }
 
-  // The mean over `lanes` lanes, all of which were pushed, written into `into`, which may be one of
+  // Writes the mean over `lanes` lanes, all of which were pushed, into `into`, which may be one of
   // the tensors pushed. The division is one multiplication by 1/lanes.
   void FinishMean(int lanes, at::Tensor& into) {
     const at::Tensor sum = stack_.Finish(Add);
