@@ -1,4 +1,4 @@
-// Opening what is left of an attempt, and reading frames with whatever proves them.
+// Opens what is left of an attempt, and reads frames, with whatever can prove them.
 #include "ckpt/attempt_reader.h"
 
 #include <array>
@@ -22,7 +22,7 @@ Result<Description> DescribedBy(const ShardReader& shard, const ShardName& name)
   return std::move(parsed.description);
 }
 
-// Whether the header, which has no digest of its own, says what the name says.
+// Whether the header, which has no digest of its own, agrees with the shard's name.
 Status CheckHeader(File& file, const ShardName& name, const Layout& layout, uint64_t step) {
   std::array<std::byte, kShardHeaderBytes> bytes;
   KEEL_TRY_ASSIGN(const size_t got, file.ReadAt(0, bytes));
@@ -130,7 +130,7 @@ void AttemptReader::Hunt(Files& files, const std::string& path, uint32_t part, b
 }
 
 uint32_t AttemptReader::PartOfFrame(uint64_t frame) const {
-  // Parts are equal to within a frame, so the guess is at most one off.
+  // All parts have the same number of frames, give or take one, so the guess is at most one off.
   const uint64_t frames = layout().frame_count();
   auto part = static_cast<uint32_t>(frame * parts() / frames);
   while (frame >= layout().PartOf(part, parts()).end()) ++part;
@@ -150,8 +150,8 @@ Status AttemptReader::ReadWithFooter(const Part& part, uint64_t frame, Scratch* 
   const std::string place = part.reader->Place(index);
   scratch->stored.resize(part.reader->StoredBytes(index, 1));
   KEEL_TRY(part.reader->ReadStored(index, 1, scratch->stored));
-  // The digest of the stored bytes decides nothing: those of the content and of its pieces prove
-  // more, and it may be padding that was damaged.
+  // The digest of the stored bytes decides nothing: those of the content and its pieces prove more,
+  // and the damage may be in the padding.
   scratch->is_mended = !part.reader->CheckStored(index, scratch->stored).ok();
   const Status decoded = scratch->coder.Decode(frame, layout().Frame(frame).width, scratch->stored,
                                                scratch->content);
@@ -168,7 +168,7 @@ Status AttemptReader::ReadWithFooter(const Part& part, uint64_t frame, Scratch* 
 Status AttemptReader::ReadHunted(const Part& part, uint64_t frame, Scratch* scratch) const {
   const auto spots = part.spots.find(frame);
   if (spots == part.spots.end()) {
-    // The same words for all such frames, so that they are told as one.
+    // All such frames get the same words, so that they are reported as one.
     return Broken(part.trouble + (part.file == nullptr ? "" : "; what was here is gone"));
   }
   scratch->is_mended = true;

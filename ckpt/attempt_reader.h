@@ -1,11 +1,11 @@
 // AttemptReader: one attempt to save a step, as far as its shards can still be read.
 // Promises   content of a frame is given only when it is proved to be what was written: by the
-//            digests of its shard's footer, or, where the footer is damaged, by the frame's own
-//            digest and place. Where there is a manifest, its digest of each tensor must be asked
-//            too: PieceDigests() serves that.
+//            digests of its shard's footer or, if the footer is damaged, by the frame's own digest
+//            and place. If there is a manifest, its digest of each tensor must be checked, too:
+//            PieceDigests() serves that.
 // Does not   need a manifest, nor all shards; write anything.
 // Threads    const methods from any thread, each with a Scratch of its own.
-// Errors     Open(): nothing of the attempt can be used, and why. Read(): as the part's trouble, or
+// Errors     Open(): nothing of the attempt can be used, and why. Read(): the part's trouble, or
 //            kCorrupt with the reason.
 #pragma once
 
@@ -28,7 +28,7 @@ class AttemptReader {
     bool is_mended = false;  // the content is proved, but stored bytes around it were changed
   };
 
-  // `manifest`: that of this attempt; null where there is none that is whole.
+  // `manifest`: that of this attempt; null if there is no whole one.
   static Result<std::unique_ptr<AttemptReader>> Open(Files& files, const std::string& step_dir,
                                                      const std::string& attempt, uint32_t parts,
                                                      const Manifest* manifest);
@@ -46,15 +46,15 @@ class AttemptReader {
 
   // Verified content, in scratch->content.
   Status Read(uint64_t frame, Scratch* scratch) const;
-  // The digests of the pieces of a frame that has been read: from the footer, or made anew.
+  // The digests of the pieces of a frame that has been read: from the footer, or computed anew.
   std::vector<Digest> PieceDigests(uint64_t frame, std::span<const std::byte> content) const;
 
  private:
   struct Part {
     std::string trouble;
     std::unique_ptr<ShardReader> reader;  // its footer is whole
-    std::vector<size_t> first_piece;      // of each frame, in the reader's pieces
-    std::unique_ptr<File> file;           // else its frames are hunted for
+    std::vector<size_t> first_piece;      // of each frame, among the reader's pieces
+    std::unique_ptr<File> file;           // otherwise its frames are hunted for
     FrameSpots spots;
   };
 

@@ -37,7 +37,7 @@ void BackgroundSave::Run(Request request) {
   const TimePoint begin = clock_.Monotonic();
   Outcome outcome = Work(request);
   outcome.took = clock_.Monotonic() - begin;
-  request.source = nullptr;  // whoever sees done() may change the tensors again
+  request.source = nullptr;  // a caller that sees done() may change the tensors again
   const std::lock_guard lock(mutex_);
   outcome_ = std::move(outcome);
   ended_.notify_all();
@@ -90,7 +90,7 @@ Result<BackgroundSave::Outcome> BackgroundSave::Take() {
   if (!in_flight_) return Error{Code::kNotFound, "no save is in flight"};
   ended_.wait(lock, [&] { return outcome_.has_value() || !in_flight_; });
   if (!in_flight_) return Error{Code::kNotFound, "the outcome was taken by another thread"};
-  thread_.join();  // it has nothing left to do but to let go of the lock
+  thread_.join();  // all it still has to do is to release the lock
   Outcome outcome = std::move(*outcome_);
   outcome_.reset();
   in_flight_ = false;

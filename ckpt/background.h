@@ -1,10 +1,11 @@
 // BackgroundSave: a save that runs beside training, one at a time.
-// Promises   Start() does no input or output and returns at once. A failure is kept until somebody
-//            asks for it; it leaves at most a partial directory that gc removes. The destructor
+// Promises   Start() does no input or output and returns at once. A failure is kept until it is
+//            asked for; it leaves at most a partial directory that gc removes. The destructor
 //            cancels and waits.
 // Does not   copy tensors (ckpt/snapshot.h does) or guard borrowed ones against being changed:
 //            the owner of the source waits for done(). Does not vote, unless `commit` is set.
-// Threads    all methods from any thread; the work runs in one of its own, and those it makes.
+// Threads    all methods from any thread; the work runs in one of its own, and in those that it
+//            starts.
 // Errors     kExists: a save is in flight, or its outcome was not yet taken.
 #pragma once
 
@@ -26,14 +27,14 @@ class BackgroundSave {
     std::shared_ptr<TensorSource> source;  // kept until the save has ended
     WriteOptions options;                  // its progress is replaced by progress()
     bool commit = false;                   // a single writer: commit it too
-    bool awaited = false;                  // somebody waits: it need not let others go first
+    bool awaited = false;                  // somebody waits, so it need not give way to others
   };
   struct Outcome {
     Status status;
     ShardSummary shard;
     Duration took{0};                      // all of it
-    // What is left to do when the group has voted: Commit() or Abandon(). Null after a failure and
-    // when it is committed.
+    // Commit() or Abandon() it when the group has voted. Null after a failure, and once it is
+    // committed.
     std::unique_ptr<Save> save;
     std::optional<CommitReport> committed;
   };
@@ -52,9 +53,9 @@ class BackgroundSave {
   void Cancel() { progress_.cancel = true; }
   void Hurry() { progress_.hurry = true; }
 
-  // Waits, so long at most; gives done().
+  // Waits for at most this long; returns done().
   bool AwaitDone(Duration limit) const;
-  // Waits for the end. kNotFound: nothing was started.
+  // Waits for the end, and returns the outcome. kNotFound: nothing was started.
   Result<Outcome> Take();
 
  private:

@@ -60,7 +60,7 @@ constexpr size_t kVectorBytes = 16;
 using Vector = __m128i;
 Vector Load(const std::byte* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
 void Store(std::byte* at, Vector v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(at), v); }
-// Of the 32 bytes of a, then b: those at even places; those at odd places.
+// The bytes at even places, and those at odd places, of the 32 bytes of a and b.
 Vector Even(Vector a, Vector b) {
   const Vector low = _mm_set1_epi16(0xFF);
   return _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low));

@@ -1,4 +1,4 @@
-// Looking at step directories, and choosing one.
+// Looks at step directories, and chooses one.
 #include "ckpt/catalog.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace keel {
 namespace {
 
-// How often is looked again at what others change meanwhile.
+// How often to look again at what others change meanwhile.
 constexpr int kTries = 16;
 
 std::string BaseName(std::string_view path) {
@@ -35,7 +35,7 @@ Result<Contents> LookInto(Files& files, const std::string& dir) {
   for (const DirEntry& entry : entries) {
     const std::string path = JoinPath(dir, entry.name);
     const Result<FileInfo> info = files.Stat(path);
-    if (info.ok()) contents.bytes += info->bytes;  // it may be gone by now: a save has ended
+    if (info.ok()) contents.bytes += info->bytes;  // it may be gone by now, if a save has ended
     const StepFile file = ParseStepFile(entry.name);
     switch (file.kind) {
       case StepFile::Kind::kManifest: contents.has_manifest = true; break;
@@ -66,7 +66,7 @@ std::string PartialReason(const Contents& contents) {
          ", of a save that failed or died";
 }
 
-// Whether the shards are what the manifest says.
+// Whether the shards have the sizes that the manifest gives.
 Status CheckShards(Files& files, const std::string& dir, const Manifest& manifest) {
   for (const ManifestShard& shard : manifest.shards) {
     const Result<FileInfo> info = files.Stat(JoinPath(dir, shard.file));
@@ -125,8 +125,8 @@ Result<StepEntry> LookOnce(Files& files, const std::string& step_dir) {
   return entry;
 }
 
-// `is_stable` becomes false where a step has been removed since it was listed: the newer one for
-// which it went may have come since then, too.
+// `is_stable` becomes false if a step has been removed since the listing: the newer step that
+// replaced it may have come since then, too.
 Result<std::vector<StepEntry>> ListOnce(Files& files, const std::string& root,
                                         bool* is_stable) {
   KEEL_TRY_ASSIGN(const auto names, files.List(root));
@@ -173,7 +173,8 @@ Result<StepEntry> LookAtStep(Files& files, const std::string& step_dir) {
   for (int tries = 1;; ++tries) {
     KEEL_TRY_ASSIGN(StepEntry entry, LookOnce(files, step_dir));
     if (entry.state != StepState::kDamaged || tries == kTries) return entry;
-    // Retention takes the manifest first. What is missing with it is being removed, not damaged.
+    // Retention removes the manifest first. If that is gone, the step is being removed, not
+    // damaged.
     if (!IsRemoved(files, step_dir)) return entry;
   }
 }
@@ -193,7 +194,7 @@ Result<StepEntry> NewestComplete(Files& files, const std::string& root) {
     for (auto entry = steps.rbegin(); entry != steps.rend(); ++entry) {
       if (entry->state == StepState::kComplete) return *entry;
     }
-    // The only one may have been taken apart after a newer one came, which was not listed yet.
+    // The only step may have been removed after a newer one came, which was not listed yet.
     const bool is_stable = std::equal(
         steps.begin(), steps.end(), before.begin(), before.end(),
         [](const StepEntry& a, const StepEntry& b) { return a.step == b.step; });
@@ -255,7 +256,7 @@ Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::stri
     if (checkpoint.ok() || !IsRemoved(files, dir)) return checkpoint;
     KEEL_TRY_ASSIGN(const std::string next, ResolveCheckpoint(files, text));
     if (next == dir || tries == kTries) {
-      if (was_removed) return checkpoint;  // it never was there, as far as we know
+      if (was_removed) return checkpoint;  // as far as we know it never existed
       return Error{Code::kNotFound, dir + " was removed while it was opened"};
     }
   }

@@ -1,7 +1,7 @@
 // Catalog: which checkpoints a directory holds, and which of them are whole.
 // Promises   a step counts as complete when its manifest is valid and every shard it names is there
 //            with the size it names; otherwise the reason is given in words.
-// Does not   read shards' content: `keel verify` and every load do.
+// Does not   read the content of shards: `keel verify` and every load do.
 // Threads    any. Errors: those of Files; a damaged step is an entry, not an error.
 #pragma once
 
@@ -31,39 +31,40 @@ struct StepEntry {
   std::string dir;
   StepState state = StepState::kPartial;
   std::string reason;          // why it is not complete; empty if it is
-  bool unreadable = false;     // damaged for all we know: the disk would not give it
+  bool unreadable = false;     // probably damaged: the disk did not return it
   bool pinned = false;
   bool in_progress = false;    // a live process holds a lock of one of its attempts
-  uint64_t stored_bytes = 0;   // of all files in it
-  // Of complete ones:
+  uint64_t stored_bytes = 0;   // of all files in its directory
+  // For complete ones:
   std::string attempt;
   uint64_t content_bytes = 0;
   uint32_t writers = 0;
   int64_t saved_at_ns = 0;
-  std::string repair;          // what a repair says of itself; empty: it is none
+  std::string repair;          // what a repair noted about itself; empty: it is none
 };
 
-// By step, from the lowest. What is no step's directory is ignored. kNotFound: no such directory.
+// By step, from the lowest. Directories that are no step's are ignored. kNotFound: no such
+// directory.
 Result<std::vector<StepEntry>> ListSteps(Files& files, const std::string& root);
-// One step's directory, whatever its name; `step` is 0 where neither name nor manifest tells it.
+// One step's directory, whatever its name; `step` is 0 if neither name nor manifest tells it.
 Result<StepEntry> LookAtStep(Files& files, const std::string& step_dir);
 
-// The newest complete one; kNotFound, with what there is instead.
+// The newest complete one. kNotFound says what there is instead.
 Result<StepEntry> NewestComplete(Files& files, const std::string& root);
 
 // The directory of the checkpoint that `text` names: a step's directory itself, "ROOT" or
 // "ROOT@latest" (the newest complete one), "ROOT@1200".
 Result<std::string> ResolveCheckpoint(Files& files, const std::string& text);
 
-// Where `text` names one step (its own directory, "ROOT@1200", "ROOT@latest"), the directory that
-// it lies in; none where it names a directory of steps, or nothing that is there.
+// If `text` names one step (its own directory, "ROOT@1200", "ROOT@latest"), the directory in which
+// it lies; empty if it names a directory of steps, or nothing that exists.
 std::optional<std::string> RootOfStep(Files& files, const std::string& text);
 
-// Opens the checkpoint that `text` names. Where others remove it in the meantime, another one is
-// found if `text` leaves that open; if not, kNotFound.
+// Opens the checkpoint that `text` names. If another process removes it in the meantime, another
+// one is opened if `text` allows that, else kNotFound.
 Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::string& text);
 
-// Whether it is certain that a step that was committed is so no more: its manifest, which goes
+// Whether a step that was committed is certainly no longer so: its manifest, which is removed
 // first, is gone.
 bool IsRemoved(Files& files, const std::string& step_dir);
 

@@ -1,4 +1,4 @@
-// Opening a checkpoint: everything but the frames is checked here.
+// Opens a checkpoint: everything but the frames is checked here.
 #include "ckpt/checkpoint.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ Status CheckShardFits(const ShardReader& shard, const Description& description,
   }
   const auto described = ParseDescriptionText(shard.description_text());
   if (!described.ok()) return wrong("its description: " + described.error().message);
-  // Values, not text: another program may write the same number in another way.
+  // Compares values, not text: another program may write the same number differently.
   if (described->description != description || described->attempt != name.attempt) {
     return wrong("it describes another checkpoint than its manifest or part 0 does (other tensors, "
                  "metadata or options)");

@@ -1,7 +1,7 @@
-// Checkpoint: a committed checkpoint, opened: manifest and all shards, held against each other.
+// Checkpoint: a committed checkpoint, opened: manifest and all shards, compared with each other.
 // Promises   once open, every frame has one place, sizes and digests of shards are the manifest's,
-//            and each tensor's digest follows from the shards' piece digests. Reports all that is
-//            wrong, not only the first.
+//            and each tensor's digest follows from the shards' piece digests. It reports all that
+//            is wrong, not only the first.
 // Does not   read frames (ckpt/frame_scan.h, ckpt/tensor_reader.h).
 // Threads    const methods from any thread.
 // Errors     kNotFound: no manifest, or a shard is missing; kCorrupt; kInvalid: a newer version.
@@ -52,8 +52,8 @@ class Checkpoint {
 Status CheckShardFits(const ShardReader& shard, const Description& description,
                       const ShardName& name);
 
-// What the shards' piece digests make of each tensor, by index in the layout. The shards hold every
-// frame, in order, and fit the layout.
+// Computes each tensor's digest, by index in the layout, from the shards' piece digests. The shards
+// hold every frame, in order, and fit the layout.
 std::vector<Digest> CombineTensorDigests(const Layout& layout,
                                          const std::vector<std::unique_ptr<ShardReader>>& shards);
 

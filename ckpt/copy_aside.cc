@@ -1,4 +1,4 @@
-// Stores that name no cache need whole lines of memory, so both ends are copied as usual.
+// Stores that bypass the cache need whole lines of memory, so both ends are copied as usual.
 #include "ckpt/copy_aside.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void CopyAside(std::byte* to, const std::byte* from, size_t bytes) {
   std::memcpy(to, from, at);
   for (; bytes - at >= kLine; at += kLine) CopyLine(to + at, from + at);
   std::memcpy(to + at, from + at, bytes - at);
-  _mm_sfence();   // such stores are not ordered with those that tell other threads
+  _mm_sfence();   // orders such stores before those that tell other threads
 }
 
 #else

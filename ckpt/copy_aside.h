@@ -1,6 +1,6 @@
-// CopyAside: memcpy for much memory that nobody reads soon.
-// Promises   where the processor can, what is written does not pass through the caches: twice as
-//            fast, and what others have there stays.
+// CopyAside: memcpy for large memory that is not read soon.
+// Promises   if the processor can, writes bypass the caches: that is twice as fast, and the caches
+//            keep what they hold.
 #pragma once
 
 #include <cstddef>

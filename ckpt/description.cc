@@ -1,4 +1,4 @@
-// Descriptions to JSON and back.
+// Turns descriptions into JSON and back.
 #include "ckpt/description.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 Error Wrong(const std::string& what) { return {Code::kInvalid, what}; }
 
-// Text that JSON gives back as it was.
+// Checks that JSON gives the text back unchanged.
 Status CheckText(const std::string& what, const std::string& text) {
   const auto read = ParseJson(DumpJson(Json(text)));
   if (read.ok() && *read == Json(text)) return Ok();
@@ -60,7 +60,7 @@ Result<Layout> ReadLayout(const Json& json, uint64_t frame_bytes) {
   }
   KEEL_TRY_ASSIGN(Layout layout,
                   Layout::Make(std::move(specs), static_cast<uint32_t>(frame_bytes)));
-  // Where a tensor lies follows from the list; that it is written down serves other readers.
+  // A tensor's place follows from the list; it is written down for other readers.
   for (size_t i = 0; i < layout.tensors().size(); ++i) {
     const PlacedTensor& placed = layout.tensors()[i];
     KEEL_TRY_ASSIGN(const auto offset, Field<uint64_t>((*tensors)[i], "offset"));

@@ -17,11 +17,11 @@
 
 namespace keel {
 
-// Whole numbers that fit are held as int64_t. NaN and the infinities cannot be stored.
+// Whole numbers that fit are held as int64_t. NaN and infinities cannot be stored.
 using MetadataValue = std::variant<bool, int64_t, uint64_t, double, std::string>;
 using Metadata = std::map<std::string, MetadataValue>;
 
-// kInvalid, naming it: JSON that is no number, text, true or false.
+// kInvalid, with the name: JSON that is no number, text, true or false.
 Result<MetadataValue> MetadataFromJson(const std::string& name, const Json& json);
 
 // "12", "0.5", "true", "text": for people.
@@ -30,7 +30,7 @@ std::string MetadataText(const MetadataValue& value);
 // "evenkeel 0.2.0"
 std::string_view WriterVersion();
 
-// Keys in `user` by which a checkpoint that `keel repair` made says so.
+// Keys in `user` that mark a checkpoint made by `keel repair`.
 inline constexpr std::string_view kRepairKey = "repair";  // "3 of 12 tensors ..."
 inline constexpr std::string_view kRepairedFromKey = "repaired_from";
 inline constexpr std::string_view kRepairLostKey = "repair_lost";  // JSON: a list of names
@@ -38,7 +38,7 @@ inline constexpr std::string_view kRepairLostKey = "repair_lost";  // JSON: a li
 struct Description {
   std::string writer{WriterVersion()};  // the program that wrote it, for people
   uint64_t step = 0;
-  Codec codec = Codec::kPlanes;  // as asked for; each frame says what became of it
+  Codec codec = Codec::kPlanes;  // as asked for; each frame says which one it used
   // What training needs to go on: data_epoch, cursor, seed, lanes, lane_batch, lr_position,
   // loss_scale, trail, fingerprint, job ... (FORMAT.md 5 lists the names in use).
   Metadata metadata;
@@ -61,7 +61,7 @@ struct ParsedDescription {
 };
 Result<ParsedDescription> ParseDescriptionText(std::string_view text);
 
-// For the manifest, whose JSON has these members and `more`.
+// For the manifest, whose JSON has these members and those named in `more`.
 Result<ParsedDescription> ReadDescription(const Json& json, const std::vector<std::string>& more);
 
 }  // namespace keel

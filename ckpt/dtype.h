@@ -1,4 +1,4 @@
-// Dtype: what an element of a tensor is, as far as a checkpoint cares: its name, size and lanes.
+// Dtype: the type of a tensor's elements, as far as a checkpoint cares: its name, size and lanes.
 // Threads    any.
 #pragma once
 
@@ -23,7 +23,7 @@ std::span<const Dtype> AllDtypes();
 
 uint32_t DtypeBytes(Dtype dtype);
 // The width of the numbers that the planes codec takes apart: 2, 4 or 8 for floats (a complex
-// number is two of them); 1 for all that it leaves to zstd.
+// number is two of them); 1 for all types that it leaves to zstd.
 uint32_t LaneWidth(Dtype dtype);
 
 }  // namespace keel

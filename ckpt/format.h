@@ -1,6 +1,6 @@
 // The numbers of ckpt/FORMAT.md; section numbers in comments are that document's.
-// Promises   what is written with these is read with these: a change here is a change there, in one
-//            commit, with a raised kFormatVersion and an old file added to the tests.
+// Promises   what these numbers write they also read: change both files in one commit, raise
+//            kFormatVersion, and add an old file to the tests.
 // Does not   know file names (ckpt/names.h).
 #pragma once
 
@@ -48,7 +48,7 @@ inline constexpr uint64_t kStepMax = 999'999'999'999'999'999;  // 18 digits in a
 inline constexpr std::string_view kManifestFormat = "keel-checkpoint";
 inline constexpr uint64_t kManifestBytesMax = 512 * 1024 * 1024;
 
-// How a frame's payload came from its content; the values are on disk.
+// How a frame's payload was made from its content; the values are on disk.
 enum class Codec : uint8_t { kNone = 0, kZstd = 1, kPlanes = 2 };
 
 static_assert(kFrameBytes % kTensorAlignment == 0 && kFrameBytesMin % kTensorAlignment == 0);
@@ -58,7 +58,7 @@ static_assert(kIndexEntryBytes == 8 + 4 + 4 + kDigestBytes);
 static_assert(kShardTailBytes == 8 + 8 + 8 + 8 + 4 + 4 + kDigestBytes + 8);
 static_assert(kShardHeaderBytes == 8 + 4 + 4 + 4 + 4 + 8 + 8 + 8 + kAttemptBytes);
 
-// The longest that a frame may be: header, plane sizes, payload, padding of its slot.
+// The longest possible frame: header, plane sizes, payload, padding of its slot.
 inline constexpr size_t StoredBytesMax(size_t content_bytes) {
   return kFrameHeaderBytes + kWidthMax * kPlaneSizeBytes + content_bytes + kSlotAlignment;
 }

@@ -1,4 +1,4 @@
-// Encoding and decoding of single frames.
+// Encodes and decodes single frames.
 #include "ckpt/frame.h"
 
 #include <bit>
@@ -86,7 +86,7 @@ FrameCoder::Encoded FrameCoder::Encode(uint64_t number, uint32_t width,
                                        const CodecChoice& choice, std::span<std::byte> into) {
   KEEL_CHECK(content.size() <= kFrameBytesMax, content.size());
   KEEL_CHECK(into.size() >= StoredBytesMax(content.size()), into.size());
-  // While the content is hot, and before it is taken apart.
+  // The digest is taken while the content is in the cache, and before it is taken apart.
   const Digest digest = DigestOf(content);
   const Payload payload =
       MakePayload(width, content, choice, into.subspan(kFrameHeaderBytes));
@@ -118,8 +118,8 @@ FrameCoder::Payload FrameCoder::MakePayload(uint32_t width, std::span<const std:
   return {Codec::kNone, false, 0, content.size()};
 }
 
-// Payload: the sizes of coded planes, the raw planes, the tail, the coded planes; planes from the
-// lowest up. Raw ones come first so that the shuffle can write them where they belong.
+// The payload has the sizes of coded planes, the raw planes, the tail, and the coded planes, from
+// the lowest plane up. Raw planes come first so that the shuffle can write them in place.
 FrameCoder::Payload FrameCoder::MakePlanes(uint32_t width, std::span<const std::byte> content,
                                            std::span<std::byte> into) {
   const size_t count = content.size() / width;
@@ -197,7 +197,7 @@ Status FrameCoder::DecodePlanes(const FrameHeader& header, std::span<const std::
   const size_t count = into.size() / width;
   const size_t tail = into.size() % width;
   const size_t coded = static_cast<size_t>(std::popcount(header.coded_planes));
-  // Sizes are below 2^32 and at most 8, so that no sum overflows.
+  // Each size is below 2^32 and there are at most 8, so no sum overflows.
   const size_t before_coded = kPlaneSizeBytes * coded + count * (width - coded) + tail;
   if (payload.size() < before_coded) return Broken("the payload is too short for its planes");
   uint64_t expected = before_coded;

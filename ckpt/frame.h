@@ -1,11 +1,11 @@
 // Frame: one piece of the stream as it is stored: header, payload (ckpt/FORMAT.md 4).
 // Promises   encoding gives the same bytes on every CPU. Decoding gives exactly the content that
-//            was encoded, checked by its digest, or an error; whatever the bytes are, it neither
-//            crashes nor allocates by what they say nor writes past `into`.
+//            was encoded, checked by its digest, or an error. Whatever the bytes are, it neither
+//            crashes, nor allocates by what they say, nor writes past `into`.
 // Does not   check the digest of the stored bytes, which the shard's index holds: check that first
 //            (ckpt/shard_reader.h), since zstd does not notice every damaged bit.
 // Threads    one at a time; each thread keeps a FrameCoder of its own.
-// Errors     kCorrupt, with the reason alone: the caller knows file and place.
+// Errors     kCorrupt, with the reason only: the caller knows file and place.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace keel {
 inline constexpr int kZstdLevel = 1;
 
 struct CodecChoice {
-  Codec codec = Codec::kPlanes;  // kPlanes: what is no float goes through zstd
+  Codec codec = Codec::kPlanes;  // with kPlanes, types that are not floats go through zstd
   int zstd_level = kZstdLevel;
 };
 
@@ -70,7 +70,7 @@ class FrameCoder {
 
   Payload MakePayload(uint32_t width, std::span<const std::byte> content,
                       const CodecChoice& choice, std::span<std::byte> into);
-  // A payload of no bytes: not worth it.
+  // Returns a payload of no bytes if coding is not worth it.
   Payload MakePlanes(uint32_t width, std::span<const std::byte> content, std::span<std::byte> into);
   Status DecodePlanes(const FrameHeader& header, std::span<const std::byte> payload,
                       std::span<std::byte> into);

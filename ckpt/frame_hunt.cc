@@ -1,4 +1,4 @@
-// A search for the magic number, and a look at what follows it.
+// Searches for the magic number, and looks at what follows it.
 #include "ckpt/frame_hunt.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace keel {
 namespace {
 
 constexpr size_t kWindowBytes = 1024 * 1024;
-// More are no accident.
+// More than this are no accident.
 constexpr size_t kSpotsMax = 4;
 
 void NoteFrame(const Layout& layout, FrameRange frames, uint64_t at,
@@ -26,7 +26,7 @@ void NoteFrame(const Layout& layout, FrameRange frames, uint64_t at,
   found.push_back({at, static_cast<uint32_t>(kFrameHeaderBytes + header->payload_bytes)});
 }
 
-// Where the frame behind this one begins.
+// Where the frame after this one begins.
 uint64_t EndOf(const FrameSpot& spot, uint64_t frame, FrameRange frames) {
   const uint64_t end = spot.offset + spot.bytes;
   const bool ends_slot = (frame - frames.first) % kSlotFrames == kSlotFrames - 1;
@@ -68,7 +68,7 @@ FrameSpots HuntFrames(File& file, const Layout& layout, FrameRange frames) {
   if (!size.ok() || frames.count == 0) return spots;
   const std::string_view magic(reinterpret_cast<const char*>(&kFrameMagic), sizeof kFrameMagic);
   std::vector<std::byte> window(kWindowBytes);
-  // Windows overlap, so that every header lies whole in one of them, and begins in one only.
+  // Windows overlap so that every header lies whole in one of them, but begins in only one.
   constexpr size_t kStep = kWindowBytes - (kFrameHeaderBytes - 1);
   for (uint64_t at = 0; at < *size; at += kStep) {
     const Result<size_t> got = file.ReadAt(at, window);

@@ -1,9 +1,8 @@
 // HuntFrames: where frames seem to lie in a shard whose index is lost or cannot be trusted.
 // Promises   finds each frame whose header is undamaged, wherever it is, in one pass over the file
-//            with 1 MiB of memory; passes over what cannot be read.
-// Does not   believe what it finds: content may look like a frame. Who decodes one checks its
-//            digest.
-// Threads    any. Errors: none; what is not found is not there.
+//            with 1 MiB of memory; skips what cannot be read.
+// Does not   believe what it finds: content may look like a frame. Decoding one checks its digest.
+// Threads    any. Errors: none; what is not found does not exist.
 #pragma once
 
 #include <map>
@@ -19,14 +18,15 @@ struct FrameSpot {
   uint32_t bytes = 0;   // of header and payload
 };
 
-// By frame; a few spots for each at most.
+// By frame, with a few spots for each at most.
 using FrameSpots = std::map<uint64_t, std::vector<FrameSpot>>;
 
-// Only frames of `frames`, whose headers say what `layout` wants them to say.
+// Finds only frames of `frames` whose headers agree with `layout`.
 FrameSpots HuntFrames(File& file, const Layout& layout, FrameRange frames);
 
 // The spots that touch one of the frame before or after them, or the start of the shard. A frame
-// whose number was changed, which no digest covers, passes for another one; but not in its place.
+// whose number was changed, which no digest covers, passes for another one, but not in that one's
+// place.
 FrameSpots InTheirPlace(const FrameSpots& spots, FrameRange frames);
 
 }  // namespace keel

@@ -14,7 +14,7 @@ class RunList {
  public:
   explicit RunList(const std::vector<FrameRange>& ranges) : ranges_(ranges) {}
 
-  // None left: a run of no frames.
+  // Returns a run of no frames if none are left.
   FrameRange Take() {
     const std::lock_guard lock(mutex_);
     while (at_ < ranges_.size() && done_ == ranges_[at_].count) {
@@ -67,7 +67,7 @@ Status FrameReader::Fetch(const Checkpoint::FramePlace& place, uint64_t frame, u
 Result<std::span<const std::byte>> FrameReader::Stored(const Checkpoint::FramePlace& place,
                                                        uint64_t frame, uint64_t ahead) {
   if (frame < fetched_.first || frame >= fetched_.end()) {
-    // Where a run is cut short, its first frames may still be whole.
+    // If a run is cut short, its first frames may still be whole.
     const Status fetched = Fetch(place, frame, ahead);
     if (!fetched.ok()) KEEL_TRY(Fetch(place, frame, 1));
   }

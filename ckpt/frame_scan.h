@@ -1,10 +1,10 @@
-// FrameScan: frames of a checkpoint read, verified and handed on, by several threads.
-// Promises   content reaches `use` only after the digest of its stored bytes, of its content and of
-//            each of its pieces have matched. A scan that goes no deeper than Depth::kStored says
-//            whether what lies on the disk is what was written there, every byte of it. Holds a few
-//            frames a thread in memory. All damage is collected, not only the first.
+// FrameScan: several threads read and verify frames of a checkpoint, and hand them on.
+// Promises   content reaches `use` only after the digests of its stored bytes, of its content and
+//            of each of its pieces have matched. A scan at Depth::kStored says whether every byte
+//            on the disk is what was written there. It holds a few frames per thread in memory.
+//            All damage is collected, not only the first.
 // Threads    `use` is called from several threads, for different frames, in no order.
-// Errors     damage is no error of the scan: see the returned list. kCancelled.
+// Errors     damage is not an error of the scan: see the returned list. kCancelled.
 #pragma once
 
 #include <functional>
@@ -20,12 +20,12 @@ namespace keel {
 struct Damage {
   uint64_t frame = 0;
   std::string place;  // "shard /x/y.keel: frame 12 at byte 81920"
-  Error error;        // the reason alone
+  Error error;        // the reason only
 };
 
 enum class Depth {
-  kStored,   // as the frames lie on the disk: several times as fast, and there is no content to use
-  kContent,  // and what they unpack to
+  kStored,   // the bytes on the disk: several times as fast, but there is no content to use
+  kContent,  // also what they unpack to
 };
 
 struct ScanOptions {
@@ -37,24 +37,24 @@ struct ScanOptions {
 // May be empty: then frames are only verified.
 using UseFrame = std::function<void(uint64_t frame, std::span<const std::byte> content)>;
 
-// Damage in the order of frames.
+// Returns damage in the order of frames.
 Result<std::vector<Damage>> ScanFrames(const Checkpoint& checkpoint,
                                        const std::vector<FrameRange>& ranges,
                                        const ScanOptions& options, const UseFrame& use);
 
-// One frame, read and verified; for those who need few. One thread at a time.
+// Reads and verifies single frames, for callers that need few. One thread at a time.
 class FrameReader {
  public:
   explicit FrameReader(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
 
   // Valid until the next call. Reads ahead up to `ahead` frames of the same shard.
-  // kCorrupt with the reason alone.
+  // kCorrupt with the reason only.
   Result<std::span<const std::byte>> Read(uint64_t frame, uint64_t ahead = 1);
-  // The same without unpacking it.
+  // The same without unpacking the frame.
   Status Check(uint64_t frame, uint64_t ahead = 1);
 
  private:
-  // Its stored bytes, checked.
+  // The frame's stored bytes, checked.
   Result<std::span<const std::byte>> Stored(const Checkpoint::FramePlace& place, uint64_t frame,
                                             uint64_t ahead);
   Status Fetch(const Checkpoint::FramePlace& place, uint64_t frame, uint64_t ahead);

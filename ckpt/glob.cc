@@ -1,4 +1,4 @@
-// Matching that goes back to the last '*' only.
+// Matching backtracks to the last '*' only.
 #include "ckpt/glob.h"
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 
 namespace keel {
 
-// In time linear in pattern times text, whatever the pattern.
+// Takes time linear in pattern times text, whatever the pattern.
 bool GlobMatches(std::string_view pattern, std::string_view text);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// Placing tensors and cutting frames.
+// Places tensors and cuts frames.
 #include "ckpt/layout.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr uint32_t kWidths[] = {8, 4, 2, 1};
 
 uint64_t RoundUp(uint64_t number, uint64_t unit) { return (number + unit - 1) / unit * unit; }
 
-// The bytes of a UTF-8 character that starts at `text`; 0 where it is broken.
+// The length in bytes of the UTF-8 character at `text`; 0 if it is malformed.
 size_t Utf8Length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
@@ -71,7 +71,7 @@ Result<uint64_t> ContentBytes(const TensorSpec& spec) {
   if (spec.shape.size() > kDimensionsMax) {
     return refused(std::to_string(spec.shape.size()) + " dimensions; 64 are possible");
   }
-  // Zeros are taken out first: 0 elements, however large the other dimensions are.
+  // A size of 0 makes 0 elements, however large the other dimensions are, so it is left out first.
   uint64_t bytes = DtypeBytes(spec.dtype);
   bool is_empty = false;
   for (const int64_t size : spec.shape) {
@@ -191,7 +191,7 @@ FrameRange Layout::FramesOf(size_t tensor) const {
 
 FrameRange Layout::PartOf(uint32_t part, uint32_t parts) const {
   KEEL_CHECK(part < parts, "part " << part << " of " << parts);
-  // frame_count_ < 2^51 and parts < 2^14 would not overflow; no other product is taken.
+  // frame_count_ < 2^51 and parts < 2^14, so the product does not overflow.
   const uint64_t first = frame_count_ * part / parts;
   return {first, frame_count_ * (part + 1) / parts - first};
 }

@@ -1,6 +1,6 @@
 // Layout: where each tensor lies in the logical stream, and how the stream is cut into frames.
 // Promises   a pure function of (tensors in the caller's order, frame size): every writer and
-//            reader finds the same one. Tensors of one lane width lie together (8, 4, 2, then 1),
+//            reader gets the same one. Tensors of one lane width lie together (8, 4, 2, then 1),
 //            so a frame never holds two widths; each starts at a multiple of 64. Frame i covers
 //            the stream from i * frame_bytes; only the last frame of a width is shorter.
 // Does not   hold tensor bytes.
@@ -40,7 +40,7 @@ struct PlacedTensor {
   bool operator==(const PlacedTensor&) const = default;
 };
 
-// What one frame holds of the stream.
+// The part of the stream that one frame holds.
 struct FrameSpan {
   uint64_t offset = 0;
   uint32_t bytes = 0;
@@ -68,24 +68,24 @@ class Layout {
   bool operator==(const Layout&) const = default;
   static Result<Layout> Make(std::vector<TensorSpec> tensors, uint32_t frame_bytes = kFrameBytes);
 
-  // In the caller's order; a tensor's index is its place here.
+  // In the caller's order; a tensor's index is its place in this list.
   const std::vector<PlacedTensor>& tensors() const { return tensors_; }
   std::optional<size_t> Find(std::string_view name) const;
 
   uint32_t frame_bytes() const { return frame_bytes_; }
   uint64_t frame_count() const { return frame_count_; }
-  // The sum over tensors, without what aligns them.
+  // The sum over tensors, without padding.
   uint64_t tensor_bytes() const { return tensor_bytes_; }
 
   FrameSpan Frame(uint64_t frame) const;
   // In the order of the stream.
   std::vector<Piece> PiecesOf(uint64_t frame) const;
   size_t PieceCount(uint64_t frame) const;
-  // The frames that hold a tensor; none for an empty one.
+  // The frames that hold a tensor; none if it is empty.
   FrameRange FramesOf(size_t tensor) const;
   // The share of worker `part` of `parts`.
   FrameRange PartOf(uint32_t part, uint32_t parts) const;
-  // Bytes of all that these frames hold.
+  // The bytes of the stream that these frames hold.
   uint64_t BytesIn(FrameRange frames) const;
 
  private:

@@ -1,4 +1,4 @@
-// The manifest's text, made and read.
+// Makes and reads the manifest's text.
 #include "ckpt/manifest.h"
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 namespace keel {
 namespace {
 
-// The text ends with this, 32 digits of hex, and kAfterDigest. The digest is of all before it.
+// The text ends with this, 32 digits of hex, and kAfterDigest. The digest covers all before it.
 constexpr std::string_view kBeforeDigest = ",\n\"digest\":\"";
 constexpr std::string_view kAfterDigest = "\"\n}\n";
 constexpr size_t kEndBytes = kBeforeDigest.size() + 2 * kDigestBytes + kAfterDigest.size();
 
-// One member a line, one element of a list a line: for people, and for their diff and grep.
+// One member per line, and one list element per line: for people, and for their diff and grep.
 std::string TextOf(const Json& json) {
   std::string text = "{";
   const char* separator = "\n";
@@ -41,7 +41,7 @@ Error Damaged(const std::string& why) {
   return {Code::kCorrupt, why + "; it was changed after it was written: take another checkpoint"};
 }
 
-// The digest at the end, once the text before it has been held against it.
+// The digest at the end, after comparing it with that of the text before it.
 Result<Digest> CheckDigest(std::string_view text) {
   if (text.size() < kEndBytes) {
     return Damaged("it has only " + std::to_string(text.size()) + " bytes");

@@ -1,7 +1,7 @@
 // Manifest: the file whose presence makes a checkpoint (ckpt/FORMAT.md 5).
-// Promises   parsing gives a whole manifest whose parts agree with each other, or an error: a
-//            changed byte anywhere is found by the digest at its end. Shards together hold every
-//            frame once, tensors lie where the layout puts them.
+// Promises   parsing gives a whole manifest whose parts agree with each other, or an error: the
+//            digest at its end reveals any changed byte. Shards together hold every frame once,
+//            and tensors lie where the layout puts them.
 // Does not   look at shards (ckpt/checkpoint.h). Write files (ckpt/save.h).
 // Threads    a plain value.
 // Errors     kCorrupt: not what was written; kInvalid: another program's, or a newer version's.
@@ -34,14 +34,14 @@ struct Manifest {
   std::vector<ManifestShard> shards;   // in the order of their frames
 };
 
-// A tensor's digest is the digest of its pieces' digests, one after the other, so that several
-// writers can make it together. It depends on where frames cut the tensor.
+// A tensor's digest is the digest of its pieces' digests, one after the other, so several writers
+// can make it together. It depends on where frames cut the tensor.
 Digest TensorDigest(const std::vector<Digest>& pieces);
-// Of the whole tensor as it lies in memory.
+// The digest of a whole tensor that lies in memory.
 Digest TensorDigest(const Layout& layout, size_t tensor, std::span<const std::byte> bytes);
 
 std::string ManifestText(const Manifest& manifest);
-// Messages say what is wrong, not which file it is.
+// Messages say what is wrong, not in which file.
 Result<Manifest> ParseManifest(std::string_view text);
 
 // DIR/manifest.json; errors name it. kNotFound: it is not there.

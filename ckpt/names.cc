@@ -1,4 +1,4 @@
-// Making names, and parsing them by making them again.
+// Makes names, and parses them by making them again.
 #include "ckpt/names.h"
 
 #include "base/text.h"
@@ -14,7 +14,7 @@ constexpr std::string_view kStepPrefix = "step-";
 constexpr std::string_view kMarkPrefix = "job-";
 constexpr std::string_view kMarkSuffix = ".mark";
 
-// A whole number of digits only; none on anything else or beyond 18 digits.
+// Accepts whole numbers of at most 18 digits only; empty for anything else.
 std::optional<uint64_t> Digits(std::string_view text) {
   if (text.empty() || text.size() > 18) return std::nullopt;
   uint64_t number = 0;

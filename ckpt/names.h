@@ -1,4 +1,4 @@
-// Names: the one place that knows what files and directories of checkpoints are called.
+// Names: the one place that knows the names of a checkpoint's files and directories.
 //   ROOT/step-000001200/0123456789abcdef-shard-0000-of-0003.keel   attempt, part, count
 //                       0123456789abcdef-shard-0000-of-0003.lck0   held while its save is alive
 //                       0123456789abcdef-manifest.tmp              the manifest before its rename
@@ -32,12 +32,12 @@ inline constexpr std::string_view kSingleSaveLockName = "single-save.lock";
 std::string JobMarkName(std::string_view id);
 bool IsJobMarkName(std::string_view name);
 
-// A fresh attempt's name: 16 digits of hex. All writers of one attempt share it.
+// The name of a new attempt: 16 digits of hex, which all writers of the attempt share.
 std::string NewAttempt(Random& random);
 Status CheckAttempt(std::string_view attempt);
 
 std::string StepDirName(uint64_t step);
-// What ParseStepDirName() does not take.
+// A name that ParseStepDirName() does not accept.
 std::string DamagedStepDirName(uint64_t step, std::string_view id);
 std::optional<uint64_t> ParseStepDirName(std::string_view name);
 
@@ -48,13 +48,13 @@ struct ShardName {
   auto operator<=>(const ShardName&) const = default;
 };
 std::string ShardFileName(const ShardName& shard);
-// Whoever looks whether a lock is held takes it for a moment; a saver that finds its lock taken so
-// takes the next one, up to kShardLocks - 1.
+// A process that checks whether a lock is held takes it for a moment. A saver that finds its lock
+// taken takes the next one, up to kShardLocks - 1.
 inline constexpr uint32_t kShardLocks = 10;
 std::string ShardLockName(const ShardName& shard, uint32_t lock = 0);
 std::string ManifestTempName(std::string_view attempt);
 
-// What a file in a step's directory is, by its name.
+// What a file in a step's directory is, judged by its name.
 struct StepFile {
   enum class Kind { kManifest, kManifestTemp, kShard, kShardLock, kCommitLock, kPin, kForeign };
   Kind kind = Kind::kForeign;

@@ -1,4 +1,4 @@
-// Sampling, and order-0 entropy in fixed point.
+// Samples numbers, and computes order-0 entropy in fixed point.
 #include "ckpt/plane_choice.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr size_t kSamplesMax = kRuns * kRunLength;
 
 // Bits of entropy are counted in units of 2^-16.
 constexpr int64_t kBit = 1 << 16;
-constexpr int64_t kUnseenSymbol = 47186;      // 0.72 bit: what each symbol adds to a sample's guess
+constexpr int64_t kUnseenSymbol = 47186;      // 0.72 bit, which each symbol adds to the guess
 constexpr int64_t kCodedBelow = 498074;       // 7.6 bits
 constexpr int64_t kRunsBelow = kBit;          // 1.0
 constexpr int64_t kRotationGain = 655;        // 0.01
@@ -47,7 +47,7 @@ constexpr auto kNLogN = [] {
 
 using Histogram = std::array<uint16_t, 256>;
 
-// Entropy times the number of samples: what an order-0 coder would need, guessed from a sample.
+// Entropy times the number of samples: what an order-0 coder would need, estimated from a sample.
 int64_t Cost(const Histogram& histogram, size_t samples) {
   int64_t cost = kNLogN[samples];
   int64_t symbols = 0;

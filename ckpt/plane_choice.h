@@ -1,6 +1,6 @@
 // PlaneChoice: which planes of a frame are worth coding, judged by a thousand sampled numbers.
-// Promises   whole numbers only, so that every CPU and compiler decides alike and writes the same
-//            bytes.
+// Promises   it uses whole numbers only, so every CPU and compiler decides alike and writes the
+//            same bytes.
 // Does not   look at more than 1024 numbers, wherever they lie in the frame.
 // Threads    any; a pure function.
 #pragma once

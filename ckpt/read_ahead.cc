@@ -1,5 +1,5 @@
-// Straight to the system, not through Files: a hint changes no byte, so there is nothing about it
-// that a test's disk could get wrong.
+// Calls the system directly, not through Files: a hint changes no byte, so a test's disk could get
+// nothing wrong about it.
 #include "ckpt/read_ahead.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 namespace keel {
 namespace {
 
-// Of a larger piece Linux reads only the beginning.
+// Of a larger piece, Linux would read only the beginning.
 constexpr uint64_t kPieceBytes = 1 << 20;
 
 void ReadFile(Files& files, const std::string& path, const std::atomic<bool>& stop) {

@@ -1,10 +1,10 @@
-// ReadAhead: asks the system to bring a directory's newest checkpoint into memory while whoever
-// will read it is still busy with something else.
-// Promises   changes nothing and never fails: without it, reading takes longer, that is all. Holds
-//            no memory of this process, and takes what processors others leave: filling the
-//            system's cache costs as much of one as unpacking does.
-// Does not   verify. Go on behind its destructor, which waits for one piece at most.
-// Threads    makes one of its own.
+// ReadAhead: asks the system to bring a directory's newest checkpoint into memory while its reader
+// is still busy with something else.
+// Promises   changes nothing and never fails: without it, reading only takes longer. It holds no
+//            memory of this process, and uses only processor time that others leave: filling the
+//            system's cache costs as much of it as unpacking does.
+// Does not   verify. Go on after its destructor, which waits for one piece at most.
+// Threads    starts one of its own.
 #pragma once
 
 #include <string>
@@ -15,10 +15,11 @@ namespace keel {
 
 class ReadAhead {
  public:
-  // `root`: where steps are; empty, not there or without a complete step: there is nothing to do.
+  // `root`: the directory of steps. If it is empty, missing or without a complete step, nothing is
+  // done.
   explicit ReadAhead(std::string root);
 
-  void Wait() { work_.Wait(); }   // until all was asked for
+  void Wait() { work_.Wait(); }   // returns when everything was asked for
 
  private:
   IdleWork work_;

@@ -1,4 +1,4 @@
-// The order of calls by which no save that begins meanwhile loses anything (FORMAT.md 6).
+// The order of calls in which no save that begins meanwhile loses anything (FORMAT.md 6).
 #include "ckpt/removal.h"
 
 #include <algorithm>
@@ -14,25 +14,25 @@ namespace {
 
 using Kind = StepFile::Kind;
 
-// How often a directory is tried that others put files into, or take them out of, meanwhile.
+// How often to try a directory in which others add or remove files meanwhile.
 constexpr int kTries = 16;
 
 bool IsNotFound(const Error& error) { return error.code == Code::kNotFound; }
 
-// What somebody else has removed already is removed.
+// A file that another process has removed already counts as removed.
 Status RemoveIfThere(Files& files, const std::string& path) {
   const Status removed = files.Remove(path);
   return removed.ok() || IsNotFound(removed.error()) ? Ok() : removed;
 }
 
-// A lock file that somebody holds stays: its save has begun a moment ago.
+// A lock file that is held stays: its save has just begun.
 Status RemoveIfFree(Files& files, const std::string& path) {
   const auto lock = files.Lock(path, "removing what a save left");
   if (lock.ok()) return RemoveIfThere(files, path);
   switch (lock.error().code) {
     case Code::kExists:
     case Code::kNotFound:
-    case Code::kNoSpace:  // it would have been made: somebody else has removed it
+    case Code::kNoSpace:  // Lock() would have made it: somebody has removed it
       return Ok();
     default: return lock.error();
   }
@@ -43,7 +43,7 @@ Status RemoveFile(Files& files, const std::string& path, Kind kind) {
   return is_lock ? RemoveIfFree(files, path) : RemoveIfThere(files, path);
 }
 
-// Whether the step may still go. It was judged some time ago, maybe long.
+// Whether the step may still go. It may have been judged long ago.
 Result<Removal> JudgeAgain(Files& files, const StepEntry& judged) {
   const auto now = LookAtStep(files, judged.dir);
   if (!now.ok()) {
@@ -54,7 +54,7 @@ Result<Removal> JudgeAgain(Files& files, const StepEntry& judged) {
   if (now->state == judged.state && now->attempt == judged.attempt) {
     return now->pinned ? Removal::kPinned : Removal::kRemoved;
   }
-  // Another retention has taken its manifest and goes on.
+  // Another retention has removed its manifest and goes on.
   const bool is_going = judged.state != StepState::kPartial && now->state == StepState::kPartial;
   return is_going ? Removal::kVanished : Removal::kChanged;
 }
@@ -63,9 +63,9 @@ bool Refuses(const Result<std::unique_ptr<FileLock>>& lock, Code why) {
   return !lock.ok() && lock.error().code == why;
 }
 
-// A save may replace a manifest that is damaged. It does so under this lock, so the manifest that
-// goes is the one that was judged. Where there is no room for the lock, or none is known, there is
-// none for a save either; and a full disk is the one on which room must be made.
+// A save may replace a damaged manifest. It does so under this lock, so the manifest removed here
+// is the one that was judged. If there is no room for the lock, or the file system knows no locks,
+// no save can take it either; and room must be made on a full disk.
 Result<Removal> RemoveManifest(Files& files, const StepEntry& judged) {
   const std::string lock_path = JoinPath(judged.dir, kCommitLockName);
   {
@@ -81,13 +81,14 @@ Result<Removal> RemoveManifest(Files& files, const StepEntry& judged) {
     KEEL_TRY(removed);
     if (!goes) return verdict;
   }
-  // Otherwise a loss of power could bring the manifest back, without its shards.
+  // Without this, a power loss could bring the manifest back without its shards.
   const Status synced = files.SyncDir(judged.dir);
   if (!synced.ok() && !IsNotFound(synced.error())) return synced.error();
   return Removal::kRemoved;
 }
 
-// kChanged: the directory could not go because something new is in it, which may be looked at.
+// kChanged: the directory could not be removed because it has something new, which may be looked
+// at.
 Result<Removal> RemoveListed(Files& files, const StepEntry& judged,
                              const std::vector<DirEntry>& entries) {
   for (const DirEntry& entry : entries) {
@@ -110,8 +111,8 @@ Result<Removal> RemoveListed(Files& files, const StepEntry& judged,
 }
 
 Result<Removal> TryToRemove(Files& files, const StepEntry& judged) {
-  // Listed before the locks are looked at: a living save holds its lock before it makes a file, so
-  // what is listed belongs to no save that began after the look.
+  // The listing comes before the look at the locks: a living save holds its lock before it makes a
+  // file, so no listed file belongs to a save that began after the look.
   KEEL_TRY_ASSIGN(const auto entries, files.List(judged.dir));
   const bool has_manifest = std::any_of(entries.begin(), entries.end(), [](const DirEntry& entry) {
     return entry.name == kManifestName;
@@ -130,7 +131,7 @@ Result<Removal> RemoveCheckpoint(Files& files, const StepEntry& judged) {
     const auto removal = TryToRemove(files, left);
     if (!removal.ok() && IsNotFound(removal.error())) return Removal::kVanished;
     if (!removal.ok() || *removal != Removal::kChanged || tries == kTries) return removal;
-    // Without its manifest it is a partial one.
+    // Without its manifest it is a partial step.
     const auto now = LookAtStep(files, judged.dir);
     if (!now.ok() && IsNotFound(now.error())) return Removal::kVanished;
     if (!now.ok()) return now.error();
@@ -153,7 +154,7 @@ Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry
     if (is_of_attempt && !is_kept) doomed.push_back(entry);
   }
   if (doomed.empty()) return uint64_t{0};
-  // Somebody may have removed the step since it was judged, and another save have begun in it.
+  // The step may have been removed since it was judged, and another save may have begun in it.
   KEEL_TRY_ASSIGN(const Removal verdict, JudgeAgain(files, judged));
   const bool is_same = verdict == Removal::kRemoved || verdict == Removal::kPinned;
   uint64_t freed = 0;

@@ -1,8 +1,8 @@
-// Removal: how one checkpoint is taken apart beside others that save, remove and look there.
-// Promises   a checkpoint goes manifest first, made durable, so that it is never half there and
-//            still called complete. Nothing that a living save has made goes, whenever it began: a
-//            lock file goes only while we hold it, the directory only when it is empty, and what
-//            is removed otherwise was there before we saw that nobody was writing.
+// Removal: how one checkpoint is removed while others save, remove and look in the same directory.
+// Promises   a checkpoint's manifest goes first, and durably, so that a checkpoint is never half
+//            gone and still called complete. Nothing that a living save has made is removed,
+//            whenever it began: a lock file only while we hold it, the directory only when it is
+//            empty, and all else was there before we saw that nobody was writing.
 // Does not   touch files whose names are not ours: a directory with such a file stays, as an error.
 // Threads    any, also several for one directory, in one process or in many.
 // Errors     those of Files. After an error a part of the checkpoint may be gone.
@@ -22,17 +22,17 @@ enum class Removal {
   kBeingWritten,  // a save began in it
   kPinned,        // somebody pinned it
   kLink,          // its directory is a symbolic link (found by ckpt/retention.h)
-  kChanged,       // it is in another state than it was, or of another attempt
+  kChanged,       // its state or attempt differs from the judged one
 };
 
-// `judged`: the step as it was when its removal was decided. Where it is not so any more, it stays.
+// `judged`: the step as it was when its removal was decided. If it has changed since, it stays.
 Result<Removal> RemoveCheckpoint(Files& files, const StepEntry& judged);
 
-// Removes from a complete step what other attempts than its own left; gives their bytes. With
+// Removes from a complete step what attempts other than its own left, and returns their bytes. With
 // `dry_run` it only counts them.
 Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry_run);
 
-// The same for a step that is complete, if it is that; what cannot be removed waits for retention.
+// The same for a step if it is complete; what cannot be removed is left to retention.
 void SweepDeadAttempts(Files& files, const std::string& step_dir);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// Coverage, then one or two passes over the frames.
+// Checks coverage, then makes one or two passes over the frames.
 #include "ckpt/restore.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ bool IsWanted(const std::vector<std::string>& only, const std::string& name) {
   });
 }
 
-// Which target each tensor of the checkpoint goes to, by index in the layout.
+// The target of each tensor of the checkpoint, by index in the layout.
 using Assignment = std::vector<std::optional<size_t>>;
 
 void CheckTarget(const RestoreTarget& target, const PlacedTensor& placed, ErrorList* errors) {

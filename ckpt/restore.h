@@ -1,11 +1,11 @@
-// Restore: a checkpoint's tensors into the caller's memory.
-// Promises   the tensors asked for and those in the checkpoint must be the same, by name, dtype and
-//            shape, in both directions; all differences are reported at once. With Into::kLive the
-//            caller's memory is touched only after all bytes that will go into it were verified: a
-//            first pass decodes and checks everything, a second one decodes and checks again, then
-//            copies. Holds a few frames a thread in memory.
-// Does not   undo: should a byte go bad between the passes, the error says that memory was changed.
-// Threads    makes its own and joins them.
+// Restore: brings a checkpoint's tensors into the caller's memory.
+// Promises   the tensors asked for and those in the checkpoint must be the same, by name, dtype
+//            and shape, in both directions; all differences are reported at once. With Into::kLive
+//            the caller's memory is touched only after all bytes that will go into it were
+//            verified: a first pass decodes and checks everything, a second one decodes and checks
+//            again, then copies. It holds a few frames per thread in memory.
+// Does not   undo: if a byte goes bad between the passes, the error says that memory was changed.
+// Threads    starts threads of its own and joins them.
 // Errors     kInvalid: tensors differ; kCorrupt, naming file, frame and tensor; kCancelled.
 #pragma once
 
@@ -25,15 +25,15 @@ struct RestoreTarget {
 
 enum class Into {
   kLive,   // holds what must stay if the restore fails: verified whole before the first change
-  kFresh,  // holds nothing yet: one pass; after an error its content means nothing
+  kFresh,  // holds nothing yet: one pass; after an error its content is undefined
 };
 
 struct RestoreOptions {
-  // Empty: all tensors. Otherwise only those whose name matches one of these (ckpt/glob.h), and
-  // coverage is asked of those.
+  // Empty: all tensors. Otherwise only those whose name matches one of these patterns
+  // (ckpt/glob.h), and only these must be covered.
   std::vector<std::string> only = {};
   Into into = Into::kLive;
-  // Which share of the frames to read; the others in a group read the rest (Layout::PartOf).
+  // The share of the frames to read; the others in a group read the rest (Layout::PartOf).
   uint32_t part = 0;
   uint32_t parts = 1;
   int threads = 2;
@@ -57,7 +57,7 @@ Result<RestoreReport> Restore(const Checkpoint& checkpoint,
                               const std::vector<RestoreTarget>& targets,
                               const RestoreOptions& options);
 
-// Whether memory holds what the checkpoint holds, by the manifest's digests: for after a group has
+// Whether memory holds what the checkpoint holds, by the manifest's digests, after a group has
 // exchanged its shares. Lists all that differ.
 Status CheckRestored(const Checkpoint& checkpoint, const std::vector<RestoreTarget>& targets);
 

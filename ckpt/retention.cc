@@ -1,4 +1,4 @@
-// The decision, and who carries it out.
+// Makes the decision, and carries it out.
 #include "ckpt/retention.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ RetentionVerdict JudgeOne(const StepEntry& entry, uint64_t newer, const Retentio
   return {entry.step, entry.dir, true, std::to_string(newer) + " newer ones are complete"};
 }
 
-// What has become of the decision to remove a step, for people; empty: it was removed.
+// Why a step that was to be removed was not, for people; empty: it was removed.
 std::string WhyNotRemoved(Removal removal) {
   switch (removal) {
     case Removal::kRemoved: return "";
@@ -81,13 +81,13 @@ std::vector<RetentionVerdict> DecideRetention(const std::vector<StepEntry>& entr
 
 namespace {
 
-// What a link leads to belongs to somebody else: another run, from which this one began.
+// What a link leads to belongs to another run, from which this one began.
 Result<bool> IsLink(Files& files, const std::string& dir) {
   KEEL_TRY_ASSIGN(const std::string place, files.Resolve(dir));
   return place != dir;
 }
 
-// Carries one verdict out, which then says what became of it; gives the bytes freed.
+// Carries out one verdict, which then says what became of it; returns the bytes freed.
 Result<uint64_t> Carry(Files& files, const StepEntry& entry, bool dry_run,
                        RetentionVerdict* verdict) {
   KEEL_TRY_ASSIGN(const bool is_link, IsLink(files, entry.dir));
@@ -114,8 +114,8 @@ Result<RetentionReport> ApplyRetention(Files& files, const std::string& root,
   KEEL_TRY_ASSIGN(const auto entries, ListSteps(files, root));
   RetentionReport report;
   report.verdicts = DecideRetention(entries, policy);
-  // One step that cannot be removed, as where a foreign file is in it, must not fill the disk with
-  // all that are newer.
+  // One step that cannot be removed, for example because of a foreign file in it, must not let all
+  // newer ones fill the disk.
   ErrorList errors;
   for (size_t i = 0; i < entries.size(); ++i) {
     const auto freed = Carry(files, entries[i], dry_run, &report.verdicts[i]);

@@ -1,4 +1,4 @@
-// Headers of safetensors files to and from JSON.
+// Turns headers of safetensors files into JSON and back.
 #include "ckpt/safetensors.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr std::string_view kMetadataName = "__metadata__";
 
 struct Row {
   std::string_view name;
-  std::optional<Dtype> dtype;  // none: a checkpoint cannot hold it
+  std::optional<Dtype> dtype;  // empty: a checkpoint cannot hold it
 };
 
 // In the reference's order, by which its writer sorts.
@@ -34,7 +34,7 @@ constexpr Row kRows[] = {
     {"U64", Dtype::kU64},
 };
 
-// Null: it has none.
+// Null: the format has no such type.
 const Row* RowOf(Dtype dtype) {
   const Row* const found = std::find_if(std::begin(kRows), std::end(kRows),
                                         [&](const Row& row) { return row.dtype == dtype; });
@@ -52,7 +52,8 @@ Result<Dtype> ParseTheirDtype(const std::string& name) {
   return Error{Code::kInvalid, Shown(name) + " is no dtype of safetensors that this version knows"};
 }
 
-// In 64 bits and from left to right, as the reference does: a later 0 saves no earlier overflow.
+// Multiplies in 64 bits and from left to right, as the reference does: a later 0 does not excuse an
+// earlier overflow.
 std::optional<uint64_t> BytesOfShape(Dtype dtype, const std::vector<int64_t>& shape) {
   uint64_t product = 1;
   for (const int64_t size : shape) {
@@ -107,7 +108,7 @@ Result<std::map<std::string, std::string>> ParseMetadata(const Json& json) {
   return metadata;
 }
 
-// Sorted tensors must fill the data, one behind the other.
+// Sorted tensors must fill the data, one after the other.
 Status CheckCoverage(const std::vector<SafetensorsTensor>& tensors, uint64_t data_bytes) {
   uint64_t at = 0;
   const std::string* before = nullptr;

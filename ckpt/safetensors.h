@@ -1,17 +1,18 @@
 // Safetensors: the header of the file format in which models are exchanged, read and made.
 //   header's length (8 bytes, little-endian) | header (JSON) | data of all tensors
 //   {"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}
-// Promises   what the reference reader (the Rust crate `safetensors`) refuses is refused: a header
-//            over 100 MB, of other text than a JSON object in UTF-8 or not beginning with '{', a
-//            shape whose product overflows or disagrees with the offsets, tensors that overlap,
-//            data that belongs to no tensor. So are repeated names, which it lets pass. Entries may
-//            come in any order. What is made is what the reference writer makes, to the byte, but
-//            for the order of __metadata__, which is random there and sorted here.
-// Does not   touch files (ckpt/safetensors_file.h); mind unknown members of an entry (nor does the
-//            reference); take dtypes that checkpoints lack (F4, F6_E2M3, F8_E8M0 ...).
+// Promises   it refuses whatever the reference reader (the Rust crate `safetensors`) refuses: a
+//            header over 100 MB, or one that is not a JSON object in UTF-8 or does not begin with
+//            '{', a shape whose product overflows or disagrees with the offsets, tensors that
+//            overlap, data that belongs to no tensor. It also refuses repeated names, which the
+//            reference accepts. Entries may come in any order. It writes what the reference
+//            writes, to the byte, except that __metadata__, whose order is random there, is
+//            sorted.
+// Does not   touch files (ckpt/safetensors_file.h); object to unknown members of an entry (nor
+//            does the reference); take dtypes that checkpoints lack (F4, F6_E2M3, F8_E8M0 ...).
 // Threads    any; pure functions.
 // Errors     kCorrupt: no valid header; kInvalid: a valid one with what a checkpoint cannot hold,
-//            or the other way round. They name the tensor, and in JSON line and column.
+//            or the reverse. They name the tensor and, in JSON, line and column.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ namespace keel {
 
 inline constexpr size_t kSafetensorsLengthBytes = 8;
 inline constexpr uint64_t kSafetensorsHeaderBytesMax = 100'000'000;
-inline constexpr size_t kSafetensorsHeaderAlignment = 8;  // of what is made
+inline constexpr size_t kSafetensorsHeaderAlignment = 8;  // of headers that we write
 
 struct SafetensorsTensor {
   TensorSpec spec;
@@ -38,7 +39,7 @@ struct SafetensorsTensor {
 
 struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
-  std::vector<SafetensorsTensor> tensors;  // as they lie in the data, without gaps
+  std::vector<SafetensorsTensor> tensors;  // in the order of the data, without gaps
   bool operator==(const SafetensorsHeader&) const = default;
 
   uint64_t data_bytes() const {
@@ -55,8 +56,8 @@ Result<SafetensorsHeader> ParseSafetensorsHeader(std::string_view text, uint64_t
 Result<SafetensorsHeader> MakeSafetensorsHeader(std::vector<TensorSpec> tensors,
                                                 std::map<std::string, std::string> metadata);
 
-// What such a file begins with: length, header, and the blanks that align the data.
-// kInvalid: more than the 100 MB that readers take.
+// The beginning of such a file: length, header, and the blanks that align the data.
+// kInvalid: more than the 100 MB that readers accept.
 Result<std::string> SafetensorsHead(const SafetensorsHeader& header);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// Reading and writing safetensors files.
+// Reads and writes safetensors files.
 #include "ckpt/safetensors_file.h"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ Result<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Stream(
 Status SafetensorsWriter::Prepare(const SafetensorsHeader& header) {
   KEEL_TRY_ASSIGN(const std::string head, SafetensorsHead(header));
   file_bytes_ = head.size() + header.data_bytes();
-  // What the disk cannot promise it may still have.
+  // A disk that cannot promise the room may still have it.
   KEEL_TRY_ASSIGN([[maybe_unused]] const bool reserved, file().Allocate(file_bytes_));
   return Append(BytesOf(head));
 }

@@ -1,6 +1,6 @@
-// Safetensors files, opened and made.
-// Promises   reading: the header is whole and fits the file before anything is allocated by what it
-//            says, and so is every range that is read. Writing: as an OutputFile, or to a
+// Reads and writes safetensors files.
+// Promises   reading: the header is whole and fits the file before anything is allocated by what
+//            it says, and so does every range that is read. Writing: to an OutputFile, or to a
 //            stream.
 // Does not   find flipped bytes in tensors: the format has no digests.
 // Threads    SafetensorsFile: const methods from any thread. SafetensorsWriter: one at a time.
@@ -25,7 +25,7 @@ class SafetensorsFile {
 
   const std::string& path() const { return path_; }
   const SafetensorsHeader& header() const { return header_; }
-  // Bytes from `offset` of a tensor on, which must be in it. kCorrupt: the file has been cut short
+  // Reads bytes of a tensor from `offset` on; they must lie in it. kCorrupt: the file was cut short
   // since it was opened.
   Status Read(size_t tensor, uint64_t offset, std::span<std::byte> into) const;
 
@@ -45,7 +45,7 @@ class SafetensorsWriter {
  public:
   static Result<std::unique_ptr<SafetensorsWriter>> Begin(Files& files, OutputFile::Target target,
                                                           const SafetensorsHeader& header);
-  // To a pipe or a device, from front to back.
+  // Writes to a pipe or a device, from front to back.
   static Result<std::unique_ptr<SafetensorsWriter>> Stream(std::unique_ptr<File> to,
                                                            const SafetensorsHeader& header);
   SafetensorsWriter(const SafetensorsWriter&) = delete;
@@ -53,8 +53,8 @@ class SafetensorsWriter {
 
   // The bytes of all tensors, one after the other in the header's order.
   Status Append(std::span<const std::byte> bytes);
-  // Once, after all of them. After an error from the last sync OUT may or may not be there after a
-  // power loss.
+  // Call it once, after all of them. After an error of the last sync, a power loss may or may not
+  // lose the file.
   Status Commit();
 
   uint64_t file_bytes() const { return file_bytes_; }
@@ -66,11 +66,11 @@ class SafetensorsWriter {
   File& file() { return output_ != nullptr ? output_->file() : *stream_; }
 
   const std::string path_;
-  std::unique_ptr<OutputFile> output_;  // one of the two
+  std::unique_ptr<OutputFile> output_;  // this one, or a stream
   std::unique_ptr<File> stream_;
   uint64_t file_bytes_ = 0;
   uint64_t written_ = 0;
-  std::vector<std::byte> buffer_;  // follows what is written
+  std::vector<std::byte> buffer_;  // not written yet
 };
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// Looking at every attempt in a step's directory, deciding for one, and writing it anew.
+// Looks at every attempt in a step's directory, chooses one, and writes it anew.
 #include "ckpt/salvage.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Found {
   std::set<std::string> live;
 };
 
-// An error only where its digest fits, but it cannot be read: of a newer version.
+// An error only if the digest fits, but the manifest cannot be read: it is of a newer version.
 Status LookAtManifest(Files& files, const std::string& step_dir, Found* found) {
   auto manifest = ReadManifest(files, step_dir);
   if (!manifest.ok()) {
@@ -51,7 +51,7 @@ Result<Found> LookInto(Files& files, const std::string& step_dir) {
     if (file.kind == StepFile::Kind::kShard) {
       found.attempts.emplace(file.shard.attempt, file.shard.parts);
     } else if (file.kind == StepFile::Kind::kShardLock) {
-      // Where it cannot be asked, as on a disk that was mounted for reading only, nobody writes.
+      // If the lock cannot be checked, as on a disk mounted read-only, nobody writes.
       const Result<bool> held = files.IsLocked(JoinPath(step_dir, entry.name));
       if (held.ok() && *held) found.live.insert(file.shard.attempt);
     }
@@ -107,7 +107,7 @@ Digest DigestOfRead(const AttemptReader& reader, const FrameFates& fates, size_t
   return TensorDigest(digests);
 }
 
-// Frames that only vouch for themselves could be those of another tensor.
+// Frames that are proved only by themselves could belong to another tensor.
 void AskManifest(const AttemptReader& reader, const FrameFates& frames, const Manifest& manifest,
                  std::vector<TensorFate>* tensors) {
   for (size_t i = 0; i < tensors->size(); ++i) {
@@ -132,10 +132,10 @@ void Assess(const AttemptReader& reader, const Manifest* manifest, const ScanOpt
   if (manifest != nullptr) AskManifest(reader, frames, *manifest, &fate->tensors);
 }
 
-// Tensors of an attempt as the new checkpoint's writer asks for them: in the order of its frames.
+// Tensors of an attempt, as the new checkpoint's writer asks for them: in the order of its frames.
 class SalvageSource : public TensorSource {
  public:
-  // `tensors`: which tensor of the attempt each new one is.
+  // `tensors`: for each new tensor, its index in the attempt.
   SalvageSource(const AttemptReader& reader, std::vector<size_t> tensors)
       : reader_(reader), tensors_(std::move(tensors)) {}
 
@@ -172,7 +172,7 @@ class SalvageSource : public TensorSource {
   std::optional<uint64_t> loaded_;  // the frame in scratch_
 };
 
-// A place where nothing is yet: so it is not where the damaged one lies, by whatever path.
+// Checks that the place is free: then it is not the damaged one's, by whatever path.
 Status CheckPlace(Files& files, const std::string& root, uint64_t step) {
   const std::string step_dir = JoinPath(root, StepDirName(step));
   KEEL_TRY_ASSIGN(const bool is_there, Exists(files, step_dir));
@@ -193,7 +193,7 @@ Status CheckPlace(Files& files, const std::string& root, uint64_t step) {
   return Ok();
 }
 
-// Names that an earlier repair has noted, and those of now.
+// The names that an earlier repair has noted, and those lost now.
 Json LostNames(const Description& description, const AttemptFate& fate) {
   Json names = Json::array();
   const auto earlier = description.user.find(std::string(kRepairLostKey));
@@ -229,7 +229,7 @@ AttemptDecision DecideAttempt(const std::vector<AttemptFate>& fates) {
   };
   AttemptDecision decision;
   for (size_t i = 0; i < fates.size(); ++i) {
-    // Tensors of no elements are whole whatever happens: they alone are nothing.
+    // Empty tensors are always whole; an attempt with nothing else is useless.
     const bool is_usable = fates[i].trouble.empty() && !fates[i].is_live &&
                            (fates[i].whole_bytes() > 0 || fates[i].is_whole());
     if (!is_usable) continue;
@@ -351,7 +351,7 @@ Result<SavePlan> Salvage::PlanFor(const std::string& root, const std::string& ne
   user[std::string(kRepairKey)] = lost.empty() ? "all of " + of_all
                                                : std::to_string(fate.whole_count()) + " of " +
                                                      of_all + "; the others are lost";
-  // A path may hold bytes that no JSON does.
+  // A path may hold bytes that JSON cannot.
   user[std::string(kRepairedFromKey)] = QuoteForLog(step_dir_) + ", attempt " + fate.attempt;
   if (!lost.empty()) user[std::string(kRepairLostKey)] = DumpJson(lost);
   return plan;

@@ -1,12 +1,12 @@
-// Salvage: what of a step is still whole, whatever happened to its manifest and its shards, and a
-// new checkpoint made of that.
+// Salvage: finds what of a step is still whole, whatever happened to its manifest and its shards,
+// and makes a new checkpoint of that.
 // Promises   a tensor counts as whole only when every byte of it is proved to be what one attempt
 //            wrote; attempts are never mixed, since two of one step may hold different data. An
 //            attempt that was never committed counts like any other: it is whole when all its
 //            shards are. The new checkpoint says in `user` that it is a repair, and what is lost
 //            (keys in ckpt/description.h).
 // Does not   write where it reads; look at attempts that a live process is still writing.
-// Threads    makes its own. DecideAttempt() and JudgeTensors() are pure.
+// Threads    starts threads of its own. DecideAttempt() and JudgeTensors() are pure.
 // Errors     kNotFound: no attempt there; kInvalid: of a newer version; those of Files.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace keel {
 
-// Elements of a tensor that are gone: first to last.
+// Elements of a tensor that are lost, from first to last.
 struct LostRange {
   uint64_t first = 0;
   uint64_t last = 0;
@@ -38,9 +38,9 @@ struct AttemptFate {
   std::string attempt;
   bool is_committed = false;    // the manifest names it
   bool is_live = false;         // being written: not looked at
-  std::string trouble = {};     // why nothing of it can be used; empty: some may
+  std::string trouble = {};     // why nothing of it can be used; empty: some of it may be usable
   std::vector<std::string> shard_troubles = {};
-  uint64_t mended_frames = 0;   // whole, though some of their stored bytes were changed
+  uint64_t mended_frames = 0;   // frames that are whole, though some stored bytes were changed
   Layout layout = {};
   std::vector<TensorFate> tensors = {};  // by index in the layout
 
@@ -50,19 +50,20 @@ struct AttemptFate {
 };
 
 struct AttemptDecision {
-  std::optional<size_t> chosen;  // none: nothing can be salvaged
+  std::optional<size_t> chosen;  // empty: nothing can be salvaged
   std::string reason;
 };
-// All of it, before most bytes, before most tensors; of equals the committed one, then the first.
+// Prefers a whole attempt, then most bytes, then most tensors; among equals the committed one, then
+// the first.
 AttemptDecision DecideAttempt(const std::vector<AttemptFate>& fates);
 
-// By the reason why each lost frame is lost.
+// `lost_frames` gives the reason for each lost frame.
 std::vector<TensorFate> JudgeTensors(const Layout& layout,
                                      const std::map<uint64_t, std::string>& lost_frames);
 
 class Salvage {
  public:
-  // Reads all that is there. `only_attempt`: look at no other; empty: at all.
+  // Reads everything there. `only_attempt`: look at no other one; empty: at all of them.
   static Result<std::unique_ptr<Salvage>> Survey(Files& files, const std::string& step_dir,
                                                  const std::string& only_attempt,
                                                  const ScanOptions& options);
@@ -72,11 +73,11 @@ class Salvage {
   const AttemptDecision& decision() const { return decision_; }
   // Why the manifest cannot be used; empty: it can.
   const std::string& manifest_trouble() const { return manifest_trouble_; }
-  // The chosen attempt is committed, and nothing is wrong with any of its bytes.
+  // Whether the chosen attempt is committed, and nothing is wrong with any of its bytes.
   bool needs_no_repair() const;
 
-  // The whole tensors of the chosen attempt, into a new attempt of the same step in `root`, where
-  // that step must not be. kInvalid: nothing is whole; `root` is a step itself. kExists.
+  // Writes the whole tensors of the chosen attempt into a new attempt of the same step in `root`,
+  // which must not have that step. kInvalid: nothing is whole; `root` is a step itself. kExists.
   Result<CommitReport> Write(Files& files, const std::string& root, const std::string& new_attempt,
                              int64_t saved_at_ns, const WriteOptions& options) const;
 

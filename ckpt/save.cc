@@ -11,8 +11,8 @@
 namespace keel {
 namespace {
 
-// Each further one is needed only where a retention has come in the moment between making the
-// directory and locking it once more.
+// A further try is needed only if a retention came in the moment between making the directory and
+// locking it.
 constexpr int kBeginTries = 1000;
 
 std::string Doing(const SavePlan& plan) {
@@ -46,8 +46,8 @@ Status Save::Prepare() {
   return begun;
 }
 
-// Until the lock is held, retention may remove the directory again: it is empty, or holds nothing
-// that lives. Then it is made anew. Once the lock is held, nobody removes it.
+// Until the lock is held, retention may remove the directory again, since it is empty or holds
+// nothing alive. Then it is made anew. Once the lock is held, nobody removes it.
 Status Save::MakeAndLock() {
   for (int tries = 1;; ++tries) {
     KEEL_TRY(MakeStepDir());
@@ -69,7 +69,7 @@ Status Save::MakeStepDir() {
   if (made.ok() || made.error().code != Code::kExists) return made;
   const auto info = files_.Stat(step_dir_);
   if (info.ok() && info->kind != FileKind::kDirectory) return made;
-  return Ok();  // where it is gone by now, taking the lock says so
+  return Ok();  // if it is gone by now, taking the lock says so
 }
 
 Status Save::TakeLock() {
@@ -85,12 +85,13 @@ Status Save::TakeLock() {
 }
 
 Save::~Save() {
-  // A lock file that stays behind is unlocked then, and gc removes it.
+  // A lock file that stays behind is not locked, and gc removes it.
   if (lock_ != nullptr) (void)files_.Remove(lock_path_);
-  if (abandoned_) (void)files_.RemoveDir(step_dir_);  // stays where others have files in it
+  if (abandoned_) (void)files_.RemoveDir(step_dir_);  // fails if others have files in it
 }
 
-// A manifest that cannot be read commits nothing, and may be replaced; one of a newer version does.
+// A manifest that cannot be read commits nothing, and may be replaced; one of a newer version may
+// not.
 Status Save::CheckUncommitted() const {
   const Result<Manifest> manifest = ReadManifest(files_, step_dir_);
   if (!manifest.ok()) {
@@ -161,7 +162,7 @@ Result<CommitReport> Save::Commit(int64_t saved_at_ns) {
 }
 
 Status Save::Publish(const Manifest& manifest) {
-  // Named after the attempt: another saver of this step has another file.
+  // It is named after the attempt, so another saver of this step has another file.
   const std::string temporary = JoinPath(step_dir_, ManifestTempName(plan_.attempt));
   const std::string final_path = JoinPath(step_dir_, kManifestName);
   const auto write = [&]() -> Status {
@@ -169,12 +170,12 @@ Status Save::Publish(const Manifest& manifest) {
                     files_.Open(temporary, {.write = true, .create = true, .truncate = true}));
     KEEL_TRY(file->WriteAt(0, BytesOf(ManifestText(manifest))));
     KEEL_TRY(file->Sync());
-    // Two savers of one step would both find no manifest, and the second replace the first's.
+    // Two savers of one step would both find no manifest, and the second would replace the first's.
     const std::string lock_path = JoinPath(step_dir_, kCommitLockName);
     KEEL_TRY_ASSIGN(const auto lock, files_.Lock(lock_path, plan_.attempt));
     Status renamed = CheckUncommitted();
     if (renamed.ok()) renamed = files_.Rename(temporary, final_path);
-    // The last thing done under the lock: who takes a new one finds the manifest.
+    // This comes last under the lock: whoever takes a new lock finds the manifest.
     (void)files_.Remove(lock_path);
     return renamed;
   };
@@ -204,7 +205,7 @@ bool HasNameOfStep(std::string_view dir) {
   return ParseStepDirName(dir.substr(dir.rfind('/') + 1)).has_value();
 }
 
-// `dir` and those above it, as far as they are not there; the deepest comes first.
+// `dir` and its parents, as far as they do not exist; the deepest comes first.
 std::vector<std::string> MissingDirs(Files& files, std::string dir) {
   std::vector<std::string> missing;
   for (;;) {
@@ -219,7 +220,7 @@ std::vector<std::string> MissingDirs(Files& files, std::string dir) {
 
 Result<CommitReport> SaveCheckpoint(Files& files, SavePlan plan, TensorSource& source,
                                     const WriteOptions& options, int64_t saved_at_ns) {
-  // Retention would not remove a checkpoint with another one in it, and nobody would find that.
+  // Retention would not remove a checkpoint that contains another one, and nobody would find that.
   if (HasNameOfStep(plan.root) || files.Stat(JoinPath(plan.root, kManifestName)).ok()) {
     return Error{Code::kInvalid, plan.root + " is a checkpoint, or has the name of one, and no "
                                              "other one is saved in it: name the directory above"};
@@ -227,7 +228,7 @@ Result<CommitReport> SaveCheckpoint(Files& files, SavePlan plan, TensorSource& s
   const std::vector<std::string> missing = MissingDirs(files, plan.root);
   auto committed = SaveAlone(files, std::move(plan), source, options, saved_at_ns);
   if (committed.ok()) return committed;
-  // Those that were not made, or are not empty, need no look.
+  // RemoveDir() fails on those that were not made or are not empty, so they need no check.
   for (const std::string& dir : missing) (void)files.RemoveDir(dir);
   return committed;
 }

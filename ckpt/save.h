@@ -1,10 +1,11 @@
 // Save: one attempt to write a checkpoint, seen by one of its writers.
 //   Begin -> WriteShard (all writers) -> [the group votes that all are durable] -> Commit (one)
-// Promises   once Commit() has returned Ok, the checkpoint is whole and durable; before, it is not
-//            there. A committed checkpoint is never overwritten (kExists). Whatever happens, other
-//            steps are untouched. What a failed attempt leaves is named after it; gc removes it.
+// Promises   once Commit() has returned Ok, the checkpoint is whole and durable; before, it does
+//            not exist. A committed checkpoint is never overwritten (kExists). Whatever happens,
+//            other steps are untouched. What a failed attempt leaves bears its name; gc removes
+//            it.
 // Does not   vote; delete older checkpoints (ckpt/retention.h).
-// Threads    one at a time; WriteShard() makes its own.
+// Threads    one at a time; WriteShard() starts threads of its own.
 // Errors     kExists: the step is committed already; kNotFound: a shard is missing at Commit();
 //            those of Files. They name step and file.
 // Lifetime   holds a lock that keeps gc away from the attempt's files; files outlive it.
@@ -41,16 +42,16 @@ class Save {
   Save& operator=(const Save&) = delete;
   ~Save();
 
-  // Once. On success the shard and its name are durable.
+  // Call it once. On success the shard and its name are durable.
   Result<ShardSummary> WriteShard(TensorSource& source, const WriteOptions& options);
 
-  // By one writer, when it is known that all shards are durable. Reads the shards' footers, so they
-  // must be visible here. After an error from the last sync the checkpoint may or may not be there
-  // after a power loss; the error says so.
+  // Called by one writer, when all shards are known to be durable. It reads the shards' footers, so
+  // they must be visible here. After an error from the last sync, the checkpoint may or may not
+  // exist after a power loss; the error says so.
   Result<CommitReport> Commit(int64_t saved_at_ns);
 
-  // Removes what this writer wrote, where that is possible: for when the group gave up. Does
-  // nothing where a manifest is, since it may name this attempt's shards.
+  // Removes what this writer wrote, if possible: for when the group gave up. Does nothing if there
+  // is a manifest, since it may name this attempt's shards.
   void Abandon();
 
   const SavePlan& plan() const { return plan_; }
@@ -75,8 +76,8 @@ class Save {
   bool abandoned_ = false;
 };
 
-// All of it by a single writer. `attempt` names it. Where it fails, directories go that it made.
-// kInvalid: `root` is a checkpoint itself.
+// Saves everything by a single writer. `attempt` names the attempt. On failure it removes the
+// directories it made. kInvalid: `root` is a checkpoint itself.
 Result<CommitReport> SaveCheckpoint(Files& files, SavePlan plan, TensorSource& source,
                                     const WriteOptions& options, int64_t saved_at_ns);
 

@@ -1,4 +1,4 @@
-// The fixed parts of a shard, field by field.
+// Reads and writes the fixed parts of a shard, field by field.
 #include "ckpt/shard_format.h"
 
 #include "base/file_helpers.h"
@@ -122,7 +122,7 @@ Result<ShardTail> ParseShardTail(std::span<const std::byte> bytes, uint64_t file
     return Broken("the file does not end as a shard does: it is cut off, or was never finished");
   }
   if (reserved != 0) return Broken(where + "reserved bytes are not zero");
-  // Each is compared with what is left of the file, so that no sum can overflow.
+  // Each is compared with what is left of the file, so no sum can overflow.
   uint64_t left = file_bytes - kShardTailBytes;
   for (const uint64_t part : {tail.index_offset, tail.index_bytes, tail.pieces_bytes,
                               tail.description_bytes}) {

@@ -1,6 +1,6 @@
-// ShardFormat: a shard's header, index and tail, between bytes and values (ckpt/FORMAT.md 3).
-// Promises   parsing checks all that the bytes say against the file's size before anybody relies on
-//            it. Does not: check digests; read files. Threads: any; plain values.
+// ShardFormat: turns a shard's header, index and tail into bytes and back (ckpt/FORMAT.md 3).
+// Promises   parsing checks all that the bytes say against the file's size before anything relies
+//            on it. Does not: check digests; read files. Threads: any; plain values.
 // Errors     kCorrupt, with the reason and the place in the file.
 #pragma once
 
@@ -48,14 +48,14 @@ void PutShardHeader(const ShardHeader& header, std::span<std::byte> into);
 Result<ShardHeader> ParseShardHeader(std::span<const std::byte> bytes);
 
 void PutIndex(std::span<const IndexEntry> entries, std::span<std::byte> into);
-// Frames lie one behind the other from the header to the index.
+// Frames lie one after the other from the header to the index.
 Result<std::vector<IndexEntry>> ParseIndex(std::span<const std::byte> bytes,
                                            uint64_t index_offset, uint32_t frame_bytes);
 
 void PutShardTail(const ShardTail& tail, std::span<std::byte> into);
 Result<ShardTail> ParseShardTail(std::span<const std::byte> bytes, uint64_t file_bytes);
 
-// Over the header, the footer and the part of the tail that stands before the digest.
+// Covers the header, the footer, and the part of the tail before the digest.
 Digest ShardDigest(std::span<const std::byte> header, std::span<const std::byte> footer,
                    std::span<const std::byte> tail);
 

@@ -1,4 +1,4 @@
-// Reading a shard from its end: tail, footer, header, then frames.
+// Reads a shard from its end: tail, footer, header, then frames.
 #include "ckpt/shard_reader.h"
 
 #include <algorithm>

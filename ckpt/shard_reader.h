@@ -1,4 +1,4 @@
-// ShardReader: one shard, opened and checked as far as its footer goes.
+// ShardReader: one shard, opened, and checked up to its footer.
 // Promises   Open() has verified header, index, piece digests and description against the shard's
 //            digest, and their sizes against the file's before allocating anything by them.
 // Does not   read frames by itself; trust them before CheckStored() and FrameCoder::Decode().
@@ -27,15 +27,15 @@ class ShardReader {
   const ShardHeader& header() const { return header_; }
   // In the order of header().frames.
   const std::vector<IndexEntry>& index() const { return index_; }
-  // One for each piece of each frame, in that order.
+  // One digest for each piece of each frame, in that order.
   const std::vector<Digest>& pieces() const { return pieces_; }
   const std::string& description_text() const { return description_text_; }
 
-  // The stored bytes of `count` frames from the `first` of this shard on, one behind the other.
-  // kCorrupt where the file ends too early.
+  // The stored bytes of `count` frames from frame `first` of this shard on, one after the other.
+  // kCorrupt if the file ends too early.
   Status ReadStored(size_t first, size_t count, std::span<std::byte> into) const;
   size_t StoredBytes(size_t first, size_t count) const;
-  // Whether they are what was written. kCorrupt with the reason alone.
+  // Whether they are what was written. kCorrupt with the reason only.
   Status CheckStored(size_t frame, std::span<const std::byte> stored) const;
   // "shard /x/y.keel: frame 12 at byte 81920"
   std::string Place(size_t frame) const;

@@ -21,7 +21,7 @@ namespace keel {
 namespace {
 
 constexpr uint64_t kSlotsMax = 6;
-// How soon who rests sees that it is told to hurry, or to stop.
+// How soon a resting thread notices that it is to hurry or to stop.
 constexpr Duration kLookPeriod = std::chrono::milliseconds(20);
 
 // Encodes the frames of a slot; each thread has its own.
@@ -118,7 +118,7 @@ class ShardWriter {
   FrameRange BatchFrames(uint64_t batch) const;
   Status Reserve();
   void Work();
-  // Both are called with the lock held, let it go while they work, and return with it held.
+  // Both are called with the lock held, release it while they work, and return with it held.
   void FillOne(std::unique_lock<std::mutex>& lock, SlotFiller& filler);
   void WriteOne(std::unique_lock<std::mutex>& lock);
   bool HasRoomToFill() const;
@@ -182,14 +182,14 @@ Result<ShardSummary> ShardWriter::Write() {
   return Finish();
 }
 
-// Room for all of it, so that a full disk is known before the work is done.
+// Reserves room for all of it, so that a full disk is noticed before the work is done.
 Status ShardWriter::Reserve() {
   const uint64_t content = description_.layout.BytesIn(header_.frames);
   if (content == 0) return Ok();
   const uint64_t bytes = RoundUpToSlot(
       kShardHeaderBytes + content + header_.frames.count * kFrameHeaderBytes);
   KEEL_TRY_ASSIGN(const bool reserved, file_.Allocate(bytes));
-  // Writes that grow a file go one at a time; with its size set they can overlap.
+  // Writes that grow a file run one at a time; once its size is set they can overlap.
   if (reserved && options_.write_threads > 1) KEEL_TRY(file_.Truncate(bytes));
   return Ok();
 }
@@ -199,7 +199,7 @@ bool ShardWriter::HasRoomToFill() const {
          slots_[next_to_fill_ % slots_.size()].state == Slot::State::kFree;
 }
 
-// Of the next batch.
+// For the next batch.
 Duration ShardWriter::UntilDue() const {
   const bool hurries = options_.progress != nullptr && options_.progress->hurry;
   if (options_.spread == Duration(0) || hurries) return Duration(0);
@@ -235,7 +235,7 @@ void ShardWriter::Work() {
   }
 }
 
-// Until another thread has done something, or it may be time for the next batch.
+// Waits until another thread has done something, or it may be time for the next batch.
 void ShardWriter::Await(std::unique_lock<std::mutex>& lock) {
   if (HasRoomToFill()) {
     changed_.wait_for(lock, std::min(UntilDue(), kLookPeriod));
@@ -293,7 +293,7 @@ void ShardWriter::WriteOne(std::unique_lock<std::mutex>& lock) {
 }
 
 Result<ShardSummary> ShardWriter::Finish() {
-  // A shard without frames has had no slot to carry its header.
+  // A shard without frames has no slot that carries its header.
   const size_t header_bytes = batches_ == 0 ? kShardHeaderBytes : 0;
   const std::string text = DescriptionText(description_, header_.attempt);
   ShardTail tail;
@@ -320,7 +320,7 @@ Result<ShardSummary> ShardWriter::Finish() {
   PutShardTail(tail, tail_bytes);
 
   KEEL_TRY(file_.WriteAt(at_, file_.direct() ? all : all.first(bytes)));
-  KEEL_TRY(file_.Truncate(at_ + bytes));  // what was padded or reserved too much
+  KEEL_TRY(file_.Truncate(at_ + bytes));  // cuts off padding and excess reservation
   KEEL_TRY(file_.Sync());
   return ShardSummary{at_ + bytes, description_.layout.BytesIn(header_.frames), rested_,
                       tail.shard_digest};
@@ -348,7 +348,7 @@ Result<ShardSummary> WriteShard(Files& files, const std::string& path, const Sha
                                                      .early_writeback = true}));
   auto written = ShardWriter(*file, header, description, source, options).Write();
   if (!written.ok()) {
-    (void)files.Remove(path);  // the first error is the one to tell
+    (void)files.Remove(path);  // the first error is reported
     return written.error().Doing("writing shard " + path);
   }
   return written;

@@ -1,10 +1,10 @@
 // WriteShard: one worker's part of the stream, compressed on its way to a file of its own.
-// Promises   on success the file's content is durable (not its name: sync the directory). Uses a
-//            few frames of memory a thread, whatever the tensors' size. After an error or a
-//            cancellation the file is removed where that is possible.
+// Promises   on success the file's content is durable (not its name: sync the directory). It uses
+//            a few frames of memory per thread, whatever the tensors' size. After an error or a
+//            cancellation the file is removed, if possible.
 // Does not   commit anything; replace a file (kExists). Guard against a source that changes while
-//            it is read: then the shard says so when it is loaded.
-// Threads    makes its own and joins them before it returns.
+//            it is read: the shard then fails its checks when it is loaded.
+// Threads    starts threads of its own and joins them before it returns.
 // Errors     those of the files and of the source; kCancelled. They name the file.
 #pragma once
 
@@ -21,12 +21,12 @@
 
 namespace keel {
 
-// How far a save or a restore is; read it from any thread.
+// The progress of a save or a restore; read it from any thread.
 struct Progress {
   std::atomic<uint64_t> bytes_done{0};  // of content
   std::atomic<uint64_t> bytes_total{0};
   std::atomic<bool> cancel{false};  // set it, and the work ends with kCancelled
-  std::atomic<bool> hurry{false};   // set it, and what is left is not spread over any time
+  std::atomic<bool> hurry{false};   // set it to stop spreading the rest over time
 };
 
 struct WriteOptions {
@@ -34,14 +34,14 @@ struct WriteOptions {
   int compress_threads = 1;
   int write_threads = 1;
   Duration spread{0};            // compresses no sooner than evenly over this time
-  bool direct = true;            // past the page cache where the file system can
+  bool direct = true;            // bypasses the page cache if the file system can
   Progress* progress = nullptr;  // outlives the call
 };
 
 struct ShardSummary {
   uint64_t bytes = 0;          // of the file
   uint64_t content_bytes = 0;  // of the stream
-  Duration rested{0};          // nothing was done, because it would have been too soon
+  Duration rested{0};          // idle time, because it would have been too soon
   Digest digest;
 };
 

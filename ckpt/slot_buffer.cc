@@ -1,4 +1,4 @@
-// Ordinary memory, with a word to the kernel about its pages.
+// Ordinary memory, with a hint to the kernel about its pages.
 #include "ckpt/slot_buffer.h"
 
 #include <new>
@@ -14,7 +14,7 @@ std::align_val_t AlignmentOf(size_t bytes) {
 
 }  // namespace
 
-// In pages of 4 KiB the kernel would spend longer on a state's pages than we on copying it.
+// With pages of 4 KiB, the kernel would spend longer on a state's pages than we on copying it.
 SlotBuffer::SlotBuffer(size_t bytes)
     : data_(static_cast<std::byte*>(::operator new(bytes, AlignmentOf(bytes)))), bytes_(bytes) {
   PreferLargePages({data_, bytes_});

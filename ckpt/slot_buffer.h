@@ -1,4 +1,4 @@
-// SlotBuffer: memory aligned for direct input and output, in huge pages where it is large and the
+// SlotBuffer: memory aligned for direct input and output; large buffers use huge pages if the
 // system has them.
 // Does not   clear its bytes. Threads: one at a time.
 #pragma once

@@ -1,4 +1,4 @@
-// The copy keeps the stream's order, so that whole frames lie in one piece.
+// The copy keeps the stream's order, so each whole frame lies in one piece.
 #include "ckpt/snapshot.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-// Of the stream: from the first of these frames to the end of the last.
+// The bytes of the stream from the first of these frames to the end of the last.
 size_t StreamBytes(const Layout& layout, FrameRange frames) {
   if (frames.count == 0) return 0;
   const FrameSpan last = layout.Frame(frames.end() - 1);
@@ -21,7 +21,7 @@ size_t StreamBytes(const Layout& layout, FrameRange frames) {
 
 void CopiedSnapshot::Hold(size_t bytes) {
   if (buffer_.bytes().size() < bytes) {
-    buffer_ = SlotBuffer();  // not both at a time
+    buffer_ = SlotBuffer();  // frees it first, so that the two do not exist at once
     buffer_ = SlotBuffer(bytes);
   }
   held_ = buffer_.bytes().first(bytes);
@@ -30,7 +30,7 @@ void CopiedSnapshot::Hold(size_t bytes) {
 void CopiedSnapshot::Reserve(const Layout& layout, uint32_t part, uint32_t parts,
                              const std::atomic<bool>& stop) {
   Hold(StreamBytes(layout, layout.PartOf(part, parts)));
-  // The system gives a page when it is first written to.
+  // The system provides a page when it is first written.
   for (size_t at = 0; at < held_.size() && !stop; at += kPage) held_[at] = std::byte{0};
 }
 

@@ -1,5 +1,5 @@
 // CopiedSnapshot: one writer's share of the tensors, copied aside so that training can go on.
-// Promises   holds exactly the frames of its part; Copy() reuses the memory of the copy before.
+// Promises   holds exactly the frames of its part; Copy() reuses the memory of the former copy.
 // Does not   copy the whole state: a writer saves its share only.
 // Threads    Reserve() and Copy() while nobody reads; reading from any thread.
 #pragma once
@@ -15,8 +15,8 @@ namespace keel {
 
 class CopiedSnapshot : public TensorSource {
  public:
-  // Has the memory that Copy() will need: getting it takes a system ten times as long as copying.
-  // Ends early once `stop` is set.
+  // Gets the memory that Copy() will need: that takes a system ten times as long as copying. Ends
+  // early once `stop` is set.
   void Reserve(const Layout& layout, uint32_t part, uint32_t parts,
                const std::atomic<bool>& stop);
   // Takes the frames of `part` of `parts` from `tensors`, which are in the layout's order; those
@@ -31,7 +31,7 @@ class CopiedSnapshot : public TensorSource {
   void Hold(size_t bytes);
 
   Layout layout_;
-  SlotBuffer buffer_;           // may be larger than what it holds
+  SlotBuffer buffer_;           // may be larger than its contents
   std::span<std::byte> held_;
   uint64_t stream_offset_ = 0;  // of held_
 };

@@ -1,4 +1,4 @@
-// Ranges of tensors, gathered from their frames.
+// Gathers ranges of tensors from their frames.
 #include "ckpt/tensor_reader.h"
 
 #include <algorithm>

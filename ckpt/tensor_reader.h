@@ -1,4 +1,4 @@
-// TensorReader: any bytes of any tensor of a checkpoint, verified, with one frame in memory.
+// TensorReader: reads any bytes of any tensor of a checkpoint, verified, with one frame in memory.
 // Promises   gives verified bytes or an error that names file, frame and tensor.
 // Does not   read in parallel: ckpt/restore.h does. Threads: one at a time.
 #pragma once

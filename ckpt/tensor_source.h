@@ -21,13 +21,14 @@ class TensorSource {
   TensorSource& operator=(const TensorSource&) = delete;
   virtual ~TensorSource() = default;
 
-  // These bytes where they lie, valid and unchanged until the save has ended; null: not in memory,
-  // use Read(). `tensor` is an index into the layout; no range leaves its tensor or its frame.
+  // The bytes where they lie, valid and unchanged until the save has ended; null if they are not in
+  // memory: use Read(). `tensor` is an index into the layout; no range leaves its tensor or its
+  // frame.
   virtual const std::byte* Borrow(size_t tensor, uint64_t offset, size_t bytes) = 0;
   virtual Status Read(size_t tensor, uint64_t offset, std::span<std::byte> into) = 0;
 };
 
-// Tensors that lie in memory, whole, in the layout's order. Borrows them.
+// Tensors that lie whole in memory, in the layout's order. It borrows them.
 class MemorySource : public TensorSource {
  public:
   explicit MemorySource(std::vector<std::span<const std::byte>> tensors)

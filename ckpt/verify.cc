@@ -1,4 +1,4 @@
-// From damaged frames to what they mean for tensors.
+// Tells what damaged frames mean for tensors.
 #include "ckpt/verify.h"
 
 #include "base/text.h"

@@ -1,7 +1,7 @@
-// Verify: every digest of a checkpoint, and what each damaged frame hits.
+// Verify: checks every digest of a checkpoint, and says what each damaged frame hits.
 // Promises   reads all bytes of all shards; reports all damage with file, place, tensors and
-//            element ranges. Unpacks nothing where Depth::kStored is asked for.
-// Does not   mend anything. Errors: as Checkpoint::Open(); kCancelled. Threads: makes its own.
+//            element ranges. At Depth::kStored it unpacks nothing.
+// Does not   mend anything. Errors: as Checkpoint::Open(); kCancelled. Threads: starts its own.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace keel {
 
-// Elements of a tensor that lie, in part at least, in a frame: first to last.
+// The elements of a tensor that lie, at least in part, in a frame, from first to last.
 struct TensorHit {
   size_t tensor = 0;
   uint64_t first = 0;
@@ -21,7 +21,7 @@ std::vector<TensorHit> HitBy(const Layout& layout, uint64_t frame);
 
 // "shard /x/y.keel: frame 12 at byte 81920 ('w' elements 0 to 99): its bytes were changed: ..."
 Error DamageError(const Layout& layout, const Damage& damage);
-// Fine when there is none; otherwise all of them in one error.
+// Ok if there is none; otherwise all of them in one error.
 Status DamageStatus(const Checkpoint& checkpoint, const std::vector<Damage>& damages);
 
 // An empty list: the checkpoint is whole.

@@ -1,5 +1,5 @@
 // Little-endian numbers and digests, in and out of byte ranges.
-// Promises   reading and writing beyond a range is a checked bug: who parses a hostile file checks
+// Promises   reading or writing beyond a range is a checked bug: a parser of hostile files checks
 //            sizes first.
 // Threads    a WireWriter or WireReader belongs to one thread at a time.
 #pragma once

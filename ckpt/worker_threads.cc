@@ -12,7 +12,7 @@ void RunOnThreads(int threads, const std::function<void()>& work) {
   try {
     while (static_cast<int>(others.size()) + 1 < threads) others.emplace_back(work);
   } catch (const std::system_error&) {
-    // No more threads to be had: the ones there are do it all.
+    // There are no more threads to be had: those that exist do it all.
   }
   work();
   for (std::thread& thread : others) thread.join();

@@ -12,17 +12,17 @@
 namespace keel {
 namespace {
 
-// Its enum has had two names; the number has been the same since 1.3.
+// Its enum has had two names; the numbers have been the same since 1.3.
 constexpr int kHuffmanAlways = 1;
 constexpr int kHuffmanAuto = 0;
-// At this level a repeat of a few hundred bytes is found, at next to no cost.
+// This level finds repeats of a few hundred bytes, at next to no cost.
 constexpr int kRunsLevel = -200;
 
 bool Set(ZSTD_CCtx* context, ZSTD_cParameter parameter, int value) {
   return !ZSTD_isError(ZSTD_CCtx_setParameter(context, parameter, value));
 }
 
-// ZSTD_compressCCtx() would silently ignore what was set.
+// ZSTD_compressCCtx() would silently ignore the settings.
 std::optional<size_t> Compress(ZSTD_CCtx* context, std::span<const std::byte> from,
                                std::span<std::byte> into) {
   if (from.size() < 2) return std::nullopt;
@@ -48,7 +48,7 @@ struct ZstdCoder::Contexts {
     huffman_only = Set(planes, ZSTD_c_literalCompressionMode, kHuffmanAlways) &&
                    Set(planes, ZSTD_c_compressionLevel, ZSTD_minCLevel());
     if (!huffman_only) {
-      // The stable interface's nearest: the same size at half the speed.
+      // The stable interface has nothing nearer: the same size at half the speed.
       (void)Set(planes, ZSTD_c_literalCompressionMode, kHuffmanAuto);
       const bool set = Set(planes, ZSTD_c_compressionLevel, 1) &&
                        Set(planes, ZSTD_c_minMatch, 7) && Set(planes, ZSTD_c_hashLog, 6);
@@ -89,7 +89,7 @@ std::optional<size_t> ZstdCoder::Shrink(std::span<const std::byte> content, int 
 }
 
 Status ZstdCoder::Expand(std::span<const std::byte> stored, std::span<std::byte> into) {
-  // A second frame, a skippable one or a size that differs would pass ZSTD_decompressDCtx().
+  // ZSTD_decompressDCtx() would accept a second frame, a skippable one, or a size that differs.
   const size_t frame = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
   if (ZSTD_isError(frame)) return Broken(ZSTD_getErrorName(frame));
   if (frame != stored.size()) {

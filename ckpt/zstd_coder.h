@@ -1,6 +1,6 @@
-// ZstdCoder: libzstd, kept in one file with its traps.
-// Promises   a result only where it is smaller than the input; Expand() gives exactly the expected
-//            number of bytes, from exactly one frame, or an error. Never writes past `into`.
+// ZstdCoder: keeps libzstd and its traps in one file.
+// Promises   a result only if it is smaller than the input; Expand() gives exactly the expected
+//            number of bytes, from exactly one frame, or an error. It never writes past `into`.
 // Does not   check digests: nearly every flipped bit in a Huffman-coded frame decodes without an
 //            error (ckpt/frame.h does check).
 // Threads    one at a time; each thread keeps its own, since a context costs about 0.5 MB.
@@ -22,15 +22,14 @@ class ZstdCoder {
   ZstdCoder(const ZstdCoder&) = delete;
   ZstdCoder& operator=(const ZstdCoder&) = delete;
 
-  // Both return the bytes written to `into`, or nothing where that would not save a byte or does
-  // not fit.
+  // Both return the bytes written to `into`; empty if that would not save a byte or does not fit.
   // Huffman only, no matches; `seek_runs`: for planes that are mostly one value.
   std::optional<size_t> ShrinkPlane(std::span<const std::byte> plane, bool seek_runs,
                                     std::span<std::byte> into);
   std::optional<size_t> Shrink(std::span<const std::byte> content, int level,
                                std::span<std::byte> into);
 
-  // kCorrupt, with the reason alone.
+  // kCorrupt, with the reason only.
   Status Expand(std::span<const std::byte> stored, std::span<std::byte> into);
 
  private:
