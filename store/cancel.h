@@ -1,6 +1,6 @@
-// CancelToken: a flag that one thread raises and that others look at while they wait.
+// CancelToken: a flag that one thread raises and that others check while they wait.
 // Promises   raising it is seen by every copy; it is never lowered.
-// Does not   wake anybody: a waiter looks at it every few milliseconds.
+// Does not   wake anybody: a waiter checks it every few milliseconds.
 // Threads    any.
 #pragma once
 
@@ -20,7 +20,7 @@ class CancelToken {
     if (raised_) raised_->store(true, std::memory_order_release);
   }
   bool cancelled() const { return raised_ && raised_->load(std::memory_order_acquire); }
-  // False for Never(): a waiter need not look.
+  // False for Never(): a waiter need not check it.
   bool can_be_cancelled() const { return raised_ != nullptr; }
 
  private:

@@ -1,4 +1,4 @@
-// The last colon stands before the port, unless brackets end the text.
+// The last colon precedes the port, unless brackets end the text.
 #include "store/host_port.h"
 
 #include <arpa/inet.h>

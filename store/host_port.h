@@ -1,6 +1,7 @@
-// Hosts and ports as people write them: "HOST:PORT", brackets around an address that has colons.
-// Promises   pure; what is refused is named, with the form that is expected. AddressText() is read
-//            back by ParseEndpoint().
+// Hosts and ports as people write them: "HOST:PORT", with brackets around an address that has
+// colons.
+// Promises   pure; an error names what is refused, and the form that is expected. ParseEndpoint()
+//            reads back what AddressText() makes.
 // Does not   look names up (store/resolve.h).
 // Threads    any. Errors: kInvalid.
 #pragma once
@@ -16,19 +17,19 @@ namespace keel {
 
 struct HostPort {
   std::string host;
-  std::optional<uint16_t> port;   // nothing: none was given
+  std::optional<uint16_t> port;   // empty: none was given
   bool operator==(const HostPort&) const = default;
 };
 // "host:port", "host", "[2001:db8::1]:29400"; empty is localhost.
 Result<HostPort> ParseEndpoint(const std::string& text);
 
-// "8090"; nothing: the text is no port.
+// "8090"; empty: the text is no port.
 std::optional<uint16_t> PortIn(std::string_view text);
 
 // "10.0.0.7:4711", "[2001:db8::7]:4711"
 std::string AddressText(const std::string& address, uint16_t port);
 
-// An address in numbers, as it is, or that of localhost; nothing: it would have to be looked up.
+// A numeric address unchanged, or that of localhost; empty: the host would have to be looked up.
 std::optional<std::string> NumericHost(const std::string& host);
 
 }  // namespace keel

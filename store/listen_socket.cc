@@ -1,4 +1,4 @@
-// IPv6 that also takes IPv4 where nothing is asked for, IPv4 alone where the host has no IPv6.
+// IPv6 that also accepts IPv4 if no address is given, and IPv4 alone if the host has no IPv6.
 #include "store/listen_socket.h"
 
 #include <arpa/inet.h>
@@ -24,8 +24,8 @@ struct Bound {
   uint16_t port = 0;
 };
 
-// Two that bind and then listen at the same moment can both be refused by listen(): Linux takes
-// each for listening already while it looks at the other. Bound again, one finds the other there.
+// Linux can refuse listen() to both of two programs that bind and listen at the same moment, since
+// it counts each as listening while it checks the other. Bound again, one finds the other there.
 constexpr int kRaces = 100;
 
 Error Refused(const Where& where, const char* doing, int cause) {

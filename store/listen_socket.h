@@ -1,7 +1,7 @@
 // ListenSocket: the socket of a store's server, open before the server is.
 // Promises   from Listen() on the port is ours, and whoever connects waits for the server instead
-//            of being refused; a taken port is named as such; a chosen port cannot be lost to
-//            another program.
+//            of being refused; a taken port is reported as such; no other program can take a
+//            chosen port.
 // Threads    one at a time.
 // Errors     kExists: another program listens there; kInvalid: no numeric address; kIo.
 #pragma once
@@ -24,9 +24,9 @@ class ListenSocket {
 
   uint16_t port() const { return port_; }
   const std::string& bind() const { return bind_; }
-  // To be asked by poll() whether somebody waits.
+  // poll() tells whether somebody waits.
   int number() const { return fd_; }
-  // Whoever takes the descriptor closes it.
+  // The caller that takes the descriptor closes it.
   int Release() { return std::exchange(fd_, -1); }
 
  private:

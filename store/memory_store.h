@@ -17,7 +17,7 @@
 
 namespace keel {
 
-// What strikes one operation of one client.
+// The fault that strikes one operation of one client.
 enum class StoreFault {
   kRequestLost,  // the board never sees the operation; the client gets kTimeout
   kReplyLost,    // the board applies it; the client gets kTimeout all the same
@@ -28,17 +28,17 @@ class MemoryBoard {
  public:
   explicit MemoryBoard(Clock& clock) : clock_(clock) {}
 
-  // A client with a name, by which faults are planned. Names may repeat (a reconnect).
+  // A client with a name, under which faults are planned. Names may repeat (a reconnect).
   std::unique_ptr<Store> Connect(const std::string& client);
 
   // The operation of `client` after the next `skip` ones meets `fault`.
   void PlanFault(const std::string& client, int skip, StoreFault fault);
 
-  // Every client of that name is cut off, or all of them are, as when the store's host is lost.
+  // Cuts off every client of that name, or all clients, as when the store's host is lost.
   void Cut(const std::string& client);
   void CutAll();
 
-  // The store host came back empty: keys gone, connections cut, new ones allowed.
+  // The store host comes back empty: keys are gone, connections are cut, new ones are allowed.
   void Restart();
 
   size_t KeyCount();

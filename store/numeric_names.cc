@@ -1,5 +1,5 @@
-// getnameinfo() that never asks the name service; see the header. The same file, built as a shared
-// object, serves programs that are not ours when it is preloaded.
+// A getnameinfo() that never asks the name service; see the header. Built as a shared object and
+// preloaded, the same file serves programs that are not ours.
 #include "store/numeric_names.h"
 
 #include <dlfcn.h>
@@ -12,8 +12,7 @@ extern "C" __attribute__((visibility("default"))) int getnameinfo(
   using Original = int (*)(const sockaddr*, socklen_t, char*, socklen_t, char*, socklen_t, int);
   static const auto original = reinterpret_cast<Original>(dlsym(RTLD_NEXT, "getnameinfo"));
   if (original == nullptr) return EAI_SYSTEM;
-  // NI_NAMEREQD would turn a number into an error; without a name service there is no name to
-  // require.
+  // NI_NAMEREQD would turn a number into an error; without a name service no name can be required.
   const int numeric = (flags & ~NI_NAMEREQD) | NI_NUMERICHOST | NI_NUMERICSERV;
   return original(address, address_bytes, host, host_bytes, service, service_bytes, numeric);
 }

@@ -1,4 +1,4 @@
-// A datagram socket that is connected has an address of its own.
+// A connected datagram socket has an address of its own.
 #include "store/own_address.h"
 
 #include <arpa/inet.h>

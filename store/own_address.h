@@ -1,5 +1,6 @@
-// Own addresses: this host's name and addresses, and from which of those packets to another leave.
-// Promises   sends nothing and asks nobody: the kernel's interfaces and routes tell.
+// Own addresses: this host's name and addresses, and the address from which packets to another host
+// leave.
+// Promises   sends nothing and asks no other host: the kernel's interfaces and routes tell.
 // Does not   know whether the other host is there, or can answer that address.
 // Threads    any.
 #pragma once
@@ -11,7 +12,7 @@
 
 namespace keel {
 
-// `number`: a numeric address, of this host or another. Empty: there is no way to it.
+// `number`: a numeric address, of this host or another. Empty: no route leads to it.
 std::string OwnAddressTowards(const std::string& number);
 
 // "10.0.0.7" or "2001:db8::7"; empty: it is neither IPv4 nor IPv6.

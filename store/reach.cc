@@ -1,4 +1,4 @@
-// Connects, lets go again, and repeats with growing pauses while the other side refuses.
+// Connects, hangs up, and repeats with growing pauses while the other side refuses.
 #include "store/reach.h"
 
 #include <netdb.h>

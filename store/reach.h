@@ -1,6 +1,6 @@
-// AwaitListener: waits until something takes TCP connections at an address.
-// c10d waits for its store up to twice the limit that it was given, and longer; so the door is
-// tried first, and c10d is only let in when it opens.
+// AwaitListener: waits until something accepts TCP connections at an address.
+// c10d waits for its store up to twice the limit that it was given, and longer. So the address is
+// tried first, and c10d connects only once it answers.
 // Promises   ends within its limit; tells "nobody listens there" from "no way to that host".
 // Does not   know whether what listens is a store.
 // Threads    any.
@@ -17,8 +17,8 @@
 
 namespace keel {
 
-// One attempt, given up at `end`. The descriptor does not block and is the caller's; -1: `cause` is
-// the errno, ETIMEDOUT where nothing answered.
+// One attempt, given up at `end`. The descriptor does not block and is the caller's. -1: `cause` is
+// the errno, ETIMEDOUT if nothing answered.
 int ConnectOnce(const addrinfo& address, TimePoint end, int* cause);
 
 // `number` is a numeric address.

@@ -40,7 +40,7 @@ Result<std::string> LookUp(const std::string& host, int flags) {
   return number;
 }
 
-// Not getnameinfo(): in our programs that one answers with the number (store/numeric_names.h).
+// Not getnameinfo(): in our programs that returns the number (store/numeric_names.h).
 Result<std::string> LookUpName(const std::string& number) {
   in6_addr address{};
   const int family = number.find(':') == std::string::npos ? AF_INET : AF_INET6;
@@ -59,7 +59,7 @@ Result<std::string> LookUpName(const std::string& number) {
 
 Result<std::string> ResolveHost(const std::string& host, Duration limit) {
   if (host.empty()) return Error{Code::kInvalid, "the host name is empty"};
-  // Every host has it. Some containers do not name it, others name it ::1 but have no IPv6.
+  // Every host has it. Some containers do not name it; others name it ::1 but have no IPv6.
   if (strcasecmp(host.c_str(), "localhost") == 0) return std::string("127.0.0.1");
   if (Result<std::string> number = LookUp(host, AI_NUMERICHOST); number.ok()) return number;
 

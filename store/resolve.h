@@ -1,8 +1,8 @@
-// ResolveHost: a name becomes a number once, at the start; from then on only numbers travel.
+// ResolveHost: turns a name into a number once, at the start; from then on only numbers are used.
 // Promises   ends within its limit whatever the name service does; a number needs no name service,
 //            and neither does "localhost", which is 127.0.0.1.
-// Does not   cache, or try again. The way back, from a number to its name, is for finding faults
-//            (elastic/doctor/doctor.h): no job ever takes it.
+// Does not   cache, or try again. The reverse, from a number to its name, is for finding faults
+//            (elastic/doctor/doctor.h): no job ever uses it.
 // Threads    any. A look-up that outlives its limit goes on in a thread of its own until libc gives
 //            up.
 // Errors     kTimeout (the name service is silent), kNotFound (no such name), kInvalid.

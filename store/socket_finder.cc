@@ -18,7 +18,7 @@ struct Peer {
   uint16_t port = 0;
 };
 
-// The peer of a socket; an empty number where the descriptor is no connected TCP socket.
+// The peer of a socket; its number is empty if the descriptor is no connected TCP socket.
 Peer PeerOf(int fd) {
   sockaddr_storage address{};
   socklen_t bytes = sizeof address;

@@ -1,6 +1,6 @@
-// Finds the sockets of this process by whom they are connected to.
-// c10d hands out no file descriptors, and its receives have no time limit: to give them one, or to
-// end one, the socket must be found first.
+// Finds the sockets of this process by the address that they are connected to.
+// c10d hands out no file descriptors, and its receives have no time limit. To limit or end one, its
+// socket must be found first.
 // Promises   every connected TCP socket of this process whose peer is that address is found.
 // Does not   tell apart two sockets to the same peer, or own any.
 // Threads    any.

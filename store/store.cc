@@ -1,4 +1,4 @@
-// What every Store shares: limits on sizes, the words of a timed-out wait, the token nobody raises.
+// What every Store shares: limits on sizes, the text of a timed-out wait, the token nobody raises.
 #include "store/store.h"
 
 namespace keel {

@@ -1,13 +1,12 @@
 // Store: the key-value board through which supervisors and workers find each other.
-// Promises   each operation is atomic; what one client wrote before another one's read began is
-//            seen by it; every operation ends within its client's limit, also when the other side
-//            says nothing.
+// Promises   each operation is atomic; a read sees what any client had written before it began;
+//            every operation ends within its client's limit, even if the other side says nothing.
 // Does not   last longer than its host; tell who wrote a key; order operations of different
 //            clients.
-// Threads    any, but the operations of one Store run one after the other and Wait() counts as one:
-//            a thread that waits wants a Store of its own (Clone()).
-// Errors     kTimeout (the limit passed), kCancelled, kPeerLost (the connection is gone: this Store
-//            is of no more use, make another), kInvalid (key or value too large).
+// Threads    any, but the operations of one Store run one after the other, and Wait() counts as
+//            one: a thread that waits needs a Store of its own (Clone()).
+// Errors     kTimeout (the limit passed), kCancelled, kPeerLost (the connection is gone: this
+//            Store is of no more use, make another), kInvalid (key or value too large).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ class Store {
 
   virtual Status Set(const std::string& key, const std::string& value) = 0;
 
-  // Nothing where the key is absent; does not wait for it.
+  // Empty if the key is absent; does not wait for it.
   virtual Result<std::optional<std::string>> Get(const std::string& key) = 0;
   virtual Result<std::vector<std::optional<std::string>>> GetMany(
       const std::vector<std::string>& keys) = 0;
@@ -41,8 +40,8 @@ class Store {
   // must not be written by Set() or CompareSet().
   virtual Result<int64_t> Add(const std::string& key, int64_t delta) = 0;
 
-  // Writes `desired` if the key holds `expected` (nothing: if the key is absent), and says what the
-  // key holds then. It cannot tell a write of its own from somebody else's write of the same bytes,
+  // Writes `desired` if the key holds `expected` (empty: if the key is absent), and returns what
+  // the key holds then. It cannot tell its own write from another client's write of the same bytes,
   // so values that compete must name their writer.
   struct Outcome {
     bool holds_desired = false;
@@ -52,10 +51,10 @@ class Store {
                                      const std::optional<std::string>& expected,
                                      const std::string& desired) = 0;
 
-  // Whether the key was there.
+  // Returns whether the key existed.
   virtual Result<bool> Delete(const std::string& key) = 0;
 
-  // Returns when all keys are there; kTimeout at `limit` names those that are missing.
+  // Returns when all keys exist; kTimeout at `limit` names those that are missing.
   virtual Status Wait(const std::vector<std::string>& keys, Duration limit,
                       const CancelToken& cancel = CancelToken::Never()) = 0;
 

@@ -1,4 +1,4 @@
-// The client of the board over c10d::TCPStore, and what it takes to trust it.
+// The client of the board over c10d::TCPStore, and the cures for its traps.
 #include "store/tcp_store.h"
 
 #include <sys/socket.h>
@@ -23,16 +23,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A wait that can be cancelled asks again and again, with pauses that grow from the first to the
-// second.
+// A wait that can be cancelled polls, with pauses that grow from the first to the second.
 constexpr Duration kNapFirst = std::chrono::microseconds(100);
 constexpr Duration kNapLast = milliseconds(5);
 constexpr Duration kAgain = milliseconds(100);
 constexpr size_t kFewKeys = 10;
 constexpr std::chrono::seconds kC10dSecond(1);  // c10d counts its limit in whole seconds
 
-// What no writer of ours stores: a compare-and-set from and to it reads a key without waiting for
-// it.
+// No writer of ours stores this value: a compare-and-set from and to it reads a key without waiting
+// for it.
 constexpr const char* kNobodysValue = "\x01keel-nobodys-value-5d1f0c1e9a7b4c22\x01";
 
 std::vector<uint8_t> BytesOf(const std::string& text) { return {text.begin(), text.end()}; }
@@ -52,8 +51,8 @@ void LimitSocket(int fd, Duration limit) {
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
 }
 
-// While c10d connects and greets, which has no limit against a server that accepts and says
-// nothing: shuts the new connection down once the limit is over.
+// Limits c10d's connecting and greeting, which would wait for ever for a server that accepts and
+// says nothing: shuts the new connection down once the limit is over.
 class ConnectLimit {
  public:
   ConnectLimit(const TcpStoreAddress& address, Duration limit)
@@ -110,7 +109,8 @@ void WarnOnceWithoutNumericNames() {
   (void)warned;
 }
 
-// One at a time: ConnectLimit tells its own socket from others' by what was there before.
+// Connects run one at a time: ConnectLimit tells its own socket from others by what was there
+// before.
 std::mutex& ConnectMutex() {
   static std::mutex mutex;
   return mutex;
@@ -166,8 +166,8 @@ Status TcpStore::Usable() const {
                                     " broke earlier; connect anew"};
 }
 
-// Every operation: one at a time, exceptions to Errors, and no use of a connection that failed,
-// since an answer that comes late would be taken for that of the next question.
+// Operations run one at a time and turn exceptions into Errors. A connection that failed is not
+// used again, since a late answer would be taken for that of the next question.
 template <class F>
 auto TcpStore::Operate(const std::string& doing, F&& operation) {
   using Returned = decltype(Guard(doing, std::forward<F>(operation)));
@@ -206,8 +206,8 @@ Result<std::vector<std::optional<std::string>>> TcpStore::GetMany(
   return values;
 }
 
-// One question for all where all are there. Where one is missing (or is deleted in between, so that
-// c10d's multiGet would wait) many are asked for in halves, few one by one.
+// One question serves for all keys if all exist. If one is missing (or deleted in between, so that
+// c10d's multiGet would wait), many keys are asked for in halves, a few one by one.
 Status TcpStore::AppendMany(const std::vector<std::string>& keys,
                             std::vector<std::optional<std::string>>& values) {
   const std::string doing = "reading " + std::to_string(keys.size()) + " keys";
@@ -290,9 +290,9 @@ Status TcpStore::Wait(const std::vector<std::string>& keys, Duration limit,
   return WaitTimedOut(missing, keys.size(), limit);
 }
 
-// The server answers when the keys are there: the fastest way, but nobody can end it before its
-// limit. It answers, too, when somebody looked for one that is missing (see Get()), so its word is
-// not taken for it.
+// The server answers when the keys exist: this is the fastest way, but nobody can end it before its
+// limit. It also answers when another client looks for a missing key (see Get()), so the keys are
+// checked again.
 bool TcpStore::WaitInC10d(const std::vector<std::string>& keys, Duration limit) {
   const TimePoint end = RealClock().Monotonic() + limit;
   while (!connection_->store->check(keys)) {

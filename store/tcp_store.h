@@ -1,15 +1,14 @@
 // TcpStore: the board on c10d::TCPStore, hosted by one process and reached over TCP by all.
 // Promises   the contract of store/store.h over the network; an operation on a store whose host is
-//            gone, frozen or not a store at all ends within the limit; names are looked up once, in
-//            Connect().
-// Does not   reconnect: after kPeerLost or kTimeout make another TcpStore (a late answer would
-//            otherwise be taken for the next one's). A Wait() that merely ran into its limit does
-//            not count.
+//            gone, frozen or not a store at all ends within the limit; names are looked up once,
+//            in Connect().
+// Does not   reconnect: after kPeerLost or kTimeout make another TcpStore (a late answer could be
+//            taken for the next one's). A Wait() that merely ran into its limit does not count.
 // Threads    as store/store.h says.
-// Errors     as store/store.h says, and from Host(): kExists (the port is taken).
-// Traps of c10d's that it hides: Set() is not acknowledged there, receiving has no time limit,
-//       Get() waits,
-//            and the compare-and-set of a missing key answers as if the key held what was expected.
+// Errors     as store/store.h says; TcpStoreHost also gives kExists (the port is taken).
+// Traps      of c10d that it hides: Set() is not acknowledged, receiving has no time limit, Get()
+//            waits, and the compare-and-set of a missing key answers as if the key held what was
+//            expected.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +35,7 @@ class TcpStoreHost {
     uint16_t port = 0;      // 0: any free one
   };
   static Result<std::unique_ptr<TcpStoreHost>> Open(const Where& where);
-  // Those who have connected meanwhile are served, too.
+  // Also serves clients that have connected since the socket began to listen.
   static Result<std::unique_ptr<TcpStoreHost>> Adopt(ListenSocket socket);
   ~TcpStoreHost();
 
@@ -71,7 +70,7 @@ class TcpStore : public Store {
               const CancelToken& cancel = CancelToken::Never()) override;
   Result<std::unique_ptr<Store>> Clone() override;
 
-  // A number, not a name.
+  // Its host is a number, not a name.
   const TcpStoreAddress& address() const { return address_; }
 
  private:

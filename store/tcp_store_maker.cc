@@ -1,4 +1,4 @@
-// Hands on what TcpStoreHost and TcpStore do.
+// Passes calls on to TcpStoreHost and TcpStore.
 #include "store/tcp_store_maker.h"
 
 #include "store/tcp_store.h"

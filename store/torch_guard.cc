@@ -21,7 +21,7 @@ Code CodeOfWords(const std::string& text, Code otherwise) {
                       "Connection refused", "not connected"})) {
     return Code::kPeerLost;
   }
-  // NCCL's, where a peer is gone. Not its other ones, which would come again in the next group.
+  // NCCL's errors when a peer is gone. Its other ones would come again in the next group.
   if (Mentions(text, {"remote process exited or there was a network error",
                       "unhandled system error (run with NCCL_DEBUG",
                       "internal error - please report this issue to the NCCL",
@@ -34,7 +34,7 @@ Code CodeOfWords(const std::string& text, Code otherwise) {
   return otherwise;
 }
 
-// c10d appends "Exception raised from ..." and a stack to what it says; people need the first part.
+// c10d appends "Exception raised from ..." and a stack to its message; people need the first part.
 std::string FirstPart(const std::string& text) {
   const size_t end = text.find("\nException raised from");
   return end == std::string::npos ? text : text.substr(0, end);

@@ -1,6 +1,6 @@
-// Guard: the one border where LibTorch's exceptions become Errors.
-// Promises   nothing thrown inside passes it; the message carries no stack trace.
-// Does not   undo anything: what the guarded code had half done stays half done.
+// Guard: the only border where LibTorch's exceptions become Errors.
+// Promises   no exception from inside passes it; the message carries no stack trace.
+// Does not   undo anything: what the guarded code did by halves stays so.
 // Threads    any; each thread's body ends in a Guard of its own.
 #pragma once
 

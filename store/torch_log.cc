@@ -1,4 +1,4 @@
-// Two ways lead LibTorch's words to stderr: its logger writes to std::cerr, its warnings ask a
+// LibTorch's text reaches stderr in two ways: its logger writes to std::cerr, its warnings call a
 // handler.
 #include "store/torch_log.h"
 
@@ -29,8 +29,7 @@ std::optional<TorchMessage> Understand(const std::string& written) {
   return TorchMessage{parts[1].str()[0], parts[2].str(), parts[3].str()};
 }
 
-// c10d warns twice about each wait that reaches its limit, which for us is an answer like any
-// other.
+// c10d warns twice about each wait that reaches its limit, which to us is an answer like any other.
 bool IsEverydayNoise(const TorchMessage& message) {
   return message.text.find("waitForInput") != std::string::npos;
 }
@@ -45,7 +44,7 @@ void LogMessage(const TorchMessage& message) {
   }
 }
 
-// c10's logger writes each message by one call. What is not such a message is passed on.
+// c10's logger writes each message with one call. Anything else is passed on.
 class TorchStream : public std::streambuf {
  public:
   explicit TorchStream(std::streambuf* original) : original_(original) {}

@@ -1,6 +1,6 @@
 // The shim: the constructors of LibTorch's distributed part that differ between 2.6 and today.
-// Promises   the rest of our code compiles unchanged against any LibTorch from 2.6 on. What there
-//            is, is asked of the compiler, not of the version, since each release moved something.
+// Promises   the rest of our code compiles unchanged against any LibTorch from 2.6 on. It asks the
+//            compiler what exists, not the version number, since each release moved something.
 // Does not   hide behaviour that differs: MakeGlooDevice() says whether it could be lazy.
 #pragma once
 
@@ -74,7 +74,7 @@ struct GlooDevice {
   bool lazy = false;  // connects a pair at its first use, not when the group is made
 };
 
-// Templates only so that a form which this LibTorch lacks is not compiled.
+// These are templates only so that a form that this LibTorch lacks is not compiled.
 template <class Gloo = c10d::ProcessGroupGloo>
 GlooDevice MakeGlooDevice(const std::string& number, bool lazy) {
   if constexpr (requires { Gloo::createDeviceForHostname(number, lazy); }) {

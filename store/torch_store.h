@@ -1,4 +1,4 @@
-// TorchStoreOf: our TcpStore as c10d knows it, for process groups, which speak nothing else.
+// TorchStoreOf: our TcpStore in c10d's terms, for process groups, which know nothing else.
 // Promises   the same connection; it lives as long as somebody holds it.
 // Does not   keep the checks on sizes and the meaning of errors that store/store.h gives.
 #pragma once
