@@ -1,5 +1,5 @@
 // LaunchConfig: what a launcher was told to do, in the words of this project, with nothing left to
-// parse. Made by ConfigFrom() (elastic/launch/options.h), or by hand in tests.
+// parse. It is made by ConfigFrom() (elastic/launch/options.h), or by hand in tests.
 // Threads    a plain value.
 #pragma once
 
@@ -35,9 +35,9 @@ struct LaunchConfig {
   Meeting meeting = Meeting::kStatic;
   std::string endpoint_host = "127.0.0.1";
   uint16_t endpoint_port = 29500;
-  std::optional<bool> is_store_host;     // nothing: whose address the endpoint is
+  std::optional<bool> is_store_host;     // empty: the owner of the endpoint's address is
   int node_rank = 0;                     // for kStatic
-  std::string local_address;             // empty: found out
+  std::string local_address;             // empty: it is found out
 
   // What runs.
   WorkerProgram program;
@@ -54,7 +54,7 @@ struct LaunchConfig {
   std::string signals_text;              // as workers are told
   bool allow_inexact = false;
 
-  // How long what may take (elastic/PROTOCOL.md section 11).
+  // How long each thing may take (elastic/PROTOCOL.md section 11).
   Duration join_limit = std::chrono::seconds(600);
   Duration last_call = std::chrono::seconds(30);
   Duration keep_alive_interval = std::chrono::seconds(1);
@@ -67,24 +67,24 @@ struct LaunchConfig {
   Hangs hangs = Hangs::kAuto;
   Duration hang_limit{0};                // for kGiven
 
-  // Who announces the end of this machine. Nobody unless ConfigFrom() says so.
+  // Who announces the end of this machine; nobody unless ConfigFrom() says so.
   NoticePlan notices;
   HttpBase notice_base;
 
-  // Where the job can be watched; nothing: nowhere.
+  // Where the job can be watched; empty: nowhere.
   std::optional<StatusAddress> status;
 
-  // Instead of a job: look whether one would work (elastic/doctor/doctor.h).
+  // Instead of running a job: checks whether one would work (elastic/doctor/doctor.h).
   struct Doctor {
     std::string directory;               // that all hosts should share; empty: none
     Duration limit = std::chrono::seconds(30);   // for the other hosts to come
   };
   std::optional<Doctor> doctor;
 
-  // What it says.
+  // How it logs.
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
-  // About each option that was given and does nothing here, or something else than in torchrun.
+  // One for each option given that has no effect here, or a different one than in torchrun.
   std::vector<std::string> notes;
 };
 

@@ -1,5 +1,5 @@
-// From options to a LaunchConfig: values are taken apart, defaults that depend on the host filled
-// in, and notes made of what has no effect.
+// Makes a LaunchConfig from options: it parses values, fills in defaults that depend on the host,
+// and notes what has no effect.
 #include <algorithm>
 #include <csignal>
 #include <functional>
@@ -17,12 +17,12 @@
 namespace keel {
 namespace {
 
-constexpr uint16_t kElasticPort = 29400;   // where no other is given, as torchrun
+constexpr uint16_t kElasticPort = 29400;   // if no other is given, as in torchrun
 constexpr int64_t kRestartsMax = 1'000'000;
 constexpr int64_t kUnixSecondsMax = 7'000'000'000;   // in the year 2191: it fits as nanoseconds
 constexpr size_t kRoleBytesMax = 4096;      // each host's record on the board has it
 
-// As --notice has it.
+// In the form that --notice takes.
 std::string CloudWord(Cloud cloud) {
   std::string word(CloudName(cloud));
   for (char& c : word) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
@@ -94,7 +94,7 @@ class ConfigMaker {
     return Ok();
   }
 
-  // It stands in lines of the log and of workers, and in names of folders and keys.
+  // The text appears in lines of the log and of workers, and in names of folders and keys.
   Status RefuseControls(const char* name) const {
     const std::string& text = options_.Text(name);
     const bool has_any = std::any_of(text.begin(), text.end(), [](char c) {
@@ -297,7 +297,7 @@ class ConfigMaker {
     std::vector<Cloud>& clouds = config_.notices.clouds;
     for (const Cloud cloud : {Cloud::kAws, Cloud::kGcp, Cloud::kAzure}) {
       const bool is_named = notice == CloudWord(cloud);
-      // Nobody is asked unasked for but the cloud that this machine says it is of.
+      // Without being named, only the cloud that this machine says it belongs to is asked.
       const bool may_be = by_itself && (facts_.cloud ? facts_.cloud == cloud : !url.empty());
       if (is_named || may_be) clouds.push_back(cloud);
     }
@@ -362,7 +362,7 @@ class ConfigMaker {
     chosen.is_compiled = facts_.is_compiled;
     chosen.python = facts_.python;
     config_.is_in_place = facts_.is_in_place;
-    // The doctor needs none to look at the hosts.
+    // The doctor needs no program to look at the hosts.
     if (!config_.doctor || !options_.positionals().empty()) {
       KEEL_TRY_ASSIGN(config_.program, ChooseProgram(chosen, options_.positionals()));
     }

@@ -49,7 +49,7 @@ int PresentGpus() {
   return count;
 }
 
-// A script is looked for from here; only what is not there is looked for in PATH.
+// A script is first looked for in the working folder; only if it is not there, in PATH.
 std::string FileOf(const std::string& program, const std::string& search_path) {
   struct stat status {};
   if (program.empty() || stat(program.c_str(), &status) == 0) return program;
@@ -81,7 +81,7 @@ std::string OwnFolder() {
   return std::string(whole.substr(0, whole.rfind('/')));
 }
 
-// Where it lies in an installation, and in a build folder.
+// Where the library lies in an installation, and in a build folder.
 std::string FindLibrary() {
   const std::string folder = OwnFolder();
   for (const char* beside : {"/../lib/evenkeel/", "/../lib64/evenkeel/",
@@ -107,10 +107,10 @@ DmiFacts ReadDmi() {
 }  // namespace
 
 std::optional<Cloud> CloudOf(const DmiFacts& dmi) {
-  // Of older machines (Xen) only the firmware's version tells whose they are.
+  // On older machines (Xen) only the firmware's version tells the owner.
   if (dmi.sys_vendor == "Amazon EC2" || dmi.bios_version.ends_with(".amazon")) return Cloud::kAws;
   if (dmi.product_name == "Google Compute Engine") return Cloud::kGcp;
-  // The same on all of them; the vendor is that of any Hyper-V.
+  // This tag is the same on all of them; the vendor is the same for any Hyper-V.
   if (dmi.chassis_asset_tag == "7783-7084-3265-9085-8269-3286-77") return Cloud::kAzure;
   return std::nullopt;
 }
@@ -121,7 +121,7 @@ int VisibleGpus(const std::string& visible, int present) {
     const size_t comma = rest.find(',');
     const std::string_view entry = Trim(rest.substr(0, comma));
     const Result<int64_t> index = ParseInteger(entry);
-    // What is no number names a GPU by its UUID.
+    // An entry that is not a number names a GPU by its UUID.
     const bool is_good = index.ok() ? *index >= 0 && *index < present : !entry.empty();
     if (!is_good || count == present) return count;
     if (comma == std::string_view::npos) return count + 1;

@@ -1,5 +1,6 @@
-// HostFacts: what this machine says about itself, where the launcher's defaults depend on it.
-// Does not   ask a GPU driver: it counts what the kernel shows, and CUDA_VISIBLE_DEVICES narrows.
+// HostFacts: what the launcher's defaults depend on, as found on this machine.
+// Does not   ask a GPU driver: it counts the GPUs that the kernel shows, less those that
+//            CUDA_VISIBLE_DEVICES hides.
 // Threads    any.
 #pragma once
 
@@ -15,19 +16,19 @@ namespace keel {
 struct HostFacts {
   int cpus = 1;
   int gpus = 0;
-  std::string unique_id;           // of this very start; names a --standalone job
+  std::string unique_id;           // of this start of the launcher; names a --standalone job
   std::string python;              // the interpreter; empty: there is none
   std::string temporary_dir = "/tmp";
-  bool is_compiled = false;        // the program to run begins as an ELF file does
+  bool is_compiled = false;        // the program to run begins like an ELF file
   bool is_in_place = false;        // it has the mark of elastic/workers/program_mark.h
-  std::optional<Cloud> cloud;      // whose machine this is; nothing: it does not say
+  std::optional<Cloud> cloud;      // whose machine this is; empty: unknown
   std::string numeric_names;       // the library to preload (store/numeric_names.h); empty: missing
 };
 
-// `program`: the first word behind the options, or empty.
+// `program`: the first word after the options, or empty.
 HostFacts ReadHostFacts(const Environment& environment, const std::string& program, Random& random);
 
-// What the machine's firmware says of itself, as in /sys/class/dmi/id.
+// What the machine's firmware says about itself, as in /sys/class/dmi/id.
 struct DmiFacts {
   std::string sys_vendor = {};
   std::string product_name = {};
@@ -36,7 +37,8 @@ struct DmiFacts {
 };
 std::optional<Cloud> CloudOf(const DmiFacts& dmi);
 
-// How many of `present` GPUs CUDA_VISIBLE_DEVICES=`visible` leaves; the first bad entry ends it.
+// How many of `present` GPUs CUDA_VISIBLE_DEVICES=`visible` leaves; the first bad entry ends the
+// list.
 int VisibleGpus(const std::string& visible, int present);
 
 }  // namespace keel

@@ -1,5 +1,5 @@
-// The rules of torchrun: number 0 keeps the store, or whoever the endpoint's address belongs to and
-// comes first.
+// Torchrun's rules: number 0 keeps the store, or the first launcher on the host that owns the
+// endpoint's address.
 #include "elastic/launch/meeting.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ std::string FirstOutside() {
   return "127.0.0.1";
 }
 
-// `number`: the endpoint's; empty where it could not be found out. Some containers' own name can't.
+// `number`: the endpoint's; empty if it is unknown, as some containers cannot resolve their own
+// name.
 bool IsOurs(const std::string& host, const std::string& number) {
   if (number.empty()) return host == OwnHostName();
   const std::vector<std::string> own = OwnAddresses();
@@ -33,8 +34,8 @@ bool MayHost(const LaunchConfig& config, const std::string& number) {
   return config.is_store_host.value_or(IsOurs(config.endpoint_host, number));
 }
 
-// The port taken on our own host: another launcher of the job was first, unless we were told that
-// it is us.
+// If the port is taken on our own host, another launcher of the job was first, unless we were told
+// that we are to host the store.
 bool MayJoinInstead(const LaunchConfig& config, const Error& error) {
   return error.code == Code::kExists && !config.is_store_host &&
          config.meeting == LaunchConfig::Meeting::kElastic;

@@ -1,8 +1,8 @@
 // Meeting: where this host meets the others: whether it hosts the store, and under which addresses.
-// Promises   a host that is to keep the store keeps it when this returns; a name is looked up here
-//            for our own part only, and once.
-// Does not   reach the store of another host: that may come later (elastic/board/thread.h). Where
-//            it never came, WhyUnreachable() says why.
+// Promises   a host that is to keep the store keeps it when this returns; names are looked up here
+//            once, and only for our own part.
+// Does not   reach the store of another host: that may come later (elastic/board/thread.h). If it
+//            never comes, WhyUnreachable() says why.
 // Threads    one.
 // Errors     kExists: the port is taken by another program; kInvalid: the endpoint cannot be used.
 #pragma once
@@ -18,17 +18,17 @@
 namespace keel {
 
 struct Meeting {
-  std::unique_ptr<StoreServer> server;   // of the board; nothing: another host's
-  std::string host;                      // where the board is, as we reach it
+  std::unique_ptr<StoreServer> server;   // of the board; null: it is another host's
+  std::string host;                      // where we reach the board
   uint16_t port = 0;
-  std::string own_address;               // numeric, as the others reach us
+  std::string own_address;               // numeric address where others reach us
   std::string own_name;                  // for people
 };
 
 Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores);
 
-// Why the store there cannot be reached, and what to check: another host's is looked at once more,
-// for a second or two. `told` is what was last heard of it; "": nothing.
+// Why the store there cannot be reached, and what to check. Another host's store is tried once
+// more, for a second or two. `told` is the last that was heard of it; "": nothing.
 std::string WhyUnreachable(const Meeting& meeting, const std::string& told);
 
 }  // namespace keel

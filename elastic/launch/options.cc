@@ -31,7 +31,7 @@ Option WithOwn(Option option) {
   return named;
 }
 
-// A wait that may be none at all, or that may not.
+// A wait that may be zero, and one that may not.
 Option Wait(Option option) { return option.Range(Duration(0), kLongestWait); }
 Option SomeWait(Option option) {
   return option.Range(std::chrono::milliseconds(1), kLongestWait);
@@ -152,7 +152,7 @@ Section OwnSection() {
   }};
 }
 
-// Beside --help and --print-config, which every program has.
+// Besides --help and --print-config, which every program has.
 Section HelpSection() {
   return {"Help", {
       Option::Flag("version", false, "Show the version and exit").CommandLineOnly(),
@@ -177,14 +177,14 @@ size_t CountFrom(const std::vector<std::string>& names, const std::string& begin
   }));
 }
 
-// What abbreviates one of torchrun's options in torchrun, but would be ambiguous beside ours,
-// becomes a second name of it.
+// An abbreviation that torchrun accepts for one of its options, but that would be ambiguous beside
+// ours, becomes a second name of that option.
 void KeepAbbreviations(std::vector<Section>& torchrun, const std::vector<Section>& own) {
   std::vector<std::string> theirs = NamesOf(torchrun);
   theirs.push_back("help");
   std::vector<std::string> ours = NamesOf(own);
   ours.push_back("print-config");
-  // Flags can also be given as --no-<flag>, theirs among them.
+  // Flags can also be given as --no-<flag>, including torchrun's.
   for (const std::string& name : NamesOf(torchrun)) ours.push_back("no-" + name);
   for (const std::string& name : NamesOf(own)) ours.push_back("no-" + name);
   for (Section& section : torchrun) {
@@ -221,7 +221,7 @@ OptionTable LaunchTable() {
   const Section own = OwnSection();
   const Section help = HelpSection();
   KeepAbbreviations(sections, {own, help});
-  // What has no effect comes last in the help.
+  // Options without effect come last in the help.
   sections.insert(sections.end() - 1, own);
   sections.push_back(help);
   OptionTable table("keelrun", "Starts workers on this host, joins them with those of other hosts, "

@@ -1,9 +1,9 @@
 // The launcher's options: all of torchrun 2.11's, with its names, letters, abbreviations, defaults
 // and PET_ variables, and our own.
-// Promises   whatever torchrun takes is taken, and what does nothing here is said in the config's
-//            notes. An abbreviation that means one of torchrun's options means that one here too,
-//            also where an option of ours begins alike.
-// Threads    any. Errors: kInvalid: a value makes no sense (exit code 1, as torchrun's; what
+// Promises   it accepts whatever torchrun accepts, and the config's notes say what has no effect
+//            here. An abbreviation of one of torchrun's options means the same here, even if one
+//            of our options begins alike.
+// Threads    any. Errors: kInvalid: a value makes no sense (exit code 1, like torchrun's; what
 //            ParseOptions() refuses is 2).
 #pragma once
 
@@ -19,7 +19,7 @@ namespace keel {
 
 OptionTable LaunchTable();
 
-// `options` come from LaunchTable() and have a program among their positionals.
+// `options` come from LaunchTable(), and their positionals begin with a program.
 Result<LaunchConfig> ConfigFrom(const Options& options, const Environment& environment,
                                 const HostFacts& facts);
 

@@ -6,17 +6,17 @@
 namespace keel {
 namespace {
 
-// A supervisor on a busy machine may be slow for that long.
+// How slow a supervisor on a busy machine may be.
 constexpr Duration kQuietLeast = std::chrono::seconds(5);
 constexpr Duration kQuietMost = std::chrono::hours(24);
 
-// The event loops, the board, the store, and a few for a moment (a look at /proc, a script).
+// The event loops, the board, the store, and a few that are open for a moment (/proc, a script).
 constexpr uint64_t kFilesOfLauncher = 40;
-// The link, its two watches, two pipes for what it prints, and the log files of those.
+// The link, its two watches, two pipes for output, and the log files for those.
 constexpr uint64_t kFilesOfWorker = 7;
 // The page's event loop, its listener and its connections.
 constexpr uint64_t kFilesOfStatus = kStatusConnectionsMax + 8;
-// At the host of the store: what each worker, and each launcher, of the job is connected by.
+// At the host of the store: the connections of each worker, and of each launcher, of the job.
 constexpr uint64_t kConnectionsOfWorker = 1;
 constexpr uint64_t kConnectionsOfHost = 4;
 
@@ -94,8 +94,8 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
   policy.beat_limit = config.keep_alive_interval * config.keep_alive_attempts_max;
   policy.park_limit = config.park_limit;
   policy.stop_grace = config.shutdown_limit + policy.beat_limit;
-  // By then a host that lost the store has given up, and its workers were stopped; those of one
-  // that stands still have parked.
+  // By then a host that lost the store has given up and stopped its workers, and the workers of a
+  // launcher that stands still have parked.
   policy.fence_limit = std::max(config.store_limit, QuietLimitFrom(config)) +
                        config.shutdown_limit + config.park_limit;
   policy.hang_limit = HangLimitFrom(config);
@@ -109,7 +109,8 @@ uint64_t OpenFilesWanted(const LaunchConfig& config) {
   const auto workers = static_cast<uint64_t>(config.workers_per_host);
   const auto hosts = static_cast<uint64_t>(config.hosts.least);
   const uint64_t here = kFilesOfLauncher + workers * kFilesOfWorker;
-  // Whose address the endpoint is shows later; without a word we hope that it is another's.
+  // It shows only later whether the endpoint's address is ours; unless told, assume that it is
+  // another host's.
   using Meeting = LaunchConfig::Meeting;
   const bool is_first = config.meeting == Meeting::kStandalone ||
                         (config.meeting == Meeting::kStatic && config.node_rank == 0);

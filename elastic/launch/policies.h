@@ -1,4 +1,4 @@
-// From what the launcher was told to what each part of it keeps to.
+// Derives the policy of each part of the launcher from what the launcher was told.
 // Threads    pure functions.
 #pragma once
 
@@ -19,8 +19,9 @@ MemberConfig MemberConfigFrom(const LaunchConfig& config);
 WorkerPlan WorkerPlanFrom(const LaunchConfig& config);
 JobPolicy JobPolicyFrom(const LaunchConfig& config);
 
-// How many files, besides those open before, a launcher may have open at once in such a job with
-// its least number of hosts. The store counts where it is told, not only found out, who hosts it.
+// How many files, besides those already open, a launcher may have open at once in such a job with
+// its least number of hosts. The store counts only if the config says who hosts it, not if that is
+// found out.
 uint64_t OpenFilesWanted(const LaunchConfig& config);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// Asks for each worker where its streams go.
+// Looks at where each worker's streams go.
 #include "elastic/launch/terminal_use.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Terminal use: what the launcher may do with the terminal that it shares with its workers.
-// Promises   a status line (elastic/report/status_line.h) only where nobody else writes to its
+// Promises   a status line (elastic/report/status_line.h) only if nobody else writes to its
 //            terminal.
 // Does not   change anything.
 // Threads    any.
@@ -11,11 +11,11 @@
 
 namespace keel {
 
-// Whether stderr is a terminal that knows how to wipe a line, for people, and ours alone.
-// `terminal`: the variable TERM.
+// Whether stderr is a terminal for people, can wipe a line, and is ours alone. `terminal`: the
+// variable TERM.
 bool WantsStatusLine(const LaunchConfig& config, std::string_view terminal);
 
-// Whether lines that are teed share stderr's terminal with the log, line or no line.
+// Whether teed lines share stderr's terminal with the log, with or without a status line.
 bool NeedsOneWriter(const LaunchConfig& config);
 
 }  // namespace keel

@@ -14,7 +14,7 @@
 namespace keel {
 namespace {
 
-constexpr int64_t kHostsMax = kWorldSizeMax;   // each has a worker at least
+constexpr int64_t kHostsMax = kWorldSizeMax;   // each has at least one worker
 constexpr int64_t kWorkersMax = 1 << 16;
 
 // The text between separators, empty pieces included.
@@ -34,7 +34,7 @@ std::optional<int64_t> Whole(std::string_view text, int64_t least, int64_t most)
   return *number;
 }
 
-// However many digits: what does not fit is as much as there can be.
+// Accepts any number of digits: what does not fit counts as the largest number.
 std::optional<int64_t> Count(std::string_view text) {
   text = Trim(text);
   const bool is_digits = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
@@ -45,7 +45,7 @@ std::optional<int64_t> Count(std::string_view text) {
   return number.ok() ? *number : std::numeric_limits<int64_t>::max();
 }
 
-// Why nobody's wish to stop can come as this signal; empty: it can.
+// Why this signal cannot be used as a wish to stop; empty: it can.
 std::string WhyNoWish(int signal) {
   switch (signal) {
     case SIGKILL:
@@ -173,7 +173,7 @@ std::vector<std::string> ParseFilters(const std::string& text) {
       filters.emplace_back();
     }
   }
-  // An empty one would take every line, which nobody means by a stray comma.
+  // An empty filter would take every line, which nobody means by a stray comma.
   std::erase(filters, "");
   return filters;
 }

@@ -1,5 +1,5 @@
-// The texts of torchrun's options that hold more than one value, taken apart by its rules.
-// Promises   pure; what is refused is named, with the form that is expected.
+// Parses the texts of torchrun's options that hold more than one value, by its rules.
+// Promises   pure; an error names what is refused, and the form that is expected.
 // Threads    any. Errors: kInvalid.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace keel {
 
-// As good as never, and several of them still add up to a time.
+// Practically never; several of them still add up to a representable time.
 inline constexpr Duration kLongestWait = std::chrono::hours(24 * 365 * 10);
 
 struct HostRange {
@@ -26,11 +26,11 @@ struct HostRange {
 // "2:20", or "4" for "4:4".
 Result<HostRange> ParseHostRange(const std::string& text);
 
-// "join_timeout=60,is_host=1": in that order, blanks around the words dropped.
+// "join_timeout=60,is_host=1", in that order; blanks around the words are dropped.
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 Result<KeyValues> ParseKeyValues(const std::string& text);
 
-// "7s": more than nothing, and not beyond kLongestWait. `name` is for the message.
+// "7s": above zero, and not beyond kLongestWait. `name` is for the message.
 Result<Duration> ParseWait(const std::string& name, const std::string& text);
 
 // "auto", "cpu", "gpu" or a number, for a host that has so many.
@@ -39,7 +39,7 @@ Result<int> ParseWorkerCount(const std::string& text, int cpus, int gpus);
 // "0,2": local ranks.
 Result<std::set<int>> ParseLocalRanks(const std::string& text);
 
-// "SIGTERM,SIGINT": their numbers, in that order; each one that can be a wish to stop.
+// "SIGTERM,SIGINT": their numbers, in that order; each must be usable as a wish to stop.
 Result<std::vector<int>> ParseSignals(const std::string& text);
 
 // "apple,orange"; a doubled comma stands for a comma in a word.

@@ -1,4 +1,4 @@
-// Status first, then JSON or a word, then times.
+// Reads the status first, then JSON or a word, then times.
 #include "elastic/notice/formats.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool SameWord(const std::string& a, const std::string& b) {
   });
 }
 
-// Takes a number of exactly so many digits off the front.
+// Takes a number of exactly this many digits off the front.
 std::optional<int> TakeDigits(std::string_view& text, size_t digits) {
   if (text.size() < digits) return std::nullopt;
   int number = 0;
@@ -67,7 +67,7 @@ Result<int64_t> Nanos(int year, int month, int day, const ClockTime& clock,
   const std::chrono::year_month_day date(std::chrono::year(year),
                                          std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day)));
-  // Beyond these years nanoseconds do not fit, or nobody means it.
+  // Beyond these years nanoseconds do not fit, or nobody can mean it.
   if (!date.ok() || year < 1970 || year > 2200) return NoSense("a time", text);
   const auto when = std::chrono::sys_days(date).time_since_epoch() +
                     std::chrono::hours(clock.hour) + std::chrono::minutes(clock.minute) +
@@ -83,7 +83,7 @@ bool NamesUs(const std::vector<std::string>& names, const std::string& own_name)
                      [&](const std::string& name) { return SameWord(name, own_name); });
 }
 
-// Of one event; nothing: it is over, or another machine's.
+// The reply for one event; empty: it is over, or another machine's.
 Result<NoticeReply> ReadAzureEvent(const Json& event, const std::string& own_name) {
   KEEL_TRY_ASSIGN(const std::string type, Field<std::string>(event, "EventType"));
   KEEL_TRY_ASSIGN(const std::string status,
@@ -97,18 +97,19 @@ Result<NoticeReply> ReadAzureEvent(const Json& event, const std::string& own_nam
   if (!IsPlainWord(type)) return NoSense("an event type", type);
   NoticeReply reply;
   reply.text = "scheduled event: " + type;
-  // Those end every process here; others (Freeze) hold them up for seconds.
+  // These end every process here; others (Freeze) only hold them up for seconds.
   const bool ends = type == "Preempt" || type == "Terminate" || type == "Reboot" ||
                     type == "Redeploy";
   reply.word = ends ? NoticeWord::kEnd : NoticeWord::kHint;
-  // Of an event that has begun it is empty.
+  // It is empty for an event that has begun.
   if (!before.empty()) {
     KEEL_TRY_ASSIGN(reply.at, ParseHttpTime(before));
   }
   return reply;
 }
 
-// An end before a hint before nothing; of two ends the earlier, and one without a time is now.
+// An end is worse than a hint, and a hint than nothing. Of two ends the earlier is worse; an end
+// without a time is now.
 bool IsWorse(const NoticeReply& a, const NoticeReply& b) {
   if (a.word != b.word) return a.word > b.word;
   return a.word == NoticeWord::kEnd && a.at.value_or(0) < b.at.value_or(0);

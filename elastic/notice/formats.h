@@ -1,9 +1,10 @@
-// NoticeFormats: what a reply of a cloud's metadata service says about the end of this machine.
-// Promises   pure. Garbage is an error, never a notice: what is not whole and as documented ends
-//            nobody's work.
+// NoticeFormats: reads from a reply of a cloud's metadata service whether this machine is about to
+// end.
+// Promises   pure. Garbage is an error, never a notice: a reply that is not whole and as
+//            documented ends nobody's work.
 // Does not   ask (elastic/notice/services.h), or judge how urgent it is (elastic/notice/watch.h).
-// Threads    any. Errors: kCorrupt: the reply makes no sense; kForeign: a status that none should
-//            have, a redirection among them.
+// Threads    any. Errors: kCorrupt: the reply makes no sense; kForeign: a status that is not
+//            expected, including redirections.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,13 @@ namespace keel {
 
 enum class NoticeWord {
   kNothing,   // the machine stays
-  kHint,      // it may go sooner or later: for the log
+  kHint,      // it may go sooner or later: this is only logged
   kEnd,       // it goes
 };
 struct NoticeReply {
   NoticeWord word = NoticeWord::kNothing;
   std::string text = {};             // what happens, for people: "spot interruption: terminate"
-  std::optional<int64_t> at = {};    // nanoseconds since 1970; nothing: it was not told
+  std::optional<int64_t> at = {};    // nanoseconds since 1970; empty: it was not told
   bool operator==(const NoticeReply&) const = default;
 };
 
@@ -32,12 +33,12 @@ Result<NoticeReply> ReadAwsAction(int status, const std::string& body);
 Result<NoticeReply> ReadAwsRebalance(int status, const std::string& body);
 // /computeMetadata/v1/instance/preempted
 Result<NoticeReply> ReadGcpPreempted(int status, const std::string& body);
-// /metadata/scheduledevents. Machines of one set hear of each other's events: those that name
-// others than `own_name` do not count, unless it is empty.
+// /metadata/scheduledevents. Machines of one set are told each other's events: events that name
+// other machines than `own_name` do not count, unless it is empty.
 Result<NoticeReply> ReadAzureEvents(int status, const std::string& body,
                                     const std::string& own_name);
 
-// What may be sent back in a header, or shown: one printable word.
+// Whether it may be sent back in a header, or shown: it is one printable word.
 bool IsPlainWord(const std::string& text);
 
 // "2026-03-01T12:00:00Z", with or without a fraction.

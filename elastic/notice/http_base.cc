@@ -1,4 +1,4 @@
-// What stands before the first slash is the endpoint; what follows stands before each path.
+// The text before the first slash is the endpoint; the rest is put before each path.
 #include "elastic/notice/http_base.h"
 
 #include <algorithm>

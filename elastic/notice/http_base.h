@@ -1,5 +1,5 @@
-// HttpBase: where a service of HTTP is, in numbers, since a name could take long to be looked up.
-// Promises   pure; what is refused is named, with the form that is expected.
+// HttpBase: the numeric address of an HTTP service, since looking up a name could take long.
+// Promises   pure; an error names what is refused, and the form that is expected.
 // Threads    any. Errors: kInvalid.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace keel {
 
 struct HttpBase {
-  std::string address = "169.254.169.254";   // of the metadata services of all clouds
+  std::string address = "169.254.169.254";   // of all clouds' metadata services
   uint16_t port = 80;
   std::string prefix = "";                   // before each path: "/proxy", or nothing
   bool operator==(const HttpBase&) const = default;

@@ -1,4 +1,4 @@
-// Connect, write, read: one deadline for all three.
+// Connects, writes, reads: one deadline for all three.
 #include "elastic/notice/http_call.h"
 
 #include <boost/asio/ip/address.hpp>
@@ -77,7 +77,7 @@ class HttpCall::Exchange : public std::enable_shared_from_this<Exchange> {
                       });
   }
 
-  // Apart, since what a header says of the body's length is not held against the parser's limit.
+  // The header is read apart, since the parser's limit does not apply to the body's length in it.
   void ReadHeader() {
     http::async_read_header(stream_, buffer_, parser_,
                             [self = shared_from_this()](const error_code& failed, size_t) {

@@ -1,9 +1,9 @@
 // HttpCall: one HTTP request and its reply, on the loop.
-// Promises   `done` is called once, by the loop, within the request's limit whatever the other side
-//            does: hangs, trickles, floods, redirects, speaks something else. Nothing is called
-//            after the destructor. A reply takes 64 KiB of memory at most.
+// Promises   the loop calls `done` once, within the request's limit, whatever the other side does:
+//            it may hang, trickle, flood, redirect, or speak something else. Nothing is called
+//            after the destructor. A reply takes at most 64 KiB of memory.
 // Does not   look names up, follow redirections, keep connections, or speak TLS.
-// Threads    the loop's. Errors: kTimeout; kPeerLost: no connection; kCorrupt: no reply of HTTP, or
+// Threads    the loop's. Errors: kTimeout; kPeerLost: no connection; kCorrupt: no HTTP reply, or
 //            one that is too large.
 #pragma once
 

@@ -1,4 +1,4 @@
-// One timer, one call at a time.
+// One timer, and one call at a time.
 #include "elastic/notice/poller.h"
 
 #include <algorithm>

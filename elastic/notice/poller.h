@@ -1,7 +1,7 @@
-// NoticePoller: asks what a NoticeWatch wants to ask, and passes on what it says.
-// Promises   never holds the loop up. A job is disturbed by nothing but NoticeEvent::kLeave.
+// NoticePoller: asks what a NoticeWatch wants to ask, and passes on what that says.
+// Promises   never holds up the loop. Only NoticeEvent::kLeave disturbs a job.
 // Does not   judge (elastic/notice/watch.h).
-// Threads    the loop's. Destroyed not from within `on_event`.
+// Threads    the loop's. It must not be destroyed from within `on_event`.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,7 +19,7 @@ namespace keel {
 class NoticePoller {
  public:
   using OnEvent = std::function<void(const NoticeEvent&)>;
-  // Begins at once; `on_event` is called by the loop.
+  // Begins at once; the loop calls `on_event`.
   NoticePoller(boost::asio::io_context& loop, Clock& clock, HttpBase base, NoticePlan plan,
                OnEvent on_event);
 

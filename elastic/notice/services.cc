@@ -15,7 +15,7 @@ Error NotGiven(const std::string& what, int status) {
   return {Code::kForeign, what + " was answered with status " + std::to_string(status)};
 }
 
-// --- AWS: a token first, without which nothing is told ---
+// --- AWS: it tells nothing without a token, which is asked for first ---
 
 constexpr Duration kTokenLife = seconds(21600);
 constexpr Duration kTokenPause = seconds(60);   // after a renewal that failed
@@ -26,7 +26,7 @@ constexpr int kPollsToHint = 6;      // between two questions about rebalancing
 class AwsService : public NoticeService {
  public:
   HttpRequest Ask(TimePoint now) override {
-    // As long as the old one lives, a renewal that fails does not keep us from asking.
+    // While the old token lives, a renewal that fails does not keep us from asking.
     const bool renews = token_.empty() || now >= renew_at_;
     if (renews) {
       asked_ = Asked::kToken;
@@ -43,7 +43,7 @@ class AwsService : public NoticeService {
 
   Result<Heard> Hear(const HttpReply& reply, TimePoint now) override {
     if (asked_ == Asked::kToken) return HearToken(reply, now);
-    if (reply.status == 401) {   // the token is over, whatever we think of its age
+    if (reply.status == 401) {   // the token is no longer valid, whatever its age
       token_.clear();
       return NotGiven("a question with our token", reply.status);
     }
@@ -84,10 +84,10 @@ class AwsService : public NoticeService {
   int polls_ = 0;
 };
 
-// --- GCP: a question that is answered when something has changed ---
+// --- GCP: it answers a question once something has changed ---
 
 constexpr Duration kGcpWait = seconds(20);
-constexpr Duration kGcpPeriod = seconds(5);    // where it answers at once all the same
+constexpr Duration kGcpPeriod = seconds(5);    // if it answers at once all the same
 constexpr Duration kGcpLimit = seconds(5);
 
 class GcpService : public NoticeService {
@@ -96,7 +96,8 @@ class GcpService : public NoticeService {
     asked_at_ = now;
     waits_ = known_;
     std::string target = "/computeMetadata/v1/instance/preempted";
-    // The first question is answered at once; the tag keeps a change in between from being missed.
+    // The first question is answered at once; the tag makes sure that no change in between is
+    // missed.
     if (waits_) {
       target += "?wait_for_change=true&timeout_sec=" + std::to_string(kGcpWait / seconds(1));
       if (!etag_.empty()) target += "&last_etag=" + etag_;
@@ -128,7 +129,7 @@ class GcpService : public NoticeService {
   std::string etag_;
 };
 
-// --- Azure: a list of events, of all machines that belong together ---
+// --- Azure: it has a list of events for all machines that belong together ---
 
 constexpr Duration kAzurePeriod = seconds(2);
 constexpr Duration kAzureLimit = seconds(10);

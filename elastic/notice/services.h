@@ -1,6 +1,6 @@
-// NoticeServices: how each cloud's metadata service is asked whether this machine ends.
-// Promises   one question at a time, each with a limit. Nothing but the clock that comes in and the
-//            replies decides what is asked next, and when.
+// NoticeServices: how to ask each cloud's metadata service whether this machine ends.
+// Promises   one question at a time, each with a limit. Only the time passed in and the replies
+//            decide what is asked next, and when.
 // Does not   send anything (elastic/notice/http_call.h), or act (elastic/notice/watch.h).
 //            Acknowledge a notice: that would only bring the end nearer.
 // Threads    one. Errors: those of elastic/notice/formats.h.
@@ -26,7 +26,7 @@ struct HttpRequest {
   std::string method = "GET";
   std::string target = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
-  Duration limit{0};   // for all of it, from the connection to the last byte
+  Duration limit{0};   // for everything, from the connection to the last byte
 };
 struct HttpReply {
   int status = 0;
@@ -40,15 +40,15 @@ class NoticeService {
 
   virtual HttpRequest Ask(TimePoint now) = 0;
   struct Heard {
-    std::optional<NoticeReply> reply = {};   // nothing: it was about something else
+    std::optional<NoticeReply> reply = {};   // empty: it was about something else
     Duration pause{0};                       // before the next question
   };
   // The reply to the last question.
   virtual Result<Heard> Hear(const HttpReply& reply, TimePoint now) = 0;
 
-  // How long before the end a notice comes, where it does not say.
+  // How long before the end a notice comes if it does not say so itself.
   virtual Duration usual_notice() const = 0;
-  // No notice comes earlier: what says more has another clock than ours.
+  // No notice comes earlier than this: one that says more uses a clock that differs from ours.
   virtual std::optional<Duration> longest_notice() const { return std::nullopt; }
 };
 

@@ -1,4 +1,4 @@
-// Whom to ask, what counts, when to go.
+// Whom to ask, what counts, when to leave.
 #include "elastic/notice/watch.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace {
 using std::chrono::seconds;
 
 constexpr Duration kPause = seconds(5);           // after a failure
-constexpr Duration kPauseLast = seconds(60);      // of one that never answered
-constexpr int kAttemptsUnasked = 3;               // of one that nobody named
+constexpr Duration kPauseLast = seconds(60);      // for a service that never answered
+constexpr int kAttemptsUnasked = 3;               // for a service that nobody named
 constexpr Duration kLongestNotice = std::chrono::hours(24);
 constexpr Duration kGoodbye = seconds(5);
 constexpr Duration kSaveLeast = std::chrono::milliseconds(100);
@@ -32,7 +32,7 @@ NoticeWatch::NoticeWatch(NoticePlan plan, TimePoint now, int64_t wall_nanos)
   if (!plan_.clouds.empty()) Choose(0);
   const Duration left = Until(plan_.known_end.value_or(wall_nanos), wall_nanos);
   if (plan_.known_end && left > Duration(0)) {
-    // Who has little time from the start shall make something of it all the same.
+    // A host with little time from the start shall still make some use of it.
     known_.emplace();
     known_->text = plan_.known_end_text;
     known_->at = now + left;
@@ -64,7 +64,7 @@ void NoticeWatch::OnReply(const Result<HttpReply>& reply, TimePoint now, int64_t
     return LeaveIfDue(now);
   }
   ask_at_ = now + heard->pause;
-  // A token alone is given by anything that answers.
+  // Anything that answers may give a token, so a token alone does not count.
   if (heard->reply) {
     if (!std::exchange(found_, true)) Tell(NoticeEvent::Kind::kFound, Name());
     if (outage_told_ || nonsense_told_) Tell(NoticeEvent::Kind::kReached, Name());
@@ -83,7 +83,7 @@ void NoticeWatch::Fail(const Error& error, bool has_answered, TimePoint now) {
     if (!std::exchange(told, true)) {
       Tell(NoticeEvent::Kind::kUnreachable, Name() + ": " + error.message);
     }
-    // One that has answered may be needed any moment.
+    // A service that has answered may be needed any moment, so its pauses do not grow.
     if (!found_) ask_at_ = now + std::min(kPause * failures_, kPauseLast);
     return;
   }
@@ -129,8 +129,8 @@ void NoticeWatch::TakeEnd(const NoticeReply& reply, TimePoint now, int64_t wall_
   events_.back().note = std::move(note);
 }
 
-// Empty where the time makes sense. It comes from another clock than ours, and one that is wrong
-// must not make the host stay until it is too late.
+// Empty if the time makes sense. It comes from another clock than ours, and a wrong one must not
+// make the host stay until it is too late.
 std::string NoticeWatch::WhyNotBelieved(Duration told) const {
   const Duration most = service_->longest_notice().value_or(kLongestNotice);
   const std::string usual = DurationText(service_->usual_notice()) + " are counted on";

@@ -1,11 +1,12 @@
-// NoticeWatch: from replies and the clock to events: this machine will end, leave now.
-// Promises   pure. A host leaves for a notice that its own cloud gave whole, or for an end that was
-//            known from the start, and only once; not before `lead` is all that is left: what is
-//            withdrawn until then changes nothing. A service that fails, or is not there, is asked
-//            again with pauses, told of at most once an outage, and ends nothing; of one that has
-//            never answered sensibly, silence and nonsense are told of once each.
+// NoticeWatch: turns replies and the time into events: this machine will end, leave now.
+// Promises   pure. A host leaves only once: for a notice that its own cloud gave whole, or for an
+//            end that was known from the start. It leaves only when no more than `lead` is left; a
+//            notice that is withdrawn before changes nothing. A service that fails, or does not
+//            exist, is asked again with pauses, reported at most once per outage, and ends
+//            nothing; for one that has never answered sensibly, silence and nonsense are reported
+//            once each.
 // Does not   take a leave back. Believe a time that no such service could mean: clocks differ, and
-//            then the notice has its usual length.
+//            then the usual notice is assumed.
 // Threads    one.
 #pragma once
 
@@ -20,7 +21,7 @@ namespace keel {
 
 struct NoticePlan {
   std::vector<Cloud> clouds = {};   // none: nobody is asked; several: the first that answers as one
-  bool insists = false;             // it was named: say that it does not answer, and keep asking
+  bool insists = false;             // it was named: report if it does not answer, and keep asking
   Duration lead = std::chrono::seconds(120);
   std::optional<int64_t> known_end = {};   // nanoseconds since 1970
   std::string known_end_text = {};
@@ -29,26 +30,26 @@ struct NoticePlan {
 
 struct NoticeEvent {
   enum class Kind {
-    kFound,         // a service answers as one of ours
+    kFound,         // a service answers as one of those asked
     kHint,
     kAnnounced,     // an end, which may still be withdrawn
     kWithdrawn,
     kLeave,         // the last event
-    kUnreachable,   // why; once, until kReached
+    kUnreachable,   // says why; once, until kReached
     kReached,
-    kGaveUp,        // why; nobody is asked any more
+    kGaveUp,        // says why; nobody is asked any more
   };
   Kind kind = Kind::kFound;
   std::string text = {};
-  Duration left{0};        // of kAnnounced and kLeave: until the end, as far as it is believed
-  std::string note = {};   // of kAnnounced: what it says itself, where that is not believed
+  Duration left{0};        // for kAnnounced and kLeave: time to the end, as far as it is believed
+  std::string note = {};   // for kAnnounced: what it says itself, if that is not believed
 };
 
 class NoticeWatch {
  public:
   NoticeWatch(NoticePlan plan, TimePoint now, int64_t wall_nanos);
 
-  // What to ask now, if anything; then OnReply() must be told what came of it.
+  // What to ask now, if anything. OnReply() must then be told the outcome.
   std::optional<HttpRequest> Next(TimePoint now);
   void OnReply(const Result<HttpReply>& reply, TimePoint now, int64_t wall_nanos);
   void OnTime(TimePoint now);
@@ -80,10 +81,10 @@ class NoticeWatch {
   std::unique_ptr<NoticeService> service_;   // null: nobody is asked
   bool in_flight_ = false;
   TimePoint ask_at_;
-  bool found_ = false;        // the service has answered, ever
+  bool found_ = false;        // the service has ever answered
   bool outage_told_ = false;
-  bool nonsense_told_ = false;   // of one that did not answer at first
-  int failures_ = 0;          // in a row; of all candidates until one is found
+  bool nonsense_told_ = false;   // for a service that did not answer at first
+  int failures_ = 0;          // in a row; of all candidates together until one is found
   std::string hint_;          // the last one
   std::optional<End> announced_;
   std::optional<End> known_;
@@ -91,7 +92,7 @@ class NoticeWatch {
   std::vector<NoticeEvent> events_;
 };
 
-// How much of it workers get to save: the host needs the rest to say goodbye.
+// How much of it workers get for saving: the host needs the rest to say goodbye.
 Duration TimeToSave(Duration left);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// Waiting without reaping, so that pid and group stay ours; and the end of a whole group.
+// Waits without reaping, so that pid and group stay ours; and ends a whole group.
 #include "elastic/process/child.h"
 
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr Duration kKillLimit = std::chrono::seconds(10);
 
 // Counts the children of one thread. The kernel sends PR_SET_PDEATHSIG when the thread that forked
-// ends, which would kill them out of the blue; the main thread ends with the process.
+// ends, which would kill them unexpectedly; the main thread ends with the process.
 class ChildrenOfThread {
  public:
   ~ChildrenOfThread() {
@@ -48,7 +48,7 @@ void Reap(pid_t pid) {
   }
 }
 
-// The others of a group whose leader is reaped; they have had their SIGKILL.
+// Waits for the rest of a group whose leader is reaped; they have had their SIGKILL.
 void AwaitGroupGone(pid_t group, TimePoint deadline) {
   if (kill(-group, 0) != 0 && errno == ESRCH) return;
   const Result<std::vector<ProcessInfo>> all = AllProcesses();

@@ -1,14 +1,13 @@
 // Child: a process that we started (elastic/process/spawn.h), until this object ends.
 // Promises   signals reach that very process and its group, never one that took over the pid: the
 //            ended child stays a zombie until this object is destroyed. The destructor kills the
-//            whole process group (a stopped one too), reaps the child, and returns when the group
-//            is gone, or after 10 s for a process that the kernel cannot end.
-// Does not   hold on to processes that left the group by setsid() or setpgid()
+//            whole process group (even a stopped one), reaps the child, and returns when the group
+//            is gone, or after 10 s if the kernel cannot end a process.
+// Does not   keep track of processes that left the group by setsid() or setpgid()
 //            (elastic/process/guard.h).
 // Threads    all methods from any thread; destroyed by one. The thread that spawned must not end
-//            while the object lives: checked.
-// Errors     kTimeout; kForeign when somebody else reaped the child (waitpid(-1), or SIGCHLD
-//            ignored).
+//            while the object lives: this is checked.
+// Errors     kTimeout; kForeign: somebody else reaped the child (waitpid(-1), or SIGCHLD ignored).
 #pragma once
 
 #include <sys/types.h>
@@ -41,7 +40,7 @@ class Child {
   Status Signal(int signal) const;
   Status SignalGroup(int signal) const;
 
-  // Nothing while it runs.
+  // Empty while it runs.
   Result<std::optional<ExitStatus>> TryWait() const;
   Result<ExitStatus> Wait(TimePoint deadline) const;
 
@@ -50,7 +49,7 @@ class Child {
 
   pid_t pid_ = 0;   // 0: moved from
   Fd pidfd_;
-  std::shared_ptr<std::atomic<int>> living_;   // how many the spawning thread has
+  std::shared_ptr<std::atomic<int>> living_;   // number of children that the spawning thread has
 };
 
 }  // namespace keel

@@ -13,10 +13,10 @@
 namespace keel {
 namespace {
 
-constexpr size_t kPieceBytes = 4096;   // what a pipe takes whole or not at all
+constexpr size_t kPieceBytes = 4096;   // a pipe takes so much whole or not at all
 constexpr int kGlanceMs = 50;
 
-// As many whole lines as fit one piece; of a longer line, a part.
+// As many whole lines as fit into one piece; of a longer line, a part.
 std::string_view FirstPiece(std::string_view text) {
   if (text.size() <= kPieceBytes) return text;
   const size_t end = text.substr(0, kPieceBytes).rfind('\n');
@@ -29,7 +29,7 @@ Console::Console(int number) : number_(number) {
   struct stat status {};
   if (fstat(number, &status) != 0) return;
   is_socket_ = S_ISSOCK(status.st_mode);
-  // A file keeps its one offset, which all who have the stream share.
+  // A file must not be opened anew: all holders of the stream share its one offset.
   if (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode)) return;
   const std::string path = "/proc/self/fd/" + std::to_string(number);
   own_ = Fd(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));

@@ -1,11 +1,11 @@
-// Console: one of our standard streams, for threads that must not be stuck in it.
-// Promises   each write() takes whole lines as far as 4096 bytes go, so that a pipe does not mix
-//            them with what others write; a console that takes nothing for a while holds Write() up
-//            only until `give_up` is raised.
+// Console: one of our standard streams, for threads that must not block on it.
+// Promises   each write() takes whole lines as far as 4096 bytes go, so a pipe does not mix them
+//            with what others write. If a console takes nothing for a while, Write() waits only
+//            until `give_up` is raised.
 // Does not   keep what it could not write; close the stream.
 // Threads    one at a time.
-// Where the stream can be opened anew without blocking (a pipe, a terminal) this never blocks; else
-// it asks poll() before each piece, which a second writer can spoil.
+// If the stream can be opened anew without blocking (a pipe, a terminal) this never blocks.
+// Otherwise it asks poll() before each piece, which a second writer can spoil.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ class Console {
   // `number`: the stream's descriptor, which stays the caller's.
   explicit Console(int number);
 
-  // False when not all was written: given up, or the stream takes no more (closed, disk full).
+  // False if not all was written: it was given up, or the stream takes no more (closed, disk full).
   bool Write(std::string_view text, const CancelToken& give_up);
-  // Where the last one was false: how much was not written, and why (an errno; 0: given up).
+  // If the last write returned false: how much is missing, and why (an errno; 0: given up).
   size_t missed() const { return missed_; }
   int error() const { return error_; }
 

@@ -1,4 +1,4 @@
-// The words for how a process ended.
+// Puts into words how a process ended.
 #include "elastic/process/exit_status.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Kill, wait, reap, look again: a killed process's children become ours only when it is gone.
+// Kills, waits, reaps, looks again: a killed process's children become ours only when it is gone.
 #include "elastic/process/guard.h"
 
 #include <sys/prctl.h>
@@ -14,7 +14,7 @@
 namespace keel {
 namespace {
 
-// Reaps all children that have ended. True when no child is left, and so no descendant: as their
+// Reaps all children that have ended. True if no child is left, and so no descendant: as their
 // subreaper we would be the parent of the topmost one.
 bool ReapEnded() {
   for (;;) {
@@ -60,10 +60,10 @@ Result<std::vector<KilledProcess>> KillDescendants(TimePoint deadline) {
       Held held{{process.pid, CommandLine(process.pid)}, std::move(handle)};
       (IsDying(process) ? dying : alive).push_back(std::move(held));
     }
-    // First those who need no help: their death may end others, who are tied to them.
+    // Dying processes come first: their death may end others that are tied to them.
     if (dying.empty()) {
       for (const Held& held : alive) {
-        // One that we may not signal shows below, as one that does not end.
+        // A process that we may not signal shows up later, as one that does not end.
         (void)SendSignal(held.handle, SIGKILL);
         killed.push_back(held.who);
       }

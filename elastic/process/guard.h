@@ -1,11 +1,12 @@
-// Guard: makes sure that no descendant of this process is left, also one that changed its session
-// or whose parent is gone.
+// Guard: makes sure that no descendant of this process is left, even if it changed its session or
+// its parent is gone.
 // Promises   after BecomeSubreaper(), orphans below us become our children instead of init's, so
-//            that KillDescendants() finds all; when that returns without error there is none left.
-// Does not   work against our own SIGKILL: then only direct children die (elastic/process/spawn.h).
+//            KillDescendants() finds all of them; when that returns without error, none is left.
+// Does not   work against our own SIGKILL: then only direct children die
+//            (elastic/process/spawn.h).
 // Threads    KillDescendants() reaps every child: call it when no Child object lives and no other
 //            thread starts processes.
-// Errors     kTimeout names who could not be ended; kForeign: /proc cannot be read.
+// Errors     kTimeout names the processes that could not be ended; kForeign: /proc cannot be read.
 #pragma once
 
 #include <sys/types.h>
@@ -25,8 +26,8 @@ struct KilledProcess {
   std::string command;
 };
 
-// Kills and reaps until there are none; gives those that had to be killed, and not those that were
-// dying already, for whatever cause.
+// Kills and reaps until none are left. Returns those that had to be killed, but not those that were
+// dying already.
 Result<std::vector<KilledProcess>> KillDescendants(TimePoint deadline);
 
 }  // namespace keel

@@ -1,9 +1,8 @@
-// LogQueue: our log's way to a console that may take nothing for a while (a terminal that was
-// stopped, a pipe that nobody reads), so that whoever logs never waits for it.
+// LogQueue: takes our log to a console that may accept nothing for a while (a terminal that was
+// stopped, a pipe that nobody reads), so that no thread that logs waits for it.
 // Promises   lines are written in order, by a thread of its own; at most 1 MiB of them wait. What
-//            does not fit is not written, and how many lines that were is said where they are
-//            missing.
-// Does not   keep what waits when the process is killed.
+//            does not fit is dropped, and the number of dropped lines is written in their place.
+// Does not   keep waiting lines when the process is killed.
 // Threads    lines from any. One queue at a time, since there is one log.
 #pragma once
 
@@ -27,13 +26,13 @@ class LogQueue {
 
   // Takes the log over.
   explicit LogQueue(Write write);
-  // Gives up what the console has not taken; Flush() before, to wait for it. Later lines go to
-  // stderr directly.
+  // Gives up what the console has not taken; call Flush() before, to wait for it. Later lines go
+  // directly to stderr.
   ~LogQueue();
 
-  // Whole lines that are no part of the log.
+  // Adds whole lines that are not part of the log.
   void Add(std::string_view text);
-  // Once all lines so far are written; false if `deadline` came first.
+  // Returns once all lines so far are written; false if `deadline` came first.
   bool Flush(TimePoint deadline);
 
  private:
@@ -45,7 +44,7 @@ class LogQueue {
   std::condition_variable changed_;
   std::deque<std::string> lines_;   // guarded by mutex_, as the rest
   size_t bytes_ = 0;
-  size_t missed_ = 0;               // lines, since the last one that was taken
+  size_t missed_ = 0;               // lines since the last one that was taken
   bool writing_ = false;
   bool stopping_ = false;
   std::thread thread_;

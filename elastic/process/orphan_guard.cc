@@ -1,4 +1,4 @@
-// The guard is nobody's child: it must not be found among our descendants.
+// The guard is no child of ours: it must not be found among our descendants.
 #include "elastic/process/orphan_guard.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ Error Failed(const char* doing) {
                                    std::strerror(errno)};
 }
 
-// Where the words of our command line lie, as proc(5) numbers the fields of /proc/self/stat.
+// Where the words of our command line lie; proc(5) numbers these fields of /proc/self/stat.
 struct ArgumentPlace {
   uintptr_t begin = 0;   // field 48
   uintptr_t end = 0;     // field 49
@@ -49,8 +49,8 @@ ArgumentPlace FindArguments() {
   return fields ? place : ArgumentPlace();
 }
 
-// Another name than the launcher's, for ps and pkill: who ends all launchers by their name, or by
-// their command line, ends no guard with them.
+// Takes another name than the launcher's, for ps and pkill: ending all launchers by their name or
+// command line must not end their guards.
 void Rename() {
   prctl(PR_SET_NAME, kName);
   const ArgumentPlace place = FindArguments();
@@ -68,12 +68,12 @@ void Detach(int link) {
   sigprocmask(SIG_SETMASK, &all, nullptr);
   const Fd nowhere(open("/dev/null", O_RDWR | O_CLOEXEC));
   for (int stream = 0; stream < 3; ++stream) dup2(nowhere.number(), stream);
-  if (chdir("/") != 0) return;   // then it only holds on to the folder
+  if (chdir("/") != 0) return;   // then it only keeps the folder in use
   for (int number = 3; number < link; ++number) close(number);
   close_range(static_cast<unsigned>(link) + 1, ~0U, 0);
 }
 
-// False when our death closed the link without a word.
+// False if our death closed the link without a word.
 bool AwaitWord(int link) {
   for (;;) {
     char byte = 0;
@@ -92,7 +92,7 @@ bool HasEntry(std::string_view environment, std::string_view entry) {
   return false;
 }
 
-// How many were still there.
+// Returns how many were still there.
 size_t KillMarked(const std::string& mark) {
   const Result<std::vector<ProcessInfo>> all = AllProcesses();
   if (!all.ok()) return 0;
@@ -103,14 +103,14 @@ size_t KillMarked(const std::string& mark) {
     const std::optional<std::string> environment = InitialEnvironment(process.pid);
     if (environment && !HasEntry(*environment, mark)) continue;
     if (environment) (void)SendSignal(handle, SIGKILL);
-    ++found;   // one inside exec() is looked at again
+    ++found;   // a process inside exec() is looked at again
   }
   return found;
 }
 
 void KillOrphans(const std::string& mark) {
   const TimePoint deadline = RealClock().Monotonic() + kKillLimit;
-  // Twice nobody: the first look may have come between a fork and its parent's death.
+  // Nobody must be found twice: the first look may come between a fork and its parent's death.
   for (int nobody = 0; nobody < 2 && RealClock().Monotonic() < deadline;) {
     nobody = KillMarked(mark) == 0 ? nobody + 1 : 0;
     RealClock().SleepFor(kAgain);
@@ -127,12 +127,12 @@ Result<std::unique_ptr<OrphanGuard>> OrphanGuard::Start(const std::string& mark)
   const pid_t child = fork();
   if (child < 0) return Failed("fork");
   if (child == 0) {
-    Rename();   // before we are waited for: no worker starts beside a guard of the old name
+    Rename();   // before the parent goes on: no worker may start beside a guard with the old name
     if (fork() != 0) return std::unique_ptr<OrphanGuard>();
     ours.Close();
     Detach(theirs.number());
     if (!AwaitWord(theirs.number())) KillOrphans(mark);
-    theirs.Release();   // our end closes it, and not before: who waits for that finds us gone
+    theirs.Release();   // open until this process ends: whoever waits for that finds us gone
     return std::unique_ptr<OrphanGuard>();
   }
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
@@ -142,7 +142,7 @@ Result<std::unique_ptr<OrphanGuard>> OrphanGuard::Start(const std::string& mark)
 
 OrphanGuard::~OrphanGuard() {
   const char word = 'g';
-  if (send(link_.number(), &word, 1, MSG_NOSIGNAL) != 1) return;   // it is gone already
+  if (send(link_.number(), &word, 1, MSG_NOSIGNAL) != 1) return;   // the guard is gone already
   shutdown(link_.number(), SHUT_WR);
   char byte = 0;
   while (read(link_.number(), &byte, 1) < 0 && errno == EINTR) {

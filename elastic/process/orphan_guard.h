@@ -1,10 +1,10 @@
 // OrphanGuard: a small process beside ours that outlives even our SIGKILL, and then ends all that
-// we have started and what descends from it.
+// we have started, with its descendants.
 // Promises   however we die, every process whose first environment holds the mark is killed, and
-//            what it starts meanwhile. While we live, and once dismissed, the guard does nothing.
-//            It has another name and command line than we: `pkill -f` with ours spares it.
-// Does not   find a process that cleared its environment; hold on to our terminal, streams or
-//            files.
+//            so is what it starts meanwhile. While we live, and once dismissed, the guard does
+//            nothing. Its name and command line differ from ours: `pkill -f` with ours spares it.
+// Does not   find a process that cleared its environment; keep our terminal, streams or files
+//            open.
 // Threads    Start() before the first thread exists: it forks.
 // Errors     kForeign: no process could be made.
 #pragma once
@@ -19,8 +19,8 @@ namespace keel {
 
 class OrphanGuard {
  public:
-  // `mark`: an entry of the environment, "NAME=value", that nobody else has. Nothing is given in
-  // the processes that are made here: their work is done then, and main() is to return.
+  // `mark`: an entry of the environment, "NAME=value", that nobody else has. Returns null in the
+  // processes that are forked here: their work is then done, and main() must return.
   static Result<std::unique_ptr<OrphanGuard>> Start(const std::string& mark);
   // Dismisses it, and returns when it is gone.
   ~OrphanGuard();

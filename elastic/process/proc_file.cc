@@ -1,4 +1,4 @@
-// Such a file has no size: it is read until it ends.
+// Such a file has no size, so it is read until it ends.
 #include "elastic/process/proc_file.h"
 
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 
 namespace keel {
 
-// Nothing when its process is gone, or we may not look.
+// Empty if the process is gone, or we may not look.
 std::optional<std::string> ReadProcFile(const std::string& path);
 
 }  // namespace keel

@@ -1,5 +1,4 @@
-// Reads /proc, and speaks to pidfds through plain system calls (glibc has wrappers only since
-// 2.36).
+// Reads /proc, and uses pidfds by plain system calls (glibc has wrappers only since 2.36).
 #include "elastic/process/process_table.h"
 
 #include <dirent.h>
@@ -36,7 +35,7 @@ std::optional<std::string> ReadProc(pid_t pid, const char* file) {
 class StatFields {
  public:
   explicit StatFields(const std::string& text) {
-    // The second, the name, stands in parentheses and may itself hold any character.
+    // The second field, the name, is in parentheses and may itself contain any character.
     const size_t name_end = text.rfind(')');
     if (name_end == std::string::npos) return;
     std::istringstream words(text.substr(name_end + 1));
@@ -72,7 +71,7 @@ ProcessInfo InfoOf(pid_t pid, const StatFields& fields) {
   info.parent = static_cast<pid_t>(fields.Number(4));
   info.group = static_cast<pid_t>(fields.Number(5));
   info.started = fields.Number(22);
-  // A first thread that left before the others looks like a zombie, but the process lives.
+  // A first thread that ended before the others looks like a zombie, but the process lives.
   info.ended = state == 'X' || (state == 'Z' && threads <= 1);
   info.exiting = (flags & kExitingFlag) != 0 && threads <= 1;
   info.kernel = (flags & kKernelFlag) != 0;
@@ -122,7 +121,7 @@ bool IsDying(const ProcessInfo& process) {
   const std::string status = ReadProc(process.pid, "status").value_or("");
   const std::string label = "\nShdPnd:\t";
   const size_t at = status.find(label);
-  if (at == std::string::npos) return true;   // it went away meanwhile
+  if (at == std::string::npos) return true;   // it has gone meanwhile
   const uint64_t pending = std::strtoull(status.c_str() + at + label.size(), nullptr, 16);
   return (pending >> (SIGKILL - 1) & 1) != 0;
 }
@@ -140,12 +139,12 @@ std::string CommandLine(pid_t pid) {
 std::optional<std::string> InitialEnvironment(pid_t pid) {
   std::optional<std::string> text = ReadProc(pid, "environ");
   if (!text.has_value() || !text->empty()) return text.value_or("");
-  // It has none indeed, or no memory any more, or its new program's memory is not set up yet.
+  // It has no environment, or no memory any more, or its new program's memory is not set up yet.
   const auto fields = ReadStat(pid);
   if (!fields) return "";
   const ProcessInfo info = InfoOf(pid, *fields);
-  // exec sets the bounds of the environment equal first, then right, and the code's start after
-  // that.
+  // exec first sets the bounds of the environment equal, then right, and after that the start of
+  // the code.
   const bool exec_is_over = fields->Number(26) != 0;
   const bool has_none = exec_is_over && fields->Number(50) == fields->Number(51);
   if (info.ended || info.exiting || info.kernel || has_none) return "";
@@ -155,7 +154,7 @@ std::optional<std::string> InitialEnvironment(pid_t pid) {
 Fd OpenProcess(const ProcessInfo& process) {
   Fd fd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
   if (!fd.valid()) return fd;
-  // The handle is now fixed to a process; it is the listed one if that still has the pid.
+  // The handle is now bound to a process: the listed one, if that still has the pid.
   const auto now = ReadProcess(process.pid);
   return now && now->started == process.started ? std::move(fd) : Fd();
 }

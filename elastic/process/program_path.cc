@@ -1,4 +1,4 @@
-// The search through PATH, and a second look at the file that exec refused.
+// Searches PATH, and takes a second look at a file that exec refused.
 #include "elastic/process/program_path.h"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ bool IsFolder(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// The program that a script's first line names, as the system reads it, or nothing.
+// The program that a script's first line names, as the system reads it; empty if there is none.
 std::string InterpreterOf(const std::string& path) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 256> head{};

@@ -21,7 +21,7 @@ namespace keel {
 namespace {
 
 
-// Where the child failed, as it travels through the report pipe.
+// Where the child failed; sent through the report pipe.
 enum class Stage : int { kTie, kFolder, kDescriptors, kExec };
 struct Failure {
   Stage stage;
@@ -34,7 +34,7 @@ struct Move {
   int lifted = -1;   // a copy out of the way of all targets
 };
 
-// All that the child touches after vfork().
+// Everything that the child touches after vfork().
 struct Launch {
   std::string program;
   std::string working_dir;
@@ -52,7 +52,7 @@ struct Launch {
 
 [[noreturn]] void Fail(int report, Stage stage) {
   const Failure failure{stage, errno};
-  // Should the write fail, exit code 127 is left: the shell's word for "could not start".
+  // If the write fails, exit code 127 is left: the shell's code for "could not start".
   (void)!write(report, &failure, sizeof failure);
   _exit(127);
 }
@@ -60,7 +60,7 @@ struct Launch {
 void ResetSignals() {
   struct sigaction by_default {};
   by_default.sa_handler = SIG_DFL;
-  // SIGKILL, SIGSTOP and the two that the C library keeps cannot be set, and need not be.
+  // SIGKILL, SIGSTOP and the two that the C library uses cannot be set, and need not be.
   for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &by_default, nullptr);
   sigset_t none;
   sigemptyset(&none);
@@ -77,7 +77,7 @@ bool ArrangeDescriptors(Launch& launch) {
     move.lifted = fcntl(move.from, F_DUPFD_CLOEXEC, launch.first_free);
     if (move.lifted < 0) return false;
   }
-  unsigned next = 3;   // all from here on that is no target is not inherited
+  unsigned next = 3;   // from here on, all but the targets are closed on exec
   for (const Move& move : launch.moves) {
     if (dup2(move.lifted, move.to) < 0) return false;
     if (move.to < 3) continue;
@@ -93,7 +93,7 @@ bool ArrangeDescriptors(Launch& launch) {
   const int report = fcntl(launch.report, F_DUPFD_CLOEXEC, launch.first_free);
   if (report < 0) Fail(launch.report, Stage::kDescriptors);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(report, Stage::kTie);
-  // A parent that died before prctl() sends nothing any more.
+  // A parent that died before prctl() sends no signal any more.
   if (getppid() != launch.parent) _exit(127);
   ResetSignals();
   if (!ArrangeDescriptors(launch)) Fail(report, Stage::kDescriptors);
@@ -147,7 +147,7 @@ Status AddStream(const Stream& stream, int target, Launch& launch) {
   return Ok();
 }
 
-// Pointers into `words`, ended by a null as execve wants it.
+// Pointers into `words`, ended by a null, as execve needs them.
 std::vector<char*> Pointers(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
@@ -178,8 +178,8 @@ Result<Launch> Prepare(const ChildSpec& spec) {
 }
 
 // vfork(), since a supervisor has a hundred megabytes mapped, and fork() would hold up its loop for
-// 20 ms while others wait to go on. With all signals blocked, so that none of our handlers runs in
-// the child, which has our memory until it calls execve().
+// 20 ms while others wait to go on. All signals are blocked, so that none of our handlers runs in
+// the child, which shares our memory until it calls execve().
 pid_t ForkChild(Launch& launch) {
   sigset_t all;
   sigset_t before;
@@ -212,8 +212,7 @@ Error Explain(const Failure& failure, const Launch& launch) {
   return {Code::kForeign, "an unknown failure"};
 }
 
-// Waits for the exec: the report pipe closes by itself then. Gives what the child reported, if
-// anything.
+// Waits for the exec, which closes the report pipe. Returns what the child reported, if anything.
 std::optional<Failure> ReadReport(const Fd& report) {
   Failure failure{};
   ssize_t count = -1;

@@ -1,5 +1,5 @@
-// The thread that gets the signal becomes the leader: it goes through /proc/self/task, asks one
-// thread after the other by the same signal with a number, and waits for each a moment.
+// The thread that gets the signal becomes the leader: it goes through /proc/self/task, asks each
+// thread in turn with the same signal and a number, and waits a moment for each.
 #include "elastic/process/stack_signal.h"
 
 #include <execinfo.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kFramesMax = 64;
 constexpr int kAnswerLimitMs = 200;
-constexpr int kSilenceLimitMs = 4000;  // of all threads together
+constexpr int kSilenceLimitMs = 4000;  // for all threads together
 
 std::atomic<bool> leading{false};
 std::atomic<int> asked{0};     // the number of the newest question
@@ -49,7 +49,7 @@ class LineBuffer {
     return bytes_;
   }
   void Write() const {
-    // A stderr that takes nothing leaves nobody to tell.
+    // If stderr takes nothing, nobody can be told.
     [[maybe_unused]] const ssize_t wrote = write(STDERR_FILENO, bytes_, size_);
   }
 
@@ -70,7 +70,7 @@ void WriteOwnStack() {
   backtrace_symbols_fd(frames, count, STDERR_FILENO);
 }
 
-// False when the thread is gone.
+// False if the thread is gone.
 bool Ask(long thread, int question) {
   siginfo_t info{};
   info.si_signo = StackSignal();
@@ -81,7 +81,7 @@ bool Ask(long thread, int question) {
   return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, StackSignal(), &info) == 0;
 }
 
-// How long it took; more than the limit: no answer.
+// Returns how long it took; more than the limit: no answer.
 int AwaitAnswer(int question) {
   int waited_ms = 0;
   while (answered.load() != question && waited_ms <= kAnswerLimitMs) {
@@ -91,7 +91,7 @@ int AwaitAnswer(int question) {
   return waited_ms;
 }
 
-// What getdents64() fills in; <dirent.h> has its own, for readdir().
+// What getdents64() fills in; <dirent.h> has a different one, for readdir().
 struct Entry {
   uint64_t inode;
   int64_t next;
@@ -106,7 +106,7 @@ long NumberOf(const char* name) {
   return *name == '\0' ? number : 0;
 }
 
-// Whether the thread's mask holds the signal back: drivers' threads block all of them.
+// Whether the thread's mask blocks the signal: threads of drivers block all signals.
 bool BlocksSignal(long thread) {
   LineBuffer path;
   path.Add("/proc/self/task/").Add(thread).Add("/status");
@@ -170,7 +170,7 @@ void OnStackSignal(int, siginfo_t* info, void*) {
     LineBuffer().Add("keel: stacks of process ").Add(getpid()).Add(" were asked for\n").Write();
     WriteOwnStack();
     AskAllThreads();
-    // First: who has read the last line may ask again at once, and be heard by another thread.
+    // Before the last line: its reader may ask again at once, and another thread may then answer.
     leading.store(false);
     LineBuffer().Add("keel: end of the stacks of process ").Add(getpid()).Add("\n").Write();
   }
@@ -188,7 +188,7 @@ bool InstallStackDump() {
   const bool is_ours = (current.sa_flags & SA_SIGINFO) != 0 &&
                        current.sa_sigaction == OnStackSignal;
   if (!is_free) return is_ours;
-  // The first call loads the unwinder, which a handler must not.
+  // The first call loads the unwinder, which must not happen in a handler.
   void* frame = nullptr;
   backtrace(&frame, 1);
   struct sigaction dump {};

@@ -1,4 +1,4 @@
-// Reads /proc/PID/task/TID/{comm,stat,syscall,wchan,stack} and puts words to it.
+// Reads /proc/PID/task/TID/{comm,stat,syscall,wchan,stack} and puts it into words.
 #include "elastic/process/stacks.h"
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ struct SyscallInfo {
   bool takes_descriptor;
 };
 
-// Those in which programs wait. A few exist on some processors only.
+// The calls in which programs wait. A few exist on some processors only.
 constexpr SyscallInfo kSyscalls[] = {
     {SYS_read, "read", true},
     {SYS_write, "write", true},
@@ -78,7 +78,7 @@ const SyscallInfo* FindSyscall(long number) {
   return found == std::end(kSyscalls) ? nullptr : &*found;
 }
 
-// What a descriptor of another process leads to; "" where that cannot be seen.
+// What a descriptor of another process leads to; "" if that cannot be seen.
 std::string DescriptorTarget(pid_t pid, unsigned long number) {
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(number);
   std::array<char, 512> target;

@@ -1,5 +1,5 @@
-// ProcessStacks: what a process that hangs is doing, as far as it shows from outside: each thread's
-// name and state, the system call and the place in the kernel where it waits, and on what.
+// ProcessStacks: what a process that hangs is doing, as seen from outside: each thread's name and
+// state, the system call and the place in the kernel where it waits, and what it waits for.
 // Promises   needs no debugger and no help of the process, which it does not disturb.
 // Does not   see stacks in the program itself: a program of ours writes those when it gets
 //            StackSignal() (elastic/process/stack_signal.h). Where ptrace is forbidden, only names

@@ -32,7 +32,7 @@ Error Failed(const char* doing) {
   return {Code::kForeign, std::string(doing) + ": " + std::strerror(errno)};
 }
 
-// As if nobody had ever waited for it.
+// Ends the program as if nobody had ever waited for the signal.
 void EndBy(int signal) {
   std::signal(signal, SIG_DFL);
   sigset_t own;
@@ -65,7 +65,7 @@ StopSignals::StopSignals(Fd signals, Fd wake)
 
 StopSignals::~StopSignals() {
   const uint64_t one = 1;
-  // It cannot fail: the counter is at zero.
+  // This cannot fail: the counter is at zero.
   (void)!write(wake_.number(), &one, sizeof one);
   thread_.join();
   const sigset_t set = Signals();
@@ -81,8 +81,8 @@ void StopSignals::Run() {
   Interrupts interrupts;
   for (;;) {
     pollfd wanted[] = {{signals_.number(), POLLIN, 0}, {wake_.number(), POLLIN, 0}};
-    if (poll(wanted, 2, -1) < 0) continue;   // EINTR: it is made again
-    if (wanted[0].revents == 0) {   // what came before the end is taken, or it would kill us
+    if (poll(wanted, 2, -1) < 0) continue;   // EINTR: wait again
+    if (wanted[0].revents == 0) {   // signals are taken before the end, or they would kill us
       if (wanted[1].revents != 0) return;
       continue;
     }

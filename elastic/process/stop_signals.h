@@ -1,9 +1,10 @@
-// StopSignals: signals that ask a worker to stop (SIGTERM, SIGINT, SIGUSR1) or to save (SIGUSR2),
-// as wishes that its loop looks at, instead of an end in the middle of a step.
+// StopSignals: turns signals that ask a worker to stop (SIGTERM, SIGINT, SIGUSR1) or to save
+// (SIGUSR2) into wishes that its loop checks, instead of an end in the middle of a step.
 // Promises   from Open() on such a signal is a wish, whichever thread the kernel would have given
-//            it to. SIGINT twice within 2 s ends the program as ever.
-// Does not   take a wish back, or act on it. See signals that a thread made later unblocks.
-// Threads    Open() before the first thread exists: threads inherit what is blocked. Others any.
+//            it to. SIGINT twice within 2 s still ends the program.
+// Does not   take a wish back, or act on it. See signals that a thread unblocks later.
+// Threads    Open() before the first thread exists, since threads inherit what is blocked. Others
+//            any.
 // Errors     kForeign: the kernel gave no descriptor.
 #pragma once
 
@@ -20,10 +21,10 @@
 
 namespace keel {
 
-// Interrupts twice within 2 s mean: now. Threads: one at a time.
+// Two interrupts within 2 s mean: now. Threads: one at a time.
 class Interrupts {
  public:
-  // Of one that came at `now`: whether the one before it was as near as that.
+  // For an interrupt at `now`: whether the one before it came within 2 s.
   bool IsSecond(TimePoint now);
 
  private:
@@ -33,14 +34,14 @@ class Interrupts {
 class StopSignals {
  public:
   static Result<std::unique_ptr<StopSignals>> Open();
-  // Later signals end the program again.
+  // From then on signals end the program again.
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // Raised with the first wish to stop: who waits for something else can wait with it.
+  // Raised with the first wish to stop: waits for something else can take it as their token.
   const CancelToken& stop() const { return stop_; }
-  // "SIGTERM"; empty without a wish.
+  // "SIGTERM"; empty if there is no wish.
   std::string reason() const;
   // Whether a save was asked for since the last call.
   bool TakeSave() { return save_.exchange(false); }
