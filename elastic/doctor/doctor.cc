@@ -1,4 +1,5 @@
-// Meet, tell, look, tell, add up, tell; then judge.
+// The hosts meet, exchange facts, look at each other, exchange that, add up, exchange that, and
+// judge.
 #include "elastic/doctor/doctor.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ constexpr Duration kOwnStoreLimit = std::chrono::seconds(30);
 constexpr Duration kStoreLimit = std::chrono::seconds(5);     // one operation, or attempt
 constexpr Duration kPause = std::chrono::milliseconds(100);
 constexpr Duration kTellLimit = std::chrono::seconds(15);     // for what others found out
-constexpr Duration kLookLimit = std::chrono::seconds(4);      // at one host
+constexpr Duration kLookLimit = std::chrono::seconds(4);      // for a look at one host
 constexpr Duration kDiskLimit = std::chrono::seconds(5);
 constexpr Duration kSumLimit = std::chrono::seconds(10);
 constexpr Duration kLeaveLimit = std::chrono::seconds(5);
@@ -38,7 +39,7 @@ Error DiskSilent() {
                               "; is its server there? (mount, dmesg)"};
 }
 
-// A file that others look for, for as long as this lives.
+// A file that other hosts look for; it exists as long as this object.
 class Probe {
  public:
   Probe(Files& files, std::string directory, std::string name)
@@ -97,7 +98,7 @@ class Doctor {
     AddSlowFacts(facts_, config_, world_.environment, world_.files);
     facts_.program_trouble = world_.program_trouble;
   }
-  // Where the hosts cannot meet.
+  // The meeting to use when the hosts cannot meet.
   static Meeting LocalMeeting() {
     Meeting meeting;
     meeting.own_name = OwnHostName();
@@ -117,7 +118,7 @@ class Doctor {
   DoctorSight LookAt(size_t host);
   Status AddUpWithOthers();
   Status Tell(const std::string& name, const std::string& text);
-  // What those who came told under that name; nothing of who did not within a limit.
+  // What each host that came told under that name; empty for a host that did not within a limit.
   Result<std::vector<std::optional<std::string>>> Hear(const std::string& name, Duration limit);
   Status Leave(bool leads);
 
@@ -129,13 +130,13 @@ class Doctor {
   std::unique_ptr<Store> store_;
   std::string round_;
   int64_t ticket_ = 0;
-  std::vector<int64_t> tickets_;   // of those who came, as view_.hosts
-  size_t place_ = 0;               // ours among them
+  std::vector<int64_t> tickets_;   // of the hosts that came, in the order of view_.hosts
+  size_t place_ = 0;               // our own index among them
   std::optional<Probe> probe_;
   std::unique_ptr<DoctorPort> port_;
 };
 
-// A job of one host has a store, too.
+// Even a job of one host has a store.
 Status Doctor::LookAlone() {
   Result<Meeting> meeting = world_.stores != nullptr
                                 ? OpenMeeting(config_, *world_.stores)
@@ -185,11 +186,11 @@ Status Doctor::TakePart(const Meeting& meeting) {
   facts_.port = port_->port();
   KEEL_TRY_ASSIGN(ticket_, store_->Add(Key("tickets"), 1));
   WriteProbe();
-  probe_.reset();   // whoever loses patience while hosts are awaited leaves nothing there
+  probe_.reset();   // a user who interrupts the wait for hosts leaves nothing there
   KEEL_TRY(Tell("host", DoctorFactsText(facts_)));
   if (leads) KEEL_TRY(DecideWhoCame());
   KEEL_TRY(ReadWhoCame());
-  // From here on others are known, and what goes wrong is found by what they told.
+  // From here on the other hosts are known, and what they told shows what went wrong.
   Status looked = LookAtOthers();
   if (looked.ok()) looked = AddUpWithOthers();
   const Status left = Leave(leads);
@@ -199,7 +200,7 @@ Status Doctor::TakePart(const Meeting& meeting) {
   return Ok();
 }
 
-// One that is not there yet may come: hosts are started one after the other.
+// A store that does not answer yet may still come: hosts are started one after the other.
 Result<std::unique_ptr<Store>> Doctor::Reach(const Meeting& meeting) {
   const TimePoint end = In(config_.doctor->limit);
   const bool is_ours = meeting.server != nullptr;
@@ -211,7 +212,8 @@ Result<std::unique_ptr<Store>> Doctor::Reach(const Meeting& meeting) {
   }
 }
 
-// The one that keeps the store draws the round's name: nothing of another round is believed.
+// The host that keeps the store draws the round's name, so that nothing of another round is
+// believed.
 Status Doctor::LearnRound(const Meeting& meeting) {
   if (meeting.server != nullptr) {
     round_ = RandomId(world_.random, 16);
@@ -251,7 +253,8 @@ void Doctor::WriteProbe() {
   facts_.directory_space = space.value_or(DiskSpace{});
 }
 
-// All that there may be, or all that come within the limit; and of these, who has told its facts.
+// Waits until all possible hosts have told their facts, or the limit; those that have told them
+// came.
 Status Doctor::DecideWhoCame() {
   const TimePoint end = In(config_.doctor->limit);
   const auto most = static_cast<int64_t>(config_.hosts.most);
@@ -355,7 +358,7 @@ DoctorSight Doctor::LookAt(size_t host) {
   return sight;
 }
 
-// Only where each reaches each; all decide by the same.
+// Only if every host reaches every other one; all hosts decide by the same facts.
 Status Doctor::AddUpWithOthers() {
   const size_t size = tickets_.size();
   for (const std::vector<DoctorSight>& sights : view_.sights) {
@@ -392,7 +395,7 @@ Result<std::vector<std::optional<std::string>>> Doctor::Hear(const std::string& 
   return store_->GetMany(keys);
 }
 
-// The probe must be there until all have looked, the store until all have read.
+// The probe must exist until all have looked, the store until all have read.
 Status Doctor::Leave(bool leads) {
   KEEL_TRY(Tell("done", "1"));
   if (!leads) return Ok();

@@ -1,12 +1,12 @@
-// Doctor: looks at all hosts of a job before there is one, over the same store, names and addresses
-// that the job would take.
-// Promises   every host that came learns the same and prints the same findings, whichever of them
-//            is at fault; each wait has a limit, and who was waited for is named. What it writes (a
-//            small file in the shared directory, keys in a store of its own) is removed, unless a
-//            signal ends it.
-// Does not   start workers, or touch a job that runs: where one has the endpoint, it says so. It
+// Doctor: examines all hosts of a job before there is one, over the same store, names and addresses
+// that the job would use.
+// Promises   every host that came learns the same and prints the same findings, whichever host is
+//            at fault; each wait has a limit, and the report names the hosts that were waited for.
+//            What it writes (a small file in the shared directory, keys in a store of its own) is
+//            removed, unless a signal ends it.
+// Does not   start workers, or touch a job that runs: if one holds the endpoint, it says so. It
 //            tries one port of each host, not all; it measures plain TCP, not Gloo or NCCL.
-// Threads    one; it has some of its own while it runs.
+// Threads    one; it starts some of its own while it runs.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ namespace keel {
 struct DoctorWorld {
   StoreMaker* stores;             // null: there is none, and `stores_trouble` says why
   std::string stores_trouble;
-  Files& files;                   // outlives whatever hangs: as long as the process
+  Files& files;                   // must outlive a call that hangs: lives as long as the process
   Clock& clock;
   Random random;
   Environment environment;

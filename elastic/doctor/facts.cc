@@ -1,4 +1,4 @@
-// Each fact from where the kernel, the name service or a file tells it.
+// Takes each fact from where the kernel, the name service or a file tells it.
 #include "elastic/doctor/facts.h"
 
 #include <dirent.h>
@@ -52,7 +52,7 @@ std::vector<HostInterface> Interfaces() {
   return found;
 }
 
-// Two launchers in one container are on one machine; two containers of one kernel are not.
+// Two launchers in one container are on one machine; two containers on one kernel are not.
 std::string MachineId() {
   std::array<char, 64> network{};
   const ssize_t size = readlink("/proc/self/ns/net", network.data(), network.size() - 1);
@@ -81,7 +81,7 @@ std::string ModelIn(const std::string& information) {
   return "";
 }
 
-// The driver's folder may be missing in a container that has the devices all the same.
+// In a container the driver's folder may be missing although the devices are there.
 std::vector<std::string> GpuModels(const Environment& environment) {
   Random random(0);
   const int count = ReadHostFacts(environment, "", random).gpus;

@@ -1,4 +1,4 @@
-// Check by check, over all hosts that came.
+// Goes check by check, over all hosts that came.
 #include "elastic/doctor/findings.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class Examination {
 
  private:
   size_t count() const { return view_.hosts.size(); }
-  // In a job of one host nobody needs to be told which one is meant.
+  // In a job of one host it is clear which host is meant.
   std::string Label(size_t host) const { return view_.is_alone ? "" : labels_[host]; }
 
   bool IsRehearsal() const {
@@ -68,7 +68,7 @@ class Examination {
     if (from >= view_.sights.size() || to >= view_.sights[from].size()) return nullptr;
     return &view_.sights[from][to];
   }
-  // Each pair that was looked at.
+  // Visits each pair of which one has looked at the other.
   void Pairs(const std::function<void(size_t, size_t, const DoctorSight&)>& visit) const {
     for (size_t from = 0; from < count(); ++from) {
       for (size_t to = 0; to < count(); ++to) {
@@ -98,7 +98,7 @@ class Examination {
   void Space();
   void Variables();
   void AllReduce();
-  // Warns where hosts have different values; "" counts as one where `even_none`.
+  // Warns if hosts have different values; "" counts as a value only with `even_none`.
   bool Same(Check& check, const std::string& what, const std::string& cure, bool fails,
             const std::function<std::string(const DoctorFacts&)>& value, bool even_none = false);
 
@@ -141,7 +141,7 @@ void Examination::Hosts() {
              (is_rehearsal_ ? " (a rehearsal: they are one machine)" : ""));
 }
 
-// Hosts with numbers can be missed by name.
+// If hosts are numbered, the missing ones can be named.
 void Examination::CheckNodeRanks(Check& check) {
   if (view_.hosts.front().node_rank < 0 || !view_.meeting_trouble.empty()) return;
   std::map<int64_t, std::vector<std::string>> having;
@@ -194,7 +194,7 @@ void Examination::Names() {
   CheckSharedNames(check);
   Pairs([&](size_t from, size_t to, const DoctorSight& sight) {
     const DoctorFacts& other = view_.hosts[to];
-    if (other.host == view_.hosts[from].host) return;   // it would find itself
+    if (other.host == view_.hosts[from].host) return;   // the name would lead to the host itself
     if (!sight.name_trouble.empty()) return check.Warn(labels_[from], sight.name_trouble, cure);
     const bool is_its_own =
         sight.name_number == other.address || IsLoopback(sight.name_number) ||
@@ -215,7 +215,7 @@ void Examination::Names() {
   check.Well(JoinList({texts.begin(), texts.end()}, "; "));
 }
 
-// Launchers of one machine have its name; machines should have names of their own.
+// Launchers on one machine share its name; machines should have names of their own.
 void Examination::CheckSharedNames(Check& check) {
   std::map<std::string, std::map<std::string, std::string>> called;   // name, machine, address
   for (const DoctorFacts& facts : view_.hosts) called[facts.host][facts.machine] = facts.address;
@@ -443,7 +443,7 @@ std::string Examination::FilesText() const {
   return std::to_string(least) + " files may be open at once";
 }
 
-// NCCL takes some for granted to be the same everywhere; the interface is each host's own.
+// NCCL assumes some to be the same everywhere; the interface is each host's own.
 void Examination::Variables() {
   Check check(findings_, "variables");
   std::set<std::string> names;

@@ -1,7 +1,7 @@
-// DoctorFindings: from what hosts know of themselves and of each other to what is wrong, where, and
-// how to cure it.
-// Promises   pure; every check gives at least one finding, also where all is well, so that a reader
-//            sees what was looked at. What is wrong has a cure.
+// DoctorFindings: concludes from what hosts know about themselves and each other what is wrong,
+// where, and how to cure it.
+// Promises   pure; every check gives at least one finding, even if all is well, so that a reader
+//            sees what was checked. Whatever is wrong has a cure.
 // Does not   ask anybody (elastic/doctor/facts.h, elastic/doctor/doctor.h), or write for people
 //            (elastic/doctor/text.h).
 // Threads    pure functions.
@@ -17,12 +17,12 @@ namespace keel {
 
 // What one host has seen of another.
 struct DoctorSight {
-  std::string name_number = {};       // of the other's name
+  std::string name_number = {};       // that of the other host's name
   std::string name_trouble = {};
   std::string reach_trouble = {};     // empty: it takes our connections
   int64_t round_trip_ns = 0;          // the shortest of several
-  int64_t clock_ahead_ns = 0;         // its clock, before ours
-  int64_t clock_doubt_ns = 0;         // by how much that may be wrong
+  int64_t clock_ahead_ns = 0;         // the other host's clock minus ours
+  int64_t clock_doubt_ns = 0;         // the possible error of that
   std::string probe_trouble = {};     // empty: its file in the shared directory is seen
   bool operator==(const DoctorSight&) const = default;
 };
@@ -31,16 +31,16 @@ struct DoctorSight {
 struct DoctorSum {
   std::string trouble = {};   // empty: it went well, and the sum is right
   int64_t nanos = 0;          // the median of several
-  int64_t bytes = 0;          // of the numbers that were added up
+  int64_t bytes = 0;          // of the numbers that were added
   bool operator==(const DoctorSum&) const = default;
 };
 
 struct DoctorView {
   bool is_alone = true;                          // the job has one host
   bool allow_inexact = false;
-  std::string meeting_trouble = {};              // why the hosts could not tell each other anything
-  std::vector<DoctorFacts> hosts = {};           // that came; the first one keeps the store
-  // By host, then by host it looked at; empty: it told nothing.
+  std::string meeting_trouble = {};              // why the hosts could not exchange anything
+  std::vector<DoctorFacts> hosts = {};           // those that came; the first one keeps the store
+  // By host, then by the host it looked at; empty: that host told nothing.
   std::vector<std::vector<DoctorSight>> sights = {};
   std::vector<DoctorSum> sums = {};              // by host; empty: none was tried
 };
@@ -48,19 +48,19 @@ struct DoctorView {
 enum class Severity { kOk, kSkipped, kWarning, kFailure };
 
 struct Finding {
-  std::string check;      // what was looked at, a word
+  std::string check;      // what was checked, in one word
   Severity severity = Severity::kOk;
-  std::string host;       // whom it is about; empty: the job
+  std::string host;       // the host it is about; empty: the job
   std::string what;
-  std::string cure = {};  // of a warning or a failure
+  std::string cure = {};  // for a warning or a failure
   bool operator==(const Finding&) const = default;
 };
 
-// All that one host can tell of itself without asking anybody, before a job of several hosts: only
-// what is wrong.
+// What one host can find out by itself, without asking anybody, before a job of several hosts.
+// Returns only what is wrong.
 std::vector<Finding> BriefFindings(const DoctorFacts& facts);
 
-// All there is, check by check.
+// All findings, check by check.
 std::vector<Finding> AllFindings(const DoctorView& view);
 
 // Collects the findings of one check: all is well unless something was found wrong.
@@ -72,7 +72,7 @@ class Check {
   void Warn(const std::string& host, std::string what, std::string cure);
   void Fail(const std::string& host, std::string what, std::string cure);
   void Skip(std::string why);
-  // Unless something was wrong.
+  // Adds this finding unless something was wrong.
   void Well(std::string what);
 
  private:
@@ -81,15 +81,15 @@ class Check {
   bool is_well_ = true;
 };
 
-// The hosts' names, told apart where several have the same one: "node0", "node0 (2)".
+// The hosts' names, made distinct if several have the same one: "node0", "node0 (2)".
 std::vector<std::string> LabelsOf(const std::vector<DoctorFacts>& hosts);
 
-// Checks of one host by itself. `label`: empty where there is only one.
+// Checks of one host by itself. `label` is empty if there is only one host.
 struct HostOfJob {
   const DoctorFacts& facts;
   std::string label;
-  bool is_alone;          // in a job of one host
-  bool is_rehearsal;      // all hosts that came are launchers of one machine
+  bool is_alone;          // the job has one host
+  bool is_rehearsal;      // all hosts that came are launchers on one machine
 };
 void CheckInterface(const HostOfJob& host, Check& check);
 void CheckOwnName(const HostOfJob& host, Check& check);

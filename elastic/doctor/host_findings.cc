@@ -1,4 +1,4 @@
-// What one host can get wrong by itself.
+// What can be wrong with one host by itself.
 #include <algorithm>
 
 #include "base/text.h"
@@ -20,7 +20,7 @@ std::string InterfaceOf(const DoctorFacts& facts) {
   return "";
 }
 
-// Those that containers and virtual machines of one host talk over.
+// Interfaces over which containers and virtual machines of one host communicate.
 bool IsBridge(const std::string& interface) {
   for (const char* begin : {"docker", "br-", "virbr", "cni", "cbr", "lxc", "lxdbr", "podman"}) {
     if (interface.starts_with(begin)) return true;
@@ -38,14 +38,14 @@ std::string OtherInterfaces(const DoctorFacts& facts) {
   return others.empty() ? "none" : JoinList(others, ", ");
 }
 
-// One word of NCCL_SOCKET_IFNAME: a beginning of a name, or with '=' a whole one.
+// One word of NCCL_SOCKET_IFNAME: the beginning of a name or, with '=', a whole one.
 bool Fits(const std::string& interface, std::string_view word, bool exactly) {
   // "eth0:1" of NCCL's older form names an alias.
   return exactly ? interface == word : interface.starts_with(word);
 }
 
-// Whose names the variable leaves, by NCCL's rules: "eth,ib", "=eth0", "^lo,docker". Gloo's words
-// are whole names.
+// The interfaces that the variable selects, by NCCL's rules: "eth,ib", "=eth0", "^lo,docker".
+// Gloo's words are whole names.
 std::vector<std::string> ChosenInterfaces(const DoctorFacts& facts, std::string value,
                                           bool always_exact) {
   const bool negated = value.starts_with('^');
@@ -75,7 +75,7 @@ void CheckInterfaceVariable(const HostOfJob& host, const std::string& name, Chec
   const std::string value = VariableIn(facts.environment, name);
   if (value.empty()) return;
   const bool is_gloo = name.starts_with("GLOO_");
-  const bool counts = is_gloo || !facts.gpus.empty();   // without a GPU NCCL runs nowhere
+  const bool counts = is_gloo || !facts.gpus.empty();   // without a GPU, NCCL is not used
   const std::vector<std::string> chosen = ChosenInterfaces(facts, value, is_gloo);
   const std::string shown = name + "=" + value;
   const std::string cure = "unset it, or name the interface that leads to the other hosts: " +
@@ -106,7 +106,7 @@ bool IsOn(const std::string& value) {
 
 struct BadVariable {
   const char* name;
-  bool when_on;         // hurts where it is on; else where it is off
+  bool when_on;         // harmful if it is on; otherwise harmful if it is off
   const char* what;
   const char* cure;
 };

@@ -1,4 +1,4 @@
-// One line says the round and the wish; then each byte asks for the time.
+// One line gives the round and the request; after that each byte asks for the time.
 #include "elastic/doctor/port.h"
 
 #include <fcntl.h>
@@ -70,7 +70,7 @@ Status SendAll(const Fd& to, std::string_view text, TimePoint deadline) {
   return Exchange(to, std::as_bytes(all), to, {}, deadline);
 }
 
-// What a non-blocking call gave: bytes, 0 for "not now", or an error.
+// The outcome of a non-blocking call: bytes, 0 for "not now", or an error.
 Result<size_t> Moved(ssize_t count) {
   if (count > 0) return static_cast<size_t>(count);
   if (count == 0) return Error{Code::kPeerLost, "the other side closed the connection"};
@@ -111,7 +111,7 @@ void DoctorPort::Run() {
     for (const Visitor& one : visitors_) waited.push_back({one.fd.number(), POLLIN, 0});
     if (poll(waited.data(), waited.size(), -1) < 0 && errno != EINTR) return;
     if (waited[0].revents != 0) return;
-    // From behind, so that who leaves moves nobody that is still to be served.
+    // From the back, so that removing a visitor moves none that is still to be served.
     for (size_t i = visitors_.size(); i-- > 0;) {
       if (waited[i + 2].revents == 0 || Serve(visitors_[i])) continue;
       visitors_.erase(visitors_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -138,7 +138,7 @@ bool DoctorPort::Serve(Visitor& visitor) {
   return send(visitor.fd.number(), &now, sizeof now, MSG_NOSIGNAL) == sizeof now;
 }
 
-// Byte by byte, so that nothing of what follows it is taken.
+// Reads byte by byte, so that nothing after the line is taken.
 bool DoctorPort::TakeFirstLine(Visitor& visitor) {
   char byte = 0;
   const Result<size_t> got = Moved(recv(visitor.fd.number(), &byte, 1, 0));

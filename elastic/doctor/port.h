@@ -1,9 +1,9 @@
 // DoctorPort: where the doctors of other hosts knock, to learn whether this host can be reached and
-// what its clock says; and the knocking.
-// Promises   answers whoever knows the round's name and nobody else; ends with its object. Each
-//            call of a knocker ends by its deadline.
-// Does not   speak for the ports that workers will listen on: it is one such port, picked by the
-//            system as theirs will be.
+// what its clock says; and the calls with which they knock.
+// Promises   it answers only those who know the round's name, and ends with its object. Each call
+//            of a knocker ends by its deadline.
+// Does not   vouch for the ports that workers will listen on: it is only one such port, picked by
+//            the system as theirs will be.
 // Threads    DoctorPort has one of its own; TakeRing() from one other. The rest: any.
 // Errors     kTimeout: nobody answered; kPeerLost: refused, or closed in between; kIo.
 #pragma once
@@ -31,26 +31,26 @@ class DoctorPort {
   ~DoctorPort();
 
   uint16_t port() const { return port_; }
-  // The connection of the host before ours in the ring (KnockForRing()).
+  // The connection from the host before ours in the ring (KnockForRing()).
   Result<Fd> TakeRing(TimePoint deadline);
 
  private:
   struct Visitor {
     Fd fd;
-    std::string said = {};   // of its first line, so far
+    std::string said = {};   // the part of its first line that has come
     bool is_known = false;   // it may ask for the time
   };
 
   DoctorPort(std::string round, Clock& clock, PipeEnds stop, Fd listener, uint16_t port);
   void Run();
   void LetIn();
-  // False when it is to be let go.
+  // Returns false if the visitor is to be dropped.
   bool Serve(Visitor& visitor);
   bool TakeFirstLine(Visitor& visitor);
 
   const std::string round_;
   Clock& clock_;
-  PipeEnds stop_;                    // its write end closed: the thread leaves
+  PipeEnds stop_;                    // closing its write end makes the thread leave
   const Fd listener_;
   const uint16_t port_;
   std::vector<Visitor> visitors_;    // the thread's own
@@ -65,10 +65,10 @@ struct Knocked {
   int64_t clock_ahead_ns = 0;
   int64_t clock_doubt_ns = 0;
 };
-// Asks the doctor there for the time, several times; the shortest round trip counts.
+// Asks that doctor for the time, several times; the shortest round trip counts.
 Result<Knocked> Knock(const std::string& number, uint16_t port, const std::string& round,
                       Clock& clock, TimePoint deadline);
-// A connection into that one's TakeRing().
+// Makes a connection for that doctor's TakeRing().
 Result<Fd> KnockForRing(const std::string& number, uint16_t port, const std::string& round,
                         TimePoint deadline);
 

@@ -1,4 +1,4 @@
-// One list of fields for each record serves both ways.
+// One list of fields for each record serves both directions.
 #include "elastic/doctor/records.h"
 
 #include "base/json.h"

@@ -1,7 +1,7 @@
 // What the doctors of several hosts tell each other, as JSON.
 // Promises   what one wrote reads back the same. A record of another version, or one that does not
-//            parse, is an error that names the field; its host and version can be read all the same
-//            where they are there.
+//            parse, is an error that names the field; even then its host and version can be read,
+//            if they are there.
 // Threads    pure functions. Errors: kInvalid.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The numbers in as many pieces as hosts: each piece goes round once to be added up, and once more
-// for all to have it.
+// The numbers are cut into as many pieces as there are hosts: each piece goes round once to be
+// added up, and once more so that all have it.
 #include "elastic/doctor/ring.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace keel {
 namespace {
 
 constexpr size_t kNumbers = size_t{1} << 18;   // 1 MiB
-constexpr int kRounds = 6;                     // the first one warms up, and does not count
+constexpr int kRounds = 6;                     // the first one warms up and does not count
 
 class Ring {
  public:

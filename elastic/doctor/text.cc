@@ -1,4 +1,4 @@
-// Three columns: how bad, what was looked at, what was found.
+// Three columns: how bad it is, what was checked, what was found.
 #include "elastic/doctor/text.h"
 
 #include <algorithm>

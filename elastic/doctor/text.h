@@ -1,6 +1,6 @@
 // The doctor's findings for people, and for programs.
-// Promises   a line for each finding, with its cure below it; whatever others wrote stays on one
-//            line and cannot confuse a terminal.
+// Promises   a line for each finding, with its cure below it; text of others stays on one line and
+//            cannot confuse a terminal.
 // Threads    pure functions.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace keel {
 
-// How many there are.
+// How many findings have that severity.
 size_t CountOf(const std::vector<Finding>& findings, Severity severity);
 
 // OK   clocks         less than 1 ms apart
@@ -23,7 +23,7 @@ std::string DoctorText(const std::vector<Finding>& findings);
 // {"failures": 0, "warnings": 1, "findings": [{"check": ..., "severity": "ok", ...}]}
 Json DoctorJson(const std::vector<Finding>& findings);
 
-// In the launcher's log, before a job.
+// Writes the findings to the launcher's log, before a job.
 void LogFindings(const std::vector<Finding>& findings);
 
 }  // namespace keel
