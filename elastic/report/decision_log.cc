@@ -1,4 +1,4 @@
-// One event a verdict.
+// One event for each verdict.
 #include "elastic/report/decision_log.h"
 
 #include "base/log.h"

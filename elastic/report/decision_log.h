@@ -1,4 +1,4 @@
-// What the coordinator decides, in the log: each decision with its reason.
+// Logs what the coordinator decides, each decision with its reason.
 // Threads    any.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Tolerant where Python's readers are: a timestamp may be a number or a text, or missing.
+// As tolerant as Python's readers: a timestamp may be a number or a text, or missing.
 #include "elastic/report/error_file.h"
 
 #include "base/file_helpers.h"

@@ -1,9 +1,11 @@
 // ErrorFile: what a worker wrote about its own failure, for torchrun and for us:
 //   {"message": {"message": "Boom", "extraInfo": {"py_callstack": "...", "timestamp": "17950"}}}
 // where the outer "message" may also be a plain text.
-// Promises   reading takes any JSON object that has a message; what else it holds is passed on.
+// Promises   reading accepts any JSON object that has a message; whatever else it holds is passed
+//            on.
 // Threads    any.
-// Errors     kCorrupt: it is no such file (its writer may have been killed); those of base/files.h.
+// Errors     kCorrupt: it is no such file (its writer may have been killed); those of
+//            base/files.h.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +25,14 @@ struct WorkerError {
   std::string json;                  // the whole file
 };
 
-// Nothing where there is no file, or an empty one.
+// Empty if there is no file, or an empty one.
 Result<std::optional<WorkerError>> ReadErrorFile(Files& files, const std::string& path);
 
-// As Python's subprocess numbers them: the exit code, or minus the signal.
+// In the numbering of Python's subprocess: the exit code, or minus the signal.
 int PythonExitCode(const ExitStatus& status);
 
-// The worker's error once more, for those who started the launcher: with "errorCode" beside the
-// inner message, in the file that the launcher's own TORCHELASTIC_ERROR_FILE names.
+// Writes the worker's error once more, for those who started the launcher: with "errorCode" beside
+// the inner message, to the file that the launcher's own TORCHELASTIC_ERROR_FILE names.
 Status PassErrorOn(Files& files, const WorkerError& error, const ExitStatus& status,
                    const std::string& path);
 

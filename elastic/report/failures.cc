@@ -1,4 +1,4 @@
-// Lays the two texts out; their JSON has the same facts.
+// Lays out the two texts; their JSON has the same facts.
 #include "elastic/report/failures.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ int64_t SecondsOf(const WorkerFailure& failure) {
   return failure.seen_nanos / kNanosPerSecond;
 }
 
-// Its lines as they are, apart from what would confuse a terminal, and below what it belongs to.
+// The lines of the text, without characters that would confuse a terminal, indented.
 std::string Indented(std::string_view text, size_t blanks) {
   std::string indented;
   for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
@@ -124,7 +124,7 @@ std::string JobSummaryText(const JobSummary& summary) {
                      std::to_string(summary.exit_code) + ") after " + DurationText(took) + ", " +
                      CountText(static_cast<size_t>(summary.epochs), "epoch") + ", " +
                      CountText(summary.events.size(), "event") + "\n";
-  // Of very many, the first ones and the last ones.
+  // If there are too many, only the first and the last ones are shown.
   const size_t count = summary.events.size();
   const bool is_long = count > kEventsShown;
   for (size_t i = 0; i < count; ++i) {

@@ -1,11 +1,11 @@
 // FailureReport and JobSummary: what the launcher says at the end, as text and as JSON.
 // Promises   pure functions. The report has torchrun's form (title, "Root Cause (first observed
 //            failure)", a line for each fact), since people and programs look for it. The summary
-//            tells each event with who, what, when and what the job did about it. As text, what
-//            workers wrote has no character that would confuse a terminal, and line breaks in the
-//            traceback only.
-// Does not   decide who failed first by other means than time: that of the worker's own error file
-//            in whole seconds, else that at which its end was seen.
+//            tells each event: who, what, when, and what the job did about it. As text, what
+//            workers wrote has no character that would confuse a terminal, and line breaks only in
+//            the traceback.
+// Does not   decide which worker failed first by anything but time: that of its own error file in
+//            whole seconds, or else that at which its end was seen.
 // Threads    plain values.
 #pragma once
 
@@ -33,18 +33,18 @@ struct WorkerFailure {
   std::optional<WorkerError> error;   // what the file says
 };
 
-// Of at least one failure.
+// The first one; there must be at least one failure.
 const WorkerFailure& RootCause(const std::vector<WorkerFailure>& failures);
 
-// `program`: what was run, for the title.
+// `program`: the program that was run, for the title.
 std::string FailureReportText(const std::string& program,
                               const std::vector<WorkerFailure>& failures);
 Json FailureReportJson(const std::string& program, const std::vector<WorkerFailure>& failures);
 
-// Something that happened to the job, and its answer.
+// Something that happened to the job, and the job's answer.
 struct JobEvent {
   int64_t wall_nanos = 0;
-  int64_t epoch = 0;           // during which; 0: before the first
+  int64_t epoch = 0;           // during which it happened; 0: before the first
   std::string what;            // one word, for programs: died, hung, host-lost, joined, stop ...
   std::string who;             // "rank 3 on node-b (local rank 1, pid 4711)"
   std::string why;             // "killed by signal 9 (SIGKILL) at step 120"
@@ -60,14 +60,14 @@ struct JobSummary {
   int64_t epochs = 0;
   std::vector<JobEvent> events;
   std::string logs;            // the folder; empty: none
-  std::vector<LostBytes> lost_output;   // what the log files of this host's workers miss
+  std::vector<LostBytes> lost_output;   // what log files of this host's workers miss
   WorkerTime time;             // of this host's seats
 };
 
 std::string JobSummaryText(const JobSummary& summary);
-// One line of it, for a job in which nothing happened; empty where workers told no figures.
+// A line of the summary, for a job in which nothing happened; empty if no worker told figures.
 std::string GoodputLine(const JobSummary& summary);
-// A line for each file, which begins with two blanks; empty where none misses anything.
+// A line for each file, indented by two blanks; empty if no file misses anything.
 std::string LostOutputText(const std::vector<LostBytes>& lost_output);
 Json JobSummaryJson(const JobSummary& summary);
 

@@ -1,4 +1,4 @@
-// Events in the order in which they were seen.
+// Keeps events in the order in which they were seen.
 #include "elastic/report/job_story.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ JobStory::JobStory(std::string job, int64_t started_nanos) {
   summary_.started_nanos = started_nanos;
 }
 
-// Of the newest events, as far as they are still without one.
+// Sets the answer of the newest events, as far as they have none yet.
 void JobStory::Answer(const std::string& answer) {
   auto& events = summary_.events;
   for (auto event = events.rbegin(); event != events.rend() && event->answer.empty(); ++event) {
@@ -39,7 +39,7 @@ void JobStory::OnBreak(const BreakRecord& record, int64_t wall_nanos) {
       std::any_of(summary_.events.begin(), summary_.events.end(), [&](const JobEvent& event) {
         return event.epoch == record.epoch && event.why == record.reason;
       });
-  if (is_told) return;   // by OnDeath()
+  if (is_told) return;   // OnDeath() has told it
   summary_.events.push_back(
       {wall_nanos, record.epoch, std::string(BreakCauseName(record.cause)), "", record.reason, ""});
 }
@@ -64,7 +64,7 @@ void JobStory::OnStop(const std::string& reason, int64_t wall_nanos) {
   summary_.events.push_back({wall_nanos, epoch_, kStop, "", reason, ""});
 }
 
-// Which may be what became of the wish that was told already.
+// This may be the result of a wish to stop that was told already.
 void JobStory::OnJobStops(const std::string& reason, int64_t wall_nanos) {
   const auto& events = summary_.events;
   const bool is_told = std::any_of(events.begin(), events.end(),

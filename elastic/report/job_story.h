@@ -1,6 +1,6 @@
-// JobStory: what happened to the job, as this host saw it: for the summary at the end.
-// Promises   each break, and each death in place, is told with what the job did about it; the
-//            failures are those of the last epoch that had some.
+// JobStory: what happened to the job as this host saw it, for the summary at the end.
+// Promises   each break, and each death of an in-place worker, is told with what the job did about
+//            it; the failures are those of the last epoch that had any.
 // Threads    one.
 #pragma once
 
@@ -18,13 +18,13 @@ class JobStory {
 
   void OnEpoch(const EpochRecord& epoch, int64_t wall_nanos);
   void OnBreak(const BreakRecord& record, int64_t wall_nanos);
-  // A worker in place ended by itself, in an epoch or outside: it cost a restart.
+  // An in-place worker ended by itself, inside or outside an epoch: that cost a restart.
   void OnDeath(const std::string& reason, int64_t wall_nanos);
   void OnFailure(WorkerFailure failure, int64_t epoch);
-  // Somebody wants this host to stop, or all of them do: told once.
+  // Somebody wants this host, or all hosts, to stop: it is told once.
   void OnStop(const std::string& reason, int64_t wall_nanos);
   void OnJobStops(const std::string& reason, int64_t wall_nanos);
-  // What became of the time of this host's seats.
+  // How the time of this host's seats was spent.
   void OnTime(const WorkerTime& time) { summary_.time = time; }
   void OnLostOutput(std::vector<LostBytes> lost) { summary_.lost_output = std::move(lost); }
   void OnEnd(int exit_code, const std::string& outcome, int64_t wall_nanos);

@@ -1,4 +1,4 @@
-// Adds up; tells seldom.
+// Adds up losses, and reports them rarely.
 #include "elastic/report/lost_output.h"
 
 #include <algorithm>

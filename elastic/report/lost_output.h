@@ -1,7 +1,7 @@
-// LostOutput: which of the files that workers' output goes to miss how much of it, and why.
-// Promises   of each file the first loss is told at once, and later ones at pauses that double,
+// LostOutput: which files miss how much of the workers' output, and why.
+// Promises   the first loss of each file is told at once, and later ones at pauses that double,
 //            from 10 s to 10 minutes, each time with all that is missing so far.
-// Threads    any. `tell` is called in the thread that notes a loss, with nothing locked.
+// Threads    any. `tell` is called on the thread that notes a loss, without any lock.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace keel {
 
 struct LostBytes {
-  std::string where;     // a file; or the console, and of which file
+  std::string where;     // a file; or the console, and for which file
   uint64_t bytes = 0;
   std::string why;       // the last reason
   bool operator==(const LostBytes&) const = default;
@@ -28,7 +28,7 @@ class LostOutput {
   explicit LostOutput(Tell tell) : tell_(std::move(tell)) {}
 
   void Note(const std::string& where, uint64_t bytes, const std::string& why, TimePoint now);
-  // By name.
+  // Sorted by name.
   std::vector<LostBytes> All() const;
 
  private:

@@ -1,4 +1,4 @@
-// Wipe, write what goes above, draw again: under one lock, so that nothing gets in between.
+// Wipes, writes what goes above, and draws again, under one lock, so that nothing gets in between.
 #include "elastic/report/status_line.h"
 
 #include <poll.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kWipe = "\r\x1b[K";
 constexpr int kColumnsUnknown = 80;
-// For others' lines to be written.
+// How long Hide() waits until lines of other threads are written.
 constexpr Duration kHideLimit = std::chrono::seconds(5);
 
 // A terminal that was stopped takes nothing.
@@ -27,7 +27,7 @@ bool HasRoom(Duration limit) {
 
 std::string StatusText(const MemberRecord& host, const std::optional<EpochRecord>& epoch) {
   std::string text;
-  if (host.state != MemberState::kMember) {   // first, for the end may be cut
+  if (host.state != MemberState::kMember) {   // comes first, since the end may be cut
     text = "stopping";
     if (!host.reason.empty()) text += " (" + Printable(host.reason) + ")";
     if (!epoch) return text;
@@ -68,12 +68,12 @@ StatusLine::~StatusLine() {
 
 void StatusLine::Show(const std::string& text) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || hidden_ || !HasRoom(Duration(0))) return;   // the next one may find room
+  if (!lock.owns_lock() || hidden_ || !HasRoom(Duration(0))) return;   // the next try may find room
   text_ = text;
   Write("", CancelToken::Never());
 }
 
-// A terminal that takes nothing keeps the line; whoever ends must not wait for it.
+// On a terminal that takes nothing the line stays: whoever ends must not wait for it.
 void StatusLine::Hide() {
   const std::unique_lock lock(mutex_, kHideLimit);
   if (hidden_.exchange(true) || !lock.owns_lock() || !HasRoom(kHideLimit)) return;
@@ -86,7 +86,7 @@ bool StatusLine::Above(std::string_view lines, const CancelToken& give_up) {
   return hidden_ ? console_.Write(lines, give_up) : Write(lines, give_up);
 }
 
-// Under the lock. In the last column a terminal may wrap already.
+// Call it under the lock. The last column stays free, since a terminal may wrap there already.
 bool StatusLine::Write(std::string_view above, const CancelToken& give_up) {
   const size_t columns = static_cast<size_t>(TerminalColumns());
   std::string all(kWipe);

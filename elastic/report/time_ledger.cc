@@ -1,4 +1,4 @@
-// What a seat's state was, until it is another one.
+// Time is added to a seat's state when the seat changes to another one.
 #include "elastic/report/time_ledger.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::string WorkerTimeText(const WorkerTime& time) {
   });
   const char* between = "; the rest: ";
   for (const TimePart& each : rest) {
-    constexpr double kLeast = 0.0005;   // what would be told as 0.0%
+    constexpr double kLeast = 0.0005;   // less would be told as 0.0%
     const double share = total <= Duration(0) ? 0 : Seconds(time.*each.part) / Seconds(total);
     if (share < kLeast) continue;
     text += between + std::string(each.words) + " " + FixedText(100 * share, 1) + "%";
@@ -81,7 +81,7 @@ void TimeLedger::Note(Seat& seat, TimePoint now) {
 void TimeLedger::OnSeats(const std::vector<SeatRecord>& seats, TimePoint now) {
   for (size_t i = 0; !over_ && i < std::min(seats.size(), seats_.size()); ++i) {
     Seat& seat = seats_[i];
-    // A job's first worker is taken for a foreign one until it says that it is in place.
+    // A job's first worker counts as foreign until it says that it is in place.
     if (seat.state == SeatState::kRunning && seats[i].state == SeatState::kStarting &&
         seat.worker == seats[i].worker) {
       seat.state = SeatState::kStarting;
@@ -115,7 +115,7 @@ WorkerTime TimeLedger::Sum(TimePoint now) const {
   WorkerTime time;
   for (Seat seat : seats_) {
     if (!over_) Note(seat, now);
-    // What a worker says of itself is believed as far as it was inside an epoch for so long.
+    // A worker's own figures are believed up to the time that it was inside an epoch.
     const Duration inside = seat.spent[kInside];
     const Duration steps = std::min(seat.steps + seat.worker_steps, inside);
     const Duration evaluating =

@@ -1,10 +1,10 @@
-// TimeLedger: what became of the time of a host's seats: how much of it went into steps that
-// counted, and what ate the rest.
-// Promises   all parts together are the time since the beginning, once for each seat. Steps that a
-//            worker made count as far as it told of them (`figures` on the control link): of one
-//            that is killed, up to the last half second is missing.
-// Does not   know why a step was lost or what a foreign worker does: inside an epoch, all that is
-//            neither steps nor evaluation is told as one.
+// TimeLedger: how the time of a host's seats was spent: how much went into steps that counted, and
+// what took the rest.
+// Promises   all parts together are the time since the beginning, once for each seat. Steps count
+//            as far as their worker told of them (`figures` on the control link): for one that is
+//            killed, up to the last half second is missing.
+// Does not   know why a step was lost, or what a foreign worker does: inside an epoch, everything
+//            but steps and evaluation is one part.
 // Threads    one.
 #pragma once
 
@@ -22,20 +22,20 @@
 
 namespace keel {
 
-// Worker-time, by what it went into.
+// Worker-time, by what it was spent on.
 struct WorkerTime {
   bool knows_steps = false;   // some worker told figures
   Duration steps{0};          // that counted
   Duration evaluating{0};
   Duration beside_steps{0};   // else inside an epoch: meeting, redone steps, the last save;
-                              // where no figures are told: all of an epoch
+                              // if no figures are told: all of an epoch
   Duration between_epochs{0}; // ready or parked
   Duration starting{0};
   Duration stopping{0};
   Duration no_worker{0};      // none was there, or it had finished
 
   Duration Total() const;
-  // Of all time; 0 before any has passed.
+  // The part of all time that went into steps; 0 before any time has passed.
   double Goodput() const;
 };
 
@@ -54,20 +54,20 @@ inline constexpr std::array kTimeParts = {
     TimePart{"no_worker", "without a worker", &WorkerTime::no_worker}};
 
 // "goodput 0.93: of 24.1 s of worker time here 22.4 s went into steps that counted; the rest:
-// starting 4.1%, between epochs 1.2%", the largest first.
+// starting 4.1%, between epochs 1.2%", the largest part first.
 std::string WorkerTimeText(const WorkerTime& time);
-// Seconds by the parts' names, and the goodput; null where it is not known.
+// Seconds by the parts' names, and the goodput; null if unknown.
 Json WorkerTimeJson(const WorkerTime& time);
 
 class TimeLedger {
  public:
   TimeLedger(size_t seats, TimePoint now);
 
-  // The seats as they are from now on.
+  // To be called when seats change: they are like this from now on.
   void OnSeats(const std::vector<SeatRecord>& seats, TimePoint now);
-  // Of the worker that sits there.
+  // Figures of the worker that now sits there.
   void OnFigures(size_t index, const FiguresMessage& figures);
-  // Nothing more is made; what is asked for later is as of then.
+  // Time stops here: later sums are as of now.
   void OnEnd(TimePoint now);
 
   WorkerTime Sum(TimePoint now) const;
@@ -75,7 +75,7 @@ class TimeLedger {
  private:
   enum Bucket { kInside, kBetween, kStarting, kStopping, kEmpty, kBuckets };
   struct Seat {
-    TimePoint since;                       // when it came into its present state
+    TimePoint since;                       // when it entered its present state
     SeatState state = SeatState::kEmpty;
     std::string worker;
     std::array<Duration, kBuckets> spent{};

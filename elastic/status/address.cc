@@ -1,4 +1,4 @@
-// A port alone is one of the loopback: who opens the page to a network says so.
+// A port alone means the loopback: opening the page to a network must be explicit.
 #include "elastic/status/address.h"
 
 #include "base/text.h"

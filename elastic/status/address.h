@@ -1,5 +1,5 @@
-// StatusAddress: where the status page is, in numbers, since a name could take long to be found.
-// Promises   pure; what is refused is named, with the form that is expected.
+// StatusAddress: the numeric address of the status page, since looking up a name could take long.
+// Promises   pure; an error names what is refused, and the form that is expected.
 // Threads    any. Errors: kInvalid.
 #pragma once
 
@@ -16,7 +16,7 @@ struct StatusAddress {
   std::string token = {}; // empty: none is needed
   bool operator==(const StatusAddress&) const = default;
 };
-// "127.0.0.1:8090", "[::]:8090"; ":8090" and "8090" are of the loopback. Without a token.
+// "127.0.0.1:8090", "[::]:8090"; ":8090" and "8090" mean the loopback. Without a token.
 Result<StatusAddress> ParseStatusAddress(const std::string& text);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// Member by member, in the order of the page.
+// Writes member by member, in the order of the page.
 #include "elastic/status/api.h"
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace {
 
 double Seconds(int64_t nanos) { return static_cast<double>(nanos) / 1e9; }
 
-// Nothing of a number below 0 is known.
+// Null for a number below 0, which means unknown.
 Json Known(int64_t number) { return number < 0 ? Json() : Json(number); }
 
 void AddTime(Json& json, const std::string& name, int64_t wall_nanos) {

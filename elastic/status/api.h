@@ -1,6 +1,6 @@
 // The watched job as JSON, for programs: GET /api.
-// Promises   pure; one object whose members are only ever added to. Times are text (UTC) and, as
-//            `..._s`, seconds since 1970; what is not known is null.
+// Promises   pure; one object, whose members are only ever added to. Times are text (UTC) and, as
+//            `..._s`, seconds since 1970; what is unknown is null.
 #pragma once
 
 #include <cstdint>

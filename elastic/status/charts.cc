@@ -1,4 +1,4 @@
-// Widths and heights in units of a viewBox, which the browser stretches.
+// Widths and heights are in units of a viewBox, which the browser stretches.
 #include "elastic/status/charts.h"
 
 #include <algorithm>
@@ -23,11 +23,11 @@ constexpr double kHeight = 146;
 constexpr int kTicks = 5;
 constexpr size_t kBarsMax = 300;
 constexpr size_t kMarksMax = 300;
-constexpr size_t kTitleBytes = 160;   // of each reason
+constexpr size_t kTitleBytes = 160;   // for each reason
 
 std::string Coordinate(double value) { return FixedText(value, 1); }
 
-// From times to places.
+// Maps times to places.
 struct Scale {
   int64_t begin = 0;
   int64_t end = 1;
@@ -49,7 +49,7 @@ std::string TextAt(double x, double y, const char* of, const std::string& text) 
          Coordinate(y) + "\">" + text + "</text>\n";
 }
 
-// Which colour an epoch has.
+// The class that gives an epoch its colour.
 const char* ClassOf(const StatusEpoch& epoch) {
   if (epoch.ended_nanos == 0) return "running";
   const bool in_order = epoch.end == "boundary" || epoch.end == "end" || epoch.end == "left" ||
@@ -92,7 +92,7 @@ std::string Bars(const JobStatus& status, const Scale& scale, size_t first) {
   return bars + TextAt(kWidth, kBarsTop - 6, "end", std::to_string(most) + " workers");
 }
 
-// Nothing: such events have no mark, for the bars tell them.
+// Null: such events have no mark, as the bars show them.
 const char* MarkOf(const StatusEvent& event) {
   for (const char* kind : {"death", "host-gone", "stop", "saved", "notice"}) {
     if (event.kind == kind) return kind;
@@ -179,7 +179,7 @@ std::string Curve(const JobStatus& status, int64_t now_nanos, const char* name,
   return svg + "</svg>\n";
 }
 
-// Of the steps since a while ago; where none was made since then, of all.
+// The steps made since a while ago; if there were none, all steps.
 struct NewestSteps {
   int64_t steps = 0;
   std::vector<std::pair<std::string, double>> millis;   // of one step, by part

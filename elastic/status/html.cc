@@ -1,4 +1,5 @@
-// Printable first (base/text.h), then the five characters that mean something in markup.
+// Applies Printable() (base/text.h), then escapes the five characters that mean something in
+// markup.
 #include "elastic/status/html.h"
 
 #include "base/text.h"

@@ -1,4 +1,4 @@
-// What is new goes to the end; what is too much leaves at the beginning.
+// New items are added at the end; too many are dropped at the beginning.
 #include "elastic/status/job_status.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ std::string Cut(const std::string& text) {
   return text.size() <= kStatusTextMax ? text : Beginning(text, kStatusTextMax) + "...";
 }
 
-// All that others wrote into it.
+// Cuts all texts in it that others wrote.
 void CutTexts(StatusHost& host) {
   for (std::string* text : {&host.gone, &host.record.host, &host.record.address, &host.record.role,
                             &host.record.reason}) {
@@ -33,7 +33,7 @@ std::vector<StatusHost> StatusHostsOf(const std::vector<HostView>& views,
                                       const std::string& own) {
   std::vector<const HostView*> shown, gone;
   for (const HostView& view : views) (view.gone ? gone : shown).push_back(&view);
-  // By when they were last heard, so that who goes now is among them whatever its slot.
+  // Ordered by when they were last heard, so that the latest to go is kept whatever its slot.
   const size_t left_out = gone.size() - std::min(gone.size(), kStatusGoneHostsMax);
   const auto newest = gone.begin() + static_cast<ptrdiff_t>(left_out);
   std::nth_element(gone.begin(), newest, gone.end(), [](const HostView* a, const HostView* b) {
@@ -60,7 +60,7 @@ void JobStatus::EndEpoch(const std::string& end, const std::string& reason, int6
 }
 
 void JobStatus::OnEpoch(const EpochRecord& epoch, int64_t wall_nanos) {
-  // A store that came back empty names the one that ran all the time.
+  // A store that came back empty announces the epoch that has run all the time.
   if (running() != nullptr && running()->number == epoch.number) return;
   EndEpoch("boundary", "all parked at one step", wall_nanos);
   epochs_.push_back({epoch.number, wall_nanos, 0, static_cast<int>(epoch.workers.size()),
@@ -150,7 +150,7 @@ void JobStatus::AddPoint(const StatusFigures& figures, int64_t wall_nanos) {
   size_t kept = 0;
   for (size_t i = 0; i < points_.size(); i += 2) points_[kept++] = points_[i];
   points_.resize(kept);
-  // From now on as far apart as those that are left.
+  // From now on, points are as far apart as those that are left.
   points_pause_ = (points_.back().wall_nanos - points_.front().wall_nanos) /
                   static_cast<int64_t>(kept);
 }

@@ -1,6 +1,6 @@
-// JobStatus: what this host can see of the job, for whoever watches it (elastic/status/server.h).
-// Promises   takes a few MB at most, whatever happens and however long: of events and epochs the
-//            newest are kept, all are counted, and texts are cut.
+// JobStatus: what this host knows of the job, for those who watch it (elastic/status/server.h).
+// Promises   takes a few MB at most, whatever happens and however long: the newest events and
+//            epochs are kept, all are counted, and texts are cut.
 // Does not   render (page.h, api.h and metrics.h beside it) or escape anything.
 // Threads    a plain value.
 #pragma once
@@ -24,27 +24,28 @@ inline constexpr size_t kStatusGoneHostsMax = 32;
 inline constexpr size_t kStatusTextMax = 400;   // bytes
 inline constexpr size_t kStatusPointsMax = 1000;
 inline constexpr size_t kStatusCheckpointsMax = 100;
-// Over how long the newest step times are averaged, and twice that.
+// The newest step times are averaged over at least this time, and at most twice that.
 inline constexpr int64_t kStatusWindowNanos = 10'000'000'000;
 
-// What never changes.
+// What never changes during the job.
 struct StatusJob {
   std::string name;
   std::string host;            // this one
   std::string program;
   std::string store;           // its address
-  bool sees_all = true;        // else only this host's own workers: another one has the store
-  int64_t started_nanos = 0;   // this launcher, as all times of this file by the wall clock
+  bool sees_all = true;        // false: it sees only its own workers, as another host has the store
+  int64_t started_nanos = 0;   // of this launcher; all times in this file are by the wall clock
 };
 
 struct StatusHost {
   int64_t slot = -1;           // -1: it is not known yet
   bool is_here = false;        // it is this one
-  std::string gone;            // why it is there no more; empty: it is there
+  std::string gone;            // why it is gone; empty: it is there
   MemberRecord record;
 };
 
-// Those that are there, and the newest of those that are gone. `own`: the incarnation of this one.
+// The hosts that are there, and the newest of those that are gone. `own`: the incarnation of this
+// one.
 std::vector<StatusHost> StatusHostsOf(const std::vector<HostView>& views, const std::string& own);
 
 struct StatusEpoch {
@@ -53,7 +54,7 @@ struct StatusEpoch {
   int64_t ended_nanos = 0;     // 0: it runs
   int workers = 0;
   int hosts = 0;
-  std::string reason;          // why it was formed
+  std::string reason;          // why the epoch was formed
   std::string end;             // a word: died, host-lost ... boundary, end
   std::string end_reason;
 };
@@ -65,7 +66,7 @@ struct StatusEvent {
   std::string text;
 };
 
-// A moment of the curves.
+// One point of the curves.
 struct StatusPoint {
   int64_t wall_nanos = 0;
   int64_t step = 0;
@@ -78,7 +79,7 @@ struct StatusCheckpoint {
   int64_t step = 0;
 };
 
-// What one of this host's workers told of itself.
+// What one of this host's workers told about itself.
 struct StatusFigures {
   size_t index = 0;            // of its seat
   int rank = -1;
@@ -86,12 +87,12 @@ struct StatusFigures {
   FiguresMessage told;
 };
 
-// The same with what it told a while ago, for what happened in between.
+// The same, with what it told a while ago: the difference tells what happened in between.
 struct StatusTrend {
   StatusFigures now;
   int64_t since_nanos = 0;
   FiguresMessage since;
-  int64_t middle_nanos = 0;    // what becomes `since` next
+  int64_t middle_nanos = 0;    // the time of `middle`, the next `since`
   FiguresMessage middle;
 };
 
@@ -101,16 +102,17 @@ class JobStatus {
 
   void OnEpoch(const EpochRecord& epoch, int64_t wall_nanos);
   void OnBreak(const BreakRecord& record, int64_t wall_nanos);
-  // `kind` is one of our own words: all of them are counted for ever.
+  // `kind` is one of our own words: all kinds are counted for ever.
   void OnEvent(const std::string& kind, const std::string& text, int64_t wall_nanos);
-  // All hosts that are seen (StatusHostsOf), as they are now. Who comes and goes is an event.
+  // All hosts that are seen (StatusHostsOf), as they are now. Arrivals and departures become
+  // events.
   void OnHosts(std::vector<StatusHost> hosts, int64_t wall_nanos);
 
-  // All figures of this host's workers, again and again, those of the lowest rank first; and what
-  // became of the time of its seats.
+  // All figures of this host's workers, repeatedly, those of the lowest rank first, and how the
+  // time of its seats was spent.
   void OnFigures(const std::vector<StatusFigures>& figures, const WorkerTime& time,
                  int64_t wall_nanos);
-  // As often as it is told.
+  // May be called several times for one checkpoint.
   void OnSaved(int64_t step, int64_t wall_nanos);
 
   const StatusJob& job() const { return job_; }
@@ -120,20 +122,21 @@ class JobStatus {
   int64_t epochs_total() const { return epochs_total_; }
   int64_t events_total() const { return events_total_; }
   const std::map<std::string, int64_t>& events_by_kind() const { return events_by_kind_; }
-  // What the lowest rank told last; nothing: nobody has told anything yet.
+  // What the lowest rank told last; empty: nobody has told anything yet.
   const std::optional<FiguresMessage>& newest() const { return newest_; }
-  // Over the whole time, oldest first: of very many, every second one, or every fourth ...
+  // Over the whole time, oldest first. If there are too many, every second one is kept, or every
+  // fourth ...
   const std::vector<StatusPoint>& points() const { return points_; }
   const std::vector<StatusTrend>& trends() const { return trends_; }
   const std::deque<StatusCheckpoint>& checkpoints() const { return checkpoints_; }
   int64_t checkpoints_total() const { return checkpoints_total_; }
   const WorkerTime& time() const { return time_; }
-  // Of the whole group, over the newest window; nothing: it is not known.
+  // For the whole group, over the newest window; empty: unknown.
   std::optional<double> samples_per_s() const;
-  // The newest epoch, while it runs.
+  // The newest epoch, if it still runs.
   const StatusEpoch* running() const;
   const StatusHost* own_host() const;
-  // The furthest that a worker told of; -1: none.
+  // The furthest step that a worker told; -1: none.
   int64_t step() const;
   bool in_place() const;
   // "running", "waiting" for an epoch, "stopping"
@@ -154,9 +157,9 @@ class JobStatus {
   std::optional<FiguresMessage> newest_;
   std::vector<StatusPoint> points_;
   int64_t points_pause_ = 0;               // nanoseconds between two of them, at least
-  std::optional<StatusFigures> last_told_;   // that a point was made of
+  std::optional<StatusFigures> last_told_;   // those of the last point
   int64_t last_told_nanos_ = 0;
-  int64_t told_nanos_ = 0;                 // when figures came last
+  int64_t told_nanos_ = 0;                 // when figures last came
   std::vector<StatusTrend> trends_;
   std::deque<StatusCheckpoint> checkpoints_;
   int64_t checkpoints_total_ = 0;

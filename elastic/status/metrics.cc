@@ -1,4 +1,4 @@
-// One family after the other: its two comments, then its series.
+// Writes one family after the other: its two comments, then its series.
 #include "elastic/status/metrics.h"
 
 #include <cmath>
@@ -16,7 +16,7 @@ double Seconds(int64_t nanos) { return static_cast<double>(nanos) / 1e9; }
 
 using Labels = std::initializer_list<std::pair<const char*, std::string>>;
 
-// Printable() leaves no line feed; what it writes for one has a backslash.
+// Printable() leaves no line feed, but writes a backslash for one.
 std::string LabelText(const std::string& value) {
   std::string text;
   for (const char c : Printable(value)) {
@@ -118,7 +118,7 @@ void AddHosts(Metrics& metrics, const JobStatus& status) {
   }
 }
 
-// Of this host.
+// The figures of this host.
 void AddFigures(Metrics& metrics, const JobStatus& status) {
   if (status.newest()) {
     metrics.One("loss", "gauge", "Loss of the newest step that was told of.",

@@ -1,6 +1,6 @@
 // The watched job in Prometheus' text format, version 0.0.4: GET /metrics.
-// Promises   pure; label values are escaped and valid UTF-8; a series more for each worker, host
-//            and kind of event, and for nothing else.
+// Promises   pure; label values are escaped and valid UTF-8; the number of series grows only with
+//            workers, hosts and kinds of events.
 #pragma once
 
 #include <cstdint>

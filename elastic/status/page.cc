@@ -1,4 +1,4 @@
-// Section by section, from the newest to what matters less.
+// Section by section, from the newest to the less important.
 #include "elastic/status/page.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string Since(int64_t begin, int64_t end) {
   return DurationText(Duration(std::max<int64_t>(end - begin, 0)));
 }
 
-// To the second, so that a page's figures do not flicker.
+// In whole seconds, so that the page's figures do not flicker.
 std::string RoughlySince(int64_t begin, int64_t end) {
   constexpr int64_t kSecond = 1'000'000'000;
   return Since(0, std::max<int64_t>((end - begin) / kSecond, 0) * kSecond);
@@ -108,7 +108,7 @@ std::string StepTimes(const JobStatus& status) {
          rows + "</table></section>\n";
 }
 
-// What ate the time, of this host's seats.
+// How the time of this host's seats was spent.
 std::string TimeSpent(const JobStatus& status) {
   const WorkerTime& time = status.time();
   const Duration total = time.Total();

@@ -1,8 +1,8 @@
 // The watched job as a page for people: GET /.
 // Promises   pure; one HTML text that loads nothing else, with its styles, script and drawings
-//            inside; what others wrote is escaped. The script asks for the page again every two
-//            seconds and puts the new content in place of the old one; without scripts the page is
-//            as it was when it was asked for. No more than a MB or so, whatever happens.
+//            inside; text of others is escaped. The script asks for the page again every two
+//            seconds and replaces the content; without scripts the page stays as it was when it
+//            was requested. It has about 1 MB at most, whatever happens.
 // Threads    pure functions.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace keel {
 
-// `nonce`: new for each page, of letters and digits; what does not have it, the browser neither
-// runs nor styles with.
+// `nonce`: letters and digits, new for each page; the browser neither runs nor styles with anything
+// that lacks it.
 std::string StatusPageText(const JobStatus& status, int64_t now_nanos, const std::string& nonce);
 // The header Content-Security-Policy for that page.
 std::string StatusPagePolicy(const std::string& nonce);

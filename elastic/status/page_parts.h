@@ -1,4 +1,4 @@
-// What never changes of the status page: its style sheet and its script.
+// The parts of the status page that never change: its style sheet and its script.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Method, then permission, then path.
+// Checks the method, then the permission, then the path.
 #include "elastic/status/request.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kScheme = "bearer ";
 
-// In a time that does not tell how much of it is right.
+// Takes the same time however much of it is right.
 bool IsSame(std::string_view told, std::string_view token) {
   unsigned differing = told.size() == token.size() ? 0 : 1;
   for (size_t i = 0; i < told.size(); ++i) {
@@ -31,7 +31,7 @@ std::string_view TokenOfQuery(std::string_view target) {
   }
 }
 
-// Its case does not count (RFC 9110, 11.1), that of the token does.
+// The scheme's case does not matter (RFC 9110, 11.1), the token's does.
 bool IsBearer(std::string_view authorization) {
   return std::equal(kScheme.begin(), kScheme.end(), authorization.begin(),
                     authorization.begin() + std::min(kScheme.size(), authorization.size()),

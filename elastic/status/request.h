@@ -1,7 +1,7 @@
-// What a request to the status page is given: decided before anything is rendered.
-// Promises   pure. Only GET is served. Where there is a token, only to who knows it; where there is
-//            none, only to who asked for this machine by a name of the loopback: a page of the
-//            web that has its own name resolve to 127.0.0.1 reads nothing here.
+// Decides how to answer a request to the status page, before anything is rendered.
+// Promises   pure. Only GET is served. With a token, only those who know it are served; without
+//            one, only requests that name this machine by a loopback name: a page of the web whose
+//            own name resolves to 127.0.0.1 can read nothing here.
 // Does not   know sockets (elastic/status/server.h).
 // Threads    pure functions. Errors: kInvalid.
 #pragma once
@@ -16,7 +16,7 @@ namespace keel {
 struct StatusRequest {
   std::string_view method;
   std::string_view target;          // "/api?token=..."
-  std::string_view host;            // of the header; empty: there was none
+  std::string_view host;            // the header's; empty: there was none
   std::string_view authorization;   // "Bearer ..."
 };
 
@@ -26,7 +26,7 @@ enum class StatusAnswer { kPage, kApi, kMetrics, kNotFound, kNotGet, kNoToken, k
 StatusAnswer JudgeRequest(const StatusRequest& request, std::string_view token);
 
 inline constexpr size_t kStatusTokenBytesMin = 16;
-// Long enough, and of characters that mean themselves in a URL.
+// It must be long enough, with characters that need no escape in a URL.
 Status CheckStatusToken(std::string_view token);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// One loop: accepts, reads a header, answers, closes.
+// One loop: it accepts, reads a header, answers, closes.
 #include "elastic/status/server.h"
 
 #include <sys/resource.h>
@@ -46,12 +46,12 @@ constexpr std::chrono::seconds kReadLimit(5);      // for the whole header
 constexpr std::chrono::seconds kWriteLimit(30);    // for the whole answer
 constexpr std::chrono::seconds kDrainLimit(1);     // for what was sent beyond the header
 constexpr size_t kDrainMax = 64 * 1024;
-// Once all places are taken: what one may take to send its header, what to take its answer, and
-// when that is looked at.
+// Once all places are taken: how long a client may take to send its header, how long to take its
+// answer, and how often that is checked.
 constexpr Duration kPatience = std::chrono::milliseconds(500);
 constexpr Duration kPatienceAnswered = std::chrono::seconds(5);
 constexpr std::chrono::milliseconds kSweepPause(100);
-// Without a descriptor for it, a connection would be offered again at once, for ever.
+// A connection that gets no descriptor would be offered again at once, for ever.
 constexpr std::chrono::milliseconds kAcceptPause(200);
 constexpr Duration kRenderPause = std::chrono::milliseconds(250);
 constexpr int kNiceness = 10;
@@ -69,7 +69,7 @@ Reply Plain(http::status status, const std::string& text) {
           "default-src 'none'"};
 }
 
-// What may be told to anybody.
+// A reply that anybody may see.
 Reply Refusal(StatusAnswer answer) {
   switch (answer) {
     case StatusAnswer::kNotGet:
@@ -105,7 +105,7 @@ class StatusServer::Service {
     const auto address = asio::ip::make_address(where.address, failure);
     const tcp::endpoint wanted(address, where.port);
     if (!failure) acceptor_.open(wanted.protocol(), failure);
-    // A launcher that is started again finds the connections of its predecessor.
+    // A launcher that is started again still finds the connections of its predecessor.
     if (!failure) acceptor_.set_option(tcp::acceptor::reuse_address(true), failure);
     if (!failure) acceptor_.bind(wanted, failure);
     if (!failure) acceptor_.listen(tcp::acceptor::max_listen_connections, failure);
@@ -119,7 +119,8 @@ class StatusServer::Service {
   void Start() {
     Accept();
     thread_ = StartQuietThread("keel-status", [this] {
-      // The job's threads first. Who may not be that polite is not.
+      // The job's threads come first. If the system refuses the priority, the thread runs without
+      // it.
       (void)setpriority(PRIO_PROCESS, 0, kNiceness);
       loop_.run();
     });
@@ -154,7 +155,7 @@ class StatusServer::Service {
   std::thread thread_;
 };
 
-// One connection, and its one request.
+// One connection with its one request.
 class StatusServer::Service::Session : public std::enable_shared_from_this<Session> {
  public:
   Session(Service& service, tcp::socket socket, TimePoint now)
@@ -225,7 +226,7 @@ class StatusServer::Service::Session : public std::enable_shared_from_this<Sessi
                       });
   }
 
-  // Closed at once, what was sent and not read would take the answer back.
+  // If it were closed at once, data that was sent but not read would take the answer back.
   void Finish() {
     phase_ = Phase::kDraining;
     error_code ignored;
@@ -271,7 +272,7 @@ void StatusServer::Service::Accept() {
   });
 }
 
-// The others wait in the system's queue.
+// Further clients wait in the system's queue.
 void StatusServer::Service::Sweep() {
   const TimePoint now = clock_.Monotonic();
   for (const auto& session : sessions_) session->CloseIfSlow(now);
@@ -286,7 +287,7 @@ void StatusServer::Service::Admit(tcp::socket socket) {
   session->Start();
 }
 
-// A place is free: who waits for it need not wait for the next look.
+// A place is free, so a client that waits for it need not wait for the next check.
 void StatusServer::Service::Leave(const std::shared_ptr<Session>& session) {
   const bool was_full = sessions_.size() >= kStatusConnectionsMax;
   sessions_.erase(session);
@@ -325,7 +326,7 @@ Reply StatusServer::Service::Make(StatusAnswer answer) {
 
 Result<std::unique_ptr<StatusServer>> StatusServer::Open(const StatusAddress& where,
                                                          JobStatus status, Clock& clock) {
-  // Event loops throw where the system gives them no descriptor.
+  // Event loops throw if the system gives them no descriptor.
   try {
     auto service = std::make_unique<Service>(where.token, std::move(status), clock);
     KEEL_TRY_ASSIGN(const tcp::endpoint bound, service->Listen(where));

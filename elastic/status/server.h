@@ -1,9 +1,9 @@
-// StatusServer: who watches a job asks here: GET / (a page), /api (JSON), /metrics (Prometheus).
-// Promises   costs the job nothing: it has a thread of its own, which yields to all others; the
-//            model is changed by messages that nobody waits for; a text is made once for all who
-//            ask within a quarter of a second. Clients that are slow, silent, many or talk garbage
-//            cost their own connection: each has limits on its header, its time and its answer, and
-//            all together on their number. After the destructor nobody listens.
+// StatusServer: serves those who watch a job: GET / (a page), /api (JSON), /metrics (Prometheus).
+// Promises   costs the job nothing: it has a thread of its own, which yields to all others;
+//            messages that nobody waits for change the model; one text serves all who ask within a
+//            quarter of a second. Clients that are slow, silent, many or talk garbage cost only
+//            their own connection: each has limits on its header, its time and its answer, and
+//            their number is limited. After the destructor nobody listens.
 // Does not   speak TLS, keep connections, take bodies; judge requests (elastic/status/request.h).
 // Threads    Post() from any; the rest from one.
 // Errors     of Open(): kInvalid: it cannot listen there.
@@ -33,7 +33,7 @@ class StatusServer {
   // "127.0.0.1:8090"
   const std::string& where() const { return where_; }
   uint16_t port() const { return port_; }
-  // Soon, in order.
+  // The change is made soon, and in order.
   void Post(std::function<void(JobStatus& status)> change);
 
  private:
