@@ -173,8 +173,7 @@ Result<StepEntry> LookAtStep(Files& files, const std::string& step_dir) {
   for (int tries = 1;; ++tries) {
     KEEL_TRY_ASSIGN(StepEntry entry, LookOnce(files, step_dir));
     if (entry.state != StepState::kDamaged || tries == kTries) return entry;
-    // Retention removes the manifest first. If that is gone, the step is being removed, not
-    // damaged.
+    // Retention removes the manifest first: what is missing with it is being removed, not damaged.
     if (!IsRemoved(files, step_dir)) return entry;
   }
 }

@@ -43,8 +43,7 @@ struct StepEntry {
   std::string repair;          // what a repair noted about itself; empty: it is none
 };
 
-// By step, from the lowest. Directories that are no step's are ignored. kNotFound: no such
-// directory.
+// By step, from the lowest. Other directories are ignored. kNotFound: no such directory.
 Result<std::vector<StepEntry>> ListSteps(Files& files, const std::string& root);
 // One step's directory, whatever its name; `step` is 0 if neither name nor manifest tells it.
 Result<StepEntry> LookAtStep(Files& files, const std::string& step_dir);

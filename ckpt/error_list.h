@@ -21,8 +21,7 @@ class ErrorList {
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; }
 
-  // Ok when empty; a single problem as it is; several as "<what>: 3 problems:" with a line for
-  // each.
+  // Ok when empty; one problem as it is; several as "<what>: 3 problems:" with a line each.
   Status ToStatus(const std::string& what) const {
     if (empty()) return Ok();
     if (count_ == 1) return errors_[0].Doing(what);

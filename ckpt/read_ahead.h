@@ -15,8 +15,7 @@ namespace keel {
 
 class ReadAhead {
  public:
-  // `root`: the directory of steps. If it is empty, missing or without a complete step, nothing is
-  // done.
+  // `root`: the directory of steps. Empty, missing or without a complete step: nothing is done.
   explicit ReadAhead(std::string root);
 
   void Wait() { work_.Wait(); }   // returns when everything was asked for

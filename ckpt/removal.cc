@@ -87,8 +87,7 @@ Result<Removal> RemoveManifest(Files& files, const StepEntry& judged) {
   return Removal::kRemoved;
 }
 
-// kChanged: the directory could not be removed because it has something new, which may be looked
-// at.
+// kChanged: the directory could not be removed because something new is in it.
 Result<Removal> RemoveListed(Files& files, const StepEntry& judged,
                              const std::vector<DirEntry>& entries) {
   for (const DirEntry& entry : entries) {

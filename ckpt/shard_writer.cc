@@ -199,7 +199,7 @@ bool ShardWriter::HasRoomToFill() const {
          slots_[next_to_fill_ % slots_.size()].state == Slot::State::kFree;
 }
 
-// For the next batch.
+// How long until the next batch may begin.
 Duration ShardWriter::UntilDue() const {
   const bool hurries = options_.progress != nullptr && options_.progress->hurry;
   if (options_.spread == Duration(0) || hurries) return Duration(0);

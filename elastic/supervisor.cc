@@ -23,8 +23,7 @@ namespace {
 
 using boost::system::error_code;
 
-// How long to wait for a last word to the board and, if the store is ours, for the others to read
-// it.
+// How long to wait for a last word to reach the board and, if we host the store, its readers.
 constexpr Duration kFinishLimit = std::chrono::seconds(3);
 constexpr Duration kStoreFinishLimit = std::chrono::seconds(35);
 // How long to wait until killed processes are gone, and until the console took what they wrote.

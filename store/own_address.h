@@ -18,7 +18,7 @@ std::string OwnAddressTowards(const std::string& number);
 // "10.0.0.7" or "2001:db8::7"; empty: it is neither IPv4 nor IPv6.
 std::string NumericAddress(const sockaddr* address);
 
-// As the system has it.
+// The name that the system has for this host.
 std::string OwnHostName();
 // The numeric addresses of this host's interfaces.
 std::vector<std::string> OwnAddresses();

@@ -40,7 +40,7 @@ Result<std::string> LookUp(const std::string& host, int flags) {
   return number;
 }
 
-// Not getnameinfo(): in our programs that returns the number (store/numeric_names.h).
+// getnameinfo() will not do: in our programs it returns the number (store/numeric_names.h).
 Result<std::string> LookUpName(const std::string& number) {
   in6_addr address{};
   const int family = number.find(':') == std::string::npos ? AF_INET : AF_INET6;

@@ -30,8 +30,7 @@ constexpr Duration kAgain = milliseconds(100);
 constexpr size_t kFewKeys = 10;
 constexpr std::chrono::seconds kC10dSecond(1);  // c10d counts its limit in whole seconds
 
-// No writer of ours stores this value: a compare-and-set from and to it reads a key without waiting
-// for it.
+// No writer of ours stores this: a compare-and-set from and to it reads a key without waiting.
 constexpr const char* kNobodysValue = "\x01keel-nobodys-value-5d1f0c1e9a7b4c22\x01";
 
 std::vector<uint8_t> BytesOf(const std::string& text) { return {text.begin(), text.end()}; }
@@ -109,8 +108,7 @@ void WarnOnceWithoutNumericNames() {
   (void)warned;
 }
 
-// Connects run one at a time: ConnectLimit tells its own socket from others by what was there
-// before.
+// Connects run one at a time: ConnectLimit tells its socket from those that were there before.
 std::mutex& ConnectMutex() {
   static std::mutex mutex;
   return mutex;

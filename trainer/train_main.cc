@@ -216,7 +216,7 @@ void Complain(const TrainMainSpec& spec, const std::string& text) {
   std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), text.c_str());
 }
 
-// For a program that only prints. A reader that has gone has seen all it wants.
+// The exit code of a program that only prints. A reader that has gone has seen all it wants.
 int CodeOfOutput(const TrainMainSpec& spec, const Status& printed) {
   if (printed.ok() || printed.error().code == Code::kPeerLost) return kExitFinished;
   Complain(spec, printed.error().message);

@@ -212,8 +212,7 @@ Result<std::unique_ptr<Store>> Doctor::Reach(const Meeting& meeting) {
   }
 }
 
-// The host that keeps the store draws the round's name, so that nothing of another round is
-// believed.
+// The host with the store draws the round's name: nothing of another round is believed.
 Status Doctor::LearnRound(const Meeting& meeting) {
   if (meeting.server != nullptr) {
     round_ = RandomId(world_.random, 16);

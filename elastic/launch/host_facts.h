@@ -37,8 +37,7 @@ struct DmiFacts {
 };
 std::optional<Cloud> CloudOf(const DmiFacts& dmi);
 
-// How many of `present` GPUs CUDA_VISIBLE_DEVICES=`visible` leaves; the first bad entry ends the
-// list.
+// How many of `present` GPUs CUDA_VISIBLE_DEVICES=`visible` leaves; the first bad entry ends it.
 int VisibleGpus(const std::string& visible, int present);
 
 }  // namespace keel

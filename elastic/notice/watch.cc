@@ -1,4 +1,4 @@
-// Whom to ask, what counts, when to leave.
+// Decides which service to ask, what counts, and when to leave.
 #include "elastic/notice/watch.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Applies Printable() (base/text.h), then escapes the five characters that mean something in
-// markup.
+// Applies Printable() (base/text.h), then escapes the five characters with a meaning in markup.
 #include "elastic/status/html.h"
 
 #include "base/text.h"

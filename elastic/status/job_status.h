@@ -44,8 +44,7 @@ struct StatusHost {
   MemberRecord record;
 };
 
-// The hosts that are there, and the newest of those that are gone. `own`: the incarnation of this
-// one.
+// Those that are there, and the newest that are gone. `own`: the incarnation of this one.
 std::vector<StatusHost> StatusHostsOf(const std::vector<HostView>& views, const std::string& own);
 
 struct StatusEpoch {
@@ -104,8 +103,7 @@ class JobStatus {
   void OnBreak(const BreakRecord& record, int64_t wall_nanos);
   // `kind` is one of our own words: all kinds are counted for ever.
   void OnEvent(const std::string& kind, const std::string& text, int64_t wall_nanos);
-  // All hosts that are seen (StatusHostsOf), as they are now. Arrivals and departures become
-  // events.
+  // All hosts that are seen (StatusHostsOf), as they are now. Those that come or go become events.
   void OnHosts(std::vector<StatusHost> hosts, int64_t wall_nanos);
 
   // All figures of this host's workers, repeatedly, those of the lowest rank first, and how the
@@ -124,8 +122,7 @@ class JobStatus {
   const std::map<std::string, int64_t>& events_by_kind() const { return events_by_kind_; }
   // What the lowest rank told last; empty: nobody has told anything yet.
   const std::optional<FiguresMessage>& newest() const { return newest_; }
-  // Over the whole time, oldest first. If there are too many, every second one is kept, or every
-  // fourth ...
+  // Over the whole time, oldest first: of very many, every second one, or every fourth ...
   const std::vector<StatusPoint>& points() const { return points_; }
   const std::vector<StatusTrend>& trends() const { return trends_; }
   const std::deque<StatusCheckpoint>& checkpoints() const { return checkpoints_; }

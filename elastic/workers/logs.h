@@ -76,8 +76,7 @@ class WorkerLogs {
   const LogOptions& options() const { return options_; }
   const std::string& run_dir() const { return run_dir_; }   // empty: none
 
-  // Makes the folder of a worker that is about to be started. On a full disk it only logs that it
-  // failed.
+  // Makes the folder of a worker that is about to be started; on a full disk it only logs that.
   Result<SeatLogs> Prepare(int attempt, int local_rank);
 
   // To be called after the last worker: in a folder that we chose ourselves, removes what is empty.

@@ -182,7 +182,7 @@ Status WorkerLink::SendLocked(const WorkerMessage& message) {
   return Ok();
 }
 
-// Under the lock.
+// Called with the lock held.
 void WorkerLink::WriteSome() {
   while (!outbox_.empty()) {
     const std::string& line = outbox_.front().line;
@@ -237,7 +237,7 @@ Result<std::optional<SupervisorMessage>> WorkerLink::TryReceive() {
   return message;
 }
 
-// Under the lock.
+// Called with the lock held.
 std::optional<SupervisorMessage> WorkerLink::PopFront() {
   if (inbox_.empty()) return std::nullopt;
   SupervisorMessage message = std::move(inbox_.front());
@@ -281,7 +281,7 @@ WorkerLink::BreakWatch WorkerLink::WatchBreak(int64_t epoch, OnBreak on_break) {
   return BreakWatch(std::move(state));
 }
 
-// Under the lock.
+// Called with the lock held.
 WorkerLink::Watches WorkerLink::BreakUpTo(int64_t epoch, const std::string& reason) {
   Watches freed;
   if (epoch <= broken_) return freed;
@@ -354,7 +354,7 @@ void WorkerLink::Run() {
   }
 }
 
-// Under the lock.
+// Called with the lock held.
 Duration WorkerLink::UntilTold() const {
   if (!told_ || closed_) return kGlanceMax;
   return std::max(told_at_ + kTellPause - RealClock().Monotonic(), Duration(0));

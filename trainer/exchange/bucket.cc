@@ -23,8 +23,7 @@ at::Tensor InLargePages(at::Tensor fresh) {
 
 }  // namespace
 
-// The last lane is exchanged from the bucket, so its partner's gradients must be in the bucket
-// already.
+// The last lane is exchanged from the bucket, so its partner's gradients must be there before it.
 LanePlace PlaceOf(int lane, const LaneRange& lanes, bool plain) {
   if (plain) return {.adds = lane > lanes.begin, .in_bucket = true};
   const auto pairs = [&](int first) {

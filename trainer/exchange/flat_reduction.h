@@ -31,8 +31,7 @@ struct LaneShares {
   LaneShares(int world, int lanes);
 };
 
-// Tensors that are reused from step to step, so that the system need not hand out their memory
-// anew.
+// Tensors that are reused from step to step, so that their memory is not touched anew.
 using ReductionScratch = std::vector<at::Tensor>;
 
 class FlatReduction {

@@ -27,7 +27,7 @@ struct TransferPiece {
 // `sizes`: bytes of each tensor; a piece has at most `piece_bytes_max`.
 std::vector<TransferPiece> CutPieces(const std::vector<uint64_t>& sizes, uint64_t piece_bytes_max);
 
-// Who moves piece `index`: `source` sends it to `first`, which sends it to the rest of `needy`.
+// The route of piece `index`: `source` sends it to `first`, which sends it to the rest of `needy`.
 struct TransferRoute {
   int source = 0;
   int first = 0;

@@ -135,11 +135,12 @@ class EpochGroup {
   // Whether we and that member read `bytes` of each other; notes (trainer/group/note_board.h) then
   // tell how far each one is. Both get the same answer.
   bool ReadsMutually(int rank, size_t bytes) const;
-  // Offers memory to the members that read it. Waits if the board has no room for another offer.
+  // Offers memory to the members that read it, all of which tell when they have taken it. Waits if
+  // the board has no room for another offer.
   Status Offer(uint32_t reduction, const std::vector<uint64_t>& places);
   Status Tell(Note note, uint32_t reduction);
   Status Await(int rank, Note note, uint32_t reduction);
-  // Of a reduction that the member has offered.
+  // The places of a reduction that the member has offered.
   Result<std::vector<uint64_t>> PlacesOf(int rank, uint32_t reduction);
   // Waits until nobody reads what was offered any more. All of these reductions have finished here.
   Status AwaitReaders();

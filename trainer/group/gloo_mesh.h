@@ -44,7 +44,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   Result<Work> Post(const at::Tensor& tensor, int peer, Tag tag, bool send);
   // Waits, and then forgets the operation, whether it succeeded or not.
   Status Wait(const Work& work, int peer, bool send);
-  // For an operation that nobody will wait for.
+  // Forgets an operation that nobody will wait for.
   void GiveUp(const Work& work);
 
   // For NCCL: one call at a time, and none once the group is broken. A failure of either breaks it.

@@ -64,7 +64,7 @@ class ForeignBoard {
   ForeignBoard(int64_t pid, const NoteBoard::Card& card) : pid_(pid), card_(card) {}
 
   Result<bool> Has(Note note, uint32_t operation) const;
-  // Of an operation that was noted as kOffered.
+  // The places of an operation that was noted as kOffered.
   Result<std::vector<uint64_t>> PlacesOf(uint32_t operation) const;
 
  private:
