@@ -1,0 +1,443 @@
+// The bytes of the board's records, and what is said of texts that are none: whoever changes one of
+// them raises the protocol's version.
+#include <gtest/gtest.h>
+
+#include "elastic/protocol/records.h"
+#include "tests/support/json_faults.h"
+
+namespace keel {
+namespace {
+
+MemberRecord SomeMember() {
+  MemberRecord record;
+  record.incarnation = "0123456789abcdef";
+  record.host = "node-7 \"quoted\" \xc3\xa4\xff\n";
+  record.address = "10.0.0.7";
+  record.order = 5;
+  record.role = "a role of words";
+  record.state = MemberState::kLeaving;
+  record.reason = "SIGTERM";
+  record.deadline_ms = 30000;
+  record.refused = true;
+  record.kind = JobKind::kInPlace;
+  record.fingerprint = "torch 2.11.0";
+  record.epoch = {7, "cafe", 3};
+  record.outside = 6;
+  record.deaths = 2;
+  SeatRecord seat{"w1", SeatState::kRunning, 7, 3, {120, 2, 9}, true, ""};
+  seat.activity = {"computing, lane 3", 4};
+  seat.silent = true;
+  record.seats = {seat, {"w2", SeatState::kDead, 6, -1, {}, false, "killed by signal 9"}};
+  return record;
+}
+
+EpochRecord SomeEpoch() {
+  EpochRecord record;
+  record.number = 7;
+  record.id = "cafe";
+  record.kind = JobKind::kInPlace;
+  record.reason = "2 workers on 2 hosts";
+  record.restarts = 1;
+  record.inexact_allowed = true;
+  record.store = {"10.0.0.1", 29400, "epoch/cafe/"};
+  record.hosts = {{0, "a", 0, 0}, {4, "b", 1, 1}, {5, "c", 2, 0}};
+  record.workers = {{0, 0, 0, "w1"}, {1, 4, 0, ""}};
+  return record;
+}
+
+const Tombstone kTombstone{Tombstone::Why::kRefused, "a", "other fingerprint"};
+const BreakRecord kBreak{7, "cafe", BreakCause::kHung, "a", "nothing moved", {1, 3}};
+const StopRecord kStop{"a", "SIGTERM", 30000};
+const EndRecord kEnd{75, "stopped"};
+
+// What is said of it, without the key that all begin with.
+template <class T>
+std::string SaidOf(const Result<T>& result) {
+  if (result.ok()) return "";
+  const std::string start = "store key 'k': ";
+  EXPECT_EQ(result.error().code, Code::kInvalid);
+  EXPECT_EQ(result.error().message.substr(0, start.size()), start);
+  return result.error().message.substr(start.size());
+}
+
+std::string SaidOfMember(const std::string& text) { return SaidOf(ParseMemberSlot("k", text)); }
+std::string SaidOfEpoch(const std::string& text) { return SaidOf(ParseEpoch("k", text)); }
+std::string SaidOfBreak(const std::string& text) { return SaidOf(ParseBreak("k", text)); }
+std::string SaidOfStop(const std::string& text) { return SaidOf(ParseStop("k", text)); }
+std::string SaidOfEnd(const std::string& text) { return SaidOf(ParseEnd("k", text)); }
+
+TEST(RecordsWire, AMember) {
+  EXPECT_EQ(MemberText(SomeMember()),
+            R"({"version":2,"incarnation":"0123456789abcdef","host":"node-7 \"quoted\" ä�\n",)"
+            R"("address":"10.0.0.7","order":5,"role":"a role of words","state":"leaving","rea)"
+            R"(son":"SIGTERM","deadline_ms":30000,"refused":true,"kind":"in-place","fingerpri)"
+            R"(nt":"torch 2.11.0","epoch":{"number":7,"id":"cafe","hosts":3},"outside":6,"dea)"
+            R"(ths":2,"seats":[{"worker":"w1","state":"running","epoch":7,"rank":3,"step":120)"
+            R"(,"phase":2,"tick":9,"place":"computing, lane 3","waits_for":4,"silent":true,"s)"
+            R"(aved":true,"ended":""},{"worker":"w2","state":"dead","epoch":6,"rank":-1,"step)"
+            R"(":-1,"phase":0,"tick":0,"place":"","waits_for":-3,"silent":false,"saved":false)"
+            R"(,"ended":"killed by signal 9"}]})");
+  EXPECT_EQ(MemberText({}),
+            R"({"version":2,"incarnation":"","host":"","address":"","order":0,"role":"","stat)"
+            R"(e":"member","reason":"","deadline_ms":0,"refused":false,"kind":"foreign","fing)"
+            R"(erprint":"","epoch":{"number":0,"id":"","hosts":0},"outside":0,"deaths":0,"sea)"
+            R"(ts":[]})");
+}
+
+TEST(RecordsWire, ATombstone) {
+  EXPECT_EQ(TombstoneText(kTombstone),
+            R"({"version":2,"gone":"refused","incarnation":"a","reason":"other fingerprint"})");
+  EXPECT_EQ(TombstoneText({}),
+            R"({"version":2,"gone":"expired","incarnation":"","reason":""})");
+}
+
+TEST(RecordsWire, AnEpoch) {
+  EXPECT_EQ(EpochText(SomeEpoch()),
+            R"({"version":2,"number":7,"id":"cafe","kind":"in-place","reason":"2 workers on 2)"
+            R"( hosts","restarts":1,"inexact_allowed":true,"store":{"address":"10.0.0.1","por)"
+            R"(t":29400,"prefix":"epoch/cafe/"},"hosts":"0 a 0 4 b 1 5 c 0","workers":"0 0 w1)"
+            R"( 4 0 -"})");
+  EXPECT_EQ(EpochText({}),
+            R"({"version":2,"number":0,"id":"","kind":"foreign","reason":"","restarts":0,"ine)"
+            R"(xact_allowed":false,"store":{"address":"","port":0,"prefix":""},"hosts":"","wo)"
+            R"(rkers":""})");
+}
+
+TEST(RecordsWire, ABreakAStopAndAnEnd) {
+  EXPECT_EQ(BreakText(kBreak),
+            R"({"version":2,"epoch":7,"id":"cafe","cause":"hung","by":"a","reason":"nothing m)"
+            R"(oved","ranks":[1,3]})");
+  EXPECT_EQ(BreakText({}),
+            R"({"version":2,"epoch":0,"id":"","cause":"died","by":"","reason":"","ranks":[]})");
+  EXPECT_EQ(StopText(kStop),
+            R"({"version":2,"by":"a","reason":"SIGTERM","deadline_ms":30000})");
+  EXPECT_EQ(StopText({}),
+            R"({"version":2,"by":"","reason":"","deadline_ms":0})");
+  EXPECT_EQ(EndText(kEnd),
+            R"({"version":2,"code":75,"reason":"stopped"})");
+  EXPECT_EQ(EndText({}),
+            R"({"version":2,"code":0,"reason":""})");
+}
+
+TEST(RecordsWire, EveryWord) {
+  std::string words;
+  for (int state = 0; state <= static_cast<int>(SeatState::kDead); ++state) {
+    words += std::string(SeatStateName(static_cast<SeatState>(state))) + " ";
+  }
+  for (int state = 0; state <= static_cast<int>(MemberState::kLeft); ++state) {
+    words += std::string(MemberStateName(static_cast<MemberState>(state))) + " ";
+  }
+  for (int cause = 0; cause <= static_cast<int>(BreakCause::kNotEntered); ++cause) {
+    words += std::string(BreakCauseName(static_cast<BreakCause>(cause))) + " ";
+  }
+  words += std::string(JobKindName(JobKind::kForeign)) + " ";
+  words += std::string(JobKindName(JobKind::kInPlace));
+  EXPECT_EQ(words,
+            R"(empty starting ready running parked stopping finished left dead member leaving)"
+            R"( left died host-lost left hung reported not-parked joined not-entered foreign )"
+            R"(in-place)");
+}
+
+TEST(RecordsWire, WhatIsTooLongIsCutWhereItIsWritten) {
+  const auto tail_of = [](const std::string& reason) {
+    const std::string text = EndText({1, reason});
+    return std::to_string(text.size()) + " " + text.substr(text.size() - 20);
+  };
+  EXPECT_EQ(tail_of(std::string(9000, 'x')),
+            R"(8226 xxxxxxxxxxxxxxxxxx"})");
+  EXPECT_EQ(tail_of(std::string(9000, '\x01')),
+            R"(8224 \u0001\u0001\u0001"})");
+  EXPECT_EQ(tail_of(std::string(9000, '\xff')),
+            R"(8224 ������"})");
+  std::string umlauts = "x";
+  while (umlauts.size() < 9001) umlauts += "\xc3\xa4";
+  EXPECT_EQ(tail_of(umlauts),
+            R"(8225 äääääääää"})");
+  MemberRecord member;
+  member.reason = umlauts;
+  member.seats.resize(1);
+  member.seats[0].activity.place = umlauts;
+  member.seats[0].ended = umlauts;
+  const MemberRecord read = *ParseMemberSlot("k", MemberText(member))->record;
+  EXPECT_EQ(read.reason.size(), kReasonBytesMax - 1);
+  EXPECT_EQ(read.seats[0].activity.place.size(), kPlaceBytesMax - 1);
+  EXPECT_EQ(read.seats[0].ended.size(), kEndedBytesMax - 1);
+}
+
+constexpr const char* kMemberFaults =
+    R"(version: @ is missing; @: expected a whole number of 32 bits, found null
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+incarnation: it has 15 members instead of 16; @: expected a string, found null
+host: it has 15 members instead of 16; @: expected a string, found null
+address: it has 15 members instead of 16; @: expected a string, found null
+order: it has 15 members instead of 16; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+role: it has 15 members instead of 16; @: expected a string, found null
+state: it has 15 members instead of 16; @: expected a string, found null
+reason: it has 15 members instead of 16; @: expected a string, found null
+deadline_ms: it has 15 members instead of 16; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+refused: it has 15 members instead of 16; @: expected true or false, found null
+kind: it has 15 members instead of 16; @: expected a string, found null
+fingerprint: it has 15 members instead of 16; @: expected a string, found null
+epoch: it has 15 members instead of 16; @: expected an object, found null
+outside: it has 15 members instead of 16; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+deaths: it has 15 members instead of 16; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+seats: it has 15 members instead of 16; @: expected an array, found null
+epoch/number: it has 2 members instead of 3; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+epoch/id: it has 2 members instead of 3; @: expected a string, found null
+epoch/hosts: it has 2 members instead of 3; @: expected a whole number of 32 bits, found n)"
+    R"(ull
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+seats/0/worker: it has 11 members instead of 12; @: expected a string, found null
+seats/0/state: it has 11 members instead of 12; @: expected a string, found null
+seats/0/epoch: it has 11 members instead of 12; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+seats/0/rank: it has 11 members instead of 12; @: expected a whole number of 32 bits, foun)"
+    R"(d null
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+seats/0/step: it has 11 members instead of 12; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+seats/0/phase: it has 11 members instead of 12; @: expected a whole number of 32 bits, fou)"
+    R"(nd null
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+seats/0/tick: it has 11 members instead of 12; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+seats/0/place: it has 11 members instead of 12; @: expected a string, found null
+seats/0/waits_for: it has 11 members instead of 12; @: expected a whole number of 32 bits,)"
+    R"( found null
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+seats/0/silent: it has 11 members instead of 12; @: expected true or false, found null
+seats/0/saved: it has 11 members instead of 12; @: expected true or false, found null
+seats/0/ended: it has 11 members instead of 12; @: expected a string, found null
+one more in '': it has 17 members instead of 16
+one more in '/epoch': it has 4 members instead of 3
+one more in '/seats/0': it has 13 members instead of 12
+order in '': version incarnation host address order role state reason deadline_ms refused )"
+    R"(kind fingerprint epoch outside deaths seats
+order in '/epoch': number id hosts
+order in '/seats/0': worker state epoch rank step phase tick place waits_for silent saved )"
+    R"(ended
+)";
+
+TEST(RecordsWire, FaultsOfAMember) {
+  EXPECT_EQ(JsonFaults(MemberText(SomeMember()), SaidOfMember), kMemberFaults);
+}
+
+constexpr const char* kTombstoneFaults =
+    R"(version: @ is missing; @: expected a whole number of 32 bits, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+gone: it has 3 members instead of 16; @: expected a string, found null
+incarnation: it has 3 members instead of 4; @: expected a string, found null
+reason: it has 3 members instead of 4; @: expected a string, found null
+one more in '': it has 5 members instead of 4
+order in '': version gone incarnation reason
+)";
+
+TEST(RecordsWire, FaultsOfATombstone) {
+  EXPECT_EQ(JsonFaults(TombstoneText(kTombstone), SaidOfMember), kTombstoneFaults);
+}
+
+constexpr const char* kEpochFaults =
+    R"(version: @ is missing; @: expected a whole number of 32 bits, found null
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+number: it has 9 members instead of 10; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+id: it has 9 members instead of 10; @: expected a string, found null
+kind: it has 9 members instead of 10; @: expected a string, found null
+reason: it has 9 members instead of 10; @: expected a string, found null
+restarts: it has 9 members instead of 10; @: expected a whole number of 32 bits, found nul)"
+    R"(l
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+inexact_allowed: it has 9 members instead of 10; @: expected true or false, found null
+store: it has 9 members instead of 10; @: expected an object, found null
+hosts: it has 9 members instead of 10; @: expected a string, found null
+workers: it has 9 members instead of 10; @: expected a string, found null
+store/address: it has 2 members instead of 3; @: expected a string, found null
+store/port: it has 2 members instead of 3; @: expected a whole number of 32 bits, found nu)"
+    R"(ll
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+store/prefix: it has 2 members instead of 3; @: expected a string, found null
+one more in '': it has 11 members instead of 10
+one more in '/store': it has 4 members instead of 3
+order in '': version number id kind reason restarts inexact_allowed store hosts workers
+order in '/store': address port prefix
+)";
+
+TEST(RecordsWire, FaultsOfAnEpoch) {
+  EXPECT_EQ(JsonFaults(EpochText(SomeEpoch()), SaidOfEpoch), kEpochFaults);
+}
+
+constexpr const char* kBreakFaults =
+    R"(version: @ is missing; @: expected a whole number of 32 bits, found null
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+epoch: it has 6 members instead of 7; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+id: it has 6 members instead of 7; @: expected a string, found null
+cause: it has 6 members instead of 7; @: expected a string, found null
+by: it has 6 members instead of 7; @: expected a string, found null
+reason: it has 6 members instead of 7; @: expected a string, found null
+ranks: it has 6 members instead of 7; @: expected an array, found null
+one more in '': it has 8 members instead of 7
+order in '': version epoch id cause by reason ranks
+)";
+
+TEST(RecordsWire, FaultsOfABreak) {
+  EXPECT_EQ(JsonFaults(BreakText(kBreak), SaidOfBreak), kBreakFaults);
+}
+
+constexpr const char* kStopFaults =
+    R"(version: @ is missing; @: expected a whole number of 32 bits, found null
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+by: it has 3 members instead of 4; @: expected a string, found null
+reason: it has 3 members instead of 4; @: expected a string, found null
+deadline_ms: it has 3 members instead of 4; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+one more in '': it has 5 members instead of 4
+order in '': version by reason deadline_ms
+)";
+
+constexpr const char* kEndFaults =
+    R"(version: @ is missing; @: expected a whole number of 32 bits, found null
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+code: it has 2 members instead of 3; @: expected a whole number of 32 bits, found null
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+reason: it has 2 members instead of 3; @: expected a string, found null
+one more in '': it has 4 members instead of 3
+order in '': version code reason
+)";
+
+TEST(RecordsWire, FaultsOfAStopAndAnEnd) {
+  EXPECT_EQ(JsonFaults(StopText(kStop), SaidOfStop), kStopFaults);
+  EXPECT_EQ(JsonFaults(EndText(kEnd), SaidOfEnd), kEndFaults);
+}
+
+// Each with another member in place of one of its own, or something odd in it.
+constexpr const char* kOtherFaults =
+    R"(field 'host' is missing
+field 'kind': unknown word 'In-Place'
+field 'state': unknown word 'walking'
+field 'silent' is missing
+field 'hosts' is missing
+it is no object
+field 'rank': expected a whole number of 32 bits, found the number 2147483648
+field 'phase': expected a whole number of 32 bits, found the number 2.0
+field 'epoch': the number 9223372036854775808 is larger than 9223372036854775807
+field 'gone': unknown word ''
+"hosts" has '' where a number belongs
+"hosts" has '-1' where a number belongs
+"hosts" has '' where a number belongs
+"hosts" lacks its last words
+
+"workers" has '0x' where a number belongs
+"workers" lacks its last words
+field 'port' is missing
+field 'cause': unknown word 'stuck'
+field 'ranks': item 1: expected a whole number, found a string
+field 'version': expected an object, found an array
+field 'version': expected an object, found the number 7
+field 'version' is missing
+line 1, column 1: unexpected end of input; expected '[', '{', or a literal
+line 1, column 22: found the key 'version' a second time in one object
+its protocol version is 3, ours is 2: run the same release of Evenkeel on every host
+field 'version': expected a whole number of 32 bits, found a string
+)";
+
+TEST(RecordsWire, OtherFaults) {
+  const auto with = [](std::string text, const std::string& old, const std::string& put) {
+    EXPECT_NE(text.find(old), std::string::npos) << text;
+    return text.replace(text.find(old), old.size(), put);
+  };
+  std::string said;
+  const auto member = [&](const std::string& old, const std::string& put) {
+    said += SaidOfMember(with(MemberText(SomeMember()), old, put)) + "\n";
+  };
+  member("\"host\"", "\"hose\"");
+  member("\"in-place\"", "\"In-Place\"");
+  member("\"running\"", "\"walking\"");
+  member("\"silent\"", "\"loud\"");
+  member("\"hosts\"", "\"hoses\"");
+  member("\"seats\":[{", "\"seats\":[7,{");
+  member("\"rank\":3", "\"rank\":2147483648");
+  member("\"phase\":2", "\"phase\":2.0");
+  member("\"epoch\":7", "\"epoch\":9223372036854775808");
+  said += SaidOfMember(with(TombstoneText(kTombstone), "\"refused\"", "\"\"")) + "\n";
+  const auto epoch = [&](const std::string& old, const std::string& put) {
+    said += SaidOfEpoch(with(EpochText(SomeEpoch()), old, put)) + "\n";
+  };
+  epoch("\"0 a 0 4", "\"0 a 0  4");
+  epoch("\"0 a 0 4", "\"-1 a 0 4");
+  epoch(" 5 c 0\"", " 5 c\"");
+  epoch(" 5 c 0\"", " 5\"");
+  epoch(" 5 c 0\"", " 5 c 0 \"");
+  epoch(" 4 0 -\"", " 4 0x -\"");
+  epoch(" 4 0 -\"", " 4 0\"");
+  epoch("\"port\"", "\"part\"");
+  said += SaidOfBreak(with(BreakText(kBreak), "\"hung\"", "\"stuck\"")) + "\n";
+  said += SaidOfBreak(with(BreakText(kBreak), "[1,3]", "[1,\"3\"]")) + "\n";
+  said += SaidOfEnd("[]") + "\n" + SaidOfEnd("7") + "\n" + SaidOfEnd("{}") + "\n";
+  said += SaidOfEnd("") + "\n" + SaidOfEnd(R"({"version":2,"version":2})") + "\n";
+  said += SaidOfEnd(R"({"version":3,"more":1})") + "\n" + SaidOfEnd(R"({"version":"2"})") + "\n";
+  EXPECT_EQ(said, kOtherFaults);
+}
+
+// Readers of JSON do not look at the order of members.
+TEST(RecordsWire, InAnotherOrderTheyAreTheSame) {
+  const auto end = ParseEnd("k", R"( {"reason" : "stopped", "code":75,"version":2 } )");
+  ASSERT_TRUE(end.ok());
+  EXPECT_EQ(*end, kEnd);
+}
+
+}  // namespace
+}  // namespace keel
