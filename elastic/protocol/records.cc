@@ -1,4 +1,4 @@
-// Writes and reads the board's records as JSON.
+// Names the fields of the board's records, each once, and the words and forms they have.
 #include "elastic/protocol/records.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/json_fields.h"
 #include "base/text.h"
 
 namespace keel {
@@ -58,29 +59,23 @@ Result<T> FromName(const Names<T, N>& names, std::string_view text) {
   return Error{Code::kInvalid, "unknown word " + Shown(text)};
 }
 
+// A value by its name.
 template <class T, size_t N>
-Status ReadName(const Json& json, std::string_view field, const Names<T, N>& names, T& into) {
-  KEEL_TRY_ASSIGN(const std::string text, Field<std::string>(json, field));
-  Result<T> value = FromName(names, text);
-  if (!value.ok()) return value.error().Doing("field " + Shown(field));
-  into = *value;
-  return Ok();
-}
+class Named {
+ public:
+  explicit Named(const Names<T, N>& names) : names_(names) {}
+  Json Write(T value) const { return NameOf(names_, value); }
+  Status Read(const Json& object, const char* name, T& into) const {
+    KEEL_TRY_ASSIGN(const std::string text, Field<std::string>(object, name));
+    Result<T> value = FromName(names_, text);
+    if (!value.ok()) return value.error().Doing("field " + Shown(name));
+    into = *value;
+    return Ok();
+  }
 
-template <class T>
-Status ReadField(const Json& json, std::string_view field, T& into) {
-  KEEL_TRY_ASSIGN(into, Field<T>(json, field));
-  return Ok();
-}
-
-// So many members, and those that are read are all there: then there are no others.
-Status Only(const Json& json, size_t members) {
-  if (json.is_object() && json.size() == members) return Ok();
-  return Error{Code::kInvalid, json.is_object() ? "it has " + std::to_string(json.size()) +
-                                                      " members instead of " +
-                                                      std::to_string(members)
-                                                : "it is no object"};
-}
+ private:
+  const Names<T, N>& names_;
+};
 
 // What fits into `most` bytes of JSON.
 std::string Cut(const std::string& text, size_t most) {
@@ -93,88 +88,16 @@ std::string Cut(const std::string& text, size_t most) {
   }
   return cut;
 }
-std::string CutReason(const std::string& reason) { return Cut(reason, kReasonBytesMax); }
-
-Json SeatJson(const SeatRecord& seat) {
-  return {{"worker", seat.worker}, {"state", NameOf(kSeatStates, seat.state)},
-          {"epoch", seat.epoch},   {"rank", seat.rank},
-          {"step", seat.position.step}, {"phase", seat.position.phase},
-          {"tick", seat.position.tick}, {"place", Cut(seat.activity.place, kPlaceBytesMax)},
-          {"waits_for", seat.activity.waits_for}, {"silent", seat.silent},
-          {"saved", seat.saved},   {"ended", Cut(seat.ended, kEndedBytesMax)}};
-}
-
-Result<SeatRecord> ReadSeat(const Json& json) {
-  SeatRecord seat;
-  KEEL_TRY(Only(json, 12));
-  KEEL_TRY(ReadField(json, "worker", seat.worker));
-  KEEL_TRY(ReadName(json, "state", kSeatStates, seat.state));
-  KEEL_TRY(ReadField(json, "epoch", seat.epoch));
-  KEEL_TRY(ReadField(json, "rank", seat.rank));
-  KEEL_TRY(ReadField(json, "step", seat.position.step));
-  KEEL_TRY(ReadField(json, "phase", seat.position.phase));
-  KEEL_TRY(ReadField(json, "tick", seat.position.tick));
-  KEEL_TRY(ReadField(json, "place", seat.activity.place));
-  KEEL_TRY(ReadField(json, "waits_for", seat.activity.waits_for));
-  KEEL_TRY(ReadField(json, "silent", seat.silent));
-  KEEL_TRY(ReadField(json, "saved", seat.saved));
-  KEEL_TRY(ReadField(json, "ended", seat.ended));
-  return seat;
-}
-
-Result<ToldEpoch> ReadTold(const Json& json) {
-  ToldEpoch told;
-  KEEL_TRY(Only(json, 3));
-  KEEL_TRY(ReadField(json, "number", told.number));
-  KEEL_TRY(ReadField(json, "id", told.id));
-  KEEL_TRY(ReadField(json, "hosts", told.hosts));
-  return told;
-}
-
-Result<MemberRecord> ReadMember(const Json& json) {
-  MemberRecord record;
-  KEEL_TRY(Only(json, 16));
-  KEEL_TRY(ReadField(json, "incarnation", record.incarnation));
-  KEEL_TRY(ReadField(json, "host", record.host));
-  KEEL_TRY(ReadField(json, "address", record.address));
-  KEEL_TRY(ReadField(json, "order", record.order));
-  KEEL_TRY(ReadField(json, "role", record.role));
-  KEEL_TRY(ReadName(json, "state", kMemberStates, record.state));
-  KEEL_TRY(ReadField(json, "reason", record.reason));
-  KEEL_TRY(ReadField(json, "deadline_ms", record.deadline_ms));
-  KEEL_TRY(ReadField(json, "refused", record.refused));
-  KEEL_TRY(ReadName(json, "kind", kJobKinds, record.kind));
-  KEEL_TRY(ReadField(json, "fingerprint", record.fingerprint));
-  KEEL_TRY_ASSIGN(const Json* const told, ObjectField(json, "epoch"));
-  KEEL_TRY_ASSIGN(record.epoch, ReadTold(*told));
-  KEEL_TRY(ReadField(json, "outside", record.outside));
-  KEEL_TRY(ReadField(json, "deaths", record.deaths));
-  KEEL_TRY_ASSIGN(const Json* const seats, ArrayField(json, "seats"));
-  for (const Json& item : *seats) {
-    KEEL_TRY_ASSIGN(SeatRecord seat, ReadSeat(item));
-    record.seats.push_back(std::move(seat));
+// Cut where it is written, so that what is written fits what is read.
+struct CutTo {
+  size_t most;
+  Json Write(const std::string& text) const { return Cut(text, most); }
+  static Status Read(const Json& object, const char* name, std::string& into) {
+    KEEL_TRY_ASSIGN(into, Field<std::string>(object, name));
+    return Ok();
   }
-  return record;
-}
-
-Result<Tombstone> ReadTombstone(const Json& json) {
-  Tombstone tombstone;
-  KEEL_TRY(Only(json, 4));
-  KEEL_TRY(ReadName(json, "gone", kWhys, tombstone.why));
-  KEEL_TRY(ReadField(json, "incarnation", tombstone.incarnation));
-  KEEL_TRY(ReadField(json, "reason", tombstone.reason));
-  return tombstone;
-}
-
-Result<MemberSlot> ReadMemberSlot(const Json& json) {
-  MemberSlot slot;
-  if (json.contains("gone")) {
-    KEEL_TRY_ASSIGN(slot.tombstone, ReadTombstone(json));
-  } else {
-    KEEL_TRY_ASSIGN(slot.record, ReadMember(json));
-  }
-  return slot;
-}
+};
+constexpr CutTo kReason{kReasonBytesMax};
 
 // Hosts and workers are words in one string, not JSON of their own: an epoch of many is read by as
 // many. A worker that is yet to be started is a lone '-'.
@@ -210,88 +133,167 @@ class Words {
   std::string_view rest_;
 };
 
-Status ReadEpochHosts(const Json& json, std::vector<EpochHost>& hosts) {
-  std::string text;
-  KEEL_TRY(ReadField(json, "hosts", text));
-  for (Words words("hosts", text); !words.empty();) {
-    EpochHost host;
-    host.group_rank = static_cast<int>(hosts.size());
-    KEEL_TRY(words.Number(host.slot));
-    KEEL_TRY(words.Name(host.incarnation));
-    KEEL_TRY(words.Number(host.role));
-    hosts.push_back(std::move(host));
+struct HostWords {
+  static Json Write(const std::vector<EpochHost>& hosts) {
+    std::string text;
+    for (const EpochHost& host : hosts) {
+      text += (text.empty() ? "" : " ") + std::to_string(host.slot) + ' ' + host.incarnation + ' ' +
+              std::to_string(host.role);
+    }
+    return text;
   }
-  return Ok();
-}
-
-Status ReadEpochWorkers(const Json& json, std::vector<EpochWorker>& workers) {
-  std::string text;
-  KEEL_TRY(ReadField(json, "workers", text));
-  for (Words words("workers", text); !words.empty();) {
-    EpochWorker worker;
-    worker.rank = static_cast<int>(workers.size());
-    KEEL_TRY(words.Number(worker.slot));
-    KEEL_TRY(words.Number(worker.index));
-    KEEL_TRY(words.Name(worker.worker));
-    if (worker.worker == kNoWorker) worker.worker.clear();
-    workers.push_back(std::move(worker));
+  static Status Read(const Json& object, const char* name, std::vector<EpochHost>& hosts) {
+    KEEL_TRY_ASSIGN(const std::string text, Field<std::string>(object, name));
+    for (Words words(name, text); !words.empty();) {
+      EpochHost host;
+      host.group_rank = static_cast<int>(hosts.size());
+      KEEL_TRY(words.Number(host.slot));
+      KEEL_TRY(words.Name(host.incarnation));
+      KEEL_TRY(words.Number(host.role));
+      hosts.push_back(std::move(host));
+    }
+    return Ok();
   }
-  return Ok();
-}
+};
 
-Result<EpochStore> ReadEpochStore(const Json& json) {
-  EpochStore store;
-  KEEL_TRY(Only(json, 3));
-  KEEL_TRY(ReadField(json, "address", store.address));
-  KEEL_TRY(ReadField(json, "port", store.port));
-  KEEL_TRY(ReadField(json, "prefix", store.prefix));
-  return store;
-}
+struct WorkerWords {
+  static Json Write(const std::vector<EpochWorker>& workers) {
+    std::string text;
+    for (const EpochWorker& worker : workers) {
+      text += (text.empty() ? "" : " ") + std::to_string(worker.slot) + ' ' +
+              std::to_string(worker.index) + ' ' +
+              (worker.worker.empty() ? kNoWorker : worker.worker);
+    }
+    return text;
+  }
+  static Status Read(const Json& object, const char* name, std::vector<EpochWorker>& workers) {
+    KEEL_TRY_ASSIGN(const std::string text, Field<std::string>(object, name));
+    for (Words words(name, text); !words.empty();) {
+      EpochWorker worker;
+      worker.rank = static_cast<int>(workers.size());
+      KEEL_TRY(words.Number(worker.slot));
+      KEEL_TRY(words.Number(worker.index));
+      KEEL_TRY(words.Name(worker.worker));
+      if (worker.worker == kNoWorker) worker.worker.clear();
+      workers.push_back(std::move(worker));
+    }
+    return Ok();
+  }
+};
 
-Result<EpochRecord> ReadEpoch(const Json& json) {
-  EpochRecord record;
-  KEEL_TRY(Only(json, 10));
-  KEEL_TRY(ReadField(json, "number", record.number));
-  KEEL_TRY(ReadField(json, "id", record.id));
-  KEEL_TRY(ReadName(json, "kind", kJobKinds, record.kind));
-  KEEL_TRY(ReadField(json, "reason", record.reason));
-  KEEL_TRY(ReadField(json, "restarts", record.restarts));
-  KEEL_TRY(ReadField(json, "inexact_allowed", record.inexact_allowed));
-  KEEL_TRY_ASSIGN(const Json* const store, ObjectField(json, "store"));
-  KEEL_TRY_ASSIGN(record.store, ReadEpochStore(*store));
-  KEEL_TRY(ReadEpochHosts(json, record.hosts));
-  KEEL_TRY(ReadEpochWorkers(json, record.workers));
-  return record;
-}
+}  // namespace
 
-Result<BreakRecord> ReadBreak(const Json& json) {
-  BreakRecord record;
-  KEEL_TRY(Only(json, 7));
-  KEEL_TRY(ReadField(json, "epoch", record.epoch));
-  KEEL_TRY(ReadField(json, "id", record.id));
-  KEEL_TRY(ReadName(json, "cause", kCauses, record.cause));
-  KEEL_TRY(ReadField(json, "by", record.by));
-  KEEL_TRY(ReadField(json, "reason", record.reason));
-  KEEL_TRY(ReadField(json, "ranks", record.ranks));
-  return record;
-}
+template <>
+struct JsonFields<SeatRecord> {
+  static void Visit(auto& field, auto& seat) {
+    field("worker", seat.worker);
+    field("state", seat.state, Named(kSeatStates));
+    field("epoch", seat.epoch);
+    field("rank", seat.rank);
+    field("step", seat.position.step);
+    field("phase", seat.position.phase);
+    field("tick", seat.position.tick);
+    field("place", seat.activity.place, CutTo{kPlaceBytesMax});
+    field("waits_for", seat.activity.waits_for);
+    field("silent", seat.silent);
+    field("saved", seat.saved);
+    field("ended", seat.ended, CutTo{kEndedBytesMax});
+  }
+};
 
-Result<StopRecord> ReadStop(const Json& json) {
-  StopRecord record;
-  KEEL_TRY(Only(json, 4));
-  KEEL_TRY(ReadField(json, "by", record.by));
-  KEEL_TRY(ReadField(json, "reason", record.reason));
-  KEEL_TRY(ReadField(json, "deadline_ms", record.deadline_ms));
-  return record;
-}
+template <>
+struct JsonFields<ToldEpoch> {
+  static void Visit(auto& field, auto& told) {
+    field("number", told.number);
+    field("id", told.id);
+    field("hosts", told.hosts);
+  }
+};
 
-Result<EndRecord> ReadEnd(const Json& json) {
-  EndRecord record;
-  KEEL_TRY(Only(json, 3));
-  KEEL_TRY(ReadField(json, "code", record.code));
-  KEEL_TRY(ReadField(json, "reason", record.reason));
-  return record;
-}
+template <>
+struct JsonFields<MemberRecord> {
+  static void Visit(auto& field, auto& record) {
+    field("incarnation", record.incarnation);
+    field("host", record.host);
+    field("address", record.address);
+    field("order", record.order);
+    field("role", record.role);
+    field("state", record.state, Named(kMemberStates));
+    field("reason", record.reason, kReason);
+    field("deadline_ms", record.deadline_ms);
+    field("refused", record.refused);
+    field("kind", record.kind, Named(kJobKinds));
+    field("fingerprint", record.fingerprint);
+    field("epoch", record.epoch);
+    field("outside", record.outside);
+    field("deaths", record.deaths);
+    field("seats", record.seats);
+  }
+};
+
+template <>
+struct JsonFields<Tombstone> {
+  static void Visit(auto& field, auto& tombstone) {
+    field("gone", tombstone.why, Named(kWhys));
+    field("incarnation", tombstone.incarnation);
+    field("reason", tombstone.reason, kReason);
+  }
+};
+
+template <>
+struct JsonFields<EpochStore> {
+  static void Visit(auto& field, auto& store) {
+    field("address", store.address);
+    field("port", store.port);
+    field("prefix", store.prefix);
+  }
+};
+
+template <>
+struct JsonFields<EpochRecord> {
+  static void Visit(auto& field, auto& record) {
+    field("number", record.number);
+    field("id", record.id);
+    field("kind", record.kind, Named(kJobKinds));
+    field("reason", record.reason, kReason);
+    field("restarts", record.restarts);
+    field("inexact_allowed", record.inexact_allowed);
+    field("store", record.store);
+    field("hosts", record.hosts, HostWords());
+    field("workers", record.workers, WorkerWords());
+  }
+};
+
+template <>
+struct JsonFields<BreakRecord> {
+  static void Visit(auto& field, auto& record) {
+    field("epoch", record.epoch);
+    field("id", record.id);
+    field("cause", record.cause, Named(kCauses));
+    field("by", record.by);
+    field("reason", record.reason, kReason);
+    field("ranks", record.ranks);
+  }
+};
+
+template <>
+struct JsonFields<StopRecord> {
+  static void Visit(auto& field, auto& record) {
+    field("by", record.by);
+    field("reason", record.reason, kReason);
+    field("deadline_ms", record.deadline_ms);
+  }
+};
+
+template <>
+struct JsonFields<EndRecord> {
+  static void Visit(auto& field, auto& record) {
+    field("code", record.code);
+    field("reason", record.reason, kReason);
+  }
+};
+
+namespace {
 
 Status CheckVersion(const Json& json) {
   KEEL_TRY_ASSIGN(const int version, Field<int>(json, "version"));
@@ -327,13 +329,31 @@ std::optional<Tombstone> ReadOtherTombstone(std::string_view text) {
                        (reason.ok() ? "; it says " + Shown(*reason) : "")};
 }
 
-// One record of a type, all but its key.
-template <class T, class Read>
-Result<T> ParseRecord(std::string_view key, std::string_view text, Read read) {
+// The version stands beside what a record has of its own.
+template <class T>
+std::string TextOf(const T& record) {
+  Json json;
+  json["version"] = kProtocolVersion;
+  WriteFields(json, record);
+  return DumpJson(json);
+}
+
+template <class T>
+Status Read(const Json& json, T& record) {
+  return ReadOnlyFields(json, record, 1);
+}
+Status Read(const Json& json, MemberSlot& slot) {
+  if (json.contains("gone")) return Read(json, slot.tombstone.emplace());
+  return Read(json, slot.record.emplace());
+}
+
+template <class T>
+Result<T> ParseRecord(std::string_view key, std::string_view text) {
   const auto parse = [&]() -> Result<T> {
     KEEL_TRY_ASSIGN(const Json json, ParseJson(text));
     KEEL_TRY(CheckVersion(json));
-    KEEL_TRY_ASSIGN(T record, read(json));
+    T record;
+    KEEL_TRY(Read(json, record));
     KEEL_TRY(CheckSize(text, SeatsOf(record)));
     return record;
   };
@@ -397,86 +417,15 @@ const EpochHost* EpochRecord::FindHost(int64_t slot, std::string_view incarnatio
   return nullptr;
 }
 
-std::string MemberText(const MemberRecord& record) {
-  Json seats = Json::array();
-  for (const SeatRecord& seat : record.seats) seats.push_back(SeatJson(seat));
-  return DumpJson({{"version", kProtocolVersion},
-                   {"incarnation", record.incarnation},
-                   {"host", record.host},
-                   {"address", record.address},
-                   {"order", record.order},
-                   {"role", record.role},
-                   {"state", NameOf(kMemberStates, record.state)},
-                   {"reason", CutReason(record.reason)},
-                   {"deadline_ms", record.deadline_ms},
-                   {"refused", record.refused},
-                   {"kind", NameOf(kJobKinds, record.kind)},
-                   {"fingerprint", record.fingerprint},
-                   {"epoch", Json{{"number", record.epoch.number},
-                                  {"id", record.epoch.id},
-                                  {"hosts", record.epoch.hosts}}},
-                   {"outside", record.outside},
-                   {"deaths", record.deaths},
-                   {"seats", std::move(seats)}});
-}
-
-std::string TombstoneText(const Tombstone& tombstone) {
-  return DumpJson({{"version", kProtocolVersion},
-                   {"gone", NameOf(kWhys, tombstone.why)},
-                   {"incarnation", tombstone.incarnation},
-                   {"reason", CutReason(tombstone.reason)}});
-}
-
-std::string EpochText(const EpochRecord& record) {
-  std::string hosts;
-  for (const EpochHost& host : record.hosts) {
-    hosts += (hosts.empty() ? "" : " ") + std::to_string(host.slot) + ' ' + host.incarnation + ' ' +
-             std::to_string(host.role);
-  }
-  std::string workers;
-  for (const EpochWorker& worker : record.workers) {
-    workers += (workers.empty() ? "" : " ") + std::to_string(worker.slot) + ' ' +
-               std::to_string(worker.index) + ' ' +
-               (worker.worker.empty() ? kNoWorker : worker.worker);
-  }
-  return DumpJson({{"version", kProtocolVersion},
-                   {"number", record.number},
-                   {"id", record.id},
-                   {"kind", NameOf(kJobKinds, record.kind)},
-                   {"reason", CutReason(record.reason)},
-                   {"restarts", record.restarts},
-                   {"inexact_allowed", record.inexact_allowed},
-                   {"store", Json{{"address", record.store.address},
-                                  {"port", record.store.port},
-                                  {"prefix", record.store.prefix}}},
-                   {"hosts", std::move(hosts)},
-                   {"workers", std::move(workers)}});
-}
-
-std::string BreakText(const BreakRecord& record) {
-  return DumpJson({{"version", kProtocolVersion},
-                   {"epoch", record.epoch},
-                   {"id", record.id},
-                   {"cause", NameOf(kCauses, record.cause)},
-                   {"by", record.by},
-                   {"reason", CutReason(record.reason)},
-                   {"ranks", record.ranks}});
-}
-
-std::string StopText(const StopRecord& record) {
-  return DumpJson({{"version", kProtocolVersion},
-                   {"by", record.by},
-                   {"reason", CutReason(record.reason)},
-                   {"deadline_ms", record.deadline_ms}});
-}
-
-std::string EndText(const EndRecord& record) {
-  return DumpJson(
-      {{"version", kProtocolVersion}, {"code", record.code}, {"reason", CutReason(record.reason)}});
-}
+std::string MemberText(const MemberRecord& record) { return TextOf(record); }
+std::string TombstoneText(const Tombstone& tombstone) { return TextOf(tombstone); }
+std::string EpochText(const EpochRecord& record) { return TextOf(record); }
+std::string BreakText(const BreakRecord& record) { return TextOf(record); }
+std::string StopText(const StopRecord& record) { return TextOf(record); }
+std::string EndText(const EndRecord& record) { return TextOf(record); }
 
 Result<MemberSlot> ParseMemberSlot(std::string_view key, std::string_view text) {
-  Result<MemberSlot> slot = ParseRecord<MemberSlot>(key, text, ReadMemberSlot);
+  Result<MemberSlot> slot = ParseRecord<MemberSlot>(key, text);
   if (slot.ok()) return slot;
   std::optional<Tombstone> tombstone = ReadOtherTombstone(text);
   if (!tombstone) return slot;
@@ -484,16 +433,16 @@ Result<MemberSlot> ParseMemberSlot(std::string_view key, std::string_view text) 
 }
 
 Result<EpochRecord> ParseEpoch(std::string_view key, std::string_view text) {
-  return ParseRecord<EpochRecord>(key, text, ReadEpoch);
+  return ParseRecord<EpochRecord>(key, text);
 }
 Result<BreakRecord> ParseBreak(std::string_view key, std::string_view text) {
-  return ParseRecord<BreakRecord>(key, text, ReadBreak);
+  return ParseRecord<BreakRecord>(key, text);
 }
 Result<StopRecord> ParseStop(std::string_view key, std::string_view text) {
-  return ParseRecord<StopRecord>(key, text, ReadStop);
+  return ParseRecord<StopRecord>(key, text);
 }
 Result<EndRecord> ParseEnd(std::string_view key, std::string_view text) {
-  return ParseRecord<EndRecord>(key, text, ReadEnd);
+  return ParseRecord<EndRecord>(key, text);
 }
 
 Result<JobKind> ParseJobKind(std::string_view key, std::string_view text) {

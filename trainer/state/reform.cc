@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/json.h"
+#include "base/json_fields.h"
 #include "base/text.h"
 #include "trainer/numerics/fingerprint.h"
 
@@ -16,6 +17,31 @@ std::vector<uint32_t> BitsOf(const std::vector<float>& values) {
   for (const float value : values) bits.push_back(std::bit_cast<uint32_t>(value));
   return bits;
 }
+
+// Numbers are written by their bits.
+struct Bits {
+  static Json Write(const std::vector<float>& values) { return BitsOf(values); }
+  static Status Read(const Json& object, const char* name, std::vector<float>& into) {
+    KEEL_TRY_ASSIGN(const auto bits, Field<std::vector<int64_t>>(object, name));
+    for (const int64_t one : bits) {
+      into.push_back(std::bit_cast<float>(static_cast<uint32_t>(one)));
+    }
+    return Ok();
+  }
+};
+
+// Texts by names that only the user knows.
+struct NamedTexts {
+  static Json Write(const std::map<std::string, std::string>& texts) { return texts; }
+  static Status Read(const Json& object, const char* name,
+                     std::map<std::string, std::string>& into) {
+    KEEL_TRY_ASSIGN(const Json* const texts, ObjectField(object, name));
+    for (const auto& [key, value] : texts->items()) {
+      KEEL_TRY_ASSIGN(into[key], Field<std::string>(*texts, key));
+    }
+    return Ok();
+  }
+};
 
 std::string RankText(size_t rank) { return "rank " + std::to_string(rank); }
 
@@ -92,6 +118,26 @@ std::string DifferencesOf(const std::string& found, size_t rank, const std::stri
 
 }  // namespace
 
+template <>
+struct JsonFields<MemberReport> {
+  static void Visit(auto& field, auto& report) {
+    field("step", report.step);
+    field("pending", report.pending);
+    field("layout", report.layout);
+    field("trail", report.trail);
+    field("numbers", report.numbers);
+    field("inexact_since", report.inexact_since);
+    field("fingerprint", report.fingerprint);
+    field("together", report.together);
+    field("beginning", report.beginning);
+    field("directory", report.directory);
+    field("save_every", report.save_every);
+    field("codec", report.codec);
+    field("config", report.config, NamedTexts());
+    field("last_losses", report.last_losses, Bits());
+  }
+};
+
 bool MemberReport::operator==(const MemberReport& other) const {
   return step == other.step && pending == other.pending && layout == other.layout &&
          trail == other.trail && numbers == other.numbers &&
@@ -129,51 +175,20 @@ bool NobodyHolds(const std::vector<MemberReport>& reports) {
 }
 
 std::string ReportText(const MemberReport& report) {
-  return DumpJson({{"step", report.step},
-                   {"pending", report.pending},
-                   {"layout", report.layout},
-                   {"trail", report.trail},
-                   {"numbers", report.numbers},
-                   {"inexact_since", report.inexact_since},
-                   {"fingerprint", report.fingerprint},
-                   {"together", report.together},
-                   {"beginning", report.beginning},
-                   {"directory", report.directory},
-                   {"save_every", report.save_every},
-                   {"codec", report.codec},
-                   {"config", report.config},
-                   {"last_losses", BitsOf(report.last_losses)}});
+  Json json;
+  WriteFields(json, report);
+  return DumpJson(json);
 }
 
 Result<MemberReport> ParseReport(std::string_view text) {
-  const auto parse = [&]() -> Result<MemberReport> {
+  MemberReport report;
+  const auto read = [&]() -> Status {
     KEEL_TRY_ASSIGN(const Json json, ParseJson(text));
-    MemberReport report;
-    KEEL_TRY_ASSIGN(report.step, Field<int64_t>(json, "step"));
-    KEEL_TRY_ASSIGN(report.pending, Field<bool>(json, "pending"));
-    KEEL_TRY_ASSIGN(report.layout, Field<std::string>(json, "layout"));
-    KEEL_TRY_ASSIGN(report.trail, Field<std::string>(json, "trail"));
-    KEEL_TRY_ASSIGN(report.numbers, Field<std::string>(json, "numbers"));
-    KEEL_TRY_ASSIGN(report.inexact_since, Field<int64_t>(json, "inexact_since"));
-    KEEL_TRY_ASSIGN(report.fingerprint, Field<std::string>(json, "fingerprint"));
-    KEEL_TRY_ASSIGN(report.together, Field<std::string>(json, "together"));
-    KEEL_TRY_ASSIGN(report.beginning, Field<std::string>(json, "beginning"));
-    KEEL_TRY_ASSIGN(report.directory, Field<std::string>(json, "directory"));
-    KEEL_TRY_ASSIGN(report.save_every, Field<int64_t>(json, "save_every"));
-    KEEL_TRY_ASSIGN(report.codec, Field<std::string>(json, "codec"));
-    KEEL_TRY_ASSIGN(const Json* const config, ObjectField(json, "config"));
-    for (const auto& [name, value] : config->items()) {
-      KEEL_TRY_ASSIGN(report.config[name], Field<std::string>(*config, name));
-    }
-    KEEL_TRY_ASSIGN(const auto bits, Field<std::vector<int64_t>>(json, "last_losses"));
-    for (const int64_t one : bits) {
-      report.last_losses.push_back(std::bit_cast<float>(static_cast<uint32_t>(one)));
-    }
-    return report;
+    return ReadFields(json, report);
   };
-  Result<MemberReport> report = parse();
-  if (report.ok()) return report;
-  return Error{Code::kCorrupt, "a member's report: " + report.error().message};
+  const Status status = read();
+  if (status.ok()) return report;
+  return Error{Code::kCorrupt, "a member's report: " + status.error().message};
 }
 
 Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
