@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "elastic/protocol/limits.h"
 #include "store/host_port.h"
 
 namespace keel {
@@ -15,8 +16,6 @@ namespace {
 constexpr Duration kStoreOperationLimit = std::chrono::seconds(5);
 // A worker that is being stopped may still talk to the store of the epoch before.
 constexpr size_t kEpochStoresKept = 2;
-// For the store of an epoch of foreign workers to be opened.
-constexpr Duration kOpenStoreLimit = std::chrono::seconds(30);
 constexpr Duration kHostsPause = std::chrono::milliseconds(500);
 // A store may be there a moment before its job is.
 constexpr Duration kUnknownTime = std::chrono::seconds(5);
@@ -150,9 +149,9 @@ void Board::NoteNoStore(const Error& why) {
   if (!no_store_since_) {
     no_store_since_ = now;
     LogWarn("store-not-opened", {{"reason", why.message},
-                                 {"tried_for", DurationText(kOpenStoreLimit)}});
+                                 {"tried_for", DurationText(kEpochStoreLimit)}});
   }
-  if (now - *no_store_since_ < kOpenStoreLimit) return;
+  if (now - *no_store_since_ < kEpochStoreLimit) return;
   no_store_since_ = now;
   boost::asio::post(loop_, [this, why] { events_.on_no_store(why); });
 }

@@ -420,7 +420,7 @@ void Coordinator::AwaitMembers(TimePoint now) {
   for (const HostView& host : view_.hosts) {
     all = all && (host.gone || now - host.heard >= config_.policy.beat_limit);
   }
-  done_ = done_ || all || now - ended_at_ >= config_.close_timeout;
+  done_ = done_ || all || now - ended_at_ >= config_.close_limit;
 }
 
 void Coordinator::PresenceOpened(int64_t slot, const std::string& incarnation) {

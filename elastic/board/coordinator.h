@@ -18,6 +18,7 @@
 #include "base/random.h"
 #include "elastic/decisions/membership.h"
 #include "elastic/protocol/board_keys.h"
+#include "elastic/protocol/limits.h"
 #include "store/store.h"
 
 namespace keel {
@@ -29,7 +30,7 @@ struct CoordinatorConfig {
   JobPolicy policy;
   Duration poll_interval = std::chrono::milliseconds(50);    // looks at `news`
   Duration read_interval = std::chrono::milliseconds(500);   // reads all, news or not
-  Duration close_timeout = std::chrono::seconds(30);         // for members to see the end
+  Duration close_limit = kCloseLimit;                         // for members to see the end
 };
 
 class Coordinator {

@@ -19,6 +19,7 @@
 #include "elastic/board/snapshot.h"
 #include "elastic/protocol/board_events.h"
 #include "elastic/protocol/board_keys.h"
+#include "elastic/protocol/limits.h"
 #include "elastic/protocol/records.h"
 #include "store/store.h"
 
@@ -27,7 +28,7 @@ namespace keel {
 struct MemberConfig {
   std::string job;
   Duration poll_interval = std::chrono::milliseconds(500);
-  Duration beat_interval = std::chrono::seconds(1);
+  Duration beat_interval = kBeatInterval;
 };
 
 class Member {

@@ -11,22 +11,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "elastic/protocol/limits.h"
 #include "elastic/protocol/position.h"
 
 namespace keel {
 
-inline constexpr Duration kHangLimitMin = std::chrono::seconds(60);
-inline constexpr int kHangSteps = 20;
 // A worker that has told nothing for so long (it does every kTellPause) is silent.
 inline constexpr Duration kSilentAfter = std::chrono::milliseconds(1500);
-// What workers say takes a moment to reach the judge, who therefore never decides sooner.
-inline constexpr Duration kHangLook = std::chrono::seconds(3);
-// How many limits pass before one of several workers is named that all are in their own code: such
-// workers may just be slow, and a break costs the work of all of them.
-inline constexpr int kOwnCodeLimits = 4;
-// Which part of the time that a stop leaves may pass without a move. The rest is needed for saving
-// what the others hold.
-inline constexpr int kStopPart = 3;
 
 // What the user asked for; else 20 median steps, and never less than a minute.
 Duration HangLimit(std::optional<Duration> asked, Duration median_step);

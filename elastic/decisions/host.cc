@@ -238,7 +238,7 @@ void Host::Leave(const std::string& reason, Duration deadline, TimePoint now) {
   record_.state = MemberState::kLeaving;
   record_.reason = reason;
   record_.deadline_ms = Millis(deadline);
-  leave_by_ = now + deadline + config_.close_timeout;
+  leave_by_ = now + deadline + config_.close_limit;
   StopSeats(reason, deadline, now);
 }
 
@@ -385,7 +385,7 @@ void Host::Exit(int code, const std::string& why) {
 TimePoint Host::StoreDeadline() const {
   if (mode_ != Mode::kMember && mode_ != Mode::kFencing) return kNever;
   return std::max(store_grace_, contact_ ? *contact_ + config_.store_limit
-                                         : born_ + config_.join_timeout);
+                                         : born_ + config_.join_limit);
 }
 
 // Who comes long after a limit, or after the time he was to be woken at, was stopped: what the
@@ -411,7 +411,7 @@ void Host::CheckStore(TimePoint now) {
                   [](const SeatRecord& seat) { return seat.state == SeatState::kFinished; });
   EndJob(finished ? kExitFinished : kExitQuorumLost,
          "the store could not be reached for " +
-             DurationText(contact_ ? config_.store_limit : config_.join_timeout),
+             DurationText(contact_ ? config_.store_limit : config_.join_limit),
          now);
 }
 

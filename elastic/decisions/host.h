@@ -18,6 +18,7 @@
 #include "elastic/process/exit_status.h"
 #include "elastic/protocol/board_events.h"
 #include "elastic/protocol/control_link.h"
+#include "elastic/protocol/limits.h"
 
 namespace keel {
 
@@ -31,14 +32,14 @@ struct HostConfig {
   bool program_says_hello = false;                        // known before any worker has
   bool hosts_store = false;                               // the job cannot go on without it
   RestartPolicy restarts;
-  Duration join_timeout = std::chrono::seconds(600);      // for the store to appear
-  Duration store_limit = std::chrono::seconds(60);        // for it to come back
-  Duration quiet_limit = std::chrono::seconds(60);        // a worker's, for us to say anything
-  Duration park_limit = std::chrono::seconds(5);
-  Duration start_limit = std::chrono::seconds(600);       // from exec to ready, in place
-  Duration shutdown_timeout = std::chrono::seconds(30);   // from SIGTERM to SIGKILL
-  Duration save_limit = std::chrono::seconds(30);         // from stop to SIGTERM, unless told
-  Duration close_timeout = std::chrono::seconds(30);      // for the coordinator to say the end
+  Duration join_limit = kJoinLimit;                       // for the store to appear
+  Duration store_limit = kStoreLimit;                     // for it to come back
+  Duration quiet_limit = kQuietLimit;                     // a worker's, for us to say anything
+  Duration park_limit = kParkLimit;
+  Duration start_limit = kStartLimit;                     // from exec to ready, in place
+  Duration shutdown_limit = kShutdownLimit;               // from SIGTERM to SIGKILL
+  Duration save_limit = kSaveLimit;                       // from stop to SIGTERM, unless told
+  Duration close_limit = kCloseLimit;                     // for the coordinator to say the end
 };
 
 // What to do. `why` is for the log.

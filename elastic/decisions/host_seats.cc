@@ -8,15 +8,11 @@
 #include "elastic/decisions/host.h"
 #include "elastic/protocol/differing_words.h"
 #include "elastic/protocol/exit_codes.h"
+#include "elastic/protocol/limits.h"
 
 namespace keel {
 namespace {
 
-// A worker that ends closes its link a moment before its end is seen.
-constexpr Duration kLinkGrace = std::chrono::seconds(1);
-// Of the time to save, how long a worker that cannot hear of lost members may wait for them.
-constexpr int kAlonePart = 3;
-constexpr Duration kAloneLeast = std::chrono::seconds(5);
 constexpr const char* kNotSaved = "did not save before the stop's deadline: give it more time with "
                                   "--shutdown-timeout";
 
@@ -175,8 +171,8 @@ void Host::On(int index, const ByeMessage& message, TimePoint now) {
   seats_[index].said_bye = true;
   // A worker that stays is its own fault: were that not counted, its successors could do the same
   // for ever. Where the host stops, all workers were told to end, and nothing is started again.
-  Limit(index, now + config_.shutdown_timeout,
-        "said goodbye, but did not end within " + DurationText(config_.shutdown_timeout),
+  Limit(index, now + config_.shutdown_limit,
+        "said goodbye, but did not end within " + DurationText(config_.shutdown_limit),
         mode_ == Mode::kMember);
   // It will enter no epoch. Were it still counted as one that can, the next ones would wait for it.
   SeatRecord& record = RecordOf(index);
@@ -361,7 +357,7 @@ void Host::StopSeat(int index, Duration deadline, const std::string& reason, Tim
     Do(SendToWorker{index, StopMessage{reason, deadline / std::chrono::milliseconds(1)}}, reason);
     seat.save_by = now + deadline;
     seat.moved = now;
-    seat.alone_after = std::max(deadline / kAlonePart, kAloneLeast);
+    seat.alone_after = std::max(deadline / kAlonePart, kAloneLimitMin);
     Limit(index, seat.save_by, kNotSaved, false);
   } else {
     Terminate(index, reason, now);
@@ -376,7 +372,7 @@ void Host::Terminate(int index, const std::string& why, TimePoint now) {
   if (record.state == SeatState::kRunning) record.state = SeatState::kStopping;
   const int signal = seats_[index].hello ? SIGTERM : stop_signal_;
   Do(SignalWorker{index, signal, false}, why);
-  Limit(index, now + config_.shutdown_timeout, "did not end after " + SignalName(signal), false);
+  Limit(index, now + config_.shutdown_limit, "did not end after " + SignalName(signal), false);
 }
 
 // Said again, for the log, when even that has no effect.
@@ -387,7 +383,7 @@ void Host::Kill(int index, const std::string& why, bool is_fault, TimePoint now)
   seat.signalled = true;
   if (record.state == SeatState::kRunning) record.state = SeatState::kStopping;
   Do(SignalWorker{index, SIGKILL, false}, why);
-  seat.kill_at = now + config_.shutdown_timeout;
+  seat.kill_at = now + config_.shutdown_limit;
   seat.limit = RankText(index) + " did not end after SIGKILL: it may be stuck in the kernel, "
                                  "as in a file system that does not answer";
   seat.limit_is_fault = false;

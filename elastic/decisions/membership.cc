@@ -17,7 +17,6 @@ namespace keel {
 namespace {
 
 constexpr int kBarrenFree = 3;   // epochs that may break in a row before there are pauses
-constexpr int kOwnBeatLimits = 10;   // how much longer the coordinator's own host may be silent
 
 using Verdict = Decision::Verdict;
 using MaybeDecision = std::optional<Decision>;
@@ -577,7 +576,7 @@ MaybeDecision Judge::NewcomerForeign() const {
     if (last == nullptr || host.arrived > last->arrived) last = &host;
   }
   if (last == nullptr) return std::nullopt;
-  const TimePoint until = last->arrived + policy_.rejoin_last_call;
+  const TimePoint until = last->arrived + policy_.rejoin_limit;
   if (now_ >= until) return Break(BreakCause::kJoined, NameOf(*last) + " joined");
   return Wait(Reason::kJoinLastCall, std::min(until, NextSilence()),
               NameOf(*last) + " joined; others may follow");
@@ -682,7 +681,7 @@ MaybeDecision Judge::NumericsOpen(const std::vector<const HostView*>& hosts) con
     return host->record.fingerprint != hosts.front()->record.fingerprint;
   });
   if (differs == hosts.end()) return std::nullopt;
-  const TimePoint limit = view_.idle_since + policy_.join_timeout;
+  const TimePoint limit = view_.idle_since + policy_.join_limit;
   const std::string detail = NameOf(*hosts.front()) + " and " + NameOf(**differs) +
                              " have different numerics fingerprints, and the workers of the "
                              "store's host have not told theirs";
@@ -696,7 +695,7 @@ MaybeDecision Judge::Barren() const {
   const std::string detail = std::to_string(view_.barren) +
                              " epochs in a row broke before their first step, the last one: " +
                              view_.epoch->broken->reason;
-  if (now_ >= view_.barren_since + policy_.join_timeout) {
+  if (now_ >= view_.barren_since + policy_.join_limit) {
     return End(kExitFailed, Reason::kNeverBuilt,
                detail + "; can all hosts reach each other, by the addresses they are known by?");
   }
@@ -706,7 +705,7 @@ MaybeDecision Judge::Barren() const {
 }
 
 Decision Judge::TooFew(size_t count) const {
-  const TimePoint limit = view_.idle_since + policy_.join_timeout;
+  const TimePoint limit = view_.idle_since + policy_.join_limit;
   std::string here, lost;   // those of the last epoch; who went before is missed no more
   size_t here_count = 0;
   for (const HostView& host : view_.hosts) {
@@ -733,7 +732,7 @@ Decision Judge::TooFew(size_t count) const {
 MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {
   if (static_cast<int>(hosts.size()) >= policy_.hosts_max) return std::nullopt;
   if (view_.epoch && !view_.epoch->taken_up) return std::nullopt;
-  const Duration call = view_.epoch ? policy_.rejoin_last_call : policy_.last_call_timeout;
+  const Duration call = view_.epoch ? policy_.rejoin_limit : policy_.last_call_limit;
   TimePoint last = view_.opened;
   for (const HostView* host : hosts) last = std::max(last, host->arrived);
   if (now_ >= last + call) return std::nullopt;

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "elastic/decisions/restarts.h"
+#include "elastic/protocol/limits.h"
 #include "elastic/protocol/records.h"
 
 namespace keel {
@@ -21,15 +22,15 @@ namespace keel {
 struct JobPolicy {
   int hosts_min = 1;
   int hosts_max = 1;
-  Duration join_timeout = std::chrono::seconds(600);
-  Duration last_call_timeout = std::chrono::seconds(30);
-  Duration rejoin_last_call = std::chrono::seconds(1);     // where hosts were members before
-  Duration beat_limit = std::chrono::seconds(3);           // interval x attempts
-  Duration presence_grace = std::chrono::milliseconds(30);
-  Duration park_limit = std::chrono::seconds(5);
-  Duration stop_grace = std::chrono::seconds(60);          // beyond the deadline of a stop wish
-  Duration fence_limit = std::chrono::seconds(95);         // a silent host has stopped by then
-  Duration enter_limit = std::chrono::seconds(600);        // from an epoch to a first position
+  Duration join_limit = kJoinLimit;
+  Duration last_call_limit = kLastCallLimit;
+  Duration rejoin_limit = kRejoinLimit;                    // where hosts were members before
+  Duration beat_limit = kBeatLimit;                        // interval x attempts
+  Duration presence_grace = kPresenceGrace;
+  Duration park_limit = kParkLimit;
+  Duration stop_grace = kStopGrace;                        // beyond the deadline of a stop wish
+  Duration fence_limit = kFenceLimit;                      // a silent host has stopped by then
+  Duration enter_limit = kEnterLimit;                      // from an epoch to a first position
   std::optional<Duration> hang_limit;                      // nothing: from the median step
   RestartPolicy restarts;
   bool allow_inexact = false;

@@ -6,12 +6,13 @@
 #include <string>
 
 #include "base/clock.h"
+#include "elastic/protocol/limits.h"
 
 namespace keel {
 
 struct RestartPolicy {
   int restarts_max = 0;
-  Duration window{0};   // only failures within the last `window` count; 0: all do
+  Duration window = kRestartWindow;   // only failures within the last `window` count; 0: all do
 };
 
 struct RestartDecision {

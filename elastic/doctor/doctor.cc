@@ -18,6 +18,7 @@
 #include "elastic/doctor/ring.h"
 #include "elastic/launch/meeting.h"
 #include "elastic/process/quiet_thread.h"
+#include "elastic/protocol/limits.h"
 #include "store/own_address.h"
 #include "store/resolve.h"
 
@@ -27,8 +28,7 @@ namespace {
 constexpr Duration kOwnStoreLimit = std::chrono::seconds(30);
 constexpr Duration kStoreLimit = std::chrono::seconds(5);     // one operation, or attempt
 constexpr Duration kPause = std::chrono::milliseconds(100);
-constexpr Duration kTellLimit = std::chrono::seconds(15);     // for what others found out
-constexpr Duration kLookLimit = std::chrono::seconds(4);      // for a look at one host
+constexpr Duration kLookLimit = std::chrono::seconds(4);      // at one host
 constexpr Duration kDiskLimit = std::chrono::seconds(5);
 constexpr Duration kSumLimit = std::chrono::seconds(10);
 constexpr Duration kLeaveLimit = std::chrono::seconds(5);
@@ -273,7 +273,7 @@ Status Doctor::DecideWhoCame() {
 }
 
 Status Doctor::ReadWhoCame() {
-  KEEL_TRY(store_->Wait({Key("came")}, config_.doctor->limit + kTellLimit));
+  KEEL_TRY(store_->Wait({Key("came")}, config_.doctor->limit + kDoctorTellLimit));
   KEEL_TRY_ASSIGN(const std::optional<std::string> text, store_->Get(Key("came")));
   KEEL_TRY_ASSIGN(const Json json, ParseJson(text.value_or("")));
   KEEL_TRY_ASSIGN(tickets_, Field<std::vector<int64_t>>(json, "tickets"));
@@ -302,7 +302,7 @@ Status Doctor::ReadWhoCame() {
 Status Doctor::LookAtOthers() {
   if (facts_.directory_trouble.empty()) WriteProbe();
   KEEL_TRY(Tell("probe", "1"));
-  KEEL_TRY(Hear("probe", kTellLimit));
+  KEEL_TRY(Hear("probe", kDoctorTellLimit));
   std::vector<DoctorSight> sights(tickets_.size());
   std::vector<std::thread> looking;
   for (size_t host = 0; host < tickets_.size(); ++host) {
@@ -313,7 +313,7 @@ Status Doctor::LookAtOthers() {
   }
   for (std::thread& one : looking) one.join();
   KEEL_TRY(Tell("sights", DoctorSightsText(sights)));
-  KEEL_TRY_ASSIGN(const auto told, Hear("sights", kTellLimit));
+  KEEL_TRY_ASSIGN(const auto told, Hear("sights", kDoctorTellLimit));
   view_.sights.resize(tickets_.size());
   for (size_t host = 0; host < told.size(); ++host) {
     if (!told[host]) continue;
@@ -372,7 +372,7 @@ Status Doctor::AddUpWithOthers() {
   const RingPlace ring{place_, size, next.address, static_cast<uint16_t>(next.port)};
   const DoctorSum sum = AddUpAround(ring, round_, *port_, world_.clock, In(kSumLimit));
   KEEL_TRY(Tell("sum", DoctorSumText(sum)));
-  KEEL_TRY_ASSIGN(const auto told, Hear("sum", kTellLimit));
+  KEEL_TRY_ASSIGN(const auto told, Hear("sum", kDoctorTellLimit));
   for (const std::optional<std::string>& text : told) {
     view_.sums.push_back({"it told nothing", 0, 0});
     if (!text) continue;

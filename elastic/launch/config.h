@@ -13,6 +13,7 @@
 #include "elastic/launch/values.h"
 #include "elastic/notice/http_base.h"
 #include "elastic/notice/watch.h"
+#include "elastic/protocol/limits.h"
 #include "elastic/status/address.h"
 #include "elastic/workers/logs.h"
 #include "elastic/workers/program.h"
@@ -49,20 +50,20 @@ struct LaunchConfig {
 
   // What happens when it ends.
   int restarts_max = 0;
-  Duration restart_window{0};            // 0: all deaths count
+  Duration restart_window = kRestartWindow;   // 0: all deaths count
   std::vector<int> signals;              // that stop the job
   std::string signals_text;              // as workers are told
   bool allow_inexact = false;
 
   // How long each thing may take (elastic/PROTOCOL.md section 11).
-  Duration join_limit = std::chrono::seconds(600);
-  Duration last_call = std::chrono::seconds(30);
-  Duration keep_alive_interval = std::chrono::seconds(1);
-  int keep_alive_attempts_max = 3;
-  Duration park_limit = std::chrono::seconds(5);
-  Duration shutdown_limit = std::chrono::seconds(30);
-  Duration start_limit = std::chrono::seconds(600);
-  Duration store_limit = std::chrono::seconds(60);
+  Duration join_limit = kJoinLimit;
+  Duration last_call_limit = kLastCallLimit;
+  Duration beat_interval = kBeatInterval;
+  int beats_missed_max = kBeatsMissedMax;
+  Duration park_limit = kParkLimit;
+  Duration shutdown_limit = kShutdownLimit;
+  Duration start_limit = kStartLimit;
+  Duration store_limit = kStoreLimit;
   enum class Hangs { kAuto, kGiven, kOff };
   Hangs hangs = Hangs::kAuto;
   Duration hang_limit{0};                // for kGiven
@@ -77,7 +78,7 @@ struct LaunchConfig {
   // Instead of running a job: checks whether one would work (elastic/doctor/doctor.h).
   struct Doctor {
     std::string directory;               // that all hosts should share; empty: none
-    Duration limit = std::chrono::seconds(30);   // for the other hosts to come
+    Duration limit = kDoctorLimit;       // for the other hosts to come
   };
   std::optional<Doctor> doctor;
 

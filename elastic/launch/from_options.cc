@@ -216,7 +216,7 @@ class ConfigMaker {
       const Status taken = TakeMeetingValue(key, value);
       if (!taken.ok()) return About("rdzv-conf", taken.error());
     }
-    if (config_.keep_alive_interval <= kLongestWait / config_.keep_alive_attempts_max) return Ok();
+    if (config_.beat_interval <= kLongestWait / config_.beats_missed_max) return Ok();
     return Refused("rdzv-conf",
                    "keep_alive_interval times keep_alive_max_attempt must be at most " +
                        DurationText(kLongestWait));
@@ -244,15 +244,15 @@ class ConfigMaker {
 
   Status TakeMeetingValue(const std::string& key, const std::string& value) {
     if (key == "join_timeout") return TakeTime(key, value, config_.join_limit);
-    if (key == "last_call_timeout") return TakeTime(key, value, config_.last_call);
-    if (key == "keep_alive_interval") return TakeTime(key, value, config_.keep_alive_interval);
+    if (key == "last_call_timeout") return TakeTime(key, value, config_.last_call_limit);
+    if (key == "keep_alive_interval") return TakeTime(key, value, config_.beat_interval);
     if (key == "keep_alive_max_attempt") {
       const Result<int64_t> count = ParseInteger(value);
       if (!count.ok() || *count < 1 || *count > 1'000'000) {
         return Error{Code::kInvalid, key + "=" + Shown(value) +
                                          " must be a whole number from 1 to 1000000"};
       }
-      config_.keep_alive_attempts_max = static_cast<int>(*count);
+      config_.beats_missed_max = static_cast<int>(*count);
       return Ok();
     }
     if (key == "is_host") {

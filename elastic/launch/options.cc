@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "elastic/protocol/exit_codes.h"
+#include "elastic/protocol/limits.h"
 
 namespace keel {
 namespace {
@@ -31,10 +32,20 @@ Option WithOwn(Option option) {
   return named;
 }
 
+// "30s"
+std::string SecondsText(Duration limit) {
+  const auto seconds = limit / std::chrono::seconds(1);
+  KEEL_CHECK(limit == std::chrono::seconds(seconds), "a default of no whole seconds");
+  return std::to_string(seconds) + "s";
+}
+
 // A wait that may be zero, and one that may not.
-Option Wait(Option option) { return option.Range(Duration(0), kLongestWait); }
-Option SomeWait(Option option) {
-  return option.Range(std::chrono::milliseconds(1), kLongestWait);
+Option Wait(const std::string& name, Duration preset, const std::string& help) {
+  return Option::Time(name, SecondsText(preset), help).Range(Duration(0), kLongestWait);
+}
+Option SomeWait(const std::string& name, Duration preset, const std::string& help) {
+  return Option::Time(name, SecondsText(preset), help)
+      .Range(std::chrono::milliseconds(1), kLongestWait);
 }
 
 Section JobSection() {
@@ -69,8 +80,7 @@ Section ProgramSection() {
       WithPet(Option::Integer("max-restarts", 0, "How many deaths the job survives")),
       WithPet(Option::Text("signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
                            "Signals that stop the job; SIGUSR1 always does")),
-      WithPet(Wait(Option::Time("shutdown-timeout", "30s",
-                                "What workers have to stop before SIGKILL")))
+      WithPet(Wait("shutdown-timeout", kShutdownLimit, "What workers have to stop before SIGKILL"))
           .Env("TORCH_ELASTIC_SHUTDOWN_TIMEOUT"),
   }};
 }
@@ -105,24 +115,24 @@ Section IdleSection() {
 
 Section OwnSection() {
   return {"Our own", {
-      WithOwn(Wait(Option::Time("restart-window", "0s",
-                                "Only deaths within it count for --max-restarts; 0s: all"))),
+      WithOwn(Wait("restart-window", kRestartWindow,
+                   "Only deaths within it count for --max-restarts; 0s: all")),
       WithOwn(Option::Text("hang-limit", "auto",
                            "How long nothing may move before the one the others wait for is "
-                           "killed: auto, off, or a time (3s at least)")),
-      WithOwn(SomeWait(Option::Time("park-limit", "5s",
-                                    "What a worker has to leave a broken epoch"))),
-      WithOwn(SomeWait(Option::Time("start-limit", "600s", "What a worker has to get ready"))),
-      WithOwn(Wait(Option::Time("store-limit", "60s", "How long the store may be away"))),
+                           "killed: auto, off, or a time (" + SecondsText(kHangLook) +
+                               " at least)")),
+      WithOwn(SomeWait("park-limit", kParkLimit, "What a worker has to leave a broken epoch")),
+      WithOwn(SomeWait("start-limit", kStartLimit, "What a worker has to get ready")),
+      WithOwn(Wait("store-limit", kStoreLimit, "How long the store may be away")),
       WithOwn(Option::Choice("notice", {"auto", "aws", "gcp", "azure", "slurm", "none"}, "auto",
                              "Who announces the end of this machine (spot, preemptible, time "
                              "limit), upon which this host saves and leaves; auto: the cloud that "
                              "its firmware names, and Slurm's time limit")),
       WithOwn(Option::Text("notice-url", "", "Base URL of the metadata service, for tests and "
                                              "proxies: http://127.0.0.1:8080")),
-      WithOwn(SomeWait(Option::Time("notice-lead", "120s",
-                                    "How long before an announced end the host leaves; until then "
-                                    "it may be withdrawn"))),
+      WithOwn(SomeWait("notice-lead", kNoticeLead,
+                       "How long before an announced end the host leaves; until then it may be "
+                       "withdrawn")),
       WithOwn(Option::Text("status", "",
                            "Show the job on a page at this address (and as JSON at /api, for "
                            "Prometheus at /metrics); a port alone is of this machine only")
@@ -139,8 +149,8 @@ Section OwnSection() {
                            "A directory that all hosts should share, such as that of the "
                            "checkpoints: the doctor writes a small file there and removes it")
                   .Placeholder("DIR")),
-      WithOwn(SomeWait(Option::Time("doctor-limit", "30s",
-                                    "How long the doctor waits for the other hosts"))),
+      WithOwn(SomeWait("doctor-limit", kDoctorLimit,
+                       "How long the doctor waits for the other hosts")),
       WithOwn(Option::Flag("numeric-names", true,
                            "Keep workers from asking the name service for every peer's name")),
       WithOwn(Option::Flag("allow-inexact", false,

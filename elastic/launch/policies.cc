@@ -1,13 +1,12 @@
 // One function for each part.
 #include "elastic/launch/policies.h"
 
+#include "elastic/protocol/limits.h"
 #include "elastic/status/server.h"
 
 namespace keel {
 namespace {
 
-// How slow a supervisor on a busy machine may be.
-constexpr Duration kQuietLeast = std::chrono::seconds(5);
 constexpr Duration kQuietMost = std::chrono::hours(24);
 
 // The event loops, the board, the store, and a few that are open for a moment (/proc, a script).
@@ -26,7 +25,7 @@ RestartPolicy RestartsFrom(const LaunchConfig& config) {
 
 // A supervisor that stands still has lost the store as surely as one that cannot reach it.
 Duration QuietLimitFrom(const LaunchConfig& config) {
-  return std::clamp(config.store_limit, kQuietLeast, kQuietMost);
+  return std::clamp(config.store_limit, kQuietLimitMin, kQuietMost);
 }
 
 std::optional<Duration> HangLimitFrom(const LaunchConfig& config) {
@@ -52,12 +51,12 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
   host.program_says_hello = config.is_in_place;
   host.hosts_store = meeting.server != nullptr;
   host.restarts = RestartsFrom(config);
-  host.join_timeout = config.join_limit;
+  host.join_limit = config.join_limit;
   host.store_limit = config.store_limit;
   host.quiet_limit = QuietLimitFrom(config);
   host.park_limit = config.park_limit;
   host.start_limit = config.start_limit;
-  host.shutdown_timeout = config.shutdown_limit;
+  host.shutdown_limit = config.shutdown_limit;
   host.save_limit = config.shutdown_limit;
   return host;
 }
@@ -65,8 +64,8 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
 MemberConfig MemberConfigFrom(const LaunchConfig& config) {
   MemberConfig member;
   member.job = config.run_id;
-  member.beat_interval = config.keep_alive_interval;
-  member.poll_interval = std::min(member.poll_interval, config.keep_alive_interval);
+  member.beat_interval = config.beat_interval;
+  member.poll_interval = std::min(member.poll_interval, config.beat_interval);
   return member;
 }
 
@@ -89,9 +88,9 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
   policy.hosts_min = config.hosts.least;
   policy.hosts_max = config.hosts.most;
   if (config.meeting == LaunchConfig::Meeting::kStandalone) policy.hosts_max = 1;
-  policy.join_timeout = config.join_limit;
-  policy.last_call_timeout = config.last_call;
-  policy.beat_limit = config.keep_alive_interval * config.keep_alive_attempts_max;
+  policy.join_limit = config.join_limit;
+  policy.last_call_limit = config.last_call_limit;
+  policy.beat_limit = config.beat_interval * config.beats_missed_max;
   policy.park_limit = config.park_limit;
   policy.stop_grace = config.shutdown_limit + policy.beat_limit;
   // By then a host that lost the store has given up and stopped its workers, and the workers of a

@@ -16,13 +16,14 @@
 #include <vector>
 
 #include "elastic/notice/services.h"
+#include "elastic/protocol/limits.h"
 
 namespace keel {
 
 struct NoticePlan {
   std::vector<Cloud> clouds = {};   // none: nobody is asked; several: the first that answers as one
   bool insists = false;             // it was named: report if it does not answer, and keep asking
-  Duration lead = std::chrono::seconds(120);
+  Duration lead = kNoticeLead;
   std::optional<int64_t> known_end = {};   // nanoseconds since 1970
   std::string known_end_text = {};
   bool operator==(const NoticePlan&) const = default;

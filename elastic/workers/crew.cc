@@ -25,24 +25,24 @@ constexpr Duration kFinishLimit = std::chrono::seconds(2);
 Result<std::unique_ptr<Crew>> Crew::Open(boost::asio::io_context& loop, const WorkerPlan& plan,
                                          Files& files, Random& random, Environment own,
                                          Events events, StatusLine* status,
-                                         Duration stacks_time) {
+                                         Duration stacks_limit) {
   KEEL_TRY_ASSIGN(WorkerLogs logs, WorkerLogs::Open(files, random, plan.logs));
   std::unique_ptr<Crew> crew(
       new Crew(loop, plan, files, std::move(own), std::move(events), std::move(logs), status,
-               stacks_time));
+               stacks_limit));
   KEEL_TRY_ASSIGN(crew->pump_, OutputPump::Start(files, crew->lost_));
   return crew;
 }
 
 Crew::Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files,
            Environment own, Events events, WorkerLogs logs, StatusLine* status,
-           Duration stacks_time)
+           Duration stacks_limit)
     : loop_(loop),
       plan_(plan),
       files_(files),
       own_(std::move(own)),
       events_(std::move(events)),
-      stacks_time_(stacks_time),
+      stacks_limit_(stacks_limit),
       logs_(std::move(logs)),
       lost_([&loop](const LostBytes& lost) { TellLost(loop, lost); }),
       tail_(files, lost_, STDOUT_FILENO, STDERR_FILENO, status),
@@ -157,7 +157,7 @@ void Crew::DumpStacks(int index) {
   if (is_stopped || !CatchesSignal(seat.pid, StackSignal())) return;
   // It is our child and not reaped, so the process id is still its own.
   ::kill(seat.pid, StackSignal());
-  seat.stacks = std::make_unique<boost::asio::steady_timer>(loop_, stacks_time_);
+  seat.stacks = std::make_unique<boost::asio::steady_timer>(loop_, stacks_limit_);
   seat.stacks->async_wait([process = seat.process](const boost::system::error_code& failure) {
     if (!failure) process->SignalGroup(SIGKILL);
   });

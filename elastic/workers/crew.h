@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "elastic/protocol/limits.h"
 #include "elastic/report/failures.h"
 #include "elastic/report/lost_output.h"
 #include "elastic/workers/log_tail.h"
@@ -31,9 +32,6 @@ namespace keel {
 
 class Crew {
  public:
-  // How long a worker of ours may take to write its own stacks before it is killed.
-  static constexpr Duration kStacksTime = std::chrono::seconds(1);
-
   struct Events {
     std::function<void(int index, const WorkerMessage& message)> on_message;
     // kPeerLost: the worker closed its end; otherwise it wrote garbage.
@@ -44,7 +42,7 @@ class Crew {
                                             const WorkerPlan& plan, Files& files,
                                             Random& random, Environment own, Events events,
                                             StatusLine* status = nullptr,
-                                            Duration stacks_time = kStacksTime);
+                                            Duration stacks_limit = kStacksLimit);
   ~Crew();
 
   // Fills in `start.logs`.
@@ -74,7 +72,7 @@ class Crew {
   };
 
   Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files, Environment own,
-       Events events, WorkerLogs logs, StatusLine* status, Duration stacks_time);
+       Events events, WorkerLogs logs, StatusLine* status, Duration stacks_limit);
   static void TellLost(boost::asio::io_context& loop, const LostBytes& lost);
   Status TakeOutput(const WorkerStart& start, Seat& seat, ChildSpec& spec, std::vector<Fd>& ends);
   Result<Fd> TakeStream(const StreamPlan& plan, bool is_stderr, const WorkerStart& start,
@@ -86,7 +84,7 @@ class Crew {
   Files& files_;
   const Environment own_;
   const Events events_;
-  const Duration stacks_time_;
+  const Duration stacks_limit_;
   WorkerLogs logs_;
   LostOutput lost_;
   LogTail tail_;

@@ -171,7 +171,7 @@ void Checker::SupervisorExits(int host, int code, bool leaves_workers, const Sim
 void Checker::Tick(const Health& health) {
   Duration bound = LivenessBound(scenario_);
   const bool waits = health.supervisors < scenario_.policy.hosts_min || !health.store;
-  if (waits) bound += scenario_.policy.join_timeout;
+  if (waits) bound += scenario_.policy.join_limit;
   const TimePoint since = std::max(progress_, health.disturbed);
   if (health.now <= since + bound) return;
   Object("L1: nothing got on for " + DurationText(health.now - since) + " although nothing is " +

@@ -58,7 +58,7 @@ void SimHost::OpenBoard(Random& random) {
   config.poll_interval = 100ms;
   if (world_.scenario().defect == Defect::kNoFence) config.policy.fence_limit = Duration(0);
   config.policy.allow_inexact = world_.scenario().defect == Defect::kAnyNumerics;
-  config.close_timeout = world_.scenario().host.close_timeout;
+  config.close_limit = world_.scenario().host.close_limit;
   epochs_ = 0;
   const auto open_epoch_store = [this](const EpochRecord& epoch) -> Result<EpochStore> {
     ++epochs_;
@@ -138,7 +138,7 @@ void SimHost::Do(const HostAction& action) {
   } else if (const auto* const end = std::get_if<ExitHost>(&action.what)) {
     world_.Trace(who + "exits with " + std::to_string(end->code) + ": " + action.why);
     exiting_ = end->code;
-    exit_by_ = world_.scheduler().now() + world_.scenario().host.close_timeout;
+    exit_by_ = world_.scheduler().now() + world_.scenario().host.close_limit;
     PlanPoll(world_.scheduler().now());
   } else {
     if (const auto* const report = std::get_if<ReportBreak>(&action.what)) {

@@ -18,8 +18,8 @@ void DrawPolicy(Scenario& s, Random& random) {
   JobPolicy& p = s.policy;
   p.hosts_min = 1 + static_cast<int>(random.Uniform(s.hosts));
   p.hosts_max = p.hosts_min + static_cast<int>(random.Uniform(s.hosts - p.hosts_min + 2));
-  p.join_timeout = 100s;
-  p.last_call_timeout = Between(random, 1s, 5s);
+  p.join_limit = 100s;
+  p.last_call_limit = Between(random, 1s, 5s);
   p.restarts.restarts_max = random.Chance(0.3) ? static_cast<int>(random.Uniform(4)) : 1000;
   p.restarts.window = random.Chance(0.5) ? Duration(0) : Between(random, 10s, 60s);
   p.hang_limit = 35s;
@@ -27,14 +27,14 @@ void DrawPolicy(Scenario& s, Random& random) {
   HostConfig& h = s.host;
   h.seats = s.seats;
   h.restarts = p.restarts;
-  h.join_timeout = p.join_timeout;
+  h.join_limit = p.join_limit;
   h.store_limit = h.quiet_limit = 20s;
   h.start_limit = 10s;
-  h.shutdown_timeout = Between(random, 1s, 4s);
+  h.shutdown_limit = Between(random, 1s, 4s);
   h.save_limit = 5s;
-  h.close_timeout = 5s;
+  h.close_limit = 5s;
   p.fence_limit = h.store_limit + h.save_limit + p.beat_limit;
-  p.stop_grace = h.close_timeout + h.shutdown_timeout;
+  p.stop_grace = h.close_limit + h.shutdown_limit;
 }
 
 SimFault DrawFault(const Scenario& s, Random& random) {
@@ -105,8 +105,8 @@ Scenario DrawScenario(uint64_t seed) {
 }
 
 Duration LivenessBound(const Scenario& s) {
-  return s.policy.fence_limit + s.policy.last_call_timeout + *s.policy.hang_limit +
-         s.host.start_limit + s.host.shutdown_timeout + 20s + s.policy.restarts.window;
+  return s.policy.fence_limit + s.policy.last_call_limit + *s.policy.hang_limit +
+         s.host.start_limit + s.host.shutdown_limit + 20s + s.policy.restarts.window;
 }
 
 std::string Scenario::Text() const {

@@ -131,8 +131,8 @@ Scenario Stopped(uint64_t seed, Duration at) {
   scenario.policy.hosts_min = scenario.policy.hosts_max = scenario.hosts;
   scenario.host.seats = scenario.seats;
   scenario.host.restarts = scenario.policy.restarts = {.restarts_max = 10};
-  scenario.host.shutdown_timeout = 60s;
-  scenario.host.close_timeout = 1s;
+  scenario.host.shutdown_limit = 60s;
+  scenario.host.close_limit = 1s;
   scenario.poke_loss = scenario.start_failure = scenario.slow = 0;
   scenario.steps = 1000;
   scenario.arrivals.assign(scenario.hosts, 0s);

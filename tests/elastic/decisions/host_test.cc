@@ -217,7 +217,7 @@ TEST_F(HostTest, AWorkerThatSaidGoodbyeMayTakeItsTimeToEnd) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
   host_.OnLinkBroken(0, {Code::kPeerLost, "it closed its end"}, now_);
-  Pass(Config(false).shutdown_timeout - 1ms);
+  Pass(Config(false).shutdown_limit - 1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 0u);
   Pass(1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 1u);
@@ -227,7 +227,7 @@ TEST_F(HostTest, AWorkerThatSaidGoodbyeMayTakeItsTimeToEnd) {
 TEST_F(HostTest, AWorkerThatSaidGoodbyeAndStaysSpendsARestart) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
-  Pass(Config(false).shutdown_timeout - 1ms);
+  Pass(Config(false).shutdown_limit - 1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 0u);
   Pass(1ms);
   ASSERT_EQ(Take<SignalWorker>().size(), 1u);
@@ -255,7 +255,7 @@ TEST_F(HostTest, AWorkerThatSaidGoodbyeEntersNoEpoch) {
   EXPECT_EQ(host_.record().seats[0].state, SeatState::kStarting);
   host_.OnMemberEvent(EpochSeen{Epoch(2, starts[0].worker)}, now_);   // formed before that was seen
   EXPECT_TRUE(Take<EnterEpoch>().empty());
-  Pass(Config(false).shutdown_timeout - 1ms);
+  Pass(Config(false).shutdown_limit - 1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 0u);
   Pass(1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 1u);
@@ -267,7 +267,7 @@ TEST_F(HostTest, AWorkerThatStaysAfterAStopSpendsNone) {
   EnterFirstEpoch();
   host_.OnStopAsked("SIGTERM", 30s, now_);
   host_.OnWorkerMessage(0, ByeMessage{0, "stopped"}, now_);
-  Pass(Config(false).shutdown_timeout - 1ms);
+  Pass(Config(false).shutdown_limit - 1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 0u);
   Pass(1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 1u);

@@ -105,7 +105,7 @@ TEST_F(Membership, TooFewHostsAreWaitedForAndNamed) {
 
 TEST_F(Membership, TooFewHostsForTooLongEndTheJob) {
   AddHost();
-  const TimePoint limit = view_.idle_since + policy_.join_timeout;
+  const TimePoint limit = view_.idle_since + policy_.join_limit;
   view_.hosts[0].heard = limit;
   Expect(Verdict::kWait, Reason::kHostsMissing, "", limit - 1ns);
   EXPECT_EQ(Expect(Verdict::kEnd, Reason::kQuorumLost,
@@ -125,7 +125,7 @@ TEST_F(Membership, BelowMinTheLostHostIsNamedBesideThoseWhoAreHere) {
 TEST_F(Membership, EnoughHostsWaitForALastCall) {
   AddHost();
   AddHost().arrived = kNow;
-  const TimePoint limit = kNow + policy_.last_call_timeout;
+  const TimePoint limit = kNow + policy_.last_call_limit;
   for (HostView& host : view_.hosts) host.heard = limit;
   Expect(Verdict::kWait, Reason::kLastCall, "2 of at most 3 hosts are here", limit - 1ns);
   Expect(Verdict::kForm, Reason::kLastCallOver, "2 workers on 2 hosts", limit);
@@ -223,7 +223,7 @@ TEST_F(Membership, EpochsThatBreakBeforeTheirFirstStepAreTriedAgainWithPauses) {
   view_.barren = 3;
   EXPECT_EQ(Decide(view_, policy_, kNow).verdict, Verdict::kForm);
   view_.barren = 30;
-  view_.barren_since = kNow - policy_.join_timeout;
+  view_.barren_since = kNow - policy_.join_limit;
   EXPECT_EQ(Expect(Verdict::kEnd, Reason::kNeverBuilt, "reach each other").code, 1);
 }
 
@@ -396,9 +396,9 @@ TEST_F(Membership, BeyondTheMostNobodyIsAnnounced) {
 
 TEST_F(Membership, AForeignNewcomerBreaksTheEpochAfterItsLastCall) {
   Running(2, JobKind::kForeign);
-  AddHost().arrived = kNow - policy_.rejoin_last_call + 1ns;
+  AddHost().arrived = kNow - policy_.rejoin_limit + 1ns;
   Expect(Verdict::kWait, Reason::kJoinLastCall, "h2 (slot 2) joined; others may follow");
-  view_.hosts[2].arrived = kNow - policy_.rejoin_last_call;
+  view_.hosts[2].arrived = kNow - policy_.rejoin_limit;
   EXPECT_EQ(Expect(Verdict::kBreak, Reason::kBroken, "h2 (slot 2) joined").broken.cause,
             BreakCause::kJoined);
 }

@@ -220,7 +220,7 @@ TEST(LaunchOptions, DefaultsAreTorchruns) {
   EXPECT_EQ(config.run_id, "none");
   EXPECT_EQ(config.restarts_max, 0);
   EXPECT_EQ(config.join_limit, Duration(600s));           // #107
-  EXPECT_EQ(config.last_call, Duration(30s));
+  EXPECT_EQ(config.last_call_limit, Duration(30s));
   EXPECT_EQ(config.shutdown_limit, Duration(30s));
   EXPECT_THAT(config.signals, ElementsAre(SIGTERM, SIGINT, SIGHUP, SIGQUIT));
   EXPECT_EQ(config.hangs, LaunchConfig::Hangs::kAuto);
@@ -292,9 +292,9 @@ TEST(LaunchOptions, RendezvousValuesAreTakenOrNoted) {
               " join_timeout = 7 ,last_call_timeout=1,keep_alive_interval=2,"
               "keep_alive_max_attempt=5,is_host=1,read_timeout=60"}));
   EXPECT_EQ(config.join_limit, Duration(7s));
-  EXPECT_EQ(config.last_call, Duration(1s));
-  EXPECT_EQ(config.keep_alive_interval, Duration(2s));
-  EXPECT_EQ(config.keep_alive_attempts_max, 5);
+  EXPECT_EQ(config.last_call_limit, Duration(1s));
+  EXPECT_EQ(config.beat_interval, Duration(2s));
+  EXPECT_EQ(config.beats_missed_max, 5);
   EXPECT_EQ(config.is_store_host, true);
   EXPECT_THAT(config.notes, ElementsAre(HasSubstr("read_timeout")));
 }

@@ -24,9 +24,9 @@ LaunchConfig Told() {
   config.restart_window = 11min;
   config.allow_inexact = true;
   config.join_limit = 101s;
-  config.last_call = 12s;
-  config.keep_alive_interval = 2s;
-  config.keep_alive_attempts_max = 4;
+  config.last_call_limit = 12s;
+  config.beat_interval = 2s;
+  config.beats_missed_max = 4;
   config.park_limit = 6s;
   config.shutdown_limit = 40s;
   config.start_limit = 300s;
@@ -51,11 +51,11 @@ TEST(LaunchPolicies, AHostKeepsToWhatItWasTold) {
   EXPECT_FALSE(host.hosts_store);
   EXPECT_EQ(host.restarts.restarts_max, 7);
   EXPECT_EQ(host.restarts.window, Duration(11min));
-  EXPECT_EQ(host.join_timeout, Duration(101s));
+  EXPECT_EQ(host.join_limit, Duration(101s));
   EXPECT_EQ(host.store_limit, Duration(50s));
   EXPECT_EQ(host.park_limit, Duration(6s));
   EXPECT_EQ(host.start_limit, Duration(300s));
-  EXPECT_EQ(host.shutdown_timeout, Duration(40s));
+  EXPECT_EQ(host.shutdown_limit, Duration(40s));
   EXPECT_EQ(host.save_limit, Duration(40s));
 }
 
@@ -70,8 +70,8 @@ TEST(LaunchPolicies, TheJobKeepsToWhatItsCoordinatorWasTold) {
   const JobPolicy policy = JobPolicyFrom(Told());
   EXPECT_EQ(policy.hosts_min, 2);
   EXPECT_EQ(policy.hosts_max, 5);
-  EXPECT_EQ(policy.join_timeout, Duration(101s));
-  EXPECT_EQ(policy.last_call_timeout, Duration(12s));
+  EXPECT_EQ(policy.join_limit, Duration(101s));
+  EXPECT_EQ(policy.last_call_limit, Duration(12s));
   EXPECT_EQ(policy.beat_limit, Duration(8s));
   EXPECT_EQ(policy.park_limit, Duration(6s));
   EXPECT_EQ(policy.restarts.restarts_max, 7);
@@ -94,7 +94,7 @@ TEST(LaunchPolicies, AHostThatIsCutOffHasStoppedBeforeItIsFenced) {
     config.store_limit = store_limit;
     const HostConfig host = HostConfigFrom(config, At("::1"), "a");
     const Duration fence = JobPolicyFrom(config).fence_limit;
-    EXPECT_GE(fence, host.store_limit + host.shutdown_timeout + host.park_limit);
+    EXPECT_GE(fence, host.store_limit + host.shutdown_limit + host.park_limit);
     EXPECT_GE(fence, host.quiet_limit + host.park_limit);
   }
 }
@@ -114,16 +114,16 @@ TEST(LaunchPolicies, AMemberBeatsAndLooksAsOftenAsItWasTold) {
   const MemberConfig slow = MemberConfigFrom(config);
   EXPECT_EQ(slow.job, "job");
   EXPECT_EQ(slow.beat_interval, Duration(2s));
-  config.keep_alive_interval = 20ms;
+  config.beat_interval = 20ms;
   EXPECT_EQ(MemberConfigFrom(config).poll_interval, Duration(20ms));
 }
 
 // As much as can be asked for: the sums are times still.
 TEST(LaunchPolicies, TheLongestWaitsAddUp) {
   LaunchConfig config = Told();
-  config.join_limit = config.last_call = config.park_limit = config.shutdown_limit =
+  config.join_limit = config.last_call_limit = config.park_limit = config.shutdown_limit =
       config.start_limit = config.store_limit = kLongestWait;
-  config.keep_alive_interval = kLongestWait / config.keep_alive_attempts_max;
+  config.beat_interval = kLongestWait / config.beats_missed_max;
   const JobPolicy policy = JobPolicyFrom(config);
   EXPECT_GT(policy.fence_limit, kLongestWait);
   EXPECT_GT(policy.stop_grace, kLongestWait);

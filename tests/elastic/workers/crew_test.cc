@@ -40,7 +40,7 @@ class CrewOfOneThatHangs : public ::testing::Test {
   }
 
   void Start(const std::string& argument, int deaf_threads = 1,
-             Duration stacks_time = Crew::kStacksTime) {
+             Duration stacks_limit = kStacksLimit) {
     plan_.program = {WorkerProgram::Kind::kBinary, "", KEEL_BIN_DIR "/hanging_worker",
                        {argument, std::to_string(deaf_threads)}};
     plan_.logs.log_dir = folder_.File("logs");
@@ -50,7 +50,7 @@ class CrewOfOneThatHangs : public ::testing::Test {
     events.on_link_broken = [](int, const Error&) {};
     events.on_ended = [this](int, const ExitStatus& status) { ended_ = status; };
     auto crew = Crew::Open(loop_, plan_, files_, random_, OwnEnvironment(), std::move(events),
-                           nullptr, stacks_time);
+                           nullptr, stacks_limit);
     ASSERT_OK(crew);
     crew_ = *std::move(crew);
     WorkerStart start;

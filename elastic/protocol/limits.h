@@ -1,0 +1,89 @@
+// Limits: what may take how long unless the user says otherwise (PROTOCOL.md section 11).
+// Promises   each default is written here and nowhere else: options, their help, configs, policies
+//            and what has no option take it from here. A test compares PROTOCOL.md's table.
+// Does not   hold limits of one file alone that the protocol does not name.
+// Threads    constants.
+#pragma once
+
+#include <chrono>
+
+#include "base/clock.h"
+
+namespace keel {
+
+// --- Hosts ---
+
+// For the store at the endpoint, and for MIN hosts, at first and whenever there are fewer.
+inline constexpr Duration kJoinLimit = std::chrono::seconds(600);
+// For the store of a foreign epoch to be opened.
+inline constexpr Duration kEpochStoreLimit = std::chrono::seconds(30);
+// For more hosts than MIN; and the same where hosts were members before.
+inline constexpr Duration kLastCallLimit = std::chrono::seconds(30);
+inline constexpr Duration kRejoinLimit = std::chrono::seconds(1);
+// A host whose beat does not rise for so long is lost. The coordinator's own has some limits more.
+inline constexpr Duration kBeatInterval = std::chrono::seconds(1);
+inline constexpr int kBeatsMissedMax = 3;
+inline constexpr Duration kBeatLimit = kBeatInterval * kBeatsMissedMax;
+inline constexpr int kOwnBeatLimits = 10;
+// For a presence connection that was closed to come again.
+inline constexpr Duration kPresenceGrace = std::chrono::milliseconds(30);
+
+// --- Workers ---
+
+// From exec to `ready`, in place; and from `epoch` to the first position.
+inline constexpr Duration kStartLimit = std::chrono::seconds(600);
+inline constexpr Duration kEnterLimit = std::chrono::seconds(600);
+// To leave a broken epoch.
+inline constexpr Duration kParkLimit = std::chrono::seconds(5);
+// From SIGTERM, or a goodbye, to SIGKILL; and from a stop without a deadline to SIGTERM.
+inline constexpr Duration kShutdownLimit = std::chrono::seconds(30);
+inline constexpr Duration kSaveLimit = kShutdownLimit;
+// A worker that ends closes its link a moment before its end is seen.
+inline constexpr Duration kLinkGrace = std::chrono::seconds(1);
+// For a worker to write its own stacks before it is killed.
+inline constexpr Duration kStacksLimit = std::chrono::seconds(1);
+// Deaths within it count as restarts; 0: all do.
+inline constexpr Duration kRestartWindow{0};
+
+// --- A store that is away ---
+
+inline constexpr Duration kStoreLimit = std::chrono::seconds(60);
+// For its supervisor to say anything to a worker. On a busy machine it may be slow for the least.
+inline constexpr Duration kQuietLimit = kStoreLimit;
+inline constexpr Duration kQuietLimitMin = std::chrono::seconds(5);
+// By then a lost host that runs on alone has given up, and has stopped its workers.
+inline constexpr Duration kFenceLimit = kStoreLimit + kShutdownLimit + kParkLimit;
+
+// --- A stop, and the end ---
+
+// Beyond the deadline of a stop wish: the others' time to stop, and a beat that nobody heard.
+inline constexpr Duration kStopGrace = kShutdownLimit + kBeatLimit;
+// Which part of that deadline, and at least how long, a worker may stand still without the store.
+inline constexpr int kAlonePart = 3;
+inline constexpr Duration kAloneLimitMin = std::chrono::seconds(5);
+// For all members to read the end.
+inline constexpr Duration kCloseLimit = std::chrono::seconds(30);
+// How long before an announced end of its machine a host leaves.
+inline constexpr Duration kNoticeLead = std::chrono::seconds(120);
+
+// --- Hangs ---
+
+// Unless the user names another limit: so many median steps, and at least so long.
+inline constexpr int kHangSteps = 20;
+inline constexpr Duration kHangLimitMin = std::chrono::seconds(60);
+// What workers say takes a moment to reach the judge, who therefore never decides sooner.
+inline constexpr Duration kHangLook = std::chrono::seconds(3);
+// How many limits pass before one of several workers is named that all are in their own code: such
+// workers may just be slow, and a break costs the work of all of them.
+inline constexpr int kOwnCodeLimits = 4;
+// Which part of the time that a stop leaves may pass without a move. The rest is needed for saving
+// what the others hold.
+inline constexpr int kStopPart = 3;
+
+// --- The doctor ---
+
+// For the other hosts to come; and then for what each has seen.
+inline constexpr Duration kDoctorLimit = std::chrono::seconds(30);
+inline constexpr Duration kDoctorTellLimit = std::chrono::seconds(15);
+
+}  // namespace keel
