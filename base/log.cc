@@ -1,7 +1,6 @@
 // Renders events as lines and hands them, through spdlog, to where they go.
 #include "base/log.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/formatter.h>
@@ -13,7 +12,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <memory>
 #include <mutex>
@@ -115,13 +113,6 @@ class LineSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
   WriteLine write_;
 };
 
-// A value of the context, which outlives the call that set it.
-struct ContextField {
-  std::string name;
-  LogValue::Held value;
-  std::string text;
-};
-
 // All there is, under one lock. Lives until the process ends, since destructors log, too.
 class State {
  public:
@@ -144,13 +135,7 @@ class State {
 
   void Write(LogLevel level, std::string_view event, std::span<const LogField> fields) {
     std::lock_guard lock(mutex_);
-    std::vector<LogNamedValue> values = NamedLogValues(fields);
-    for (const ContextField& field : context_) {
-      const bool is_text = std::holds_alternative<std::string_view>(field.value);
-      if (HasLogName(values, field.name)) continue;
-      values.push_back({field.name, is_text ? LogValue::Held(field.text) : field.value});
-    }
-    const std::string line = LogPayload(format_, event, values);
+    const std::string line = LogPayload(format_, event, NamedLogValues(fields));
     using Time = spdlog::log_clock::time_point;
     const Duration since_1970(clock_->WallNanos());
     logger_.log(Time(std::chrono::duration_cast<Time::duration>(since_1970)), {},
@@ -166,20 +151,9 @@ class State {
     std::lock_guard lock(mutex_);
     clock_ = &clock;
   }
-  void SetContext(std::span<const LogField> fields) {
-    std::vector<ContextField> context;
-    for (const LogNamedValue& field : NamedLogValues(fields)) {
-      const auto* text = std::get_if<std::string_view>(&field.value);
-      context.push_back({field.name, field.value, std::string(text ? *text : "")});
-    }
-    std::lock_guard lock(mutex_);
-    context_ = std::move(context);
-  }
-  void UseStderr() { UseDescriptor(STDERR_FILENO, false); }
-  void UseDescriptor(int descriptor, bool owned) {
-    const auto output = std::make_shared<LogDescriptor>(descriptor, owned, lost_);
-    Use([output](std::string_view line) { output->Write(line); },
-        !owned && isatty(descriptor) == 1);
+  void UseStderr() {
+    const auto output = std::make_shared<LogDescriptor>(STDERR_FILENO, lost_);
+    Use([output](std::string_view line) { output->Write(line); }, isatty(STDERR_FILENO) == 1);
   }
   void Use(WriteLine write, bool terminal) {
     std::lock_guard lock(mutex_);
@@ -199,7 +173,6 @@ class State {
   Clock* clock_ = &RealClock();
   LogFormat format_ = LogFormat::kText;
   bool terminal_ = false;
-  std::vector<ContextField> context_;
   std::shared_ptr<LineSink> sink_;
   spdlog::logger logger_;
 };
@@ -230,10 +203,8 @@ void LogError(std::string_view event, LogFields fields) noexcept {
   Log(LogLevel::kError, event, {fields.begin(), fields.size()});
 }
 
-bool LogEnabled(LogLevel level) { return State::The().Enabled(level); }
 void SetLogLevel(LogLevel level) { State::The().SetLevel(level); }
 void SetLogFormat(LogFormat format) { State::The().SetFormat(format); }
-void SetLogContext(LogFields fields) { State::The().SetContext({fields.begin(), fields.size()}); }
 void SetLogClock(Clock& clock) { State::The().SetClock(clock); }
 uint64_t LogLinesLost() { return State::The().lost(); }
 
@@ -251,15 +222,6 @@ Result<LogFormat> ParseLogFormat(std::string_view name) {
 }
 
 void LogToStderr() { State::The().UseStderr(); }
-
-Status LogToFile(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor < 0) {
-    return Error{Code::kIo, "opening the log file " + Shown(path) + ": " + std::strerror(errno)};
-  }
-  State::The().UseDescriptor(descriptor, true);
-  return Ok();
-}
 
 void LogToCallback(std::function<void(std::string_view line)> callback) {
   State::The().Use(std::move(callback), false);

@@ -66,23 +66,14 @@ void LogWarn(std::string_view event, LogFields fields = {}) noexcept;
 void LogError(std::string_view event, LogFields fields = {}) noexcept;
 void Log(LogLevel level, std::string_view event, std::span<const LogField> fields) noexcept;
 
-// Whether lines of this level are written: for fields that cost something to find out.
-bool LogEnabled(LogLevel level);
-
 void SetLogLevel(LogLevel level);
 void SetLogFormat(LogFormat format);
 // "debug", "info", "warn", "error"; "text", "json".
 Result<LogLevel> ParseLogLevel(std::string_view name);
 Result<LogFormat> ParseLogFormat(std::string_view name);
 
-// Fields of the process (job, rank, epoch), which every line from now on ends with; replaces the
-// former ones. A line's own field of the same name wins.
-void SetLogContext(LogFields fields);
-
 // Where lines go. Levels are coloured where text goes to a terminal on stderr.
 void LogToStderr();
-// Appends; creates the file where needed.
-Status LogToFile(const std::string& path);
 // Each line, with its line feed, one at a time.
 void LogToCallback(std::function<void(std::string_view line)> callback);
 // The clock that stamps the lines, which must live on.

@@ -40,18 +40,18 @@ Json ValueJson(const LogValue::Held& value) {
   return std::visit([](const auto& held) { return Json(held); }, value);
 }
 
-}  // namespace
-
-bool HasLogName(const std::vector<LogNamedValue>& values, std::string_view name) {
+bool HasName(const std::vector<LogNamedValue>& values, std::string_view name) {
   return std::any_of(values.begin(), values.end(),
                      [&](const LogNamedValue& value) { return value.name == name; });
 }
+
+}  // namespace
 
 std::vector<LogNamedValue> NamedLogValues(std::span<const LogField> fields) {
   std::vector<LogNamedValue> values;
   for (const LogField& field : fields) {
     std::string name = Word(field.name);
-    while (std::count(kReserved.begin(), kReserved.end(), name) > 0 || HasLogName(values, name)) {
+    while (std::count(kReserved.begin(), kReserved.end(), name) > 0 || HasName(values, name)) {
       name += '_';
     }
     values.push_back({std::move(name), field.value.held()});

@@ -20,7 +20,6 @@ struct LogNamedValue {
 
 // Makes the names fit for a line, and different from each other and from the line's own keys.
 std::vector<LogNamedValue> NamedLogValues(std::span<const LogField> fields);
-bool HasLogName(const std::vector<LogNamedValue>& values, std::string_view name);
 
 // What follows time and level: "worker-died rank=3", or "\"event\":\"worker-died\",\"rank\":3}".
 std::string LogPayload(LogFormat format, std::string_view event,

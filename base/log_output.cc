@@ -67,10 +67,6 @@ size_t WriteAll(int descriptor, std::string_view text) {
 
 }  // namespace
 
-LogDescriptor::~LogDescriptor() {
-  if (owned_) close(descriptor_);
-}
-
 void LogDescriptor::Write(std::string_view line) {
   std::string ended;
   if (torn_) {

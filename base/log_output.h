@@ -12,10 +12,9 @@ namespace keel {
 
 class LogDescriptor {
  public:
-  // Closes `descriptor` at the end if `owned`. Lost lines are added to `lost`.
-  LogDescriptor(int descriptor, bool owned, std::atomic<uint64_t>& lost)
-      : descriptor_(descriptor), owned_(owned), lost_(lost) {}
-  ~LogDescriptor();
+  // Lost lines are added to `lost`.
+  LogDescriptor(int descriptor, std::atomic<uint64_t>& lost)
+      : descriptor_(descriptor), lost_(lost) {}
   LogDescriptor(const LogDescriptor&) = delete;
   LogDescriptor& operator=(const LogDescriptor&) = delete;
 
@@ -23,7 +22,6 @@ class LogDescriptor {
 
  private:
   const int descriptor_;
-  const bool owned_;
   std::atomic<uint64_t>& lost_;
   bool torn_ = false;
 };
