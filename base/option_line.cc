@@ -111,7 +111,6 @@ class LineReader {
     const Option* const option = table_.Find(positive);
     if (CanBeNegated(option)) return {{option, true}};
     std::vector<Meaning> meanings;
-    if (!table_.prefixes_allowed()) return meanings;
     const auto add = [&](Meaning meaning) {
       if (std::count(meanings.begin(), meanings.end(), meaning) == 0) meanings.push_back(meaning);
     };

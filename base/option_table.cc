@@ -84,11 +84,6 @@ OptionTable& OptionTable::ConfigFileFrom(std::string_view option_name) {
   return *this;
 }
 
-OptionTable& OptionTable::AllowPrefixes(bool allowed) {
-  prefixes_allowed_ = allowed;
-  return *this;
-}
-
 OptionTable& OptionTable::WithoutPrintConfig() {
   KEEL_CHECK(options_.size() == 2, "options were added before");
   by_name_.erase(options_.back().name);

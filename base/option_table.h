@@ -45,8 +45,6 @@ class OptionTable {
   OptionTable& EnvironmentPrefix(std::string prefix, std::vector<std::string> others = {});
   // The text option whose value is a config file's path; it is added before.
   OptionTable& ConfigFileFrom(std::string_view option_name);
-  // Whether an option may be cut down to what is still unmistakable; at first it may.
-  OptionTable& AllowPrefixes(bool allowed);
   // For a program without a config file: --print-config would show one that nothing reads. Call it
   // before anything is added.
   OptionTable& WithoutPrintConfig();
@@ -57,7 +55,6 @@ class OptionTable {
   const std::string& summary() const { return summary_; }
   const std::string& positional_usage() const { return positional_usage_; }
   Positionals positionals() const { return positionals_; }
-  bool prefixes_allowed() const { return prefixes_allowed_; }
   const std::string& environment_prefix() const { return environment_prefix_; }
   const std::vector<std::string>& other_variables() const { return other_variables_; }
   const std::string& config_option() const { return config_option_; }
@@ -84,7 +81,6 @@ class OptionTable {
   std::string environment_prefix_;
   std::vector<std::string> other_variables_;
   std::string config_option_;
-  bool prefixes_allowed_ = true;
   std::vector<Option> options_;
   std::map<std::string, size_t, std::less<>> by_name_;
   std::vector<Example> examples_;
