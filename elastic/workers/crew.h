@@ -56,7 +56,6 @@ class Crew {
 
   // Describes the end of the seat's last worker; `rank` is the last one it had.
   WorkerFailure Describe(int index, int rank, const ExitStatus& status, int64_t seen_nanos);
-  const std::string& log_folder() const { return logs_.run_dir(); }
   // Waits until files and console have taken what the workers wrote.
   void ShowRest(TimePoint deadline);
   // What log files have missed of it so far.

@@ -59,7 +59,10 @@ class CrewOfOneThatHangs : public ::testing::Test {
     ASSERT_TRUE(Until([&] { return Has(Worker("stdout.log"), "up"); }));
   }
   std::string Worker(const std::string& file) {
-    const std::string path = crew_->log_folder() + "/attempt_0/0/" + file;
+    const auto runs = files_.List(plan_.logs.log_dir);   // this one
+    if (!runs.ok() || runs->empty()) return "";
+    const std::string path =
+        plan_.logs.log_dir + "/" + runs->front().name + "/attempt_0/0/" + file;
     return files_.Stat(path).ok() ? ReadFile(path) : "";
   }
   static bool Has(const std::string& text, const std::string& part) {
