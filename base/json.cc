@@ -96,7 +96,7 @@ class Builder : public nlohmann::json_sax<Json> {
     if (dash != std::string_view::npos) reason.remove_prefix(dash + 3);
     // It repeats what it read last, whatever bytes those are.
     problem_ = PlaceText(text_, position == 0 ? 0 : position - 1) +
-               Printable(reason.substr(0, kReasonMax));
+               Printable(Beginning(reason, kReasonMax));
     if (reason.size() > kReasonMax) problem_ += "...";
     return false;
   }

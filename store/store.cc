@@ -1,7 +1,14 @@
 // What every Store shares: limits on sizes, the text of a timed-out wait, the token nobody raises.
 #include "store/store.h"
 
+#include "base/text.h"
+
 namespace keel {
+namespace {
+
+constexpr size_t kShownBytes = 40;
+
+}  // namespace
 
 const CancelToken& CancelToken::Never() {
   static const CancelToken never{nullptr};
@@ -11,7 +18,7 @@ const CancelToken& CancelToken::Never() {
 Status CheckKey(const std::string& key) {
   if (key.empty()) return Error{Code::kInvalid, "a store key is empty"};
   if (key.size() > kStoreKeyBytesMax) {
-    return Error{Code::kInvalid, "store key '" + key.substr(0, 40) + "...' has " +
+    return Error{Code::kInvalid, "store key '" + Beginning(key, kShownBytes) + "...' has " +
                                      std::to_string(key.size()) + " bytes; the limit is " +
                                      std::to_string(kStoreKeyBytesMax)};
   }

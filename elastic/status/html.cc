@@ -19,9 +19,9 @@ std::string HtmlText(std::string_view text) {
   return safe;
 }
 
-// A character that is cut in two becomes \xHH.
 std::string HtmlText(std::string_view text, size_t bytes_max) {
-  return text.size() <= bytes_max ? HtmlText(text) : HtmlText(text.substr(0, bytes_max)) + "...";
+  if (text.size() <= bytes_max) return HtmlText(text);
+  return HtmlText(Beginning(text, bytes_max)) + "...";
 }
 
 }  // namespace keel

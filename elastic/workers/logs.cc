@@ -13,6 +13,7 @@ namespace keel {
 namespace {
 
 constexpr int kNameTries = 100;
+constexpr size_t kRunIdBytesMax = 200;
 
 StreamPlan PlanStream(const LogOptions& options, const std::string& path, bool redirected,
                       bool teed, bool is_shown_rank) {
@@ -63,11 +64,11 @@ void RemoveEmptyFolders(Files& files, const std::string& path) {
   (void)files.RemoveDir(path);
 }
 
-// A run id may hold any character, a folder's name may not.
+// A run id may hold any character and be long; a folder's name may not.
 std::string FolderName(std::string run_id) {
   std::replace(run_id.begin(), run_id.end(), '/', '-');
   std::replace(run_id.begin(), run_id.end(), '\0', '-');
-  return run_id.substr(0, 200) + "_";
+  return Beginning(run_id, kRunIdBytesMax) + "_";
 }
 
 }  // namespace

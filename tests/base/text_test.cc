@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "tests/support/garbage.h"
 
@@ -152,6 +153,12 @@ TEST(Text, ABeginningEndsBetweenCharacters) {
   EXPECT_EQ(Beginning("a€b", 4), "a€");
   EXPECT_EQ(Beginning("\x80\x80\x80\x80\x80\x80", 5), "\x80\x80\x80\x80\x80");
   EXPECT_EQ(Beginning("é", 0), "");
+  EXPECT_EQ(Beginning("", 0), "");
+  const std::string mixed = "aé€\xf0\x9f\x98\x80z";   // characters of 1, 2, 3, 4 and 1 bytes
+  const std::vector<size_t> ends = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
+  for (size_t most = 0; most < ends.size(); ++most) {
+    EXPECT_EQ(Beginning(mixed, most), mixed.substr(0, ends[most])) << most;
+  }
 }
 
 }  // namespace

@@ -103,6 +103,18 @@ TEST(JobStatus, OfVeryMuchTheNewestIsKeptAndAllIsCounted) {
   EXPECT_LE(status.epochs().back().end_reason.size(), kStatusTextMax + 3);
 }
 
+TEST(JobStatus, WhatIsTooLongIsCutBetweenCharacters) {
+  JobStatus status(JobOf());
+  EpochRecord epoch = EpochOf(1, 1, 1);
+  epoch.reason = "x";
+  while (epoch.reason.size() <= kStatusTextMax) epoch.reason += "\xc3\xa4";
+  status.OnEpoch(epoch, kBegin);
+  const std::string reason = status.epochs().back().reason;
+  EXPECT_THAT(reason, EndsWith("\xc3\xa4..."));
+  EXPECT_LE(reason.size(), kStatusTextMax + 3);
+  EXPECT_GE(reason.size(), kStatusTextMax + 2);
+}
+
 TEST(JobStatus, FiguresMakeCurvesOfTheLowestRank) {
   JobStatus status(JobOf());
   EXPECT_EQ(status.samples_per_s(), std::nullopt);

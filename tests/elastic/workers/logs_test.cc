@@ -109,6 +109,16 @@ class LogFolder : public ::testing::Test {
   Random random_{1};
 };
 
+TEST_F(LogFolder, TheNameOfALongRunIsCutBetweenCharacters) {
+  LogOptions options = LogsWith("3", "0");
+  options.log_dir = dir_.File("logs");
+  options.run_id.clear();
+  for (int i = 0; i < 100; ++i) options.run_id += "\xe2\x82\xac";   // the 200th byte is within one
+  ASSERT_OK_AND_ASSIGN(const WorkerLogs logs, WorkerLogs::Open(files_, random_, options));
+  EXPECT_THAT(logs.run_dir(), HasSubstr("/logs/\xe2\x82\xac"));
+  EXPECT_THAT(logs.run_dir(), HasSubstr("\xe2\x82\xac_"));
+}
+
 TEST_F(LogFolder, EachRunAndEachAttemptHasItsOwn) {  // #93
   LogOptions options = LogsWith("3", "0");
   options.log_dir = dir_.File("new/logs");
