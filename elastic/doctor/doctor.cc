@@ -26,7 +26,7 @@ namespace keel {
 namespace {
 
 constexpr Duration kOwnStoreLimit = std::chrono::seconds(30);
-constexpr Duration kStoreLimit = std::chrono::seconds(5);     // one operation, or attempt
+constexpr Duration kStoreOperationLimit = std::chrono::seconds(5);   // or one attempt
 constexpr Duration kPause = std::chrono::milliseconds(100);
 constexpr Duration kLookLimit = std::chrono::seconds(4);      // at one host
 constexpr Duration kDiskLimit = std::chrono::seconds(5);
@@ -206,7 +206,7 @@ Result<std::unique_ptr<Store>> Doctor::Reach(const Meeting& meeting) {
   const bool is_ours = meeting.server != nullptr;
   for (;;) {
     auto store = world_.stores->Connect(meeting.host, meeting.port,
-                                        is_ours ? kOwnStoreLimit : kStoreLimit);
+                                        is_ours ? kOwnStoreLimit : kStoreOperationLimit);
     if (store.ok() || world_.clock.Monotonic() >= end) return store;
     world_.clock.SleepFor(kPause);
   }
