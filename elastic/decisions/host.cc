@@ -59,7 +59,7 @@ void Host::OnNoStore(const std::string& reason, TimePoint now) {
 
 void Host::OnSaveAsked(const std::string& reason, TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
-    if (RecordOf(index).state != SeatState::kRunning || !seats_[index].hello) continue;
+    if (RecordOf(index).state != SeatState::kRunning || !WorkerOf(index).link) continue;
     Do(SendToWorker{index, SaveMessage{reason}}, reason);
   }
   Settle(now);
@@ -156,16 +156,14 @@ bool Host::TakeSeat(const EpochWorker& place, TimePoint now) {
   SeatRecord& record = RecordOf(place.index);
   Seat& seat = seats_[place.index];
   if (place.worker.empty()) {
-    if (HasProcess(record.state)) return false;
+    if (!MayMove(place.index, SeatEvent::kAwaited)) return false;   // it has a process already
     record.epoch = epoch_->number;
     record.rank = place.rank;
-    record.state = SeatState::kEmpty;
     seat.start_at = now + RestartDelay(seat.failures_in_a_row);
     return true;
   }
-  const bool can =
-      record.state == SeatState::kReady || record.state == SeatState::kParked;
-  if (record.worker != place.worker || !can || seat.signalled || seat.said_bye) return false;
+  const bool can = NextStep(seat.phase, SeatEvent::kEntered).has_value();
+  if (record.worker != place.worker || !can) return false;
   record.epoch = epoch_->number;
   record.rank = place.rank;
   Enter(place.index, now);
@@ -174,12 +172,13 @@ bool Host::TakeSeat(const EpochWorker& place, TimePoint now) {
 
 void Host::Enter(int index, TimePoint now) {
   KEEL_CHECK(epoch_->number > record_.outside, "entering an epoch after promising not to");
-  RecordOf(index).state = SeatState::kRunning;
+  MustMove(index, SeatEvent::kEntered);
   RecordOf(index).position = {};   // it has told none of this epoch
   RecordOf(index).activity = {};
   NoteHeard(index, now);
-  seats_[index].told_join = false;
-  seats_[index].kill_at.reset();
+  Worker& worker = WorkerOf(index);
+  if (worker.link) worker.link->told_join = false;
+  worker.limit.reset();
   Do(EnterEpoch{index, RecordOf(index).rank, *epoch_}, epoch_->reason);
   TellJoin(index);
 }
@@ -191,18 +190,16 @@ void Host::LeaveEpoch(const std::string& reason, TimePoint now) {
 
 // E cannot go on: whoever is inside parks or ends.
 void Host::BreakSeat(int index, const std::string& reason, TimePoint now) {
-  SeatRecord& record = RecordOf(index);
-  Seat& seat = seats_[index];
-  if (!HasProcess(record.state)) seat.start_at.reset();
-  if (record.state != SeatState::kRunning) return;
-  if (seat.hello) {
+  seats_[index].start_at.reset();
+  if (RecordOf(index).state != SeatState::kRunning) return;
+  if (WorkerOf(index).link) {
     Do(SendToWorker{index, BreakMessage{epoch_->number, reason}}, reason);
     Limit(index, now + config_.park_limit,
           "did not park within " + DurationText(config_.park_limit) +
               " of the break; if its steps take longer, raise --park-limit",
           false);
   } else if (in_place()) {   // it was started for this epoch, but has not told of itself yet
-    record.state = SeatState::kStarting;
+    MustMove(index, SeatEvent::kNotEntered);
     LimitStart(index);
   } else {
     Terminate(index, reason, now);
@@ -264,12 +261,13 @@ void Host::BreakIfStoppedOutside(TimePoint now) {
 // that a member is gone, and a machine that loses its power closes no connection: who does not get
 // on meanwhile shall not wait for the vote until its time is up.
 TimePoint Host::AloneAt(int index) const {
-  const Seat& seat = seats_[index];
+  const std::optional<Worker>& worker = seats_[index].worker;
   const bool inside =
       PlaceOf(index) != nullptr && record_.seats[index].state == SeatState::kRunning;
-  if (!inside || !seat.told_stop || seat.leaving_step) return kNever;
+  if (!inside || !worker->stop || worker->leaving_step) return kNever;
+  const StopWish& stop = *worker->stop;
   return std::max(store_grace_,
-                  std::max(seat.moved, contact_.value_or(seat.moved)) + seat.alone_after);
+                  std::max(stop.moved, contact_.value_or(stop.moved)) + stop.alone_after);
 }
 
 // Its workers park, and each saves what it holds.
@@ -277,7 +275,7 @@ void Host::LeaveAloneIfCutOff(TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     if (now < AloneAt(index)) continue;
     return LeaveEpoch(RankText(index) + " was told to stop and has not moved for " +
-                          DurationText(now - seats_[index].moved) +
+                          DurationText(now - WorkerOf(index).stop->moved) +
                           ", and the store cannot be reached",
                       now);
   }
@@ -290,7 +288,7 @@ bool Host::IsOnItsWayIn(int index) const {
     case SeatState::kEmpty:
     case SeatState::kStarting:
     case SeatState::kReady: return true;
-    case SeatState::kRunning: return !seats_[index].hello;
+    case SeatState::kRunning: return !seats_[index].worker->link;
     default: return false;
   }
 }
@@ -367,7 +365,10 @@ void Host::BeginAnew() {
   mode_ = Mode::kMember;
   epoch_.reset();
   deaths_.clear();
-  for (SeatRecord& record : record_.seats) record = {};
+  for (int index = 0; index < config_.seats; ++index) {
+    record_.seats[index] = {};
+    MustMove(index, SeatEvent::kRegisteredAnew);
+  }
   record_.epoch = {};
   record_.outside = 0;
   record_.deaths = 0;
@@ -399,8 +400,11 @@ void Host::Forgive(TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) seems_cut_off |= is_stale(AloneAt(index));
   if (seems_cut_off) store_grace_ = now + kLate;
   for (Seat& seat : seats_) {
-    if (seat.kill_at && is_stale(*seat.kill_at)) seat.kill_at = now + kLate;
-    if (was_stopped) seat.heard = now;   // what it said meanwhile is yet to be read
+    if (!seat.worker) continue;
+    std::optional<KillLimit>& limit = seat.worker->limit;
+    if (limit && is_stale(limit->at)) limit->at = now + kLate;
+    // What it said meanwhile is yet to be read.
+    if (was_stopped && seat.worker->link) seat.worker->link->heard = now;
   }
 }
 
@@ -429,7 +433,7 @@ TimePoint Host::NextWake() const {
   if (AnyInPlace()) wake = std::min(wake, alive_at_);
   for (const Seat& seat : seats_) {
     if (seat.start_at) wake = std::min(wake, *seat.start_at);
-    if (seat.kill_at) wake = std::min(wake, *seat.kill_at);
+    if (seat.worker && seat.worker->limit) wake = std::min(wake, seat.worker->limit->at);
   }
   for (int index = 0; index < config_.seats; ++index) {
     wake = std::min({wake, AloneAt(index), SilentAt(index)});

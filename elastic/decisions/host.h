@@ -15,6 +15,7 @@
 
 #include "base/random.h"
 #include "elastic/decisions/restarts.h"
+#include "elastic/decisions/seat_state.h"
 #include "elastic/process/exit_status.h"
 #include "elastic/protocol/board_events.h"
 #include "elastic/protocol/control_link.h"
@@ -105,29 +106,52 @@ class Host {
     kExited,
   };
 
-  // What is known of a seat's worker beyond its record.
-  struct Seat {
-    bool hello = false;
-    bool said_bye = false;              // it ends by itself, and closes its link while it does
-    bool signalled = false;             // its end is our doing
-    std::string fault;                  // ... but its fault: why
-    bool told_join = false;
-    bool told_stop = false;
-    std::optional<int64_t> leaving_step;
-    int64_t saved_step = -1;
-    int failures_in_a_row = 0;          // of the seat, not of the worker
+  // Of a worker that has said hello, and therefore is in place.
+  struct Link {
+    TimePoint heard;                    // when it last said anything
+    bool told_join = false;             // in its present epoch
+  };
+
+  // Of a worker that was told to stop with its group.
+  struct StopWish {
+    TimePoint save_by;
+    TimePoint moved;                    // when it last moved, or was told
+    Duration alone_after{0};            // without the store it may stand still for so long
+  };
+
+  // When the worker's process group gets SIGKILL.
+  struct KillLimit {
+    TimePoint at;
+    std::string why;
+    bool is_fault = false;              // it counts as a failure of the worker
+  };
+
+  // What is known of a seat's process beyond its record.
+  struct Worker {
     TimePoint started;
-    TimePoint heard;                    // something of it, while it is inside an epoch
-    TimePoint save_by;                  // where it was told to stop
-    TimePoint moved;                    // last, since then
-    Duration alone_after{0};            // not moving for so long, and without the store
-    std::optional<TimePoint> start_at;  // a start that is due
-    std::optional<TimePoint> kill_at;   // its process group gets SIGKILL, for
-    std::string limit;                  // this reason, which
-    bool limit_is_fault = false;        // counts as a failure of the worker
+    std::optional<Link> link;
+    std::optional<StopWish> stop;
+    std::optional<KillLimit> limit;
+    std::optional<int64_t> saved_step;
+    std::optional<int64_t> leaving_step;
+    bool said_bye = false;              // so it closes its link before it ends, signalled or not
+    std::string fault;                  // why it was signalled, where it is to blame for it
+  };
+
+  struct Seat {
+    SeatPhase phase = SeatPhase::kEmpty;
+    int failures_in_a_row = 0;          // of the seat, not of the worker
+    std::optional<TimePoint> start_at;  // when the next worker is due; only while there is none
+    std::optional<Worker> worker;       // while there is a process
   };
 
   SeatRecord& RecordOf(int index) { return record_.seats[index]; }
+  // Of a seat that has a process.
+  Worker& WorkerOf(int index);
+  // Takes the seat to its next phase, and its record with it. May: does nothing and returns false
+  // where the event is illegal, as is right for what a worker says. Must: that would be our bug.
+  bool MayMove(int index, SeatEvent event);
+  void MustMove(int index, SeatEvent event);
   bool AnyProcess() const;
   bool in_place() const { return kind_ == JobKind::kInPlace; }
   // Its place in the epoch that is not over; nothing if it has none.
@@ -180,8 +204,8 @@ class Host {
   bool AnyInPlace() const;
   void NoteSaved(int index);
   void LetOthersGoOn(int index, TimePoint now);
-  SeatState StateAfter(int index, const ExitStatus& status) const;
-  void End(int index, SeatState state, const std::string& how, TimePoint now);
+  SeatEvent EndOf(int index, const ExitStatus& status) const;
+  void End(int index, SeatEvent event, const std::string& how, TimePoint now);
 
   // The host as a whole.
   void StopSeats(const std::string& reason, Duration deadline, TimePoint now);

@@ -42,6 +42,31 @@ bool Host::AnyProcess() const {
                      [](const SeatRecord& seat) { return HasProcess(seat.state); });
 }
 
+Host::Worker& Host::WorkerOf(int index) {
+  KEEL_CHECK(seats_[index].worker, "seat " << index << " has no worker");
+  return *seats_[index].worker;
+}
+
+bool Host::MayMove(int index, SeatEvent event) {
+  Seat& seat = seats_[index];
+  SeatRecord& record = RecordOf(index);
+  const std::optional<SeatStep> step = NextStep(seat.phase, event);
+  if (!step) return false;
+  seat.phase = step->to;
+  record.state = StateOf(step->to);
+  if (!HasProcess(record.state)) {
+    seat.worker.reset();
+  } else if (!seat.worker) {
+    seat.worker.emplace();
+  }
+  return true;
+}
+
+void Host::MustMove(int index, SeatEvent event) {
+  KEEL_CHECK(MayMove(index, event), "seat " << index << " was " << SeatEventName(event)
+                                            << " while " << SeatPhaseName(seats_[index].phase));
+}
+
 std::string Host::RankText(int index) const {
   const SeatRecord& record = record_.seats[index];
   const std::string name = record.rank < 0 ? "seat " + std::to_string(index)
@@ -50,18 +75,16 @@ std::string Host::RankText(int index) const {
 }
 
 void Host::LimitStart(int index) {
-  Limit(index, seats_[index].started + config_.start_limit,
+  Limit(index, WorkerOf(index).started + config_.start_limit,
         "was not ready within " + DurationText(config_.start_limit) +
             " of its start; if it needs longer, raise --start-limit",
         true);
 }
 
 void Host::Limit(int index, TimePoint at, const std::string& what, bool is_fault) {
-  Seat& seat = seats_[index];
-  if (seat.kill_at && *seat.kill_at <= at) return;
-  seat.kill_at = at;
-  seat.limit = RankText(index) + " " + what;
-  seat.limit_is_fault = is_fault;
+  std::optional<KillLimit>& limit = WorkerOf(index).limit;
+  if (limit && limit->at <= at) return;
+  limit = KillLimit{at, RankText(index) + " " + what, is_fault};
 }
 
 // --- What workers say ---
@@ -74,9 +97,8 @@ void Host::OnWorkerMessage(int index, const WorkerMessage& message, TimePoint no
 }
 
 void Host::On(int index, const HelloMessage& message, TimePoint now) {
-  Seat& seat = seats_[index];
-  SeatRecord& record = RecordOf(index);
-  if (seat.hello || seat.signalled) return;
+  Worker& worker = WorkerOf(index);
+  if (worker.link || !NextStep(seats_[index].phase, SeatEvent::kHello)) return;
   const bool other_program = message.version != kControlVersion;
   const bool other_numerics =
       !record_.fingerprint.empty() && record_.fingerprint != message.fingerprint;
@@ -92,21 +114,18 @@ void Host::On(int index, const HelloMessage& message, TimePoint now) {
     Kill(index, RankText(index) + " " + why, true, now);
     return EndJob(kExitRefused, RankText(index) + " " + why, now);   // so would be its successor
   }
-  seat.hello = true;
+  MustMove(index, SeatEvent::kHello);
+  worker.link = Link{now};
   kind_ = JobKind::kInPlace;
   record_.fingerprint = message.fingerprint;
-  if (record.state == SeatState::kRunning) record.state = SeatState::kStarting;
   LimitStart(index);
   alive_at_ = now;
 }
 
 void Host::On(int index, const ReadyMessage& message, TimePoint now) {
   SeatRecord& record = RecordOf(index);
-  const Seat& seat = seats_[index];
-  if (seat.signalled || seat.said_bye) return;
-  if (record.state != SeatState::kStarting || !seat.hello) return;
-  seats_[index].kill_at.reset();
-  record.state = SeatState::kReady;
+  if (!MayMove(index, SeatEvent::kReady)) return;
+  WorkerOf(index).limit.reset();
   record.position.step = message.step;
   if (mode_ == Mode::kLeaving || mode_ == Mode::kEnding) {
     return Terminate(index, record_.reason, now);
@@ -117,42 +136,47 @@ void Host::On(int index, const ReadyMessage& message, TimePoint now) {
 
 void Host::On(int index, const ParkedMessage& message, TimePoint now) {
   SeatRecord& record = RecordOf(index);
-  if (record.state != SeatState::kRunning || message.epoch != record.epoch) return;
-  record.state = SeatState::kParked;
+  if (message.epoch != record.epoch || !MayMove(index, SeatEvent::kParked)) return;
   record.position.step = message.step;
-  if (!seats_[index].signalled) seats_[index].kill_at.reset();
-  if (seats_[index].told_stop) Limit(index, seats_[index].save_by, kNotSaved, false);
+  Worker& worker = WorkerOf(index);
+  worker.limit.reset();
+  if (worker.stop) Limit(index, worker.stop->save_by, kNotSaved, false);
   if (!message.at_boundary && !epoch_over_) {
     Report(BreakCause::kReported, RankText(index) + " saw the group break", now);
   }
 }
 
 void Host::On(int index, const AtMessage& message, TimePoint now) {
+  MustMove(index, SeatEvent::kAt);
   SeatRecord& record = RecordOf(index);
   const SeatRecord before = record;
   record.position = message.position;
   record.activity = message.activity;
   // A worker that stands still tells the same again and again.
-  if (HasMoved(before, record)) seats_[index].moved = now;
+  std::optional<StopWish>& stop = WorkerOf(index).stop;
+  if (stop && HasMoved(before, record)) stop->moved = now;
 }
 
 void Host::On(int index, const SavedMessage& message, TimePoint) {
-  seats_[index].saved_step = std::max(seats_[index].saved_step, message.step);
+  MustMove(index, SeatEvent::kSaved);
+  std::optional<int64_t>& saved = WorkerOf(index).saved_step;
+  saved = std::max(saved.value_or(kNoStep), message.step);
   NoteSaved(index);
 }
 
 void Host::On(int index, const LeavingMessage& message, TimePoint now) {
-  seats_[index].leaving_step = message.step;
+  WorkerOf(index).leaving_step = message.step;
   NoteSaved(index);
-  LetOthersGoOn(index, now);
+  const bool was_inside = RecordOf(index).state == SeatState::kRunning;
+  const bool alone = mode_ == Mode::kLeaving && !job_stops_;
+  MustMove(index, alone ? SeatEvent::kLeavingAlone : SeatEvent::kLeaving);
+  if (alone && was_inside) LetOthersGoOn(index, now);
 }
 
 // A process may take long to end, with all that it has in memory; the others shall not wait for it.
 // Only where the host leaves: else it would seem ready for the next epoch.
 void Host::LetOthersGoOn(int index, TimePoint now) {
-  SeatRecord& record = RecordOf(index);
-  if (mode_ != Mode::kLeaving || job_stops_ || record.state != SeatState::kRunning) return;
-  record.state = SeatState::kParked;
+  const SeatRecord& record = RecordOf(index);
   // Before the last one a break would take the others' save from them.
   if (PlaceOf(index) == nullptr || record.epoch != epoch_->number || !AllOutside()) return;
   Report(BreakCause::kLeft, RankText(index) + " leaves: " + record_.reason, now);
@@ -161,23 +185,21 @@ void Host::LetOthersGoOn(int index, TimePoint now) {
 // A checkpoint of an earlier step is not the one that the stop asked for; and who leaves without
 // any state (-1) has saved none.
 void Host::NoteSaved(int index) {
-  const Seat& seat = seats_[index];
-  const bool any = seat.saved_step >= 0;
-  RecordOf(index).saved = any && seat.leaving_step && seat.saved_step >= *seat.leaving_step;
+  const Worker& worker = WorkerOf(index);
+  const int64_t saved = worker.saved_step.value_or(kNoStep);
+  RecordOf(index).saved = saved >= 0 && worker.leaving_step && saved >= *worker.leaving_step;
 }
 
 void Host::On(int index, const ByeMessage& message, TimePoint now) {
   RecordOf(index).ended = message.message;
-  seats_[index].said_bye = true;
+  WorkerOf(index).said_bye = true;
   // A worker that stays is its own fault: were that not counted, its successors could do the same
   // for ever. Where the host stops, all workers were told to end, and nothing is started again.
   Limit(index, now + config_.shutdown_limit,
         "said goodbye, but did not end within " + DurationText(config_.shutdown_limit),
         mode_ == Mode::kMember);
   // It will enter no epoch. Were it still counted as one that can, the next ones would wait for it.
-  SeatRecord& record = RecordOf(index);
-  const bool can_enter = record.state == SeatState::kReady || record.state == SeatState::kParked;
-  if (mode_ == Mode::kMember && can_enter) record.state = SeatState::kStarting;
+  MayMove(index, mode_ == Mode::kMember ? SeatEvent::kBye : SeatEvent::kByeInStop);
   // Another attempt would be refused for the same reason; the others of the group hear it, too.
   if (message.code == kExitRefused) EndJob(kExitRefused, message.message, now);
 }
@@ -185,8 +207,9 @@ void Host::On(int index, const ByeMessage& message, TimePoint now) {
 void Host::OnLinkBroken(int index, const Error& why, TimePoint now) {
   if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
   // After a goodbye that is how it ends, which may take it long: kLinkGrace is for who goes silent.
-  const bool was_expected = seats_[index].said_bye && why.code == Code::kPeerLost;
-  if (!was_expected && (seats_[index].hello || why.code != Code::kPeerLost)) {
+  const Worker& worker = WorkerOf(index);
+  const bool was_expected = worker.said_bye && why.code == Code::kPeerLost;
+  if (!was_expected && (worker.link || why.code != Code::kPeerLost)) {
     Limit(index, now + kLinkGrace, BrokenLinkText(why), true);
   }
   Settle(now);
@@ -196,7 +219,7 @@ void Host::OnLinkBroken(int index, const Error& why, TimePoint now) {
 
 void Host::OnStartFailed(int index, const std::string& reason, TimePoint now) {
   if (mode_ == Mode::kExited) return;
-  End(index, SeatState::kDead, "could not be started: " + reason, now);
+  End(index, SeatEvent::kEndedDead, "could not be started: " + reason, now);
   Settle(now);
 }
 
@@ -204,35 +227,37 @@ std::string Host::OnWorkerEnded(int index, const ExitStatus& status, TimePoint n
   std::string how = status.Text();
   if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return how;
   const std::string said = RecordOf(index).ended;
-  const std::string fault = seats_[index].fault;
+  const std::string fault = WorkerOf(index).fault;
   if (!said.empty()) how += ": " + said;
   if (!fault.empty()) how += " by its supervisor: " + fault;
-  End(index, StateAfter(index, status), how, now);
+  End(index, EndOf(index, status), how, now);
   Settle(now);
   return how;
 }
 
-SeatState Host::StateAfter(int index, const ExitStatus& status) const {
-  const Seat& seat = seats_[index];
+SeatEvent Host::EndOf(int index, const ExitStatus& status) const {
+  const Worker& worker = *seats_[index].worker;
+  const bool signalled = IsSignalled(seats_[index].phase);
   const bool stopping = mode_ == Mode::kLeaving || mode_ == Mode::kEnding;
-  if (status.ok() && (seat.leaving_step || (stopping && seat.signalled))) return SeatState::kLeft;
-  if (status.ok() && !seat.signalled) return SeatState::kFinished;
-  if (seat.signalled && seat.fault.empty() && !stopping) return SeatState::kEmpty;
-  return SeatState::kDead;
+  if (status.ok() && (worker.leaving_step || (stopping && signalled))) return SeatEvent::kEndedLeft;
+  if (status.ok() && !signalled) return SeatEvent::kEndedFinished;
+  if (signalled && worker.fault.empty() && !stopping) return SeatEvent::kEndedStopped;
+  return SeatEvent::kEndedDead;
 }
 
-void Host::End(int index, SeatState state, const std::string& how, TimePoint now) {
+void Host::End(int index, SeatEvent event, const std::string& how, TimePoint now) {
   SeatRecord& record = RecordOf(index);
   Seat& seat = seats_[index];
+  const Worker& worker = WorkerOf(index);
   const bool in_epoch = PlaceOf(index) != nullptr && record.epoch == epoch_->number;
   const std::string who = RankText(index);
   // Who does not fit leaves: its end is no death of the job.
-  const bool own_fault =
-      state == SeatState::kDead && (!seat.signalled || !seat.fault.empty()) && !record_.refused;
-  const bool settled = now - seat.started >= kSettled;
+  const bool own_fault = event == SeatEvent::kEndedDead && !record_.refused &&
+                         (!IsSignalled(seat.phase) || !worker.fault.empty());
+  const bool settled = now - worker.started >= kSettled;
   const int failures_before = settled ? 0 : seat.failures_in_a_row;
-  seat = {};
-  record.state = state;
+  MustMove(index, event);
+  seat.failures_in_a_row = 0;
   record.silent = false;
   record.ended = how;
   if (own_fault) {
@@ -245,7 +270,7 @@ void Host::End(int index, SeatState state, const std::string& how, TimePoint now
     Report(BreakCause::kDied, who + " " + how, now);
   } else if (record_.refused) {
     Report(BreakCause::kLeft, who + " leaves: " + how, now);
-  } else if (state == SeatState::kLeft && in_place() && !job_stops_) {
+  } else if (event == SeatEvent::kEndedLeft && in_place() && !job_stops_) {
     const std::string why = record_.reason.empty() ? "" : ": " + record_.reason;
     Report(BreakCause::kLeft, who + " leaves" + why, now);
   }
@@ -272,11 +297,11 @@ void Host::Start(int index, TimePoint now) {
   const EpochWorker* const place = PlaceOf(index);
   const bool for_epoch = place != nullptr && place->worker.empty() &&
                          record.state == SeatState::kEmpty && record.epoch == epoch_->number;
-  const int failures = seat.failures_in_a_row;
-  seat = {};
-  seat.failures_in_a_row = failures;
-  seat.started = now;
+  seat.start_at.reset();
   record = {};
+  const bool inside = for_epoch && !in_place();
+  MustMove(index, inside ? SeatEvent::kStartedInside : SeatEvent::kStarted);
+  WorkerOf(index).started = now;
   record.worker = RandomId(random_, 16);
   StartWorker start{index, record.worker, std::nullopt, -1};
   if (for_epoch) {
@@ -284,24 +309,23 @@ void Host::Start(int index, TimePoint now) {
     record.rank = start.rank = place->rank;
     start.epoch = epoch_;
   }
-  record.state = for_epoch && !in_place() ? SeatState::kRunning : SeatState::kStarting;
-  if (record.state == SeatState::kStarting) {
-    LimitStart(index);
-  }
+  if (!inside) LimitStart(index);
   Do(std::move(start), for_epoch ? epoch_->reason : "to wait for the next epoch");
 }
 
 void Host::TellJoin(int index) {
   const SeatRecord& record = RecordOf(index);
-  Seat& seat = seats_[index];
   if (epoch_over_ || joining_ != record.epoch || joining_ != epoch_->number) return;
-  if (record.state != SeatState::kRunning || !seat.hello || seat.told_join) return;
-  seat.told_join = true;
+  if (record.state != SeatState::kRunning) return;
+  std::optional<Link>& link = WorkerOf(index).link;
+  if (!link || link->told_join) return;
+  link->told_join = true;
   Do(SendToWorker{index, JoinMessage{joining_}}, "somebody waits");
 }
 
 bool Host::AnyInPlace() const {
-  return std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.hello; });
+  return std::any_of(seats_.begin(), seats_.end(),
+                     [](const Seat& seat) { return seat.worker && seat.worker->link; });
 }
 
 // Were this host to stand still, the others might go on without it while its workers know nothing:
@@ -310,23 +334,24 @@ void Host::TellAlive(TimePoint now) {
   if (now < alive_at_ || !AnyInPlace()) return;
   alive_at_ = now + config_.quiet_limit / 4;
   for (int index = 0; index < config_.seats; ++index) {
-    if (!seats_[index].hello) continue;
+    if (!seats_[index].worker || !seats_[index].worker->link) continue;
     Do(SendToWorker{index, AliveMessage{config_.quiet_limit / std::chrono::milliseconds(1)}}, "");
   }
 }
 
 void Host::NoteHeard(int index, TimePoint now) {
-  seats_[index].heard = now;
+  std::optional<Link>& link = WorkerOf(index).link;
+  if (link) link->heard = now;
   RecordOf(index).silent = false;
 }
 
 // A worker inside an epoch tells again and again where it is. One that does not has been stopped as
 // a whole, by SIGSTOP or with its machine.
 TimePoint Host::SilentAt(int index) const {
-  const SeatRecord& record = record_.seats[index];
-  const bool should_tell = record.state == SeatState::kRunning && seats_[index].hello &&
-                           !seats_[index].leaving_step && !seats_[index].said_bye;
-  return should_tell && !record.silent ? seats_[index].heard + kSilentAfter : kNever;
+  if (seats_[index].phase != SeatPhase::kRunning || record_.seats[index].silent) return kNever;
+  const Worker& worker = *seats_[index].worker;
+  const bool should_tell = worker.link && !worker.leaving_step;
+  return should_tell ? worker.link->heard + kSilentAfter : kNever;
 }
 
 void Host::NoteSilence(TimePoint now) {
@@ -337,28 +362,26 @@ void Host::NoteSilence(TimePoint now) {
 
 void Host::CheckSeat(int index, TimePoint now) {
   PlanStart(index, now);
-  Seat& seat = seats_[index];
+  const Seat& seat = seats_[index];
   if (seat.start_at && *seat.start_at <= now) Start(index, now);
-  if (!seat.kill_at || now < *seat.kill_at) return;
-  const std::string why = seat.limit;
-  Kill(index, why, seat.limit_is_fault, now);
+  if (!seat.worker || !seat.worker->limit || now < seat.worker->limit->at) return;
+  const KillLimit limit = *seat.worker->limit;
+  Kill(index, limit.why, limit.is_fault, now);
 }
 
 // --- Stopping ---
 
 void Host::StopSeat(int index, Duration deadline, const std::string& reason, TimePoint now) {
-  Seat& seat = seats_[index];
-  seat.start_at.reset();
+  seats_[index].start_at.reset();
   const SeatState state = RecordOf(index).state;
-  if (!HasProcess(state) || seat.told_stop) return;
+  if (!HasProcess(state)) return;
+  Worker& worker = WorkerOf(index);
+  if (worker.stop) return;
   const bool has_state = state == SeatState::kRunning || state == SeatState::kParked;
-  if (seat.hello && has_state) {
-    seat.told_stop = true;
+  if (worker.link && has_state) {
     Do(SendToWorker{index, StopMessage{reason, deadline / std::chrono::milliseconds(1)}}, reason);
-    seat.save_by = now + deadline;
-    seat.moved = now;
-    seat.alone_after = std::max(deadline / kAlonePart, kAloneLimitMin);
-    Limit(index, seat.save_by, kNotSaved, false);
+    worker.stop = StopWish{now + deadline, now, std::max(deadline / kAlonePart, kAloneLimitMin)};
+    Limit(index, worker.stop->save_by, kNotSaved, false);
   } else {
     Terminate(index, reason, now);
     Limit(index, now + deadline, "did not end within " + DurationText(deadline), false);
@@ -366,27 +389,22 @@ void Host::StopSeat(int index, Duration deadline, const std::string& reason, Tim
 }
 
 void Host::Terminate(int index, const std::string& why, TimePoint now) {
-  SeatRecord& record = RecordOf(index);
-  if (!HasProcess(record.state) || seats_[index].signalled) return;
-  seats_[index].signalled = true;
-  if (record.state == SeatState::kRunning) record.state = SeatState::kStopping;
-  const int signal = seats_[index].hello ? SIGTERM : stop_signal_;
+  if (!HasProcess(RecordOf(index).state) || IsSignalled(seats_[index].phase)) return;
+  MustMove(index, SeatEvent::kSignalled);
+  const int signal = WorkerOf(index).link ? SIGTERM : stop_signal_;
   Do(SignalWorker{index, signal, false}, why);
   Limit(index, now + config_.shutdown_limit, "did not end after " + SignalName(signal), false);
 }
 
 // Said again, for the log, when even that has no effect.
 void Host::Kill(int index, const std::string& why, bool is_fault, TimePoint now) {
-  SeatRecord& record = RecordOf(index);
-  Seat& seat = seats_[index];
-  if (is_fault && !seat.signalled) seat.fault = why;
-  seat.signalled = true;
-  if (record.state == SeatState::kRunning) record.state = SeatState::kStopping;
+  Worker& worker = WorkerOf(index);
+  if (is_fault && !IsSignalled(seats_[index].phase)) worker.fault = why;
+  MustMove(index, SeatEvent::kSignalled);
   Do(SignalWorker{index, SIGKILL, false}, why);
-  seat.kill_at = now + config_.shutdown_limit;
-  seat.limit = RankText(index) + " did not end after SIGKILL: it may be stuck in the kernel, "
-                                 "as in a file system that does not answer";
-  seat.limit_is_fault = false;
+  const std::string text = RankText(index) + " did not end after SIGKILL: it may be stuck in the "
+                                             "kernel, as in a file system that does not answer";
+  worker.limit = KillLimit{now + config_.shutdown_timeout, text, false};
 }
 
 }  // namespace keel
