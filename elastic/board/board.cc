@@ -1,4 +1,4 @@
-// Threads poll; what they find is posted to the loop, what the loop wants is posted to them.
+// The threads poll. What they find is posted to the loop; what the loop wants is posted to them.
 #include "elastic/board/board.h"
 
 #include <boost/asio/post.hpp>
@@ -12,12 +12,13 @@
 namespace keel {
 namespace {
 
-// For a connection, and for each operation on it.
+// The limit for making a connection to the store, and for each operation on it.
 constexpr Duration kStoreOperationLimit = std::chrono::seconds(5);
 // A worker that is being stopped may still talk to the store of the epoch before.
 constexpr size_t kEpochStoresKept = 2;
 constexpr Duration kHostsPause = std::chrono::milliseconds(500);
-// A store may be there a moment before its job is.
+// A store may answer for a moment before its coordinator has opened the job. Only a job that is
+// missing for longer is told to the user.
 constexpr Duration kUnknownTime = std::chrono::seconds(5);
 
 }  // namespace
@@ -84,7 +85,7 @@ Status Board::StartCoordinator(JobPolicy policy, Random random) {
       "coordinator", clock_,
       BoardThread::Work{[this] { return Connect(); },
                         [this](Store& store, TimePoint now) { return PollCoordinator(store, now); },
-                        // That the store is gone is told by the member's half.
+                        // The member's half tells the user that the store is gone.
                         [](const Status& status) {
                           if (status.ok()) return;
                           LogDebug("coordinator-stalls", {{"reason", status.error().message}});
@@ -94,7 +95,7 @@ Status Board::StartCoordinator(JobPolicy policy, Random random) {
 
 BoardThread::Turn Board::PollCoordinator(Store& store, TimePoint now) {
   Coordinator::Step step = coordinator_->Poll(store, now);
-  // Our own member may have looked before there was anything to see.
+  // This host's own member may have looked before the coordinator had opened the job.
   step.look |= step.status.ok() && !std::exchange(announced_, true);
   const BoardThread::Turn turn{step.status, coordinator_->NextPoll()};
   const bool done = !coordinator_->end() || coordinator_->done();
@@ -123,7 +124,8 @@ void Board::OnCoordinatorStep(const Coordinator::Step& step) {
   CheckFinished();
 }
 
-// Foreign workers get a store of their own, so that nothing of a dead attempt can be read.
+// The workers of a foreign epoch get a store of their own, so that they read nothing of an attempt
+// that has failed.
 Result<EpochStore> Board::OpenEpochStore(const EpochRecord& epoch) {
   if (epoch.kind == JobKind::kInPlace) {
     return EpochStore{where_.own_address, where_.port,
@@ -142,8 +144,9 @@ Result<EpochStore> Board::OpenEpochStore(const EpochRecord& epoch) {
   return store;
 }
 
-// The coordinator tries again, since descriptors or memory may be short for a moment only. But no
-// worker runs meanwhile, and nobody else notices, so the wait is told of and has a limit.
+// The coordinator tries again, since descriptors or memory may be short only for a moment. But no
+// worker runs meanwhile, and no limit of another part passes, so this wait is logged and has a
+// limit.
 void Board::NoteNoStore(const Error& why) {
   const TimePoint now = clock_.Monotonic();
   if (!no_store_since_) {
@@ -203,13 +206,13 @@ void Board::OnMemberStep(const Member::Step& step, TimePoint polled) {
   CheckFinished();
 }
 
-// A store answers, but nobody there has opened our job.
+// Warns once if a store answers, but no coordinator has opened this job there.
 void Board::WarnIfUnknown(const Member::Step& step, TimePoint polled) {
   if (!step.status.ok() || is_known_) return;
   is_known_ = !step.events.empty();
   if (!answered_) answered_ = polled;
   if (is_known_ || polled - *answered_ < kUnknownTime) return;
-  is_known_ = true;   // told once
+  is_known_ = true;   // so that it is told only once
   events_.on_trouble(Error{Code::kNotFound,
                            "the store at " + AddressText(where_.host, where_.port) +
                                " has no job '" + job_ + "': does the host of the store run it, "

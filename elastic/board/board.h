@@ -1,8 +1,9 @@
-// Board: the supervisor's hold on the store: a member's half, where the store is ours the
-// coordinator's too, each on a thread and connection of its own, and the presence connections.
-// Promises   what is to be written gets there as soon as the store can be reached; what is read
-//            comes as events, on the loop, in order. What one half writes, the other one looks at
-//            at once.
+// Board: all that a supervisor has to do with the store of its job. It holds the member's half, the
+// coordinator's half if the store is on this host, each on a thread and connection of its own, and
+// the presence connections.
+// Promises   what is to be written is written as soon as the store can be reached; what is read
+//            comes as events, on the loop, in order. After one half has written, the other looks at
+//            the board at once.
 // Does not   judge (elastic/decisions/membership.h) or act on what it reads
 //            (elastic/decisions/host.h).
 // Threads    the loop's. After the loop has stopped only the destructor may be called.
@@ -33,9 +34,9 @@ class Board {
   struct Where {
     std::string host;            // of the store
     uint16_t port = 0;
-    bool is_ours = false;        // then we are the coordinator
-    bool is_alone = false;       // nobody else will come: the board needs no network
-    std::string own_address;     // numeric, as others reach us
+    bool is_ours = false;        // the store is on this host, which then is the coordinator
+    bool is_alone = false;       // no other host will come, so the board needs no network
+    std::string own_address;     // numeric; other hosts reach this one at it
     std::string incarnation;
   };
   struct Events {
@@ -43,10 +44,10 @@ class Board {
     std::function<void(TimePoint beat)> on_contact;
     std::function<void(const Decision& decision)> on_decision;   // the coordinator's
     std::function<void(const Status& status)> on_trouble;
-    // The store that an epoch's workers are to meet at cannot be opened, and was tried for long.
+    // The store at which an epoch's workers are to meet cannot be opened, even after many attempts.
     std::function<void(const Error& why)> on_no_store;
     std::function<void()> on_finished;
-    // The coordinator's: all hosts as it sees them, twice a second. Null: nobody asks.
+    // All hosts as the coordinator sees them, twice a second. Null: nobody asks for them.
     std::function<void(const std::vector<HostView>& hosts)> on_hosts;
   };
 
@@ -55,12 +56,12 @@ class Board {
                                              JobPolicy policy, Random random, Events events);
   ~Board();
 
-  // Without `hurry` it gets there with the next poll.
+  // Without `hurry` the record is written with the next poll.
   void Publish(const MemberRecord& record, bool hurry);
   void ReportBreak(const BreakRecord& record);
   void RegisterAnew();
-  // All is said: calls on_finished when it is on the board, and when every other member has seen
-  // the end that we decided; or after `limit`.
+  // Nothing more will be written. Calls on_finished once all of it is on the board and, if this
+  // host has decided the end of the job, every other member has seen that; or after `limit`.
   void Finish(Duration limit);
 
  private:
@@ -89,22 +90,24 @@ class Board {
   const std::string job_;
   const Events events_;
 
-  MemoryBoard alone_;                               // the board where is_alone
-  Member member_;                                   // the member's thread's own, as taken_
-  int64_t taken_ = 0;                               // of what was told it
-  std::optional<Coordinator> coordinator_;          // the coordinator's thread's own, as these
+  MemoryBoard alone_;                               // the board of a host that is_alone
+  // Only the member's thread uses these.
+  Member member_;
+  int64_t taken_ = 0;                               // how many jobs the member has taken
+  // Only the coordinator's thread uses these.
+  std::optional<Coordinator> coordinator_;
   std::deque<std::unique_ptr<StoreServer>> epoch_stores_;
-  std::optional<TimePoint> no_store_since_;         // an epoch's store cannot be opened
+  std::optional<TimePoint> no_store_since_;         // since when no epoch's store can be opened
   bool announced_ = false;
   std::optional<TimePoint> hosts_told_;
 
-  // The loop's own.
-  int64_t told_ = 0;
-  int64_t settled_ = 0;
-  bool coordinator_done_ = true;       // unless it has decided the end and others must see it
+  // Only the loop's thread uses these.
+  int64_t told_ = 0;                   // how many jobs the member was given
+  int64_t settled_ = 0;                // how many of them are on the board
+  bool coordinator_done_ = true;       // false: it decided the end, and some member has to see it
   bool finishing_ = false;
-  bool is_known_ = false;              // our job, to the store
-  std::optional<TimePoint> answered_;  // since when a store does
+  bool is_known_ = false;              // the store has this job, or the user was told otherwise
+  std::optional<TimePoint> answered_;  // since when a store answers
   boost::asio::steady_timer finish_limit_;
   std::unique_ptr<PresenceServer> presence_server_;
   PresenceClient presence_client_;

@@ -1,4 +1,5 @@
-// One poll: read what changed, note when, decide until there is nothing left to do, write.
+// One poll of the coordinator: it reads what changed and notes when, then decides and writes until
+// there is nothing left to do.
 #include "elastic/board/coordinator.h"
 
 #include <algorithm>
@@ -9,10 +10,10 @@ namespace keel {
 namespace {
 
 constexpr size_t kStepTimesKept = 31;
-// How long hosts are waited for before it is told.
+// Each job has too few hosts for a moment as it begins. Only a longer wait for hosts is logged.
 constexpr Duration kHostsPatience = std::chrono::seconds(1);
 
-// How many decisions one poll may carry out before it is a loop of ours.
+// A poll that carries out more decisions than this is an endless loop, and our bug.
 size_t DecisionsMax(size_t members) { return 2 * members + 16; }
 
 }  // namespace
@@ -42,7 +43,7 @@ Coordinator::Step Coordinator::Poll(Store& store, TimePoint now) {
     return DecideAll(store, now, step);
   };
   step.status = poll();
-  if (!step.status.ok()) next_read_ = now;  // what was read may be half of it
+  if (!step.status.ok()) next_read_ = now;  // only a part may have been read, so all is read again
   next_poll_ = std::min(now + config_.poll_interval, std::max(now, ask_again_));
   return step;
 }
@@ -60,7 +61,8 @@ Status Coordinator::Open(Store& store, TimePoint now) {
   return Ok();
 }
 
-// While we did not look, nobody could be seen beating.
+// If this process was suspended, or the store did not answer, no beat could be seen in the gap. So
+// the gap counts against nobody.
 void Coordinator::Forgive(TimePoint now) {
   const Duration gap = now - last_poll_;
   last_poll_ = now;
@@ -72,7 +74,7 @@ void Coordinator::Forgive(TimePoint now) {
   if (view_.epoch) view_.epoch->moved = view_.epoch->moved + gap;
 }
 
-// Whether to read everything: there is news, it is time, or a wait is over.
+// Whether to read everything: if there is news, if it is time, or if a wait is over.
 Result<bool> Coordinator::Due(Store& store, TimePoint now) {
   KEEL_TRY_ASSIGN(const auto text, store.Get(keys_.News()));
   KEEL_TRY_ASSIGN(const int64_t news,
@@ -82,8 +84,9 @@ Result<bool> Coordinator::Due(Store& store, TimePoint now) {
   return true;
 }
 
-// Members before breaks: who promises to be outside has reported why before that. The other way
-// round, an epoch that broke in between would look as if all had parked at a boundary.
+// Members are read before breaks. A host reports a break before it promises to be outside, so a
+// promise that was read has its break on the board. If breaks were read first, an epoch that broke
+// in between would look as if all had parked at a boundary.
 Status Coordinator::Read(Store& store, TimePoint now) {
   KEEL_TRY_ASSIGN(const auto slots_text, store.Get(keys_.Slots()));
   KEEL_TRY_ASSIGN(const int64_t slots, slots_text ? ParseCount(keys_.Slots(), *slots_text)
@@ -114,7 +117,8 @@ Status Coordinator::ReadMembers(Store& store, TimePoint now) {
   return Ok();
 }
 
-// Breaks, which members may write as well, and the stop that this coordinator wrote.
+// Reads the break of the epoch, which members write as well, and the stop, which only the
+// coordinator writes.
 Status Coordinator::ReadWishes(Store& store, TimePoint now) {
   const std::string stop_key = keys_.Stop();
   const std::string break_key = view_.epoch ? keys_.Break(view_.epoch->record.id) : "";
@@ -136,7 +140,7 @@ Status Coordinator::ReadWishes(Store& store, TimePoint now) {
 
 void Coordinator::Take(int64_t slot, const std::optional<std::string>& text,
                        const std::optional<std::string>& beat, TimePoint now) {
-  if (!text) return;  // counted in, but it has not written its record (yet)
+  if (!text) return;  // the slot was given, but its host has not written a record yet
   HostView& host = FindOrAdd(slot, now);
   Known& known = known_[slot];
   if (*text != known.text) {
@@ -160,7 +164,7 @@ void Coordinator::TakeRecord(HostView& host, Known& known, TimePoint now) {
     if (const auto other = ReadOtherRecord(known.text)) NoteOther(host, *other);
     return;
   }
-  if (parsed->tombstone) {  // our own, whose writing was not confirmed
+  if (parsed->tombstone) {  // this coordinator wrote it, but the answer was lost
     host.gone = true;
     host.gone_reason = parsed->tombstone->reason;
     return;
@@ -175,7 +179,7 @@ void Coordinator::TakeRecord(HostView& host, Known& known, TimePoint now) {
   }
 }
 
-// Enough to answer it.
+// Notes what the coordinator needs to refuse a member of another version.
 void Coordinator::NoteOther(HostView& host, const OtherRecord& other) {
   if (host.record.incarnation.empty()) host.record.incarnation = other.incarnation;
   if (host.record.host.empty()) host.record.host = other.host;
@@ -185,18 +189,20 @@ void Coordinator::NoteOther(HostView& host, const OtherRecord& other) {
 
 void Coordinator::NoteDeaths(Known& known, const MemberRecord& record, TimePoint now) {
   if (record.kind == JobKind::kInPlace) view_.kind = JobKind::kInPlace;
-  // A host that no epoch has had yet spends its own restarts, not the job's: see GiveUpOutside().
+  // A host that no epoch has had yet spends restarts of its own, not the job's: see
+  // Host::GiveUpOutside().
   const bool is_newcomer = view_.epoch && record.epoch.number == 0;
   for (; known.deaths < record.deaths; ++known.deaths) {
     if (is_newcomer) continue;
     deaths_.push_back(now);
-    view_.barren = 0;   // deaths are counted
+    view_.barren = 0;   // a death spends a restart, which limits how often the job tries again
   }
   CountFailures();
 }
 
-// In place, each death is a failure. Foreign workers die together, so there each break is one. The
-// kind may be told after the first break; what was counted until then was counted as foreign.
+// In a job in place, each death is a failure. Foreign workers die together, so in their jobs each
+// break by a death is one failure. Both are kept, since the kind may become known only after the
+// first break.
 void Coordinator::CountFailures() {
   view_.failures = view_.kind == JobKind::kInPlace ? deaths_ : failed_breaks_;
 }
@@ -213,7 +219,7 @@ void Coordinator::NotePositions(const MemberRecord& before, const MemberRecord& 
   }
 }
 
-// Positions are told once in a while, so several steps may have passed since the last one.
+// Positions are told only now and then, so the job may have made several steps since the last one.
 void Coordinator::NoteStep(Position position, TimePoint now) {
   if (step_seen_ && furthest_.step >= 0) {
     step_times_.push_back((now - *step_seen_) / (position.step - furthest_.step));
@@ -239,7 +245,7 @@ void Coordinator::NoteBreak(BreakRecord record, TimePoint now) {
   view_.idle_since = now;
 }
 
-// When did the first park at a boundary, and since when is everybody out?
+// Notes when the first worker parked at a boundary, and since when every host has been outside.
 void Coordinator::NoteEpochState(TimePoint now) {
   if (!view_.epoch || view_.epoch->broken) return;
   EpochView& epoch = *view_.epoch;
@@ -287,7 +293,8 @@ HostView& Coordinator::FindOrAdd(int64_t slot, TimePoint now) {
 }
 
 Status Coordinator::DecideAll(Store& store, TimePoint now, Step& step) {
-  // An answer was lost: members may be in that epoch already, so it comes before all else.
+  // The answer to the writing of this epoch was lost. Members may be in it already, so it comes
+  // before all else.
   if (const std::optional<Decision> decision = unwritten_) {
     KEEL_TRY(WriteEpoch(store, *decision, now));
     step.look = true;
@@ -317,7 +324,6 @@ void Coordinator::NoteWait(const Decision& decision, TimePoint now, Step& step) 
     wait_told_ = false;
   }
   if (wait_told_) return;
-  // Each job has too few hosts for a moment, as it begins.
   const TimePoint tell_at =
       wait_since_ + (decision.reason == Reason::kHostsMissing ? kHostsPatience : Duration(0));
   if (now < tell_at) {
@@ -350,7 +356,8 @@ Status Coordinator::Apply(Store& store, const Decision& decision, TimePoint now)
   return Ok();
 }
 
-// A plain write: whatever the member may write at this moment, the tombstone stands.
+// Replaces a member's record by a tombstone. It is a plain write, so that the tombstone stands
+// whatever the member writes at the same moment.
 Status Coordinator::Bury(Store& store, const Decision& decision) {
   HostView& host = *Find(decision.slot);
   const bool refused = decision.verdict == Decision::Verdict::kRefuse;
@@ -362,8 +369,8 @@ Status Coordinator::Bury(Store& store, const Decision& decision) {
   return Ok();
 }
 
-// The record first, then the number that names it. If an earlier try got as far as the record, that
-// one stands, for somebody may have read it.
+// Writes the epoch's record first, then the number that names it. If an earlier attempt wrote the
+// record, that one stands, for somebody may have read it.
 Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint now) {
   EpochRecord record = decision.epoch;
   const bool taken_up = decision.verdict == Decision::Verdict::kTakeUp;
@@ -375,14 +382,16 @@ Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint
   } else {
     KEEL_TRY_ASSIGN(record.store, open_epoch_store_(record));
     unwritten_ = decision;
-    // Before the record: from then on somebody may know why the epoch is over.
+    // The key of its break comes before the record, for members ask for both in one question, and
+    // once the record is there somebody may have a break to write.
     KEEL_TRY(store.CompareSet(keys_.Break(record.id), std::nullopt, kNothingYet));
     KEEL_TRY_ASSIGN(const std::string now_there, WriteOnce(store, key, EpochText(record)));
     KEEL_TRY_ASSIGN(record, ParseEpoch(key, now_there));
   }
   KEEL_TRY(store.Set(keys_.NewestEpoch(), std::to_string(record.number)));
   unwritten_.reset();
-  if (view_.epoch && !view_.epoch->broken) view_.barren = 0;   // it got to a boundary
+  // The former epoch ended at a boundary, so its group could be built.
+  if (view_.epoch && !view_.epoch->broken) view_.barren = 0;
   view_.epoch = EpochView{};
   view_.epoch->record = std::move(record);
   view_.epoch->moved = now;
@@ -414,7 +423,8 @@ Status Coordinator::WriteEnd(Store& store, const Decision& decision, TimePoint n
   return Ok();
 }
 
-// A member that has read the end and has ended its workers writes that it left.
+// A member that has read the end, and whose workers have ended, writes that it left: then it is
+// gone.
 void Coordinator::AwaitMembers(TimePoint now) {
   bool all = true;
   for (const HostView& host : view_.hosts) {

@@ -1,8 +1,8 @@
-// Coordinator: reads the board, keeps the reader's clocks, asks membership.h, writes the answer.
+// Coordinator: reads the board, notes when things changed, asks membership.h, writes the answer.
 // Promises   a generation of its own for each store it opens; one read of all members a poll; an
 //            epoch's record is complete before `epoch` names it, and never changes; a write whose
-//            answer was lost is found again, not done anew. A gap in its own polling (it was
-//            stopped, or its store was) is held against nobody.
+//            answer was lost is found again, not done anew. If its own polling had a gap (the
+//            process was suspended, or the store did not answer), that is held against nobody.
 // Does not   wait, sleep, or own the store: its owner calls Poll() when told to look and when
 //            NextPoll() is due, and hands in another connection after an error.
 // Threads    one.
@@ -35,7 +35,7 @@ struct CoordinatorConfig {
 
 class Coordinator {
  public:
-  // Gives the epoch of that number a place for its keys: a fresh store, or a prefix in the board's.
+  // Gives the epoch a place for its keys: a fresh store, or a prefix in the store of the board.
   using OpenEpochStore = std::function<Result<EpochStore>(const EpochRecord& epoch)>;
 
   Coordinator(CoordinatorConfig config, Random random, OpenEpochStore open_epoch_store);
@@ -43,9 +43,9 @@ class Coordinator {
   struct Step {
     Status status;
     bool look = false;                 // the board has changed: tell the members to look
-    std::vector<Decision> decisions;   // what was done, then the wait it ended with if it is new
+    std::vector<Decision> decisions;   // what was done, and last the wait, if that is a new one
   };
-  // The first call of a store's life announces the generation.
+  // The first call on a store announces the generation.
   Step Poll(Store& store, TimePoint now);
   TimePoint NextPoll() const { return next_poll_; }
 
@@ -53,18 +53,18 @@ class Coordinator {
   void PresenceClosed(int64_t slot, const std::string& incarnation, TimePoint now);
 
   const std::string& generation() const { return generation_; }
-  // All that were ever seen, for whoever watches.
+  // All hosts that were ever seen, for those who watch the job.
   const std::vector<HostView>& hosts() const { return view_.hosts; }
   const std::optional<EndRecord>& end() const { return end_; }
-  // The job is over, and every member knows or had the time to.
+  // The job is over, and every member knows it or has had the time to learn it.
   bool done() const { return done_; }
 
  private:
-  // What is behind a host's view.
+  // What was last read of a host, beside its view.
   struct Known {
-    std::string text;        // of the record, to parse it only when it changes
+    std::string text;        // of its record, which is parsed only when this changes
     int64_t beat = -1;
-    int64_t deaths = 0;      // that were counted
+    int64_t deaths = 0;      // how many of its deaths were counted
   };
 
   Status Open(Store& store, TimePoint now);
@@ -106,20 +106,20 @@ class Coordinator {
   bool opened_ = false;
   bool kind_written_ = false;
   int64_t slots_ = 0;
-  std::optional<int64_t> news_;      // as of the last whole read
+  std::optional<int64_t> news_;      // the counter `news` at the last whole read
   TimePoint last_poll_;
   TimePoint next_read_;
   TimePoint next_poll_;
-  TimePoint ask_again_ = kNever;     // of the last wait
+  TimePoint ask_again_ = kNever;     // when the last wait is over
   std::optional<Reason> last_wait_;
   TimePoint wait_since_;
   bool wait_told_ = false;
-  std::map<int64_t, Known> known_;   // by slot, as view_.hosts
+  std::map<int64_t, Known> known_;   // by slot, like view_.hosts
   JobView view_;
   std::vector<TimePoint> deaths_, failed_breaks_;
-  std::optional<Decision> unwritten_;   // an epoch that the board may have, or half of it
+  std::optional<Decision> unwritten_;   // an epoch that may be on the board, wholly or in part
   std::optional<TimePoint> step_seen_;
-  bool progressed_ = false;            // in the epoch: more than one step was told of
+  bool progressed_ = false;            // workers of the epoch have told of more than one step
   Position furthest_;
   std::vector<Duration> step_times_;
   std::optional<EndRecord> end_;

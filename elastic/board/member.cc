@@ -1,4 +1,4 @@
-// One poll: see what the board says, then write what is to be said.
+// One poll of a member: it reads what is new on the board, then writes what is to be written.
 #include "elastic/board/member.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace keel {
 namespace {
 
-// Reports a value that was not seen before; it counts as seen once it could be read.
+// Reports the value of `key` if it is new. It counts as seen only once it could be parsed.
 template <class Report>
 Status ReadFresh(const BoardSnapshot& board, const std::string& key, std::string& seen,
                  Report report) {
@@ -42,10 +42,11 @@ Status Member::Run(Store& store, TimePoint now, Step& step) {
   if (refused_) return Ok();
   if (!slot_) {
     KEEL_TRY_ASSIGN(const bool there, FindGeneration(store));
-    if (!there) return Ok();  // the coordinator has not opened it yet
+    if (!there) return Ok();  // the coordinator has not opened the job yet
     KEEL_TRY(CheckProtocol(store, step));
     if (refused_) return Ok();
-    // Before anything is read: an epoch that names the slot must not be told before the slot is.
+    // It registers before it reads: an epoch that names the slot must not be reported before the
+    // slot.
     if (may_register_ && record_) KEEL_TRY(Register(store, step));
   }
   KEEL_TRY_ASSIGN(const bool ours, Read(store, step));
@@ -62,7 +63,7 @@ Result<bool> Member::FindGeneration(Store& store) {
   return true;
 }
 
-// Before anything else is read or written there.
+// Reads the version of the protocol before anything else is read or written in that generation.
 Status Member::CheckProtocol(Store& store, Step& step) {
   if (is_checked_) return Ok();
   const std::string key = ProtocolKey(config_.job);
@@ -82,7 +83,7 @@ void Member::RefuseBoard(int64_t version, Step& step) {
   step.status = Ok();
 }
 
-// ... and why a record that could not be parsed could not.
+// Notes the version of a record that could not be parsed, which may be the reason.
 template <class T>
 Result<T> Member::Noted(Result<T> parsed, const std::string& text) {
   if (parsed.ok()) return parsed;
@@ -107,7 +108,8 @@ void Member::ForgetBoard() {
   break_ = joining_ = stop_ = end_ = presence_ = kind_ = "";
 }
 
-// False where the board is not (or no more) the one that we know; the next poll goes on.
+// Returns false if the board is no more the one that this member knows. The next poll goes on with
+// the new one.
 Result<bool> Member::Read(Store& store, Step& step) {
   const std::string generation_key = GenerationKey(config_.job);
   std::vector<std::string> keys = {generation_key, keys_.Kind(), keys_.Presence(),
@@ -141,7 +143,8 @@ Result<bool> Member::Read(Store& store, Step& step) {
   return true;
 }
 
-// Read after the epoch: workers must be started for it, not to wait for another one.
+// The job's kind is reported after the epoch. In the other order the host would start workers that
+// wait for an epoch, instead of those of this one.
 Status Member::ReadOfJob(const BoardSnapshot& board, Step& step) {
   KEEL_TRY(ReadFresh(board, keys_.Kind(), kind_, [&](const auto& key, const auto& text) -> Status {
     KEEL_TRY_ASSIGN(const JobKind kind, ParseJobKind(key, text));
@@ -166,7 +169,8 @@ Status Member::ReadOfJob(const BoardSnapshot& board, Step& step) {
   });
 }
 
-// The board may hold our former record, if the answer to the newest was lost; never another's.
+// The slot may hold this member's former record, if the answer to the newest was lost, or a
+// tombstone. It never holds another member's record.
 Status Member::ReadMine(const std::string& text, Step& step) {
   if (text == written_) return Ok();
   KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(keys_.Member(*slot_), text));
@@ -210,8 +214,8 @@ Status Member::ReadEpoch(Store& store, const std::string& text, Step& step) {
   return Ok();
 }
 
-// A slot that was given to us although the answer got lost is left empty for ever; one whose record
-// may have been written is tried again.
+// If the answer to the request for a slot is lost, that slot stays empty for ever. If the answer to
+// the writing of the record is lost, the same slot is tried again.
 Status Member::Register(Store& store, Step& step) {
   if (!tried_slot_) {
     KEEL_TRY_ASSIGN(const int64_t given, store.Add(keys_.Slots(), 1));
@@ -222,7 +226,7 @@ Status Member::Register(Store& store, Step& step) {
   const std::string there = outcome.now.value_or("");
   if (!outcome.holds_desired) {
     KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(key, there));
-    if (slot.tombstone) {   // too late: the next poll takes another slot
+    if (slot.tombstone) {   // it was taken for dead meanwhile: the next poll takes another slot
       tried_slot_.reset();
       if (slot.tombstone->why == Tombstone::Why::kRefused) LoseSlot(*slot.tombstone, step);
       return Ok();
@@ -245,7 +249,7 @@ Status Member::WriteBreaks(Store& store) {
     const BreakRecord& record = breaks_.begin()->second;
     const std::string key = keys_.Break(record.id);
     KEEL_TRY(WriteOnce(store, key, BreakText(record)));
-    breaks_.erase(breaks_.begin());   // ours, or the first one's
+    breaks_.erase(breaks_.begin());   // this one is on the board, or an earlier one stands
     hurry_ = true;
   }
   return Ok();

@@ -1,9 +1,9 @@
-// Member: a supervisor's half of the board: it registers, publishes, beats, and reports what it
-// reads there.
-// Promises   each event is given once; what was asked to be written is written, again after every
-//            failed poll, until the board has it; a record is never written over a tombstone.
-//            Registers anew in a new generation by itself, after being expired only when told to.
-//            A board of another version of the protocol is told as a refusal, and left alone.
+// Member: what every supervisor does on the board. It registers, publishes its record, raises its
+// beat, and reports what it reads.
+// Promises   each event is given once; what is to be written is tried with every poll until it is
+//            on the board; a record is never written over a tombstone. In a new generation the
+//            member registers anew by itself; after it was taken for dead, only when told to. A
+//            board of another version of the protocol is reported as a refusal, and not written to.
 // Does not   decide anything (elastic/decisions/host.h), wait, or own the store: its owner calls
 //            Poll() when there is something to write or to see and when NextPoll() is due, and
 //            hands in another connection after an error.
@@ -35,10 +35,10 @@ class Member {
  public:
   explicit Member(MemberConfig config) : config_(std::move(config)) {}
 
-  // What the next Poll() shall write. Of several records the last one counts.
+  // The next Poll() writes these. Of several records only the last one is written.
   void Publish(const MemberRecord& record);
   void ReportBreak(const BreakRecord& record) { breaks_.emplace(record.id, record); }
-  // After Buried: there is nothing left of the former registration.
+  // To be called after Buried, once nothing is left of the former registration.
   void RegisterAnew() { may_register_ = true; }
 
   struct Step {
@@ -49,7 +49,7 @@ class Member {
   };
   Step Poll(Store& store, TimePoint now);
   TimePoint NextPoll() const { return next_poll_; }
-  // Nothing that was asked for is unwritten.
+  // All that was to be written is on the board.
   bool settled() const;
 
   std::optional<int64_t> slot() const { return slot_; }
@@ -75,23 +75,23 @@ class Member {
 
   const MemberConfig config_;
   std::optional<MemberRecord> record_;
-  std::string text_;                            // of record_
+  std::string text_;                            // what record_ looks like on the board
   std::map<std::string, BreakRecord> breaks_;   // by the epoch's id
   bool may_register_ = true;
   bool refused_ = false;            // the board is of another version
-  std::optional<int64_t> other_;    // of what could not be parsed: its version
+  std::optional<int64_t> other_;    // the version of a record that could not be parsed
 
   std::string generation_;
   BoardKeys keys_;
-  bool is_checked_ = false;         // it is of our version
+  bool is_checked_ = false;         // the generation is of this version of the protocol
   std::optional<int64_t> slot_;
-  std::string written_;                // the record as the board has it
-  std::optional<int64_t> tried_slot_;  // given to us, but not known to be ours
-  bool hurry_ = false;                 // written, but the coordinator was not told
+  std::string written_;                // the record as it is on the board
+  std::optional<int64_t> tried_slot_;  // it was given, but the record may not be there yet
+  bool hurry_ = false;                 // something was written that `news` does not count yet
   std::optional<TimePoint> beaten_;
   TimePoint next_poll_;
 
-  // What was read and reported of this generation.
+  // What was read of this generation and has been reported.
   int64_t epoch_ = 0;
   std::string epoch_id_;
   std::string break_, joining_, stop_, end_, presence_, kind_;

@@ -1,4 +1,4 @@
-// Lines over TCP, on both sides.
+// Both ends of the presence connections, which carry lines over TCP.
 #include "elastic/board/presence.h"
 
 #include <boost/asio/buffer.hpp>
@@ -23,15 +23,17 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr size_t kLineMax = 256;
-constexpr size_t kUnsentMax = 64;       // lines; who takes none is only waiting to be expired
+// A peer that has not read so many lines is suspended or lost, and will soon be expired.
+constexpr size_t kUnsentMax = 64;
 constexpr Duration kPauseFirst = std::chrono::milliseconds(50);
 constexpr Duration kPauseLast = std::chrono::seconds(2);
-// Without a descriptor for it, a connection would be offered again at once, for ever.
+// If no descriptor is left for a connection, the system offers it again at once, without end. A
+// pause keeps the loop free meanwhile.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
 
 }  // namespace
 
-// Lines to and from one peer.
+// One connection: lines to and from a peer.
 class PresenceConnection : public std::enable_shared_from_this<PresenceConnection> {
  public:
   explicit PresenceConnection(tcp::socket socket) : socket_(std::move(socket)), framer_(kLineMax) {}
@@ -53,7 +55,7 @@ class PresenceConnection : public std::enable_shared_from_this<PresenceConnectio
     if (unsent_.size() == 1) Write();
   }
 
-  // Without a word to the owner.
+  // Closes the connection without calling on_closed.
   void Close() {
     on_line_ = nullptr;
     on_closed_ = nullptr;
@@ -105,7 +107,7 @@ class PresenceConnection : public std::enable_shared_from_this<PresenceConnectio
 struct PresenceServer::Session {
   std::shared_ptr<PresenceConnection> connection;
   int64_t slot = -1;
-  std::string incarnation;    // empty: it has not said hello
+  std::string incarnation;    // empty: the peer has not said hello
 };
 
 Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& loop,
@@ -201,7 +203,7 @@ void PresenceServer::OnLine(const std::shared_ptr<Session>& session, const std::
 void PresenceServer::OnClosed(const std::shared_ptr<Session>& session) {
   if (session == nullptr || sessions_.erase(session) == 0) return;
   if (session->incarnation.empty()) return;
-  // Its newer connection may have come before the end of this one was seen.
+  // The member may have connected again before the end of this connection was seen.
   const bool again = std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& other) {
     return other->slot == session->slot && other->incarnation == session->incarnation;
   });

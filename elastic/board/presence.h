@@ -1,8 +1,8 @@
-// Presence: the connections that hurry and notice (PROTOCOL.md section 3).
+// Presence: connections that tell of news, and show that a process is gone (PROTOCOL.md section 3).
 // Promises   nothing is decided here, and garbage only closes its own connection. A lost connection
 //            is made again, with pauses that grow to two seconds, until told otherwise. Strangers
-//            that connect and say nothing cannot use our descriptors up: of those, the oldest is
-//            closed for the next. Who does not read is owed a few lines at most.
+//            that connect and say nothing cannot use up the descriptors: the oldest of them is
+//            closed for the next. For a peer that does not read, only a few lines are kept.
 // Does not   read or write the board.
 // Threads    the loop's.
 #pragma once
@@ -27,7 +27,7 @@ namespace keel {
 
 class PresenceConnection;
 
-// How many connections the server keeps that have not said who they are.
+// The server keeps so many connections that have not said who they are.
 inline constexpr size_t kSilentConnectionsMax = 64;
 
 // The coordinator's side.
@@ -43,7 +43,7 @@ class PresenceServer {
   ~PresenceServer();
 
   uint16_t port() const { return port_; }
-  // To all members: the board has changed.
+  // Tells all members that the board has changed.
   void Look();
 
  private:
@@ -63,7 +63,7 @@ class PresenceServer {
   uint16_t port_ = 0;
   Seldom not_accepted_{std::chrono::minutes(1)};
   std::set<std::shared_ptr<Session>> sessions_;
-  std::deque<std::weak_ptr<Session>> silent_;   // said no hello, or are gone; oldest first
+  std::deque<std::weak_ptr<Session>> silent_;   // without a hello, or gone; the oldest first
 };
 
 // A member's side.
@@ -72,10 +72,10 @@ class PresenceClient {
   PresenceClient(boost::asio::io_context& loop, std::function<void()> on_look);
   ~PresenceClient();
 
-  // Both are known from the board, and change when the coordinator or the slot does.
+  // Both come from the board, and change when the coordinator or the slot changes.
   void SetServer(const std::string& address);
   void SetSelf(int64_t slot, const std::string& incarnation);
-  // The member wrote to the board.
+  // Tells the coordinator that this member has written to the board.
   void News();
 
  private:

@@ -23,7 +23,7 @@ class BoardSnapshot {
     return snapshot;
   }
 
-  // Null: the board has no such key, or it was not asked for.
+  // The value of `key`; null if the board has no such key, or it was not asked for.
   const std::string* Of(const std::string& key) const {
     const auto found = values_.find(key);
     return found == values_.end() ? nullptr : &found->second;

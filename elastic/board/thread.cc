@@ -1,4 +1,4 @@
-// Jobs, connection, poll, wait; and again.
+// The thread's loop: it runs the posted jobs, connects if it has to, polls, and waits.
 #include "elastic/board/thread.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void BoardThread::Run() {
   }
 }
 
-// False when it is time to end.
+// Returns false when the thread is to end.
 bool BoardThread::RunJobs() {
   std::vector<std::function<void()>> jobs;
   {
@@ -76,7 +76,7 @@ bool BoardThread::Connect() {
   return false;
 }
 
-// Told when it begins and when it ends, not each time.
+// Trouble is told when it begins and when it ends, not with each failure.
 void BoardThread::Trouble(const Status& status) {
   if (status.ok() && !in_trouble_) return;
   if (!status.ok() && in_trouble_) return;

@@ -2,8 +2,8 @@
 // its own, off the loop.
 // Promises   polls when woken and when the poll said so, and never at the same time as a posted
 //            job; after an error it makes a new connection, again and again, with pauses that grow
-//            to a second. The destructor lets a call to the store that runs end, and no further one
-//            begin.
+//            to a second. The destructor waits for a call to the store that is under way, and
+//            lets no further one begin.
 // Does not   know what is polled.
 // Threads    Post() and Wake() from any; `connect`, `poll`, `on_trouble` and the jobs run on the
 //            thread itself.
@@ -25,13 +25,13 @@ namespace keel {
 class BoardThread {
  public:
   struct Turn {
-    Status status;              // an error: the connection is of no more use
+    Status status;              // an error: the connection is given up
     TimePoint next = kNever;    // when to poll again, unless woken before
   };
   struct Work {
     std::function<Result<std::unique_ptr<Store>>()> connect;
     std::function<Turn(Store& store, TimePoint now)> poll;
-    // The store cannot be reached, or can be again (Ok).
+    // Called when the store cannot be reached any more, and with Ok when it can be reached again.
     std::function<void(const Status& status)> on_trouble;
   };
 
@@ -39,7 +39,7 @@ class BoardThread {
   ~BoardThread();
 
   void Wake() { Post({}); }
-  // Runs before the next poll, also while there is no connection.
+  // The job runs before the next poll, even while there is no connection.
   void Post(std::function<void()> job, bool hurry = true);
 
  private:
@@ -51,13 +51,15 @@ class BoardThread {
 
   Clock& clock_;
   const Work work_;
-  std::unique_ptr<Store> store_;            // the thread's own, as the next two
+  // Only the thread uses these.
+  std::unique_ptr<Store> store_;
   bool in_trouble_ = false;
   Duration pause_{0};
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::function<void()>> jobs_;   // guarded by mutex_, as the rest
+  // mutex_ guards these.
+  std::vector<std::function<void()>> jobs_;
   bool woken_ = true;
   bool stopping_ = false;
   std::thread thread_;

@@ -36,7 +36,8 @@ std::string PlaceText(const RankStanding& one) {
   return "step " + std::to_string(one.position.step) + ", " + place;
 }
 
-// Those that wait for it by what they told last. A silent worker has told nothing lately.
+// The workers that wait for `rank`, by what they told last. A silent worker does not count, for
+// what it told may be long ago.
 std::vector<int64_t> WaitersOf(const Standings& standings, int rank) {
   std::vector<int64_t> waiters;
   for (const RankStanding& one : standings) {
@@ -56,8 +57,8 @@ std::string WaitersText(const Standings& standings, int rank) {
          PlaceText(*first);
 }
 
-// The one that most others wait for; of several the one furthest behind, then the last rank: the
-// first one writes logs and commits checkpoints, so that its loss costs most.
+// The worker that most others wait for. Of several it is the one furthest behind, and of those the
+// last rank: rank 0 writes logs and commits checkpoints, so losing it costs most.
 const RankStanding& MostWaitedFor(const Standings& standings, const Standings& among) {
   std::map<int, size_t> waiters;
   for (const RankStanding& one : among) waiters[one.rank] = WaitersOf(standings, one.rank).size();
@@ -86,8 +87,9 @@ struct Verdict {
   std::string why;
 };
 
-// Processes that were stopped, or whose machine stands still. A healthy worker may seem silent for
-// a moment on a busy machine, so that only those count that somebody waits for, where anybody does.
+// Names the processes that were suspended, or whose machine stands still. On a busy machine a
+// healthy worker may seem silent for a moment. So if anybody waits for somebody, only silent
+// workers that are waited for are named.
 std::optional<Verdict> Silent(const Standings& standings) {
   Standings silent = Only(standings, [](const auto& one) { return one.silent; });
   const bool anybody_waits = std::any_of(standings.begin(), standings.end(), [](const auto& one) {
@@ -109,7 +111,7 @@ std::optional<Verdict> Silent(const Standings& standings) {
   return Verdict{RanksOf(silent), why + WaitersText(standings, silent.front().rank)};
 }
 
-// Those furthest behind, of a program that does not tell for whom its workers wait.
+// Names the workers furthest behind, in a program that does not tell for whom its workers wait.
 std::optional<Verdict> Behind(const Standings& standings) {
   const bool any_told = std::any_of(standings.begin(), standings.end(), [](const auto& one) {
     return one.activity.waits_for != Activity::kUntold;
@@ -149,7 +151,7 @@ Verdict InACircle(const Standings& standings) {
                       WaitersText(standings, one.rank)};
 }
 
-// Nobody: all compute. They may just be slow.
+// No worker waits: all compute, and may just be slow. The one furthest behind is named.
 Verdict AllInOwnCode(const Standings& standings) {
   const RankStanding& one = MostWaitedFor(standings, standings);
   const std::string where = Ranks({one.rank}) + ", at " + PlaceText(one);
@@ -160,7 +162,8 @@ Verdict AllInOwnCode(const Standings& standings) {
                       "furthest behind is " + where};
 }
 
-// Who hangs, where all have told a position, and how many limits must have passed before.
+// Who hangs among workers that have all told a position, and after how many limits without a move
+// it may be said.
 std::pair<int, Verdict> WhoHangs(const Standings& standings) {
   if (const auto verdict = Silent(standings)) return {1, *verdict};
   if (const auto verdict = Behind(standings)) return {1, *verdict};
@@ -189,8 +192,8 @@ HangDecision DecideHang(const Standings& standings, TimePoint moved, const HangL
   if (standings.empty()) return decision;
   const Duration move = std::max(limits.move, kHangLook);
   const std::string still = "nothing moved for " + DurationText(now - moved) + "; ";
-  // A worker that has told nothing may be slow to take the epoch, unless it says nothing at all
-  // while others wait for it already.
+  // A worker without a position may be slow to take the epoch, so it has the longer limit. That
+  // does not hold for one that says nothing at all while others wait for it already.
   const Standings slow = Only(standings, [&](const auto& one) {
     return IsUntold(one) && (!one.silent || WaitersOf(standings, one.rank).empty());
   });

@@ -19,10 +19,10 @@ namespace keel {
 // A worker that has told nothing for so long (it does every kTellPause) is silent.
 inline constexpr Duration kSilentAfter = std::chrono::milliseconds(1500);
 
-// What the user asked for; else 20 median steps, and never less than a minute.
+// The limit that the user asked for; without one, 20 median steps, but at least a minute.
 Duration HangLimit(std::optional<Duration> asked, Duration median_step);
 
-// What holds while the job stops and has so long to do it.
+// The limit that holds while the job stops and has `deadline` to do it.
 Duration HangLimitOfStop(Duration usual, Duration deadline);
 
 struct RankStanding {
@@ -35,11 +35,11 @@ struct RankStanding {
 struct HangDecision {
   std::vector<int64_t> ranks;   // those that hold up the others; empty: nobody hangs
   TimePoint until = kNever;     // when to ask again if nothing moves
-  std::string reason;           // why those are named, or why nobody is although nothing moves
+  std::string reason;           // why they are named, or why nobody is although nothing moves
 };
 
 struct HangLimits {
-  Duration enter;   // from being let in to the first position of each
+  Duration enter;   // from the start of the epoch until each worker has told a position
   Duration move;    // from one change of any standing to the next, once all have told a position
 };
 

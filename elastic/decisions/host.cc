@@ -10,7 +10,8 @@
 namespace keel {
 namespace {
 
-// Nobody whose clock runs asks so much later than he was told to.
+// A timer that fires this late means that the supervisor was suspended (SIGSTOP, a debugger, a
+// paused VM).
 constexpr Duration kLate = std::chrono::seconds(1);
 
 int64_t Millis(Duration duration) {
@@ -39,7 +40,7 @@ void Host::OnMemberEvent(const MemberEvent& event, TimePoint now) {
 
 void Host::OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
                        int signal) {
-  if (mode_ == Mode::kFencing) {   // nothing of it is left to be saved
+  if (mode_ == Mode::kFencing) {   // its workers are being killed: nothing is left to be saved
     EndJob(kExitUnsaved, reason + ", after having been taken for dead", now);
   } else if (mode_ == Mode::kMember) {
     job_stops_ = config_.hosts_store;
@@ -49,7 +50,8 @@ void Host::OnStopAsked(const std::string& reason, Duration deadline, TimePoint n
   Settle(now);
 }
 
-// Workers inside an epoch wait for the store, or for others who do: there is no step to agree on.
+// The epoch is broken first: its workers wait for that store, or for others that do, so they could
+// never agree on a step to stop at.
 void Host::OnNoStore(const std::string& reason, TimePoint now) {
   if (mode_ != Mode::kMember && mode_ != Mode::kFencing) return;
   if (!epoch_over_) LeaveEpoch(reason, now);
@@ -125,7 +127,8 @@ const EpochWorker* Host::PlaceOf(int index) const {
   return nullptr;
 }
 
-// The board names an epoch: the one we are in (a new store took it up), or the next one.
+// The board names an epoch. It is the one that this host is in, if a new store took that up, or the
+// next one.
 void Host::TakeEpoch(EpochRecord epoch, TimePoint now) {
   const bool mine = slot_ && epoch.FindHost(*slot_, config_.incarnation) != nullptr;
   const bool same = epoch_ && epoch_->id == epoch.id;
@@ -139,7 +142,8 @@ void Host::TakeEpoch(EpochRecord epoch, TimePoint now) {
   epoch_slot_ = *slot_;
   if (same) return;
   epoch_over_ = false;
-  // What was spent outside was this host's own; from now on the job counts (PROTOCOL.md section 9).
+  // Before its first epoch a host spends restarts of its own. From now on the coordinator counts
+  // the job's (PROTOCOL.md section 9), and the host's own deaths must not stop it from starting.
   if (record_.epoch.number == 0) deaths_.clear();
   record_.epoch = {epoch_->number, epoch_->id, static_cast<int>(epoch_->hosts.size())};
   KEEL_CHECK(was_over || !AnyProcess() || in_place(), "a foreign epoch was entered beside another");
@@ -173,7 +177,7 @@ bool Host::TakeSeat(const EpochWorker& place, TimePoint now) {
 void Host::Enter(int index, TimePoint now) {
   KEEL_CHECK(epoch_->number > record_.outside, "entering an epoch after promising not to");
   MustMove(index, SeatEvent::kEntered);
-  RecordOf(index).position = {};   // it has told none of this epoch
+  RecordOf(index).position = {};   // the worker has told no position of this epoch yet
   RecordOf(index).activity = {};
   NoteHeard(index, now);
   Worker& worker = WorkerOf(index);
@@ -188,7 +192,7 @@ void Host::LeaveEpoch(const std::string& reason, TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) BreakSeat(index, reason, now);
 }
 
-// E cannot go on: whoever is inside parks or ends.
+// The epoch cannot go on, so a worker that is inside it parks or ends.
 void Host::BreakSeat(int index, const std::string& reason, TimePoint now) {
   seats_[index].start_at.reset();
   if (RecordOf(index).state != SeatState::kRunning) return;
@@ -198,7 +202,7 @@ void Host::BreakSeat(int index, const std::string& reason, TimePoint now) {
           "did not park within " + DurationText(config_.park_limit) +
               " of the break; if its steps take longer, raise --park-limit",
           false);
-  } else if (in_place()) {   // it was started for this epoch, but has not told of itself yet
+  } else if (in_place()) {   // it was started for this epoch, and has not said hello yet
     MustMove(index, SeatEvent::kNotEntered);
     LimitStart(index);
   } else {
@@ -215,7 +219,7 @@ void Host::Report(BreakCause cause, const std::string& reason, TimePoint now) {
   if (!epoch_over_) LeaveEpoch(reason, now);
 }
 
-// Nobody is inside, and nobody is on the way in.
+// No worker is inside the epoch, and none is on its way into it.
 bool Host::AllOutside() const {
   for (int index = 0; index < config_.seats; ++index) {
     const SeatRecord& record = record_.seats[index];
@@ -248,18 +252,19 @@ void Host::StopSeats(const std::string& reason, Duration deadline, TimePoint now
   }
 }
 
-// Who is inside cannot agree on a step, nor even meet, with one that was stopped before it entered:
-// it saves what it holds. Whether workers are of that kind may be heard from other hosts, later
-// than the stop.
+// Workers inside an epoch cannot agree on a step, nor even meet, with one that was stopped before
+// it entered. So the epoch breaks, and each of them saves what it holds. This is asked again and
+// again, because the host may hear from others that workers are in place only after the stop.
 void Host::BreakIfStoppedOutside(TimePoint now) {
   if (epoch_over_) stopped_outside_.clear();
   if (!in_place() || stopped_outside_.empty()) return;
   Report(BreakCause::kLeft, std::exchange(stopped_outside_, {}), now);
 }
 
-// Who was told to stop agrees with its group on a step. While the store is away nobody tells us
-// that a member is gone, and a machine that loses its power closes no connection: who does not get
-// on meanwhile shall not wait for the vote until its time is up.
+// A worker that was told to stop agrees with its group on a step. While the store is away nobody
+// can tell this host that a member is gone, and a machine that loses its power closes no
+// connection. So a worker that does not move meanwhile must not wait for the vote until its time is
+// up.
 TimePoint Host::AloneAt(int index) const {
   const std::optional<Worker>& worker = seats_[index].worker;
   const bool inside =
@@ -270,7 +275,7 @@ TimePoint Host::AloneAt(int index) const {
                   std::max(stop.moved, contact_.value_or(stop.moved)) + stop.alone_after);
 }
 
-// Its workers park, and each saves what it holds.
+// After the break the workers of this host park, and each saves what it holds.
 void Host::LeaveAloneIfCutOff(TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     if (now < AloneAt(index)) continue;
@@ -309,15 +314,15 @@ void Host::EndJob(int code, const std::string& reason, TimePoint now) {
   if (code != kExitFinished && !stopping) StopSeats(reason, config_.save_limit, now);
 }
 
-// The job has not made a step that could be lost.
+// Whether the job has made no step that could be lost.
 bool Host::NothingMade(const SeatRecord& seat) const {
-  if (config_.program_says_hello && !in_place()) return true;   // nobody has said it yet
+  if (config_.program_says_hello && !in_place()) return true;   // no worker has said hello yet
   const bool first = !epoch_ || epoch_->number == 1;
   return in_place() && first && seat.position.step <= 0;
 }
 
-// Beside a job that runs, workers that fail before any epoch had them are this host's affair: with
-// another program or version, say. It leaves, and the job does not notice.
+// Workers that fail before any epoch had them, beside a job that runs, are the affair of this host:
+// it may have another program or version. It leaves, and the job does not notice.
 void Host::GiveUpOutside(TimePoint now) {
   if (mode_ != Mode::kMember || !in_place() || record_.epoch.number > 0 || AnyProcess()) return;
   const auto failed = [&](const SeatRecord& seat) { return seat.state == SeatState::kDead; };
@@ -330,7 +335,7 @@ void Host::GiveUpOutside(TimePoint now) {
          now);
 }
 
-// Who was told to stop one by one has left the host without anybody.
+// A host whose workers were all told to stop, one by one, has no worker left, so it leaves.
 void Host::LeaveIfAllLeft(TimePoint now) {
   const bool all_left =
       std::all_of(record_.seats.begin(), record_.seats.end(),
@@ -340,7 +345,8 @@ void Host::LeaveIfAllLeft(TimePoint now) {
   Leave("all its workers were told to stop", config_.save_limit, now);
 }
 
-// By what its own workers did: who leaves alone is told by nobody.
+// A host that leaves alone finds its exit code by what its own workers did, for no coordinator
+// tells it one.
 int Host::LeaveCode() const {
   for (const SeatRecord& seat : record_.seats) {
     const bool never = seat.worker.empty() || NothingMade(seat);
@@ -351,7 +357,7 @@ int Host::LeaveCode() const {
   return kExitStopped;
 }
 
-// The others go on without us, so no worker of ours may get on in an epoch.
+// The other hosts go on without this one, so none of its workers may make another step.
 void Host::Fence(const std::string& reason, TimePoint now) {
   epoch_over_ = true;
   if (mode_ == Mode::kMember) mode_ = Mode::kFencing;
@@ -389,8 +395,9 @@ TimePoint Host::StoreDeadline() const {
                                          : born_ + config_.join_limit);
 }
 
-// Who comes long after a limit, or after the time he was to be woken at, was stopped: what the
-// others did meanwhile is yet to be heard.
+// A supervisor that acts long after a limit, or after the time of its next wake-up, was suspended.
+// What the store and its workers said meanwhile is yet to be read, so limits that passed in that
+// time are extended by a moment.
 void Host::Forgive(TimePoint now) {
   const bool was_stopped = now > NextWake() && now - NextWake() > kLate;
   const auto is_stale = [&](TimePoint limit) {
@@ -403,7 +410,7 @@ void Host::Forgive(TimePoint now) {
     if (!seat.worker) continue;
     std::optional<KillLimit>& limit = seat.worker->limit;
     if (limit && is_stale(limit->at)) limit->at = now + kLate;
-    // What it said meanwhile is yet to be read.
+    // Or the worker would seem silent, although its messages wait to be read.
     if (was_stopped && seat.worker->link) seat.worker->link->heard = now;
   }
 }
@@ -441,7 +448,8 @@ TimePoint Host::NextWake() const {
   return wake;
 }
 
-// After every input: what is due, what can be promised, what is to be told.
+// Runs after every input: does what is due, promises what can be promised, and publishes the record
+// if it has changed.
 void Host::Settle(TimePoint now) {
   Forgive(now);
   BreakIfStoppedOutside(now);

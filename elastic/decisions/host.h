@@ -1,7 +1,7 @@
-// Host: the supervisor's brain, a state machine over its seats (PROTOCOL.md sections 5, 6, 9, 10).
-// Promises   the same inputs give the same actions; `outside` in its record is kept: a worker is
-//            put into an epoch only if that is newer; every state that waits for a worker has a
-//            limit, after which the worker's process group is killed.
+// Host: decides what a supervisor does with its seats and with itself (PROTOCOL.md 5, 6, 9, 10).
+// Promises   the same inputs give the same actions; the promise `outside` of its record is kept: a
+//            worker is put into an epoch only if that is newer; every state that waits for a worker
+//            has a limit, after which the worker's process group is killed.
 // Does not   start, signal or read anything: it says what to do (TakeActions), and is told what
 //            happened. So the supervisor and the simulator run the very same machine.
 // Threads    one.
@@ -28,9 +28,9 @@ struct HostConfig {
   std::string host;
   std::string address;
   int seats = 1;
-  int64_t order = 0;                                      // among the hosts, as given
-  std::string role;                                       // of the workers, as given
-  bool program_says_hello = false;                        // known before any worker has
+  int64_t order = 0;                                      // among the hosts, as the user gave it
+  std::string role;                                       // of the workers, as the user gave it
+  bool program_says_hello = false;                        // its file says that it is in place
   bool hosts_store = false;                               // the job cannot go on without it
   RestartPolicy restarts;
   Duration join_limit = kJoinLimit;                       // for the store to appear
@@ -43,18 +43,19 @@ struct HostConfig {
   Duration close_limit = kCloseLimit;                     // for the coordinator to say the end
 };
 
-// What to do. `why` is for the log.
+// One action that the supervisor is to carry out. `why` is for the log.
 struct StartWorker {
   int index = 0;
   std::string worker;                 // its incarnation
-  std::optional<EpochRecord> epoch;   // nothing: it waits for one
+  std::optional<EpochRecord> epoch;   // nothing: the worker waits for one
   int rank = -1;
 };
-// "epoch" on its link.
+// The worker is sent `epoch` on its link.
 struct EnterEpoch { int index = 0; int rank = 0; EpochRecord epoch; };
 struct SendToWorker { int index = 0; SupervisorMessage message; };
 struct SignalWorker { int index = 0; int signal = 0; bool dump_stacks = false; };
-struct Publish { bool hurry = false; };   // record() has changed, and not only in positions
+// record() has changed. `hurry`: not only in positions, so that others should know at once.
+struct Publish { bool hurry = false; };
 struct ReportBreak { BreakRecord record; };
 struct RegisterAnew {};
 struct ExitHost { int code = 0; };    // no worker is left; the record says so
@@ -72,19 +73,19 @@ class Host {
   // The control link was closed (kPeerLost) or held garbage: the worker counts as one that died. A
   // foreign one may close what it does not know.
   void OnLinkBroken(int index, const Error& why, TimePoint now);
-  // How it ended, in words that hold our reason where we killed it for a fault of its own.
+  // Returns how the worker ended, in words that hold our reason if we killed it for its own fault.
   std::string OnWorkerEnded(int index, const ExitStatus& status, TimePoint now);
-  // There is no process: exec failed.
+  // The worker has no process, because exec failed.
   void OnStartFailed(int index, const std::string& reason, TimePoint now);
   void OnMemberEvent(const MemberEvent& event, TimePoint now);
-  // The board had our beat as of that time.
+  // The store was reached: the board had this host's beat at that time.
   void OnContact(TimePoint beat) { contact_ = beat; }
-  // A signal to the supervisor: leave, with so much time to save. Foreign workers get `signal`.
+  // A signal asks the supervisor to leave, with so much time to save. Foreign workers get `signal`.
   void OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
                    int signal = SIGTERM);
   // A store that the workers need cannot be made on this host.
   void OnNoStore(const std::string& reason, TimePoint now);
-  // A checkpoint is wanted: of the workers that can make one.
+  // Somebody wants a checkpoint. The workers that can make one are asked for it.
   void OnSaveAsked(const std::string& reason, TimePoint now);
   // NextWake() is due.
   void OnTime(TimePoint now);
@@ -93,17 +94,17 @@ class Host {
   std::vector<HostAction> TakeActions();
   const MemberRecord& record() const { return record_; }
   const std::optional<EpochRecord>& epoch() const { return epoch_; }
-  // "rank 3 on node7", or which seat where it has no rank.
+  // "rank 3 on node7", or "seat 0 on node7" for a seat without a rank.
   std::string RankText(int index) const;
 
  private:
-  // What the host as a whole is about.
+  // What the host as a whole does.
   enum class Mode {
-    kMember,    // takes part
+    kMember,    // it takes part
     kLeaving,   // a stop was asked for, of this host or of the job
-    kFencing,   // was taken for dead: its workers must go before it may register anew
+    kFencing,   // it was taken for dead: its workers must be gone before it may register anew
     kEnding,    // the job is over for it
-    kExited,
+    kExited,    // no worker is left, and the record says so
   };
 
   // Of a worker that has said hello, and therefore is in place.
@@ -154,7 +155,7 @@ class Host {
   void MustMove(int index, SeatEvent event);
   bool AnyProcess() const;
   bool in_place() const { return kind_ == JobKind::kInPlace; }
-  // Its place in the epoch that is not over; nothing if it has none.
+  // The seat's place in the epoch that is not over; null if it has none.
   const EpochWorker* PlaceOf(int index) const;
 
   // What workers say.
@@ -165,7 +166,7 @@ class Host {
   void On(int index, const SavedMessage& message, TimePoint now);
   void On(int index, const LeavingMessage& message, TimePoint now);
   void On(int index, const ByeMessage& message, TimePoint now);
-  void On(int, const FiguresMessage&, TimePoint) {}   // nothing is decided by them
+  void On(int, const FiguresMessage&, TimePoint) {}   // nothing is decided by figures
   void On(int, const UnknownMessage&, TimePoint) {}
 
   // What the board says.
@@ -242,17 +243,17 @@ class Host {
   MemberRecord published_;
   std::vector<Seat> seats_;
   std::optional<EpochRecord> epoch_;   // the newest one that this host was put into
-  int64_t epoch_slot_ = -1;            // the slot that it has there
+  int64_t epoch_slot_ = -1;            // the slot that this host has in it
   bool epoch_over_ = true;
   std::string reported_;               // the id of the epoch whose break was reported
   int64_t joining_ = 0;
   std::vector<TimePoint> deaths_;
   std::optional<TimePoint> contact_;
-  TimePoint store_grace_{};            // the store has at least until then
+  TimePoint store_grace_{};            // the store is not given up before this
   TimePoint alive_at_{};               // when workers are told again that this host is there
-  bool job_stops_ = false;             // the whole job, not only this host
-  int stop_signal_ = SIGTERM;          // for workers that know no other stop
-  std::string stopped_outside_;        // who of the epoch was stopped before it entered
+  bool job_stops_ = false;             // the whole job stops, not only this host
+  int stop_signal_ = SIGTERM;          // for foreign workers, which know no `stop` message
+  std::string stopped_outside_;        // names a worker of the epoch stopped before it entered
   TimePoint leave_by_ = kNever;
   int exit_code_ = 0;
   std::vector<HostAction> actions_;

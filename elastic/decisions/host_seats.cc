@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kNotSaved = "did not save before the stop's deadline: give it more time with "
                                   "--shutdown-timeout";
 
-// What is to be done where a worker speaks another link than ours.
+// Tells the user what to do about a worker that speaks another version of the link.
 std::string OtherLinkText(int64_t version) {
   return "speaks version " + std::to_string(version) + " of the link to keelrun, which speaks " +
          "version " + std::to_string(kControlVersion) +
@@ -24,7 +24,7 @@ std::string OtherLinkText(int64_t version) {
          "keelrun of its own release";
 }
 
-// Of a link that broke without a goodbye.
+// Tells of a link that broke although the worker had not said goodbye.
 std::string BrokenLinkText(const Error& why) {
   const std::string text = "broke its control link: " + why.message;
   if (why.code != Code::kPeerLost) {
@@ -112,7 +112,8 @@ void Host::On(int index, const HelloMessage& message, TimePoint now) {
                             ": give all workers of a host the same program, device and options";
     Do(SendToWorker{index, RefusedMessage{why}}, RankText(index) + " " + why);
     Kill(index, RankText(index) + " " + why, true, now);
-    return EndJob(kExitRefused, RankText(index) + " " + why, now);   // so would be its successor
+    // The worker's successor would be refused for the same reason.
+    return EndJob(kExitRefused, RankText(index) + " " + why, now);
   }
   MustMove(index, SeatEvent::kHello);
   worker.link = Link{now};
@@ -152,7 +153,7 @@ void Host::On(int index, const AtMessage& message, TimePoint now) {
   const SeatRecord before = record;
   record.position = message.position;
   record.activity = message.activity;
-  // A worker that stands still tells the same again and again.
+  // A worker that stands still tells the same position again and again.
   std::optional<StopWish>& stop = WorkerOf(index).stop;
   if (stop && HasMoved(before, record)) stop->moved = now;
 }
@@ -173,17 +174,18 @@ void Host::On(int index, const LeavingMessage& message, TimePoint now) {
   if (alone && was_inside) LetOthersGoOn(index, now);
 }
 
-// A process may take long to end, with all that it has in memory; the others shall not wait for it.
-// Only where the host leaves: else it would seem ready for the next epoch.
+// A process that holds much memory may take long to end. Its group has stopped together, so the
+// other hosts need not wait for that. This is for a host that leaves alone: if its host stayed, the
+// next epoch would count on this worker.
 void Host::LetOthersGoOn(int index, TimePoint now) {
   const SeatRecord& record = RecordOf(index);
-  // Before the last one a break would take the others' save from them.
+  // A break before the last worker of this host has saved would take that save from it.
   if (PlaceOf(index) == nullptr || record.epoch != epoch_->number || !AllOutside()) return;
   Report(BreakCause::kLeft, RankText(index) + " leaves: " + record_.reason, now);
 }
 
-// A checkpoint of an earlier step is not the one that the stop asked for; and who leaves without
-// any state (-1) has saved none.
+// A checkpoint of an earlier step is not the one that the stop asked for, and a worker that leaves
+// without any state (step -1) has saved none.
 void Host::NoteSaved(int index) {
   const Worker& worker = WorkerOf(index);
   const int64_t saved = worker.saved_step.value_or(kNoStep);
@@ -193,20 +195,21 @@ void Host::NoteSaved(int index) {
 void Host::On(int index, const ByeMessage& message, TimePoint now) {
   RecordOf(index).ended = message.message;
   WorkerOf(index).said_bye = true;
-  // A worker that stays is its own fault: were that not counted, its successors could do the same
-  // for ever. Where the host stops, all workers were told to end, and nothing is started again.
+  // A worker that says goodbye and stays is at fault: if that did not count, its successors could
+  // do the same for ever. While the host stops it does not matter, since nothing is started again.
   Limit(index, now + config_.shutdown_limit,
         "said goodbye, but did not end within " + DurationText(config_.shutdown_limit),
         mode_ == Mode::kMember);
-  // It will enter no epoch. Were it still counted as one that can, the next ones would wait for it.
+  // The worker will enter no epoch. If it still counted as ready, the next one would wait for it.
   MayMove(index, mode_ == Mode::kMember ? SeatEvent::kBye : SeatEvent::kByeInStop);
-  // Another attempt would be refused for the same reason; the others of the group hear it, too.
+  // Another attempt would be refused for the same reason, so the whole host ends.
   if (message.code == kExitRefused) EndJob(kExitRefused, message.message, now);
 }
 
 void Host::OnLinkBroken(int index, const Error& why, TimePoint now) {
   if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
-  // After a goodbye that is how it ends, which may take it long: kLinkGrace is for who goes silent.
+  // A worker that said goodbye closes its link and may then take long to end. kLinkGrace is for one
+  // that closes its link without a word.
   const Worker& worker = WorkerOf(index);
   const bool was_expected = worker.said_bye && why.code == Code::kPeerLost;
   if (!was_expected && (worker.link || why.code != Code::kPeerLost)) {
@@ -251,7 +254,7 @@ void Host::End(int index, SeatEvent event, const std::string& how, TimePoint now
   const Worker& worker = WorkerOf(index);
   const bool in_epoch = PlaceOf(index) != nullptr && record.epoch == epoch_->number;
   const std::string who = RankText(index);
-  // Who does not fit leaves: its end is no death of the job.
+  // A host that was refused leaves, and what its workers do must not cost the job a restart.
   const bool own_fault = event == SeatEvent::kEndedDead && !record_.refused &&
                          (!IsSignalled(seat.phase) || !worker.fault.empty());
   const bool settled = now - worker.started >= kSettled;
@@ -278,7 +281,7 @@ void Host::End(int index, SeatEvent event, const std::string& how, TimePoint now
 
 // --- Its start ---
 
-// In place, an idle seat gets a worker that waits for the next epoch.
+// In a job in place, a seat without a worker gets one, which waits for the next epoch.
 void Host::PlanStart(int index, TimePoint now) {
   const SeatState state = RecordOf(index).state;
   if (state != SeatState::kEmpty && state != SeatState::kDead) return;
@@ -328,8 +331,9 @@ bool Host::AnyInPlace() const {
                      [](const Seat& seat) { return seat.worker && seat.worker->link; });
 }
 
-// Were this host to stand still, the others might go on without it while its workers know nothing:
-// who hears of it no more parks by itself, before the coordinator's fence_limit has passed.
+// Tells workers that their supervisor is there. If it is suspended, the other hosts may go on
+// without it while its workers know nothing. A worker that hears no `alive` therefore parks by
+// itself, before the coordinator's fence_limit has passed.
 void Host::TellAlive(TimePoint now) {
   if (now < alive_at_ || !AnyInPlace()) return;
   alive_at_ = now + config_.quiet_limit / 4;
@@ -345,8 +349,8 @@ void Host::NoteHeard(int index, TimePoint now) {
   RecordOf(index).silent = false;
 }
 
-// A worker inside an epoch tells again and again where it is. One that does not has been stopped as
-// a whole, by SIGSTOP or with its machine.
+// A worker inside an epoch tells its position again and again. One that tells nothing has been
+// suspended as a whole process, by SIGSTOP or with its machine.
 TimePoint Host::SilentAt(int index) const {
   if (seats_[index].phase != SeatPhase::kRunning || record_.seats[index].silent) return kNever;
   const Worker& worker = *seats_[index].worker;
@@ -396,7 +400,8 @@ void Host::Terminate(int index, const std::string& why, TimePoint now) {
   Limit(index, now + config_.shutdown_limit, "did not end after " + SignalName(signal), false);
 }
 
-// Said again, for the log, when even that has no effect.
+// Sends SIGKILL, and sends it again after a while if the process is still there, so that the log
+// shows that even this has no effect.
 void Host::Kill(int index, const std::string& why, bool is_fault, TimePoint now) {
   Worker& worker = WorkerOf(index);
   if (is_fault && !IsSignalled(seats_[index].phase)) worker.fault = why;

@@ -1,5 +1,7 @@
 // The coordinator's judgement, in the order in which its questions matter: who is gone, is the job
 // over, does the epoch run on, can the next one be formed.
+// This file is longer than 500 lines because its questions are asked in one order, of one view, and
+// with the same helpers: in several files they would still have to be read together.
 #include "elastic/decisions/membership.h"
 
 #include <algorithm>
@@ -57,12 +59,12 @@ bool AllFinished(const HostView& host) {
          });
 }
 
-// Ready or parked: a worker in place that an epoch can take in.
+// Whether an epoch can take in the worker of that seat.
 bool CanEnter(const SeatRecord& seat) {
   return seat.state == SeatState::kReady || seat.state == SeatState::kParked;
 }
 
-// In the order of their group ranks.
+// The hosts of an epoch, whose group ranks follow the order of `hosts`.
 std::vector<EpochHost> EpochHosts(const std::vector<const HostView*>& hosts) {
   std::vector<EpochHost> made;
   std::map<std::string_view, int> first_of_role;
@@ -75,6 +77,8 @@ std::vector<EpochHost> EpochHosts(const std::vector<const HostView*>& hosts) {
 }
 
 // Looks at one view. Each question returns a decision, or nothing to pass on to the next one.
+// It has more than 25 methods because each is one part of one of the four questions; its only data
+// are the view, the policy and the time.
 class Judge {
  public:
   Judge(const JobView& view, const JobPolicy& policy, TimePoint now)
@@ -167,8 +171,8 @@ bool Judge::InEpoch(const HostView& host) const {
   return view_.epoch && epoch().FindHost(host.slot, host.record.incarnation) != nullptr;
 }
 
-// The seat of a worker of the epoch, also where the worker has not entered: a stop may find it
-// parked before this epoch.
+// The seat of a worker of the epoch, even if the worker has not entered it: when a stop comes, the
+// worker may still be parked outside.
 const SeatRecord* Judge::SeatMeant(const EpochWorker& worker) const {
   for (const HostView& host : view_.hosts) {
     if (host.slot != worker.slot || !InEpoch(host)) continue;
@@ -181,7 +185,7 @@ const SeatRecord* Judge::SeatMeant(const EpochWorker& worker) const {
   return nullptr;
 }
 
-// ... and only while it tells of that epoch.
+// The seat of a worker of the epoch, if its record tells of this epoch; otherwise null.
 const SeatRecord* Judge::SeatOf(const EpochWorker& worker) const {
   const SeatRecord* const seat = SeatMeant(worker);
   return seat != nullptr && seat->epoch == epoch().number ? seat : nullptr;
@@ -198,8 +202,8 @@ MaybeDecision Judge::RemoveHost() const {
   return std::nullopt;
 }
 
-// Whoever shares the coordinator's process is there as long as it judges. On a machine with too
-// much to do its beats may come late all the same, and to lose it for that would help nobody.
+// The host in the coordinator's own process is there as long as the coordinator judges. On an
+// overloaded machine its beats may still come late, and to lose it for that would help nobody.
 Duration Judge::BeatLimit(const HostView& host) const {
   const bool is_own = host.record.incarnation == view_.coordinator;
   return policy_.beat_limit * (is_own ? kOwnBeatLimits : 1);
@@ -220,7 +224,8 @@ MaybeDecision Judge::Silent(const HostView& host) const {
   return decision;
 }
 
-// The coordinator's own. Nothing: its workers have not said hello yet, and nobody else's count.
+// The fingerprint of the coordinator's own host, which decides for the job. It is empty until a
+// worker of that host has said hello; those of other hosts do not count.
 std::string Judge::JobFingerprint() const {
   for (const HostView& host : view_.hosts) {
     if (!host.gone && host.record.incarnation == view_.coordinator) return host.record.fingerprint;
@@ -291,7 +296,7 @@ MaybeDecision Judge::StopAll() const {
       staying += host.gone ? 0 : 1;
       continue;
     }
-    if (host.gone && !InEpoch(host)) continue;   // it left earlier, and the job went on
+    if (host.gone && !InEpoch(host)) continue;   // the host left earlier, and the job went on
     const bool is_coordinator = host.record.incarnation == view_.coordinator;
     if (host.record.refused && !is_coordinator) continue;
     coordinator_leaves |= is_coordinator;
@@ -311,12 +316,13 @@ MaybeDecision Judge::StopAll() const {
   return decision;
 }
 
-// In place, `saved` means that a checkpoint of the whole group is committed, so one is enough: the
-// others may have died before or after. Foreign workers cannot say it; their success has to do.
+// In a job in place, `saved` means that a checkpoint of the whole group is committed, so one worker
+// that says it is enough: the others may have died before or after. Foreign workers cannot say it,
+// so their success stands for it.
 bool Judge::Saved() const {
   if (!view_.epoch) return true;
   const auto& workers = epoch().workers;
-  // Stopped before any worker said hello: none has begun.
+  // No worker has said hello, so none has begun, and nothing can be lost.
   if (!in_place() && policy_.program_says_hello) return true;
   if (!in_place()) {
     return std::all_of(workers.begin(), workers.end(), [&](const EpochWorker& worker) {
@@ -331,7 +337,7 @@ bool Judge::Saved() const {
   });
 }
 
-// Stopped while the first epoch began: there is nothing that could be lost.
+// Whether the job was stopped while its first epoch began, so that there is nothing to lose.
 bool Judge::MadeNothing() const {
   const auto& workers = epoch().workers;
   return epoch().number == 1 &&
@@ -352,7 +358,7 @@ Decision Judge::AwaitStop() const {
       view_.stopped_at + std::chrono::milliseconds(view_.stop->deadline_ms);
   const TimePoint limit = deadline + policy_.stop_grace;
   if (now_ >= limit) return Stopped();
-  // After its deadline each host ends its workers itself.
+  // After the deadline each host ends its workers by itself, so a hang need not be found any more.
   if (view_.epoch && Runs() && now_ < deadline) {
     const MaybeDecision hung = Hung();
     if (hung && hung->verdict == Verdict::kBreak) return *hung;
@@ -425,7 +431,7 @@ Decision Judge::TakeUpRecord(const ToldEpoch& told, bool incomplete) const {
 
 // --- Does the epoch run on? ---
 
-// It does until it is broken, or all its hosts have promised to be outside.
+// An epoch runs until it is broken, or until all its hosts have promised to be outside.
 bool Judge::Runs() const {
   if (view_.epoch->broken) return false;
   return std::any_of(epoch().hosts.begin(), epoch().hosts.end(), [&](const EpochHost& member) {
@@ -460,15 +466,16 @@ Decision Judge::Watch() const {
   return Wait(Reason::kRunning, NextSilence(), "epoch " + std::to_string(epoch().number) + " runs");
 }
 
-// What a host's own supervisor reports, too; here in case that its report got lost.
-// Whether the epoch needs nothing more of it. That a foreign host's workers finished an earlier
-// epoch says nothing of this one.
+// Whether the epoch needs nothing more of that host. Foreign workers that finished an earlier epoch
+// say nothing about this one.
 bool Judge::HasFinished(const HostView& host) const {
   const auto is_old = [&](const SeatRecord& seat) { return seat.epoch != epoch().number; };
   const auto& seats = host.record.seats;
   return AllFinished(host) && (in_place() || std::none_of(seats.begin(), seats.end(), is_old));
 }
 
+// Whether that host breaks the epoch. Its own supervisor reports that as well; this is for a report
+// that got lost.
 MaybeDecision Judge::BrokenBy(const EpochHost& member) const {
   const HostView* const host = Find(member);
   if (host == nullptr) {
@@ -490,8 +497,8 @@ MaybeDecision Judge::BrokenBy(const EpochHost& member) const {
   return std::nullopt;
 }
 
-// Foreign workers know no boundaries: where all are outside, some died, and that has its price. The
-// record that tells so may be read before the report.
+// Foreign workers do not park at boundaries. If all are outside, some of them died, and that spends
+// a restart. The record that shows it may be read before the report of the break.
 MaybeDecision Judge::BrokenUnseen() const {
   if (!view_.epoch || view_.epoch->broken || in_place()) return std::nullopt;
   for (const EpochHost& member : epoch().hosts) {
@@ -520,7 +527,8 @@ MaybeDecision Judge::Hung() const {
   }
   HangLimits limits = {policy_.enter_limit, HangLimit(policy_.hang_limit, view_.median_step)};
   TimePoint moved = view_.epoch->moved;
-  // All would wait for the one that hangs until their time is over, and nobody would save.
+  // Without a shorter limit all would wait for the worker that hangs until the stop's time is over,
+  // and nobody would save.
   if (view_.stop) {
     const Duration usual = limits.move;
     limits.move = HangLimitOfStop(usual, std::chrono::milliseconds(view_.stop->deadline_ms));
@@ -544,7 +552,8 @@ MaybeDecision Judge::Newcomer() const {
   return in_place() ? NewcomerInPlace() : NewcomerForeign();
 }
 
-// That the epoch has it may be too new for its supervisor's record.
+// Whether the epoch has the worker of that seat. The seat's record may not show it yet, since the
+// supervisor may have written it before it saw the epoch.
 bool Judge::IsWorker(const SeatRecord& seat) const {
   return std::any_of(epoch().workers.begin(), epoch().workers.end(), [&](const EpochWorker& one) {
     return !one.worker.empty() && one.worker == seat.worker;
@@ -559,7 +568,7 @@ MaybeDecision Judge::NewcomerInPlace() const {
     if (!InEpoch(host) && !room) continue;
     for (const SeatRecord& seat : host.record.seats) {
       if (seat.state != SeatState::kReady) continue;
-      // A first worker that is ready before its supervisor has let it in.
+      // The epoch has this worker already, and its supervisor is about to send it `epoch`.
       if (seat.epoch == epoch().number || IsWorker(seat)) continue;
       return Make(Verdict::kAnnounce, Reason::kSomebodyWaits,
                   "a worker on " + NameOf(host) + " waits for the next boundary");
@@ -584,8 +593,9 @@ MaybeDecision Judge::NewcomerForeign() const {
 
 // --- Can the next one be formed? ---
 
-// A host that is gone cannot be asked. Its workers are known to be dead if it is back under a new
-// slot, since it registers only then; else it stops them by itself within the limit.
+// Whether a host that is gone can have no worker inside the epoch any more. It cannot be asked. If
+// it is back in a new slot, its workers are dead, since it registers anew only then. Otherwise it
+// stops them by itself within fence_limit.
 bool Judge::Fenced(const HostView& host) const {
   const bool back = std::any_of(view_.hosts.begin(), view_.hosts.end(), [&](const HostView& other) {
     return other.slot > host.slot && other.record.incarnation == host.record.incarnation;
@@ -596,7 +606,7 @@ bool Judge::Fenced(const HostView& host) const {
 
 MaybeDecision Judge::StillInside() const {
   const HostView* unfenced = nullptr;
-  bool frozen = false;   // without a worker that is outside for sure, the rest cannot get on
+  bool frozen = false;   // a worker is outside for sure, without which the rest make no step
   for (const EpochHost& member : epoch().hosts) {
     const HostView* const host = Find(member);
     if (host == nullptr) continue;
@@ -629,7 +639,8 @@ bool Judge::CanTakePart(const HostView& host) const {
   return std::any_of(host.record.seats.begin(), host.record.seats.end(), CanEnter);
 }
 
-// At most hosts_max: the coordinator's own, then those of the former epoch, then by slot.
+// At most hosts_max hosts: first the coordinator's own, then those of the former epoch, then the
+// others by slot.
 std::vector<const HostView*> Judge::Choose() const {
   std::vector<const HostView*> hosts;
   for (const HostView& host : view_.hosts) {
@@ -655,7 +666,7 @@ Decision Judge::FormNext() const {
     if (MaybeDecision d = StillInside()) return *d;
   }
   const std::vector<const HostView*> hosts = Choose();
-  // In place, hosts whose work is done are not missing, in whichever epoch they did it.
+  // In a job in place, a host whose work is done counts as present, in whichever epoch it did it.
   size_t count = hosts.size(), here = 0;
   for (const HostView& host : view_.hosts) {
     here += host.gone ? 0 : 1;
@@ -673,8 +684,8 @@ Decision Judge::FormNext() const {
   return Form(hosts);
 }
 
-// Hosts that differ cannot be in one epoch, and which of them fits only the coordinator's own
-// workers can say.
+// Hosts with different fingerprints cannot be in one epoch, and only the workers of the
+// coordinator's own host can say which fingerprint is the job's.
 MaybeDecision Judge::NumericsOpen(const std::vector<const HostView*>& hosts) const {
   if (!in_place() || policy_.allow_inexact || !JobFingerprint().empty()) return std::nullopt;
   const auto differs = std::find_if(hosts.begin(), hosts.end(), [&](const HostView* host) {
@@ -689,7 +700,8 @@ MaybeDecision Judge::NumericsOpen(const std::vector<const HostView*>& hosts) con
   return Wait(Reason::kNumericsOpen, std::min(limit, NextSilence()), detail);
 }
 
-// Hosts that reach the store but not each other would try again without end and without a pause.
+// Hosts that reach the store but not each other would form and break epochs without end and without
+// a pause.
 MaybeDecision Judge::Barren() const {
   if (view_.barren <= kBarrenFree || !view_.epoch || !view_.epoch->broken) return std::nullopt;
   const std::string detail = std::to_string(view_.barren) +
@@ -741,7 +753,7 @@ MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {
                   " hosts are here; last call");
 }
 
-// Its rank in the epoch that is over, if the same worker was in it.
+// The seat's rank in the epoch that is over, if the same worker was in it; otherwise -1.
 int Judge::FormerRank(const HostView& host, int index) const {
   if (!InEpoch(host)) return -1;
   const SeatRecord& seat = host.record.seats[index];
@@ -768,7 +780,8 @@ Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
   record.number = NextNumber();
   record.kind = view_.kind;
   record.inexact_allowed = policy_.allow_inexact;
-  record.restarts = static_cast<int>(view_.failures.size());   // also those that count no more
+  // Failures that are too old to count are among them: the number that workers see never falls.
+  record.restarts = static_cast<int>(view_.failures.size());
   record.hosts = EpochHosts(hosts);
   std::vector<Candidate> candidates;
   for (const HostView* host : hosts) {

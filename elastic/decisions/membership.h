@@ -34,7 +34,7 @@ struct JobPolicy {
   std::optional<Duration> hang_limit;                      // nothing: from the median step
   RestartPolicy restarts;
   bool allow_inexact = false;
-  bool program_says_hello = false;                         // known before any worker has
+  bool program_says_hello = false;                         // its file says that it is in place
 };
 
 // A host as the coordinator sees it.
@@ -62,7 +62,7 @@ struct EpochView {
 struct JobView {
   std::string coordinator;             // incarnation of the coordinator's own supervisor
   JobKind kind = JobKind::kForeign;
-  std::vector<HostView> hosts;         // by slot; the gone ones, too
+  std::vector<HostView> hosts;         // by slot, with those that are gone
   std::optional<EpochView> epoch;      // the newest
   TimePoint idle_since;                // since when no epoch runs: opened, broken or parked
   TimePoint opened;
@@ -70,8 +70,8 @@ struct JobView {
   std::optional<StopRecord> stop;
   TimePoint stopped_at;                // when that was first seen
   Duration median_step{0};
-  // Epochs in a row that broke, as their workers tell, without a step and without a death: their
-  // group cannot be built.
+  // How many epochs in a row broke, as their workers tell, without a step and without a death. It
+  // is likely that their group cannot be built.
   int barren = 0;
   TimePoint barren_since;
 };
@@ -88,7 +88,7 @@ enum class Reason {
   kTold,
   // kForm
   kAllHere, kLastCallOver, kReformed,
-  // kBreak: its cause says it
+  // kBreak: the reason is the cause in `broken`
   kBroken,
   // kAnnounce
   kSomebodyWaits,

@@ -14,7 +14,7 @@ namespace keel {
 struct Candidate {
   int64_t slot = 0;
   int index = 0;
-  std::string worker;     // incarnation; empty: to be started
+  std::string worker;     // incarnation; empty: the worker is yet to be started
   int former_rank = -1;   // in the epoch that is over; -1: it was not in it
 };
 

@@ -23,7 +23,7 @@ RestartDecision DecideRestart(std::span<const TimePoint> failures, const Restart
   decision.spent = static_cast<int>(counted.size());
   decision.go_on = decision.spent <= policy.restarts_max;
   if (!decision.go_on && policy.window > Duration(0)) {
-    // The failure that has to be forgotten before no more than restarts_max are left.
+    // Once this failure is forgotten, no more than restarts_max are left.
     decision.again = counted[decision.spent - policy.restarts_max - 1] + policy.window;
   }
   decision.reason = std::to_string(decision.spent) +
