@@ -1,4 +1,5 @@
-// Each event goes to the Host; then the Host's actions are carried out, and the timer is set.
+// Each thing that happens goes to the Host; then its actions are carried out
+// (supervisor_actions.cc), and the timer is set.
 #include "elastic/supervisor.h"
 
 #include <boost/asio/post.hpp>
@@ -23,10 +24,7 @@ namespace {
 
 using boost::system::error_code;
 
-// How long to wait for a last word to reach the board and, if we host the store, its readers.
-constexpr Duration kFinishLimit = std::chrono::seconds(3);
-constexpr Duration kStoreFinishLimit = std::chrono::seconds(35);
-// How long to wait until killed processes are gone, and until the console took what they wrote.
+// For processes that were killed to be gone, and for the console to take what they wrote.
 constexpr Duration kKillLimit = std::chrono::seconds(10);
 constexpr Duration kShowLimit = std::chrono::seconds(30);
 constexpr Duration kLogLimit = std::chrono::seconds(1);
@@ -477,115 +475,6 @@ void Supervisor::TellFigures() {
   });
   page_->Post([figures = std::move(figures), time = ledger_.Sum(Now()),
                at = Wall()](JobStatus& status) { status.OnFigures(figures, time, at); });
-}
-
-// --- What the host wants ---
-
-// Carrying out an action may cause the next one, which waits for its turn.
-void Supervisor::Carry() {
-  if (std::exchange(carrying_, true)) return;
-  for (;;) {
-    const std::vector<HostAction> actions = host_.TakeActions();
-    if (actions.empty()) break;
-    for (const HostAction& action : actions) {
-      std::visit([&](const auto& what) { Do(what, action.why); }, action.what);
-    }
-  }
-  carrying_ = false;
-  ledger_.OnSeats(host_.record().seats, Now());
-  if (has_started_) world_.stores.Prepare();
-  ArmTimer();
-}
-
-void Supervisor::Do(const StartWorker& action, const std::string& why) {
-  WorkerStart start;
-  start.index = action.index;
-  start.epoch = action.epoch;
-  start.rank = action.rank;
-  if (action.epoch) {
-    for (const EpochHost& host : action.epoch->hosts) {
-      if (host.incarnation == incarnation_) start.slot = host.slot;
-    }
-  }
-  const Status started = crew_->Start(std::move(start));
-  if (started.ok()) {
-    has_started_ = true;
-    LogDebug("worker-started", {{"rank", action.rank}, {"local_rank", action.index}, {"for", why}});
-    return;
-  }
-  LogError("worker-not-started",
-           {{"local_rank", action.index}, {"reason", started.error().message}});
-  host_.OnStartFailed(action.index, started.error().message, Now());
-}
-
-void Supervisor::Do(const EnterEpoch& action, const std::string&) {
-  const EpochRecord& epoch = action.epoch;
-  EpochMessage message;
-  message.epoch = epoch.number;
-  message.rank = action.rank;
-  message.world = static_cast<int>(epoch.workers.size());
-  message.address = epoch.store.address;
-  message.port = static_cast<uint16_t>(epoch.store.port);
-  message.prefix = epoch.store.prefix;
-  message.reason = epoch.reason;
-  message.inexact_allowed = epoch.inexact_allowed;
-  message.own_address = meeting_.own_address;
-  for (const EpochWorker& worker : epoch.workers) {
-    message.members.push_back("host" + std::to_string(worker.slot) + "/" +
-                              std::to_string(worker.index));
-  }
-  crew_->Send(action.index, message);
-}
-
-void Supervisor::Do(const SendToWorker& action, const std::string&) {
-  crew_->Send(action.index, action.message);
-}
-
-void Supervisor::Do(const SignalWorker& action, const std::string& why) {
-  if (action.dump_stacks) return crew_->DumpStacks(action.index);
-  LogInfo("worker-signalled", {{"rank", host_.record().seats[action.index].rank},
-                               {"local_rank", action.index},
-                               {"signal", SignalName(action.signal)},
-                               {"reason", why}});
-  crew_->Signal(action.index, action.signal);
-}
-
-void Supervisor::Do(const Publish& action, const std::string&) {
-  board_->Publish(host_.record(), action.hurry);
-}
-
-void Supervisor::Do(const ReportBreak& action, const std::string&) {
-  board_->ReportBreak(action.record);
-}
-
-void Supervisor::Do(const RegisterAnew&, const std::string& why) {
-  LogWarn("registering-anew", {{"reason", why}});
-  Tell("registering-anew", why);
-  board_->RegisterAnew();
-}
-
-void Supervisor::Do(const ExitHost& action, const std::string& why) {
-  if (exit_code_) return;
-  exit_code_ = action.code;
-  std::string outcome = why;
-  if (action.code == kExitQuorumLost) {
-    outcome += "; the store is at " + AddressText(meeting_.host, meeting_.port);
-    // The last attempt may not have ended yet; the trouble that was told is how it began.
-    if (!trouble_.empty() || !has_contact_) {
-      outcome += ": " + WhyUnreachable(meeting_, trouble_);
-    }
-  }
-  EndStory(action.code, outcome);
-  // If no store can be used, nobody can be told anything.
-  const Duration limit = meeting_.server ? kStoreFinishLimit : kFinishLimit;
-  board_->Finish(no_store_ ? Duration(0) : limit);
-}
-
-void Supervisor::EndStory(int code, const std::string& outcome) {
-  ledger_.OnEnd(Now());
-  story_.OnTime(ledger_.Sum(Now()));
-  story_.OnEnd(code, outcome, Wall());
-  Tell("end", outcome + " (exit code " + std::to_string(code) + ")");
 }
 
 }  // namespace keel

@@ -409,7 +409,7 @@ void Host::Kill(int index, const std::string& why, bool is_fault, TimePoint now)
   Do(SignalWorker{index, SIGKILL, false}, why);
   const std::string text = RankText(index) + " did not end after SIGKILL: it may be stuck in the "
                                              "kernel, as in a file system that does not answer";
-  worker.limit = KillLimit{now + config_.shutdown_timeout, text, false};
+  worker.limit = KillLimit{now + config_.shutdown_limit, text, false};
 }
 
 }  // namespace keel

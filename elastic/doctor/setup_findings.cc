@@ -1,0 +1,175 @@
+// Checks of what is installed and set on the hosts of a job: programs, devices, space, variables.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "elastic/doctor/examination.h"
+
+namespace keel {
+namespace {
+
+constexpr uint64_t kDiskEnough = uint64_t{1} << 30;
+constexpr uint64_t kLogSpaceEnough = uint64_t{100} << 20;
+
+}  // namespace
+
+void Examination::Versions() {
+  Check check(findings_, "versions");
+  Same(check, "Evenkeel's version", "install the same release on all hosts", true,
+       [](const DoctorFacts& facts) { return facts.version; });
+  Same(check, "the protocol's version", "install the same release on all hosts", true,
+       [](const DoctorFacts& facts) { return std::to_string(facts.protocol); });
+  Same(check, "LibTorch", "install the same on all hosts: other kernels give other bits, and "
+       "workers with other fingerprints are refused without --allow-inexact", !view_.allow_inexact,
+       [](const DoctorFacts& facts) { return facts.torch; });
+  const DoctorFacts& first = view_.hosts.front();
+  check.Well("Evenkeel " + first.version + ", protocol " + std::to_string(first.protocol) +
+             ", LibTorch " + (first.torch.empty() ? "not loaded" : first.torch));
+}
+
+void Examination::Program() {
+  Check check(findings_, "program");
+  bool any = false;
+  for (size_t host = 0; host < count(); ++host) {
+    const DoctorFacts& facts = view_.hosts[host];
+    any |= !facts.program.empty();
+    if (facts.program_trouble.empty()) continue;
+    check.Fail(Label(host), facts.program_trouble, "put the program there, or correct its name");
+  }
+  if (!any) return check.Skip("none was named on the command line");
+  Same(check, "the program", "give all hosts the same command", true,
+       [](const DoctorFacts& facts) { return facts.program; }, true);
+  Same(check, "the program's file", "copy the same build to all hosts", false,
+       [](const DoctorFacts& facts) { return facts.program_digest.substr(0, 12); });
+  check.Well(view_.hosts.front().program + " can be started");
+}
+
+void Examination::Gpus() {
+  Check check(findings_, "gpus");
+  const auto models = [](const DoctorFacts& facts) {
+    std::map<std::string, int> counts;
+    for (const std::string& model : facts.gpus) ++counts[model.empty() ? "unnamed GPU" : model];
+    std::vector<std::string> texts;
+    for (const auto& [model, number] : counts) {
+      texts.push_back(std::to_string(number) + " " + model);
+    }
+    return texts.empty() ? "none" : JoinList(texts, " and ");
+  };
+  Same(check, "what GPUs there are", "take hosts of one kind: the slowest GPU sets the pace, and "
+       "other kinds give other bits", false, models);
+  Same(check, "the GPU driver", "install the same driver on all hosts", false,
+       [](const DoctorFacts& facts) { return facts.driver; });
+  for (size_t host = 0; host < count(); ++host) {
+    const DoctorFacts& facts = view_.hosts[host];
+    const auto gpus = static_cast<int64_t>(facts.gpus.size());
+    if (gpus == 0 || facts.workers <= gpus) continue;
+    check.Warn(Label(host), std::to_string(facts.workers) + " workers share " +
+                                std::to_string(gpus) + " GPUs, which NCCL refuses",
+               "--nproc-per-node=gpu, or what CUDA_VISIBLE_DEVICES hides");
+  }
+  const DoctorFacts& first = view_.hosts.front();
+  check.Well(models(first) + (first.driver.empty() ? "" : ", driver " + first.driver));
+}
+
+void Examination::Processors() {
+  Check check(findings_, "processors");
+  for (size_t host = 0; host < count(); ++host) {
+    if (view_.hosts[host].kernels != "DEFAULT") continue;
+    check.Warn(Label(host), "its processor lacks AVX2, which portable numerics need",
+               "take another host, or native numerics, whose bits are those of one kind of host");
+  }
+  std::set<std::string> kinds;
+  for (const DoctorFacts& facts : view_.hosts) {
+    if (!facts.kernels.empty()) kinds.insert(facts.kernels);
+  }
+  const std::string all = JoinList({kinds.begin(), kinds.end()}, " and ");
+  const char* const note = kinds.size() > 1 ? ": portable numerics give the same bits" : "";
+  check.Well(all.empty() ? "of a kind that has no AVX" : all + note);
+}
+
+void Examination::Directory() {
+  Check check(findings_, "directory");
+  const bool any = std::any_of(view_.hosts.begin(), view_.hosts.end(),
+                               [](const auto& one) { return !one.directory.empty(); });
+  if (!any) return check.Skip("none was named: --doctor-dir takes that of the checkpoints");
+  for (size_t host = 0; host < count(); ++host) {
+    const DoctorFacts& facts = view_.hosts[host];
+    if (facts.directory.empty()) {
+      check.Fail(Label(host), "no --doctor-dir was given here", "give all hosts the same command");
+    } else if (!facts.directory_trouble.empty()) {
+      check.Fail(Label(host), facts.directory + " cannot be used: " + facts.directory_trouble,
+                 "make the directory, let this user write there, or name another one");
+    } else if (facts.directory_space.total > 0 && facts.directory_space.free < kDiskEnough) {
+      check.Warn(Label(host), "only " + BytesText(facts.directory_space.free) + " are free in " +
+                                  facts.directory,
+                 "free some (`keel gc` drops old ones): a checkpoint has the model and what the "
+                 "optimizer keeps, often three times the model");
+    }
+  }
+  Pairs([&](size_t from, size_t to, const DoctorSight& sight) {
+    const DoctorFacts& here = view_.hosts[from];
+    const DoctorFacts& there = view_.hosts[to];
+    const bool both = !here.directory.empty() && !there.directory.empty() &&
+                      here.directory_trouble.empty() && there.directory_trouble.empty();
+    if (!both || sight.probe_trouble.empty()) return;
+    check.Fail(labels_[from],
+               "what " + labels_[to] + " wrote in " + there.directory + " is not seen in " +
+                   here.directory + ": " + sight.probe_trouble,
+               "give all hosts one directory of a file system that they share (NFS, Lustre, ...)");
+  });
+  check.Well(view_.hosts.front().directory + " can be written" +
+             (count() < 2 ? "" : ", and all see what the others write") + "; " +
+             BytesText(view_.hosts.front().directory_space.free) + " are free");
+}
+
+void Examination::Space() {
+  Check check(findings_, "disk");
+  for (size_t host = 0; host < count(); ++host) {
+    const DoctorFacts& facts = view_.hosts[host];
+    if (facts.log_space.total == 0) {
+      check.Warn(Label(host), "the folder for logs, " + facts.log_directory + ", cannot be asked",
+                 "make it, or give another --log-dir");
+    } else if (facts.log_space.free < kLogSpaceEnough) {
+      check.Warn(Label(host), "only " + BytesText(facts.log_space.free) + " are free for logs in " +
+                                  facts.log_directory, "free some, or give another --log-dir");
+    }
+  }
+  const DoctorFacts& first = view_.hosts.front();
+  check.Well(BytesText(first.log_space.free) + " are free for logs in " + first.log_directory);
+}
+
+std::string Examination::SharedMemoryText() const {
+  uint64_t least = UINT64_MAX;
+  for (const DoctorFacts& facts : view_.hosts) least = std::min(least, facts.shared_memory.free);
+  return BytesText(least) + " are free in /dev/shm";
+}
+
+std::string Examination::FilesText() const {
+  int64_t least = INT64_MAX;
+  for (const DoctorFacts& facts : view_.hosts) least = std::min(least, facts.files_limit);
+  return std::to_string(least) + " files may be open at once";
+}
+
+// NCCL takes some for granted to be the same everywhere; the interface is each host's own.
+void Examination::Variables() {
+  Check check(findings_, "variables");
+  std::set<std::string> names;
+  for (size_t host = 0; host < count(); ++host) {
+    CheckVariables(HostAt(host), check);
+    for (const std::string& line : SplitList(view_.hosts[host].environment, '\n')) {
+      names.insert(line.substr(0, line.find('=')));
+    }
+  }
+  for (const std::string& name : names) {
+    const bool is_own = name.find("IFNAME") != std::string::npos || name == "NCCL_IB_HCA" ||
+                        name.starts_with("NCCL_DEBUG") || name == "NCCL_HOSTID";
+    if (is_own) continue;
+    Same(check, name, "set it on all hosts or on none: workers that choose differently hang", false,
+         [&](const DoctorFacts& facts) { return VariableIn(facts.environment, name); }, true);
+  }
+  const std::string all = JoinList({names.begin(), names.end()}, ", ");
+  check.Well(all.empty() ? "none of NCCL or Gloo is set" : "none that hurts among " + all);
+}
+
+}  // namespace keel
