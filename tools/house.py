@@ -18,6 +18,10 @@ Ban = collections.namedtuple("Ban", "rule pattern home advice")
 
 LINE_MAX = 100
 FUNCTION_MAX = 70
+FILE_MAX = 500
+FILE_MAX_HOME = re.compile(r"(elastic|trainer)/.*\.(h|cc)$")
+# Where a longer file says why: in a sentence with these words, near its top.
+WHY_LONG, WHY_LONG_LINES = f"longer than {FILE_MAX} lines because", 12
 KNOWN_LONG = "tests/house/known_long_functions.txt"
 READ = re.compile(r"\.(h|cc|py|sh|cmake)$|(^|/)(CMakeLists\.txt|meson\.build|sources\.txt)$|^%s$"
                   % KNOWN_LONG)
@@ -66,9 +70,9 @@ BANS = [
         "log it (base/log.h), or return the text"),
 ]
 RULES = {ban.rule for ban in BANS} | {
-    "line-length", "function-length", "known-long-function", "include-direction", "include-torch",
-    "include-nccl", "using-namespace", "pragma-once", "purpose", "todo", "fixme", "unbuilt",
-    "missing-source", "disabled", "include-wing", "include-public"}
+    "line-length", "file-length", "function-length", "known-long-function", "include-direction",
+    "include-torch", "include-nccl", "using-namespace", "pragma-once", "purpose", "todo", "fixme",
+    "unbuilt", "missing-source", "disabled", "include-wing", "include-public"}
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|'
                    r'(?<!\w)(?:u8|[uUL])?R"(?P<mark>[^()\\\s]*)\(.*?\)(?P=mark)"|'
@@ -129,6 +133,16 @@ def check_lines(file):
     for number, line in enumerate(file.text.split("\n"), 1):
         if len(line) > LINE_MAX and "://" not in line and file.path.endswith(CODE):
             yield number, "line-length", f"{len(line)} columns; break it at {LINE_MAX}"
+
+
+def check_file_length(file):
+    count = len(file.text.splitlines())
+    if count <= FILE_MAX or not FILE_MAX_HOME.match(file.path):
+        return
+    top = "\n".join(file.comments.split("\n")[:WHY_LONG_LINES])
+    if WHY_LONG not in " ".join(re.sub(r"//", " ", top).split()):
+        yield (FILE_MAX + 1, "file-length", f"{count} lines, {FILE_MAX} are allowed: split it, or "
+               f"say in its first {WHY_LONG_LINES} lines that it is {WHY_LONG} ...")
 
 
 def check_purpose(file):
@@ -347,8 +361,8 @@ def check_tree(root):
     for file in files.values():
         found += [Violation(file.path, *violation) for violation in check_wings(file, public)]
     for file in files.values():
-        for check in (check_lines, check_purpose, check_todo, check_header, check_includes,
-                      check_bans, check_disabled):
+        for check in (check_lines, check_file_length, check_purpose, check_todo, check_header,
+                      check_includes, check_bans, check_disabled):
             found += [Violation(file.path, *violation) for violation in check(file)]
     return sorted(found), len(files)
 

@@ -1,4 +1,6 @@
 // Builds, uses, breaks and ends a group. Each cure says which trap of Gloo or c10d it is for.
+// This file is longer than 500 lines because building, using and breaking a group handle the same
+// objects of Gloo and NCCL on several threads: each part is right only beside the others.
 #include "trainer/group/gloo_mesh.h"
 
 #include <netinet/in.h>
