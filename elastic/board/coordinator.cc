@@ -9,7 +9,6 @@
 namespace keel {
 namespace {
 
-constexpr size_t kStepTimesKept = 31;
 // Each job has too few hosts for a moment as it begins. Only a longer wait for hosts is logged.
 constexpr Duration kHostsPatience = std::chrono::seconds(1);
 
@@ -23,19 +22,18 @@ Coordinator::Coordinator(CoordinatorConfig config, Random random, OpenEpochStore
       random_(std::move(random)),
       open_epoch_store_(std::move(open_epoch_store)),
       generation_(RandomId(random_, 16)),
-      keys_(config_.job, generation_) {
-  view_.coordinator = config_.incarnation;
-}
+      keys_(config_.job, generation_),
+      watch_(config_.incarnation, keys_) {}
 
 Coordinator::Step Coordinator::Poll(Store& store, TimePoint now) {
   Step step;
   const auto poll = [&]() -> Status {
-    if (!opened_) KEEL_TRY(Open(store, now));
-    Forgive(now);
+    if (!announced_.generation) KEEL_TRY(Open(store, now));
+    NoteGap(now);
     KEEL_TRY_ASSIGN(const bool due, Due(store, now));
     if (!due) return Ok();
     KEEL_TRY(Read(store, now));
-    if (end_) {
+    if (ending_.record) {
       AwaitMembers(now);
       return Ok();
     }
@@ -43,8 +41,8 @@ Coordinator::Step Coordinator::Poll(Store& store, TimePoint now) {
     return DecideAll(store, now, step);
   };
   step.status = poll();
-  if (!step.status.ok()) next_read_ = now;  // only a part may have been read, so all is read again
-  next_poll_ = std::min(now + config_.poll_interval, std::max(now, ask_again_));
+  if (!step.status.ok()) read_.next = now;  // only a part may have been read, so all is read again
+  polls_.next = std::min(now + config_.poll_interval, std::max(now, wait_.until));
   return step;
 }
 
@@ -56,22 +54,18 @@ Status Coordinator::Open(Store& store, TimePoint now) {
   }
   KEEL_TRY(store.Set(ProtocolKey(config_.job), std::to_string(kProtocolVersion)));
   KEEL_TRY(store.Set(GenerationKey(config_.job), generation_));
-  opened_ = true;
-  view_.opened = view_.idle_since = last_poll_ = next_read_ = now;
+  announced_.generation = true;
+  watch_.NoteOpened(now);
+  polls_.last = read_.next = now;
   return Ok();
 }
 
 // If this process was suspended, or the store did not answer, no beat could be seen in the gap. So
 // the gap counts against nobody.
-void Coordinator::Forgive(TimePoint now) {
-  const Duration gap = now - last_poll_;
-  last_poll_ = now;
-  if (gap < config_.policy.beat_limit / 3) return;
-  for (HostView& host : view_.hosts) {
-    host.heard = host.heard + gap;
-    if (host.presence_closed) host.presence_closed = now;
-  }
-  if (view_.epoch) view_.epoch->moved = view_.epoch->moved + gap;
+void Coordinator::NoteGap(TimePoint now) {
+  const Duration gap = now - polls_.last;
+  polls_.last = now;
+  if (gap >= config_.policy.beat_limit / 3) watch_.NoteGap(gap, now);
 }
 
 // Whether to read everything: if there is news, if it is time, or if a wait is over.
@@ -79,8 +73,8 @@ Result<bool> Coordinator::Due(Store& store, TimePoint now) {
   KEEL_TRY_ASSIGN(const auto text, store.Get(keys_.News()));
   KEEL_TRY_ASSIGN(const int64_t news,
                   text ? ParseCount(keys_.News(), *text) : Result<int64_t>(int64_t{0}));
-  if (news == news_ && now < next_read_ && now < ask_again_) return false;
-  news_ = news;
+  if (news == read_.news && now < read_.next && now < wait_.until) return false;
+  read_.news = news;
   return true;
 }
 
@@ -91,19 +85,19 @@ Status Coordinator::Read(Store& store, TimePoint now) {
   KEEL_TRY_ASSIGN(const auto slots_text, store.Get(keys_.Slots()));
   KEEL_TRY_ASSIGN(const int64_t slots, slots_text ? ParseCount(keys_.Slots(), *slots_text)
                                                   : Result<int64_t>(int64_t{0}));
-  slots_ = std::max(slots_, slots);
+  read_.slots = std::max(read_.slots, slots);
   KEEL_TRY(ReadMembers(store, now));
   KEEL_TRY(ReadWishes(store, now));
-  NoteEpochState(now);
-  next_read_ = now + config_.read_interval;
+  watch_.NoteAllRead(now);
+  read_.next = now + config_.read_interval;
   return Ok();
 }
 
 Status Coordinator::ReadMembers(Store& store, TimePoint now) {
   std::vector<int64_t> slots;
   std::vector<std::string> keys;
-  for (int64_t slot = 0; slot < slots_; ++slot) {
-    const HostView* const host = Find(slot);
+  for (int64_t slot = 0; slot < read_.slots; ++slot) {
+    const HostView* const host = watch_.HostAt(slot);
     if (host != nullptr && host->gone) continue;
     slots.push_back(slot);
     keys.push_back(keys_.Member(slot));
@@ -112,7 +106,7 @@ Status Coordinator::ReadMembers(Store& store, TimePoint now) {
   if (keys.empty()) return Ok();
   KEEL_TRY_ASSIGN(const auto values, store.GetMany(keys));
   for (size_t i = 0; i < slots.size(); ++i) {
-    Take(slots[i], values[2 * i], values[2 * i + 1], now);
+    watch_.NoteMember(slots[i], values[2 * i], values[2 * i + 1], now);
   }
   return Ok();
 }
@@ -121,175 +115,29 @@ Status Coordinator::ReadMembers(Store& store, TimePoint now) {
 // coordinator writes.
 Status Coordinator::ReadWishes(Store& store, TimePoint now) {
   const std::string stop_key = keys_.Stop();
-  const std::string break_key = view_.epoch ? keys_.Break(view_.epoch->record.id) : "";
+  const std::optional<EpochView>& epoch = view().epoch;
+  const std::string break_key = epoch ? keys_.Break(epoch->record.id) : "";
   std::vector<std::string> keys = {stop_key};
-  if (view_.epoch) keys.push_back(break_key);
+  if (epoch) keys.push_back(break_key);
   KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, keys));
   const std::string* const stop = board.Of(stop_key);
-  if (stop != nullptr && *stop != kNothingYet && !view_.stop) {
-    KEEL_TRY_ASSIGN(view_.stop, ParseStop(stop_key, *stop));
-    view_.stopped_at = now;
+  if (stop != nullptr && *stop != kNothingYet && !view().stop) {
+    KEEL_TRY_ASSIGN(StopRecord record, ParseStop(stop_key, *stop));
+    watch_.NoteStop(std::move(record), now);
   }
-  const std::string* const broken = view_.epoch ? board.Of(break_key) : nullptr;
-  if (broken != nullptr && *broken != kNothingYet && !view_.epoch->broken) {
+  const std::string* const broken = epoch ? board.Of(break_key) : nullptr;
+  if (broken != nullptr && *broken != kNothingYet && !epoch->broken) {
     KEEL_TRY_ASSIGN(BreakRecord record, ParseBreak(break_key, *broken));
-    NoteBreak(std::move(record), now);
+    watch_.NoteBreak(std::move(record), now);
   }
   return Ok();
-}
-
-void Coordinator::Take(int64_t slot, const std::optional<std::string>& text,
-                       const std::optional<std::string>& beat, TimePoint now) {
-  if (!text) return;  // the slot was given, but its host has not written a record yet
-  HostView& host = FindOrAdd(slot, now);
-  Known& known = known_[slot];
-  if (*text != known.text) {
-    known.text = *text;
-    TakeRecord(host, known, now);
-  }
-  const Result<int64_t> count =
-      beat ? ParseCount(keys_.Beat(slot), *beat) : Result<int64_t>(int64_t{0});
-  if (!count.ok()) {
-    host.unreadable = count.error().message;
-  } else if (*count > known.beat) {
-    known.beat = *count;
-    host.heard = now;
-  }
-}
-
-void Coordinator::TakeRecord(HostView& host, Known& known, TimePoint now) {
-  Result<MemberSlot> parsed = ParseMemberSlot(keys_.Member(host.slot), known.text);
-  if (!parsed.ok()) {
-    host.unreadable = parsed.error().message;
-    if (const auto other = ReadOtherRecord(known.text)) NoteOther(host, *other);
-    return;
-  }
-  if (parsed->tombstone) {  // this coordinator wrote it, but the answer was lost
-    host.gone = true;
-    host.gone_reason = parsed->tombstone->reason;
-    return;
-  }
-  const MemberRecord& record = *parsed->record;
-  NoteDeaths(known, record, now);
-  NotePositions(host.record, record, now);
-  host.record = record;
-  if (record.state == MemberState::kLeft) {
-    host.gone = true;
-    host.gone_reason = record.host + " left: " + record.reason;
-  }
-}
-
-// Notes what the coordinator needs to refuse a member of another version.
-void Coordinator::NoteOther(HostView& host, const OtherRecord& other) {
-  if (host.record.incarnation.empty()) host.record.incarnation = other.incarnation;
-  if (host.record.host.empty()) host.record.host = other.host;
-  host.unreadable = host.record.host + " (slot " + std::to_string(host.slot) + ") speaks " +
-                    OtherVersionText(other.version);
-}
-
-void Coordinator::NoteDeaths(Known& known, const MemberRecord& record, TimePoint now) {
-  if (record.kind == JobKind::kInPlace) view_.kind = JobKind::kInPlace;
-  // A host that no epoch has had yet spends restarts of its own, not the job's: see
-  // Host::GiveUpOutside().
-  const bool is_newcomer = view_.epoch && record.epoch.number == 0;
-  for (; known.deaths < record.deaths; ++known.deaths) {
-    if (is_newcomer) continue;
-    deaths_.push_back(now);
-    view_.barren = 0;   // a death spends a restart, which limits how often the job tries again
-  }
-  CountFailures();
-}
-
-// In a job in place, each death is a failure. Foreign workers die together, so in their jobs each
-// break by a death is one failure. Both are kept, since the kind may become known only after the
-// first break.
-void Coordinator::CountFailures() {
-  view_.failures = view_.kind == JobKind::kInPlace ? deaths_ : failed_breaks_;
-}
-
-void Coordinator::NotePositions(const MemberRecord& before, const MemberRecord& record,
-                                TimePoint now) {
-  if (!view_.epoch) return;
-  for (size_t i = 0; i < record.seats.size(); ++i) {
-    const SeatRecord& seat = record.seats[i];
-    if (seat.epoch != view_.epoch->record.number) continue;
-    if (i < before.seats.size() && !HasMoved(before.seats[i], seat)) continue;
-    view_.epoch->moved = now;
-    if (seat.position.step > furthest_.step) NoteStep(seat.position, now);
-  }
-}
-
-// Positions are told only now and then, so the job may have made several steps since the last one.
-void Coordinator::NoteStep(Position position, TimePoint now) {
-  if (step_seen_ && furthest_.step >= 0) {
-    step_times_.push_back((now - *step_seen_) / (position.step - furthest_.step));
-    if (step_times_.size() > kStepTimesKept) step_times_.erase(step_times_.begin());
-    std::vector<Duration> sorted = step_times_;
-    std::sort(sorted.begin(), sorted.end());
-    view_.median_step = sorted[sorted.size() / 2];
-  }
-  progressed_ |= step_seen_.has_value();
-  step_seen_ = now;
-  furthest_ = position;
-}
-
-void Coordinator::NoteBreak(BreakRecord record, TimePoint now) {
-  const bool failure = record.cause == BreakCause::kDied || record.cause == BreakCause::kHung ||
-                       record.cause == BreakCause::kReported;
-  if (failure) failed_breaks_.push_back(now);
-  CountFailures();
-  const bool barren = record.cause == BreakCause::kReported && !progressed_;
-  if (barren && view_.barren == 0) view_.barren_since = now;
-  view_.barren = barren ? view_.barren + 1 : 0;
-  view_.epoch->broken = std::move(record);
-  view_.idle_since = now;
-}
-
-// Notes when the first worker parked at a boundary, and since when every host has been outside.
-void Coordinator::NoteEpochState(TimePoint now) {
-  if (!view_.epoch || view_.epoch->broken) return;
-  EpochView& epoch = *view_.epoch;
-  bool all_outside = true;
-  for (const EpochHost& member : epoch.record.hosts) {
-    const HostView* const host = Find(member.slot, member.incarnation);
-    if (host == nullptr) continue;
-    all_outside = all_outside && host->record.outside >= epoch.record.number;
-    for (const SeatRecord& seat : host->record.seats) {
-      const bool parked = seat.state == SeatState::kParked && seat.epoch == epoch.record.number;
-      if (parked && !epoch.parked) epoch.parked = now;
-    }
-  }
-  if (!all_outside) view_.idle_since = now;
 }
 
 Status Coordinator::NoteKind(Store& store) {
-  if (kind_written_ || view_.kind != JobKind::kInPlace) return Ok();
-  KEEL_TRY(store.Set(keys_.Kind(), std::string(JobKindName(view_.kind))));
-  kind_written_ = true;
+  if (announced_.kind || view().kind != JobKind::kInPlace) return Ok();
+  KEEL_TRY(store.Set(keys_.Kind(), std::string(JobKindName(view().kind))));
+  announced_.kind = true;
   return Ok();
-}
-
-HostView* Coordinator::Find(int64_t slot) {
-  const auto at = std::lower_bound(
-      view_.hosts.begin(), view_.hosts.end(), slot,
-      [](const HostView& host, int64_t wanted) { return host.slot < wanted; });
-  return at != view_.hosts.end() && at->slot == slot ? &*at : nullptr;
-}
-
-HostView* Coordinator::Find(int64_t slot, const std::string& incarnation) {
-  HostView* const host = Find(slot);
-  return host != nullptr && host->record.incarnation == incarnation ? host : nullptr;
-}
-
-HostView& Coordinator::FindOrAdd(int64_t slot, TimePoint now) {
-  if (HostView* const host = Find(slot)) return *host;
-  HostView host;
-  host.slot = slot;
-  host.arrived = host.heard = now;
-  view_.hosts.push_back(std::move(host));
-  std::sort(view_.hosts.begin(), view_.hosts.end(),
-            [](const HostView& a, const HostView& b) { return a.slot < b.slot; });
-  return *Find(slot);
 }
 
 Status Coordinator::DecideAll(Store& store, TimePoint now, Step& step) {
@@ -301,9 +149,9 @@ Status Coordinator::DecideAll(Store& store, TimePoint now, Step& step) {
     step.decisions.push_back(*decision);
   }
   for (size_t made = 0;; ++made) {
-    KEEL_CHECK(made <= DecisionsMax(view_.hosts.size()),
+    KEEL_CHECK(made <= DecisionsMax(view().hosts.size()),
                "deciding without end: " << step.decisions.back().detail);
-    const Decision decision = Decide(view_, config_.policy, now);
+    const Decision decision = Decide(view(), config_.policy, now);
     if (decision.verdict == Decision::Verdict::kWait) {
       NoteWait(decision, now, step);
       return Ok();
@@ -311,27 +159,23 @@ Status Coordinator::DecideAll(Store& store, TimePoint now, Step& step) {
     KEEL_TRY(Apply(store, decision, now));
     step.look = true;
     step.decisions.push_back(decision);
-    if (end_) return Ok();
+    if (ending_.record) return Ok();
   }
 }
 
 void Coordinator::NoteWait(const Decision& decision, TimePoint now, Step& step) {
-  ask_again_ = decision.until;
-  KEEL_CHECK(ask_again_ > now, "a wait that is over: " << decision.detail);
-  if (last_wait_ != decision.reason) {
-    last_wait_ = decision.reason;
-    wait_since_ = now;
-    wait_told_ = false;
-  }
-  if (wait_told_) return;
+  wait_.until = decision.until;
+  KEEL_CHECK(wait_.until > now, "a wait that is over: " << decision.detail);
+  if (wait_.reason != decision.reason) wait_ = {decision.until, decision.reason, now, false};
+  if (wait_.is_told) return;
   const TimePoint tell_at =
-      wait_since_ + (decision.reason == Reason::kHostsMissing ? kHostsPatience : Duration(0));
+      wait_.since + (decision.reason == Reason::kHostsMissing ? kHostsPatience : Duration(0));
   if (now < tell_at) {
-    ask_again_ = std::min(ask_again_, tell_at);
+    wait_.until = std::min(wait_.until, tell_at);
     return;
   }
   step.decisions.push_back(decision);
-  wait_told_ = true;
+  wait_.is_told = true;
 }
 
 Status Coordinator::Apply(Store& store, const Decision& decision, TimePoint now) {
@@ -343,13 +187,12 @@ Status Coordinator::Apply(Store& store, const Decision& decision, TimePoint now)
     case Decision::Verdict::kForm: return WriteEpoch(store, decision, now);
     case Decision::Verdict::kBreak: return WriteBreak(store, decision, now);
     case Decision::Verdict::kAnnounce:
-      KEEL_TRY(store.Set(keys_.Joining(), std::to_string(view_.epoch->record.number)));
-      view_.epoch->announced = true;
+      KEEL_TRY(store.Set(keys_.Joining(), std::to_string(view().epoch->record.number)));
+      watch_.NoteAnnounced();
       return Ok();
     case Decision::Verdict::kStop:
       KEEL_TRY(WriteOnce(store, keys_.Stop(), StopText(decision.stop)));
-      view_.stop = decision.stop;
-      view_.stopped_at = now;
+      watch_.NoteStop(decision.stop, now);
       return Ok();
     case Decision::Verdict::kEnd: return WriteEnd(store, decision, now);
   }
@@ -359,13 +202,11 @@ Status Coordinator::Apply(Store& store, const Decision& decision, TimePoint now)
 // Replaces a member's record by a tombstone. It is a plain write, so that the tombstone stands
 // whatever the member writes at the same moment.
 Status Coordinator::Bury(Store& store, const Decision& decision) {
-  HostView& host = *Find(decision.slot);
   const bool refused = decision.verdict == Decision::Verdict::kRefuse;
   const Tombstone tombstone{refused ? Tombstone::Why::kRefused : Tombstone::Why::kExpired,
-                            host.record.incarnation, decision.detail};
+                            watch_.HostAt(decision.slot)->record.incarnation, decision.detail};
   KEEL_TRY(store.Set(keys_.Member(decision.slot), TombstoneText(tombstone)));
-  host.gone = true;
-  host.gone_reason = decision.detail;
+  watch_.NoteGone(decision.slot, decision.detail);
   return Ok();
 }
 
@@ -373,8 +214,7 @@ Status Coordinator::Bury(Store& store, const Decision& decision) {
 // record, that one stands, for somebody may have read it.
 Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint now) {
   EpochRecord record = decision.epoch;
-  const bool taken_up = decision.verdict == Decision::Verdict::kTakeUp;
-  if (!taken_up) record.id = RandomId(random_, 16);
+  if (decision.verdict != Decision::Verdict::kTakeUp) record.id = RandomId(random_, 16);
   const std::string key = keys_.Epoch(record.number);
   KEEL_TRY_ASSIGN(const auto there, store.Get(key));
   if (there) {
@@ -390,16 +230,7 @@ Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint
   }
   KEEL_TRY(store.Set(keys_.NewestEpoch(), std::to_string(record.number)));
   unwritten_.reset();
-  // The former epoch ended at a boundary, so its group could be built.
-  if (view_.epoch && !view_.epoch->broken) view_.barren = 0;
-  view_.epoch = EpochView{};
-  view_.epoch->record = std::move(record);
-  view_.epoch->moved = now;
-  view_.epoch->taken_up = taken_up;
-  view_.epoch->incomplete = decision.incomplete;
-  step_seen_.reset();
-  progressed_ = false;
-  furthest_ = {};
+  watch_.NoteEpoch(std::move(record), decision, now);
   return Ok();
 }
 
@@ -409,7 +240,7 @@ Status Coordinator::WriteBreak(Store& store, const Decision& decision, TimePoint
   const std::string key = keys_.Break(record.id);
   KEEL_TRY_ASSIGN(const std::string now_there, WriteOnce(store, key, BreakText(record)));
   KEEL_TRY_ASSIGN(record, ParseBreak(key, now_there));  // the first reason stands
-  NoteBreak(std::move(record), now);
+  watch_.NoteBreak(std::move(record), now);
   return Ok();
 }
 
@@ -417,9 +248,9 @@ Status Coordinator::WriteEnd(Store& store, const Decision& decision, TimePoint n
   EndRecord record{decision.code, decision.detail};
   KEEL_TRY_ASSIGN(const std::string there, WriteOnce(store, keys_.End(), EndText(record)));
   KEEL_TRY_ASSIGN(record, ParseEnd(keys_.End(), there));
-  end_ = std::move(record);
-  ended_at_ = now;
-  ask_again_ = kNever;
+  ending_.record = std::move(record);
+  ending_.at = now;
+  wait_.until = kNever;
   return Ok();
 }
 
@@ -427,22 +258,22 @@ Status Coordinator::WriteEnd(Store& store, const Decision& decision, TimePoint n
 // gone.
 void Coordinator::AwaitMembers(TimePoint now) {
   bool all = true;
-  for (const HostView& host : view_.hosts) {
+  for (const HostView& host : view().hosts) {
     all = all && (host.gone || now - host.heard >= config_.policy.beat_limit);
   }
-  done_ = done_ || all || now - ended_at_ >= config_.close_limit;
+  ending_.is_done |= all || now - ending_.at >= config_.close_limit;
 }
 
 void Coordinator::PresenceOpened(int64_t slot, const std::string& incarnation) {
-  if (HostView* const host = Find(slot, incarnation)) host->presence_closed.reset();
+  watch_.NotePresence(slot, incarnation, std::nullopt);
 }
 
 void Coordinator::PresenceClosed(int64_t slot, const std::string& incarnation, TimePoint now) {
-  HostView* const host = Find(slot, incarnation);
-  if (host == nullptr) return;
-  if (!host->presence_closed) host->presence_closed = now;
-  ask_again_ = std::min(ask_again_, now + config_.policy.presence_grace);
-  next_poll_ = std::min(next_poll_, now + config_.policy.presence_grace);
+  const HostView* const host = watch_.HostAt(slot);
+  if (host == nullptr || host->record.incarnation != incarnation) return;
+  watch_.NotePresence(slot, incarnation, now);
+  wait_.until = std::min(wait_.until, now + config_.policy.presence_grace);
+  polls_.next = std::min(polls_.next, now + config_.policy.presence_grace);
 }
 
 }  // namespace keel

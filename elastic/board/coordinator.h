@@ -1,4 +1,4 @@
-// Coordinator: reads the board, notes when things changed, asks membership.h, writes the answer.
+// Coordinator: reads the board into a JobWatch, asks membership.h, and writes the answer.
 // Promises   a generation of its own for each store it opens; one read of all members a poll; an
 //            epoch's record is complete before `epoch` names it, and never changes; a write whose
 //            answer was lost is found again, not done anew. If its own polling had a gap (the
@@ -10,12 +10,12 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
+#include "elastic/board/job_watch.h"
 #include "elastic/decisions/membership.h"
 #include "elastic/protocol/board_keys.h"
 #include "elastic/protocol/limits.h"
@@ -47,42 +47,59 @@ class Coordinator {
   };
   // The first call on a store announces the generation.
   Step Poll(Store& store, TimePoint now);
-  TimePoint NextPoll() const { return next_poll_; }
+  TimePoint NextPoll() const { return polls_.next; }
 
   void PresenceOpened(int64_t slot, const std::string& incarnation);
   void PresenceClosed(int64_t slot, const std::string& incarnation, TimePoint now);
 
   const std::string& generation() const { return generation_; }
   // All hosts that were ever seen, for those who watch the job.
-  const std::vector<HostView>& hosts() const { return view_.hosts; }
-  const std::optional<EndRecord>& end() const { return end_; }
+  const std::vector<HostView>& hosts() const { return view().hosts; }
+  const std::optional<EndRecord>& end() const { return ending_.record; }
   // The job is over, and every member knows it or has had the time to learn it.
-  bool done() const { return done_; }
+  bool done() const { return ending_.is_done; }
 
  private:
-  // What was last read of a host, beside its view.
-  struct Known {
-    std::string text;        // of its record, which is parsed only when this changes
-    int64_t beat = -1;
-    int64_t deaths = 0;      // how many of its deaths were counted
+  // What the board has of what this coordinator writes once.
+  struct Announced {
+    bool generation = false;
+    bool kind = false;
   };
+
+  // The last read of the whole board.
+  struct LastRead {
+    std::optional<int64_t> news;   // the counter `news` then; nothing: there was no read
+    int64_t slots = 0;
+    TimePoint next;
+  };
+
+  // The wait that the last decision was.
+  struct Wait {
+    TimePoint until = kNever;
+    std::optional<Reason> reason;
+    TimePoint since;
+    bool is_told = false;
+  };
+
+  struct Ending {
+    std::optional<EndRecord> record;
+    TimePoint at;
+    bool is_done = false;
+  };
+
+  struct Polls {
+    TimePoint last;
+    TimePoint next;
+  };
+
+  const JobView& view() const { return watch_.view(); }
 
   Status Open(Store& store, TimePoint now);
   Result<bool> Due(Store& store, TimePoint now);
-  void Forgive(TimePoint now);
+  void NoteGap(TimePoint now);
   Status Read(Store& store, TimePoint now);
   Status ReadMembers(Store& store, TimePoint now);
   Status ReadWishes(Store& store, TimePoint now);
-  void Take(int64_t slot, const std::optional<std::string>& text,
-            const std::optional<std::string>& beat, TimePoint now);
-  void TakeRecord(HostView& host, Known& known, TimePoint now);
-  void NoteOther(HostView& host, const OtherRecord& other);
-  void NoteDeaths(Known& known, const MemberRecord& record, TimePoint now);
-  void NotePositions(const MemberRecord& before, const MemberRecord& record, TimePoint now);
-  void NoteStep(Position position, TimePoint now);
-  void CountFailures();
-  void NoteBreak(BreakRecord record, TimePoint now);
-  void NoteEpochState(TimePoint now);
   Status NoteKind(Store& store);
 
   Status DecideAll(Store& store, TimePoint now, Step& step);
@@ -93,38 +110,19 @@ class Coordinator {
   Status WriteEnd(Store& store, const Decision& decision, TimePoint now);
   void NoteWait(const Decision& decision, TimePoint now, Step& step);
   void AwaitMembers(TimePoint now);
-  HostView* Find(int64_t slot);
-  HostView* Find(int64_t slot, const std::string& incarnation);
-  HostView& FindOrAdd(int64_t slot, TimePoint now);
 
   const CoordinatorConfig config_;
   Random random_;
   const OpenEpochStore open_epoch_store_;
-
-  std::string generation_;
-  BoardKeys keys_;
-  bool opened_ = false;
-  bool kind_written_ = false;
-  int64_t slots_ = 0;
-  std::optional<int64_t> news_;      // the counter `news` at the last whole read
-  TimePoint last_poll_;
-  TimePoint next_read_;
-  TimePoint next_poll_;
-  TimePoint ask_again_ = kNever;     // when the last wait is over
-  std::optional<Reason> last_wait_;
-  TimePoint wait_since_;
-  bool wait_told_ = false;
-  std::map<int64_t, Known> known_;   // by slot, like view_.hosts
-  JobView view_;
-  std::vector<TimePoint> deaths_, failed_breaks_;
+  const std::string generation_;
+  const BoardKeys keys_;
+  JobWatch watch_;
+  Announced announced_;
+  LastRead read_;
+  Polls polls_;
+  Wait wait_;
   std::optional<Decision> unwritten_;   // an epoch that may be on the board, wholly or in part
-  std::optional<TimePoint> step_seen_;
-  bool progressed_ = false;            // workers of the epoch have told of more than one step
-  Position furthest_;
-  std::vector<Duration> step_times_;
-  std::optional<EndRecord> end_;
-  TimePoint ended_at_;
-  bool done_ = false;
+  Ending ending_;
 };
 
 }  // namespace keel

@@ -1,0 +1,206 @@
+// Notes what changed on the board, and when.
+#include "elastic/board/job_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace keel {
+namespace {
+
+constexpr size_t kStepTimesKept = 31;
+
+// The host of that slot among `hosts`, which are in the order of slots; null: there is none.
+template <class Hosts>
+auto* FindIn(Hosts& hosts, int64_t slot) {
+  const auto at = std::lower_bound(
+      hosts.begin(), hosts.end(), slot,
+      [](const HostView& host, int64_t wanted) { return host.slot < wanted; });
+  return at != hosts.end() && at->slot == slot ? &*at : nullptr;
+}
+
+}  // namespace
+
+void JobWatch::NoteGap(Duration gap, TimePoint now) {
+  for (HostView& host : view_.hosts) {
+    host.heard = host.heard + gap;
+    if (host.presence_closed) host.presence_closed = now;
+  }
+  if (view_.epoch) view_.epoch->moved = view_.epoch->moved + gap;
+}
+
+void JobWatch::NoteMember(int64_t slot, const std::optional<std::string>& record,
+                          const std::optional<std::string>& beat, TimePoint now) {
+  if (!record) return;  // the slot was given, but its host has not written a record yet
+  HostView& host = FindOrAdd(slot, now);
+  Known& known = known_[slot];
+  if (*record != known.text) {
+    known.text = *record;
+    TakeRecord(host, known, now);
+  }
+  const Result<int64_t> count =
+      beat ? ParseCount(keys_.Beat(slot), *beat) : Result<int64_t>(int64_t{0});
+  if (!count.ok()) {
+    host.unreadable = count.error().message;
+  } else if (*count > known.beat) {
+    known.beat = *count;
+    host.heard = now;
+  }
+}
+
+void JobWatch::TakeRecord(HostView& host, Known& known, TimePoint now) {
+  Result<MemberSlot> parsed = ParseMemberSlot(keys_.Member(host.slot), known.text);
+  if (!parsed.ok()) {
+    host.unreadable = parsed.error().message;
+    if (const auto other = ReadOtherRecord(known.text)) NoteOther(host, *other);
+    return;
+  }
+  if (parsed->tombstone) {  // this coordinator wrote it, but the answer was lost
+    host.gone = true;
+    host.gone_reason = parsed->tombstone->reason;
+    return;
+  }
+  const MemberRecord& record = *parsed->record;
+  NoteDeaths(known, record, now);
+  NotePositions(host.record, record, now);
+  host.record = record;
+  if (record.state == MemberState::kLeft) {
+    host.gone = true;
+    host.gone_reason = record.host + " left: " + record.reason;
+  }
+}
+
+// Notes what the coordinator needs to refuse a member of another version.
+void JobWatch::NoteOther(HostView& host, const OtherRecord& other) {
+  if (host.record.incarnation.empty()) host.record.incarnation = other.incarnation;
+  if (host.record.host.empty()) host.record.host = other.host;
+  host.unreadable = host.record.host + " (slot " + std::to_string(host.slot) + ") speaks " +
+                    OtherVersionText(other.version);
+}
+
+void JobWatch::NoteDeaths(Known& known, const MemberRecord& record, TimePoint now) {
+  if (record.kind == JobKind::kInPlace) view_.kind = JobKind::kInPlace;
+  // A host that no epoch has had yet spends restarts of its own, not the job's: see
+  // Host::GiveUpOutside().
+  const bool is_newcomer = view_.epoch && record.epoch.number == 0;
+  for (; known.deaths < record.deaths; ++known.deaths) {
+    if (is_newcomer) continue;
+    deaths_.push_back(now);
+    view_.barren = 0;   // a death spends a restart, which limits how often the job tries again
+  }
+  CountFailures();
+}
+
+// In a job in place, each death is a failure. Foreign workers die together, so in their jobs each
+// break by a death is one failure. Both are kept, since the kind may become known only after the
+// first break.
+void JobWatch::CountFailures() {
+  view_.failures = view_.kind == JobKind::kInPlace ? deaths_ : failed_breaks_;
+}
+
+void JobWatch::NotePositions(const MemberRecord& before, const MemberRecord& record,
+                             TimePoint now) {
+  if (!view_.epoch) return;
+  for (size_t i = 0; i < record.seats.size(); ++i) {
+    const SeatRecord& seat = record.seats[i];
+    if (seat.epoch != view_.epoch->record.number) continue;
+    if (i < before.seats.size() && !HasMoved(before.seats[i], seat)) continue;
+    view_.epoch->moved = now;
+    if (seat.position.step > progress_.furthest.step) NoteStep(seat.position, now);
+  }
+}
+
+// Positions are told only now and then, so the job may have made several steps since the last one.
+void JobWatch::NoteStep(Position position, TimePoint now) {
+  if (progress_.step_seen && progress_.furthest.step >= 0) {
+    step_times_.push_back((now - *progress_.step_seen) / (position.step - progress_.furthest.step));
+    if (step_times_.size() > kStepTimesKept) step_times_.erase(step_times_.begin());
+    std::vector<Duration> sorted = step_times_;
+    std::sort(sorted.begin(), sorted.end());
+    view_.median_step = sorted[sorted.size() / 2];
+  }
+  progress_.is_any |= progress_.step_seen.has_value();
+  progress_.step_seen = now;
+  progress_.furthest = position;
+}
+
+void JobWatch::NoteEpoch(EpochRecord record, const Decision& decision, TimePoint now) {
+  // The former epoch ended at a boundary, so its group could be built.
+  if (view_.epoch && !view_.epoch->broken) view_.barren = 0;
+  view_.epoch = EpochView{};
+  view_.epoch->record = std::move(record);
+  view_.epoch->moved = now;
+  view_.epoch->taken_up = decision.verdict == Decision::Verdict::kTakeUp;
+  view_.epoch->incomplete = decision.incomplete;
+  progress_ = {};
+}
+
+void JobWatch::NoteBreak(BreakRecord record, TimePoint now) {
+  const bool failure = record.cause == BreakCause::kDied || record.cause == BreakCause::kHung ||
+                       record.cause == BreakCause::kReported;
+  if (failure) failed_breaks_.push_back(now);
+  CountFailures();
+  const bool barren = record.cause == BreakCause::kReported && !progress_.is_any;
+  if (barren && view_.barren == 0) view_.barren_since = now;
+  view_.barren = barren ? view_.barren + 1 : 0;
+  view_.epoch->broken = std::move(record);
+  view_.idle_since = now;
+}
+
+// Notes when the first worker parked at a boundary, and since when every host has been outside.
+void JobWatch::NoteAllRead(TimePoint now) {
+  if (!view_.epoch || view_.epoch->broken) return;
+  EpochView& epoch = *view_.epoch;
+  bool all_outside = true;
+  for (const EpochHost& member : epoch.record.hosts) {
+    const HostView* const host = Find(member.slot, member.incarnation);
+    if (host == nullptr) continue;
+    all_outside = all_outside && host->record.outside >= epoch.record.number;
+    for (const SeatRecord& seat : host->record.seats) {
+      const bool parked = seat.state == SeatState::kParked && seat.epoch == epoch.record.number;
+      if (parked && !epoch.parked) epoch.parked = now;
+    }
+  }
+  if (!all_outside) view_.idle_since = now;
+}
+
+void JobWatch::NoteStop(StopRecord record, TimePoint now) {
+  view_.stop = std::move(record);
+  view_.stopped_at = now;
+}
+
+void JobWatch::NoteGone(int64_t slot, const std::string& reason) {
+  HostView& host = *Find(slot);
+  host.gone = true;
+  host.gone_reason = reason;
+}
+
+void JobWatch::NotePresence(int64_t slot, const std::string& incarnation,
+                            std::optional<TimePoint> closed) {
+  HostView* const host = Find(slot, incarnation);
+  if (host == nullptr) return;
+  // Of a connection that is told to be lost twice, the first time counts.
+  const bool is_known = closed && host->presence_closed;
+  if (!is_known) host->presence_closed = closed;
+}
+
+const HostView* JobWatch::HostAt(int64_t slot) const { return FindIn(view_.hosts, slot); }
+
+HostView* JobWatch::Find(int64_t slot) { return FindIn(view_.hosts, slot); }
+
+HostView* JobWatch::Find(int64_t slot, const std::string& incarnation) {
+  HostView* const host = Find(slot);
+  return host != nullptr && host->record.incarnation == incarnation ? host : nullptr;
+}
+
+HostView& JobWatch::FindOrAdd(int64_t slot, TimePoint now) {
+  if (HostView* const host = Find(slot)) return *host;
+  HostView host;
+  host.slot = slot;
+  host.arrived = host.heard = now;
+  view_.hosts.push_back(std::move(host));
+  std::sort(view_.hosts.begin(), view_.hosts.end(),
+            [](const HostView& a, const HostView& b) { return a.slot < b.slot; });
+  return *Find(slot);
+}
+
+}  // namespace keel

@@ -1,0 +1,82 @@
+// JobWatch: what the coordinator knows of its job, made of what it reads and writes on the board.
+// Promises   view() is what membership.h decides by. Each thing is noted with the time at which
+//            this process saw it, so that the clocks of two hosts are never compared. Each death,
+//            break and step is counted once.
+// Does not   read or write the board (elastic/board/coordinator.h), or decide anything.
+// Threads    one.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "elastic/decisions/membership.h"
+#include "elastic/protocol/board_keys.h"
+
+namespace keel {
+
+class JobWatch {
+ public:
+  // `coordinator`: the incarnation of its own supervisor. `keys` name records in messages.
+  JobWatch(const std::string& coordinator, BoardKeys keys) : keys_(std::move(keys)) {
+    view_.coordinator = coordinator;
+  }
+
+  const JobView& view() const { return view_; }
+
+  void NoteOpened(TimePoint now) { view_.opened = view_.idle_since = now; }
+  // For so long nothing could be seen. The gap counts against nobody.
+  void NoteGap(Duration gap, TimePoint now);
+  // What the board has of that slot; nothing: no such key.
+  void NoteMember(int64_t slot, const std::optional<std::string>& record,
+                  const std::optional<std::string>& beat, TimePoint now);
+  // All members, and then the break of the epoch, have been read.
+  void NoteAllRead(TimePoint now);
+  // `closed`: when its presence connection was lost; nothing: it has one.
+  void NotePresence(int64_t slot, const std::string& incarnation, std::optional<TimePoint> closed);
+  void NoteGone(int64_t slot, const std::string& reason);
+  void NoteEpoch(EpochRecord record, const Decision& decision, TimePoint now);
+  void NoteAnnounced() { view_.epoch->announced = true; }
+  void NoteBreak(BreakRecord record, TimePoint now);
+  void NoteStop(StopRecord record, TimePoint now);
+
+  // Null: that slot was never seen.
+  const HostView* HostAt(int64_t slot) const;
+
+ private:
+  // What was last read of a host, beside its view.
+  struct Known {
+    std::string text;        // of its record, which is parsed only when this changes
+    int64_t beat = -1;
+    int64_t deaths = 0;      // how many of its deaths were counted
+  };
+
+  // How far the workers of the epoch have got.
+  struct Progress {
+    std::optional<TimePoint> step_seen;
+    bool is_any = false;     // they have told of more than one step
+    Position furthest;
+  };
+
+  HostView* Find(int64_t slot);
+  HostView* Find(int64_t slot, const std::string& incarnation);
+  HostView& FindOrAdd(int64_t slot, TimePoint now);
+  void TakeRecord(HostView& host, Known& known, TimePoint now);
+  void NoteOther(HostView& host, const OtherRecord& other);
+  void NoteDeaths(Known& known, const MemberRecord& record, TimePoint now);
+  void NotePositions(const MemberRecord& before, const MemberRecord& record, TimePoint now);
+  void NoteStep(Position position, TimePoint now);
+  void CountFailures();
+
+  const BoardKeys keys_;
+  JobView view_;
+  std::map<int64_t, Known> known_;   // by slot, like view_.hosts
+  std::vector<TimePoint> deaths_;
+  std::vector<TimePoint> failed_breaks_;
+  Progress progress_;
+  std::vector<Duration> step_times_;
+};
+
+}  // namespace keel
