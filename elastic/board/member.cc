@@ -21,63 +21,63 @@ Status ReadFresh(const BoardSnapshot& board, const std::string& key, std::string
 
 Member::Step Member::Poll(Store& store, TimePoint now) {
   Step step;
-  const std::string before = generation_;
+  const std::string before = generation_.name;
   step.status = Run(store, now, step);
   if (!step.status.ok() && other_) RefuseBoard(*other_, step);
-  const bool is_new = slot_ == std::nullopt && generation_ != before;
+  const bool is_new = !registration_ && generation_.name != before;
   next_poll_ = is_new ? now : now + config_.poll_interval;
   return step;
 }
 
 void Member::Publish(const MemberRecord& record) {
-  record_ = record;
-  text_ = MemberText(record);
+  wanted_ = Wanted{record, MemberText(record)};
 }
 
 bool Member::settled() const {
-  return breaks_.empty() && !hurry_ && (!record_ || text_ == written_);
+  const bool is_written = registration_ && wanted_ && registration_->written == wanted_->text;
+  return breaks_.empty() && !hurry_ && (!wanted_ || is_written);
 }
 
 Status Member::Run(Store& store, TimePoint now, Step& step) {
   if (refused_) return Ok();
-  if (!slot_) {
+  if (!registration_) {
     KEEL_TRY_ASSIGN(const bool there, FindGeneration(store));
     if (!there) return Ok();  // the coordinator has not opened the job yet
     KEEL_TRY(CheckProtocol(store, step));
     if (refused_) return Ok();
     // It registers before it reads: an epoch that names the slot must not be reported before the
     // slot.
-    if (may_register_ && record_) KEEL_TRY(Register(store, step));
+    if (may_register_ && wanted_) KEEL_TRY(Register(store, step));
   }
   KEEL_TRY_ASSIGN(const bool ours, Read(store, step));
-  if (!ours || !slot_) return Ok();
+  if (!ours || !registration_) return Ok();
   KEEL_TRY(WriteBreaks(store));
   KEEL_TRY(Write(store, step));
-  return Beat(store, now, step);
+  return registration_ ? Beat(store, now, step) : Ok();
 }
 
 Result<bool> Member::FindGeneration(Store& store) {
   KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(config_.job)));
   if (!generation) return false;
-  if (*generation != generation_) EnterGeneration(*generation);
+  if (*generation != generation_.name) EnterGeneration(*generation);
   return true;
 }
 
 // Reads the version of the protocol before anything else is read or written in that generation.
 Status Member::CheckProtocol(Store& store, Step& step) {
-  if (is_checked_) return Ok();
+  if (generation_.is_checked) return Ok();
   const std::string key = ProtocolKey(config_.job);
   KEEL_TRY_ASSIGN(const auto text, store.Get(key));
   const Result<int64_t> version = text ? ParseCount(key, *text) : Result<int64_t>(kProtocolVersion);
   if (!version.ok()) return version.error();
-  is_checked_ = *version == kProtocolVersion;
-  if (!is_checked_) RefuseBoard(*version, step);
+  generation_.is_checked = *version == kProtocolVersion;
+  if (!generation_.is_checked) RefuseBoard(*version, step);
   return Ok();
 }
 
 void Member::RefuseBoard(int64_t version, Step& step) {
   refused_ = true;
-  LoseSlot({Tombstone::Why::kRefused, record_ ? record_->incarnation : "",
+  LoseSlot({Tombstone::Why::kRefused, wanted_ ? wanted_->record.incarnation : "",
             "the coordinator of the job speaks " + OtherVersionText(version)},
            step);
   step.status = Ok();
@@ -92,52 +92,43 @@ Result<T> Member::Noted(Result<T> parsed, const std::string& text) {
 }
 
 void Member::EnterGeneration(const std::string& generation) {
-  ForgetBoard();
-  generation_ = generation;
-  keys_ = BoardKeys(config_.job, generation_);
-}
-
-void Member::ForgetBoard() {
-  slot_.reset();
-  written_.clear();
-  beaten_.reset();
-  tried_slot_.reset();
-  is_checked_ = false;
-  epoch_ = 0;
-  epoch_id_.clear();
-  break_ = joining_ = stop_ = end_ = presence_ = kind_ = "";
+  registration_.reset();
+  generation_ = Generation{};
+  generation_.name = generation;
+  generation_.keys = BoardKeys(config_.job, generation);
 }
 
 // Returns false if the board is no more the one that this member knows. The next poll goes on with
 // the new one.
 Result<bool> Member::Read(Store& store, Step& step) {
   const std::string generation_key = GenerationKey(config_.job);
-  std::vector<std::string> keys = {generation_key, keys_.Kind(), keys_.Presence(),
-                                   keys_.NewestEpoch(), keys_.Joining(), keys_.Stop(),
-                                   keys_.End()};
-  if (slot_) keys.push_back(keys_.Member(*slot_));
-  if (!epoch_id_.empty()) keys.push_back(keys_.Break(epoch_id_));
-  KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, keys));
+  std::vector<std::string> asked = {generation_key, keys().Kind(), keys().Presence(),
+                                    keys().NewestEpoch(), keys().Joining(), keys().Stop(),
+                                    keys().End()};
+  if (registration_) asked.push_back(own_key());
+  Seen& seen = generation_.seen;
+  if (!seen.epoch_id.empty()) asked.push_back(keys().Break(seen.epoch_id));
+  KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, asked));
   const std::string* const generation = board.Of(generation_key);
-  if (generation == nullptr || *generation != generation_) {
+  if (generation == nullptr || *generation != generation_.name) {
     if (generation != nullptr) EnterGeneration(*generation);
     return false;
   }
-  const std::string* const mine = slot_ ? board.Of(keys_.Member(*slot_)) : nullptr;
+  const std::string* const mine = registration_ ? board.Of(own_key()) : nullptr;
   if (mine != nullptr) KEEL_TRY(ReadMine(*mine, step));
-  KEEL_TRY(ReadFresh(board, keys_.Presence(), presence_, [&](const auto&, const auto& text) {
+  KEEL_TRY(ReadFresh(board, keys().Presence(), seen.presence, [&](const auto&, const auto& text) {
     step.events.push_back(PresenceSeen{text});
     return Ok();
   }));
-  if (!epoch_id_.empty()) {
-    KEEL_TRY(ReadFresh(board, keys_.Break(epoch_id_), break_,
+  if (!seen.epoch_id.empty()) {
+    KEEL_TRY(ReadFresh(board, keys().Break(seen.epoch_id), seen.broken,
                        [&](const auto& key, const auto& text) -> Status {
       KEEL_TRY_ASSIGN(BreakRecord record, Noted(ParseBreak(key, text), text));
       step.events.push_back(BreakSeen{std::move(record)});
       return Ok();
     }));
   }
-  const std::string* const newest = board.Of(keys_.NewestEpoch());
+  const std::string* const newest = board.Of(keys().NewestEpoch());
   if (newest != nullptr) KEEL_TRY(ReadEpoch(store, *newest, step));
   KEEL_TRY(ReadOfJob(board, step));
   return true;
@@ -146,23 +137,26 @@ Result<bool> Member::Read(Store& store, Step& step) {
 // The job's kind is reported after the epoch. In the other order the host would start workers that
 // wait for an epoch, instead of those of this one.
 Status Member::ReadOfJob(const BoardSnapshot& board, Step& step) {
-  KEEL_TRY(ReadFresh(board, keys_.Kind(), kind_, [&](const auto& key, const auto& text) -> Status {
+  Seen& seen = generation_.seen;
+  KEEL_TRY(ReadFresh(board, keys().Kind(), seen.kind,
+                     [&](const auto& key, const auto& text) -> Status {
     KEEL_TRY_ASSIGN(const JobKind kind, ParseJobKind(key, text));
     step.events.push_back(KindKnown{kind});
     return Ok();
   }));
-  KEEL_TRY(ReadFresh(board, keys_.Joining(), joining_,
+  KEEL_TRY(ReadFresh(board, keys().Joining(), seen.joining,
                      [&](const auto& key, const auto& text) -> Status {
     KEEL_TRY_ASSIGN(const int64_t epoch, ParseCount(key, text));
     step.events.push_back(JoiningSeen{epoch});
     return Ok();
   }));
-  KEEL_TRY(ReadFresh(board, keys_.Stop(), stop_, [&](const auto& key, const auto& text) -> Status {
+  KEEL_TRY(ReadFresh(board, keys().Stop(), seen.stop,
+                     [&](const auto& key, const auto& text) -> Status {
     KEEL_TRY_ASSIGN(StopRecord stop, Noted(ParseStop(key, text), text));
     step.events.push_back(StopSeen{std::move(stop)});
     return Ok();
   }));
-  return ReadFresh(board, keys_.End(), end_, [&](const auto& key, const auto& text) -> Status {
+  return ReadFresh(board, keys().End(), seen.end, [&](const auto& key, const auto& text) -> Status {
     KEEL_TRY_ASSIGN(EndRecord end, Noted(ParseEnd(key, text), text));
     step.events.push_back(EndSeen{std::move(end)});
     return Ok();
@@ -172,43 +166,42 @@ Status Member::ReadOfJob(const BoardSnapshot& board, Step& step) {
 // The slot may hold this member's former record, if the answer to the newest was lost, or a
 // tombstone. It never holds another member's record.
 Status Member::ReadMine(const std::string& text, Step& step) {
-  if (text == written_) return Ok();
-  KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(keys_.Member(*slot_), text));
+  if (text == registration_->written) return Ok();
+  KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(own_key(), text));
   if (slot.tombstone) {
     LoseSlot(*slot.tombstone, step);
   } else {
-    written_ = text;
+    registration_->written = text;
   }
   return Ok();
 }
 
 void Member::LoseSlot(const Tombstone& tombstone, Step& step) {
-  slot_.reset();
-  written_.clear();
-  beaten_.reset();
+  registration_.reset();
   breaks_.clear();
   may_register_ = false;
   step.events.push_back(Buried{tombstone});
 }
 
 Status Member::ReadEpoch(Store& store, const std::string& text, Step& step) {
-  KEEL_TRY_ASSIGN(const int64_t number, ParseCount(keys_.NewestEpoch(), text));
-  if (number == epoch_) return Ok();
-  const std::string key = keys_.Epoch(number);
+  KEEL_TRY_ASSIGN(const int64_t number, ParseCount(keys().NewestEpoch(), text));
+  Seen& seen = generation_.seen;
+  if (number == seen.epoch) return Ok();
+  const std::string key = keys().Epoch(number);
   KEEL_TRY_ASSIGN(const auto text_there, store.Get(key));
   if (!text_there) {
     return Error{Code::kInvalid, "the board names epoch " + text + ", but has no key " + key};
   }
   KEEL_TRY_ASSIGN(EpochRecord record, Noted(ParseEpoch(key, *text_there), *text_there));
-  const std::string break_key = keys_.Break(record.id);
+  const std::string break_key = keys().Break(record.id);
   KEEL_TRY_ASSIGN(const auto break_there, store.Get(break_key));
   std::optional<BreakRecord> broken;
   if (break_there && *break_there != kNothingYet) {
     KEEL_TRY_ASSIGN(broken, ParseBreak(break_key, *break_there));
   }
-  epoch_ = number;
-  epoch_id_ = record.id;
-  break_ = broken ? *break_there : "";
+  seen.epoch = number;
+  seen.epoch_id = record.id;
+  seen.broken = broken ? *break_there : "";
   step.events.push_back(EpochSeen{std::move(record)});
   if (broken) step.events.push_back(BreakSeen{std::move(*broken)});
   return Ok();
@@ -217,37 +210,37 @@ Status Member::ReadEpoch(Store& store, const std::string& text, Step& step) {
 // If the answer to the request for a slot is lost, that slot stays empty for ever. If the answer to
 // the writing of the record is lost, the same slot is tried again.
 Status Member::Register(Store& store, Step& step) {
-  if (!tried_slot_) {
-    KEEL_TRY_ASSIGN(const int64_t given, store.Add(keys_.Slots(), 1));
-    tried_slot_ = given - 1;
+  std::optional<int64_t>& tried = generation_.tried_slot;
+  if (!tried) {
+    KEEL_TRY_ASSIGN(const int64_t given, store.Add(keys().Slots(), 1));
+    tried = given - 1;
   }
-  const std::string key = keys_.Member(*tried_slot_);
-  KEEL_TRY_ASSIGN(const Store::Outcome outcome, store.CompareSet(key, std::nullopt, text_));
+  const std::string key = keys().Member(*tried);
+  KEEL_TRY_ASSIGN(const Store::Outcome outcome, store.CompareSet(key, std::nullopt, wanted_->text));
   const std::string there = outcome.now.value_or("");
   if (!outcome.holds_desired) {
     KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(key, there));
     if (slot.tombstone) {   // it was taken for dead meanwhile: the next poll takes another slot
-      tried_slot_.reset();
+      tried.reset();
       if (slot.tombstone->why == Tombstone::Why::kRefused) LoseSlot(*slot.tombstone, step);
       return Ok();
     }
-    if (slot.record->incarnation != record_->incarnation) {
+    if (slot.record->incarnation != wanted_->record.incarnation) {
       return Error{Code::kInvalid, "store key " + key + " was written by " +
                                        slot.record->incarnation + ", who was not given that slot"};
     }
   }
-  slot_ = tried_slot_;
-  tried_slot_.reset();
-  written_ = there;
+  registration_ = Registration{*tried, there, std::nullopt};
+  tried.reset();
   hurry_ = true;
-  step.events.push_back(Registered{*slot_});
+  step.events.push_back(Registered{registration_->slot});
   return Ok();
 }
 
 Status Member::WriteBreaks(Store& store) {
   while (!breaks_.empty()) {
     const BreakRecord& record = breaks_.begin()->second;
-    const std::string key = keys_.Break(record.id);
+    const std::string key = keys().Break(record.id);
     KEEL_TRY(WriteOnce(store, key, BreakText(record)));
     breaks_.erase(breaks_.begin());   // this one is on the board, or an earlier one stands
     hurry_ = true;
@@ -256,20 +249,21 @@ Status Member::WriteBreaks(Store& store) {
 }
 
 Status Member::Write(Store& store, Step& step) {
-  while (text_ != written_) {
+  std::string& written = registration_->written;
+  while (wanted_->text != written) {
     KEEL_TRY_ASSIGN(const Store::Outcome outcome,
-                    store.CompareSet(keys_.Member(*slot_), written_, text_));
+                    store.CompareSet(own_key(), written, wanted_->text));
     if (outcome.holds_desired) {
-      KEEL_TRY_ASSIGN(const MemberSlot before, ParseMemberSlot(keys_.Member(*slot_), written_));
-      hurry_ |= WithoutStandings(*before.record) != WithoutStandings(*record_);
-      written_ = text_;
+      KEEL_TRY_ASSIGN(const MemberSlot before, ParseMemberSlot(own_key(), written));
+      hurry_ |= WithoutStandings(*before.record) != WithoutStandings(wanted_->record);
+      written = wanted_->text;
     } else {
       KEEL_TRY(ReadMine(outcome.now.value_or(""), step));
-      if (!slot_) return Ok();
+      if (!registration_) return Ok();
     }
   }
   if (hurry_) {
-    KEEL_TRY(store.Add(keys_.News(), 1));
+    KEEL_TRY(store.Add(keys().News(), 1));
     hurry_ = false;
     step.news = true;
   }
@@ -277,9 +271,10 @@ Status Member::Write(Store& store, Step& step) {
 }
 
 Status Member::Beat(Store& store, TimePoint now, Step& step) {
-  if (!slot_ || (beaten_ && now - *beaten_ < config_.beat_interval)) return Ok();
-  KEEL_TRY(store.Add(keys_.Beat(*slot_), 1));
-  beaten_ = now;
+  std::optional<TimePoint>& beaten = registration_->beaten;
+  if (beaten && now - *beaten < config_.beat_interval) return Ok();
+  KEEL_TRY(store.Add(keys().Beat(registration_->slot), 1));
+  beaten = now;
   step.beat = true;
   return Ok();
 }

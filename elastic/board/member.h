@@ -52,7 +52,9 @@ class Member {
   // All that was to be written is on the board.
   bool settled() const;
 
-  std::optional<int64_t> slot() const { return slot_; }
+  std::optional<int64_t> slot() const {
+    return registration_ ? std::optional(registration_->slot) : std::nullopt;
+  }
 
  private:
   Status Run(Store& store, TimePoint now, Step& step);
@@ -70,31 +72,49 @@ class Member {
   Status Write(Store& store, Step& step);
   Status WriteBreaks(Store& store);
   Status Beat(Store& store, TimePoint now, Step& step);
-  void ForgetBoard();
   void LoseSlot(const Tombstone& tombstone, Step& step);
 
+  const BoardKeys& keys() const { return generation_.keys; }
+  // Of the record of a member that is registered.
+  std::string own_key() const { return keys().Member(registration_->slot); }
+
+  // The record that is to be on the board, and its text.
+  struct Wanted {
+    MemberRecord record;
+    std::string text;
+  };
+
+  // What has been read of a generation and reported.
+  struct Seen {
+    int64_t epoch = 0;
+    std::string epoch_id;
+    std::string broken, joining, stop, end, presence, kind;
+  };
+
+  struct Generation {
+    std::string name;
+    BoardKeys keys;
+    bool is_checked = false;             // it is of this version of the protocol
+    std::optional<int64_t> tried_slot;   // it was given, but the record may not be there yet
+    Seen seen;
+  };
+
+  struct Registration {
+    int64_t slot = 0;
+    std::string written;                 // the record as it is on the board
+    std::optional<TimePoint> beaten;
+  };
+
   const MemberConfig config_;
-  std::optional<MemberRecord> record_;
-  std::string text_;                            // what record_ looks like on the board
+  std::optional<Wanted> wanted_;
   std::map<std::string, BreakRecord> breaks_;   // by the epoch's id
   bool may_register_ = true;
   bool refused_ = false;            // the board is of another version
   std::optional<int64_t> other_;    // the version of a record that could not be parsed
-
-  std::string generation_;
-  BoardKeys keys_;
-  bool is_checked_ = false;         // the generation is of this version of the protocol
-  std::optional<int64_t> slot_;
-  std::string written_;                // the record as it is on the board
-  std::optional<int64_t> tried_slot_;  // it was given, but the record may not be there yet
-  bool hurry_ = false;                 // something was written that `news` does not count yet
-  std::optional<TimePoint> beaten_;
+  Generation generation_;
+  std::optional<Registration> registration_;
+  bool hurry_ = false;              // something was written that `news` does not count yet
   TimePoint next_poll_;
-
-  // What was read of this generation and has been reported.
-  int64_t epoch_ = 0;
-  std::string epoch_id_;
-  std::string break_, joining_, stop_, end_, presence_, kind_;
 };
 
 }  // namespace keel
