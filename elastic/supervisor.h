@@ -46,6 +46,8 @@ struct SupervisorWorld {
   Environment environment;   // ours, which workers inherit
 };
 
+// It has more than 25 methods and 12 data members because it joins all parts of a launcher: each
+// event from one of them, and each action of the Host, is a method.
 class Supervisor {
  public:
   // Hosts the store if that is our part, so a taken port is an error here.

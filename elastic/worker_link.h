@@ -39,6 +39,8 @@
 
 namespace keel {
 
+// It has more than 25 methods and 12 data members because the reader, the sender and the break
+// tokens of epochs share one socket, one lock and one order of messages.
 class WorkerLink {
  public:
   using OnBreak = std::function<void(const std::string& reason)>;

@@ -29,6 +29,8 @@
 
 namespace keel {
 
+// It has more than 12 data members because it owns both halves of the board, their threads and the
+// presence connections, whose order of destruction matters.
 class Board {
  public:
   struct Where {

@@ -65,6 +65,8 @@ struct HostAction {
   std::string why;
 };
 
+// It has more than 25 methods and 12 data members because each message, event and limit of the
+// protocol is a method, and all of them decide about the same seats, epoch and record.
 class Host {
  public:
   Host(HostConfig config, Random random, TimePoint now);

@@ -29,6 +29,7 @@ std::string CloudWord(Cloud cloud) {
   return word;
 }
 
+// It has more than 25 methods because each group of options is read by one.
 class ConfigMaker {
  public:
   ConfigMaker(const Options& options, const Environment& environment, const HostFacts& facts)

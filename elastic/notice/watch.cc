@@ -28,7 +28,8 @@ Duration TimeToSave(Duration left) {
 }
 
 NoticeWatch::NoticeWatch(NoticePlan plan, TimePoint now, int64_t wall_nanos)
-    : plan_(std::move(plan)), ask_at_(now) {
+    : plan_(std::move(plan)) {
+  asked_.at = now;
   if (!plan_.clouds.empty()) Choose(0);
   const Duration left = Until(plan_.known_end.value_or(wall_nanos), wall_nanos);
   if (plan_.known_end && left > Duration(0)) {
@@ -41,62 +42,64 @@ NoticeWatch::NoticeWatch(NoticePlan plan, TimePoint now, int64_t wall_nanos)
 }
 
 void NoticeWatch::Choose(size_t candidate) {
-  candidate_ = candidate;
-  service_ = MakeNoticeService(plan_.clouds[candidate]);
+  asked_.candidate = candidate;
+  asked_.service = MakeNoticeService(plan_.clouds[candidate]);
 }
 
 std::optional<HttpRequest> NoticeWatch::Next(TimePoint now) {
-  if (left_ || in_flight_ || service_ == nullptr || now < ask_at_) return std::nullopt;
-  in_flight_ = true;
-  return service_->Ask(now);
+  if (left_ || asked_.in_flight || asked_.service == nullptr) return std::nullopt;
+  if (now < asked_.at) return std::nullopt;
+  asked_.in_flight = true;
+  return asked_.service->Ask(now);
 }
 
 void NoticeWatch::OnReply(const Result<HttpReply>& reply, TimePoint now, int64_t wall_nanos) {
-  in_flight_ = false;
-  if (left_ || service_ == nullptr) return;
+  asked_.in_flight = false;
+  if (left_ || asked_.service == nullptr) return;
   const auto hear = [&]() -> Result<NoticeService::Heard> {
     if (!reply.ok()) return reply.error();
-    return service_->Hear(*reply, now);
+    return asked_.service->Hear(*reply, now);
   };
   const Result<NoticeService::Heard> heard = hear();
   if (!heard.ok()) {
     Fail(heard.error(), reply.ok(), now);
     return LeaveIfDue(now);
   }
-  ask_at_ = now + heard->pause;
-  // Anything that answers may give a token, so a token alone does not count.
+  asked_.at = now + heard->pause;
+  // A token alone is given by anything that answers.
   if (heard->reply) {
-    if (!std::exchange(found_, true)) Tell(NoticeEvent::Kind::kFound, Name());
-    if (outage_told_ || nonsense_told_) Tell(NoticeEvent::Kind::kReached, Name());
-    outage_told_ = nonsense_told_ = false;
-    failures_ = 0;
+    if (!std::exchange(asked_.found, true)) Tell(NoticeEvent::Kind::kFound, Name());
+    if (asked_.outage_told || asked_.nonsense_told) Tell(NoticeEvent::Kind::kReached, Name());
+    asked_.outage_told = asked_.nonsense_told = false;
+    asked_.failures = 0;
     Take(*heard->reply, now, wall_nanos);
   }
   LeaveIfDue(now);
 }
 
 void NoticeWatch::Fail(const Error& error, bool has_answered, TimePoint now) {
-  ++failures_;
-  ask_at_ = now + kPause;
-  if (found_ || (plan_.insists && plan_.clouds.size() == 1)) {
-    bool& told = has_answered && !found_ ? nonsense_told_ : outage_told_;
+  ++asked_.failures;
+  asked_.at = now + kPause;
+  if (asked_.found || (plan_.insists && plan_.clouds.size() == 1)) {
+    bool& told = has_answered && !asked_.found ? asked_.nonsense_told : asked_.outage_told;
     if (!std::exchange(told, true)) {
       Tell(NoticeEvent::Kind::kUnreachable, Name() + ": " + error.message);
     }
     // A service that has answered may be needed any moment, so its pauses do not grow.
-    if (!found_) ask_at_ = now + std::min(kPause * failures_, kPauseLast);
+    if (!asked_.found) asked_.at = now + std::min(kPause * asked_.failures, kPauseLast);
     return;
   }
   const size_t candidates = plan_.clouds.size();
-  if (failures_ >= kAttemptsUnasked * static_cast<int>(candidates)) return GiveUp(error.message);
+  const int attempts_max = kAttemptsUnasked * static_cast<int>(candidates);
+  if (asked_.failures >= attempts_max) return GiveUp(error.message);
   if (candidates == 1) return;
-  Choose((candidate_ + 1) % candidates);
-  if (candidate_ != 0) ask_at_ = now;
+  Choose((asked_.candidate + 1) % candidates);
+  if (asked_.candidate != 0) asked_.at = now;
 }
 
 void NoticeWatch::GiveUp(const std::string& why) {
   Tell(NoticeEvent::Kind::kGaveUp, why);
-  service_.reset();
+  asked_.service.reset();
 }
 
 void NoticeWatch::Take(const NoticeReply& reply, TimePoint now, int64_t wall_nanos) {
@@ -116,7 +119,7 @@ void NoticeWatch::Take(const NoticeReply& reply, TimePoint now, int64_t wall_nan
 
 void NoticeWatch::TakeEnd(const NoticeReply& reply, TimePoint now, int64_t wall_nanos) {
   if (announced_ && announced_->reply == reply) return;
-  Duration left = service_->usual_notice();
+  Duration left = asked_.service->usual_notice();
   std::string note;
   if (reply.at) {
     const Duration told = Until(*reply.at, wall_nanos);
@@ -132,8 +135,8 @@ void NoticeWatch::TakeEnd(const NoticeReply& reply, TimePoint now, int64_t wall_
 // Empty if the time makes sense. It comes from another clock than ours, and a wrong one must not
 // make the host stay until it is too late.
 std::string NoticeWatch::WhyNotBelieved(Duration told) const {
-  const Duration most = service_->longest_notice().value_or(kLongestNotice);
-  const std::string usual = DurationText(service_->usual_notice()) + " are counted on";
+  const Duration most = asked_.service->longest_notice().value_or(kLongestNotice);
+  const std::string usual = DurationText(asked_.service->usual_notice()) + " are counted on";
   if (told < Duration(0)) {
     return "the end it announces was " + DurationText(-told) +
            " ago by this machine's clock, which may be wrong: " + usual;
@@ -156,7 +159,7 @@ void NoticeWatch::LeaveIfDue(TimePoint now) {
 TimePoint NoticeWatch::NextWake() const {
   if (left_) return kNever;
   TimePoint wake = kNever;
-  if (service_ != nullptr && !in_flight_) wake = ask_at_;
+  if (asked_.service != nullptr && !asked_.in_flight) wake = asked_.at;
   for (const auto* end : {&announced_, &known_}) {
     if (*end) wake = std::min(wake, (*end)->at - (*end)->lead);
   }

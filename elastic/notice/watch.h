@@ -75,17 +75,22 @@ class NoticeWatch {
   void Tell(NoticeEvent::Kind kind, std::string text, Duration left = Duration(0)) {
     events_.push_back({kind, std::move(text), left});
   }
-  std::string Name() const { return std::string(CloudName(plan_.clouds[candidate_])); }
+  std::string Name() const { return std::string(CloudName(plan_.clouds[asked_.candidate])); }
+
+  // The service that is asked, and how that goes.
+  struct Asked {
+    size_t candidate = 0;
+    std::unique_ptr<NoticeService> service;   // null: nobody is asked
+    bool in_flight = false;
+    TimePoint at;               // when to ask again
+    bool found = false;         // the service has answered, ever
+    bool outage_told = false;
+    bool nonsense_told = false;   // of one that did not answer at first
+    int failures = 0;           // in a row; of all candidates until one is found
+  };
 
   const NoticePlan plan_;
-  size_t candidate_ = 0;
-  std::unique_ptr<NoticeService> service_;   // null: nobody is asked
-  bool in_flight_ = false;
-  TimePoint ask_at_;
-  bool found_ = false;        // the service has ever answered
-  bool outage_told_ = false;
-  bool nonsense_told_ = false;   // for a service that did not answer at first
-  int failures_ = 0;          // in a row; of all candidates together until one is found
+  Asked asked_;
   std::string hint_;          // the last one
   std::optional<End> announced_;
   std::optional<End> known_;

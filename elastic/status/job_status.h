@@ -95,6 +95,8 @@ struct StatusTrend {
   FiguresMessage middle;
 };
 
+// It has more than 25 methods and 12 data members because it is a record of all that the page
+// shows; most of its methods only give one part of that.
 class JobStatus {
  public:
   explicit JobStatus(StatusJob job) : job_(std::move(job)) {}

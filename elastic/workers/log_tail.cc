@@ -37,7 +37,7 @@ LogTail::~LogTail() {
   give_up_.Cancel();
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    shared_.stopping = true;
   }
   changed_.notify_all();
   thread_.join();
@@ -47,24 +47,24 @@ int LogTail::Follow(TailSource source) {
   auto followed = std::make_shared<Followed>();
   followed->source = std::move(source);
   const std::lock_guard lock(mutex_);
-  KEEL_CHECK(!stopping_, "following " << followed->source.path << " after Stop()");
-  followed_.emplace(next_number_, std::move(followed));
+  KEEL_CHECK(!shared_.stopping, "following " << followed->source.path << " after Stop()");
+  shared_.followed.emplace(shared_.next_number, std::move(followed));
   changed_.notify_all();
-  return next_number_++;
+  return shared_.next_number++;
 }
 
 void LogTail::Finish(int number) {
   const std::lock_guard lock(mutex_);
-  const auto found = followed_.find(number);
-  if (found != followed_.end()) found->second->finished = true;
+  const auto found = shared_.followed.find(number);
+  if (found != shared_.followed.end()) found->second->finished = true;
   changed_.notify_all();
 }
 
 Status LogTail::Stop(TimePoint deadline) {
   std::unique_lock lock(mutex_);
-  stopping_ = true;
+  shared_.stopping = true;
   changed_.notify_all();
-  while (!done_) {
+  while (!shared_.done) {
     const Duration left = deadline - RealClock().Monotonic();
     if (left <= Duration(0)) {
       return Error{Code::kTimeout, "the console does not take the workers' last output, which is "
@@ -81,13 +81,13 @@ void LogTail::Run() {
     bool showed = false;
     {
       const std::lock_guard lock(mutex_);
-      is_end = stopping_;
-      for (auto& [number, followed] : followed_) followed->finished |= is_end;
+      is_end = shared_.stopping;
+      for (auto& [number, followed] : shared_.followed) followed->finished |= is_end;
     }
     for (const std::shared_ptr<Followed>& followed : Current()) showed |= ReadOn(*followed);
     std::unique_lock lock(mutex_);
-    if (is_end && (followed_.empty() || give_up_.cancelled())) {
-      done_ = true;
+    if (is_end && (shared_.followed.empty() || give_up_.cancelled())) {
+      shared_.done = true;
       changed_.notify_all();
       return;
     }
@@ -99,7 +99,7 @@ void LogTail::Run() {
 std::vector<std::shared_ptr<LogTail::Followed>> LogTail::Current() {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<Followed>> current;
-  for (const auto& [number, followed] : followed_) current.push_back(followed);
+  for (const auto& [number, followed] : shared_.followed) current.push_back(followed);
   return current;
 }
 
@@ -118,7 +118,7 @@ bool LogTail::ReadOn(Followed& followed) {
   if (!is_finished) return false;
   ShowLines(followed, true);
   const std::lock_guard lock(mutex_);
-  std::erase_if(followed_, [&followed](const auto& entry) {
+  std::erase_if(shared_.followed, [&followed](const auto& entry) {
     return entry.second.get() == &followed;
   });
   return false;

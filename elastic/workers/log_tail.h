@@ -85,12 +85,16 @@ class LogTail {
   CancelToken give_up_;
   std::map<std::string, Filtered> filtered_;          // the thread's own, by path
 
+  struct Shared {
+    std::map<int, std::shared_ptr<Followed>> followed;   // by number
+    int next_number = 0;
+    bool stopping = false;
+    bool done = false;
+  };
+
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<int, std::shared_ptr<Followed>> followed_;  // all below: guarded by mutex_
-  int next_number_ = 0;
-  bool stopping_ = false;
-  bool done_ = false;
+  Shared shared_;                  // guarded by mutex_
   std::thread thread_;
 };
 
