@@ -75,8 +75,8 @@ struct SeatStep {
   SeatPhase to;
   std::string_view why;
 };
-// Nothing: the event is illegal in that phase. Where a worker caused it, it is ignored; where the
-// supervisor did, that is a bug.
+// Nothing: the event is illegal in that phase. If a worker or an epoch on the board asks for it, it
+// is refused; if the supervisor did it by itself, that is a bug.
 std::optional<SeatStep> NextStep(SeatPhase from, SeatEvent event);
 
 }  // namespace keel

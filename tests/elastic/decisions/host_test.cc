@@ -176,6 +176,28 @@ TEST_F(HostTest, AReportOfAnEpochThatIsOverIsIgnored) {
   EXPECT_EQ(host_.record().seats[0].state, SeatState::kRunning);
 }
 
+// Whatever a worker says, it cannot bring its seat into a state that the table does not know.
+TEST_F(HostTest, WhatAWorkerSaysOutOfTurnIsIgnored) {
+  EnterFirstEpoch();
+  const auto expect_same = [&](SeatState state) {
+    host_.OnWorkerMessage(0, HelloMessage{}, now_);
+    host_.OnWorkerMessage(0, ReadyMessage{9}, now_);
+    host_.OnWorkerMessage(0, ParkedMessage{7, 9, false}, now_);
+    EXPECT_EQ(host_.record().seats[0].state, state);
+    EXPECT_TRUE(Take<EnterEpoch>().empty());
+    EXPECT_TRUE(Take<ReportBreak>().empty());
+  };
+  expect_same(SeatState::kRunning);
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, true}, now_);
+  expect_same(SeatState::kParked);
+  host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
+  expect_same(SeatState::kStarting);
+  Pass(Config(false).shutdown_timeout - 1ms);
+  Pass(1ms);
+  ASSERT_EQ(Take<SignalWorker>().size(), 1u);
+  expect_same(SeatState::kStarting);
+}
+
 TEST_F(HostTest, AWorkerWithAnotherLinkIsToldWhatToDo) {
   host_.OnMemberEvent(Registered{0}, now_);
   host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
