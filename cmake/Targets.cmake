@@ -129,20 +129,46 @@ function(keel_program name)
   endif()
 endfunction()
 
-# keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN] [NIGHTLY]
+# What tests/run.sh builds and runs under a sanitizer: the programs, and the tests of these labels.
+add_custom_target(asan_tests)
+add_custom_target(tsan_tests)
+
+# The precompiled form of what every test includes, for those that do not include LibTorch.
+function(keel_make_test_pch)
+  if(KEEL_PCH AND KEEL_TESTS)
+    add_library(keel_test_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/test_pch.cc)
+    target_link_libraries(keel_test_pch PRIVATE keel_flags GTest::gmock)
+    target_compile_options(keel_test_pch PRIVATE ${KEEL_TEST_FLAGS})
+    target_precompile_headers(keel_test_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/test_pch.h)
+  endif()
+endfunction()
+
+# A test's own code runs once: a quarter of its compile time was spent on making that fast. Not -O0,
+# which could not share the precompiled header.
+set(KEEL_TEST_FLAGS $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+
+# keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN] [NIGHTLY] [SANITIZERS asan tsan]
 #           [TORCH | TORCH_API])
 # Every TEST() becomes a test of CTest. OWN_MAIN: the sources bring main(). NIGHTLY: those whose names
-# begin with "Nightly" are for tests/run.sh --nightly. With LibTorch, it computes
-# with one thread unless it says otherwise: several spin while they wait for one that the test beside
-# it keeps from running.
+# begin with "Nightly" are for tests/run.sh --nightly. SANITIZERS: under which tests/run.sh runs it,
+# too; each is one more of its labels. With LibTorch, it computes with one thread unless it says
+# otherwise: several spin while they wait for one that the test beside it keeps from running.
 function(keel_test name)
-  cmake_parse_arguments(ARG "TORCH;TORCH_API;OWN_MAIN;NIGHTLY" "TIMEOUT" "LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;TORCH_API;OWN_MAIN;NIGHTLY" "TIMEOUT" "LINK;LABELS;SANITIZERS"
+                        ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
+  # It tells a test that hangs, not a slow one.
+  if(NOT KEEL_SANITIZE STREQUAL "none")
+    math(EXPR ARG_TIMEOUT "5 * ${ARG_TIMEOUT}")
+  endif()
+  # One text, since gtest_discover_tests() does not pass a list on.
+  string(REPLACE ";" "," labels "${ARG_LABELS};${ARG_SANITIZERS}")
+  string(REGEX REPLACE ",$" "" labels "${labels}")
   keel_sources(sources ${name})
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
@@ -155,16 +181,20 @@ function(keel_test name)
   keel_common_settings(${name} ${torch})
   target_compile_definitions(${name} PRIVATE KEEL_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
                                              KEEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  # A test's own code runs once: a quarter of its compile time was spent on making that fast. Not
-  # -O0, which could not share the precompiled header.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+  target_compile_options(${name} PRIVATE ${KEEL_TEST_FLAGS})
+  if(TARGET keel_test_pch AND NOT torch)
+    target_precompile_headers(${name} REUSE_FROM keel_test_pch)
+  endif()
+  foreach(sanitizer IN LISTS ARG_SANITIZERS)
+    add_dependencies(${sanitizer}_tests ${name})
+  endforeach()
   set(environment)
   if(torch)
     set(environment ENVIRONMENT OMP_NUM_THREADS=1)
   endif()
   # Parameters' values are in the names already; CTest would print their bytes behind them.
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES TEST_FILTER -Nightly*
-                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} ${environment})
+                       PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT} ${environment})
   if(ARG_NIGHTLY)
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES TEST_FILTER Nightly*
                          TEST_LIST ${name}_of_a_night

@@ -17,11 +17,13 @@ Help() {
 usage: tests/run.sh [--quick | --nightly] [ARGUMENTS OF CTEST...]
 
 Sets up what is missing (tools/setup.sh), then runs the tests:
-  build-asan   what needs no LibTorch, under AddressSanitizer and UBSan
-  build-tsan   the same under ThreadSanitizer
+  build-asan   tests with the label asan, under AddressSanitizer and UBSan: all without LibTorch,
+               the trainer's, and a short soak of kills
+  build-tsan   those with the label tsan, under ThreadSanitizer: threads, without LibTorch
   build        everything but the labels gpu and nightly
   --quick      only the last of these
-  --nightly    all of these, and the long forms of soaks and comparisons (the label nightly)
+  --nightly    all of these, and the long forms of soaks and comparisons (the label nightly); under
+               ThreadSanitizer all that the other sanitizer gets, the trainer too
   --help       this text
 Examples: tests/run.sh --quick -R Store      tests/run.sh --quick -L unit      tests/run.sh -LE slow
 TEXT
@@ -68,18 +70,21 @@ ReadArguments() {
 
 # RunBuild NAME: sets up one build and runs its tests.
 RunBuild() {
-  local name=$1 dir=$root/build-$1 setup=("$root/tools/setup.sh" --preset "$1" --torch-free)
-  local run=(FixedAddresses) no_tests=error
+  local name=$1 dir=$root/build-$1 label=$1 setup=("$root/tools/setup.sh")
+  local run=(FixedAddresses) which=() no_tests=error
   if [[ $name == release ]]; then
-    dir=$root/build setup=("$root/tools/setup.sh" --tests) run=()
-  elif ((filtered)); then
-    no_tests=ignore
+    dir=$root/build setup+=(--tests) run=()
+  else
+    ((nightly)) && label=asan
+    setup+=(--preset "$name" --target "${label}_tests") which=(-L "$label")
+    [[ $label == asan ]] || setup+=(--torch-free)
+    ((filtered)) && no_tests=ignore
   fi
   echo "== $name: build =="
   "${run[@]}" "${setup[@]}" || return
   echo "== $name: test =="
   "${run[@]}" ctest --test-dir "$dir" --output-on-failure --no-label-summary -j "$(nproc)" \
-    --no-tests="$no_tests" "${ctest_arguments[@]}" </dev/null | WithoutWhatPassed
+    --no-tests="$no_tests" "${which[@]}" "${ctest_arguments[@]}" </dev/null | WithoutWhatPassed
 }
 
 Main() {
@@ -89,9 +94,11 @@ Main() {
     --quick) builds=(release); shift ;;
     --nightly) nightly=1; shift ;;
   esac
-  export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:check_initialization_order=1}
+  # LibTorch itself is not instrumented.
+  local asan=detect_stack_use_after_return=1:check_initialization_order=1:verify_asan_link_order=0
+  export ASAN_OPTIONS=${ASAN_OPTIONS:-$asan}
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-  export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1}
+  export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1:ignore_noninstrumented_modules=1}
   ReadArguments "$@"
   for name in "${builds[@]}"; do
     RunBuild "$name" || failed+=("$name")

@@ -32,8 +32,8 @@ readonly clean=(env -u PYTHONPATH -u PYTHONHOME -u VIRTUAL_ENV -u PIP_TARGET -u 
 
 Help() {
   cat <<'TEXT'
-usage: tools/setup.sh [--preset NAME] [--torch-free] [--tests | --programs] [--no-packages]
-                      [--no-build]
+usage: tools/setup.sh [--preset NAME] [--torch-free] [--tests | --programs | --target NAME]
+                      [--no-packages] [--no-build]
 
 Installs what is missing, then configures and builds. Run it as often as you like.
   --preset NAME   release (default, in build/), debug, asan or tsan (in build-NAME/)
@@ -41,6 +41,7 @@ Installs what is missing, then configures and builds. Run it as often as you lik
   --tests         also download what the tests in Python need (400 MB); if that fails it says so
                   and goes on, and they are skipped
   --programs      build only what users run, in half the time: no tests, no benchmarks
+  --target NAME   build only that target, as asan_tests: what tests/run.sh runs under a sanitizer
   --no-packages   do not check the system's packages; CMake will say what it does not find
   --no-build      only install
   --help          this text
@@ -71,11 +72,12 @@ ParseArguments() {
       --torch-free) with_torch=OFF ;;
       --tests) with_tests=yes ;;
       --programs) target=programs ;;
+      --target) target=${2:-}; shift ;;
       --no-packages) check_packages=no ;;
       --no-build) build=no ;;
       *) Fail "unknown option '$1'; tools/setup.sh --help lists them" ;;
     esac
-    shift || Fail "--preset needs a name: release, debug, asan or tsan"
+    shift || Fail "--preset needs a name: release, debug, asan or tsan; --target that of a target"
   done
   case $preset in
     release) build_dir=$root/build ;;
