@@ -140,8 +140,11 @@ void Host::On(int index, const ParkedMessage& message, TimePoint now) {
   if (message.epoch != record.epoch || !MayMove(index, SeatEvent::kParked)) return;
   record.position.step = message.step;
   Worker& worker = WorkerOf(index);
-  worker.limit.reset();
-  if (worker.stop) Limit(index, worker.stop->save_by, kNotSaved, false);
+  // A worker that has said goodbye must still end within the limit that began then.
+  if (!worker.said_bye) {
+    worker.limit.reset();
+    if (worker.stop) Limit(index, worker.stop->save_by, kNotSaved, false);
+  }
   if (!message.at_boundary && !epoch_over_) {
     Report(BreakCause::kReported, RankText(index) + " saw the group break", now);
   }

@@ -66,7 +66,7 @@ void NoticeWatch::OnReply(const Result<HttpReply>& reply, TimePoint now, int64_t
     return LeaveIfDue(now);
   }
   asked_.at = now + heard->pause;
-  // A token alone is given by anything that answers.
+  // Anything that answers may give a token, so a token alone does not count.
   if (heard->reply) {
     if (!std::exchange(asked_.found, true)) Tell(NoticeEvent::Kind::kFound, Name());
     if (asked_.outage_told || asked_.nonsense_told) Tell(NoticeEvent::Kind::kReached, Name());

@@ -192,7 +192,7 @@ TEST_F(HostTest, WhatAWorkerSaysOutOfTurnIsIgnored) {
   expect_same(SeatState::kParked);
   host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
   expect_same(SeatState::kStarting);
-  Pass(Config(false).shutdown_timeout - 1ms);
+  Pass(Config(false).shutdown_limit - 1ms);
   Pass(1ms);
   ASSERT_EQ(Take<SignalWorker>().size(), 1u);
   expect_same(SeatState::kStarting);
@@ -259,6 +259,16 @@ TEST_F(HostTest, AWorkerThatSaidGoodbyeAndStaysSpendsARestart) {
   const auto reports = Take<ReportBreak>();
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].record.cause, BreakCause::kDied);
+}
+
+TEST_F(HostTest, AWorkerThatParksAfterItsGoodbyeMustStillEnd) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
+  Pass(Config(false).shutdown_limit - 1ms);
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, true}, now_);
+  EXPECT_EQ(Take<SignalWorker>().size(), 0u);
+  Pass(1ms);
+  EXPECT_EQ(Take<SignalWorker>().size(), 1u);
 }
 
 // It was the successor of one that had died: the next epoch would have taken its limit away.
