@@ -94,8 +94,12 @@ TEST(SeatState, AnyProcessCanBeSignalledAndCanDie) {
 
 TEST(SeatState, WhoWasSignalledStaysSoUntilItEnds) {
   ForEachStep([&](SeatPhase from, SeatEvent event, const SeatStep& step) {
-    if (IsSignalled(from) && !IsEnd(event)) EXPECT_TRUE(IsSignalled(step.to));
-    if (!IsSignalled(from) && IsSignalled(step.to)) EXPECT_EQ(event, SeatEvent::kSignalled);
+    if (IsSignalled(from) && !IsEnd(event)) {
+      EXPECT_TRUE(IsSignalled(step.to));
+    }
+    if (!IsSignalled(from) && IsSignalled(step.to)) {
+      EXPECT_EQ(event, SeatEvent::kSignalled);
+    }
   });
 }
 
@@ -197,7 +201,9 @@ TEST(SeatState, TheProtocolsTablesSayTheSameOfEachPair) {
   for (const auto& [pair, to] : coded) {
     const auto found = documented.find(pair);
     EXPECT_TRUE(found != documented.end()) << pair << " is missing";
-    if (found != documented.end()) EXPECT_EQ(found->second, to) << pair;
+    if (found != documented.end()) {
+      EXPECT_EQ(found->second, to) << pair;
+    }
   }
   EXPECT_EQ(documented.size(), coded.size()) << "it has a state or an event that the code lacks";
 }
