@@ -163,7 +163,7 @@ void TrainLog::Write(const LoggedStep& step) {
   const double rate = PerSecond(steps * config_.samples_per_step, passed);
   const auto part = [&](Duration StepTimes::*each) { return Millis(window_->times.*each, steps); };
   LogInfo("step", {{"step", step.step},
-                   {"epoch", step.data_epoch},
+                   {"data_epoch", step.data_epoch},
                    {"loss", Readable(step.loss)},
                    {"lr", step.learning_rate},
                    {"samples_per_s", Short(rate)},
@@ -180,7 +180,7 @@ void TrainLog::Write(const LoggedStep& step) {
     for (const StepPart& each : kStepParts) times[std::string(each.name)] = part(each.part);
     const Status status = json_->Append({{"event", "step"},
                                          {"step", step.step},
-                                         {"epoch", step.data_epoch},
+                                         {"data_epoch", step.data_epoch},
                                          {"loss", Readable(step.loss)},
                                          {"lr", step.learning_rate},
                                          {"samples_per_s", rate},

@@ -71,7 +71,7 @@ TEST_F(TrainLogs, WriteOneEntryEverySoManySteps) {
   EXPECT_EQ(entries[2].at("event"), "summary");
   EXPECT_EQ(entries[2].at("steps"), 12);
   EXPECT_NEAR(entries[2].at("goodput").get<double>(), 0.9, 1e-9);
-  EXPECT_THAT(lines_, HasSubstr("step step=5 epoch=0 loss=0.1 lr=0.01 samples_per_s=800"));
+  EXPECT_THAT(lines_, HasSubstr("step step=5 data_epoch=0 loss=0.1 lr=0.01 samples_per_s=800"));
   EXPECT_THAT(lines_, HasSubstr("data_ms=1 forward_ms=3 backward_ms=5"));
 }
 
