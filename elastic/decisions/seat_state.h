@@ -4,7 +4,7 @@
 //            are finer than these words where the seat's next step depends on more.
 // Does not   know times, limits or messages' contents (host.h), and does nothing by itself.
 // Threads    pure functions. tests/elastic/decisions/seat_state_test.cc compares the table with the
-//            two of PROTOCOL.md section 5: change both in one commit.
+//            three of PROTOCOL.md section 5: change both in one commit.
 #pragma once
 
 #include <optional>

@@ -5,7 +5,7 @@
 // Why        a worker enters the vote on step s with the complete gradients of s only. If one vote
 //            on s succeeded, all members had entered, so each survivor holds these gradients and is
 //            at s or, having applied them, at s+1: nobody is further apart.
-// Does not   move or compute anything (trainer/loop/epoch_run.h).
+// Does not   move or compute anything (trainer/loop/meet.h).
 // Threads    pure functions.
 // Errors     kInvalid: members that run different programs; kCorrupt: reports that contradict each
 //            other, or are none.
