@@ -97,6 +97,8 @@ Main() {
   # LibTorch itself is not instrumented.
   local asan=detect_stack_use_after_return=1:check_initialization_order=1:verify_asan_link_order=0
   export ASAN_OPTIONS=${ASAN_OPTIONS:-$asan}
+  local known_leaks=suppressions=$root/tests/lsan.supp:print_suppressions=0
+  export LSAN_OPTIONS=${LSAN_OPTIONS:-$known_leaks}
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
   export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1:ignore_noninstrumented_modules=1}
   ReadArguments "$@"
