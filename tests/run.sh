@@ -83,7 +83,9 @@ RunBuild() {
   echo "== $name: build =="
   "${run[@]}" "${setup[@]}" || return
   echo "== $name: test =="
-  "${run[@]}" ctest --test-dir "$dir" --output-on-failure --no-label-summary -j "$(nproc)" \
+  # Half as many again as there are processors, since many tests wait for most of their time.
+  "${run[@]}" ctest --test-dir "$dir" --output-on-failure --no-label-summary \
+    -j "$(($(nproc) * 3 / 2))" \
     --no-tests="$no_tests" "${which[@]}" "${ctest_arguments[@]}" </dev/null | WithoutWhatPassed
 }
 
