@@ -1,7 +1,7 @@
 // StopSave: all members save the state of one step, and none goes on before that is over: at the
 // end of the job, and when somebody is told to stop.
 // Promises   all members get the same answer. A save that failed leaves the checkpoints before it.
-// Does not   save beside training (trainer/save/checkpointer.h), or alone.
+// Does not   save beside training (trainer/save/beside.h), or alone.
 // Threads    one; all members of the group call it at the same step.
 // Errors     those of the group; SaveTogether() also gives kIo: the state could not be saved.
 #pragma once

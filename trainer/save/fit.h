@@ -1,7 +1,7 @@
 // SaveFit: whether a save at a stop fits in the time that is left.
 // Promises   pure. All members decide the same from the same votes. If nobody knows how fast
 //            saving is, or nobody has a limit, the save is tried.
-// Does not   measure (trainer/save/checkpointer.h does), or save.
+// Does not   measure (trainer/save/tools.h does), or save.
 // Threads    a plain value, and a pure function.
 #pragma once
 

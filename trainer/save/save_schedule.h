@@ -4,7 +4,7 @@
 //            There is one save at a time: one that falls due meanwhile is owed, and begins when
 //            the current one has ended. A save is committed only when every member said that its
 //            share is durable, and given up as soon as one said that it failed.
-// Does not   write anything (trainer/save/checkpointer.h); decide about stops, whose save has
+// Does not   write anything (trainer/save/beside.h); decide about stops, whose save has
 //            priority.
 // Threads    pure functions.
 #pragma once
