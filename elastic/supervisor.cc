@@ -14,7 +14,7 @@
 #include "elastic/doctor/text.h"
 #include "elastic/launch/policies.h"
 #include "elastic/launch/terminal_use.h"
-#include "elastic/process/guard.h"
+#include "elastic/process/descendants.h"
 #include "elastic/protocol/exit_codes.h"
 #include "elastic/report/decision_log.h"
 #include "store/host_port.h"

@@ -4,8 +4,8 @@
 //            elastic/protocol/exit_codes.h; then no worker is left, nor any descendant of one.
 //            From then on the signals that stop a job are blocked in its thread, so that one more
 //            signal does not take the exit code from those who wait for it.
-// Does not   judge (elastic/decisions/host.h, elastic/decisions/membership.h); print (the summary
-//            is the caller's).
+// Does not   judge (elastic/decisions/host_machine.h, elastic/decisions/membership.h); print (the
+//            summary is the caller's).
 // Threads    Run() in the thread that made the supervisor, which must be the main one or outlive
 //            it: the workers are tied to that thread (elastic/process/spawn.h).
 // Errors     of Open(): those of OpenMeeting(), and of making the log folder.
@@ -24,7 +24,7 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "elastic/board/board.h"
-#include "elastic/decisions/host.h"
+#include "elastic/decisions/host_machine.h"
 #include "elastic/launch/config.h"
 #include "elastic/launch/meeting.h"
 #include "elastic/notice/poller.h"
@@ -130,7 +130,7 @@ class Supervisor {
   bool carrying_ = false;
   bool has_started_ = false;          // a worker, ever
   bool has_contact_ = false;          // with a store, ever
-  Host host_;
+  HostMachine host_;
   std::unique_ptr<Crew> crew_;
   std::unique_ptr<Board> board_;
   std::unique_ptr<NoticePoller> notices_;

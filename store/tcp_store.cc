@@ -11,11 +11,11 @@
 #include <thread>
 
 #include "base/log.h"
+#include "store/catch_torch.h"
 #include "store/numeric_names.h"
 #include "store/reach.h"
 #include "store/resolve.h"
 #include "store/socket_finder.h"
-#include "store/torch_guard.h"
 #include "store/torch_store.h"
 
 namespace keel {
@@ -135,7 +135,7 @@ Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const TcpStoreAddress& addre
   std::lock_guard lock(ConnectMutex());
   const Duration left = std::max<Duration>(end - RealClock().Monotonic(), kAgain);
   ConnectLimit limit(numeric, left);
-  const Status connected = Guard("connecting to " + Named(numeric), [&] {
+  const Status connected = CatchTorch("connecting to " + Named(numeric), [&] {
     c10d::TCPStoreOptions options;
     options.port = numeric.port;
     options.waitWorkers = false;
@@ -168,10 +168,10 @@ Status TcpStore::Usable() const {
 // used again, since a late answer would be taken for that of the next question.
 template <class F>
 auto TcpStore::Operate(const std::string& doing, F&& operation) {
-  using Returned = decltype(Guard(doing, std::forward<F>(operation)));
+  using Returned = decltype(CatchTorch(doing, std::forward<F>(operation)));
   std::lock_guard lock(connection_->mutex);
   if (Status usable = Usable(); !usable.ok()) return Returned(usable.error().Doing(doing));
-  Returned result = Guard(doing + " in " + Named(address_), std::forward<F>(operation));
+  Returned result = CatchTorch(doing + " in " + Named(address_), std::forward<F>(operation));
   if (!result.ok()) connection_->broken = true;
   return result;
 }

@@ -2,8 +2,8 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/process_setup.h"
+#include "store/catch_torch.h"
 #include "store/tcp_store.h"
-#include "store/torch_guard.h"
 
 namespace keel {
 
@@ -21,7 +21,7 @@ Result<std::unique_ptr<TcpStoreHost>> TcpStoreHost::Adopt(ListenSocket socket) {
   IgnoreSigpipe();  // the server writes to clients that may have died a moment ago
   auto server = std::make_unique<Server>();
   server->port = socket.port();
-  KEEL_TRY(Guard("hosting the store on port " + std::to_string(socket.port()), [&] {
+  KEEL_TRY(CatchTorch("hosting the store on port " + std::to_string(socket.port()), [&] {
     c10d::TCPStoreOptions options;
     options.isServer = true;
     options.port = socket.port();

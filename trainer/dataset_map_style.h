@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "trainer/dataset.h"
 
 namespace keel {
@@ -27,7 +27,7 @@ class MapStyleDataset : public Dataset {
   Loading loading() const override { return loading_; }
 
   Result<Batch> Load(std::span<const uint64_t> indices) override {
-    return Guard("loading " + IndicesText(indices), [&] {
+    return CatchTorch("loading " + IndicesText(indices), [&] {
       const std::vector<size_t> request(indices.begin(), indices.end());
       return Collate(dataset_.get_batch(request));
     });
@@ -43,7 +43,7 @@ class MapStyleDataset : public Dataset {
 
 template <class TorchDataset>
 Result<std::unique_ptr<Dataset>> MapStyle(TorchDataset dataset, Loading loading) {
-  KEEL_TRY_ASSIGN(const auto size, Guard("asking the dataset for its size",
+  KEEL_TRY_ASSIGN(const auto size, CatchTorch("asking the dataset for its size",
                                          [&] { return dataset.size(); }));
   if (!size.has_value() || *size == 0) {
     return Error{Code::kInvalid, size ? "the dataset is empty"

@@ -30,7 +30,7 @@ class NcclModule {
   // "1 GPU (NVIDIA H200), CUDA 13.0, NCCL 2.28.9", or why there is none.
   virtual std::string Description() = 0;
   virtual std::string DeviceName(int device) = 0;   // "NVIDIA H200"
-  // Throws c10::Error: call it inside a Guard.
+  // Throws c10::Error: call it inside CatchTorch().
   virtual c10::intrusive_ptr<c10d::Backend> MakeBackend(
       const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, int device,
       std::chrono::milliseconds limit) = 0;

@@ -18,7 +18,7 @@
 #include "ckpt/read_ahead.h"
 #include "elastic/protocol/exit_codes.h"
 #include "elastic/worker_link.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "store/torch_log.h"
 #include "trainer/early_stop.h"
 #include "trainer/group/epoch_group.h"
@@ -289,7 +289,7 @@ Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink*
 Result<int> DoInstead(const TrainMainSpec& spec, const TrainConfig& config,
                       const Options& options) {
   torch::manual_seed(config.seed);
-  KEEL_TRY_ASSIGN(const Status done, Guard("doing what the options ask for", [&] {
+  KEEL_TRY_ASSIGN(const Status done, CatchTorch("doing what the options ask for", [&] {
                     return spec.instead.run(config, options);
                   }));
   if (!done.ok() && done.error().code != Code::kPeerLost) return done.error();
@@ -332,7 +332,7 @@ Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const Ke
   const ReadAhead ahead(MayResume(keep.resume) ? keep.resume.root : "");
   torch::manual_seed(config.seed);
   KEEL_TRY_ASSIGN(Result<TrainProgram> program,
-                  Guard("building the program", [&] { return spec.make(config, options); }));
+                  CatchTorch("building the program", [&] { return spec.make(config, options); }));
   if (!program.ok()) return program.error();
   LogRun(options, config, *program);
   KEEL_TRY_ASSIGN(const auto state, TrainState::Make(config, *std::move(program)));

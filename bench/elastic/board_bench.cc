@@ -77,7 +77,7 @@ class Fleet {
       if (!status.ok()) trouble_ = status.error().message;
     };
     events.on_finished = [] {};
-    MemberConfig member;
+    BoardClientConfig member;
     member.job = "bench";
     const Board::Where where = {.host = "127.0.0.1",
                                 .port = port_,

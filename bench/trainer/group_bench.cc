@@ -15,8 +15,8 @@
 #include "base/option_help.h"
 #include "base/options.h"
 #include "elastic/worker_environment.h"
+#include "store/catch_torch.h"
 #include "store/tcp_store.h"
-#include "store/torch_guard.h"
 #include "store/torch_log.h"
 #include "store/torch_store.h"
 #include "trainer/exchange/gather.h"
@@ -107,13 +107,13 @@ class Bench {
       return Barrier(group);
     }));
     return Timed("gloo broadcast", [&]() -> Status {
-      KEEL_TRY(Guard("broadcasting", [&] { group.gloo().broadcast(state)->wait(); }));
+      KEEL_TRY(CatchTorch("broadcasting", [&] { group.gloo().broadcast(state)->wait(); }));
       return Barrier(group);
     });
   }
 
   static Status Barrier(EpochGroup& group) {
-    KEEL_TRY(Guard("a barrier", [&] { group.gloo().barrier()->wait(); }));
+    KEEL_TRY(CatchTorch("a barrier", [&] { group.gloo().barrier()->wait(); }));
     return Ok();
   }
 

@@ -24,8 +24,9 @@ constexpr Duration kUnknownTime = std::chrono::seconds(5);
 }  // namespace
 
 Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock& clock,
-                                           StoreMaker& stores, Where where, MemberConfig member,
-                                           JobPolicy policy, Random random, Events events) {
+                                           StoreMaker& stores, Where where,
+                                           BoardClientConfig member, JobPolicy policy,
+                                           Random random, Events events) {
   std::unique_ptr<Board> board(
       new Board(loop, clock, stores, std::move(where), std::move(member), std::move(events)));
   if (board->where_.is_ours) {
@@ -36,7 +37,7 @@ Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock&
 }
 
 Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Where where,
-             MemberConfig member, Events events)
+             BoardClientConfig member, Events events)
     : loop_(loop),
       clock_(clock),
       stores_(stores),
@@ -172,7 +173,7 @@ void Board::StartMember() {
 }
 
 BoardThread::Turn Board::PollMember(Store& store, TimePoint now) {
-  Member::Step step = member_.Poll(store, now);
+  BoardClient::Step step = member_.Poll(store, now);
   const BoardThread::Turn turn{step.status, member_.NextPoll()};
   boost::asio::post(loop_, [this, now, step = std::move(step), taken = taken_,
                             settled = member_.settled() || !member_.slot()] {
@@ -182,7 +183,7 @@ BoardThread::Turn Board::PollMember(Store& store, TimePoint now) {
   return turn;
 }
 
-void Board::OnMemberStep(const Member::Step& step, TimePoint polled) {
+void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
   if (step.news) {
     if (coordinator_thread_) {
       coordinator_thread_->Wake();
@@ -207,7 +208,7 @@ void Board::OnMemberStep(const Member::Step& step, TimePoint polled) {
 }
 
 // Warns once if a store answers, but no coordinator has opened this job there.
-void Board::WarnIfUnknown(const Member::Step& step, TimePoint polled) {
+void Board::WarnIfUnknown(const BoardClient::Step& step, TimePoint polled) {
   if (!step.status.ok() || is_known_) return;
   is_known_ = !step.events.empty();
   if (!answered_) answered_ = polled;

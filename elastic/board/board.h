@@ -5,7 +5,7 @@
 //            comes as events, on the loop, in order. After one half has written, the other looks at
 //            the board at once.
 // Does not   judge (elastic/decisions/membership.h) or act on what it reads
-//            (elastic/decisions/host.h).
+//            (elastic/decisions/host_machine.h).
 // Threads    the loop's. After the loop has stopped only the destructor may be called.
 // Errors     of Open(): those of PresenceServer::Open(). A store that is gone is told as trouble.
 #pragma once
@@ -20,8 +20,8 @@
 #include <string>
 
 #include "base/random.h"
+#include "elastic/board/client.h"
 #include "elastic/board/coordinator.h"
-#include "elastic/board/member.h"
 #include "elastic/board/presence.h"
 #include "elastic/board/thread.h"
 #include "store/memory_store.h"
@@ -54,8 +54,9 @@ class Board {
   };
 
   static Result<std::unique_ptr<Board>> Open(boost::asio::io_context& loop, Clock& clock,
-                                             StoreMaker& stores, Where where, MemberConfig member,
-                                             JobPolicy policy, Random random, Events events);
+                                             StoreMaker& stores, Where where,
+                                             BoardClientConfig member, JobPolicy policy,
+                                             Random random, Events events);
   ~Board();
 
   // Without `hurry` the record is written with the next poll.
@@ -68,7 +69,7 @@ class Board {
 
  private:
   Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Where where,
-        MemberConfig member, Events events);
+        BoardClientConfig member, Events events);
 
   Status StartCoordinator(JobPolicy policy, Random random);
   void StartMember();
@@ -79,9 +80,9 @@ class Board {
   BoardThread::Turn PollCoordinator(Store& store, TimePoint now);
   void TellHosts(TimePoint now);
   void TellMember(std::function<void()> job, bool hurry = true);
-  void OnMemberStep(const Member::Step& step, TimePoint polled);
+  void OnMemberStep(const BoardClient::Step& step, TimePoint polled);
   void OnCoordinatorStep(const Coordinator::Step& step);
-  void WarnIfUnknown(const Member::Step& step, TimePoint polled);
+  void WarnIfUnknown(const BoardClient::Step& step, TimePoint polled);
   void OnMemberTrouble(const Status& status);
   void CheckFinished();
 
@@ -94,7 +95,7 @@ class Board {
 
   MemoryBoard alone_;                               // the board of a host that is_alone
   // Only the member's thread uses these.
-  Member member_;
+  BoardClient member_;
   int64_t taken_ = 0;                               // how many jobs the member has taken
   // Only the coordinator's thread uses these.
   std::optional<Coordinator> coordinator_;

@@ -80,7 +80,7 @@ void JobWatch::NoteOther(HostView& host, const OtherRecord& other) {
 void JobWatch::NoteDeaths(Known& known, const MemberRecord& record, TimePoint now) {
   if (record.kind == JobKind::kInPlace) view_.kind = JobKind::kInPlace;
   // A host that no epoch has had yet spends restarts of its own, not the job's: see
-  // Host::GiveUpOutside().
+  // HostMachine::GiveUpOutside().
   const bool is_newcomer = view_.epoch && record.epoch.number == 0;
   for (; known.deaths < record.deaths; ++known.deaths) {
     if (is_newcomer) continue;

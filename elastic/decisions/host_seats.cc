@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "elastic/decisions/hangs.h"
-#include "elastic/decisions/host.h"
+#include "elastic/decisions/host_machine.h"
 #include "elastic/protocol/differing_words.h"
 #include "elastic/protocol/exit_codes.h"
 #include "elastic/protocol/limits.h"
@@ -37,17 +37,17 @@ std::string BrokenLinkText(const Error& why) {
 
 }  // namespace
 
-bool Host::AnyProcess() const {
+bool HostMachine::AnyProcess() const {
   return std::any_of(record_.seats.begin(), record_.seats.end(),
                      [](const SeatRecord& seat) { return HasProcess(seat.state); });
 }
 
-Host::Worker& Host::WorkerOf(int index) {
+HostMachine::Worker& HostMachine::WorkerOf(int index) {
   KEEL_CHECK(seats_[index].worker, "seat " << index << " has no worker");
   return *seats_[index].worker;
 }
 
-bool Host::MayMove(int index, SeatEvent event) {
+bool HostMachine::MayMove(int index, SeatEvent event) {
   Seat& seat = seats_[index];
   SeatRecord& record = RecordOf(index);
   const std::optional<SeatStep> step = NextStep(seat.phase, event);
@@ -62,26 +62,26 @@ bool Host::MayMove(int index, SeatEvent event) {
   return true;
 }
 
-void Host::MustMove(int index, SeatEvent event) {
+void HostMachine::MustMove(int index, SeatEvent event) {
   KEEL_CHECK(MayMove(index, event), "seat " << index << " was " << SeatEventName(event)
                                             << " while " << SeatPhaseName(seats_[index].phase));
 }
 
-std::string Host::RankText(int index) const {
+std::string HostMachine::RankText(int index) const {
   const SeatRecord& record = record_.seats[index];
   const std::string name = record.rank < 0 ? "seat " + std::to_string(index)
                                            : "rank " + std::to_string(record.rank);
   return name + " on " + config_.host;
 }
 
-void Host::LimitStart(int index) {
+void HostMachine::LimitStart(int index) {
   Limit(index, WorkerOf(index).started + config_.start_limit,
         "was not ready within " + DurationText(config_.start_limit) +
             " of its start; if it needs longer, raise --start-limit",
         true);
 }
 
-void Host::Limit(int index, TimePoint at, const std::string& what, bool is_fault) {
+void HostMachine::Limit(int index, TimePoint at, const std::string& what, bool is_fault) {
   std::optional<KillLimit>& limit = WorkerOf(index).limit;
   if (limit && limit->at <= at) return;
   limit = KillLimit{at, RankText(index) + " " + what, is_fault};
@@ -89,14 +89,14 @@ void Host::Limit(int index, TimePoint at, const std::string& what, bool is_fault
 
 // --- What workers say ---
 
-void Host::OnWorkerMessage(int index, const WorkerMessage& message, TimePoint now) {
+void HostMachine::OnWorkerMessage(int index, const WorkerMessage& message, TimePoint now) {
   if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
   NoteHeard(index, now);
   std::visit([&](const auto& one) { On(index, one, now); }, message);
   Settle(now);
 }
 
-void Host::On(int index, const HelloMessage& message, TimePoint now) {
+void HostMachine::On(int index, const HelloMessage& message, TimePoint now) {
   Worker& worker = WorkerOf(index);
   if (worker.link || !NextStep(seats_[index].phase, SeatEvent::kHello)) return;
   const bool other_program = message.version != kControlVersion;
@@ -123,7 +123,7 @@ void Host::On(int index, const HelloMessage& message, TimePoint now) {
   alive_at_ = now;
 }
 
-void Host::On(int index, const ReadyMessage& message, TimePoint now) {
+void HostMachine::On(int index, const ReadyMessage& message, TimePoint now) {
   SeatRecord& record = RecordOf(index);
   if (!MayMove(index, SeatEvent::kReady)) return;
   WorkerOf(index).limit.reset();
@@ -135,7 +135,7 @@ void Host::On(int index, const ReadyMessage& message, TimePoint now) {
   if (place != nullptr && record.epoch == epoch_->number) Enter(index, now);
 }
 
-void Host::On(int index, const ParkedMessage& message, TimePoint now) {
+void HostMachine::On(int index, const ParkedMessage& message, TimePoint now) {
   SeatRecord& record = RecordOf(index);
   if (message.epoch != record.epoch || !MayMove(index, SeatEvent::kParked)) return;
   record.position.step = message.step;
@@ -150,7 +150,7 @@ void Host::On(int index, const ParkedMessage& message, TimePoint now) {
   }
 }
 
-void Host::On(int index, const AtMessage& message, TimePoint now) {
+void HostMachine::On(int index, const AtMessage& message, TimePoint now) {
   MustMove(index, SeatEvent::kAt);
   SeatRecord& record = RecordOf(index);
   const SeatRecord before = record;
@@ -161,14 +161,14 @@ void Host::On(int index, const AtMessage& message, TimePoint now) {
   if (stop && HasMoved(before, record)) stop->moved = now;
 }
 
-void Host::On(int index, const SavedMessage& message, TimePoint) {
+void HostMachine::On(int index, const SavedMessage& message, TimePoint) {
   MustMove(index, SeatEvent::kSaved);
   std::optional<int64_t>& saved = WorkerOf(index).saved_step;
   saved = std::max(saved.value_or(kNoStep), message.step);
   NoteSaved(index);
 }
 
-void Host::On(int index, const LeavingMessage& message, TimePoint now) {
+void HostMachine::On(int index, const LeavingMessage& message, TimePoint now) {
   WorkerOf(index).leaving_step = message.step;
   NoteSaved(index);
   const bool was_inside = RecordOf(index).state == SeatState::kRunning;
@@ -180,7 +180,7 @@ void Host::On(int index, const LeavingMessage& message, TimePoint now) {
 // A process that holds much memory may take long to end. Its group has stopped together, so the
 // other hosts need not wait for that. This is for a host that leaves alone: if its host stayed, the
 // next epoch would count on this worker.
-void Host::LetOthersGoOn(int index, TimePoint now) {
+void HostMachine::LetOthersGoOn(int index, TimePoint now) {
   const SeatRecord& record = RecordOf(index);
   // A break before the last worker of this host has saved would take that save from it.
   if (PlaceOf(index) == nullptr || record.epoch != epoch_->number || !AllOutside()) return;
@@ -189,13 +189,13 @@ void Host::LetOthersGoOn(int index, TimePoint now) {
 
 // A checkpoint of an earlier step is not the one that the stop asked for, and a worker that leaves
 // without any state (step -1) has saved none.
-void Host::NoteSaved(int index) {
+void HostMachine::NoteSaved(int index) {
   const Worker& worker = WorkerOf(index);
   const int64_t saved = worker.saved_step.value_or(kNoStep);
   RecordOf(index).saved = saved >= 0 && worker.leaving_step && saved >= *worker.leaving_step;
 }
 
-void Host::On(int index, const ByeMessage& message, TimePoint now) {
+void HostMachine::On(int index, const ByeMessage& message, TimePoint now) {
   RecordOf(index).ended = message.message;
   WorkerOf(index).said_bye = true;
   // A worker that says goodbye and stays is at fault: if that did not count, its successors could
@@ -209,7 +209,7 @@ void Host::On(int index, const ByeMessage& message, TimePoint now) {
   if (message.code == kExitRefused) EndJob(kExitRefused, message.message, now);
 }
 
-void Host::OnLinkBroken(int index, const Error& why, TimePoint now) {
+void HostMachine::OnLinkBroken(int index, const Error& why, TimePoint now) {
   if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
   // A worker that said goodbye closes its link and may then take long to end. kLinkGrace is for one
   // that closes its link without a word.
@@ -223,13 +223,13 @@ void Host::OnLinkBroken(int index, const Error& why, TimePoint now) {
 
 // --- Its end ---
 
-void Host::OnStartFailed(int index, const std::string& reason, TimePoint now) {
+void HostMachine::OnStartFailed(int index, const std::string& reason, TimePoint now) {
   if (mode_ == Mode::kExited) return;
   End(index, SeatEvent::kEndedDead, "could not be started: " + reason, now);
   Settle(now);
 }
 
-std::string Host::OnWorkerEnded(int index, const ExitStatus& status, TimePoint now) {
+std::string HostMachine::OnWorkerEnded(int index, const ExitStatus& status, TimePoint now) {
   std::string how = status.Text();
   if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return how;
   const std::string said = RecordOf(index).ended;
@@ -241,7 +241,7 @@ std::string Host::OnWorkerEnded(int index, const ExitStatus& status, TimePoint n
   return how;
 }
 
-SeatEvent Host::EndOf(int index, const ExitStatus& status) const {
+SeatEvent HostMachine::EndOf(int index, const ExitStatus& status) const {
   const Worker& worker = *seats_[index].worker;
   const bool signalled = IsSignalled(seats_[index].phase);
   const bool stopping = mode_ == Mode::kLeaving || mode_ == Mode::kEnding;
@@ -251,7 +251,7 @@ SeatEvent Host::EndOf(int index, const ExitStatus& status) const {
   return SeatEvent::kEndedDead;
 }
 
-void Host::End(int index, SeatEvent event, const std::string& how, TimePoint now) {
+void HostMachine::End(int index, SeatEvent event, const std::string& how, TimePoint now) {
   SeatRecord& record = RecordOf(index);
   Seat& seat = seats_[index];
   const Worker& worker = WorkerOf(index);
@@ -285,7 +285,7 @@ void Host::End(int index, SeatEvent event, const std::string& how, TimePoint now
 // --- Its start ---
 
 // In a job in place, a seat without a worker gets one, which waits for the next epoch.
-void Host::PlanStart(int index, TimePoint now) {
+void HostMachine::PlanStart(int index, TimePoint now) {
   const SeatState state = RecordOf(index).state;
   if (state != SeatState::kEmpty && state != SeatState::kDead) return;
   if (!in_place() || mode_ != Mode::kMember || !slot_ || seats_[index].start_at) return;
@@ -297,7 +297,7 @@ void Host::PlanStart(int index, TimePoint now) {
   }
 }
 
-void Host::Start(int index, TimePoint now) {
+void HostMachine::Start(int index, TimePoint now) {
   SeatRecord& record = RecordOf(index);
   Seat& seat = seats_[index];
   const EpochWorker* const place = PlaceOf(index);
@@ -319,7 +319,7 @@ void Host::Start(int index, TimePoint now) {
   Do(std::move(start), for_epoch ? epoch_->reason : "to wait for the next epoch");
 }
 
-void Host::TellJoin(int index) {
+void HostMachine::TellJoin(int index) {
   const SeatRecord& record = RecordOf(index);
   if (epoch_over_ || joining_ != record.epoch || joining_ != epoch_->number) return;
   if (record.state != SeatState::kRunning) return;
@@ -329,7 +329,7 @@ void Host::TellJoin(int index) {
   Do(SendToWorker{index, JoinMessage{joining_}}, "somebody waits");
 }
 
-bool Host::AnyInPlace() const {
+bool HostMachine::AnyInPlace() const {
   return std::any_of(seats_.begin(), seats_.end(),
                      [](const Seat& seat) { return seat.worker && seat.worker->link; });
 }
@@ -337,7 +337,7 @@ bool Host::AnyInPlace() const {
 // Tells workers that their supervisor is there. If it is suspended, the other hosts may go on
 // without it while its workers know nothing. A worker that hears no `alive` therefore parks by
 // itself, before the coordinator's fence_limit has passed.
-void Host::TellAlive(TimePoint now) {
+void HostMachine::TellAlive(TimePoint now) {
   if (now < alive_at_ || !AnyInPlace()) return;
   alive_at_ = now + config_.quiet_limit / 4;
   for (int index = 0; index < config_.seats; ++index) {
@@ -346,7 +346,7 @@ void Host::TellAlive(TimePoint now) {
   }
 }
 
-void Host::NoteHeard(int index, TimePoint now) {
+void HostMachine::NoteHeard(int index, TimePoint now) {
   std::optional<Link>& link = WorkerOf(index).link;
   if (link) link->heard = now;
   RecordOf(index).silent = false;
@@ -354,20 +354,20 @@ void Host::NoteHeard(int index, TimePoint now) {
 
 // A worker inside an epoch tells its position again and again. One that tells nothing has been
 // suspended as a whole process, by SIGSTOP or with its machine.
-TimePoint Host::SilentAt(int index) const {
+TimePoint HostMachine::SilentAt(int index) const {
   if (seats_[index].phase != SeatPhase::kRunning || record_.seats[index].silent) return kNever;
   const Worker& worker = *seats_[index].worker;
   const bool should_tell = worker.link && !worker.leaving_step;
   return should_tell ? worker.link->heard + kSilentAfter : kNever;
 }
 
-void Host::NoteSilence(TimePoint now) {
+void HostMachine::NoteSilence(TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     if (SilentAt(index) <= now) RecordOf(index).silent = true;
   }
 }
 
-void Host::CheckSeat(int index, TimePoint now) {
+void HostMachine::CheckSeat(int index, TimePoint now) {
   PlanStart(index, now);
   const Seat& seat = seats_[index];
   if (seat.start_at && *seat.start_at <= now) Start(index, now);
@@ -378,7 +378,7 @@ void Host::CheckSeat(int index, TimePoint now) {
 
 // --- Stopping ---
 
-void Host::StopSeat(int index, Duration deadline, const std::string& reason, TimePoint now) {
+void HostMachine::StopSeat(int index, Duration deadline, const std::string& reason, TimePoint now) {
   seats_[index].start_at.reset();
   const SeatState state = RecordOf(index).state;
   if (!HasProcess(state)) return;
@@ -395,7 +395,7 @@ void Host::StopSeat(int index, Duration deadline, const std::string& reason, Tim
   }
 }
 
-void Host::Terminate(int index, const std::string& why, TimePoint now) {
+void HostMachine::Terminate(int index, const std::string& why, TimePoint now) {
   if (!HasProcess(RecordOf(index).state) || IsSignalled(seats_[index].phase)) return;
   MustMove(index, SeatEvent::kSignalled);
   const int signal = WorkerOf(index).link ? SIGTERM : stop_signal_;
@@ -405,7 +405,7 @@ void Host::Terminate(int index, const std::string& why, TimePoint now) {
 
 // Sends SIGKILL, and sends it again after a while if the process is still there, so that the log
 // shows that even this has no effect.
-void Host::Kill(int index, const std::string& why, bool is_fault, TimePoint now) {
+void HostMachine::Kill(int index, const std::string& why, bool is_fault, TimePoint now) {
   Worker& worker = WorkerOf(index);
   if (is_fault && !IsSignalled(seats_[index].phase)) worker.fault = why;
   MustMove(index, SeatEvent::kSignalled);

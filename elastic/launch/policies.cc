@@ -61,8 +61,8 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
   return host;
 }
 
-MemberConfig MemberConfigFrom(const LaunchConfig& config) {
-  MemberConfig member;
+BoardClientConfig MemberConfigFrom(const LaunchConfig& config) {
+  BoardClientConfig member;
   member.job = config.run_id;
   member.beat_interval = config.beat_interval;
   member.poll_interval = std::min(member.poll_interval, config.beat_interval);

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "elastic/board/client.h"
 #include "elastic/board/coordinator.h"
-#include "elastic/board/member.h"
-#include "elastic/decisions/host.h"
+#include "elastic/decisions/host_machine.h"
 #include "elastic/launch/config.h"
 #include "elastic/launch/meeting.h"
 #include "elastic/workers/plan.h"
@@ -15,7 +15,7 @@ namespace keel {
 
 HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
                           const std::string& incarnation);
-MemberConfig MemberConfigFrom(const LaunchConfig& config);
+BoardClientConfig MemberConfigFrom(const LaunchConfig& config);
 WorkerPlan WorkerPlanFrom(const LaunchConfig& config);
 JobPolicy JobPolicyFrom(const LaunchConfig& config);
 

@@ -4,7 +4,7 @@
 //            whole process group (even a stopped one), reaps the child, and returns when the group
 //            is gone, or after 10 s if the kernel cannot end a process.
 // Does not   keep track of processes that left the group by setsid() or setpgid()
-//            (elastic/process/guard.h).
+//            (elastic/process/descendants.h).
 // Threads    all methods from any thread; destroyed by one. The thread that spawned must not end
 //            while the object lives: this is checked.
 // Errors     kTimeout; kForeign: somebody else reaped the child (waitpid(-1), or SIGCHLD ignored).

@@ -5,8 +5,8 @@
 //            an Error here, not an exit code later. It is safe beside other threads: between fork
 //            and exec the child only makes async-signal-safe calls.
 // Does not   reach what the child itself starts: a grandchild gets no SIGKILL when we die
-//            (elastic/process/guard.h). A set-user-ID program loses the tie to our death, since
-//            the kernel clears it.
+//            (elastic/process/descendants.h). A set-user-ID program loses the tie to our death,
+//            since the kernel clears it.
 // Threads    any, but THE THREAD THAT SPAWNS MUST OUTLIVE THE CHILD: the kernel ties the child to
 //            the thread, not to the process. A thread that ends too early is a checked bug
 //            (elastic/process/child.h).

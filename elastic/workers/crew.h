@@ -2,7 +2,7 @@
 // Promises   a seat has one worker at a time. What workers say and how they end is reported with
 //            the seat's index. A worker that hangs gets the time to write its own stacks before it
 //            is killed. The destructor leaves no worker behind.
-// Does not   decide anything (elastic/decisions/host.h).
+// Does not   decide anything (elastic/decisions/host_machine.h).
 // Threads    the loop's.
 // Errors     of Start(): those of Spawn(), and of making folders for logs.
 #pragma once

@@ -1,7 +1,7 @@
 // WorkerProcess: one worker while it runs: its process and its control link, watched by the loop.
 // Promises   its end is reported once, after all that it said on its link, and after its whole
 //            process group is gone. Nothing is reported once Forget() was called.
-// Does not   decide when to end it (elastic/decisions/host.h) or what it is started with
+// Does not   decide when to end it (elastic/decisions/host_machine.h) or what it is started with
 //            (elastic/workers/start.h).
 // Threads    the loop's, which must be the one that outlives the process (elastic/process/spawn.h).
 // Errors     those of Spawn().

@@ -14,10 +14,10 @@
 #include "base/process_setup.h"
 #include "elastic/process/spawn.h"
 #include "elastic/worker_environment.h"
+#include "store/catch_torch.h"
 #include "store/own_address.h"
 #include "store/resolve.h"
 #include "store/tcp_store.h"
-#include "store/torch_guard.h"
 #include "store/torch_log.h"
 #include "store/torch_store.h"
 #include "trainer/data_parallel.h"
@@ -86,7 +86,7 @@ Status RunWorker(const Settings& settings, const WorkerEnvironment& worker) {
                                                     .size = worker.world_size,
                                                     .address = OwnAddressTowards(master)}));
   KEEL_TRY_ASSIGN(const Result<Digest> digest,
-                  Guard("training", [&] { return Train(settings, worker, group); }));
+                  CatchTorch("training", [&] { return Train(settings, worker, group); }));
   if (!digest.ok()) return digest.error();
   return store->Set(DigestKey(worker.rank), digest->Hex());
 }

@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/environment.h"
 #include "elastic/worker_environment.h"
+#include "store/catch_torch.h"
 #include "store/tcp_store.h"
-#include "store/torch_guard.h"
 #include "store/torch_log.h"
 #include "store/torch_store.h"
 #include "trainer/data_parallel.h"
@@ -85,7 +85,7 @@ void HangAndAbort(NcclModule& module, TcpStore& board, const Group& group) {
   });
   std::printf("summing\n");
   std::fflush(stdout);
-  const Status ended = Guard("summing", [&] {
+  const Status ended = CatchTorch("summing", [&] {
     const torch::Tensor tensor = torch::ones({1 << 20}, torch::TensorOptions(kGpu));
     for (;;) {
       Sum(group, tensor);
@@ -107,7 +107,7 @@ Status Run(bool hang) {
                                                     .rank = worker.rank,
                                                     .size = worker.world_size},
                                                    /*device=*/0));
-  return Guard("using the GPU", [&] {
+  return CatchTorch("using the GPU", [&] {
     std::printf("sum %s\n", SumIsRight(group, worker.rank) ? "right" : "wrong");
     if (hang) {
       const auto board = TcpStore::Connect({worker.master_address, worker.master_port}, {});

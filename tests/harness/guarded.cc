@@ -12,8 +12,8 @@
 #include <cstring>
 #include <optional>
 
+#include "elastic/process/descendants.h"
 #include "elastic/process/exit_status.h"
-#include "elastic/process/guard.h"
 
 namespace keel {
 namespace {

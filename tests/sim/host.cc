@@ -44,8 +44,8 @@ void SimHost::Start() {
   stall_ = {};
   store_.reset();
   coordinator_store_.reset();
-  member_ = std::make_unique<Member>(MemberConfig{.job = kJob});
-  host_ = std::make_unique<Host>(config, random.Fork("host"), now);
+  member_ = std::make_unique<BoardClient>(BoardClientConfig{.job = kJob});
+  host_ = std::make_unique<HostMachine>(config, random.Fork("host"), now);
   world_.Trace(config.host + " starts as " + incarnation_.substr(0, 4));
   wake_ = poll_ = coordinate_ = kNever;
   if (hosts_store()) OpenBoard(random);
@@ -230,7 +230,7 @@ void SimHost::PollMember() {
   if (!store_) store_ = Connect("member " + std::to_string(number_));
   const bool leaving = exiting_.has_value();
   const auto had_slot = member_->slot();
-  const Member::Step step = member_->Poll(*store_, now);
+  const BoardClient::Step step = member_->Poll(*store_, now);
   if (!step.status.ok()) {
     store_.reset();
     world_.Trace("h" + std::to_string(number_) + ": " + step.status.error().message);

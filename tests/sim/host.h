@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "elastic/board/client.h"
 #include "elastic/board/coordinator.h"
-#include "elastic/board/member.h"
-#include "elastic/decisions/host.h"
+#include "elastic/decisions/host_machine.h"
 #include "store/memory_store.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/scheduler.h"
@@ -93,8 +93,8 @@ class SimHost {
   const int number_;
   int life_ = 0;
   std::string incarnation_;
-  std::unique_ptr<Host> host_;
-  std::unique_ptr<Member> member_;
+  std::unique_ptr<HostMachine> host_;
+  std::unique_ptr<BoardClient> member_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Store> store_, coordinator_store_;
   std::vector<std::string> workers_;           // by seat

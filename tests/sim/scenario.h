@@ -14,7 +14,7 @@
 
 #include "base/random.h"
 #include "elastic/board/coordinator.h"
-#include "elastic/decisions/host.h"
+#include "elastic/decisions/host_machine.h"
 
 namespace keel {
 

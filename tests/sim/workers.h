@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "elastic/decisions/host.h"
+#include "elastic/decisions/host_machine.h"
 #include "elastic/process/exit_status.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/scheduler.h"

@@ -103,7 +103,7 @@ class Survival {
           if ((*count)++ == loss_.operation) Lose(broken);
         };
       }
-      EpochPeer peer;
+      EpochCallbacks peer;
       peer.watch = [this, rank](auto break_group) {
         const std::lock_guard lock(mutex_);
         breaks_[static_cast<size_t>(rank)] = break_group;
@@ -117,7 +117,7 @@ class Survival {
         const bool applying = now.position.phase == static_cast<int>(Phase::kApplying);
         if (victim && applying && now.position.step == loss_.after_vote_of) Lose(broken);
       });
-      peer.wishes = [] { return EpochPeer::Wishes{}; };
+      peer.wishes = [] { return EpochCallbacks::Wishes{}; };
       const Result<EpochOutcome> outcome =
           RunEpoch(*states_[static_cast<size_t>(rank)], spec, broken, peer);
       if (victim && lost_) return;   // whatever it thinks: it is dead

@@ -7,10 +7,10 @@
 
 namespace keel {
 
-inline EpochPeer QuietPeer() {
-  EpochPeer peer;
+inline EpochCallbacks QuietPeer() {
+  EpochCallbacks peer;
   peer.watch = [](auto) { return std::shared_ptr<void>(); };
-  peer.wishes = [] { return EpochPeer::Wishes{}; };
+  peer.wishes = [] { return EpochCallbacks::Wishes{}; };
   return peer;
 }
 

@@ -32,7 +32,7 @@ class TensorDataset : public Dataset {
   Loading loading() const override { return Loading::kAheadInParallel; }
 
   Result<Batch> Load(std::span<const uint64_t> indices) override {
-    return Guard("loading " + map_style::IndicesText(indices), [&] {
+    return CatchTorch("loading " + map_style::IndicesText(indices), [&] {
       const std::vector<int64_t> rows(indices.begin(), indices.end());
       const at::Tensor index = at::tensor(rows, at::kLong);
       return Batch(data_.index_select(0, index), target_.index_select(0, index));
@@ -73,7 +73,7 @@ Result<std::unique_ptr<Dataset>> SyntheticClasses(const ClassesSpec& spec) {
                                      std::to_string(spec.samples) + " and " +
                                      std::to_string(spec.classes)};
   }
-  KEEL_TRY_ASSIGN(auto made, Guard("making a synthetic dataset", [&] {
+  KEEL_TRY_ASSIGN(auto made, CatchTorch("making a synthetic dataset", [&] {
     Random random(spec.seed);
     std::vector<int64_t> shape = spec.shape;
     shape.insert(shape.begin(), spec.classes);
@@ -99,7 +99,7 @@ Result<std::unique_ptr<Dataset>> SyntheticText(const TextSpec& spec) {
                                      std::to_string(spec.length) + " and " +
                                      std::to_string(spec.vocabulary)};
   }
-  KEEL_TRY_ASSIGN(const at::Tensor text, Guard("making a synthetic text", [&] {
+  KEEL_TRY_ASSIGN(const at::Tensor text, CatchTorch("making a synthetic text", [&] {
     Random random(spec.seed);
     const auto vocabulary = static_cast<uint64_t>(spec.vocabulary);
     std::vector<int64_t> successor(vocabulary);

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "trainer/record_file.h"
 #include "trainer/token_file.h"
 
@@ -26,7 +26,7 @@ class TokenWindowDataset : public Dataset {
   Result<Batch> Load(std::span<const uint64_t> indices) override {
     const auto rows = static_cast<int64_t>(indices.size());
     const auto context = static_cast<int64_t>(windows_.context);
-    KEEL_TRY_ASSIGN(Batch batch, Guard("making room for tokens", [&] {
+    KEEL_TRY_ASSIGN(Batch batch, CatchTorch("making room for tokens", [&] {
       return Batch(at::empty({rows, context}, at::kLong), at::empty({rows, context}, at::kLong));
     }));
     int64_t* data = batch.data.mutable_data_ptr<int64_t>();
@@ -106,7 +106,7 @@ class RecordSampleDataset : public Dataset {
   Result<Batch> Load(std::span<const uint64_t> indices) override {
     KEEL_TRY_ASSIGN(const at::Tensor data, Rows(data_, indices));
     KEEL_TRY_ASSIGN(const at::Tensor target, Rows(target_, indices));
-    return Guard("converting records", [&] {
+    return CatchTorch("converting records", [&] {
       const bool whole = at::isIntegralType(target.scalar_type(), /*includeBool=*/true);
       return Batch(Scaled(data), whole ? target.to(at::kLong) : target);
     });
@@ -116,7 +116,7 @@ class RecordSampleDataset : public Dataset {
   Result<at::Tensor> Rows(const FieldPlan& plan, std::span<const uint64_t> indices) const {
     std::vector<int64_t> shape = plan.shape;
     shape.insert(shape.begin(), static_cast<int64_t>(indices.size()));
-    KEEL_TRY_ASSIGN(at::Tensor rows, Guard("making room for records",
+    KEEL_TRY_ASSIGN(at::Tensor rows, CatchTorch("making room for records",
                                            [&] { return at::empty(shape, plan.type); }));
     auto* into = static_cast<std::byte*>(rows.mutable_data_ptr());
     for (const uint64_t index : indices) {
@@ -194,7 +194,7 @@ Result<std::unique_ptr<Dataset>> RecordDataset(const RecordSamples& samples) {
   KEEL_TRY_ASSIGN(FieldPlan data, PlanField(*file, samples.data));
   KEEL_TRY_ASSIGN(FieldPlan target, PlanField(*file, samples.target));
   KEEL_TRY(CheckScale(samples, data));
-  return Guard("preparing " + samples.path, [&]() -> std::unique_ptr<Dataset> {
+  return CatchTorch("preparing " + samples.path, [&]() -> std::unique_ptr<Dataset> {
     at::Tensor mean = ByChannel(samples.mean, data);
     at::Tensor deviation = ByChannel(samples.deviation, data);
     return std::make_unique<RecordSampleDataset>(std::move(file), std::move(data),

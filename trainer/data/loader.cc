@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 
 namespace keel {
 namespace {
@@ -27,10 +27,10 @@ BatchLoader::BatchLoader(Dataset& dataset, const SampleOrder& order, const Spec&
 Result<Batch> BatchLoader::Load(const LoadRequest& request) {
   const std::vector<uint64_t> indices =
       order_.LaneSamples(request.cursor, static_cast<uint64_t>(request.lane));
-  KEEL_TRY_ASSIGN(Result<Batch> batch, Guard("loading " + map_style::IndicesText(indices),
+  KEEL_TRY_ASSIGN(Result<Batch> batch, CatchTorch("loading " + map_style::IndicesText(indices),
                                              [&] { return dataset_.Load(indices); }));
   if (!batch.ok() || !spec_.device.is_cuda()) return batch;
-  return Guard("pinning " + map_style::IndicesText(indices), [&] {
+  return CatchTorch("pinning " + map_style::IndicesText(indices), [&] {
     const c10::DeviceGuard here(spec_.device);   // a new thread begins on the first GPU
     return Pinned(*batch);
   });
@@ -44,7 +44,7 @@ Result<Batch> BatchLoader::Take(const LoadRequest& request, const LaneRange& lan
              : Load(request);
   if (!batch.ok() || !spec_.device.is_cuda()) return batch;
   // The allocator of pinned memory keeps the pinned tensors until the copy is done.
-  return Guard("copying samples to " + spec_.device.str(), [&] {
+  return CatchTorch("copying samples to " + spec_.device.str(), [&] {
     constexpr bool kNonBlocking = true;
     return Batch(batch->data.to(spec_.device, kNonBlocking),
                  batch->target.to(spec_.device, kNonBlocking));

@@ -6,7 +6,7 @@
 //            in sum(); its last entry lies in the Reducer's own memory.
 // Does not   exchange anything. Take a parameter's gradient twice in one backward: it throws.
 // Threads    one at a time; TakeGradient() on that of the backward.
-// Errors     throws as ATen does: call it inside a Guard.
+// Errors     throws as ATen does: call it inside CatchTorch().
 #pragma once
 
 #include <ATen/ATen.h>

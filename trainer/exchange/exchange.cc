@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/memory_warmer.h"
 #include "elastic/protocol/position.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "store/torch_shim.h"
 #include "trainer/exchange/bucket.h"
 #include "trainer/exchange/flat_reduction.h"
@@ -64,7 +64,7 @@ class Exchange::Impl {
 
  private:
   // A parameter's place: its bucket, and its index in that bucket.
-  struct Seat {
+  struct BucketPlace {
     size_t bucket = 0;
     size_t index = 0;
   };
@@ -94,7 +94,7 @@ class Exchange::Impl {
   const LaneRange lanes_;
   const LaneShares shares_;
   std::vector<std::unique_ptr<ExchangeBucket>> buckets_;
-  std::vector<Seat> seats_;              // by parameter
+  std::vector<BucketPlace> seats_;              // by parameter
   bool is_collecting_ = false;           // in a backward of ours
   int lanes_done_ = 0;
   size_t hooks_run_ = 0;                 // in the step's last backward
@@ -182,7 +182,7 @@ void Exchange::Impl::OpenBuckets(const std::vector<std::vector<size_t>>& members
 }
 
 void Exchange::Impl::OnGradient(size_t parameter, const at::Tensor& made) {
-  const Seat& seat = seats_[parameter];
+  const BucketPlace& seat = seats_[parameter];
   if (is_collecting_) buckets_[seat.bucket]->TakeGradient(seat.index, made);
 }
 
@@ -201,7 +201,7 @@ Exchange::Impl::~Impl() {
   finisher_.Drain();
   // c10d's Reducer may throw from its destructor, which would end the process here and also in
   // unique_ptr's own reset(), which is noexcept.
-  const Status ended = Guard("ending the exchange", [&] { delete reducer_.release(); });
+  const Status ended = CatchTorch("ending the exchange", [&] { delete reducer_.release(); });
   if (!ended.ok()) LogWarn("reducer-teardown", {{"error", ended.error().message}});
 }
 
@@ -220,7 +220,7 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
   }
   if (warmer_) warmer_->Stop();
   const int lane = lanes_.begin + lanes_done_++;
-  const Status done = Guard("backward of lane " + std::to_string(lane), [&] {
+  const Status done = CatchTorch("backward of lane " + std::to_string(lane), [&] {
     for (const auto& bucket : buckets_) {
       if (lane == lanes_.begin) bucket->BeginStep();
       bucket->BeginLane(PlaceOf(lane, lanes_, plain()));
@@ -237,7 +237,7 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
   if (!done.ok()) return Failed(done.error());
   if (lane + 1 < lanes_.end) return Ok();
   if (gpu_) {
-    const Result<Status> awaited = Guard("awaiting the GPU", [&] { return gpu_->Await(); });
+    const Result<Status> awaited = CatchTorch("awaiting the GPU", [&] { return gpu_->Await(); });
     if (!awaited.ok()) return Failed(awaited.error());
     if (!awaited->ok()) return Failed(awaited->error());
   }
@@ -313,7 +313,7 @@ c10::intrusive_ptr<Future> Exchange::Impl::ReduceBucket(c10d::GradBucket& grad_b
   // A future that is never completed would block backward for ever: every path completes it.
   finisher_.Submit([this, index, future, buffer, end = std::move(*started)] {
     group_.whereabouts().SidePlace("bucket " + std::to_string(index));
-    const Result<Status> ended = Guard("reducing gradients", [&] { return end(); });
+    const Result<Status> ended = CatchTorch("reducing gradients", [&] { return end(); });
     if (ended.ok() && ended->ok()) {
       future->markCompleted(buffer);
     } else {
@@ -362,7 +362,7 @@ Status Exchange::Impl::Finish() {
   group_.whereabouts().Place("gradients");
   if (lanes_.empty()) {
     const Result<Status> reduced =
-        Guard("taking part without lanes", [&] { return ReduceWithoutLanes(); });
+        CatchTorch("taking part without lanes", [&] { return ReduceWithoutLanes(); });
     if (!reduced.ok()) return Failed(reduced.error());
     if (!reduced->ok()) return Failed(reduced->error());
   }
@@ -408,7 +408,7 @@ Status Exchange::Impl::Mean(const std::vector<std::vector<at::Tensor>>& of_lanes
     if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
   }
   for (const at::ScalarType type : types) {
-    const Result<Status> made = Guard("averaging tensors over the lanes",
+    const Result<Status> made = CatchTorch("averaging tensors over the lanes",
                                       [&] { return MeanOfType(type, of_lanes, into); });
     if (!made.ok()) return Failed(made.error());
     if (!made->ok()) return Failed(made->error());
@@ -468,7 +468,7 @@ Result<std::unique_ptr<Exchange>> Exchange::Open(std::vector<at::Tensor> paramet
                                      " parameters over " + std::to_string(options.lanes) +
                                      " lanes: there must be at least one of each"};
   }
-  return Guard("setting up the exchange of gradients", [&] {
+  return CatchTorch("setting up the exchange of gradients", [&] {
     return std::unique_ptr<Exchange>(
         new Exchange(std::make_unique<Impl>(std::move(parameters), group, options)));
   });

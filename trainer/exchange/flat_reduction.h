@@ -9,7 +9,8 @@
 //            is done and the group's AwaitReaders() has returned.
 // Threads    one at a time; Start() and Finish() may run on different ones. All workers start
 //            their reductions in the same order, and finish them in that order.
-// Errors     those of the group, which is aborted then. Throws as ATen does: call it in a Guard.
+// Errors     those of the group, which is aborted then. Throws as ATen does: call it inside
+//            CatchTorch().
 #pragma once
 
 #include <ATen/ATen.h>
@@ -42,7 +43,7 @@ class FlatReduction {
                 std::vector<TreeSum::Entry> own, ReductionScratch& scratch);
 
   // A worker that starts more than this many without finishing any would wait for itself.
-  static constexpr size_t kStartedMax = NoteBoard::kOffersMax;
+  static constexpr size_t kStartedMax = SharedNotes::kOffersMax;
   Status Start();
   Status Finish();
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "trainer/exchange/gather_plan.h"
 #include "trainer/group/epoch_group.h"
 
@@ -80,7 +80,7 @@ Result<std::vector<RecordBytes>> Gather(EpochGroup& group, const RecordBytes& mi
   std::vector<RecordBytes> records(sizes.size());
   records[rank] = mine;
   const Result<Status> played =
-      Guard("gathering records", [&] { return Play(group, sizes, records); });
+      CatchTorch("gathering records", [&] { return Play(group, sizes, records); });
   if (!played.ok()) {
     group.Abort(played.error());
     return played.error();

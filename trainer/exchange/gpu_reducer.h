@@ -5,7 +5,7 @@
 // Does not   block in Reduce(): it only enqueues. So far it was only compiled, and never ran on a
 //            GPU.
 // Threads    one at a time. All members enqueue in the same order.
-// Errors     the group's, kTimeout among them. Throws as ATen does: call it inside a Guard.
+// Errors     the group's, kTimeout among them. Throws as ATen does: call it inside CatchTorch().
 #pragma once
 
 #include <ATen/ATen.h>

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/digest.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "trainer/exchange/gather.h"
 #include "trainer/exchange/transfer_plan.h"
 #include "trainer/exchange/transfer_read.h"
@@ -332,7 +332,7 @@ Status Transfer(EpochGroup& group, const std::vector<at::Tensor>& tensors,
   const auto count = std::count(has_it.begin(), has_it.end(), true);
   if (count == group.size()) return Ok();
   if (count == 0) return Error{Code::kInvalid, "no member has the state to transfer"};
-  const Result<Status> moved = Guard("transferring the state", [&] {
+  const Result<Status> moved = CatchTorch("transferring the state", [&] {
     return Mover(group, tensors, RolesOf(has_it, openings), progress).Run();
   });
   if (moved.ok()) return *moved;

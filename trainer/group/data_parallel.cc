@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "store/torch_shim.h"
 
 namespace keel {
@@ -42,7 +42,7 @@ Result<std::unique_ptr<DataParallel>> DataParallel::Open(std::vector<at::Tensor>
   }
   const std::string doing = "setting up data-parallel training of " +
                             std::to_string(parameters.size()) + " parameters";
-  return Guard(doing, [&] {
+  return CatchTorch(doing, [&] {
     CopyFromRankZero(parameters, group);
     return std::unique_ptr<DataParallel>(
         new DataParallel(std::move(parameters), std::move(group)));
@@ -62,16 +62,19 @@ DataParallel::DataParallel(std::vector<at::Tensor> parameters, Group group)
 
 DataParallel::~DataParallel() {
   // c10d's Reducer may throw from its destructor, which would end the process here.
-  const Status ended = Guard("ending data-parallel training", [&] { delete reducer_.release(); });
+  const Status ended =
+      CatchTorch("ending data-parallel training", [&] { delete reducer_.release(); });
   if (!ended.ok()) LogWarn("reducer-teardown", {{"error", ended.error().message}});
 }
 
 Status DataParallel::BeforeForward() {
-  return Guard("preparing a step", [&] { reducer_->prepare_for_forward(); });
+  return CatchTorch("preparing a step", [&] { reducer_->prepare_for_forward(); });
 }
 
 Status DataParallel::Backward(const at::Tensor& loss) {
-  return Guard("averaging gradients over " + std::to_string(group_->getSize()) + " workers", [&] {
+  const std::string doing =
+      "averaging gradients over " + std::to_string(group_->getSize()) + " workers";
+  return CatchTorch(doing, [&] {
     reducer_->prepare_for_backward({});
     loss.backward();
   });

@@ -94,12 +94,12 @@ uint32_t EpochGroup::NextReduction() { return mesh_->NextReduction(); }
 
 bool EpochGroup::ReadsMutually(int rank, size_t bytes) const {
   const GlooMesh::Neighbour& neighbour = mesh_->NeighbourAt(rank);
-  return neighbour.board && bytes >= neighbour.read_bytes_min;
+  return neighbour.notes && bytes >= neighbour.read_bytes_min;
 }
 
 Status EpochGroup::Offer(uint32_t reduction, const std::vector<uint64_t>& places) {
-  if (reduction - mesh_->released() >= NoteBoard::kOffersMax) {
-    KEEL_TRY(AwaitTaken(reduction - NoteBoard::kOffersMax));
+  if (reduction - mesh_->released() >= SharedNotes::kOffersMax) {
+    KEEL_TRY(AwaitTaken(reduction - SharedNotes::kOffersMax));
   }
   return mesh_->Offer(reduction, places);
 }
@@ -125,7 +125,7 @@ bool EpochGroup::IsRead() const { return mesh_->released() != mesh_->offered(); 
 
 Status EpochGroup::AwaitTaken(uint32_t reduction) {
   for (int rank = 0; rank < size(); ++rank) {
-    if (mesh_->NeighbourAt(rank).board) KEEL_TRY(Await(rank, Note::kTaken, reduction));
+    if (mesh_->NeighbourAt(rank).notes) KEEL_TRY(Await(rank, Note::kTaken, reduction));
   }
   return Ok();
 }

@@ -31,7 +31,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "store/cancel.h"
-#include "trainer/group/note_board.h"
+#include "trainer/group/shared_notes.h"
 #include "trainer/group/tags.h"
 #include "trainer/train_config.h"
 
@@ -132,11 +132,11 @@ class EpochGroup {
 
   // The number of the next reduction. All members make the same reductions.
   uint32_t NextReduction();
-  // Whether we and that member read `bytes` of each other; notes (trainer/group/note_board.h) then
-  // tell how far each one is. Both get the same answer.
+  // Whether we and that member read `bytes` of each other; then notes tell how far each one is
+  // (trainer/group/shared_notes.h). Both get the same answer.
   bool ReadsMutually(int rank, size_t bytes) const;
   // Offers memory to the members that read it, all of which tell when they have taken it. Waits if
-  // the board has no room for another offer.
+  // there is no room for another offer.
   Status Offer(uint32_t reduction, const std::vector<uint64_t>& places);
   Status Tell(Note note, uint32_t reduction);
   Status Await(int rank, Note note, uint32_t reduction);

@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "base/thread_priority.h"
 #include "elastic/process/quiet_thread.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "store/torch_shim.h"
 #include "trainer/group/peer_memory.h"
 #include "trainer/group/whereabouts.h"
@@ -47,7 +47,7 @@ constexpr Duration kCoaxStep = std::chrono::milliseconds(10);
 constexpr int kCoaxSteps = 5;
 // How long an abort waits for a thread that is just enqueueing on NCCL, which takes microseconds.
 constexpr Duration kTurnLimit = std::chrono::seconds(1);
-// How long another member's board is polled without a rest. After that, each rest is a fixed part
+// How long another member's notes are polled without a rest. After that, each rest is a fixed part
 // of the wait so far.
 constexpr Duration kLookWithoutRest = std::chrono::microseconds(50);
 constexpr int kRestPart = 4;
@@ -82,7 +82,7 @@ Value ValueOf(const at::Tensor& bytes) {
 // What members tell each other at first contact.
 struct ContactCard {
   MemoryCard memory;
-  NoteBoard::Card board;
+  SharedNotes::Card notes;
 };
 
 // The key under which a rank publishes its address; Gloo's first (and only) context is number 0.
@@ -139,11 +139,11 @@ GlooMesh::GlooMesh(const EpochGroup::Spec& spec)
 GlooMesh::~GlooMesh() {
   // This throws at the first pair that was never connected; none after it is connected either.
   if (cut_ && gloo_ != nullptr) {
-    const Status closed = Guard("closing", [&] { gloo_->CloseConnections(); });
+    const Status closed = CatchTorch("closing", [&] { gloo_->CloseConnections(); });
     if (!closed.ok()) LogDebug("group-half-built", {{"group", spec_.prefix}});
   }
   // NCCL goes first, since it may still use the store.
-  const Status ended = Guard("ending the group '" + spec_.prefix + "'", [&] {
+  const Status ended = CatchTorch("ending the group '" + spec_.prefix + "'", [&] {
     nccl_.reset();
     gloo_.reset();
   });
@@ -170,11 +170,11 @@ Status GlooMesh::status() const {
   return status_;
 }
 
-// The board is closed so that a member that reads our memory does not trust what changes from now
+// The notes are closed so that a member that reads our memory does not trust what changes from now
 // on.
 void GlooMesh::Abort(const Error& reason) {
   cut_ = true;
-  board_.Close();
+  notes_.Close();
   Break(reason);
 }
 
@@ -207,13 +207,14 @@ void GlooMesh::AbortNccl(c10::intrusive_ptr<c10d::Backend> nccl) {
   const auto body = [self = shared_from_this(), nccl = std::move(nccl)]() mutable {
     // A thread that takes its turn later finds the group broken.
     { const std::unique_lock turn(self->nccl_turn_, kTurnLimit); }
-    const Status aborted = Guard("aborting NCCL", [&] { self->Module().value()->Abort(*nccl); });
+    const Status aborted =
+        CatchTorch("aborting NCCL", [&] { self->Module().value()->Abort(*nccl); });
     if (!aborted.ok()) LogWarn("nccl-abort", {{"error", aborted.error().message}});
     nccl.reset();
     self.reset();   // may tear all of it down
     nccl_aborts.fetch_sub(1);
   };
-  const Status started = Guard("aborting NCCL", [&] {
+  const Status started = CatchTorch("aborting NCCL", [&] {
     StartQuietThread("keel-nccl-abort", body).detach();
   });
   if (started.ok()) return;
@@ -242,7 +243,7 @@ Result<GlooMesh::Work> GlooMesh::Post(const at::Tensor& tensor, int peer, Tag ta
   KEEL_CHECK(tensor.is_contiguous() && tensor.is_cpu() && peer != spec_.rank,
              "a tensor of " << tensor.sizes() << " for rank " << peer);
   KEEL_TRY(BeginOperation());
-  Result<Work> posted = Guard((send ? "sending to " : "receiving from ") + NameOf(peer), [&] {
+  Result<Work> posted = CatchTorch((send ? "sending to " : "receiving from ") + NameOf(peer), [&] {
     std::vector<at::Tensor> one{tensor};
     const std::lock_guard lock(posting_);
     return send ? gloo_->send(one, peer, tag.value) : gloo_->recv(one, peer, tag.value);
@@ -259,7 +260,7 @@ Result<GlooMesh::Work> GlooMesh::Post(const at::Tensor& tensor, int peer, Tag ta
 
 Status GlooMesh::Wait(const Work& work, int peer, bool send) {
   const Whereabouts::Waiting waiting(*whereabouts_, peer);
-  const Result<bool> done = Guard((send ? "sending to " : "receiving from ") + NameOf(peer),
+  const Result<bool> done = CatchTorch((send ? "sending to " : "receiving from ") + NameOf(peer),
                                   [&] { return work->wait(limit_); });
   Forget(work);
   // An aborted operation's wait() returns false and does not throw.
@@ -275,7 +276,7 @@ Result<GlooMesh::Work> GlooMesh::PostOnGpu(
   const Result<Work> posted = [&]() -> Result<Work> {
     const std::lock_guard turn(nccl_turn_);
     if (broken()) return status().error();
-    return Guard("exchanging on the GPU", [&] { return post(*nccl_); });
+    return CatchTorch("exchanging on the GPU", [&] { return post(*nccl_); });
   }();
   if (posted.ok()) return posted;
   Abort(posted.error());
@@ -284,7 +285,7 @@ Result<GlooMesh::Work> GlooMesh::PostOnGpu(
 
 Status GlooMesh::LookAt(const Work& work) {
   if (broken()) return status();
-  const Status met = Guard("exchanging on the GPU", [&] {
+  const Status met = CatchTorch("exchanging on the GPU", [&] {
     const std::exception_ptr thrown = work->isCompleted() ? work->exception() : nullptr;
     if (thrown != nullptr) std::rethrow_exception(thrown);
   });
@@ -311,13 +312,13 @@ Status GlooMesh::Read(int peer, uint64_t address, const at::Tensor& into) {
 Status GlooMesh::Offer(uint32_t operation, const std::vector<uint64_t>& places) {
   KEEL_TRY(BeginOperation());
   offered_ = operation + 1;
-  board_.Offer(operation, places);
+  notes_.Offer(operation, places);
   return Ok();
 }
 
 Status GlooMesh::Tell(Note note, uint32_t operation) {
   KEEL_TRY(BeginOperation());
-  board_.Tell(note, operation);
+  notes_.Tell(note, operation);
   return Ok();
 }
 
@@ -329,13 +330,13 @@ Error GlooMesh::LookFailed(int peer, const Error& why) {
 // A look costs a microsecond. Rests let others use the processor; a wait that has taken long may
 // take a little longer.
 Status GlooMesh::Await(int peer, Note note, uint32_t operation) {
-  const ForeignBoard& board = NeighbourAt(peer).board.value();
+  const PeerNotes& notes = NeighbourAt(peer).notes.value();
   KEEL_TRY(BeginOperation());
   const TimePoint begun = RealClock().Monotonic();
   std::optional<Whereabouts::Waiting> waiting;
   while (true) {
     if (broken()) return status().error();
-    const Result<bool> there = board.Has(note, operation);
+    const Result<bool> there = notes.Has(note, operation);
     if (!there.ok()) return LookFailed(peer, there.error());
     if (*there) return Ok();
     const Duration waited = RealClock().Monotonic() - begun;
@@ -350,7 +351,7 @@ Status GlooMesh::Await(int peer, Note note, uint32_t operation) {
 }
 
 Result<std::vector<uint64_t>> GlooMesh::PlacesOf(int peer, uint32_t operation) {
-  Result<std::vector<uint64_t>> places = NeighbourAt(peer).board.value().PlacesOf(operation);
+  Result<std::vector<uint64_t>> places = NeighbourAt(peer).notes.value().PlacesOf(operation);
   if (!places.ok()) return LookFailed(peer, places.error());
   return places;
 }
@@ -419,7 +420,7 @@ Error GlooMesh::TooLate() const {
 }
 
 void GlooMesh::RunHelper() {
-  const Status built = Guard(Doing(), [&] {
+  const Status built = CatchTorch(Doing(), [&] {
     ConnectGloo();
     ContactAll();
     if (spec_.gpu && !this->broken()) ConnectNccl();
@@ -453,7 +454,7 @@ void GlooMesh::ConnectGloo() {
 // member that reads without being read could not tell that it has taken something.
 void GlooMesh::ContactAll() {
   const bool reads = spec_.read_bytes_min != EpochGroup::kNeverRead;
-  const ContactCard own{reads ? OwnMemoryCard(spec_.read_bytes_min) : MemoryCard(), board_.card()};
+  const ContactCard own{reads ? OwnMemoryCard(spec_.read_bytes_min) : MemoryCard(), notes_.card()};
   ByRank out(neighbours_.size());
   for (at::Tensor& card : out) card = TensorOf(own);
   Result<ByRank> cards = Swap(out);
@@ -472,8 +473,8 @@ void GlooMesh::ContactAll() {
   for (size_t rank = 0; rank < out.size(); ++rank) {
     if (!out[rank].defined() || !neighbours_[rank].can_be_read) continue;
     if (!ValueOf<bool>((*verdicts)[rank])) continue;
-    neighbours_[rank].board.emplace(neighbours_[rank].pid,
-                                    ValueOf<ContactCard>((*cards)[rank]).board);
+    neighbours_[rank].notes.emplace(neighbours_[rank].pid,
+                                    ValueOf<ContactCard>((*cards)[rank]).notes);
   }
 }
 

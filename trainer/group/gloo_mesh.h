@@ -24,7 +24,7 @@
 #include "base/result.h"
 #include "trainer/group/breakable_store.h"
 #include "trainer/group/epoch_group.h"
-#include "trainer/group/note_board.h"
+#include "trainer/group/shared_notes.h"
 
 namespace keel {
 
@@ -56,11 +56,11 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
     int64_t pid = 0;
     uint64_t read_bytes_min = 0;   // the same for both sides
     bool can_be_read = false;
-    std::optional<ForeignBoard> board = {};   // of a neighbour that reads us, too
+    std::optional<PeerNotes> notes = {};   // of a neighbour that reads us, too
   };
   const Neighbour& NeighbourAt(int rank) const { return neighbours_.at(static_cast<size_t>(rank)); }
   Status Read(int peer, uint64_t address, const at::Tensor& into);
-  // As in EpochGroup; only for neighbours with a board.
+  // As in EpochGroup; only for neighbours with notes.
   Status Offer(uint32_t operation, const std::vector<uint64_t>& places);
   Status Tell(Note note, uint32_t operation);
   Status Await(int peer, Note note, uint32_t operation);
@@ -118,7 +118,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   c10::intrusive_ptr<ClosableGloo> gloo_;
   c10::intrusive_ptr<c10d::Backend> nccl_;       // guarded by mutex_ while Build() runs
   std::vector<Neighbour> neighbours_;            // by rank; the helper's until Build() ends
-  NoteBoard board_;
+  SharedNotes notes_;
   std::array<std::atomic<uint64_t>, 8> turns_{};  // by kind
   std::atomic<uint32_t> reductions_{0};
   std::atomic<uint32_t> offered_{0};

@@ -4,7 +4,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "base/process_setup.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "store/torch_shim.h"
 #include "trainer/nccl_module.h"
 
@@ -33,7 +33,7 @@ Group WithBackend(const GroupSpec& spec, const c10::intrusive_ptr<c10d::Store>& 
 
 Result<Group> MakeGlooGroup(const GroupSpec& spec) {
   IgnoreSigpipe();  // Gloo writes to sockets whose other end may have died a moment ago
-  return Guard(Doing("Gloo", spec), [&] {
+  return CatchTorch(Doing("Gloo", spec), [&] {
     auto store = c10::make_intrusive<c10d::PrefixStore>(spec.prefix, spec.store);
     auto options = c10d::ProcessGroupGloo::Options::create();
     options->timeout = Millis(spec.limit);
@@ -51,7 +51,7 @@ Result<Group> MakeNcclGroup(const GroupSpec& spec, int device) {
     return Error{Code::kNoDevice, Doing("NCCL", spec) + ": GPU " + std::to_string(device) +
                                       " is not there: " + module->Description()};
   }
-  return Guard(Doing("NCCL", spec), [&] {
+  return CatchTorch(Doing("NCCL", spec), [&] {
     auto store = c10::make_intrusive<c10d::PrefixStore>(spec.prefix, spec.store);
     auto backend = module->MakeBackend(store, spec.rank, spec.size, device, Millis(spec.limit));
     return WithBackend(spec, store, backend, c10::DeviceType::CUDA,

@@ -20,7 +20,7 @@ struct EpochParts {
   TrainState& state;
   const std::string prefix;   // of the group's keys in the store
   EpochGroup& group;
-  const EpochPeer& peer;
+  const EpochCallbacks& peer;
   Keeping* const keeping;     // null: nothing is saved or resumed
 
   // Call it only if there is a Keeping.

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "trainer/exchange/exchange.h"
 #include "trainer/exchange/gather.h"
 #include "trainer/loop/epoch_parts.h"
@@ -24,7 +24,7 @@ namespace {
 class EpochRun {
  public:
   EpochRun(TrainState& state, const EpochGroup::Spec& spec, EpochGroup& group,
-           const EpochPeer& peer, Keeping* keeping)
+           const EpochCallbacks& peer, Keeping* keeping)
       : parts_{state, spec.prefix, group, peer, keeping}, state_(state), group_(group) {}
 
   Result<EpochOutcome> Run() {
@@ -72,7 +72,7 @@ class EpochRun {
 
   // --- Steps ---
 
-  VoteRecord Record(const EpochPeer::Wishes& wishes, std::vector<double> losses) {
+  VoteRecord Record(const EpochCallbacks::Wishes& wishes, std::vector<double> losses) {
     VoteRecord record;
     record.step = static_cast<int64_t>(state_.step());
     record.stop = wishes.stop;
@@ -102,7 +102,7 @@ class EpochRun {
     times_ = work.times;
     StepWatch watch(times_);
     parts_.At(Phase::kVoting);
-    const EpochPeer::Wishes wishes = parts_.peer.wishes();
+    const EpochCallbacks::Wishes wishes = parts_.peer.wishes();
     VoteRecord record = Record(wishes, std::move(work.losses));
     record.compute_ns = times_.Own().count();
     const uint64_t every = state_.config().digest_every;
@@ -176,7 +176,7 @@ class EpochRun {
         group_.NameOf(group_.rank()) + ", after step " + std::to_string(report.step);
     parts_.Place("on_step");
     const Result<Status> told =
-        Guard(where, [&] { return state_.program().on_step(report); });
+        CatchTorch(where, [&] { return state_.program().on_step(report); });
     // The program's own error code could be taken for a break of the group, so it is replaced.
     if (!told.ok()) return Error{Code::kInvalid, told.error().message};
     return told->ok() ? Ok() : Error{Code::kInvalid, where + ": " + told->error().message};
@@ -189,10 +189,10 @@ class EpochRun {
   Status EvaluateIfDue() {
     const EvaluationPlan& plan = state_.program().evaluation;
     if (!plan.dataset || state_.step() == 0 || state_.step() % plan.every != 0) return Ok();
-    const EvaluationPeer peer{
+    const EvaluationCallbacks peer{
         .at = [this](uint64_t) { parts_.At(Phase::kEvaluating); },
         .stop = [this] {
-          const EpochPeer::Wishes wishes = parts_.peer.wishes();
+          const EpochCallbacks::Wishes wishes = parts_.peer.wishes();
           // A wish to save is told only once, so it is noted for later.
           if (wishes.save && parts_.keeping != nullptr) parts_.saver().beside().WantSave();
           return wishes.stop;
@@ -209,14 +209,14 @@ class EpochRun {
     const std::string where = who + ", after evaluation at step " + std::to_string(state_.step());
     parts_.Place("on_evaluation");
     const Result<Status> told =
-        Guard(where, [&] { return state_.program().on_evaluation(*outcome.report); });
+        CatchTorch(where, [&] { return state_.program().on_evaluation(*outcome.report); });
     if (!told.ok()) return Error{Code::kInvalid, told.error().message};
     return told->ok() ? Ok() : Error{Code::kInvalid, where + ": " + told->error().message};
   }
 
   // All members have the same records, so all end the epoch here or none does.
   Result<std::optional<EpochEnd>> AfterVote(const std::vector<VoteRecord>& records,
-                                            const EpochPeer::Wishes& wishes) {
+                                            const EpochCallbacks::Wishes& wishes) {
     using End = std::optional<EpochEnd>;
     if (state_.step() >= state_.config().steps) return End();   // no wish counts any more
     bool stop = false;
@@ -272,7 +272,7 @@ void PartInOrder(EpochGroup& group) {
 }  // namespace
 
 Result<EpochOutcome> RunEpoch(TrainState& state, const EpochGroup::Spec& spec,
-                              const CancelToken& broken, const EpochPeer& peer,
+                              const CancelToken& broken, const EpochCallbacks& peer,
                               Keeping* keeping) {
   const auto run = [&]() -> Result<EpochOutcome> {
     KEEL_TRY_ASSIGN(const std::unique_ptr<EpochGroup> group, EpochGroup::Build(spec, broken));

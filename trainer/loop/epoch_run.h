@@ -6,7 +6,7 @@
 //            reports show that it succeeded elsewhere. Whatever ends the epoch, the state is that
 //            of a whole number of steps, with at most the gradients of the next one pending. What
 //            is in flight has ended when RunEpoch() returns.
-// Does not   talk to the supervisor, except for wishes through EpochPeer, and for its position
+// Does not   talk to the supervisor, except for wishes through EpochCallbacks, and for its position
 //            through the whereabouts of the group's spec.
 // Threads    one; the break token's owner aborts from its own.
 // Errors     kBroken is no error. An Error is the end of this worker: the user's program failed, or
@@ -27,7 +27,7 @@
 namespace keel {
 
 // What the epoch needs of the worker's supervisor, beside the whereabouts of its group.
-struct EpochPeer {
+struct EpochCallbacks {
   // Called once the group is built. It passes `abort` to the watch for breaks, and returns an
   // object that is destroyed before the group.
   std::function<std::shared_ptr<void>(std::function<void(const std::string& reason)> abort)> watch;
@@ -74,7 +74,7 @@ struct Keeping {
 };
 
 Result<EpochOutcome> RunEpoch(TrainState& state, const EpochGroup::Spec& spec,
-                              const CancelToken& broken, const EpochPeer& peer,
+                              const CancelToken& broken, const EpochCallbacks& peer,
                               Keeping* keeping = nullptr);
 
 }  // namespace keel

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "trainer/exchange/gather.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/numerics/autocast.h"
@@ -63,7 +63,7 @@ class Undisturbed {
 
 class Pass {
  public:
-  Pass(TrainState& state, EpochGroup& group, const EvaluationPeer& peer)
+  Pass(TrainState& state, EpochGroup& group, const EvaluationCallbacks& peer)
       : state_(state),
         plan_(state.program().evaluation),
         group_(group),
@@ -125,13 +125,13 @@ class Pass {
     std::vector<uint64_t> indices(std::min(batch_, samples_ - number * batch_));
     std::iota(indices.begin(), indices.end(), number * batch_);
     const std::string doing = map_style::IndicesText(indices);
-    KEEL_TRY_ASSIGN(const Result<Batch> batch, Guard(doing, [&] {
+    KEEL_TRY_ASSIGN(const Result<Batch> batch, CatchTorch(doing, [&] {
       SeedLane(state_.config().seed + kSeedOffset, state_.step(), number);
       return plan_.dataset->Load(indices);
     }));
     if (!batch.ok()) return batch.error();
     const c10::Device device = state_.config().device;
-    KEEL_TRY_ASSIGN(const at::Tensor mean, Guard(doing, [&] {
+    KEEL_TRY_ASSIGN(const at::Tensor mean, CatchTorch(doing, [&] {
       const torch::NoGradGuard no_grad;
       const AutocastScope autocast(device.type(), state_.config().precision);
       return plan_.metric(Batch(batch->data.to(device), batch->target.to(device))).to(at::kDouble);
@@ -140,7 +140,7 @@ class Pass {
       return Error{Code::kInvalid, doing + ": the metric is no scalar; average it over the "
                                            "samples"};
     }
-    return Guard(doing, [&] {
+    return CatchTorch(doing, [&] {
       return mean.item<double>() * static_cast<double>(indices.size());
     });
   }
@@ -179,7 +179,7 @@ class Pass {
   TrainState& state_;
   const EvaluationPlan& plan_;
   EpochGroup& group_;
-  const EvaluationPeer& peer_;
+  const EvaluationCallbacks& peer_;
   const uint64_t lanes_;
   const LaneRange own_;
   const uint64_t samples_;
@@ -199,10 +199,10 @@ BatchRange BatchesOf(uint64_t lane, uint64_t lanes, uint64_t samples, uint64_t b
   return {begin(lane), begin(lane + 1)};
 }
 
-EvaluationOutcome Evaluate(TrainState& state, EpochGroup& group, const EvaluationPeer& peer) {
+EvaluationOutcome Evaluate(TrainState& state, EpochGroup& group, const EvaluationCallbacks& peer) {
   Pass pass(state, group, peer);
   std::optional<Result<EvaluationReport>> report;
-  const Status guarded = Guard("evaluating", [&] {
+  const Status guarded = CatchTorch("evaluating", [&] {
     const Undisturbed undisturbed(*state.program().model, state.config().device);
     report = pass.Run();
     state.buffers().Restore();

@@ -33,7 +33,7 @@ struct BatchRange {
 };
 BatchRange BatchesOf(uint64_t lane, uint64_t lanes, uint64_t samples, uint64_t batch);
 
-struct EvaluationPeer {
+struct EvaluationCallbacks {
   std::function<void(uint64_t round)> at;   // called before each round, to show progress
   std::function<bool()> stop;               // this worker was told to stop
 };
@@ -43,6 +43,6 @@ struct EvaluationOutcome {
   Result<EvaluationReport> report;
   bool users_fault = false;
 };
-EvaluationOutcome Evaluate(TrainState& state, EpochGroup& group, const EvaluationPeer& peer);
+EvaluationOutcome Evaluate(TrainState& state, EpochGroup& group, const EvaluationCallbacks& peer);
 
 }  // namespace keel

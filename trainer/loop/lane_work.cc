@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "trainer/group/whereabouts.h"
 #include "trainer/numerics/autocast.h"
 #include "trainer/numerics/numerics.h"
@@ -20,7 +20,7 @@ std::string LaneText(const TrainState& state, int lane) {
 Result<at::Tensor> Forward(TrainState& state, const LaneRange& lanes, int lane,
                            StepWatch& watch) {
   const uint64_t number = static_cast<uint64_t>(lane);
-  KEEL_TRY(Guard(LaneText(state, lane), [&] {
+  KEEL_TRY(CatchTorch(LaneText(state, lane), [&] {
     state.buffers().Restore();
     SeedLane(state.config().seed, state.step(), number);
   }));
@@ -29,7 +29,7 @@ Result<at::Tensor> Forward(TrainState& state, const LaneRange& lanes, int lane,
   const Result<Batch> batch = state.loader().Take({state.step(), state.cursor(), lane}, lanes);
   watch.Add(&StepTimes::data);
   if (!batch.ok()) return batch.error().Doing(LaneText(state, lane));
-  KEEL_TRY_ASSIGN(at::Tensor loss, Guard(LaneText(state, lane) + ", loss", [&] {
+  KEEL_TRY_ASSIGN(at::Tensor loss, CatchTorch(LaneText(state, lane) + ", loss", [&] {
     const AutocastScope autocast(state.config().device.type(), state.config().precision);
     return state.program().loss(*batch).to(at::kFloat);
   }));
@@ -65,7 +65,7 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
     if (!loss.ok()) return {.status = loss.error(), .users_fault = true};
     at::Tensor scaled;
     // A failure of forward on the device, or a buffer of changed shape, may show only here.
-    const Status read = Guard(LaneText(state, lane) + ", loss and buffers", [&] {
+    const Status read = CatchTorch(LaneText(state, lane) + ", loss and buffers", [&] {
       work.losses.push_back(loss->item<float>());
       if (!state.buffers().empty()) of_lanes.push_back(state.buffers().LaneResult());
       const double scale = state.loss_scale();

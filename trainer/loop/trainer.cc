@@ -80,10 +80,10 @@ Result<TrainOutcome> Trainer::RunAlone() {
   Random random(EntropySeed());
   spec.prefix = "alone-" + RandomId(random, 16);   // attempts to save are named after it
   spec.gpu = GpuOf(state_.config());
-  EpochPeer peer;
+  EpochCallbacks peer;
   peer.watch = [](auto) { return std::shared_ptr<void>(); };
   peer.wishes = [this] {
-    return EpochPeer::Wishes{.stop = StopWanted(), .save = SaveWanted()};
+    return EpochCallbacks::Wishes{.stop = StopWanted(), .save = SaveWanted()};
   };
   KEEL_TRY_ASSIGN(const EpochOutcome outcome,
                   RunEpoch(state_, spec, CancelToken::Never(), peer, keeping_));
@@ -151,8 +151,8 @@ Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
   return Ended();
 }
 
-EpochPeer Trainer::Peer(const EpochMessage& message) {
-  EpochPeer peer;
+EpochCallbacks Trainer::Peer(const EpochMessage& message) {
+  EpochCallbacks peer;
   peer.watch = [this, epoch = message.epoch](auto abort) -> std::shared_ptr<void> {
     return std::make_shared<WorkerLink::BreakWatch>(link_->WatchBreak(epoch, abort));
   };
@@ -193,7 +193,7 @@ void Trainer::TellFigures() {
   (void)link_->Send(figures_);
 }
 
-EpochPeer::Wishes Trainer::Wishes(int64_t epoch) {
+EpochCallbacks::Wishes Trainer::Wishes(int64_t epoch) {
   for (;;) {
     const Result<std::optional<SupervisorMessage>> message = link_->TryReceive();
     if (!message.ok() || !*message) break;   // a closed link breaks the epoch by itself

@@ -49,8 +49,8 @@ class Trainer {
   Result<TrainOutcome> RunAlone();
   Result<TrainOutcome> RunSupervised();
   Result<Ended> RunOne(const EpochMessage& message);
-  EpochPeer Peer(const EpochMessage& message);
-  EpochPeer::Wishes Wishes(int64_t epoch);
+  EpochCallbacks Peer(const EpochMessage& message);
+  EpochCallbacks::Wishes Wishes(int64_t epoch);
   void Note(const SupervisorMessage& message);
   bool StopWanted() const;
   std::optional<Duration> TimeLeft() const;

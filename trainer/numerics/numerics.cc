@@ -11,7 +11,7 @@
 
 #include "base/options_env.h"
 #include "base/text.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "trainer/numerics/kernel_probe.h"
 #include "trainer/numerics/mix.h"
 
@@ -87,12 +87,12 @@ Status PinNumerics(const NumericsConfig& config) {
                                      "; a kernel needs at least 1"};
   }
   KEEL_TRY(SetOwnEnvironment(Settings(config.numerics)));
-  KEEL_TRY(Guard("pinning numerics", [&] { SetSwitches(config.threads); }));
+  KEEL_TRY(CatchTorch("pinning numerics", [&] { SetSwitches(config.threads); }));
   return CheckSwitches(config);
 }
 
 Result<Fingerprint> HostFingerprint(const FingerprintInputs& inputs) {
-  return Guard("taking the fingerprint of this host", [&] {
+  return CatchTorch("taking the fingerprint of this host", [&] {
     Fingerprint fingerprint;
     fingerprint.Add("torch", TORCH_VERSION);
     fingerprint.Add("device", inputs.device_name);

@@ -4,7 +4,7 @@
 //            counter is held. Additions are made in place, in the tensors that were pushed.
 // Does not   copy what it is given: a pushed tensor may be overwritten until Take() or Finish().
 // Threads    one at a time.
-// Errors     throws c10::Error as ATen does: call it inside a Guard.
+// Errors     throws c10::Error as ATen does: call it inside CatchTorch().
 #pragma once
 
 #include <ATen/ATen.h>

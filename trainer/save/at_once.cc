@@ -62,7 +62,7 @@ Result<BackgroundSave::Outcome> SaveAtOnce::WriteNow(SavePlan plan, const DiskWa
   while (!writer.TakeLeft()) KEEL_TRY(tools_.AwaitWriter(waiting, step));
   tools_.watch.OnBegin(tools_.clock.Monotonic(), Duration(0),
                        tools_.ExpectedSave(static_cast<int>(plan.parts)));
-  KEEL_TRY_ASSIGN(HostBytes share, tools_.ShareOf(plan, /*alias_buffers=*/true));
+  KEEL_TRY_ASSIGN(CpuBytes share, tools_.ShareOf(plan, /*alias_buffers=*/true));
   KEEL_TRY(writer.StartNow(std::move(plan), std::move(share)));
   const Status awaited = tools_.AwaitWriter(waiting, step);
   if (!awaited.ok()) {

@@ -92,7 +92,7 @@ Status SaveBeside::Begin() {
   // Training waits for nobody.
   if (tools_.place.rank == 0) KEEL_TRY(tools_.directory.Hold(Duration(0)));
   KEEL_TRY_ASSIGN(SavePlan plan, tools_.PlanShare("aside"));
-  KEEL_TRY_ASSIGN(HostBytes share, tools_.ShareOf(plan, /*alias_buffers=*/false));
+  KEEL_TRY_ASSIGN(CpuBytes share, tools_.ShareOf(plan, /*alias_buffers=*/false));
   return tools_.writer.StartAside(tools_.layout, std::move(plan), std::move(share), spread);
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/thread_priority.h"
 #include "elastic/process/quiet_thread.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 
 namespace keel {
 namespace {
@@ -16,10 +16,10 @@ constexpr Duration kLeaveLimit = std::chrono::seconds(1);
 // Keeps what it reads.
 class OwningSource : public MemorySource {
  public:
-  explicit OwningSource(HostBytes bytes) : MemorySource(bytes.spans()), bytes_(std::move(bytes)) {}
+  explicit OwningSource(CpuBytes bytes) : MemorySource(bytes.spans()), bytes_(std::move(bytes)) {}
 
  private:
-  const HostBytes bytes_;
+  const CpuBytes bytes_;
 };
 
 }  // namespace
@@ -31,19 +31,19 @@ ShareWriter::~ShareWriter() {
 
 void ShareWriter::MakeRoom(const Layout& layout, uint32_t part, uint32_t parts) {
   if (std::exchange(room_made_, true)) return;
-  (void)Guard("making room for a save", [&] {
+  (void)CatchTorch("making room for a save", [&] {
     room_maker_ = StartQuietThread("keel-room", [this, &layout, part, parts] {
       LetOthersFirst();
-      (void)Guard("making room for a save",
+      (void)CatchTorch("making room for a save",
                   [&] { snapshot_->Reserve(layout, part, parts, ending_); });
     });
   });
 }
 
-Status ShareWriter::StartAside(const Layout& layout, SavePlan plan, HostBytes share,
+Status ShareWriter::StartAside(const Layout& layout, SavePlan plan, CpuBytes share,
                                Duration spread) {
   copied_ = Ok();
-  return Guard("beginning a save", [&] {
+  return CatchTorch("beginning a save", [&] {
     copier_ = StartQuietThread("keel-copy", [this, &layout, plan = std::move(plan),
                                              share = std::move(share), spread]() mutable {
       copied_ = CopyAndWrite(layout, std::move(plan), share, spread);
@@ -51,10 +51,10 @@ Status ShareWriter::StartAside(const Layout& layout, SavePlan plan, HostBytes sh
   });
 }
 
-Status ShareWriter::CopyAndWrite(const Layout& layout, SavePlan plan, const HostBytes& share,
+Status ShareWriter::CopyAndWrite(const Layout& layout, SavePlan plan, const CpuBytes& share,
                                  Duration spread) {
   if (room_maker_.joinable()) room_maker_.join();
-  KEEL_TRY(Guard("copying the state aside",
+  KEEL_TRY(CatchTorch("copying the state aside",
                  [&] { snapshot_->Copy(layout, plan.part, plan.parts, share.spans()); }));
   return background_.Start({std::move(plan), snapshot_, {.spread = spread}, false});
 }
@@ -65,7 +65,7 @@ Status ShareWriter::AwaitCopy() {
   return copied_;
 }
 
-Status ShareWriter::StartNow(SavePlan plan, HostBytes share) {
+Status ShareWriter::StartNow(SavePlan plan, CpuBytes share) {
   return background_.Start({.plan = std::move(plan),
                             .source = std::make_shared<OwningSource>(std::move(share)),
                             .options = {},

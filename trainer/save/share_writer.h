@@ -32,11 +32,11 @@ class ShareWriter {
 
   // Copies what `share` refers to, then writes the copy, spread over so much time. `layout` lives
   // until the copy is done.
-  Status StartAside(const Layout& layout, SavePlan plan, HostBytes share, Duration spread);
+  Status StartAside(const Layout& layout, SavePlan plan, CpuBytes share, Duration spread);
   // Ok where no copy is under way; else how it went.
   Status AwaitCopy();
   // Writes straight from what `share` refers to, which must not change meanwhile.
-  Status StartNow(SavePlan plan, HostBytes share);
+  Status StartNow(SavePlan plan, CpuBytes share);
 
   // The outcome can be taken without waiting.
   bool done() const { return background_.done(); }
@@ -52,7 +52,7 @@ class ShareWriter {
   bool left() const { return left_; }
 
  private:
-  Status CopyAndWrite(const Layout& layout, SavePlan plan, const HostBytes& share,
+  Status CopyAndWrite(const Layout& layout, SavePlan plan, const CpuBytes& share,
                       Duration spread);
 
   std::shared_ptr<CopiedSnapshot> snapshot_ = std::make_shared<CopiedSnapshot>();

@@ -67,14 +67,14 @@ bool SaveTools::IsBuffer(size_t tensor) const {
                      [&](const NamedTensor& buffer) { return buffer.tensor.is_same(one); });
 }
 
-Result<HostBytes> SaveTools::ShareOf(const SavePlan& plan, bool alias_buffers) const {
+Result<CpuBytes> SaveTools::ShareOf(const SavePlan& plan, bool alias_buffers) const {
   const FrameRange share = layout.PartOf(plan.part, plan.parts);
-  return HostBytes::Of(state.registry().tensors(), [&](size_t i) {
+  return CpuBytes::Of(state.registry().tensors(), [&](size_t i) {
     const FrameRange frames = layout.FramesOf(i);
     if (frames.first >= share.end() || share.first >= frames.end()) {
-      return HostBytes::Take::kNothing;
+      return CpuBytes::Take::kNothing;
     }
-    return !alias_buffers && IsBuffer(i) ? HostBytes::Take::kCopy : HostBytes::Take::kAlias;
+    return !alias_buffers && IsBuffer(i) ? CpuBytes::Take::kCopy : CpuBytes::Take::kAlias;
   });
 }
 

@@ -51,7 +51,7 @@ struct SaveTools {
   Result<SavePlan> Plan(const std::string& attempt, uint32_t part, uint32_t parts) const;
   // What the plan's share holds. Buffers change in the next forward, all else only when a step is
   // applied: so they are copied, unless `alias_buffers`.
-  Result<HostBytes> ShareOf(const SavePlan& plan, bool alias_buffers) const;
+  Result<CpuBytes> ShareOf(const SavePlan& plan, bool alias_buffers) const;
 
   // What it would take to save one of so many equal shares; nothing: no save tells.
   std::optional<Duration> ExpectedSave(int shares) const;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "trainer/nccl_module.h"
 
 namespace keel {
@@ -44,7 +44,7 @@ Status OpenDevice(c10::Device device) {
   if (device.index() >= count) {
     return Error{Code::kNoDevice, device.str() + " is not there: " + module->Description()};
   }
-  return Guard("taking " + device.str(), [&] {
+  return CatchTorch("taking " + device.str(), [&] {
     c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   });
 }

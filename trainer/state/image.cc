@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 
 namespace keel {
 namespace {
@@ -50,10 +50,10 @@ Result<std::vector<TensorSpec>> SpecsOf(const NamedTensors& tensors) {
   return Error{Code::kInvalid, "a checkpoint cannot hold these tensors: " + JoinList(wrong, "; ")};
 }
 
-Result<HostBytes> HostBytes::Of(const NamedTensors& tensors,
+Result<CpuBytes> CpuBytes::Of(const NamedTensors& tensors,
                                 const std::function<Take(size_t index)>& how) {
-  return Guard("copying the state", [&] {
-    HostBytes bytes;
+  return CatchTorch("copying the state", [&] {
+    CpuBytes bytes;
     for (size_t i = 0; i < tensors.size(); ++i) {
       const Take take = how(i);
       if (take == Take::kNothing) {
@@ -75,7 +75,7 @@ Result<HostBytes> HostBytes::Of(const NamedTensors& tensors,
 }
 
 Result<HostRoom> HostRoom::For(const NamedTensors& tensors) {
-  return Guard("making room for the state", [&] {
+  return CatchTorch("making room for the state", [&] {
     HostRoom room;
     for (const NamedTensor& named : tensors) {
       const at::Tensor target = named.tensor.detach();
@@ -94,7 +94,7 @@ std::span<std::byte> HostRoom::At(size_t index) const {
 }
 
 Status HostRoom::Finish() const {
-  return Guard("putting the state in its place", [&] {
+  return CatchTorch("putting the state in its place", [&] {
     for (size_t i = 0; i < rooms_.size(); ++i) {
       if (!rooms_[i].is_same(targets_[i])) targets_[i].copy_(rooms_[i]);
     }

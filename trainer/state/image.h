@@ -22,14 +22,14 @@ namespace keel {
 Result<std::vector<TensorSpec>> SpecsOf(const NamedTensors& tensors);
 
 // The bytes of some tensors, to be read.
-class HostBytes {
+class CpuBytes {
  public:
   enum class Take {
     kNothing,   // not needed
     kAlias,     // the tensor's own memory if possible: it must not change meanwhile
     kCopy,      // a copy of what it holds now
   };
-  static Result<HostBytes> Of(const NamedTensors& tensors,
+  static Result<CpuBytes> Of(const NamedTensors& tensors,
                               const std::function<Take(size_t index)>& how);
   const std::vector<std::span<const std::byte>>& spans() const { return spans_; }
 

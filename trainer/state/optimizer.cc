@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "ckpt/glob.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 
 namespace keel {
 namespace {
@@ -73,7 +73,7 @@ class AdamW : public Optimizer {
   }
 
   Status Step(double learning_rate) override {
-    return Guard("AdamW", [&] {
+    return CatchTorch("AdamW", [&] {
       const at::NoGradGuard no_grad;
       for (const Group& group : groups_) {
         const Lists lists = ListsOf(group);
@@ -131,7 +131,7 @@ class Sgd : public Optimizer {
   }
 
   Status Step(double learning_rate) override {
-    return Guard("SGD", [&] {
+    return CatchTorch("SGD", [&] {
       const at::NoGradGuard no_grad;
       for (const Group& group : groups_) {
         const Lists lists = ListsOf(group);
@@ -194,7 +194,7 @@ Result<std::unique_ptr<Optimizer>> MakeAdamW(NamedTensors parameters,
     return OutOfRange("weight_decay", options.weight_decay, "at least 0");
   }
   KEEL_TRY(CheckParameters(parameters));
-  return Guard("making AdamW", [&]() -> std::unique_ptr<Optimizer> {
+  return CatchTorch("making AdamW", [&]() -> std::unique_ptr<Optimizer> {
     return std::make_unique<AdamW>(std::move(parameters), options);
   });
 }
@@ -210,7 +210,7 @@ Result<std::unique_ptr<Optimizer>> MakeSgd(NamedTensors parameters, const SgdOpt
     return Error{Code::kInvalid, "nesterov needs a momentum above 0"};
   }
   KEEL_TRY(CheckParameters(parameters));
-  return Guard("making SGD", [&]() -> std::unique_ptr<Optimizer> {
+  return CatchTorch("making SGD", [&]() -> std::unique_ptr<Optimizer> {
     return std::make_unique<Sgd>(std::move(parameters), options);
   });
 }

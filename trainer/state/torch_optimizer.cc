@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "trainer/optimizer.h"
 
 namespace keel {
@@ -59,7 +59,7 @@ class TorchOptimizer : public Optimizer {
   }
 
   Status Step(double learning_rate) override {
-    return Guard("torch::optim", [&] {
+    return CatchTorch("torch::optim", [&] {
       for (const Counter& counter : counters_) counter.set(counter.tensor.item<int64_t>());
       auto& groups = optimizer_->param_groups();
       for (size_t i = 0; i < groups.size(); ++i) {
@@ -173,7 +173,7 @@ class TorchOptimizer : public Optimizer {
 Result<std::unique_ptr<Optimizer>> AdaptTorchOptimizer(
     NamedTensors parameters, std::unique_ptr<optim::Optimizer> optimizer) {
   auto adapted = std::make_unique<TorchOptimizer>(std::move(optimizer));
-  KEEL_TRY_ASSIGN(const Status prepared, Guard("preparing the optimizer's state",
+  KEEL_TRY_ASSIGN(const Status prepared, CatchTorch("preparing the optimizer's state",
                                                [&] { return adapted->Prepare(parameters); }));
   KEEL_TRY(prepared);
   return std::unique_ptr<Optimizer>(std::move(adapted));

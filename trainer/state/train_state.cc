@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "trainer/numerics/fold.h"
 #include "trainer/numerics/tensor_digest.h"
 #include "trainer/state/device.h"
@@ -88,9 +88,9 @@ Result<StepOutcome> TrainState::Apply(const std::vector<float>& lane_losses) {
   KEEL_CHECK(pending(), "step " << step_ << " has no gradients");
   const at::Tensor mean_buffers = *std::exchange(pending_, std::nullopt);
   const std::string doing = "applying step " + std::to_string(step_);
-  KEEL_TRY(Guard(doing, [&] { buffers_->Restore(); }));
+  KEEL_TRY(CatchTorch(doing, [&] { buffers_->Restore(); }));
   KEEL_TRY_ASSIGN(StepOutcome outcome, updater_->Apply(step_, lane_losses));
-  KEEL_TRY(Guard(doing, [&] {
+  KEEL_TRY(CatchTorch(doing, [&] {
     if (outcome.applied && !buffers_->empty()) buffers_->EndStep(mean_buffers);
     buffers_->BeginStep();
   }));

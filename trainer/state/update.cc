@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 #include "trainer/state/gradients.h"
 
 namespace keel {
@@ -106,7 +106,7 @@ Result<StepOutcome> Updater::Apply(uint64_t step, std::span<const float> lane_lo
   double factor = 1;
   if (outcome.note.empty() && (config_.clip_norm || scale_ || config_.check_gradients)) {
     const std::vector<at::Tensor> gradients = Gradients();
-    KEEL_TRY_ASSIGN(const double scaled, Guard("measuring the gradients",
+    KEEL_TRY_ASSIGN(const double scaled, CatchTorch("measuring the gradients",
                                                [&] { return GlobalNorm(gradients); }));
     const double norm = scaled / loss_scale();
     outcome.gradient_norm = norm;
@@ -122,7 +122,7 @@ Result<StepOutcome> Updater::Apply(uint64_t step, std::span<const float> lane_lo
   if (scale_) scale_->After(outcome.note.empty());
   outcome.applied = outcome.note.empty();
   if (!outcome.applied) return outcome;
-  KEEL_TRY(Guard("scaling the gradients", [&] { ScaleInPlace(Gradients(), factor); }));
+  KEEL_TRY(CatchTorch("scaling the gradients", [&] { ScaleInPlace(Gradients(), factor); }));
   const Status applied = optimizer_.Step(outcome.learning_rate);
   if (!applied.ok()) return applied.error().Doing("step " + std::to_string(step));
   return outcome;

@@ -111,7 +111,7 @@ TEST(LaunchPolicies, HangsAreMeasuredGivenOrNotLookedFor) {
 
 TEST(LaunchPolicies, AMemberBeatsAndLooksAsOftenAsItWasTold) {
   LaunchConfig config = Told();
-  const MemberConfig slow = MemberConfigFrom(config);
+  const BoardClientConfig slow = MemberConfigFrom(config);
   EXPECT_EQ(slow.job, "job");
   EXPECT_EQ(slow.beat_interval, Duration(2s));
   config.beat_interval = 20ms;

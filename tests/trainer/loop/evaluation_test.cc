@@ -90,10 +90,10 @@ class Evaluations : public testing::Test {
       for (const auto& module : state->program().model->modules()) {
         modes.push_back(module->is_training());
       }
-      EpochPeer peer;
+      EpochCallbacks peer;
       peer.watch = [](auto) { return std::shared_ptr<void>(); };
       peer.wishes = [&] {
-        EpochPeer::Wishes wishes;
+        EpochCallbacks::Wishes wishes;
         wishes.stop = stop();
         return wishes;
       };

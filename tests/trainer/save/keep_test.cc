@@ -95,8 +95,8 @@ TEST_F(Keep, WhatWasSavedIsRestoredToTheLastBit) {
 TEST_F(Keep, TheOrderOfMemoryIsNotSaved) {
   const at::Tensor rows = torch::arange(24, torch::kFloat).reshape({1, 2, 3, 4});
   const at::Tensor channels_last = rows.contiguous(at::MemoryFormat::ChannelsLast);
-  const auto alias = [](size_t) { return HostBytes::Take::kAlias; };
-  ASSERT_OK_AND_ASSIGN(const HostBytes bytes, HostBytes::Of({{"x", channels_last}}, alias));
+  const auto alias = [](size_t) { return CpuBytes::Take::kAlias; };
+  ASSERT_OK_AND_ASSIGN(const CpuBytes bytes, CpuBytes::Of({{"x", channels_last}}, alias));
   const auto* const values = reinterpret_cast<const float*>(bytes.spans()[0].data());
   for (int i = 0; i < 24; ++i) EXPECT_EQ(values[i], static_cast<float>(i));
 

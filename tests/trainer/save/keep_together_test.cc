@@ -52,8 +52,8 @@ class KeepTogether : public testing::Test {
     const std::string prefix = crew_.NewPrefix();
     const int size = static_cast<int>(members.size());
     Crew::OnThreads(size, [&](int rank) {
-      EpochPeer peer = QuietPeer();
-      peer.wishes = [] { return EpochPeer::Wishes{.join = true}; };
+      EpochCallbacks peer = QuietPeer();
+      peer.wishes = [] { return EpochCallbacks::Wishes{.join = true}; };
       const KeptMember& member = *members[static_cast<size_t>(rank)];
       const auto outcome = RunEpoch(*member.state, crew_.SpecOf(rank, size, prefix),
                                     CancelToken::Never(), peer, member.keeping.get());
@@ -64,8 +64,8 @@ class KeepTogether : public testing::Test {
   // As of a job that was stopped after its first step.
   void SaveFirstStep() {
     const KeptMember member(files_);
-    EpochPeer peer = QuietPeer();
-    peer.wishes = [] { return EpochPeer::Wishes{.stop = true}; };
+    EpochCallbacks peer = QuietPeer();
+    peer.wishes = [] { return EpochCallbacks::Wishes{.stop = true}; };
     const auto outcome = RunEpoch(*member.state, crew_.SpecOf(0, 1, crew_.NewPrefix()),
                                   CancelToken::Never(), peer, member.keeping.get());
     ASSERT_OK(outcome);
@@ -163,7 +163,7 @@ TEST_F(KeepTogether, WhoLooksTooLateForTheFirstOnesMarkIsNotRefused) {
   members.push_back(std::make_unique<KeptMember>(slow));
   const std::string prefix = crew_.NewPrefix();
   Crew::OnThreads(2, [&](int rank) {
-    EpochPeer peer = QuietPeer();
+    EpochCallbacks peer = QuietPeer();
     if (rank == 0) {
       peer.watch = [&](auto tell) {
         break_first = tell;
@@ -211,8 +211,8 @@ TEST_F(KeepTogether, ABreakIsHeardWhileTheDiskIsWaitedFor) {
   Members members = MakeMembers(2, slow);
   const std::string prefix = crew_.NewPrefix();
   Crew::OnThreads(2, [&](int rank) {
-    EpochPeer peer = QuietPeer();
-    peer.wishes = [] { return EpochPeer::Wishes{.stop = true}; };
+    EpochCallbacks peer = QuietPeer();
+    peer.wishes = [] { return EpochCallbacks::Wishes{.stop = true}; };
     peer.watch = [&](auto tell) {
       const std::lock_guard lock(mutex);
       breaks.push_back(tell);
@@ -247,9 +247,9 @@ class WithoutTime : public KeepTogether {
     }
     const std::string prefix = crew_.NewPrefix();
     Crew::OnThreads(2, [&](int rank) {
-      EpochPeer peer = QuietPeer();
+      EpochCallbacks peer = QuietPeer();
       peer.wishes = [&, votes = 0]() mutable {
-        EpochPeer::Wishes wishes{.stop = votes == stop_at, .save = votes == save_at};
+        EpochCallbacks::Wishes wishes{.stop = votes == stop_at, .save = votes == save_at};
         if (wishes.stop && rank == 1) wishes.left = Duration(0);
         ++votes;
         return wishes;

@@ -69,9 +69,9 @@ Result<EpochOutcome> RunAlone(TrainState& state) {
   EpochGroup::Spec spec;
   spec.store = c10::make_intrusive<c10d::HashStore>();
   spec.prefix = "alone";
-  EpochPeer peer;
+  EpochCallbacks peer;
   peer.watch = [](auto) { return std::shared_ptr<void>(); };
-  peer.wishes = [] { return EpochPeer::Wishes{}; };
+  peer.wishes = [] { return EpochCallbacks::Wishes{}; };
   return RunEpoch(state, spec, CancelToken::Never(), peer);
 }
 

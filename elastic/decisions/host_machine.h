@@ -1,4 +1,5 @@
-// Host: decides what a supervisor does with its seats and with itself (PROTOCOL.md 5, 6, 9, 10).
+// HostMachine: decides what a supervisor does with its seats and with itself (PROTOCOL.md, sections
+// 5, 6, 9 and 10).
 // Promises   the same inputs give the same actions; the promise `outside` of its record is kept: a
 //            worker is put into an epoch only if that is newer; every state that waits for a worker
 //            has a limit, after which the worker's process group is killed.
@@ -67,9 +68,9 @@ struct HostAction {
 
 // It has more than 25 methods and 12 data members because each message, event and limit of the
 // protocol is a method, and all of them decide about the same seats, epoch and record.
-class Host {
+class HostMachine {
  public:
-  Host(HostConfig config, Random random, TimePoint now);
+  HostMachine(HostConfig config, Random random, TimePoint now);
 
   void OnWorkerMessage(int index, const WorkerMessage& message, TimePoint now);
   // The control link was closed (kPeerLost) or held garbage: the worker counts as one that died. A

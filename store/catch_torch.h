@@ -1,7 +1,7 @@
-// Guard: the only border where LibTorch's exceptions become Errors.
+// CatchTorch(): the only border where LibTorch's exceptions become Errors.
 // Promises   no exception from inside passes it; the message carries no stack trace.
 // Does not   undo anything: what the guarded code did by halves stays so.
-// Threads    any; each thread's body ends in a Guard of its own.
+// Threads    any; each thread's body ends in a CatchTorch() of its own.
 #pragma once
 
 #include <exception>
@@ -17,7 +17,7 @@ namespace keel {
 Error ErrorOfCurrentException(const std::string& doing);
 
 template <class F>
-auto Guard(const std::string& doing, F&& body) -> Result<std::invoke_result_t<F>> {
+auto CatchTorch(const std::string& doing, F&& body) -> Result<std::invoke_result_t<F>> {
   try {
     if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
       std::forward<F>(body)();

@@ -1,5 +1,5 @@
-// Guard: makes sure that no descendant of this process is left, even if it changed its session or
-// its parent is gone.
+// Descendants: makes sure that none of this process's descendants is left, not even one that
+// changed its session or whose parent is gone.
 // Promises   after BecomeSubreaper(), orphans below us become our children instead of init's, so
 //            KillDescendants() finds all of them; when that returns without error, none is left.
 // Does not   work against our own SIGKILL: then only direct children die

@@ -1,10 +1,10 @@
-// NoteBoard: how far this worker has come with its reductions, for the workers on its host that
-// read its memory: they look at the board instead of getting a message each time. A message over a
+// SharedNotes: how far this worker has come with its reductions, for the workers on its host that
+// read its memory: they look at the notes instead of getting a message each time. A message over a
 // connection needs a thread of Gloo's at both ends; on a full machine that thread takes the
 // processor from a worker that computes, or has to wait for it.
 // Promises   a note counts for its operation and all before it, so three numbers tell how far
-//            everything is. A board that was closed, or whose process is gone, has no notes any
-//            more. A board that was only destroyed keeps them until its process has made kKept
+//            everything is. Notes that were closed, or whose process is gone, tell nothing any
+//            more. Those that were only destroyed stay until their process has made kKept
 //            others: a worker that leaves once all is taken need not wait until everybody has seen
 //            that.
 // Does not   wait, or wake a worker that looks (trainer/group/gloo_mesh.h). Order operations: all
@@ -29,24 +29,24 @@ enum class Note {
   kTaken,    // this worker needs nothing of the others any more
 };
 
-class NoteBoard {
+class SharedNotes {
  public:
   static constexpr size_t kKept = 8;
   // A worker that has offered this many operations must see that the first of them is taken.
   static constexpr uint32_t kOffersMax = 64;
   static constexpr size_t kPlacesMax = 66;   // a worker's nodes, and its sums
 
-  // What others need to find the board. It is sent as its bytes.
+  // What others need to find the notes. It is sent as its bytes.
   struct Card {
     uint64_t address = 0;
-    uint64_t number = 0;   // unique to this board within its process
+    uint64_t number = 0;   // unique to these notes within its process
   };
   struct Memory;
 
-  NoteBoard();
-  ~NoteBoard();
-  NoteBoard(const NoteBoard&) = delete;
-  NoteBoard& operator=(const NoteBoard&) = delete;
+  SharedNotes();
+  ~SharedNotes();
+  SharedNotes(const SharedNotes&) = delete;
+  SharedNotes& operator=(const SharedNotes&) = delete;
 
   Card card() const;
   void Offer(uint32_t operation, std::span<const uint64_t> places);
@@ -58,10 +58,10 @@ class NoteBoard {
   const uint64_t number_;
 };
 
-// Looks at the board of another process.
-class ForeignBoard {
+// Looks at the notes of another process.
+class PeerNotes {
  public:
-  ForeignBoard(int64_t pid, const NoteBoard::Card& card) : pid_(pid), card_(card) {}
+  PeerNotes(int64_t pid, const SharedNotes::Card& card) : pid_(pid), card_(card) {}
 
   Result<bool> Has(Note note, uint32_t operation) const;
   // The places of an operation that was noted as kOffered.
@@ -69,7 +69,7 @@ class ForeignBoard {
 
  private:
   int64_t pid_ = 0;
-  NoteBoard::Card card_;
+  SharedNotes::Card card_;
 };
 
 }  // namespace keel

@@ -1,5 +1,5 @@
 // Kills, waits, reaps, looks again: a killed process's children become ours only when it is gone.
-#include "elastic/process/guard.h"
+#include "elastic/process/descendants.h"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>

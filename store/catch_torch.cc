@@ -1,5 +1,5 @@
 // The table from LibTorch's exceptions to our codes.
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 
 #include <c10/util/Exception.h>
 

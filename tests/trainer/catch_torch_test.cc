@@ -1,5 +1,5 @@
 // The table from LibTorch's exceptions to our codes.
-#include "store/torch_guard.h"
+#include "store/catch_torch.h"
 
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
@@ -13,17 +13,17 @@ namespace {
 
 template <class F>
 Error Caught(F&& thrower) {
-  const Status status = Guard("testing", std::forward<F>(thrower));
+  const Status status = CatchTorch("testing", std::forward<F>(thrower));
   KEEL_CHECK(!status.ok(), "nothing was thrown");
   return status.error();
 }
 
-TEST(TorchGuard, PassesValuesThrough) {
-  EXPECT_EQ(*Guard("testing", [] { return 7; }), 7);
-  EXPECT_TRUE(Guard("testing", [] {}).ok());
+TEST(CatchTorch, PassesValuesThrough) {
+  EXPECT_EQ(*CatchTorch("testing", [] { return 7; }), 7);
+  EXPECT_TRUE(CatchTorch("testing", [] {}).ok());
 }
 
-TEST(TorchGuard, ClassesDecideFirstThenWords) {
+TEST(CatchTorch, ClassesDecideFirstThenWords) {
   const auto code = [](auto&& thrower) { return Caught(thrower).code; };
   EXPECT_EQ(code([] { C10_THROW_ERROR(DistNetworkError, "Broken pipe"); }), Code::kPeerLost);
   EXPECT_EQ(code([] { C10_THROW_ERROR(DistNetworkError, "anything"); }), Code::kPeerLost);
@@ -42,7 +42,7 @@ TEST(TorchGuard, ClassesDecideFirstThenWords) {
 }
 
 // A step that it ends must not be taken for the program's fault, for which a worker ends.
-TEST(TorchGuard, WhatNcclSaysOfALostPeerIsALostPeer) {
+TEST(CatchTorch, WhatNcclSaysOfALostPeerIsALostPeer) {
   const auto code = [](const std::string& text) {
     return Caught([&] { throw std::runtime_error(text); }).code;
   };
@@ -62,7 +62,7 @@ TEST(TorchGuard, WhatNcclSaysOfALostPeerIsALostPeer) {
             Code::kForeign);
 }
 
-TEST(TorchGuard, SaysWhatWasBeingDoneAndLeavesTheStackOut) {
+TEST(CatchTorch, SaysWhatWasBeingDoneAndLeavesTheStackOut) {
   const Error error = Caught([] { TORCH_CHECK(false, "shapes differ"); });
   EXPECT_EQ(error.message, "testing: shapes differ");
 }

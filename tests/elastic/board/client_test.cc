@@ -1,5 +1,5 @@
 // Member: what it tells of the board, in which order, and what it writes when answers get lost.
-#include "elastic/board/member.h"
+#include "elastic/board/client.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,13 +20,13 @@ class MemberTest : public testing::Test {
     EXPECT_TRUE(store_->Set(GenerationKey("j"), "g").ok());
   }
 
-  Member::Step Poll() {
+  BoardClient::Step Poll() {
     now_ = now_ + 500ms;
     return member_.Poll(*its_store_, now_);
   }
 
   template <class T>
-  static int IndexOf(const Member::Step& step) {
+  static int IndexOf(const BoardClient::Step& step) {
     for (size_t i = 0; i < step.events.size(); ++i) {
       if (std::holds_alternative<T>(step.events[i])) return static_cast<int>(i);
     }
@@ -39,7 +39,7 @@ class MemberTest : public testing::Test {
   const std::unique_ptr<Store> its_store_ = board_.Connect("member");
   const BoardKeys keys_{"j", "g"};
   MemberRecord record_;
-  Member member_{MemberConfig{.job = "j"}};
+  BoardClient member_{BoardClientConfig{.job = "j"}};
 };
 
 TEST_F(MemberTest, RegistersOnce) {
@@ -74,7 +74,7 @@ TEST_F(MemberTest, TellsOfTheEpochBeforeItTellsThatTheJobIsInPlace) {
   ASSERT_TRUE(store_->Set(keys_.Epoch(1), EpochText(epoch)).ok());
   ASSERT_TRUE(store_->Set(keys_.NewestEpoch(), "1").ok());
   ASSERT_TRUE(store_->Set(keys_.Kind(), std::string(JobKindName(JobKind::kInPlace))).ok());
-  const Member::Step step = Poll();
+  const BoardClient::Step step = Poll();
   ASSERT_GE(IndexOf<EpochSeen>(step), 0);
   EXPECT_GT(IndexOf<KindKnown>(step), IndexOf<EpochSeen>(step));
 }
@@ -91,7 +91,7 @@ TEST_F(MemberTest, TellsOfItsSlotBeforeTheEpochThatNamesIt) {
   epoch.hosts = {{0, "me", 0}};
   ASSERT_TRUE(store_->Set(keys_.Epoch(1), EpochText(epoch)).ok());
   ASSERT_TRUE(store_->Set(keys_.NewestEpoch(), "1").ok());
-  const Member::Step step = Poll();
+  const BoardClient::Step step = Poll();
   ASSERT_GE(IndexOf<Registered>(step), 0);
   EXPECT_GT(IndexOf<EpochSeen>(step), IndexOf<Registered>(step));
 }
@@ -123,7 +123,7 @@ std::string Newer(std::string text) {
 class MemberOfAnotherVersion : public MemberTest {
  protected:
   // It is told once, with both versions, and nothing is tried again.
-  void ExpectRefused(const Member::Step& step) {
+  void ExpectRefused(const BoardClient::Step& step) {
     EXPECT_TRUE(step.status.ok()) << step.status.error().message;
     ASSERT_GE(IndexOf<Buried>(step), 0);
     const auto& tombstone = std::get<Buried>(step.events[IndexOf<Buried>(step)]).tombstone;
@@ -133,7 +133,7 @@ class MemberOfAnotherVersion : public MemberTest {
                                    ", where this keelrun speaks version " +
                                    std::to_string(kProtocolVersion) + ": run the same release"));
     EXPECT_FALSE(member_.slot().has_value());
-    const Member::Step next = Poll();
+    const BoardClient::Step next = Poll();
     EXPECT_TRUE(next.status.ok());
     EXPECT_TRUE(next.events.empty());
   }
@@ -194,7 +194,7 @@ TEST_F(MemberOfAnotherVersion, ARecordThatIsNoneIsAnErrorAsEver) {
   member_.Publish(record_);
   ASSERT_TRUE(Poll().status.ok());
   ASSERT_TRUE(store_->Set(keys_.End(), "{\"version\":").ok());
-  const Member::Step step = Poll();
+  const BoardClient::Step step = Poll();
   EXPECT_FALSE(step.status.ok());
   EXPECT_EQ(IndexOf<Buried>(step), -1);
   EXPECT_TRUE(member_.slot().has_value());

@@ -1,5 +1,5 @@
 // One poll of a member: it reads what is new on the board, then writes what is to be written.
-#include "elastic/board/member.h"
+#include "elastic/board/client.h"
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ Status ReadFresh(const BoardSnapshot& board, const std::string& key, std::string
 
 }  // namespace
 
-Member::Step Member::Poll(Store& store, TimePoint now) {
+BoardClient::Step BoardClient::Poll(Store& store, TimePoint now) {
   Step step;
   const std::string before = generation_.name;
   step.status = Run(store, now, step);
@@ -29,16 +29,16 @@ Member::Step Member::Poll(Store& store, TimePoint now) {
   return step;
 }
 
-void Member::Publish(const MemberRecord& record) {
+void BoardClient::Publish(const MemberRecord& record) {
   wanted_ = Wanted{record, MemberText(record)};
 }
 
-bool Member::settled() const {
+bool BoardClient::settled() const {
   const bool is_written = registration_ && wanted_ && registration_->written == wanted_->text;
   return breaks_.empty() && !hurry_ && (!wanted_ || is_written);
 }
 
-Status Member::Run(Store& store, TimePoint now, Step& step) {
+Status BoardClient::Run(Store& store, TimePoint now, Step& step) {
   if (refused_) return Ok();
   if (!registration_) {
     KEEL_TRY_ASSIGN(const bool there, FindGeneration(store));
@@ -56,7 +56,7 @@ Status Member::Run(Store& store, TimePoint now, Step& step) {
   return registration_ ? Beat(store, now, step) : Ok();
 }
 
-Result<bool> Member::FindGeneration(Store& store) {
+Result<bool> BoardClient::FindGeneration(Store& store) {
   KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(config_.job)));
   if (!generation) return false;
   if (*generation != generation_.name) EnterGeneration(*generation);
@@ -64,7 +64,7 @@ Result<bool> Member::FindGeneration(Store& store) {
 }
 
 // Reads the version of the protocol before anything else is read or written in that generation.
-Status Member::CheckProtocol(Store& store, Step& step) {
+Status BoardClient::CheckProtocol(Store& store, Step& step) {
   if (generation_.is_checked) return Ok();
   const std::string key = ProtocolKey(config_.job);
   KEEL_TRY_ASSIGN(const auto text, store.Get(key));
@@ -75,7 +75,7 @@ Status Member::CheckProtocol(Store& store, Step& step) {
   return Ok();
 }
 
-void Member::RefuseBoard(int64_t version, Step& step) {
+void BoardClient::RefuseBoard(int64_t version, Step& step) {
   refused_ = true;
   LoseSlot({Tombstone::Why::kRefused, wanted_ ? wanted_->record.incarnation : "",
             "the coordinator of the job speaks " + OtherVersionText(version)},
@@ -85,13 +85,13 @@ void Member::RefuseBoard(int64_t version, Step& step) {
 
 // Notes the version of a record that could not be parsed, which may be the reason.
 template <class T>
-Result<T> Member::Noted(Result<T> parsed, const std::string& text) {
+Result<T> BoardClient::Noted(Result<T> parsed, const std::string& text) {
   if (parsed.ok()) return parsed;
   if (const auto other = ReadOtherRecord(text)) other_ = other->version;
   return parsed;
 }
 
-void Member::EnterGeneration(const std::string& generation) {
+void BoardClient::EnterGeneration(const std::string& generation) {
   registration_.reset();
   generation_ = Generation{};
   generation_.name = generation;
@@ -100,7 +100,7 @@ void Member::EnterGeneration(const std::string& generation) {
 
 // Returns false if the board is no more the one that this member knows. The next poll goes on with
 // the new one.
-Result<bool> Member::Read(Store& store, Step& step) {
+Result<bool> BoardClient::Read(Store& store, Step& step) {
   const std::string generation_key = GenerationKey(config_.job);
   std::vector<std::string> asked = {generation_key, keys().Kind(), keys().Presence(),
                                     keys().NewestEpoch(), keys().Joining(), keys().Stop(),
@@ -136,7 +136,7 @@ Result<bool> Member::Read(Store& store, Step& step) {
 
 // The job's kind is reported after the epoch. In the other order the host would start workers that
 // wait for an epoch, instead of those of this one.
-Status Member::ReadOfJob(const BoardSnapshot& board, Step& step) {
+Status BoardClient::ReadOfJob(const BoardSnapshot& board, Step& step) {
   Seen& seen = generation_.seen;
   KEEL_TRY(ReadFresh(board, keys().Kind(), seen.kind,
                      [&](const auto& key, const auto& text) -> Status {
@@ -165,7 +165,7 @@ Status Member::ReadOfJob(const BoardSnapshot& board, Step& step) {
 
 // The slot may hold this member's former record, if the answer to the newest was lost, or a
 // tombstone. It never holds another member's record.
-Status Member::ReadMine(const std::string& text, Step& step) {
+Status BoardClient::ReadMine(const std::string& text, Step& step) {
   if (text == registration_->written) return Ok();
   KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(own_key(), text));
   if (slot.tombstone) {
@@ -176,14 +176,14 @@ Status Member::ReadMine(const std::string& text, Step& step) {
   return Ok();
 }
 
-void Member::LoseSlot(const Tombstone& tombstone, Step& step) {
+void BoardClient::LoseSlot(const Tombstone& tombstone, Step& step) {
   registration_.reset();
   breaks_.clear();
   may_register_ = false;
   step.events.push_back(Buried{tombstone});
 }
 
-Status Member::ReadEpoch(Store& store, const std::string& text, Step& step) {
+Status BoardClient::ReadEpoch(Store& store, const std::string& text, Step& step) {
   KEEL_TRY_ASSIGN(const int64_t number, ParseCount(keys().NewestEpoch(), text));
   Seen& seen = generation_.seen;
   if (number == seen.epoch) return Ok();
@@ -209,7 +209,7 @@ Status Member::ReadEpoch(Store& store, const std::string& text, Step& step) {
 
 // If the answer to the request for a slot is lost, that slot stays empty for ever. If the answer to
 // the writing of the record is lost, the same slot is tried again.
-Status Member::Register(Store& store, Step& step) {
+Status BoardClient::Register(Store& store, Step& step) {
   std::optional<int64_t>& tried = generation_.tried_slot;
   if (!tried) {
     KEEL_TRY_ASSIGN(const int64_t given, store.Add(keys().Slots(), 1));
@@ -237,7 +237,7 @@ Status Member::Register(Store& store, Step& step) {
   return Ok();
 }
 
-Status Member::WriteBreaks(Store& store) {
+Status BoardClient::WriteBreaks(Store& store) {
   while (!breaks_.empty()) {
     const BreakRecord& record = breaks_.begin()->second;
     const std::string key = keys().Break(record.id);
@@ -248,7 +248,7 @@ Status Member::WriteBreaks(Store& store) {
   return Ok();
 }
 
-Status Member::Write(Store& store, Step& step) {
+Status BoardClient::Write(Store& store, Step& step) {
   std::string& written = registration_->written;
   while (wanted_->text != written) {
     KEEL_TRY_ASSIGN(const Store::Outcome outcome,
@@ -270,7 +270,7 @@ Status Member::Write(Store& store, Step& step) {
   return Ok();
 }
 
-Status Member::Beat(Store& store, TimePoint now, Step& step) {
+Status BoardClient::Beat(Store& store, TimePoint now, Step& step) {
   std::optional<TimePoint>& beaten = registration_->beaten;
   if (beaten && now - *beaten < config_.beat_interval) return Ok();
   KEEL_TRY(store.Add(keys().Beat(registration_->slot), 1));

@@ -1,5 +1,5 @@
 // Host: what a supervisor does about its workers and about itself, moment by moment.
-#include "elastic/decisions/host.h"
+#include "elastic/decisions/host_machine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ class HostTest : public testing::Test {
   }
 
   TimePoint now_{10s};
-  Host host_;
+  HostMachine host_;
   std::string worker_;
 };
 
@@ -349,7 +349,7 @@ TEST_F(HostTest, WithoutTheStoreItGivesUpAtTheLimitAndNotBefore) {
 }
 
 TEST_F(HostTest, TheStoresOwnHostThatWasStoppedDoesNotTakeItsStoreForLost) {
-  Host host(Config(true), Random(1), now_);
+  HostMachine host(Config(true), Random(1), now_);
   host.OnContact(now_);
   host.OnTime(now_ + 10min);
   EXPECT_EQ(host.record().state, MemberState::kMember);

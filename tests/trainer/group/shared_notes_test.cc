@@ -1,6 +1,6 @@
-// Notes as another process finds them: who lives, is gone, has closed its board or opened another
-// one, and a board that is written while it is looked at.
-#include "trainer/group/note_board.h"
+// Notes as another process finds them: those of a process that lives, is gone, or has closed its
+// notes and opened others, and notes that are written while they are looked at.
+#include "trainer/group/shared_notes.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,17 +14,17 @@
 namespace keel {
 namespace {
 
-bool Has(const ForeignBoard& board, Note note, uint32_t operation) {
-  const Result<bool> has = board.Has(note, operation);
+bool Has(const PeerNotes& notes, Note note, uint32_t operation) {
+  const Result<bool> has = notes.Has(note, operation);
   EXPECT_TRUE(has.ok()) << has.error().message;
   return has.ok() && *has;
 }
 
-TEST(NoteBoard, ANoteCountsForItsOperationAndAllBefore) {
-  NoteBoard board;
-  const ForeignBoard seen(getpid(), board.card());
+TEST(SharedNotes, ANoteCountsForItsOperationAndAllBefore) {
+  SharedNotes notes;
+  const PeerNotes seen(getpid(), notes.card());
   EXPECT_FALSE(Has(seen, Note::kSummed, 0));
-  board.Tell(Note::kSummed, 4);
+  notes.Tell(Note::kSummed, 4);
   EXPECT_TRUE(Has(seen, Note::kSummed, 0));
   EXPECT_TRUE(Has(seen, Note::kSummed, 4));
   EXPECT_FALSE(Has(seen, Note::kSummed, 5));
@@ -32,74 +32,74 @@ TEST(NoteBoard, ANoteCountsForItsOperationAndAllBefore) {
   EXPECT_FALSE(Has(seen, Note::kOffered, 0));
 }
 
-TEST(NoteBoard, CountsMayWrap) {
-  NoteBoard board;
-  const ForeignBoard seen(getpid(), board.card());
-  board.Tell(Note::kTaken, 0xffffffff);
+TEST(SharedNotes, CountsMayWrap) {
+  SharedNotes notes;
+  const PeerNotes seen(getpid(), notes.card());
+  notes.Tell(Note::kTaken, 0xffffffff);
   EXPECT_TRUE(Has(seen, Note::kTaken, 0xfffffff0));
   EXPECT_FALSE(Has(seen, Note::kTaken, 0));
-  board.Tell(Note::kTaken, 0);
+  notes.Tell(Note::kTaken, 0);
   EXPECT_TRUE(Has(seen, Note::kTaken, 0xffffffff));
 }
 
-TEST(NoteBoard, AnOfferIsFoundWhileTheNextOnesAreMade) {
-  NoteBoard board;
-  const ForeignBoard seen(getpid(), board.card());
+TEST(SharedNotes, AnOfferIsFoundWhileTheNextOnesAreMade) {
+  SharedNotes notes;
+  const PeerNotes seen(getpid(), notes.card());
   for (uint32_t operation = 0; operation < 200; ++operation) {
-    board.Offer(operation, std::vector<uint64_t>{operation, 7});
-    const uint32_t first = operation < NoteBoard::kOffersMax ? 0 : operation + 1 -
-                                                                      NoteBoard::kOffersMax;
+    notes.Offer(operation, std::vector<uint64_t>{operation, 7});
+    const uint32_t first = operation < SharedNotes::kOffersMax ? 0 : operation + 1 -
+                                                                      SharedNotes::kOffersMax;
     for (uint32_t earlier = first; earlier <= operation; ++earlier) {
       const auto places = seen.PlacesOf(earlier);
       ASSERT_TRUE(places.ok()) << places.error().message;
       EXPECT_EQ(*places, (std::vector<uint64_t>{earlier, 7}));
     }
   }
-  board.Offer(200, std::vector<uint64_t>(NoteBoard::kPlacesMax, 3));
-  EXPECT_EQ(seen.PlacesOf(200)->size(), NoteBoard::kPlacesMax);
-  EXPECT_EQ(seen.PlacesOf(200 - NoteBoard::kOffersMax).error().code, Code::kCorrupt);
+  notes.Offer(200, std::vector<uint64_t>(SharedNotes::kPlacesMax, 3));
+  EXPECT_EQ(seen.PlacesOf(200)->size(), SharedNotes::kPlacesMax);
+  EXPECT_EQ(seen.PlacesOf(200 - SharedNotes::kOffersMax).error().code, Code::kCorrupt);
 }
 
-TEST(NoteBoard, AClosedOneHasNoNotesAnyMore) {
-  NoteBoard board;
-  const ForeignBoard seen(getpid(), board.card());
-  board.Offer(0, std::vector<uint64_t>{1});
+TEST(SharedNotes, AClosedOneHasNoNotesAnyMore) {
+  SharedNotes notes;
+  const PeerNotes seen(getpid(), notes.card());
+  notes.Offer(0, std::vector<uint64_t>{1});
   EXPECT_TRUE(Has(seen, Note::kOffered, 0));
-  board.Close();
+  notes.Close();
   EXPECT_EQ(seen.Has(Note::kOffered, 0).error().code, Code::kPeerLost);
   EXPECT_EQ(seen.PlacesOf(0).error().code, Code::kPeerLost);
 }
 
-TEST(NoteBoard, OneThatIsGoneKeepsItsNotesUntilItsPlaceIsNeeded) {
-  std::optional<NoteBoard> board(std::in_place);
-  const NoteBoard::Card card = board->card();
-  const ForeignBoard seen(getpid(), card);
-  board->Tell(Note::kTaken, 0);
-  board.reset();
-  for (size_t other = 0; other < NoteBoard::kKept; ++other) {
-    const NoteBoard next;
+TEST(SharedNotes, OneThatIsGoneKeepsItsNotesUntilItsPlaceIsNeeded) {
+  std::optional<SharedNotes> notes(std::in_place);
+  const SharedNotes::Card card = notes->card();
+  const PeerNotes seen(getpid(), card);
+  notes->Tell(Note::kTaken, 0);
+  notes.reset();
+  for (size_t other = 0; other < SharedNotes::kKept; ++other) {
+    const SharedNotes next;
     EXPECT_NE(next.card().address, card.address);
     EXPECT_TRUE(Has(seen, Note::kTaken, 0)) << other;
   }
   bool used_again = false;
   for (int other = 0; other < 100 && !used_again; ++other) {
-    const NoteBoard next;
+    const SharedNotes next;
     used_again = next.card().address == card.address;
     if (!used_again) continue;
     EXPECT_EQ(seen.Has(Note::kTaken, 0).error().code, Code::kPeerLost);
-    EXPECT_FALSE(Has(ForeignBoard(getpid(), next.card()), Note::kTaken, 0));
+    EXPECT_FALSE(Has(PeerNotes(getpid(), next.card()), Note::kTaken, 0));
   }
   EXPECT_TRUE(used_again);
 }
 
-TEST(NoteBoard, AnotherProcessIsLookedAtUntilItIsGone) {
-  NoteBoard board;
-  board.Tell(Note::kTaken, 1);
+TEST(SharedNotes, AnotherProcessIsLookedAtUntilItIsGone) {
+  SharedNotes notes;
+  notes.Tell(Note::kTaken, 1);
   const pid_t child = fork();
   while (child == 0) pause();
   ASSERT_GT(child, 0);
-  const ForeignBoard seen(child, board.card());
-  board.Tell(Note::kTaken, 2);   // the child has its own copy
+  const PeerNotes seen(child, notes.card());
+  notes.Tell(Note::kTaken, 2);   // the child has its own copy
   EXPECT_TRUE(Has(seen, Note::kTaken, 1));
   EXPECT_FALSE(Has(seen, Note::kTaken, 2));
   kill(child, SIGKILL);
@@ -108,15 +108,15 @@ TEST(NoteBoard, AnotherProcessIsLookedAtUntilItIsGone) {
 }
 
 // Bytes of two counts mixed would look like a count that is far ahead.
-TEST(NoteBoard, WhatIsWrittenMeanwhileIsSeenBeforeOrAfterButNotBetween) {
-  NoteBoard board;
-  const ForeignBoard seen(getpid(), board.card());
-  board.Tell(Note::kSummed, 0);
+TEST(SharedNotes, WhatIsWrittenMeanwhileIsSeenBeforeOrAfterButNotBetween) {
+  SharedNotes notes;
+  const PeerNotes seen(getpid(), notes.card());
+  notes.Tell(Note::kSummed, 0);
   std::atomic<uint32_t> told{0};
   std::atomic<bool> done{false};
   std::thread writer([&] {
     for (uint32_t operation = 1; !done; ++operation) {
-      board.Tell(Note::kSummed, operation);
+      notes.Tell(Note::kSummed, operation);
       told = operation;
     }
   });

@@ -1,5 +1,5 @@
 // Nobody escapes: not by a session of its own, nor by losing its parent, nor by being stopped.
-#include "elastic/process/guard.h"
+#include "elastic/process/descendants.h"
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class Guard : public ::testing::Test {
+class Descendants : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_OK(BecomeSubreaper()); }
   void TearDown() override { prctl(PR_SET_CHILD_SUBREAPER, 0); }
@@ -40,12 +40,12 @@ class Guard : public ::testing::Test {
   }
 };
 
-TEST_F(Guard, WithoutDescendantsThereIsNothingToDo) {
+TEST_F(Descendants, WithoutDescendantsThereIsNothingToDo) {
   ASSERT_OK_AND_ASSIGN(const auto killed, KillDescendants(Limit()));
   EXPECT_TRUE(killed.empty());
 }
 
-TEST_F(Guard, EndsOrphansInSessionsOfTheirOwnAndNamesThem) {
+TEST_F(Descendants, EndsOrphansInSessionsOfTheirOwnAndNamesThem) {
   const std::string line = LeaveBehind(
       "setsid sh -c 'setsid sleep 1000 & own_session=$!; sleep 1000 & stopped=$!; "
       "kill -STOP $stopped; echo $$ $own_session $stopped; sleep 1000' & wait");

@@ -1,12 +1,12 @@
-// Member: what every supervisor does on the board. It registers, publishes its record, raises its
-// beat, and reports what it reads.
+// BoardClient: what every supervisor does on the board, as a member of the job. It registers,
+// publishes its record, raises its beat, and reports what it reads.
 // Promises   each event is given once; what is to be written is tried with every poll until it is
 //            on the board; a record is never written over a tombstone. In a new generation the
 //            member registers anew by itself; after it was taken for dead, only when told to. A
 //            board of another version of the protocol is reported as a refusal, and not written to.
-// Does not   decide anything (elastic/decisions/host.h), wait, or own the store: its owner calls
-//            Poll() when there is something to write or to see and when NextPoll() is due, and
-//            hands in another connection after an error.
+// Does not   decide anything (elastic/decisions/host_machine.h), wait, or own the store: its owner
+//            calls Poll() when there is something to write or to see and when NextPoll() is due,
+//            and hands in another connection after an error.
 // Threads    one.
 // Errors     those of the store, and kInvalid for a record that is none; the poll is repeated.
 #pragma once
@@ -25,15 +25,15 @@
 
 namespace keel {
 
-struct MemberConfig {
+struct BoardClientConfig {
   std::string job;
   Duration poll_interval = std::chrono::milliseconds(500);
   Duration beat_interval = kBeatInterval;
 };
 
-class Member {
+class BoardClient {
  public:
-  explicit Member(MemberConfig config) : config_(std::move(config)) {}
+  explicit BoardClient(BoardClientConfig config) : config_(std::move(config)) {}
 
   // The next Poll() writes these. Of several records only the last one is written.
   void Publish(const MemberRecord& record);
@@ -105,7 +105,7 @@ class Member {
     std::optional<TimePoint> beaten;
   };
 
-  const MemberConfig config_;
+  const BoardClientConfig config_;
   std::optional<Wanted> wanted_;
   std::map<std::string, BreakRecord> breaks_;   // by the epoch's id
   bool may_register_ = true;

@@ -1,5 +1,5 @@
 // The supervisor's decisions about its epochs and about itself. Its seats are in host_seats.cc.
-#include "elastic/decisions/host.h"
+#include "elastic/decisions/host_machine.h"
 
 #include <signal.h>
 
@@ -20,7 +20,7 @@ int64_t Millis(Duration duration) {
 
 }  // namespace
 
-Host::Host(HostConfig config, Random random, TimePoint now)
+HostMachine::HostMachine(HostConfig config, Random random, TimePoint now)
     : config_(std::move(config)), random_(std::move(random)), born_(now), seats_(config_.seats) {
   record_.incarnation = config_.incarnation;
   record_.host = config_.host;
@@ -32,13 +32,13 @@ Host::Host(HostConfig config, Random random, TimePoint now)
   Do(Publish{true}, "to register");
 }
 
-void Host::OnMemberEvent(const MemberEvent& event, TimePoint now) {
+void HostMachine::OnMemberEvent(const MemberEvent& event, TimePoint now) {
   if (mode_ == Mode::kExited) return;
   std::visit([&](const auto& one) { On(one, now); }, event);
   Settle(now);
 }
 
-void Host::OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
+void HostMachine::OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
                        int signal) {
   if (mode_ == Mode::kFencing) {   // its workers are being killed: nothing is left to be saved
     EndJob(kExitUnsaved, reason + ", after having been taken for dead", now);
@@ -52,14 +52,14 @@ void Host::OnStopAsked(const std::string& reason, Duration deadline, TimePoint n
 
 // The epoch is broken first: its workers wait for that store, or for others that do, so they could
 // never agree on a step to stop at.
-void Host::OnNoStore(const std::string& reason, TimePoint now) {
+void HostMachine::OnNoStore(const std::string& reason, TimePoint now) {
   if (mode_ != Mode::kMember && mode_ != Mode::kFencing) return;
   if (!epoch_over_) LeaveEpoch(reason, now);
   EndJob(kExitFailed, reason, now);
   Settle(now);
 }
 
-void Host::OnSaveAsked(const std::string& reason, TimePoint now) {
+void HostMachine::OnSaveAsked(const std::string& reason, TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     if (RecordOf(index).state != SeatState::kRunning || !WorkerOf(index).link) continue;
     Do(SendToWorker{index, SaveMessage{reason}}, reason);
@@ -67,17 +67,17 @@ void Host::OnSaveAsked(const std::string& reason, TimePoint now) {
   Settle(now);
 }
 
-std::vector<HostAction> Host::TakeActions() { return std::exchange(actions_, {}); }
+std::vector<HostAction> HostMachine::TakeActions() { return std::exchange(actions_, {}); }
 
-void Host::On(const Registered& event, TimePoint) { slot_ = event.slot; }
+void HostMachine::On(const Registered& event, TimePoint) { slot_ = event.slot; }
 
-void Host::On(const KindKnown& event, TimePoint) {
+void HostMachine::On(const KindKnown& event, TimePoint) {
   if (event.kind == JobKind::kInPlace) kind_ = event.kind;
 }
 
-void Host::On(const EpochSeen& event, TimePoint now) { TakeEpoch(event.epoch, now); }
+void HostMachine::On(const EpochSeen& event, TimePoint now) { TakeEpoch(event.epoch, now); }
 
-void Host::On(const BreakSeen& event, TimePoint now) {
+void HostMachine::On(const BreakSeen& event, TimePoint now) {
   const BreakRecord& record = event.record;
   if (!epoch_ || epoch_->id != record.id || epoch_over_) return;
   reported_ = record.id;
@@ -90,22 +90,22 @@ void Host::On(const BreakSeen& event, TimePoint now) {
   LeaveEpoch(record.reason, now);
 }
 
-void Host::On(const JoiningSeen& event, TimePoint) {
+void HostMachine::On(const JoiningSeen& event, TimePoint) {
   joining_ = event.epoch;
   for (int index = 0; index < config_.seats; ++index) TellJoin(index);
 }
 
-void Host::On(const StopSeen& event, TimePoint now) {
+void HostMachine::On(const StopSeen& event, TimePoint now) {
   job_stops_ = true;
   if (mode_ != Mode::kMember) return;
   Leave(event.stop.reason, std::chrono::milliseconds(event.stop.deadline_ms), now);
 }
 
-void Host::On(const EndSeen& event, TimePoint now) {
+void HostMachine::On(const EndSeen& event, TimePoint now) {
   EndJob(event.end.code, event.end.reason, now);
 }
 
-void Host::On(const Buried& event, TimePoint now) {
+void HostMachine::On(const Buried& event, TimePoint now) {
   slot_.reset();
   if (event.tombstone.why == Tombstone::Why::kRefused) {
     EndJob(kExitRefused, event.tombstone.reason, now);
@@ -116,7 +116,7 @@ void Host::On(const Buried& event, TimePoint now) {
 
 // --- Epochs ---
 
-const EpochWorker* Host::PlaceOf(int index) const {
+const EpochWorker* HostMachine::PlaceOf(int index) const {
   if (epoch_over_ || !epoch_) return nullptr;
   for (const EpochWorker& worker : epoch_->workers) {
     if (worker.slot == epoch_slot_ && worker.index == index) {
@@ -129,7 +129,7 @@ const EpochWorker* Host::PlaceOf(int index) const {
 
 // The board names an epoch. It is the one that this host is in, if a new store took that up, or the
 // next one.
-void Host::TakeEpoch(EpochRecord epoch, TimePoint now) {
+void HostMachine::TakeEpoch(EpochRecord epoch, TimePoint now) {
   const bool mine = slot_ && epoch.FindHost(*slot_, config_.incarnation) != nullptr;
   const bool same = epoch_ && epoch_->id == epoch.id;
   if (!epoch_over_ && !(same && mine)) {
@@ -155,7 +155,7 @@ void Host::TakeEpoch(EpochRecord epoch, TimePoint now) {
   if (!all) Report(BreakCause::kNotEntered, config_.host + " cannot enter it", now);
 }
 
-bool Host::TakeSeat(const EpochWorker& place, TimePoint now) {
+bool HostMachine::TakeSeat(const EpochWorker& place, TimePoint now) {
   if (place.index >= config_.seats) return false;
   SeatRecord& record = RecordOf(place.index);
   Seat& seat = seats_[place.index];
@@ -174,7 +174,7 @@ bool Host::TakeSeat(const EpochWorker& place, TimePoint now) {
   return true;
 }
 
-void Host::Enter(int index, TimePoint now) {
+void HostMachine::Enter(int index, TimePoint now) {
   KEEL_CHECK(epoch_->number > record_.outside, "entering an epoch after promising not to");
   MustMove(index, SeatEvent::kEntered);
   RecordOf(index).position = {};   // the worker has told no position of this epoch yet
@@ -187,13 +187,13 @@ void Host::Enter(int index, TimePoint now) {
   TellJoin(index);
 }
 
-void Host::LeaveEpoch(const std::string& reason, TimePoint now) {
+void HostMachine::LeaveEpoch(const std::string& reason, TimePoint now) {
   epoch_over_ = true;
   for (int index = 0; index < config_.seats; ++index) BreakSeat(index, reason, now);
 }
 
 // The epoch cannot go on, so a worker that is inside it parks or ends.
-void Host::BreakSeat(int index, const std::string& reason, TimePoint now) {
+void HostMachine::BreakSeat(int index, const std::string& reason, TimePoint now) {
   seats_[index].start_at.reset();
   if (RecordOf(index).state != SeatState::kRunning) return;
   if (WorkerOf(index).link) {
@@ -210,7 +210,7 @@ void Host::BreakSeat(int index, const std::string& reason, TimePoint now) {
   }
 }
 
-void Host::Report(BreakCause cause, const std::string& reason, TimePoint now) {
+void HostMachine::Report(BreakCause cause, const std::string& reason, TimePoint now) {
   if (reported_ != epoch_->id) {
     reported_ = epoch_->id;
     BreakRecord record{epoch_->number, epoch_->id, cause, config_.incarnation, reason, {}};
@@ -220,7 +220,7 @@ void Host::Report(BreakCause cause, const std::string& reason, TimePoint now) {
 }
 
 // No worker is inside the epoch, and none is on its way into it.
-bool Host::AllOutside() const {
+bool HostMachine::AllOutside() const {
   for (int index = 0; index < config_.seats; ++index) {
     const SeatRecord& record = record_.seats[index];
     if (record.state == SeatState::kRunning || record.state == SeatState::kStopping) return false;
@@ -234,7 +234,7 @@ bool Host::AllOutside() const {
 
 // --- The host as a whole ---
 
-void Host::Leave(const std::string& reason, Duration deadline, TimePoint now) {
+void HostMachine::Leave(const std::string& reason, Duration deadline, TimePoint now) {
   mode_ = Mode::kLeaving;
   record_.state = MemberState::kLeaving;
   record_.reason = reason;
@@ -243,7 +243,7 @@ void Host::Leave(const std::string& reason, Duration deadline, TimePoint now) {
   StopSeats(reason, deadline, now);
 }
 
-void Host::StopSeats(const std::string& reason, Duration deadline, TimePoint now) {
+void HostMachine::StopSeats(const std::string& reason, Duration deadline, TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     if (stopped_outside_.empty() && IsOnItsWayIn(index)) {
       stopped_outside_ = RankText(index) + " was stopped before it entered: " + reason;
@@ -255,7 +255,7 @@ void Host::StopSeats(const std::string& reason, Duration deadline, TimePoint now
 // Workers inside an epoch cannot agree on a step, nor even meet, with one that was stopped before
 // it entered. So the epoch breaks, and each of them saves what it holds. This is asked again and
 // again, because the host may hear from others that workers are in place only after the stop.
-void Host::BreakIfStoppedOutside(TimePoint now) {
+void HostMachine::BreakIfStoppedOutside(TimePoint now) {
   if (epoch_over_) stopped_outside_.clear();
   if (!in_place() || stopped_outside_.empty()) return;
   Report(BreakCause::kLeft, std::exchange(stopped_outside_, {}), now);
@@ -265,7 +265,7 @@ void Host::BreakIfStoppedOutside(TimePoint now) {
 // can tell this host that a member is gone, and a machine that loses its power closes no
 // connection. So a worker that does not move meanwhile must not wait for the vote until its time is
 // up.
-TimePoint Host::AloneAt(int index) const {
+TimePoint HostMachine::AloneAt(int index) const {
   const std::optional<Worker>& worker = seats_[index].worker;
   const bool inside =
       PlaceOf(index) != nullptr && record_.seats[index].state == SeatState::kRunning;
@@ -276,7 +276,7 @@ TimePoint Host::AloneAt(int index) const {
 }
 
 // After the break the workers of this host park, and each saves what it holds.
-void Host::LeaveAloneIfCutOff(TimePoint now) {
+void HostMachine::LeaveAloneIfCutOff(TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     if (now < AloneAt(index)) continue;
     return LeaveEpoch(RankText(index) + " was told to stop and has not moved for " +
@@ -286,7 +286,7 @@ void Host::LeaveAloneIfCutOff(TimePoint now) {
   }
 }
 
-bool Host::IsOnItsWayIn(int index) const {
+bool HostMachine::IsOnItsWayIn(int index) const {
   const SeatRecord& record = record_.seats[index];
   if (PlaceOf(index) == nullptr || record.epoch != epoch_->number) return false;
   switch (record.state) {
@@ -298,7 +298,7 @@ bool Host::IsOnItsWayIn(int index) const {
   }
 }
 
-void Host::EndJob(int code, const std::string& reason, TimePoint now) {
+void HostMachine::EndJob(int code, const std::string& reason, TimePoint now) {
   if (mode_ == Mode::kEnding) return;
   const bool stopping = mode_ == Mode::kLeaving;
   mode_ = Mode::kEnding;
@@ -315,7 +315,7 @@ void Host::EndJob(int code, const std::string& reason, TimePoint now) {
 }
 
 // Whether the job has made no step that could be lost.
-bool Host::NothingMade(const SeatRecord& seat) const {
+bool HostMachine::NothingMade(const SeatRecord& seat) const {
   if (config_.program_says_hello && !in_place()) return true;   // no worker has said hello yet
   const bool first = !epoch_ || epoch_->number == 1;
   return in_place() && first && seat.position.step <= 0;
@@ -323,7 +323,7 @@ bool Host::NothingMade(const SeatRecord& seat) const {
 
 // Workers that fail before any epoch had them, beside a job that runs, are the affair of this host:
 // it may have another program or version. It leaves, and the job does not notice.
-void Host::GiveUpOutside(TimePoint now) {
+void HostMachine::GiveUpOutside(TimePoint now) {
   if (mode_ != Mode::kMember || !in_place() || record_.epoch.number > 0 || AnyProcess()) return;
   const auto failed = [&](const SeatRecord& seat) { return seat.state == SeatState::kDead; };
   if (!std::all_of(record_.seats.begin(), record_.seats.end(), failed)) return;
@@ -336,7 +336,7 @@ void Host::GiveUpOutside(TimePoint now) {
 }
 
 // A host whose workers were all told to stop, one by one, has no worker left, so it leaves.
-void Host::LeaveIfAllLeft(TimePoint now) {
+void HostMachine::LeaveIfAllLeft(TimePoint now) {
   const bool all_left =
       std::all_of(record_.seats.begin(), record_.seats.end(),
                   [](const SeatRecord& seat) { return seat.state == SeatState::kLeft; });
@@ -347,7 +347,7 @@ void Host::LeaveIfAllLeft(TimePoint now) {
 
 // A host that leaves alone finds its exit code by what its own workers did, for no coordinator
 // tells it one.
-int Host::LeaveCode() const {
+int HostMachine::LeaveCode() const {
   for (const SeatRecord& seat : record_.seats) {
     const bool never = seat.worker.empty() || NothingMade(seat);
     const bool good = seat.state == SeatState::kFinished ||
@@ -358,7 +358,7 @@ int Host::LeaveCode() const {
 }
 
 // The other hosts go on without this one, so none of its workers may make another step.
-void Host::Fence(const std::string& reason, TimePoint now) {
+void HostMachine::Fence(const std::string& reason, TimePoint now) {
   epoch_over_ = true;
   if (mode_ == Mode::kMember) mode_ = Mode::kFencing;
   for (int index = 0; index < config_.seats; ++index) {
@@ -367,7 +367,7 @@ void Host::Fence(const std::string& reason, TimePoint now) {
   }
 }
 
-void Host::BeginAnew() {
+void HostMachine::BeginAnew() {
   mode_ = Mode::kMember;
   epoch_.reset();
   deaths_.clear();
@@ -381,7 +381,7 @@ void Host::BeginAnew() {
   Do(RegisterAnew{}, "was taken for dead; its workers are gone");
 }
 
-void Host::Exit(int code, const std::string& why) {
+void HostMachine::Exit(int code, const std::string& why) {
   mode_ = Mode::kExited;
   record_.state = MemberState::kLeft;
   published_ = record_;
@@ -389,7 +389,7 @@ void Host::Exit(int code, const std::string& why) {
   Do(ExitHost{code}, why);
 }
 
-TimePoint Host::StoreDeadline() const {
+TimePoint HostMachine::StoreDeadline() const {
   if (mode_ != Mode::kMember && mode_ != Mode::kFencing) return kNever;
   return std::max(store_grace_, contact_ ? *contact_ + config_.store_limit
                                          : born_ + config_.join_limit);
@@ -398,7 +398,7 @@ TimePoint Host::StoreDeadline() const {
 // A supervisor that acts long after a limit, or after the time of its next wake-up, was suspended.
 // What the store and its workers said meanwhile is yet to be read, so limits that passed in that
 // time are extended by a moment.
-void Host::Forgive(TimePoint now) {
+void HostMachine::Forgive(TimePoint now) {
   const bool was_stopped = now > NextWake() && now - NextWake() > kLate;
   const auto is_stale = [&](TimePoint limit) {
     return now >= limit && (was_stopped || now - limit > kLate);
@@ -415,7 +415,7 @@ void Host::Forgive(TimePoint now) {
   }
 }
 
-void Host::CheckStore(TimePoint now) {
+void HostMachine::CheckStore(TimePoint now) {
   if (now < StoreDeadline()) return;
   const bool finished =
       std::all_of(record_.seats.begin(), record_.seats.end(),
@@ -426,14 +426,14 @@ void Host::CheckStore(TimePoint now) {
          now);
 }
 
-void Host::OnTime(TimePoint now) {
+void HostMachine::OnTime(TimePoint now) {
   if (mode_ == Mode::kExited) return;
   Forgive(now);
   CheckStore(now);
   Settle(now);
 }
 
-TimePoint Host::NextWake() const {
+TimePoint HostMachine::NextWake() const {
   if (mode_ == Mode::kExited) return kNever;
   TimePoint wake = StoreDeadline();
   if (mode_ == Mode::kLeaving && !AnyProcess()) wake = std::min(wake, leave_by_);
@@ -450,7 +450,7 @@ TimePoint Host::NextWake() const {
 
 // Runs after every input: does what is due, promises what can be promised, and publishes the record
 // if it has changed.
-void Host::Settle(TimePoint now) {
+void HostMachine::Settle(TimePoint now) {
   Forgive(now);
   BreakIfStoppedOutside(now);
   LeaveAloneIfCutOff(now);
@@ -470,7 +470,7 @@ void Host::Settle(TimePoint now) {
   Do(Publish{hurry}, "its record has changed");
 }
 
-void Host::SettleMode(TimePoint now) {
+void HostMachine::SettleMode(TimePoint now) {
   if (AnyProcess()) return;
   switch (mode_) {
     case Mode::kMember:
