@@ -17,6 +17,7 @@
 #include "elastic/process/descendants.h"
 #include "elastic/protocol/exit_codes.h"
 #include "elastic/report/decision_log.h"
+#include "elastic/report/event_log.h"
 #include "store/host_port.h"
 
 namespace keel {
@@ -45,22 +46,6 @@ std::vector<int> SignalsHeard(const LaunchConfig& config) {
 // Whether --signals-to-handle names it.
 bool IsNamed(const LaunchConfig& config, int signal) {
   return std::count(config.signals.begin(), config.signals.end(), signal) > 0;
-}
-
-// The words in front of what a notice is about.
-std::string NoticeKindText(NoticeEvent::Kind kind) {
-  switch (kind) {
-    using Kind = NoticeEvent::Kind;
-    case Kind::kFound: return "watching those of ";
-    case Kind::kHint: return "hint: ";
-    case Kind::kAnnounced: return "announced: ";
-    case Kind::kWithdrawn: return "withdrawn: ";
-    case Kind::kUnreachable: return "unreachable: ";
-    case Kind::kReached: return "reached again: ";
-    case Kind::kGaveUp: return "nobody is asked any more: ";
-    case Kind::kLeave: return "obeyed: ";
-  }
-  return "";
 }
 
 // Foreign workers expect those signals that --signals-to-handle names, and no others.
@@ -131,9 +116,7 @@ Status Supervisor::OpenCrew() {
   events.on_message = [this](int index, const WorkerMessage& message) {
     if (const auto* told = std::get_if<FiguresMessage>(&message)) TakeFigures(index, *told);
     const auto* const saved = std::get_if<SavedMessage>(&message);
-    if (saved != nullptr && page_) {
-      page_->Post([step = saved->step, at = Wall()](JobStatus& s) { s.OnSaved(step, at); });
-    }
+    if (saved != nullptr) Tell(CheckpointSaved{saved->step});
     host_.OnWorkerMessage(index, message, Now());
     Carry();
   };
@@ -164,7 +147,7 @@ Status Supervisor::OpenBoard() {
     LogDecision(decision);
     const bool waits = decision.verdict == Decision::Verdict::kWait &&
                        decision.reason != Reason::kRunning;
-    if (waits) Tell("waiting", decision.detail);
+    if (waits) Tell(JobWaits{decision.detail});
   };
   if (page_) {
     events.on_hosts = [this](const std::vector<HostView>& hosts) {
@@ -236,49 +219,29 @@ void Supervisor::HoldSignals() const {
 // --- What happens ---
 
 void Supervisor::OnMemberEvent(const MemberEvent& event) {
-  if (const auto* given = std::get_if<Registered>(&event)) {
+  if (const auto* const given = std::get_if<Registered>(&event)) {
     trouble_.clear();
     slot_ = given->slot;
-    LogInfo("registered", {{"slot", given->slot}});
+    Tell(*given);
   }
-  if (const auto* seen = std::get_if<EpochSeen>(&event)) {
-    LogInfo("epoch", {{"epoch", seen->epoch.number},
-                      {"workers", seen->epoch.workers.size()},
-                      {"hosts", seen->epoch.hosts.size()},
-                      {"reason", seen->epoch.reason}});
-    story_.OnEpoch(seen->epoch, Wall());
-    if (page_) {
-      page_->Post([epoch = seen->epoch, at = Wall()](JobStatus& s) { s.OnEpoch(epoch, at); });
-    }
-  } else if (const auto* broken = std::get_if<BreakSeen>(&event)) {
-    LogWarn("epoch-broken", {{"epoch", broken->record.epoch},
-                             {"cause", BreakCauseName(broken->record.cause)},
-                             {"reason", broken->record.reason}});
-    story_.OnBreak(broken->record, Wall());
-    if (page_) {
-      page_->Post([record = broken->record, at = Wall()](JobStatus& s) { s.OnBreak(record, at); });
-    }
-  } else if (const auto* stop = std::get_if<StopSeen>(&event)) {
-    LogInfo("job-stops", {{"reason", stop->stop.reason}});
-    story_.OnJobStops(stop->stop.reason, Wall());
-    Tell("stop", stop->stop.reason);
-  }
+  if (const auto* const seen = std::get_if<EpochSeen>(&event)) Tell(*seen);
+  if (const auto* const broken = std::get_if<BreakSeen>(&event)) Tell(*broken);
+  if (const auto* const stop = std::get_if<StopSeen>(&event)) Tell(*stop);
   host_.OnMemberEvent(event, Now());
   Carry();
 }
 
 void Supervisor::OnTrouble(const Status& status) {
   trouble_ = status.ok() ? "" : status.error().message;
-  Tell(status.ok() ? "store-reached" : "store-lost", trouble_);
-  if (status.ok()) return LogInfo("store-reached");
-  LogWarn("store-unreachable", {{"reason", trouble_}});
+  if (status.ok()) return Tell(StoreReached{});
+  Tell(StoreLost{trouble_});
 }
 
 // Without this the workers would wait for the store for ever, and we for them.
 void Supervisor::OnNoStore(const Error& why) {
   no_store_ = true;
   const std::string reason = "no store can be used on this host: " + why.message;
-  Tell("no-store", reason);
+  Tell(NoStore{reason});
   host_.OnNoStore(reason, Now());
   Carry();
 }
@@ -291,20 +254,11 @@ void Supervisor::OnWorkerEnded(int index, const ExitStatus& status) {
   const bool failed = host_.record().deaths > before.deaths;
   WorkerFailure failure = crew_->Describe(index, seat.rank, status, Wall());
   failure.host = meeting_.own_name;
-  Tell(failed ? "death" : "worker-ended", who + " " + how);
   if (failed) {
-    LogError("worker-died", {{"rank", seat.rank},
-                             {"local_rank", index},
-                             {"pid", failure.pid},
-                             {"how", how},
-                             {"error", failure.error ? failure.error->message : ""},
-                             {"step", seat.position.step}});
-    if (host_.record().kind == JobKind::kInPlace) {
-      story_.OnDeath(who + " " + how, Wall());
-    }
-    story_.OnFailure(std::move(failure), seat.epoch);
+    const bool in_place = host_.record().kind == JobKind::kInPlace;
+    Tell(WorkerFailed{who, how, std::move(failure), seat.epoch, seat.position.step, in_place});
   } else {
-    LogInfo("worker-ended", {{"rank", seat.rank}, {"pid", failure.pid}, {"how", how}});
+    Tell(WorkerEnded{who, how, seat.rank, failure.pid});
   }
   Carry();
 }
@@ -320,16 +274,14 @@ void Supervisor::AwaitSignal() {
 void Supervisor::OnSignal(int signal) {
   // If --signals-to-handle names it, it is a wish to stop like any other.
   if (signal == SIGUSR2 && !IsNamed(config_, signal)) {
-    LogInfo("save-wanted", {{"signal", SignalName(signal)}});
-    Tell("save-wanted", SignalName(signal));
+    Tell(SaveAsked{SignalName(signal)});
     host_.OnSaveAsked(SignalName(signal) + " to the launcher on " + meeting_.own_name, Now());
     return Carry();
   }
   const Duration to_save = TimeToStop(signal);
   LogWarn("signal", {{"signal", SignalName(signal)}, {"to_save", DurationText(to_save)}});
   if (signal == SIGINT && !IsFirstInterrupt()) return;
-  Tell("stop", SignalName(signal) + " to the launcher on " + meeting_.own_name);
-  story_.OnStop(SignalName(signal) + " to the launcher on " + meeting_.own_name, Wall());
+  Tell(StopAsked{SignalName(signal) + " to the launcher on " + meeting_.own_name});
   host_.OnStopAsked(SignalName(signal), to_save, Now(), ForWorkers(config_, signal));
   Carry();
   if (status_) ShowStatus();
@@ -362,27 +314,11 @@ void Supervisor::WatchNotices() {
 }
 
 void Supervisor::OnNotice(const NoticeEvent& event) {
-  const std::string& what = event.text;
-  const std::string left = DurationText(event.left);
-  Tell("notice", NoticeKindText(event.kind) + what);
-  switch (event.kind) {
-    using Kind = NoticeEvent::Kind;
-    case Kind::kFound: return LogInfo("notices-watched", {{"of", what}});
-    case Kind::kHint: return LogInfo("notice-hint", {{"what", what}});
-    case Kind::kAnnounced:
-      LogWarn("notice", {{"what", what}, {"left", left}});
-      if (!event.note.empty()) LogWarn("notice-time-doubted", {{"reason", event.note}});
-      return;
-    case Kind::kWithdrawn: return LogInfo("notice-withdrawn", {{"what", what}});
-    case Kind::kUnreachable: return LogWarn("notices-unreachable", {{"reason", what}});
-    case Kind::kReached: return LogInfo("notices-reached", {{"of", what}});
-    case Kind::kGaveUp: return LogInfo("notices-not-watched", {{"reason", what}});
-    case Kind::kLeave: break;
-  }
+  if (event.kind != NoticeEvent::Kind::kLeave) return Tell(event);
   const Duration to_save = TimeToSave(event.left);
-  LogWarn("notice-obeyed", {{"what", what}, {"left", left}, {"to_save", DurationText(to_save)}});
-  const std::string reason = what + ", " + left + " ahead";
-  story_.OnStop(reason + ", to the launcher on " + meeting_.own_name, Wall());
+  const std::string reason = event.text + ", " + DurationText(event.left) + " ahead";
+  Tell(NoticeObeyed{event.text, event.left, to_save,
+                    reason + ", to the launcher on " + meeting_.own_name});
   host_.OnStopAsked(reason, to_save, Now());
   Carry();
 }
@@ -390,9 +326,8 @@ void Supervisor::OnNotice(const NoticeEvent& event) {
 // A user who interrupts twice does not want to wait for anything.
 void Supervisor::KillNow() {
   if (std::exchange(killing_, true)) return;
-  LogWarn("killing-all", {{"reason", "interrupted twice"}});
   // It is told at the end, too: a further Ctrl-C may discard this line from the terminal.
-  story_.OnStop("interrupted twice, so everything was killed", Wall());
+  Tell(KilledByUser{"interrupted twice, so everything was killed"});
   crew_->KillAll();
   kill_timer_.expires_after(kNowLimit);
   kill_timer_.async_wait([this](const error_code& failure) {
@@ -424,12 +359,14 @@ void Supervisor::ShowStatus() {
   });
 }
 
-// --- For the status page ---
-
-void Supervisor::Tell(const std::string& kind, const std::string& text) {
+void Supervisor::Tell(const LauncherEvent& event) {
+  LogEvent(event);
+  story_.On(event, Wall());
   if (!page_) return;
-  page_->Post([kind, text, at = Wall()](JobStatus& status) { status.OnEvent(kind, text, at); });
+  page_->Post([event, at = Wall()](JobStatus& status) { status.On(event, at); });
 }
+
+// --- For the status page ---
 
 // Our own record is newer here than on the board.
 void Supervisor::TellHosts() {

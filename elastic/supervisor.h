@@ -30,6 +30,7 @@
 #include "elastic/notice/poller.h"
 #include "elastic/process/stop_signals.h"
 #include "elastic/report/job_story.h"
+#include "elastic/report/launcher_event.h"
 #include "elastic/report/status_line.h"
 #include "elastic/report/time_ledger.h"
 #include "elastic/status/server.h"
@@ -82,8 +83,10 @@ class Supervisor {
   void ArmTimer();
   void ShowStatus();
 
+  // To all who want to know of it: the log, the story, and the status page if there is one.
+  void Tell(const LauncherEvent& event);
+
   // For people who watch the status page, if there is one.
-  void Tell(const std::string& kind, const std::string& text);
   void TellHosts();
   void TellFigures();
   void TakeFigures(int index, const FiguresMessage& figures);

@@ -95,8 +95,7 @@ void Supervisor::Do(const ReportBreak& action, const std::string&) {
 }
 
 void Supervisor::Do(const RegisterAnew&, const std::string& why) {
-  LogWarn("registering-anew", {{"reason", why}});
-  Tell("registering-anew", why);
+  Tell(RegistersAnew{why});
   board_->RegisterAnew();
 }
 
@@ -120,8 +119,7 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
 void Supervisor::EndStory(int code, const std::string& outcome) {
   ledger_.OnEnd(Now());
   story_.OnTime(ledger_.Sum(Now()));
-  story_.OnEnd(code, outcome, Wall());
-  Tell("end", outcome + " (exit code " + std::to_string(code) + ")");
+  Tell(LauncherEnds{code, outcome});
 }
 
 }  // namespace keel

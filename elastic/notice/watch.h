@@ -17,6 +17,7 @@
 
 #include "elastic/notice/services.h"
 #include "elastic/protocol/limits.h"
+#include "elastic/report/notice_event.h"
 
 namespace keel {
 
@@ -27,23 +28,6 @@ struct NoticePlan {
   std::optional<int64_t> known_end = {};   // nanoseconds since 1970
   std::string known_end_text = {};
   bool operator==(const NoticePlan&) const = default;
-};
-
-struct NoticeEvent {
-  enum class Kind {
-    kFound,         // a service answers as one of those asked
-    kHint,
-    kAnnounced,     // an end, which may still be withdrawn
-    kWithdrawn,
-    kLeave,         // the last event
-    kUnreachable,   // says why; once, until kReached
-    kReached,
-    kGaveUp,        // says why; nobody is asked any more
-  };
-  Kind kind = Kind::kFound;
-  std::string text = {};
-  Duration left{0};        // for kAnnounced and kLeave: time to the end, as far as it is believed
-  std::string note = {};   // for kAnnounced: what it says itself, if that is not believed
 };
 
 class NoticeWatch {

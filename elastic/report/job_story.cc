@@ -18,6 +18,27 @@ JobStory::JobStory(std::string job, int64_t started_nanos) {
   summary_.started_nanos = started_nanos;
 }
 
+void JobStory::On(const LauncherEvent& event, int64_t at) {
+  if (const auto* const seen = std::get_if<EpochSeen>(&event)) {
+    OnEpoch(seen->epoch, at);
+  } else if (const auto* const broken = std::get_if<BreakSeen>(&event)) {
+    OnBreak(broken->record, at);
+  } else if (const auto* const stop = std::get_if<StopSeen>(&event)) {
+    OnJobStops(stop->stop.reason, at);
+  } else if (const auto* const failed = std::get_if<WorkerFailed>(&event)) {
+    if (failed->in_place) OnDeath(failed->who + " " + failed->how, at);
+    OnFailure(failed->failure, failed->epoch);
+  } else if (const auto* const asked = std::get_if<StopAsked>(&event)) {
+    OnStop(asked->by, at);
+  } else if (const auto* const obeyed = std::get_if<NoticeObeyed>(&event)) {
+    OnStop(obeyed->by, at);
+  } else if (const auto* const killed = std::get_if<KilledByUser>(&event)) {
+    OnStop(killed->why, at);
+  } else if (const auto* const end = std::get_if<LauncherEnds>(&event)) {
+    OnEnd(end->code, end->outcome, at);
+  }
+}
+
 // Sets the answer of the newest events, as far as they have none yet.
 void JobStory::Answer(const std::string& answer) {
   auto& events = summary_.events;

@@ -9,12 +9,15 @@
 
 #include "elastic/protocol/records.h"
 #include "elastic/report/failures.h"
+#include "elastic/report/launcher_event.h"
 
 namespace keel {
 
 class JobStory {
  public:
   JobStory(std::string job, int64_t started_nanos);
+
+  void On(const LauncherEvent& event, int64_t wall_nanos);
 
   void OnEpoch(const EpochRecord& epoch, int64_t wall_nanos);
   void OnBreak(const BreakRecord& record, int64_t wall_nanos);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "elastic/status/event_words.h"
 
 namespace keel {
 namespace {
@@ -57,6 +58,18 @@ void JobStatus::EndEpoch(const std::string& end, const std::string& reason, int6
   epoch.ended_nanos = wall_nanos;
   epoch.end = end;
   epoch.end_reason = Cut(reason);
+}
+
+void JobStatus::On(const LauncherEvent& event, int64_t wall_nanos) {
+  if (const auto* const seen = std::get_if<EpochSeen>(&event)) OnEpoch(seen->epoch, wall_nanos);
+  if (const auto* const broken = std::get_if<BreakSeen>(&event)) {
+    OnBreak(broken->record, wall_nanos);
+  }
+  if (const auto* const saved = std::get_if<CheckpointSaved>(&event)) {
+    OnSaved(saved->step, wall_nanos);
+  }
+  const std::optional<EventWords> words = WordsOf(event);
+  if (words) OnEvent(words->kind, words->text, wall_nanos);
 }
 
 void JobStatus::OnEpoch(const EpochRecord& epoch, int64_t wall_nanos) {

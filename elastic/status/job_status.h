@@ -14,6 +14,7 @@
 
 #include "elastic/decisions/membership.h"
 #include "elastic/protocol/control_link.h"
+#include "elastic/report/launcher_event.h"
 #include "elastic/report/time_ledger.h"
 
 namespace keel {
@@ -100,6 +101,8 @@ struct StatusTrend {
 class JobStatus {
  public:
   explicit JobStatus(StatusJob job) : job_(std::move(job)) {}
+
+  void On(const LauncherEvent& event, int64_t wall_nanos);
 
   void OnEpoch(const EpochRecord& epoch, int64_t wall_nanos);
   void OnBreak(const BreakRecord& record, int64_t wall_nanos);

@@ -1,0 +1,62 @@
+// LauncherEvent: what happens at a launcher that more than one kind of reader wants to know of. It
+// is stated once; the log (event_log.h), the summary at the end (job_story.h) and the status page
+// (elastic/status/job_status.h) each take of it what their readers need.
+// Does not   name what only the log tells, such as the address at which a job began.
+// Threads    plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "base/clock.h"
+#include "elastic/protocol/board_events.h"
+#include "elastic/report/failures.h"
+#include "elastic/report/notice_event.h"
+
+namespace keel {
+
+struct StoreLost { std::string reason; };
+struct StoreReached {};
+struct NoStore { std::string reason; };          // none can be used here, now or later
+struct JobWaits { std::string reason; };         // as the coordinator sees it
+
+// A worker ended in a way that costs a restart, or that ends the job.
+struct WorkerFailed {
+  std::string who;                // "rank 3 on node-b (local rank 1)"
+  std::string how;                // "was killed by signal 9 (SIGKILL)"
+  WorkerFailure failure;
+  int64_t epoch = 0;
+  int64_t step = 0;
+  bool in_place = false;
+};
+struct WorkerEnded {
+  std::string who;
+  std::string how;
+  int rank = 0;
+  int64_t pid = 0;
+};
+
+struct CheckpointSaved { int64_t step = 0; };
+struct SaveAsked { std::string signal; };
+// A wish to stop: "SIGTERM to the launcher on node-b".
+struct StopAsked { std::string by; };
+struct NoticeObeyed {
+  std::string notice;
+  Duration left{0};               // to the end of this machine, as far as it is believed
+  Duration to_save{0};
+  std::string by;                 // as of StopAsked
+};
+struct KilledByUser { std::string why; };
+struct RegistersAnew { std::string reason; };
+struct LauncherEnds {
+  int code = 0;
+  std::string outcome;
+};
+
+using LauncherEvent =
+    std::variant<Registered, EpochSeen, BreakSeen, StopSeen, StoreLost, StoreReached, NoStore,
+                 JobWaits, WorkerFailed, WorkerEnded, CheckpointSaved, SaveAsked, StopAsked,
+                 NoticeEvent, NoticeObeyed, KilledByUser, RegistersAnew, LauncherEnds>;
+
+}  // namespace keel
