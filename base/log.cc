@@ -3,8 +3,8 @@
 
 #include <pthread.h>
 #include <spdlog/details/null_mutex.h>
-#include <spdlog/formatter.h>
 #include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
@@ -47,52 +47,37 @@ std::string_view LevelColour(spdlog::level::level_enum level) {
   return level == spdlog::level::info ? "\x1b[32m" : "\x1b[2m";
 }
 
-// "2026-11-21T08:30:00.123Z"
-std::string TimeText(spdlog::log_clock::time_point time) {
-  using std::chrono::milliseconds;
-  const auto since_1970 = std::chrono::floor<milliseconds>(time.time_since_epoch()).count();
-  const std::time_t seconds = since_1970 / 1000;
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  const size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(text.data() + length, text.size() - length, ".%03dZ",
-                static_cast<int>(since_1970 % 1000));
-  return text.data();
-}
-
-// Puts time and level in front of what Log() has rendered.
-class LineFormatter : public spdlog::formatter {
+// Our names of the levels, which are shorter than spdlog's.
+class LevelFlag : public spdlog::custom_flag_formatter {
  public:
-  LineFormatter(LogFormat format, bool coloured) : format_(format), coloured_(coloured) {}
+  explicit LevelFlag(bool coloured) : coloured_(coloured) {}
 
-  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& line) override {
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& line) override {
     const auto add = [&](std::string_view text) {
       line.append(text.data(), text.data() + text.size());
     };
-    const std::string_view payload(message.payload.data(), message.payload.size());
-    if (format_ == LogFormat::kJson) {
-      add("{\"time\":\"" + TimeText(message.time) + "\",\"level\":\"");
-      add(LevelName(message.level));
-      add("\",");
-    } else {
-      add(TimeText(message.time) + " ");
-      if (coloured_) add(LevelColour(message.level));
-      add(LevelName(message.level));
-      if (coloured_) add("\x1b[0m");
-      add(" ");
-    }
-    add(payload);
-    add("\n");
+    if (coloured_) add(LevelColour(message.level));
+    add(LevelName(message.level));
+    if (coloured_) add("\x1b[0m");
   }
-  std::unique_ptr<spdlog::formatter> clone() const override {
-    return std::make_unique<LineFormatter>(*this);
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<LevelFlag>(coloured_);
   }
 
  private:
-  LogFormat format_;
-  bool coloured_;
+  const bool coloured_;
 };
+
+// Puts time and level in front of what Log() has rendered: "2026-11-21T08:30:00.123Z info ...".
+std::unique_ptr<spdlog::formatter> MakeFormatter(LogFormat format, bool coloured) {
+  auto formatter =
+      std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc, "\n");
+  formatter->add_flag<LevelFlag>('*', coloured).set_pattern(
+      format == LogFormat::kJson ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%*",%v)"
+                                 : "%Y-%m-%dT%H:%M:%S.%eZ %* %v");
+  return formatter;
+}
 
 using WriteLine = std::function<void(std::string_view)>;
 
@@ -165,7 +150,7 @@ class State {
  private:
   void Reformat() {
     const bool coloured = terminal_ && format_ == LogFormat::kText;
-    sink_->set_formatter(std::make_unique<LineFormatter>(format_, coloured));
+    sink_->set_formatter(MakeFormatter(format_, coloured));
   }
 
   std::mutex mutex_;
