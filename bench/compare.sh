@@ -13,5 +13,5 @@ for word; do
     --bin | --bin=* | --report | --help | -h) needs_setup=no ;;
   esac
 done
-if [[ $needs_setup == yes ]]; then "$root/tools/setup.sh" >&2; fi
+if [[ $needs_setup == yes ]]; then "$root/tools/setup.sh" --target bench_compare >&2; fi
 exec python3 -B "$root/bench/compare/compare.py" "$@"

@@ -29,7 +29,7 @@ while (($#)); do
   shift 2
 done
 
-"$root/tools/setup.sh" --tests
+"$root/tools/setup.sh" --tests --target bench_ckpt
 # LibTorch's own Python, and beside it the packages that only tests and benches need.
 python=$root/.deps/venv/bin/python
 PYTHONPATH=$(echo "$root"/.deps/python-tests/lib/python3*/site-packages)

@@ -31,7 +31,7 @@ while (($#)); do
   shift
 done
 
-"$root/tools/setup.sh"
+"$root/tools/setup.sh" --target bench_elastic
 python3 -B "$root/bench/elastic/measure.py" --bin "$root/build/bin" \
   --python "$root/.deps/venv/bin/python" --runs "$runs" --kills "$kills" "${scenarios[@]}" >"$out"
 python3 -B "$root/bench/elastic/report.py" "$out"

@@ -16,7 +16,7 @@ for word; do
   esac
 done
 if [[ $needs_setup == yes ]]; then
-  "$root/tools/setup.sh" >&2
+  "$root/tools/setup.sh" --target bench_replay >&2
   if [[ $needs_peers == yes ]]; then
     python3 -B "$root/bench/compare/peers.py" "$root/build/peers" \
       "$root/.deps/venv/bin/python" >&2

@@ -28,7 +28,8 @@ while (($#)); do
 done
 ((${#scenarios[@]})) || scenarios=(throughput kills groups recovery save stop resume loader)
 
-"$root/tools/setup.sh" --tests  # DCP needs numpy, which comes with the tests' packages
+# DCP needs numpy, which comes with the tests' packages.
+"$root/tools/setup.sh" --tests --target bench_trainer
 : >"$out"
 for scenario in "${scenarios[@]}"; do
   if [[ $scenario =~ ^(save|stop|resume|loader)$ ]]; then
