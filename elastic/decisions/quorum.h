@@ -1,0 +1,83 @@
+// Quorum: whether these hosts may form the next epoch, or whether others could go on without them.
+//
+// Between the moment in which an epoch is written and the one in which its group is known to stand,
+// nobody can tell whether it runs. So a new epoch needs more than half of the hosts of the newest
+// epoch that anybody here has met, and also of each that anybody here was put into since without
+// having met it. Any two such sets share a host, and that host is in one epoch at a time.
+//
+// Promises   if every epoch is formed by this rule, no two epochs run at once, whatever messages
+//            are lost and whatever clocks do, but for `beat_limit`: there, the clocks of two hosts
+//            must pass at about the same rate. tests/elastic/decisions/quorum_test.cc looks for a
+//            counterexample.
+// Does not   judge whether enough hosts are here for the user (membership.h), who may open a board,
+//            or what a lease allows where there is no quorum.
+// Needs      of its caller: a board that was left is never opened again. No epoch that is older
+//            than a host's registration names that host, and no host registers before its workers
+//            have parked. An epoch is formed once each host that is here has promised to be outside
+//            all that this board has formed before (membership.h), and what a host tells is as new
+//            as its promise. The number of an epoch is at least that of the verdict, and higher
+//            than that of all others on its board.
+// Threads    pure functions over plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "elastic/protocol/limits.h"
+
+namespace keel {
+
+// An epoch whose hosts are counted. Hosts are named by their incarnations throughout.
+struct CountedEpoch {
+  int64_t number = 0;
+  std::string id;
+  std::string coordinator;          // the host that formed it
+  std::vector<std::string> hosts;   // by group rank
+};
+
+// What a host saw when it lost the coordinator that it followed.
+struct LostCoordinator {
+  std::string inside;      // the newest epoch that it had read, if it was inside that one
+  int64_t outside = 0;     // up to which epoch it had promised to be outside
+  Duration beat_age{0};    // how long before, at most, the coordinator had taken its last beat
+  bool refused = false;    // the connection was closed, and then a new one was refused
+};
+
+struct HostPast {
+  std::string host;
+  std::string met;                   // the newest epoch whose group it met; empty: none
+  std::vector<std::string> tried;    // those that it was put into since
+  std::optional<LostCoordinator> lost;
+};
+
+struct QuorumView {
+  std::vector<HostPast> here = {};        // those registered on this board
+  std::vector<HostPast> gone = {};        // those that left or died while registered on this very
+                                          // board
+  std::vector<CountedEpoch> epochs = {};  // each that is named above, once
+  Duration beat_limit = kBeatLimit;       // a coordinator drops no host sooner
+};
+
+enum class QuorumReason {
+  kFirst,          // nobody here was in any epoch
+  kMajority,       // more than half of each
+  kCastingVote,    // just half of at least one, with its coordinator, or the heir of its vote
+  kTooFew,         // not formed
+  kUnknownEpoch,   // not formed: an epoch is named whose hosts nobody has told
+};
+
+struct QuorumVerdict {
+  bool may_form = false;
+  QuorumReason reason = QuorumReason::kTooFew;
+  std::string detail;                // "1 of 3 hosts of epoch 7 (needed: 2)"
+  int64_t number = 1;                // of the epoch to be formed, at least
+  std::vector<std::string> missing;  // kTooFew: those of the hosts counted that are not among them
+};
+
+// `proposed`: the hosts of the new epoch, all of which are in `view.here`.
+QuorumVerdict DecideQuorum(const QuorumView& view, const std::vector<std::string>& proposed);
+
+}  // namespace keel
