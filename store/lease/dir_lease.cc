@@ -1,0 +1,290 @@
+// Claims and beats as files, and what is made of those that are damaged.
+#include "store/lease/dir_lease.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "base/digest.h"
+#include "base/file_helpers.h"
+#include "base/text.h"
+#include "store/lease/put_if_absent.h"
+
+namespace keel {
+namespace {
+
+constexpr std::string_view kTermPrefix = "term-";
+constexpr std::string_view kBeatPrefix = "beat-";
+constexpr size_t kFolderBytesMax = 128;
+// In JSON a byte may need six: of the text, and of the names.
+constexpr uint64_t kRecordBytesMax = 64 << 10;
+static_assert(2 * 6 * kLeaseTextBytesMax < kRecordBytesMax - 1024);
+// A claim that is gone when it is to be read was removed as an old one, so there are newer ones.
+constexpr int kLooksMax = 5;
+
+std::string Escaped(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string escaped;
+  for (const char letter : text) {
+    const bool is_plain = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+                          (letter >= '0' && letter <= '9') || letter == '_' || letter == '-' ||
+                          (letter == '.' && !escaped.empty());
+    const auto byte = static_cast<unsigned char>(letter);
+    if (is_plain) {
+      escaped += letter;
+    } else {
+      escaped += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return escaped;
+}
+
+std::string NameOf(std::string_view prefix, int64_t term) {
+  return std::string(prefix) + std::to_string(term);
+}
+
+// The number in "term-7"; nothing for any other name.
+std::optional<int64_t> NumberIn(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const Result<int64_t> number = ParseInteger(name.substr(prefix.size()));
+  if (!number.ok() || *number < 1 || *number > kLeaseTermMax) return std::nullopt;
+  if (NameOf(prefix, *number) != name) return std::nullopt;
+  return *number;
+}
+
+std::string TermText(int64_t term) { return "term " + std::to_string(term); }
+
+// Whether the answer is final: somebody else holds the lease.
+bool IsLost(const Status& status) {
+  return !status.ok() &&
+         (status.error().code == Code::kExists || status.error().code == Code::kStaleEpoch);
+}
+
+}  // namespace
+
+std::string LeaseFolderName(const std::string& job) {
+  std::string name = Escaped(job);
+  if (name.size() > kFolderBytesMax) {
+    name = name.substr(0, kFolderBytesMax - 33) + "-" + DigestOf(BytesOf(job)).Hex();
+  }
+  return name + ".lease";
+}
+
+DirLease::DirLease(Files& files, Random& random, std::string folder, LeaseOwner owner)
+    : files_(files),
+      folder_(std::move(folder)),
+      owner_(std::move(owner)),
+      claimant_(RandomId(random, 16)) {}
+
+Error DirLease::About(const Error& error) const { return error.Doing("the lease in " + folder_); }
+
+Result<std::unique_ptr<DirLease>> DirLease::Open(Files& files, Random& random,
+                                                 const std::string& dir, LeaseOwner owner) {
+  KEEL_CHECK(!owner.job.empty() && !owner.run.empty(), "a lease needs a job and its run");
+  if (owner.job.size() + owner.run.size() > kLeaseTextBytesMax) {
+    return Error{Code::kInvalid, "the names of a job and its run have " +
+                                     std::to_string(owner.job.size() + owner.run.size()) +
+                                     " bytes, a lease allows " +
+                                     std::to_string(kLeaseTextBytesMax)};
+  }
+  const std::string folder = JoinPath(dir, LeaseFolderName(owner.job));
+  std::unique_ptr<DirLease> lease(new DirLease(files, random, folder, std::move(owner)));
+  KEEL_TRY(lease->Prepare(dir, random));
+  KEEL_TRY(lease->Look());
+  return lease;
+}
+
+Status DirLease::Prepare(const std::string& dir, Random& random) {
+  // It is not made: below a mount point without its mount, each host would make one of its own.
+  const Result<FileInfo> found = files_.Stat(dir);
+  if (!found.ok() && found.error().code == Code::kNotFound) {
+    return Error{Code::kNotFound, "the lease directory " + dir + " is not there: mount it, or make "
+                                      "it once where all hosts see it"};
+  }
+  if (!found.ok()) return found.error().Doing("the lease directory " + dir + " cannot be used");
+  if (found->kind != FileKind::kDirectory) {
+    return Error{Code::kInvalid, "the lease directory " + dir + " is not a directory: name one "
+                                     "that all hosts share"};
+  }
+  Status made = files_.MakeDir(folder_);
+  if (!made.ok() && made.error().code == Code::kExists) made = Ok();
+  if (made.ok()) made = files_.SyncDir(dir);
+  if (made.ok()) made = ProbePutIfAbsent(files_, folder_, random);
+  if (made.ok()) return Ok();
+  if (made.error().code == Code::kInvalid) return made;   // not atomic
+  return made.error().Doing("the lease directory " + dir + " cannot be written");
+}
+
+Result<int64_t> DirLease::HighestTerm(int64_t below) {
+  const auto entries = files_.List(folder_);
+  if (!entries.ok()) return About(entries.error());
+  int64_t highest = 0;
+  for (const DirEntry& entry : *entries) {
+    const int64_t term = NumberIn(entry.name, kTermPrefix).value_or(0);
+    if (term < below) highest = std::max(highest, term);
+  }
+  return highest;
+}
+
+// kCorrupt and kNotFound where the claim is damaged; kInvalid where it is another job's, or of
+// another version.
+Result<ClaimRecord> DirLease::ReadClaim(int64_t term) {
+  const std::string name = NameOf(kTermPrefix, term);
+  const std::string path = JoinPath(folder_, name);
+  const auto text = ReadPut(files_, folder_, name, kRecordBytesMax);
+  if (!text.ok() && text.error().code == Code::kInvalid) {
+    return Error{Code::kCorrupt, text.error().message};
+  }
+  if (!text.ok()) return text.error();
+  Result<ClaimRecord> claim = ParseClaim(*text);
+  if (!claim.ok()) return Error{Code::kCorrupt, path + ": " + claim.error().message};
+  if (claim->term != term) {
+    return Error{Code::kCorrupt, path + ": it is the claim of " + TermText(claim->term)};
+  }
+  if (claim->job != Escaped(owner_.job)) {
+    return Error{Code::kInvalid, folder_ + " holds the lease of job " + Shown(claim->job) +
+                                     ", and this is job " + Shown(Escaped(owner_.job)) +
+                                     ": name another lease directory for one of them"};
+  }
+  return claim;
+}
+
+Result<LeaseSight> DirLease::Look() {
+  LeaseSight sight;
+  for (int looks = 1;; ++looks) {
+    KEEL_TRY_ASSIGN(sight.term, HighestTerm());
+    if (sight.term == 0) return sight;
+    const Result<ClaimRecord> claim = ReadClaim(sight.term);
+    if (claim.ok()) {
+      sight.run = claim->run;
+      sight.text = claim->text;
+      break;
+    }
+    if (claim.error().code == Code::kInvalid) return claim.error();
+    if (claim.error().code == Code::kNotFound && looks < kLooksMax) continue;
+    // Whatever keeps it from being read, the term is claimed, and its beat can be watched.
+    sight.damage = claim.error().message;
+    break;
+  }
+  KEEL_TRY_ASSIGN(sight.beat, ReadBeat(sight.term));
+  const Result<BeatRecord> record = ParseBeat(sight.beat);
+  sight.released = record.ok() && record->released;
+  return sight;
+}
+
+// What is no beat counts as one, too, while it changes: somebody writes it.
+Result<std::string> DirLease::ReadBeat(int64_t term) {
+  const std::string path = JoinPath(folder_, NameOf(kBeatPrefix, term));
+  Result<std::string> beat = ReadWhole(files_, path, kRecordBytesMax);
+  if (beat.ok()) return beat;
+  if (beat.error().code == Code::kNotFound) return std::string();
+  if (beat.error().code == Code::kInvalid) return beat.error().message;   // far too long
+  return About(beat.error());   // its holder may be there
+}
+
+Status DirLease::CheckHeld(int64_t term) {
+  for (int looks = 1;; ++looks) {
+    KEEL_TRY_ASSIGN(const int64_t highest, HighestTerm());
+    if (highest > term) {
+      return Error{Code::kStaleEpoch, TermText(term) + " of the lease in " + folder_ +
+                                          " is over: " + TermText(highest) + " is claimed"};
+    }
+    const Result<ClaimRecord> claim = ReadClaim(term);
+    if (claim.ok() && claim->claimant == claimant_) return Ok();
+    std::string who = "another process";
+    if (claim.ok()) {
+      who += ", which says " + Shown(claim->text);
+    } else if (claim.error().code == Code::kInvalid) {
+      return claim.error();
+    } else if (claim.error().code == Code::kNotFound && highest == term && looks < kLooksMax) {
+      continue;
+    } else if (claim.error().code == Code::kCorrupt ||
+               (claim.error().code == Code::kNotFound && highest == term)) {
+      who += ", whose claim is damaged (" + claim.error().message + ")";
+    } else {
+      return About(claim.error());
+    }
+    return Error{Code::kExists,
+                 TermText(term) + " of the lease in " + folder_ + " is claimed by " + who};
+  }
+}
+
+Result<LeaseGrant> DirLease::Claim(int64_t term, const std::string& text) {
+  KEEL_CHECK(term >= 1 && term <= kLeaseTermMax, "term=" << term);
+  if (text.size() > kLeaseTextBytesMax) {
+    return Error{Code::kInvalid, "the text of a claim has " + std::to_string(text.size()) +
+                                     " bytes, " + std::to_string(kLeaseTextBytesMax) +
+                                     " are allowed"};
+  }
+  KEEL_TRY_ASSIGN(const LeaseSight sight, Look());
+  Status put = Ok();
+  if (sight.term < term) {
+    const ClaimRecord record{Escaped(owner_.job), owner_.run, term, claimant_, text};
+    put = PutIfAbsent(files_, {folder_, NameOf(kTermPrefix, term), claimant_}, ClaimText(record));
+  } else {
+    // One's own, of an earlier call whose outcome was unknown, may not be durable yet.
+    put = files_.SyncDir(folder_);
+  }
+  // Putting it has made this host's caches of the folder void, so this look is a new one.
+  const Status held = CheckHeld(term);
+  if (!held.ok()) return IsLost(held) || put.ok() ? held.error() : About(put.error());
+  // Only an answer was lost, and not the claim; it may not be durable yet.
+  if (!put.ok()) KEEL_TRY(files_.SyncDir(folder_));
+  LeaseGrant grant;
+  KEEL_TRY_ASSIGN(grant.former, HighestTerm(term));
+  if (grant.former > 0) {
+    KEEL_TRY_ASSIGN(grant.former_beat, ReadBeat(grant.former));
+  }
+  term_ = term;
+  beats_ = 0;
+  Prune();
+  return grant;
+}
+
+Status DirLease::WriteBeat(bool released) {
+  KEEL_CHECK(term_ > 0, "a beat without a claim");
+  const BeatRecord record{claimant_, ++beats_, released};
+  const std::string path = JoinPath(folder_, NameOf(kBeatPrefix, term_));
+  const Status written = WriteDurably(files_, path, BeatText(record));
+  return written.ok() ? Ok() : Status(About(written.error()));
+}
+
+// The write comes first: it makes this host's caches of the folder void, so that the look finds
+// what others have claimed.
+Status DirLease::Beat() {
+  const Status written = WriteBeat(false);
+  const Status held = CheckHeld(term_);
+  return IsLost(held) || written.ok() ? held : written;
+}
+
+Status DirLease::Release() {
+  KEEL_TRY(WriteBeat(true));
+  term_ = 0;
+  return Ok();
+}
+
+// What is older than the term just claimed is in the way of nobody, so errors are of no interest.
+// Whoever is still about to claim such a term gets nothing any more. Probes are left alone: a host
+// that is starting would take its directory for one that is not atomic.
+void DirLease::Prune() {
+  const auto entries = files_.List(folder_);
+  if (!entries.ok()) return;
+  for (const DirEntry& entry : *entries) {
+    const PutPlace place{folder_, entry.name, claimant_};
+    std::string_view name = entry.name;
+    if (name.ends_with(kTemporarySuffix)) name.remove_suffix(kTemporarySuffix.size());
+    if (const auto beat = NumberIn(name, kBeatPrefix); beat && *beat <= term_ - kTermsKept) {
+      (void)files_.Remove(JoinPath(folder_, entry.name));
+    } else if (const auto term = NumberIn(name, kTermPrefix);
+               term && *term <= term_ - kTermsKept) {
+      (void)RemovePut(files_, place);
+    } else if (const auto on_the_way = NameOnTheWay(name);
+               on_the_way && NumberIn(*on_the_way, kTermPrefix).value_or(term_ + 1) <= term_) {
+      (void)RemovePut(files_, place);
+    }
+  }
+}
+
+}  // namespace keel
