@@ -7,8 +7,8 @@
 //
 // Promises   if every epoch is formed by this rule, no two epochs run at once, whatever messages
 //            are lost and whatever clocks do, but for `beat_limit`: there, the clocks of two hosts
-//            must pass at about the same rate. tests/elastic/decisions/quorum_test.cc looks for a
-//            counterexample.
+//            must pass at about the same rate. tests/elastic/decisions/quorum_walk_test.cc looks
+//            for a counterexample.
 // Does not   judge whether enough hosts are here for the user (membership.h), who may open a board,
 //            or what a lease allows where there is no quorum.
 // Needs      of its caller: a board that was left is never opened again. No epoch that is older
