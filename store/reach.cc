@@ -15,6 +15,8 @@ namespace {
 
 constexpr Duration kPauseFirst = std::chrono::milliseconds(2);
 constexpr Duration kPauseLast = std::chrono::milliseconds(250);
+// How long a wait that can be cancelled goes on before it looks whether it was.
+constexpr Duration kCancelLook = std::chrono::milliseconds(20);
 
 Error NotReached(const std::string& number, uint16_t port, Duration limit, int cause) {
   const std::string where = number + ":" + std::to_string(port);
@@ -27,9 +29,33 @@ Error NotReached(const std::string& number, uint16_t port, Duration limit, int c
           after + ": " + strerror(cause) + "; check the address, routes and firewalls between"};
 }
 
+// Whether `fd` can be written to before `end`. It looks at `cancel` in between.
+bool AwaitWritable(int fd, TimePoint end, const CancelToken& cancel) {
+  while (!cancel.cancelled()) {
+    const Duration left = std::max(end - RealClock().Monotonic(), Duration::zero());
+    const Duration slice = cancel.can_be_cancelled() ? std::min(left, kCancelLook) : left;
+    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(slice).count();
+    pollfd waiting{fd, POLLOUT, 0};
+    if (poll(&waiting, 1, static_cast<int>(std::min<int64_t>(milliseconds, 1 << 30))) == 1) {
+      return true;
+    }
+    if (left <= slice) return false;
+  }
+  return false;
+}
+
+// Returns early if it is cancelled.
+void Pause(TimePoint until, const CancelToken& cancel) {
+  while (!cancel.cancelled()) {
+    const TimePoint now = RealClock().Monotonic();
+    if (now >= until) return;
+    RealClock().SleepUntil(cancel.can_be_cancelled() ? std::min(now + kCancelLook, until) : until);
+  }
+}
+
 }  // namespace
 
-int ConnectOnce(const addrinfo& address, TimePoint end, int* cause) {
+int ConnectOnce(const addrinfo& address, TimePoint end, int* cause, const CancelToken& cancel) {
   const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) {
     *cause = errno;
@@ -37,21 +63,18 @@ int ConnectOnce(const addrinfo& address, TimePoint end, int* cause) {
   }
   *cause = connect(fd, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
   if (*cause == EINPROGRESS) {
-    const Duration left = std::max(end - RealClock().Monotonic(), Duration::zero());
-    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-    pollfd waiting{fd, POLLOUT, 0};
     *cause = ETIMEDOUT;
     socklen_t bytes = sizeof *cause;
-    if (poll(&waiting, 1, static_cast<int>(std::min<int64_t>(milliseconds, 1 << 30))) == 1) {
-      getsockopt(fd, SOL_SOCKET, SO_ERROR, cause, &bytes);
-    }
+    if (AwaitWritable(fd, end, cancel)) getsockopt(fd, SOL_SOCKET, SO_ERROR, cause, &bytes);
+    if (*cause != 0 && cancel.cancelled()) *cause = ECANCELED;
   }
   if (*cause == 0) return fd;
   close(fd);
   return -1;
 }
 
-Status AwaitListener(const std::string& number, uint16_t port, Duration limit) {
+Status AwaitListener(const std::string& number, uint16_t port, Duration limit,
+                     const CancelToken& cancel) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
@@ -62,14 +85,15 @@ Status AwaitListener(const std::string& number, uint16_t port, Duration limit) {
   const TimePoint end = RealClock().Monotonic() + limit;
   int failure = 0;
   for (Duration pause = kPauseFirst;; pause = std::min(pause * 2, kPauseLast)) {
-    const int fd = ConnectOnce(*address, end, &failure);
+    const int fd = ConnectOnce(*address, end, &failure, cancel);
     if (fd >= 0) close(fd);
     const TimePoint now = RealClock().Monotonic();
-    if (failure == 0 || now >= end) break;
-    RealClock().SleepUntil(std::min(now + pause, end));
+    if (failure == 0 || now >= end || cancel.cancelled()) break;
+    Pause(std::min(now + pause, end), cancel);
   }
   freeaddrinfo(address);
   if (failure == 0) return Ok();
+  if (cancel.cancelled()) return Error{Code::kCancelled, "the search for a store was cancelled"};
   return NotReached(number, port, limit, failure);
 }
 

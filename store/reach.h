@@ -1,10 +1,11 @@
 // AwaitListener: waits until something accepts TCP connections at an address.
 // c10d waits for its store up to twice the limit that it was given, and longer. So the address is
 // tried first, and c10d connects only once it answers.
-// Promises   ends within its limit; tells "nobody listens there" from "no way to that host".
+// Promises   ends within its limit, and at once when it is cancelled; tells "nobody listens there"
+//            from "no way to that host".
 // Does not   know whether what listens is a store.
 // Threads    any.
-// Errors     kTimeout: the limit passed; its message holds the last reason.
+// Errors     kTimeout: the limit passed; its message holds the last reason. kCancelled.
 #pragma once
 
 #include <netdb.h>
@@ -14,14 +15,17 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/cancel.h"
 
 namespace keel {
 
 // One attempt, given up at `end`. The descriptor does not block and is the caller's. -1: `cause` is
-// the errno, ETIMEDOUT if nothing answered.
-int ConnectOnce(const addrinfo& address, TimePoint end, int* cause);
+// the errno, ETIMEDOUT if nothing answered, ECANCELED.
+int ConnectOnce(const addrinfo& address, TimePoint end, int* cause,
+                const CancelToken& cancel = CancelToken::Never());
 
 // `number` is a numeric address.
-Status AwaitListener(const std::string& number, uint16_t port, Duration limit);
+Status AwaitListener(const std::string& number, uint16_t port, Duration limit,
+                     const CancelToken& cancel = CancelToken::Never());
 
 }  // namespace keel

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "store/cancel.h"
 #include "store/listen_socket.h"
 #include "store/store.h"
 
@@ -35,9 +36,13 @@ class StoreMaker {
     return Adopt(std::move(socket));
   }
   virtual Result<std::unique_ptr<StoreServer>> Adopt(ListenSocket socket) = 0;
-  // Connects within `limit`; each operation of the store ends within that time, too.
+  // Connects within `limit`; each operation of the store ends within that time, too. While nobody
+  // listens there, `cancel` ends the attempt at once.
   virtual Result<std::unique_ptr<Store>> Connect(const std::string& host, uint16_t port,
-                                                 Duration limit) = 0;
+                                                 Duration limit, const CancelToken& cancel) = 0;
+  Result<std::unique_ptr<Store>> Connect(const std::string& host, uint16_t port, Duration limit) {
+    return Connect(host, port, limit, CancelToken::Never());
+  }
 
   // `on_broken` is called once, from any thread, when somebody needs a store that cannot be made,
   // now or later. It must neither block nor call the maker. An empty function takes it back: once

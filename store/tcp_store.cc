@@ -123,14 +123,15 @@ struct TcpStore::Connection {
 };
 
 Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const TcpStoreAddress& address,
-                                                    const Limits& limits) {
+                                                    const Limits& limits,
+                                                    const CancelToken& cancel) {
   WarnOnceWithoutNumericNames();
   KEEL_TRY_ASSIGN(const std::string number, ResolveHost(address.host, limits.connect));
   const TcpStoreAddress numeric{number, address.port};
   auto connection = std::make_unique<Connection>();
 
   const TimePoint end = RealClock().Monotonic() + limits.connect;
-  KEEL_TRY(AwaitListener(numeric.host, numeric.port, limits.connect));
+  KEEL_TRY(AwaitListener(numeric.host, numeric.port, limits.connect, cancel));
 
   std::lock_guard lock(ConnectMutex());
   const Duration left = std::max<Duration>(end - RealClock().Monotonic(), kAgain);

@@ -54,8 +54,10 @@ class TcpStore : public Store {
     Duration connect = std::chrono::seconds(60);    // until the store answers
     Duration operation = std::chrono::seconds(30);  // for each operation; Wait() has its own
   };
-  static Result<std::unique_ptr<TcpStore>> Connect(const TcpStoreAddress& address,
-                                                   const Limits& limits);
+  // Once something listens there, connecting is not cancelled any more.
+  static Result<std::unique_ptr<TcpStore>> Connect(
+      const TcpStoreAddress& address, const Limits& limits,
+      const CancelToken& cancel = CancelToken::Never());
   ~TcpStore() override;
 
   Status Set(const std::string& key, const std::string& value) override;

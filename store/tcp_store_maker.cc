@@ -23,9 +23,9 @@ Result<std::unique_ptr<StoreServer>> TcpStoreMaker::Adopt(ListenSocket socket) {
 }
 
 Result<std::unique_ptr<Store>> TcpStoreMaker::Connect(const std::string& host, uint16_t port,
-                                                      Duration limit) {
+                                                      Duration limit, const CancelToken& cancel) {
   KEEL_TRY_ASSIGN(std::unique_ptr<TcpStore> store,
-                  TcpStore::Connect({host, port}, {limit, limit}));
+                  TcpStore::Connect({host, port}, {limit, limit}, cancel));
   return std::unique_ptr<Store>(std::move(store));
 }
 

@@ -10,7 +10,7 @@ class TcpStoreMaker : public StoreMaker {
  public:
   Result<std::unique_ptr<StoreServer>> Adopt(ListenSocket socket) override;
   Result<std::unique_ptr<Store>> Connect(const std::string& host, uint16_t port,
-                                         Duration limit) override;
+                                         Duration limit, const CancelToken& cancel) override;
 };
 
 }  // namespace keel

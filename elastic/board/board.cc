@@ -54,9 +54,9 @@ Board::~Board() {
   coordinator_thread_.reset();
 }
 
-Result<std::unique_ptr<Store>> Board::Connect() {
+Result<std::unique_ptr<Store>> Board::Connect(const CancelToken& ending) {
   if (where_.is_alone) return alone_.Connect("");
-  return stores_.Connect(where_.host, where_.port, kStoreOperationLimit);
+  return stores_.Connect(where_.host, where_.port, kStoreOperationLimit, ending);
 }
 
 // --- The coordinator's half ---
@@ -84,7 +84,7 @@ Status Board::StartCoordinator(JobPolicy policy, Random random) {
                        [this](const EpochRecord& epoch) { return OpenEpochStore(epoch); });
   coordinator_thread_ = std::make_unique<BoardThread>(
       "coordinator", clock_,
-      BoardThread::Work{[this] { return Connect(); },
+      BoardThread::Work{[this](const CancelToken& ending) { return Connect(ending); },
                         [this](Store& store, TimePoint now) { return PollCoordinator(store, now); },
                         // The member's half tells the user that the store is gone.
                         [](const Status& status) {
@@ -165,7 +165,7 @@ void Board::NoteNoStore(const Error& why) {
 void Board::StartMember() {
   member_thread_ = std::make_unique<BoardThread>(
       "board", clock_,
-      BoardThread::Work{[this] { return Connect(); },
+      BoardThread::Work{[this](const CancelToken& ending) { return Connect(ending); },
                         [this](Store& store, TimePoint now) { return PollMember(store, now); },
                         [this](const Status& status) {
                           boost::asio::post(loop_, [this, status] { OnMemberTrouble(status); });

@@ -73,7 +73,7 @@ class Board {
 
   Status StartCoordinator(JobPolicy policy, Random random);
   void StartMember();
-  Result<std::unique_ptr<Store>> Connect();
+  Result<std::unique_ptr<Store>> Connect(const CancelToken& ending);
   Result<EpochStore> OpenEpochStore(const EpochRecord& epoch);
   void NoteNoStore(const Error& why);
   BoardThread::Turn PollMember(Store& store, TimePoint now);

@@ -24,6 +24,7 @@ BoardThread::~BoardThread() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
+  ending_.Cancel();
   changed_.notify_all();
   thread_.join();
 }
@@ -64,12 +65,13 @@ bool BoardThread::RunJobs() {
 }
 
 bool BoardThread::Connect() {
-  Result<std::unique_ptr<Store>> store = work_.connect();
+  Result<std::unique_ptr<Store>> store = work_.connect(ending_);
   if (store.ok()) {
     store_ = *std::move(store);
     pause_ = Duration(0);
     return true;
   }
+  if (ending_.cancelled()) return false;
   Trouble(store.error());
   pause_ = std::clamp(2 * pause_, kPauseFirst, kPauseLast);
   WaitUntil(clock_.Monotonic() + pause_);

@@ -3,7 +3,7 @@
 // Promises   polls when woken and when the poll said so, and never at the same time as a posted
 //            job; after an error it makes a new connection, again and again, with pauses that grow
 //            to a second. The destructor waits for a call to the store that is under way, and
-//            lets no further one begin.
+//            lets no further one begin; an attempt to connect is cancelled.
 // Does not   know what is polled.
 // Threads    Post() and Wake() from any; `connect`, `poll`, `on_trouble` and the jobs run on the
 //            thread itself.
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "store/cancel.h"
 #include "store/store.h"
 
 namespace keel {
@@ -29,7 +30,8 @@ class BoardThread {
     TimePoint next = kNever;    // when to poll again, unless woken before
   };
   struct Work {
-    std::function<Result<std::unique_ptr<Store>>()> connect;
+    // `ending` is raised when nobody needs the connection any more.
+    std::function<Result<std::unique_ptr<Store>>(const CancelToken& ending)> connect;
     std::function<Turn(Store& store, TimePoint now)> poll;
     // Called when the store cannot be reached any more, and with Ok when it can be reached again.
     std::function<void(const Status& status)> on_trouble;
@@ -51,6 +53,7 @@ class BoardThread {
 
   Clock& clock_;
   const Work work_;
+  const CancelToken ending_;   // raised with stopping_
   // Only the thread uses these.
   std::unique_ptr<Store> store_;
   bool in_trouble_ = false;

@@ -12,7 +12,7 @@ namespace keel {
 namespace {
 
 constexpr Duration kLookUpLimit = std::chrono::seconds(10);
-constexpr Duration kLastLookLimit = std::chrono::seconds(1);
+constexpr Duration kLastLookLimit = std::chrono::milliseconds(300);
 
 std::string FirstOutside() {
   for (const std::string& address : OwnAddresses()) {

@@ -28,7 +28,7 @@ struct Meeting {
 Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores);
 
 // Why the store there cannot be reached, and what to check. Another host's store is tried once
-// more, for a second or two. `told` is the last that was heard of it; "": nothing.
+// more, for less than a second. `told` is the last that was heard of it; "": nothing.
 std::string WhyUnreachable(const Meeting& meeting, const std::string& told);
 
 }  // namespace keel

@@ -39,7 +39,8 @@ class MemoryStoreMaker : public StoreMaker {
     }
     return std::unique_ptr<StoreServer>(new Server(socket.port()));
   }
-  Result<std::unique_ptr<Store>> Connect(const std::string&, uint16_t, Duration) override {
+  Result<std::unique_ptr<Store>> Connect(const std::string&, uint16_t, Duration,
+                                         const CancelToken&) override {
     return board.Connect("supervisor");
   }
 

@@ -194,7 +194,7 @@ Result<std::unique_ptr<StoreServer>> LateStores::Adopt(ListenSocket socket) {
 }
 
 Result<std::unique_ptr<Store>> LateStores::Connect(const std::string& host, uint16_t port,
-                                                   Duration limit) {
+                                                   Duration limit, const CancelToken& cancel) {
   Prepare();
   {
     std::unique_lock lock(mutex_);
@@ -206,7 +206,7 @@ Result<std::unique_ptr<Store>> LateStores::Connect(const std::string& host, uint
     TellBroken(module_->error());
     return module_->error();
   }
-  return (**module_)->Connect(host, port, limit);
+  return (**module_)->Connect(host, port, limit, cancel);
 }
 
 }  // namespace keel

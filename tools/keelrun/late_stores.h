@@ -34,7 +34,7 @@ class LateStores : public StoreMaker {
   void Prepare() override;
   Result<std::unique_ptr<StoreServer>> Adopt(ListenSocket socket) override;
   Result<std::unique_ptr<Store>> Connect(const std::string& host, uint16_t port,
-                                         Duration limit) override;
+                                         Duration limit, const CancelToken& cancel) override;
   void WhenBroken(std::function<void(const Error& why)> on_broken) override;
 
  private:
