@@ -32,7 +32,7 @@ Coordinator::Step Coordinator::Poll(Store& store, TimePoint now) {
     NoteGap(now);
     KEEL_TRY_ASSIGN(const bool due, Due(store, now));
     if (!due) return Ok();
-    KEEL_TRY(Read(store, now));
+    KEEL_TRY(Read(store, now, step));
     if (ending_.record) {
       AwaitMembers(now);
       return Ok();
@@ -81,13 +81,13 @@ Result<bool> Coordinator::Due(Store& store, TimePoint now) {
 // Members are read before breaks. A host reports a break before it promises to be outside, so a
 // promise that was read has its break on the board. If breaks were read first, an epoch that broke
 // in between would look as if all had parked at a boundary.
-Status Coordinator::Read(Store& store, TimePoint now) {
+Status Coordinator::Read(Store& store, TimePoint now, Step& step) {
   KEEL_TRY_ASSIGN(const auto slots_text, store.Get(keys_.Slots()));
   KEEL_TRY_ASSIGN(const int64_t slots, slots_text ? ParseCount(keys_.Slots(), *slots_text)
                                                   : Result<int64_t>(int64_t{0}));
   read_.slots = std::max(read_.slots, slots);
   KEEL_TRY(ReadMembers(store, now));
-  KEEL_TRY(ReadWishes(store, now));
+  KEEL_TRY(ReadWishes(store, now, step));
   watch_.NoteAllRead(now);
   read_.next = now + config_.read_interval;
   return Ok();
@@ -97,8 +97,7 @@ Status Coordinator::ReadMembers(Store& store, TimePoint now) {
   std::vector<int64_t> slots;
   std::vector<std::string> keys;
   for (int64_t slot = 0; slot < read_.slots; ++slot) {
-    const HostView* const host = watch_.HostAt(slot);
-    if (host != nullptr && host->gone) continue;
+    if (watch_.IsOver(slot)) continue;
     slots.push_back(slot);
     keys.push_back(keys_.Member(slot));
     keys.push_back(keys_.Beat(slot));
@@ -113,7 +112,7 @@ Status Coordinator::ReadMembers(Store& store, TimePoint now) {
 
 // Reads the break of the epoch, which members write as well, and the stop, which only the
 // coordinator writes.
-Status Coordinator::ReadWishes(Store& store, TimePoint now) {
+Status Coordinator::ReadWishes(Store& store, TimePoint now, Step& step) {
   const std::string stop_key = keys_.Stop();
   const std::optional<EpochView>& epoch = view().epoch;
   const std::string break_key = epoch ? keys_.Break(epoch->record.id) : "";
@@ -129,6 +128,7 @@ Status Coordinator::ReadWishes(Store& store, TimePoint now) {
   if (broken != nullptr && *broken != kNothingYet && !epoch->broken) {
     KEEL_TRY_ASSIGN(BreakRecord record, ParseBreak(break_key, *broken));
     watch_.NoteBreak(std::move(record), now);
+    step.look = true;   // one member has written it, and the others wait for nothing else
   }
   return Ok();
 }
@@ -215,6 +215,7 @@ Status Coordinator::Bury(Store& store, const Decision& decision) {
 Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint now) {
   EpochRecord record = decision.epoch;
   if (decision.verdict != Decision::Verdict::kTakeUp) record.id = RandomId(random_, 16);
+  record.coordinator = config_.incarnation;
   const std::string key = keys_.Epoch(record.number);
   KEEL_TRY_ASSIGN(const auto there, store.Get(key));
   if (there) {

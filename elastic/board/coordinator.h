@@ -97,9 +97,9 @@ class Coordinator {
   Status Open(Store& store, TimePoint now);
   Result<bool> Due(Store& store, TimePoint now);
   void NoteGap(TimePoint now);
-  Status Read(Store& store, TimePoint now);
+  Status Read(Store& store, TimePoint now, Step& step);
   Status ReadMembers(Store& store, TimePoint now);
-  Status ReadWishes(Store& store, TimePoint now);
+  Status ReadWishes(Store& store, TimePoint now, Step& step);
   Status NoteKind(Store& store);
 
   Status DecideAll(Store& store, TimePoint now, Step& step);

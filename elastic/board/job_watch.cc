@@ -8,6 +8,11 @@ namespace keel {
 namespace {
 
 constexpr size_t kStepTimesKept = 31;
+// How many hosts that are gone stay in the view for those who watch the job. In weeks on spot
+// machines there are thousands, and each decision looks at all that are in the view.
+constexpr size_t kGoneKept = 64;
+// The age of a failure that is known to be older than the window of restarts.
+constexpr Duration kLongAgo = std::chrono::hours(24 * 365 * 10);
 
 // The host of that slot among `hosts`, which are in the order of slots; null: there is none.
 template <class Hosts>
@@ -60,6 +65,8 @@ void JobWatch::TakeRecord(HostView& host, Known& known, TimePoint now) {
     return;
   }
   const MemberRecord& record = *parsed->record;
+  // The deaths that an earlier board has counted are in what the host tells of its epoch.
+  if (host.record.incarnation.empty()) known.deaths = record.epoch.deaths;
   NoteDeaths(known, record, now);
   NotePositions(host.record, record, now);
   host.record = record;
@@ -131,7 +138,21 @@ void JobWatch::NoteEpoch(EpochRecord record, const Decision& decision, TimePoint
   view_.epoch->moved = now;
   view_.epoch->taken_up = decision.verdict == Decision::Verdict::kTakeUp;
   view_.epoch->incomplete = decision.incomplete;
+  view_.epoch->keeper_lost = decision.keeper_lost;
   progress_ = {};
+  if (view_.epoch->taken_up) RememberRestarts(view_.epoch->record, now);
+}
+
+// Counts the restarts that were spent before this board was opened. Of each only this is known:
+// whether it lies within the window. Those within it count from now on.
+void JobWatch::RememberRestarts(const EpochRecord& record, TimePoint now) {
+  const auto recent = static_cast<size_t>(std::max(record.restarts_recent, 0));
+  const size_t all = std::max(static_cast<size_t>(std::max(record.restarts, 0)), recent);
+  for (std::vector<TimePoint>* failures : {&deaths_, &failed_breaks_}) {
+    failures->insert(failures->end(), all - recent, now - kLongAgo);
+    failures->insert(failures->end(), recent, now);
+  }
+  CountFailures();
 }
 
 void JobWatch::NoteBreak(BreakRecord record, TimePoint now) {
@@ -148,6 +169,7 @@ void JobWatch::NoteBreak(BreakRecord record, TimePoint now) {
 
 // Notes when the first worker parked at a boundary, and since when every host has been outside.
 void JobWatch::NoteAllRead(TimePoint now) {
+  ForgetGone();
   if (!view_.epoch || view_.epoch->broken) return;
   EpochView& epoch = *view_.epoch;
   bool all_outside = true;
@@ -181,6 +203,30 @@ void JobWatch::NotePresence(int64_t slot, const std::string& incarnation,
   // Of a connection that is told to be lost twice, the first time counts.
   const bool is_known = closed && host->presence_closed;
   if (!is_known) host->presence_closed = closed;
+}
+
+// Of the hosts that are gone, those of the epoch stay, and the newest of the others.
+void JobWatch::ForgetGone() {
+  const auto count = std::count_if(view_.hosts.begin(), view_.hosts.end(),
+                                   [](const HostView& host) { return host.gone; });
+  if (static_cast<size_t>(count) <= kGoneKept) return;
+  std::set<int64_t> of_epoch;
+  if (view_.epoch) {
+    for (const EpochHost& host : view_.epoch->record.hosts) of_epoch.insert(host.slot);
+  }
+  size_t surplus = static_cast<size_t>(count) - kGoneKept;
+  std::erase_if(view_.hosts, [&](const HostView& host) {   // by slot, so the oldest come first
+    if (surplus == 0 || !host.gone || of_epoch.contains(host.slot)) return false;
+    --surplus;
+    forgotten_.insert(host.slot);
+    known_.erase(host.slot);
+    return true;
+  });
+}
+
+bool JobWatch::IsOver(int64_t slot) const {
+  const HostView* const host = HostAt(slot);
+  return host != nullptr ? host->gone : forgotten_.contains(slot);
 }
 
 const HostView* JobWatch::HostAt(int64_t slot) const { return FindIn(view_.hosts, slot); }

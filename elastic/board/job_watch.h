@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,8 +43,10 @@ class JobWatch {
   void NoteBreak(BreakRecord record, TimePoint now);
   void NoteStop(StopRecord record, TimePoint now);
 
-  // Null: that slot was never seen.
+  // Null: that slot was never seen, or is forgotten.
   const HostView* HostAt(int64_t slot) const;
+  // Whether nothing more is to be read of that slot: its host is gone.
+  bool IsOver(int64_t slot) const;
 
  private:
   // What was last read of a host, beside its view.
@@ -69,10 +72,13 @@ class JobWatch {
   void NotePositions(const MemberRecord& before, const MemberRecord& record, TimePoint now);
   void NoteStep(Position position, TimePoint now);
   void CountFailures();
+  void RememberRestarts(const EpochRecord& record, TimePoint now);
+  void ForgetGone();
 
   const BoardKeys keys_;
   JobView view_;
   std::map<int64_t, Known> known_;   // by slot, like view_.hosts
+  std::set<int64_t> forgotten_;      // slots of hosts that are gone, and in the view no more
   std::vector<TimePoint> deaths_;
   std::vector<TimePoint> failed_breaks_;
   Progress progress_;

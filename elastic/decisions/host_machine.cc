@@ -145,7 +145,7 @@ void HostMachine::TakeEpoch(EpochRecord epoch, TimePoint now) {
   // Before its first epoch a host spends restarts of its own. From now on the coordinator counts
   // the job's (PROTOCOL.md section 9), and the host's own deaths must not stop it from starting.
   if (record_.epoch.number == 0) deaths_.clear();
-  record_.epoch = {epoch_->number, epoch_->id, static_cast<int>(epoch_->hosts.size())};
+  record_.epoch = ToldBy(config_.incarnation, *epoch_);
   KEEL_CHECK(was_over || !AnyProcess() || in_place(), "a foreign epoch was entered beside another");
   bool all = mode_ == Mode::kMember && !promised;
   for (const EpochWorker& place : epoch_->workers) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "elastic/decisions/hangs.h"
@@ -71,18 +73,22 @@ std::vector<EpochHost> EpochHosts(const std::vector<const HostView*>& hosts) {
   for (const HostView* host : hosts) {
     const int group_rank = static_cast<int>(made.size());
     const int role = first_of_role.emplace(host->record.role, group_rank).first->second;
-    made.push_back({host->slot, host->record.incarnation, group_rank, role});
+    made.push_back(
+        {host->slot, host->record.incarnation, group_rank, role, host->record.deaths});
   }
   return made;
 }
 
 // Looks at one view. Each question returns a decision, or nothing to pass on to the next one.
 // It has more than 25 methods because each is one part of one of the four questions; its only data
-// are the view, the policy and the time.
+// are the view, the policy and the time, and an index of the view.
 class Judge {
  public:
   Judge(const JobView& view, const JobPolicy& policy, TimePoint now)
-      : view_(view), policy_(policy), now_(now) {}
+      : view_(view), policy_(policy), now_(now) {
+    if (!view_.epoch) return;
+    for (const EpochHost& host : epoch().hosts) members_.emplace(host.slot, host.incarnation);
+  }
 
   Decision Decide() const {
     if (MaybeDecision d = RemoveHost()) return *d;
@@ -119,6 +125,7 @@ class Judge {
   // What did a store that is gone hold?
   MaybeDecision TakeUp() const;
   const ToldEpoch* HighestTold() const;
+  bool KeeperIsLost(const ToldEpoch& told) const;
   Decision TakeUpRecord(const ToldEpoch& told, bool incomplete) const;
 
   // Does the epoch run on?
@@ -146,9 +153,12 @@ class Judge {
   MaybeDecision Barren() const;
   Decision TooFew(size_t hosts) const;
   Decision Form(const std::vector<const HostView*>& hosts) const;
-  int FormerRank(const HostView& host, int index) const;
+  // The workers of the epoch that is over, by slot and index.
+  using Places = std::map<std::pair<int64_t, int>, const EpochWorker*>;
+  int FormerRank(const Places& former, const HostView& host, int index) const;
   int64_t NextNumber() const;
 
+  const HostView* FindSlot(int64_t slot) const;
   const HostView* Find(const EpochHost& member) const;
   const SeatRecord* SeatMeant(const EpochWorker& worker) const;
   const SeatRecord* SeatOf(const EpochWorker& worker) const;
@@ -157,32 +167,44 @@ class Judge {
   const JobView& view_;
   const JobPolicy& policy_;
   const TimePoint now_;
+  std::unordered_map<int64_t, std::string_view> members_;   // of the epoch, by slot
+  // Made when they are first asked for: the workers that the epoch names, and the host of the
+  // worker that was last looked for, which mostly has the next one, too.
+  mutable std::optional<std::unordered_set<std::string_view>> named_;
+  mutable std::optional<std::pair<int64_t, const HostView*>> last_host_;
 };
 
+const HostView* Judge::FindSlot(int64_t slot) const {
+  const auto host =
+      std::lower_bound(view_.hosts.begin(), view_.hosts.end(), slot,
+                       [](const HostView& one, int64_t wanted) { return one.slot < wanted; });
+  return host == view_.hosts.end() || host->slot != slot ? nullptr : &*host;
+}
+
 const HostView* Judge::Find(const EpochHost& member) const {
-  const auto host = std::lower_bound(
-      view_.hosts.begin(), view_.hosts.end(), member.slot,
-      [](const HostView& one, int64_t slot) { return one.slot < slot; });
-  if (host == view_.hosts.end() || host->slot != member.slot) return nullptr;
-  return host->record.incarnation == member.incarnation ? &*host : nullptr;
+  const HostView* const host = FindSlot(member.slot);
+  return host != nullptr && host->record.incarnation == member.incarnation ? host : nullptr;
 }
 
 bool Judge::InEpoch(const HostView& host) const {
-  return view_.epoch && epoch().FindHost(host.slot, host.record.incarnation) != nullptr;
+  const auto member = members_.find(host.slot);
+  return member != members_.end() && member->second == host.record.incarnation;
 }
 
 // The seat of a worker of the epoch, even if the worker has not entered it: when a stop comes, the
 // worker may still be parked outside.
 const SeatRecord* Judge::SeatMeant(const EpochWorker& worker) const {
-  for (const HostView& host : view_.hosts) {
-    if (host.slot != worker.slot || !InEpoch(host)) continue;
-    const auto& seats = host.record.seats;
-    if (worker.index >= static_cast<int>(seats.size())) return nullptr;
-    const SeatRecord& seat = seats[worker.index];
-    const bool is_named = !worker.worker.empty() && seat.worker == worker.worker;
-    return is_named || seat.epoch == epoch().number ? &seat : nullptr;
+  if (!last_host_ || last_host_->first != worker.slot) {
+    const HostView* const found = FindSlot(worker.slot);
+    last_host_ = {worker.slot, found != nullptr && InEpoch(*found) ? found : nullptr};
   }
-  return nullptr;
+  const HostView* const host = last_host_->second;
+  if (host == nullptr) return nullptr;
+  const auto& seats = host->record.seats;
+  if (worker.index >= static_cast<int>(seats.size())) return nullptr;
+  const SeatRecord& seat = seats[worker.index];
+  const bool is_named = !worker.worker.empty() && seat.worker == worker.worker;
+  return is_named || seat.epoch == epoch().number ? &seat : nullptr;
 }
 
 // The seat of a worker of the epoch, if its record tells of this epoch; otherwise null.
@@ -398,11 +420,27 @@ MaybeDecision Judge::TakeUp() const {
     last = std::max(last, host.arrived);
   }
   if (here >= told->hosts) return TakeUpRecord(*told, false);
+  if (here + 1 == told->hosts && KeeperIsLost(*told)) {
+    Decision decision = TakeUpRecord(*told, true);
+    decision.keeper_lost = true;
+    decision.detail += ", without the host that kept the store that is gone";
+    return decision;
+  }
   const TimePoint until = std::max(last, view_.opened) + policy_.beat_limit;
   if (now_ >= until) return TakeUpRecord(*told, true);
   return Wait(Reason::kTakingUp, std::min(until, NextSilence()),
               std::to_string(here) + " of " + std::to_string(told->hosts) + " hosts of epoch " +
                   std::to_string(told->number) + " are back");
+}
+
+// Whether the host that kept the former store is not here. That store is gone, and its host with
+// it, or this one would not have been opened; so nobody waits for that host. A foreign program's
+// workers may still run there, so it is given the time to end them.
+bool Judge::KeeperIsLost(const ToldEpoch& told) const {
+  return in_place() && !told.keeper.empty() &&
+         std::none_of(view_.hosts.begin(), view_.hosts.end(), [&](const HostView& host) {
+           return host.record.incarnation == told.keeper;
+         });
 }
 
 Decision Judge::TakeUpRecord(const ToldEpoch& told, bool incomplete) const {
@@ -413,6 +451,8 @@ Decision Judge::TakeUpRecord(const ToldEpoch& told, bool incomplete) const {
   decision.epoch.id = told.id;
   decision.epoch.kind = view_.kind;
   decision.epoch.reason = decision.detail;
+  decision.epoch.restarts = told.restarts;
+  decision.epoch.restarts_recent = told.restarts_recent;
   std::vector<Candidate> workers;
   std::vector<const HostView*> hosts;
   for (const HostView& host : view_.hosts) {
@@ -555,9 +595,11 @@ MaybeDecision Judge::Newcomer() const {
 // Whether the epoch has the worker of that seat. The seat's record may not show it yet, since the
 // supervisor may have written it before it saw the epoch.
 bool Judge::IsWorker(const SeatRecord& seat) const {
-  return std::any_of(epoch().workers.begin(), epoch().workers.end(), [&](const EpochWorker& one) {
-    return !one.worker.empty() && one.worker == seat.worker;
-  });
+  if (!named_) {
+    named_.emplace();
+    for (const EpochWorker& one : epoch().workers) named_->insert(one.worker);
+  }
+  return !seat.worker.empty() && named_->contains(seat.worker);
 }
 
 MaybeDecision Judge::NewcomerInPlace() const {
@@ -743,7 +785,8 @@ Decision Judge::TooFew(size_t count) const {
 
 MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {
   if (static_cast<int>(hosts.size()) >= policy_.hosts_max) return std::nullopt;
-  if (view_.epoch && !view_.epoch->taken_up) return std::nullopt;
+  const bool may_more_come = view_.epoch && view_.epoch->taken_up && !view_.epoch->keeper_lost;
+  if (view_.epoch && !may_more_come) return std::nullopt;
   const Duration call = view_.epoch ? policy_.rejoin_limit : policy_.last_call_limit;
   TimePoint last = view_.opened;
   for (const HostView* host : hosts) last = std::max(last, host->arrived);
@@ -754,14 +797,12 @@ MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {
 }
 
 // The seat's rank in the epoch that is over, if the same worker was in it; otherwise -1.
-int Judge::FormerRank(const HostView& host, int index) const {
-  if (!InEpoch(host)) return -1;
+int Judge::FormerRank(const Places& former, const HostView& host, int index) const {
+  const auto place = former.find({host.slot, index});
+  if (place == former.end() || !InEpoch(host)) return -1;
   const SeatRecord& seat = host.record.seats[index];
-  for (const EpochWorker& worker : epoch().workers) {
-    if (worker.slot != host.slot || worker.index != index) continue;
-    return seat.epoch == epoch().number || worker.worker == seat.worker ? worker.rank : -1;
-  }
-  return -1;
+  const EpochWorker& worker = *place->second;
+  return seat.epoch == epoch().number || worker.worker == seat.worker ? worker.rank : -1;
 }
 
 int64_t Judge::NextNumber() const {
@@ -780,9 +821,18 @@ Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
   record.number = NextNumber();
   record.kind = view_.kind;
   record.inexact_allowed = policy_.allow_inexact;
-  // Failures that are too old to count are among them: the number that workers see never falls.
+  // Failures that are too old to count are among them, and those that another store has counted:
+  // the number that workers see never falls.
   record.restarts = static_cast<int>(view_.failures.size());
+  for (const HostView& host : view_.hosts) {
+    record.restarts = std::max(record.restarts, host.record.epoch.restarts);
+  }
+  record.restarts_recent = DecideRestart(view_.failures, policy_.restarts, now_).spent;
   record.hosts = EpochHosts(hosts);
+  Places former;
+  if (view_.epoch) {
+    for (const EpochWorker& one : epoch().workers) former[{one.slot, one.index}] = &one;
+  }
   std::vector<Candidate> candidates;
   for (const HostView* host : hosts) {
     for (size_t i = 0; i < host->record.seats.size(); ++i) {
@@ -790,7 +840,7 @@ Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
       if (in_place() && !CanEnter(seat)) continue;
       const int index = static_cast<int>(i);
       candidates.push_back({host->slot, index, in_place() ? seat.worker : std::string(),
-                            FormerRank(*host, index)});
+                            FormerRank(former, *host, index)});
     }
   }
   record.workers = in_place() ? RanksInPlace(std::move(candidates))

@@ -56,6 +56,7 @@ struct EpochView {
   bool announced = false;              // `joining` names it
   bool taken_up = false;               // from what hosts told, not formed by this coordinator
   bool incomplete = false;             // taken up without all of its hosts
+  bool keeper_lost = false;            // ... of which only the one that kept the store is missing
   TimePoint moved;                     // when a position of it last changed
 };
 
@@ -108,6 +109,7 @@ struct Decision {
   int64_t slot = -1;          // kExpire, kRefuse
   EpochRecord epoch;          // kForm, kTakeUp: all but its id and store
   bool incomplete = false;    // kTakeUp
+  bool keeper_lost = false;   // kTakeUp
   BreakRecord broken;         // kBreak: all but who writes it
   StopRecord stop;            // kStop
   int code = 0;               // kEnd

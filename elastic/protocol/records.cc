@@ -138,7 +138,7 @@ struct HostWords {
     std::string text;
     for (const EpochHost& host : hosts) {
       text += (text.empty() ? "" : " ") + std::to_string(host.slot) + ' ' + host.incarnation + ' ' +
-              std::to_string(host.role);
+              std::to_string(host.role) + ' ' + std::to_string(host.deaths);
     }
     return text;
   }
@@ -150,6 +150,7 @@ struct HostWords {
       KEEL_TRY(words.Number(host.slot));
       KEEL_TRY(words.Name(host.incarnation));
       KEEL_TRY(words.Number(host.role));
+      KEEL_TRY(words.Number(host.deaths));
       hosts.push_back(std::move(host));
     }
     return Ok();
@@ -207,6 +208,10 @@ struct JsonFields<ToldEpoch> {
     field("number", told.number);
     field("id", told.id);
     field("hosts", told.hosts);
+    field("keeper", told.keeper);
+    field("restarts", told.restarts);
+    field("restarts_recent", told.restarts_recent);
+    field("deaths", told.deaths);
   }
 };
 
@@ -256,7 +261,9 @@ struct JsonFields<EpochRecord> {
     field("id", record.id);
     field("kind", record.kind, Named(kJobKinds));
     field("reason", record.reason, kReason);
+    field("coordinator", record.coordinator);
     field("restarts", record.restarts);
+    field("restarts_recent", record.restarts_recent);
     field("inexact_allowed", record.inexact_allowed);
     field("store", record.store);
     field("hosts", record.hosts, HostWords());
@@ -409,6 +416,20 @@ std::string_view SeatStateName(SeatState state) { return NameOf(kSeatStates, sta
 std::string_view MemberStateName(MemberState state) { return NameOf(kMemberStates, state); }
 std::string_view BreakCauseName(BreakCause cause) { return NameOf(kCauses, cause); }
 std::string_view JobKindName(JobKind kind) { return NameOf(kJobKinds, kind); }
+
+ToldEpoch ToldBy(std::string_view incarnation, const EpochRecord& epoch) {
+  ToldEpoch told;
+  told.number = epoch.number;
+  told.id = epoch.id;
+  told.hosts = static_cast<int>(epoch.hosts.size());
+  told.restarts = epoch.restarts;
+  told.restarts_recent = epoch.restarts_recent;
+  for (const EpochHost& host : epoch.hosts) {
+    if (host.incarnation == epoch.coordinator) told.keeper = host.incarnation;
+    if (host.incarnation == incarnation) told.deaths = host.deaths;
+  }
+  return told;
+}
 
 const EpochHost* EpochRecord::FindHost(int64_t slot, std::string_view incarnation) const {
   for (const EpochHost& host : hosts) {

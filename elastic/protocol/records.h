@@ -69,11 +69,15 @@ bool HasMoved(const SeatRecord& before, const SeatRecord& after);
 enum class MemberState { kMember, kLeaving, kLeft };
 std::string_view MemberStateName(MemberState state);
 
-// The newest epoch that a host is or was a member of, for a coordinator that lost its memory.
+// The newest epoch that a host is or was a member of, for a coordinator that knows nothing of it.
 struct ToldEpoch {
   int64_t number = 0;      // 0: none
   std::string id;
   int hosts = 0;           // how many it has in all
+  std::string keeper = {};   // incarnation of the host that kept the store, if it is one of them
+  int restarts = 0;        // as the epoch's record says
+  int restarts_recent = 0;
+  int64_t deaths = 0;      // those of this host's deaths that are in `restarts`
   bool operator==(const ToldEpoch&) const = default;
 };
 
@@ -114,6 +118,7 @@ struct EpochHost {
   std::string incarnation;
   int group_rank = 0;
   int role = 0;            // group rank of the first host whose workers have the same role
+  int64_t deaths = 0;      // of this host's workers, as far as the epoch's `restarts` counts them
   bool operator==(const EpochHost&) const = default;
 };
 
@@ -138,7 +143,9 @@ struct EpochRecord {
   std::string id;          // drawn at random: two stores may both have had an epoch 3
   JobKind kind = JobKind::kForeign;
   std::string reason;
+  std::string coordinator;        // incarnation of the host that keeps the store
   int restarts = 0;        // spent so far, also beyond the window: TORCHELASTIC_RESTART_COUNT
+  int restarts_recent = 0;        // those within the window
   bool inexact_allowed = false;   // workers of different fingerprints may make steps together
   EpochStore store;
   std::vector<EpochHost> hosts;      // by group rank
@@ -148,6 +155,9 @@ struct EpochRecord {
   // Nothing where that host is not in it.
   const EpochHost* FindHost(int64_t slot, std::string_view incarnation) const;
 };
+
+// What that host's record tells of the epoch.
+ToldEpoch ToldBy(std::string_view incarnation, const EpochRecord& epoch);
 
 enum class BreakCause {
   kDied,       // a worker ended by itself without success

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "elastic/protocol/exit_codes.h"
 #include "store/memory_store.h"
 
 namespace keel {
@@ -203,6 +204,31 @@ TEST_F(CoordinatorTest, DeathsOfAHostThatNoEpochHadAreNotTheJobs) {
   EXPECT_TRUE(coordinator_.end().has_value());
 }
 
+// One restart of one allowed was spent before the store was lost. The host's record says so, and
+// that its one death is the one that spent it.
+TEST_F(CoordinatorTest, RestartsSpentOutliveTheStore) {
+  record_.kind = JobKind::kInPlace;
+  record_.epoch = {5, "cafe", 1, "", 1, 1, 1};
+  record_.outside = 5;
+  record_.deaths = 1;
+  record_.seats.resize(1);
+  record_.seats[0].state = SeatState::kParked;
+  record_.seats[0].worker = "w0";
+  record_.seats[0].epoch = 5;
+  Write();
+  Poll();
+  ASSERT_FALSE(coordinator_.end().has_value()) << coordinator_.end()->reason;
+  EXPECT_EQ(Epoch(6).restarts, 1);
+  EXPECT_EQ(Epoch(6).restarts_recent, 1);
+  EXPECT_EQ(Epoch(6).coordinator, "me");
+  EXPECT_EQ(Epoch(6).hosts.at(0).deaths, 1);
+  record_.deaths = 2;
+  Write();
+  Poll();
+  ASSERT_TRUE(coordinator_.end().has_value());
+  EXPECT_EQ(coordinator_.end()->code, kExitFailed);
+}
+
 TEST_F(CoordinatorTest, AnEpochOfWhichTheAnswerWasLostIsNotFormedAnew) {
   // 0 to 7 until one of them is the write of the epoch's record.
   for (int skip = 0; skip < 12; ++skip) {
@@ -273,7 +299,7 @@ TEST_F(CoordinatorOfTwo, WhatAWorkerReportsEndsTheEpochAndCostsNoRestart) {
   other.seats[0].state = SeatState::kParked;
   other.outside = 1;
   write_both();
-  Poll();
+  EXPECT_TRUE(Poll().look) << "the others learn of the break with their next look only";
   EXPECT_FALSE(store_->Get(keys_.Epoch(2))->has_value()) << "rank 0 may still be inside";
   record_.seats[0].state = SeatState::kParked;
   record_.outside = 1;

@@ -491,6 +491,58 @@ TEST_F(Membership, AnEpochWithoutAllItsHostsIsTakenUpLaterAndBroken) {
   EXPECT_TRUE(Expect(Verdict::kTakeUp, Reason::kTold, "", limit).incomplete);
 }
 
+// Its store is gone, and this board could not have been opened if it lived. A foreign program's
+// workers may live on there, and get the time to end.
+TEST_F(Membership, TheHostThatKeptALostStoreIsNotWaitedFor) {
+  Running(2);
+  view_.epoch.reset();
+  for (HostView& host : view_.hosts) {
+    host.record.epoch.hosts = 3;
+    host.record.epoch.keeper = "gone";
+  }
+  const Decision decision =
+      Expect(Verdict::kTakeUp, Reason::kTold,
+             "epoch 4 as its hosts tell it, without the host that kept the store that is gone");
+  EXPECT_TRUE(decision.incomplete);
+  EXPECT_TRUE(decision.keeper_lost);
+  view_.hosts[1].record.epoch.keeper = view_.hosts[0].record.epoch.keeper = "i1";
+  Expect(Verdict::kWait, Reason::kTakingUp, "2 of 3 hosts of epoch 4 are back");
+  view_.hosts[1].record.epoch.keeper = view_.hosts[0].record.epoch.keeper = "gone";
+  view_.kind = JobKind::kForeign;
+  Expect(Verdict::kWait, Reason::kTakingUp, "2 of 3 hosts of epoch 4 are back");
+}
+
+// All others are back, so nobody is left for whom a last call could be.
+TEST_F(Membership, WithoutTheHostThatKeptTheStoreTheNextEpochIsFormedAtOnce) {
+  Running(2);
+  Broken();
+  for (int slot : {0, 1}) {
+    Out(slot, SeatState::kParked);
+    view_.hosts[slot].arrived = kNow - 1ms;
+  }
+  view_.epoch->taken_up = true;
+  Expect(Verdict::kWait, Reason::kLastCall, "2 of at most 3 hosts are here; last call");
+  view_.epoch->keeper_lost = true;
+  Expect(Verdict::kForm, Reason::kReformed, "2 workers on 2 hosts, after: rank 1 died");
+}
+
+TEST_F(Membership, RestartsThatAnotherStoreHasCountedAreNotForgotten) {
+  Running(2);
+  for (HostView& host : view_.hosts) {
+    host.record.epoch.restarts = 7;
+    host.record.epoch.restarts_recent = 2;
+  }
+  const EpochView before = *std::exchange(view_.epoch, std::nullopt);
+  const Decision taken = Expect(Verdict::kTakeUp, Reason::kTold, "");
+  EXPECT_EQ(taken.epoch.restarts, 7);
+  EXPECT_EQ(taken.epoch.restarts_recent, 2);
+  view_.epoch = before;
+  Broken();
+  Out(0, SeatState::kParked);
+  Out(1, SeatState::kParked);
+  EXPECT_EQ(Expect(Verdict::kForm, Reason::kReformed, "").epoch.restarts, 7);
+}
+
 TEST_F(Membership, ANewEpochIsNumberedAboveAllThatHostsTellOf) {
   policy_.hosts_min = 1;
   Running(1);

@@ -21,7 +21,7 @@ MemberRecord SomeMember() {
   record.refused = true;
   record.kind = JobKind::kInPlace;
   record.fingerprint = "torch 2.11.0";
-  record.epoch = {7, "cafe", 3};
+  record.epoch = {7, "cafe", 3, "a", 4, 1, 2};
   record.outside = 6;
   record.deaths = 2;
   SeatRecord seat{"w1", SeatState::kRunning, 7, 3, {120, 2, 9}, true, ""};
@@ -37,10 +37,12 @@ EpochRecord SomeEpoch() {
   record.id = "cafe";
   record.kind = JobKind::kInPlace;
   record.reason = "2 workers on 2 hosts";
-  record.restarts = 1;
+  record.coordinator = "a";
+  record.restarts = 4;
+  record.restarts_recent = 1;
   record.inexact_allowed = true;
   record.store = {"10.0.0.1", 29400, "epoch/cafe/"};
-  record.hosts = {{0, "a", 0, 0}, {4, "b", 1, 1}, {5, "c", 2, 0}};
+  record.hosts = {{0, "a", 0, 0, 2}, {4, "b", 1, 1}, {5, "c", 2, 0}};
   record.workers = {{0, 0, 0, "w1"}, {1, 4, 0, ""}};
   return record;
 }
@@ -71,8 +73,9 @@ TEST(RecordsWire, AMember) {
             R"({"version":2,"incarnation":"0123456789abcdef","host":"node-7 \"quoted\" ä�\n",)"
             R"("address":"10.0.0.7","order":5,"role":"a role of words","state":"leaving","rea)"
             R"(son":"SIGTERM","deadline_ms":30000,"refused":true,"kind":"in-place","fingerpri)"
-            R"(nt":"torch 2.11.0","epoch":{"number":7,"id":"cafe","hosts":3},"outside":6,"dea)"
-            R"(ths":2,"seats":[{"worker":"w1","state":"running","epoch":7,"rank":3,"step":120)"
+            R"(nt":"torch 2.11.0","epoch":{"number":7,"id":"cafe","hosts":3,"keeper":"a","res)"
+            R"(tarts":4,"restarts_recent":1,"deaths":2},"outside":6,"deaths":2,"seats":[{"wor)"
+            R"(ker":"w1","state":"running","epoch":7,"rank":3,"step":120)"
             R"(,"phase":2,"tick":9,"place":"computing, lane 3","waits_for":4,"silent":true,"s)"
             R"(aved":true,"ended":""},{"worker":"w2","state":"dead","epoch":6,"rank":-1,"step)"
             R"(":-1,"phase":0,"tick":0,"place":"","waits_for":-3,"silent":false,"saved":false)"
@@ -80,8 +83,8 @@ TEST(RecordsWire, AMember) {
   EXPECT_EQ(MemberText({}),
             R"({"version":2,"incarnation":"","host":"","address":"","order":0,"role":"","stat)"
             R"(e":"member","reason":"","deadline_ms":0,"refused":false,"kind":"foreign","fing)"
-            R"(erprint":"","epoch":{"number":0,"id":"","hosts":0},"outside":0,"deaths":0,"sea)"
-            R"(ts":[]})");
+            R"(erprint":"","epoch":{"number":0,"id":"","hosts":0,"keeper":"","restarts":0,"re)"
+            R"(starts_recent":0,"deaths":0},"outside":0,"deaths":0,"seats":[]})");
 }
 
 TEST(RecordsWire, ATombstone) {
@@ -94,13 +97,13 @@ TEST(RecordsWire, ATombstone) {
 TEST(RecordsWire, AnEpoch) {
   EXPECT_EQ(EpochText(SomeEpoch()),
             R"({"version":2,"number":7,"id":"cafe","kind":"in-place","reason":"2 workers on 2)"
-            R"( hosts","restarts":1,"inexact_allowed":true,"store":{"address":"10.0.0.1","por)"
-            R"(t":29400,"prefix":"epoch/cafe/"},"hosts":"0 a 0 4 b 1 5 c 0","workers":"0 0 w1)"
-            R"( 4 0 -"})");
+            R"( hosts","coordinator":"a","restarts":4,"restarts_recent":1,"inexact_allowed":t)"
+            R"(rue,"store":{"address":"10.0.0.1","port":29400,"prefix":"epoch/cafe/"},"hosts")"
+            R"(:"0 a 0 2 4 b 1 0 5 c 0 0","workers":"0 0 w1 4 0 -"})");
   EXPECT_EQ(EpochText({}),
-            R"({"version":2,"number":0,"id":"","kind":"foreign","reason":"","restarts":0,"ine)"
-            R"(xact_allowed":false,"store":{"address":"","port":0,"prefix":""},"hosts":"","wo)"
-            R"(rkers":""})");
+            R"({"version":2,"number":0,"id":"","kind":"foreign","reason":"","coordinator":"",)"
+            R"("restarts":0,"restarts_recent":0,"inexact_allowed":false,"store":{"address":"")"
+            R"(,"port":0,"prefix":""},"hosts":"","workers":""})");
 }
 
 TEST(RecordsWire, ABreakAStopAndAnEnd) {
@@ -193,16 +196,32 @@ deaths: it has 15 members instead of 16; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
 seats: it has 15 members instead of 16; @: expected an array, found null
-epoch/number: it has 2 members instead of 3; @: expected a whole number, found null
+epoch/number: it has 6 members instead of 7; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-epoch/id: it has 2 members instead of 3; @: expected a string, found null
-epoch/hosts: it has 2 members instead of 3; @: expected a whole number of 32 bits, found n)"
+epoch/id: it has 6 members instead of 7; @: expected a string, found null
+epoch/hosts: it has 6 members instead of 7; @: expected a whole number of 32 bits, found n)"
     R"(ull
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
   9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
     R"(54775807
+epoch/keeper: it has 6 members instead of 7; @: expected a string, found null
+epoch/restarts: it has 6 members instead of 7; @: expected a whole number of 32 bits, foun)"
+    R"(d null
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+epoch/restarts_recent: it has 6 members instead of 7; @: expected a whole number of 32 bit)"
+    R"(s, found null
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+epoch/deaths: it has 6 members instead of 7; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
 seats/0/worker: it has 11 members instead of 12; @: expected a string, found null
 seats/0/state: it has 11 members instead of 12; @: expected a string, found null
 seats/0/epoch: it has 11 members instead of 12; @: expected a whole number, found null
@@ -237,11 +256,11 @@ seats/0/silent: it has 11 members instead of 12; @: expected true or false, foun
 seats/0/saved: it has 11 members instead of 12; @: expected true or false, found null
 seats/0/ended: it has 11 members instead of 12; @: expected a string, found null
 one more in '': it has 17 members instead of 16
-one more in '/epoch': it has 4 members instead of 3
+one more in '/epoch': it has 8 members instead of 7
 one more in '/seats/0': it has 13 members instead of 12
 order in '': version incarnation host address order role state reason deadline_ms refused )"
     R"(kind fingerprint epoch outside deaths seats
-order in '/epoch': number id hosts
+order in '/epoch': number id hosts keeper restarts restarts_recent deaths
 order in '/seats/0': worker state epoch rank step phase tick place waits_for silent saved )"
     R"(ended
 )";
@@ -271,22 +290,29 @@ constexpr const char* kEpochFaults =
     R"(6854775808
   9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
     R"(54775807
-number: it has 9 members instead of 10; @: expected a whole number, found null
+number: it has 11 members instead of 12; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-id: it has 9 members instead of 10; @: expected a string, found null
-kind: it has 9 members instead of 10; @: expected a string, found null
-reason: it has 9 members instead of 10; @: expected a string, found null
-restarts: it has 9 members instead of 10; @: expected a whole number of 32 bits, found nul)"
-    R"(l
+id: it has 11 members instead of 12; @: expected a string, found null
+kind: it has 11 members instead of 12; @: expected a string, found null
+reason: it has 11 members instead of 12; @: expected a string, found null
+coordinator: it has 11 members instead of 12; @: expected a string, found null
+restarts: it has 11 members instead of 12; @: expected a whole number of 32 bits, found nu)"
+    R"(ll
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
   9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
     R"(54775807
-inexact_allowed: it has 9 members instead of 10; @: expected true or false, found null
-store: it has 9 members instead of 10; @: expected an object, found null
-hosts: it has 9 members instead of 10; @: expected a string, found null
-workers: it has 9 members instead of 10; @: expected a string, found null
+restarts_recent: it has 11 members instead of 12; @: expected a whole number of 32 bits, f)"
+    R"(ound null
+  -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
+    R"(6854775808
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
+    R"(54775807
+inexact_allowed: it has 11 members instead of 12; @: expected true or false, found null
+store: it has 11 members instead of 12; @: expected an object, found null
+hosts: it has 11 members instead of 12; @: expected a string, found null
+workers: it has 11 members instead of 12; @: expected a string, found null
 store/address: it has 2 members instead of 3; @: expected a string, found null
 store/port: it has 2 members instead of 3; @: expected a whole number of 32 bits, found nu)"
     R"(ll
@@ -295,9 +321,10 @@ store/port: it has 2 members instead of 3; @: expected a whole number of 32 bits
   9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
     R"(54775807
 store/prefix: it has 2 members instead of 3; @: expected a string, found null
-one more in '': it has 11 members instead of 10
+one more in '': it has 13 members instead of 12
 one more in '/store': it has 4 members instead of 3
-order in '': version number id kind reason restarts inexact_allowed store hosts workers
+order in '': version number id kind reason coordinator restarts restarts_recent inexact_al)"
+    R"(lowed store hosts workers
 order in '/store': address port prefix
 )";
 
@@ -416,11 +443,11 @@ TEST(RecordsWire, OtherFaults) {
   const auto epoch = [&](const std::string& old, const std::string& put) {
     said += SaidOfEpoch(with(EpochText(SomeEpoch()), old, put)) + "\n";
   };
-  epoch("\"0 a 0 4", "\"0 a 0  4");
-  epoch("\"0 a 0 4", "\"-1 a 0 4");
-  epoch(" 5 c 0\"", " 5 c\"");
-  epoch(" 5 c 0\"", " 5\"");
-  epoch(" 5 c 0\"", " 5 c 0 \"");
+  epoch("\"0 a 0 2 4", "\"0 a 0  2 4");
+  epoch("\"0 a 0 2 4", "\"-1 a 0 2 4");
+  epoch(" 5 c 0 0\"", " 5 c 0\"");
+  epoch(" 5 c 0 0\"", " 5\"");
+  epoch(" 5 c 0 0\"", " 5 c 0 0 \"");
   epoch(" 4 0 -\"", " 4 0x -\"");
   epoch(" 4 0 -\"", " 4 0\"");
   epoch("\"port\"", "\"part\"");
