@@ -29,7 +29,7 @@ std::string Ranks(const std::vector<int64_t>& ranks) {
 
 // "step 7, lane 3, forward", or "step 7, phase 2" of a program that gives its phases no names.
 std::string PlaceText(const RankStanding& one) {
-  if (IsUntold(one)) return "no position of this epoch";
+  if (IsUntold(one)) return "an unknown position in this epoch";
   const std::string place = one.activity.place.empty()
                                 ? "phase " + std::to_string(one.position.phase)
                                 : Printable(one.activity.place);
@@ -122,33 +122,34 @@ std::optional<Verdict> Behind(const Standings& standings) {
   if (least->position == most->position) {
     const RankStanding& last = MostWaitedFor(standings, standings);
     return Verdict{{last.rank}, "all workers are at " + PlaceText(last) +
-                                    ", so that nobody can tell which one hangs: beginning with " +
-                                    Ranks({last.rank})};
+                                    ", so it cannot be told which one hangs; " +
+                                    Ranks({last.rank}) + " is killed first"};
   }
   const Standings behind =
       Only(standings, [&](const auto& one) { return one.position == least->position; });
-  return Verdict{RanksOf(behind), "at " + PlaceText(behind.front()) +
-                                      (behind.size() == 1 ? " is " : " are ") +
-                                      Ranks(RanksOf(behind)) + "; the first is at step " +
+  return Verdict{RanksOf(behind), Ranks(RanksOf(behind)) +
+                                      (behind.size() == 1 ? " is" : " are") +
+                                      " behind, at " + PlaceText(behind.front()) +
+                                      "; the furthest is at step " +
                                       std::to_string(most->position.step)};
 }
 
 Verdict InOwnCode(const Standings& standings, const Standings& waited_for) {
   const RankStanding& one = MostWaitedFor(standings, waited_for);
-  std::string why = Ranks({one.rank}) + " stands in code of its own at " + PlaceText(one) +
+  std::string why = Ranks({one.rank}) + " is stuck in its own code at " + PlaceText(one) +
                     WaitersText(standings, one.rank);
   if (waited_for.size() > 1) {
-    why += "; so do others that somebody waits for, but more workers wait for this one, or it is "
-           "furthest behind";
+    why += "; other workers that are waited for are stuck, too, but more workers wait for this "
+           "one, or it is furthest behind";
   }
   return {{one.rank}, why};
 }
 
 Verdict InACircle(const Standings& standings) {
   const RankStanding& one = MostWaitedFor(standings, standings);
-  return {{one.rank}, "each worker waits for another one, as after a message was lost: beginning "
-                      "with " + Ranks({one.rank}) + ", at " + PlaceText(one) +
-                      WaitersText(standings, one.rank)};
+  return {{one.rank}, "each worker waits for another one, as if a message was lost; " +
+                          Ranks({one.rank}) + " is killed first, at " + PlaceText(one) +
+                          WaitersText(standings, one.rank)};
 }
 
 // No worker waits: all compute, and may just be slow. The one furthest behind is named.
@@ -156,9 +157,9 @@ Verdict AllInOwnCode(const Standings& standings) {
   const RankStanding& one = MostWaitedFor(standings, standings);
   const std::string where = Ranks({one.rank}) + ", at " + PlaceText(one);
   if (standings.size() == 1) {
-    return {{one.rank}, where + ", stands in code of its own"};
+    return {{one.rank}, where + ", is stuck in its own code"};
   }
-  return {{one.rank}, "all workers stand in code of their own and none waits for another one; "
+  return {{one.rank}, "all workers are in their own code, and none waits for another one; the "
                       "furthest behind is " + where};
 }
 
@@ -201,7 +202,8 @@ HangDecision DecideHang(const Standings& standings, TimePoint moved, const HangL
     decision.until = moved + std::max(limits.enter, move);
     if (now < decision.until) return decision;
     decision.ranks = RanksOf(slow);
-    decision.reason = still + "no position of this epoch was told by " + Ranks(decision.ranks);
+    decision.reason = still + Ranks(decision.ranks) + (slow.size() == 1 ? " has" : " have") +
+                      " not reported a position in this epoch";
     return decision;
   }
   decision.until = moved + move;

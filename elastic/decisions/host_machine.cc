@@ -41,7 +41,7 @@ void HostMachine::OnMemberEvent(const MemberEvent& event, TimePoint now) {
 void HostMachine::OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
                        int signal) {
   if (mode_ == Mode::kFencing) {   // its workers are being killed: nothing is left to be saved
-    EndJob(kExitUnsaved, reason + ", after having been taken for dead", now);
+    EndJob(kExitUnsaved, reason + ", after this host was taken for dead", now);
   } else if (mode_ == Mode::kMember) {
     job_stops_ = config_.hosts_store;
     stop_signal_ = signal;
@@ -133,7 +133,7 @@ void HostMachine::TakeEpoch(EpochRecord epoch, TimePoint now) {
   const bool mine = slot_ && epoch.FindHost(*slot_, config_.incarnation) != nullptr;
   const bool same = epoch_ && epoch_->id == epoch.id;
   if (!epoch_over_ && !(same && mine)) {
-    LeaveEpoch("epoch " + std::to_string(epoch.number) + " has been formed without it", now);
+    LeaveEpoch("epoch " + std::to_string(epoch.number) + " has been formed without this host", now);
   }
   if (!mine) return;
   const bool promised = epoch.number <= record_.outside;
@@ -152,7 +152,9 @@ void HostMachine::TakeEpoch(EpochRecord epoch, TimePoint now) {
     if (!all) break;
     if (place.slot == epoch_slot_) all = TakeSeat(place, now);
   }
-  if (!all) Report(BreakCause::kNotEntered, config_.host + " cannot enter it", now);
+  if (all) return;
+  Report(BreakCause::kNotEntered,
+         config_.host + " cannot enter epoch " + std::to_string(epoch_->number), now);
 }
 
 bool HostMachine::TakeSeat(const EpochWorker& place, TimePoint now) {
@@ -246,7 +248,7 @@ void HostMachine::Leave(const std::string& reason, Duration deadline, TimePoint 
 void HostMachine::StopSeats(const std::string& reason, Duration deadline, TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     if (stopped_outside_.empty() && IsOnItsWayIn(index)) {
-      stopped_outside_ = RankText(index) + " was stopped before it entered: " + reason;
+      stopped_outside_ = RankText(index) + " was stopped before it entered the epoch: " + reason;
     }
     StopSeat(index, deadline, reason, now);
   }
@@ -330,8 +332,8 @@ void HostMachine::GiveUpOutside(TimePoint now) {
   const RestartDecision restart = DecideRestart(deaths_, config_.restarts, now);
   if (restart.go_on || restart.again != kNever) return;
   EndJob(kExitFailed,
-         "its workers failed before they could join (" + restart.reason + "): the last one " +
-             record_.seats.back().ended,
+         "the workers of " + config_.host + " failed before they could join (" + restart.reason +
+             "): the last one " + record_.seats.back().ended,
          now);
 }
 
@@ -342,7 +344,7 @@ void HostMachine::LeaveIfAllLeft(TimePoint now) {
                   [](const SeatRecord& seat) { return seat.state == SeatState::kLeft; });
   if (mode_ != Mode::kMember || !in_place() || !all_left) return;
   job_stops_ = config_.hosts_store;
-  Leave("all its workers were told to stop", config_.save_limit, now);
+  Leave("all workers of " + config_.host + " were told to stop", config_.save_limit, now);
 }
 
 // A host that leaves alone finds its exit code by what its own workers did, for no coordinator
@@ -378,7 +380,8 @@ void HostMachine::BeginAnew() {
   record_.epoch = {};
   record_.outside = 0;
   record_.deaths = 0;
-  Do(RegisterAnew{}, "was taken for dead; its workers are gone");
+  Do(RegisterAnew{},
+     "this host was taken for dead; its workers have ended, and it registers again");
 }
 
 void HostMachine::Exit(int code, const std::string& why) {

@@ -107,7 +107,7 @@ void HostMachine::On(int index, const HelloMessage& message, TimePoint now) {
         other_program ? OtherLinkText(message.version)
                       : "has another numerics fingerprint: " +
                             Shown(DifferingWords(message.fingerprint, record_.fingerprint)) +
-                            " beside a worker with " +
+                            ", where another worker here has " +
                             Shown(DifferingWords(record_.fingerprint, message.fingerprint)) +
                             ": give all workers of a host the same program, device and options";
     Do(SendToWorker{index, RefusedMessage{why}}, RankText(index) + " " + why);
@@ -235,7 +235,7 @@ std::string HostMachine::OnWorkerEnded(int index, const ExitStatus& status, Time
   const std::string said = RecordOf(index).ended;
   const std::string fault = WorkerOf(index).fault;
   if (!said.empty()) how += ": " + said;
-  if (!fault.empty()) how += " by its supervisor: " + fault;
+  if (!fault.empty()) how += " by its launcher: " + fault;
   End(index, EndOf(index, status), how, now);
   Settle(now);
   return how;

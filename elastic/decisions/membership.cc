@@ -241,7 +241,7 @@ MaybeDecision Judge::Silent(const HostView& host) const {
     return decision;
   }
   if (now_ - host.heard < BeatLimit(host)) return std::nullopt;
-  decision.detail = NameOf(host) + " was last heard " + DurationText(now_ - host.heard) +
+  decision.detail = NameOf(host) + " was last heard from " + DurationText(now_ - host.heard) +
                     " ago; the limit is " + DurationText(BeatLimit(host));
   return decision;
 }
@@ -332,7 +332,7 @@ MaybeDecision Judge::StopAll() const {
            coordinator_leaves ? Reason::kCoordinatorLeaves : Reason::kTooFewStay,
            NameOf(*leaving) + " leaves (" + leaving->record.reason + "), " +
                (coordinator_leaves ? "and the store with it"
-                                   : "and " + std::to_string(staying) + " of " +
+                                   : "and only " + std::to_string(staying) + " of at least " +
                                          std::to_string(policy_.hosts_min) + " hosts stay"));
   decision.stop = {view_.coordinator, decision.detail, leaving->record.deadline_ms};
   return decision;
@@ -445,7 +445,8 @@ bool Judge::KeeperIsLost(const ToldEpoch& told) const {
 
 Decision Judge::TakeUpRecord(const ToldEpoch& told, bool incomplete) const {
   Decision decision = Make(Verdict::kTakeUp, Reason::kTold,
-                           "epoch " + std::to_string(told.number) + " as its hosts tell it");
+                           "epoch " + std::to_string(told.number) +
+                               " goes on in a new store, as its hosts report it");
   decision.incomplete = incomplete;
   decision.epoch.number = told.number;
   decision.epoch.id = told.id;
@@ -491,7 +492,8 @@ Decision Judge::Break(BreakCause cause, std::string detail) const {
 
 Decision Judge::Watch() const {
   if (view_.epoch->incomplete) {
-    return Break(BreakCause::kHostLost, "some of its hosts did not come back with the store");
+    return Break(BreakCause::kHostLost,
+                 "some hosts of the epoch did not come back when the store did");
   }
   for (const EpochHost& member : epoch().hosts) {
     if (MaybeDecision d = BrokenBy(member)) return *d;
@@ -519,7 +521,8 @@ bool Judge::HasFinished(const HostView& host) const {
 MaybeDecision Judge::BrokenBy(const EpochHost& member) const {
   const HostView* const host = Find(member);
   if (host == nullptr) {
-    return Break(BreakCause::kHostLost, "slot " + std::to_string(member.slot) + " is unknown");
+    return Break(BreakCause::kHostLost,
+                 "the host in slot " + std::to_string(member.slot) + " is unknown");
   }
   if (HasFinished(*host)) return std::nullopt;
   if (host->gone) {
@@ -553,7 +556,7 @@ MaybeDecision Judge::NotParked() const {
   }
   return Break(BreakCause::kNotParked, "some workers parked at a boundary " +
                                            DurationText(now_ - *view_.epoch->parked) +
-                                           " ago, the others did not follow");
+                                           " ago, but the others did not follow");
 }
 
 MaybeDecision Judge::Hung() const {
@@ -737,7 +740,7 @@ MaybeDecision Judge::NumericsOpen(const std::vector<const HostView*>& hosts) con
   const TimePoint limit = view_.idle_since + policy_.join_limit;
   const std::string detail = NameOf(*hosts.front()) + " and " + NameOf(**differs) +
                              " have different numerics fingerprints, and the workers of the "
-                             "store's host have not told theirs";
+                             "store's host, which decide, have not reported theirs";
   if (now_ >= limit) return End(kExitQuorumLost, Reason::kQuorumLost, detail);
   return Wait(Reason::kNumericsOpen, std::min(limit, NextSilence()), detail);
 }
@@ -793,7 +796,7 @@ MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {
   if (now_ >= last + call) return std::nullopt;
   return Wait(Reason::kLastCall, std::min(last + call, NextSilence()),
               std::to_string(hosts.size()) + " of at most " + std::to_string(policy_.hosts_max) +
-                  " hosts are here; last call");
+                  " hosts are here; waiting a moment for more");
 }
 
 // The seat's rank in the epoch that is over, if the same worker was in it; otherwise -1.

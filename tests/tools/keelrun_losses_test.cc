@@ -127,7 +127,7 @@ TEST_F(KeelrunLosses, AStoppedLauncherIsTakenForDeadAndComesBackAsANewcomer) {
   const std::vector<int64_t> old = PidsOf(AwaitEntries(*second, 4, 2));
   const std::vector<Fd> old_workers = HandlesOf(old);
   second->Signal(SIGSTOP);
-  first->Await("host-lost.*was last heard");
+  first->Await("host-lost.*was last heard from");
   EXPECT_EQ(PidsOf(AwaitEntries(*first, 2, 2)), PidsOf(stay));
   // Nobody has told its workers: they run on, in an epoch of the past.
   AwaitSteps(*second);

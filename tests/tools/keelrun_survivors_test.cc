@@ -165,7 +165,8 @@ TEST_F(KeelrunSurvivors, OfTwoThatStandStillTheOneBehindIsKilledAndTheOtherLives
   job->Await("^rank 1 has counted");
   WriteFile(done_file_ + ".hang." + pid, "");
   job->Await("^hangs pid " + pid + "$");
-  job->Await("epoch-broken .*cause=hung .*nothing moved for .* is rank 1; the first is at step");
+  job->Await("epoch-broken .*cause=hung .*nothing moved for .* rank 1 is behind, at .*; the "
+             "furthest is at step");
   job->Await("warn stack local_rank=1 line=.*process " + pid + " ");
   job->Await("^keel: stacks of process " + pid + " were asked for");
   job->Await("^keel: end of the stacks of process " + pid);

@@ -84,7 +84,7 @@ TEST(DecideHang, NamesTheOneInItsOwnCodeThatOthersWaitForAndWhereItStands) {
   const HangDecision hang = AtLimit({WaitsFor(0, 2), WaitsFor(1, 2),
                                      Own(2, {7, 3}, "computing, lane 4, forward"), WaitsFor(3, 1)});
   EXPECT_EQ(hang.ranks, Ranks{2});
-  EXPECT_THAT(hang.reason, HasSubstr("rank 2 stands in code of its own at step 7, computing, "
+  EXPECT_THAT(hang.reason, HasSubstr("rank 2 is stuck in its own code at step 7, computing, "
                                      "lane 4, forward; ranks 0 1 wait for it"));
 }
 
@@ -158,7 +158,8 @@ TEST(DecideHang, WithoutActivitiesItNamesThoseFurthestBehind) {
   const HangDecision late = AtLimit(standings);
   EXPECT_EQ(late.ranks, (Ranks{1, 3}));
   EXPECT_EQ(late.reason,
-            "nothing moved for 10 s; at step 7, phase 0 are ranks 1 3; the first is at step 8");
+            "nothing moved for 10 s; ranks 1 3 are behind, at step 7, phase 0; the furthest is at "
+            "step 8");
 }
 
 TEST(DecideHang, WithoutActivitiesItNamesOneWhereNobodyIsBehind) {
@@ -173,7 +174,8 @@ TEST(DecideHang, NamesThoseThatToldNothingAfterALimitOfTheirOwn) {
   EXPECT_TRUE(DecideHang(standings, kMoved, kLimits, kMoved + 30s - 1ns).ranks.empty());
   const HangDecision late = DecideHang(standings, kMoved, kLimits, kMoved + 30s);
   EXPECT_EQ(late.ranks, (Ranks{1, 2}));
-  EXPECT_EQ(late.reason, "nothing moved for 30 s; no position of this epoch was told by ranks 1 2");
+  EXPECT_EQ(late.reason,
+            "nothing moved for 30 s; ranks 1 2 have not reported a position in this epoch");
 }
 
 TEST(DecideHang, WhoToldNothingAndIsSilentIsNamedAsSoonAsOthersWaitForIt) {

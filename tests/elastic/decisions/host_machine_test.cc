@@ -505,8 +505,8 @@ TEST_F(HostTest, WhoseWorkersFailBeforeAnyEpochHadThemGivesUpAlone) {
   ASSERT_EQ(exits.size(), 1u);
   EXPECT_EQ(exits[0].code, kExitFailed);
   EXPECT_EQ(host_.record().reason,
-            "its workers failed before they could join (11 failures, 10 allowed): the last one "
-            "exited with 3");
+            "the workers of h0 failed before they could join (11 failures, 10 allowed): the last "
+            "one exited with 3");
 }
 
 // The coordinator does not count them: were the host to, nobody would start the worker again.
@@ -705,7 +705,8 @@ TEST_F(HalfStarted, WhoIsInsideIsToldThatTheOtherWillNotCome) {
     } else if (const auto* const report = std::get_if<ReportBreak>(&action.what)) {
       reported = true;
       EXPECT_EQ(report->record.cause, BreakCause::kLeft);
-      EXPECT_EQ(report->record.reason, "rank 1 on h0 was stopped before it entered: SIGTERM");
+      EXPECT_EQ(report->record.reason,
+                "rank 1 on h0 was stopped before it entered the epoch: SIGTERM");
     } else if (const auto* const signal = std::get_if<SignalWorker>(&action.what)) {
       signalled |= signal->index == 1 && signal->signal == SIGTERM;
     }
@@ -724,7 +725,8 @@ TEST_F(HostTest, AStopBeforeTheKindIsKnownBreaksTheEpochOnceItIs) {
   host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
   const auto reports = Take<ReportBreak>();
   ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0].record.reason, "rank 0 on h0 was stopped before it entered: SIGTERM");
+  EXPECT_EQ(reports[0].record.reason,
+            "rank 0 on h0 was stopped before it entered the epoch: SIGTERM");
   Pass(1s);
   EXPECT_TRUE(Take<ReportBreak>().empty()) << "once";
 }

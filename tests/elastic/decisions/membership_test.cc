@@ -165,7 +165,8 @@ TEST_F(Membership, HostsOfOneRoleShareANumberAndOthersHaveTheirOwn) {
 TEST_F(Membership, ASilentHostExpiresAtTheLimitAndNotBefore) {
   Running(2);
   view_.hosts[1].heard = kNow - policy_.beat_limit;
-  EXPECT_EQ(Expect(Verdict::kExpire, Reason::kSilent, "(slot 1) was last heard 3 s ago").slot, 1);
+  EXPECT_EQ(Expect(Verdict::kExpire, Reason::kSilent, "(slot 1) was last heard from 3 s ago").slot,
+            1);
   view_.hosts[1].heard = kNow - policy_.beat_limit + 1ns;
   Expect(Verdict::kWait, Reason::kRunning, "epoch 4 runs");
 }
@@ -321,7 +322,7 @@ TEST_F(Membership, AHangNamesTheOneThatIsWaitedForWhateverThePositions) {
   SeatRecord& stopped = view_.hosts[1].record.seats[0];
   stopped.position = {view_.hosts[0].record.seats[0].position.step, 9};
   stopped.activity = {"computing, lane 3", Activity::kNobody};
-  EXPECT_EQ(Expect(Verdict::kBreak, Reason::kBroken, "rank 1 stands in code of its own")
+  EXPECT_EQ(Expect(Verdict::kBreak, Reason::kBroken, "rank 1 is stuck in its own code")
                 .broken.ranks,
             std::vector<int64_t>{1});
   stopped.silent = true;
@@ -356,7 +357,7 @@ TEST_F(Membership, WhoNeverEnteredHangsToo) {
   Running(2);
   view_.hosts[1].record.seats[0].position = {};
   view_.epoch->moved = kNow - policy_.enter_limit;
-  EXPECT_EQ(Expect(Verdict::kBreak, Reason::kBroken, "no position").broken.ranks,
+  EXPECT_EQ(Expect(Verdict::kBreak, Reason::kBroken, "has not reported a position").broken.ranks,
             std::vector<int64_t>{1});
 }
 
@@ -475,7 +476,8 @@ TEST_F(Membership, ALostHostThatIsBackUnderANewSlotHasStopped) {
 TEST_F(Membership, AnEpochThatAllItsHostsTellOfIsTakenUp) {
   Running(2);
   const auto epoch = std::exchange(view_.epoch, std::nullopt);
-  const Decision decision = Expect(Verdict::kTakeUp, Reason::kTold, "epoch 4 as its hosts tell it");
+  const Decision decision = Expect(Verdict::kTakeUp, Reason::kTold,
+                                   "epoch 4 goes on in a new store, as its hosts report it");
   EXPECT_FALSE(decision.incomplete);
   EXPECT_EQ(decision.epoch.id, epoch->record.id);
   EXPECT_EQ(decision.epoch.workers, epoch->record.workers);
@@ -617,7 +619,7 @@ TEST_F(Membership, TheCoordinatorsLeavingStopsTheJobAnothersDoesNot) {
   Expect(Verdict::kWait, Reason::kRunning, "");
   policy_.hosts_min = 3;
   Expect(Verdict::kStop, Reason::kTooFewStay,
-         "h1 (slot 1) leaves (SIGTERM), and 2 of 3 hosts stay");
+         "h1 (slot 1) leaves (SIGTERM), and only 2 of at least 3 hosts stay");
   policy_.hosts_min = 1;
   std::swap(view_.hosts[0].record.state, view_.hosts[1].record.state);
   view_.hosts[0].record.deadline_ms = 5000;

@@ -40,7 +40,7 @@ TEST(JobStory, AStopIsToldOnce) {
 TEST(JobStory, ABreakIsToldWithWhatTheJobDidAboutIt) {
   JobStory story("job", 0);
   story.OnEpoch(Epoch(1), 1);
-  story.OnBreak(Break(1, BreakCause::kHostLost, "n1 was last heard 3 s ago"), 2);
+  story.OnBreak(Break(1, BreakCause::kHostLost, "n1 was last heard from 3 s ago"), 2);
   story.OnEpoch(Epoch(2), 3);
   story.OnEnd(0, "all finished", 4);
   ASSERT_EQ(story.summary().events.size(), 1U);

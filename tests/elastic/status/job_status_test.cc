@@ -77,7 +77,7 @@ TEST(JobStatus, AHostThatLeavesMakesTheJobStopAsItSees) {
   EXPECT_EQ(status.state(), "stopping");
   // It had been here before, in another slot.
   StatusHost former = HostOf(0, 1, 3);
-  former.gone = "was last heard 4 s ago";
+  former.gone = "was last heard from 4 s ago";
   own.slot = 1;
   status.OnHosts({former, own}, kBegin + 1);
   EXPECT_EQ(status.state(), "stopping");
