@@ -79,12 +79,12 @@ class ConfigMaker {
                                            std::to_string(hosts->least) + " hosts are " +
                                            std::to_string(workers_least) + ", more than the " +
                                            std::to_string(kWorldSizeMax) +
-                                           " that a job can have: WORLD_SIZE ends there");
+                                           " that a job can have");
     }
     if (options_.Text("role").size() > kRoleBytesMax) {
-      return Refused("role", "its " + std::to_string(options_.Text("role").size()) +
-                                 " bytes are more than the " + std::to_string(kRoleBytesMax) +
-                                 " that hosts tell each other");
+      return Refused("role", "it has " + std::to_string(options_.Text("role").size()) +
+                                 " bytes; at most " + std::to_string(kRoleBytesMax) +
+                                 " are possible");
     }
     KEEL_TRY(RefuseControls("role"));
     KEEL_TRY(RefuseControls("rdzv-id"));
@@ -138,7 +138,8 @@ class ConfigMaker {
     if (config_.hosts.least < config_.hosts.most) {
       Note("--nnodes=" + options_.Text("nnodes") + " waits for all " +
            std::to_string(config_.hosts.most) +
-           " hosts: --rdzv-backend=static knows no others; take c10d for hosts that come and go");
+           " hosts, for they are fixed with --rdzv-backend=static; use c10d for hosts that come "
+           "and go");
       config_.hosts.least = config_.hosts.most;
     }
     const int64_t node_rank = options_.Integer("node-rank");
@@ -200,7 +201,7 @@ class ConfigMaker {
       return Refused("max-restarts", std::to_string(restarts) + " must be at least 0");
     }
     if (restarts > kRestartsMax) {
-      Note("--max-restarts=" + std::to_string(restarts) + " is taken for " +
+      Note("--max-restarts=" + std::to_string(restarts) + " is taken as " +
            std::to_string(kRestartsMax));
     }
     config_.restarts_max = static_cast<int>(std::min(restarts, kRestartsMax));
@@ -303,7 +304,7 @@ class ConfigMaker {
       if (is_named || may_be) clouds.push_back(cloud);
     }
     config_.notices.insists = !by_itself && !clouds.empty();
-    if (clouds.empty()) NoteIfGiven("notice-url", "nobody is asked with --notice=" + notice);
+    if (clouds.empty()) NoteIfGiven("notice-url", "--notice=" + notice + " asks no service");
     if (notice == "slurm" || (by_itself && environment_.count("SLURM_JOB_ID") > 0)) TakeSlurmEnd();
     return Ok();
   }
@@ -324,15 +325,15 @@ class ConfigMaker {
   Status MakeStatus() {
     const std::string& token = options_.Text("status-token");
     if (options_.Text("status").empty()) {
-      NoteIfGiven("status-token", "there is no --status");
+      NoteIfGiven("status-token", "--status is not given");
       return Ok();
     }
     Result<StatusAddress> where = ParseStatusAddress(options_.Text("status"));
     if (!where.ok()) return About("status", where.error());
     if (token.empty() && !IsLoopback(where->address)) {
       return Refused("status", Shown(where->address) +
-                                   " is reached by other machines: say by --status-token (or "
-                                   "KEELRUN_STATUS_TOKEN) what they must know, or take 127.0.0.1 "
+                                   " can be reached from other machines: set a secret by "
+                                   "--status-token (or KEELRUN_STATUS_TOKEN), or use 127.0.0.1 "
                                    "and a tunnel (ssh -L)");
     }
     if (!token.empty()) {
@@ -347,7 +348,7 @@ class ConfigMaker {
   Status MakeDoctor() {
     if (!options_.Flag("doctor")) {
       for (const char* name : {"doctor-dir", "doctor-limit"}) {
-        NoteIfGiven(name, "there is no --doctor");
+        NoteIfGiven(name, "--doctor is not given");
       }
       return Ok();
     }
@@ -405,7 +406,7 @@ class ConfigMaker {
     if (!shown.ok()) return About("local-ranks-filter", shown.error());
     if (*shown->begin() >= config_.workers_per_host) {
       Note("--local-ranks-filter=" + options_.Text("local-ranks-filter") +
-           " shows nobody on the console: the local ranks here are 0 to " +
+           " shows no worker on the console: the local ranks here are 0 to " +
            std::to_string(config_.workers_per_host - 1));
     }
     logs.shown_ranks = *std::move(shown);
@@ -420,7 +421,7 @@ class ConfigMaker {
     NoteIfGiven("numa-binding", "start the program with numactl to bind it");
     if (environment_.count("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT") > 0) {
       Note("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT has no effect: hosts that finish early wait for "
-           "the others as long as these run");
+           "the others as long as those run");
     }
   }
 

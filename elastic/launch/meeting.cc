@@ -60,7 +60,7 @@ std::string ChooseAddress(const LaunchConfig& config, const std::string& number)
 
 std::string WhyUnreachable(const Meeting& meeting, const std::string& told) {
   if (meeting.server) {
-    return (told.empty() ? "this host keeps it, and did not get to open it in that time" : told) +
+    return (told.empty() ? "this host keeps the store, but could not open it in that time" : told) +
            "; is the machine too busy for so short a limit?";
   }
   const auto look = [&]() -> Status {
@@ -73,7 +73,7 @@ std::string WhyUnreachable(const Meeting& meeting, const std::string& told) {
                     : "something listens there, but has not answered as the store of this job";
   return (found.ok() ? heard : found.error().message) +
          "; check that the first host has been started, with the same endpoint and job id, that "
-         "the host name and port are its own, and that no firewall is between";
+         "the host name and port are its own, and that no firewall is in between";
 }
 
 Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {

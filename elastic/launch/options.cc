@@ -51,10 +51,10 @@ Option SomeWait(const std::string& name, Duration preset, const std::string& hel
 Section JobSection() {
   return {"Job, hosts and workers", {
       WithPet(Option::Text("nnodes", "1:1", "How many hosts: a number, or MIN:MAX")),
-      WithPet(Option::Text("nproc-per-node", "1", "Workers a host: auto, cpu, gpu or a number")),
+      WithPet(Option::Text("nproc-per-node", "1", "Workers per host: auto, cpu, gpu or a number")),
       WithPet(Option::Text("role", "default", "Name of the workers' role")),
       WithPet(Option::Flag("virtual-local-rank", false,
-                           "LOCAL_RANK=0 for every worker, each with its own GPU as the only one")),
+                           "Set LOCAL_RANK=0 in every worker, which then sees only its own GPU")),
   }};
 }
 
@@ -63,24 +63,33 @@ Section MeetingSection() {
       WithPet(Option::Text("rdzv-backend", "static", "static (fixed hosts) or c10d (elastic)")),
       WithPet(Option::Text("rdzv-endpoint", "", "Where the store is: HOST[:PORT]")),
       WithPet(Option::Text("rdzv-id", "none", "Name of the job")),
-      WithPet(Option::Text("rdzv-conf", "", "Limits and more: KEY=VALUE[,KEY=VALUE...]")),
-      WithPet(Option::Flag("standalone", false, "One host, a free port: nothing else to say")),
+      WithPet(Option::Text("rdzv-conf", "",
+                           "More settings, as KEY=VALUE[,KEY=VALUE...]: join_timeout, "
+                           "last_call_timeout, keep_alive_interval, keep_alive_max_attempt, "
+                           "is_host")),
+      WithPet(Option::Flag("standalone", false,
+                           "Run on this host alone, with a store on a free port; no other option "
+                           "of this section is needed")),
       WithPet(Option::Integer("node-rank", 0, "This host's number, for static hosts")),
-      WithPet(Option::Text("master-addr", "127.0.0.1", "Host number 0, for static hosts")),
-      WithPet(Option::Integer("master-port", 29500, "Its port, for static hosts")),
+      WithPet(Option::Text("master-addr", "127.0.0.1",
+                           "Address of host number 0, for static hosts")),
+      WithPet(Option::Integer("master-port", 29500, "Port of host number 0, for static hosts")),
       WithPet(Option::Text("local-addr", "", "This host's address, as others reach it")),
   }};
 }
 
 Section ProgramSection() {
   return {"The program", {
-      WithPet(Option::Flag("module", false, "It is a Python module: python -m").Short('m')),
-      WithPet(Option::Flag("no-python", false, "It is no Python script: run it as it is")),
+      WithPet(Option::Flag("module", false, "The program is a Python module: run it by python -m")
+                  .Short('m')),
+      WithPet(Option::Flag("no-python", false,
+                           "The program is not a Python script: run it as it is")),
       WithPet(Option::Flag("run-path", false, "Run the Python script by runpy.run_path()")),
-      WithPet(Option::Integer("max-restarts", 0, "How many deaths the job survives")),
+      WithPet(Option::Integer("max-restarts", 0, "How many deaths of workers the job survives")),
       WithPet(Option::Text("signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
                            "Signals that stop the job; SIGUSR1 always does")),
-      WithPet(Wait("shutdown-timeout", kShutdownLimit, "What workers have to stop before SIGKILL"))
+      WithPet(Wait("shutdown-timeout", kShutdownLimit,
+                   "How long workers may take to stop before they are killed"))
           .Env("TORCH_ELASTIC_SHUTDOWN_TIMEOUT"),
   }};
 }
@@ -89,61 +98,72 @@ Section LogSection() {
   return {"Logs", {
       WithPet(Option::Text("log-dir", "", "Folder for logs and error files; default: a new one in "
                                           "the temporary folder")),
-      WithPet(Option::Text("redirects", "0", "Write to files: 0, 1 (stdout), 2 (stderr), 3 (both), "
-                                             "or by local rank: 0:1,1:2").Short('r')),
-      WithPet(Option::Text("tee", "0", "The same, and to the console too. On a terminal that no "
-                                       "worker writes to by itself there is a status line")
+      WithPet(Option::Text("redirects", "0", "Write the output of workers to files: 0 (none), 1 "
+                                             "(stdout), 2 (stderr), 3 (both), or by local rank: "
+                                             "0:1,1:2").Short('r')),
+      WithPet(Option::Text("tee", "0", "Write the output of workers to files in the same way, and "
+                                       "to the console too. On a terminal that no worker writes to "
+                                       "by itself a status line is shown")
                   .Short('t')),
-      WithPet(Option::Text("local-ranks-filter", "", "Only these local ranks on the console: 0,1")),
+      WithPet(Option::Text("local-ranks-filter", "",
+                           "Show only these local ranks on the console: 0,1")),
       WithPet(Option::Text("duplicate-stdout-filters", "",
-                           "Tee'd lines with one of these words go to filtered_stdout.log too")),
-      WithPet(Option::Text("duplicate-stderr-filters", "", "The same for stderr")),
+                           "Copy lines of tee'd stdout that contain one of these words to "
+                           "filtered_stdout.log")),
+      WithPet(Option::Text("duplicate-stderr-filters", "",
+                           "The same for stderr, to filtered_stderr.log")),
   }};
 }
 
 Section IdleSection() {
-  return {"Taken for torchrun's sake, without effect", {
-      WithPet(Option::Real("monitor-interval", 0.1, "Ends are seen at once, without looking")),
+  return {"Accepted for torchrun's sake, without effect", {
+      WithPet(Option::Real("monitor-interval", 0.1,
+                           "The end of a worker is seen at once, without polling")),
       WithPet(Option::Choice("start-method", {"spawn", "fork", "forkserver"}, "spawn",
-                             "Workers are programs, not forks of Python")),
-      WithPet(Option::Text("event-log-handler", "null", "Events are in the log")),
-      Option::Text("logs-specs", "", "Python entry points cannot be loaded"),
+                             "Workers are started as programs, not forked from Python")),
+      WithPet(Option::Text("event-log-handler", "null", "Events are in the launcher's log")),
+      Option::Text("logs-specs", "", "Entry points of Python cannot be loaded"),
       Option::Choice("numa-binding", {"node", "socket", "exclusive", "core-complex"}, "node",
                      "Start the program with numactl instead").Optional(),
   }};
 }
 
 Section OwnSection() {
-  return {"Our own", {
+  return {"Evenkeel's own", {
       WithOwn(Wait("restart-window", kRestartWindow,
-                   "Only deaths within it count for --max-restarts; 0s: all")),
+                   "How long a death counts for --max-restarts; 0s: for ever")),
       WithOwn(Option::Text("hang-limit", "auto",
-                           "How long nothing may move before the one the others wait for is "
-                           "killed: auto, off, or a time (" + SecondsText(kHangLook) +
-                               " at least)")),
-      WithOwn(SomeWait("park-limit", kParkLimit, "What a worker has to leave a broken epoch")),
-      WithOwn(SomeWait("start-limit", kStartLimit, "What a worker has to get ready")),
-      WithOwn(Wait("store-limit", kStoreLimit, "How long the store may be away")),
+                           "How long no worker may make progress before the one that the others "
+                           "wait for is killed: auto, off, or a time (at least " +
+                               SecondsText(kHangLook) + ")")),
+      WithOwn(SomeWait("park-limit", kParkLimit,
+                       "How long a worker may take to leave a broken epoch")),
+      WithOwn(SomeWait("start-limit", kStartLimit,
+                       "How long a worker may take to get ready after its start")),
+      WithOwn(Wait("store-limit", kStoreLimit,
+                   "How long the store may be unreachable before this host gives up")),
       WithOwn(Option::Choice("notice", {"auto", "aws", "gcp", "azure", "slurm", "none"}, "auto",
-                             "Who announces the end of this machine (spot, preemptible, time "
-                             "limit), upon which this host saves and leaves; auto: the cloud that "
-                             "its firmware names, and Slurm's time limit")),
+                             "Which service announces the end of this machine (spot, "
+                             "preemptible, time limit), so that this host saves and leaves in "
+                             "time; auto: the cloud that its firmware names, and Slurm's time "
+                             "limit")),
       WithOwn(Option::Text("notice-url", "", "Base URL of the metadata service, for tests and "
                                              "proxies: http://127.0.0.1:8080")),
       WithOwn(SomeWait("notice-lead", kNoticeLead,
-                       "How long before an announced end the host leaves; until then it may be "
-                       "withdrawn")),
+                       "How long before an announced end the host leaves; until then the notice "
+                       "may be withdrawn")),
       WithOwn(Option::Text("status", "",
-                           "Show the job on a page at this address (and as JSON at /api, for "
-                           "Prometheus at /metrics); a port alone is of this machine only")
+                           "Show the job on a web page at this address (as JSON at /api, for "
+                           "Prometheus at /metrics); a port alone can be reached only from this "
+                           "machine")
                   .Placeholder("[ADDRESS:]PORT")),
       WithOwn(Option::Text("status-token", "",
-                           "What whoever watches must know, where others can reach --status; "
-                           "others can read a command line, so take KEELRUN_STATUS_TOKEN or the "
-                           "config file")),
+                           "Secret that a viewer of the status page must give; needed if other "
+                           "machines can reach the page. Other users can read a command line, so "
+                           "use KEELRUN_STATUS_TOKEN or the config file")),
       Option::Flag("doctor", false,
-                   "Start no job: look whether one would work with these options, on each of its "
-                   "hosts, and say what is wrong and how to cure it")
+                   "Start no job: check on each host whether one would work with these options, "
+                   "and say what is wrong and how to cure it")
           .CommandLineOnly(),
       WithOwn(Option::Text("doctor-dir", "",
                            "A directory that all hosts should share, such as that of the "
@@ -155,10 +175,11 @@ Section OwnSection() {
                            "Keep workers from asking the name service for every peer's name")),
       WithOwn(Option::Flag("allow-inexact", false,
                            "Let in workers whose numbers may differ in the last bits")),
-      WithOwn(Option::Choice("log-format", {"text", "json"}, "text", "Of the launcher's own log")),
+      WithOwn(Option::Choice("log-format", {"text", "json"}, "text",
+                             "Format of the launcher's own log")),
       WithOwn(Option::Choice("log-level", {"debug", "info", "warn", "error"}, "info",
-                             "Of the launcher's own log")),
-      WithOwn(Option::Text("config", "", "Config file").Placeholder("FILE")),
+                             "Lowest level of lines in the launcher's own log")),
+      WithOwn(Option::Text("config", "", "Read options from this file").Placeholder("FILE")),
   }};
 }
 
@@ -212,13 +233,13 @@ void KeepAbbreviations(std::vector<Section>& torchrun, const std::vector<Section
 void AddExitCodes(OptionTable& table) {
   const std::pair<int, const char*> codes[] = {
       {kExitFinished, "the job finished"},
-      {kExitFailed, "the program failed more often than allowed, a value makes no sense, or "
-                    "--doctor found what keeps a job from working"},
+      {kExitFailed, "the program failed more often than allowed, an option has an invalid value, "
+                    "or --doctor found what keeps a job from working"},
       {kExitUsage, "the command line was not understood; nothing was started"},
       {kExitStopped, "stopped on request and saved: start it again to continue"},
       {kExitQuorumLost, "too few hosts for too long"},
       {kExitUnsaved, "stopped on request, but not saved in time"},
-      {kExitRefused, "refused: version, job or numerics do not fit"},
+      {kExitRefused, "refused: the version, job or numerics of this host do not fit"},
   };
   for (const auto& [code, meaning] : codes) table.AddExitCode(code, meaning);
 }
@@ -242,13 +263,14 @@ OptionTable LaunchTable() {
   }
   table.TakePositionals(Positionals::kRemainder, "script [args...]");
   table.EnvironmentPrefix("KEELRUN_").ConfigFileFrom("config");
-  table.AddExample("keelrun --standalone --nproc-per-node=4 train.py", "4 workers on this host");
+  table.AddExample("keelrun --standalone --nproc-per-node=4 train.py",
+                   "start 4 workers on this host");
   table.AddExample("keelrun --nnodes=2:4 --rdzv-backend=c10d --rdzv-endpoint=node0 --rdzv-id=run7 "
                    "./train",
-                   "on each of 2 to 4 hosts");
+                   "run this on each of 2 to 4 hosts");
   table.AddExample("keelrun --doctor --doctor-dir=/shared/run7 --nnodes=2:4 --rdzv-backend=c10d "
                    "--rdzv-endpoint=node0 --rdzv-id=run7 ./train",
-                   "the same, to look first whether it would work");
+                   "the same, to check first whether the job would work");
   AddExitCodes(table);
   return table;
 }

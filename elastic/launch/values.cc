@@ -49,16 +49,16 @@ std::optional<int64_t> Count(std::string_view text) {
 std::string WhyNoWish(int signal) {
   switch (signal) {
     case SIGKILL:
-    case SIGSTOP: return "the system lets nobody handle it";
+    case SIGSTOP: return "no process can handle it";
     case SIGCHLD: return "the launcher gets it whenever a worker ends";
-    case SIGPIPE: return "the launcher gets it from whoever stops reading";
+    case SIGPIPE: return "the launcher gets it when a reader of its output closes";
     case SIGSEGV:
     case SIGBUS:
     case SIGFPE:
     case SIGILL:
     case SIGTRAP:
     case SIGSYS:
-    case SIGABRT: return "it tells of a fault in the program itself";
+    case SIGABRT: return "it reports a fault in the program itself";
     default: return "";
   }
 }
@@ -94,7 +94,7 @@ Result<HostRange> ParseHostRange(const std::string& text) {
   if (*most > kHostsMax) {
     return Error{Code::kInvalid, Shown(text) + " is more hosts than a job can have: at most " +
                                      std::to_string(kHostsMax) +
-                                     ", since each has a worker, and WORLD_SIZE ends there"};
+                                     ", since each host has at least one worker"};
   }
   return HostRange{static_cast<int>(*least), static_cast<int>(*most)};
 }
@@ -117,12 +117,12 @@ Result<int> ParseWorkerCount(const std::string& text, int cpus, int gpus) {
     if (*number <= kWorkersMax) return static_cast<int>(*number);
     return Error{Code::kInvalid, Shown(text) + " is more workers than a host can have: at most " +
                                      std::to_string(kWorkersMax) +
-                                     ", for its record on the board tells of each of them; take "
+                                     ", since its record in the store lists each of them; use "
                                      "more hosts"};
   }
   if (text == "cpu" || (text == "auto" && gpus == 0)) return std::max(cpus, 1);
   if ((text == "gpu" || text == "auto") && gpus > 0) return gpus;
-  if (text == "gpu") return MustBe(text, "another value here: this host shows no GPU");
+  if (text == "gpu") return MustBe(text, "auto, cpu or a number here: this host shows no GPU");
   return MustBe(text, "auto, cpu, gpu, or a number of at least 1");
 }
 
@@ -150,11 +150,11 @@ Result<std::vector<int>> ParseSignals(const std::string& text) {
     const std::string name(Trim(piece));
     const std::optional<int> number = SignalNumber(name);
     if (!number) {
-      return Error{Code::kInvalid, Shown(name) + " is no signal that can be handled" +
+      return Error{Code::kInvalid, Shown(name) + " is not a signal that can be handled" +
                                        DidYouMean(name, SignalNames())};
     }
     if (const std::string why = WhyNoWish(*number); !why.empty()) {
-      return Error{Code::kInvalid, Shown(name) + " is no signal that can be handled: " + why};
+      return Error{Code::kInvalid, Shown(name) + " is not a signal that can be handled: " + why};
     }
     if (std::count(signals.begin(), signals.end(), *number) == 0) signals.push_back(*number);
   }

@@ -269,7 +269,8 @@ class Documents(unittest.TestCase):
         page = read(f"{ARGS.source}/docs/migrating-from-torchrun.md")
         text = subprocess.run([f"{ARGS.build}/bin/keelrun", "--help"], capture_output=True,
                               text=True, timeout=HELP_LIMIT_S, check=True).stdout
-        theirs = text.split("Our own")[0] + text.split("without effect")[1].split("Help\n")[0]
+        theirs = text.split("Evenkeel's own")[0]
+        theirs += text.split("without effect")[1].split("Help\n")[0]
         for name in sorted(options_in_help(theirs)):
             if not name.startswith("no-") or name == "no-python":
                 self.assertIn(f"`--{name}`", page)

@@ -164,16 +164,21 @@ TEST(LaunchOptions, ValuesThatMakeNoSenseAreErrorsThatNameThem) {
       {{"--redirects=4"}, "redirects"},
       {{"--tee=0:9"}, "tee"},
       {{"--signals-to-handle=SIGTREM"}, "SIGTERM"},
-      {{"--signals-to-handle=SIGKILL"}, "'SIGKILL' is no signal that can be handled: the system"},
-      {{"--signals-to-handle=SIGSTOP"}, "'SIGSTOP' is no signal that can be handled: the system"},
-      {{"--signals-to-handle=SIGTERM,SIGCHLD"}, "'SIGCHLD' is no signal that can be handled: the "
-                                                "launcher gets it whenever a worker ends"},
-      {{"--signals-to-handle=SIGPIPE"}, "'SIGPIPE' is no signal that can be handled: the launcher"},
-      {{"--signals-to-handle=SIGSEGV"}, "'SIGSEGV' is no signal that can be handled: it tells of"},
-      {{"--signals-to-handle=SIGBUS"}, "it tells of a fault"},
-      {{"--signals-to-handle=SIGFPE"}, "it tells of a fault"},
-      {{"--signals-to-handle=SIGILL"}, "it tells of a fault"},
-      {{"--signals-to-handle=SIGABRT"}, "it tells of a fault"},
+      {{"--signals-to-handle=SIGKILL"},
+       "'SIGKILL' is not a signal that can be handled: no process can handle it"},
+      {{"--signals-to-handle=SIGSTOP"},
+       "'SIGSTOP' is not a signal that can be handled: no process can handle it"},
+      {{"--signals-to-handle=SIGTERM,SIGCHLD"},
+       "'SIGCHLD' is not a signal that can be handled: the launcher gets it whenever a worker "
+       "ends"},
+      {{"--signals-to-handle=SIGPIPE"},
+       "'SIGPIPE' is not a signal that can be handled: the launcher gets it when a reader"},
+      {{"--signals-to-handle=SIGSEGV"},
+       "'SIGSEGV' is not a signal that can be handled: it reports a fault"},
+      {{"--signals-to-handle=SIGBUS"}, "it reports a fault"},
+      {{"--signals-to-handle=SIGFPE"}, "it reports a fault"},
+      {{"--signals-to-handle=SIGILL"}, "it reports a fault"},
+      {{"--signals-to-handle=SIGABRT"}, "it reports a fault"},
       {{"--role=a\nb"}, "'a\\nb' has a line feed or another control character"},
       {{"--role=a\x7f"}, "control character"},
       {{"--rdzv-id=\x1b[31m"}, "rdzv-id"},
@@ -198,7 +203,7 @@ TEST(LaunchOptions, ValuesThatMakeNoSenseAreErrorsThatNameThem) {
       {{"--rdzv-conf=join_timeout=100000h"}, "'100000h' must be more than 0, and at most 87600 h"},
       {{"--rdzv-conf=keep_alive_interval=1000h,keep_alive_max_attempt=1000"}, "at most 87600 h"},
       {{"--hang-limit=100000h"}, "at most 87600 h"},
-      {{"--role=" + std::string(5000, 'r')}, "5000 bytes are more than the 4096"},
+      {{"--role=" + std::string(5000, 'r')}, "it has 5000 bytes; at most 4096"},
   };
   for (const auto& [words, part] : cases) {
     const std::string problem = ProblemOf(words);
@@ -336,7 +341,7 @@ TEST(LaunchOptions, TheGreatestCountsAreTaken) {
   EXPECT_EQ(most.workers_per_host, 1 << 16);
   ASSERT_OK_AND_ASSIGN(const LaunchConfig forever, Config({"--max-restarts=99999999999"}));
   EXPECT_EQ(forever.restarts_max, 1000000);
-  EXPECT_THAT(forever.notes, ElementsAre(HasSubstr("is taken for 1000000")));
+  EXPECT_THAT(forever.notes, ElementsAre(HasSubstr("is taken as 1000000")));
 }
 
 TEST(LaunchOptions, AFilterThatShowsNobodyIsNoted) {
