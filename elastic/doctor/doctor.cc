@@ -36,7 +36,7 @@ constexpr uint64_t kProbeBytesMax = 4096;
 
 Error DiskSilent() {
   return {Code::kTimeout, "its file system does not answer within " + DurationText(kDiskLimit) +
-                              "; is its server there? (mount, dmesg)"};
+                              "; is its server up? (see mount, dmesg)"};
 }
 
 // A file that other hosts look for; it exists as long as this object.
@@ -177,7 +177,7 @@ Status Doctor::TakePart(const Meeting& meeting) {
   if (!store.ok()) {
     return Error{store.error().code,
                  "the store at " + config_.endpoint_host + ":" + std::to_string(meeting.port) +
-                     " is not reached: " + store.error().message};
+                     " could not be reached: " + store.error().message};
   }
   store_ = *std::move(store);
   AskStore();
@@ -223,8 +223,8 @@ Status Doctor::LearnRound(const Meeting& meeting) {
     return Error{Code::kNotFound,
                  "a store answers at " + config_.endpoint_host + ":" +
                      std::to_string(meeting.port) +
-                     ", but no doctor keeps it: a job may be running there, or its doctor has "
-                     "another --rdzv-id"};
+                     ", but it is not a doctor's: a job may be running there, or the doctor "
+                     "there has another --rdzv-id"};
   }
   KEEL_TRY_ASSIGN(const std::optional<std::string> round, store_->Get(Key("round")));
   round_ = round.value_or("");
@@ -279,7 +279,7 @@ Status Doctor::ReadWhoCame() {
   KEEL_TRY_ASSIGN(tickets_, Field<std::vector<int64_t>>(json, "tickets"));
   const auto own = std::find(tickets_.begin(), tickets_.end(), ticket_);
   if (own == tickets_.end()) {
-    return Error{Code::kNotFound, "this host came when the doctors had begun without it (" +
+    return Error{Code::kNotFound, "this host came too late: the doctors had begun without it (" +
                                       std::to_string(tickets_.size()) + " of at most " +
                                       std::to_string(config_.hosts.most) + " were there)"};
   }
@@ -289,7 +289,7 @@ Status Doctor::ReadWhoCame() {
     KEEL_TRY_ASSIGN(const std::optional<std::string> told, store_->Get(Key("host", ticket)));
     const Result<DoctorFacts> facts = ParseDoctorFacts(told.value_or(""));
     if (!facts.ok()) {
-      return Error{Code::kInvalid, "what another host told cannot be read (" +
+      return Error{Code::kInvalid, "what another host reported cannot be read (" +
                                        facts.error().message +
                                        "): is it another version of Evenkeel?"};
     }
@@ -352,7 +352,7 @@ DoctorSight Doctor::LookAt(size_t host) {
   if (!probe.ok()) {
     sight.probe_trouble = probe.error().message;
   } else if (*probe != name) {
-    sight.probe_trouble = "its file there has another content";
+    sight.probe_trouble = "its file there has other content";
   }
   return sight;
 }
@@ -374,7 +374,7 @@ Status Doctor::AddUpWithOthers() {
   KEEL_TRY(Tell("sum", DoctorSumText(sum)));
   KEEL_TRY_ASSIGN(const auto told, Hear("sum", kDoctorTellLimit));
   for (const std::optional<std::string>& text : told) {
-    view_.sums.push_back({"it told nothing", 0, 0});
+    view_.sums.push_back({"it reported nothing", 0, 0});
     if (!text) continue;
     KEEL_TRY_ASSIGN(view_.sums.back(), ParseDoctorSum(*text));
   }

@@ -30,8 +30,8 @@ std::string HostsText(int64_t count) {
 void Examination::Hosts() {
   Check check(findings_, "hosts");
   if (view_.is_alone) return check.Well("the job has this one host, " + labels_[0]);
-  const std::string cure = "start the same command on each host within --doctor-limit; where it "
-                           "runs, check the endpoint, its port, and firewalls between";
+  const std::string cure = "start the same command on each host within --doctor-limit; if it runs "
+                           "there already, check the endpoint, its port, and firewalls in between";
   if (!view_.meeting_trouble.empty()) check.Fail("", view_.meeting_trouble, cure);
   const DoctorFacts& first = view_.hosts.front();
   const auto came = static_cast<int64_t>(count());
@@ -45,7 +45,7 @@ void Examination::Hosts() {
     }
   }
   CheckNodeRanks(check);
-  Same(check, "--nnodes", "give all hosts the same one", true, [](const DoctorFacts& facts) {
+  Same(check, "--nnodes", "give all hosts the same --nnodes", true, [](const DoctorFacts& facts) {
     return std::to_string(facts.hosts_least) + ":" + std::to_string(facts.hosts_most);
   });
   check.Well("all " + std::to_string(came) + " came: " + JoinList(labels_, ", ") +
@@ -69,8 +69,8 @@ void Examination::CheckNodeRanks(Check& check) {
     if (having.count(rank) == 0) missing.push_back("--node-rank=" + std::to_string(rank));
   }
   if (missing.empty()) return;
-  check.Fail("", "nobody came as " + JoinList(missing, ", "),
-             "start the command there, with that number");
+  check.Fail("", "no host came with " + JoinList(missing, ", "),
+             "start the command with that number on the missing host");
 }
 
 void Examination::Store() {
@@ -81,16 +81,16 @@ void Examination::Store() {
     slowest = std::max(slowest, facts.store_nanos);
     if (facts.store_trouble.empty()) continue;
     check.Fail(Label(host), "workers have no store to meet at: " + facts.store_trouble,
-               "as the message says; what nobody else can read is in the log");
+               "do as the message says; the log may say more");
   }
-  if (!view_.meeting_trouble.empty()) return check.Skip("none was reached");
-  check.Well("answers within " + TimeText(slowest));
+  if (!view_.meeting_trouble.empty()) return check.Skip("no store was reached");
+  check.Well("the store answers within " + TimeText(slowest));
 }
 
 void Examination::Names() {
   Check check(findings_, "names");
-  const std::string cure = "an entry in DNS or in /etc/hosts of all hosts; this project's own "
-                           "programs use numbers only, other programs may use names";
+  const std::string cure = "add the name to DNS or to /etc/hosts of all hosts; Evenkeel's programs "
+                           "use numeric addresses only, but other programs may use names";
   for (size_t host = 0; host < count(); ++host) {
     const DoctorFacts& facts = view_.hosts[host];
     if (!facts.name_trouble.empty()) check.Warn(Label(host), facts.name_trouble, cure);
@@ -98,8 +98,8 @@ void Examination::Names() {
     if (facts.address_silent) {
       check.Warn(Label(host), facts.address_trouble + ": each such look-up stalls programs that "
                                                       "ask for the names of their peers",
-                 "repair reverse DNS; workers under keelrun do not ask, unless with "
-                 "--no-numeric-names");
+                 "repair reverse DNS; workers under keelrun do not look names up, unless "
+                 "--no-numeric-names is given");
     }
   }
   CheckSharedNames(check);
@@ -135,7 +135,7 @@ void Examination::CheckSharedNames(Check& check) {
     std::vector<std::string> addresses;
     for (const auto& [machine, address] : machines) addresses.push_back(address);
     check.Warn("", std::to_string(machines.size()) + " hosts are called " + name + " (" +
-                       JoinList(addresses, ", ") + "): logs do not tell them apart",
+                       JoinList(addresses, ", ") + "), so that logs cannot tell them apart",
                "give each host a name of its own (hostnamectl; --hostname of a container)");
   }
 }
@@ -158,8 +158,8 @@ void Examination::Ports() {
   int64_t longest = 0;
   for (size_t from = 0; from < count(); ++from) {
     if (Sight(from, 0) != nullptr) continue;
-    check.Fail(labels_[from], "it came, but then told nothing of what it sees",
-               "look at what its own doctor printed, and whether it still runs");
+    check.Fail(labels_[from], "it came, but then did not report what it sees",
+               "check whether its own doctor still runs, and what it printed");
   }
   Pairs([&](size_t from, size_t to, const DoctorSight& sight) {
     if (!sight.reach_trouble.empty()) {
@@ -172,7 +172,7 @@ void Examination::Ports() {
     if (sight.round_trip_ns < kFarNs) return;
     check.Warn(labels_[from], "a round trip to " + labels_[to] + " takes " +
                                   TimeText(sight.round_trip_ns) + ": each all-reduce takes longer",
-               "take hosts of one zone or rack");
+               "use hosts in one zone or rack");
   });
   check.Well("all reach each other; the longest round trip takes " + TimeText(longest));
 }
@@ -189,10 +189,12 @@ void Examination::Clocks() {
     check.Warn(labels_[to],
                "its clock is " + TimeText(apart) +
                    (sight.clock_ahead_ns > 0 ? " ahead of " : " behind ") + labels_[from] +
-                   "'s: logs of the two do not fit together (the job itself compares no clocks)",
+                   "'s, so the times in their logs do not match (the job itself compares no "
+                   "clocks)",
                "run a time service (chrony, systemd-timesyncd) on all hosts");
   });
-  check.Well("less than " + TimeText(std::max<int64_t>(most, 1'000'000)) + " apart");
+  check.Well("the clocks are less than " + TimeText(std::max<int64_t>(most, 1'000'000)) +
+             " apart");
 }
 
 bool Examination::Same(Check& check, const std::string& what, const std::string& cure, bool fails,
@@ -240,10 +242,10 @@ void Examination::AllReduce() {
   const std::string text = BytesText(static_cast<uint64_t>(bytes)) + " among " +
                            HostsText(static_cast<int64_t>(count())) + " in " + TimeText(slowest) +
                            " (" + BytesText(static_cast<uint64_t>(pace)) +
-                           " a second and host), over plain TCP: not what NCCL would reach";
+                           " per second and host) over plain TCP; NCCL may be faster";
   if (slowest > 0 && pace < static_cast<double>(kSlowBytesPerSecond)) {
-    check.Warn("", "slow: " + text, "look whether the address leads over the fast network "
-                                    "(--local-addr), and for other traffic");
+    check.Warn("", "slow: " + text, "check whether the address belongs to the fast network "
+                                    "(--local-addr), and whether other traffic is in the way");
   }
   check.Well(text);
 }

@@ -93,7 +93,7 @@ void CheckInterfaceVariable(const HostOfJob& host, const std::string& name, Chec
     return counts ? check.Fail(host.label, what, cure) : check.Warn(host.label, what, cure);
   }
   if (IsBridge(chosen.front())) {
-    check.Warn(host.label, shown + " leads to " + chosen.front() + ", a bridge inside this host",
+    check.Warn(host.label, shown + " selects " + chosen.front() + ", a bridge inside this host",
                cure);
   }
 }
@@ -111,18 +111,18 @@ struct BadVariable {
   const char* cure;
 };
 constexpr BadVariable kBadVariables[] = {
-    {"NCCL_IB_DISABLE", true, "keeps NCCL off InfiniBand and RoCE: slow where hosts have them",
+    {"NCCL_IB_DISABLE", true, "keeps NCCL off InfiniBand and RoCE: slow if hosts have them",
      "unset it, unless these networks do not work here"},
     {"NCCL_P2P_DISABLE", true, "keeps GPUs of one host from reading each other's memory: slow",
      "unset it, unless this host hangs without it"},
-    {"NCCL_SHM_DISABLE", true, "sends all between GPUs of one host over the network: slow",
-     "unset it, and give /dev/shm room"},
-    {"TORCH_NCCL_BLOCKING_WAIT", true, "makes each wait for NCCL block the program",
+    {"NCCL_SHM_DISABLE", true, "makes GPUs of one host exchange all data over the network: slow",
+     "unset it, and make /dev/shm large enough"},
+    {"TORCH_NCCL_BLOCKING_WAIT", true, "makes waits for NCCL block the program",
      "unset it: TORCH_NCCL_ASYNC_ERROR_HANDLING=1, the default here, does what it was for"},
     {"TORCH_NCCL_ASYNC_ERROR_HANDLING", false, "lets workers hang for ever when one is lost",
      "unset it, or set it to 1"},
-    {"CUDA_LAUNCH_BLOCKING", true, "waits for each kernel: everything is slow",
-     "unset it when you have found what you were looking for"},
+    {"CUDA_LAUNCH_BLOCKING", true, "makes the program wait for each kernel: everything is slow",
+     "unset it when you are done debugging"},
 };
 
 void CheckOldNames(const HostOfJob& host, Check& check) {
@@ -145,16 +145,17 @@ void CheckInterface(const HostOfJob& host, Check& check) {
     if (host.is_rehearsal) return;
     return check.Fail(host.label,
                       "the others are told to reach this host at " + facts.address +
-                          ", loopback, which is each host's own: right only where all are "
-                          "launchers of one machine",
+                          ", a loopback address, at which each host reaches only itself: "
+                          "right only if all launchers run on one machine",
                       "write the endpoint as a name or address that leads here from the others "
                       "(not localhost), or " + cure_address);
   }
   const std::string interface = InterfaceOf(facts);
   if (interface.empty()) {
     return check.Warn(host.label,
-                      "its address " + facts.address + " is none of this host's interfaces",
-                      "right only if something in between translates it; else " + cure_address);
+                      "its address " + facts.address + " belongs to none of this host's interfaces",
+                      "this is right only if something in between translates it; otherwise " +
+                          cure_address);
   }
   if (IsBridge(interface)) {
     check.Warn(host.label,

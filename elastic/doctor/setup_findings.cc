@@ -20,9 +20,9 @@ void Examination::Versions() {
        [](const DoctorFacts& facts) { return facts.version; });
   Same(check, "the protocol's version", "install the same release on all hosts", true,
        [](const DoctorFacts& facts) { return std::to_string(facts.protocol); });
-  Same(check, "LibTorch", "install the same on all hosts: other kernels give other bits, and "
-       "workers with other fingerprints are refused without --allow-inexact", !view_.allow_inexact,
-       [](const DoctorFacts& facts) { return facts.torch; });
+  Same(check, "LibTorch", "install the same LibTorch on all hosts: other kernels give other bits, "
+       "and workers with other fingerprints are refused without --allow-inexact",
+       !view_.allow_inexact, [](const DoctorFacts& facts) { return facts.torch; });
   const DoctorFacts& first = view_.hosts.front();
   check.Well("Evenkeel " + first.version + ", protocol " + std::to_string(first.protocol) +
              ", LibTorch " + (first.torch.empty() ? "not loaded" : first.torch));
@@ -37,7 +37,7 @@ void Examination::Program() {
     if (facts.program_trouble.empty()) continue;
     check.Fail(Label(host), facts.program_trouble, "put the program there, or correct its name");
   }
-  if (!any) return check.Skip("none was named on the command line");
+  if (!any) return check.Skip("no program was named on the command line");
   Same(check, "the program", "give all hosts the same command", true,
        [](const DoctorFacts& facts) { return facts.program; }, true);
   Same(check, "the program's file", "copy the same build to all hosts", false,
@@ -56,8 +56,8 @@ void Examination::Gpus() {
     }
     return texts.empty() ? "none" : JoinList(texts, " and ");
   };
-  Same(check, "what GPUs there are", "take hosts of one kind: the slowest GPU sets the pace, and "
-       "other kinds give other bits", false, models);
+  Same(check, "the set of GPUs", "use hosts of one kind: the slowest GPU sets the pace, and other "
+       "kinds give other bits", false, models);
   Same(check, "the GPU driver", "install the same driver on all hosts", false,
        [](const DoctorFacts& facts) { return facts.driver; });
   for (size_t host = 0; host < count(); ++host) {
@@ -66,7 +66,7 @@ void Examination::Gpus() {
     if (gpus == 0 || facts.workers <= gpus) continue;
     check.Warn(Label(host), std::to_string(facts.workers) + " workers share " +
                                 std::to_string(gpus) + " GPUs, which NCCL refuses",
-               "--nproc-per-node=gpu, or what CUDA_VISIBLE_DEVICES hides");
+               "give --nproc-per-node=gpu, or check which GPUs CUDA_VISIBLE_DEVICES hides");
   }
   const DoctorFacts& first = view_.hosts.front();
   check.Well(models(first) + (first.driver.empty() ? "" : ", driver " + first.driver));
@@ -77,22 +77,22 @@ void Examination::Processors() {
   for (size_t host = 0; host < count(); ++host) {
     if (view_.hosts[host].kernels != "DEFAULT") continue;
     check.Warn(Label(host), "its processor lacks AVX2, which portable numerics need",
-               "take another host, or native numerics, whose bits are those of one kind of host");
+               "use another host, or native numerics, whose bits differ between kinds of hosts");
   }
   std::set<std::string> kinds;
   for (const DoctorFacts& facts : view_.hosts) {
     if (!facts.kernels.empty()) kinds.insert(facts.kernels);
   }
   const std::string all = JoinList({kinds.begin(), kinds.end()}, " and ");
-  const char* const note = kinds.size() > 1 ? ": portable numerics give the same bits" : "";
-  check.Well(all.empty() ? "of a kind that has no AVX" : all + note);
+  const char* const note = kinds.size() > 1 ? ": portable numerics give the same bits on all" : "";
+  check.Well(all.empty() ? "the processors are of a kind without AVX" : all + note);
 }
 
 void Examination::Directory() {
   Check check(findings_, "directory");
   const bool any = std::any_of(view_.hosts.begin(), view_.hosts.end(),
                                [](const auto& one) { return !one.directory.empty(); });
-  if (!any) return check.Skip("none was named: --doctor-dir takes that of the checkpoints");
+  if (!any) return check.Skip("no directory was named: give --doctor-dir that of the checkpoints");
   for (size_t host = 0; host < count(); ++host) {
     const DoctorFacts& facts = view_.hosts[host];
     if (facts.directory.empty()) {
@@ -103,8 +103,8 @@ void Examination::Directory() {
     } else if (facts.directory_space.total > 0 && facts.directory_space.free < kDiskEnough) {
       check.Warn(Label(host), "only " + BytesText(facts.directory_space.free) + " are free in " +
                                   facts.directory,
-                 "free some (`keel gc` drops old ones): a checkpoint has the model and what the "
-                 "optimizer keeps, often three times the model");
+                 "free some space (`keel gc` removes old checkpoints): a checkpoint holds the "
+                 "model and the state of the optimizer, often three times the size of the model");
     }
   }
   Pairs([&](size_t from, size_t to, const DoctorSight& sight) {
@@ -128,11 +128,13 @@ void Examination::Space() {
   for (size_t host = 0; host < count(); ++host) {
     const DoctorFacts& facts = view_.hosts[host];
     if (facts.log_space.total == 0) {
-      check.Warn(Label(host), "the folder for logs, " + facts.log_directory + ", cannot be asked",
-                 "make it, or give another --log-dir");
+      check.Warn(Label(host), "the free space of the log folder, " + facts.log_directory +
+                                  ", cannot be read",
+                 "make the folder, or give another --log-dir");
     } else if (facts.log_space.free < kLogSpaceEnough) {
       check.Warn(Label(host), "only " + BytesText(facts.log_space.free) + " are free for logs in " +
-                                  facts.log_directory, "free some, or give another --log-dir");
+                                  facts.log_directory,
+                 "free some space, or give another --log-dir");
     }
   }
   const DoctorFacts& first = view_.hosts.front();
@@ -165,11 +167,13 @@ void Examination::Variables() {
     const bool is_own = name.find("IFNAME") != std::string::npos || name == "NCCL_IB_HCA" ||
                         name.starts_with("NCCL_DEBUG") || name == "NCCL_HOSTID";
     if (is_own) continue;
-    Same(check, name, "set it on all hosts or on none: workers that choose differently hang", false,
-         [&](const DoctorFacts& facts) { return VariableIn(facts.environment, name); }, true);
+    Same(check, name, "give it the same value on all hosts: workers that choose differently hang",
+         false, [&](const DoctorFacts& facts) { return VariableIn(facts.environment, name); },
+         true);
   }
   const std::string all = JoinList({names.begin(), names.end()}, ", ");
-  check.Well(all.empty() ? "none of NCCL or Gloo is set" : "none that hurts among " + all);
+  check.Well(all.empty() ? "no variable of NCCL or Gloo is set"
+                         : "none of these does harm: " + all);
 }
 
 }  // namespace keel

@@ -150,7 +150,7 @@ TEST(DoctorFindings, HostsThatAreMissing) {
   DoctorView numbered = HealthyView();
   leave(numbered);
   numbered.hosts[0].node_rank = 0;
-  EXPECT_THAT(TextOf(Problems(numbered)), HasSubstr("nobody came as --node-rank=1"));
+  EXPECT_THAT(TextOf(Problems(numbered)), HasSubstr("no host came with --node-rank=1"));
 }
 
 TEST(DoctorFindings, HostsThatDoNotMeet) {
@@ -206,7 +206,7 @@ TEST(DoctorFindings, InterfacesAndPorts) {
        "node1", "docker0, a bridge"},
       {[](DoctorView& view) {
          view.hosts[1].address = "34.1.2.3";
-       }, "interface", kWarn, "node1", "34.1.2.3 is none of this host's interfaces"},
+       }, "interface", kWarn, "node1", "34.1.2.3 belongs to none of this host's interfaces"},
       {[](DoctorView& view) {
          view.sights[1][0].reach_trouble = "nothing answers";
          view.sums.clear();
@@ -216,7 +216,7 @@ TEST(DoctorFindings, InterfacesAndPorts) {
       {[](DoctorView& view) {
          view.sights[1].clear();
          view.sums.clear();
-       }, "ports", kFail, "node1", "told nothing"},
+       }, "ports", kFail, "node1", "did not report what it sees"},
   });
 }
 
@@ -299,7 +299,7 @@ TEST(DoctorFindings, DirectoryAndDisks) {
       {[](DoctorView& view) { view.hosts[1].log_space.free = 5 << 20; }, "disk", kWarn, "node1",
        "only 5 MiB are free for logs"},
       {[](DoctorView& view) { view.hosts[1].log_space = {}; }, "disk", kWarn, "node1",
-       "the folder for logs, /tmp"},
+       "the free space of the log folder, /tmp"},
   });
 }
 
@@ -385,7 +385,7 @@ TEST(DoctorFindings, TheAllReduce) {
       {[](DoctorView& view) { view.sums[1].nanos = 1'000'000'000; }, "all-reduce", kWarn, "",
        "slow: 1 MiB among 2 hosts in 1 s"},
   });
-  EXPECT_THAT(TextOf(AllFindings(HealthyView())), HasSubstr("(500 MiB a second and host)"));
+  EXPECT_THAT(TextOf(AllFindings(HealthyView())), HasSubstr("(500 MiB per second and host)"));
 }
 
 TEST(BriefFindings, AreThoseThatAHostKnowsByItself) {
