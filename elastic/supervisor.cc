@@ -316,7 +316,7 @@ void Supervisor::WatchNotices() {
 void Supervisor::OnNotice(const NoticeEvent& event) {
   if (event.kind != NoticeEvent::Kind::kLeave) return Tell(event);
   const Duration to_save = TimeToSave(event.left);
-  const std::string reason = event.text + ", " + DurationText(event.left) + " ahead";
+  const std::string reason = event.text + ", in " + DurationText(event.left);
   Tell(NoticeObeyed{event.text, event.left, to_save,
                     reason + ", to the launcher on " + meeting_.own_name});
   host_.OnStopAsked(reason, to_save, Now());

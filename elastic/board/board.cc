@@ -216,8 +216,8 @@ void Board::WarnIfUnknown(const BoardClient::Step& step, TimePoint polled) {
   is_known_ = true;   // so that it is told only once
   events_.on_trouble(Error{Code::kNotFound,
                            "the store at " + AddressText(where_.host, where_.port) +
-                               " has no job '" + job_ + "': does the host of the store run it, "
-                               "with the same --rdzv-id?"});
+                               " has no job '" + job_ + "': does the host that keeps the store "
+                               "run this job, with the same --rdzv-id?"});
 }
 
 void Board::OnMemberTrouble(const Status& status) {

@@ -45,7 +45,7 @@ class AwsService : public NoticeService {
     if (asked_ == Asked::kToken) return HearToken(reply, now);
     if (reply.status == 401) {   // the token is no longer valid, whatever its age
       token_.clear();
-      return NotGiven("a question with our token", reply.status);
+      return NotGiven("the request with our token", reply.status);
     }
     if (asked_ == Asked::kAction) return HearAction(reply);
     asked_ = Asked::kAction;
@@ -63,8 +63,8 @@ class AwsService : public NoticeService {
 
   Result<Heard> HearToken(const HttpReply& reply, TimePoint now) {
     const std::string token(Trim(reply.body));
-    if (reply.status != 200) return NotGiven("the question for a token", reply.status);
-    if (!IsPlainWord(token)) return Error{Code::kCorrupt, "a token of odd bytes"};
+    if (reply.status != 200) return NotGiven("the request for a token", reply.status);
+    if (!IsPlainWord(token)) return Error{Code::kCorrupt, "a token with unusable characters"};
     token_ = token;
     renew_at_ = now + kTokenLife / 2;
     asked_ = Asked::kAction;
@@ -148,7 +148,7 @@ class AzureService : public NoticeService {
     if (asks_name_) {
       const std::string name(Trim(reply.body));
       if (reply.status >= 500 || reply.status == 429) {
-        return NotGiven("the question for our name", reply.status);
+        return NotGiven("the request for our name", reply.status);
       }
       own_name_ = reply.status == 200 && IsPlainWord(name) ? name : "";
       return Heard{};

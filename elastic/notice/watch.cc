@@ -136,14 +136,14 @@ void NoticeWatch::TakeEnd(const NoticeReply& reply, TimePoint now, int64_t wall_
 // make the host stay until it is too late.
 std::string NoticeWatch::WhyNotBelieved(Duration told) const {
   const Duration most = asked_.service->longest_notice().value_or(kLongestNotice);
-  const std::string usual = DurationText(asked_.service->usual_notice()) + " are counted on";
+  const std::string usual = DurationText(asked_.service->usual_notice()) + " instead";
   if (told < Duration(0)) {
     return "the end it announces was " + DurationText(-told) +
-           " ago by this machine's clock, which may be wrong: " + usual;
+           " ago by this machine's clock, which may be wrong; assuming " + usual;
   }
   if (told <= most) return "";
-  return "the end it announces is " + DurationText(told) + " ahead by this machine's clock, and " +
-         Name() + " gives no more than " + DurationText(most) + " of notice: " + usual;
+  return "the end it announces is " + DurationText(told) + " ahead by this machine's clock, but " +
+         Name() + " gives no more than " + DurationText(most) + " of notice; assuming " + usual;
 }
 
 void NoticeWatch::OnTime(TimePoint now) { LeaveIfDue(now); }

@@ -39,7 +39,7 @@ void LogQueue::Add(std::string_view text) {
   }
   if (missed_ > 0) {
     lines_.push_back("... " + std::to_string(std::exchange(missed_, 0)) +
-                     " lines of the log are missing here: nobody took them ...\n");
+                     " lines of the log are missing here: stderr was not read in time ...\n");
     bytes_ += lines_.back().size();
   }
   lines_.emplace_back(text);

@@ -124,7 +124,7 @@ Status CheckScript(const std::string& path) {
   if (IsFile(path)) return Ok();
   if (!IsFolder(path)) {
     return Error{Code::kInvalid, "'" + path + "' is a pipe, a device or the like, not a script: "
-                                 "each worker, and each that takes its place, reads it anew"};
+                                 "every worker must be able to read it from its beginning"};
   }
   if (IsFile(path + "/__main__.py") || IsFile(path + "/__main__.pyc")) return Ok();
   return Error{Code::kInvalid, "'" + path + "' is a folder without a __main__.py, not a script"};
@@ -138,8 +138,8 @@ Error ExplainExecFailure(const std::string& path, const std::string& working_dir
     case EACCES:
       return ExplainRefused(path, seen);
     case ENOEXEC:
-      return {Code::kInvalid, "'" + path + "' is no program for this machine: neither a binary of "
-                              "its kind nor a script that begins with #!"};
+      return {Code::kInvalid, "'" + path + "' is not a program for this machine: neither a binary "
+                              "of its kind nor a script that begins with #!"};
     default:
       return {Code::kForeign, "'" + path + "' did not start: " + std::strerror(error)};
   }

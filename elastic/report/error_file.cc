@@ -39,7 +39,9 @@ Result<WorkerError> ReadError(const std::string& text) {
     error.time_s = TimeOf(*extra);
     return error;
   }
-  if (!message->is_string()) return Error{Code::kInvalid, "'message' is no text and no object"};
+  if (!message->is_string()) {
+    return Error{Code::kInvalid, "'message' is neither a string nor an object"};
+  }
   error.message = message->get<std::string>();
   error.time_s = TimeOf(json);
   return error;

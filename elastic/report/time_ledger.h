@@ -47,7 +47,7 @@ struct TimePart {
 inline constexpr std::array kTimeParts = {
     TimePart{"steps", "steps", &WorkerTime::steps},
     TimePart{"evaluating", "evaluation", &WorkerTime::evaluating},
-    TimePart{"beside_steps", "in epochs beside steps", &WorkerTime::beside_steps},
+    TimePart{"beside_steps", "in epochs, outside of steps", &WorkerTime::beside_steps},
     TimePart{"between_epochs", "between epochs", &WorkerTime::between_epochs},
     TimePart{"starting", "starting", &WorkerTime::starting},
     TimePart{"stopping", "stopping", &WorkerTime::stopping},

@@ -208,7 +208,7 @@ std::string LossSvg(const JobStatus& status, int64_t now_nanos) {
 }
 
 std::string ThroughputSvg(const JobStatus& status, int64_t now_nanos) {
-  return Curve(status, now_nanos, "samples a second", &StatusPoint::samples_per_s);
+  return Curve(status, now_nanos, "samples per second", &StatusPoint::samples_per_s);
 }
 
 double StepMillis(const StatusTrend& trend) {

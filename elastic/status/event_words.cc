@@ -10,13 +10,13 @@ using Words = std::optional<EventWords>;
 std::string NoticeKindText(NoticeEvent::Kind kind) {
   switch (kind) {
     using Kind = NoticeEvent::Kind;
-    case Kind::kFound: return "watching those of ";
+    case Kind::kFound: return "watching the notices of ";
     case Kind::kHint: return "hint: ";
     case Kind::kAnnounced: return "announced: ";
     case Kind::kWithdrawn: return "withdrawn: ";
     case Kind::kUnreachable: return "unreachable: ";
     case Kind::kReached: return "reached again: ";
-    case Kind::kGaveUp: return "nobody is asked any more: ";
+    case Kind::kGaveUp: return "no service is asked any more: ";
     case Kind::kLeave: return "obeyed: ";
   }
   return "";

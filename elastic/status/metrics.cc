@@ -55,14 +55,14 @@ class Metrics {
 
 void AddJob(Metrics& metrics, const JobStatus& status, int64_t now_nanos) {
   const StatusJob& job = status.job();
-  metrics.Family("job_info", "gauge", "What is watched, in its labels; always 1.");
+  metrics.Family("job_info", "gauge", "The job that is watched, in the labels; always 1.");
   metrics.Add(1, {{"job", job.name},
                   {"host", job.host},
                   {"kind", std::string(JobKindName(status.in_place() ? JobKind::kInPlace
                                                                      : JobKind::kForeign))}});
-  metrics.One("start_time_seconds", "gauge", "When this launcher began, since 1970.",
+  metrics.One("start_time_seconds", "gauge", "When this launcher started, in seconds since 1970.",
               Seconds(job.started_nanos));
-  metrics.One("uptime_seconds", "gauge", "How long it has been running.",
+  metrics.One("uptime_seconds", "gauge", "How long this launcher has been running.",
               Seconds(now_nanos - job.started_nanos));
   metrics.Family("job_state", "gauge", "1 for the state that the job is in, as this host sees it.");
   for (const char* state : {"running", "waiting", "stopping"}) {
@@ -81,10 +81,10 @@ void AddEpochs(Metrics& metrics, const JobStatus& status) {
   metrics.One("epoch_hosts", "gauge", "Hosts of the epoch that runs.",
               running == nullptr ? 0 : running->hosts);
   if (status.step() >= 0) {
-    metrics.One("step", "gauge", "The furthest step that a worker told of.",
+    metrics.One("step", "gauge", "The furthest step that a worker has reported.",
                 static_cast<double>(status.step()));
   }
-  metrics.Family("events_total", "counter", "Events so far.");
+  metrics.Family("events_total", "counter", "Events so far, by kind.");
   for (const auto& [kind, count] : status.events_by_kind()) {
     metrics.Add(static_cast<double>(count), {{"kind", kind}});
   }
@@ -121,26 +121,28 @@ void AddHosts(Metrics& metrics, const JobStatus& status) {
 // The figures of this host.
 void AddFigures(Metrics& metrics, const JobStatus& status) {
   if (status.newest()) {
-    metrics.One("loss", "gauge", "Loss of the newest step that was told of.",
+    metrics.One("loss", "gauge", "Loss of the newest step that was reported.",
                 status.newest()->loss.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
   if (const auto rate = status.samples_per_s()) {
-    metrics.One("samples_per_second", "gauge", "Of all workers, lately.", *rate);
+    metrics.One("samples_per_second", "gauge", "Samples per second of all workers, lately.", *rate);
   }
   if (!status.checkpoints().empty()) {
     const StatusCheckpoint& saved = status.checkpoints().back();
     metrics.One("checkpoint_step", "gauge", "Step of the newest checkpoint.",
                 static_cast<double>(saved.step));
-    metrics.One("checkpoint_time_seconds", "gauge", "When it was told of, since 1970.",
+    metrics.One("checkpoint_time_seconds", "gauge",
+                "When the newest checkpoint was reported, in seconds since 1970.",
                 Seconds(saved.wall_nanos));
   }
   metrics.Family("worker_steps_total", "counter",
-                 "Steps that counted, of each worker of this host since that one began.");
+                 "Steps that counted, of each worker of this host since that worker started.");
   for (const StatusTrend& trend : status.trends()) {
     metrics.Add(static_cast<double>(trend.now.told.steps),
                 {{"local_rank", std::to_string(trend.now.index)}});
   }
-  metrics.Family("worker_step_seconds_total", "counter", "What their time went into.");
+  metrics.Family("worker_step_seconds_total", "counter",
+                 "Time that these steps took, by what it was spent on.");
   for (const StatusTrend& trend : status.trends()) {
     for (const auto& [part, nanos] : trend.now.told.parts) {
       metrics.Add(Seconds(nanos),
@@ -148,12 +150,13 @@ void AddFigures(Metrics& metrics, const JobStatus& status) {
     }
   }
   metrics.Family("worker_time_seconds_total", "counter",
-                 "Time of all seats of this host, by what it went into.");
+                 "Time of all seats of this host, by what it was spent on.");
   for (const TimePart& each : kTimeParts) {
     metrics.Add(Seconds((status.time().*each.part).count()), {{"part", std::string(each.name)}});
   }
   if (status.time().knows_steps) {
-    metrics.One("goodput_ratio", "gauge", "Of that time, the part in steps that counted.",
+    metrics.One("goodput_ratio", "gauge",
+                "Part of the time of all seats that went into steps that counted.",
                 status.time().Goodput());
   }
 }

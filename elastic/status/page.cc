@@ -53,7 +53,7 @@ std::string FiguresCards(const JobStatus& status, const FiguresMessage& newest) 
     cards += Card("checkpoint", Number(saved.step), "at " + TimeOfDayText(saved.wall_nanos));
   }
   if (status.time().knows_steps) {
-    cards += Card("goodput here", FixedText(100 * status.time().Goodput(), 1) + "%");
+    cards += Card("goodput of this host", FixedText(100 * status.time().Goodput(), 1) + "%");
   }
   return cards;
 }
@@ -62,7 +62,7 @@ std::string Cards(const JobStatus& status, int64_t now) {
   const StatusEpoch* const running = status.running();
   std::string cards = "<div class=\"cards\">\n";
   const std::string duration =
-      running == nullptr ? "none runs" : "for " + RoughlySince(running->begun_nanos, now);
+      running == nullptr ? "none is running" : "for " + RoughlySince(running->begun_nanos, now);
   cards += Card("epoch", Number(status.epochs().empty() ? -1 : status.epochs().back().number),
                 duration);
   cards += Card("workers", running == nullptr ? "0" : Number(running->workers),
@@ -77,17 +77,18 @@ std::string Cards(const JobStatus& status, int64_t now) {
 
 std::string Timeline(const JobStatus& status, int64_t now) {
   const std::string shown =
-      status.epochs_total() == 0 ? "None yet: " : Number(status.epochs_total()) + " so far. ";
+      status.epochs_total() == 0 ? "None yet. " : Number(status.epochs_total()) + " so far. ";
   return "<section><h2>Epochs</h2>\n" + TimelineSvg(status, now) + "<p class=\"note\">" + shown +
-         "Bars are as high as the epoch has workers; red ones were broken. Below: workers that "
-         "died and hosts that are gone (red), notices and stops (amber), checkpoints (green)."
+         "The height of a bar is the number of workers in the epoch; red epochs were broken. Below "
+         "them: workers that died and hosts that are gone (red), notices and stops (amber), "
+         "checkpoints (green)."
          "</p></section>\n";
 }
 
 std::string Curves(const JobStatus& status, int64_t now) {
   if (status.points().empty()) return "";
   return "<section><h2>Loss</h2>\n" + LossSvg(status, now) +
-         "<h2>Samples a second</h2>\n" + ThroughputSvg(status, now) + "</section>\n";
+         "<h2>Samples per second</h2>\n" + ThroughputSvg(status, now) + "</section>\n";
 }
 
 std::string StepTimes(const JobStatus& status) {
@@ -104,7 +105,7 @@ std::string StepTimes(const JobStatus& status) {
   return "<section><h2>Step times of this host's workers</h2>\n<p class=\"note\">" +
          PartsKeySvg(status.trends().front()) +
          "</p><table><tr><th class=\"n\">seat</th><th class=\"n\">rank</th>"
-         "<th class=\"n\">steps</th><th class=\"n\">ms a step</th><th></th></tr>\n" +
+         "<th class=\"n\">steps</th><th class=\"n\">ms per step</th><th></th></tr>\n" +
          rows + "</table></section>\n";
 }
 
@@ -138,7 +139,7 @@ std::string Checkpoints(const JobStatus& status) {
   }
   return "<section><h2>Checkpoints</h2>\n<table><tr><th>UTC</th><th class=\"n\">step</th></tr>\n" +
          rows + "</table><p class=\"note\">" + Number(status.checkpoints_total()) +
-         " so far, as this host's workers told.</p></section>\n";
+         " so far, as reported by the workers of this host.</p></section>\n";
 }
 
 std::string HostState(const StatusHost& host) {
@@ -157,7 +158,9 @@ std::string SeatRow(const StatusHost& host, size_t index, bool is_first) {
   const SeatRecord& seat = host.record.seats[index];
   const std::string name = HtmlText(host.record.host) + (host.is_here ? " (this one)" : "");
   const std::string ended =
-      seat.ended.empty() ? "" : "<span class=\"dim\">last one " + HtmlText(seat.ended) + "</span>";
+      seat.ended.empty()
+          ? ""
+          : "<span class=\"dim\">last worker " + HtmlText(seat.ended) + "</span>";
   return "<tr>" + Cell(is_first ? name : "") + Cell(is_first ? HtmlText(host.record.address) : "") +
          Cell(is_first ? HostState(host) : "") + Cell(std::to_string(index), "n") +
          Cell(Number(seat.rank), "n") + Cell(std::string(SeatStateName(seat.state))) +
@@ -181,8 +184,8 @@ std::string Members(const JobStatus& status) {
   }
   std::string note = status.job().sees_all
                          ? ""
-                         : "<p class=\"note\">Only this host's own: the page of the host that has "
-                           "the store shows all.</p>";
+                         : "<p class=\"note\">Only this host is shown: the page of the host that "
+                           "keeps the store shows all.</p>";
   if (shown < all) note += "<p class=\"note\">" + std::to_string(all - shown) + " more.</p>";
   return "<section><h2>Members</h2>\n<table><tr><th>host</th><th>address</th><th>state</th>"
          "<th class=\"n\">seat</th><th class=\"n\">rank</th><th>worker</th>"
@@ -225,7 +228,7 @@ std::string StatusPageText(const JobStatus& status, int64_t now_nanos, const std
          HtmlText(status.job().name) + ": " + std::string(status.state()) +
          "</title>\n<style nonce=\"" + nonce + "\">" + std::string(kStatusStyle) +
          "</style></head>\n<body>\n<div id=\"lost\" hidden>keelrun does not answer: the job may "
-         "have ended. What is below is the last that was seen.</div>\n<main id=\"all\">\n" +
+         "have ended. Below is the last known state.</div>\n<main id=\"all\">\n" +
          Head(status) + Cards(status, now_nanos) + Timeline(status, now_nanos) +
          Curves(status, now_nanos) + StepTimes(status) + Members(status) + TimeSpent(status) +
          Checkpoints(status) + Events(status) + "</main>\n<script nonce=\"" + nonce + "\">" +

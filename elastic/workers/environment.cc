@@ -19,7 +19,7 @@ Result<int> Number(const Environment& environment, const std::string& name, int 
   int number = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failure != std::errc() || end != text.data() + text.size() || number < low || number > high) {
-    return Error{Code::kInvalid, name + "='" + text + "' is no whole number from " +
+    return Error{Code::kInvalid, name + "='" + text + "' is not a whole number from " +
                                      std::to_string(low) + " to " + std::to_string(high)};
   }
   return number;
@@ -53,7 +53,7 @@ Result<WorkerEnvironment> ReadWorkerEnvironment(const Environment& environment) 
   worker.master_port = static_cast<uint16_t>(port);
   const auto address = environment.find("MASTER_ADDR");
   if (address == environment.end() || address->second.empty()) {
-    return Error{Code::kInvalid, "MASTER_ADDR is not set: the host that keeps the store"};
+    return Error{Code::kInvalid, "MASTER_ADDR is not set: it names the host that keeps the store"};
   }
   worker.master_address = address->second;
   return worker;

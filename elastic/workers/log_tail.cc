@@ -67,8 +67,8 @@ Status LogTail::Stop(TimePoint deadline) {
   while (!shared_.done) {
     const Duration left = deadline - RealClock().Monotonic();
     if (left <= Duration(0)) {
-      return Error{Code::kTimeout, "the console does not take the workers' last output, which is "
-                                   "in their log files"};
+      return Error{Code::kTimeout, "the workers' last output is only in their log files, since "
+                                   "the console is not being read"};
     }
     changed_.wait_for(lock, std::min<Duration>(left, std::chrono::hours(1)));
   }

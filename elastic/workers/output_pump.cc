@@ -208,7 +208,7 @@ void OutputPump::Take(Stream& stream, std::string_view bytes) {
   const size_t kept = stream.spool->AddMemory(bytes);
   if (kept == bytes.size()) return;
   lost_.Note("the console, of " + stream.path, bytes.size() - kept,
-             "the file does not take it, nor the console fast enough", now);
+             "the file could not be written, and the console was not read fast enough", now);
 }
 
 // Returns how much the file took, and sets `why` if that was not all. It adds at the present end of

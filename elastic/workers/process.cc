@@ -140,7 +140,9 @@ void WorkerProcess::TellUnknown(const std::string& type) {
   if (unknown_types_.size() >= kUnknownTypesMax || !unknown_types_.insert(type).second) return;
   const bool is_last = unknown_types_.size() == kUnknownTypesMax;
   LogInfo("unknown-message",
-          {{"pid", pid_}, {"type", type}, {"note", is_last ? "of others nothing is told" : ""}});
+          {{"pid", pid_},
+           {"type", type},
+           {"note", is_last ? "further unknown types are not logged" : ""}});
 }
 
 // Reads what the worker said before it ended.

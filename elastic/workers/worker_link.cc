@@ -65,14 +65,15 @@ Result<Fd> InheritedSocket(const std::string& text) {
   const Result<int64_t> number = ParseInteger(text);
   const std::string where = std::string(kControlFdVariable) + "=" + Shown(text);
   if (!number.ok() || *number < 3 || *number > std::numeric_limits<int>::max()) {
-    return Error{Code::kInvalid, where + " is no number of a descriptor; only a supervisor "
+    return Error{Code::kInvalid, where + " is not the number of a descriptor; only a launcher "
                                          "(keelrun) may set it"};
   }
   const int fd = static_cast<int>(*number);
   struct stat status {};
   if (fstat(fd, &status) != 0 || !S_ISSOCK(status.st_mode)) {
-    return Error{Code::kInvalid, where + " is no open socket: the variable was inherited without "
-                                         "its descriptor; unset it to run without a supervisor"};
+    return Error{Code::kInvalid, where + " is not an open socket: the variable was inherited "
+                                         "without its descriptor; unset it to run without a "
+                                         "launcher"};
   }
   if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
     return Error{Code::kForeign, where + ": keeping it from our children: " +
@@ -172,7 +173,7 @@ Status WorkerLink::SendLocked(const WorkerMessage& message) {
     }
   }
   if (outbox_bytes_ + line.size() > kOutboxBytesMax) {
-    return Error{Code::kNoSpace, "the supervisor has not read " + std::to_string(outbox_bytes_) +
+    return Error{Code::kNoSpace, "the launcher has not read " + std::to_string(outbox_bytes_) +
                                      " bytes of messages: is it stopped?"};
   }
   outbox_bytes_ += line.size();
@@ -206,7 +207,7 @@ Status WorkerLink::Flush(TimePoint deadline) {
     if (closed_) return ClosedError();
     const Duration bite = Bite(deadline, CancelToken::Never());
     if (bite == Duration(0)) {
-      return Error{Code::kTimeout, "the supervisor has not read " +
+      return Error{Code::kTimeout, "the launcher has not read " +
                                        std::to_string(outbox_bytes_) + " bytes of messages"};
     }
     changed_.wait_for(lock, bite);
@@ -220,11 +221,11 @@ Result<SupervisorMessage> WorkerLink::Receive(TimePoint deadline, const CancelTo
     if (auto message = PopFront()) return *std::move(message);
     if (closed_) return ClosedError();
     if (cancel.cancelled()) {
-      return Error{Code::kCancelled, "waiting for the supervisor was cancelled"};
+      return Error{Code::kCancelled, "waiting for the launcher was cancelled"};
     }
     const Duration bite = Bite(deadline, cancel);
     if (bite == Duration(0)) {
-      return Error{Code::kTimeout, "no message from the supervisor in time"};
+      return Error{Code::kTimeout, "no message from the launcher in time"};
     }
     changed_.wait_for(lock, bite);
   }
@@ -247,7 +248,7 @@ std::optional<SupervisorMessage> WorkerLink::PopFront() {
 }
 
 Error WorkerLink::ClosedError() const {
-  return {Code::kPeerLost, "the link to the supervisor is closed: " + *closed_};
+  return {Code::kPeerLost, "the link to the launcher is closed: " + *closed_};
 }
 
 bool WorkerLink::closed() const {
@@ -325,7 +326,7 @@ void WorkerLink::Take(SupervisorMessage message) {
 
 void WorkerLink::Close(const std::string& why) {
   Watches freed;
-  const std::string reason = "the link to the supervisor is closed: " + why;
+  const std::string reason = "the link to the launcher is closed: " + why;
   {
     const std::lock_guard lock(mutex_);
     closed_ = why;
@@ -385,7 +386,7 @@ Duration WorkerLink::UntilTooQuiet() const {
 void WorkerLink::BreakIfTooQuiet() {
   if (UntilTooQuiet() > Duration(0)) return;
   const std::string reason =
-      "its supervisor has said nothing for " + DurationText(quiet_limit_) + ": is it stopped?";
+      "its launcher has said nothing for " + DurationText(quiet_limit_) + ": is it stopped?";
   LogWarn("supervisor-silent", {{"epoch", entered_}, {"reason", reason}});
   Take(BreakMessage{std::exchange(entered_, 0), reason});
 }

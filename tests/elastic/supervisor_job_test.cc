@@ -181,7 +181,7 @@ TEST_F(SupervisorJob, AMessageOfANewerProgramIsToldOfOnce) {
   };
   EXPECT_EQ(count("unknown-message"), 8) << log;
   EXPECT_EQ(count("type=sing"), 1) << log;
-  EXPECT_EQ(count("of others nothing is told"), 1) << log;
+  EXPECT_EQ(count("further unknown types are not logged"), 1) << log;
 }
 
 // With each number of free descriptors something else is the first to get none.

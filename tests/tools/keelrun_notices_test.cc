@@ -59,7 +59,7 @@ TEST_F(KeelrunNotices, AHostThatIsInterruptedLeavesAndTheOthersGoOn) {
   cloud_.Answer(kAwsAction, 200, kTerminate);
   EXPECT_EQ(second->ExitCode(), 75) << second->Output();
   EXPECT_EQ(second->Count("notice-obeyed .*spot interruption: terminate"), 1) << second->Output();
-  EXPECT_EQ(second->Count("^  2.*epoch 1: AWS notice .*terminate.*2 min.* ahead"), 1)
+  EXPECT_EQ(second->Count("^  2.*epoch 1: AWS notice .*terminate.*, in 2 min"), 1)
       << second->Output();
   const std::string after = first->Await("^epoch 2 rank 0 of 1");
   EXPECT_EQ(NumberAfter(after, "pid"), NumberAfter(before, "pid"));

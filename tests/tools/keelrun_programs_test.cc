@@ -74,7 +74,7 @@ TEST(KeelrunPrograms, AFileThatIsNoProgramIsTriedAsOftenAsAllowed) {
                  {"--standalone", "--nproc-per-node=2", "--max-restarts=1", "--no-python",
                   folder.File("words")});
     EXPECT_EQ(job.ExitCode(), 1) << job.Output();
-    EXPECT_THAT(job.Output(), HasSubstr("no program for this machine"));
+    EXPECT_THAT(job.Output(), HasSubstr("not a program for this machine"));
     EXPECT_THAT(job.Output(), HasSubstr("2 failures, 1 allowed"));
     EXPECT_EQ(job.Count(" epoch epoch=2 "), 1) << job.Output();
     EXPECT_EQ(job.Count(" epoch epoch=3 "), 0) << job.Output();

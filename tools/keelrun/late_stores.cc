@@ -57,7 +57,7 @@ Result<StoreMaker*> LoadModule(const std::string& path, LogFormat format, LogLev
       entry == nullptr ? nullptr : entry(kStoreModuleVersion, format, level);
   if (maker != nullptr) return maker;
   return Error{Code::kForeign,
-               path + " belongs to another version of Evenkeel; install both anew"};
+               path + " belongs to another version of Evenkeel; reinstall both"};
 }
 
 }  // namespace
@@ -107,7 +107,11 @@ void LateStores::Prepare() {
 }
 
 void LateStores::Load() {
-  if (!NumericNamesActive()) LogWarn("names-asked", {{"reason", "getnameinfo() is not ours"}});
+  if (!NumericNamesActive()) {
+    LogWarn("names-asked",
+            {{"reason", "a getnameinfo() that is not Evenkeel's is in use, so a slow name service "
+                        "can stall the store"}});
+  }
   const Result<StoreMaker*> module = LoadModule(path_, format_, level_);
   if (!module.ok()) LogError("no-store", {{"reason", module.error().message}});
   {

@@ -227,8 +227,8 @@ int main(int argc, char** argv) {
   try {
     return Run(RealInputs(argc, argv));
   } catch (const std::exception& failed) {
-    return Fail(kExitFailed, std::string("the system refuses what a launcher needs (") +
-                                 failed.what() + "): look at `ulimit -a`, and at the limits of "
-                                 "the container or service");
+    return Fail(kExitFailed, std::string("the system refuses what keelrun needs (") +
+                                 failed.what() + "): check `ulimit -a`, and the limits of the "
+                                 "container or service");
   }
 }

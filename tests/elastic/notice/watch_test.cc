@@ -132,11 +132,11 @@ TEST(AwsWatch, ATimeThatIsNotBelievedIsToldWithTheReason) {
   };
   EXPECT_EQ(note(Duration(0)), "");
   EXPECT_EQ(note(-seconds(785)),   // of the 115 s that are left
-            "the end it announces is 15 min 0 s ahead by this machine's clock, and AWS gives no "
-            "more than 2 min 0 s of notice: 2 min 0 s are counted on");
+            "the end it announces is 15 min 0 s ahead by this machine's clock, but AWS gives no "
+            "more than 2 min 0 s of notice; assuming 2 min 0 s instead");
   EXPECT_EQ(note(seconds(175)),
-            "the end it announces was 1 min 0 s ago by this machine's clock, which may be wrong: "
-            "2 min 0 s are counted on");
+            "the end it announces was 1 min 0 s ago by this machine's clock, which may be wrong; "
+            "assuming 2 min 0 s instead");
 }
 
 TEST(AwsWatch, ARebalanceRecommendationIsToldOnceAndEndsNothing) {

@@ -197,7 +197,8 @@ TEST_F(SpawnTest, FailuresToStartSayWhatWasTried) {
               HasSubstr("names '" + folder_.File("plain") + "', which is not executable"));
   EXPECT_THAT(ErrorOf({folder_.path()}).message, HasSubstr("is a folder, not a program"));
   WriteFile(folder_.File("words"), "just words\n", 0755);
-  EXPECT_THAT(ErrorOf({folder_.File("words")}).message, HasSubstr("no program for this machine"));
+  EXPECT_THAT(ErrorOf({folder_.File("words")}).message,
+              HasSubstr("not a program for this machine"));
   EXPECT_THAT(ErrorOf({}).message, HasSubstr("argv is empty"));
 }
 

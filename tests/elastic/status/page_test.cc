@@ -198,8 +198,8 @@ TEST(StatusPage, NamesOfPartsAreEscaped) {
 TEST(StatusPage, SaysWhereAllOfAJobIsSeen) {
   StatusJob job = JobOf();
   job.sees_all = false;
-  EXPECT_THAT(PageOf(JobStatus(job)), HasSubstr("the page of the host that has the store"));
-  EXPECT_THAT(PageOf(JobStatus(JobOf())), Not(HasSubstr("the page of the host that has")));
+  EXPECT_THAT(PageOf(JobStatus(job)), HasSubstr("the page of the host that keeps the store"));
+  EXPECT_THAT(PageOf(JobStatus(JobOf())), Not(HasSubstr("the page of the host that keeps")));
 }
 
 // Its first epoch is at the left, in proportion to the time that it took.
