@@ -45,7 +45,7 @@ std::string Digest::Hex() const {
 Result<Digest> ParseDigest(std::string_view hex) {
   const auto refused = [&](const std::string& why) {
     std::string message = "\"";
-    message.append(hex).append("\" is no digest: ").append(why);
+    message.append(hex).append("\" is not a digest: ").append(why);
     return Error{Code::kInvalid, std::move(message)};
   };
   Digest digest;

@@ -197,13 +197,13 @@ Result<LogLevel> ParseLogLevel(std::string_view name) {
   for (size_t i = 0; i < kLevelNames.size(); ++i) {
     if (kLevelNames[i] == name) return static_cast<LogLevel>(i);
   }
-  return Error{Code::kInvalid, Shown(name) + " is no log level: debug, info, warn or error"};
+  return Error{Code::kInvalid, Shown(name) + " is not a log level: use debug, info, warn or error"};
 }
 
 Result<LogFormat> ParseLogFormat(std::string_view name) {
   if (name == "text") return LogFormat::kText;
   if (name == "json") return LogFormat::kJson;
-  return Error{Code::kInvalid, Shown(name) + " is no log format: text or json"};
+  return Error{Code::kInvalid, Shown(name) + " is not a log format: use text or json"};
 }
 
 void LogToStderr() { State::The().UseStderr(); }

@@ -19,7 +19,7 @@ Result<std::span<const std::byte>> Map(int descriptor, const std::string& path) 
   struct stat info{};
   if (::fstat(descriptor, &info) != 0) return FileError("stat", path, errno);
   if (!S_ISREG(info.st_mode)) {
-    return Error{Code::kInvalid, "map " + path + ": it is no regular file"};
+    return Error{Code::kInvalid, "map " + path + ": it is not a regular file"};
   }
   const size_t bytes = static_cast<size_t>(info.st_size);
   if (bytes == 0) return std::span<const std::byte>();

@@ -45,7 +45,7 @@ Result<Dtype> ParseDtype(std::string_view name) {
   for (const Row& row : kRows) {
     if (row.name == name) return row.dtype;
   }
-  return Error{Code::kInvalid, Shown(name) + " is no dtype that this version knows"};
+  return Error{Code::kInvalid, Shown(name) + " is not a dtype that this version knows"};
 }
 
 std::span<const Dtype> AllDtypes() {

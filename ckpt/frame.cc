@@ -50,7 +50,7 @@ Result<Codec> ParseCodec(std::string_view name) {
   for (const Codec codec : {Codec::kNone, Codec::kZstd, Codec::kPlanes}) {
     if (CodecName(codec) == name) return codec;
   }
-  return Error{Code::kInvalid, Shown(name) + " is no codec: take planes, zstd or none"};
+  return Error{Code::kInvalid, Shown(name) + " is not a codec: use planes, zstd or none"};
 }
 
 Result<FrameHeader> ParseFrameHeader(std::span<const std::byte> stored) {

@@ -54,8 +54,8 @@ Status CheckAttempt(std::string_view attempt) {
   bool good = attempt.size() == kAttemptBytes;
   for (const char c : attempt) good = good && ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'));
   if (good) return Ok();
-  return Error{Code::kInvalid, Shown(attempt) + " is no attempt id: 16 digits of lower-case hex "
-                                                "are expected (NewAttempt() makes them)"};
+  return Error{Code::kInvalid, Shown(attempt) + " is not an attempt id: 16 digits of lower-case "
+                                                "hex are expected (NewAttempt() makes them)"};
 }
 
 std::string StepDirName(uint64_t step) { return std::string(kStepPrefix) + Padded(step, 9); }

@@ -49,7 +49,8 @@ Result<Dtype> ParseTheirDtype(const std::string& name) {
     if (row.dtype.has_value()) return *row.dtype;
     return Error{Code::kInvalid, "its dtype " + name + " is one that checkpoints cannot hold"};
   }
-  return Error{Code::kInvalid, Shown(name) + " is no dtype of safetensors that this version knows"};
+  return Error{Code::kInvalid,
+               Shown(name) + " is not a dtype of safetensors that this version knows"};
 }
 
 // Multiplies in 64 bits and from left to right, as the reference does: a later 0 does not excuse an

@@ -55,7 +55,7 @@ Status Save::MakeAndLock() {
     if (locked.ok()) return files_.SyncDir(plan_.root);
     if (locked.error().code != Code::kNotFound) return locked;
     if (tries == kBeginTries) {
-      return locked.error().Doing("somebody removes its directory again and again");
+      return locked.error().Doing("another process removes its directory again and again");
     }
   }
 }

@@ -163,7 +163,7 @@ TEST_F(LogTest, LevelsBelowTheOneSetAreNotWritten) {
 TEST_F(LogTest, LevelsAndFormatsAreReadByName) {
   EXPECT_EQ(*ParseLogLevel("warn"), LogLevel::kWarn);
   EXPECT_EQ(*ParseLogFormat("json"), LogFormat::kJson);
-  EXPECT_THAT(ParseLogLevel("loud").error().message, HasSubstr("'loud' is no log level"));
+  EXPECT_THAT(ParseLogLevel("loud").error().message, HasSubstr("'loud' is not a log level"));
   EXPECT_FALSE(ParseLogFormat("xml").ok());
 }
 

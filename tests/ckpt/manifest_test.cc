@@ -85,12 +85,12 @@ TEST(Manifest, RefusesWhatDoesNotAgreeThoughItsDigestFits) {
       {"\"step\":7", "\"step\":7.0", "step"},
       {"\"first_frame\":0", "\"first_frame\":1", "are not its part"},
       {"-shard-0001-of", "-shard-0002-of", "instead of"},
-      {"\"dtype\":\"f32\"", "\"dtype\":\"f33\"", "'f33' is no dtype"},
+      {"\"dtype\":\"f32\"", "\"dtype\":\"f33\"", "'f33' is not a dtype"},
       {"\"shape\":[7]", "\"shape\":[9]", "'model.bias': 28 bytes"},
       {"\"name\":\"mask\"", "\"name\":\"double\"", "is there twice"},
       {"\"frame_bytes\":256", "\"frame_bytes\":512", "its place is"},
       {"\"frame_bytes\":256", "\"frame_bytes\":0", "frames of 0"},
-      {"\"codec\":\"planes\"", "\"codec\":\"plains\"", "'plains' is no codec"},
+      {"\"codec\":\"planes\"", "\"codec\":\"plains\"", "'plains' is not a codec"},
   };
   for (const auto& [from, to, expected] : kCases) {
     const auto manifest = ParseManifest(WithReplaced(from, to));

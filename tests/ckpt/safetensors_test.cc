@@ -156,7 +156,8 @@ TEST(SafetensorsHeader, RefusesInWordsWhatMakesNoSense) {
       {with(Entry("a", "F4", "[8]", "[0,4]")), "dtype F4 is one that checkpoints cannot hold",
        Code::kInvalid},
       {with(Entry("a", "F8_E8M0", "[4]", "[0,4]")), "F8_E8M0", Code::kInvalid},
-      {with(Entry("a", "u8", "[4]", "[0,4]")), "'u8' is no dtype of safetensors", Code::kInvalid},
+      {with(Entry("a", "u8", "[4]", "[0,4]")), "'u8' is not a dtype of safetensors",
+       Code::kInvalid},
       {"{\"a\":" + std::string(100'000, '['), "nested deeper"},
   };
   for (const Hostile& hostile : table) {

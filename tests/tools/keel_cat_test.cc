@@ -191,7 +191,7 @@ TEST_F(KeelCat, HelpfulErrors) {
 TEST_F(KeelCat, NpyIsNotForTerminals) {
   const OnScreen screen = RunOnTerminal(kKeel + "cat " + step_ + " m --format npy");
   EXPECT_EQ(screen.exit_code, 3);
-  EXPECT_TRUE(Has(screen.text, "nothing for a terminal")) << screen.text;
+  EXPECT_TRUE(Has(screen.text, "cannot be shown on a terminal")) << screen.text;
   EXPECT_FALSE(Has(screen.text, "NUMPY"));
   EXPECT_TRUE(Has(RunKeel("cat " + step_ + " m --format npy | cat").out, "NUMPY"));
 }

@@ -61,7 +61,7 @@ TEST_F(KeelData, TokensOfTwoBytesAreTakenAsTheyAre) {
 TEST_F(KeelData, HalfATokenIsRefusedAndLeavesNothing) {
   const Ran ran = RunKeel("tokens " + out_ + " " + Write("a.bin", "abc") + " --as u16");
   EXPECT_EQ(ran.exit_code, 3);
-  EXPECT_THAT(ran.out, HasSubstr("a.bin: its length is no multiple of 2 bytes"));
+  EXPECT_THAT(ran.out, HasSubstr("a.bin: its length is not a multiple of 2 bytes"));
   EXPECT_FALSE(*Exists(files_, out_));
   EXPECT_FALSE(*Exists(files_, out_ + ".tmp"));
 }

@@ -201,7 +201,7 @@ TEST_F(KeelExchange, ImportRefusesBoolsThatAreNone) {
                      in).exit_code, 0);
   const Ran ran = RunKeel("import " + in + " " + File("new/run"));
   EXPECT_EQ(ran.exit_code, 3);
-  EXPECT_TRUE(Has(ran, "tensor 'mask', element 3: 255 is no bool")) << ran.out;
+  EXPECT_TRUE(Has(ran, "tensor 'mask', element 3: 255 is not a bool")) << ran.out;
   EXPECT_FALSE(*Exists(files_, File("new"))) << "an empty directory was left";
 }
 
@@ -252,7 +252,7 @@ TEST_F(KeelExchange, ForeignMetadataIsKeptAndNonsenseInOursIsRefused) {
   make("bad", {{"keel.metadata.cursor", "[1]"}});
   EXPECT_TRUE(Has(RunKeel("import " + File("bad") + " " + root()), "'keel.metadata.cursor'"));
   make("worse", {{"keel.step", "-1"}});
-  EXPECT_TRUE(Has(RunKeel("import " + File("worse") + " " + root()), "-1 is no step"));
+  EXPECT_TRUE(Has(RunKeel("import " + File("worse") + " " + root()), "-1 is not a step"));
 }
 
 // A state far larger than the memory that the program may have. A sanitizer's shadow would count.

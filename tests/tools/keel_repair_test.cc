@@ -74,7 +74,7 @@ TEST_F(KeelRepair, AsksWhichStepWhereThereAreSeveral) {
   EXPECT_EQ(RunKeel("repair " + root() + " --step 200 " + out()).exit_code, 0);
   EXPECT_EQ(RunKeel("repair " + root() + "@200 " + out() + "2").exit_code, 0);
   EXPECT_EQ(RunKeel("repair " + root() + "@300 " + out() + "3").exit_code, 3);
-  EXPECT_EQ(RunKeel("repair " + root() + "@200").exit_code, 3) << "where to?";
+  EXPECT_EQ(RunKeel("repair " + root() + "@200").exit_code, 3) << "no OUT_DIR";
 }
 
 TEST_F(KeelRepair, NeverInPlace) {

@@ -56,8 +56,8 @@ Result<Work> FindWork(const World& world, const Options& options) {
     return Error{Code::kInvalid, "--format npy and --json would both go to stdout: add --output"};
   }
   if (to_stdout && work.is_npy && world.prints_to_terminal) {
-    return Error{Code::kInvalid, "a .npy file is nothing for a terminal: add --output FILE, or "
-                                 "redirect stdout"};
+    return Error{Code::kInvalid, "a .npy file cannot be shown on a terminal: add --output FILE, "
+                                 "or redirect stdout"};
   }
   KEEL_TRY_ASSIGN(work.checkpoint, OpenCheckpoint(world.files, options.positionals()[0]));
   KEEL_TRY_ASSIGN(work.tensor, FindTensor(*work.checkpoint, options.positionals()[1]));
@@ -113,8 +113,8 @@ Result<Outcome> ValuesAsJson(const Work& work) {
   }
   if (lists > kJsonValuesMax) {
     return Error{Code::kInvalid, "shape " + ShapeText(shape) + " is too much for --json, which "
-                                 "gives at most " + std::to_string(kJsonValuesMax) +
-                                     " values: take a --slice, or --output FILE"};
+                                 "prints at most " + std::to_string(kJsonValuesMax) +
+                                     " values: add a --slice, or --output FILE"};
   }
   const Dtype dtype = work.spec().dtype;
   std::vector<Json> values;
@@ -158,19 +158,20 @@ Status Stream(const World& world, const Work& work, ValueOutput* output) {
 OptionTable CatTable() {
   OptionTable table = CommandTable(
       "cat",
-      "Prints the values of a tensor, or of a part of it: each row of the last dimension on a "
-      "line, a tensor of one dimension one value a line, with all the digits that tell a number "
-      "from its neighbours. Every value is verified before it is shown. As .npy, bf16 and f8 "
-      "become f32, which holds them exactly: numpy lacks them.",
+      "Prints the values of a tensor or of a part of it, each row of the last dimension on a line "
+      "(with one dimension, each value), with all the digits that distinguish a number from its "
+      "neighbours. Every value is verified before it is shown. As .npy, bf16 and f8 become f32, "
+      "which holds them exactly, since numpy lacks them.",
       "CKPT TENSOR", "");
   table.Add(Option::Text("slice", "",
                          "Which elements, as in numpy: '0:10, 3', '::2', '..., -1'; a step may be "
-                         "negative. Write --slice=-1: where it begins with a dash")
+                         "negative. Use the form --slice=-1: if it begins with a dash")
                 .Placeholder("SLICE"));
-  table.Add(Option::Choice("format", {"text", "npy"}, "text", "Lines for people, or numpy's file"));
+  table.Add(Option::Choice("format", {"text", "npy"}, "text",
+                           "text: lines of numbers; npy: a file that numpy reads"));
   table.Add(Option::Text("output", "",
-                         "Write to this file, which is there whole or not at all; to what is no "
-                         "file, as a device or a pipe, from front to back")
+                         "Write to this file, which appears only when it is complete; a device or "
+                         "a pipe is written to from front to back")
                 .Placeholder("FILE"));
   table.AddExample("keel cat runs/one model.layer0.weight --slice '0:3, :8'",
                    "The first eight numbers of three rows");

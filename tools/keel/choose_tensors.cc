@@ -114,8 +114,8 @@ void AddChoiceOptions(OptionTable* table) {
   table->Add(Option::List("only", "", "Only tensors whose name matches: * and ? are wildcards")
                  .Placeholder("GLOB"));
   table->Add(Option::List("rename", "",
-                          "New names: a whole name for another, or 'model.*=*', where * is what "
-                          "both have in common. The first rule that fits a tensor counts")
+                          "Rename a tensor, or all that fit a pattern such as 'model.*=*', where "
+                          "both * stand for the same text. The first rule that fits counts")
                  .Placeholder("FROM=TO"));
 }
 

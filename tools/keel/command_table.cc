@@ -14,7 +14,7 @@ OptionTable CommandTable(const std::string& name, const std::string& summary,
   table.AddExitCode(0, "done");
   if (!no.empty()) table.AddExitCode(kExitNo, no);
   table.AddExitCode(kExitUsage, "the command line was not understood; nothing was done");
-  table.AddExitCode(kExitFailed, "it failed: the message on stderr says at what");
+  table.AddExitCode(kExitFailed, "the command failed: the message on stderr says why");
   return table;
 }
 

@@ -65,8 +65,8 @@ Result<Seen> LookAt(const std::string& path, bool verify) {
   const auto records = RecordFile::Open(path);
   if (records.ok()) return Look(**records, verify);
   // Whose magic it has tells which of the two errors is meant.
-  const bool token_magic = tokens.error().message.find("no token file") == std::string::npos;
-  const bool record_magic = records.error().message.find("no record file") == std::string::npos;
+  const bool token_magic = tokens.error().message.find("not a token file") == std::string::npos;
+  const bool record_magic = records.error().message.find("not a record file") == std::string::npos;
   if (token_magic) return tokens.error();
   if (record_magic) return records.error();
   return Error{Code::kInvalid, path + " is neither a token file nor a record file; `keel tokens` "

@@ -170,10 +170,10 @@ Status CompareTensors(const World& world, const Sides& sides, const Tolerance& t
 OptionTable DiffTable() {
   OptionTable table = CommandTable(
       "diff",
-      "Compares two checkpoints: tensors added, removed, of another dtype or shape, of other "
-      "values; metadata. Bit for bit, unless a tolerance is given.",
+      "Compares two checkpoints, bit for bit unless a tolerance is given. Shows tensors that were "
+      "added or removed, that have another dtype, shape or values, and metadata that differ.",
       "A B", "they differ");
-  table.Add(Option::Real("atol", 0, "Numbers this near to each other count as equal")
+  table.Add(Option::Real("atol", 0, "Numbers that differ by at most this count as equal")
                 .RealRange(0, 1e308));
   table.Add(Option::Real("rtol", 0, "The same, times the number in B; added to --atol. With "
                                     "either, two NaNs are equal")

@@ -28,7 +28,7 @@ RetentionPolicy PolicyOf(const Options& options) {
 Status CheckRoot(Files& files, const std::string& text) {
   const std::optional<std::string> root = RootOfStep(files, text);
   if (!root.has_value()) return Ok();
-  return Error{Code::kInvalid, text + " names one checkpoint, and gc decides over all that a "
+  return Error{Code::kInvalid, text + " names one checkpoint, but gc decides on all that a "
                                       "directory holds: name the directory, `keel gc " + *root +
                                    "` (keel pin and keel unpin say what it may remove)"};
 }
@@ -38,20 +38,22 @@ Status CheckRoot(Files& files, const std::string& text) {
 OptionTable GcTable() {
   OptionTable table = CommandTable(
       "gc",
-      "Removes old checkpoints and what dead saves left. The newest complete one, pinned ones and "
-      "those being written always stay.",
+      "Removes old checkpoints, and files of saves that died. The newest complete checkpoint, "
+      "pinned ones and those being written always stay.",
       "DIR", "");
-  table.Add(Option::Integer("keep", 3, "How many of the newest complete ones stay")
+  table.Add(Option::Integer("keep", 3, "How many of the newest complete checkpoints to keep")
                 .Range(1, 1'000'000'000));
-  table.Add(Option::Integer("keep-every", 0, "Steps that are multiples of this stay; 0: none")
+  table.Add(Option::Integer("keep-every", 0,
+                            "Keep checkpoints whose step is a multiple of this; 0: none")
                 .AtLeast(0));
   table.Add(Option::Choice("partial", {"keep", "older", "all"}, "older",
-                           "Which incomplete ones go: none, those older than the newest complete "
-                           "one, or all that nobody is writing"));
-  table.Add(Option::Flag("remove-damaged", false, "Treat damaged ones as incomplete ones"));
-  table.Add(Option::Flag("dry-run", false, "Only say what would go"));
+                           "Which incomplete checkpoints to remove. keep: none; older: those older "
+                           "than the newest complete one; all: all that no process is writing"));
+  table.Add(Option::Flag("remove-damaged", false,
+                         "Treat damaged checkpoints as incomplete ones"));
+  table.Add(Option::Flag("dry-run", false, "Only show what would be removed"));
   table.AddExample("keel gc runs/bert --keep 5 --keep-every 1000 --dry-run",
-                   "What would go if five and every thousandth stayed");
+                   "What would be removed if five and every thousandth were kept");
   return table;
 }
 

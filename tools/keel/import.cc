@@ -34,7 +34,7 @@ class FileSource : public TensorSource {
       return Error{Code::kCorrupt, file_.path() + ": tensor " + Shown(chosen_[tensor].spec.name) +
                                        ", element " + std::to_string(first + i) + ": " +
                                        std::to_string(std::to_integer<int>(bytes[i])) +
-                                       " is no bool, which is 0 or 1"};
+                                       " is not a bool, which is 0 or 1"};
     }
     return Ok();
   }
@@ -94,7 +94,7 @@ OptionTable ImportTable() {
   AddChoiceOptions(&table);
   table.AddExample("keel import model.safetensors runs/new", "Begin a run with these weights");
   table.AddExample("keel import model.safetensors runs/new --step 500 --rename '*=model.*'",
-                   "As step 500, with a prefix before each name");
+                   "Import as step 500, with a prefix before each name");
   return table;
 }
 

@@ -137,7 +137,8 @@ OptionTable InspectTable() {
   table.Add(Option::List("tensors", "", "Only tensors whose name matches: * and ? are wildcards")
                 .Placeholder("GLOB"));
   table.Add(Option::Flag("stats", false,
-                         "Read the tensors: least, greatest, mean, NaNs, histogram"));
+                         "Read the tensors, and show minimum, maximum, mean, NaNs and a "
+                         "histogram"));
   table.AddExample("keel inspect runs/bert", "The newest complete checkpoint");
   table.AddExample("keel inspect runs/bert@1200 --tensors 'optimizer.*' --stats",
                    "What Adam's moments were like at step 1200");

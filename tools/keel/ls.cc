@@ -70,10 +70,10 @@ Result<std::vector<StepEntry>> FindSteps(Files& files, const std::string& text) 
 OptionTable LsTable() {
   OptionTable table = CommandTable(
       "ls",
-      "Lists the checkpoints in a directory, or the one that is named: step, state and why, when "
-      "saved, size.",
+      "Lists the checkpoints in a directory, or the one that is named: step, state and its reason, "
+      "time of the save, size.",
       "DIR|CKPT", "");
-  table.AddExample("keel ls runs/bert", "What is there to go on from");
+  table.AddExample("keel ls runs/bert", "What there is to resume from");
   table.AddExample("keel ls runs/bert --json | jq '.checkpoints[-1].step'",
                    "The highest step, whatever its state");
   return table;

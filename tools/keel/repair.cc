@@ -145,13 +145,13 @@ OptionTable RepairTable() {
       "All tensors come from one attempt, the one with the most whole bytes: two attempts of a "
       "step may hold different data. The new checkpoint says in its user keys 'repair', "
       "'repaired_from' and 'repair_lost' what it is.",
-      "CKPT OUT_DIR", "something is lost; what is whole was written, if there was any");
-  table.Add(Option::Integer("step", 0, "Which step, where CKPT is a directory of several")
+      "CKPT OUT_DIR", "something is lost; what is whole was written, if there was anything");
+  table.Add(Option::Integer("step", 0, "Which step to repair, if CKPT is a directory of several")
                 .AtLeast(0)
                 .Optional());
   table.Add(Option::Text("attempt", "", "Look at this attempt only").Placeholder("ID"));
-  table.Add(Option::Flag("dry-run", false, "Only say what is whole; OUT_DIR may be left away"));
-  table.Add(Option::Flag("whole", false, "Name the whole tensors, too, not only the lost ones"));
+  table.Add(Option::Flag("dry-run", false, "Only show what is whole; OUT_DIR may be left out"));
+  table.Add(Option::Flag("whole", false, "List the whole tensors, too, not only the lost ones"));
   table.Add(Option::Integer("threads", 2, "How many threads read and check").Range(1, 1024));
   table.AddExample("keel repair runs/bert@1200 --dry-run", "What is left of step 1200");
   table.AddExample("keel repair runs/bert --step 1200 rescued",
@@ -166,7 +166,7 @@ Result<Outcome> RunRepair(const World& world, const Options& options) {
   const bool dry_run = options.Flag("dry-run");
   const bool has_out = options.positionals().size() > 1;
   if (!dry_run && !has_out) {
-    return Error{Code::kInvalid, "where to? Name OUT_DIR, or add --dry-run to only look"};
+    return Error{Code::kInvalid, "OUT_DIR is missing: name it, or add --dry-run to only look"};
   }
   KEEL_TRY_ASSIGN(const std::string dir, FindStep(world.files, options));
   std::unique_ptr<Salvage> salvage;

@@ -20,7 +20,7 @@ Status ReadOne(const std::string& name, const std::string& text, Description* to
     KEEL_TRY_ASSIGN(to->metadata[field], MetadataFromJson(field, json));
   } else if (name == kStep) {
     KEEL_TRY_ASSIGN(const int64_t step, ParseInteger(text));
-    if (step < 0) return Error{Code::kInvalid, text + " is no step"};
+    if (step < 0) return Error{Code::kInvalid, text + " is not a step"};
     to->step = static_cast<uint64_t>(step);
   } else if (name.starts_with(kUser) && name.substr(kUser.size()).starts_with(kOurs)) {
     to->user[name.substr(kUser.size())] = text;

@@ -62,7 +62,8 @@ Reading ReadingOf(const std::string& as, const std::string& alphabet) {
 
 Result<std::vector<uint32_t>> TokensOf(const Reading& reading, std::span<const std::byte> piece) {
   if (piece.size() % reading.bytes != 0) {
-    return Error{Code::kInvalid, "its length is no multiple of " + std::to_string(reading.bytes) +
+    return Error{Code::kInvalid, "its length is not a multiple of " +
+                                     std::to_string(reading.bytes) +
                                      " bytes, the size of a token"};
   }
   std::vector<uint32_t> tokens(piece.size() / reading.bytes);
@@ -91,16 +92,17 @@ OptionTable TokensTable() {
   OptionTable table = CommandTable(
       "tokens",
       "Makes a token file for training from texts, one after the other as they are given. Trainers "
-      "map it into memory (TokenDataset), so it may be larger than that. Nothing is split off for "
-      "validation: make a second file for it.",
+      "map it into memory (TokenDataset), so it may be larger than the memory. Nothing is split "
+      "off for validation: make a second file for that.",
       "OUT FILE...", "");
   table.Add(Option::Choice("as", {"bytes", "alphabet", "u16", "u32"}, "bytes",
-                           "What a token is. bytes: one byte, 256 of them. alphabet: one byte, "
-                           "numbered among those that occur. u16, u32: the files hold tokens "
-                           "already, as little-endian numbers"));
+                           "What a token is. bytes: one byte, so there are 256 tokens. alphabet: "
+                           "one byte, numbered among those that occur. u16, u32: the files hold "
+                           "tokens already, as little-endian numbers"));
   table.Add(Option::Integer("vocabulary", 0,
-                            "Refuse tokens that are not below N, and tell the model N (default: "
-                            "what the tokens are made from, or the largest and one)")
+                            "Size of the vocabulary: refuse tokens that are not below N (default: "
+                            "256 for bytes, the size of the alphabet, or the largest token plus "
+                            "one)")
                 .Range(1, int64_t{1} << 32)
                 .Optional()
                 .Placeholder("N"));

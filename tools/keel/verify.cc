@@ -120,7 +120,7 @@ Result<std::vector<Verdict>> VerifyAll(const World& world, int threads, Work* wo
       return Error{Code::kNotFound, dir + " was removed while it was read"};
     }
     if (verdict.vanished) {
-      work->skipped.push_back({dir, "removed", "somebody removed it meanwhile"});
+      work->skipped.push_back({dir, "removed", "another process removed it meanwhile"});
     } else {
       verdicts.push_back(std::move(verdict));
     }
@@ -133,8 +133,9 @@ Result<std::vector<Verdict>> VerifyAll(const World& world, int threads, Work* wo
 OptionTable VerifyTable() {
   OptionTable table = CommandTable(
       "verify",
-      "Reads every byte of a checkpoint, or of all committed checkpoints in a directory, and holds "
-      "it against its digests. Names each damaged frame, and the tensors and elements in it.",
+      "Reads every byte of a checkpoint, or of all committed checkpoints in a directory, and "
+      "checks it against its digests. Names each damaged frame, and the tensors and elements in "
+      "it.",
       "CKPT|DIR", "a checkpoint is damaged");
   table.Add(Option::Integer("threads", 2, "How many threads read and check").Range(1, 1024));
   table.AddExample("keel verify runs/bert", "All committed checkpoints of a run");

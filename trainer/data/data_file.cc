@@ -31,7 +31,7 @@ Result<WireReader> ReadBeginning(const DataFormat& format, std::span<const std::
   const size_t magic_bytes = format.magic.size();
   if (file.size() < magic_bytes ||
       std::memcmp(file.data(), format.magic.data(), magic_bytes) != 0) {
-    return Error{Code::kCorrupt, "this is no " + std::string(format.name) + " file; `" +
+    return Error{Code::kCorrupt, "this is not a " + std::string(format.name) + " file; `" +
                                      std::string(format.maker) + "` makes them"};
   }
   if (file.size() < format.fixed_bytes) return DamagedData("it ends within its header");
@@ -50,7 +50,7 @@ Error DamagedData(const std::string& what) { return {Code::kCorrupt, "damaged: "
 Status VerifyContent(std::span<const std::byte> content, const Digest& told,
                      const std::string& what, const std::string& path) {
   if (DigestOf(content) == told) return Ok();
-  return DamagedData("its " + what + " have changed; make it again or copy it anew").Doing(path);
+  return DamagedData("its " + what + " have changed; make or copy it again").Doing(path);
 }
 
 Result<std::unique_ptr<DataFileWriter>> DataFileWriter::Open(Files& files, const std::string& path,
