@@ -48,8 +48,8 @@ while (($# > 0)); do
     *) Fail "unknown argument '$1' (see --help)" 2 ;;
   esac
 done
-if [[ ! $steps =~ ^[1-9][0-9]{2,5}$ ]]; then Fail "--steps wants a number from 100 on" 2; fi
-if [[ $folder && -e $folder && ! -d $folder ]]; then Fail "--keep $folder: is no folder" 2; fi
+if [[ ! $steps =~ ^[1-9][0-9]{2,5}$ ]]; then Fail "--steps must be a number of at least 100" 2; fi
+if [[ $folder && -e $folder && ! -d $folder ]]; then Fail "--keep $folder: it is not a folder" 2; fi
 if [[ $folder && $(ls -A "$folder" 2>/dev/null) ]]; then Fail "--keep $folder: is not empty" 2; fi
 
 # --- The story's tools ---

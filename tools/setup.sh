@@ -82,7 +82,7 @@ ParseArguments() {
   case $preset in
     release) build_dir=$root/build ;;
     debug | asan | tsan) build_dir=$root/build-$preset ;;
-    *) Fail "there is no preset '$preset': take release, debug, asan or tsan" ;;
+    *) Fail "there is no preset '$preset': use release, debug, asan or tsan" ;;
   esac
 }
 
@@ -196,7 +196,7 @@ ChooseTorch() {
   [[ $with_torch == ON ]] || return 0
   if [[ -n ${KEEL_TORCH:-} ]]; then
     [[ -e $KEEL_TORCH/lib/libtorch_cpu.so ]] ||
-      Fail "KEEL_TORCH=$KEEL_TORCH is no LibTorch: it has no lib/libtorch_cpu.so." \
+      Fail "KEEL_TORCH=$KEEL_TORCH is not a folder of LibTorch: it has no lib/libtorch_cpu.so." \
         "Name the folder that holds include/ and lib/, or unset KEEL_TORCH to have it downloaded."
     torch_option=$(cd "$KEEL_TORCH" && pwd)
   elif [[ -n ${KEEL_DEPS:-} ]]; then
@@ -447,7 +447,7 @@ Build() {
   Configure
   jobs=${KEEL_JOBS:-$(Jobs)}
   cmake --build "$build_dir" --target "$target" -j "$jobs" </dev/null ||
-    Fail "the build in $build_dir failed; the compiler's words are above." \
+    Fail "the build in $build_dir failed; the compiler's messages are above." \
       "To go on where it stopped: tools/setup.sh (out of memory: KEEL_JOBS=1 tools/setup.sh)"
 }
 

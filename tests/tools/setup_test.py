@@ -151,7 +151,7 @@ class Setup(unittest.TestCase):
 
     def test_keel_torch_without_libtorch_is_refused(self):
         output = self.run_setup(code=1, KEEL_TORCH=str(self.world))
-        self.assertIn(f"KEEL_TORCH={self.world} is no LibTorch", output)
+        self.assertIn(f"KEEL_TORCH={self.world} is not a folder of LibTorch", output)
 
     def test_keel_deps_is_installed_once_and_handed_to_cmake(self):
         shared = self.world / "shared"
