@@ -39,7 +39,7 @@ Error LossOf(int number) {
 Status Lost(Losses& losses, Error why) {
   if (!losses.first) {
     LogWarn("output-lost", {{"reason", why.message},
-                            {"note", "stdout lacks what this program prints from here on"}});
+                            {"note", "what this program prints from now on is not in stdout"}});
     losses.first = why;
   }
   return why;

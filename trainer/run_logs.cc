@@ -52,15 +52,16 @@ LoggedStep LoggedOf(const StepReport& report) {
 
 void AddLogOptions(OptionTable& table) {
   table.Add(Option::Integer("log-every", 10,
-                            "Steps between two entries: loss, rate, samples/s, where the time "
-                            "went; 0: none")
+                            "Steps between two log entries (loss, learning rate, samples/s, where "
+                            "the time went); 0: none")
                 .AtLeast(0).Placeholder("N"));
-  table.Add(Option::Text("log-jsonl", "", "Append the entries to this file, one JSON object a line")
+  table.Add(Option::Text("log-jsonl", "",
+                         "Append the log entries to this file, one JSON object per line")
                 .Placeholder("FILE"));
   table.Add(Option::Text("tensorboard", "", "Write curves for TensorBoard into this directory")
                 .Placeholder("DIR"));
   table.Add(Option::Choice("progress", {"auto", "yes", "no"}, "auto",
-                           "A line on stderr with the time left; auto: on a terminal"));
+                           "Show a progress line on stderr; auto: if it is a terminal"));
 }
 
 void LogRun(const Options& options, const TrainConfig& config, TrainProgram& program) {

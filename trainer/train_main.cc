@@ -43,8 +43,8 @@ struct ProgramTable {
 
 void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
   table.Add(Option::Text("config", "",
-                         "File of options, `lr = 0.1` a line; what the command line says beats it. "
-                         "--print-config writes one")
+                         "Read options from this file, one per line as `lr = 0.1`; those of the "
+                         "command line win. --print-config prints such a file")
                 .Placeholder("FILE").CommandLineOnly());
   table.ConfigFileFrom("config");
   // The limits are far above any real need, and keep a typo from taking the whole machine.
@@ -55,63 +55,67 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
   table.Add(Option::Integer("steps", static_cast<int64_t>(preset.steps), "Optimizer steps")
                 .AtLeast(1).Placeholder("N"));
   count("lanes", preset.lanes, 65536,
-        "Micro-batches a step, shared by however many workers there are; results depend on it");
-  count("lane-batch", preset.lane_batch, 1 << 20, "Samples of one lane in a step");
+        "Micro-batches per step, shared among all workers; results depend on it");
+  count("lane-batch", preset.lane_batch, 1 << 20, "Samples in each of these micro-batches");
   table.Add(Option::Integer("seed", static_cast<int64_t>(preset.seed),
-                            "Of the model, the order of samples and dropout")
+                            "Seed of the model, the order of samples and dropout")
                 .AtLeast(0).Placeholder("N"));
   table.Add(Option::Real("lr", preset.update.learning_rate, "Learning rate")
                 .RealRange(0, 1e6).Placeholder("RATE"));
   table.Add(Option::Text("schedule", preset.update.schedule.Text(),
-                         "Of the rate: constant, cosine:warmup=100,total=1000,min=0.1, linear:..., "
+                         "Schedule of the learning rate: constant, "
+                         "cosine:warmup=100,total=1000,min=0.1, linear:..., "
                          "step:every=30,factor=0.1")
                 .Placeholder("TEXT"));
   table.Add(Option::Real("clip-norm", preset.update.clip_norm.value_or(0),
-                         "Largest global norm of the gradients; 0: any")
+                         "Clip the gradients to this global norm; 0: do not clip")
                 .RealRange(0, 1e30).Placeholder("NORM"));
   table.Add(Option::Choice("non-finite", {"stop", "skip"},
                            std::string(NonFiniteName(preset.update.non_finite)),
-                           "What becomes of a step whose loss is NaN or infinite"));
+                           "What to do at a step whose loss is NaN or infinite: stop, or skip it"));
   table.Add(Option::Choice("precision", {"fp32", "bf16", "fp16"},
-                           std::string(PrecisionName(preset.precision)), "Of forward"));
+                           std::string(PrecisionName(preset.precision)),
+                           "Precision of the forward pass"));
   table.Add(Option::Text("device", preset.device.str(),
-                         "Where it computes: cpu; cuda, for each worker the GPU with the number of "
-                         "its LOCAL_RANK; cuda:N")
+                         "Device to compute on: cpu; cuda, which gives each worker the GPU with "
+                         "the number of its LOCAL_RANK; cuda:N")
                 .Placeholder("NAME"));
   table.Add(Option::Choice("numerics", {"portable", "native"},
                            std::string(NumericsName(preset.numerics.numerics)),
-                           "portable: the same bits on all hosts; native: what this host has"));
+                           "portable: the same bits on all hosts; native: the kernels that "
+                           "LibTorch picks for this host"));
   count("threads", static_cast<uint64_t>(preset.numerics.threads), 1024,
-        "Threads of one operation; results depend on it");
+        "Threads that compute one operation; results depend on it");
   table.Add(Option::Choice("reduce", {kReduceNames[0], kReduceNames[1]},
                            kReduceNames[static_cast<int>(preset.reduce)],
-                           "tree: the same bits for any number of workers; allreduce: plain, for "
-                           "comparison"));
+                           "tree: the same bits for any number of workers; allreduce: a plain "
+                           "all-reduce, for comparison"));
   table.Add(Option::Integer("load-threads", preset.loader.threads,
-                            "That load samples ahead, where the dataset allows it; 0: none")
+                            "Threads that load samples ahead, if the dataset allows it; 0: none")
                 .Range(0, 1024).Placeholder("N"));
-  count("load-ahead", preset.loader.ahead, 1024, "Batches of a lane that are loaded ahead");
+  count("load-ahead", preset.loader.ahead, 1024, "Micro-batches of a lane that are loaded ahead");
   table.Add(Option::Bytes("read-memory-from", std::to_string(preset.read_bytes_min >> 10) + "KiB",
-                          "From this size on, workers on one host read gradients, or the state, "
-                          "out of each other's memory instead of sending them; 0: never")
+                          "From this size on, workers on one host read gradients and the state "
+                          "directly from each other's memory instead of sending them; 0: never")
                 .Placeholder("BYTES"));
 }
 
 void AddEpilogue(OptionTable& table, const TrainMainSpec& spec) {
   table.AddExample("keelrun --standalone --nproc-per-node 3 " + spec.name + " --steps 60",
                    "three workers on this host, of which two may be killed at any time");
-  table.AddExample(spec.name + " --steps 60", "alone; the same last line");
+  table.AddExample(spec.name + " --steps 60", "without a launcher; the last line is the same");
   table.AddExample(spec.name + " --steps 60 --checkpoint-dir /tmp/ckpts --save-every 20",
-                   "stop it at any time (SIGTERM): the same command goes on");
+                   "stop it at any time (SIGTERM): the same command resumes it");
   table.AddExitCode(kExitFinished, "finished, or stopped by its launcher");
-  table.AddExitCode(kExitFailed, "failed, or refused by the job: other numerics, another protocol");
-  table.AddExitCode(kExitUsage, "the options make no sense");
-  table.AddExitCode(kExitStopped, "alone: stopped, and saved where any step was made; the same "
-                                  "command goes on");
-  table.AddExitCode(kExitUnsaved, "alone: stopped, but not saved");
-  table.AddExitCode(kExitRefused, "what is in the checkpoint directory is not of this job, is in "
-                                  "use, or cannot be written; or training has finished, and "
-                                  "stdout did not take what it printed");
+  table.AddExitCode(kExitFailed,
+                    "failed, or refused by the job for its numerics or protocol version");
+  table.AddExitCode(kExitUsage, "the options are not valid; nothing was started");
+  table.AddExitCode(kExitStopped, "without a launcher: stopped, and saved if any step was made; "
+                                  "the same command resumes it");
+  table.AddExitCode(kExitUnsaved, "without a launcher: stopped, but not saved");
+  table.AddExitCode(kExitRefused, "the checkpoint directory is of another job, is in use, or "
+                                  "cannot be written; or training has finished, but its output "
+                                  "could not be written to stdout");
 }
 
 ProgramTable MakeTable(const TrainMainSpec& spec) {
@@ -121,7 +125,7 @@ ProgramTable MakeTable(const TrainMainSpec& spec) {
   AddKeepOptions(table);
   const size_t own_from = table.options().size();
   if (spec.add_options) {
-    table.Section("Of this program");
+    table.Section("This program's own");
     spec.add_options(table);
   }
   AddEpilogue(table, spec);
@@ -207,7 +211,7 @@ Status TellFinished(TrainState& state, const TrainOutcome& outcome) {
   if (printed.ok()) return printed;
   std::string text = "training has finished";
   if (outcome.saved_step) text += " and is saved";
-  text += ", but not all that it printed has arrived (" + printed.error().message + ")";
+  text += ", but not all of its output could be written (" + printed.error().message + ")";
   if (!last.empty()) text += "; its last line is: " + last;
   return Error{printed.error().code, text};
 }

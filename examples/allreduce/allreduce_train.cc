@@ -157,7 +157,7 @@ keel::OptionTable MakeTable() {
   keel::OptionTable table("allreduce_train",
                           "Trains a small model on several processes with plain all-reduce and "
                           "compares the parameters they end with.");
-  table.Add(keel::Option::Integer("workers", 3, "Processes to start, when no launcher did")
+  table.Add(keel::Option::Integer("workers", 3, "Processes to start, unless a launcher starts them")
                 .Range(1, 64)
                 .Placeholder("N"));
   table.Add(keel::Option::Integer("steps", 20, "Optimizer steps")
@@ -166,13 +166,13 @@ keel::OptionTable MakeTable() {
   table.Add(keel::Option::Integer("batch", 32, "Samples of each worker in a step")
                 .Range(1, 1 << 20)
                 .Placeholder("N"));
-  table.Add(keel::Option::Integer("seed", 1, "Of the model and the samples").Placeholder("N"));
+  table.Add(keel::Option::Integer("seed", 1, "Seed of the model and the samples").Placeholder("N"));
   table.AddExample("allreduce_train --workers 4 --steps 100", "four workers on this host");
   table.AddExample("torchrun --no-python --nproc-per-node 2 allreduce_train",
-                   "two workers of another launcher's");
+                   "two workers, started by another launcher");
   table.AddExitCode(0, "all workers hold the same parameters");
-  table.AddExitCode(1, "a worker failed, parameters differ, or stdout took not all of it");
-  table.AddExitCode(2, "the options make no sense");
+  table.AddExitCode(1, "a worker failed, parameters differ, or not all could be written to stdout");
+  table.AddExitCode(2, "the options are not valid");
   return table;
 }
 

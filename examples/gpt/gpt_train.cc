@@ -38,33 +38,35 @@ constexpr int64_t kBytes = 256;   // a token is a byte
 void AddOptions(keel::OptionTable& table) {
   // The path of a file is nobody's business: what is in it is compared anyway.
   table.Section("The model");
-  table.Add(keel::Option::Integer("model.width", 64, "Of each layer; a multiple of --heads")
+  table.Add(keel::Option::Integer("model.width", 64, "Width of each layer; a multiple of --heads")
                 .AtLeast(1).Alias("width"));
-  table.Add(keel::Option::Integer("model.layers", 2, "Transformer blocks")
+  table.Add(keel::Option::Integer("model.layers", 2, "Number of transformer blocks")
                 .Range(1, 1024).Alias("layers"));
-  table.Add(keel::Option::Integer("model.heads", 4, "Of attention, in each block")
+  table.Add(keel::Option::Integer("model.heads", 4, "Heads of attention in each block")
                 .Range(1, 1024).Alias("heads"));
-  table.Add(keel::Option::Integer("model.length", 32, "Bytes that it sees at once")
+  table.Add(keel::Option::Integer("model.length", 32, "Bytes that the model sees at once")
                 .Range(1, 1 << 20).Alias("length"));
-  table.Add(keel::Option::Real("dropout", 0.1, "Share of values that training leaves out")
+  table.Add(keel::Option::Real("dropout", 0.1, "Probability of dropout in training")
                 .RealRange(0, 0.9));
   table.Section("The text");
-  table.Add(keel::Option::Text("data", "", "What it learns: of `keel tokens FILE TEXT`")
+  table.Add(keel::Option::Text("data", "", "Text to train on, made by `keel tokens FILE TEXT`")
                 .Placeholder("FILE").Incidental());
-  table.Add(keel::Option::Text("validate", "", "What its loss is told of; none: of nothing")
+  table.Add(keel::Option::Text("validate", "",
+                               "Text to validate on, made in the same way; none: do not validate")
                 .Placeholder("FILE").Incidental());
-  table.Add(keel::Option::Integer("evaluate-every", 100, "Steps between two looks at --validate")
+  table.Add(keel::Option::Integer("evaluate-every", 100, "Steps between two validations")
                 .AtLeast(1).Placeholder("N").Incidental());
   table.Section("Writing text instead of training");
   table.Add(keel::Option::Integer("generate", 0, "How many bytes to write; 0: train")
                 .Range(0, 1 << 20).Placeholder("N").Incidental());
   table.Add(keel::Option::Text("from", "",
-                               "Weights: DIR or DIR@STEP of checkpoints, or a .safetensors file; "
-                               "what their model was like is taken from there")
+                               "Weights to load: DIR or DIR@STEP of checkpoints, or a .safetensors "
+                               "file; the options of the model are taken from there")
                 .Placeholder("PATH").Incidental());
-  table.Add(keel::Option::Text("prompt", "", "What it goes on from; empty: a new line")
+  table.Add(keel::Option::Text("prompt", "", "Text to continue; empty: begin with a new line")
                 .Incidental());
-  table.Add(keel::Option::Real("temperature", 0.8, "0: always the likeliest byte; 1: as learned")
+  table.Add(keel::Option::Real("temperature", 0.8,
+                               "0: always take the likeliest byte; 1: draw bytes as learned")
                 .RealRange(0, 100).Incidental());
   table.AddExample("gpt_train --generate 200 --from runs/gpt@300 --prompt ROMEO: --seed 7",
                    "text from step 300; another seed gives another text");
@@ -75,7 +77,7 @@ Result<std::shared_ptr<Gpt>> MakeModel(const keel::Options& options) {
   const int64_t heads = options.Integer("model.heads");
   if (width % heads != 0) {
     return Error{Code::kInvalid, "--width " + std::to_string(width) +
-                                     " is no multiple of --heads " + std::to_string(heads)};
+                                     " is not a multiple of --heads " + std::to_string(heads)};
   }
   return std::make_shared<Gpt>(GptOptions{.vocabulary = kBytes,
                                           .length_max = options.Integer("model.length"),

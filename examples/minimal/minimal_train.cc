@@ -16,9 +16,9 @@ namespace {
 using keel::Result;
 
 void AddOptions(keel::OptionTable& table) {
-  table.Add(keel::Option::Integer("model.width", 64, "Of the two hidden layers")
+  table.Add(keel::Option::Integer("model.width", 64, "Width of the two hidden layers")
                 .Range(1, 65536).Alias("width"));
-  table.Add(keel::Option::Integer("samples", 1024, "Of the made-up dataset").AtLeast(1));
+  table.Add(keel::Option::Integer("samples", 1024, "Samples in the made-up dataset").AtLeast(1));
 }
 
 Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,

@@ -28,14 +28,15 @@ void AddOptions(keel::OptionTable& table) {
                                   "Residual blocks; each has twice the channels of the one before "
                                   "it, on half the pixels")
                 .Range(1, 8).Alias("stages"));
-  table.Add(keel::Option::Integer("model.classes", 10, "Labels are below it")
+  table.Add(keel::Option::Integer("model.classes", 10, "Number of classes; labels are below it")
                 .AtLeast(2).Alias("classes"));
   // The path of a file is nobody's business: what is in it is compared anyway.
-  table.Add(keel::Option::Text("data", "", "Images to learn: of `keel records FILE IMAGES`")
+  table.Add(keel::Option::Text("data", "", "Images to train on, made by `keel records FILE IMAGES`")
                 .Placeholder("FILE").Incidental());
-  table.Add(keel::Option::Text("validate", "", "Images that the accuracy is told of; none: nothing")
+  table.Add(keel::Option::Text("validate", "",
+                               "Images to validate on, made in the same way; none: do not validate")
                 .Placeholder("FILE").Incidental());
-  table.Add(keel::Option::Integer("evaluate-every", 50, "Steps between two looks at --validate")
+  table.Add(keel::Option::Integer("evaluate-every", 50, "Steps between two validations")
                 .AtLeast(1).Placeholder("N").Incidental());
 }
 
@@ -52,7 +53,9 @@ Result<int64_t> ChannelsIn(const std::string& path) {
 Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
                                        const keel::Options& options) {
   const std::string& data = options.Text("data");
-  if (data.empty()) return Error{Code::kInvalid, "--data is missing: a file of `keel records`"};
+  if (data.empty()) {
+    return Error{Code::kInvalid, "--data is missing: `keel records FILE IMAGES` makes one"};
+  }
   keel::TrainProgram program;
   KEEL_TRY_ASSIGN(const int64_t channels, ChannelsIn(data));
   const auto model = std::make_shared<MiniResNet>(

@@ -78,7 +78,8 @@ class Writing(unittest.TestCase):
         self.must("keel", "export", "ckpts", "heads.safetensors")
         for source in ("ckpts", "heads.safetensors"):
             why = self.refused("--generate=9", "--from", source, "--width=32", "--heads=8")
-            self.assertIn("--model.heads is 8 (command line), but 4 where they were made", why)
+            self.assertIn("--model.heads is 8 (command line), but the weights were made with 4",
+                          why)
 
     def test_what_the_model_was_like_need_not_be_said(self):
         unsaid = self.must("gpt_train", "--generate=60", "--from=ckpts", "--seed=7")

@@ -26,7 +26,7 @@ Result<NcclModule*> Load() {
   NcclModule* const loaded = entry == nullptr ? nullptr : entry(kNcclModuleVersion);
   if (loaded == nullptr) {
     std::string why = kNcclModuleFile;   // not with +: a false alarm of GCC 12 under TSan
-    why += " belongs to another version of Evenkeel; install both anew";
+    why += " belongs to another version of Evenkeel; reinstall both";
     return Error{Code::kNoDevice, why};
   }
   return loaded;

@@ -38,7 +38,7 @@ StragglerDecision DecideStragglers(const std::deque<std::vector<int64_t>>& times
     if (static_cast<double>(of_rank[rank]) <= policy.factor * static_cast<double>(usual)) continue;
     decision.ranks.push_back(static_cast<int>(rank));
     words.push_back("rank " + std::to_string(rank) + ": " + DurationText(Duration(of_rank[rank])) +
-                    " a lane");
+                    " per lane");
   }
   if (!words.empty()) {
     decision.detail = JoinList(words, ", ") + ", the median worker " +

@@ -141,7 +141,7 @@ class EpochRun {
                                        " the parameters of " +
                                        group_.NameOf(static_cast<int>(rank)) +
                                        " differ from those of " + group_.NameOf(0) +
-                                       ": bits have changed in somebody's memory"};
+                                       ": bits have changed in the memory of one of them"};
     }
     return Ok();
   }

@@ -137,7 +137,7 @@ class Pass {
       return plan_.metric(Batch(batch->data.to(device), batch->target.to(device))).to(at::kDouble);
     }));
     if (!mean.defined() || mean.numel() != 1) {
-      return Error{Code::kInvalid, doing + ": the metric is no scalar; average it over the "
+      return Error{Code::kInvalid, doing + ": the metric is not a scalar; average it over the "
                                            "samples"};
     }
     return CatchTorch(doing, [&] {

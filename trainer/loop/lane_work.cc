@@ -35,8 +35,8 @@ Result<at::Tensor> Forward(TrainState& state, const LaneRange& lanes, int lane,
   }));
   watch.Add(&StepTimes::forward);
   if (loss.defined() && loss.numel() == 1) return loss;
-  return Error{Code::kInvalid, LaneText(state, lane) + ": the loss is no scalar; average it over "
-                                   "the samples"};
+  return Error{Code::kInvalid, LaneText(state, lane) + ": the loss is not a scalar; average it "
+                                   "over the samples"};
 }
 
 Result<at::Tensor> MeanBuffers(TrainState& state, Exchange& exchange,

@@ -124,7 +124,7 @@ class Meeting {
   std::string Elsewhere(const Error& error) const {
     return group_.NameOf(group_.rank()) + ": the --checkpoint-dir " + parts_.saver().config().root +
            " of this host is not the directory that " + group_.NameOf(0) +
-           " saves in, for what that one has put there is missing (" + error.message +
+           " saves in, since the mark that it has put there is missing (" + error.message +
            "); give all hosts a directory that they share";
   }
 
@@ -190,7 +190,8 @@ class Meeting {
     std::vector<Beginning> all;
     for (const RecordBytes& bytes : records) {
       if (bytes.empty() || bytes[0] > static_cast<std::byte>(Beginning::Kind::kRefused)) {
-        return Error{Code::kCorrupt, "a member told nonsense of what it begins with"};
+        return Error{Code::kCorrupt, "another worker's message on what it begins with cannot be "
+                                     "read"};
       }
       all.push_back({static_cast<Beginning::Kind>(bytes[0]),
                      TextOf(std::span(bytes).subspan(1))});

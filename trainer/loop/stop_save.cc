@@ -85,7 +85,8 @@ void TellItDoesNotFit(const EpochParts& parts, const StopDecision& decision) {
 void TellUnsaved(const EpochParts& parts, const std::vector<VoteRecord>& records) {
   const bool some_stay = std::any_of(records.begin(), records.end(),
                                      [](const VoteRecord& record) { return !record.stop; });
-  parts.saver().TellUnsaved(some_stay ? "those who stay go on with them" : "lost");
+  parts.saver().TellUnsaved(some_stay ? "the workers that stay go on with these steps"
+                                      : "these steps are lost");
 }
 
 // Fails with an error of the group, or if the save could not be committed, which all members see.

@@ -265,7 +265,7 @@ Result<TrainOutcome> Trainer::LeaveParked() {
       {.tick = [this] { whereabouts_->Tick(); }});
   if (saved.ok()) return Leave(state_.step());
   LogError("save-failed", {{"step", state_.step()}, {"reason", saved.error().message}});
-  keeping_->checkpointer.TellUnsaved("lost, unless somebody else holds them");
+  keeping_->checkpointer.TellUnsaved("these steps are lost, unless another worker holds them");
   return Leave(std::nullopt);
 }
 

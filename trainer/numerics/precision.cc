@@ -24,7 +24,7 @@ Result<Precision> ParsePrecision(std::string_view name) {
     if (name == known) return precision;
   }
   return Error{Code::kInvalid,
-               "precision " + Shown(name) + " is none of fp32, bf16 and fp16"};
+               "unknown precision " + Shown(name) + ": use fp32, bf16 or fp16"};
 }
 
 }  // namespace keel

@@ -155,7 +155,7 @@ Status SaveBeside::EndUnderWay(const DiskWaiting& waiting) {
   }
   committer.Collect();
   // The vote that stops has shown to all that nobody commits.
-  if (share_.under_way()) GiveUp("a save of the last step takes its place", ShareEvent::kDrop);
+  if (share_.under_way()) GiveUp("the save of the last step takes its place", ShareEvent::kDrop);
   return Ok();
 }
 

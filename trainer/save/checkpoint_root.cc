@@ -26,22 +26,22 @@ bool IsNamedAsAStep(std::string_view path) {
 // Names the directory in which that checkpoint's job saves; unknown if the path has no step's name.
 std::string GoOnThere(const std::string& path) {
   if (!IsNamedAsAStep(path)) return "";
-  return "--checkpoint-dir " + ParentDir(path) + " goes on with the job that it belongs to; ";
+  return "--checkpoint-dir " + ParentDir(path) + " resumes the job that it belongs to; ";
 }
 
 Error IsACheckpoint(const std::string& path) {
   return {Code::kInvalid,
           "--checkpoint-dir " + path +
-              " is itself a checkpoint, and no directory of checkpoints: " + GoOnThere(path) +
+              " is itself a checkpoint, not a directory of checkpoints: " + GoOnThere(path) +
               "--resume-from or --init-from " + path +
               ", with another --checkpoint-dir, begins with it"};
 }
 
 Error IsAStep(const std::string& path) {
   return {Code::kInvalid, "--checkpoint-dir " + path +
-                              " is the place of a single checkpoint, and no directory of "
+                              " is the place of a single checkpoint, not a directory of "
                               "checkpoints: " +
-                              GoOnThere(path) + "give a directory that is named otherwise"};
+                              GoOnThere(path) + "give a directory with another name"};
 }
 
 bool IsOfASave(const DirEntry& entry) {
@@ -59,7 +59,7 @@ Status CheckIsNoReference(Files& files, const std::string& path) {
   if (!steps.ok() || steps->empty()) return Ok();
   return Error{Code::kInvalid, "--checkpoint-dir " + path + " would be a new directory beside " +
                                    root + ", which holds checkpoints: --checkpoint-dir " + root +
-                                   " goes on with their job; --resume-from or --init-from " + path +
+                                   " resumes their job; --resume-from or --init-from " + path +
                                    ", with another --checkpoint-dir, begins with one of them"};
 }
 
@@ -70,8 +70,8 @@ Status CheckIsRoot(Files& files, const std::string& given) {
   const auto info = files.Stat(path);
   if (!info.ok() && info.error().code != Code::kNotFound) return info.error();
   if (info.ok() && info->kind != FileKind::kDirectory) {
-    return Error{Code::kInvalid, "--checkpoint-dir " + path + " is a file, and no directory: give "
-                                     "a directory, which need not be there yet"};
+    return Error{Code::kInvalid, "--checkpoint-dir " + path + " is a file, not a directory: give "
+                                     "a directory, which need not exist yet"};
   }
   std::vector<DirEntry> entries;
   if (info.ok()) {

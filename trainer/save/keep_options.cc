@@ -6,36 +6,37 @@ namespace keel {
 void AddKeepOptions(OptionTable& table) {
   table.Section("Checkpoints");
   table.Add(Option::Text("checkpoint-dir", "",
-                         "Where checkpoints are saved, and where the same command goes on from; "
-                         "without it nothing is written")
+                         "Where checkpoints are saved, and where the same command resumes from; "
+                         "without it nothing is saved")
                 .Placeholder("DIR"));
-  table.Add(Option::Integer("save-every", 0, "Steps between two saves; 0: only where training "
-                                             "stops or ends")
+  table.Add(Option::Integer("save-every", 0, "Steps between two saves; 0: save only when "
+                                             "training stops or ends")
                 .AtLeast(0).Placeholder("N"));
   table.Add(Option::Real("save-minutes", 0, "Minutes between two saves; 0: not by the clock")
                 .RealRange(0, 1e6).Placeholder("MINUTES"));
-  table.Add(Option::Integer("keep", 3, "How many of the newest checkpoints stay")
+  table.Add(Option::Integer("keep", 3, "How many of the newest checkpoints to keep")
                 .AtLeast(1).Placeholder("N"));
-  table.Add(Option::Integer("keep-every", 0, "Steps whose multiples stay for ever; 0: none")
+  table.Add(Option::Integer("keep-every", 0, "Keep every checkpoint whose step is a "
+                                             "multiple of this; 0: none")
                 .AtLeast(0).Placeholder("N"));
   table.Add(Option::Choice("codec", {"planes", "zstd", "none"}, "planes",
                            "How checkpoints are compressed"));
   table.Add(Option::Text("resume-from", "",
-                         "A checkpoint to begin from, while the directory holds none: DIR, "
+                         "Checkpoint to begin from if the checkpoint directory holds none: DIR, "
                          "ROOT@latest or ROOT@STEP")
                 .Placeholder("PATH"));
   table.Add(Option::Flag("no-resume", false,
-                         "Begin anew; refused where the directory holds checkpoints"));
+                         "Begin anew; fails if the checkpoint directory holds checkpoints"));
   table.Add(Option::Text("init-from", "",
-                         "Weights to begin with, and nothing else: a checkpoint or a "
+                         "Begin with the weights, and nothing else, of a checkpoint or a "
                          ".safetensors file")
                 .Placeholder("PATH"));
   table.Add(Option::Flag("strict", false,
-                         "Refuse to begin where the newest checkpoint is damaged, instead of "
-                         "taking the one before it"));
+                         "Fail if the newest checkpoint is damaged, instead of taking the one "
+                         "before it"));
   table.Add(Option::Flag("allow-inexact", false,
-                         "Go on from a checkpoint of other numerics or options; the bits are then "
-                         "not those of a run without the change"));
+                         "Resume from a checkpoint of other numerics or options; the results then "
+                         "differ in their bits from those of a run without the change"));
 }
 
 Result<KeepConfig> KeepConfigFrom(const Options& options) {
@@ -64,7 +65,8 @@ Result<KeepConfig> KeepConfigFrom(const Options& options) {
     return refuse("--no-resume and --resume-from contradict each other");
   }
   if (!resume.init_from.empty() && !resume.resume_from.empty()) {
-    return refuse("--init-from and --resume-from contradict each other: weights only, or all");
+    return refuse("--init-from and --resume-from contradict each other: the first takes only the "
+                  "weights");
   }
   return config;
 }

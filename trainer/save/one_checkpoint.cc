@@ -117,8 +117,8 @@ Result<bool> CheckSameJob(TrainState& state, const Checkpoint& checkpoint,
                   CompareFingerprints(fingerprint, FingerprintIn(description.metadata)));
   if (!check.never.empty()) errors.Add(Refused(check.never));
   if (!check.inexact.empty() && !allow_inexact) {
-    errors.Add(Refused("the same bits cannot follow: " + check.inexact +
-                       " (--allow-inexact goes on all the same, and notes it)"));
+    errors.Add(Refused("the results would differ in their bits: " + check.inexact +
+                       " (--allow-inexact resumes all the same, and records it)"));
   }
   if (description.step > state.config().steps) {
     errors.Add(Refused("it is at step " + std::to_string(description.step) +

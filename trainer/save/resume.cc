@@ -46,8 +46,8 @@ void TellChanges(const Checkpoint& checkpoint, const RunConfig& now) {
   if (!changes.unknown.empty()) {
     LogInfo("config-unknown", {{"dir", checkpoint.dir()},
                                {"options", JoinList(changes.unknown)},
-                               {"hint", "the checkpoint does not say them: they must be those "
-                                        "that it was made with"}});
+                               {"hint", "the checkpoint does not record these options: give "
+                                        "them the values that it was made with"}});
   }
 }
 

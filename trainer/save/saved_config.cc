@@ -61,7 +61,7 @@ Status TakeOptionsOfWeights(Files& files, const std::string& path, std::string_v
     const std::string value = ConfigValue(setting.value);
     if (value == made_with->second) continue;
     errors.Add(Code::kInvalid, "--" + name + " is " + value + " (" + setting.source.Text() +
-                                   "), but " + made_with->second + " where they were made");
+                                   "), but the weights were made with " + made_with->second);
   }
   return errors.ToStatus("weights from " + path);
 }

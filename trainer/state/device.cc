@@ -18,7 +18,7 @@ constexpr std::string_view kCuda = "cuda";
 Result<c10::Device> Gpu(std::string_view number) {
   const Result<int64_t> index = ParseInteger(number);
   if (!index.ok() || *index < 0 || *index > std::numeric_limits<c10::DeviceIndex>::max()) {
-    return Error{Code::kInvalid, Shown(number) + " is no number of a GPU"};
+    return Error{Code::kInvalid, Shown(number) + " is not the number of a GPU"};
   }
   return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(*index));
 }

@@ -196,9 +196,9 @@ Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
   int64_t furthest = MemberReport::kSpoiled;
   for (const MemberReport& report : reports) furthest = std::max(furthest, report.step);
   if (furthest == MemberReport::kSpoiled) {
-    return Error{Code::kCorrupt, "nobody is left who has the whole state: all " +
+    return Error{Code::kCorrupt, "no worker that is left has the whole state: all " +
                                      std::to_string(reports.size()) +
-                                     " members were still receiving it"};
+                                     " workers were still receiving it"};
   }
   ReformPlan plan;
   plan.step = std::max<int64_t>(furthest, 0);

@@ -121,7 +121,7 @@ class ScheduleParser {
       names.push_back(known);
     }
     return Wrong("there is no kind " + Shown(name) + DidYouMean(name, names) +
-                 " (there are " + JoinList(names, ", ") + ")");
+                 " (the kinds are " + JoinList(names, ", ") + ")");
   }
 
   std::vector<std::string> Known() const {

@@ -40,8 +40,8 @@ class TorchOptimizer : public Optimizer {
       for (const at::Tensor& tensor : group.params()) {
         const auto found = by_tensor.find(tensor.unsafeGetTensorImpl());
         if (found == by_tensor.end()) {
-          return Error{Code::kInvalid, "the optimizer changes a tensor that is no parameter of the "
-                                       "model"};
+          return Error{Code::kInvalid, "the optimizer changes a tensor that is not a parameter of "
+                                       "the model"};
         }
         KEEL_TRY(PrepareOne(*found->second, group.options()));
         ++covered;

@@ -21,7 +21,7 @@ Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
       (!program.evaluation.metric || program.evaluation.every == 0 ||
        program.evaluation.dataset->size() == 0)) {
     return Error{Code::kInvalid, "an evaluation needs a metric, samples, and a number of steps "
-                                 "between two of it"};
+                                 "between two evaluations"};
   }
   KEEL_TRY_ASSIGN(SampleOrder order, SampleOrder::Make({.seed = config.seed,
                                                         .dataset_size = program.dataset->size(),
@@ -30,7 +30,7 @@ Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
   std::unique_ptr<TrainState> state(
       new TrainState(config, std::move(program), std::move(order)));
   if (state->parameters_.empty()) {
-    return Error{Code::kInvalid, "the model has no parameters that want a gradient"};
+    return Error{Code::kInvalid, "the model has no parameters that require a gradient"};
   }
   KEEL_TRY(state->CheckDevices());
   state->loader_ = std::make_unique<BatchLoader>(
@@ -152,9 +152,9 @@ Status TrainState::EndRestoring(const Metadata& numbers, int64_t inexact_since) 
 
 Status TrainState::CheckOwn() const {
   if (!filled_ahead()) return Ok();
-  return Error{Code::kInvalid, "this worker has unpacked a checkpoint that nobody finds any more, "
-                               "and cannot begin with what its program built; was one removed "
-                               "while the job was starting? Start it again"};
+  return Error{Code::kInvalid, "this worker has loaded a checkpoint that is not there any more, "
+                               "and cannot begin with what its program built; was the checkpoint "
+                               "removed while the job was starting? Start the job again"};
 }
 
 Status TrainState::TakeOwn() {

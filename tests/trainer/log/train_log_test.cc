@@ -125,7 +125,7 @@ TEST_F(TrainLogs, NameAStragglerWhenItBecomesOne) {
     log.OnStep({.step = step, .rank = 0, .world = 3,
                 .compute_ns = {4'000'000, slow, 2'000'000}, .lanes = {2, 2, 1}});
   }
-  EXPECT_THAT(lines_, HasSubstr("straggler step=10 detail=\"rank 1: 20 ms a lane, the median "
+  EXPECT_THAT(lines_, HasSubstr("straggler step=10 detail=\"rank 1: 20 ms per lane, the median "
                                 "worker 2 ms\""));
   EXPECT_THAT(lines_, Not(HasSubstr("straggler step=5")));
   EXPECT_THAT(lines_, Not(HasSubstr("straggler step=15")));   // said already

@@ -52,7 +52,7 @@ TEST(Precision, NamesReadBack) {
   }
   const Result<Precision> unknown = ParsePrecision("int8");
   ASSERT_FALSE(unknown.ok());
-  EXPECT_EQ(unknown.error().message, "precision 'int8' is none of fp32, bf16 and fp16");
+  EXPECT_EQ(unknown.error().message, "unknown precision 'int8': use fp32, bf16 or fp16");
 }
 
 }  // namespace

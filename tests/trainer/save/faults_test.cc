@@ -221,7 +221,7 @@ TEST_F(RiggedJob, AStopTakesThePlaceOfASlowSave) {
   const auto job = Start(2, Saving(Endless(kOften)));
   const std::string held = job->Await("^rigged sync ");
   job->Signal(SIGTERM);
-  job->Await("save-given-up .*a save of the last step takes its place");
+  job->Await("save-given-up .*the save of the last step takes its place");
   Release();
   EXPECT_EQ(job->ExitCode(), 75) << job->Output();
   ASSERT_OK_AND_ASSIGN(const auto entries, ListSteps(files_, dir_));

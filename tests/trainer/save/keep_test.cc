@@ -329,7 +329,7 @@ TEST_F(BegunAhead, NobodyBeginsAnewWithWhatWasUnpacked) {
                                                   .fingerprint = kFingerprint},
                                 [] {}, ahead.get());
     ASSERT_FALSE(outcome.ok());
-    EXPECT_THAT(outcome.error().message, HasSubstr("Start it again"));
+    EXPECT_THAT(outcome.error().message, HasSubstr("Start the job again"));
   }
   EXPECT_FALSE(state_->TakeOwn().ok());
 }

@@ -213,7 +213,7 @@ TEST_F(NoRoot, ACheckpointIsNoneWhetherWholeOrNot) {
   const std::string step = StepDir(3);
   for (const std::string& given : {step, step + "/"}) {
     ExpectRefused(given, {"--checkpoint-dir " + step + " is itself a checkpoint",
-                          "--checkpoint-dir " + dir_ + " goes on with the job",
+                          "--checkpoint-dir " + dir_ + " resumes the job",
                           "--resume-from or --init-from " + step});
   }
   const std::string aside = dir_ + "/mine";
@@ -223,7 +223,7 @@ TEST_F(NoRoot, ACheckpointIsNoneWhetherWholeOrNot) {
   ExpectRefused(aside, {"is the place of a single checkpoint"});
   ASSERT_OK(files_.Rename(aside, step));
   ExpectRefused(step, {"is the place of a single checkpoint",
-                       "--checkpoint-dir " + dir_ + " goes on with the job"});
+                       "--checkpoint-dir " + dir_ + " resumes the job"});
 }
 
 TEST_F(NoRoot, AStepThatIsNotThereYetIsNone) {
@@ -232,7 +232,7 @@ TEST_F(NoRoot, AStepThatIsNotThereYetIsNone) {
 
 TEST_F(NoRoot, AFileIsNone) {
   WriteFile(folder_.File("all") + "/file", "mine");
-  ExpectRefused(folder_.File("all") + "/file", {"is a file, and no directory"});
+  ExpectRefused(folder_.File("all") + "/file", {"is a file, not a directory"});
 }
 
 TEST_F(NoRoot, ANameOfACheckpointElsewhereIsNone) {

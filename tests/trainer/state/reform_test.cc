@@ -84,7 +84,7 @@ TEST(Reform, WhatAProgramBeganWithIsBetterThanHalfATransfer) {
   EXPECT_THAT(plan->parts, ElementsAre(Part::kReceives, Part::kReady));
   const auto none = PlanReform({At(MemberReport::kSpoiled), At(MemberReport::kSpoiled)});
   ASSERT_FALSE(none.ok());
-  EXPECT_THAT(none.error().message, HasSubstr("nobody is left"));
+  EXPECT_THAT(none.error().message, HasSubstr("no worker that is left has the whole state"));
 }
 
 // Whoever noted it first: members whose notes differ could never save together again.

@@ -90,7 +90,7 @@ TEST(Schedule, SaysWhatIsWrong) {
   };
   using testing::HasSubstr;
   EXPECT_THAT(why("cosin:total=9"), HasSubstr("did you mean 'cosine'?"));
-  EXPECT_THAT(why(""), HasSubstr("there are constant, cosine, linear, step"));
+  EXPECT_THAT(why(""), HasSubstr("the kinds are constant, cosine, linear, step"));
   EXPECT_THAT(why("cosine"), HasSubstr("total is missing"));
   EXPECT_THAT(why("cosine:total=9,warmup=9"), HasSubstr("warm-up alone takes 9 steps"));
   EXPECT_THAT(why("cosine:total=0"), HasSubstr("at least 1"));

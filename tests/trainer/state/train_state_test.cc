@@ -182,7 +182,7 @@ TEST_F(FailingProgram, ALossThatIsNoScalarIsNamed) {
   const Error error = ErrorOf([](TrainProgram& program) {
     program.loss = [](const Batch& batch) { return torch::ones({batch.data.size(0)}); };
   });
-  EXPECT_THAT(error.message, HasSubstr("step 0, lane 0: the loss is no scalar"));
+  EXPECT_THAT(error.message, HasSubstr("step 0, lane 0: the loss is not a scalar"));
 }
 
 TEST_F(FailingProgram, ALossWithoutGradientsIsNamed) {
@@ -232,7 +232,7 @@ TEST_F(FailingProgram, WhatIsMissingIsRefused) {
   EXPECT_THAT(ErrorOf([](TrainProgram& program) {
                 for (at::Tensor& one : program.model->parameters()) one.set_requires_grad(false);
               }).message,
-              HasSubstr("no parameters that want a gradient"));
+              HasSubstr("no parameters that require a gradient"));
 }
 
 }  // namespace
