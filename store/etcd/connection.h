@@ -1,0 +1,59 @@
+// EtcdConnection: one HTTP/1.1 connection to one member of an etcd cluster, plain or over TLS.
+// Promises   each call ends at its deadline, whatever the member does: it may be stopped, trickle,
+//            hang up, or speak something else. Over TLS the member's certificate must come from
+//            the given authority and name the host that was asked for.
+// Does not   try again, or serve further once a call has failed: `usable()` is false then.
+// Threads    one at a time; the calling thread does all the work.
+// Errors     kTimeout (no answer), kPeerLost (refused, or hung up), kCorrupt (no HTTP), kInvalid
+//            (certificates or their files). Each message is a clause that begins with the member:
+//            "h1:2379 refused the connection".
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "store/cancel.h"
+#include "store/etcd/access.h"
+
+namespace keel {
+
+struct EtcdRequest {
+  std::string path;          // "/v3/kv/range"
+  std::string body;
+  std::string token = {};    // empty: none
+};
+
+struct EtcdAnswer {
+  int status = 0;
+  std::string body;
+};
+
+class EtcdConnection {
+ public:
+  static Result<std::unique_ptr<EtcdConnection>> Open(const EtcdMember& member,
+                                                      const std::optional<EtcdTls>& tls,
+                                                      TimePoint end);
+  ~EtcdConnection();
+  EtcdConnection(const EtcdConnection&) = delete;
+  EtcdConnection& operator=(const EtcdConnection&) = delete;
+
+  // The answer must begin by `end`; a long one may go on, with kEtcdAttemptLimit for each piece.
+  Result<EtcdAnswer> Ask(const EtcdRequest& request, TimePoint end);
+
+  // For an answer that is a line each time something happens: sends the request, then reads the
+  // answer's head and gives its status.
+  Result<int> Begin(const EtcdRequest& request, TimePoint end);
+  // Empty: nothing came until `until`, or the token was raised. kPeerLost: the answer has ended.
+  Result<std::optional<std::string>> Line(TimePoint until, const CancelToken& cancel);
+
+  bool usable() const;
+
+ private:
+  class Exchange;
+  explicit EtcdConnection(std::unique_ptr<Exchange> exchange);
+
+  const std::unique_ptr<Exchange> exchange_;
+};
+
+}  // namespace keel
