@@ -100,12 +100,15 @@ Result<EtcdClient::Attempt> EtcdClient::InTurn(Duration limit, bool may_repeat,
 std::string EtcdClient::Everyone(const std::vector<std::string>& words) const {
   const std::string all = JoinList(words, "; ");
   std::string cure = "check that more than half of its members run and can be reached from here";
+  if (!access_.tls && !Has(all, "refused the connection")) cure += ", and whether they want TLS";
   if (Has(all, "CA file does not vouch")) {
     cure = "give the CA that signed the members' certificates, and the host names in them";
   } else if (Has(all, "refused our certificate")) {
     cure = "give a client certificate and key that the members' CA has signed";
   } else if (Has(all, "does not speak TLS")) {
     cure = "leave the CA file out, or turn TLS on at the members";
+  } else if (Has(all, "over TLS")) {
+    cure += ", and leave the CA file out if they do not speak TLS";
   } else if (Has(all, "wants TLS")) {
     cure = "give the CA file of the cluster";
   } else if (Has(all, "cannot be used")) {
@@ -161,6 +164,7 @@ EtcdClient::Attempt EtcdClient::Connect(TimePoint end,
       EtcdConnection::Open(member(), access_.tls, end);
   if (!opened.ok()) return {Attempt::Kind::kNotSent, {}, opened.error()};
   connection = std::move(*opened);
+  if (&connection == &connection_) has_served_ = false;
   return {Attempt::Kind::kAnswered};
 }
 
@@ -175,14 +179,17 @@ EtcdClient::Attempt EtcdClient::TryAsk(const std::string& path, const std::strin
     if (is_fresh) {
       Attempt made = TryAuthenticate(end);
       if (made.kind == Kind::kLost) made.kind = Kind::kNotSent;  // the question was not
+      if (made.kind == Kind::kAnswered && !connection_->usable()) made = Connect(end, connection_);
       if (made.kind != Kind::kAnswered) return made;
     }
     const Result<EtcdAnswer> answer = connection_->Ask({path, question, token_}, end);
     if (!answer.ok()) {
-      // etcd from 3.5.7 on hangs up without a word on a token that it does not know.
-      if (answer.error().code == Code::kPeerLost) token_.clear();
+      // etcd from 3.5.7 on hangs up without a word on a token that it does not know. A connection
+      // that has served before may also have been closed for another reason.
+      if (answer.error().code == Code::kPeerLost && !has_served_) token_.clear();
       return {Kind::kLost, {}, answer.error()};
     }
+    has_served_ = true;
     Attempt made = Judge(*answer);
     const bool has_old_token = NeedsToken() && made.kind == Kind::kNotSent;
     if (!has_old_token || is_fresh || is_again) return made;
@@ -204,8 +211,9 @@ EtcdClient::Attempt EtcdClient::TryFollow(const std::string& path, const std::st
   const Result<int> status = opened->Begin({path, question, token_}, end);
   if (!status.ok()) return {Kind::kLost, {}, status.error()};
   if (*status == 200) return {Kind::kAnswered};
-  const Result<std::optional<std::string>> line = opened->Line(end, CancelToken::Never());
-  return Judge({*status, line.ok() ? line->value_or("") : ""});
+  const Result<std::string> body = opened->Rest();
+  if (!body.ok()) return {Kind::kLost, {}, body.error()};
+  return Judge({*status, *body});
 }
 
 EtcdClient::Attempt EtcdClient::TryAuthenticate(TimePoint end) {
@@ -213,6 +221,7 @@ EtcdClient::Attempt EtcdClient::TryAuthenticate(TimePoint end) {
   const Result<EtcdAnswer> answer =
       connection_->Ask({"/v3/auth/authenticate", DumpJson(question)}, end);
   if (!answer.ok()) return {Attempt::Kind::kLost, {}, answer.error()};
+  has_served_ = true;
   Attempt made = Judge(*answer);
   if (made.kind != Attempt::Kind::kAnswered) return made;
   const Result<std::string> token = Field<std::string>(made.answer, "token");

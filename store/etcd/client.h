@@ -69,6 +69,7 @@ class EtcdClient {
   Random random_;
   size_t current_ = 0;
   std::unique_ptr<EtcdConnection> connection_;  // to member(); null: none yet
+  bool has_served_ = false;                     // it has answered before
   std::string token_;
 };
 

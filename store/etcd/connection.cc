@@ -19,8 +19,11 @@
 
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -54,8 +57,11 @@ bool IsOfHttp(const error_code& failure) {
 Result<std::unique_ptr<ssl::context>> TlsContext(const EtcdTls& tls) {
   auto context = std::make_unique<ssl::context>(ssl::context::tls_client);
   const auto refused = [](const std::string& what, const std::string& file, const error_code& why) {
+    // OpenSSL's own words do not tell that a file is missing.
+    const bool can_read = ::access(file.c_str(), R_OK) == 0;
     return Error{Code::kInvalid, "the " + what + " file '" + file + "' cannot be used (" +
-                                     why.message() + "); check its path and that it is PEM"};
+                                     (can_read ? why.message() : strerror(errno)) +
+                                     "); check its path and that it is PEM"};
   };
   error_code failure;
   context->set_verify_mode(ssl::verify_peer, failure);
@@ -116,16 +122,13 @@ class EtcdConnection::Exchange {
     return static_cast<int>(parser_->get().result_int());
   }
 
-  Result<EtcdAnswer> Ask(const EtcdRequest& request, TimePoint end) {
-    EtcdAnswer answer;
-    KEEL_TRY_ASSIGN(answer.status, Begin(request, end));
+  Result<std::string> Rest() {
     while (!parser_->is_done()) {
       KEEL_TRY_ASSIGN(const bool more, AwaitMore(RealClock().Monotonic() + kEtcdAttemptLimit));
       if (!more) return Silent();
     }
-    answer.body = std::move(parser_->get().body());
     if (!parser_->keep_alive()) Close();
-    return answer;
+    return std::move(parser_->get().body());
   }
 
   Result<std::optional<std::string>> Line(TimePoint until, const CancelToken& cancel) {
@@ -174,7 +177,15 @@ class EtcdConnection::Exchange {
     failure = Run(end, [&](auto done) {
       tls_->async_handshake(ssl::stream_base::client, std::move(done));
     });
-    return failure ? Failed(failure) : Ok();
+    if (!failure) return Ok();
+    if (IsOfTls(failure)) return Failed(failure);
+    // A member that speaks no TLS does the one, or the other: it waits for the rest of a request.
+    Close();
+    const bool is_silent = failure == asio::error::timed_out;
+    return Error{is_silent ? Code::kTimeout : Code::kPeerLost,
+                 where_ + (is_silent ? " did not greet over TLS within " +
+                                           DurationText(kEtcdAttemptLimit)
+                                     : " closed the connection instead of greeting over TLS")};
   }
 
   error_code Write(const EtcdRequest& request, TimePoint end) {
@@ -320,8 +331,13 @@ EtcdConnection::EtcdConnection(std::unique_ptr<Exchange> exchange)
 EtcdConnection::~EtcdConnection() = default;
 
 Result<EtcdAnswer> EtcdConnection::Ask(const EtcdRequest& request, TimePoint end) {
-  return exchange_->Ask(request, end);
+  EtcdAnswer answer;
+  KEEL_TRY_ASSIGN(answer.status, exchange_->Begin(request, end));
+  KEEL_TRY_ASSIGN(answer.body, exchange_->Rest());
+  return answer;
 }
+
+Result<std::string> EtcdConnection::Rest() { return exchange_->Rest(); }
 
 Result<int> EtcdConnection::Begin(const EtcdRequest& request, TimePoint end) {
   return exchange_->Begin(request, end);

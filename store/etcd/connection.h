@@ -44,6 +44,8 @@ class EtcdConnection {
   // For an answer that is a line each time something happens: sends the request, then reads the
   // answer's head and gives its status.
   Result<int> Begin(const EtcdRequest& request, TimePoint end);
+  // The whole body of an answer that Begin() has begun.
+  Result<std::string> Rest();
   // Empty: nothing came until `until`, or the token was raised. kPeerLost: the answer has ended.
   Result<std::optional<std::string>> Line(TimePoint until, const CancelToken& cancel);
 
