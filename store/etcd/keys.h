@@ -21,8 +21,9 @@ struct EtcdKeys {
   // What a client has written last (store/etcd/writer.h).
   std::string Writer(const std::string& id) const { return prefix + "w/" + id; }
   // The highest term that was ever claimed, and the claim of one term.
-  std::string LastTerm() const { return prefix + "t/last"; }
-  std::string Term(int64_t term) const { return prefix + "t/term-" + std::to_string(term); }
+  std::string Terms() const { return prefix + "t/"; }
+  std::string LastTerm() const { return Terms() + "last"; }
+  std::string Term(int64_t term) const { return Terms() + "term-" + std::to_string(term); }
 };
 
 }  // namespace keel

@@ -38,7 +38,13 @@ EtcdLease::EtcdLease(const EtcdAccess& access, int64_t id, std::chrono::seconds 
 
 EtcdLease::~EtcdLease() {
   StopThread();
-  (void)Revoke(kGiveBackLimit);
+  if (!may_expire_) (void)Revoke(kGiveBackLimit);
+}
+
+void EtcdLease::LetExpire() {
+  StopThread();
+  const std::lock_guard lock(mutex_);
+  may_expire_ = true;
 }
 
 bool EtcdLease::alive() const {

@@ -39,6 +39,8 @@ class EtcdLease {
   Status Beat(Duration limit);
   // Ends the lease and with it all keys that hang on it. One that is over already is no error.
   Status Revoke(Duration limit);
+  // Stops keeping it alive: it ends by itself after its time. The destructor does not end it.
+  void LetExpire();
 
  private:
   EtcdLease(const EtcdAccess& access, int64_t id, std::chrono::seconds ttl, TimePoint granted);
@@ -58,6 +60,7 @@ class EtcdLease {
   TimePoint alive_until_;       // guarded by mutex_
   bool over_ = false;           // guarded by mutex_
   bool is_stopping_ = false;    // guarded by mutex_
+  bool may_expire_ = false;     // guarded by mutex_
   std::thread thread_;
 };
 

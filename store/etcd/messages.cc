@@ -125,6 +125,7 @@ Result<EtcdKeyValue> EtcdKeyValueOf(const Json& kv) {
   KEEL_TRY_ASSIGN(one.value, BytesField(kv, "value"));
   KEEL_TRY_ASSIGN(one.create_revision, EtcdInt64(kv, "create_revision"));
   KEEL_TRY_ASSIGN(one.mod_revision, EtcdInt64(kv, "mod_revision"));
+  KEEL_TRY_ASSIGN(one.lease, EtcdInt64(kv, "lease"));
   return one;
 }
 

@@ -33,6 +33,7 @@ struct EtcdKeyValue {
   std::string value;
   int64_t create_revision = 0;
   int64_t mod_revision = 0;
+  int64_t lease = 0;   // that it hangs on; 0: none
 };
 
 // A range as a question of its own.
