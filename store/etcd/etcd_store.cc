@@ -158,13 +158,18 @@ Result<int64_t> EtcdStore::Add(const std::string& key, int64_t delta) {
     txn.otherwise = {EtcdRead({keys_.Data(key)})};
     KEEL_TRY_ASSIGN(const EtcdReply reply, writer_.Write(txn, Left(end)));
     if (reply.succeeded) return sum;
-    const uint64_t most_us = kConflictPauseUs << std::min(conflicts, kConflictDoublings);
-    RealClock().SleepFor(std::chrono::microseconds(random_.Uniform(most_us)));
     if (Left(end) == Duration::zero()) {
       return Error{Code::kTimeout, "adding to store key '" + key + "': others changed it each "
                                        "time within " + DurationText(options_.limit)};
     }
-    KEEL_TRY_ASSIGN(held, HeldIn(key, reply, 0, end));
+    if (conflicts == 0) {
+      KEEL_TRY_ASSIGN(held, HeldIn(key, reply, 0, end));
+      continue;
+    }
+    const uint64_t most_us = kConflictPauseUs << std::min(conflicts, kConflictDoublings);
+    RealClock().SleepFor(std::chrono::microseconds(random_.Uniform(most_us)));
+    // What it held before the pause is old by now, and whoever tried with it would lose for ever.
+    KEEL_TRY_ASSIGN(held, Read(key, end));
   }
 }
 
