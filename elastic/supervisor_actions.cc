@@ -112,7 +112,8 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
   }
   EndStory(action.code, outcome);
   // Where there is no store nobody can be told anything, and the machine costs money until the end.
-  const bool is_cut_off = action.code == kExitQuorumLost && !trouble_.empty() && !meeting_.server;
+  const bool gave_up = action.code == kExitQuorumLost || action.code == kExitFinished;
+  const bool is_cut_off = gave_up && !trouble_.empty() && !meeting_.server;
   const Duration limit = meeting_.server ? kStoreFinishLimit : kFinishLimit;
   board_->Finish(no_store_ || is_cut_off ? Duration(0) : limit);
 }

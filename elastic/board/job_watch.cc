@@ -11,8 +11,8 @@ constexpr size_t kStepTimesKept = 31;
 // How many hosts that are gone stay in the view for those who watch the job. In weeks on spot
 // machines there are thousands, and each decision looks at all that are in the view.
 constexpr size_t kGoneKept = 64;
-// The age of a failure that is known to be older than the window of restarts.
-constexpr Duration kLongAgo = std::chrono::hours(24 * 365 * 10);
+// No job spends more restarts than this; a record that says so is not believed.
+constexpr int kRestartsMax = 100'000;
 
 // The host of that slot among `hosts`, which are in the order of slots; null: there is none.
 template <class Hosts>
@@ -65,11 +65,11 @@ void JobWatch::TakeRecord(HostView& host, Known& known, TimePoint now) {
     return;
   }
   const MemberRecord& record = *parsed->record;
-  // The deaths that an earlier board has counted are in what the host tells of its epoch.
-  if (host.record.incarnation.empty()) known.deaths = record.epoch.deaths;
+  if (host.record.incarnation.empty()) known.deaths = DeathsCounted(record);
   NoteDeaths(known, record, now);
   NotePositions(host.record, record, now);
   host.record = record;
+  CountFailures();
   if (record.state == MemberState::kLeft) {
     host.gone = true;
     host.gone_reason = record.host + " left: " + record.reason;
@@ -94,14 +94,30 @@ void JobWatch::NoteDeaths(Known& known, const MemberRecord& record, TimePoint no
     deaths_.push_back(now);
     view_.barren = 0;   // a death spends a restart, which limits how often the job tries again
   }
-  CountFailures();
+}
+
+// How many deaths of a host that is seen for the first time are counted already, as restarts of the
+// epoch that runs. What a host of another epoch has lost is not this epoch's affair. While no epoch
+// is known, all count until one is taken up (RememberRestarts).
+int64_t JobWatch::DeathsCounted(const MemberRecord& record) const {
+  if (!view_.epoch || record.epoch.number == 0) return 0;
+  if (record.epoch.id != view_.epoch->record.id) return record.deaths;
+  return std::clamp<int64_t>(record.epoch.deaths, 0, std::max<int64_t>(record.deaths, 0));
 }
 
 // In a job in place, each death is a failure. Foreign workers die together, so in their jobs each
 // break by a death is one failure. Both are kept, since the kind may become known only after the
-// first break.
+// first break. While an epoch of a former store is yet to be taken up, nothing is known of what it
+// has counted, and no job ends by that.
 void JobWatch::CountFailures() {
-  view_.failures = view_.kind == JobKind::kInPlace ? deaths_ : failed_breaks_;
+  const bool is_open = !view_.epoch && std::any_of(view_.hosts.begin(), view_.hosts.end(),
+                                                   [](const HostView& host) {
+                                                     return host.record.epoch.number > 0;
+                                                   });
+  view_.failures = remembered_;
+  if (is_open) return;
+  const auto& own = view_.kind == JobKind::kInPlace ? deaths_ : failed_breaks_;
+  view_.failures.insert(view_.failures.end(), own.begin(), own.end());
 }
 
 void JobWatch::NotePositions(const MemberRecord& before, const MemberRecord& record,
@@ -144,13 +160,18 @@ void JobWatch::NoteEpoch(EpochRecord record, const Decision& decision, TimePoint
 }
 
 // Counts the restarts that were spent before this board was opened. Of each only this is known:
-// whether it lies within the window. Those within it count from now on.
+// whether it lies within the window. Those within it count from now on, and so do deaths that this
+// epoch has not counted, on hosts of its own. Deaths on others are in its count, or not the job's.
 void JobWatch::RememberRestarts(const EpochRecord& record, TimePoint now) {
-  const auto recent = static_cast<size_t>(std::max(record.restarts_recent, 0));
-  const size_t all = std::max(static_cast<size_t>(std::max(record.restarts, 0)), recent);
-  for (std::vector<TimePoint>* failures : {&deaths_, &failed_breaks_}) {
-    failures->insert(failures->end(), all - recent, now - kLongAgo);
-    failures->insert(failures->end(), recent, now);
+  const int all = std::clamp(record.restarts, 0, kRestartsMax);
+  const int recent = std::clamp(record.restarts_recent, 0, all);
+  view_.restarts_before = all - recent;
+  remembered_.assign(static_cast<size_t>(recent), now);
+  deaths_.clear();
+  for (HostView& host : view_.hosts) {
+    Known& known = known_[host.slot];
+    known.deaths = host.record.epoch.number > 0 ? DeathsCounted(host.record) : host.record.deaths;
+    for (; known.deaths < host.record.deaths; ++known.deaths) deaths_.push_back(now);
   }
   CountFailures();
 }
@@ -205,23 +226,25 @@ void JobWatch::NotePresence(int64_t slot, const std::string& incarnation,
   if (!is_known) host->presence_closed = closed;
 }
 
-// Of the hosts that are gone, those of the epoch stay, and the newest of the others.
+// Of the hosts that are gone, those of the epoch stay, and of the others those heard last.
 void JobWatch::ForgetGone() {
-  const auto count = std::count_if(view_.hosts.begin(), view_.hosts.end(),
-                                   [](const HostView& host) { return host.gone; });
-  if (static_cast<size_t>(count) <= kGoneKept) return;
   std::set<int64_t> of_epoch;
   if (view_.epoch) {
     for (const EpochHost& host : view_.epoch->record.hosts) of_epoch.insert(host.slot);
   }
-  size_t surplus = static_cast<size_t>(count) - kGoneKept;
-  std::erase_if(view_.hosts, [&](const HostView& host) {   // by slot, so the oldest come first
-    if (surplus == 0 || !host.gone || of_epoch.contains(host.slot)) return false;
-    --surplus;
-    forgotten_.insert(host.slot);
-    known_.erase(host.slot);
-    return true;
-  });
+  std::vector<std::pair<TimePoint, int64_t>> gone;
+  for (const HostView& host : view_.hosts) {
+    if (host.gone && !of_epoch.contains(host.slot)) gone.emplace_back(host.heard, host.slot);
+  }
+  if (gone.size() <= kGoneKept) return;
+  std::sort(gone.begin(), gone.end());
+  gone.resize(gone.size() - kGoneKept);
+  for (const auto& [heard, slot] : gone) {
+    forgotten_.insert(slot);
+    known_.erase(slot);
+  }
+  std::erase_if(view_.hosts,
+                [this](const HostView& host) { return forgotten_.contains(host.slot); });
 }
 
 bool JobWatch::IsOver(int64_t slot) const {

@@ -72,6 +72,7 @@ class JobWatch {
   void NotePositions(const MemberRecord& before, const MemberRecord& record, TimePoint now);
   void NoteStep(Position position, TimePoint now);
   void CountFailures();
+  int64_t DeathsCounted(const MemberRecord& record) const;
   void RememberRestarts(const EpochRecord& record, TimePoint now);
   void ForgetGone();
 
@@ -79,6 +80,7 @@ class JobWatch {
   JobView view_;
   std::map<int64_t, Known> known_;   // by slot, like view_.hosts
   std::set<int64_t> forgotten_;      // slots of hosts that are gone, and in the view no more
+  std::vector<TimePoint> remembered_;  // failures under former stores, within the window
   std::vector<TimePoint> deaths_;
   std::vector<TimePoint> failed_breaks_;
   Progress progress_;

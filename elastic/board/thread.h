@@ -3,7 +3,8 @@
 // Promises   polls when woken and when the poll said so, and never at the same time as a posted
 //            job; after an error it makes a new connection, again and again, with pauses that grow
 //            to a second. The destructor waits for a call to the store that is under way, and
-//            lets no further one begin; an attempt to connect is cancelled.
+//            lets no further one begin; an attempt to connect is cancelled, but for a name that is
+//            being looked up.
 // Does not   know what is polled.
 // Threads    Post() and Wake() from any; `connect`, `poll`, `on_trouble` and the jobs run on the
 //            thread itself.

@@ -146,6 +146,7 @@ void HostMachine::TakeEpoch(EpochRecord epoch, TimePoint now) {
   // the job's (PROTOCOL.md section 9), and the host's own deaths must not stop it from starting.
   if (record_.epoch.number == 0) deaths_.clear();
   record_.epoch = ToldBy(config_.incarnation, *epoch_);
+  entered_ = now;
   KEEL_CHECK(was_over || !AnyProcess() || in_place(), "a foreign epoch was entered beside another");
   bool all = mode_ == Mode::kMember && !promised;
   for (const EpochWorker& place : epoch_->workers) {
@@ -463,6 +464,8 @@ void HostMachine::Settle(TimePoint now) {
   if (record_.outside < record_.epoch.number && AllOutside()) {
     record_.outside = record_.epoch.number;
   }
+  const Duration window = config_.restarts.window;
+  if (window > Duration(0) && now - entered_ >= window) record_.epoch.restarts_recent = 0;
   LeaveIfAllLeft(now);
   GiveUpOutside(now);
   SettleMode(now);

@@ -252,6 +252,7 @@ class HostMachine {
   int64_t joining_ = 0;
   std::vector<TimePoint> deaths_;
   std::optional<TimePoint> contact_;
+  TimePoint entered_{};                // when it took the epoch that its record tells
   TimePoint store_grace_{};            // the store is not given up before this
   TimePoint alive_at_{};               // when workers are told again that this host is there
   bool job_stops_ = false;             // the whole job stops, not only this host

@@ -433,9 +433,10 @@ MaybeDecision Judge::TakeUp() const {
                   std::to_string(told->number) + " are back");
 }
 
-// Whether the host that kept the former store is not here. That store is gone, and its host with
-// it, or this one would not have been opened; so nobody waits for that host. A foreign program's
-// workers may still run there, so it is given the time to end them.
+// Whether the host that kept the former store is not here. Its store is gone for all who are, and
+// that host most likely, too; so nobody waits for it. If it lives on, cut off from the others, then
+// no step of the epoch can be made without them. A foreign program's workers may make some, so that
+// host is given the time to end them.
 bool Judge::KeeperIsLost(const ToldEpoch& told) const {
   return in_place() && !told.keeper.empty() &&
          std::none_of(view_.hosts.begin(), view_.hosts.end(), [&](const HostView& host) {
@@ -826,7 +827,7 @@ Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
   record.inexact_allowed = policy_.allow_inexact;
   // Failures that are too old to count are among them, and those that another store has counted:
   // the number that workers see never falls.
-  record.restarts = static_cast<int>(view_.failures.size());
+  record.restarts = view_.restarts_before + static_cast<int>(view_.failures.size());
   for (const HostView& host : view_.hosts) {
     record.restarts = std::max(record.restarts, host.record.epoch.restarts);
   }

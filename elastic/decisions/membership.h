@@ -68,6 +68,7 @@ struct JobView {
   TimePoint idle_since;                // since when no epoch runs: opened, broken or parked
   TimePoint opened;
   std::vector<TimePoint> failures;     // that count as restarts
+  int restarts_before = 0;             // spent under former stores, beyond the window of restarts
   std::optional<StopRecord> stop;
   TimePoint stopped_at;                // when that was first seen
   Duration median_step{0};

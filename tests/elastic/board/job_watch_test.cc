@@ -8,11 +8,11 @@ namespace {
 
 constexpr TimePoint kNow{std::chrono::hours(1)};
 
-void Come(JobWatch& watch, int64_t slot) {
+void Come(JobWatch& watch, int64_t slot, const std::string& beat = "1", TimePoint at = kNow) {
   MemberRecord record;
   record.incarnation = "i" + std::to_string(slot);
   record.host = "h" + std::to_string(slot);
-  watch.NoteMember(slot, MemberText(record), "1", kNow);
+  watch.NoteMember(slot, MemberText(record), beat, at);
 }
 
 // Weeks on spot machines leave thousands of former hosts, and each decision looks at all that are
@@ -26,14 +26,82 @@ TEST(JobWatch, FormerHostsAreForgottenUnlessTheEpochNamesThem) {
   formed.epoch.hosts = {{0, "i0", 0, 0}};
   watch.NoteEpoch(formed.epoch, formed, kNow);
   for (int64_t slot = 1; slot < 2000; ++slot) Come(watch, slot);
+  Come(watch, 1, "2", kNow + std::chrono::hours(1));
   for (int64_t slot = 0; slot < 1999; ++slot) watch.NoteGone(slot, "it left");
   watch.NoteAllRead(kNow);
   EXPECT_LT(watch.view().hosts.size(), 100u);
   EXPECT_NE(watch.HostAt(0), nullptr) << "the epoch names it";
-  EXPECT_NE(watch.HostAt(1998), nullptr) << "those who watch the job see who went last";
+  EXPECT_NE(watch.HostAt(1), nullptr) << "those who watch the job see who was heard last";
   for (int64_t slot = 0; slot < 1999; ++slot) EXPECT_TRUE(watch.IsOver(slot)) << slot;
   EXPECT_FALSE(watch.IsOver(1999));
   EXPECT_FALSE(watch.IsOver(2000)) << "nobody has come there yet";
+}
+
+// --- Restarts, when the store before was lost ---
+
+MemberRecord Told(int64_t slot, int64_t deaths, ToldEpoch epoch) {
+  MemberRecord record;
+  record.incarnation = "i" + std::to_string(slot);
+  record.kind = JobKind::kInPlace;
+  record.deaths = deaths;
+  record.epoch = std::move(epoch);
+  return record;
+}
+
+class LostStore : public ::testing::Test {
+ protected:
+  LostStore() { watch_.NoteOpened(kNow); }
+
+  void Read(const MemberRecord& record) {
+    const int64_t slot = record.incarnation[1] - '0';
+    watch_.NoteMember(slot, MemberText(record), "1", kNow);
+  }
+  // Epoch 5 of i1, which had counted `restarts`, all of them recent.
+  void TakeUp(int restarts) {
+    Decision taken;
+    taken.verdict = Decision::Verdict::kTakeUp;
+    taken.epoch.number = 5;
+    taken.epoch.id = "five";
+    taken.epoch.restarts = taken.epoch.restarts_recent = restarts;
+    watch_.NoteEpoch(taken.epoch, taken, kNow);
+  }
+  size_t failures() const { return watch_.view().failures.size(); }
+
+  JobWatch watch_{"i0", BoardKeys("j", "g")};
+};
+
+TEST_F(LostStore, ADeathThatTheEpochHasCountedCountsOnce) {
+  Read(Told(1, 1, {5, "five", 2, "", 1, 1, 1}));
+  EXPECT_EQ(failures(), 0u) << "nothing is known before the epoch is taken up";
+  TakeUp(1);
+  EXPECT_EQ(failures(), 1u);
+  Read(Told(1, 2, {5, "five", 2, "", 1, 1, 1}));
+  EXPECT_EQ(failures(), 2u);
+}
+
+// Its worker died, and is not back: it still tells the epoch before, which had not counted that.
+TEST_F(LostStore, ADeathOnAHostOutsideTheEpochIsInItsCountAlready) {
+  Read(Told(1, 0, {5, "five", 2, "", 1, 1, 0}));
+  Read(Told(2, 1, {4, "four", 3, "", 0, 0, 0}));
+  TakeUp(1);
+  EXPECT_EQ(failures(), 1u);
+  Read(Told(3, 1, {4, "four", 3, "", 0, 0, 0}));
+  EXPECT_EQ(failures(), 1u) << "it came only after that";
+}
+
+TEST_F(LostStore, DeathsOfANewcomerAreItsOwnWheneverItComes) {
+  Read(Told(2, 3, {}));
+  Read(Told(1, 0, {5, "five", 1, "", 1, 1, 0}));
+  TakeUp(1);
+  EXPECT_EQ(failures(), 1u);
+  Read(Told(3, 3, {}));
+  EXPECT_EQ(failures(), 1u);
+}
+
+TEST_F(LostStore, ARecordOfNonsenseCostsNeitherMemoryNorTime) {
+  Read(Told(1, 1, {5, "five", 1, "", INT32_MAX, INT32_MAX, INT64_MIN}));
+  TakeUp(INT32_MAX);
+  EXPECT_LE(failures(), 200'000u);
 }
 
 }  // namespace

@@ -79,6 +79,32 @@ class HostTest : public testing::Test {
   std::string worker_;
 };
 
+// Or a loss of the store would charge the job with restarts of days ago.
+TEST(HostWithAWindow, ForgetsWhichRestartsWereRecentOnceTheWindowHasPassed) {
+  HostConfig config;
+  config.incarnation = "me";
+  config.restarts = {10, 60s};
+  TimePoint now{10s};
+  HostMachine host(config, Random(1), now);
+  host.OnMemberEvent(Registered{0}, now);
+  EpochRecord epoch;
+  epoch.number = 1;
+  epoch.id = "id";
+  epoch.hosts = {{0, "me", 0}};
+  epoch.restarts = 7;
+  epoch.restarts_recent = 2;
+  host.OnMemberEvent(EpochSeen{epoch}, now);
+  EXPECT_EQ(host.record().epoch.restarts_recent, 2);
+  now = now + 59s;
+  host.OnContact(now);
+  host.OnTime(now);
+  EXPECT_EQ(host.record().epoch.restarts_recent, 2);
+  now = now + 1s;
+  host.OnTime(now);
+  EXPECT_EQ(host.record().epoch.restarts_recent, 0);
+  EXPECT_EQ(host.record().epoch.restarts, 7);
+}
+
 TEST_F(HostTest, PromisesToBeOutsideOnlyWhenTheWorkerHasParked) {
   EnterFirstEpoch();
   host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kHostLost, "other", "h1 lost", {}}}, now_);

@@ -504,7 +504,7 @@ TEST_F(Membership, TheHostThatKeptALostStoreIsNotWaitedFor) {
   }
   const Decision decision =
       Expect(Verdict::kTakeUp, Reason::kTold,
-             "epoch 4 as its hosts tell it, without the host that kept the store that is gone");
+             "without the host that kept the store that is gone");
   EXPECT_TRUE(decision.incomplete);
   EXPECT_TRUE(decision.keeper_lost);
   view_.hosts[1].record.epoch.keeper = view_.hosts[0].record.epoch.keeper = "i1";
@@ -523,7 +523,7 @@ TEST_F(Membership, WithoutTheHostThatKeptTheStoreTheNextEpochIsFormedAtOnce) {
     view_.hosts[slot].arrived = kNow - 1ms;
   }
   view_.epoch->taken_up = true;
-  Expect(Verdict::kWait, Reason::kLastCall, "2 of at most 3 hosts are here; last call");
+  Expect(Verdict::kWait, Reason::kLastCall, "2 of at most 3 hosts are here; waiting");
   view_.epoch->keeper_lost = true;
   Expect(Verdict::kForm, Reason::kReformed, "2 workers on 2 hosts, after: rank 1 died");
 }
