@@ -79,6 +79,7 @@ Supervisor::Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeti
       kill_timer_(loop_),
       status_timer_(loop_),
       page_timer_(loop_),
+      wait_timer_(loop_),
       ledger_(static_cast<size_t>(config_.workers_per_host), Now()),
       figures_(static_cast<size_t>(config_.workers_per_host)),
       story_(config_.run_id, world_.clock.WallNanos()),
@@ -144,7 +145,7 @@ Status Supervisor::OpenBoard() {
     host_.OnContact(beat);
   };
   events.on_decision = [this](const Decision& decision) {
-    LogDecision(decision);
+    LogDecision(decision, Now());
     const bool waits = decision.verdict == Decision::Verdict::kWait &&
                        decision.reason != Reason::kRunning;
     if (waits) Tell(JobWaits{decision.detail});
@@ -183,6 +184,7 @@ int Supervisor::Run() {
   AwaitSignal();
   WatchNotices();
   if (page_) TellHosts();
+  TellWait();
   Carry();
   loop_.run();
   page_.reset();
@@ -364,6 +366,22 @@ void Supervisor::Tell(const LauncherEvent& event) {
   story_.On(event, Wall());
   if (!page_) return;
   page_->Post([event, at = Wall()](JobStatus& status) { status.On(event, at); });
+}
+
+// A wait that lasts is told again and again, with what would end it.
+void Supervisor::TellWait() {
+  const TimePoint now = Now();
+  const std::optional<HostWait> wait = host_.WaitsFor(now);
+  if (wait && now - wait->since >= kWaitTold) {
+    std::optional<Duration> left;
+    if (wait->until != kNever) left = wait->until - now;
+    Tell(HostWaits{wait->what, now - wait->since, left, wait->cure});
+  }
+  wait_timer_.expires_after(wait && now - wait->since < kWaitTold ? wait->since + kWaitTold - now
+                                                                  : kWaitTold);
+  wait_timer_.async_wait([this](const error_code& failure) {
+    if (!failure) TellWait();
+  });
 }
 
 // --- For the status page ---

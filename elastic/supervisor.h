@@ -82,6 +82,7 @@ class Supervisor {
   void KillNow();
   void ArmTimer();
   void ShowStatus();
+  void TellWait();
 
   // To all who want to know of it: the log, the story, and the status page if there is one.
   void Tell(const LauncherEvent& event);
@@ -116,6 +117,7 @@ class Supervisor {
   boost::asio::steady_timer kill_timer_;
   boost::asio::steady_timer status_timer_;
   boost::asio::steady_timer page_timer_;
+  boost::asio::steady_timer wait_timer_;
   std::optional<StatusLine> status_;   // on a terminal
   std::unique_ptr<StatusServer> page_;
   std::vector<StatusHost> seen_hosts_;   // as the coordinator sees them, if it is ours

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "elastic/board/snapshot.h"
+#include "elastic/decisions/host_wait.h"
 
 namespace keel {
 namespace {
@@ -166,16 +167,19 @@ Status Coordinator::DecideAll(Store& store, TimePoint now, Step& step) {
 void Coordinator::NoteWait(const Decision& decision, TimePoint now, Step& step) {
   wait_.until = decision.until;
   KEEL_CHECK(wait_.until > now, "a wait that is over: " << decision.detail);
-  if (wait_.reason != decision.reason) wait_ = {decision.until, decision.reason, now, false};
-  if (wait_.is_told) return;
-  const TimePoint tell_at =
-      wait_.since + (decision.reason == Reason::kHostsMissing ? kHostsPatience : Duration(0));
+  if (wait_.reason != decision.reason) wait_ = {decision.until, decision.reason, now, {}};
+  if (wait_.told && decision.reason == Reason::kRunning) return;
+  const Duration patience =
+      decision.reason == Reason::kHostsMissing ? kHostsPatience : Duration(0);
+  const TimePoint tell_at = wait_.told ? *wait_.told + kWaitTold : wait_.since + patience;
   if (now < tell_at) {
     wait_.until = std::min(wait_.until, tell_at);
     return;
   }
   step.decisions.push_back(decision);
-  wait_.is_told = true;
+  if (wait_.told) step.decisions.back().waited = now - wait_.since;
+  wait_.told = now;
+  if (decision.reason != Reason::kRunning) wait_.until = std::min(wait_.until, now + kWaitTold);
 }
 
 Status Coordinator::Apply(Store& store, const Decision& decision, TimePoint now) {

@@ -78,7 +78,7 @@ class Coordinator {
     TimePoint until = kNever;
     std::optional<Reason> reason;
     TimePoint since;
-    bool is_told = false;
+    std::optional<TimePoint> told;
   };
 
   struct Ending {

@@ -21,7 +21,8 @@ int64_t Millis(Duration duration) {
 }  // namespace
 
 HostMachine::HostMachine(HostConfig config, Random random, TimePoint now)
-    : config_(std::move(config)), random_(std::move(random)), born_(now), seats_(config_.seats) {
+    : config_(std::move(config)), random_(std::move(random)), born_(now), outside_since_(now),
+      seats_(config_.seats) {
   record_.incarnation = config_.incarnation;
   record_.host = config_.host;
   record_.address = config_.address;
@@ -192,6 +193,7 @@ void HostMachine::Enter(int index, TimePoint now) {
 
 void HostMachine::LeaveEpoch(const std::string& reason, TimePoint now) {
   epoch_over_ = true;
+  outside_since_ = now;
   for (int index = 0; index < config_.seats; ++index) BreakSeat(index, reason, now);
 }
 
@@ -363,6 +365,7 @@ int HostMachine::LeaveCode() const {
 // The other hosts go on without this one, so none of its workers may make another step.
 void HostMachine::Fence(const std::string& reason, TimePoint now) {
   epoch_over_ = true;
+  outside_since_ = now;
   if (mode_ == Mode::kMember) mode_ = Mode::kFencing;
   for (int index = 0; index < config_.seats; ++index) {
     seats_[index].start_at.reset();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "elastic/decisions/host_wait.h"
 #include "elastic/decisions/restarts.h"
 #include "elastic/decisions/seat_state.h"
 #include "elastic/process/exit_status.h"
@@ -93,6 +94,9 @@ class HostMachine {
   // NextWake() is due.
   void OnTime(TimePoint now);
   TimePoint NextWake() const;
+
+  // For what it waits, if its workers cannot make steps for now.
+  std::optional<HostWait> WaitsFor(TimePoint now) const;
 
   std::vector<HostAction> TakeActions();
   const MemberRecord& record() const { return record_; }
@@ -239,6 +243,7 @@ class HostMachine {
   const HostConfig config_;
   Random random_;
   const TimePoint born_;
+  TimePoint outside_since_;            // since when it has no epoch
   Mode mode_ = Mode::kMember;
   JobKind kind_ = JobKind::kForeign;
   std::optional<int64_t> slot_;

@@ -39,6 +39,13 @@ Decision Wait(Reason reason, TimePoint until, std::string detail) {
   return decision;
 }
 
+// The same wait, with the time at which it ends by itself and what a person can do about it.
+Decision Until(TimePoint gives_up, std::string cure, Decision wait) {
+  wait.gives_up = gives_up;
+  wait.cure = std::move(cure);
+  return wait;
+}
+
 Decision End(int code, Reason reason, std::string detail) {
   Decision decision = Make(Verdict::kEnd, reason, std::move(detail));
   decision.code = code;
@@ -388,8 +395,9 @@ Decision Judge::AwaitStop() const {
   for (const HostView& host : view_.hosts) {
     if (host.gone) continue;
     if (host.record.state != MemberState::kMember && !AnyProcess(host)) continue;
-    return Wait(Reason::kStopping, std::min(limit, NextSilence()),
-                NameOf(host) + " has not stopped yet");
+    return Until(limit, "nothing needs to be done: what has not stopped by then is left behind",
+                 Wait(Reason::kStopping, std::min(limit, NextSilence()),
+                      NameOf(host) + " has not stopped yet"));
   }
   return Stopped();
 }
@@ -428,9 +436,10 @@ MaybeDecision Judge::TakeUp() const {
   }
   const TimePoint until = std::max(last, view_.opened) + policy_.beat_limit;
   if (now_ >= until) return TakeUpRecord(*told, true);
-  return Wait(Reason::kTakingUp, std::min(until, NextSilence()),
+  return Until(until, "start the hosts that are missing again",
+               Wait(Reason::kTakingUp, std::min(until, NextSilence()),
               std::to_string(here) + " of " + std::to_string(told->hosts) + " hosts of epoch " +
-                  std::to_string(told->number) + " are back");
+                  std::to_string(told->number) + " are back"));
 }
 
 // Whether the host that kept the former store is not here. Its store is gone for all who are, and
@@ -674,9 +683,11 @@ MaybeDecision Judge::StillInside() const {
                     std::to_string(host.record.epoch.number));
   }
   if (unfenced == nullptr || frozen) return std::nullopt;
-  return Wait(Reason::kFence, unfenced->heard + policy_.fence_limit,
+  const TimePoint fenced = unfenced->heard + policy_.fence_limit;
+  return Until(fenced, "nothing needs to be done: that host ends its workers by itself",
+               Wait(Reason::kFence, fenced,
               NameOf(*unfenced) + " may still run epoch " + std::to_string(epoch().number) +
-                  " alone");
+                  " alone"));
 }
 
 bool Judge::CanTakePart(const HostView& host) const {
@@ -743,7 +754,9 @@ MaybeDecision Judge::NumericsOpen(const std::vector<const HostView*>& hosts) con
                              " have different numerics fingerprints, and the workers of the "
                              "store's host, which decide, have not reported theirs";
   if (now_ >= limit) return End(kExitQuorumLost, Reason::kQuorumLost, detail);
-  return Wait(Reason::kNumericsOpen, std::min(limit, NextSilence()), detail);
+  return Until(limit,
+               "give all hosts the same torch, device, program and options, or --allow-inexact",
+               Wait(Reason::kNumericsOpen, std::min(limit, NextSilence()), detail));
 }
 
 // Hosts that reach the store but not each other would form and break epochs without end and without
@@ -783,8 +796,10 @@ Decision Judge::TooFew(size_t count) const {
     return End(kExitQuorumLost, Reason::kQuorumLost,
                "too few hosts after " + DurationText(now_ - view_.idle_since) + ": " + detail);
   }
-  return Wait(Reason::kHostsMissing, std::min(limit, NextSilence()),
-              "waiting for hosts: " + detail);
+  return Until(limit,
+               "start more hosts with the same endpoint and job id, or allow fewer with --nnodes",
+               Wait(Reason::kHostsMissing, std::min(limit, NextSilence()),
+              "waiting for hosts: " + detail));
 }
 
 MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {

@@ -107,6 +107,9 @@ struct Decision {
   Reason reason = Reason::kRunning;
   std::string detail;
   TimePoint until = kNever;   // kWait: when to ask again although nothing has changed
+  TimePoint gives_up = kNever;   // kWait: when it ends, if nothing changes
+  std::string cure = {};      // kWait: what a person can do about it
+  Duration waited{0};         // kWait: for how long so far, where it was told before
   int64_t slot = -1;          // kExpire, kRefuse
   EpochRecord epoch;          // kForm, kTakeUp: all but its id and store
   bool incomplete = false;    // kTakeUp

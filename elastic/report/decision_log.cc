@@ -5,7 +5,21 @@
 
 namespace keel {
 
-void LogDecision(const Decision& decision) {
+namespace {
+
+// A wait that lasts is told with how long it may still last, and what would end it.
+void LogWait(const Decision& decision, TimePoint now) {
+  if (decision.waited == Duration(0)) return LogInfo("waiting", {{"reason", decision.detail}});
+  const bool ends = decision.gives_up != kNever;
+  LogInfo("waiting", {{"reason", decision.detail},
+                      {"waited", DurationText(decision.waited)},
+                      {"left", ends ? DurationText(decision.gives_up - now) : "no limit"},
+                      {"cure", decision.cure}});
+}
+
+}  // namespace
+
+void LogDecision(const Decision& decision, TimePoint now) {
   using Verdict = Decision::Verdict;
   const std::string& why = decision.detail;
   switch (decision.verdict) {
@@ -14,7 +28,7 @@ void LogDecision(const Decision& decision) {
       if (decision.reason == Reason::kStandsStill) {
         return LogWarn("stands-still", {{"reason", why}});
       }
-      return LogInfo("waiting", {{"reason", why}});
+      return LogWait(decision, now);
     case Verdict::kExpire: return LogWarn("host-lost", {{"reason", why}});
     case Verdict::kRefuse: return LogError("host-refused", {{"reason", why}});
     case Verdict::kTakeUp: return LogInfo("epoch-taken-up", {{"reason", why}});

@@ -6,6 +6,6 @@
 
 namespace keel {
 
-void LogDecision(const Decision& decision);
+void LogDecision(const Decision& decision, TimePoint now);
 
 }  // namespace keel

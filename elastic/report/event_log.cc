@@ -27,6 +27,13 @@ void Log(const StopSeen& event) { LogInfo("job-stops", {{"reason", event.stop.re
 void Log(const StoreLost& event) { LogWarn("store-unreachable", {{"reason", event.reason}}); }
 void Log(const StoreReached&) { LogInfo("store-reached"); }
 
+void Log(const HostWaits& event) {
+  LogWarn("still-waiting", {{"for", event.what},
+                            {"waited", DurationText(event.waited)},
+                            {"left", event.left ? DurationText(*event.left) : "no limit"},
+                            {"cure", event.cure}});
+}
+
 void Log(const WorkerFailed& event) {
   const WorkerFailure& failure = event.failure;
   LogError("worker-died", {{"rank", failure.rank},

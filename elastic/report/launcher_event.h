@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -20,6 +21,14 @@ struct StoreLost { std::string reason; };
 struct StoreReached {};
 struct NoStore { std::string reason; };          // none can be used here, now or later
 struct JobWaits { std::string reason; };         // as the coordinator sees it
+// This launcher has waited for so long, and gives up after `left`; nothing: another one decides
+// that.
+struct HostWaits {
+  std::string what;
+  Duration waited{0};
+  std::optional<Duration> left;
+  std::string cure;
+};
 
 // A worker ended in a way that costs a restart, or that ends the job.
 struct WorkerFailed {
@@ -56,7 +65,8 @@ struct LauncherEnds {
 
 using LauncherEvent =
     std::variant<Registered, EpochSeen, BreakSeen, StopSeen, StoreLost, StoreReached, NoStore,
-                 JobWaits, WorkerFailed, WorkerEnded, CheckpointSaved, SaveAsked, StopAsked,
+                 JobWaits, HostWaits, WorkerFailed, WorkerEnded, CheckpointSaved, SaveAsked,
+                 StopAsked,
                  NoticeEvent, NoticeObeyed, KilledByUser, RegistersAnew, LauncherEnds>;
 
 }  // namespace keel

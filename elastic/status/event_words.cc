@@ -27,6 +27,7 @@ Words Of(const StoreLost& event) { return {{"store-lost", event.reason}}; }
 Words Of(const StoreReached&) { return {{"store-reached", ""}}; }
 Words Of(const NoStore& event) { return {{"no-store", event.reason}}; }
 Words Of(const JobWaits& event) { return {{"waiting", event.reason}}; }
+Words Of(const HostWaits& event) { return {{"waiting", event.what}}; }
 Words Of(const WorkerFailed& event) { return {{"death", event.who + " " + event.how}}; }
 Words Of(const WorkerEnded& event) { return {{"worker-ended", event.who + " " + event.how}}; }
 Words Of(const SaveAsked& event) { return {{"save-wanted", event.signal}}; }

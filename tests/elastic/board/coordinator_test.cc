@@ -262,6 +262,23 @@ TEST_F(CoordinatorOfTwo, AWaitForHostsIsToldOnceItHasLasted) {
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].reason, Reason::kHostsMissing);
   EXPECT_EQ(told[0].detail, "waiting for hosts: 1 of 2 here (min 2, max 2); here: h0 (slot 0)");
+  EXPECT_EQ(told[0].waited, 0s);
+}
+
+TEST_F(CoordinatorOfTwo, AWaitThatLastsIsToldAgainWithWhatIsLeftOfIt) {
+  std::vector<Decision> told;
+  const TimePoint began = now_;
+  while (now_ < began + 100s) {
+    Write();   // it beats
+    for (const Decision& decision : Poll().decisions) told.push_back(decision);
+  }
+  ASSERT_EQ(told.size(), 4u);
+  EXPECT_EQ(told[0].waited, 0s);
+  for (size_t i = 1; i < told.size(); ++i) {
+    EXPECT_GE(told[i].waited, i * 30s);
+    EXPECT_NE(told[i].gives_up, kNever);
+    EXPECT_FALSE(told[i].cure.empty());
+  }
 }
 
 // In place; a worker of the second one sees the group break before anybody else.

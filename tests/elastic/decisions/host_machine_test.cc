@@ -105,6 +105,28 @@ TEST(HostWithAWindow, ForgetsWhichRestartsWereRecentOnceTheWindowHasPassed) {
   EXPECT_EQ(host.record().epoch.restarts, 7);
 }
 
+// Nobody who looks at a launcher that stands still should have to guess why.
+TEST_F(HostTest, SaysForWhatItWaitsSinceWhenAndHowLongStill) {
+  const TimePoint born = now_;
+  ASSERT_TRUE(host_.WaitsFor(now_));
+  EXPECT_THAT(host_.WaitsFor(now_)->what, HasSubstr("has not been reached yet"));
+  EXPECT_EQ(host_.WaitsFor(now_)->until, born + kJoinLimit);
+  host_.OnContact(now_);
+  host_.OnMemberEvent(Registered{0}, now_);
+  ASSERT_TRUE(host_.WaitsFor(now_));
+  EXPECT_THAT(host_.WaitsFor(now_)->what, HasSubstr("coordinator to form an epoch"));
+  EXPECT_EQ(host_.WaitsFor(now_)->since, born);
+  EXPECT_EQ(host_.WaitsFor(now_)->until, kNever);
+  EnterFirstEpoch();
+  EXPECT_FALSE(host_.WaitsFor(now_));
+  const TimePoint reached = now_;
+  now_ = now_ + 10s;
+  ASSERT_TRUE(host_.WaitsFor(now_));
+  EXPECT_EQ(host_.WaitsFor(now_)->what, "the store, which was last reached 10 s ago");
+  EXPECT_EQ(host_.WaitsFor(now_)->since, reached);
+  EXPECT_EQ(host_.WaitsFor(now_)->until, reached + kStoreLimit);
+}
+
 TEST_F(HostTest, PromisesToBeOutsideOnlyWhenTheWorkerHasParked) {
   EnterFirstEpoch();
   host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kHostLost, "other", "h1 lost", {}}}, now_);
