@@ -120,7 +120,9 @@ TEST_F(EtcdFaults, NothingIsLostOrDoneTwiceWhenMembersAreStoppedAndContinued) {
   });
 }
 
-TEST_F(EtcdFaults, NightlyNothingIsLostOrDoneTwiceInTwentyKills) {
+using NightlyEtcdFaults = EtcdFaults;
+
+TEST_F(NightlyEtcdFaults, NothingIsLostOrDoneTwiceInTwentyKills) {
   Start();
   const uint64_t seed = EntropySeed();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
