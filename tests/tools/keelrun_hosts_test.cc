@@ -185,7 +185,7 @@ TEST_F(KeelrunHosts, AStoreOfItsOwnThatItDidNotGetToInTimeIsNobodyElsesFault) {
   // LibTorch takes longer to load.
   const auto alone = StartForeign("alone", {"--nnodes=2", "--rdzv-conf=join_timeout=0.001"});
   EXPECT_EQ(alone->ExitCode(), 76);
-  EXPECT_THAT(alone->Output(), HasSubstr("this host keeps it"));
+  EXPECT_THAT(alone->Output(), HasSubstr("this host keeps the store"));
   EXPECT_EQ(alone->Count("firewall"), 0) << alone->Output();
 }
 
