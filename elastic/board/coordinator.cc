@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "elastic/board/snapshot.h"
-#include "elastic/decisions/host_wait.h"
 
 namespace keel {
 namespace {

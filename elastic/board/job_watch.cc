@@ -14,15 +14,6 @@ constexpr size_t kGoneKept = 64;
 // No job spends more restarts than this; a record that says so is not believed.
 constexpr int kRestartsMax = 100'000;
 
-// The host of that slot among `hosts`, which are in the order of slots; null: there is none.
-template <class Hosts>
-auto* FindIn(Hosts& hosts, int64_t slot) {
-  const auto at = std::lower_bound(
-      hosts.begin(), hosts.end(), slot,
-      [](const HostView& host, int64_t wanted) { return host.slot < wanted; });
-  return at != hosts.end() && at->slot == slot ? &*at : nullptr;
-}
-
 }  // namespace
 
 void JobWatch::NoteGap(Duration gap, TimePoint now) {
@@ -228,6 +219,9 @@ void JobWatch::NotePresence(int64_t slot, const std::string& incarnation,
 
 // Of the hosts that are gone, those of the epoch stay, and of the others those heard last.
 void JobWatch::ForgetGone() {
+  const auto all_gone = std::count_if(view_.hosts.begin(), view_.hosts.end(),
+                                      [](const HostView& host) { return host.gone; });
+  if (static_cast<size_t>(all_gone) <= kGoneKept) return;   // as with most reads
   std::set<int64_t> of_epoch;
   if (view_.epoch) {
     for (const EpochHost& host : view_.epoch->record.hosts) of_epoch.insert(host.slot);
@@ -252,9 +246,9 @@ bool JobWatch::IsOver(int64_t slot) const {
   return host != nullptr ? host->gone : forgotten_.contains(slot);
 }
 
-const HostView* JobWatch::HostAt(int64_t slot) const { return FindIn(view_.hosts, slot); }
+const HostView* JobWatch::HostAt(int64_t slot) const { return FindSlot(view_.hosts, slot); }
 
-HostView* JobWatch::Find(int64_t slot) { return FindIn(view_.hosts, slot); }
+HostView* JobWatch::Find(int64_t slot) { return FindSlot(view_.hosts, slot); }
 
 HostView* JobWatch::Find(int64_t slot, const std::string& incarnation) {
   HostView* const host = Find(slot);

@@ -8,9 +8,6 @@
 
 namespace keel {
 
-// How often a wait is told again while it lasts.
-inline constexpr Duration kWaitTold = std::chrono::seconds(30);
-
 struct HostWait {
   std::string what;            // "the store, which was last reached 40 s ago"
   TimePoint since;

@@ -165,7 +165,6 @@ class Judge {
   int FormerRank(const Places& former, const HostView& host, int index) const;
   int64_t NextNumber() const;
 
-  const HostView* FindSlot(int64_t slot) const;
   const HostView* Find(const EpochHost& member) const;
   const SeatRecord* SeatMeant(const EpochWorker& worker) const;
   const SeatRecord* SeatOf(const EpochWorker& worker) const;
@@ -181,15 +180,8 @@ class Judge {
   mutable std::optional<std::pair<int64_t, const HostView*>> last_host_;
 };
 
-const HostView* Judge::FindSlot(int64_t slot) const {
-  const auto host =
-      std::lower_bound(view_.hosts.begin(), view_.hosts.end(), slot,
-                       [](const HostView& one, int64_t wanted) { return one.slot < wanted; });
-  return host == view_.hosts.end() || host->slot != slot ? nullptr : &*host;
-}
-
 const HostView* Judge::Find(const EpochHost& member) const {
-  const HostView* const host = FindSlot(member.slot);
+  const HostView* const host = FindSlot(view_.hosts, member.slot);
   return host != nullptr && host->record.incarnation == member.incarnation ? host : nullptr;
 }
 
@@ -202,7 +194,7 @@ bool Judge::InEpoch(const HostView& host) const {
 // worker may still be parked outside.
 const SeatRecord* Judge::SeatMeant(const EpochWorker& worker) const {
   if (!last_host_ || last_host_->first != worker.slot) {
-    const HostView* const found = FindSlot(worker.slot);
+    const HostView* const found = FindSlot(view_.hosts, worker.slot);
     last_host_ = {worker.slot, found != nullptr && InEpoch(*found) ? found : nullptr};
   }
   const HostView* const host = last_host_->second;

@@ -8,6 +8,7 @@
 // Threads    pure functions over plain values.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,15 @@ struct HostView {
   bool gone = false;                           // expired, refused, or left in good order
   std::string gone_reason;
 };
+
+// The host of that slot among `hosts`, which are in the order of slots; null: there is none.
+template <class Hosts>
+auto* FindSlot(Hosts& hosts, int64_t slot) {
+  const auto at = std::lower_bound(
+      hosts.begin(), hosts.end(), slot,
+      [](const HostView& host, int64_t wanted) { return host.slot < wanted; });
+  return at != hosts.end() && at->slot == slot ? &*at : nullptr;
+}
 
 struct EpochView {
   EpochRecord record;

@@ -25,6 +25,8 @@ inline constexpr Duration kBeatInterval = std::chrono::seconds(1);
 inline constexpr int kBeatsMissedMax = 3;
 inline constexpr Duration kBeatLimit = kBeatInterval * kBeatsMissedMax;
 inline constexpr int kOwnBeatLimits = 10;
+// How often a wait is told again while it lasts.
+inline constexpr Duration kWaitTold = std::chrono::seconds(30);
 // For a presence connection that was closed to come again.
 inline constexpr Duration kPresenceGrace = std::chrono::milliseconds(30);
 

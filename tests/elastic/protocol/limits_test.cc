@@ -105,6 +105,7 @@ TEST(Limits, OfTheTextAreThoseOfTheTable) {
   for (const std::string& words :
        {"`store_limit` (" + Text(kStoreLimit) + ")",
         "`presence_grace` (" + Text(kPresenceGrace) + ")",
+        "it is told every " + Text(kWaitTold) + ":",
         Part(kAlonePart) + " of its time (at least " + Text(kAloneLimitMin) + ")"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words;
   }
