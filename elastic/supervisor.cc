@@ -155,12 +155,17 @@ Status Supervisor::OpenBoard() {
       seen_hosts_ = StatusHostsOf(hosts, incarnation_);
     };
   }
+  events.on_lost = [this](int64_t promised, bool refused) {
+    host_.OnBoardLost(promised, refused, Now());
+    Carry();
+  };
   events.on_trouble = [this](const Status& status) { OnTrouble(status); };
   events.on_no_store = [this](const Error& why) { OnNoStore(why); };
   events.on_finished = [this] { loop_.stop(); };
-  const Board::Where where{meeting_.host, meeting_.port, meeting_.server != nullptr,
+  const Board::Where where{{{meeting_.host, meeting_.port}}, meeting_.server != nullptr,
                            config_.meeting == LaunchConfig::Meeting::kStandalone,
-                           meeting_.own_address, incarnation_};
+                           meeting_.peer_port, meeting_.bind, meeting_.own_address,
+                           incarnation_};
   KEEL_TRY_ASSIGN(board_, Board::Open(loop_, world_.clock, world_.stores, where,
                                       MemberConfigFrom(config_), JobPolicyFrom(config_),
                                       world_.random.Fork("coordinator"), std::move(events)));

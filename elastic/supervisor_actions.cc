@@ -10,11 +10,6 @@
 namespace keel {
 namespace {
 
-// How long the last word may take to get to the board, and, if the store is on this host, how long
-// the other hosts may take to read the end.
-constexpr Duration kFinishLimit = std::chrono::seconds(3);
-constexpr Duration kStoreFinishLimit = std::chrono::seconds(35);
-
 }  // namespace
 
 // An action that is carried out may make another one necessary. That one waits for its turn.
@@ -87,7 +82,7 @@ void Supervisor::Do(const SignalWorker& action, const std::string& why) {
 }
 
 void Supervisor::Do(const Publish& action, const std::string&) {
-  board_->Publish(host_.record(), action.hurry);
+  board_->Publish(host_.record(), host_.counted(), action.hurry);
 }
 
 void Supervisor::Do(const ReportBreak& action, const std::string&) {
@@ -104,18 +99,17 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
   exit_code_ = action.code;
   std::string outcome = why;
   if (action.code == kExitQuorumLost) {
-    outcome += "; the store is at " + AddressText(meeting_.host, meeting_.port);
+    outcome += "; the store is at " + board_->Target();
     // The last attempt may not have ended yet, and what was told is how the trouble began.
     if (!trouble_.empty() || !has_contact_) {
-      outcome += ": " + WhyUnreachable(meeting_, trouble_);
+      outcome += ": " + WhyUnreachable(meeting_, board_->coordinates(), trouble_);
     }
   }
   EndStory(action.code, outcome);
   // Where there is no store nobody can be told anything, and the machine costs money until the end.
   const bool gave_up = action.code == kExitQuorumLost || action.code == kExitFinished;
-  const bool is_cut_off = gave_up && !trouble_.empty() && !meeting_.server;
-  const Duration limit = meeting_.server ? kStoreFinishLimit : kFinishLimit;
-  board_->Finish(no_store_ || is_cut_off ? Duration(0) : limit);
+  const bool is_cut_off = gave_up && !trouble_.empty() && !board_->coordinates();
+  board_->Finish(no_store_ || is_cut_off);
 }
 
 void Supervisor::EndStory(int code, const std::string& outcome) {

@@ -22,6 +22,7 @@ struct Where {
 struct Bound {
   int fd = -1;
   uint16_t port = 0;
+  bool is_ipv6 = false;
 };
 
 // Linux can refuse listen() to both of two programs that bind and listen at the same moment, since
@@ -61,7 +62,7 @@ Result<Bound> BindAndListen(const Where& where, const addrinfo& address, int rac
   const uint16_t port = bound.ss_family == AF_INET
                             ? reinterpret_cast<const sockaddr_in&>(bound).sin_port
                             : reinterpret_cast<const sockaddr_in6&>(bound).sin6_port;
-  return Bound{fd, ntohs(port)};
+  return Bound{fd, ntohs(port), bound.ss_family == AF_INET6};
 }
 
 Result<Bound> ListenAt(const Where& where) {
@@ -87,17 +88,19 @@ Result<Bound> ListenAt(const Where& where) {
 
 Result<ListenSocket> ListenSocket::Listen(const std::string& bind, uint16_t port) {
   KEEL_TRY_ASSIGN(const Bound bound, ListenAt({bind, port}));
-  return ListenSocket(bound.fd, bind, bound.port);
+  return ListenSocket(bound.fd, bind, bound.port, bound.is_ipv6);
 }
 
 ListenSocket::ListenSocket(ListenSocket&& other) noexcept
-    : fd_(other.Release()), bind_(std::move(other.bind_)), port_(other.port_) {}
+    : fd_(other.Release()), bind_(std::move(other.bind_)), port_(other.port_),
+      is_ipv6_(other.is_ipv6_) {}
 
 ListenSocket& ListenSocket::operator=(ListenSocket&& other) noexcept {
   if (fd_ >= 0) close(fd_);
   fd_ = other.Release();
   bind_ = std::move(other.bind_);
   port_ = other.port_;
+  is_ipv6_ = other.is_ipv6_;
   return *this;
 }
 

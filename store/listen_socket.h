@@ -24,18 +24,20 @@ class ListenSocket {
 
   uint16_t port() const { return port_; }
   const std::string& bind() const { return bind_; }
+  bool is_ipv6() const { return is_ipv6_; }
   // poll() tells whether somebody waits.
   int number() const { return fd_; }
   // The caller that takes the descriptor closes it.
   int Release() { return std::exchange(fd_, -1); }
 
  private:
-  ListenSocket(int fd, std::string bind, uint16_t port)
-      : fd_(fd), bind_(std::move(bind)), port_(port) {}
+  ListenSocket(int fd, std::string bind, uint16_t port, bool is_ipv6)
+      : fd_(fd), bind_(std::move(bind)), port_(port), is_ipv6_(is_ipv6) {}
 
   int fd_ = -1;
   std::string bind_;
   uint16_t port_ = 0;
+  bool is_ipv6_ = false;
 };
 
 }  // namespace keel

@@ -29,6 +29,16 @@ Error NotReached(const std::string& number, uint16_t port, Duration limit, int c
           after + ": " + strerror(cause) + "; check the address, routes and firewalls between"};
 }
 
+// To be freed with freeaddrinfo(); null: that is no numeric address.
+addrinfo* NumericTarget(const std::string& number, uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* address = nullptr;
+  const std::string service = std::to_string(port);
+  return getaddrinfo(number.c_str(), service.c_str(), &hints, &address) == 0 ? address : nullptr;
+}
+
 // Whether `fd` can be written to before `end`. It looks at `cancel` in between.
 bool AwaitWritable(int fd, TimePoint end, const CancelToken& cancel) {
   while (!cancel.cancelled()) {
@@ -73,13 +83,22 @@ int ConnectOnce(const addrinfo& address, TimePoint end, int* cause, const Cancel
   return -1;
 }
 
+Reached ReachOnce(const std::string& number, uint16_t port, Duration limit,
+                  const CancelToken& cancel) {
+  addrinfo* const address = NumericTarget(number, port);
+  if (address == nullptr) return Reached::kNothing;
+  int failure = 0;
+  const int fd = ConnectOnce(*address, RealClock().Monotonic() + limit, &failure, cancel);
+  freeaddrinfo(address);
+  if (fd >= 0) close(fd);
+  if (fd >= 0) return Reached::kListener;
+  return failure == ECONNREFUSED ? Reached::kRefused : Reached::kNothing;
+}
+
 Status AwaitListener(const std::string& number, uint16_t port, Duration limit,
                      const CancelToken& cancel) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  addrinfo* address = nullptr;
-  if (getaddrinfo(number.c_str(), std::to_string(port).c_str(), &hints, &address) != 0) {
+  addrinfo* const address = NumericTarget(number, port);
+  if (address == nullptr) {
     return Error{Code::kInvalid, "'" + number + "' is not a numeric address"};
   }
   const TimePoint end = RealClock().Monotonic() + limit;

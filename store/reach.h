@@ -24,6 +24,12 @@ namespace keel {
 int ConnectOnce(const addrinfo& address, TimePoint end, int* cause,
                 const CancelToken& cancel = CancelToken::Never());
 
+// What one attempt to connect finds. Only the kernel of a machine that is there refuses.
+enum class Reached { kListener, kRefused, kNothing };
+// `number` is a numeric address; anything else is never reached.
+Reached ReachOnce(const std::string& number, uint16_t port, Duration limit,
+                  const CancelToken& cancel = CancelToken::Never());
+
 // `number` is a numeric address.
 Status AwaitListener(const std::string& number, uint16_t port, Duration limit,
                      const CancelToken& cancel = CancelToken::Never());

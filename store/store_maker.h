@@ -30,9 +30,9 @@ class StoreMaker {
 
   // Urgent work is done: the maker may now do what slows the whole process down.
   virtual void Prepare() {}
-  // Listens on all addresses of this host. Port 0: any free one.
-  Result<std::unique_ptr<StoreServer>> Serve(uint16_t port) {
-    KEEL_TRY_ASSIGN(ListenSocket socket, ListenSocket::Listen("", port));
+  // `bind`: a numeric address; empty: all of this host's. Port 0: any free one.
+  Result<std::unique_ptr<StoreServer>> Serve(const std::string& bind, uint16_t port) {
+    KEEL_TRY_ASSIGN(ListenSocket socket, ListenSocket::Listen(bind, port));
     return Adopt(std::move(socket));
   }
   virtual Result<std::unique_ptr<StoreServer>> Adopt(ListenSocket socket) = 0;

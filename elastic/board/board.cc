@@ -12,14 +12,20 @@
 namespace keel {
 namespace {
 
-// The limit for making a connection to the store, and for each operation on it.
-constexpr Duration kStoreOperationLimit = std::chrono::seconds(5);
-// A worker that is being stopped may still talk to the store of the epoch before.
-constexpr size_t kEpochStoresKept = 2;
-constexpr Duration kHostsPause = std::chrono::milliseconds(500);
+// The limit for a connection to the own store, and for each operation on it.
+constexpr Duration kOwnStoreLimit = std::chrono::seconds(5);
 // A store may answer for a moment before its coordinator has opened the job. Only a job that is
 // missing for longer is told to the user.
 constexpr Duration kUnknownTime = std::chrono::seconds(5);
+// How long a search for the board pauses at most between two attempts.
+constexpr Duration kSearchPause = std::chrono::milliseconds(200);
+constexpr Duration kScoutPause = std::chrono::seconds(1);
+// A board that was left is kept for so long for those who have not read it yet.
+constexpr Duration kLeftBoardTime = std::chrono::seconds(1);
+// How long the last word may take to get to the board, and, if this host has decided the end, how
+// long the other hosts may take to read it.
+constexpr Duration kFinishLimit = std::chrono::seconds(3);
+constexpr Duration kEndReadLimit = kCloseLimit + std::chrono::seconds(5);
 
 }  // namespace
 
@@ -27,184 +33,243 @@ Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock&
                                            StoreMaker& stores, Where where,
                                            BoardClientConfig member, JobPolicy policy,
                                            Random random, Events events) {
-  std::unique_ptr<Board> board(
-      new Board(loop, clock, stores, std::move(where), std::move(member), std::move(events)));
+  std::unique_ptr<Board> board(new Board(loop, clock, stores, std::move(where), std::move(member),
+                                         std::move(policy), std::move(random),
+                                         std::move(events)));
+  KEEL_TRY(board->OpenPeerPort());
   if (board->where_.is_ours) {
-    KEEL_TRY(board->StartCoordinator(std::move(policy), std::move(random)));
+    board->Keep(1, false, board->where_.endpoints.front().port.value_or(0), nullptr);
   }
   board->StartMember();
   return board;
 }
 
 Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Where where,
-             BoardClientConfig member, Events events)
+             BoardClientConfig member, JobPolicy policy, Random random, Events events)
     : loop_(loop),
       clock_(clock),
       stores_(stores),
       where_(std::move(where)),
       job_(member.job),
+      policy_(std::move(policy)),
+      random_(std::move(random)),
       events_(std::move(events)),
       alone_(clock),
+      finder_({job_, where_.incarnation, where_.endpoints, where_.is_ours, policy_.beat_limit},
+              clock, stores,
+              {[this](bool refused) {
+                 boost::asio::post(loop_, [this, refused, promised = member_.promised()] {
+                   events_.on_lost(promised, refused);
+                 });
+               },
+               [](const BoardPlace& place, const std::string& why) {
+                 LogInfo("board-followed", {{"board", PlaceText(place)}, {"reason", why}});
+               },
+               [this](int64_t term, const std::string& why) {
+                 boost::asio::post(loop_, [this, term, why] { OpenNext(term, false, why); });
+               }}),
       member_(std::move(member)),
+      follows_own_(where_.is_ours),
       finish_limit_(loop),
+      left_timer_(loop),
       presence_client_(loop, [this] { member_thread_->Wake(); }) {}
 
 Board::~Board() {
   member_thread_.reset();
-  coordinator_thread_.reset();
+  keeper_.reset();
 }
 
-Result<std::unique_ptr<Store>> Board::Connect(const CancelToken& ending) {
-  if (where_.is_alone) return alone_.Connect("");
-  return stores_.Connect(where_.host, where_.port, kStoreOperationLimit, ending);
+std::string Board::peer() const {
+  return presence_server_ ? AddressText(where_.own_address, presence_server_->port()) : "";
 }
 
-// --- The coordinator's half ---
+// --- The peer port ---
 
-Status Board::StartCoordinator(JobPolicy policy, Random random) {
+Status Board::OpenPeerPort() {
+  if (where_.is_alone) return Ok();
   PresenceServer::Events seen;
   seen.on_opened = [this](int64_t slot, const std::string& incarnation) {
-    coordinator_thread_->Post([this, slot, incarnation] {
-      coordinator_->PresenceOpened(slot, incarnation);
-    });
+    if (keeper_) keeper_->PresenceOpened(slot, incarnation);
   };
   seen.on_closed = [this](int64_t slot, const std::string& incarnation) {
-    coordinator_thread_->Post([this, slot, incarnation] {
-      coordinator_->PresenceClosed(slot, incarnation, clock_.Monotonic());
-    });
+    if (keeper_) keeper_->PresenceClosed(slot, incarnation);
   };
-  seen.on_news = [this] { coordinator_thread_->Wake(); };
-  KEEL_TRY_ASSIGN(presence_server_, PresenceServer::Open(loop_, std::move(seen)));
-  CoordinatorConfig config;
-  config.job = job_;
-  config.incarnation = where_.incarnation;
-  config.presence = AddressText(where_.own_address, presence_server_->port());
-  config.policy = std::move(policy);
-  coordinator_.emplace(std::move(config), std::move(random),
-                       [this](const EpochRecord& epoch) { return OpenEpochStore(epoch); });
-  coordinator_thread_ = std::make_unique<BoardThread>(
-      "coordinator", clock_,
-      BoardThread::Work{[this](const CancelToken& ending) { return Connect(ending); },
-                        [this](Store& store, TimePoint now) { return PollCoordinator(store, now); },
-                        // The member's half tells the user that the store is gone.
-                        [](const Status& status) {
-                          if (status.ok()) return;
-                          LogDebug("coordinator-stalls", {{"reason", status.error().message}});
-                        }});
+  seen.on_news = [this] {
+    if (keeper_) keeper_->Wake();
+  };
+  seen.on_ask = [this](const std::string& job) { return Answer(job); };
+  KEEL_TRY_ASSIGN(presence_server_,
+                  PresenceServer::Open(loop_, {where_.bind, where_.peer_port}, std::move(seen)));
   return Ok();
 }
 
-BoardThread::Turn Board::PollCoordinator(Store& store, TimePoint now) {
-  Coordinator::Step step = coordinator_->Poll(store, now);
-  // This host's own member may have looked before the coordinator had opened the job.
-  step.look |= step.status.ok() && !std::exchange(announced_, true);
-  const BoardThread::Turn turn{step.status, coordinator_->NextPoll()};
-  const bool done = !coordinator_->end() || coordinator_->done();
-  TellHosts(now);
-  if (step.look || !step.decisions.empty() || coordinator_->end()) {
-    boost::asio::post(loop_, [this, step = std::move(step), done] {
-      coordinator_done_ = done;
-      OnCoordinatorStep(step);
-    });
+std::string Board::Answer(const std::string& job) const {
+  return AnswerText(job == job_, finder_.Sight());
+}
+
+// --- The board that this host keeps ---
+
+void Board::Keep(int64_t term, bool is_handed_over, uint16_t port,
+                 std::unique_ptr<StoreServer> server) {
+  CoordinatorConfig config;
+  config.job = job_;
+  config.incarnation = where_.incarnation;
+  config.presence = peer();
+  config.policy = policy_;
+  config.term = term;
+  config.is_handed_over = is_handed_over;
+  BoardKeeper::Events events;
+  events.on_step = [this](const Coordinator::Step& step) { OnKeeperStep(step); };
+  events.on_no_store = events_.on_no_store;
+  events.on_hosts = events_.on_hosts;
+  const std::string store = where_.bind.empty() ? "127.0.0.1" : where_.bind;
+  const auto connect = [this, store, port](const CancelToken& ending) {
+    if (where_.is_alone) return alone_.Connect("");
+    return stores_.Connect(store, port, kOwnStoreLimit, ending);
+  };
+  keeper_ = std::make_unique<BoardKeeper>(
+      loop_, clock_, stores_, BoardKeeper::Place{where_.own_address, where_.bind, port},
+      std::move(server), connect, std::move(config),
+      random_.Fork("term " + std::to_string(term)), std::move(events));
+  finder_.SetOwn(keeper_->place());
+}
+
+// The next board, on a socket of its own: whoever comes to it never meets the former one.
+void Board::OpenNext(int64_t term, bool is_handed_over, const std::string& why) {
+  if (finishing_ || (keeper_ && keeper_->place().term >= term)) return;
+  Result<std::unique_ptr<StoreServer>> server = stores_.Serve(where_.bind, 0);
+  if (!server.ok()) {
+    return LogWarn("board-not-opened", {{"term", term}, {"reason", server.error().message}});
   }
-  return turn;
+  LogInfo("board-opened", {{"term", term},
+                           {"address", AddressText(where_.own_address, (*server)->port())},
+                           {"reason", why}});
+  left_timer_.cancel();
+  is_left_ = false;
+  const uint16_t port = (*server)->port();
+  Keep(term, is_handed_over, port, *std::move(server));
+  member_thread_->Wake();
 }
 
-void Board::TellHosts(TimePoint now) {
-  if (!events_.on_hosts || (hosts_told_ && now - *hosts_told_ < kHostsPause)) return;
-  hosts_told_ = now;
-  boost::asio::post(loop_, [this, hosts = coordinator_->hosts()] { events_.on_hosts(hosts); });
-}
-
-void Board::OnCoordinatorStep(const Coordinator::Step& step) {
+void Board::OnKeeperStep(const Coordinator::Step& step) {
   if (step.look) {
-    presence_server_->Look();
+    if (presence_server_) presence_server_->Look();
     member_thread_->Wake();
   }
+  {
+    const std::lock_guard lock(scouting_mutex_);
+    scouting_ = {coordinates(), keeper_->place(), keeper_->peers_out_of_reach()};
+  }
   for (const Decision& decision : step.decisions) events_.on_decision(decision);
+  if (keeper_->moved()) OnMoved();
   CheckFinished();
 }
 
-// The workers of a foreign epoch get a store of their own, so that they read nothing of an attempt
-// that has failed.
-Result<EpochStore> Board::OpenEpochStore(const EpochRecord& epoch) {
-  if (epoch.kind == JobKind::kInPlace) {
-    return EpochStore{where_.own_address, where_.port,
-                      "keel/" + job_ + "/" + coordinator_->generation() + "/workers/" +
-                          std::to_string(epoch.number) + "/"};
-  }
-  Result<std::unique_ptr<StoreServer>> server = stores_.Serve(0);
-  if (!server.ok()) {
-    NoteNoStore(server.error());
-    return server.error();
-  }
-  no_store_since_.reset();
-  const EpochStore store{where_.own_address, (*server)->port(), ""};
-  epoch_stores_.push_back(*std::move(server));
-  if (epoch_stores_.size() > kEpochStoresKept) epoch_stores_.pop_front();
-  return store;
-}
-
-// The coordinator tries again, since descriptors or memory may be short only for a moment. But no
-// worker runs meanwhile, and no limit of another part passes, so this wait is logged and has a
-// limit.
-void Board::NoteNoStore(const Error& why) {
-  const TimePoint now = clock_.Monotonic();
-  if (!no_store_since_) {
-    no_store_since_ = now;
-    LogWarn("store-not-opened", {{"reason", why.message},
-                                 {"tried_for", DurationText(kEpochStoreLimit)}});
-  }
-  if (now - *no_store_since_ < kEpochStoreLimit) return;
-  no_store_since_ = now;
-  boost::asio::post(loop_, [this, why] { events_.on_no_store(why); });
+// Those who have not read yet that this board was left have a moment to do so.
+void Board::OnMoved() {
+  if (std::exchange(is_left_, true)) return;
+  LogInfo("board-left", {{"board", PlaceText(*keeper_->moved())}});
+  finder_.SetOwn(std::nullopt);
+  left_timer_.expires_after(kLeftBoardTime);
+  left_timer_.async_wait([this](const boost::system::error_code& failure) {
+    if (failure) return;
+    keeper_.reset();
+    CheckFinished();
+  });
 }
 
 // --- The member's half ---
 
+Result<std::unique_ptr<Store>> Board::Connect(const CancelToken& ending) {
+  if (where_.is_alone) return alone_.Connect("");
+  return finder_.Connect(ending);
+}
+
 void Board::StartMember() {
-  member_thread_ = std::make_unique<BoardThread>(
-      "board", clock_,
-      BoardThread::Work{[this](const CancelToken& ending) { return Connect(ending); },
-                        [this](Store& store, TimePoint now) { return PollMember(store, now); },
-                        [this](const Status& status) {
-                          boost::asio::post(loop_, [this, status] { OnMemberTrouble(status); });
-                        }});
+  BoardThread::Work work;
+  work.connect = [this](const CancelToken& ending) { return Connect(ending); };
+  work.poll = [this](Store& store, TimePoint now) { return PollMember(store, now); };
+  work.on_trouble = [this](const Status& status) {
+    boost::asio::post(loop_, [this, status] { OnMemberTrouble(status); });
+  };
+  work.pause_most = kSearchPause;
+  member_thread_ = std::make_unique<BoardThread>("board", clock_, std::move(work));
 }
 
 BoardThread::Turn Board::PollMember(Store& store, TimePoint now) {
   BoardClient::Step step = member_.Poll(store, now);
-  const BoardThread::Turn turn{step.status, member_.NextPoll()};
+  if (step.beat) finder_.NoteContact(now, member_.newest_epoch());
+  const bool has_moved = NoteSuccession(step);
+  if (step.status.ok() && !has_moved) ScoutIfDue(now);
+  const BoardThread::Turn turn{step.status, has_moved, member_.NextPoll()};
   boost::asio::post(loop_, [this, now, step = std::move(step), taken = taken_,
-                            settled = member_.settled() || !member_.slot()] {
+                            settled = member_.settled() || member_.is_unknown()] {
     if (settled) settled_ = taken;
     OnMemberStep(step, now);
   });
   return turn;
 }
 
+// Returns whether the board was left for another one.
+bool Board::NoteSuccession(const BoardClient::Step& step) {
+  bool has_moved = false;
+  for (const MemberEvent& event : step.events) {
+    if (const auto* const seen = std::get_if<SuccessionSeen>(&event)) {
+      has_moved = finder_.NoteSuccession(seen->record);
+    }
+  }
+  return has_moved && !where_.is_alone;
+}
+
+// While this host coordinates, it looks now and then whether the job has gone on elsewhere, and
+// whether somebody waits for it at the endpoint.
+void Board::ScoutIfDue(TimePoint now) {
+  if (where_.is_alone || now < scout_at_) return;
+  scout_at_ = now + kScoutPause;
+  Scouting scouting;
+  {
+    const std::lock_guard lock(scouting_mutex_);
+    scouting = scouting_;
+  }
+  const bool is_first = scouting.own.term == 1;
+  if (!scouting.is_due || (is_first && scouting.peers.empty())) return;
+  const std::optional<BoardPlace> ahead =
+      finder_.Scout(scouting.own, scouting.peers, CancelToken::Never());
+  if (!ahead) return;
+  boost::asio::post(loop_, [this, ahead = *ahead] {
+    if (coordinates()) keeper_->Offer(ahead);
+  });
+}
+
 void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
   if (step.news) {
-    if (coordinator_thread_) {
-      coordinator_thread_->Wake();
+    if (follows_own_ && keeper_) {
+      keeper_->Wake();
     } else {
       presence_client_.News();
     }
   }
-  if (step.beat) events_.on_contact(polled);
   WarnIfUnknown(step, polled);
   for (const MemberEvent& event : step.events) {
-    if (!where_.is_ours) {
-      if (const auto* seen = std::get_if<PresenceSeen>(&event)) {
-        presence_client_.SetServer(seen->address);
-      }
-      if (const auto* given = std::get_if<Registered>(&event)) {
-        presence_client_.SetSelf(given->slot, where_.incarnation);
-      }
+    if (const auto* const seen = std::get_if<SuccessionSeen>(&event)) OnSuccession(seen->record);
+    if (const auto* const seen = std::get_if<PresenceSeen>(&event)) {
+      follows_own_ = seen->address == peer();
+      presence_client_.SetServer(follows_own_ ? "" : seen->address);
+    }
+    if (const auto* const given = std::get_if<Registered>(&event)) {
+      presence_client_.SetSelf(given->slot, where_.incarnation);
     }
     events_.on_member_event(event);
   }
+  if (step.beat) events_.on_contact(polled);
   CheckFinished();
+}
+
+void Board::OnSuccession(const SuccessionRecord& record) {
+  if (record.chosen != where_.incarnation || record.moved) return;
+  OpenNext(record.term + 1, true, "the coordinator leaves, and asks this host");
+  if (!coordinates() || keeper_->place().term != record.term + 1) return;
+  TellMember([this, place = keeper_->place()] { member_.Offer(place); });
 }
 
 // Warns once if a store answers, but no coordinator has opened this job there.
@@ -215,14 +280,14 @@ void Board::WarnIfUnknown(const BoardClient::Step& step, TimePoint polled) {
   if (is_known_ || polled - *answered_ < kUnknownTime) return;
   is_known_ = true;   // so that it is told only once
   events_.on_trouble(Error{Code::kNotFound,
-                           "the store at " + AddressText(where_.host, where_.port) +
-                               " has no job '" + job_ + "': does the host that keeps the store "
-                               "run this job, with the same --rdzv-id?"});
+                           "the store at " + Target() + " has no job '" + job_ +
+                               "': does the host that keeps the store run this job, with the same "
+                               "--rdzv-id?"});
 }
 
 void Board::OnMemberTrouble(const Status& status) {
   events_.on_trouble(status);
-  if (!status.ok() && finishing_) finish_limit_.expires_after(Duration(0));
+  if (!status.ok() && finishing_ && !coordinates()) finish_limit_.expires_after(Duration(0));
 }
 
 void Board::TellMember(std::function<void()> job, bool hurry) {
@@ -234,8 +299,10 @@ void Board::TellMember(std::function<void()> job, bool hurry) {
   member_thread_->Post(take, hurry);
 }
 
-void Board::Publish(const MemberRecord& record, bool hurry) {
-  TellMember([this, record] { member_.Publish(record); }, hurry);
+void Board::Publish(MemberRecord record, std::vector<CountedEpoch> counted, bool hurry) {
+  record.peer = peer();
+  TellMember([this, record, counted = std::move(counted)] { member_.Publish(record, counted); },
+             hurry);
 }
 
 void Board::ReportBreak(const BreakRecord& record) {
@@ -248,20 +315,22 @@ void Board::RegisterAnew() {
 
 // --- The end ---
 
-void Board::Finish(Duration limit) {
+void Board::Finish(bool at_once) {
   finishing_ = true;
-  finish_limit_.expires_after(limit);
+  const Duration needed = keeper_ && keeper_->is_over() ? kEndReadLimit : kHandOverLimit;
+  finish_limit_.expires_after(at_once ? Duration(0) : coordinates() ? needed : kFinishLimit);
   finish_limit_.async_wait([this](const boost::system::error_code&) {
     if (std::exchange(finishing_, false)) events_.on_finished();
   });
   member_thread_->Wake();
-  if (coordinator_thread_) coordinator_thread_->Wake();
+  if (keeper_) keeper_->Wake();
   CheckFinished();
 }
 
 void Board::CheckFinished() {
   if (!finishing_ || settled_ != told_) return;
-  if (coordinator_thread_ && !coordinator_done_) return;
+  // A board that was left still has its readers; one that nobody else needs has none.
+  if (keeper_ && (is_left_ || !keeper_->is_free())) return;
   finishing_ = false;
   events_.on_finished();
 }

@@ -1,27 +1,30 @@
-// Board: all that a supervisor has to do with the store of its job. It holds the member's half, the
-// coordinator's half if the store is on this host, each on a thread and connection of its own, and
-// the presence connections.
-// Promises   what is to be written is written as soon as the store can be reached; what is read
+// Board: all that a supervisor has to do with the board of its job. It holds the member's half, on a
+// thread and connection of its own, the presence connections, and, while this host coordinates, the
+// keeper of the board.
+// Promises   what is to be written is written as soon as the board can be reached; what is read
 //            comes as events, on the loop, in order. After one half has written, the other looks at
-//            the board at once.
-// Does not   judge (elastic/decisions/membership.h) or act on what it reads
+//            the board at once. Where the coordinator leaves or is lost, the member finds the next
+//            board, or this host opens it.
+// Does not   judge (elastic/decisions/membership.h, follow.h, succession.h) or act on what it reads
 //            (elastic/decisions/host_machine.h).
 // Threads    the loop's. After the loop has stopped only the destructor may be called.
-// Errors     of Open(): those of PresenceServer::Open(). A store that is gone is told as trouble.
+// Errors     of Open(): those of PresenceServer::Open(). A board that is gone is told as trouble.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/random.h"
 #include "elastic/board/client.h"
-#include "elastic/board/coordinator.h"
+#include "elastic/board/finder.h"
+#include "elastic/board/keeper.h"
 #include "elastic/board/presence.h"
 #include "elastic/board/thread.h"
 #include "store/memory_store.h"
@@ -34,10 +37,11 @@ namespace keel {
 class Board {
  public:
   struct Where {
-    std::string host;            // of the store
-    uint16_t port = 0;
-    bool is_ours = false;        // the store is on this host, which then is the coordinator
+    std::vector<HostPort> endpoints;   // of the first board; each with a port
+    bool is_ours = false;        // the first board is on this host, which then is the coordinator
     bool is_alone = false;       // no other host will come, so the board needs no network
+    uint16_t peer_port = 0;      // to listen on, if it is free; 0: any
+    std::string bind;            // numeric address to listen on; empty: all
     std::string own_address;     // numeric; other hosts reach this one at it
     std::string incarnation;
   };
@@ -46,6 +50,8 @@ class Board {
     std::function<void(TimePoint beat)> on_contact;
     std::function<void(const Decision& decision)> on_decision;   // the coordinator's
     std::function<void(const Status& status)> on_trouble;
+    // The board is lost: HostMachine::OnBoardLost().
+    std::function<void(int64_t promised, bool refused)> on_lost;
     // The store at which an epoch's workers are to meet cannot be opened, even after many attempts.
     std::function<void(const Error& why)> on_no_store;
     std::function<void()> on_finished;
@@ -59,29 +65,42 @@ class Board {
                                              Random random, Events events);
   ~Board();
 
-  // Without `hurry` the record is written with the next poll.
-  void Publish(const MemberRecord& record, bool hurry);
+  // Where other supervisors reach this one; empty: none will come.
+  std::string peer() const;
+  // Whether this host coordinates, as far as it knows.
+  bool coordinates() const { return keeper_ != nullptr && !keeper_->moved(); }
+  // The board that is followed, for people.
+  std::string Target() const { return finder_.Target(); }
+
+  // Without `hurry` the record is written with the next poll. `counted`: as BoardClient::Publish().
+  // The record's `peer` is filled in.
+  void Publish(MemberRecord record, std::vector<CountedEpoch> counted, bool hurry);
   void ReportBreak(const BreakRecord& record);
   void RegisterAnew();
   // Nothing more will be written. Calls on_finished once all of it is on the board and, if this
-  // host has decided the end of the job, every other member has seen that; or after `limit`.
-  void Finish(Duration limit);
+  // host has decided the end of the job, every other member has seen that, or, if it coordinates
+  // and leaves, another host has taken its role; or after a limit. `at_once`: nobody can be told
+  // anything.
+  void Finish(bool at_once);
 
  private:
   Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Where where,
-        BoardClientConfig member, Events events);
+        BoardClientConfig member, JobPolicy policy, Random random, Events events);
 
-  Status StartCoordinator(JobPolicy policy, Random random);
+  Status OpenPeerPort();
+  std::string Answer(const std::string& job) const;
+  void Keep(int64_t term, bool is_handed_over, uint16_t port, std::unique_ptr<StoreServer> server);
+  void OpenNext(int64_t term, bool is_handed_over, const std::string& why);
+  void OnKeeperStep(const Coordinator::Step& step);
+  void OnMoved();
   void StartMember();
   Result<std::unique_ptr<Store>> Connect(const CancelToken& ending);
-  Result<EpochStore> OpenEpochStore(const EpochRecord& epoch);
-  void NoteNoStore(const Error& why);
   BoardThread::Turn PollMember(Store& store, TimePoint now);
-  BoardThread::Turn PollCoordinator(Store& store, TimePoint now);
-  void TellHosts(TimePoint now);
+  bool NoteSuccession(const BoardClient::Step& step);
+  void ScoutIfDue(TimePoint now);
   void TellMember(std::function<void()> job, bool hurry = true);
   void OnMemberStep(const BoardClient::Step& step, TimePoint polled);
-  void OnCoordinatorStep(const Coordinator::Step& step);
+  void OnSuccession(const SuccessionRecord& record);
   void WarnIfUnknown(const BoardClient::Step& step, TimePoint polled);
   void OnMemberTrouble(const Status& status);
   void CheckFinished();
@@ -91,31 +110,40 @@ class Board {
   StoreMaker& stores_;
   const Where where_;
   const std::string job_;
+  const JobPolicy policy_;
+  Random random_;
   const Events events_;
 
   MemoryBoard alone_;                               // the board of a host that is_alone
+  BoardFinder finder_;
   // Only the member's thread uses these.
   BoardClient member_;
   int64_t taken_ = 0;                               // how many jobs the member has taken
-  // Only the coordinator's thread uses these.
-  std::optional<Coordinator> coordinator_;
-  std::deque<std::unique_ptr<StoreServer>> epoch_stores_;
-  std::optional<TimePoint> no_store_since_;         // since when no epoch's store can be opened
-  bool announced_ = false;
-  std::optional<TimePoint> hosts_told_;
+  TimePoint scout_at_{};
 
   // Only the loop's thread uses these.
   int64_t told_ = 0;                   // how many jobs the member was given
   int64_t settled_ = 0;                // how many of them are on the board
-  bool coordinator_done_ = true;       // false: it decided the end, and some member has to see it
+  bool follows_own_;                   // the board that is followed is this host's
+  bool is_left_ = false;               // ... was, and nobody needs it any more
   bool finishing_ = false;
   bool is_known_ = false;              // the store has this job, or the user was told otherwise
   std::optional<TimePoint> answered_;  // since when a store answers
   boost::asio::steady_timer finish_limit_;
+  boost::asio::steady_timer left_timer_;
   std::unique_ptr<PresenceServer> presence_server_;
   PresenceClient presence_client_;
+  std::unique_ptr<BoardKeeper> keeper_;
 
-  std::unique_ptr<BoardThread> coordinator_thread_;
+  // For the member's thread, from the loop's.
+  struct Scouting {
+    bool is_due = false;               // this host coordinates
+    BoardPlace own;
+    std::vector<std::string> peers;
+  };
+  std::mutex scouting_mutex_;
+  Scouting scouting_;                  // scouting_mutex_ guards it
+
   std::unique_ptr<BoardThread> member_thread_;
 };
 

@@ -29,13 +29,14 @@ BoardClient::Step BoardClient::Poll(Store& store, TimePoint now) {
   return step;
 }
 
-void BoardClient::Publish(const MemberRecord& record) {
+void BoardClient::Publish(const MemberRecord& record, std::vector<CountedEpoch> counted) {
   wanted_ = Wanted{record, MemberText(record)};
+  counted_ = std::move(counted);
 }
 
 bool BoardClient::settled() const {
   const bool is_written = registration_ && wanted_ && registration_->written == wanted_->text;
-  return breaks_.empty() && !hurry_ && (!wanted_ || is_written);
+  return breaks_.empty() && !offer_ && !hurry_ && (!wanted_ || is_written);
 }
 
 Status BoardClient::Run(Store& store, TimePoint now, Step& step) {
@@ -52,6 +53,8 @@ Status BoardClient::Run(Store& store, TimePoint now, Step& step) {
   KEEL_TRY_ASSIGN(const bool ours, Read(store, step));
   if (!ours || !registration_) return Ok();
   KEEL_TRY(WriteBreaks(store));
+  KEEL_TRY(WriteOffer(store));
+  KEEL_TRY(WriteCounted(store));
   KEEL_TRY(Write(store, step));
   return registration_ ? Beat(store, now, step) : Ok();
 }
@@ -93,6 +96,7 @@ Result<T> BoardClient::Noted(Result<T> parsed, const std::string& text) {
 
 void BoardClient::EnterGeneration(const std::string& generation) {
   registration_.reset();
+  offer_.reset();   // it was for the former coordinator
   generation_ = Generation{};
   generation_.name = generation;
   generation_.keys = BoardKeys(config_.job, generation);
@@ -104,7 +108,7 @@ Result<bool> BoardClient::Read(Store& store, Step& step) {
   const std::string generation_key = GenerationKey(config_.job);
   std::vector<std::string> asked = {generation_key, keys().Kind(), keys().Presence(),
                                     keys().NewestEpoch(), keys().Joining(), keys().Stop(),
-                                    keys().End()};
+                                    keys().End(), keys().Succession()};
   if (registration_) asked.push_back(own_key());
   Seen& seen = generation_.seen;
   if (!seen.epoch_id.empty()) asked.push_back(keys().Break(seen.epoch_id));
@@ -131,7 +135,18 @@ Result<bool> BoardClient::Read(Store& store, Step& step) {
   const std::string* const newest = board.Of(keys().NewestEpoch());
   if (newest != nullptr) KEEL_TRY(ReadEpoch(store, *newest, step));
   KEEL_TRY(ReadOfJob(board, step));
+  KEEL_TRY(ReadSuccession(board, step));
   return true;
+}
+
+// It is reported last: whoever moves to another board has read all of this one.
+Status BoardClient::ReadSuccession(const BoardSnapshot& board, Step& step) {
+  return ReadFresh(board, keys().Succession(), generation_.seen.succession,
+                   [&](const auto& key, const auto& text) -> Status {
+    KEEL_TRY_ASSIGN(SuccessionRecord record, Noted(ParseSuccession(key, text), text));
+    step.events.push_back(SuccessionSeen{std::move(record)});
+    return Ok();
+  });
 }
 
 // The job's kind is reported after the epoch. In the other order the host would start workers that
@@ -201,6 +216,7 @@ Status BoardClient::ReadEpoch(Store& store, const std::string& text, Step& step)
   }
   seen.epoch = number;
   seen.epoch_id = record.id;
+  generation_.counted.insert(record.id);
   seen.broken = broken ? *break_there : "";
   step.events.push_back(EpochSeen{std::move(record)});
   if (broken) step.events.push_back(BreakSeen{std::move(*broken)});
@@ -215,6 +231,8 @@ Status BoardClient::Register(Store& store, Step& step) {
     KEEL_TRY_ASSIGN(const int64_t given, store.Add(keys().Slots(), 1));
     tried = given - 1;
   }
+  KEEL_TRY(WriteCounted(store));
+  generation_.promised = std::max(generation_.promised, wanted_->record.outside);
   const std::string key = keys().Member(*tried);
   KEEL_TRY_ASSIGN(const Store::Outcome outcome, store.CompareSet(key, std::nullopt, wanted_->text));
   const std::string there = outcome.now.value_or("");
@@ -237,6 +255,25 @@ Status BoardClient::Register(Store& store, Step& step) {
   return Ok();
 }
 
+Status BoardClient::WriteOffer(Store& store) {
+  if (!offer_) return Ok();
+  KEEL_TRY(store.Set(keys().Offer(), BoardPlaceText(*offer_)));
+  offer_.reset();
+  hurry_ = true;
+  return Ok();
+}
+
+// A board that did not form an epoch learns here who is in it. The key comes before the record that
+// names the epoch.
+Status BoardClient::WriteCounted(Store& store) {
+  for (const CountedEpoch& epoch : counted_) {
+    if (generation_.counted.contains(epoch.id)) continue;
+    KEEL_TRY(WriteOnce(store, keys().Counted(epoch.id), CountedEpochText(epoch)));
+    generation_.counted.insert(epoch.id);
+  }
+  return Ok();
+}
+
 Status BoardClient::WriteBreaks(Store& store) {
   while (!breaks_.empty()) {
     const BreakRecord& record = breaks_.begin()->second;
@@ -251,6 +288,7 @@ Status BoardClient::WriteBreaks(Store& store) {
 Status BoardClient::Write(Store& store, Step& step) {
   std::string& written = registration_->written;
   while (wanted_->text != written) {
+    generation_.promised = std::max(generation_.promised, wanted_->record.outside);
     KEEL_TRY_ASSIGN(const Store::Outcome outcome,
                     store.CompareSet(own_key(), written, wanted_->text));
     if (outcome.holds_desired) {

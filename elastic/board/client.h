@@ -13,6 +13,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,11 @@ class BoardClient {
  public:
   explicit BoardClient(BoardClientConfig config) : config_(std::move(config)) {}
 
-  // The next Poll() writes these. Of several records only the last one is written.
-  void Publish(const MemberRecord& record);
+  // The next Poll() writes these. Of several records only the last one is written. `counted`: who is
+  // in each epoch that the record says it has seen.
+  void Publish(const MemberRecord& record, std::vector<CountedEpoch> counted);
+  // Offers a place to the coordinator.
+  void Offer(const BoardPlace& place) { offer_ = place; }
   void ReportBreak(const BreakRecord& record) { breaks_.emplace(record.id, record); }
   // To be called after Buried, once nothing is left of the former registration.
   void RegisterAnew() { may_register_ = true; }
@@ -51,6 +55,14 @@ class BoardClient {
   TimePoint NextPoll() const { return next_poll_; }
   // All that was to be written is on the board.
   bool settled() const;
+  // No board has this host, or will have it.
+  bool is_unknown() const {
+    return !registration_ && (generation_.name.empty() || !may_register_ || refused_);
+  }
+  // The highest promise `outside` that this board may have, be it that its answer was lost.
+  int64_t promised() const { return generation_.promised; }
+  // The newest epoch that this board named.
+  int64_t newest_epoch() const { return generation_.seen.epoch; }
 
   std::optional<int64_t> slot() const {
     return registration_ ? std::optional(registration_->slot) : std::nullopt;
@@ -66,6 +78,9 @@ class BoardClient {
   Result<bool> Read(Store& store, Step& step);
   Status ReadOfJob(const BoardSnapshot& board, Step& step);
   void EnterGeneration(const std::string& generation);
+  Status ReadSuccession(const BoardSnapshot& board, Step& step);
+  Status WriteOffer(Store& store);
+  Status WriteCounted(Store& store);
   Status ReadMine(const std::string& text, Step& step);
   Status ReadEpoch(Store& store, const std::string& number, Step& step);
   Status Register(Store& store, Step& step);
@@ -88,7 +103,7 @@ class BoardClient {
   struct Seen {
     int64_t epoch = 0;
     std::string epoch_id;
-    std::string broken, joining, stop, end, presence, kind;
+    std::string broken, joining, stop, end, presence, kind, succession;
   };
 
   struct Generation {
@@ -96,6 +111,8 @@ class BoardClient {
     BoardKeys keys;
     bool is_checked = false;             // it is of this version of the protocol
     std::optional<int64_t> tried_slot;   // it was given, but the record may not be there yet
+    int64_t promised = 0;                // by any record that was sent
+    std::set<std::string> counted;       // the ids of epochs whose hosts this board can count
     Seen seen;
   };
 
@@ -107,6 +124,8 @@ class BoardClient {
 
   const BoardClientConfig config_;
   std::optional<Wanted> wanted_;
+  std::vector<CountedEpoch> counted_;
+  std::optional<BoardPlace> offer_;
   std::map<std::string, BreakRecord> breaks_;   // by the epoch's id
   bool may_register_ = true;
   bool refused_ = false;            // the board is of another version

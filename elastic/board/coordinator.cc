@@ -23,7 +23,33 @@ Coordinator::Coordinator(CoordinatorConfig config, Random random, OpenEpochStore
       open_epoch_store_(std::move(open_epoch_store)),
       generation_(RandomId(random_, 16)),
       keys_(config_.job, generation_),
-      watch_(config_.incarnation, keys_) {}
+      watch_(config_.incarnation, keys_) {
+  succession_.record.term = config_.term;
+  succession_.record.coordinator = config_.incarnation;
+  succession_.record.address = config_.address;
+}
+
+BoardPlace Coordinator::place() const {
+  return {config_.term, view().epoch ? view().epoch->record.number : 0, config_.address,
+          config_.incarnation};
+}
+
+bool Coordinator::is_needed() const {
+  if (moved()) return false;
+  return std::any_of(view().hosts.begin(), view().hosts.end(), [&](const HostView& host) {
+    return !host.gone && host.record.incarnation != config_.incarnation;
+  });
+}
+
+std::vector<std::string> Coordinator::PeersOutOfReach() const {
+  std::vector<std::string> peers;
+  for (const HostView& host : view().hosts) {
+    const bool is_over = host.died || host.record.state == MemberState::kLeft;
+    if (host.gone && !is_over && !host.record.peer.empty()) peers.push_back(host.record.peer);
+  }
+  if (peers.size() > kHeirsMax) peers.erase(peers.begin(), peers.end() - kHeirsMax);
+  return peers;
+}
 
 Coordinator::Step Coordinator::Poll(Store& store, TimePoint now) {
   Step step;
@@ -37,21 +63,26 @@ Coordinator::Step Coordinator::Poll(Store& store, TimePoint now) {
       AwaitMembers(now);
       return Ok();
     }
+    if (moved()) return Ok();
     KEEL_TRY(NoteKind(store));
-    return DecideAll(store, now, step);
+    return DecideAndSucceed(store, now, step);
   };
   step.status = poll();
   if (!step.status.ok()) read_.next = now;  // only a part may have been read, so all is read again
-  polls_.next = std::min(now + config_.poll_interval, std::max(now, wait_.until));
+  const TimePoint due = std::min(wait_.until, NextSuccessionLook(succession_));
+  polls_.next = std::min(now + config_.poll_interval, std::max(now, due));
   return step;
 }
 
 Status Coordinator::Open(Store& store, TimePoint now) {
   KEEL_TRY(store.Set(keys_.Presence(), config_.presence));
   KEEL_TRY(store.Set(keys_.NewestEpoch(), "0"));
-  for (const std::string& key : {keys_.Kind(), keys_.Joining(), keys_.Stop(), keys_.End()}) {
+  for (const std::string& key :
+       {keys_.Kind(), keys_.Joining(), keys_.Stop(), keys_.End(), keys_.Offer()}) {
     KEEL_TRY(store.Set(key, kNothingYet));
   }
+  succession_written_ = SuccessionText(succession_.record);
+  KEEL_TRY(store.Set(keys_.Succession(), succession_written_));
   KEEL_TRY(store.Set(ProtocolKey(config_.job), std::to_string(kProtocolVersion)));
   KEEL_TRY(store.Set(GenerationKey(config_.job), generation_));
   announced_.generation = true;
@@ -73,7 +104,8 @@ Result<bool> Coordinator::Due(Store& store, TimePoint now) {
   KEEL_TRY_ASSIGN(const auto text, store.Get(keys_.News()));
   KEEL_TRY_ASSIGN(const int64_t news,
                   text ? ParseCount(keys_.News(), *text) : Result<int64_t>(int64_t{0}));
-  if (news == read_.news && now < read_.next && now < wait_.until) return false;
+  const bool is_over = now >= wait_.until || now >= NextSuccessionLook(succession_);
+  if (news == read_.news && now < read_.next && !is_over) return false;
   read_.news = news;
   return true;
 }
@@ -87,6 +119,7 @@ Status Coordinator::Read(Store& store, TimePoint now, Step& step) {
                                                   : Result<int64_t>(int64_t{0}));
   read_.slots = std::max(read_.slots, slots);
   KEEL_TRY(ReadMembers(store, now));
+  KEEL_TRY(ReadCounted(store));
   KEEL_TRY(ReadWishes(store, now, step));
   watch_.NoteAllRead(now);
   read_.next = now + config_.read_interval;
@@ -110,19 +143,39 @@ Status Coordinator::ReadMembers(Store& store, TimePoint now) {
   return Ok();
 }
 
-// Reads the break of the epoch, which members write as well, and the stop, which only the
-// coordinator writes.
+// Who is in the epochs that members tell of, and that this board has not formed.
+Status Coordinator::ReadCounted(Store& store) {
+  const std::vector<std::string> unknown = watch_.EpochsUncounted();
+  if (unknown.empty()) return Ok();
+  std::vector<std::string> keys;
+  for (const std::string& id : unknown) keys.push_back(keys_.Counted(id));
+  KEEL_TRY_ASSIGN(const auto values, store.GetMany(keys));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!values[i]) continue;
+    KEEL_TRY_ASSIGN(CountedEpoch epoch, ParseCountedEpoch(keys[i], *values[i]));
+    if (epoch.id == unknown[i]) watch_.NoteCounted(std::move(epoch));
+  }
+  return Ok();
+}
+
+// Reads the break of the epoch, which members write as well, the stop, which only the coordinator
+// writes, and what other hosts offer.
 Status Coordinator::ReadWishes(Store& store, TimePoint now, Step& step) {
   const std::string stop_key = keys_.Stop();
   const std::optional<EpochView>& epoch = view().epoch;
   const std::string break_key = epoch ? keys_.Break(epoch->record.id) : "";
-  std::vector<std::string> keys = {stop_key};
+  std::vector<std::string> keys = {stop_key, keys_.Offer()};
   if (epoch) keys.push_back(break_key);
   KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, keys));
   const std::string* const stop = board.Of(stop_key);
   if (stop != nullptr && *stop != kNothingYet && !view().stop) {
     KEEL_TRY_ASSIGN(StopRecord record, ParseStop(stop_key, *stop));
     watch_.NoteStop(std::move(record), now);
+  }
+  const std::string* const offer = board.Of(keys_.Offer());
+  if (offer != nullptr && *offer != kNothingYet) {
+    const Result<BoardPlace> place = ParseBoardPlace(keys_.Offer(), *offer);
+    if (place.ok()) offer_ = *place;   // whoever wrote garbage offers nothing
   }
   const std::string* const broken = epoch ? board.Of(break_key) : nullptr;
   if (broken != nullptr && *broken != kNothingYet && !epoch->broken) {
@@ -161,6 +214,29 @@ Status Coordinator::DecideAll(Store& store, TimePoint now, Step& step) {
     step.decisions.push_back(decision);
     if (ending_.record) return Ok();
   }
+}
+
+// Once this board is to be left, nothing more is decided; `moved` is the last thing that is ever
+// written here. But an epoch that may be on the board comes before.
+Status Coordinator::DecideAndSucceed(Store& store, TimePoint now, Step& step) {
+  const SuccessionView seen{view(), config_.policy.hosts_min, place(),
+                            unwritten_ ? std::nullopt : offer_};
+  Succession next = NextSuccession(succession_, seen, now);
+  watch_.NoteHandOver(IsHandingOver(next, now), config_.is_handed_over);
+  if (!next.record.moved) KEEL_TRY(DecideAll(store, now, step));
+  return ending_.record ? Ok() : WriteSuccession(store, std::move(next), step);
+}
+
+Status Coordinator::WriteSuccession(Store& store, Succession next, Step& step) {
+  const std::string text = SuccessionText(next.record);
+  if (text != succession_written_) {
+    // A record that was written although the answer was lost is written again, or a newer one.
+    KEEL_TRY(store.Set(keys_.Succession(), text));
+    succession_written_ = text;
+    step.look |= next.record.chosen != succession_.record.chosen || next.record.moved;
+  }
+  succession_ = std::move(next);
+  return Ok();
 }
 
 void Coordinator::NoteWait(const Decision& decision, TimePoint now, Step& step) {
@@ -206,8 +282,13 @@ Status Coordinator::Apply(Store& store, const Decision& decision, TimePoint now)
 // whatever the member writes at the same moment.
 Status Coordinator::Bury(Store& store, const Decision& decision) {
   const bool refused = decision.verdict == Decision::Verdict::kRefuse;
+  const MemberRecord lost = watch_.HostAt(decision.slot)->record;
+  const bool is_closed = decision.reason == Reason::kPresenceClosed && !lost.peer.empty();
+  if (is_closed && config_.is_dead && config_.is_dead(lost.peer)) {
+    watch_.NoteDied(decision.slot, lost.incarnation);
+  }
   const Tombstone tombstone{refused ? Tombstone::Why::kRefused : Tombstone::Why::kExpired,
-                            watch_.HostAt(decision.slot)->record.incarnation, decision.detail};
+                            lost.incarnation, decision.detail};
   KEEL_TRY(store.Set(keys_.Member(decision.slot), TombstoneText(tombstone)));
   watch_.NoteGone(decision.slot, decision.detail);
   return Ok();

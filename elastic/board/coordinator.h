@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "elastic/board/job_watch.h"
 #include "elastic/decisions/membership.h"
+#include "elastic/decisions/succession.h"
 #include "elastic/protocol/board_keys.h"
 #include "elastic/protocol/limits.h"
 #include "store/store.h"
@@ -27,7 +28,13 @@ struct CoordinatorConfig {
   std::string job;
   std::string incarnation;        // of its own supervisor
   std::string presence;           // address of the presence port, for the board
+  std::string address;            // of the store of the board
+  int64_t term = 1;
+  bool is_handed_over = false;    // by a coordinator that is there and comes to this board, too
   JobPolicy policy;
+  // Whether nobody listens any more at that address of a supervisor, as its machine says. Null:
+  // nobody is ever known to be dead.
+  std::function<bool(const std::string& peer)> is_dead = {};
   Duration poll_interval = std::chrono::milliseconds(50);    // looks at `news`
   Duration read_interval = std::chrono::milliseconds(500);   // reads all, news or not
   Duration close_limit = kCloseLimit;                         // for members to see the end
@@ -51,6 +58,11 @@ class Coordinator {
 
   void PresenceOpened(int64_t slot, const std::string& incarnation);
   void PresenceClosed(int64_t slot, const std::string& incarnation, TimePoint now);
+  // Another board of the job, which was found elsewhere.
+  void NoteOffer(const BoardPlace& place) {
+    offer_ = place;
+    read_.news.reset();   // so that the next poll looks at all
+  }
 
   const std::string& generation() const { return generation_; }
   // All hosts that were ever seen, for those who watch the job.
@@ -58,6 +70,14 @@ class Coordinator {
   const std::optional<EndRecord>& end() const { return ending_.record; }
   // The job is over, and every member knows it or has had the time to learn it.
   bool done() const { return ending_.is_done; }
+  // This board, as others may be told of it.
+  BoardPlace place() const;
+  // Where the job goes on, once this board was left. Nothing more is decided here then.
+  const std::optional<BoardPlace>& moved() const { return succession_.record.moved; }
+  // Whether other hosts are here, to which this one is the coordinator.
+  bool is_needed() const;
+  // Where hosts may be that were taken for lost and may live on, out of reach.
+  std::vector<std::string> PeersOutOfReach() const;
 
  private:
   // What the board has of what this coordinator writes once.
@@ -100,7 +120,10 @@ class Coordinator {
   Status Read(Store& store, TimePoint now, Step& step);
   Status ReadMembers(Store& store, TimePoint now);
   Status ReadWishes(Store& store, TimePoint now, Step& step);
+  Status ReadCounted(Store& store);
   Status NoteKind(Store& store);
+  Status DecideAndSucceed(Store& store, TimePoint now, Step& step);
+  Status WriteSuccession(Store& store, Succession next, Step& step);
 
   Status DecideAll(Store& store, TimePoint now, Step& step);
   Status Apply(Store& store, const Decision& decision, TimePoint now);
@@ -123,6 +146,9 @@ class Coordinator {
   Wait wait_;
   std::optional<Decision> unwritten_;   // an epoch that may be on the board, wholly or in part
   Ending ending_;
+  Succession succession_;
+  std::string succession_written_;      // the record as it is on the board
+  std::optional<BoardPlace> offer_;
 };
 
 }  // namespace keel

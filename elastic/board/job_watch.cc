@@ -147,6 +147,8 @@ void JobWatch::NoteEpoch(EpochRecord record, const Decision& decision, TimePoint
   view_.epoch->incomplete = decision.incomplete;
   view_.epoch->keeper_lost = decision.keeper_lost;
   progress_ = {};
+  // What was taken up is counted as its hosts tell it: this board may not know all of them.
+  if (!view_.epoch->taken_up) NoteCounted(CountedOf(view_.epoch->record));
   if (view_.epoch->taken_up) RememberRestarts(view_.epoch->record, now);
 }
 
@@ -200,6 +202,36 @@ void JobWatch::NoteAllRead(TimePoint now) {
 void JobWatch::NoteStop(StopRecord record, TimePoint now) {
   view_.stop = std::move(record);
   view_.stopped_at = now;
+}
+
+void JobWatch::NoteDied(int64_t slot, const std::string& incarnation) {
+  HostView* const host = Find(slot, incarnation);
+  if (host != nullptr) host->died = true;
+}
+
+std::vector<std::string> JobWatch::EpochsUncounted() const {
+  std::set<std::string> unknown;
+  for (const HostView& host : view_.hosts) {
+    const EpochsSeen& seen = host.record.seen;
+    if (!seen.met.empty()) unknown.insert(seen.met);
+    unknown.insert(seen.tried.begin(), seen.tried.end());
+  }
+  for (const CountedEpoch& epoch : view_.counted) unknown.erase(epoch.id);
+  return {unknown.begin(), unknown.end()};
+}
+
+// Those that nobody tells of any more are forgotten.
+void JobWatch::NoteCounted(CountedEpoch epoch) {
+  std::set<std::string> told;
+  for (const HostView& host : view_.hosts) {
+    told.insert(host.record.seen.met);
+    told.insert(host.record.seen.tried.begin(), host.record.seen.tried.end());
+  }
+  std::erase_if(view_.counted, [&](const CountedEpoch& one) {
+    const bool is_newest = view_.epoch && view_.epoch->record.id == one.id;
+    return one.id == epoch.id || (!told.contains(one.id) && !is_newest);
+  });
+  view_.counted.push_back(std::move(epoch));
 }
 
 void JobWatch::NoteGone(int64_t slot, const std::string& reason) {

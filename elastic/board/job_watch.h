@@ -37,6 +37,15 @@ class JobWatch {
   void NoteAllRead(TimePoint now);
   // `closed`: when its presence connection was lost; nothing: it has one.
   void NotePresence(int64_t slot, const std::string& incarnation, std::optional<TimePoint> closed);
+  // Its process is dead, as its machine says.
+  void NoteDied(int64_t slot, const std::string& incarnation);
+  void NoteHandOver(bool is_handing_over, bool was_handed_over) {
+    view_.handing_over = is_handing_over;
+    view_.was_handed_over = was_handed_over;
+  }
+  // Epochs that members have seen, and whose hosts nobody has told yet, by their ids.
+  std::vector<std::string> EpochsUncounted() const;
+  void NoteCounted(CountedEpoch epoch);
   void NoteGone(int64_t slot, const std::string& reason);
   void NoteEpoch(EpochRecord record, const Decision& decision, TimePoint now);
   void NoteAnnounced() { view_.epoch->announced = true; }

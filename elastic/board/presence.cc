@@ -2,7 +2,6 @@
 #include "elastic/board/presence.h"
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/write.hpp>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "store/host_port.h"
+#include "store/listen_socket.h"
 
 namespace keel {
 namespace {
@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr size_t kLineMax = 256;
+constexpr size_t kLineMax = 1024;
 // A peer that has not read so many lines is suspended or lost, and will soon be expired.
 constexpr size_t kUnsentMax = 64;
 constexpr Duration kPauseFirst = std::chrono::milliseconds(50);
@@ -110,23 +110,17 @@ struct PresenceServer::Session {
   std::string incarnation;    // empty: the peer has not said hello
 };
 
-Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& loop,
+Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& loop, Where where,
                                                              Events events) {
+  Result<ListenSocket> socket = ListenSocket::Listen(where.bind, where.port);
+  if (!socket.ok() && where.port != 0) socket = ListenSocket::Listen(where.bind, 0);
+  if (!socket.ok()) return socket.error().Doing("listening for other hosts");
   std::unique_ptr<PresenceServer> server(new PresenceServer(loop, std::move(events)));
+  server->port_ = socket->port();
   error_code failure;
-  const auto listen = [&](const tcp& protocol) {
-    error_code ignored;
-    server->acceptor_.close(ignored);
-    server->acceptor_.open(protocol, failure);
-    if (failure) return;
-    if (protocol == tcp::v6()) server->acceptor_.set_option(asio::ip::v6_only(false), ignored);
-    server->acceptor_.bind({protocol, 0}, failure);
-    if (!failure) server->acceptor_.listen(tcp::acceptor::max_listen_connections, failure);
-  };
-  listen(tcp::v6());
-  if (failure) listen(tcp::v4());
-  if (failure) return Error{Code::kForeign, "listening for members: " + failure.message()};
-  server->port_ = server->acceptor_.local_endpoint(failure).port();
+  server->acceptor_.assign(socket->is_ipv6() ? tcp::v6() : tcp::v4(), socket->number(), failure);
+  if (failure) return Error{Code::kForeign, "listening for other hosts: " + failure.message()};
+  (void)socket->Release();
   server->Accept();
   return server;
 }
@@ -185,6 +179,9 @@ void PresenceServer::Admit(tcp::socket socket) {
 void PresenceServer::OnLine(const std::shared_ptr<Session>& session, const std::string& line) {
   if (session == nullptr) return;
   if (line == "news") return events_.on_news();
+  if (events_.on_ask && line.starts_with("ask ")) {
+    return session->connection->Send(events_.on_ask(line.substr(4)));
+  }
   const std::vector<std::string> words = SplitList(line, ' ');
   const bool is_hello = words.size() == 3 && words[0] == "hello" && !words[2].empty() &&
                         session->incarnation.empty();
@@ -208,6 +205,12 @@ void PresenceServer::OnClosed(const std::shared_ptr<Session>& session) {
     return other->slot == session->slot && other->incarnation == session->incarnation;
   });
   if (!again) events_.on_closed(session->slot, session->incarnation);
+}
+
+size_t PresenceServer::members() const {
+  return static_cast<size_t>(
+      std::count_if(sessions_.begin(), sessions_.end(),
+                    [](const auto& session) { return !session->incarnation.empty(); }));
 }
 
 void PresenceServer::Look() {

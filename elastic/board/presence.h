@@ -1,4 +1,6 @@
 // Presence: connections that tell of news, and show that a process is gone (PROTOCOL.md section 3).
+// Every supervisor has a server, since each may come to be the coordinator. It also answers whoever
+// asks which board of the job this host follows (elastic/board/ask.h).
 // Promises   nothing is decided here, and garbage only closes its own connection. A lost connection
 //            is made again, with pauses that grow to two seconds, until told otherwise. Strangers
 //            that connect and say nothing cannot use up the descriptors: the oldest of them is
@@ -30,21 +32,29 @@ class PresenceConnection;
 // The server keeps so many connections that have not said who they are.
 inline constexpr size_t kSilentConnectionsMax = 64;
 
-// The coordinator's side.
+// The coordinator's side, and that of those who may become it.
 class PresenceServer {
  public:
   struct Events {
     std::function<void(int64_t slot, const std::string& incarnation)> on_opened;
     std::function<void(int64_t slot, const std::string& incarnation)> on_closed;
     std::function<void()> on_news;
+    // The answer to "ask <job>", without its line feed. Null: nobody is answered.
+    std::function<std::string(const std::string& job)> on_ask;
   };
-  // Listens on a free port.
-  static Result<std::unique_ptr<PresenceServer>> Open(boost::asio::io_context& loop, Events events);
+  struct Where {
+    std::string bind;     // numeric address; empty: all of this host's
+    uint16_t port = 0;    // another one if that is taken; 0: any
+  };
+  static Result<std::unique_ptr<PresenceServer>> Open(boost::asio::io_context& loop, Where where,
+                                                      Events events);
   ~PresenceServer();
 
   uint16_t port() const { return port_; }
   // Tells all members that the board has changed.
   void Look();
+  // How many connections are there of those who said who they are.
+  size_t members() const;
 
  private:
   struct Session;

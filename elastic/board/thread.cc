@@ -10,7 +10,6 @@ namespace keel {
 namespace {
 
 constexpr Duration kPauseFirst = std::chrono::milliseconds(50);
-constexpr Duration kPauseLast = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -45,7 +44,11 @@ void BoardThread::Run() {
     Trouble(turn.status);
     if (!turn.status.ok()) {
       store_.reset();
-      turn.next = clock_.Monotonic() + kPauseFirst;
+      turn.next = clock_.Monotonic() + std::min(kPauseFirst, work_.pause_most);
+    }
+    if (turn.reconnect) {
+      store_.reset();
+      continue;
     }
     WaitUntil(turn.next);
   }
@@ -73,7 +76,7 @@ bool BoardThread::Connect() {
   }
   if (ending_.cancelled()) return false;
   Trouble(store.error());
-  pause_ = std::clamp(2 * pause_, kPauseFirst, kPauseLast);
+  pause_ = std::min(std::max(2 * pause_, kPauseFirst), work_.pause_most);
   WaitUntil(clock_.Monotonic() + pause_);
   return false;
 }

@@ -28,6 +28,7 @@ class BoardThread {
  public:
   struct Turn {
     Status status;              // an error: the connection is given up
+    bool reconnect = false;     // it is given up without an error: the board is elsewhere
     TimePoint next = kNever;    // when to poll again, unless woken before
   };
   struct Work {
@@ -36,6 +37,7 @@ class BoardThread {
     std::function<Turn(Store& store, TimePoint now)> poll;
     // Called when the store cannot be reached any more, and with Ok when it can be reached again.
     std::function<void(const Status& status)> on_trouble;
+    Duration pause_most = std::chrono::seconds(1);   // between two attempts to connect
   };
 
   BoardThread(const std::string& name, Clock& clock, Work work);

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "elastic/protocol/exit_codes.h"
 
@@ -44,7 +45,7 @@ void HostMachine::OnStopAsked(const std::string& reason, Duration deadline, Time
   if (mode_ == Mode::kFencing) {   // its workers are being killed: nothing is left to be saved
     EndJob(kExitUnsaved, reason + ", after this host was taken for dead", now);
   } else if (mode_ == Mode::kMember) {
-    job_stops_ = config_.hosts_store;
+    job_stops_ = coordinates_ && !has_heirs_;
     stop_signal_ = signal;
     Leave(reason, deadline, now);
   }
@@ -70,7 +71,10 @@ void HostMachine::OnSaveAsked(const std::string& reason, TimePoint now) {
 
 std::vector<HostAction> HostMachine::TakeActions() { return std::exchange(actions_, {}); }
 
-void HostMachine::On(const Registered& event, TimePoint) { slot_ = event.slot; }
+void HostMachine::On(const Registered& event, TimePoint) {
+  slot_ = event.slot;
+  tells_of_loss_ = false;   // if it is another board, the lost one is lost for good
+}
 
 void HostMachine::On(const KindKnown& event, TimePoint) {
   if (event.kind == JobKind::kInPlace) kind_ = event.kind;
@@ -131,6 +135,7 @@ const EpochWorker* HostMachine::PlaceOf(int index) const {
 // The board names an epoch. It is the one that this host is in, if a new store took that up, or the
 // next one.
 void HostMachine::TakeEpoch(EpochRecord epoch, TimePoint now) {
+  newest_read_ = epoch.id;
   const bool mine = slot_ && epoch.FindHost(*slot_, config_.incarnation) != nullptr;
   const bool same = epoch_ && epoch_->id == epoch.id;
   if (!epoch_over_ && !(same && mine)) {
@@ -147,6 +152,7 @@ void HostMachine::TakeEpoch(EpochRecord epoch, TimePoint now) {
   // the job's (PROTOCOL.md section 9), and the host's own deaths must not stop it from starting.
   if (record_.epoch.number == 0) deaths_.clear();
   record_.epoch = ToldBy(config_.incarnation, *epoch_);
+  NoteTried(*epoch_);
   entered_ = now;
   KEEL_CHECK(was_over || !AnyProcess() || in_place(), "a foreign epoch was entered beside another");
   bool all = mode_ == Mode::kMember && !promised;
@@ -346,7 +352,7 @@ void HostMachine::LeaveIfAllLeft(TimePoint now) {
       std::all_of(record_.seats.begin(), record_.seats.end(),
                   [](const SeatRecord& seat) { return seat.state == SeatState::kLeft; });
   if (mode_ != Mode::kMember || !in_place() || !all_left) return;
-  job_stops_ = config_.hosts_store;
+  job_stops_ = coordinates_ && !has_heirs_;
   Leave("all workers of " + config_.host + " were told to stop", config_.save_limit, now);
 }
 

@@ -33,7 +33,6 @@ struct HostConfig {
   int64_t order = 0;                                      // among the hosts, as the user gave it
   std::string role;                                       // of the workers, as the user gave it
   bool program_says_hello = false;                        // its file says that it is in place
-  bool hosts_store = false;                               // the job cannot go on without it
   RestartPolicy restarts;
   Duration join_limit = kJoinLimit;                       // for the store to appear
   Duration store_limit = kStoreLimit;                     // for it to come back
@@ -83,7 +82,10 @@ class HostMachine {
   void OnStartFailed(int index, const std::string& reason, TimePoint now);
   void OnMemberEvent(const MemberEvent& event, TimePoint now);
   // The store was reached: the board had this host's beat at that time.
-  void OnContact(TimePoint beat) { contact_ = beat; }
+  void OnContact(TimePoint beat);
+  // The board cannot be reached. `promised`: the highest promise of this host that it may have;
+  // `refused`: its machine is there and says that nobody listens any more.
+  void OnBoardLost(int64_t promised, bool refused, TimePoint now);
   // A signal asks the supervisor to leave, with so much time to save. Foreign workers get `signal`.
   void OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
                    int signal = SIGTERM);
@@ -101,6 +103,8 @@ class HostMachine {
   std::vector<HostAction> TakeActions();
   const MemberRecord& record() const { return record_; }
   const std::optional<EpochRecord>& epoch() const { return epoch_; }
+  // Who is in each epoch that record().seen names.
+  const std::vector<CountedEpoch>& counted() const { return counted_; }
   // "rank 3 on node7", or "seat 0 on node7" for a seat without a rank.
   std::string RankText(int index) const;
 
@@ -185,10 +189,12 @@ class HostMachine {
   void On(const StopSeen& event, TimePoint now);
   void On(const EndSeen& event, TimePoint now);
   void On(const PresenceSeen&, TimePoint) {}
+  void On(const SuccessionSeen& event, TimePoint now);
   void On(const Buried& event, TimePoint now);
 
   // Epochs.
   void TakeEpoch(EpochRecord epoch, TimePoint now);
+  void NoteTried(const EpochRecord& epoch);
   bool TakeSeat(const EpochWorker& place, TimePoint now);
   void Enter(int index, TimePoint now);
   void LeaveEpoch(const std::string& reason, TimePoint now);
@@ -253,6 +259,11 @@ class HostMachine {
   std::optional<EpochRecord> epoch_;   // the newest one that this host was put into
   int64_t epoch_slot_ = -1;            // the slot that this host has in it
   bool epoch_over_ = true;
+  std::string newest_read_;            // the id of the newest epoch that a board named
+  std::vector<CountedEpoch> counted_;
+  bool coordinates_ = false;           // the coordinator is in this process
+  bool has_heirs_ = false;             // ... and another host can take its role
+  bool tells_of_loss_ = false;         // record_.seen.lost is of the board that is lost now
   std::string reported_;               // the id of the epoch whose break was reported
   int64_t joining_ = 0;
   std::vector<TimePoint> deaths_;

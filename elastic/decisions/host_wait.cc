@@ -18,7 +18,7 @@ std::optional<HostWait> HostMachine::WaitsFor(TimePoint now) const {
                     "start the store's host again, at the same address or under the same name"};
   }
   const bool has_epoch = epoch_ && !epoch_over_;
-  if (has_epoch || config_.hosts_store) return std::nullopt;   // the coordinator tells its own
+  if (has_epoch || coordinates_) return std::nullopt;   // the coordinator tells its own
   return HostWait{"the coordinator to form an epoch with this host", outside_since_, kNever,
                   "the log of the store's host says what it waits for"};
 }

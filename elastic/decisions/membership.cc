@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "elastic/decisions/hangs.h"
+#include "elastic/decisions/quorum.h"
 #include "elastic/decisions/ranks.h"
 #include "elastic/decisions/restarts.h"
 #include "elastic/protocol/differing_words.h"
@@ -158,6 +159,7 @@ class Judge {
   MaybeDecision LastCall(const std::vector<const HostView*>& hosts) const;
   MaybeDecision NumericsOpen(const std::vector<const HostView*>& hosts) const;
   MaybeDecision Barren() const;
+  MaybeDecision NoQuorum(const std::vector<const HostView*>& hosts) const;
   Decision TooFew(size_t hosts) const;
   Decision Form(const std::vector<const HostView*>& hosts) const;
   // The workers of the epoch that is over, by slot and index.
@@ -324,13 +326,15 @@ MaybeDecision Judge::StopAll() const {
     if (leaving == nullptr || is_coordinator) leaving = &host;
   }
   if (leaving == nullptr) return std::nullopt;
+  // Otherwise another host takes its role (succession.h).
+  coordinator_leaves = coordinator_leaves && (staying == 0 || leaving->record.refused);
   const bool too_few = view_.epoch && staying < policy_.hosts_min;
   if (!coordinator_leaves && !too_few) return std::nullopt;
   Decision decision =
       Make(Verdict::kStop,
            coordinator_leaves ? Reason::kCoordinatorLeaves : Reason::kTooFewStay,
            NameOf(*leaving) + " leaves (" + leaving->record.reason + "), " +
-               (coordinator_leaves ? "and the store with it"
+               (coordinator_leaves ? "and the coordinator with it"
                                    : "and only " + std::to_string(staying) + " of at least " +
                                          std::to_string(policy_.hosts_min) + " hosts stay"));
   decision.stop = {view_.coordinator, decision.detail, leaving->record.deadline_ms};
@@ -396,6 +400,11 @@ Decision Judge::AwaitStop() const {
 
 // --- What did a store that is gone hold? ---
 
+// A host that came to this board only to say that it leaves is known as well.
+bool CountsForTakeUp(const HostView& host) {
+  return !host.gone || host.record.state == MemberState::kLeft;
+}
+
 // The highest epoch that a host tells of and that this board does not know.
 const ToldEpoch* Judge::HighestTold() const {
   const ToldEpoch* highest = nullptr;
@@ -415,7 +424,7 @@ MaybeDecision Judge::TakeUp() const {
   int here = 0;
   TimePoint last{};
   for (const HostView& host : view_.hosts) {
-    if (host.gone || host.record.epoch.id != told->id) continue;
+    if (!CountsForTakeUp(host) || host.record.epoch.id != told->id) continue;
     ++here;
     last = std::max(last, host.arrived);
   }
@@ -439,6 +448,7 @@ MaybeDecision Judge::TakeUp() const {
 // no step of the epoch can be made without them. A foreign program's workers may make some, so that
 // host is given the time to end them.
 bool Judge::KeeperIsLost(const ToldEpoch& told) const {
+  if (view_.was_handed_over) return false;
   return in_place() && !told.keeper.empty() &&
          std::none_of(view_.hosts.begin(), view_.hosts.end(), [&](const HostView& host) {
            return host.record.incarnation == told.keeper;
@@ -459,7 +469,7 @@ Decision Judge::TakeUpRecord(const ToldEpoch& told, bool incomplete) const {
   std::vector<Candidate> workers;
   std::vector<const HostView*> hosts;
   for (const HostView& host : view_.hosts) {
-    if (host.gone || host.record.epoch.id != told.id) continue;
+    if (!CountsForTakeUp(host) || host.record.epoch.id != told.id) continue;
     hosts.push_back(&host);
     for (size_t i = 0; i < host.record.seats.size(); ++i) {
       const SeatRecord& seat = host.record.seats[i];
@@ -531,7 +541,9 @@ MaybeDecision Judge::BrokenBy(const EpochHost& member) const {
     const bool left = host->record.state != MemberState::kMember;
     return Break(left ? BreakCause::kLeft : BreakCause::kHostLost, host->gone_reason);
   }
-  if (host->record.state != MemberState::kMember && !in_place()) {
+  const bool hands_over =
+      view_.handing_over && host->record.incarnation == view_.coordinator;
+  if (host->record.state != MemberState::kMember && !in_place() && !hands_over) {
     return Break(BreakCause::kLeft, NameOf(*host) + " leaves: " + host->record.reason);
   }
   for (const SeatRecord& seat : host->record.seats) {
@@ -714,6 +726,10 @@ Decision Judge::FormNext() const {
   if (view_.epoch) {
     if (MaybeDecision d = StillInside()) return *d;
   }
+  if (view_.handing_over) {
+    return Wait(Reason::kHandingOver, std::min(now_ + kHandOverPatience, NextSilence()),
+                "this host leaves, and another one is about to coordinate");
+  }
   const std::vector<const HostView*> hosts = Choose();
   // In a job in place, a host whose work is done counts as present, in whichever epoch it did it.
   size_t count = hosts.size(), here = 0;
@@ -730,6 +746,7 @@ Decision Judge::FormNext() const {
   if (MaybeDecision d = LastCall(hosts)) return *d;
   if (MaybeDecision d = NumericsOpen(hosts)) return *d;
   if (MaybeDecision d = Barren()) return *d;
+  if (MaybeDecision d = NoQuorum(hosts)) return *d;
   return Form(hosts);
 }
 
@@ -767,6 +784,34 @@ MaybeDecision Judge::Barren() const {
   return Wait(Reason::kBarren, std::min(until, NextSilence()), detail);
 }
 
+// Others could go on without these hosts, somewhere out of reach.
+MaybeDecision Judge::NoQuorum(const std::vector<const HostView*>& hosts) const {
+  if (!policy_.needs_quorum) return std::nullopt;
+  QuorumView view;
+  view.beat_limit = policy_.beat_limit;
+  view.epochs = view_.counted;
+  for (const HostView& host : view_.hosts) {
+    HostPast past{host.record.incarnation, host.record.seen};
+    if (past.seen.lost && !policy_.believes_refusals) past.seen.lost.reset();
+    const bool is_known = host.record.state == MemberState::kLeft ||
+                          (host.died && policy_.believes_refusals);
+    if (!host.gone) view.here.push_back(std::move(past));
+    else if (is_known) view.gone.push_back(std::move(past));
+  }
+  std::vector<std::string> proposed;
+  for (const HostView* const host : hosts) proposed.push_back(host->record.incarnation);
+  const QuorumVerdict verdict = DecideQuorum(view, proposed);
+  if (verdict.may_form) return std::nullopt;
+  const TimePoint limit = view_.idle_since + policy_.quorum_limit;
+  const std::string detail = "others may go on without these hosts: " + verdict.detail;
+  if (now_ >= limit) {
+    return End(kExitQuorumLost, Reason::kQuorumLost,
+               detail + ", for " + DurationText(now_ - view_.idle_since));
+  }
+  return Until(limit, "bring back the hosts that are missing, or the network to them",
+               Wait(Reason::kNoQuorum, std::min(limit, NextSilence()), detail));
+}
+
 Decision Judge::TooFew(size_t count) const {
   const TimePoint limit = view_.idle_since + policy_.join_limit;
   std::string here, lost;   // those of the last epoch; who went before is missed no more
@@ -796,7 +841,8 @@ Decision Judge::TooFew(size_t count) const {
 
 MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {
   if (static_cast<int>(hosts.size()) >= policy_.hosts_max) return std::nullopt;
-  const bool may_more_come = view_.epoch && view_.epoch->taken_up && !view_.epoch->keeper_lost;
+  const bool may_more_come = view_.epoch && view_.epoch->taken_up && !view_.epoch->keeper_lost &&
+                             !view_.was_handed_over;
   if (view_.epoch && !may_more_come) return std::nullopt;
   const Duration call = view_.epoch ? policy_.rejoin_limit : policy_.last_call_limit;
   TimePoint last = view_.opened;
@@ -819,6 +865,7 @@ int Judge::FormerRank(const Places& former, const HostView& host, int index) con
 int64_t Judge::NextNumber() const {
   int64_t highest = view_.epoch ? epoch().number : 0;
   for (const HostView& host : view_.hosts) highest = std::max(highest, host.record.epoch.number);
+  for (const CountedEpoch& one : view_.counted) highest = std::max(highest, one.number);
   return highest + 1;
 }
 

@@ -36,6 +36,9 @@ struct JobPolicy {
   RestartPolicy restarts;
   bool allow_inexact = false;
   bool program_says_hello = false;                         // its file says that it is in place
+  bool needs_quorum = true;                                // for each epoch (quorum.h)
+  bool believes_refusals = true;                           // who refuses connections is dead
+  Duration quorum_limit = kStoreLimit;                     // for enough hosts to be back
 };
 
 // A host as the coordinator sees it.
@@ -47,6 +50,7 @@ struct HostView {
   std::optional<TimePoint> presence_closed;    // unless the connection is open, or never was
   std::string unreadable;                      // what is wrong with the record, if something is
   bool gone = false;                           // expired, refused, or left in good order
+  bool died = false;                           // its process is dead, as its machine says
   std::string gone_reason;
 };
 
@@ -79,6 +83,9 @@ struct JobView {
   TimePoint opened;
   std::vector<TimePoint> failures;     // that count as restarts
   int restarts_before = 0;             // spent under former stores, beyond the window of restarts
+  std::vector<CountedEpoch> counted;   // each that a host has seen, as far as it is known
+  bool handing_over = false;           // the role is about to go to another host
+  bool was_handed_over = false;        // this board was, by a coordinator that lives
   std::optional<StopRecord> stop;
   TimePoint stopped_at;                // when that was first seen
   Duration median_step{0};
@@ -91,7 +98,7 @@ struct JobView {
 enum class Reason {
   // kWait
   kRunning, kHostsMissing, kLastCall, kWorkersInside, kFence, kTakingUp, kJoinLastCall, kStopping,
-  kNumericsOpen, kBarren, kStandsStill,
+  kNumericsOpen, kBarren, kStandsStill, kHandingOver, kNoQuorum,
   // kExpire
   kSilent, kPresenceClosed,
   // kRefuse

@@ -39,8 +39,8 @@ struct Sets {
 // former one, or has been silent for `beat_limit`. A host that had done neither when the process of
 // the coordinator died knows that there is no newer epoch than the one it was inside.
 bool SawItsCoordinatorDie(const HostPast& past, const CountedEpoch& epoch, Duration beat_limit) {
-  return past.lost && past.lost->refused && past.lost->inside == epoch.id &&
-         past.lost->outside < epoch.number && past.lost->beat_age < beat_limit;
+  return past.seen.lost && past.seen.lost->refused && past.seen.lost->inside == epoch.id &&
+         past.seen.lost->outside < epoch.number && past.seen.lost->beat_age < beat_limit;
 }
 
 struct Count {
@@ -102,8 +102,8 @@ std::vector<const CountedEpoch*> EpochsThatCount(const QuorumView& view, std::st
   };
   for (const std::vector<HostPast>* const hosts : {&view.here, &view.gone}) {
     for (const HostPast& past : *hosts) {
-      if (!past.met.empty()) add(past.met, met);
-      for (const std::string& id : past.tried) add(id, all);
+      if (!past.seen.met.empty()) add(past.seen.met, met);
+      for (const std::string& id : past.seen.tried) add(id, all);
     }
   }
   const auto newest = std::max_element(met.begin(), met.end(), [](const auto* a, const auto* b) {

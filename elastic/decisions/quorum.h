@@ -27,30 +27,14 @@
 
 #include "base/clock.h"
 #include "elastic/protocol/limits.h"
+#include "elastic/protocol/records.h"
 
 namespace keel {
 
-// An epoch whose hosts are counted. Hosts are named by their incarnations throughout.
-struct CountedEpoch {
-  int64_t number = 0;
-  std::string id;
-  std::string coordinator;          // the host that formed it
-  std::vector<std::string> hosts;   // by group rank
-};
-
-// What a host saw when it lost the coordinator that it followed.
-struct LostCoordinator {
-  std::string inside;      // the newest epoch that it had read, if it was inside that one
-  int64_t outside = 0;     // up to which epoch it had promised to be outside
-  Duration beat_age{0};    // how long before, at most, the coordinator had taken its last beat
-  bool refused = false;    // the connection was closed, and then a new one was refused
-};
-
+// Hosts are named by their incarnations throughout.
 struct HostPast {
   std::string host;
-  std::string met;                   // the newest epoch whose group it met; empty: none
-  std::vector<std::string> tried;    // those that it was put into since
-  std::optional<LostCoordinator> lost;
+  EpochsSeen seen;
 };
 
 struct QuorumView {

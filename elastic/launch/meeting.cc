@@ -23,15 +23,17 @@ std::string FirstOutside() {
 
 // `number`: the endpoint's; empty if it is unknown, as some containers cannot resolve their own
 // name.
-bool IsOurs(const std::string& host, const std::string& number) {
+bool IsOurs(const std::string& host, const std::string& number, const std::string& local) {
   if (number.empty()) return host == OwnHostName();
+  // Each launcher of one machine may have a loopback address of its own.
+  if (IsLoopback(number) && IsLoopback(local)) return number == local;
   const std::vector<std::string> own = OwnAddresses();
   return IsLoopback(number) || std::find(own.begin(), own.end(), number) != own.end();
 }
 
-bool MayHost(const LaunchConfig& config, const std::string& number) {
+bool MayHost(const LaunchConfig& config, const std::string& number, const std::string& local) {
   if (config.meeting == LaunchConfig::Meeting::kStandalone) return true;
-  return config.is_store_host.value_or(IsOurs(config.endpoint_host, number));
+  return config.is_store_host.value_or(IsOurs(config.endpoint_host, number, local));
 }
 
 // If the port is taken on our own host, another launcher of the job was first, unless we were told
@@ -58,8 +60,8 @@ std::string ChooseAddress(const LaunchConfig& config, const std::string& number)
 
 }  // namespace
 
-std::string WhyUnreachable(const Meeting& meeting, const std::string& told) {
-  if (meeting.server) {
+std::string WhyUnreachable(const Meeting& meeting, bool coordinates, const std::string& told) {
+  if (coordinates) {
     return (told.empty() ? "this host keeps the store, but could not open it in that time" : told) +
            "; is the machine too busy for so short a limit?";
   }
@@ -82,12 +84,19 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
   meeting.host = config.endpoint_host;
   meeting.port = config.endpoint_port;
   const Result<std::string> number = ResolveHost(config.endpoint_host, kLookUpLimit);
-  if (MayHost(config, number.ok() ? *number : "")) {
-    Result<std::unique_ptr<StoreServer>> server = stores.Serve(config.endpoint_port);
+  if (!config.local_address.empty()) {
+    const Result<std::string> local = ResolveHost(config.local_address, kLookUpLimit);
+    if (local.ok()) meeting.bind = *local;
+  }
+  if (MayHost(config, number.ok() ? *number : "", meeting.bind)) {
+    // Where the endpoint is another address of this host, the first board is reached at both.
+    const bool is_there = number.ok() && *number == meeting.bind;
+    const std::string bind = is_there ? meeting.bind : "";
+    Result<std::unique_ptr<StoreServer>> server = stores.Serve(bind, config.endpoint_port);
     if (server.ok()) {
       meeting.server = *std::move(server);
       meeting.port = meeting.server->port();
-      meeting.host = "127.0.0.1";
+      meeting.host = bind.empty() ? "127.0.0.1" : bind;
     } else if (!MayJoinInstead(config, server.error())) {
       return server.error();
     }
@@ -96,6 +105,7 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
     return Error{Code::kInvalid, "the endpoint " + config.endpoint_host +
                                      " needs a port, since another host keeps the store there"};
   }
+  meeting.peer_port = meeting.port;
   meeting.own_address = ChooseAddress(config, number.ok() ? *number : "");
   return meeting;
 }

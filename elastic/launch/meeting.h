@@ -18,9 +18,11 @@
 namespace keel {
 
 struct Meeting {
-  std::unique_ptr<StoreServer> server;   // of the board; null: it is another host's
-  std::string host;                      // where we reach the board
+  std::unique_ptr<StoreServer> server;   // of the first board; null: it is another host's
+  std::string host;                      // where we reach that board
   uint16_t port = 0;
+  uint16_t peer_port = 0;                // where others may look for us; 0: any
+  std::string bind;                      // numeric address to listen on; empty: all
   std::string own_address;               // numeric address where others reach us
   std::string own_name;                  // for people
 };
@@ -29,6 +31,6 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores);
 
 // Why the store there cannot be reached, and what to check. Another host's store is tried once
 // more, for less than a second. `told` is the last that was heard of it; "": nothing.
-std::string WhyUnreachable(const Meeting& meeting, const std::string& told);
+std::string WhyUnreachable(const Meeting& meeting, bool coordinates, const std::string& told);
 
 }  // namespace keel

@@ -49,7 +49,6 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
   if (config.meeting == LaunchConfig::Meeting::kStatic) host.order = config.node_rank;
   host.role = config.role;
   host.program_says_hello = config.is_in_place;
-  host.hosts_store = meeting.server != nullptr;
   host.restarts = RestartsFrom(config);
   host.join_limit = config.join_limit;
   host.store_limit = config.store_limit;
@@ -101,6 +100,7 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
   policy.restarts = RestartsFrom(config);
   policy.program_says_hello = config.is_in_place;
   policy.allow_inexact = config.allow_inexact;
+  policy.quorum_limit = config.store_limit;
   return policy;
 }
 

@@ -18,8 +18,9 @@ struct JoiningSeen { int64_t epoch = 0; };
 struct StopSeen { StopRecord stop; };
 struct EndSeen { EndRecord end; };
 struct PresenceSeen { std::string address; };
+struct SuccessionSeen { SuccessionRecord record; };
 struct Buried { Tombstone tombstone; };       // taken for dead, or refused
 using MemberEvent = std::variant<Registered, KindKnown, EpochSeen, BreakSeen, JoiningSeen, StopSeen,
-                                 EndSeen, PresenceSeen, Buried>;
+                                 EndSeen, PresenceSeen, SuccessionSeen, Buried>;
 
 }  // namespace keel

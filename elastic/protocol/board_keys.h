@@ -45,6 +45,11 @@ class BoardKeys {
   std::string Joining() const { return prefix_ + "joining"; }
   std::string Stop() const { return prefix_ + "stop"; }
   std::string End() const { return prefix_ + "end"; }
+  std::string Succession() const { return prefix_ + "succession"; }
+  // A place that another host offers to the coordinator.
+  std::string Offer() const { return prefix_ + "offer"; }
+  // Who is in an epoch that this board need not have named.
+  std::string Counted(const std::string& epoch_id) const { return prefix_ + "counted/" + epoch_id; }
   std::string Presence() const { return prefix_ + "presence"; }
 
  private:

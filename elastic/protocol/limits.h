@@ -30,6 +30,22 @@ inline constexpr Duration kWaitTold = std::chrono::seconds(30);
 // For a presence connection that was closed to come again.
 inline constexpr Duration kPresenceGrace = std::chrono::milliseconds(30);
 
+// --- Who coordinates ---
+
+// So many hosts are named that may take the coordinator's role.
+inline constexpr size_t kHeirsMax = 8;
+// For an heir that is asked to open the next board; then the next heir is asked.
+inline constexpr Duration kHeirLimit = std::chrono::seconds(1);
+// Meanwhile no epoch is formed for so long at most.
+inline constexpr Duration kHandOverPatience = std::chrono::seconds(2);
+// And so long does a launcher that ends wait for its role to be taken.
+inline constexpr Duration kHandOverLimit = std::chrono::seconds(10);
+// By how much later each heir opens a board than the one before it.
+inline constexpr Duration kTurnAfterRefusal = std::chrono::milliseconds(200);
+inline constexpr Duration kTurnAfterSilence = std::chrono::seconds(1);
+// Who heard of its coordinator no longer ago than this still has it.
+inline constexpr Duration kHeardLately = std::chrono::milliseconds(2500);
+
 // --- Workers ---
 
 // From exec to `ready`, in place; and from `epoch` to the first position.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <tuple>
 #include <utility>
 
 #include "base/json.h"
@@ -14,6 +15,7 @@ namespace keel {
 namespace {
 
 constexpr const char* kNoWorker = "-";
+constexpr int64_t kMillisMax = int64_t{1} << 40;   // 34 years
 
 template <class T, size_t N>
 using Names = std::array<std::pair<T, std::string_view>, N>;
@@ -133,6 +135,46 @@ class Words {
   std::string_view rest_;
 };
 
+// Names that have no spaces.
+struct NameWords {
+  static Json Write(const std::vector<std::string>& names) { return JoinList(names, " "); }
+  static Status Read(const Json& object, const char* name, std::vector<std::string>& names) {
+    KEEL_TRY_ASSIGN(const std::string text, Field<std::string>(object, name));
+    for (Words words(name, text); !words.empty();) {
+      KEEL_TRY(words.Name(names.emplace_back()));
+    }
+    return Ok();
+  }
+};
+
+struct InMillis {
+  static Json Write(Duration duration) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  }
+  static Status Read(const Json& object, const char* name, Duration& into) {
+    KEEL_TRY_ASSIGN(const int64_t millis, FieldWithin(object, name, 0, kMillisMax));
+    into = std::chrono::milliseconds(millis);
+    return Ok();
+  }
+};
+
+// A record within a record, or null.
+struct OrNull {
+  template <class T>
+  static Json Write(const std::optional<T>& value) {
+    if (!value) return nullptr;
+    Json json = Json::object();
+    WriteFields(json, *value);
+    return json;
+  }
+  template <class T>
+  static Status Read(const Json& object, const char* name, std::optional<T>& into) {
+    if (object.contains(name) && object[name].is_null()) return Ok();
+    KEEL_TRY_ASSIGN(const Json* const inner, ObjectField(object, name));
+    return ReadOnlyFields(*inner, into.emplace());
+  }
+};
+
 struct HostWords {
   static Json Write(const std::vector<EpochHost>& hosts) {
     std::string text;
@@ -216,11 +258,72 @@ struct JsonFields<ToldEpoch> {
 };
 
 template <>
+struct JsonFields<LostCoordinator> {
+  static void Visit(auto& field, auto& lost) {
+    field("inside", lost.inside);
+    field("outside", lost.outside);
+    field("beat_age_ms", lost.beat_age, InMillis());
+    field("refused", lost.refused);
+  }
+};
+
+template <>
+struct JsonFields<EpochsSeen> {
+  static void Visit(auto& field, auto& seen) {
+    field("met", seen.met);
+    field("tried", seen.tried, NameWords());
+    field("lost", seen.lost, OrNull());
+  }
+};
+
+template <>
+struct JsonFields<CountedEpoch> {
+  static void Visit(auto& field, auto& epoch) {
+    field("number", epoch.number);
+    field("id", epoch.id);
+    field("coordinator", epoch.coordinator);
+    field("hosts", epoch.hosts, NameWords());
+  }
+};
+
+template <>
+struct JsonFields<BoardPlace> {
+  static void Visit(auto& field, auto& place) {
+    field("term", place.term);
+    field("epoch", place.epoch);
+    field("address", place.address);
+    field("by", place.by);
+  }
+};
+
+template <>
+struct JsonFields<Heir> {
+  static void Visit(auto& field, auto& heir) {
+    field("incarnation", heir.incarnation);
+    field("peer", heir.peer);
+  }
+};
+
+template <>
+struct JsonFields<SuccessionRecord> {
+  static void Visit(auto& field, auto& record) {
+    field("term", record.term);
+    field("coordinator", record.coordinator);
+    field("address", record.address);
+    field("heirs", record.heirs);
+    field("chosen", record.chosen);
+    field("met", record.met);
+    field("moved", record.moved, OrNull());
+  }
+};
+
+template <>
 struct JsonFields<MemberRecord> {
   static void Visit(auto& field, auto& record) {
     field("incarnation", record.incarnation);
     field("host", record.host);
     field("address", record.address);
+    field("peer", record.peer);
     field("order", record.order);
     field("role", record.role);
     field("state", record.state, Named(kMemberStates));
@@ -230,6 +333,7 @@ struct JsonFields<MemberRecord> {
     field("kind", record.kind, Named(kJobKinds));
     field("fingerprint", record.fingerprint);
     field("epoch", record.epoch);
+    field("seen", record.seen);
     field("outside", record.outside);
     field("deaths", record.deaths);
     field("seats", record.seats);
@@ -323,6 +427,7 @@ size_t SeatsOf(const T&) { return 0; }
 size_t SeatsOf(const MemberSlot& slot) { return slot.record ? slot.record->seats.size() : 0; }
 size_t SeatsOf(const EpochRecord& record) { return record.hosts.size() + record.workers.size(); }
 size_t SeatsOf(const BreakRecord& record) { return record.ranks.size(); }
+size_t SeatsOf(const CountedEpoch& epoch) { return epoch.hosts.size(); }
 
 // Whatever the other version means by it: whoever cannot read the rest of its board cannot stay.
 std::optional<Tombstone> ReadOtherTombstone(std::string_view text) {
@@ -431,6 +536,26 @@ ToldEpoch ToldBy(std::string_view incarnation, const EpochRecord& epoch) {
   return told;
 }
 
+CountedEpoch CountedOf(const EpochRecord& epoch) {
+  CountedEpoch counted{epoch.number, epoch.id, epoch.coordinator, {}};
+  for (const EpochHost& host : epoch.hosts) counted.hosts.push_back(host.incarnation);
+  return counted;
+}
+
+bool IsSameBoard(const BoardPlace& a, const BoardPlace& b) {
+  return a.term == b.term && a.by == b.by;
+}
+
+// The address decides between two heirs that opened a board of the same term, neither of which has
+// formed an epoch.
+bool IsAhead(const BoardPlace& a, const BoardPlace& b) {
+  return std::tie(a.epoch, a.term, a.address) > std::tie(b.epoch, b.term, b.address);
+}
+
+std::string PlaceText(const BoardPlace& place) {
+  return "term " + std::to_string(place.term) + " at " + Shown(place.address);
+}
+
 const EpochHost* EpochRecord::FindHost(int64_t slot, std::string_view incarnation) const {
   for (const EpochHost& host : hosts) {
     if (host.slot == slot && host.incarnation == incarnation) return &host;
@@ -444,6 +569,9 @@ std::string EpochText(const EpochRecord& record) { return TextOf(record); }
 std::string BreakText(const BreakRecord& record) { return TextOf(record); }
 std::string StopText(const StopRecord& record) { return TextOf(record); }
 std::string EndText(const EndRecord& record) { return TextOf(record); }
+std::string SuccessionText(const SuccessionRecord& record) { return TextOf(record); }
+std::string BoardPlaceText(const BoardPlace& place) { return TextOf(place); }
+std::string CountedEpochText(const CountedEpoch& epoch) { return TextOf(epoch); }
 
 Result<MemberSlot> ParseMemberSlot(std::string_view key, std::string_view text) {
   Result<MemberSlot> slot = ParseRecord<MemberSlot>(key, text);
@@ -464,6 +592,16 @@ Result<StopRecord> ParseStop(std::string_view key, std::string_view text) {
 }
 Result<EndRecord> ParseEnd(std::string_view key, std::string_view text) {
   return ParseRecord<EndRecord>(key, text);
+}
+
+Result<SuccessionRecord> ParseSuccession(std::string_view key, std::string_view text) {
+  return ParseRecord<SuccessionRecord>(key, text);
+}
+Result<BoardPlace> ParseBoardPlace(std::string_view key, std::string_view text) {
+  return ParseRecord<BoardPlace>(key, text);
+}
+Result<CountedEpoch> ParseCountedEpoch(std::string_view key, std::string_view text) {
+  return ParseRecord<CountedEpoch>(key, text);
 }
 
 Result<JobKind> ParseJobKind(std::string_view key, std::string_view text) {

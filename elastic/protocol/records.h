@@ -69,6 +69,33 @@ bool HasMoved(const SeatRecord& before, const SeatRecord& after);
 enum class MemberState { kMember, kLeaving, kLeft };
 std::string_view MemberStateName(MemberState state);
 
+// Who is in an epoch. It is told apart from the epoch's record, so that a board that knows nothing
+// of an epoch can still count its hosts (quorum.h). Hosts are named by their incarnations.
+struct CountedEpoch {
+  int64_t number = 0;
+  std::string id = {};
+  std::string coordinator = {};          // the host that formed it
+  std::vector<std::string> hosts = {};   // by group rank
+  bool operator==(const CountedEpoch&) const = default;
+};
+
+// What a host saw when it lost the coordinator that it followed.
+struct LostCoordinator {
+  std::string inside = {};   // the newest epoch that it had read, if it was inside that one
+  int64_t outside = 0;       // up to which epoch it had promised to be outside
+  Duration beat_age{0};      // how long before, at most, the coordinator had taken its last beat
+  bool refused = false;      // the connection was closed, and then a new one was refused
+  bool operator==(const LostCoordinator&) const = default;
+};
+
+// Which epochs a host has been put into, by their ids.
+struct EpochsSeen {
+  std::string met = {};                  // the newest of which it knows that all its hosts took it
+  std::vector<std::string> tried = {};   // those that it was put into since
+  std::optional<LostCoordinator> lost = {};
+  bool operator==(const EpochsSeen&) const = default;
+};
+
 // The newest epoch that a host is or was a member of, for a coordinator that knows nothing of it.
 struct ToldEpoch {
   int64_t number = 0;      // 0: none
@@ -85,6 +112,7 @@ struct MemberRecord {
   std::string incarnation;
   std::string host;
   std::string address;     // numeric
+  std::string peer;        // where its supervisor answers others: address and port; empty: nowhere
   int64_t order = 0;       // the number that its user gave the host; ranks follow it, then slots
   std::string role;        // of its workers, as its user named it
   MemberState state = MemberState::kMember;
@@ -94,6 +122,7 @@ struct MemberRecord {
   JobKind kind = JobKind::kForeign;
   std::string fingerprint;  // empty until a worker told it
   ToldEpoch epoch;
+  EpochsSeen seen;
   int64_t outside = 0;     // the promise of section 6: none of its workers is, or ever will be,
                            // inside an epoch up to this one
   int64_t deaths = 0;      // workers that ended by themselves without success
@@ -158,6 +187,7 @@ struct EpochRecord {
 
 // What that host's record tells of the epoch.
 ToldEpoch ToldBy(std::string_view incarnation, const EpochRecord& epoch);
+CountedEpoch CountedOf(const EpochRecord& epoch);
 
 enum class BreakCause {
   kDied,       // a worker ended by itself without success
@@ -194,6 +224,40 @@ struct EndRecord {
   bool operator==(const EndRecord&) const = default;
 };
 
+// A board of the job: where its store is, and how far it has got. Of two boards the one with the
+// higher epoch is the job's, then the one with the higher term.
+struct BoardPlace {
+  int64_t term = 0;        // 0: none
+  int64_t epoch = 0;       // the newest that it names
+  std::string address = {};   // of the store: address and port
+  std::string by = {};     // incarnation of the coordinator
+  bool operator==(const BoardPlace&) const = default;
+};
+bool IsSameBoard(const BoardPlace& a, const BoardPlace& b);
+// Whether a host that knows both follows `a`.
+bool IsAhead(const BoardPlace& a, const BoardPlace& b);
+// "term 3 at 10.0.0.7:29400"
+std::string PlaceText(const BoardPlace& place);
+
+// A host that may take the coordinator's role.
+struct Heir {
+  std::string incarnation = {};
+  std::string peer = {};   // as in its record
+  bool operator==(const Heir&) const = default;
+};
+
+// Who coordinates, who will, and where: written by the coordinator.
+struct SuccessionRecord {
+  int64_t term = 1;
+  std::string coordinator = {};    // incarnation of its host
+  std::string address = {};        // of the board's store
+  std::vector<Heir> heirs = {};    // the first of them that can takes the role
+  std::string chosen = {};         // the heir that is asked to open the next board; empty: none is
+  std::string met = {};            // the newest epoch that all of its hosts have taken, by its id
+  std::optional<BoardPlace> moved = {};   // this board is left; it goes on there
+  bool operator==(const SuccessionRecord&) const = default;
+};
+
 // What lies under member/<slot>.
 struct MemberSlot {
   std::optional<MemberRecord> record;   // or
@@ -217,6 +281,9 @@ std::string EpochText(const EpochRecord& record);
 std::string BreakText(const BreakRecord& record);
 std::string StopText(const StopRecord& record);
 std::string EndText(const EndRecord& record);
+std::string SuccessionText(const SuccessionRecord& record);
+std::string BoardPlaceText(const BoardPlace& place);
+std::string CountedEpochText(const CountedEpoch& epoch);
 
 // `key` is for the message only. A tombstone of another version is a refusal.
 Result<MemberSlot> ParseMemberSlot(std::string_view key, std::string_view text);
@@ -224,6 +291,9 @@ Result<EpochRecord> ParseEpoch(std::string_view key, std::string_view text);
 Result<BreakRecord> ParseBreak(std::string_view key, std::string_view text);
 Result<StopRecord> ParseStop(std::string_view key, std::string_view text);
 Result<EndRecord> ParseEnd(std::string_view key, std::string_view text);
+Result<SuccessionRecord> ParseSuccession(std::string_view key, std::string_view text);
+Result<BoardPlace> ParseBoardPlace(std::string_view key, std::string_view text);
+Result<CountedEpoch> ParseCountedEpoch(std::string_view key, std::string_view text);
 
 // "in-place", "foreign"
 std::string_view JobKindName(JobKind kind);

@@ -14,13 +14,13 @@ CountedEpoch Epoch(int number, const std::string& hosts) {
 }
 
 HostPast Met(const std::string& host, int met, std::vector<std::string> tried = {}) {
-  return {host, "e" + std::to_string(met), std::move(tried), {}};
+  return {host, {"e" + std::to_string(met), std::move(tried), {}}};
 }
 
 // A host that was inside the epoch when the process of its coordinator died.
 HostPast Witness(const std::string& host, int inside, std::vector<std::string> tried = {}) {
   HostPast past = Met(host, inside, std::move(tried));
-  past.lost = LostCoordinator{"e" + std::to_string(inside), inside - 1, Duration(0), true};
+  past.seen.lost = LostCoordinator{"e" + std::to_string(inside), inside - 1, Duration(0), true};
   return past;
 }
 
@@ -43,7 +43,7 @@ QuorumVerdict Decide(const QuorumView& view, const std::string& proposed) {
   } while (false)
 
 TEST(Quorum, HostsThatWereInNoEpochFormTheFirst) {
-  const QuorumView view{.here = {{"a", "", {}, {}}, {"b", "", {}, {}}}};
+  const QuorumView view{.here = {{"a", {}}, {"b", {}}}};
   EXPECT_MAY(view, "ab", QuorumReason::kFirst);
   EXPECT_MAY(view, "a", QuorumReason::kFirst);
   EXPECT_EQ(Decide(view, "a").number, 1);
@@ -71,7 +71,7 @@ TEST(Quorum, OfTwoHostsTheOtherGoesOnOnlyWhereItSawTheCoordinatorDie) {
 TEST(Quorum, AWitnessIsBelievedUnderEachOfItsConditionsOnly) {
   const std::string none = "1 of 2 hosts of epoch 1 (without the casting vote)";
   QuorumView view{.here = {Witness("b", 1)}, .epochs = {Epoch(1, "ab")}};
-  LostCoordinator& lost = *view.here[0].lost;
+  LostCoordinator& lost = *view.here[0].seen.lost;
   const LostCoordinator good = lost;
   lost.refused = false;               // the connection may have been cut
   EXPECT_MAY_NOT(view, "b", none);
@@ -180,7 +180,7 @@ TEST(Quorum, OneLossAfterTheOtherIsSurvivedDownToOne) {
 }
 
 TEST(Quorum, AllOthersAreKnownToBeGone) {
-  const QuorumView view{.here = {{"x", "", {}, {}}},
+  const QuorumView view{.here = {{"x", {}}},
                         .gone = {Met("a", 1), Met("b", 1)},
                         .epochs = {Epoch(1, "ab")}};
   EXPECT_MAY(view, "x", QuorumReason::kMajority);

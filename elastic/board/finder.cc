@@ -1,0 +1,232 @@
+// The first time the endpoints are tried. Later the board that was lost is, and whoever may know of
+// another one is asked.
+#include "elastic/board/finder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "elastic/protocol/board_keys.h"
+#include "store/reach.h"
+#include "store/resolve.h"
+
+namespace keel {
+namespace {
+
+// The limit for making a connection to the store, and for each operation on it. A host that is
+// silent for longer than this is looked for elsewhere.
+constexpr Duration kStoreLimitFirst = std::chrono::seconds(5);
+constexpr Duration kStoreLimitAgain = std::chrono::seconds(2);
+constexpr Duration kAskLimit = std::chrono::milliseconds(300);
+constexpr Duration kLookUpLimit = std::chrono::seconds(1);
+
+std::string TextOf(const HostPort& where) {
+  return AddressText(where.host, where.port.value_or(0));
+}
+
+HostPort PlaceOf(const BoardPlace& place) {
+  const Result<HostPort> where = ParseEndpoint(place.address);
+  return where.ok() ? *where : HostPort{"", 0};
+}
+
+Error NoBoardYet(const std::string& text) { return {Code::kTimeout, text}; }
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> BoardFinder::Connect(const CancelToken& ending) {
+  State state;
+  {
+    const std::lock_guard lock(mutex_);
+    state = state_;
+  }
+  return state.place ? ConnectAgain(std::move(state), ending) : ConnectFirst(ending);
+}
+
+Result<std::unique_ptr<Store>> BoardFinder::ConnectTo(const HostPort& where,
+                                                      const CancelToken& ending) {
+  return stores_.Connect(where.host, where.port.value_or(0), kStoreLimitAgain, ending);
+}
+
+std::vector<std::string> BoardFinder::EndpointAddresses() const {
+  std::vector<std::string> addresses;
+  for (const HostPort& endpoint : config_.endpoints) {
+    const Result<std::string> number = ResolveHost(endpoint.host, kLookUpLimit);
+    if (number.ok()) addresses.push_back(AddressText(*number, endpoint.port.value_or(0)));
+  }
+  return addresses;
+}
+
+// A store at an endpoint is the job's first board, as far as a newcomer knows. A supervisor there
+// knows which board it follows.
+Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& ending) {
+  const HostPort& first = config_.endpoints.front();
+  if (config_.is_ours) {
+    return stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending);
+  }
+  const std::vector<std::string> addresses = EndpointAddresses();
+  const std::vector<PeerAnswer> answers = AskPeers(addresses, config_.job, kAskLimit, ending);
+  const PeerAnswer* best = nullptr;
+  bool is_any_peer = false;
+  for (const PeerAnswer& answer : answers) {
+    is_any_peer |= answer.kind == PeerAnswer::Kind::kUnknown;
+    if (answer.kind != PeerAnswer::Kind::kSight) continue;
+    if (best == nullptr || IsAhead(answer.sight.place, best->sight.place)) best = &answer;
+  }
+  if (best != nullptr) return Follow(best->sight.place, "a host at the endpoint names it", ending);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].kind != PeerAnswer::Kind::kStranger) continue;
+    const Result<HostPort> where = ParseEndpoint(addresses[i]);
+    if (where.ok()) return ConnectTo(*where, ending);
+  }
+  if (is_any_peer) {
+    return NoBoardYet("a supervisor of this job answers at the endpoint, but has no board itself");
+  }
+  return stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending);
+}
+
+// What one attempt finds where the board was.
+Reached BoardFinder::Look(const HostPort& where, const CancelToken& ending) const {
+  const Result<std::string> number = ResolveHost(where.host, kLookUpLimit);
+  if (!number.ok()) return Reached::kNothing;
+  return ReachOnce(*number, where.port.value_or(0), kAskLimit, ending);
+}
+
+Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const CancelToken& ending) {
+  const bool is_moving = !state.is_reached;   // to a board that it was just told of
+  if (!state.lost_at && !is_moving) {
+    state.lost_at = clock_.Monotonic();
+    const std::lock_guard lock(mutex_);
+    state_.lost_at = state.lost_at;
+  }
+  const HostPort where = state.target.value_or(config_.endpoints.front());
+  const Reached reached = Look(where, ending);
+  if (reached == Reached::kListener) {
+    Result<std::unique_ptr<Store>> store = ConnectTo(where, ending);
+    if (store.ok() || ending.cancelled()) return store;   // else a process that stands still
+  }
+  if (!state.lost_at) state.lost_at = clock_.Monotonic();
+  state.refused |= reached == Reached::kRefused;
+  {
+    const std::lock_guard lock(mutex_);
+    state_.lost_at = state.lost_at;
+    state_.refused = state.refused;
+  }
+  events_.on_lost(state.refused);
+  FollowView view{config_.incarnation, *state.place, state.heirs,        *state.lost_at,
+                  state.heard,         state.refused, config_.beat_limit, state.own, {}};
+  std::vector<std::string> asked = EndpointAddresses();
+  for (const Heir& heir : state.heirs) {
+    if (heir.incarnation != config_.incarnation) asked.push_back(heir.peer);
+  }
+  for (const PeerAnswer& answer : AskPeers(asked, config_.job, kAskLimit, ending)) {
+    if (answer.kind == PeerAnswer::Kind::kSight) view.sights.push_back(answer.sight);
+  }
+  const FollowStep step = DecideFollow(view, clock_.Monotonic());
+  switch (step.verdict) {
+    case FollowStep::Verdict::kFollow: return Follow(step.place, step.detail, ending);
+    case FollowStep::Verdict::kOpen: events_.on_turn(step.place.term, step.detail); break;
+    case FollowStep::Verdict::kLook: break;
+  }
+  return NoBoardYet("no store at " + TextOf(where) +
+                    (state.refused ? ": nobody listens there" : ": it does not answer") + "; " +
+                    step.detail);
+}
+
+Result<std::unique_ptr<Store>> BoardFinder::Follow(const BoardPlace& place, const std::string& why,
+                                                   const CancelToken& ending) {
+  const HostPort where = PlaceOf(place);
+  {
+    const std::lock_guard lock(mutex_);
+    state_.place = place;
+    state_.target = where;
+    state_.lost_at.reset();
+    state_.refused = false;
+    state_.is_reached = false;
+  }
+  events_.on_follow(place, why);
+  return ConnectTo(where, ending);
+}
+
+bool BoardFinder::NoteSuccession(const SuccessionRecord& record) {
+  const std::lock_guard lock(mutex_);
+  const int64_t epoch = state_.place ? state_.place->epoch : 0;
+  state_.place = BoardPlace{record.term, epoch, record.address, record.coordinator};
+  state_.heirs = record.heirs;
+  state_.is_reached = true;
+  if (!record.moved) return false;
+  state_.place = *record.moved;
+  state_.place->epoch = std::max(epoch, record.moved->epoch);
+  state_.target = PlaceOf(*record.moved);
+  state_.is_reached = false;
+  return true;
+}
+
+void BoardFinder::NoteContact(TimePoint beat, int64_t newest_epoch) {
+  const std::lock_guard lock(mutex_);
+  state_.heard = beat;
+  state_.lost_at.reset();
+  state_.refused = false;
+  if (state_.place) state_.place->epoch = std::max(state_.place->epoch, newest_epoch);
+}
+
+void BoardFinder::SetOwn(const std::optional<BoardPlace>& own) {
+  const std::lock_guard lock(mutex_);
+  state_.own = own;
+}
+
+std::optional<PeerSight> BoardFinder::Sight() const {
+  const std::lock_guard lock(mutex_);
+  if (!state_.place || state_.place->by.empty()) return std::nullopt;
+  return PeerSight{*state_.place, std::max(clock_.Monotonic() - state_.heard, Duration(0))};
+}
+
+std::string BoardFinder::Target() const {
+  const std::lock_guard lock(mutex_);
+  return TextOf(state_.target.value_or(config_.endpoints.front()));
+}
+
+std::optional<BoardPlace> BoardFinder::Scout(const BoardPlace& own,
+                                             const std::vector<std::string>& peers,
+                                             const CancelToken& ending) {
+  std::vector<std::string> asked = EndpointAddresses();
+  std::erase(asked, own.address);
+  const size_t endpoints = asked.size();
+  asked.insert(asked.end(), peers.begin(), peers.end());
+  std::optional<BoardPlace> ahead;
+  const std::vector<PeerAnswer> answers = AskPeers(asked, config_.job, kAskLimit, ending);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const PeerAnswer& answer = answers[i];
+    if (answer.kind == PeerAnswer::Kind::kSight) {
+      const BoardPlace& place = answer.sight.place;
+      const bool is_better = IsAhead(place, ahead.value_or(own)) && !IsSameBoard(place, own);
+      if (is_better && answer.sight.heard_ago < kHeardLately) ahead = place;
+    } else if (answer.kind == PeerAnswer::Kind::kStranger && i < endpoints) {
+      TellBehind(asked[i], own);
+    }
+  }
+  return ahead;
+}
+
+// Somebody may have started a launcher at the endpoint, which waits there for this job.
+void BoardFinder::TellBehind(const std::string& address, const BoardPlace& own) {
+  const auto tell = [&]() -> Status {
+    KEEL_TRY_ASSIGN(const HostPort where, ParseEndpoint(address));
+    KEEL_TRY_ASSIGN(const std::unique_ptr<Store> store,
+                    stores_.Connect(where.host, where.port.value_or(0), kAskLimit));
+    KEEL_TRY_ASSIGN(const auto generation, store->Get(GenerationKey(config_.job)));
+    if (!generation) return Ok();
+    const BoardKeys keys(config_.job, *generation);
+    KEEL_TRY_ASSIGN(const auto text, store->Get(keys.Succession()));
+    if (!text) return Ok();
+    KEEL_TRY_ASSIGN(const SuccessionRecord record, ParseSuccession(keys.Succession(), *text));
+    if (record.coordinator == own.by || record.moved) return Ok();
+    KEEL_TRY(store->Set(keys.Offer(), BoardPlaceText(own)));
+    KEEL_TRY_ASSIGN(const int64_t news, store->Add(keys.News(), 1));
+    LogInfo("endpoint-told", {{"address", address}, {"board", PlaceText(own)}, {"news", news}});
+    return Ok();
+  };
+  const Status told = tell();
+  if (!told.ok()) LogDebug("endpoint-not-told", {{"reason", told.error().message}});
+}
+
+}  // namespace keel

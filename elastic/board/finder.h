@@ -1,0 +1,95 @@
+// BoardFinder: connects a supervisor's member to the board of its job, wherever that is by now.
+// Promises   a board that was lost is tried again, and everybody who may know is asked at the same
+//            time; what is done then is decided by elastic/decisions/follow.h, and told before it
+//            is done. Each attempt ends within some seconds, or when it is cancelled.
+// Does not   pause between attempts, or open boards.
+// Threads    any; Connect() in one at a time, from which the events are called as well.
+// Errors     of Connect(): why there is no connection yet.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "elastic/board/ask.h"
+#include "elastic/decisions/follow.h"
+#include "store/cancel.h"
+#include "store/host_port.h"
+#include "store/reach.h"
+#include "store/store_maker.h"
+
+namespace keel {
+
+class BoardFinder {
+ public:
+  struct Config {
+    std::string job;
+    std::string incarnation;
+    std::vector<HostPort> endpoints;   // names or numbers; each with a port
+    bool is_ours = false;              // the first board is this host's, at the first of them
+    Duration beat_limit = kBeatLimit;
+  };
+  struct Events {
+    // The board that was followed is lost. It may be told again, once its machine refuses.
+    std::function<void(bool refused)> on_lost;
+    std::function<void(const BoardPlace& place, const std::string& why)> on_follow;
+    // It is for this host to open a board of that term, and to tell its place to SetOwn().
+    std::function<void(int64_t term, const std::string& why)> on_turn;
+  };
+
+  BoardFinder(Config config, Clock& clock, StoreMaker& stores, Events events)
+      : config_(std::move(config)), clock_(clock), stores_(stores), events_(std::move(events)) {}
+
+  Result<std::unique_ptr<Store>> Connect(const CancelToken& ending);
+
+  // The board that was reached, as it tells of itself. Returns whether it was left for another one,
+  // which the next Connect() goes to.
+  bool NoteSuccession(const SuccessionRecord& record);
+  void NoteContact(TimePoint beat, int64_t newest_epoch);
+  // The board that this host keeps.
+  void SetOwn(const std::optional<BoardPlace>& own);
+
+  // What to tell others who ask; nothing: no board was ever reached.
+  std::optional<PeerSight> Sight() const;
+  // What is followed, for messages: "10.0.0.7:29400".
+  std::string Target() const;
+
+  // Looks for boards of this job that are ahead of `own`, at the endpoints and at `peers`, and tells
+  // those that are behind at the endpoints where `own` is. Returns the one that is furthest ahead.
+  std::optional<BoardPlace> Scout(const BoardPlace& own, const std::vector<std::string>& peers,
+                                  const CancelToken& ending);
+
+ private:
+  struct State {
+    std::optional<BoardPlace> place;      // the board that is followed; nothing: none was reached
+    std::optional<HostPort> target;       // where it was reached; nothing: one of the endpoints
+    std::vector<Heir> heirs;
+    std::optional<BoardPlace> own;
+    TimePoint heard;
+    std::optional<TimePoint> lost_at;
+    bool refused = false;
+    bool is_reached = false;              // in this life of the connection
+  };
+
+  Result<std::unique_ptr<Store>> ConnectFirst(const CancelToken& ending);
+  Result<std::unique_ptr<Store>> ConnectAgain(State state, const CancelToken& ending);
+  Result<std::unique_ptr<Store>> ConnectTo(const HostPort& where, const CancelToken& ending);
+  Result<std::unique_ptr<Store>> Follow(const BoardPlace& place, const std::string& why,
+                                        const CancelToken& ending);
+  Reached Look(const HostPort& where, const CancelToken& ending) const;
+  std::vector<std::string> EndpointAddresses() const;
+  void TellBehind(const std::string& address, const BoardPlace& own);
+
+  const Config config_;
+  Clock& clock_;
+  StoreMaker& stores_;
+  const Events events_;
+  mutable std::mutex mutex_;
+  State state_;   // mutex_ guards it
+};
+
+}  // namespace keel

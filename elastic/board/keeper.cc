@@ -1,0 +1,150 @@
+// The coordinator's thread polls; what it finds is posted to the loop.
+#include "elastic/board/keeper.h"
+
+#include <boost/asio/post.hpp>
+
+#include <utility>
+
+#include "base/log.h"
+#include "elastic/protocol/limits.h"
+#include "store/host_port.h"
+#include "store/reach.h"
+
+namespace keel {
+namespace {
+
+// A worker that is being stopped may still talk to the store of the epoch before.
+constexpr size_t kEpochStoresKept = 2;
+constexpr Duration kHostsPause = std::chrono::milliseconds(500);
+// A machine that refuses a connection does so at once.
+constexpr Duration kRefusalLimit = std::chrono::milliseconds(100);
+
+bool IsRefused(const std::string& peer) {
+  const Result<HostPort> where = ParseEndpoint(peer);
+  return where.ok() && where->port &&
+         ReachOnce(where->host, *where->port, kRefusalLimit) == Reached::kRefused;
+}
+
+}  // namespace
+
+BoardKeeper::BoardKeeper(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores,
+                         Place place, std::unique_ptr<StoreServer> server, Connect connect, CoordinatorConfig config, Random random,
+                         Events events)
+    : loop_(loop),
+      clock_(clock),
+      stores_(stores),
+      where_(std::move(place)),
+      server_(std::move(server)),
+      job_(config.job),
+      events_(std::move(events)),
+      alive_(std::make_shared<bool>(true)),
+      coordinator_([&] {
+        config.address = AddressText(where_.own_address, where_.port);
+        config.is_dead = IsRefused;
+        return std::move(config);
+      }(),
+                   std::move(random),
+                   [this](const EpochRecord& epoch) { return OpenEpochStore(epoch); }) {
+  last_ = told_ = Tell();
+  thread_ = std::make_unique<BoardThread>(
+      "coordinator", clock_,
+      BoardThread::Work{std::move(connect),
+                        [this](Store& store, TimePoint now) { return Poll(store, now); },
+                        // The member's half tells the user that the store is gone.
+                        [](const Status& status) {
+                          if (status.ok()) return;
+                          LogDebug("coordinator-stalls", {{"reason", status.error().message}});
+                        }});
+}
+
+BoardKeeper::~BoardKeeper() {
+  *alive_ = false;
+  thread_.reset();
+}
+
+void BoardKeeper::PresenceOpened(int64_t slot, const std::string& incarnation) {
+  thread_->Post([this, slot, incarnation] { coordinator_.PresenceOpened(slot, incarnation); });
+}
+
+void BoardKeeper::PresenceClosed(int64_t slot, const std::string& incarnation) {
+  thread_->Post([this, slot, incarnation] {
+    coordinator_.PresenceClosed(slot, incarnation, clock_.Monotonic());
+  });
+}
+
+void BoardKeeper::Offer(const BoardPlace& place) {
+  thread_->Post([this, place] { coordinator_.NoteOffer(place); });
+}
+
+BoardKeeper::Told BoardKeeper::Tell() const {
+  const bool is_over = coordinator_.end().has_value();
+  return {coordinator_.place(), coordinator_.moved(), coordinator_.PeersOutOfReach(),
+          is_over ? coordinator_.done() : !coordinator_.is_needed(), is_over};
+}
+
+BoardThread::Turn BoardKeeper::Poll(Store& store, TimePoint now) {
+  Coordinator::Step step = coordinator_.Poll(store, now);
+  // This host's own member may have looked before the coordinator had opened the job.
+  step.look |= step.status.ok() && !std::exchange(announced_, true);
+  const BoardThread::Turn turn{step.status, false, coordinator_.NextPoll()};
+  TellHosts(now);
+  Told told = Tell();
+  const bool is_new = told != last_;
+  last_ = told;
+  if (step.look || !step.decisions.empty() || is_new || coordinator_.end()) {
+    boost::asio::post(loop_, [this, alive = alive_, step = std::move(step),
+                              told = std::move(told)] {
+      if (!*alive) return;
+      told_ = told;
+      events_.on_step(step);
+    });
+  }
+  return turn;
+}
+
+void BoardKeeper::TellHosts(TimePoint now) {
+  if (!events_.on_hosts || (hosts_told_ && now - *hosts_told_ < kHostsPause)) return;
+  hosts_told_ = now;
+  boost::asio::post(loop_, [this, alive = alive_, hosts = coordinator_.hosts()] {
+    if (*alive) events_.on_hosts(hosts);
+  });
+}
+
+// The workers of a foreign epoch get a store of their own, so that they read nothing of an attempt
+// that has failed.
+Result<EpochStore> BoardKeeper::OpenEpochStore(const EpochRecord& epoch) {
+  if (epoch.kind == JobKind::kInPlace) {
+    return EpochStore{where_.own_address, where_.port,
+                      "keel/" + job_ + "/" + coordinator_.generation() + "/workers/" +
+                          std::to_string(epoch.number) + "/"};
+  }
+  Result<std::unique_ptr<StoreServer>> server = stores_.Serve(where_.bind, 0);
+  if (!server.ok()) {
+    NoteNoStore(server.error());
+    return server.error();
+  }
+  no_store_since_.reset();
+  const EpochStore store{where_.own_address, (*server)->port(), ""};
+  epoch_stores_.push_back(*std::move(server));
+  if (epoch_stores_.size() > kEpochStoresKept) epoch_stores_.pop_front();
+  return store;
+}
+
+// The coordinator tries again, since descriptors or memory may be short only for a moment. But no
+// worker runs meanwhile, and no limit of another part passes, so this wait is logged and has a
+// limit.
+void BoardKeeper::NoteNoStore(const Error& why) {
+  const TimePoint now = clock_.Monotonic();
+  if (!no_store_since_) {
+    no_store_since_ = now;
+    LogWarn("store-not-opened", {{"reason", why.message},
+                                 {"tried_for", DurationText(kEpochStoreLimit)}});
+  }
+  if (now - *no_store_since_ < kEpochStoreLimit) return;
+  no_store_since_ = now;
+  boost::asio::post(loop_, [this, alive = alive_, why] {
+    if (*alive) events_.on_no_store(why);
+  });
+}
+
+}  // namespace keel

@@ -1,0 +1,47 @@
+// Follow: what a host does that has lost the coordinator of its job (PROTOCOL.md section 12).
+// Promises   the same view gives the same step, with a reason in words. A host follows no board that
+//            is behind the one that it has lost, and opens one only if it is an heir, the others had
+//            their turn, and nobody whom it asked still hears the coordinator.
+// Does not   connect, ask or open: elastic/board/finder.h does. Judge who may form an epoch: a
+//            board that is opened too much forms none (elastic/decisions/quorum.h).
+// Threads    pure functions over plain values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "elastic/protocol/limits.h"
+#include "elastic/protocol/records.h"
+
+namespace keel {
+
+// What another host said when it was asked.
+struct PeerSight {
+  BoardPlace place;          // what it follows, or keeps
+  Duration heard_ago{0};     // how long ago it heard of that board
+};
+
+struct FollowView {
+  std::string self;                       // incarnation
+  BoardPlace lost;                        // the board that was followed
+  std::vector<Heir> heirs;                // as that board named them
+  TimePoint lost_at;
+  TimePoint heard;                        // when that board had this host's last beat
+  bool refused = false;                   // its machine says that nobody listens there any more
+  Duration beat_limit = kBeatLimit;
+  std::optional<BoardPlace> own;          // a board that this host has opened
+  std::vector<PeerSight> sights;          // of this moment
+};
+
+struct FollowStep {
+  enum class Verdict { kLook, kFollow, kOpen };
+  Verdict verdict = Verdict::kLook;
+  BoardPlace place;          // kFollow: there; kOpen: its term
+  std::string detail;
+};
+
+FollowStep DecideFollow(const FollowView& view, TimePoint now);
+
+}  // namespace keel

@@ -1,0 +1,58 @@
+// What a host remembers of epochs and coordinators, for whoever coordinates next (quorum.h).
+#include <algorithm>
+#include <utility>
+
+#include "elastic/decisions/host_machine.h"
+
+namespace keel {
+
+void HostMachine::On(const SuccessionSeen& event, TimePoint) {
+  const SuccessionRecord& record = event.record;
+  coordinates_ = record.coordinator == config_.incarnation;
+  has_heirs_ = !record.heirs.empty();
+  EpochsSeen& seen = record_.seen;
+  const auto met = std::find_if(counted_.begin(), counted_.end(), [&](const CountedEpoch& epoch) {
+    return epoch.id == record.met;
+  });
+  if (met == counted_.end() || seen.met == record.met) return;
+  // All its hosts have taken it, so none of them is in an older one.
+  const int64_t number = met->number;
+  seen.met = record.met;
+  std::erase_if(counted_, [&](const CountedEpoch& epoch) {
+    return epoch.number < number || (epoch.number == number && epoch.id != seen.met);
+  });
+  seen.tried.clear();
+  for (const CountedEpoch& epoch : counted_) {
+    if (epoch.id != seen.met) seen.tried.push_back(epoch.id);
+  }
+}
+
+void HostMachine::NoteTried(const EpochRecord& epoch) {
+  record_.seen.tried.push_back(epoch.id);
+  record_.seen.lost.reset();
+  tells_of_loss_ = false;
+  counted_.push_back(CountedOf(epoch));
+}
+
+// Only the first coordinator that was lost since this host entered its epoch can tell anything of
+// that epoch.
+void HostMachine::OnBoardLost(int64_t promised, bool refused, TimePoint now) {
+  std::optional<LostCoordinator>& lost = record_.seen.lost;
+  if (!lost) {
+    const ToldEpoch& epoch = record_.epoch;
+    const bool is_inside = epoch.number > promised && epoch.id == newest_read_;
+    lost = {is_inside ? epoch.id : "", promised, now - contact_.value_or(born_), refused};
+    tells_of_loss_ = true;
+  } else if (tells_of_loss_) {
+    lost->refused |= refused;
+  }
+  Settle(now);
+}
+
+// If that board had been lost, it is back.
+void HostMachine::OnContact(TimePoint beat) {
+  contact_ = beat;
+  if (std::exchange(tells_of_loss_, false)) record_.seen.lost.reset();
+}
+
+}  // namespace keel
