@@ -162,7 +162,9 @@ Status Supervisor::OpenBoard() {
   events.on_trouble = [this](const Status& status) { OnTrouble(status); };
   events.on_no_store = [this](const Error& why) { OnNoStore(why); };
   events.on_finished = [this] { loop_.stop(); };
-  const Board::Where where{{{meeting_.host, meeting_.port}}, meeting_.server != nullptr,
+  std::vector<HostPort> endpoints = {{meeting_.host, meeting_.port}};
+  endpoints.insert(endpoints.end(), config_.more_endpoints.begin(), config_.more_endpoints.end());
+  const Board::Where where{std::move(endpoints), meeting_.server != nullptr,
                            config_.meeting == LaunchConfig::Meeting::kStandalone,
                            meeting_.peer_port, meeting_.bind, meeting_.own_address,
                            incarnation_};

@@ -8,9 +8,6 @@
 #include "store/host_port.h"
 
 namespace keel {
-namespace {
-
-}  // namespace
 
 // An action that is carried out may make another one necessary. That one waits for its turn.
 void Supervisor::Carry() {

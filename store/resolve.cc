@@ -17,7 +17,7 @@ namespace keel {
 namespace {
 
 // IPv4 first: c10d's store and Gloo listen on both, but many clusters route only IPv4.
-Result<std::string> LookUp(const std::string& host, int flags) {
+Result<std::vector<std::string>> LookUp(const std::string& host, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags;
@@ -28,16 +28,18 @@ Result<std::string> LookUp(const std::string& host, int flags) {
                                       gai_strerror(failure) +
                                       "); check the name, or give a numeric address"};
   }
-  const addrinfo* best = found;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    if (one->ai_family == AF_INET) {
-      best = one;
-      break;
+  std::vector<std::string> numbers;
+  const auto take = [&](bool is_ipv4) {
+    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+      const std::string number = NumericAddress(one->ai_addr);
+      const bool is_known = std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+      if ((one->ai_family == AF_INET) == is_ipv4 && !is_known) numbers.push_back(number);
     }
-  }
-  std::string number = NumericAddress(best->ai_addr);
+  };
+  take(true);
+  take(false);
   freeaddrinfo(found);
-  return number;
+  return numbers;
 }
 
 // getnameinfo() will not do: in our programs it returns the number (store/numeric_names.h).
@@ -57,17 +59,22 @@ Result<std::string> LookUpName(const std::string& number) {
 
 }  // namespace
 
-Result<std::string> ResolveHost(const std::string& host, Duration limit) {
+Result<std::vector<std::string>> ResolveAll(const std::string& host, Duration limit) {
   if (host.empty()) return Error{Code::kInvalid, "the host name is empty"};
   // Every host has it. Some containers do not name it; others name it ::1 but have no IPv6.
-  if (strcasecmp(host.c_str(), "localhost") == 0) return std::string("127.0.0.1");
-  if (Result<std::string> number = LookUp(host, AI_NUMERICHOST); number.ok()) return number;
-
-  std::optional<Result<std::string>> answer =
-      Within<Result<std::string>>(limit, [host] { return LookUp(host, 0); });
+  if (strcasecmp(host.c_str(), "localhost") == 0) return std::vector<std::string>{"127.0.0.1"};
+  auto numbers = LookUp(host, AI_NUMERICHOST);
+  if (numbers.ok()) return numbers;
+  using Numbers = Result<std::vector<std::string>>;
+  std::optional<Numbers> answer = Within<Numbers>(limit, [host] { return LookUp(host, 0); });
   if (answer) return *std::move(answer);
   return Error{Code::kTimeout, "the name service did not answer for host '" + host + "' within " +
                                    DurationText(limit) + "; check DNS, or give a numeric address"};
+}
+
+Result<std::string> ResolveHost(const std::string& host, Duration limit) {
+  KEEL_TRY_ASSIGN(const std::vector<std::string> numbers, ResolveAll(host, limit));
+  return numbers.front();
 }
 
 Result<std::string> NameOfAddress(const std::string& number, Duration limit) {

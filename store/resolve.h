@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -18,7 +19,10 @@ namespace keel {
 // The name that the name service has for a numeric address.
 Result<std::string> NameOfAddress(const std::string& number, Duration limit);
 
-// "10.0.0.7" or "2001:db8::7" for a host name or a number.
+// All addresses that a name has, IPv4 first; of a number that one.
+Result<std::vector<std::string>> ResolveAll(const std::string& host, Duration limit);
+
+// "10.0.0.7" or "2001:db8::7" for a host name or a number: the first of its addresses.
 Result<std::string> ResolveHost(const std::string& host, Duration limit);
 
 }  // namespace keel

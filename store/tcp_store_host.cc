@@ -1,11 +1,17 @@
 // The server of the board, on a listening socket that is made here, not by c10d.
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStoreBackend.hpp>
 
 #include "base/process_setup.h"
 #include "store/catch_torch.h"
+#include "store/store_hail.h"
 #include "store/tcp_store.h"
 
 namespace keel {
+
+static_assert(kHailMagic == c10d::detail::validationMagicNumber);
+static_assert(kHailValidate == static_cast<uint8_t>(c10d::detail::QueryType::VALIDATE));
+static_assert(kHailPing == static_cast<uint8_t>(c10d::detail::QueryType::PING));
 
 struct TcpStoreHost::Server {
   c10::intrusive_ptr<c10d::TCPStore> store;  // c10d's server always comes with a client

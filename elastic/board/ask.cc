@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "store/host_port.h"
+#include "store/store_hail.h"
 
 namespace keel {
 namespace {
@@ -29,12 +30,12 @@ PeerAnswer Parse(const std::string& line) {
   if (line == kUnknown) return {Kind::kUnknown, {}};
   if (line == kOtherJob) return {Kind::kOtherJob, {}};
   const size_t space = line.find(' ', kSight.size());
-  if (!line.starts_with(kSight) || space == std::string::npos) return {Kind::kStranger, {}};
+  if (!line.starts_with(kSight) || space == std::string::npos) return {Kind::kNothing, {}};
   const Result<int64_t> age = ParseInteger(line.substr(kSight.size(), space - kSight.size()));
   const Result<BoardPlace> place = ParseBoardPlace("an answer", line.substr(space + 1));
   const Result<HostPort> where = ParseEndpoint(place.ok() ? place->address : "");
   if (!age.ok() || *age < 0 || !place.ok() || !where.ok() || !where->port) {
-    return {Kind::kStranger, {}};
+    return {Kind::kNothing, {}};
   }
   return {Kind::kSight, {*place, std::chrono::milliseconds(std::min<int64_t>(*age, 1 << 30))}};
 }
@@ -43,7 +44,7 @@ PeerAnswer Parse(const std::string& line) {
 class Conversation {
  public:
   Conversation(const std::string& address, std::string question)
-      : question_(std::move(question)) {
+      : to_say_(std::string(kStoreHail) + "\n"), question_(std::move(question)) {
     const Result<HostPort> where = ParseEndpoint(address);
     if (!where.ok() || !where->port) return;
     addrinfo hints{};
@@ -60,6 +61,7 @@ class Conversation {
   }
   Conversation(Conversation&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),
+        to_say_(std::move(other.to_say_)),
         question_(std::move(other.question_)),
         heard_(std::move(other.heard_)),
         answer_(std::move(other.answer_)) {}
@@ -69,21 +71,21 @@ class Conversation {
   bool is_over() const { return fd_ < 0; }
   const PeerAnswer& answer() const { return answer_; }
   pollfd Waiting() const {
-    const short events = question_.empty() ? POLLIN : POLLOUT;
+    const short events = to_say_.empty() ? POLLIN : POLLOUT;
     return {fd_, events, 0};
   }
   // poll() has said that there is something to do.
   void GoOn() {
-    if (question_.empty()) return Hear();
+    if (to_say_.empty()) return Hear();
     int failure = 0;
     socklen_t bytes = sizeof failure;
     getsockopt(fd_, SOL_SOCKET, SO_ERROR, &failure, &bytes);
     if (failure != 0) return End({failure == ECONNREFUSED ? Kind::kRefused : Kind::kNothing, {}});
-    // It is shorter than any socket's buffer, so it is sent whole.
-    if (send(fd_, question_.data(), question_.size(), MSG_NOSIGNAL) < 0) {
-      return End({Kind::kStranger, {}});
+    // What is said is shorter than any socket's buffer, so it is sent whole.
+    if (send(fd_, to_say_.data(), to_say_.size(), MSG_NOSIGNAL) < 0) {
+      return End({Kind::kNothing, {}});
     }
-    question_.clear();
+    to_say_.clear();
   }
 
  private:
@@ -93,8 +95,15 @@ class Conversation {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got > 0) heard_.append(piece, static_cast<size_t>(got));
     const size_t end = heard_.find('\n');
-    if (end != std::string::npos) return End(Parse(heard_.substr(0, end)));
-    if (got <= 0 || heard_.size() > kAnswerMax) End({Kind::kStranger, {}});
+    if (end != std::string::npos) {
+      const std::string line = heard_.substr(0, end);
+      heard_.clear();   // it says nothing more before it is asked
+      if (line == kStoreReply) return End({Kind::kStore, {}});
+      if (line != kPeerReply) return End(Parse(line));
+      to_say_ = std::exchange(question_, "");
+      return;
+    }
+    if (got <= 0 || heard_.size() > kAnswerMax) End({Kind::kNothing, {}});
   }
   void End(PeerAnswer answer) {
     if (fd_ >= 0) close(std::exchange(fd_, -1));
@@ -102,7 +111,8 @@ class Conversation {
   }
 
   int fd_ = -1;
-  std::string question_;   // until it is sent
+  std::string to_say_;     // now
+  std::string question_;   // for a supervisor
   std::string heard_;
   PeerAnswer answer_;
 };

@@ -1,13 +1,14 @@
 // AskPeers: asks other supervisors which board of the job they follow.
 // Promises   all are asked at the same time, and the call ends within its limit, or as soon as each
-//            has answered or cannot. A store that listens where a supervisor was looked for closes
-//            the connection, and is told apart from nobody.
+//            has answered or cannot. A store where a supervisor was looked for is told apart from
+//            nobody, and takes no harm.
 // Does not   decide whom to follow (elastic/decisions/follow.h).
 // Threads    any.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -19,9 +20,9 @@ namespace keel {
 
 struct PeerAnswer {
   enum class Kind {
-    kNothing,    // no answer in time
+    kNothing,    // no answer in time, or one that is not understood
     kRefused,    // nobody listens there
-    kStranger,   // something listens, and is no supervisor: most likely a store
+    kStore,      // a store
     kOtherJob,   // a supervisor of another job
     kUnknown,    // a supervisor of this job, that follows no board
     kSight,      // ... that follows one
@@ -34,7 +35,9 @@ struct PeerAnswer {
 std::vector<PeerAnswer> AskPeers(const std::vector<std::string>& addresses, const std::string& job,
                                  Duration limit, const CancelToken& cancel);
 
-// What a supervisor answers; `sight`: nothing where it follows no board.
+// A supervisor is hailed as a store would be (store/store_hail.h), and says first that it is none.
+inline constexpr std::string_view kPeerReply = "peer";
+// What it answers to the question "ask <job>"; `sight`: nothing where it follows no board.
 std::string AnswerText(bool is_our_job, const std::optional<PeerSight>& sight);
 
 }  // namespace keel

@@ -55,7 +55,8 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
       random_(std::move(random)),
       events_(std::move(events)),
       alone_(clock),
-      finder_({job_, where_.incarnation, where_.endpoints, where_.is_ours, policy_.beat_limit},
+      finder_({job_, where_.incarnation, where_.endpoints, [this] { return peer(); },
+               where_.is_ours, policy_.beat_limit},
               clock, stores,
               {[this](bool refused) {
                  boost::asio::post(loop_, [this, refused, promised = member_.promised()] {
@@ -123,7 +124,8 @@ void Board::Keep(int64_t term, bool is_handed_over, uint16_t port,
   events.on_no_store = events_.on_no_store;
   events.on_hosts = events_.on_hosts;
   const std::string store = where_.bind.empty() ? "127.0.0.1" : where_.bind;
-  const auto connect = [this, store, port](const CancelToken& ending) {
+  const auto connect = [this, store,
+                        port](const CancelToken& ending) -> Result<std::unique_ptr<Store>> {
     if (where_.is_alone) return alone_.Connect("");
     return stores_.Connect(store, port, kOwnStoreLimit, ending);
   };
@@ -231,8 +233,10 @@ void Board::ScoutIfDue(TimePoint now) {
     const std::lock_guard lock(scouting_mutex_);
     scouting = scouting_;
   }
-  const bool is_first = scouting.own.term == 1;
-  if (!scouting.is_due || (is_first && scouting.peers.empty())) return;
+  // A first board may be one that came up where the job had begun before.
+  const bool may_be_late = scouting.own.epoch == 0 && where_.endpoints.size() > 1;
+  const bool is_first = scouting.own.term == 1 && scouting.peers.empty() && !may_be_late;
+  if (!scouting.is_due || is_first) return;
   const std::optional<BoardPlace> ahead =
       finder_.Scout(scouting.own, scouting.peers, CancelToken::Never());
   if (!ahead) return;

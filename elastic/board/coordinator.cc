@@ -30,8 +30,12 @@ Coordinator::Coordinator(CoordinatorConfig config, Random random, OpenEpochStore
 }
 
 BoardPlace Coordinator::place() const {
-  return {config_.term, view().epoch ? view().epoch->record.number : 0, config_.address,
-          config_.incarnation};
+  BoardPlace place{config_.term, 0, config_.address, config_.incarnation};
+  if (view().epoch) place.epoch = view().epoch->record.number;
+  for (const HostView& host : view().hosts) {
+    place.epoch = std::max(place.epoch, host.record.epoch.number);
+  }
+  return place;
 }
 
 bool Coordinator::is_needed() const {

@@ -19,6 +19,7 @@ constexpr Duration kStoreLimitFirst = std::chrono::seconds(5);
 constexpr Duration kStoreLimitAgain = std::chrono::seconds(2);
 constexpr Duration kAskLimit = std::chrono::milliseconds(300);
 constexpr Duration kLookUpLimit = std::chrono::seconds(1);
+constexpr size_t kPeersKept = 2 * kHeirsMax;
 
 std::string TextOf(const HostPort& where) {
   return AddressText(where.host, where.port.value_or(0));
@@ -50,8 +51,11 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectTo(const HostPort& where,
 std::vector<std::string> BoardFinder::EndpointAddresses() const {
   std::vector<std::string> addresses;
   for (const HostPort& endpoint : config_.endpoints) {
-    const Result<std::string> number = ResolveHost(endpoint.host, kLookUpLimit);
-    if (number.ok()) addresses.push_back(AddressText(*number, endpoint.port.value_or(0)));
+    const auto numbers = ResolveAll(endpoint.host, kLookUpLimit);
+    if (!numbers.ok()) continue;
+    for (const std::string& number : *numbers) {
+      addresses.push_back(AddressText(number, endpoint.port.value_or(0)));
+    }
   }
   return addresses;
 }
@@ -63,7 +67,8 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   if (config_.is_ours) {
     return stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending);
   }
-  const std::vector<std::string> addresses = EndpointAddresses();
+  std::vector<std::string> addresses = EndpointAddresses();
+  std::erase(addresses, config_.own_peer());
   const std::vector<PeerAnswer> answers = AskPeers(addresses, config_.job, kAskLimit, ending);
   const PeerAnswer* best = nullptr;
   bool is_any_peer = false;
@@ -74,7 +79,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   }
   if (best != nullptr) return Follow(best->sight.place, "a host at the endpoint names it", ending);
   for (size_t i = 0; i < answers.size(); ++i) {
-    if (answers[i].kind != PeerAnswer::Kind::kStranger) continue;
+    if (answers[i].kind != PeerAnswer::Kind::kStore) continue;
     const Result<HostPort> where = ParseEndpoint(addresses[i]);
     if (where.ok()) return ConnectTo(*where, ending);
   }
@@ -152,6 +157,13 @@ bool BoardFinder::NoteSuccession(const SuccessionRecord& record) {
   const int64_t epoch = state_.place ? state_.place->epoch : 0;
   state_.place = BoardPlace{record.term, epoch, record.address, record.coordinator};
   state_.heirs = record.heirs;
+  for (const Heir& heir : record.heirs) {
+    std::erase(state_.peers, heir.peer);
+    state_.peers.push_back(heir.peer);
+  }
+  if (state_.peers.size() > kPeersKept) {
+    state_.peers.erase(state_.peers.begin(), state_.peers.end() - kPeersKept);
+  }
   state_.is_reached = true;
   if (!record.moved) return false;
   state_.place = *record.moved;
@@ -190,8 +202,13 @@ std::optional<BoardPlace> BoardFinder::Scout(const BoardPlace& own,
                                              const CancelToken& ending) {
   std::vector<std::string> asked = EndpointAddresses();
   std::erase(asked, own.address);
+  std::erase(asked, config_.own_peer());
   const size_t endpoints = asked.size();
   asked.insert(asked.end(), peers.begin(), peers.end());
+  {
+    const std::lock_guard lock(mutex_);
+    asked.insert(asked.end(), state_.peers.begin(), state_.peers.end());
+  }
   std::optional<BoardPlace> ahead;
   const std::vector<PeerAnswer> answers = AskPeers(asked, config_.job, kAskLimit, ending);
   for (size_t i = 0; i < answers.size(); ++i) {
@@ -200,7 +217,7 @@ std::optional<BoardPlace> BoardFinder::Scout(const BoardPlace& own,
       const BoardPlace& place = answer.sight.place;
       const bool is_better = IsAhead(place, ahead.value_or(own)) && !IsSameBoard(place, own);
       if (is_better && answer.sight.heard_ago < kHeardLately) ahead = place;
-    } else if (answer.kind == PeerAnswer::Kind::kStranger && i < endpoints) {
+    } else if (answer.kind == PeerAnswer::Kind::kStore && i < endpoints) {
       TellBehind(asked[i], own);
     }
   }

@@ -30,6 +30,7 @@ class BoardFinder {
     std::string job;
     std::string incarnation;
     std::vector<HostPort> endpoints;   // names or numbers; each with a port
+    std::function<std::string()> own_peer;   // where this host answers such questions itself
     bool is_ours = false;              // the first board is this host's, at the first of them
     Duration beat_limit = kBeatLimit;
   };
@@ -68,6 +69,7 @@ class BoardFinder {
     std::optional<BoardPlace> place;      // the board that is followed; nothing: none was reached
     std::optional<HostPort> target;       // where it was reached; nothing: one of the endpoints
     std::vector<Heir> heirs;
+    std::vector<std::string> peers;       // of all heirs that were ever named, the newest last
     std::optional<BoardPlace> own;
     TimePoint heard;
     std::optional<TimePoint> lost_at;

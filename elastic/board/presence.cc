@@ -12,8 +12,10 @@
 #include "base/line_framer.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "elastic/board/ask.h"
 #include "store/host_port.h"
 #include "store/listen_socket.h"
+#include "store/store_hail.h"
 
 namespace keel {
 namespace {
@@ -179,6 +181,9 @@ void PresenceServer::Admit(tcp::socket socket) {
 void PresenceServer::OnLine(const std::shared_ptr<Session>& session, const std::string& line) {
   if (session == nullptr) return;
   if (line == "news") return events_.on_news();
+  if (events_.on_ask && line == kStoreHail) {
+    return session->connection->Send(std::string(kPeerReply));
+  }
   if (events_.on_ask && line.starts_with("ask ")) {
     return session->connection->Send(events_.on_ask(line.substr(4)));
   }

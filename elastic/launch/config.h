@@ -17,6 +17,7 @@
 #include "elastic/status/address.h"
 #include "elastic/workers/logs.h"
 #include "elastic/workers/program.h"
+#include "store/host_port.h"
 
 namespace keel {
 
@@ -36,6 +37,7 @@ struct LaunchConfig {
   Meeting meeting = Meeting::kStatic;
   std::string endpoint_host = "127.0.0.1";
   uint16_t endpoint_port = 29500;
+  std::vector<HostPort> more_endpoints;  // other hosts of the job, where it may be found as well
   std::optional<bool> is_store_host;     // empty: the owner of the endpoint's address is
   int node_rank = 0;                     // for kStatic
   std::string local_address;             // empty: it is found out

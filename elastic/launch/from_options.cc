@@ -183,12 +183,29 @@ class ConfigMaker {
     return Ok();
   }
 
+  // The first one is where the job begins; at the others it may be found later.
+  Status TakeEndpoints() {
+    bool is_first = true;
+    std::vector<std::string> texts = SplitList(options_.Text("rdzv-endpoint"));
+    if (texts.empty()) texts.emplace_back();
+    for (const std::string& text : texts) {
+      Result<HostPort> endpoint = ParseEndpoint(text);
+      if (!endpoint.ok()) return About("rdzv-endpoint", endpoint.error());
+      if (!is_first) {
+        endpoint->port = endpoint->port.value_or(config_.endpoint_port);
+        config_.more_endpoints.push_back(*std::move(endpoint));
+        continue;
+      }
+      config_.endpoint_host = endpoint->host;
+      config_.endpoint_port = endpoint->port.value_or(kElasticPort);
+      is_first = false;
+    }
+    return Ok();
+  }
+
   Status MakeElastic() {
     config_.meeting = LaunchConfig::Meeting::kElastic;
-    const Result<HostPort> endpoint = ParseEndpoint(options_.Text("rdzv-endpoint"));
-    if (!endpoint.ok()) return About("rdzv-endpoint", endpoint.error());
-    config_.endpoint_host = endpoint->host;
-    config_.endpoint_port = endpoint->port.value_or(kElasticPort);
+    KEEL_TRY(TakeEndpoints());
     for (const char* name : {"master-addr", "master-port", "node-rank"}) {
       NoteIfGiven(name, "it is for --rdzv-backend=static");
     }

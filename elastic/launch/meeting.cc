@@ -31,6 +31,18 @@ bool IsOurs(const std::string& host, const std::string& number, const std::strin
   return IsLoopback(number) || std::find(own.begin(), own.end(), number) != own.end();
 }
 
+// Of a name with several addresses the first board is kept by whoever has them all: a machine with
+// several interfaces, and not one of many machines that share the name.
+Result<std::string> OwnOf(const Result<std::vector<std::string>>& numbers) {
+  if (!numbers.ok()) return numbers.error();
+  const std::vector<std::string> own = OwnAddresses();
+  for (const std::string& number : *numbers) {
+    const bool is_own = std::find(own.begin(), own.end(), number) != own.end();
+    if (numbers->size() > 1 && !is_own) return number;
+  }
+  return numbers->front();
+}
+
 bool MayHost(const LaunchConfig& config, const std::string& number, const std::string& local) {
   if (config.meeting == LaunchConfig::Meeting::kStandalone) return true;
   return config.is_store_host.value_or(IsOurs(config.endpoint_host, number, local));
@@ -83,7 +95,8 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
   meeting.own_name = OwnHostName();
   meeting.host = config.endpoint_host;
   meeting.port = config.endpoint_port;
-  const Result<std::string> number = ResolveHost(config.endpoint_host, kLookUpLimit);
+  const auto numbers = ResolveAll(config.endpoint_host, kLookUpLimit);
+  const Result<std::string> number = OwnOf(numbers);
   if (!config.local_address.empty()) {
     const Result<std::string> local = ResolveHost(config.local_address, kLookUpLimit);
     if (local.ok()) meeting.bind = *local;

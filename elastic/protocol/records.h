@@ -225,10 +225,10 @@ struct EndRecord {
 };
 
 // A board of the job: where its store is, and how far it has got. Of two boards the one with the
-// higher epoch is the job's, then the one with the higher term.
+// higher epoch is ahead, then the one with the higher term.
 struct BoardPlace {
   int64_t term = 0;        // 0: none
-  int64_t epoch = 0;       // the newest that it names
+  int64_t epoch = 0;       // the newest that it names, or that one of its hosts was in
   std::string address = {};   // of the store: address and port
   std::string by = {};     // incarnation of the coordinator
   bool operator==(const BoardPlace&) const = default;
