@@ -79,8 +79,7 @@ class Fleet {
     events.on_finished = [] {};
     BoardClientConfig member;
     member.job = "bench";
-    const Board::Where where = {.host = "127.0.0.1",
-                                .port = port_,
+    const Board::Where where = {.endpoints = {{"127.0.0.1", port_}},
                                 .is_ours = is_coordinator,
                                 .own_address = "127.0.0.1",
                                 .incarnation = incarnation};
@@ -91,7 +90,7 @@ class Fleet {
     record.host = "host-" + incarnation;
     record.address = "127.0.0.1";
     record.seats.resize(1);
-    board->Publish(record, true);
+    board->Publish(record, {}, true);
     boards_.push_back(std::move(board));
     return Ok();
   }
@@ -195,7 +194,7 @@ Status Measure(int hosts) {
     shares.push_back(std::move(share));
   }
   TcpStoreMaker stores;
-  KEEL_TRY_ASSIGN(const std::unique_ptr<StoreServer> server, stores.Serve(0));
+  KEEL_TRY_ASSIGN(const std::unique_ptr<StoreServer> server, stores.Serve("", 0));
   Fleet fleet(hosts, stores, server->port());
   const TimePoint begin = RealClock().Monotonic();
   for (Share& share : shares) KEEL_TRY(share.Start(server->port()));

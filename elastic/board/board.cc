@@ -38,7 +38,7 @@ Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock&
                                          std::move(events)));
   KEEL_TRY(board->OpenPeerPort());
   if (board->where_.is_ours) {
-    board->Keep(1, false, board->where_.endpoints.front().port.value_or(0), nullptr);
+    board->Keep(1, "", board->where_.endpoints.front().port.value_or(0), nullptr);
   }
   board->StartMember();
   return board;
@@ -67,7 +67,7 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
                  LogInfo("board-followed", {{"board", PlaceText(place)}, {"reason", why}});
                },
                [this](int64_t term, const std::string& why) {
-                 boost::asio::post(loop_, [this, term, why] { OpenNext(term, false, why); });
+                 boost::asio::post(loop_, [this, term, why] { OpenNext(term, "", why); });
                }}),
       member_(std::move(member)),
       follows_own_(where_.is_ours),
@@ -110,7 +110,7 @@ std::string Board::Answer(const std::string& job) const {
 
 // --- The board that this host keeps ---
 
-void Board::Keep(int64_t term, bool is_handed_over, uint16_t port,
+void Board::Keep(int64_t term, const std::string& handed_over_by, uint16_t port,
                  std::unique_ptr<StoreServer> server) {
   CoordinatorConfig config;
   config.job = job_;
@@ -118,7 +118,7 @@ void Board::Keep(int64_t term, bool is_handed_over, uint16_t port,
   config.presence = peer();
   config.policy = policy_;
   config.term = term;
-  config.is_handed_over = is_handed_over;
+  config.handed_over_by = handed_over_by;
   BoardKeeper::Events events;
   events.on_step = [this](const Coordinator::Step& step) { OnKeeperStep(step); };
   events.on_no_store = events_.on_no_store;
@@ -137,7 +137,7 @@ void Board::Keep(int64_t term, bool is_handed_over, uint16_t port,
 }
 
 // The next board, on a socket of its own: whoever comes to it never meets the former one.
-void Board::OpenNext(int64_t term, bool is_handed_over, const std::string& why) {
+void Board::OpenNext(int64_t term, const std::string& handed_over_by, const std::string& why) {
   if (finishing_ || (keeper_ && keeper_->place().term >= term)) return;
   Result<std::unique_ptr<StoreServer>> server = stores_.Serve(where_.bind, 0);
   if (!server.ok()) {
@@ -149,7 +149,7 @@ void Board::OpenNext(int64_t term, bool is_handed_over, const std::string& why) 
   left_timer_.cancel();
   is_left_ = false;
   const uint16_t port = (*server)->port();
-  Keep(term, is_handed_over, port, *std::move(server));
+  Keep(term, handed_over_by, port, *std::move(server));
   member_thread_->Wake();
 }
 
@@ -226,7 +226,7 @@ bool Board::NoteSuccession(const BoardClient::Step& step) {
 // While this host coordinates, it looks now and then whether the job has gone on elsewhere, and
 // whether somebody waits for it at the endpoint.
 void Board::ScoutIfDue(TimePoint now) {
-  if (where_.is_alone || now < scout_at_) return;
+  if (where_.is_alone || now < scout_at_ || !finder_.FollowsOwn()) return;
   scout_at_ = now + kScoutPause;
   Scouting scouting;
   {
@@ -271,7 +271,8 @@ void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
 
 void Board::OnSuccession(const SuccessionRecord& record) {
   if (record.chosen != where_.incarnation || record.moved) return;
-  OpenNext(record.term + 1, true, "the coordinator leaves, and asks this host");
+  OpenNext(record.term + 1, record.coordinator,
+           "the coordinator leaves, and asks this host");
   if (!coordinates() || keeper_->place().term != record.term + 1) return;
   TellMember([this, place = keeper_->place()] { member_.Offer(place); });
 }

@@ -89,8 +89,8 @@ class Board {
 
   Status OpenPeerPort();
   std::string Answer(const std::string& job) const;
-  void Keep(int64_t term, bool is_handed_over, uint16_t port, std::unique_ptr<StoreServer> server);
-  void OpenNext(int64_t term, bool is_handed_over, const std::string& why);
+  void Keep(int64_t term, const std::string& handed_over_by, uint16_t port, std::unique_ptr<StoreServer> server);
+  void OpenNext(int64_t term, const std::string& handed_over_by, const std::string& why);
   void OnKeeperStep(const Coordinator::Step& step);
   void OnMoved();
   void StartMember();

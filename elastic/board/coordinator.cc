@@ -226,7 +226,7 @@ Status Coordinator::DecideAndSucceed(Store& store, TimePoint now, Step& step) {
   const SuccessionView seen{view(), config_.policy.hosts_min, place(),
                             unwritten_ ? std::nullopt : offer_};
   Succession next = NextSuccession(succession_, seen, now);
-  watch_.NoteHandOver(IsHandingOver(next, now), config_.is_handed_over);
+  watch_.NoteHandOver(IsHandingOver(next, now), config_.handed_over_by, config_.term > 1);
   if (!next.record.moved) KEEL_TRY(DecideAll(store, now, step));
   return ending_.record ? Ok() : WriteSuccession(store, std::move(next), step);
 }

@@ -30,7 +30,9 @@ struct CoordinatorConfig {
   std::string presence;           // address of the presence port, for the board
   std::string address;            // of the store of the board
   int64_t term = 1;
-  bool is_handed_over = false;    // by a coordinator that is there and comes to this board, too
+  // The coordinator that asked this host to take its role, and comes to this board, too. Empty:
+  // none did.
+  std::string handed_over_by = {};
   JobPolicy policy;
   // Whether nobody listens any more at that address of a supervisor, as its machine says. Null:
   // nobody is ever known to be dead.

@@ -40,7 +40,9 @@ Result<std::unique_ptr<Store>> BoardFinder::Connect(const CancelToken& ending) {
     const std::lock_guard lock(mutex_);
     state = state_;
   }
-  return state.place ? ConnectAgain(std::move(state), ending) : ConnectFirst(ending);
+  // A newcomer that was told of a board which is gone knows no more than before.
+  const bool is_new = !state.place || (!state.is_reached && state.heirs.empty() && state.lost_at);
+  return is_new ? ConnectFirst(ending) : ConnectAgain(std::move(state), ending);
 }
 
 Result<std::unique_ptr<Store>> BoardFinder::ConnectTo(const HostPort& where,
@@ -60,6 +62,24 @@ std::vector<std::string> BoardFinder::EndpointAddresses() const {
   return addresses;
 }
 
+// Another host may name a board that it does not know yet to be gone.
+bool BoardFinder::IsThere(const BoardPlace& place, const CancelToken& ending) const {
+  const HostPort where = PlaceOf(place);
+  return ReachOnce(where.host, where.port.value_or(0), kAskLimit, ending) == Reached::kListener;
+}
+
+// What those who can be asked have heard of lately, as far as it is there.
+std::vector<PeerSight> BoardFinder::SightsAt(const std::vector<std::string>& addresses,
+                                             const CancelToken& ending) const {
+  std::vector<PeerSight> sights;
+  for (const PeerAnswer& answer : AskPeers(addresses, config_.job, kAskLimit, ending)) {
+    const bool is_sight =
+        answer.kind == PeerAnswer::Kind::kSight && answer.sight.heard_ago < kHeardLately;
+    if (is_sight && IsThere(answer.sight.place, ending)) sights.push_back(answer.sight);
+  }
+  return sights;
+}
+
 // A store at an endpoint is the job's first board, as far as a newcomer knows. A supervisor there
 // knows which board it follows.
 Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& ending) {
@@ -75,6 +95,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   for (const PeerAnswer& answer : answers) {
     is_any_peer |= answer.kind == PeerAnswer::Kind::kUnknown;
     if (answer.kind != PeerAnswer::Kind::kSight) continue;
+    if (answer.sight.heard_ago >= kHeardLately || !IsThere(answer.sight.place, ending)) continue;
     if (best == nullptr || IsAhead(answer.sight.place, best->sight.place)) best = &answer;
   }
   if (best != nullptr) return Follow(best->sight.place, "a host at the endpoint names it", ending);
@@ -123,9 +144,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
   for (const Heir& heir : state.heirs) {
     if (heir.incarnation != config_.incarnation) asked.push_back(heir.peer);
   }
-  for (const PeerAnswer& answer : AskPeers(asked, config_.job, kAskLimit, ending)) {
-    if (answer.kind == PeerAnswer::Kind::kSight) view.sights.push_back(answer.sight);
-  }
+  view.sights = SightsAt(asked, ending);
   const FollowStep step = DecideFollow(view, clock_.Monotonic());
   switch (step.verdict) {
     case FollowStep::Verdict::kFollow: return Follow(step.place, step.detail, ending);
@@ -144,6 +163,7 @@ Result<std::unique_ptr<Store>> BoardFinder::Follow(const BoardPlace& place, cons
     const std::lock_guard lock(mutex_);
     state_.place = place;
     state_.target = where;
+    state_.heard = clock_.Monotonic();
     state_.lost_at.reset();
     state_.refused = false;
     state_.is_reached = false;
@@ -156,6 +176,7 @@ bool BoardFinder::NoteSuccession(const SuccessionRecord& record) {
   const std::lock_guard lock(mutex_);
   const int64_t epoch = state_.place ? state_.place->epoch : 0;
   state_.place = BoardPlace{record.term, epoch, record.address, record.coordinator};
+  state_.heard = clock_.Monotonic();
   state_.heirs = record.heirs;
   for (const Heir& heir : record.heirs) {
     std::erase(state_.peers, heir.peer);
@@ -188,8 +209,13 @@ void BoardFinder::SetOwn(const std::optional<BoardPlace>& own) {
 
 std::optional<PeerSight> BoardFinder::Sight() const {
   const std::lock_guard lock(mutex_);
-  if (!state_.place || state_.place->by.empty()) return std::nullopt;
+  if (!state_.place || !state_.is_reached) return std::nullopt;
   return PeerSight{*state_.place, std::max(clock_.Monotonic() - state_.heard, Duration(0))};
+}
+
+bool BoardFinder::FollowsOwn() const {
+  const std::lock_guard lock(mutex_);
+  return state_.place && state_.is_reached && state_.place->by == config_.incarnation;
 }
 
 std::string BoardFinder::Target() const {
@@ -216,7 +242,8 @@ std::optional<BoardPlace> BoardFinder::Scout(const BoardPlace& own,
     if (answer.kind == PeerAnswer::Kind::kSight) {
       const BoardPlace& place = answer.sight.place;
       const bool is_better = IsAhead(place, ahead.value_or(own)) && !IsSameBoard(place, own);
-      if (is_better && answer.sight.heard_ago < kHeardLately) ahead = place;
+      const bool is_fresh = answer.sight.heard_ago < kHeardLately;
+      if (is_better && is_fresh && IsThere(place, ending)) ahead = place;
     } else if (answer.kind == PeerAnswer::Kind::kStore && i < endpoints) {
       TellBehind(asked[i], own);
     }

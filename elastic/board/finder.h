@@ -54,8 +54,10 @@ class BoardFinder {
   // The board that this host keeps.
   void SetOwn(const std::optional<BoardPlace>& own);
 
-  // What to tell others who ask; nothing: no board was ever reached.
+  // What to tell others who ask; nothing: there is no board, or it was not reached yet.
   std::optional<PeerSight> Sight() const;
+  // Whether the board that is followed is this host's own.
+  bool FollowsOwn() const;
   // What is followed, for messages: "10.0.0.7:29400".
   std::string Target() const;
 
@@ -71,7 +73,7 @@ class BoardFinder {
     std::vector<Heir> heirs;
     std::vector<std::string> peers;       // of all heirs that were ever named, the newest last
     std::optional<BoardPlace> own;
-    TimePoint heard;
+    TimePoint heard;                      // from the board, or that it is there
     std::optional<TimePoint> lost_at;
     bool refused = false;
     bool is_reached = false;              // in this life of the connection
@@ -82,6 +84,9 @@ class BoardFinder {
   Result<std::unique_ptr<Store>> ConnectTo(const HostPort& where, const CancelToken& ending);
   Result<std::unique_ptr<Store>> Follow(const BoardPlace& place, const std::string& why,
                                         const CancelToken& ending);
+  bool IsThere(const BoardPlace& place, const CancelToken& ending) const;
+  std::vector<PeerSight> SightsAt(const std::vector<std::string>& addresses,
+                                  const CancelToken& ending) const;
   Reached Look(const HostPort& where, const CancelToken& ending) const;
   std::vector<std::string> EndpointAddresses() const;
   void TellBehind(const std::string& address, const BoardPlace& own);

@@ -39,9 +39,10 @@ class JobWatch {
   void NotePresence(int64_t slot, const std::string& incarnation, std::optional<TimePoint> closed);
   // Its process is dead, as its machine says.
   void NoteDied(int64_t slot, const std::string& incarnation);
-  void NoteHandOver(bool is_handing_over, bool was_handed_over) {
+  void NoteHandOver(bool is_handing_over, const std::string& handed_over_by, bool is_later) {
     view_.handing_over = is_handing_over;
-    view_.was_handed_over = was_handed_over;
+    view_.handed_over_by = handed_over_by;
+    view_.is_later_board = is_later;
   }
   // Epochs that members have seen, and whose hosts nobody has told yet, by their ids.
   std::vector<std::string> EpochsUncounted() const;

@@ -28,8 +28,9 @@ FollowStep DecideFollow(const FollowView& view, TimePoint now) {
   const BoardPlace* best = nullptr;
   bool is_heard = false;   // by somebody else
   for (const PeerSight& sight : view.sights) {
+    if (sight.heard_ago >= kHeardLately) continue;   // that host may have lost it as well
     if (IsSameBoard(sight.place, view.lost)) {
-      is_heard |= sight.heard_ago < kHeardLately;
+      is_heard = true;
     } else if (IsAhead(sight.place, view.lost) &&
                (best == nullptr || IsAhead(sight.place, *best))) {
       best = &sight.place;

@@ -20,7 +20,7 @@ namespace keel {
 // What another host said when it was asked.
 struct PeerSight {
   BoardPlace place;          // what it follows, or keeps
-  Duration heard_ago{0};     // how long ago it heard of that board
+  Duration heard_ago{0};     // how long ago it heard from that board
 };
 
 struct FollowView {
@@ -28,7 +28,7 @@ struct FollowView {
   BoardPlace lost;                        // the board that was followed
   std::vector<Heir> heirs;                // as that board named them
   TimePoint lost_at;
-  TimePoint heard;                        // when that board had this host's last beat
+  TimePoint heard;                        // when that board was last known to be there
   bool refused = false;                   // its machine says that nobody listens there any more
   Duration beat_limit = kBeatLimit;
   std::optional<BoardPlace> own;          // a board that this host has opened

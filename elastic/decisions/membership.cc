@@ -448,7 +448,7 @@ MaybeDecision Judge::TakeUp() const {
 // no step of the epoch can be made without them. A foreign program's workers may make some, so that
 // host is given the time to end them.
 bool Judge::KeeperIsLost(const ToldEpoch& told) const {
-  if (view_.was_handed_over) return false;
+  if (!view_.handed_over_by.empty()) return false;
   return in_place() && !told.keeper.empty() &&
          std::none_of(view_.hosts.begin(), view_.hosts.end(), [&](const HostView& host) {
            return host.record.incarnation == told.keeper;
@@ -800,7 +800,15 @@ MaybeDecision Judge::NoQuorum(const std::vector<const HostView*>& hosts) const {
   }
   std::vector<std::string> proposed;
   for (const HostView* const host : hosts) proposed.push_back(host->record.incarnation);
-  const QuorumVerdict verdict = DecideQuorum(view, proposed);
+  QuorumVerdict verdict = DecideQuorum(view, proposed);
+  // A board that was taken over cannot know what its former coordinator has formed for others.
+  const bool is_told = std::any_of(view_.hosts.begin(), view_.hosts.end(), [&](const auto& host) {
+    return host.record.incarnation == view_.handed_over_by;
+  });
+  if (verdict.reason == QuorumReason::kFirst && view_.is_later_board && !is_told) {
+    verdict.may_form = false;
+    verdict.detail = "none of them was in an epoch of this job";
+  }
   if (verdict.may_form) return std::nullopt;
   const TimePoint limit = view_.idle_since + policy_.quorum_limit;
   const std::string detail = "others may go on without these hosts: " + verdict.detail;
@@ -842,7 +850,7 @@ Decision Judge::TooFew(size_t count) const {
 MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {
   if (static_cast<int>(hosts.size()) >= policy_.hosts_max) return std::nullopt;
   const bool may_more_come = view_.epoch && view_.epoch->taken_up && !view_.epoch->keeper_lost &&
-                             !view_.was_handed_over;
+                             view_.handed_over_by.empty();
   if (view_.epoch && !may_more_come) return std::nullopt;
   const Duration call = view_.epoch ? policy_.rejoin_limit : policy_.last_call_limit;
   TimePoint last = view_.opened;
@@ -853,8 +861,15 @@ MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {
                   " hosts are here; waiting a moment for more");
 }
 
-// The seat's rank in the epoch that is over, if the same worker was in it; otherwise -1.
+// The seat's rank in the epoch that is over, if the same worker was in it; otherwise -1. A host that
+// was lost meanwhile is in another slot, and brings its workers where it had parked them.
 int Judge::FormerRank(const Places& former, const HostView& host, int index) const {
+  const std::string& worker_there = host.record.seats[index].worker;
+  if (!InEpoch(host) && !worker_there.empty()) {
+    for (const auto& [key, one] : former) {
+      if (one->worker == worker_there) return one->rank;
+    }
+  }
   const auto place = former.find({host.slot, index});
   if (place == former.end() || !InEpoch(host)) return -1;
   const SeatRecord& seat = host.record.seats[index];

@@ -34,11 +34,17 @@ std::vector<const HostView*> Staying(const JobView& job) {
   return staying;
 }
 
-std::vector<Heir> HeirsAmong(const std::vector<const HostView*>& staying) {
+// The numerics of the coordinator's host are the job's, so a host with others is no heir.
+std::vector<Heir> HeirsAmong(const std::vector<const HostView*>& staying, const JobView& job) {
+  const HostView* const own = FindHost(job, job.coordinator);
+  const std::string numerics = own != nullptr ? own->record.fingerprint : "";
   std::vector<Heir> heirs;
   for (const HostView* const host : staying) {
     if (heirs.size() == kHeirsMax) break;
-    if (!host->record.peer.empty()) heirs.push_back({host->record.incarnation, host->record.peer});
+    const MemberRecord& record = host->record;
+    const bool differs =
+        !numerics.empty() && !record.fingerprint.empty() && record.fingerprint != numerics;
+    if (!record.peer.empty() && !differs) heirs.push_back({record.incarnation, record.peer});
   }
   return heirs;
 }
@@ -83,7 +89,7 @@ Succession NextSuccession(Succession before, const SuccessionView& view, TimePoi
   SuccessionRecord& record = next.record;
   if (record.moved) return next;
   const std::vector<const HostView*> staying = Staying(view.job);
-  record.heirs = HeirsAmong(staying);
+  record.heirs = HeirsAmong(staying, view.job);
   const std::optional<EpochView>& epoch = view.job.epoch;
   if (epoch && record.met != epoch->record.id && AllHaveTaken(*epoch, view.job)) {
     record.met = epoch->record.id;

@@ -45,8 +45,10 @@ Checker::Epoch& Checker::Know(const EpochRecord& record) {
   const Order order{generations_[GenerationOf(record)], record.number};
   const auto [entry, fresh] = ids_.emplace(order, record.id);
   if (!fresh) Object("S1: " + NameOf(record) + " has the number of " + entry->second);
+  const int lineage = JoinLineages(record);
   Epoch& epoch = epochs_[record.id];
   epoch.order = order;
+  epoch.lineage = lineage;
   epoch.record = record;
   CheckRanksStable(epoch);
   // With a window, those that have grown old are told, too, but allowed for.
@@ -56,6 +58,23 @@ Checker::Epoch& Checker::Know(const EpochRecord& record) {
            " restarts");
   }
   return epoch;
+}
+
+// Hosts that were ever in one epoch know of each other, through any chain of epochs. Hosts that are
+// new to the job, at a board that is new as well, begin a lineage of their own.
+int Checker::JoinLineages(const EpochRecord& record) {
+  int lineage = -1;
+  for (const EpochHost& host : record.hosts) {
+    const auto known = lineages_.find(host.incarnation);
+    if (known == lineages_.end()) continue;
+    if (lineage < 0) lineage = known->second;
+    const int merged = known->second;
+    for (auto& [incarnation, one] : lineages_) one = one == merged ? lineage : one;
+    for (auto& [id, epoch] : epochs_) epoch.lineage = epoch.lineage == merged ? lineage : epoch.lineage;
+  }
+  if (lineage < 0) lineage = lineages_made_++;
+  for (const EpochHost& host : record.hosts) lineages_[host.incarnation] = lineage;
+  return lineage;
 }
 
 // S2: in place, a survivor keeps its rank if the new epoch has it.
@@ -91,22 +110,14 @@ void Checker::CheckPlace(Epoch& epoch, const SimWorker& worker, int rank) {
   }
 }
 
-bool ShareAHost(const EpochRecord& a, const EpochRecord& b) {
-  return std::any_of(a.hosts.begin(), a.hosts.end(), [&](const EpochHost& one) {
-    return std::any_of(b.hosts.begin(), b.hosts.end(), [&](const EpochHost& other) {
-      return one.incarnation == other.incarnation;
-    });
-  });
-}
-
 // S4: the workers of a supervisor are never inside two epochs, and nobody enters an epoch before
 // all processes of its supervisors are out of the older ones.
 void Checker::CheckAlone(const SimWorker& worker, const SimGroup& group,
                          const SimWorkers& workers) {
-  const Order order = epochs_[group.epoch.id].order;
+  const int64_t number = group.epoch.number;
   for (const auto& [id, other] : workers.groups()) {
     if (id == group.epoch.id) continue;
-    const bool older = epochs_[id].order < order;
+    const bool older = epochs_[id].record.number < number;
     for (const SimWorker* inside : other.inside) {
       if (!older && inside->place.supervisor != worker.place.supervisor) continue;
       const auto& hosts = group.epoch.hosts;
@@ -132,8 +143,7 @@ void Checker::Entered(const SimWorker& worker, const SimGroup& group, int rank,
 }
 
 // S5: no epoch makes a step once somebody has entered a later one: so no two of them run, and who
-// was given up does not get on. Of what runs out of its reach, a new board knows nothing: there it
-// holds only for epochs that share a host.
+// was given up does not get on. It holds for all epochs of a lineage, whatever boards they are of.
 void Checker::Stepped(const SimGroup& group, TimePoint now) {
   progress_ = now;
   const auto is_odd = [](const SimWorker* worker) { return worker->odd; };
@@ -141,11 +151,17 @@ void Checker::Stepped(const SimGroup& group, TimePoint now) {
   if (odd > 0 && static_cast<size_t>(odd) < group.inside.size() && scenario_.in_place) {
     Object("S8: " + NameOf(group.epoch) + " made a step with workers of two numerics");
   }
-  const Epoch& epoch = Know(group.epoch);
+  Epoch& epoch = Know(group.epoch);
+  epoch.has_stepped = true;
   for (const auto& [id, other] : epochs_) {
-    if (other.order <= epoch.order || other.by_rank.empty()) continue;
-    const bool known = other.order.first == epoch.order.first;
-    if (!known && !ShareAHost(epoch.record, other.record)) continue;
+    if (other.lineage != epoch.lineage || other.by_rank.empty()) continue;
+    if (other.record.number < epoch.record.number || &other == &epoch) continue;
+    if (other.record.number == epoch.record.number) {
+      if (other.has_stepped) {
+        Object("S1: " + NameOf(epoch.record) + " and " + NameOf(other.record) + " made steps");
+      }
+      continue;
+    }
     Object("S5: " + NameOf(group.epoch) + " made a step after somebody had entered " +
            NameOf(other.record));
   }

@@ -45,11 +45,14 @@ class Checker {
   using Order = std::pair<int, int64_t>;
   struct Epoch {
     Order order;
+    int lineage = 0;                      // shared by all epochs that hosts have in common
+    bool has_stepped = false;
     EpochRecord record;
     std::map<int, std::string> by_rank;   // who came with that rank; empty: nobody yet
   };
 
   Epoch& Know(const EpochRecord& record);
+  int JoinLineages(const EpochRecord& record);
   void CheckRanksStable(const Epoch& epoch);
   void CheckPlace(Epoch& epoch, const SimWorker& worker, int rank);
   void CheckAlone(const SimWorker& worker, const SimGroup& group, const SimWorkers& workers);
@@ -59,6 +62,8 @@ class Checker {
   std::map<std::string, int> generations_;
   std::map<std::string, Epoch> epochs_;       // by id
   std::map<Order, std::string> ids_;
+  std::map<std::string, int> lineages_;       // of hosts, by incarnation
+  int lineages_made_ = 0;
   TimePoint progress_;
   std::string failure_;
 };

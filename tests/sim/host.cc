@@ -8,6 +8,8 @@ using namespace std::chrono_literals;
 
 constexpr const char* kJob = "sim";
 
+std::string PeerOf(int host) { return "10.0.0." + std::to_string(host + 1) + ":1"; }
+
 }  // namespace
 
 SimHost::SimHost(SimHostWorld& world, int number) : world_(world), number_(number) {}
@@ -35,7 +37,6 @@ void SimHost::Start() {
   config.incarnation = incarnation_;
   config.host = "h" + std::to_string(number_);
   config.address = "10.0.0." + std::to_string(number_ + 1);
-  config.hosts_store = hosts_store();
   workers_.assign(config.seats, "");
   to_member_.clear();
   exiting_.reset();
@@ -48,13 +49,35 @@ void SimHost::Start() {
   host_ = std::make_unique<HostMachine>(config, random.Fork("host"), now);
   world_.Trace(config.host + " starts as " + incarnation_.substr(0, 4));
   wake_ = poll_ = coordinate_ = kNever;
-  if (hosts_store()) OpenBoard(random);
+  random_.emplace(std::move(random));
+  powered_off_ = false;
+  place_.reset();
+  is_reached_ = false;
+  heirs_.clear();
+  lost_at_.reset();
+  refused_ = false;
+  scout_at_ = heard_ = now;
+  endpoint_ = kept_ = "";
+  coordinator_.reset();
+  if (number_ == 0) {
+    OpenBoard(1, "");
+    endpoint_ = kept_;
+  }
   Act();
 }
 
-void SimHost::OpenBoard(Random& random) {
-  world_.board().Restart();
-  CoordinatorConfig config{kJob, incarnation_, "10.0.0.1:1", world_.scenario().policy};
+void SimHost::OpenBoard(int64_t term, const std::string& handed_over_by) {
+  kept_ = world_.OpenBoard(number_);
+  coordinator_store_.reset();
+  CoordinatorConfig config;
+  config.job = kJob;
+  config.incarnation = incarnation_;
+  config.presence = PeerOf(number_);
+  config.address = kept_;
+  config.term = term;
+  config.handed_over_by = handed_over_by;
+  config.is_dead = [this](const std::string& peer) { return world_.IsRefused(number_, peer); };
+  config.policy = world_.scenario().policy;
   config.poll_interval = 100ms;
   if (world_.scenario().defect == Defect::kNoFence) config.policy.fence_limit = Duration(0);
   config.policy.allow_inexact = world_.scenario().defect == Defect::kAnyNumerics;
@@ -64,14 +87,21 @@ void SimHost::OpenBoard(Random& random) {
     ++epochs_;
     return EpochStore{"10.0.0.1", 2, coordinator_->generation() + "/" + epoch.id + "/"};
   };
-  coordinator_ =
-      std::make_unique<Coordinator>(config, random.Fork("coordinator"), open_epoch_store);
+  coordinator_ = std::make_unique<Coordinator>(
+      config, random_->Fork("coordinator " + std::to_string(term)), open_epoch_store);
   world_.StoreOpened(coordinator_->generation());
+  world_.Trace("h" + std::to_string(number_) + " opens a board of term " + std::to_string(term) +
+               " at " + kept_);
+  coordinate_ = kNever;
   PlanCoordinator(world_.scheduler().now());
 }
 
-void SimHost::Stop() {
-  if (hosts_store()) world_.board().CutAll();
+std::optional<BoardPlace> SimHost::own_place() const {
+  return coordinator_ ? std::optional(coordinator_->place()) : std::nullopt;
+}
+
+void SimHost::Stop(bool powered_off) {
+  powered_off_ = powered_off;
   host_.reset();
   member_.reset();
   coordinator_.reset();
@@ -139,6 +169,7 @@ void SimHost::Do(const HostAction& action) {
     world_.Trace(who + "exits with " + std::to_string(end->code) + ": " + action.why);
     exiting_ = end->code;
     exit_by_ = world_.scheduler().now() + world_.scenario().host.close_limit;
+    hand_over_by_ = world_.scheduler().now() + kHandOverLimit;
     PlanPoll(world_.scheduler().now());
   } else {
     if (const auto* const report = std::get_if<ReportBreak>(&action.what)) {
@@ -167,19 +198,19 @@ void SimHost::PlanWake() {
   });
 }
 
-// --- The store's thread: Member and Coordinator ---
+// --- The board's threads: BoardClient and Coordinator ---
 
-std::unique_ptr<Store> SimHost::Connect(const std::string& name) {
+std::unique_ptr<Store> SimHost::Connect(const std::string& name, const std::string& address) {
   return std::make_unique<SimStore>(
-      world_.board().Connect(name), [this, life = life_] {
-        return life == life_ && alive() ? BeforeOperation() : SimStore::Way::kLost;
+      world_.BoardAt(address).Connect(name), [this, address, life = life_] {
+        return life == life_ && alive() ? BeforeOperation(address) : SimStore::Way::kLost;
       },
-      [this](std::function<void()> operation) {
-        world_.scheduler().At(world_.StoreGoesOn(number_), Scheduler::kNobody, operation);
+      [this, address](std::function<void()> operation) {
+        world_.scheduler().At(world_.GoesOn(number_, address), Scheduler::kNobody, operation);
       });
 }
 
-SimStore::Way SimHost::BeforeOperation() {
+SimStore::Way SimHost::BeforeOperation(const std::string& address) {
   if (world_.network().Chance(world_.scenario().interleave)) {
     world_.scheduler().Interleave(3, 50ms);
   }
@@ -189,8 +220,11 @@ SimStore::Way SimHost::BeforeOperation() {
     Pause(length);
     world_.scheduler().Interleave(1000000, length);
   }
-  if (hosts_store() || world_.CanReachStore(number_)) return SimStore::Way::kThrough;
-  const bool late = world_.StoreGoesOn(number_) != kNever && world_.network().Chance(0.5);
+  const TimePoint goes_on = world_.GoesOn(number_, address);
+  if (goes_on == kNever && world_.Look(number_, address) == Reached::kListener) {
+    return SimStore::Way::kThrough;
+  }
+  const bool late = goes_on != kNever && world_.network().Chance(0.5);
   return late ? SimStore::Way::kLate : SimStore::Way::kLost;
 }
 
@@ -214,7 +248,8 @@ void SimHost::GiveToMember() {
       if (world_.scenario().defect == Defect::kPromisesTooEarly) {
         record.outside = record.epoch.number;
       }
-      member_->Publish(record);
+      record.peer = PeerOf(number_);
+      member_->Publish(record, host_->counted());
     }
     if (const auto* const report = std::get_if<ReportBreak>(&action.what)) {
       member_->ReportBreak(report->record);
@@ -224,10 +259,15 @@ void SimHost::GiveToMember() {
 }
 
 void SimHost::PollMember() {
-  if (told_) return;
+  if (told_ && !coordinator_) return;
   const TimePoint now = world_.scheduler().now();
   GiveToMember();
-  if (!store_) store_ = Connect("member " + std::to_string(number_));
+  if (!store_ && !FindBoard(now)) {
+    if (!alive()) return;
+    if (exiting_) LeaveWhenTold(false);
+    if (alive()) PlanPoll(now + 50ms + Duration(world_.network().Uniform(150'000'000)));
+    return;
+  }
   const bool leaving = exiting_.has_value();
   const auto had_slot = member_->slot();
   const BoardClient::Step step = member_->Poll(*store_, now);
@@ -235,26 +275,140 @@ void SimHost::PollMember() {
     store_.reset();
     world_.Trace("h" + std::to_string(number_) + ": " + step.status.error().message);
   }
-  if (step.news) world_.TellCoordinator(number_);
-  if (step.beat) host_->OnContact(now);
-  if (member_->slot() && member_->slot() != had_slot) world_.PresenceOpened(number_);
-  if (leaving) LeaveWhenTold(step.status.ok());
-  if (!alive()) return;
+  if (step.news) world_.TellCoordinator(number_, coordinator());
   for (const MemberEvent& event : step.events) {
+    if (const auto* const seen = std::get_if<SuccessionSeen>(&event)) OnSuccession(seen->record);
     host_->OnMemberEvent(event, world_.scheduler().now());
     Act();
+    if (!alive()) return;
   }
+  if (member_->slot() && member_->slot() != had_slot) {
+    world_.PresenceOpened(number_, coordinator());
+  }
+  if (step.beat) {
+    host_->OnContact(now);
+    heard_ = now;
+    lost_at_.reset();
+    refused_ = false;
+    if (place_) place_->epoch = std::max(place_->epoch, member_->newest_epoch());
+  }
+  if (leaving) {
+    const bool is_there = member_->settled() || member_->is_unknown();
+    LeaveWhenTold(step.status.ok() && store_ != nullptr && is_there);
+  }
+  if (!alive()) return;
+  Scout(now);
+  if (!store_ && step.status.ok()) return PlanPoll(now + 1ms);   // the board is elsewhere
   // A store that did not answer was waited for.
   Duration lost{0};
   if (!step.status.ok()) lost = Duration(world_.network().Uniform(1'000'000'000));
   PlanPoll(std::max(member_->NextPoll(), now) + lost);
 }
 
-// The one that hosts the store stays until the others know.
+// A coordinator stays until the others know the end, or another host has taken its role.
 void SimHost::LeaveWhenTold(bool told) {
-  told_ = told_ || told || world_.scheduler().now() >= exit_by_;
-  const bool needed = coordinator_ && coordinator_->end() && !coordinator_->done();
+  const TimePoint now = world_.scheduler().now();
+  told_ = told_ || told || now >= exit_by_;
+  const bool needed = coordinator_ && (coordinator_->end() ? !coordinator_->done()
+                                                           : coordinator_->is_needed() &&
+                                                                 now < hand_over_by_);
   if (told_ && !needed) world_.Exited(number_, *exiting_);
+}
+
+// --- Where the board is: BoardFinder in earnest ---
+
+std::optional<PeerSight> SimHost::Sight() const {
+  if (!place_ || !is_reached_) return std::nullopt;
+  return PeerSight{*place_, world_.scheduler().now() - heard_};
+}
+
+void SimHost::Offer(const BoardPlace& place) {
+  if (!coordinator_) return;
+  coordinator_->NoteOffer(place);
+  PlanCoordinator(world_.scheduler().now());
+}
+
+void SimHost::Follow(const BoardPlace& place) {
+  world_.Trace("h" + std::to_string(number_) + " follows " + PlaceText(place));
+  place_ = place;
+  heard_ = world_.scheduler().now();
+  is_reached_ = false;
+  lost_at_.reset();
+  refused_ = false;
+  store_ = Connect("member " + std::to_string(number_), place.address);
+}
+
+// Whether there is a board to talk to, which may not answer.
+bool SimHost::FindBoard(TimePoint now) {
+  if (!place_ || (!is_reached_ && heirs_.empty() && lost_at_)) {
+    std::optional<BoardPlace> best;
+    for (const PeerSight& sight : world_.AskOthers(number_)) {
+      if (sight.heard_ago >= kHeardLately) continue;
+      if (!best || IsAhead(sight.place, *best)) best = sight.place;
+    }
+    const std::string endpoint = world_.EndpointFor(number_);
+    if (!best && endpoint.empty()) return false;
+    Follow(best.value_or(BoardPlace{0, 0, endpoint, ""}));
+    return true;
+  }
+  const Reached reached = world_.Look(number_, place_->address);
+  const bool stands_still = world_.GoesOn(number_, place_->address) != kNever;
+  if (reached == Reached::kListener && !stands_still) {
+    store_ = Connect("member " + std::to_string(number_), place_->address);
+    return true;
+  }
+  SearchBoard(now, reached == Reached::kRefused);
+  return store_ != nullptr;
+}
+
+void SimHost::SearchBoard(TimePoint now, bool refused) {
+  if (!lost_at_) lost_at_ = now;
+  refused_ |= refused;
+  host_->OnBoardLost(member_->promised(), refused_, now);
+  Act();
+  if (!alive()) return;
+  FollowView view{incarnation_, *place_, heirs_, *lost_at_, heard_, refused_,
+                  world_.scenario().policy.beat_limit, own_place(), world_.AskOthers(number_)};
+  const FollowStep step = DecideFollow(view, now);
+  if (step.verdict == FollowStep::Verdict::kFollow) return Follow(step.place);
+  const bool is_new = !coordinator_ || coordinator_->place().term < step.place.term;
+  if (step.verdict == FollowStep::Verdict::kOpen && is_new) OpenBoard(step.place.term, "");
+}
+
+void SimHost::OnSuccession(const SuccessionRecord& record) {
+  const int64_t epoch = place_->epoch;
+  place_ = BoardPlace{record.term, epoch, record.address, record.coordinator};
+  heirs_ = record.heirs;
+  heard_ = world_.scheduler().now();
+  is_reached_ = true;
+  if (record.moved) {
+    is_reached_ = false;
+    place_ = *record.moved;
+    place_->epoch = std::max(epoch, place_->epoch);
+    store_.reset();
+    told_ = false;
+    if (exiting_) exit_by_ = world_.scheduler().now() + world_.scenario().host.close_limit;
+    return;
+  }
+  if (record.chosen != incarnation_) return;
+  if (!coordinator_ || coordinator_->place().term <= record.term) OpenBoard(record.term + 1, record.coordinator);
+  member_->Offer(coordinator_->place());
+}
+
+void SimHost::Scout(TimePoint now) {
+  const bool follows_own = place_ && is_reached_ && place_->by == incarnation_;
+  if (!coordinator_ || now < scout_at_ || !follows_own) return;
+  scout_at_ = now + 1s;
+  const BoardPlace own = coordinator_->place();
+  if (own.term == 1 && own.epoch > 0 && coordinator_->PeersOutOfReach().empty()) return;
+  std::optional<BoardPlace> ahead;
+  for (const PeerSight& sight : world_.AskOthers(number_)) {
+    const bool is_better = IsAhead(sight.place, ahead.value_or(own)) &&
+                           !IsSameBoard(sight.place, own) && sight.heard_ago < kHeardLately;
+    if (is_better) ahead = sight.place;
+  }
+  if (ahead) return Offer(*ahead);
+  world_.TellBehind(number_, own);
 }
 
 void SimHost::PlanCoordinator(TimePoint when) {
@@ -269,7 +423,9 @@ void SimHost::PlanCoordinator(TimePoint when) {
 
 void SimHost::PollCoordinator() {
   const TimePoint now = world_.scheduler().now();
-  if (!coordinator_store_) coordinator_store_ = Connect("coordinator");
+  if (!coordinator_store_) {
+    coordinator_store_ = Connect("coordinator " + std::to_string(number_), kept_);
+  }
   const Coordinator::Step step = coordinator_->Poll(*coordinator_store_, now);
   if (!step.status.ok()) {
     coordinator_store_.reset();
@@ -279,7 +435,16 @@ void SimHost::PollCoordinator() {
     world_.Trace("coordinator decides " + std::to_string(static_cast<int>(decision.verdict)) +
                  ": " + decision.detail);
   }
-  if (step.look) world_.TellMembers();
+  if (step.look) world_.TellMembers(number_);
+  if (coordinator_->moved()) {
+    world_.Trace("h" + std::to_string(number_) + " leaves its board for " +
+                 PlaceText(*coordinator_->moved()));
+    coordinator_.reset();
+    if (exiting_) exit_by_ = now + world_.scenario().host.close_limit;
+    told_ = false;   // the last word belongs on the next board
+    PlanPoll(now);
+    return;
+  }
   if (told_) LeaveWhenTold(true);
   if (!alive()) return;
   if (world_.scenario().defect == Defect::kDeafCoordinator && epochs_ > 0) return;

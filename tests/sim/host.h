@@ -1,4 +1,5 @@
-// SimHost: one host with the real Host and Member, the coordinator's with the real Coordinator.
+// SimHost: one host with the real HostMachine and BoardClient, and, while it coordinates, the real
+// Coordinator.
 // Promises   carries out what the machines say, through a store that may fail, at the pace that
 //            their NextPoll() and NextWake() ask for.
 // Does not   decide anything; it is what tools/keelrun is in earnest, with simulated processes.
@@ -12,8 +13,10 @@
 
 #include "elastic/board/client.h"
 #include "elastic/board/coordinator.h"
+#include "elastic/decisions/follow.h"
 #include "elastic/decisions/host_machine.h"
 #include "store/memory_store.h"
+#include "store/reach.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/scheduler.h"
 #include "tests/sim/sim_store.h"
@@ -27,16 +30,26 @@ class SimHostWorld {
   virtual ~SimHostWorld() = default;
   virtual Scheduler& scheduler() = 0;
   virtual SimWorkers& workers() = 0;
-  virtual MemoryBoard& board() = 0;
+  // A new board, kept by that host; its address.
+  virtual std::string OpenBoard(int host) = 0;
+  virtual MemoryBoard& BoardAt(const std::string& address) = 0;
   virtual const Scenario& scenario() = 0;
   virtual Random& network() = 0;
-  virtual bool CanReachStore(int host) = 0;
-  // When a store that stands still goes on; kNever: it does not, or it does not stand still.
-  virtual TimePoint StoreGoesOn(int host) = 0;
+  // What one attempt to connect finds. A process that stands still has a listener.
+  virtual Reached Look(int host, const std::string& address) = 0;
+  // When a board that stands still goes on; kNever: it does not, or it does not stand still.
+  virtual TimePoint GoesOn(int host, const std::string& address) = 0;
+  virtual bool IsRefused(int host, const std::string& peer) = 0;
+  // What the others answer who can be asked.
+  virtual std::vector<PeerSight> AskOthers(int host) = 0;
+  // The first board of the host at the endpoint, if it can be reached; empty: none can.
+  virtual std::string EndpointFor(int host) = 0;
+  // Offers a place to those at the endpoint who are behind it.
+  virtual void TellBehind(int host, const BoardPlace& own) = 0;
   virtual void StoreOpened(const std::string& generation) = 0;
-  virtual void TellCoordinator(int from) = 0;
-  virtual void TellMembers() = 0;
-  virtual void PresenceOpened(int host) = 0;
+  virtual void TellCoordinator(int from, const std::string& coordinator) = 0;
+  virtual void TellMembers(int from) = 0;
+  virtual void PresenceOpened(int host, const std::string& coordinator) = 0;
   virtual void Object(const std::string& failure) = 0;
   virtual void Exited(int host, int code) = 0;
   virtual void Trace(const std::string& line) = 0;
@@ -49,7 +62,7 @@ class SimHost {
   // A new supervisor process; the coordinator's host opens a store, too.
   void Start();
   // The process is gone.
-  void Stop();
+  void Stop(bool powered_off);
 
   void WorkerSays(const WorkerPlace& place, const WorkerMessage& message);
   void WorkerEnded(const WorkerPlace& place, const ExitStatus& status);
@@ -68,7 +81,14 @@ class SimHost {
   bool alive() const { return host_ != nullptr; }
   bool paused() const;
   bool cut_off() const;
-  bool hosts_store() const { return number_ == 0; }
+  bool powered_off() const { return powered_off_; }
+  bool coordinates() const { return coordinator_ != nullptr; }
+  const std::string& endpoint() const { return endpoint_; }
+  // Whom it follows.
+  std::string coordinator() const { return place_ ? place_->by : ""; }
+  std::optional<PeerSight> Sight() const;
+  void Offer(const BoardPlace& place);
+  std::optional<BoardPlace> own_place() const;
   TimePoint paused_until() const { return paused_until_; }
   std::optional<int64_t> slot() const { return member_ ? member_->slot() : std::nullopt; }
   const std::string& incarnation() const { return incarnation_; }
@@ -83,9 +103,14 @@ class SimHost {
   void PlanCoordinator(TimePoint when);
   void PollMember();
   void PollCoordinator();
-  std::unique_ptr<Store> Connect(const std::string& name);
-  SimStore::Way BeforeOperation();
-  void OpenBoard(Random& random);
+  std::unique_ptr<Store> Connect(const std::string& name, const std::string& address);
+  SimStore::Way BeforeOperation(const std::string& address);
+  void OpenBoard(int64_t term, const std::string& handed_over_by);
+  bool FindBoard(TimePoint now);
+  void SearchBoard(TimePoint now, bool refused);
+  void Follow(const BoardPlace& place);
+  void OnSuccession(const SuccessionRecord& record);
+  void Scout(TimePoint now);
   void GiveToMember();
   void LeaveWhenTold(bool told);
 
@@ -97,10 +122,20 @@ class SimHost {
   std::unique_ptr<BoardClient> member_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Store> store_, coordinator_store_;
+  std::optional<Random> random_;
+  std::string endpoint_;                       // the address of the board that it opened first
+  std::string kept_;                           // ... of that which its coordinator keeps
+  std::optional<BoardPlace> place_;            // of the board that it follows
+  std::vector<Heir> heirs_;
+  TimePoint heard_, scout_at_;
+  std::optional<TimePoint> lost_at_;
+  bool refused_ = false;
+  bool is_reached_ = false;
+  bool powered_off_ = false;
   std::vector<std::string> workers_;           // by seat
   std::vector<HostAction> to_member_;          // for the next poll: another thread in earnest
   TimePoint wake_ = kNever, poll_ = kNever, coordinate_ = kNever;
-  TimePoint paused_until_, cut_until_, exit_by_;
+  TimePoint paused_until_, cut_until_, exit_by_, hand_over_by_;
   std::optional<int> exiting_;
   bool told_ = false;                          // the board has the last record
   Duration stall_{0};                          // in the middle of the next poll

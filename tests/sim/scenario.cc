@@ -35,6 +35,7 @@ void DrawPolicy(Scenario& s, Random& random) {
   h.close_limit = 5s;
   p.fence_limit = h.store_limit + h.save_limit + p.beat_limit;
   p.stop_grace = h.close_limit + h.shutdown_limit;
+  p.quorum_limit = h.store_limit;
 }
 
 SimFault DrawFault(const Scenario& s, Random& random) {

@@ -32,7 +32,6 @@ std::string NameOf(const SimFault& fault) {
 World::World(const Scenario& scenario, Tracer tracer)
     : scenario_(scenario),
       tracer_(std::move(tracer)),
-      board_(scheduler_.clock()),
       network_(Random(scenario.seed).Fork("network")),
       workers_(std::make_unique<SimWorkers>(scheduler_, scenario_, *this, *this)),
       checker_(scenario_),
@@ -98,7 +97,10 @@ void World::PlanTick() {
 }
 
 Health World::Look() {
-  Health health{scheduler_.now(), disturbed_, 0, hosts_[0]->alive(), ""};
+  const bool is_kept = std::any_of(hosts_.begin(), hosts_.end(), [](const auto& host) {
+    return host->alive() && host->coordinates();
+  });
+  Health health{scheduler_.now(), disturbed_, 0, is_kept, ""};
   for (const auto& host : hosts_) {
     if (!host->alive()) continue;
     ++health.supervisors;
@@ -153,21 +155,29 @@ void World::StrikeWorker(const SimFault& fault) {
 }
 
 void World::StrikeStore(const SimFault& fault) {
-  const bool coordinator = fault.host == 0 && fault.detail % 2 == 1;
+  const SimHost& host = *hosts_[fault.host];
+  const bool coordinator = host.coordinates() && fault.detail % 2 == 1;
   const std::string client =
-      coordinator ? "coordinator" : "member " + std::to_string(fault.host);
+      (coordinator ? "coordinator " : "member ") + std::to_string(fault.host);
+  const std::string address =
+      coordinator ? host.own_place()->address : host.Sight() ? host.Sight()->place.address : "";
+  if (address.empty()) return;
   constexpr StoreFault kFaults[] = {StoreFault::kRequestLost, StoreFault::kReplyLost,
                                     StoreFault::kCut};
-  board_.PlanFault(client, fault.detail % 20, kFaults[fault.detail % 3]);
+  BoardAt(address).PlanFault(client, fault.detail % 20, kFaults[fault.detail % 3]);
 }
 
 void World::FlapPresence(const SimFault& fault) {
   SimHost& host = *hosts_[fault.host];
   if (!host.slot()) return;
-  hosts_[0]->PresenceClosed(*host.slot(), host.incarnation());
+  SimHost* const coordinator = FindHost(host.coordinator());
+  if (coordinator == nullptr) return;
+  coordinator->PresenceClosed(*host.slot(), host.incarnation());
   const bool is_short = fault.detail % 2 == 0;
   scheduler_.After(is_short ? fault.length / 100 : fault.length, Scheduler::kAlone,
-                   [this, number = fault.host] { PresenceOpened(number); });
+                   [this, number = fault.host] {
+                     PresenceOpened(number, hosts_[number]->coordinator());
+                   });
 }
 
 // Some never come back.
@@ -176,12 +186,14 @@ void World::StopSupervisor(const SimFault& fault) {
   const bool goodbye = fault.kind == Kind::kKillSupervisor && !host.cut_off();
   if (goodbye && host.slot()) {
     scheduler_.After(Delay(), Scheduler::kNobody,
-                     [this, slot = *host.slot(), incarnation = host.incarnation()] {
-                       hosts_[0]->PresenceClosed(slot, incarnation);
+                     [this, slot = *host.slot(), incarnation = host.incarnation(),
+                      coordinator = host.coordinator()] {
+                       SimHost* const told = FindHost(coordinator);
+                       if (told != nullptr) told->PresenceClosed(slot, incarnation);
                      });
   }
   workers_->KillAllOf(host.number(), host.life());
-  host.Stop();
+  host.Stop(fault.kind == Kind::kPowerOff);
   if (fault.detail % 6 != 0) StartSupervisor(host.number(), fault.length);
 }
 
@@ -189,44 +201,102 @@ void World::StopSupervisor(const SimFault& fault) {
 
 Duration World::Delay() { return 1ms + Duration(network_.Uniform(20'000'000)); }
 
-bool World::CanReachStore(int host) {
-  const SimHost& store = *hosts_[0];
-  return store.alive() && !store.paused() && !store.cut_off() && !hosts_[host]->cut_off();
+bool World::Connected(int a, int b) const {
+  return a == b || (!hosts_[a]->cut_off() && !hosts_[b]->cut_off());
 }
 
-TimePoint World::StoreGoesOn(int host) {
-  const SimHost& store = *hosts_[0];
-  const bool connected = store.alive() && !store.cut_off() && !hosts_[host]->cut_off();
-  return connected && store.paused() ? store.paused_until() : kNever;
+SimHost* World::FindHost(const std::string& incarnation) {
+  for (const auto& host : hosts_) {
+    if (host->alive() && host->incarnation() == incarnation) return host.get();
+  }
+  return nullptr;
 }
 
-bool World::PokeArrives(int host) {
-  const bool connected = !hosts_[host]->cut_off() && !hosts_[0]->cut_off();
-  return connected && !network_.Chance(scenario_.poke_loss);
+std::string World::OpenBoard(int host) {
+  const std::string address =
+      "10.0.0." + std::to_string(host + 1) + ":" + std::to_string(1000 + boards_.size());
+  boards_[address] = {std::make_unique<MemoryBoard>(scheduler_.clock()), host,
+                      hosts_[host]->life()};
+  return address;
 }
 
-void World::TellCoordinator(int from) {
-  if (!PokeArrives(from)) return;
-  scheduler_.After(Delay(), Scheduler::kNobody, [this] {
-    if (hosts_[0]->alive()) hosts_[0]->News();
+// A machine that is there refuses what nobody listens for; one without power says nothing.
+Reached World::Look(int host, const std::string& address) {
+  const auto kept = boards_.find(address);
+  if (kept == boards_.end()) return Reached::kRefused;
+  const SimHost& keeper = *hosts_[kept->second.host];
+  if (!Connected(host, keeper.number()) || keeper.powered_off()) return Reached::kNothing;
+  const bool lives = keeper.alive() && keeper.life() == kept->second.life;
+  return lives ? Reached::kListener : Reached::kRefused;
+}
+
+TimePoint World::GoesOn(int host, const std::string& address) {
+  if (Look(host, address) != Reached::kListener) return kNever;
+  const SimHost& keeper = *hosts_[boards_.at(address).host];
+  return keeper.paused() && keeper.number() != host ? keeper.paused_until() : kNever;
+}
+
+bool World::IsRefused(int host, const std::string& peer) {
+  for (const auto& one : hosts_) {
+    if (peer != "10.0.0." + std::to_string(one->number() + 1) + ":1") continue;
+    return Connected(host, one->number()) && !one->alive() && !one->powered_off();
+  }
+  return false;
+}
+
+std::vector<PeerSight> World::AskOthers(int host) {
+  std::vector<PeerSight> sights;
+  for (const auto& one : hosts_) {
+    if (one->number() == host || !one->alive() || one->paused()) continue;
+    if (!Connected(host, one->number())) continue;
+    const std::optional<PeerSight> sight = one->Sight();
+    if (!sight || sight->heard_ago >= kHeardLately) continue;
+    if (Look(host, sight->place.address) == Reached::kListener) sights.push_back(*sight);
+  }
+  return sights;
+}
+
+std::string World::EndpointFor(int host) {
+  const SimHost& first = *hosts_[0];
+  const std::optional<BoardPlace> place = first.own_place();
+  const bool is_there = first.alive() && Connected(host, 0) && place;
+  return is_there && place->address == first.endpoint() ? first.endpoint() : "";
+}
+
+void World::TellBehind(int host, const BoardPlace& own) {
+  SimHost& first = *hosts_[0];
+  if (host == 0 || !first.alive() || first.paused() || !Connected(host, 0)) return;
+  const std::optional<BoardPlace> place = first.own_place();
+  if (place && place->address == first.endpoint()) first.Offer(own);
+}
+
+bool World::PokeArrives(int from, int to) {
+  return Connected(from, to) && !network_.Chance(scenario_.poke_loss);
+}
+
+void World::TellCoordinator(int from, const std::string& coordinator) {
+  const SimHost* const host = FindHost(coordinator);
+  if (host == nullptr || !PokeArrives(from, host->number())) return;
+  scheduler_.After(Delay(), Scheduler::kNobody, [this, coordinator] {
+    if (SimHost* const told = FindHost(coordinator)) told->News();
   });
 }
 
-void World::TellMembers() {
+void World::TellMembers(int from) {
   for (const auto& host : hosts_) {
-    if (!PokeArrives(host->number())) continue;
+    if (!PokeArrives(from, host->number())) continue;
     scheduler_.After(Delay(), Scheduler::kNobody, [one = host.get()] {
       if (one->alive()) one->Look();
     });
   }
 }
 
-void World::PresenceOpened(int host) {
-  scheduler_.After(Delay(), Scheduler::kNobody, [this, host] {
+void World::PresenceOpened(int host, const std::string& coordinator) {
+  scheduler_.After(Delay(), Scheduler::kNobody, [this, host, coordinator] {
     const SimHost& from = *hosts_[host];
-    if (from.slot() && !from.cut_off() && !hosts_[0]->cut_off()) {
-      hosts_[0]->PresenceOpened(*from.slot(), from.incarnation());
-    }
+    SimHost* const told = FindHost(coordinator);
+    if (told == nullptr || !from.slot() || !Connected(host, told->number())) return;
+    told->PresenceOpened(*from.slot(), from.incarnation());
   });
 }
 
@@ -236,7 +306,7 @@ void World::Exited(int number, int code) {
   if (outcome_.code < 0) outcome_.code = code;
   const bool leaves = workers_->AnyAliveOf(number, host.life());
   checker_.SupervisorExits(number, code, leaves, *workers_, scheduler_.now());
-  host.Stop();
+  host.Stop(false);
 }
 
 // --- What the workers tell ---

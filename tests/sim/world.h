@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,15 +49,20 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   // SimHostWorld
   Scheduler& scheduler() override { return scheduler_; }
   SimWorkers& workers() override { return *workers_; }
-  MemoryBoard& board() override { return board_; }
+  std::string OpenBoard(int host) override;
+  MemoryBoard& BoardAt(const std::string& address) override { return *boards_.at(address).board; }
   const Scenario& scenario() override { return scenario_; }
   Random& network() override { return network_; }
-  bool CanReachStore(int host) override;
-  TimePoint StoreGoesOn(int host) override;
+  Reached Look(int host, const std::string& address) override;
+  TimePoint GoesOn(int host, const std::string& address) override;
+  bool IsRefused(int host, const std::string& peer) override;
+  std::vector<PeerSight> AskOthers(int host) override;
+  std::string EndpointFor(int host) override;
+  void TellBehind(int host, const BoardPlace& own) override;
   void StoreOpened(const std::string& generation) override { checker_.StoreOpened(generation); }
-  void TellCoordinator(int from) override;
-  void TellMembers() override;
-  void PresenceOpened(int host) override;
+  void TellCoordinator(int from, const std::string& coordinator) override;
+  void TellMembers(int from) override;
+  void PresenceOpened(int host, const std::string& coordinator) override;
   void Exited(int host, int code) override;
   void Object(const std::string& failure) override { objection_ = failure; }
 
@@ -70,7 +76,9 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   void StartSupervisor(int host, Duration delay);
   void Disturb(Duration length);
   Duration Delay();
-  bool PokeArrives(int host);
+  bool Connected(int a, int b) const;
+  bool PokeArrives(int from, int to);
+  SimHost* FindHost(const std::string& incarnation);
   bool Done() const;
   std::string Failure() const;
   Health Look();
@@ -78,7 +86,13 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   const Scenario scenario_;
   const Tracer tracer_;
   Scheduler scheduler_;
-  MemoryBoard board_;
+  // Each board that was ever opened, by its address, and who keeps it for as long as it lives.
+  struct Kept {
+    std::unique_ptr<MemoryBoard> board;
+    int host = 0;
+    int life = 0;
+  };
+  std::map<std::string, Kept> boards_;
   Random network_;
   std::unique_ptr<SimWorkers> workers_;
   std::vector<std::unique_ptr<SimHost>> hosts_;

@@ -43,7 +43,7 @@ class MemberTest : public testing::Test {
 };
 
 TEST_F(MemberTest, RegistersOnce) {
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   EXPECT_EQ(IndexOf<Registered>(Poll()), 0);
   EXPECT_EQ(IndexOf<Registered>(Poll()), -1);
   EXPECT_EQ(**store_->Get(keys_.Slots()), "1");
@@ -51,7 +51,7 @@ TEST_F(MemberTest, RegistersOnce) {
 }
 
 TEST_F(MemberTest, WithLostAnswersItStillHasOneRecord) {
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   for (int skip = 0; skip < 10; ++skip) {
     board_.PlanFault("member", skip, skip % 2 ? StoreFault::kReplyLost : StoreFault::kRequestLost);
     static_cast<void>(Poll());
@@ -81,7 +81,7 @@ TEST_F(MemberTest, TellsOfTheEpochBeforeItTellsThatTheJobIsInPlace) {
 
 // The coordinator may have taken the record in although the answer to its writing was lost.
 TEST_F(MemberTest, TellsOfItsSlotBeforeTheEpochThatNamesIt) {
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   board_.PlanFault("member", 3, StoreFault::kReplyLost);   // generation, version, slot, record
   ASSERT_FALSE(Poll().status.ok());
   ASSERT_TRUE(store_->Get(keys_.Member(0))->has_value());
@@ -97,12 +97,12 @@ TEST_F(MemberTest, TellsOfItsSlotBeforeTheEpochThatNamesIt) {
 }
 
 TEST_F(MemberTest, NeverWritesOverATombstone) {
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   ASSERT_TRUE(Poll().status.ok());
   const std::string tombstone = TombstoneText({Tombstone::Why::kExpired, "me", "silent"});
   ASSERT_TRUE(store_->Set(keys_.Member(0), tombstone).ok());
   record_.deaths = 1;
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   EXPECT_GE(IndexOf<Buried>(Poll()), 0);
   EXPECT_EQ(**store_->Get(keys_.Member(0)), tombstone);
   EXPECT_EQ(IndexOf<Registered>(Poll()), -1) << "not before it is told to";
@@ -142,14 +142,14 @@ class MemberOfAnotherVersion : public MemberTest {
 TEST_F(MemberOfAnotherVersion, ANewcomerIsRefusedBeforeItWritesAnything) {
   ASSERT_TRUE(store_->Set(ProtocolKey("j"), std::to_string(kProtocolVersion + 1)).ok());
   ASSERT_TRUE(store_->Set(keys_.End(), "of a form that is yet to be invented").ok());
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   ExpectRefused(Poll());
   EXPECT_FALSE(store_->Get(keys_.Slots())->has_value());
 }
 
 // As an older release comes to a board whose coordinator tells its version to nobody.
 TEST_F(MemberOfAnotherVersion, ATombstoneOfItRefuses) {
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   ASSERT_TRUE(Poll().status.ok());
   const std::string tombstone =
       Newer(TombstoneText({Tombstone::Why::kRefused, "me", "speaks version 1"}));
@@ -160,7 +160,7 @@ TEST_F(MemberOfAnotherVersion, ATombstoneOfItRefuses) {
 }
 
 TEST_F(MemberOfAnotherVersion, AnEpochOfItRefuses) {
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   ASSERT_TRUE(Poll().status.ok());
   EpochRecord epoch;
   epoch.number = 1;
@@ -171,7 +171,7 @@ TEST_F(MemberOfAnotherVersion, AnEpochOfItRefuses) {
 }
 
 TEST_F(MemberOfAnotherVersion, AnEndOfItRefuses) {
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   ASSERT_TRUE(Poll().status.ok());
   ASSERT_TRUE(store_->Set(keys_.End(), Newer(EndText({0, "done"}))).ok());
   ExpectRefused(Poll());
@@ -180,7 +180,7 @@ TEST_F(MemberOfAnotherVersion, AnEndOfItRefuses) {
 // The coordinator comes back as another release, while we have workers.
 TEST_F(MemberOfAnotherVersion, ANewGenerationOfItRefuses) {
   ASSERT_TRUE(store_->Set(ProtocolKey("j"), std::to_string(kProtocolVersion)).ok());
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   ASSERT_TRUE(Poll().status.ok());
   ASSERT_TRUE(member_.slot().has_value());
   ASSERT_TRUE(store_->Set(ProtocolKey("j"), std::to_string(kProtocolVersion + 1)).ok());
@@ -191,7 +191,7 @@ TEST_F(MemberOfAnotherVersion, ANewGenerationOfItRefuses) {
 
 // What is damaged says nothing of versions.
 TEST_F(MemberOfAnotherVersion, ARecordThatIsNoneIsAnErrorAsEver) {
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   ASSERT_TRUE(Poll().status.ok());
   ASSERT_TRUE(store_->Set(keys_.End(), "{\"version\":").ok());
   const BoardClient::Step step = Poll();
@@ -202,7 +202,7 @@ TEST_F(MemberOfAnotherVersion, ARecordThatIsNoneIsAnErrorAsEver) {
 
 // A refusal that comes before the answer to the registration.
 TEST_F(MemberTest, RefusedBeforeItKnowsItsSlotItDoesNotTryAnother) {
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   board_.PlanFault("member", 3, StoreFault::kReplyLost);
   ASSERT_FALSE(Poll().status.ok());
   ASSERT_TRUE(store_->Set(keys_.Member(0),
@@ -213,7 +213,7 @@ TEST_F(MemberTest, RefusedBeforeItKnowsItsSlotItDoesNotTryAnother) {
 }
 
 TEST_F(MemberTest, AnotherGenerationIsAnotherBoard) {
-  member_.Publish(record_);
+  member_.Publish(record_, {});
   ASSERT_TRUE(Poll().status.ok());
   ASSERT_TRUE(store_->Set(GenerationKey("j"), "g2").ok());
   ASSERT_TRUE(Poll().status.ok());

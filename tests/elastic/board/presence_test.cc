@@ -76,13 +76,14 @@ class Presence : public ::testing::Test {
  protected:
   Presence() {
     LogToCallback([this](std::string_view line) { log_ += line; });
-    auto server = PresenceServer::Open(loop_, {[this](int64_t slot, const std::string& who) {
+    auto server = PresenceServer::Open(loop_, {}, {[this](int64_t slot, const std::string& who) {
                                                  Note("opened", slot, who);
                                                },
                                                [this](int64_t slot, const std::string& who) {
                                                  Note("closed", slot, who);
                                                },
-                                               [this] { ++news_; }});
+                                               [this] { ++news_; },
+                                               {}});
     EXPECT_OK(server);
     server_ = *std::move(server);
   }
@@ -364,7 +365,7 @@ class PresenceOfACoordinator : public ::testing::Test {
       ++closed_;
     };
     events.on_news = [] {};
-    auto server = PresenceServer::Open(loop_, std::move(events));
+    auto server = PresenceServer::Open(loop_, {}, std::move(events));
     EXPECT_OK(server);
     server_ = *std::move(server);
     Poll(0ms);

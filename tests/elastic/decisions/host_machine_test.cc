@@ -16,14 +16,13 @@ using testing::HasSubstr;
 
 class HostTest : public testing::Test {
  protected:
-  HostTest() : HostTest(Config(false)) {}
+  HostTest() : HostTest(Config()) {}
   explicit HostTest(const HostConfig& config) : host_(config, Random(1), now_) {}
 
-  static HostConfig Config(bool hosts_store) {
+  static HostConfig Config() {
     HostConfig config;
     config.incarnation = "me";
     config.host = "h0";
-    config.hosts_store = hosts_store;
     config.restarts.restarts_max = 10;
     return config;
   }
@@ -240,7 +239,7 @@ TEST_F(HostTest, WhatAWorkerSaysOutOfTurnIsIgnored) {
   expect_same(SeatState::kParked);
   host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
   expect_same(SeatState::kStarting);
-  Pass(Config(false).shutdown_limit - 1ms);
+  Pass(Config().shutdown_limit - 1ms);
   Pass(1ms);
   ASSERT_EQ(Take<SignalWorker>().size(), 1u);
   expect_same(SeatState::kStarting);
@@ -287,7 +286,7 @@ TEST_F(HostTest, AWorkerThatSaidGoodbyeMayTakeItsTimeToEnd) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
   host_.OnLinkBroken(0, {Code::kPeerLost, "it closed its end"}, now_);
-  Pass(Config(false).shutdown_limit - 1ms);
+  Pass(Config().shutdown_limit - 1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 0u);
   Pass(1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 1u);
@@ -297,7 +296,7 @@ TEST_F(HostTest, AWorkerThatSaidGoodbyeMayTakeItsTimeToEnd) {
 TEST_F(HostTest, AWorkerThatSaidGoodbyeAndStaysSpendsARestart) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
-  Pass(Config(false).shutdown_limit - 1ms);
+  Pass(Config().shutdown_limit - 1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 0u);
   Pass(1ms);
   ASSERT_EQ(Take<SignalWorker>().size(), 1u);
@@ -312,7 +311,7 @@ TEST_F(HostTest, AWorkerThatSaidGoodbyeAndStaysSpendsARestart) {
 TEST_F(HostTest, AWorkerThatParksAfterItsGoodbyeMustStillEnd) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
-  Pass(Config(false).shutdown_limit - 1ms);
+  Pass(Config().shutdown_limit - 1ms);
   host_.OnWorkerMessage(0, ParkedMessage{1, 5, true}, now_);
   EXPECT_EQ(Take<SignalWorker>().size(), 0u);
   Pass(1ms);
@@ -335,7 +334,7 @@ TEST_F(HostTest, AWorkerThatSaidGoodbyeEntersNoEpoch) {
   EXPECT_EQ(host_.record().seats[0].state, SeatState::kStarting);
   host_.OnMemberEvent(EpochSeen{Epoch(2, starts[0].worker)}, now_);   // formed before that was seen
   EXPECT_TRUE(Take<EnterEpoch>().empty());
-  Pass(Config(false).shutdown_limit - 1ms);
+  Pass(Config().shutdown_limit - 1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 0u);
   Pass(1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 1u);
@@ -347,7 +346,7 @@ TEST_F(HostTest, AWorkerThatStaysAfterAStopSpendsNone) {
   EnterFirstEpoch();
   host_.OnStopAsked("SIGTERM", 30s, now_);
   host_.OnWorkerMessage(0, ByeMessage{0, "stopped"}, now_);
-  Pass(Config(false).shutdown_limit - 1ms);
+  Pass(Config().shutdown_limit - 1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 0u);
   Pass(1ms);
   EXPECT_EQ(Take<SignalWorker>().size(), 1u);
@@ -397,7 +396,7 @@ TEST_F(HostTest, WithoutTheStoreItGivesUpAtTheLimitAndNotBefore) {
 }
 
 TEST_F(HostTest, TheStoresOwnHostThatWasStoppedDoesNotTakeItsStoreForLost) {
-  HostMachine host(Config(true), Random(1), now_);
+  HostMachine host(Config(), Random(1), now_);
   host.OnContact(now_);
   host.OnTime(now_ + 10min);
   EXPECT_EQ(host.record().state, MemberState::kMember);
@@ -411,7 +410,7 @@ TEST_F(HostTest, TheStoresOwnHostThatWasStoppedDoesNotTakeItsStoreForLost) {
 TEST_F(HostTest, OneThatWasStoppedForLittleMoreThanTheLimitGoesOn) {
   EnterFirstEpoch();
   host_.OnContact(now_);
-  now_ = now_ + Config(true).store_limit + 300ms;
+  now_ = now_ + Config().store_limit + 300ms;
   host_.OnTime(now_);
   EXPECT_EQ(host_.record().state, MemberState::kMember);
   EXPECT_TRUE(TakeWishes().empty());
@@ -633,7 +632,7 @@ class HostOfAProgramInPlace : public HostTest {
   HostOfAProgramInPlace() : HostTest(SaysHello()) {}
 
   static HostConfig SaysHello() {
-    HostConfig config = Config(false);
+    HostConfig config = Config();
     config.program_says_hello = true;
     return config;
   }
@@ -676,7 +675,7 @@ TEST_F(HostTest, AForeignWorkerGetsTheSignalThatCame) {
 // Two seats in an epoch, their workers started.
 class TwoSeats : public HostTest {
  protected:
-  explicit TwoSeats(bool hosts_store) : HostTest(Two(Config(hosts_store))) {}
+  TwoSeats() : HostTest(Two(Config())) {}
   static HostConfig Two(HostConfig config) {
     config.seats = 2;
     return config;
@@ -698,7 +697,6 @@ class TwoSeats : public HostTest {
 // Both inside.
 class TwoInside : public TwoSeats {
  protected:
-  TwoInside() : TwoSeats(false) {}
   void SetUp() override {
     TwoSeats::SetUp();
     GetReady(0);
@@ -735,9 +733,9 @@ TEST_F(TwoInside, TheOthersGoOnOnceTheLastOneOfAHostThatLeavesIsDone) {
 // One is inside when the stop comes, and the other has just been started.
 class HalfStarted : public TwoSeats {
  protected:
-  HalfStarted() : TwoSeats(true) {}
   void SetUp() override {
     TwoSeats::SetUp();
+    host_.OnMemberEvent(SuccessionSeen{{.coordinator = "me"}}, now_);   // and has no heirs
     GetReady(0);
     host_.OnStopAsked("SIGTERM", 30s, now_);
   }

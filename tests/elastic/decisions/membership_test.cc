@@ -612,7 +612,7 @@ TEST_F(Membership, DeathsBeforeTheWindowCostNothingButAreTold) {
   Expect(Verdict::kEnd, Reason::kRestartsSpent, "2 failures in the last 10 s, 1 allowed");
 }
 
-TEST_F(Membership, TheCoordinatorsLeavingStopsTheJobAnothersDoesNot) {
+TEST_F(Membership, OneThatLeavesStopsTheJobOnlyWhereTooFewStay) {
   Running(3);
   view_.hosts[1].record.state = MemberState::kLeaving;
   view_.hosts[1].record.reason = "SIGTERM";
@@ -622,9 +622,12 @@ TEST_F(Membership, TheCoordinatorsLeavingStopsTheJobAnothersDoesNot) {
          "h1 (slot 1) leaves (SIGTERM), and only 2 of at least 3 hosts stay");
   policy_.hosts_min = 1;
   std::swap(view_.hosts[0].record.state, view_.hosts[1].record.state);
+  Expect(Verdict::kWait, Reason::kRunning, "");   // another host takes the coordinator's role
+  for (HostView& host : view_.hosts) host.record.state = MemberState::kLeaving;
   view_.hosts[0].record.deadline_ms = 5000;
+  policy_.hosts_min = 0;
   const Decision decision =
-      Expect(Verdict::kStop, Reason::kCoordinatorLeaves, "and the store with it");
+      Expect(Verdict::kStop, Reason::kCoordinatorLeaves, "and the coordinator with it");
   EXPECT_EQ(decision.stop.deadline_ms, 5000);
 }
 

@@ -48,7 +48,6 @@ TEST(LaunchPolicies, AHostKeepsToWhatItWasTold) {
   EXPECT_EQ(host.address, "10.0.0.7");
   EXPECT_EQ(host.seats, 3);
   EXPECT_EQ(host.role, "actor");
-  EXPECT_FALSE(host.hosts_store);
   EXPECT_EQ(host.restarts.restarts_max, 7);
   EXPECT_EQ(host.restarts.window, Duration(11min));
   EXPECT_EQ(host.join_limit, Duration(101s));

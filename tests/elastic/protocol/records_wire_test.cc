@@ -8,6 +8,8 @@
 namespace keel {
 namespace {
 
+using namespace std::chrono_literals;
+
 MemberRecord SomeMember() {
   MemberRecord record;
   record.incarnation = "0123456789abcdef";
@@ -27,6 +29,8 @@ MemberRecord SomeMember() {
   SeatRecord seat{"w1", SeatState::kRunning, 7, 3, {120, 2, 9}, true, ""};
   seat.activity = {"computing, lane 3", 4};
   seat.silent = true;
+  record.peer = "10.0.0.7:29400";
+  record.seen = {"e6", {"cafe", "beef"}, LostCoordinator{"cafe", 6, 1500ms, true}};
   record.seats = {seat, {"w2", SeatState::kDead, 6, -1, {}, false, "killed by signal 9"}};
   return record;
 }
@@ -71,20 +75,25 @@ std::string SaidOfEnd(const std::string& text) { return SaidOf(ParseEnd("k", tex
 TEST(RecordsWire, AMember) {
   EXPECT_EQ(MemberText(SomeMember()),
             R"({"version":2,"incarnation":"0123456789abcdef","host":"node-7 \"quoted\" ä�\n",)"
-            R"("address":"10.0.0.7","order":5,"role":"a role of words","state":"leaving","rea)"
+            R"("address":"10.0.0.7","peer":"10.0.0.7:29400",)"
+            R"("order":5,"role":"a role of words","state":"leaving","rea)"
             R"(son":"SIGTERM","deadline_ms":30000,"refused":true,"kind":"in-place","fingerpri)"
             R"(nt":"torch 2.11.0","epoch":{"number":7,"id":"cafe","hosts":3,"keeper":"a","res)"
-            R"(tarts":4,"restarts_recent":1,"deaths":2},"outside":6,"deaths":2,"seats":[{"wor)"
+            R"(tarts":4,"restarts_recent":1,"deaths":2},)"
+            R"("seen":{"met":"e6","tried":"cafe beef","lost":)"
+            R"({"inside":"cafe","outside":6,"beat_age_ms":1500,"refused":true}},)"
+            R"("outside":6,"deaths":2,"seats":[{"wor)"
             R"(ker":"w1","state":"running","epoch":7,"rank":3,"step":120)"
             R"(,"phase":2,"tick":9,"place":"computing, lane 3","waits_for":4,"silent":true,"s)"
             R"(aved":true,"ended":""},{"worker":"w2","state":"dead","epoch":6,"rank":-1,"step)"
             R"(":-1,"phase":0,"tick":0,"place":"","waits_for":-3,"silent":false,"saved":false)"
             R"(,"ended":"killed by signal 9"}]})");
   EXPECT_EQ(MemberText({}),
-            R"({"version":2,"incarnation":"","host":"","address":"","order":0,"role":"","stat)"
-            R"(e":"member","reason":"","deadline_ms":0,"refused":false,"kind":"foreign","fing)"
-            R"(erprint":"","epoch":{"number":0,"id":"","hosts":0,"keeper":"","restarts":0,"re)"
-            R"(starts_recent":0,"deaths":0},"outside":0,"deaths":0,"seats":[]})");
+            R"({"version":2,"incarnation":"","host":"","address":"","peer":"","order":0,"ro)"
+            R"(le":"","state":"member","reason":"","deadline_ms":0,"refused":false,"kind":")"
+            R"(foreign","fingerprint":"","epoch":{"number":0,"id":"","hosts":0,"keeper":"",)"
+            R"("restarts":0,"restarts_recent":0,"deaths":0},"seen":{"met":"","tried":"","lo)"
+            R"(st":null},"outside":0,"deaths":0,"seats":[]})");
 }
 
 TEST(RecordsWire, ATombstone) {
@@ -173,29 +182,31 @@ constexpr const char* kMemberFaults =
     R"(6854775808
   9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
     R"(54775807
-incarnation: it has 15 members instead of 16; @: expected a string, found null
-host: it has 15 members instead of 16; @: expected a string, found null
-address: it has 15 members instead of 16; @: expected a string, found null
-order: it has 15 members instead of 16; @: expected a whole number, found null
+incarnation: it has 17 members instead of 18; @: expected a string, found null
+host: it has 17 members instead of 18; @: expected a string, found null
+address: it has 17 members instead of 18; @: expected a string, found null
+peer: it has 17 members instead of 18; @: expected a string, found null
+order: it has 17 members instead of 18; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-role: it has 15 members instead of 16; @: expected a string, found null
-state: it has 15 members instead of 16; @: expected a string, found null
-reason: it has 15 members instead of 16; @: expected a string, found null
-deadline_ms: it has 15 members instead of 16; @: expected a whole number, found null
+role: it has 17 members instead of 18; @: expected a string, found null
+state: it has 17 members instead of 18; @: expected a string, found null
+reason: it has 17 members instead of 18; @: expected a string, found null
+deadline_ms: it has 17 members instead of 18; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-refused: it has 15 members instead of 16; @: expected true or false, found null
-kind: it has 15 members instead of 16; @: expected a string, found null
-fingerprint: it has 15 members instead of 16; @: expected a string, found null
-epoch: it has 15 members instead of 16; @: expected an object, found null
-outside: it has 15 members instead of 16; @: expected a whole number, found null
+refused: it has 17 members instead of 18; @: expected true or false, found null
+kind: it has 17 members instead of 18; @: expected a string, found null
+fingerprint: it has 17 members instead of 18; @: expected a string, found null
+epoch: it has 17 members instead of 18; @: expected an object, found null
+seen: it has 17 members instead of 18; @: expected an object, found null
+outside: it has 17 members instead of 18; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-deaths: it has 15 members instead of 16; @: expected a whole number, found null
+deaths: it has 17 members instead of 18; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-seats: it has 15 members instead of 16; @: expected an array, found null
+seats: it has 17 members instead of 18; @: expected an array, found null
 epoch/number: it has 6 members instead of 7; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
@@ -222,6 +233,17 @@ epoch/restarts_recent: it has 6 members instead of 7; @: expected a whole number
 epoch/deaths: it has 6 members instead of 7; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
+seen/met: it has 2 members instead of 3; @: expected a string, found null
+seen/tried: it has 2 members instead of 3; @: expected a string, found null
+seen/lost: it has 2 members instead of 3; taken
+seen/lost/inside: it has 3 members instead of 4; @: expected a string, found null
+seen/lost/outside: it has 3 members instead of 4; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+seen/lost/beat_age_ms: it has 3 members instead of 4; @: expected a whole number, found null
+  -9223372036854775808: 'beat_age_ms' is -9223372036854775808, expected 0 to 1099511627776
+  9223372036854775807: 'beat_age_ms' is 9223372036854775807, expected 0 to 1099511627776
+seen/lost/refused: it has 3 members instead of 4; @: expected true or false, found null
 seats/0/worker: it has 11 members instead of 12; @: expected a string, found null
 seats/0/state: it has 11 members instead of 12; @: expected a string, found null
 seats/0/epoch: it has 11 members instead of 12; @: expected a whole number, found null
@@ -255,12 +277,16 @@ seats/0/waits_for: it has 11 members instead of 12; @: expected a whole number o
 seats/0/silent: it has 11 members instead of 12; @: expected true or false, found null
 seats/0/saved: it has 11 members instead of 12; @: expected true or false, found null
 seats/0/ended: it has 11 members instead of 12; @: expected a string, found null
-one more in '': it has 17 members instead of 16
+one more in '': it has 19 members instead of 18
 one more in '/epoch': it has 8 members instead of 7
+one more in '/seen': it has 4 members instead of 3
+one more in '/seen/lost': it has 5 members instead of 4
 one more in '/seats/0': it has 13 members instead of 12
-order in '': version incarnation host address order role state reason deadline_ms refused )"
-    R"(kind fingerprint epoch outside deaths seats
+order in '': version incarnation host address peer order role state reason deadline_ms refused )"
+    R"(kind fingerprint epoch seen outside deaths seats
 order in '/epoch': number id hosts keeper restarts restarts_recent deaths
+order in '/seen': met tried -
+order in '/seen/lost': inside outside beat_age_ms refused
 order in '/seats/0': worker state epoch rank step phase tick place waits_for silent saved )"
     R"(ended
 )";
@@ -273,7 +299,7 @@ constexpr const char* kTombstoneFaults =
     R"(version: @ is missing; @: expected a whole number of 32 bits, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-gone: it has 3 members instead of 16; @: expected a string, found null
+gone: it has 3 members instead of 18; @: expected a string, found null
 incarnation: it has 3 members instead of 4; @: expected a string, found null
 reason: it has 3 members instead of 4; @: expected a string, found null
 one more in '': it has 5 members instead of 4
