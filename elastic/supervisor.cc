@@ -164,11 +164,11 @@ Status Supervisor::OpenBoard() {
   events.on_finished = [this] { loop_.stop(); };
   std::vector<HostPort> endpoints = {{meeting_.host, meeting_.port}};
   endpoints.insert(endpoints.end(), config_.more_endpoints.begin(), config_.more_endpoints.end());
-  const Board::Where where{std::move(endpoints), meeting_.server != nullptr,
+  Board::Where where{std::move(endpoints), std::move(meeting_.server),
                            config_.meeting == LaunchConfig::Meeting::kStandalone,
                            meeting_.peer_port, meeting_.bind, meeting_.own_address,
                            incarnation_};
-  KEEL_TRY_ASSIGN(board_, Board::Open(loop_, world_.clock, world_.stores, where,
+  KEEL_TRY_ASSIGN(board_, Board::Open(loop_, world_.clock, world_.stores, std::move(where),
                                       MemberConfigFrom(config_), JobPolicyFrom(config_),
                                       world_.random.Fork("coordinator"), std::move(events)));
   world_.stores.WhenBroken([this](const Error& why) {
@@ -180,7 +180,7 @@ Status Supervisor::OpenBoard() {
 int Supervisor::Run() {
   LogInfo("job-started", {{"job", config_.run_id},
                           {"store", AddressText(meeting_.host, meeting_.port)},
-                          {"hosted_here", meeting_.server != nullptr},
+                          {"hosted_here", board_->coordinates()},
                           {"address", meeting_.own_address},
                           {"workers", config_.workers_per_host}});
   if (config_.hosts.most > 1) {

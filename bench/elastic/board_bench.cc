@@ -65,7 +65,8 @@ class Fleet {
     policy_.hosts_max = hosts;
   }
 
-  Status Arrive(bool is_coordinator) {
+  // `server`: of the board, for the host that keeps it.
+  Status Arrive(std::unique_ptr<StoreServer> server) {
     const std::string incarnation = RandomId(random_, 16);
     Board::Events events;
     events.on_member_event = [this](const MemberEvent& event) { Note(event); };
@@ -79,11 +80,12 @@ class Fleet {
     events.on_finished = [] {};
     BoardClientConfig member;
     member.job = "bench";
-    const Board::Where where = {.endpoints = {{"127.0.0.1", port_}},
-                                .is_ours = is_coordinator,
-                                .own_address = "127.0.0.1",
-                                .incarnation = incarnation};
-    KEEL_TRY_ASSIGN(auto board, Board::Open(loop_, RealClock(), stores_, where, member, policy_,
+    Board::Where where = {.endpoints = {{"127.0.0.1", port_}},
+                          .server = std::move(server),
+                          .own_address = "127.0.0.1",
+                          .incarnation = incarnation};
+    KEEL_TRY_ASSIGN(auto board, Board::Open(loop_, RealClock(), stores_, std::move(where), member,
+                                            policy_,
                                             random_.Fork("board"), std::move(events)));
     MemberRecord record;
     record.incarnation = incarnation;
@@ -176,7 +178,7 @@ class Share {
     }
     TcpStoreMaker stores;
     Fleet fleet(hosts, stores, port);
-    for (int i = 0; i < count; ++i) KEEL_TRY(fleet.Arrive(false));
+    for (int i = 0; i < count; ++i) KEEL_TRY(fleet.Arrive(nullptr));
     KEEL_TRY_ASSIGN(const Times times, fleet.AwaitEpoch());
     if (write(up_.number(), &times, sizeof times) == sizeof times) return Ok();
     return Error{Code::kPeerLost, "the bench did not wait for the times"};
@@ -194,11 +196,12 @@ Status Measure(int hosts) {
     shares.push_back(std::move(share));
   }
   TcpStoreMaker stores;
-  KEEL_TRY_ASSIGN(const std::unique_ptr<StoreServer> server, stores.Serve("", 0));
-  Fleet fleet(hosts, stores, server->port());
+  KEEL_TRY_ASSIGN(std::unique_ptr<StoreServer> server, stores.Serve("", 0));
+  const uint16_t port = server->port();
+  Fleet fleet(hosts, stores, port);
   const TimePoint begin = RealClock().Monotonic();
-  for (Share& share : shares) KEEL_TRY(share.Start(server->port()));
-  KEEL_TRY(fleet.Arrive(true));
+  for (Share& share : shares) KEEL_TRY(share.Start(port));
+  KEEL_TRY(fleet.Arrive(std::move(server)));
   KEEL_TRY_ASSIGN(Times times, fleet.AwaitEpoch());
   for (Share& share : shares) KEEL_TRY(share.AddTo(times));
   while (wait(nullptr) > 0) {}

@@ -33,30 +33,36 @@ Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock&
                                            StoreMaker& stores, Where where,
                                            BoardClientConfig member, JobPolicy policy,
                                            Random random, Events events) {
-  std::unique_ptr<Board> board(new Board(loop, clock, stores, std::move(where), std::move(member),
+  std::unique_ptr<StoreServer> server = std::move(where.server);
+  const bool is_first = server != nullptr || where.is_alone;
+  std::unique_ptr<Board> board(new Board(loop, clock, stores, std::move(where), is_first,
+                                         std::move(member),
                                          std::move(policy), std::move(random),
                                          std::move(events)));
-  KEEL_TRY(board->OpenPeerPort());
-  if (board->where_.is_ours) {
-    board->Keep(1, "", board->where_.endpoints.front().port.value_or(0), nullptr);
+  if (!board->where_.is_alone) {
+    KEEL_TRY_ASSIGN(board->presence_server_, board->OpenPeerPort(board->where_.peer_port));
+  }
+  if (is_first) {
+    board->Keep(1, "", board->where_.endpoints.front().port.value_or(0), std::move(server));
   }
   board->StartMember();
   return board;
 }
 
 Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Where where,
-             BoardClientConfig member, JobPolicy policy, Random random, Events events)
+             bool is_first, BoardClientConfig member, JobPolicy policy, Random random, Events events)
     : loop_(loop),
       clock_(clock),
       stores_(stores),
       where_(std::move(where)),
+      is_first_(is_first),
       job_(member.job),
       policy_(std::move(policy)),
       random_(std::move(random)),
       events_(std::move(events)),
       alone_(clock),
       finder_({job_, where_.incarnation, where_.endpoints, [this] { return peer(); },
-               where_.is_ours, policy_.beat_limit},
+               is_first_, policy_.beat_limit},
               clock, stores,
               {[this](bool refused) {
                  boost::asio::post(loop_, [this, refused, promised = member_.promised()] {
@@ -70,7 +76,7 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
                  boost::asio::post(loop_, [this, term, why] { OpenNext(term, "", why); });
                }}),
       member_(std::move(member)),
-      follows_own_(where_.is_ours),
+      follows_own_(is_first_),
       finish_limit_(loop),
       left_timer_(loop),
       presence_client_(loop, [this] { member_thread_->Wake(); }) {}
@@ -86,8 +92,7 @@ std::string Board::peer() const {
 
 // --- The peer port ---
 
-Status Board::OpenPeerPort() {
-  if (where_.is_alone) return Ok();
+Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(uint16_t port) {
   PresenceServer::Events seen;
   seen.on_opened = [this](int64_t slot, const std::string& incarnation) {
     if (keeper_) keeper_->PresenceOpened(slot, incarnation);
@@ -99,9 +104,7 @@ Status Board::OpenPeerPort() {
     if (keeper_) keeper_->Wake();
   };
   seen.on_ask = [this](const std::string& job) { return Answer(job); };
-  KEEL_TRY_ASSIGN(presence_server_,
-                  PresenceServer::Open(loop_, {where_.bind, where_.peer_port}, std::move(seen)));
-  return Ok();
+  return PresenceServer::Open(loop_, {where_.bind, port}, std::move(seen));
 }
 
 std::string Board::Answer(const std::string& job) const {
@@ -175,7 +178,13 @@ void Board::OnMoved() {
   left_timer_.expires_after(kLeftBoardTime);
   left_timer_.async_wait([this](const boost::system::error_code& failure) {
     if (failure) return;
+    const bool was_first = keeper_->place().term == 1;
     keeper_.reset();
+    // Newcomers that look for the job at the port of the first board are told where it is now.
+    if (was_first && !finishing_) {
+      auto server = OpenPeerPort(where_.peer_port);
+      if (server.ok()) endpoint_server_ = *std::move(server);
+    }
     CheckFinished();
   });
 }

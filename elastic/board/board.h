@@ -38,7 +38,8 @@ class Board {
  public:
   struct Where {
     std::vector<HostPort> endpoints;   // of the first board; each with a port
-    bool is_ours = false;        // the first board is on this host, which then is the coordinator
+    // Of the first board; null: another host keeps that, and is the coordinator.
+    std::unique_ptr<StoreServer> server = nullptr;
     bool is_alone = false;       // no other host will come, so the board needs no network
     uint16_t peer_port = 0;      // to listen on, if it is free; 0: any
     std::string bind;            // numeric address to listen on; empty: all
@@ -85,9 +86,9 @@ class Board {
 
  private:
   Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Where where,
-        BoardClientConfig member, JobPolicy policy, Random random, Events events);
+        bool is_first, BoardClientConfig member, JobPolicy policy, Random random, Events events);
 
-  Status OpenPeerPort();
+  Result<std::unique_ptr<PresenceServer>> OpenPeerPort(uint16_t port);
   std::string Answer(const std::string& job) const;
   void Keep(int64_t term, const std::string& handed_over_by, uint16_t port, std::unique_ptr<StoreServer> server);
   void OpenNext(int64_t term, const std::string& handed_over_by, const std::string& why);
@@ -108,7 +109,8 @@ class Board {
   boost::asio::io_context& loop_;
   Clock& clock_;
   StoreMaker& stores_;
-  const Where where_;
+  const Where where_;   // but for its server, which is the first keeper's
+  const bool is_first_;
   const std::string job_;
   const JobPolicy policy_;
   Random random_;
@@ -132,6 +134,8 @@ class Board {
   boost::asio::steady_timer finish_limit_;
   boost::asio::steady_timer left_timer_;
   std::unique_ptr<PresenceServer> presence_server_;
+  // At the port of the first board, once that was left: newcomers look there.
+  std::unique_ptr<PresenceServer> endpoint_server_;
   PresenceClient presence_client_;
   std::unique_ptr<BoardKeeper> keeper_;
 

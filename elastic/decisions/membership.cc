@@ -162,8 +162,11 @@ class Judge {
   MaybeDecision NoQuorum(const std::vector<const HostView*>& hosts) const;
   Decision TooFew(size_t hosts) const;
   Decision Form(const std::vector<const HostView*>& hosts) const;
-  // The workers of the epoch that is over, by slot and index.
-  using Places = std::map<std::pair<int64_t, int>, const EpochWorker*>;
+  // The workers of the epoch that is over.
+  struct Places {
+    std::map<std::pair<int64_t, int>, const EpochWorker*> by_seat;   // by slot and index
+    std::unordered_map<std::string_view, int> by_worker;             // their ranks
+  };
   int FormerRank(const Places& former, const HostView& host, int index) const;
   int64_t NextNumber() const;
 
@@ -866,12 +869,11 @@ MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {
 int Judge::FormerRank(const Places& former, const HostView& host, int index) const {
   const std::string& worker_there = host.record.seats[index].worker;
   if (!InEpoch(host) && !worker_there.empty()) {
-    for (const auto& [key, one] : former) {
-      if (one->worker == worker_there) return one->rank;
-    }
+    const auto known = former.by_worker.find(worker_there);
+    return known != former.by_worker.end() ? known->second : -1;
   }
-  const auto place = former.find({host.slot, index});
-  if (place == former.end() || !InEpoch(host)) return -1;
+  const auto place = former.by_seat.find({host.slot, index});
+  if (place == former.by_seat.end() || !InEpoch(host)) return -1;
   const SeatRecord& seat = host.record.seats[index];
   const EpochWorker& worker = *place->second;
   return seat.epoch == epoch().number || worker.worker == seat.worker ? worker.rank : -1;
@@ -904,7 +906,10 @@ Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
   record.hosts = EpochHosts(hosts);
   Places former;
   if (view_.epoch) {
-    for (const EpochWorker& one : epoch().workers) former[{one.slot, one.index}] = &one;
+    for (const EpochWorker& one : epoch().workers) {
+      former.by_seat[{one.slot, one.index}] = &one;
+      if (!one.worker.empty()) former.by_worker.emplace(one.worker, one.rank);
+    }
   }
   std::vector<Candidate> candidates;
   for (const HostView* host : hosts) {
