@@ -4,7 +4,6 @@
 # its tensors and groups; TORCH_API: it includes torch/torch.h, which makes many more templates in each
 # file, needed or not, and shares the precompiled form of all that.
 include(GNUInstallDirs)
-include(GoogleTest)
 
 set(KEEL_HEADER_DIR ${CMAKE_INSTALL_INCLUDEDIR}/evenkeel)
 
@@ -152,14 +151,17 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND KEEL_TEST_FLAGS -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 
-# keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN] [NIGHTLY] [SANITIZERS asan tsan]
-#           [TORCH | TORCH_API])
-# Every TEST() becomes a test of CTest. OWN_MAIN: the sources bring main(). NIGHTLY: those whose names
-# begin with "Nightly" are for tests/run.sh --nightly. SANITIZERS: under which tests/run.sh runs it,
-# too; each is one more of its labels. With LibTorch, it computes with one thread unless it says
-# otherwise: several spin while they wait for one that the test beside it keeps from running.
+# keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN] [ALONE Suite Other.Test ... | "*"]
+#           [SANITIZERS asan tsan] [TORCH | TORCH_API])
+# Every suite becomes a test of CTest, run in one process within TIMEOUT. ALONE: what needs a process of
+# its own or takes seconds, so that each TEST() is a test of CTest (DiscoverTests.cmake knows more).
+# OWN_MAIN: the sources bring main(); each TEST() is alone, since what guards processes looks for those
+# left over when a program ends. Suites whose names begin with "Nightly" are for tests/run.sh --nightly.
+# SANITIZERS: under which tests/run.sh runs it, too; each is one more of its labels. With LibTorch, it
+# computes with one thread unless it says otherwise: several spin while they wait for one that the test
+# beside it keeps from running.
 function(keel_test name)
-  cmake_parse_arguments(ARG "TORCH;TORCH_API;OWN_MAIN;NIGHTLY" "TIMEOUT" "LINK;LABELS;SANITIZERS"
+  cmake_parse_arguments(ARG "TORCH;TORCH_API;OWN_MAIN" "TIMEOUT" "LINK;LABELS;SANITIZERS;ALONE"
                         ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
@@ -171,14 +173,12 @@ function(keel_test name)
   if(NOT KEEL_SANITIZE STREQUAL "none")
     math(EXPR ARG_TIMEOUT "5 * ${ARG_TIMEOUT}")
   endif()
-  # One text, since gtest_discover_tests() does not pass a list on.
-  string(REPLACE ";" "," labels "${ARG_LABELS};${ARG_SANITIZERS}")
-  string(REGEX REPLACE ",$" "" labels "${labels}")
   keel_sources(sources ${name})
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
   if(ARG_OWN_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gmock)
+    set(ARG_ALONE "*")
   else()
     target_link_libraries(${name} PRIVATE GTest::gmock_main)
   endif()
@@ -195,16 +195,27 @@ function(keel_test name)
   endforeach()
   set(environment)
   if(torch)
-    set(environment ENVIRONMENT OMP_NUM_THREADS=1)
+    set(environment OMP_NUM_THREADS=1)
   endif()
-  # Parameters' values are in the names already; CTest would print their bytes behind them.
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES TEST_FILTER -Nightly*
-                       PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT} ${environment})
-  if(ARG_NIGHTLY)
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES TEST_FILTER Nightly*
-                         TEST_LIST ${name}_of_a_night
-                         PROPERTIES LABELS nightly TIMEOUT 3600 ${environment})
-  endif()
+  keel_discover_tests()
+endfunction()
+
+# Of keel_test() alone, whose variables it takes: has DiscoverTests.cmake write what CTest reads, which
+# says so where the program has not been built.
+function(keel_discover_tests)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/DiscoverTests.cmake)
+  set(tests ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.cmake)
+  set(labels ${ARG_LABELS} ${ARG_SANITIZERS})
+  set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${script})
+  add_custom_command(TARGET ${name} POST_BUILD BYPRODUCTS ${tests} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:${name}> -D FOLDER=${CMAKE_CURRENT_BINARY_DIR}
+            -D OUTPUT=${tests} -D "SOURCES=${sources}" -D "ALONE=${ARG_ALONE}" -D "LABELS=${labels}"
+            -D TIMEOUT=${ARG_TIMEOUT} -D ENVIRONMENT=${environment} -P ${script})
+  set(included ${CMAKE_CURRENT_BINARY_DIR}/${name}_include.cmake)
+  file(WRITE ${included}
+       "include([==[${tests}]==] OPTIONAL RESULT_VARIABLE found)\n"
+       "if(NOT found)\n  add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${included})
 endfunction()
 
 # keel_install_headers(base): what its sources.txt names as headers, which strangers may include.

@@ -111,7 +111,7 @@ def meson_installed(introspected, source_root):
 
 def cmake_gtests(script):
     """Names of the test programs, from CTestTestfile.cmake."""
-    return set(re.findall(r'include\("[^"]*/([^"/]+)\[1\]_include\.cmake"\)', script))
+    return set(re.findall(r'include\("[^"]*/([^"/]+)_include\.cmake"\)', script))
 
 
 def set_differences(what, in_cmake, in_meson):

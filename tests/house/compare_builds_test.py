@@ -88,7 +88,7 @@ class CompareBuildsTest(unittest.TestCase):
         self.assertEqual(in_cmake, builds.meson_installed(meson, "/root"))
 
     def test_test_programs_are_read_from_ctest_files(self):
-        self.assertEqual(builds.cmake_gtests('include("/b/tests/base_test[1]_include.cmake")\n'
+        self.assertEqual(builds.cmake_gtests('include("/b/tests/base_test_include.cmake")\n'
                                              'add_test([=[house]=] "python3")\n'), {"base_test"})
 
     def test_meson_gets_the_options_that_cmake_had(self):
