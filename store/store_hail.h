@@ -1,6 +1,6 @@
-// The first words to somebody who may be a TCPStore: the handshake of c10d's client and a ping, whose
-// number makes it a line of text as well. A store gives that number back at once, where it would
-// keep silent about anything else.
+// The first words to somebody who may be a TCPStore: the handshake of c10d's client and a ping,
+// whose number makes it a line of text as well. A store gives that number back at once, where it
+// would keep silent about anything else.
 // Threads    constants. store/tcp_store_host.cc checks that they are c10d's.
 #pragma once
 

@@ -43,14 +43,15 @@ Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock&
     KEEL_TRY_ASSIGN(board->presence_server_, board->OpenPeerPort(board->where_.peer_port));
   }
   if (is_first) {
-    board->Keep(1, "", board->where_.endpoints.front().port.value_or(0), std::move(server));
+    board->Keep({.term = 1}, "", board->where_.endpoints.front().port.value_or(0), std::move(server));
   }
   board->StartMember();
   return board;
 }
 
 Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Where where,
-             bool is_first, BoardClientConfig member, JobPolicy policy, Random random, Events events)
+             bool is_first, BoardClientConfig member, JobPolicy policy, Random random,
+             Events events)
     : loop_(loop),
       clock_(clock),
       stores_(stores),
@@ -72,8 +73,8 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
                [](const BoardPlace& place, const std::string& why) {
                  LogInfo("board-followed", {{"board", PlaceText(place)}, {"reason", why}});
                },
-               [this](int64_t term, const std::string& why) {
-                 boost::asio::post(loop_, [this, term, why] { OpenNext(term, "", why); });
+               [this](const BoardPlace& place, const std::string& why) {
+                 boost::asio::post(loop_, [this, place, why] { OpenNext(place, "", why); });
                }}),
       member_(std::move(member)),
       follows_own_(is_first_),
@@ -113,14 +114,15 @@ std::string Board::Answer(const std::string& job) const {
 
 // --- The board that this host keeps ---
 
-void Board::Keep(int64_t term, const std::string& handed_over_by, uint16_t port,
+void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint16_t port,
                  std::unique_ptr<StoreServer> server) {
   CoordinatorConfig config;
   config.job = job_;
   config.incarnation = where_.incarnation;
   config.presence = peer();
   config.policy = policy_;
-  config.term = term;
+  config.term = next.term;
+  config.epoch = next.epoch;
   config.handed_over_by = handed_over_by;
   BoardKeeper::Events events;
   events.on_step = [this](const Coordinator::Step& step) { OnKeeperStep(step); };
@@ -135,24 +137,25 @@ void Board::Keep(int64_t term, const std::string& handed_over_by, uint16_t port,
   keeper_ = std::make_unique<BoardKeeper>(
       loop_, clock_, stores_, BoardKeeper::Place{where_.own_address, where_.bind, port},
       std::move(server), connect, std::move(config),
-      random_.Fork("term " + std::to_string(term)), std::move(events));
+      random_.Fork("term " + std::to_string(next.term)), std::move(events));
   finder_.SetOwn(keeper_->place());
 }
 
 // The next board, on a socket of its own: whoever comes to it never meets the former one.
-void Board::OpenNext(int64_t term, const std::string& handed_over_by, const std::string& why) {
-  if (finishing_ || (keeper_ && keeper_->place().term >= term)) return;
+void Board::OpenNext(const BoardPlace& next, const std::string& handed_over_by,
+                     const std::string& why) {
+  if (finishing_ || (keeper_ && keeper_->place().term >= next.term)) return;
   Result<std::unique_ptr<StoreServer>> server = stores_.Serve(where_.bind, 0);
   if (!server.ok()) {
-    return LogWarn("board-not-opened", {{"term", term}, {"reason", server.error().message}});
+    return LogWarn("board-not-opened", {{"term", next.term}, {"reason", server.error().message}});
   }
-  LogInfo("board-opened", {{"term", term},
+  LogInfo("board-opened", {{"term", next.term},
                            {"address", AddressText(where_.own_address, (*server)->port())},
                            {"reason", why}});
   left_timer_.cancel();
   is_left_ = false;
   const uint16_t port = (*server)->port();
-  Keep(term, handed_over_by, port, *std::move(server));
+  Keep(next, handed_over_by, port, *std::move(server));
   member_thread_->Wake();
 }
 
@@ -209,7 +212,8 @@ void Board::StartMember() {
 
 BoardThread::Turn Board::PollMember(Store& store, TimePoint now) {
   BoardClient::Step step = member_.Poll(store, now);
-  if (step.beat) finder_.NoteContact(now, member_.newest_epoch());
+  if (step.status.ok()) finder_.NoteEpoch(member_.newest_epoch());
+  if (step.beat) finder_.NoteContact(now);
   const bool has_moved = NoteSuccession(step);
   if (step.status.ok() && !has_moved) ScoutIfDue(now);
   const BoardThread::Turn turn{step.status, has_moved, member_.NextPoll()};
@@ -280,7 +284,7 @@ void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
 
 void Board::OnSuccession(const SuccessionRecord& record) {
   if (record.chosen != where_.incarnation || record.moved) return;
-  OpenNext(record.term + 1, record.coordinator,
+  OpenNext({.term = record.term + 1, .epoch = finder_.newest_epoch()}, record.coordinator,
            "the coordinator leaves, and asks this host");
   if (!coordinates() || keeper_->place().term != record.term + 1) return;
   TellMember([this, place = keeper_->place()] { member_.Offer(place); });

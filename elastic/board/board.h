@@ -1,6 +1,6 @@
-// Board: all that a supervisor has to do with the board of its job. It holds the member's half, on a
-// thread and connection of its own, the presence connections, and, while this host coordinates, the
-// keeper of the board.
+// Board: all that a supervisor has to do with the board of its job. It holds the member's half, on
+// a thread and connection of its own, the presence connections, and, while this host coordinates,
+// the keeper of the board.
 // Promises   what is to be written is written as soon as the board can be reached; what is read
 //            comes as events, on the loop, in order. After one half has written, the other looks at
 //            the board at once. Where the coordinator leaves or is lost, the member finds the next
@@ -90,8 +90,11 @@ class Board {
 
   Result<std::unique_ptr<PresenceServer>> OpenPeerPort(uint16_t port);
   std::string Answer(const std::string& job) const;
-  void Keep(int64_t term, const std::string& handed_over_by, uint16_t port, std::unique_ptr<StoreServer> server);
-  void OpenNext(int64_t term, const std::string& handed_over_by, const std::string& why);
+  // `next`: its term, and the newest epoch that is known.
+  void Keep(const BoardPlace& next, const std::string& handed_over_by, uint16_t port,
+            std::unique_ptr<StoreServer> server);
+  void OpenNext(const BoardPlace& next, const std::string& handed_over_by,
+                const std::string& why);
   void OnKeeperStep(const Coordinator::Step& step);
   void OnMoved();
   void StartMember();

@@ -36,8 +36,8 @@ class BoardClient {
  public:
   explicit BoardClient(BoardClientConfig config) : config_(std::move(config)) {}
 
-  // The next Poll() writes these. Of several records only the last one is written. `counted`: who is
-  // in each epoch that the record says it has seen.
+  // The next Poll() writes these. Of several records only the last one is written. `counted`: who
+  // is in each epoch that the record says it has seen.
   void Publish(const MemberRecord& record, std::vector<CountedEpoch> counted);
   // Offers a place to the coordinator.
   void Offer(const BoardPlace& place) { offer_ = place; }

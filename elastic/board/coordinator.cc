@@ -30,8 +30,8 @@ Coordinator::Coordinator(CoordinatorConfig config, Random random, OpenEpochStore
 }
 
 BoardPlace Coordinator::place() const {
-  BoardPlace place{config_.term, 0, config_.address, config_.incarnation};
-  if (view().epoch) place.epoch = view().epoch->record.number;
+  BoardPlace place{config_.term, config_.epoch, config_.address, config_.incarnation};
+  if (view().epoch) place.epoch = std::max(place.epoch, view().epoch->record.number);
   for (const HostView& host : view().hosts) {
     place.epoch = std::max(place.epoch, host.record.epoch.number);
   }

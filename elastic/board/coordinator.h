@@ -30,6 +30,7 @@ struct CoordinatorConfig {
   std::string presence;           // address of the presence port, for the board
   std::string address;            // of the store of the board
   int64_t term = 1;
+  int64_t epoch = 0;              // the newest that was known when this board was opened
   // The coordinator that asked this host to take its role, and comes to this board, too. Empty:
   // none did.
   std::string handed_over_by = {};

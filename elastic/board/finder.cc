@@ -91,9 +91,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   std::erase(addresses, config_.own_peer());
   const std::vector<PeerAnswer> answers = AskPeers(addresses, config_.job, kAskLimit, ending);
   const PeerAnswer* best = nullptr;
-  bool is_any_peer = false;
   for (const PeerAnswer& answer : answers) {
-    is_any_peer |= answer.kind == PeerAnswer::Kind::kUnknown;
     if (answer.kind != PeerAnswer::Kind::kSight) continue;
     if (answer.sight.heard_ago >= kHeardLately || !IsThere(answer.sight.place, ending)) continue;
     if (best == nullptr || IsAhead(answer.sight.place, best->sight.place)) best = &answer;
@@ -104,25 +102,34 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
     const Result<HostPort> where = ParseEndpoint(addresses[i]);
     if (where.ok()) return ConnectTo(*where, ending);
   }
-  if (is_any_peer) {
+  if (!answers.empty() && answers.front().kind == PeerAnswer::Kind::kUnknown) {
     return NoBoardYet("a supervisor of this job answers at the endpoint, but has no board itself");
   }
   return stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending);
 }
 
-// What one attempt finds where the board was.
+// What one attempt finds where the board was. A process that dies may still take connections, and
+// one that stands still does, so only a store that answers counts.
 Reached BoardFinder::Look(const HostPort& where, const CancelToken& ending) const {
   const Result<std::string> number = ResolveHost(where.host, kLookUpLimit);
   if (!number.ok()) return Reached::kNothing;
-  return ReachOnce(*number, where.port.value_or(0), kAskLimit, ending);
+  const std::string address = AddressText(*number, where.port.value_or(0));
+  switch (AskPeers({address}, config_.job, kAskLimit, ending).front().kind) {
+    case PeerAnswer::Kind::kStore: return Reached::kListener;
+    case PeerAnswer::Kind::kRefused: return Reached::kRefused;
+    default: return Reached::kNothing;
+  }
 }
 
 Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const CancelToken& ending) {
   const bool is_moving = !state.is_reached;   // to a board that it was just told of
   if (!state.lost_at && !is_moving) {
     state.lost_at = clock_.Monotonic();
-    const std::lock_guard lock(mutex_);
-    state_.lost_at = state.lost_at;
+    {
+      const std::lock_guard lock(mutex_);
+      state_.lost_at = state.lost_at;
+    }
+    events_.on_lost(false);   // how old the last beat is counts from now on
   }
   const HostPort where = state.target.value_or(config_.endpoints.front());
   const Reached reached = Look(where, ending);
@@ -140,6 +147,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
   events_.on_lost(state.refused);
   FollowView view{config_.incarnation, *state.place, state.heirs,        *state.lost_at,
                   state.heard,         state.refused, config_.beat_limit, state.own, {}};
+  view.lost.epoch = std::max(view.lost.epoch, state.epoch);
   std::vector<std::string> asked = EndpointAddresses();
   for (const Heir& heir : state.heirs) {
     if (heir.incarnation != config_.incarnation) asked.push_back(heir.peer);
@@ -148,7 +156,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
   const FollowStep step = DecideFollow(view, clock_.Monotonic());
   switch (step.verdict) {
     case FollowStep::Verdict::kFollow: return Follow(step.place, step.detail, ending);
-    case FollowStep::Verdict::kOpen: events_.on_turn(step.place.term, step.detail); break;
+    case FollowStep::Verdict::kOpen: events_.on_turn(step.place, step.detail); break;
     case FollowStep::Verdict::kLook: break;
   }
   return NoBoardYet("no store at " + TextOf(where) +
@@ -188,18 +196,27 @@ bool BoardFinder::NoteSuccession(const SuccessionRecord& record) {
   state_.is_reached = true;
   if (!record.moved) return false;
   state_.place = *record.moved;
-  state_.place->epoch = std::max(epoch, record.moved->epoch);
   state_.target = PlaceOf(*record.moved);
   state_.is_reached = false;
   return true;
 }
 
-void BoardFinder::NoteContact(TimePoint beat, int64_t newest_epoch) {
+void BoardFinder::NoteContact(TimePoint beat) {
   const std::lock_guard lock(mutex_);
   state_.heard = beat;
   state_.lost_at.reset();
   state_.refused = false;
-  if (state_.place) state_.place->epoch = std::max(state_.place->epoch, newest_epoch);
+}
+
+void BoardFinder::NoteEpoch(int64_t newest) {
+  const std::lock_guard lock(mutex_);
+  if (state_.place) state_.place->epoch = std::max(state_.place->epoch, newest);
+  state_.epoch = std::max(state_.epoch, newest);
+}
+
+int64_t BoardFinder::newest_epoch() const {
+  const std::lock_guard lock(mutex_);
+  return state_.epoch;
 }
 
 void BoardFinder::SetOwn(const std::optional<BoardPlace>& own) {

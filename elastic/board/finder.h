@@ -38,8 +38,9 @@ class BoardFinder {
     // The board that was followed is lost. It may be told again, once its machine refuses.
     std::function<void(bool refused)> on_lost;
     std::function<void(const BoardPlace& place, const std::string& why)> on_follow;
-    // It is for this host to open a board of that term, and to tell its place to SetOwn().
-    std::function<void(int64_t term, const std::string& why)> on_turn;
+    // It is for this host to open a board of that term, from that epoch on, and to tell its place
+    // to SetOwn().
+    std::function<void(const BoardPlace& place, const std::string& why)> on_turn;
   };
 
   BoardFinder(Config config, Clock& clock, StoreMaker& stores, Events events)
@@ -50,7 +51,10 @@ class BoardFinder {
   // The board that was reached, as it tells of itself. Returns whether it was left for another one,
   // which the next Connect() goes to.
   bool NoteSuccession(const SuccessionRecord& record);
-  void NoteContact(TimePoint beat, int64_t newest_epoch);
+  void NoteEpoch(int64_t newest);   // that the board names
+  void NoteContact(TimePoint beat);
+  // The newest epoch that any board named.
+  int64_t newest_epoch() const;
   // The board that this host keeps.
   void SetOwn(const std::optional<BoardPlace>& own);
 
@@ -61,14 +65,16 @@ class BoardFinder {
   // What is followed, for messages: "10.0.0.7:29400".
   std::string Target() const;
 
-  // Looks for boards of this job that are ahead of `own`, at the endpoints and at `peers`, and tells
-  // those that are behind at the endpoints where `own` is. Returns the one that is furthest ahead.
+  // Looks for boards of this job that are ahead of `own`, at the endpoints and at `peers`, and
+  // tells those that are behind at the endpoints where `own` is. Returns the one that is furthest
+  // ahead.
   std::optional<BoardPlace> Scout(const BoardPlace& own, const std::vector<std::string>& peers,
                                   const CancelToken& ending);
 
  private:
   struct State {
     std::optional<BoardPlace> place;      // the board that is followed; nothing: none was reached
+    int64_t epoch = 0;                    // the newest that any board named
     std::optional<HostPort> target;       // where it was reached; nothing: one of the endpoints
     std::vector<Heir> heirs;
     std::vector<std::string> peers;       // of all heirs that were ever named, the newest last

@@ -28,8 +28,8 @@ bool IsRefused(const std::string& peer) {
 }  // namespace
 
 BoardKeeper::BoardKeeper(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores,
-                         Place place, std::unique_ptr<StoreServer> server, Connect connect, CoordinatorConfig config, Random random,
-                         Events events)
+                         Place place, std::unique_ptr<StoreServer> server, Connect connect,
+                         CoordinatorConfig config, Random random, Events events)
     : loop_(loop),
       clock_(clock),
       stores_(stores),

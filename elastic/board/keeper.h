@@ -41,7 +41,8 @@ class BoardKeeper {
 
   // `server`: the board's store; null: somebody else keeps it open.
   BoardKeeper(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Place place,
-              std::unique_ptr<StoreServer> server, Connect connect, CoordinatorConfig config, Random random, Events events);
+              std::unique_ptr<StoreServer> server, Connect connect, CoordinatorConfig config,
+              Random random, Events events);
   ~BoardKeeper();
 
   void Wake() { thread_->Wake(); }

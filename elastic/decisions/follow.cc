@@ -51,9 +51,7 @@ FollowStep DecideFollow(const FollowView& view, TimePoint now) {
                           (view.refused ? "is gone" : "is silent") + ", and this host is heir " +
                           std::to_string(*turn + 1);
   if (view.own && view.own->term > view.lost.term) {
-    BoardPlace own = *view.own;
-    own.epoch = std::max(own.epoch, view.lost.epoch);   // that is what this host brings there
-    return {Verdict::kFollow, own, why};
+    return {Verdict::kFollow, *view.own, why};
   }
   return {Verdict::kOpen, {view.lost.term + 1, view.lost.epoch, "", view.self}, why};
 }

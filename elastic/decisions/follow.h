@@ -1,7 +1,7 @@
 // Follow: what a host does that has lost the coordinator of its job (PROTOCOL.md section 12).
-// Promises   the same view gives the same step, with a reason in words. A host follows no board that
-//            is behind the one that it has lost, and opens one only if it is an heir, the others had
-//            their turn, and nobody whom it asked still hears the coordinator.
+// Promises   the same view gives the same step, with a reason in words. A host follows no board
+//            that is behind the one that it has lost, and opens one only if it is an heir, the
+//            others had their turn, and nobody whom it asked still hears the coordinator.
 // Does not   connect, ask or open: elastic/board/finder.h does. Judge who may form an epoch: a
 //            board that is opened too much forms none (elastic/decisions/quorum.h).
 // Threads    pure functions over plain values.
@@ -25,7 +25,8 @@ struct PeerSight {
 
 struct FollowView {
   std::string self;                       // incarnation
-  BoardPlace lost;                        // the board that was followed
+  BoardPlace lost;                        // the board that was followed; its epoch is the newest
+                                          // that this host knows of
   std::vector<Heir> heirs;                // as that board named them
   TimePoint lost_at;
   TimePoint heard;                        // when that board was last known to be there

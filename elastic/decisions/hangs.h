@@ -1,4 +1,4 @@
-// Hangs: whether a group stands still, and which worker holds it up (PROTOCOL.md section 12).
+// Hangs: whether a group stands still, and which worker holds it up (PROTOCOL.md section 13).
 // Promises   a worker that only waits for others is never named while one is known that they wait
 //            for. While several workers take part, never all of them are named, since together they
 //            hold the state.

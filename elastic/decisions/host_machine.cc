@@ -22,8 +22,8 @@ int64_t Millis(Duration duration) {
 }  // namespace
 
 HostMachine::HostMachine(HostConfig config, Random random, TimePoint now)
-    : config_(std::move(config)), random_(std::move(random)), born_(now), outside_since_(now),
-      seats_(config_.seats) {
+    : config_(std::move(config)), random_(std::move(random)), born_(now),
+      outside_since_(now), seats_(config_.seats) {
   record_.incarnation = config_.incarnation;
   record_.host = config_.host;
   record_.address = config_.address;
@@ -70,11 +70,6 @@ void HostMachine::OnSaveAsked(const std::string& reason, TimePoint now) {
 }
 
 std::vector<HostAction> HostMachine::TakeActions() { return std::exchange(actions_, {}); }
-
-void HostMachine::On(const Registered& event, TimePoint) {
-  slot_ = event.slot;
-  tells_of_loss_ = false;   // if it is another board, the lost one is lost for good
-}
 
 void HostMachine::On(const KindKnown& event, TimePoint) {
   if (event.kind == JobKind::kInPlace) kind_ = event.kind;

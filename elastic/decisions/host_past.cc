@@ -6,6 +6,11 @@
 
 namespace keel {
 
+void HostMachine::On(const Registered& event, TimePoint) {
+  slot_ = event.slot;
+  tells_of_loss_ = false;   // if it is another board, the lost one is lost for good
+}
+
 void HostMachine::On(const SuccessionSeen& event, TimePoint) {
   const SuccessionRecord& record = event.record;
   coordinates_ = record.coordinator == config_.incarnation;

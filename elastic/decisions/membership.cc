@@ -629,7 +629,8 @@ MaybeDecision Judge::NewcomerInPlace() const {
     if (host.gone || host.record.state != MemberState::kMember) continue;
     if (!InEpoch(host) && !room) continue;
     for (const SeatRecord& seat : host.record.seats) {
-      if (seat.state != SeatState::kReady) continue;
+      // A parked one comes from an older epoch, perhaps of another board.
+      if (!CanEnter(seat)) continue;
       // The epoch has this worker already, and its supervisor is about to send it `epoch`.
       if (seat.epoch == epoch().number || IsWorker(seat)) continue;
       return Make(Verdict::kAnnounce, Reason::kSomebodyWaits,
@@ -864,8 +865,8 @@ MaybeDecision Judge::LastCall(const std::vector<const HostView*>& hosts) const {
                   " hosts are here; waiting a moment for more");
 }
 
-// The seat's rank in the epoch that is over, if the same worker was in it; otherwise -1. A host that
-// was lost meanwhile is in another slot, and brings its workers where it had parked them.
+// The seat's rank in the epoch that is over, if the same worker was in it; otherwise -1. A host
+// that was lost meanwhile is in another slot, and brings its workers as it had parked them.
 int Judge::FormerRank(const Places& former, const HostView& host, int index) const {
   const std::string& worker_there = host.record.seats[index].worker;
   if (!InEpoch(host) && !worker_there.empty()) {

@@ -20,7 +20,10 @@ const HostView* FindHost(const JobView& job, const std::string& incarnation) {
 std::vector<const HostView*> Staying(const JobView& job) {
   std::vector<const HostView*> staying;
   for (const HostView& host : job.hosts) {
-    const bool stays = !host.gone && host.record.state == MemberState::kMember;
+    // While the whole job stops, somebody must still see to its end.
+    const bool is_member = host.record.state == MemberState::kMember ||
+                           (job.stop && host.record.state == MemberState::kLeaving);
+    const bool stays = !host.gone && is_member;
     if (stays && host.record.incarnation != job.coordinator) staying.push_back(&host);
   }
   const auto rank_of = [&](const HostView* host) {

@@ -61,7 +61,8 @@ Section JobSection() {
 Section MeetingSection() {
   return {"Meeting the other hosts", {
       WithPet(Option::Text("rdzv-backend", "static", "static (fixed hosts) or c10d (elastic)")),
-      WithPet(Option::Text("rdzv-endpoint", "", "Where the store is: HOST[:PORT][,HOST[:PORT]...]")),
+      WithPet(Option::Text("rdzv-endpoint", "",
+                           "Where the job begins, and may be found: HOST[:PORT][,HOST...]")),
       WithPet(Option::Text("rdzv-id", "none", "Name of the job")),
       WithPet(Option::Text("rdzv-conf", "",
                            "More settings, as KEY=VALUE[,KEY=VALUE...]: join_timeout, "

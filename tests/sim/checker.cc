@@ -70,7 +70,7 @@ int Checker::JoinLineages(const EpochRecord& record) {
     if (lineage < 0) lineage = known->second;
     const int merged = known->second;
     for (auto& [incarnation, one] : lineages_) one = one == merged ? lineage : one;
-    for (auto& [id, epoch] : epochs_) epoch.lineage = epoch.lineage == merged ? lineage : epoch.lineage;
+    for (auto& [id, one] : epochs_) one.lineage = one.lineage == merged ? lineage : one.lineage;
   }
   if (lineage < 0) lineage = lineages_made_++;
   for (const EpochHost& host : record.hosts) lineages_[host.incarnation] = lineage;

@@ -53,6 +53,7 @@ void SimHost::Start() {
   powered_off_ = false;
   place_.reset();
   is_reached_ = false;
+  epoch_ = 0;
   heirs_.clear();
   lost_at_.reset();
   refused_ = false;
@@ -75,6 +76,7 @@ void SimHost::OpenBoard(int64_t term, const std::string& handed_over_by) {
   config.presence = PeerOf(number_);
   config.address = kept_;
   config.term = term;
+  config.epoch = epoch_;
   config.handed_over_by = handed_over_by;
   config.is_dead = [this](const std::string& peer) { return world_.IsRefused(number_, peer); };
   config.policy = world_.scenario().policy;
@@ -290,6 +292,9 @@ void SimHost::PollMember() {
     heard_ = now;
     lost_at_.reset();
     refused_ = false;
+  }
+  if (step.status.ok()) {
+    epoch_ = std::max(epoch_, member_->newest_epoch());
     if (place_) place_->epoch = std::max(place_->epoch, member_->newest_epoch());
   }
   if (leaving) {
@@ -369,6 +374,7 @@ void SimHost::SearchBoard(TimePoint now, bool refused) {
   if (!alive()) return;
   FollowView view{incarnation_, *place_, heirs_, *lost_at_, heard_, refused_,
                   world_.scenario().policy.beat_limit, own_place(), world_.AskOthers(number_)};
+  view.lost.epoch = std::max(view.lost.epoch, epoch_);
   const FollowStep step = DecideFollow(view, now);
   if (step.verdict == FollowStep::Verdict::kFollow) return Follow(step.place);
   const bool is_new = !coordinator_ || coordinator_->place().term < step.place.term;
@@ -384,14 +390,15 @@ void SimHost::OnSuccession(const SuccessionRecord& record) {
   if (record.moved) {
     is_reached_ = false;
     place_ = *record.moved;
-    place_->epoch = std::max(epoch, place_->epoch);
     store_.reset();
     told_ = false;
     if (exiting_) exit_by_ = world_.scheduler().now() + world_.scenario().host.close_limit;
     return;
   }
   if (record.chosen != incarnation_) return;
-  if (!coordinator_ || coordinator_->place().term <= record.term) OpenBoard(record.term + 1, record.coordinator);
+  if (!coordinator_ || coordinator_->place().term <= record.term) {
+    OpenBoard(record.term + 1, record.coordinator);
+  }
   member_->Offer(coordinator_->place());
 }
 

@@ -131,6 +131,7 @@ class SimHost {
   std::optional<TimePoint> lost_at_;
   bool refused_ = false;
   bool is_reached_ = false;
+  int64_t epoch_ = 0;                          // the newest that any board named
   bool powered_off_ = false;
   std::vector<std::string> workers_;           // by seat
   std::vector<HostAction> to_member_;          // for the next poll: another thread in earnest

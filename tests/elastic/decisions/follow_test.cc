@@ -1,0 +1,95 @@
+// Follow: what a host does that has lost its coordinator, case by case.
+#include "elastic/decisions/follow.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using Verdict = FollowStep::Verdict;
+
+constexpr TimePoint kLost{100s};
+
+BoardPlace At(int64_t term, int64_t epoch, const std::string& by) {
+  return {term, epoch, by + ":29400", by};
+}
+
+// Host "b" is the second heir of "old", which it has lost.
+class Follow : public testing::Test {
+ protected:
+  Follow() {
+    view_.self = "b";
+    view_.lost = At(1, 7, "old");
+    view_.heirs = {{"a", "a:1"}, {"b", "b:1"}, {"c", "c:1"}};
+    view_.lost_at = kLost;
+    view_.heard = kLost - 500ms;
+  }
+  FollowStep After(Duration time) { return DecideFollow(view_, kLost + time); }
+
+  FollowView view_;
+};
+
+TEST_F(Follow, EachHeirWaitsForThoseBeforeItAfterARefusalAShortTime) {
+  view_.refused = true;
+  EXPECT_EQ(After(199ms).verdict, Verdict::kLook);
+  const FollowStep step = After(200ms);
+  EXPECT_EQ(step.verdict, Verdict::kOpen);
+  EXPECT_EQ(step.place.term, 2);
+  EXPECT_THAT(step.detail, HasSubstr("is gone, and this host is heir 2"));
+  view_.self = "a";
+  EXPECT_EQ(After(0ms).verdict, Verdict::kOpen);
+}
+
+TEST_F(Follow, SilenceIsBelievedOnlyOnceTheBeatLimitHasPassed) {
+  EXPECT_EQ(After(view_.beat_limit - 500ms).verdict, Verdict::kLook);
+  EXPECT_EQ(After(view_.beat_limit + 499ms).verdict, Verdict::kLook);
+  const FollowStep step = After(view_.beat_limit + 500ms);
+  EXPECT_EQ(step.verdict, Verdict::kOpen);
+  EXPECT_THAT(step.detail, HasSubstr("is silent"));
+}
+
+TEST_F(Follow, NobodyOpensABoardWhileAnotherHostHearsTheCoordinator) {
+  view_.sights = {{view_.lost, 1s}};
+  EXPECT_EQ(After(1h).verdict, Verdict::kLook);
+  EXPECT_THAT(After(1h).detail, HasSubstr("still hears"));
+  view_.sights = {{view_.lost, kHeardLately}};   // too long ago
+  EXPECT_EQ(After(1h).verdict, Verdict::kOpen);
+  view_.sights = {{view_.lost, 1s}};             // it does not know yet
+  view_.refused = true;
+  EXPECT_EQ(After(1h).verdict, Verdict::kOpen);
+}
+
+TEST_F(Follow, WhoeverIsAheadIsFollowedAtOnce) {
+  view_.sights = {{At(2, 7, "a"), 0ms}, {At(2, 8, "c"), 0ms}};
+  const FollowStep step = After(0ms);
+  EXPECT_EQ(step.verdict, Verdict::kFollow);
+  EXPECT_EQ(step.place.by, "c") << "a higher epoch counts for more than anything";
+  view_.sights = {{At(5, 6, "a"), 0ms}};         // it is behind
+  EXPECT_EQ(After(0ms).verdict, Verdict::kLook);
+  view_.sights = {{At(2, 7, "a"), kHeardLately}};
+  EXPECT_EQ(After(0ms).verdict, Verdict::kLook) << "that host may have lost it as well";
+}
+
+TEST_F(Follow, ABoardThatIsOpenAlreadyIsFollowedWhenItsTurnComes) {
+  view_.refused = true;
+  view_.own = At(2, 7, "b");
+  EXPECT_EQ(After(199ms).verdict, Verdict::kLook);
+  const FollowStep step = After(200ms);
+  EXPECT_EQ(step.verdict, Verdict::kFollow);
+  EXPECT_EQ(step.place.address, "b:29400");
+  view_.own = At(1, 0, "b");                     // one of an earlier term was left
+  EXPECT_EQ(After(200ms).verdict, Verdict::kOpen);
+}
+
+TEST_F(Follow, AHostThatIsNoHeirLooksOn) {
+  view_.self = "stranger";
+  view_.refused = true;
+  EXPECT_EQ(After(1h).verdict, Verdict::kLook);
+  EXPECT_THAT(After(1h).detail, HasSubstr("no heir"));
+}
+
+}  // namespace
+}  // namespace keel
