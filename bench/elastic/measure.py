@@ -12,6 +12,7 @@ import tempfile
 import time
 
 import jobs
+import roles
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/net"))
 import hosts  # noqa: E402  tests/net/hosts.py: hosts that are network namespaces
@@ -179,6 +180,11 @@ def supervisor():
     with_hosts(20, disturb)
 
 
+def coordinator(how):
+    for gap in roles.gaps(ARGS.keelrun, ARGS.trainer, how, 20):
+        put(f"coordinator {how}", "keelrun", gap)
+
+
 def board():
     for count in (100, 1000):
         for _ in range(max(ARGS.runs // 2, 1)):
@@ -189,7 +195,9 @@ def board():
 
 
 SCENARIOS = {"launch": launch, "in-place": in_place, "foreign": foreign, "group": group,
-             "lost-host": lost_host, "supervisor": supervisor, "board": board}
+             "lost-host": lost_host, "supervisor": supervisor,
+             "coordinator-leaves": lambda: coordinator("leaves"),
+             "coordinator-killed": lambda: coordinator("killed"), "board": board}
 
 
 def main():
@@ -206,7 +214,7 @@ def main():
     ARGS = parser.parse_args()
     keep_byte_code()
     ARGS.keelrun, ARGS.survivor = f"{ARGS.bin}/keelrun", f"{ARGS.bin}/survivor"
-    ARGS.board_bench = f"{ARGS.bin}/board_bench"
+    ARGS.board_bench, ARGS.trainer = f"{ARGS.bin}/board_bench", f"{ARGS.bin}/minimal_train"
     unknown = [name for name in ARGS.scenario if name not in SCENARIOS]
     if unknown:
         parser.error(f"no scenario '{unknown[0]}'; there are {' '.join(SCENARIOS)}")

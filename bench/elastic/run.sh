@@ -15,7 +15,8 @@ usage: bench/elastic/run.sh [--runs N] [--kills N] [--out FILE] [SCENARIO...]
   --runs N     how often each thing that takes seconds is done (10)
   --kills N    how many workers are killed (200)
   --out FILE   where the single measurements go (build/elastic-bench.jsonl)
-  SCENARIO     launch in-place foreign group lost-host supervisor board; all by default
+  SCENARIO     launch in-place foreign group lost-host supervisor coordinator-leaves
+               coordinator-killed board; all by default
 TEXT
 }
 
