@@ -18,7 +18,7 @@ import marked
 
 ARGS = None
 SAVED, NOT_SAVED = 75, 77   # foreign programs save nothing that a launcher could know of
-HASTY = machines.CONF + ",join_timeout=10"
+HASTY = machines.CONF + ",join_timeout=20"
 # Of two dollars launchers leave one, as they take $local_rank for a word of theirs.
 SHELL = ["/bin/sh", "-c", "echo main $RANK of $WORLD_SIZE restarts $TORCHELASTIC_RESTART_COUNT "
                           "pid $$$$; exec sleep 1000"]
