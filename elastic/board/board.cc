@@ -43,7 +43,8 @@ Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock&
     KEEL_TRY_ASSIGN(board->presence_server_, board->OpenPeerPort(board->where_.peer_port));
   }
   if (is_first) {
-    board->Keep({.term = 1}, "", board->where_.endpoints.front().port.value_or(0), std::move(server));
+    const uint16_t port = board->where_.endpoints.front().port.value_or(0);
+    board->Keep({.term = 1}, "", port, std::move(server));
   }
   board->StartMember();
   return board;
