@@ -395,6 +395,8 @@ void Supervisor::TellWait() {
 
 // Our own record is newer here than on the board.
 void Supervisor::TellHosts() {
+  const bool sees_all = board_->coordinates();
+  if (!sees_all) seen_hosts_.clear();   // of a board that was left
   std::vector<StatusHost> hosts = seen_hosts_;
   const auto own = std::find_if(hosts.begin(), hosts.end(), [this](const StatusHost& host) {
     return host.is_here && host.gone.empty() && host.slot == slot_;
@@ -404,7 +406,8 @@ void Supervisor::TellHosts() {
   } else {
     own->record = host_.record();
   }
-  page_->Post([hosts = std::move(hosts), at = Wall()](JobStatus& status) mutable {
+  page_->Post([hosts = std::move(hosts), sees_all, at = Wall()](JobStatus& status) mutable {
+    status.OnRole(sees_all);
     status.OnHosts(std::move(hosts), at);
   });
   TellFigures();

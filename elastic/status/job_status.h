@@ -34,7 +34,7 @@ struct StatusJob {
   std::string host;            // this one
   std::string program;
   std::string store;           // its address
-  bool sees_all = true;        // false: it sees only its own workers, as another host has the store
+  bool sees_all = true;        // false: it sees only its own workers, as another host coordinates
   int64_t started_nanos = 0;   // of this launcher; all times in this file are by the wall clock
 };
 
@@ -110,6 +110,8 @@ class JobStatus {
   void OnEvent(const std::string& kind, const std::string& text, int64_t wall_nanos);
   // All hosts that are seen (StatusHostsOf), as they are now. Those that come or go become events.
   void OnHosts(std::vector<StatusHost> hosts, int64_t wall_nanos);
+  // The coordinator's role came to this host, or went.
+  void OnRole(bool sees_all) { job_.sees_all = sees_all; }
 
   // All figures of this host's workers, repeatedly, those of the lowest rank first, and how the
   // time of its seats was spent.

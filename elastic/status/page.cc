@@ -185,7 +185,7 @@ std::string Members(const JobStatus& status) {
   std::string note = status.job().sees_all
                          ? ""
                          : "<p class=\"note\">Only this host is shown: the page of the host that "
-                           "keeps the store shows all.</p>";
+                           "coordinates shows all.</p>";
   if (shown < all) note += "<p class=\"note\">" + std::to_string(all - shown) + " more.</p>";
   return "<section><h2>Members</h2>\n<table><tr><th>host</th><th>address</th><th>state</th>"
          "<th class=\"n\">seat</th><th class=\"n\">rank</th><th>worker</th>"

@@ -75,7 +75,8 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual(self.pod["subdomain"], service["metadata"]["name"])
         port, = (one["port"] for one in service["spec"]["ports"])
         self.assertEqual(self.options["rdzv-endpoint"],
-                         f"{name}-0.{self.pod['subdomain']}.$(NAMESPACE).svc.cluster.local:{port}")
+                         f"{name}-0.{self.pod['subdomain']}.$(NAMESPACE).svc.cluster.local:{port},"
+                         f"{self.pod['subdomain']}.$(NAMESPACE).svc.cluster.local")
         self.assertIn("NAMESPACE", [one["name"] for one in self.container["env"]])
 
     def test_its_numbers_agree(self):
