@@ -34,7 +34,7 @@ def seconds(text):
 def understood(words):
     """What keelrun makes of these words of its command line: name -> value."""
     shown = checks.run(KEELRUN, "--print-config", *words)
-    return dict(re.findall(r"(?m)^([\w-]+) = (\S*) +#", shown))
+    return dict(re.findall(r'(?m)^([\w-]+) = "?([^"\s]*)"? +#', shown))
 
 
 class KubernetesTest(unittest.TestCase):
