@@ -19,12 +19,12 @@ struct Row {
 };
 void PrintTo(const Row& row, std::ostream* out) { *out << row.wait << " | " << row.limit; }
 
-// The first two cells of each row of section 11.
-std::vector<Row> RowsOfDocument() {
+// The first two cells of each row of a table: of section 11, or of section 12.
+std::vector<Row> RowsOfDocument(const std::string& heading, const std::string& what_follows) {
   const std::string text = ReadFile(KEEL_SOURCE_DIR "/elastic/PROTOCOL.md");
-  const size_t start = text.find("| wait | limit | named |");
-  const size_t end = text.find("\n## 12.", start);
-  EXPECT_NE(end, std::string::npos) << "section 11 has another table, or another place";
+  const size_t start = text.find(heading);
+  const size_t end = text.find(what_follows, start);
+  EXPECT_NE(end, std::string::npos) << "there is another table, or it has another place";
   if (end == std::string::npos) return {};
   std::vector<Row> rows;
   for (const std::string& line : SplitList(text.substr(start, end - start), '\n')) {
@@ -95,8 +95,26 @@ TEST(Limits, AreThoseOfTheProtocolsTable) {
   std::vector<Row> wanted = HostRows();
   const std::vector<Row> last = LastRows();
   wanted.insert(wanted.end(), last.begin(), last.end());
-  EXPECT_EQ(RowsOfDocument(), wanted);
+  EXPECT_EQ(RowsOfDocument("| wait | limit | named |", "\n## 12."), wanted);
   EXPECT_EQ(kLinkGrace, kStacksLimit) << "they share a row";
+}
+
+TEST(Limits, OfWhoCoordinatesAreThoseOfTheProtocolsTable) {
+  const std::vector<Row> wanted = {
+      {"for an heir that is asked to open the next board",
+       "`kHeirLimit` " + DurationText(kHeirLimit)},
+      {"no epoch is formed during a hand-over",
+       "`kHandOverPatience` " + DurationText(kHandOverPatience)},
+      {"a launcher that ends, for its role to be taken",
+       "`kHandOverLimit` " + DurationText(kHandOverLimit)},
+      {"each heir after the one before it, where the coordinator's machine refuses",
+       "`kTurnAfterRefusal` " + DurationText(kTurnAfterRefusal)},
+      {"the same, where it is silent",
+       "`beat_limit`, then `kTurnAfterSilence` " + DurationText(kTurnAfterSilence)},
+      {"a coordinator was heard lately", "`kHeardLately` " + DurationText(kHeardLately)},
+      {"for a quorum", "`store_limit` " + Text(kStoreLimit)},
+  };
+  EXPECT_EQ(RowsOfDocument("| wait | limit |\n", "\n### What holds"), wanted);
 }
 
 TEST(Limits, OfTheTextAreThoseOfTheTable) {
