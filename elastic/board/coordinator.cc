@@ -247,6 +247,8 @@ void Coordinator::NoteWait(const Decision& decision, TimePoint now, Step& step) 
   wait_.until = decision.until;
   KEEL_CHECK(wait_.until > now, "a wait that is over: " << decision.detail);
   if (wait_.reason != decision.reason) wait_ = {decision.until, decision.reason, now, {}};
+  const bool has_no_quorum = decision.reason == Reason::kNoQuorum;
+  watch_.NoteNoQuorum(has_no_quorum ? std::optional(wait_.since) : std::nullopt);
   if (wait_.told && decision.reason == Reason::kRunning) return;
   const Duration patience =
       decision.reason == Reason::kHostsMissing ? kHostsPatience : Duration(0);

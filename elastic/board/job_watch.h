@@ -44,6 +44,8 @@ class JobWatch {
     view_.handed_over_by = handed_over_by;
     view_.is_later_board = is_later;
   }
+  // Nothing: it waits for something else now.
+  void NoteNoQuorum(std::optional<TimePoint> since) { view_.no_quorum_since = since; }
   // Epochs that members have seen, and whose hosts nobody has told yet, by their ids.
   std::vector<std::string> EpochsUncounted() const;
   void NoteCounted(CountedEpoch epoch);

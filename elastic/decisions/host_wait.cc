@@ -15,7 +15,8 @@ std::optional<HostWait> HostMachine::WaitsFor(TimePoint now) const {
   if (now - *contact_ >= kBeatLimit) {
     return HostWait{"the store, which was last reached " + DurationText(now - *contact_) + " ago",
                     *contact_, StoreDeadline(),
-                    "start the store's host again, at the same address or under the same name"};
+                    "nothing, if enough other hosts are there, for one of them takes its place; "
+                    "otherwise start its host again"};
   }
   const bool has_epoch = epoch_ && !epoch_over_;
   if (has_epoch || coordinates_) return std::nullopt;   // the coordinator tells its own

@@ -814,13 +814,16 @@ MaybeDecision Judge::NoQuorum(const std::vector<const HostView*>& hosts) const {
     verdict.detail = "none of them was in an epoch of this job";
   }
   if (verdict.may_form) return std::nullopt;
-  const TimePoint limit = view_.idle_since + policy_.quorum_limit;
+  const TimePoint since = view_.no_quorum_since.value_or(now_);
+  const TimePoint limit = since + policy_.quorum_limit;
   const std::string detail = "others may go on without these hosts: " + verdict.detail;
   if (now_ >= limit) {
     return End(kExitQuorumLost, Reason::kQuorumLost,
-               detail + ", for " + DurationText(now_ - view_.idle_since));
+               detail + ", for " + DurationText(now_ - since));
   }
-  return Until(limit, "bring back the hosts that are missing, or the network to them",
+  return Until(limit,
+               "bring back the network to the hosts that are missing; a launcher that was started "
+               "anew there cannot tell what became of the former one",
                Wait(Reason::kNoQuorum, std::min(limit, NextSilence()), detail));
 }
 

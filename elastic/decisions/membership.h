@@ -85,6 +85,7 @@ struct JobView {
   int restarts_before = 0;             // spent under former stores, beyond the window of restarts
   std::vector<CountedEpoch> counted;   // each that a host has seen, as far as it is known
   bool handing_over = false;           // the role is about to go to another host
+  std::optional<TimePoint> no_quorum_since;   // of the wait that lasts
   std::string handed_over_by;          // the former coordinator, if it asked this one; else empty
   bool is_later_board = false;         // not the one that the job began with
   std::optional<StopRecord> stop;

@@ -99,7 +99,11 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
   const Result<std::string> number = OwnOf(numbers);
   if (!config.local_address.empty()) {
     const Result<std::string> local = ResolveHost(config.local_address, kLookUpLimit);
-    if (local.ok()) meeting.bind = *local;
+    const std::vector<std::string> own = OwnAddresses();
+    // Behind a translation of addresses it is not one of the machine's.
+    const bool is_own =
+        local.ok() && (IsLoopback(*local) || std::find(own.begin(), own.end(), *local) != own.end());
+    if (is_own) meeting.bind = *local;
   }
   if (MayHost(config, number.ok() ? *number : "", meeting.bind)) {
     // Where the endpoint is another address of this host, the first board is reached at both.
