@@ -101,8 +101,8 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
     const Result<std::string> local = ResolveHost(config.local_address, kLookUpLimit);
     const std::vector<std::string> own = OwnAddresses();
     // Behind a translation of addresses it is not one of the machine's.
-    const bool is_own =
-        local.ok() && (IsLoopback(*local) || std::find(own.begin(), own.end(), *local) != own.end());
+    const bool is_own = local.ok() && (IsLoopback(*local) ||
+                                       std::find(own.begin(), own.end(), *local) != own.end());
     if (is_own) meeting.bind = *local;
   }
   if (MayHost(config, number.ok() ? *number : "", meeting.bind)) {

@@ -135,8 +135,8 @@ class StandInsTest(unittest.TestCase):
         self.assertEqual(code, 0, said)
         lines = [line for line in self.calls().splitlines() if line.startswith("keelrun")]
         self.assertEqual(len(lines), 3)
-        for word in ("<--nnodes=2:3>", "<--rdzv-id=slurm-4711>", "<--rdzv-endpoint=node7:24711,node8,node9>",
-                     "<--nproc-per-node=1>"):
+        for word in ("<--nnodes=2:3>", "<--rdzv-id=slurm-4711>", "<--nproc-per-node=1>",
+                     "<--rdzv-endpoint=node7:24711,node8,node9>"):
             self.assertIn(word, lines[0])
         # What it is given is understood by the real launcher.
         words = re.findall("<(.*?)>", lines[0])
