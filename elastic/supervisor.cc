@@ -155,8 +155,8 @@ Status Supervisor::OpenBoard() {
       seen_hosts_ = StatusHostsOf(hosts, incarnation_);
     };
   }
-  events.on_lost = [this](int64_t promised, bool refused) {
-    host_.OnBoardLost(promised, refused, Now());
+  events.on_lost = [this](const std::string& coordinator, int64_t promised, bool refused) {
+    host_.OnBoardLost(coordinator, promised, refused, Now());
     Carry();
   };
   events.on_trouble = [this](const Status& status) { OnTrouble(status); };

@@ -98,7 +98,10 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
   if (action.code == kExitQuorumLost) {
     outcome += "; the store is at " + board_->Target();
     // The last attempt may not have ended yet, and what was told is how the trouble began.
-    if (!trouble_.empty() || !has_contact_) {
+    const bool is_first = board_->Target() == AddressText(meeting_.host, meeting_.port);
+    if (!is_first && !trouble_.empty()) {
+      outcome += ": " + trouble_;
+    } else if (!trouble_.empty() || !has_contact_) {
       outcome += ": " + WhyUnreachable(meeting_, board_->coordinates(), trouble_);
     }
   }

@@ -19,7 +19,9 @@ constexpr Duration kOwnStoreLimit = std::chrono::seconds(5);
 constexpr Duration kUnknownTime = std::chrono::seconds(5);
 // How long a search for the board pauses at most between two attempts.
 constexpr Duration kSearchPause = std::chrono::milliseconds(200);
-constexpr Duration kScoutPause = std::chrono::seconds(1);
+// A board that this host opened is closed again once it has followed another one for so long, and
+// nobody has come.
+constexpr Duration kNeedlessBoardTime = kBeatLimit;
 // A board that was left is kept for so long for those who have not read it yet.
 constexpr Duration kLeftBoardTime = std::chrono::seconds(1);
 // How long the last word may take to get to the board, and, if this host has decided the end, how
@@ -40,7 +42,8 @@ Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock&
                                          std::move(policy), std::move(random),
                                          std::move(events)));
   if (!board->where_.is_alone) {
-    KEEL_TRY_ASSIGN(board->presence_server_, board->OpenPeerPort(board->where_.peer_port));
+    KEEL_TRY_ASSIGN(board->presence_server_,
+                    board->OpenPeerPort(board->where_.bind, board->where_.peer_port));
   }
   if (is_first) {
     const uint16_t port = board->where_.endpoints.front().port.value_or(0);
@@ -66,9 +69,10 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
       finder_({job_, where_.incarnation, where_.endpoints, [this] { return peer(); },
                is_first_, policy_.beat_limit},
               clock, stores,
-              {[this](bool refused) {
-                 boost::asio::post(loop_, [this, refused, promised = member_.promised()] {
-                   events_.on_lost(promised, refused);
+              {[this](const std::string& coordinator, bool refused) {
+                 boost::asio::post(loop_, [this, coordinator, refused,
+                                           promised = member_.promised()] {
+                   events_.on_lost(coordinator, promised, refused);
                  });
                },
                [](const BoardPlace& place, const std::string& why) {
@@ -85,6 +89,7 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
 
 Board::~Board() {
   member_thread_.reset();
+  scout_.reset();
   keeper_.reset();
 }
 
@@ -94,7 +99,8 @@ std::string Board::peer() const {
 
 // --- The peer port ---
 
-Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(uint16_t port) {
+Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(const std::string& bind,
+                                                            uint16_t port) {
   PresenceServer::Events seen;
   seen.on_opened = [this](int64_t slot, const std::string& incarnation) {
     if (keeper_) keeper_->PresenceOpened(slot, incarnation);
@@ -106,7 +112,7 @@ Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(uint16_t port) {
     if (keeper_) keeper_->Wake();
   };
   seen.on_ask = [this](const std::string& job) { return Answer(job); };
-  return PresenceServer::Open(loop_, {where_.bind, port}, std::move(seen));
+  return PresenceServer::Open(loop_, {bind, port}, std::move(seen));
 }
 
 std::string Board::Answer(const std::string& job) const {
@@ -165,11 +171,12 @@ void Board::OnKeeperStep(const Coordinator::Step& step) {
     if (presence_server_) presence_server_->Look();
     member_thread_->Wake();
   }
-  {
-    const std::lock_guard lock(scouting_mutex_);
-    scouting_ = {coordinates(), keeper_->place(), keeper_->peers_out_of_reach()};
+  if (coordinates()) {
+    for (const Decision& decision : step.decisions) events_.on_decision(decision);
   }
-  for (const Decision& decision : step.decisions) events_.on_decision(decision);
+  const bool has_more_time = std::exchange(ends_with_job_, keeper_->is_stopping());
+  if (finishing_ && ends_with_job_ && !has_more_time) LimitFinish(kEndReadLimit);
+  ScoutOrNot();
   if (keeper_->moved()) OnMoved();
   CheckFinished();
 }
@@ -181,16 +188,59 @@ void Board::OnMoved() {
   finder_.SetOwn(std::nullopt);
   left_timer_.expires_after(kLeftBoardTime);
   left_timer_.async_wait([this](const boost::system::error_code& failure) {
-    if (failure) return;
+    if (failure || !is_left_) return;
     const bool was_first = keeper_->place().term == 1;
-    keeper_.reset();
+    CloseKeeper();
     // Newcomers that look for the job at the port of the first board are told where it is now.
     if (was_first && !finishing_) {
-      auto server = OpenPeerPort(where_.peer_port);
+      const bool is_bound = where_.endpoints.front().host == where_.bind;
+      auto server = OpenPeerPort(is_bound ? where_.bind : "", where_.peer_port);
       if (server.ok()) endpoint_server_ = *std::move(server);
     }
     CheckFinished();
   });
+}
+
+void Board::CloseKeeper() {
+  for (auto& store : keeper_->Close()) former_stores_.push_back(std::move(store));
+  keeper_.reset();
+  is_left_ = false;
+  finder_.SetOwn(std::nullopt);
+  ScoutOrNot();
+}
+
+// An heir may have opened a board although the coordinator came back, or another heir was faster.
+void Board::CloseIfNeedless(TimePoint now) {
+  if (follows_own_ || !keeps()) {
+    elsewhere_since_.reset();
+    return;
+  }
+  if (!elsewhere_since_) elsewhere_since_ = now;
+  if (now - *elsewhere_since_ < kNeedlessBoardTime || !keeper_->is_alone()) return;
+  LogInfo("board-closed", {{"board", PlaceText(keeper_->place())},
+                           {"reason", "nobody came to it, and this host follows another one"}});
+  elsewhere_since_.reset();
+  CloseKeeper();
+}
+
+// A first board may be one that came up where the job had begun before; a later one may not be the
+// only one.
+void Board::ScoutOrNot() {
+  if (where_.is_alone) return;
+  if (!coordinates()) return scout_ ? scout_->Look(std::nullopt) : void();
+  const BoardPlace& own = keeper_->place();
+  const bool may_be_late = own.epoch == 0 && where_.endpoints.size() > 1;
+  const bool is_due = own.term > 1 || may_be_late || !keeper_->peers_out_of_reach().empty();
+  if (is_due && !scout_) {
+    scout_ = std::make_unique<Scout>(finder_, [this](const BoardPlace& ahead) {
+      boost::asio::post(loop_, [this, ahead] {
+        if (coordinates()) keeper_->Offer(ahead);
+      });
+    });
+  }
+  if (!scout_) return;
+  using Task = std::optional<Scout::Task>;
+  scout_->Look(is_due ? Task({own, keeper_->peers_out_of_reach()}) : Task());
 }
 
 // --- The member's half ---
@@ -216,11 +266,12 @@ BoardThread::Turn Board::PollMember(Store& store, TimePoint now) {
   if (step.status.ok()) finder_.NoteEpoch(member_.newest_epoch());
   if (step.beat) finder_.NoteContact(now);
   const bool has_moved = NoteSuccession(step);
-  if (step.status.ok() && !has_moved) ScoutIfDue(now);
   const BoardThread::Turn turn{step.status, has_moved, member_.NextPoll()};
-  boost::asio::post(loop_, [this, now, step = std::move(step), taken = taken_,
+  boost::asio::post(loop_, [this, now, has_moved, step = std::move(step), taken = taken_,
                             settled = member_.settled() || member_.is_unknown()] {
     if (settled) settled_ = taken;
+    has_moved_ |= has_moved;
+    if (has_moved) settled_ = -1;   // the last word belongs on the next board
     OnMemberStep(step, now);
   });
   return turn;
@@ -237,28 +288,6 @@ bool Board::NoteSuccession(const BoardClient::Step& step) {
   return has_moved && !where_.is_alone;
 }
 
-// While this host coordinates, it looks now and then whether the job has gone on elsewhere, and
-// whether somebody waits for it at the endpoint.
-void Board::ScoutIfDue(TimePoint now) {
-  if (where_.is_alone || now < scout_at_ || !finder_.FollowsOwn()) return;
-  scout_at_ = now + kScoutPause;
-  Scouting scouting;
-  {
-    const std::lock_guard lock(scouting_mutex_);
-    scouting = scouting_;
-  }
-  // A first board may be one that came up where the job had begun before.
-  const bool may_be_late = scouting.own.epoch == 0 && where_.endpoints.size() > 1;
-  const bool is_first = scouting.own.term == 1 && scouting.peers.empty() && !may_be_late;
-  if (!scouting.is_due || is_first) return;
-  const std::optional<BoardPlace> ahead =
-      finder_.Scout(scouting.own, scouting.peers, CancelToken::Never());
-  if (!ahead) return;
-  boost::asio::post(loop_, [this, ahead = *ahead] {
-    if (coordinates()) keeper_->Offer(ahead);
-  });
-}
-
 void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
   if (step.news) {
     if (follows_own_ && keeper_) {
@@ -273,13 +302,17 @@ void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
     if (const auto* const seen = std::get_if<PresenceSeen>(&event)) {
       follows_own_ = seen->address == peer();
       presence_client_.SetServer(follows_own_ ? "" : seen->address);
+      ScoutOrNot();
     }
     if (const auto* const given = std::get_if<Registered>(&event)) {
       presence_client_.SetSelf(given->slot, where_.incarnation);
     }
     events_.on_member_event(event);
   }
-  if (step.beat) events_.on_contact(polled);
+  if (step.beat) {
+    events_.on_contact(polled);
+    CloseIfNeedless(polled);
+  }
   CheckFinished();
 }
 
@@ -287,7 +320,7 @@ void Board::OnSuccession(const SuccessionRecord& record) {
   if (record.chosen != where_.incarnation || record.moved) return;
   OpenNext({.term = record.term + 1, .epoch = finder_.newest_epoch()}, record.coordinator,
            "the coordinator leaves, and asks this host");
-  if (!coordinates() || keeper_->place().term != record.term + 1) return;
+  if (!keeps() || keeper_->place().term != record.term + 1) return;
   TellMember([this, place = keeper_->place()] { member_.Offer(place); });
 }
 
@@ -306,7 +339,7 @@ void Board::WarnIfUnknown(const BoardClient::Step& step, TimePoint polled) {
 
 void Board::OnMemberTrouble(const Status& status) {
   events_.on_trouble(status);
-  if (!status.ok() && finishing_ && !coordinates()) finish_limit_.expires_after(Duration(0));
+  if (!status.ok() && finishing_ && !coordinates() && !has_moved_) LimitFinish(Duration(0));
 }
 
 void Board::TellMember(std::function<void()> job, bool hurry) {
@@ -336,20 +369,29 @@ void Board::RegisterAnew() {
 
 void Board::Finish(bool at_once) {
   finishing_ = true;
-  const Duration needed = keeper_ && keeper_->is_over() ? kEndReadLimit : kHandOverLimit;
-  finish_limit_.expires_after(at_once ? Duration(0) : coordinates() ? needed : kFinishLimit);
-  finish_limit_.async_wait([this](const boost::system::error_code&) {
-    if (std::exchange(finishing_, false)) events_.on_finished();
-  });
+  const bool is_stopping = keeper_ && keeper_->is_stopping();
+  const Duration needed = is_stopping ? kEndReadLimit : kHandOverLimit;
+  LimitFinish(at_once ? Duration(0) : coordinates() ? needed : kFinishLimit);
   member_thread_->Wake();
   if (keeper_) keeper_->Wake();
   CheckFinished();
 }
 
+void Board::LimitFinish(Duration limit) {
+  const TimePoint end = clock_.Monotonic() + limit;
+  if (limit > Duration(0) && end <= finish_by_) return;   // it has more time already
+  finish_by_ = end;
+  finish_limit_.expires_after(limit);
+  finish_limit_.async_wait([this](const boost::system::error_code& failure) {
+    if (failure) return;
+    if (std::exchange(finishing_, false)) events_.on_finished();
+  });
+}
+
 void Board::CheckFinished() {
   if (!finishing_ || settled_ != told_) return;
   // A board that was left still has its readers; one that nobody else needs has none.
-  if (keeper_ && (is_left_ || !keeper_->is_free())) return;
+  if (keeper_ && (is_left_ || (coordinates() && !keeper_->is_free()))) return;
   finishing_ = false;
   events_.on_finished();
 }

@@ -16,7 +16,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +25,7 @@
 #include "elastic/board/finder.h"
 #include "elastic/board/keeper.h"
 #include "elastic/board/presence.h"
+#include "elastic/board/scout.h"
 #include "elastic/board/thread.h"
 #include "store/memory_store.h"
 #include "store/store_maker.h"
@@ -52,7 +52,7 @@ class Board {
     std::function<void(const Decision& decision)> on_decision;   // the coordinator's
     std::function<void(const Status& status)> on_trouble;
     // The board is lost: HostMachine::OnBoardLost().
-    std::function<void(int64_t promised, bool refused)> on_lost;
+    std::function<void(const std::string& coordinator, int64_t promised, bool refused)> on_lost;
     // The store at which an epoch's workers are to meet cannot be opened, even after many attempts.
     std::function<void(const Error& why)> on_no_store;
     std::function<void()> on_finished;
@@ -69,7 +69,7 @@ class Board {
   // Where other supervisors reach this one; empty: none will come.
   std::string peer() const;
   // Whether this host coordinates, as far as it knows.
-  bool coordinates() const { return keeper_ != nullptr && !keeper_->moved(); }
+  bool coordinates() const { return keeps() && follows_own_; }
   // The board that is followed, for people.
   std::string Target() const { return finder_.Target(); }
 
@@ -88,7 +88,9 @@ class Board {
   Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Where where,
         bool is_first, BoardClientConfig member, JobPolicy policy, Random random, Events events);
 
-  Result<std::unique_ptr<PresenceServer>> OpenPeerPort(uint16_t port);
+  // Whether it keeps a board that was not left. Nobody need ever come to that.
+  bool keeps() const { return keeper_ != nullptr && !keeper_->moved(); }
+  Result<std::unique_ptr<PresenceServer>> OpenPeerPort(const std::string& bind, uint16_t port);
   std::string Answer(const std::string& job) const;
   // `next`: its term, and the newest epoch that is known.
   void Keep(const BoardPlace& next, const std::string& handed_over_by, uint16_t port,
@@ -97,11 +99,14 @@ class Board {
                 const std::string& why);
   void OnKeeperStep(const Coordinator::Step& step);
   void OnMoved();
+  void CloseKeeper();
+  void CloseIfNeedless(TimePoint now);
+  void ScoutOrNot();
+  void LimitFinish(Duration limit);
   void StartMember();
   Result<std::unique_ptr<Store>> Connect(const CancelToken& ending);
   BoardThread::Turn PollMember(Store& store, TimePoint now);
   bool NoteSuccession(const BoardClient::Step& step);
-  void ScoutIfDue(TimePoint now);
   void TellMember(std::function<void()> job, bool hurry = true);
   void OnMemberStep(const BoardClient::Step& step, TimePoint polled);
   void OnSuccession(const SuccessionRecord& record);
@@ -124,7 +129,6 @@ class Board {
   // Only the member's thread uses these.
   BoardClient member_;
   int64_t taken_ = 0;                               // how many jobs the member has taken
-  TimePoint scout_at_{};
 
   // Only the loop's thread uses these.
   int64_t told_ = 0;                   // how many jobs the member was given
@@ -132,6 +136,10 @@ class Board {
   bool follows_own_;                   // the board that is followed is this host's
   bool is_left_ = false;               // ... was, and nobody needs it any more
   bool finishing_ = false;
+  bool ends_with_job_ = false;         // the job stops, and this host coordinates that
+  TimePoint finish_by_{};
+  bool has_moved_ = false;             // from one board to another, ever
+  std::optional<TimePoint> elsewhere_since_;   // since when another board is followed
   bool is_known_ = false;              // the store has this job, or the user was told otherwise
   std::optional<TimePoint> answered_;  // since when a store answers
   boost::asio::steady_timer finish_limit_;
@@ -141,16 +149,10 @@ class Board {
   std::unique_ptr<PresenceServer> endpoint_server_;
   PresenceClient presence_client_;
   std::unique_ptr<BoardKeeper> keeper_;
+  // Of boards that were left: the workers of their epochs may still need them.
+  std::vector<std::unique_ptr<StoreServer>> former_stores_;
 
-  // For the member's thread, from the loop's.
-  struct Scouting {
-    bool is_due = false;               // this host coordinates
-    BoardPlace own;
-    std::vector<std::string> peers;
-  };
-  std::mutex scouting_mutex_;
-  Scouting scouting_;                  // scouting_mutex_ guards it
-
+  std::unique_ptr<Scout> scout_;
   std::unique_ptr<BoardThread> member_thread_;
 };
 

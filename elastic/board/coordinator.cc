@@ -45,11 +45,13 @@ bool Coordinator::is_needed() const {
   });
 }
 
-std::vector<std::string> Coordinator::PeersOutOfReach() const {
+std::vector<std::string> Coordinator::PeersOutOfReach(TimePoint now) const {
   std::vector<std::string> peers;
   for (const HostView& host : view().hosts) {
     const bool is_over = host.died || host.record.state == MemberState::kLeft;
-    if (host.gone && !is_over && !host.record.peer.empty()) peers.push_back(host.record.peer);
+    const bool is_lately = now - host.heard < config_.policy.fence_limit;
+    const bool may_live = host.gone && !is_over && is_lately;
+    if (may_live && !host.record.peer.empty()) peers.push_back(host.record.peer);
   }
   if (peers.size() > kHeirsMax) peers.erase(peers.begin(), peers.end() - kHeirsMax);
   return peers;
@@ -316,6 +318,8 @@ Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint
     // The key of its break comes before the record, for members ask for both in one question, and
     // once the record is there somebody may have a break to write.
     KEEL_TRY(store.CompareSet(keys_.Break(record.id), std::nullopt, kNothingYet));
+    // Some host may tell of it long after all others have forgotten it.
+    KEEL_TRY(WriteOnce(store, keys_.Counted(record.id), CountedEpochText(CountedOf(record))));
     KEEL_TRY_ASSIGN(const std::string now_there, WriteOnce(store, key, EpochText(record)));
     KEEL_TRY_ASSIGN(record, ParseEpoch(key, now_there));
   }

@@ -73,6 +73,8 @@ class Coordinator {
   const std::optional<EndRecord>& end() const { return ending_.record; }
   // The job is over, and every member knows it or has had the time to learn it.
   bool done() const { return ending_.is_done; }
+  // The job stops, or has ended.
+  bool is_stopping() const { return ending_.record || view().stop; }
   // This board, as others may be told of it.
   BoardPlace place() const;
   // Where the job goes on, once this board was left. Nothing more is decided here then.
@@ -80,7 +82,7 @@ class Coordinator {
   // Whether other hosts are here, to which this one is the coordinator.
   bool is_needed() const;
   // Where hosts may be that were taken for lost and may live on, out of reach.
-  std::vector<std::string> PeersOutOfReach() const;
+  std::vector<std::string> PeersOutOfReach(TimePoint now) const;
 
  private:
   // What the board has of what this coordinator writes once.

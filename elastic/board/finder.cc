@@ -84,7 +84,12 @@ std::vector<PeerSight> BoardFinder::SightsAt(const std::vector<std::string>& add
 // knows which board it follows.
 Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& ending) {
   const HostPort& first = config_.endpoints.front();
-  if (config_.is_ours) {
+  bool is_ours = config_.is_ours;
+  {
+    const std::lock_guard lock(mutex_);
+    is_ours &= !state_.is_first_left;
+  }
+  if (is_ours) {
     return stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending);
   }
   std::vector<std::string> addresses = EndpointAddresses();
@@ -108,6 +113,14 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   return stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending);
 }
 
+// Where the board said that it is. Only what that very machine says counts as its word; the name by
+// which it was found may lead elsewhere by now.
+HostPort BoardFinder::WhereLost(const State& state) const {
+  const bool is_own = state.place->by == config_.incarnation;
+  if (!is_own && !state.place->address.empty()) return PlaceOf(*state.place);
+  return state.target.value_or(config_.endpoints.front());
+}
+
 // What one attempt finds where the board was. A process that dies may still take connections, and
 // one that stands still does, so only a store that answers counts.
 Reached BoardFinder::Look(const HostPort& where, const CancelToken& ending) const {
@@ -129,9 +142,9 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
       const std::lock_guard lock(mutex_);
       state_.lost_at = state.lost_at;
     }
-    events_.on_lost(false);   // how old the last beat is counts from now on
+    events_.on_lost(state.place->by, false);   // how old the last beat is counts from now on
   }
-  const HostPort where = state.target.value_or(config_.endpoints.front());
+  const HostPort where = WhereLost(state);
   const Reached reached = Look(where, ending);
   if (reached == Reached::kListener) {
     Result<std::unique_ptr<Store>> store = ConnectTo(where, ending);
@@ -144,7 +157,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
     state_.lost_at = state.lost_at;
     state_.refused = state.refused;
   }
-  events_.on_lost(state.refused);
+  if (!is_moving) events_.on_lost(state.place->by, state.refused);
   FollowView view{config_.incarnation, *state.place, state.heirs,        *state.lost_at,
                   state.heard,         state.refused, config_.beat_limit, state.own, {}};
   view.lost.epoch = std::max(view.lost.epoch, state.epoch);
@@ -153,11 +166,21 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
     if (heir.incarnation != config_.incarnation) asked.push_back(heir.peer);
   }
   view.sights = SightsAt(asked, ending);
-  const FollowStep step = DecideFollow(view, clock_.Monotonic());
+  const TimePoint now = clock_.Monotonic();
+  const FollowStep step = DecideFollow(view, now);
   switch (step.verdict) {
     case FollowStep::Verdict::kFollow: return Follow(step.place, step.detail, ending);
     case FollowStep::Verdict::kOpen: events_.on_turn(step.place, step.detail); break;
     case FollowStep::Verdict::kLook: break;
+  }
+  // A store that came back at an endpoint is better than none.
+  const bool is_late = now - *state.lost_at >= config_.beat_limit;
+  if (step.verdict == FollowStep::Verdict::kLook && (is_late || !state.refused)) {
+    for (const std::string& address : EndpointAddresses()) {
+      const Result<HostPort> endpoint = ParseEndpoint(address);
+      if (!endpoint.ok() || Look(*endpoint, ending) != Reached::kListener) continue;
+      return ConnectTo(*endpoint, ending);
+    }
   }
   return NoBoardYet("no store at " + TextOf(where) +
                     (state.refused ? ": nobody listens there" : ": it does not answer") + "; " +
@@ -198,6 +221,7 @@ bool BoardFinder::NoteSuccession(const SuccessionRecord& record) {
   state_.place = *record.moved;
   state_.target = PlaceOf(*record.moved);
   state_.is_reached = false;
+  state_.is_first_left |= record.coordinator == config_.incarnation;
   return true;
 }
 
@@ -230,11 +254,6 @@ std::optional<PeerSight> BoardFinder::Sight() const {
   return PeerSight{*state_.place, std::max(clock_.Monotonic() - state_.heard, Duration(0))};
 }
 
-bool BoardFinder::FollowsOwn() const {
-  const std::lock_guard lock(mutex_);
-  return state_.place && state_.is_reached && state_.place->by == config_.incarnation;
-}
-
 std::string BoardFinder::Target() const {
   const std::lock_guard lock(mutex_);
   return TextOf(state_.target.value_or(config_.endpoints.front()));
@@ -262,32 +281,42 @@ std::optional<BoardPlace> BoardFinder::Scout(const BoardPlace& own,
       const bool is_fresh = answer.sight.heard_ago < kHeardLately;
       if (is_better && is_fresh && IsThere(place, ending)) ahead = place;
     } else if (answer.kind == PeerAnswer::Kind::kStore && i < endpoints) {
-      TellBehind(asked[i], own);
+      const std::optional<BoardPlace> there = BoardAt(asked[i], own);
+      if (there && IsAhead(*there, ahead.value_or(own))) ahead = there;
     }
   }
   return ahead;
 }
 
-// Somebody may have started a launcher at the endpoint, which waits there for this job.
-void BoardFinder::TellBehind(const std::string& address, const BoardPlace& own) {
-  const auto tell = [&]() -> Status {
+// The board of a store at an endpoint. If it is behind, it is told where this one is: somebody may
+// have started a launcher there, which waits for this job.
+std::optional<BoardPlace> BoardFinder::BoardAt(const std::string& address, const BoardPlace& own) {
+  const auto look = [&]() -> Result<std::optional<BoardPlace>> {
     KEEL_TRY_ASSIGN(const HostPort where, ParseEndpoint(address));
     KEEL_TRY_ASSIGN(const std::unique_ptr<Store> store,
                     stores_.Connect(where.host, where.port.value_or(0), kAskLimit));
     KEEL_TRY_ASSIGN(const auto generation, store->Get(GenerationKey(config_.job)));
-    if (!generation) return Ok();
+    if (!generation) return std::optional<BoardPlace>();
     const BoardKeys keys(config_.job, *generation);
     KEEL_TRY_ASSIGN(const auto text, store->Get(keys.Succession()));
-    if (!text) return Ok();
+    KEEL_TRY_ASSIGN(const auto epoch, store->Get(keys.NewestEpoch()));
+    if (!text || !epoch) return std::optional<BoardPlace>();
     KEEL_TRY_ASSIGN(const SuccessionRecord record, ParseSuccession(keys.Succession(), *text));
-    if (record.coordinator == own.by || record.moved) return Ok();
+    KEEL_TRY_ASSIGN(const int64_t number, ParseCount(keys.NewestEpoch(), *epoch));
+    const BoardPlace there{record.term, number, record.address, record.coordinator};
+    if (record.coordinator == own.by || record.moved) return std::optional<BoardPlace>();
+    if (IsAhead(there, own)) return std::optional(there);
+    KEEL_TRY_ASSIGN(const auto offered, store->Get(keys.Offer()));
+    if (offered == BoardPlaceText(own)) return std::optional<BoardPlace>();
     KEEL_TRY(store->Set(keys.Offer(), BoardPlaceText(own)));
-    KEEL_TRY_ASSIGN(const int64_t news, store->Add(keys.News(), 1));
-    LogInfo("endpoint-told", {{"address", address}, {"board", PlaceText(own)}, {"news", news}});
-    return Ok();
+    KEEL_TRY(store->Add(keys.News(), 1));
+    LogInfo("endpoint-told", {{"address", address}, {"board", PlaceText(own)}});
+    return std::optional<BoardPlace>();
   };
-  const Status told = tell();
-  if (!told.ok()) LogDebug("endpoint-not-told", {{"reason", told.error().message}});
+  const Result<std::optional<BoardPlace>> found = look();
+  if (found.ok()) return *found;
+  LogDebug("endpoint-not-read", {{"reason", found.error().message}});
+  return std::nullopt;
 }
 
 }  // namespace keel

@@ -35,8 +35,9 @@ class BoardFinder {
     Duration beat_limit = kBeatLimit;
   };
   struct Events {
-    // The board that was followed is lost. It may be told again, once its machine refuses.
-    std::function<void(bool refused)> on_lost;
+    // The board of that coordinator, which was reached before, is lost. It may be told again, once
+    // its machine refuses.
+    std::function<void(const std::string& coordinator, bool refused)> on_lost;
     std::function<void(const BoardPlace& place, const std::string& why)> on_follow;
     // It is for this host to open a board of that term, from that epoch on, and to tell its place
     // to SetOwn().
@@ -60,14 +61,12 @@ class BoardFinder {
 
   // What to tell others who ask; nothing: there is no board, or it was not reached yet.
   std::optional<PeerSight> Sight() const;
-  // Whether the board that is followed is this host's own.
-  bool FollowsOwn() const;
   // What is followed, for messages: "10.0.0.7:29400".
   std::string Target() const;
 
   // Looks for boards of this job that are ahead of `own`, at the endpoints and at `peers`, and
   // tells those that are behind at the endpoints where `own` is. Returns the one that is furthest
-  // ahead.
+  // ahead. It may be called beside Connect().
   std::optional<BoardPlace> Scout(const BoardPlace& own, const std::vector<std::string>& peers,
                                   const CancelToken& ending);
 
@@ -82,7 +81,8 @@ class BoardFinder {
     TimePoint heard;                      // from the board, or that it is there
     std::optional<TimePoint> lost_at;
     bool refused = false;
-    bool is_reached = false;              // in this life of the connection
+    bool is_reached = false;              // it has told of itself
+    bool is_first_left = false;           // the own first board was
   };
 
   Result<std::unique_ptr<Store>> ConnectFirst(const CancelToken& ending);
@@ -93,9 +93,10 @@ class BoardFinder {
   bool IsThere(const BoardPlace& place, const CancelToken& ending) const;
   std::vector<PeerSight> SightsAt(const std::vector<std::string>& addresses,
                                   const CancelToken& ending) const;
+  HostPort WhereLost(const State& state) const;
   Reached Look(const HostPort& where, const CancelToken& ending) const;
   std::vector<std::string> EndpointAddresses() const;
-  void TellBehind(const std::string& address, const BoardPlace& own);
+  std::optional<BoardPlace> BoardAt(const std::string& address, const BoardPlace& own);
 
   const Config config_;
   Clock& clock_;

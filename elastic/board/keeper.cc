@@ -45,7 +45,7 @@ BoardKeeper::BoardKeeper(boost::asio::io_context& loop, Clock& clock, StoreMaker
       }(),
                    std::move(random),
                    [this](const EpochRecord& epoch) { return OpenEpochStore(epoch); }) {
-  last_ = told_ = Tell();
+  last_ = told_ = Tell(clock_.Monotonic());
   thread_ = std::make_unique<BoardThread>(
       "coordinator", clock_,
       BoardThread::Work{std::move(connect),
@@ -76,10 +76,16 @@ void BoardKeeper::Offer(const BoardPlace& place) {
   thread_->Post([this, place] { coordinator_.NoteOffer(place); });
 }
 
-BoardKeeper::Told BoardKeeper::Tell() const {
-  const bool is_over = coordinator_.end().has_value();
-  return {coordinator_.place(), coordinator_.moved(), coordinator_.PeersOutOfReach(),
-          is_over ? coordinator_.done() : !coordinator_.is_needed(), is_over};
+std::deque<std::unique_ptr<StoreServer>> BoardKeeper::Close() {
+  thread_.reset();
+  return std::move(epoch_stores_);
+}
+
+BoardKeeper::Told BoardKeeper::Tell(TimePoint now) const {
+  const bool is_needed = coordinator_.is_needed();
+  return {coordinator_.place(), coordinator_.moved(), coordinator_.PeersOutOfReach(now),
+          coordinator_.end() ? coordinator_.done() : !is_needed, coordinator_.is_stopping(),
+          !is_needed};
 }
 
 BoardThread::Turn BoardKeeper::Poll(Store& store, TimePoint now) {
@@ -88,7 +94,7 @@ BoardThread::Turn BoardKeeper::Poll(Store& store, TimePoint now) {
   step.look |= step.status.ok() && !std::exchange(announced_, true);
   const BoardThread::Turn turn{step.status, false, coordinator_.NextPoll()};
   TellHosts(now);
-  Told told = Tell();
+  Told told = Tell(now);
   const bool is_new = told != last_;
   last_ = told;
   if (step.look || !step.decisions.empty() || is_new || coordinator_.end()) {

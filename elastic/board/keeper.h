@@ -55,7 +55,11 @@ class BoardKeeper {
   const std::optional<BoardPlace>& moved() const { return told_.moved; }
   // Nobody needs it any more: the job is over for all, or nobody else is here.
   bool is_free() const { return told_.is_free; }
-  bool is_over() const { return told_.is_over; }   // the job has ended
+  bool is_stopping() const { return told_.is_stopping; }   // the job
+  // No other host has ever come to this board, or all have gone.
+  bool is_alone() const { return told_.is_alone; }
+  // Stops coordinating. What its epochs' workers may still need is given to the caller.
+  std::deque<std::unique_ptr<StoreServer>> Close();
   const std::vector<std::string>& peers_out_of_reach() const { return told_.out_of_reach; }
 
  private:
@@ -64,13 +68,14 @@ class BoardKeeper {
     std::optional<BoardPlace> moved;
     std::vector<std::string> out_of_reach;
     bool is_free = true;
-    bool is_over = false;
+    bool is_stopping = false;
+    bool is_alone = true;
     bool operator==(const Told&) const = default;
   };
 
   BoardThread::Turn Poll(Store& store, TimePoint now);
   void TellHosts(TimePoint now);
-  Told Tell() const;
+  Told Tell(TimePoint now) const;
   Result<EpochStore> OpenEpochStore(const EpochRecord& epoch);
   void NoteNoStore(const Error& why);
 

@@ -83,9 +83,10 @@ class HostMachine {
   void OnMemberEvent(const MemberEvent& event, TimePoint now);
   // The store was reached: the board had this host's beat at that time.
   void OnContact(TimePoint beat);
-  // The board cannot be reached. `promised`: the highest promise of this host that it may have;
-  // `refused`: its machine is there and says that nobody listens any more.
-  void OnBoardLost(int64_t promised, bool refused, TimePoint now);
+  // A board that was reached before cannot be any more. `coordinator`: its incarnation; `promised`:
+  // the highest promise of this host that it may have; `refused`: its machine is there and says
+  // that nobody listens any more.
+  void OnBoardLost(const std::string& coordinator, int64_t promised, bool refused, TimePoint now);
   // A signal asks the supervisor to leave, with so much time to save. Foreign workers get `signal`.
   void OnStopAsked(const std::string& reason, Duration deadline, TimePoint now,
                    int signal = SIGTERM);

@@ -41,14 +41,16 @@ void HostMachine::NoteTried(const EpochRecord& epoch) {
 
 // Only the first coordinator that was lost since this host entered its epoch can tell anything of
 // that epoch.
-void HostMachine::OnBoardLost(int64_t promised, bool refused, TimePoint now) {
+void HostMachine::OnBoardLost(const std::string& coordinator, int64_t promised, bool refused,
+                              TimePoint now) {
   std::optional<LostCoordinator>& lost = record_.seen.lost;
   if (!lost) {
     const ToldEpoch& epoch = record_.epoch;
     const bool is_inside = epoch.number > promised && epoch.id == newest_read_;
-    lost = {is_inside ? epoch.id : "", promised, now - contact_.value_or(born_), refused};
+    lost = {coordinator, is_inside ? epoch.id : "", promised, now - contact_.value_or(born_),
+            refused};
     tells_of_loss_ = true;
-  } else if (tells_of_loss_) {
+  } else if (tells_of_loss_ && lost->who == coordinator) {
     lost->refused |= refused;
   }
   Settle(now);

@@ -765,7 +765,7 @@ MaybeDecision Judge::NumericsOpen(const std::vector<const HostView*>& hosts) con
   const TimePoint limit = view_.idle_since + policy_.join_limit;
   const std::string detail = NameOf(*hosts.front()) + " and " + NameOf(**differs) +
                              " have different numerics fingerprints, and the workers of the "
-                             "store's host, which decide, have not reported theirs";
+                             "coordinator's host, which decide, have not reported theirs";
   if (now_ >= limit) return End(kExitQuorumLost, Reason::kQuorumLost, detail);
   return Until(limit,
                "give all hosts the same torch, device, program and options, or --allow-inexact",
@@ -802,6 +802,11 @@ MaybeDecision Judge::NoQuorum(const std::vector<const HostView*>& hosts) const {
     if (!host.gone) view.here.push_back(std::move(past));
     else if (is_known) view.gone.push_back(std::move(past));
   }
+  // Who registered again after all was not dead.
+  std::erase_if(view.gone, [&](const HostPast& past) {
+    return std::any_of(view.here.begin(), view.here.end(),
+                       [&](const HostPast& one) { return one.host == past.host; });
+  });
   std::vector<std::string> proposed;
   for (const HostView* const host : hosts) proposed.push_back(host->record.incarnation);
   QuorumVerdict verdict = DecideQuorum(view, proposed);

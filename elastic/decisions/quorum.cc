@@ -39,7 +39,8 @@ struct Sets {
 // former one, or has been silent for `beat_limit`. A host that had done neither when the process of
 // the coordinator died knows that there is no newer epoch than the one it was inside.
 bool SawItsCoordinatorDie(const HostPast& past, const CountedEpoch& epoch, Duration beat_limit) {
-  return past.seen.lost && past.seen.lost->refused && past.seen.lost->inside == epoch.id &&
+  return past.seen.lost && past.seen.lost->who == epoch.coordinator && past.seen.lost->refused &&
+         past.seen.lost->inside == epoch.id &&
          past.seen.lost->outside < epoch.number && past.seen.lost->beat_age < beat_limit;
 }
 

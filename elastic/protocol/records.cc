@@ -262,6 +262,7 @@ struct JsonFields<ToldEpoch> {
 template <>
 struct JsonFields<LostCoordinator> {
   static void Visit(auto& field, auto& lost) {
+    field("who", lost.who);
     field("inside", lost.inside);
     field("outside", lost.outside);
     field("beat_age_ms", lost.beat_age, InMillis());

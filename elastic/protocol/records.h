@@ -81,6 +81,7 @@ struct CountedEpoch {
 
 // What a host saw when it lost the coordinator that it followed.
 struct LostCoordinator {
+  std::string who = {};      // its incarnation
   std::string inside = {};   // the newest epoch that it had read, if it was inside that one
   int64_t outside = 0;       // up to which epoch it had promised to be outside
   Duration beat_age{0};      // how long before, at most, the coordinator had taken its last beat

@@ -302,6 +302,7 @@ void SimHost::PollMember() {
     LeaveWhenTold(step.status.ok() && store_ != nullptr && is_there);
   }
   if (!alive()) return;
+  CloseIfNeedless(now);
   Scout(now);
   if (!store_ && step.status.ok()) return PlanPoll(now + 1ms);   // the board is elsewhere
   // A store that did not answer was waited for.
@@ -314,7 +315,8 @@ void SimHost::PollMember() {
 void SimHost::LeaveWhenTold(bool told) {
   const TimePoint now = world_.scheduler().now();
   told_ = told_ || told || now >= exit_by_;
-  const bool needed = coordinator_ && (coordinator_->end() ? !coordinator_->done()
+  const bool follows_own = place_ && place_->by == incarnation_;
+  const bool needed = coordinator_ && follows_own && (coordinator_->end() ? !coordinator_->done()
                                                            : coordinator_->is_needed() &&
                                                                  now < hand_over_by_);
   if (told_ && !needed) world_.Exited(number_, *exiting_);
@@ -369,9 +371,11 @@ bool SimHost::FindBoard(TimePoint now) {
 void SimHost::SearchBoard(TimePoint now, bool refused) {
   if (!lost_at_) lost_at_ = now;
   refused_ |= refused;
-  host_->OnBoardLost(member_->promised(), refused_, now);
-  Act();
-  if (!alive()) return;
+  if (is_reached_) {
+    host_->OnBoardLost(place_->by, member_->promised(), refused_, now);
+    Act();
+    if (!alive()) return;
+  }
   FollowView view{incarnation_, *place_, heirs_, *lost_at_, heard_, refused_,
                   world_.scenario().policy.beat_limit, own_place(), world_.AskOthers(number_)};
   view.lost.epoch = std::max(view.lost.epoch, epoch_);
@@ -402,12 +406,24 @@ void SimHost::OnSuccession(const SuccessionRecord& record) {
   member_->Offer(coordinator_->place());
 }
 
+// A board that this host opened, and to which nobody came.
+void SimHost::CloseIfNeedless(TimePoint now) {
+  const bool follows_own = place_ && place_->by == incarnation_;
+  if (!coordinator_ || follows_own || !is_reached_) {
+    elsewhere_since_.reset();
+    return;
+  }
+  if (!elsewhere_since_) elsewhere_since_ = now;
+  if (now - *elsewhere_since_ < kBeatLimit || coordinator_->is_needed()) return;
+  coordinator_.reset();
+}
+
 void SimHost::Scout(TimePoint now) {
   const bool follows_own = place_ && is_reached_ && place_->by == incarnation_;
   if (!coordinator_ || now < scout_at_ || !follows_own) return;
   scout_at_ = now + 1s;
   const BoardPlace own = coordinator_->place();
-  if (own.term == 1 && own.epoch > 0 && coordinator_->PeersOutOfReach().empty()) return;
+  if (own.term == 1 && own.epoch > 0 && coordinator_->PeersOutOfReach(now).empty()) return;
   std::optional<BoardPlace> ahead;
   for (const PeerSight& sight : world_.AskOthers(number_)) {
     const bool is_better = IsAhead(sight.place, ahead.value_or(own)) &&

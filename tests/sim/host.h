@@ -111,6 +111,7 @@ class SimHost {
   void Follow(const BoardPlace& place);
   void OnSuccession(const SuccessionRecord& record);
   void Scout(TimePoint now);
+  void CloseIfNeedless(TimePoint now);
   void GiveToMember();
   void LeaveWhenTold(bool told);
 
@@ -128,7 +129,7 @@ class SimHost {
   std::optional<BoardPlace> place_;            // of the board that it follows
   std::vector<Heir> heirs_;
   TimePoint heard_, scout_at_;
-  std::optional<TimePoint> lost_at_;
+  std::optional<TimePoint> lost_at_, elsewhere_since_;
   bool refused_ = false;
   bool is_reached_ = false;
   int64_t epoch_ = 0;                          // the newest that any board named

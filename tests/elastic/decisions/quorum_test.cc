@@ -18,9 +18,10 @@ HostPast Met(const std::string& host, int met, std::vector<std::string> tried = 
 }
 
 // A host that was inside the epoch when the process of its coordinator died.
-HostPast Witness(const std::string& host, int inside, std::vector<std::string> tried = {}) {
-  HostPast past = Met(host, inside, std::move(tried));
-  past.seen.lost = LostCoordinator{"e" + std::to_string(inside), inside - 1, Duration(0), true};
+HostPast Witness(const std::string& host, int inside, const std::string& who = "a") {
+  HostPast past = Met(host, inside);
+  past.seen.lost =
+      LostCoordinator{who, "e" + std::to_string(inside), inside - 1, Duration(0), true};
   return past;
 }
 
@@ -73,6 +74,9 @@ TEST(Quorum, AWitnessIsBelievedUnderEachOfItsConditionsOnly) {
   QuorumView view{.here = {Witness("b", 1)}, .epochs = {Epoch(1, "ab")}};
   LostCoordinator& lost = *view.here[0].seen.lost;
   const LostCoordinator good = lost;
+  lost.who = "b";                     // another one had formed the epoch
+  EXPECT_MAY_NOT(view, "b", none);
+  lost = good;
   lost.refused = false;               // the connection may have been cut
   EXPECT_MAY_NOT(view, "b", none);
   lost = good;
@@ -162,7 +166,9 @@ TEST(Quorum, OneLossAfterTheOtherIsSurvivedDownToOne) {
     const std::string before = all.substr(lost), after = all.substr(lost + 1);
     const int number = static_cast<int>(lost) + 1;
     QuorumView view{.epochs = {Epoch(number, before)}};
-    for (const char host : after) view.here.push_back(Witness(std::string(1, host), number));
+    for (const char host : after) {
+      view.here.push_back(Witness(std::string(1, host), number, all.substr(lost, 1)));
+    }
     EXPECT_MAY(view, after, QuorumReason::kMajority);
   }
   // The last one falls silent each time, down to the coordinator alone.

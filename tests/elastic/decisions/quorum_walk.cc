@@ -83,6 +83,7 @@ void QuorumWalk::NoteLoss(int host, bool refused) {
   Host& of = hosts_[host];
   if (of.entered == kNone || epochs_[of.entered].coordinator != of.follows) return;
   LostCoordinator lost;
+  lost.who = NameOf(of.follows);
   lost.inside = IdOf(of.entered);
   lost.outside = rule_ == WalkRule::kPromisesIgnored ? 0 : of.outside;
   lost.beat_age = of.dropped && rule_ != WalkRule::kSilenceIgnored ? kBeatLimit : Duration(0);

@@ -30,7 +30,7 @@ MemberRecord SomeMember() {
   seat.activity = {"computing, lane 3", 4};
   seat.silent = true;
   record.peer = "10.0.0.7:29400";
-  record.seen = {"e6", {"cafe", "beef"}, LostCoordinator{"cafe", 6, 1500ms, true}};
+  record.seen = {"e6", {"cafe", "beef"}, LostCoordinator{"a", "cafe", 6, 1500ms, true}};
   record.seats = {seat, {"w2", SeatState::kDead, 6, -1, {}, false, "killed by signal 9"}};
   return record;
 }
@@ -81,7 +81,7 @@ TEST(RecordsWire, AMember) {
             R"(nt":"torch 2.11.0","epoch":{"number":7,"id":"cafe","hosts":3,"keeper":"a","res)"
             R"(tarts":4,"restarts_recent":1,"deaths":2},)"
             R"("seen":{"met":"e6","tried":"cafe beef","lost":)"
-            R"({"inside":"cafe","outside":6,"beat_age_ms":1500,"refused":true}},)"
+            R"({"who":"a","inside":"cafe","outside":6,"beat_age_ms":1500,"refused":true}},)"
             R"("outside":6,"deaths":2,"seats":[{"wor)"
             R"(ker":"w1","state":"running","epoch":7,"rank":3,"step":120)"
             R"(,"phase":2,"tick":9,"place":"computing, lane 3","waits_for":4,"silent":true,"s)"
@@ -236,14 +236,15 @@ epoch/deaths: it has 6 members instead of 7; @: expected a whole number, found n
 seen/met: it has 2 members instead of 3; @: expected a string, found null
 seen/tried: it has 2 members instead of 3; @: expected a string, found null
 seen/lost: it has 2 members instead of 3; taken
-seen/lost/inside: it has 3 members instead of 4; @: expected a string, found null
-seen/lost/outside: it has 3 members instead of 4; @: expected a whole number, found null
+seen/lost/who: it has 4 members instead of 5; @: expected a string, found null
+seen/lost/inside: it has 4 members instead of 5; @: expected a string, found null
+seen/lost/outside: it has 4 members instead of 5; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-seen/lost/beat_age_ms: it has 3 members instead of 4; @: expected a whole number, found null
+seen/lost/beat_age_ms: it has 4 members instead of 5; @: expected a whole number, found null
   -9223372036854775808: 'beat_age_ms' is -9223372036854775808, expected 0 to 1099511627776
   9223372036854775807: 'beat_age_ms' is 9223372036854775807, expected 0 to 1099511627776
-seen/lost/refused: it has 3 members instead of 4; @: expected true or false, found null
+seen/lost/refused: it has 4 members instead of 5; @: expected true or false, found null
 seats/0/worker: it has 11 members instead of 12; @: expected a string, found null
 seats/0/state: it has 11 members instead of 12; @: expected a string, found null
 seats/0/epoch: it has 11 members instead of 12; @: expected a whole number, found null
@@ -280,13 +281,13 @@ seats/0/ended: it has 11 members instead of 12; @: expected a string, found null
 one more in '': it has 19 members instead of 18
 one more in '/epoch': it has 8 members instead of 7
 one more in '/seen': it has 4 members instead of 3
-one more in '/seen/lost': it has 5 members instead of 4
+one more in '/seen/lost': it has 6 members instead of 5
 one more in '/seats/0': it has 13 members instead of 12
 order in '': version incarnation host address peer order role state reason deadline_ms refused )"
     R"(kind fingerprint epoch seen outside deaths seats
 order in '/epoch': number id hosts keeper restarts restarts_recent deaths
 order in '/seen': met tried -
-order in '/seen/lost': inside outside beat_age_ms refused
+order in '/seen/lost': who inside outside beat_age_ms refused
 order in '/seats/0': worker state epoch rank step phase tick place waits_for silent saved )"
     R"(ended
 )";

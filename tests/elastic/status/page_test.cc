@@ -198,7 +198,7 @@ TEST(StatusPage, NamesOfPartsAreEscaped) {
 TEST(StatusPage, SaysWhereAllOfAJobIsSeen) {
   StatusJob job = JobOf();
   job.sees_all = false;
-  EXPECT_THAT(PageOf(JobStatus(job)), HasSubstr("the page of the host that keeps the store"));
+  EXPECT_THAT(PageOf(JobStatus(job)), HasSubstr("the page of the host that coordinates"));
   EXPECT_THAT(PageOf(JobStatus(JobOf())), Not(HasSubstr("the page of the host that keeps")));
 }
 
