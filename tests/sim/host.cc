@@ -81,6 +81,7 @@ void SimHost::OpenBoard(int64_t term, const std::string& handed_over_by) {
   config.is_dead = [this](const std::string& peer) { return world_.IsRefused(number_, peer); };
   config.policy = world_.scenario().policy;
   config.poll_interval = 100ms;
+  if (world_.scenario().defect == Defect::kNoQuorum) config.policy.needs_quorum = false;
   if (world_.scenario().defect == Defect::kNoFence) config.policy.fence_limit = Duration(0);
   config.policy.allow_inexact = world_.scenario().defect == Defect::kAnyNumerics;
   config.close_limit = world_.scenario().host.close_limit;
@@ -372,7 +373,8 @@ void SimHost::SearchBoard(TimePoint now, bool refused) {
   if (!lost_at_) lost_at_ = now;
   refused_ |= refused;
   if (is_reached_) {
-    host_->OnBoardLost(place_->by, member_->promised(), refused_, now);
+    const bool lies = world_.scenario().defect == Defect::kSilenceIsDeath;
+    host_->OnBoardLost(place_->by, lies ? 0 : member_->promised(), refused_ || lies, now);
     Act();
     if (!alive()) return;
   }

@@ -4,7 +4,7 @@
 //            workers  die at any moment, fail to start, are slow or too slow to park, hang, ignore
 //                     SIGTERM, see the group break by themselves or do not
 //            numerics of one host's workers are others than those of the rest
-//            store    requests and replies lost, connections cut; gone with its host, back empty
+//            boards   requests and replies lost, connections cut; gone with their hosts
 //            pokes    delayed, lost; presence connections that break although nobody died
 // Does not   contain clocks that run at different speeds, or a network that alters bytes.
 #pragma once
@@ -46,6 +46,8 @@ enum class Defect {
   kDeafCoordinator,    // it stops to look once there is an epoch
   kAnyNumerics,        // the coordinator lets hosts of any numerics in
   kTrustingWorkers,    // they run on however long their supervisor says nothing
+  kNoQuorum,           // a coordinator forms epochs of whoever is there
+  kSilenceIsDeath,     // who lost a silent coordinator says that its machine refused
 };
 
 struct Scenario {

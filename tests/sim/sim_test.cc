@@ -167,6 +167,15 @@ TEST(Simulation, AStopBesideADeathIsSaved) {
   }
 }
 
+// Two parts of a job then go on beside each other.
+TEST(PlantedMistake, FormingEpochsWithoutAQuorumIsFound) {
+  EXPECT_THAT(WhatFinds(Defect::kNoQuorum, 200), testing::MatchesRegex("S[15]: .*"));
+}
+
+TEST(PlantedMistake, TakingSilenceForDeathIsFound) {
+  EXPECT_THAT(WhatFinds(Defect::kSilenceIsDeath, 200), testing::MatchesRegex("S[15]: .*"));
+}
+
 TEST(PlantedMistake, MixedNumericsAreFound) {
   EXPECT_THAT(WhatFinds(Defect::kAnyNumerics, 200), testing::StartsWith("S8: "));
 }
