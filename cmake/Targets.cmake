@@ -153,8 +153,9 @@ endif()
 
 # keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN] [ALONE Suite Other.Test ... | "*"]
 #           [SANITIZERS asan tsan] [TORCH | TORCH_API])
-# Every suite becomes a test of CTest, run in one process within TIMEOUT. ALONE: what needs a process of
-# its own or takes seconds, so that each TEST() is a test of CTest (DiscoverTests.cmake knows more).
+# Every suite becomes a test of CTest, run in one process within TIMEOUT, but for sanitized builds.
+# ALONE: what needs a process of its own or takes seconds, so that each TEST() is a test of CTest
+# (DiscoverTests.cmake knows more).
 # OWN_MAIN: the sources bring main(); each TEST() is alone, since what guards processes looks for those
 # left over when a program ends. Suites whose names begin with "Nightly" are for tests/run.sh --nightly.
 # SANITIZERS: under which tests/run.sh runs it, too; each is one more of its labels. With LibTorch, it
@@ -169,9 +170,11 @@ function(keel_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
-  # It tells a test that hangs, not a slow one.
+  # It tells a test that hangs, not a slow one. What a test leaks is told when its process ends, so a
+  # sanitized test has one of its own.
   if(NOT KEEL_SANITIZE STREQUAL "none")
     math(EXPR ARG_TIMEOUT "5 * ${ARG_TIMEOUT}")
+    set(ARG_ALONE "*")
   endif()
   keel_sources(sources ${name})
   add_executable(${name} ${sources})
