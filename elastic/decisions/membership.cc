@@ -330,16 +330,16 @@ MaybeDecision Judge::StopAll() const {
   }
   if (leaving == nullptr) return std::nullopt;
   // Otherwise another host takes its role (succession.h).
-  coordinator_leaves = coordinator_leaves && (staying == 0 || leaving->record.refused);
+  const bool is_last = staying == 0 || leaving->record.refused;
+  coordinator_leaves = coordinator_leaves && (is_last || staying < policy_.hosts_min);
   const bool too_few = view_.epoch && staying < policy_.hosts_min;
   if (!coordinator_leaves && !too_few) return std::nullopt;
   Decision decision =
-      Make(Verdict::kStop,
-           coordinator_leaves ? Reason::kCoordinatorLeaves : Reason::kTooFewStay,
+      Make(Verdict::kStop, is_last ? Reason::kCoordinatorLeaves : Reason::kTooFewStay,
            NameOf(*leaving) + " leaves (" + leaving->record.reason + "), " +
-               (coordinator_leaves ? "and the coordinator with it"
-                                   : "and only " + std::to_string(staying) + " of at least " +
-                                         std::to_string(policy_.hosts_min) + " hosts stay"));
+               (is_last ? "and the coordinator with it"
+                        : "and only " + std::to_string(staying) + " of at least " +
+                              std::to_string(policy_.hosts_min) + " hosts stay"));
   decision.stop = {view_.coordinator, decision.detail, leaving->record.deadline_ms};
   return decision;
 }

@@ -68,8 +68,7 @@ bool Leaves(const SuccessionView& view, size_t staying) {
   if (own == nullptr || own->record.state == MemberState::kMember || own->record.refused) {
     return false;
   }
-  const int least = view.job.epoch ? std::max(view.hosts_min, 1) : 1;
-  return !view.job.stop && static_cast<int>(staying) >= least;
+  return !view.job.stop && static_cast<int>(staying) >= std::max(view.hosts_min, 1);
 }
 
 void Choose(Succession& next, TimePoint now) {

@@ -383,6 +383,7 @@ void SimHost::SearchBoard(TimePoint now, bool refused) {
   view.lost.epoch = std::max(view.lost.epoch, epoch_);
   const FollowStep step = DecideFollow(view, now);
   if (step.verdict == FollowStep::Verdict::kFollow) return Follow(step.place);
+  if (world_.scenario().one_coordinator) return;
   const bool is_new = !coordinator_ || coordinator_->place().term < step.place.term;
   if (step.verdict == FollowStep::Verdict::kOpen && is_new) OpenBoard(step.place.term, "");
 }

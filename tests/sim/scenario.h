@@ -68,6 +68,7 @@ struct Scenario {
   std::vector<SimFault> faults;
   int odd_host = -1;             // whose workers have other numerics; -1: none
   bool stop_asked = false;
+  bool one_coordinator = false;  // nobody takes the role of host 0
   bool hosts_stay = false;       // only workers and the store's answers are struck
   Defect defect = Defect::kNone;
 
