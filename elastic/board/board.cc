@@ -194,7 +194,8 @@ void Board::OnMoved() {
     // Newcomers that look for the job at the port of the first board are told where it is now.
     if (was_first && !finishing_) {
       const bool is_bound = where_.endpoints.front().host == where_.bind;
-      auto server = OpenPeerPort(is_bound ? where_.bind : "", where_.peer_port);
+      const uint16_t port = where_.endpoints.front().port.value_or(0);
+      auto server = OpenPeerPort(is_bound ? where_.bind : "", port);
       if (server.ok()) endpoint_server_ = *std::move(server);
     }
     CheckFinished();

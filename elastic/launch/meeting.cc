@@ -122,7 +122,12 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
     return Error{Code::kInvalid, "the endpoint " + config.endpoint_host +
                                      " needs a port, since another host keeps the store there"};
   }
-  meeting.peer_port = meeting.port;
+  // On the endpoint's own machine that port is for whoever is to keep the store.
+  const std::string endpoint = number.ok() ? *number : "";
+  const bool has_address = !meeting.bind.empty() && meeting.bind != endpoint;
+  if (has_address || !IsOurs(config.endpoint_host, endpoint, meeting.bind)) {
+    meeting.peer_port = meeting.port;
+  }
   meeting.own_address = ChooseAddress(config, number.ok() ? *number : "");
   return meeting;
 }
