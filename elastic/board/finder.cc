@@ -204,6 +204,16 @@ Result<std::unique_ptr<Store>> BoardFinder::Follow(const BoardPlace& place, cons
 }
 
 bool BoardFinder::NoteSuccession(const SuccessionRecord& record) {
+  // Another launcher has the port of the lost one, so that process is gone: a refusal that came too
+  // fast to be seen.
+  std::optional<std::string> replaced;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::optional<BoardPlace>& lost = state_.place;
+    const bool is_same_port = lost && state_.is_reached && lost->address == record.address;
+    if (is_same_port && lost->by != record.coordinator) replaced = lost->by;
+  }
+  if (replaced) events_.on_lost(*replaced, true);
   const std::lock_guard lock(mutex_);
   const int64_t epoch = state_.place ? state_.place->epoch : 0;
   state_.place = BoardPlace{record.term, epoch, record.address, record.coordinator};

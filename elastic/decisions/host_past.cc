@@ -50,7 +50,7 @@ void HostMachine::OnBoardLost(const std::string& coordinator, int64_t promised, 
     lost = {coordinator, is_inside ? epoch.id : "", promised, now - contact_.value_or(born_),
             refused};
     tells_of_loss_ = true;
-  } else if (tells_of_loss_ && lost->who == coordinator) {
+  } else if (lost->who == coordinator) {
     lost->refused |= refused;
   }
   Settle(now);
