@@ -40,7 +40,8 @@ void HostMachine::NoteTried(const EpochRecord& epoch) {
 }
 
 // Only the first coordinator that was lost since this host entered its epoch can tell anything of
-// that epoch.
+// that epoch. A refusal counts as long as no other board was entered: afterwards this host may have
+// read of newer epochs.
 void HostMachine::OnBoardLost(const std::string& coordinator, int64_t promised, bool refused,
                               TimePoint now) {
   std::optional<LostCoordinator>& lost = record_.seen.lost;
@@ -50,7 +51,7 @@ void HostMachine::OnBoardLost(const std::string& coordinator, int64_t promised, 
     lost = {coordinator, is_inside ? epoch.id : "", promised, now - contact_.value_or(born_),
             refused};
     tells_of_loss_ = true;
-  } else if (lost->who == coordinator) {
+  } else if (tells_of_loss_ && lost->who == coordinator) {
     lost->refused |= refused;
   }
   Settle(now);
