@@ -141,6 +141,7 @@ class Judge {
   Decision Watch() const;
   bool HasFinished(const HostView& host) const;
   MaybeDecision BrokenBy(const EpochHost& member) const;
+  MaybeDecision LeftBefore() const;
   MaybeDecision BrokenUnseen() const;
   MaybeDecision NotParked() const;
   MaybeDecision Hung() const;
@@ -513,6 +514,7 @@ Decision Judge::Watch() const {
   for (const EpochHost& member : epoch().hosts) {
     if (MaybeDecision d = BrokenBy(member)) return *d;
   }
+  if (MaybeDecision d = LeftBefore()) return *d;
   if (MaybeDecision d = NotParked()) return *d;
   if (MaybeDecision d = Hung()) return *d;
   if (const ToldEpoch* const told = HighestTold()) {
@@ -553,6 +555,18 @@ MaybeDecision Judge::BrokenBy(const EpochHost& member) const {
     if (seat.epoch != epoch().number || seat.state != SeatState::kDead) continue;
     return Break(BreakCause::kDied, "rank " + std::to_string(seat.rank) + " on " + NameOf(*host) +
                                         " " + seat.ended);
+  }
+  return std::nullopt;
+}
+
+// An epoch that was taken up may have been broken on the board before, which this one cannot know.
+// Then foreign workers of some hosts have been ended, and those of the others wait for them.
+MaybeDecision Judge::LeftBefore() const {
+  if (in_place() || !view_.epoch->taken_up) return std::nullopt;
+  for (const EpochHost& member : epoch().hosts) {
+    const HostView* const host = Find(member);
+    if (host == nullptr || host->record.outside < epoch().number || HasFinished(*host)) continue;
+    return Break(BreakCause::kHostLost, NameOf(*host) + " has no worker in the epoch any more");
   }
   return std::nullopt;
 }
