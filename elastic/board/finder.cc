@@ -62,22 +62,13 @@ std::vector<std::string> BoardFinder::EndpointAddresses() const {
   return addresses;
 }
 
-// Another host may name a board that it does not know yet to be gone.
-bool BoardFinder::IsThere(const BoardPlace& place, const CancelToken& ending) const {
-  const HostPort where = PlaceOf(place);
+// Whether it names a board that was heard of lately, and that is there: another host may name one
+// that it does not know yet to be gone.
+bool BoardFinder::NamesABoard(const PeerAnswer& answer, const CancelToken& ending) {
+  if (answer.kind != PeerAnswer::Kind::kSight) return false;
+  if (answer.sight.heard_ago >= kHeardLately) return false;
+  const HostPort where = PlaceOf(answer.sight.place);
   return ReachOnce(where.host, where.port.value_or(0), kAskLimit, ending) == Reached::kListener;
-}
-
-// What those who can be asked have heard of lately, as far as it is there.
-std::vector<PeerSight> BoardFinder::SightsAt(const std::vector<std::string>& addresses,
-                                             const CancelToken& ending) const {
-  std::vector<PeerSight> sights;
-  for (const PeerAnswer& answer : AskPeers(addresses, config_.job, kAskLimit, ending)) {
-    const bool is_sight =
-        answer.kind == PeerAnswer::Kind::kSight && answer.sight.heard_ago < kHeardLately;
-    if (is_sight && IsThere(answer.sight.place, ending)) sights.push_back(answer.sight);
-  }
-  return sights;
 }
 
 // A store at an endpoint is the job's first board, as far as a newcomer knows. A supervisor there
@@ -97,8 +88,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   const std::vector<PeerAnswer> answers = AskPeers(addresses, config_.job, kAskLimit, ending);
   const PeerAnswer* best = nullptr;
   for (const PeerAnswer& answer : answers) {
-    if (answer.kind != PeerAnswer::Kind::kSight) continue;
-    if (answer.sight.heard_ago >= kHeardLately || !IsThere(answer.sight.place, ending)) continue;
+    if (!NamesABoard(answer, ending)) continue;
     if (best == nullptr || IsAhead(answer.sight.place, best->sight.place)) best = &answer;
   }
   if (best != nullptr) return Follow(best->sight.place, "a host at the endpoint names it", ending);
@@ -162,10 +152,14 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
                   state.heard,         state.refused, config_.beat_limit, state.own, {}};
   view.lost.epoch = std::max(view.lost.epoch, state.epoch);
   std::vector<std::string> asked = EndpointAddresses();
+  const size_t endpoints = asked.size();
   for (const Heir& heir : state.heirs) {
     if (heir.incarnation != config_.incarnation) asked.push_back(heir.peer);
   }
-  view.sights = SightsAt(asked, ending);
+  const std::vector<PeerAnswer> answers = AskPeers(asked, config_.job, kAskLimit, ending);
+  for (const PeerAnswer& answer : answers) {
+    if (NamesABoard(answer, ending)) view.sights.push_back(answer.sight);
+  }
   const TimePoint now = clock_.Monotonic();
   const FollowStep step = DecideFollow(view, now);
   switch (step.verdict) {
@@ -176,10 +170,10 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
   // A store that came back at an endpoint is better than none.
   const bool is_late = now - *state.lost_at >= config_.beat_limit;
   if (step.verdict == FollowStep::Verdict::kLook && (is_late || !state.refused)) {
-    for (const std::string& address : EndpointAddresses()) {
-      const Result<HostPort> endpoint = ParseEndpoint(address);
-      if (!endpoint.ok() || Look(*endpoint, ending) != Reached::kListener) continue;
-      return ConnectTo(*endpoint, ending);
+    for (size_t i = 0; i < endpoints; ++i) {
+      const Result<HostPort> endpoint = ParseEndpoint(asked[i]);
+      const bool is_store = answers[i].kind == PeerAnswer::Kind::kStore;
+      if (is_store && endpoint.ok()) return ConnectTo(*endpoint, ending);
     }
   }
   return NoBoardYet("no store at " + TextOf(where) +
@@ -288,8 +282,7 @@ std::optional<BoardPlace> BoardFinder::Scout(const BoardPlace& own,
     if (answer.kind == PeerAnswer::Kind::kSight) {
       const BoardPlace& place = answer.sight.place;
       const bool is_better = IsAhead(place, ahead.value_or(own)) && !IsSameBoard(place, own);
-      const bool is_fresh = answer.sight.heard_ago < kHeardLately;
-      if (is_better && is_fresh && IsThere(place, ending)) ahead = place;
+      if (is_better && NamesABoard(answer, ending)) ahead = place;
     } else if (answer.kind == PeerAnswer::Kind::kStore && i < endpoints) {
       const std::optional<BoardPlace> there = BoardAt(asked[i], own);
       if (there && IsAhead(*there, ahead.value_or(own))) ahead = there;

@@ -90,9 +90,7 @@ class BoardFinder {
   Result<std::unique_ptr<Store>> ConnectTo(const HostPort& where, const CancelToken& ending);
   Result<std::unique_ptr<Store>> Follow(const BoardPlace& place, const std::string& why,
                                         const CancelToken& ending);
-  bool IsThere(const BoardPlace& place, const CancelToken& ending) const;
-  std::vector<PeerSight> SightsAt(const std::vector<std::string>& addresses,
-                                  const CancelToken& ending) const;
+  static bool NamesABoard(const PeerAnswer& answer, const CancelToken& ending);
   HostPort WhereLost(const State& state) const;
   Reached Look(const HostPort& where, const CancelToken& ending) const;
   std::vector<std::string> EndpointAddresses() const;
