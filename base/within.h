@@ -34,7 +34,7 @@ std::optional<T> Within(Duration limit, std::function<T()> question) {
   }).detach();
   std::unique_lock lock(pending->mutex);
   pending->done.wait_for(lock, limit, [&] { return pending->answer.has_value(); });
-  return pending->answer;
+  return std::move(pending->answer);
 }
 
 }  // namespace keel

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "elastic/doctor/findings.h"
 #include "elastic/doctor/text.h"
+#include "elastic/launch/lease.h"
 #include "elastic/launch/policies.h"
 #include "elastic/launch/terminal_use.h"
 #include "elastic/process/descendants.h"
@@ -138,6 +139,7 @@ Status Supervisor::OpenCrew() {
 }
 
 Status Supervisor::OpenBoard() {
+  KEEL_TRY_ASSIGN(std::unique_ptr<Lease> lease, OpenLease(config_, world_.random.Fork("lease")));
   Board::Events events;
   events.on_member_event = [this](const MemberEvent& event) { OnMemberEvent(event); };
   events.on_contact = [this](TimePoint beat) {
@@ -162,12 +164,13 @@ Status Supervisor::OpenBoard() {
   events.on_trouble = [this](const Status& status) { OnTrouble(status); };
   events.on_no_store = [this](const Error& why) { OnNoStore(why); };
   events.on_finished = [this] { loop_.stop(); };
-  std::vector<HostPort> endpoints = {{meeting_.host, meeting_.port}};
+  std::vector<HostPort> endpoints;
+  if (!config_.meets_by_lease) endpoints.push_back({meeting_.host, meeting_.port});
   endpoints.insert(endpoints.end(), config_.more_endpoints.begin(), config_.more_endpoints.end());
   Board::Where where{std::move(endpoints), std::move(meeting_.server),
                            config_.meeting == LaunchConfig::Meeting::kStandalone,
                            meeting_.peer_port, meeting_.bind, meeting_.own_address,
-                           incarnation_};
+                           incarnation_, std::move(lease)};
   KEEL_TRY_ASSIGN(board_, Board::Open(loop_, world_.clock, world_.stores, std::move(where),
                                       MemberConfigFrom(config_), JobPolicyFrom(config_),
                                       world_.random.Fork("coordinator"), std::move(events)));

@@ -24,6 +24,8 @@ constexpr Duration kSearchPause = std::chrono::milliseconds(200);
 constexpr Duration kNeedlessBoardTime = kBeatLimit;
 // A board that was left is kept for so long for those who have not read it yet.
 constexpr Duration kLeftBoardTime = std::chrono::seconds(1);
+// For one attempt to reach the launcher that holds the job's lease.
+constexpr Duration kPeerLookLimit = std::chrono::milliseconds(300);
 // How long the last word may take to get to the board, and, if this host has decided the end, how
 // long the other hosts may take to read it.
 constexpr Duration kFinishLimit = std::chrono::seconds(3);
@@ -36,6 +38,7 @@ Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock&
                                            BoardClientConfig member, JobPolicy policy,
                                            Random random, Events events) {
   std::unique_ptr<StoreServer> server = std::move(where.server);
+  std::unique_ptr<Lease> lease = std::move(where.lease);
   const bool is_first = server != nullptr || where.is_alone;
   std::unique_ptr<Board> board(new Board(loop, clock, stores, std::move(where), is_first,
                                          std::move(member),
@@ -45,6 +48,7 @@ Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock&
     KEEL_TRY_ASSIGN(board->presence_server_,
                     board->OpenPeerPort(board->where_.bind, board->where_.peer_port));
   }
+  if (lease) board->OpenLease(std::move(lease));
   if (is_first) {
     const uint16_t port = board->where_.endpoints.front().port.value_or(0);
     board->Keep({.term = 1}, "", port, std::move(server));
@@ -67,11 +71,14 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
       events_(std::move(events)),
       alone_(clock),
       finder_({job_, where_.incarnation, where_.endpoints, [this] { return peer(); },
+               [this] { return lease_ ? std::optional(lease_->View()) : std::nullopt; },
                is_first_, policy_.beat_limit},
               clock, stores,
               {[this](const std::string& coordinator, bool refused) {
                  boost::asio::post(loop_, [this, coordinator, refused,
                                            promised = member_.promised()] {
+                   is_lost_ = true;
+                   TellLease();
                    events_.on_lost(coordinator, promised, refused);
                  });
                },
@@ -90,7 +97,9 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
 Board::~Board() {
   member_thread_.reset();
   scout_.reset();
+  const bool is_last = keeps() && keeper_->is_free();
   keeper_.reset();
+  if (lease_ && is_last) lease_->Release();
 }
 
 std::string Board::peer() const {
@@ -131,6 +140,12 @@ void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint
   config.term = next.term;
   config.epoch = next.epoch;
   config.handed_over_by = handed_over_by;
+  if (lease_) {
+    config.lease = [this] { return lease_->View(); };
+    config.claim = [this](const LinkRecord& link, int64_t after) {
+      return lease_->Claim(link, after);
+    };
+  }
   BoardKeeper::Events events;
   events.on_step = [this](const Coordinator::Step& step) { OnKeeperStep(step); };
   events.on_no_store = events_.on_no_store;
@@ -146,6 +161,7 @@ void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint
       std::move(server), connect, std::move(config),
       random_.Fork("term " + std::to_string(next.term)), std::move(events));
   finder_.SetOwn(keeper_->place());
+  TellLease();
 }
 
 // The next board, on a socket of its own: whoever comes to it never meets the former one.
@@ -177,6 +193,7 @@ void Board::OnKeeperStep(const Coordinator::Step& step) {
   const bool has_more_time = std::exchange(ends_with_job_, keeper_->is_stopping());
   if (finishing_ && ends_with_job_ && !has_more_time) LimitFinish(kEndReadLimit);
   ScoutOrNot();
+  TellLease();
   if (keeper_->moved()) OnMoved();
   CheckFinished();
 }
@@ -192,7 +209,7 @@ void Board::OnMoved() {
     const bool was_first = keeper_->place().term == 1;
     CloseKeeper();
     // Newcomers that look for the job at the port of the first board are told where it is now.
-    if (was_first && !finishing_) {
+    if (was_first && !finishing_ && !where_.endpoints.empty()) {
       const bool is_bound = where_.endpoints.front().host == where_.bind;
       const uint16_t port = where_.endpoints.front().port.value_or(0);
       auto server = OpenPeerPort(is_bound ? where_.bind : "", port);
@@ -242,6 +259,37 @@ void Board::ScoutOrNot() {
   if (!scout_) return;
   using Task = std::optional<Scout::Task>;
   scout_->Look(is_due ? Task({own, keeper_->peers_out_of_reach()}) : Task());
+}
+
+// --- The job's lease ---
+
+void Board::OpenLease(std::unique_ptr<Lease> lease) {
+  const auto look_at = [](const std::string& peer) {
+    const Result<HostPort> where = ParseEndpoint(peer);
+    if (!where.ok()) return Reached::kNothing;
+    return ReachOnce(where->host, where->port.value_or(0), kPeerLookLimit);
+  };
+  lease_ = std::make_unique<LeaseThread>(
+      std::move(lease), clock_, where_.incarnation, look_at, [this](const LinkView& view) {
+        boost::asio::post(loop_, [this, view] { OnLink(view); });
+      });
+  TellLease();
+}
+
+void Board::OnLink(const LinkView& view) {
+  newest_link_ = view.link.epoch;
+  if (keeper_) keeper_->NoteLease();
+  events_.on_member_event(LinkSeen{view.link.epoch});
+  TellLease();
+}
+
+void Board::TellLease() {
+  if (!lease_) return;
+  LeaseTask task;
+  if (coordinates()) task.own = keeper_->link();
+  task.opens = where_.endpoints.empty() && coordinates() && keeper_->is_fresh();
+  task.looks = is_lost_ || !has_board_ || newest_epoch_ != newest_link_;
+  lease_->SetTask(std::move(task));
 }
 
 // --- The member's half ---
@@ -299,6 +347,7 @@ void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
   }
   WarnIfUnknown(step, polled);
   for (const MemberEvent& event : step.events) {
+    if (const auto* const seen = std::get_if<EpochSeen>(&event)) newest_epoch_ = seen->epoch.id;
     if (const auto* const seen = std::get_if<SuccessionSeen>(&event)) OnSuccession(seen->record);
     if (const auto* const seen = std::get_if<PresenceSeen>(&event)) {
       follows_own_ = seen->address == peer();
@@ -311,9 +360,12 @@ void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
     events_.on_member_event(event);
   }
   if (step.beat) {
+    is_lost_ = false;
+    has_board_ = true;
     events_.on_contact(polled);
     CloseIfNeedless(polled);
   }
+  TellLease();
   CheckFinished();
 }
 

@@ -24,6 +24,7 @@
 #include "elastic/board/client.h"
 #include "elastic/board/finder.h"
 #include "elastic/board/keeper.h"
+#include "elastic/board/lease_thread.h"
 #include "elastic/board/presence.h"
 #include "elastic/board/scout.h"
 #include "elastic/board/thread.h"
@@ -37,14 +38,16 @@ namespace keel {
 class Board {
  public:
   struct Where {
-    std::vector<HostPort> endpoints;   // of the first board; each with a port
+    // Of the first board; each with a port. None: whoever claims the lease first opens it.
+    std::vector<HostPort> endpoints;
     // Of the first board; null: another host keeps that, and is the coordinator.
     std::unique_ptr<StoreServer> server = nullptr;
     bool is_alone = false;       // no other host will come, so the board needs no network
     uint16_t peer_port = 0;      // to listen on, if it is free; 0: any
-    std::string bind;            // numeric address to listen on; empty: all
-    std::string own_address;     // numeric; other hosts reach this one at it
+    std::string bind = {};       // numeric address to listen on; empty: all
+    std::string own_address = {};   // numeric; other hosts reach this one at it
     std::string incarnation;
+    std::unique_ptr<Lease> lease = nullptr;   // null: the job has none
   };
   struct Events {
     std::function<void(const MemberEvent& event)> on_member_event;
@@ -88,6 +91,10 @@ class Board {
   Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Where where,
         bool is_first, BoardClientConfig member, JobPolicy policy, Random random, Events events);
 
+  void OpenLease(std::unique_ptr<Lease> lease);
+  void OnLink(const LinkView& view);
+  void TellLease();
+
   // Whether it keeps a board that was not left. Nobody need ever come to that.
   bool keeps() const { return keeper_ != nullptr && !keeper_->moved(); }
   Result<std::unique_ptr<PresenceServer>> OpenPeerPort(const std::string& bind, uint16_t port);
@@ -125,6 +132,7 @@ class Board {
   const Events events_;
 
   MemoryBoard alone_;                               // the board of a host that is_alone
+  std::unique_ptr<LeaseThread> lease_;              // null: the job has none
   BoardFinder finder_;
   // Only the member's thread uses these.
   BoardClient member_;
@@ -140,6 +148,10 @@ class Board {
   TimePoint finish_by_{};
   bool has_moved_ = false;             // from one board to another, ever
   std::optional<TimePoint> elsewhere_since_;   // since when another board is followed
+  std::string newest_epoch_;           // that the board named, by its id
+  std::string newest_link_;            // ... that the lease named
+  bool is_lost_ = false;               // the board is
+  bool has_board_ = false;             // one was reached, ever
   bool is_known_ = false;              // the store has this job, or the user was told otherwise
   std::optional<TimePoint> answered_;  // since when a store answers
   boost::asio::steady_timer finish_limit_;

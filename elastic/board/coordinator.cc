@@ -38,6 +38,25 @@ BoardPlace Coordinator::place() const {
   return place;
 }
 
+LinkRecord Coordinator::Link() const {
+  LinkRecord link{place(), config_.presence};
+  const std::optional<EpochView>& epoch = view().epoch;
+  if (epoch && !epoch->broken && !epoch->incomplete) {
+    link.epoch = epoch->record.id;
+  }
+  return link;
+}
+
+bool Coordinator::is_fresh() const {
+  if (view().epoch) return false;
+  bool is_own_here = false;   // what it was in before is known
+  for (const HostView& host : view().hosts) {
+    if (host.record.epoch.number > 0) return false;
+    is_own_here |= host.record.incarnation == config_.incarnation;
+  }
+  return is_own_here;
+}
+
 bool Coordinator::is_needed() const {
   if (moved()) return false;
   return std::any_of(view().hosts.begin(), view().hosts.end(), [&](const HostView& host) {
@@ -209,13 +228,16 @@ Status Coordinator::DecideAll(Store& store, TimePoint now, Step& step) {
   }
   for (size_t made = 0;; ++made) {
     KEEL_CHECK(made <= DecisionsMax(view().hosts.size()),
-               "deciding without end: " << step.decisions.back().detail);
+               "deciding without end: " << (step.decisions.empty()
+                                                ? std::string("nothing is done")
+                                                : step.decisions.back().detail));
     const Decision decision = Decide(view(), config_.policy, now);
     if (decision.verdict == Decision::Verdict::kWait) {
       NoteWait(decision, now, step);
       return Ok();
     }
-    KEEL_TRY(Apply(store, decision, now));
+    KEEL_TRY_ASSIGN(const bool is_done, Apply(store, decision, now));
+    if (!is_done) continue;
     step.look = true;
     step.decisions.push_back(decision);
     if (ending_.record) return Ok();
@@ -225,8 +247,9 @@ Status Coordinator::DecideAll(Store& store, TimePoint now, Step& step) {
 // Once this board is to be left, nothing more is decided; `moved` is the last thing that is ever
 // written here. But an epoch that may be on the board comes before.
 Status Coordinator::DecideAndSucceed(Store& store, TimePoint now, Step& step) {
+  if (config_.lease) watch_.NoteLease(SeenLease());
   const SuccessionView seen{view(), config_.policy.hosts_min, place(),
-                            unwritten_ ? std::nullopt : offer_};
+                            unwritten_ ? std::nullopt : offer_, held_};
   Succession next = NextSuccession(succession_, seen, now);
   watch_.NoteHandOver(IsHandingOver(next, now), config_.handed_over_by, config_.term > 1);
   if (!next.record.moved) KEEL_TRY(DecideAll(store, now, step));
@@ -246,6 +269,7 @@ Status Coordinator::WriteSuccession(Store& store, Succession next, Step& step) {
 }
 
 void Coordinator::NoteWait(const Decision& decision, TimePoint now, Step& step) {
+  held_ = decision.held;
   wait_.until = decision.until;
   KEEL_CHECK(wait_.until > now, "a wait that is over: " << decision.detail);
   if (wait_.reason != decision.reason) wait_ = {decision.until, decision.reason, now, {}};
@@ -265,25 +289,26 @@ void Coordinator::NoteWait(const Decision& decision, TimePoint now, Step& step) 
   if (decision.reason != Reason::kRunning) wait_.until = std::min(wait_.until, now + kWaitTold);
 }
 
-Status Coordinator::Apply(Store& store, const Decision& decision, TimePoint now) {
+// False: it could not be done, and is decided anew.
+Result<bool> Coordinator::Apply(Store& store, const Decision& decision, TimePoint now) {
   switch (decision.verdict) {
-    case Decision::Verdict::kWait: return Ok();
+    case Decision::Verdict::kWait: break;
     case Decision::Verdict::kExpire:
-    case Decision::Verdict::kRefuse: return Bury(store, decision);
+    case Decision::Verdict::kRefuse: KEEL_TRY(Bury(store, decision)); break;
     case Decision::Verdict::kTakeUp:
     case Decision::Verdict::kForm: return WriteEpoch(store, decision, now);
-    case Decision::Verdict::kBreak: return WriteBreak(store, decision, now);
+    case Decision::Verdict::kBreak: KEEL_TRY(WriteBreak(store, decision, now)); break;
     case Decision::Verdict::kAnnounce:
       KEEL_TRY(store.Set(keys_.Joining(), std::to_string(view().epoch->record.number)));
       watch_.NoteAnnounced();
-      return Ok();
+      break;
     case Decision::Verdict::kStop:
       KEEL_TRY(WriteOnce(store, keys_.Stop(), StopText(decision.stop)));
       watch_.NoteStop(decision.stop, now);
-      return Ok();
-    case Decision::Verdict::kEnd: return WriteEnd(store, decision, now);
+      break;
+    case Decision::Verdict::kEnd: KEEL_TRY(WriteEnd(store, decision, now)); break;
   }
-  return Ok();
+  return true;
 }
 
 // Replaces a member's record by a tombstone. It is a plain write, so that the tombstone stands
@@ -303,10 +328,11 @@ Status Coordinator::Bury(Store& store, const Decision& decision) {
 }
 
 // Writes the epoch's record first, then the number that names it. If an earlier attempt wrote the
-// record, that one stands, for somebody may have read it.
-Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint now) {
+// record, that one stands, for somebody may have read it. False: another host has claimed the next
+// number of the lease.
+Result<bool> Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint now) {
   EpochRecord record = decision.epoch;
-  if (decision.verdict != Decision::Verdict::kTakeUp) record.id = RandomId(random_, 16);
+  if (record.id.empty()) record.id = RandomId(random_, 16);
   record.coordinator = config_.incarnation;
   const std::string key = keys_.Epoch(record.number);
   KEEL_TRY_ASSIGN(const auto there, store.Get(key));
@@ -314,7 +340,13 @@ Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint
     KEEL_TRY_ASSIGN(record, ParseEpoch(key, *there));
   } else {
     KEEL_TRY_ASSIGN(record.store, open_epoch_store_(record));
+    if (decision.claims_after) {
+      KEEL_TRY_ASSIGN(const bool is_claimed, ClaimLink(record, *decision.claims_after));
+      if (!is_claimed) return false;
+    }
     unwritten_ = decision;
+    unwritten_->epoch.id = record.id;
+    unwritten_->claims_after.reset();
     // The key of its break comes before the record, for members ask for both in one question, and
     // once the record is there somebody may have a break to write.
     KEEL_TRY(store.CompareSet(keys_.Break(record.id), std::nullopt, kNothingYet));
@@ -326,7 +358,37 @@ Status Coordinator::WriteEpoch(Store& store, const Decision& decision, TimePoint
   KEEL_TRY(store.Set(keys_.NewestEpoch(), std::to_string(record.number)));
   unwritten_.reset();
   watch_.NoteEpoch(std::move(record), decision, now);
-  return Ok();
+  return true;
+}
+
+// A claim whose answer was lost may be there, for an epoch that was never formed: it is as good as
+// one without an epoch.
+LinkView Coordinator::SeenLease() const {
+  LinkView seen = config_.lease();
+  if (given_up_.contains(seen.link.epoch)) {
+    seen.link.epoch.clear();
+    seen.is_ours = true;
+  }
+  return seen;
+}
+
+// False: another host was faster.
+Result<bool> Coordinator::ClaimLink(const EpochRecord& record, int64_t after) {
+  LinkRecord link{place(), config_.presence, record.id};
+  link.place.epoch = record.number;
+  given_up_.insert(record.id);   // unless it is formed
+  const Status claimed = config_.claim(link, after);
+  if (claimed.ok()) given_up_.erase(record.id);
+  LinkView seen = SeenLease();
+  if (!claimed.ok() && seen.number == after) {   // what was found there is yet to be read
+    seen.is_seen = false;
+    seen.detail = claimed.error().message;
+  }
+  watch_.NoteLease(std::move(seen));
+  if (claimed.ok()) return true;
+  const Code code = claimed.error().code;
+  if (code == Code::kExists || code == Code::kStaleEpoch) return false;
+  return claimed.error();
 }
 
 Status Coordinator::WriteBreak(Store& store, const Decision& decision, TimePoint now) {

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,10 @@ struct CoordinatorConfig {
   // Whether nobody listens any more at that address of a supervisor, as its machine says. Null:
   // nobody is ever known to be dead.
   std::function<bool(const std::string& peer)> is_dead = {};
+  // The job's lease. `claim` takes the number after `after`, or fails: kExists and kStaleEpoch mean
+  // that somebody else has it. Null: the job has none.
+  std::function<LinkView()> lease = {};
+  std::function<Status(const LinkRecord& link, int64_t after)> claim = {};
   Duration poll_interval = std::chrono::milliseconds(50);    // looks at `news`
   Duration read_interval = std::chrono::milliseconds(500);   // reads all, news or not
   Duration close_limit = kCloseLimit;                         // for members to see the end
@@ -67,6 +72,9 @@ class Coordinator {
     read_.news.reset();   // so that the next poll looks at all
   }
 
+  // What is known of the lease has changed.
+  void NoteLease() { read_.news.reset(); }
+
   const std::string& generation() const { return generation_; }
   // All hosts that were ever seen, for those who watch the job.
   const std::vector<HostView>& hosts() const { return view().hosts; }
@@ -77,6 +85,10 @@ class Coordinator {
   bool is_stopping() const { return ending_.record || view().stop; }
   // This board, as others may be told of it.
   BoardPlace place() const;
+  // The link of the lease that says what is coordinated here; its epoch is empty unless one runs.
+  LinkRecord Link() const;
+  // This host is here, and no host here was ever in an epoch.
+  bool is_fresh() const;
   // Where the job goes on, once this board was left. Nothing more is decided here then.
   const std::optional<BoardPlace>& moved() const { return succession_.record.moved; }
   // Whether other hosts are here, to which this one is the coordinator.
@@ -131,9 +143,11 @@ class Coordinator {
   Status WriteSuccession(Store& store, Succession next, Step& step);
 
   Status DecideAll(Store& store, TimePoint now, Step& step);
-  Status Apply(Store& store, const Decision& decision, TimePoint now);
+  Result<bool> Apply(Store& store, const Decision& decision, TimePoint now);
   Status Bury(Store& store, const Decision& decision);
-  Status WriteEpoch(Store& store, const Decision& decision, TimePoint now);
+  Result<bool> WriteEpoch(Store& store, const Decision& decision, TimePoint now);
+  LinkView SeenLease() const;
+  Result<bool> ClaimLink(const EpochRecord& record, int64_t after);
   Status WriteBreak(Store& store, const Decision& decision, TimePoint now);
   Status WriteEnd(Store& store, const Decision& decision, TimePoint now);
   void NoteWait(const Decision& decision, TimePoint now, Step& step);
@@ -154,6 +168,8 @@ class Coordinator {
   Succession succession_;
   std::string succession_written_;      // the record as it is on the board
   std::optional<BoardPlace> offer_;
+  std::set<std::string> given_up_;      // epochs that were claimed, perhaps, and not formed
+  std::optional<BoardPlace> held_;      // where the job goes on, as its lease says
 };
 
 }  // namespace keel

@@ -59,6 +59,8 @@ std::vector<std::string> BoardFinder::EndpointAddresses() const {
       addresses.push_back(AddressText(number, endpoint.port.value_or(0)));
     }
   }
+  const std::optional<LinkView> lease = config_.lease();
+  if (lease && !lease->link.peer.empty()) addresses.push_back(lease->link.peer);
   return addresses;
 }
 
@@ -74,7 +76,8 @@ bool BoardFinder::NamesABoard(const PeerAnswer& answer, const CancelToken& endin
 // A store at an endpoint is the job's first board, as far as a newcomer knows. A supervisor there
 // knows which board it follows.
 Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& ending) {
-  const HostPort& first = config_.endpoints.front();
+  const bool has_endpoints = !config_.endpoints.empty();
+  const HostPort first = has_endpoints ? config_.endpoints.front() : HostPort{"", 0};
   bool is_ours = config_.is_ours;
   {
     const std::lock_guard lock(mutex_);
@@ -100,7 +103,29 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   if (!answers.empty() && answers.front().kind == PeerAnswer::Kind::kUnknown) {
     return NoBoardYet("a supervisor of this job answers at the endpoint, but has no board itself");
   }
+  if (!has_endpoints) return ConnectByLease(ending);
   return stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending);
+}
+
+// Nobody who can be asked knows of a board. Whoever finds that nobody holds the lease opens one; if
+// several do, one of them gets the lease, and the others follow it.
+Result<std::unique_ptr<Store>> BoardFinder::ConnectByLease(const CancelToken& ending) {
+  std::optional<BoardPlace> own;
+  {
+    const std::lock_guard lock(mutex_);
+    own = state_.own;
+  }
+  if (own) return ConnectTo(PlaceOf(*own), ending);
+  const LinkView lease = config_.lease().value_or(LinkView());
+  if (!lease.is_seen) return NoBoardYet("the job's lease cannot be read: " + lease.detail);
+  if (lease.number > 0 && !lease.is_over) {
+    return NoBoardYet("the lease names the board of " + PlaceText(lease.link.place) +
+                      ", which does not answer; " + lease.detail);
+  }
+  const BoardPlace& last = lease.link.place;
+  events_.on_turn({last.term + 1, last.epoch, "", config_.incarnation},
+                  "nobody holds the job's lease: " + lease.detail);
+  return NoBoardYet("this host opens a board");
 }
 
 // Where the board said that it is. Only what that very machine says counts as its word; the name by
@@ -108,7 +133,8 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
 HostPort BoardFinder::WhereLost(const State& state) const {
   const bool is_own = state.place->by == config_.incarnation;
   if (!is_own && !state.place->address.empty()) return PlaceOf(*state.place);
-  return state.target.value_or(config_.endpoints.front());
+  if (state.target || config_.endpoints.empty()) return state.target.value_or(HostPort{"", 0});
+  return config_.endpoints.front();
 }
 
 // What one attempt finds where the board was. A process that dies may still take connections, and
@@ -260,6 +286,7 @@ std::optional<PeerSight> BoardFinder::Sight() const {
 
 std::string BoardFinder::Target() const {
   const std::lock_guard lock(mutex_);
+  if (!state_.target && config_.endpoints.empty()) return "the place that the lease names";
   return TextOf(state_.target.value_or(config_.endpoints.front()));
 }
 

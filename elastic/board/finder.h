@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "elastic/board/ask.h"
 #include "elastic/decisions/follow.h"
+#include "elastic/decisions/lease_rule.h"
 #include "store/cancel.h"
 #include "store/host_port.h"
 #include "store/reach.h"
@@ -29,8 +30,10 @@ class BoardFinder {
   struct Config {
     std::string job;
     std::string incarnation;
-    std::vector<HostPort> endpoints;   // names or numbers; each with a port
+    // Names or numbers; each with a port. None: hosts meet by the job's lease.
+    std::vector<HostPort> endpoints;
     std::function<std::string()> own_peer;   // where this host answers such questions itself
+    std::function<std::optional<LinkView>()> lease;   // nothing: the job has none
     bool is_ours = false;              // the first board is this host's, at the first of them
     Duration beat_limit = kBeatLimit;
   };
@@ -86,6 +89,7 @@ class BoardFinder {
   };
 
   Result<std::unique_ptr<Store>> ConnectFirst(const CancelToken& ending);
+  Result<std::unique_ptr<Store>> ConnectByLease(const CancelToken& ending);
   Result<std::unique_ptr<Store>> ConnectAgain(State state, const CancelToken& ending);
   Result<std::unique_ptr<Store>> ConnectTo(const HostPort& where, const CancelToken& ending);
   Result<std::unique_ptr<Store>> Follow(const BoardPlace& place, const std::string& why,

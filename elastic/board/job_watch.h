@@ -46,6 +46,7 @@ class JobWatch {
   }
   // Nothing: it waits for something else now.
   void NoteNoQuorum(std::optional<TimePoint> since) { view_.no_quorum_since = since; }
+  void NoteLease(std::optional<LinkView> lease) { view_.lease = std::move(lease); }
   // Epochs that members have seen, and whose hosts nobody has told yet, by their ids.
   std::vector<std::string> EpochsUncounted() const;
   void NoteCounted(CountedEpoch epoch);

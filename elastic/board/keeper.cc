@@ -76,6 +76,10 @@ void BoardKeeper::Offer(const BoardPlace& place) {
   thread_->Post([this, place] { coordinator_.NoteOffer(place); });
 }
 
+void BoardKeeper::NoteLease() {
+  thread_->Post([this] { coordinator_.NoteLease(); });
+}
+
 std::deque<std::unique_ptr<StoreServer>> BoardKeeper::Close() {
   thread_.reset();
   return std::move(epoch_stores_);
@@ -85,7 +89,7 @@ BoardKeeper::Told BoardKeeper::Tell(TimePoint now) const {
   const bool is_needed = coordinator_.is_needed();
   return {coordinator_.place(), coordinator_.moved(), coordinator_.PeersOutOfReach(now),
           coordinator_.end() ? coordinator_.done() : !is_needed, coordinator_.is_stopping(),
-          !is_needed};
+          !is_needed, coordinator_.Link(), coordinator_.is_fresh()};
 }
 
 BoardThread::Turn BoardKeeper::Poll(Store& store, TimePoint now) {

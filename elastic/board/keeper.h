@@ -49,6 +49,8 @@ class BoardKeeper {
   void PresenceOpened(int64_t slot, const std::string& incarnation);
   void PresenceClosed(int64_t slot, const std::string& incarnation);
   void Offer(const BoardPlace& place);
+  // What is known of the job's lease has changed.
+  void NoteLease();
 
   // As of the last step that was told.
   const BoardPlace& place() const { return told_.place; }
@@ -56,6 +58,10 @@ class BoardKeeper {
   // Nobody needs it any more: the job is over for all, or nobody else is here.
   bool is_free() const { return told_.is_free; }
   bool is_stopping() const { return told_.is_stopping; }   // the job
+  // What the job's lease is to say of it.
+  const LinkRecord& link() const { return told_.link; }
+  // This host is here, and no host here was ever in an epoch.
+  bool is_fresh() const { return told_.is_fresh; }
   // No other host has ever come to this board, or all have gone.
   bool is_alone() const { return told_.is_alone; }
   // Stops coordinating. What its epochs' workers may still need is given to the caller.
@@ -70,6 +76,8 @@ class BoardKeeper {
     bool is_free = true;
     bool is_stopping = false;
     bool is_alone = true;
+    LinkRecord link;
+    bool is_fresh = false;
     bool operator==(const Told&) const = default;
   };
 

@@ -191,11 +191,13 @@ class HostMachine {
   void On(const EndSeen& event, TimePoint now);
   void On(const PresenceSeen&, TimePoint) {}
   void On(const SuccessionSeen& event, TimePoint now);
+  void On(const LinkSeen& event, TimePoint now);
   void On(const Buried& event, TimePoint now);
 
   // Epochs.
   void TakeEpoch(EpochRecord epoch, TimePoint now);
   void NoteTried(const EpochRecord& epoch);
+  void NoteLinked();
   bool TakeSeat(const EpochWorker& place, TimePoint now);
   void Enter(int index, TimePoint now);
   void LeaveEpoch(const std::string& reason, TimePoint now);
@@ -264,6 +266,7 @@ class HostMachine {
   std::vector<CountedEpoch> counted_;
   bool coordinates_ = false;           // the coordinator is in this process
   bool has_heirs_ = false;             // ... and another host can take its role
+  std::string link_seen_;              // the newest epoch that the job's lease named
   bool tells_of_loss_ = false;         // record_.seen.lost is of the board that is lost now
   std::string reported_;               // the id of the epoch whose break was reported
   int64_t joining_ = 0;

@@ -16,10 +16,15 @@ void HostMachine::On(const SuccessionSeen& event, TimePoint) {
   coordinates_ = record.coordinator == config_.incarnation;
   has_heirs_ = !record.heirs.empty();
   EpochsSeen& seen = record_.seen;
+  const bool is_known = std::any_of(counted_.begin(), counted_.end(), [&](const auto& epoch) {
+    return epoch.id == record.shared;
+  });
+  if (is_known) seen.shared = record.shared;
   const auto met = std::find_if(counted_.begin(), counted_.end(), [&](const CountedEpoch& epoch) {
     return epoch.id == record.met;
   });
-  if (met == counted_.end() || seen.met == record.met) return;
+  // Others may still have a quorum of the one before an epoch that has none.
+  if (met == counted_.end() || met->by_lease || seen.met == record.met) return;
   // All its hosts have taken it, so none of them is in an older one.
   const int64_t number = met->number;
   seen.met = record.met;
@@ -32,11 +37,24 @@ void HostMachine::On(const SuccessionSeen& event, TimePoint) {
   }
 }
 
+// The lease may name an epoch before the board does.
+void HostMachine::On(const LinkSeen& event, TimePoint) {
+  link_seen_ = event.epoch;
+  NoteLinked();
+}
+
+void HostMachine::NoteLinked() {
+  const bool is_known = std::any_of(counted_.begin(), counted_.end(),
+                                    [&](const auto& epoch) { return epoch.id == link_seen_; });
+  if (is_known) record_.seen.linked = link_seen_;
+}
+
 void HostMachine::NoteTried(const EpochRecord& epoch) {
   record_.seen.tried.push_back(epoch.id);
   record_.seen.lost.reset();
   tells_of_loss_ = false;
   counted_.push_back(CountedOf(epoch));
+  NoteLinked();
 }
 
 // Only the first coordinator that was lost since this host entered its epoch can tell anything of

@@ -143,6 +143,7 @@ class Judge {
   MaybeDecision BrokenBy(const EpochHost& member) const;
   MaybeDecision LeftBefore() const;
   MaybeDecision BrokenUnseen() const;
+  MaybeDecision LeaseLost() const;
   MaybeDecision NotParked() const;
   MaybeDecision Hung() const;
   MaybeDecision Newcomer() const;
@@ -160,7 +161,9 @@ class Judge {
   MaybeDecision LastCall(const std::vector<const HostView*>& hosts) const;
   MaybeDecision NumericsOpen(const std::vector<const HostView*>& hosts) const;
   MaybeDecision Barren() const;
-  MaybeDecision NoQuorum(const std::vector<const HostView*>& hosts) const;
+  QuorumView Pasts() const;
+  MaybeDecision Held() const;
+  MaybeDecision NoQuorum(const std::vector<const HostView*>& hosts, LeaseVerdict* by) const;
   Decision TooFew(size_t hosts) const;
   Decision Form(const std::vector<const HostView*>& hosts) const;
   // The workers of the epoch that is over.
@@ -515,6 +518,7 @@ Decision Judge::Watch() const {
     if (MaybeDecision d = BrokenBy(member)) return *d;
   }
   if (MaybeDecision d = LeftBefore()) return *d;
+  if (MaybeDecision d = LeaseLost()) return *d;
   if (MaybeDecision d = NotParked()) return *d;
   if (MaybeDecision d = Hung()) return *d;
   if (const ToldEpoch* const told = HighestTold()) {
@@ -579,6 +583,16 @@ MaybeDecision Judge::BrokenUnseen() const {
     if (MaybeDecision d = BrokenBy(member)) return d;
   }
   return std::nullopt;
+}
+
+MaybeDecision Judge::LeaseLost() const {
+  const auto counted = std::find_if(view_.counted.begin(), view_.counted.end(),
+                                    [&](const CountedEpoch& one) { return one.id == epoch().id; });
+  if (counted == view_.counted.end() || !counted->by_lease) return std::nullopt;
+  if (!IsLeaseLost(view_.lease, epoch().id)) return std::nullopt;
+  return Break(BreakCause::kLeaseLost,
+               "the epoch has no quorum, and the job's lease is not held for it: " +
+                   (view_.lease ? view_.lease->detail : "this host has none"));
 }
 
 MaybeDecision Judge::NotParked() const {
@@ -748,6 +762,7 @@ Decision Judge::FormNext() const {
     return Wait(Reason::kHandingOver, std::min(now_ + kHandOverPatience, NextSilence()),
                 "this host leaves, and another one is about to coordinate");
   }
+  if (MaybeDecision d = Held()) return *d;
   const std::vector<const HostView*> hosts = Choose();
   // In a job in place, a host whose work is done counts as present, in whichever epoch it did it.
   size_t count = hosts.size(), here = 0;
@@ -764,8 +779,12 @@ Decision Judge::FormNext() const {
   if (MaybeDecision d = LastCall(hosts)) return *d;
   if (MaybeDecision d = NumericsOpen(hosts)) return *d;
   if (MaybeDecision d = Barren()) return *d;
-  if (MaybeDecision d = NoQuorum(hosts)) return *d;
-  return Form(hosts);
+  LeaseVerdict lease;
+  if (MaybeDecision d = NoQuorum(hosts, &lease)) return *d;
+  Decision decision = Form(hosts);
+  if (lease.claims) decision.claims_after = view_.lease->number;
+  decision.epoch.by_lease = lease.by_lease;
+  return decision;
 }
 
 // Hosts with different fingerprints cannot be in one epoch, and only the workers of the
@@ -802,9 +821,7 @@ MaybeDecision Judge::Barren() const {
   return Wait(Reason::kBarren, std::min(until, NextSilence()), detail);
 }
 
-// Others could go on without these hosts, somewhere out of reach.
-MaybeDecision Judge::NoQuorum(const std::vector<const HostView*>& hosts) const {
-  if (!policy_.needs_quorum) return std::nullopt;
+QuorumView Judge::Pasts() const {
   QuorumView view;
   view.beat_limit = policy_.beat_limit;
   view.epochs = view_.counted;
@@ -821,29 +838,68 @@ MaybeDecision Judge::NoQuorum(const std::vector<const HostView*>& hosts) const {
     return std::any_of(view.here.begin(), view.here.end(),
                        [&](const HostPast& one) { return one.host == past.host; });
   });
+  return view;
+}
+
+// This board is about to be left.
+MaybeDecision Judge::Held() const {
+  // Whom the former coordinator asked does not go back; and what the own host was in before counts.
+  const auto is_own = [&](const HostView& host) {
+    return !host.gone && host.record.incarnation == view_.coordinator;
+  };
+  const bool is_own_here = std::any_of(view_.hosts.begin(), view_.hosts.end(), is_own);
+  if (!view_.lease || !is_own_here) return std::nullopt;
+  const std::optional<BoardPlace> held = HeldElsewhere(*view_.lease, Pasts());
+  if (!held || held->by == view_.handed_over_by) return std::nullopt;
+  Decision wait = Wait(Reason::kHeld, NextSilence(),
+                       "the job goes on at " + PlaceText(*held) + ", as its lease says");
+  wait.held = held;
+  return wait;
+}
+
+// Others could go on without these hosts, somewhere out of reach.
+MaybeDecision Judge::NoQuorum(const std::vector<const HostView*>& hosts, LeaseVerdict* by) const {
+  if (!policy_.needs_quorum && !view_.lease) return std::nullopt;
+  const QuorumView view = Pasts();
   std::vector<std::string> proposed;
   for (const HostView* const host : hosts) proposed.push_back(host->record.incarnation);
   QuorumVerdict verdict = DecideQuorum(view, proposed);
-  // A board that was taken over cannot know what its former coordinator has formed for others.
+  // A board that was taken over cannot know what its former coordinator has formed for others,
+  // unless the lease tells that nobody has formed anything that still runs.
   const bool is_told = std::any_of(view_.hosts.begin(), view_.hosts.end(), [&](const auto& host) {
     return host.record.incarnation == view_.handed_over_by;
   });
-  if (verdict.reason == QuorumReason::kFirst && view_.is_later_board && !is_told) {
+  const bool is_free = view_.lease && view_.lease->is_seen &&
+                       (view_.lease->is_over || view_.lease->is_ours);
+  if (verdict.reason == QuorumReason::kFirst && view_.is_later_board && !is_told && !is_free) {
     verdict.may_form = false;
     verdict.detail = "none of them was in an epoch of this job";
   }
-  if (verdict.may_form) return std::nullopt;
+  if (!policy_.needs_quorum) verdict.may_form = true;
   const TimePoint since = view_.no_quorum_since.value_or(now_);
   const TimePoint limit = since + policy_.quorum_limit;
-  const std::string detail = "others may go on without these hosts: " + verdict.detail;
+  TimePoint again = std::min(limit, NextSilence());
+  std::string detail = "others may go on without these hosts: " + verdict.detail;
+  std::string cure = "bring back the network to the hosts that are missing; a launcher that was "
+                     "started anew there cannot tell what became of the former one; a lease "
+                     "(--lease) lets those go on who still reach its directory";
+  if (view_.lease) {
+    const LeaseVerdict lease = DecideLease(*view_.lease, view, verdict, now_ - since);
+    *by = lease;
+    if (lease.may_form) return std::nullopt;
+    detail = lease.detail;
+    if (!lease.cure.empty()) cure = lease.cure;
+    const TimePoint courtesy = since + kLeaseCourtesy;
+    if (courtesy > now_) again = std::min(again, courtesy);
+  } else if (verdict.may_form) {
+    return std::nullopt;
+  }
   if (now_ >= limit) {
     return End(kExitQuorumLost, Reason::kQuorumLost,
-               detail + ", for " + DurationText(now_ - since));
+               detail + ", for " + DurationText(now_ - since) +
+                   (view_.lease ? "" : "; a lease (--lease) would let them go on"));
   }
-  return Until(limit,
-               "bring back the network to the hosts that are missing; a launcher that was started "
-               "anew there cannot tell what became of the former one",
-               Wait(Reason::kNoQuorum, std::min(limit, NextSilence()), detail));
+  return Until(limit, cure, Wait(Reason::kNoQuorum, again, detail));
 }
 
 Decision Judge::TooFew(size_t count) const {
@@ -906,6 +962,7 @@ int64_t Judge::NextNumber() const {
   int64_t highest = view_.epoch ? epoch().number : 0;
   for (const HostView& host : view_.hosts) highest = std::max(highest, host.record.epoch.number);
   for (const CountedEpoch& one : view_.counted) highest = std::max(highest, one.number);
+  if (view_.lease) highest = std::max(highest, view_.lease->link.place.epoch);
   return highest + 1;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "elastic/decisions/lease_rule.h"
 #include "elastic/decisions/restarts.h"
 #include "elastic/protocol/limits.h"
 #include "elastic/protocol/records.h"
@@ -86,6 +87,7 @@ struct JobView {
   std::vector<CountedEpoch> counted;   // each that a host has seen, as far as it is known
   bool handing_over = false;           // the role is about to go to another host
   std::optional<TimePoint> no_quorum_since;   // of the wait that lasts
+  std::optional<LinkView> lease;       // nothing: the job has none
   std::string handed_over_by;          // the former coordinator, if it asked this one; else empty
   bool is_later_board = false;         // not the one that the job began with
   std::optional<StopRecord> stop;
@@ -100,7 +102,7 @@ struct JobView {
 enum class Reason {
   // kWait
   kRunning, kHostsMissing, kLastCall, kWorkersInside, kFence, kTakingUp, kJoinLastCall, kStopping,
-  kNumericsOpen, kBarren, kStandsStill, kHandingOver, kNoQuorum,
+  kNumericsOpen, kBarren, kStandsStill, kHandingOver, kNoQuorum, kHeld,
   // kExpire
   kSilent, kPresenceClosed,
   // kRefuse
@@ -131,6 +133,9 @@ struct Decision {
   Duration waited{0};         // kWait: for how long so far, where it was told before
   int64_t slot = -1;          // kExpire, kRefuse
   EpochRecord epoch;          // kForm, kTakeUp: all but its id and store
+  // kForm: once the number of the lease that follows this one is claimed for it; else nothing is.
+  std::optional<int64_t> claims_after = {};
+  std::optional<BoardPlace> held = {};   // kWait: the job goes on there, as its lease says
   bool incomplete = false;    // kTakeUp
   bool keeper_lost = false;   // kTakeUp
   BreakRecord broken;         // kBreak: all but who writes it

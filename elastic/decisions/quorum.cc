@@ -139,6 +139,7 @@ QuorumVerdict DecideQuorum(const QuorumView& view, const std::vector<std::string
   verdict.detail = epochs.empty() ? "nobody here was in an epoch before" : "";
   for (const CountedEpoch* const epoch : epochs) {
     verdict.number = std::max(verdict.number, epoch->number + 1);
+    verdict.counted.push_back(epoch->id);
     const Count count = CountHosts(*epoch, view, sets);
     if (!count.Suffices() && verdict.may_form) {
       // The first epoch that forbids it explains the verdict.

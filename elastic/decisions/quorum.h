@@ -59,6 +59,7 @@ struct QuorumVerdict {
   std::string detail;                // "1 of 3 hosts of epoch 7 (needed: 2)"
   int64_t number = 1;                // of the epoch to be formed, at least
   std::vector<std::string> missing;  // kTooFew: those of the hosts counted that are not among them
+  std::vector<std::string> counted;  // the epochs that count, by their ids
 };
 
 // `proposed`: the hosts of the new epoch, all of which are in `view.here`.

@@ -62,6 +62,16 @@ bool AllHaveTaken(const EpochView& epoch, const JobView& job) {
                      });
 }
 
+// Whether all hosts of the epoch tell that they have found it in the job's lease.
+bool AllHaveLinked(const EpochView& epoch, const JobView& job) {
+  return std::all_of(epoch.record.hosts.begin(), epoch.record.hosts.end(),
+                     [&](const EpochHost& member) {
+                       const HostView* const host = FindSlot(job.hosts, member.slot);
+                       return host != nullptr && host->record.incarnation == member.incarnation &&
+                              host->record.seen.linked == epoch.record.id;
+                     });
+}
+
 // Whether the coordinator's own host goes, and the job is to go on without it.
 bool Leaves(const SuccessionView& view, size_t staying) {
   const HostView* const own = FindHost(view.job, view.job.coordinator);
@@ -95,6 +105,13 @@ Succession NextSuccession(Succession before, const SuccessionView& view, TimePoi
   const std::optional<EpochView>& epoch = view.job.epoch;
   if (epoch && record.met != epoch->record.id && AllHaveTaken(*epoch, view.job)) {
     record.met = epoch->record.id;
+  }
+  if (epoch && record.met == epoch->record.id && AllHaveLinked(*epoch, view.job)) {
+    record.shared = record.met;
+  }
+  if (view.held) {
+    record.moved = view.held;
+    return next;
   }
   const bool is_asked_for = view.offer && !record.chosen.empty() &&
                             view.offer->by == record.chosen && view.offer->term > record.term;

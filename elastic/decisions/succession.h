@@ -31,6 +31,7 @@ struct SuccessionView {
   int hosts_min = 1;
   BoardPlace here;                           // this board
   std::optional<BoardPlace> offer;           // the last that some host made
+  std::optional<BoardPlace> held = {};       // where the job goes on, as its lease says
 };
 
 Succession NextSuccession(Succession before, const SuccessionView& view, TimePoint now);

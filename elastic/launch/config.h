@@ -41,6 +41,9 @@ struct LaunchConfig {
   std::optional<bool> is_store_host;     // empty: the owner of the endpoint's address is
   int node_rank = 0;                     // for kStatic
   std::string local_address;             // empty: it is found out
+  std::string lease_directory;           // empty: the job has no lease
+  bool is_lease_found = false;           // by ourselves: if it is of no use, there is none
+  bool meets_by_lease = false;           // there is no endpoint: the lease says where the job is
 
   // What runs.
   WorkerProgram program;
@@ -56,6 +59,9 @@ struct LaunchConfig {
   std::vector<int> signals;              // that stop the job
   std::string signals_text;              // as workers are told
   bool allow_inexact = false;
+
+  enum class Quorum { kOn, kStrict, kOff };
+  Quorum quorum = Quorum::kOn;           // for each epoch (elastic/decisions/quorum.h)
 
   // How long each thing may take (elastic/PROTOCOL.md section 11).
   Duration join_limit = kJoinLimit;

@@ -1,5 +1,7 @@
 // Makes a LaunchConfig from options: it parses values, fills in defaults that depend on the host,
 // and notes what has no effect.
+// This file is longer than 500 lines because it is one class, each of whose methods takes the
+// options of one subject.
 #include <algorithm>
 #include <csignal>
 #include <functional>
@@ -43,6 +45,7 @@ class ConfigMaker {
     KEEL_TRY(MakeStatus());
     KEEL_TRY(MakeDoctor());
     KEEL_TRY(MakeProgram());
+    KEEL_TRY(MakeLease());
     KEEL_TRY(MakeLogs());
     NoteIdleOptions();
     return std::move(config_);
@@ -110,12 +113,13 @@ class ConfigMaker {
     const std::string& backend = options_.Text("rdzv-backend");
     if (backend == "static") return MakeStatic();
     if (backend == "c10d") return MakeElastic();
+    if (backend == "dir") return MakeByDirectory();
     const bool is_etcd = backend.starts_with("etcd");
     return Refused("rdzv-backend",
                    Shown(backend) + (is_etcd ? " is not supported: the coordinator's own store "
                                                "takes its place; use c10d"
-                                             : " is unknown; use static or c10d" +
-                                                   DidYouMean(backend, {"static", "c10d"})));
+                                             : " is unknown; use static, c10d or dir" +
+                                                   DidYouMean(backend, {"static", "c10d", "dir"})));
   }
 
   Status MakeStandalone() {
@@ -209,6 +213,56 @@ class ConfigMaker {
     for (const char* name : {"master-addr", "master-port", "node-rank"}) {
       NoteIfGiven(name, "it is for --rdzv-backend=static");
     }
+    return Ok();
+  }
+
+  // Whoever finds that nobody has the job begins it.
+  Status MakeByDirectory() {
+    config_.meeting = LaunchConfig::Meeting::kElastic;
+    config_.meets_by_lease = true;
+    config_.is_store_host = false;
+    config_.endpoint_host.clear();
+    config_.endpoint_port = 0;
+    config_.lease_directory = options_.Text("rdzv-endpoint");
+    for (const char* name : {"master-addr", "master-port", "node-rank"}) {
+      NoteIfGiven(name, "it is for --rdzv-backend=static");
+    }
+    if (config_.hosts.most == 1) {
+      return Refused("rdzv-backend", "dir is for jobs of several hosts, and --nnodes=" +
+                                         options_.Text("nnodes") + " asks for one; use "
+                                         "--standalone");
+    }
+    if (!config_.lease_directory.empty()) return Ok();
+    return Refused("rdzv-endpoint", "--rdzv-backend=dir needs a directory that all hosts share");
+  }
+
+  // The directory of the checkpoints is the one place that the hosts of a job share for sure.
+  std::string CheckpointDirectory() const {
+    const std::vector<std::string>& words = config_.program.arguments;
+    const std::string name = "--checkpoint-dir";
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (words[i] == name && i + 1 < words.size()) return words[i + 1];
+      if (words[i].starts_with(name + "=")) return words[i].substr(name.size() + 1);
+    }
+    return "";
+  }
+
+  Status MakeLease() {
+    const std::string& quorum = options_.Text("quorum");
+    if (quorum == "strict") config_.quorum = LaunchConfig::Quorum::kStrict;
+    if (quorum == "off") config_.quorum = LaunchConfig::Quorum::kOff;
+    const std::string& lease = options_.Text("lease");
+    if (lease.empty()) {
+      return Refused("lease", "it is empty; name a directory that all hosts share, auto, or none");
+    }
+    if (config_.meets_by_lease) {
+      NoteIfGiven("lease", "with --rdzv-backend=dir the endpoint is the lease's directory");
+      return Ok();
+    }
+    if (lease == "none" || config_.hosts.most == 1) return Ok();
+    if (lease == "auto" && !config_.is_in_place) return Ok();
+    config_.lease_directory = lease == "auto" ? CheckpointDirectory() : lease;
+    config_.is_lease_found = lease == "auto";
     return Ok();
   }
 

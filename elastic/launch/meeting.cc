@@ -70,12 +70,27 @@ std::string ChooseAddress(const LaunchConfig& config, const std::string& number)
   return towards.empty() ? FirstOutside() : towards;
 }
 
+// The binding of a launcher that was given an address of its own.
+std::string BindingFrom(const LaunchConfig& config) {
+  if (config.local_address.empty()) return "";
+  const Result<std::string> local = ResolveHost(config.local_address, kLookUpLimit);
+  const std::vector<std::string> own = OwnAddresses();
+  // Behind a translation of addresses it is not one of the machine's.
+  const bool is_own = local.ok() && (IsLoopback(*local) ||
+                                     std::find(own.begin(), own.end(), *local) != own.end());
+  return is_own ? *local : "";
+}
+
 }  // namespace
 
 std::string WhyUnreachable(const Meeting& meeting, bool coordinates, const std::string& told) {
   if (coordinates) {
     return (told.empty() ? "this host keeps the store, but could not open it in that time" : told) +
            "; is the machine too busy for so short a limit?";
+  }
+  if (meeting.host.empty()) {
+    return (told.empty() ? "the job's lease has not led to a board" : told) +
+           "; check that all hosts name the same directory, and that they reach each other";
   }
   const auto look = [&]() -> Status {
     KEEL_TRY_ASSIGN(const std::string number, ResolveHost(meeting.host, kLastLookLimit));
@@ -93,18 +108,15 @@ std::string WhyUnreachable(const Meeting& meeting, bool coordinates, const std::
 Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
   Meeting meeting;
   meeting.own_name = OwnHostName();
+  meeting.bind = BindingFrom(config);
+  if (config.meets_by_lease) {   // whoever has the lease of the job says where it is
+    meeting.own_address = ChooseAddress(config, "");
+    return meeting;
+  }
   meeting.host = config.endpoint_host;
   meeting.port = config.endpoint_port;
   const auto numbers = ResolveAll(config.endpoint_host, kLookUpLimit);
   const Result<std::string> number = OwnOf(numbers);
-  if (!config.local_address.empty()) {
-    const Result<std::string> local = ResolveHost(config.local_address, kLookUpLimit);
-    const std::vector<std::string> own = OwnAddresses();
-    // Behind a translation of addresses it is not one of the machine's.
-    const bool is_own = local.ok() && (IsLoopback(*local) ||
-                                       std::find(own.begin(), own.end(), *local) != own.end());
-    if (is_own) meeting.bind = *local;
-  }
   if (MayHost(config, number.ok() ? *number : "", meeting.bind)) {
     // Where the endpoint is another address of this host, the first board is reached at both.
     const bool is_there = number.ok() && *number == meeting.bind;

@@ -60,9 +60,12 @@ Section JobSection() {
 
 Section MeetingSection() {
   return {"Meeting the other hosts", {
-      WithPet(Option::Text("rdzv-backend", "static", "static (fixed hosts) or c10d (elastic)")),
+      WithPet(Option::Text("rdzv-backend", "static",
+                           "static (fixed hosts), c10d (elastic), or dir (elastic; hosts meet in a "
+                           "directory that all share)")),
       WithPet(Option::Text("rdzv-endpoint", "",
-                           "Where the job begins, and may be found: HOST[:PORT][,HOST...]")),
+                           "Where the job begins, and may be found: HOST[:PORT][,HOST...]; with "
+                           "dir: the directory")),
       WithPet(Option::Text("rdzv-id", "none", "Name of the job")),
       WithPet(Option::Text("rdzv-conf", "",
                            "More settings, as KEY=VALUE[,KEY=VALUE...]: join_timeout, "
@@ -131,6 +134,15 @@ Section IdleSection() {
 
 Section OwnSection() {
   return {"Evenkeel's own", {
+      WithOwn(Option::Text("lease", "none",
+                           "A directory that all hosts share, where it is kept who coordinates: "
+                           "by it one of two hosts goes on when the other is out of reach. auto: "
+                           "the program's --checkpoint-dir; none: hosts go on by majority only")),
+      WithOwn(Option::Choice("quorum", {"on", "strict", "off"}, "on",
+                             "Which hosts may go on without the others: on (more than half of "
+                             "those that are not known to be dead), strict (nobody is taken for "
+                             "dead because its machine refuses connections), off (any MIN hosts, "
+                             "even if others go on as well)")),
       WithOwn(Wait("restart-window", kRestartWindow,
                    "How long a death counts for --max-restarts; 0s: for ever")),
       WithOwn(Option::Text("hang-limit", "auto",

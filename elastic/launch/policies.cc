@@ -101,6 +101,8 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
   policy.program_says_hello = config.is_in_place;
   policy.allow_inexact = config.allow_inexact;
   policy.quorum_limit = config.store_limit;
+  policy.needs_quorum = config.quorum != LaunchConfig::Quorum::kOff;
+  policy.believes_refusals = config.quorum != LaunchConfig::Quorum::kStrict;
   return policy;
 }
 

@@ -19,8 +19,9 @@ struct StopSeen { StopRecord stop; };
 struct EndSeen { EndRecord end; };
 struct PresenceSeen { std::string address; };
 struct SuccessionSeen { SuccessionRecord record; };
+struct LinkSeen { std::string epoch; };       // the job's lease names this epoch now, by its id
 struct Buried { Tombstone tombstone; };       // taken for dead, or refused
 using MemberEvent = std::variant<Registered, KindKnown, EpochSeen, BreakSeen, JoiningSeen, StopSeen,
-                                 EndSeen, PresenceSeen, SuccessionSeen, Buried>;
+                                 EndSeen, PresenceSeen, SuccessionSeen, LinkSeen, Buried>;
 
 }  // namespace keel

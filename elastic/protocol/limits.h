@@ -45,6 +45,8 @@ inline constexpr Duration kTurnAfterRefusal = std::chrono::milliseconds(200);
 inline constexpr Duration kTurnAfterSilence = std::chrono::seconds(1);
 // Who heard of its coordinator no longer ago than this still has it.
 inline constexpr Duration kHeardLately = std::chrono::milliseconds(2500);
+// Who may go on without a quorum, since the job has a lease, lets those go first who have one.
+inline constexpr Duration kLeaseCourtesy = std::chrono::seconds(3);
 
 // --- Workers ---
 

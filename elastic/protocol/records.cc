@@ -38,14 +38,15 @@ constexpr Names<JobKind, 2> kJobKinds = {
     {{JobKind::kForeign, "foreign"}, {JobKind::kInPlace, "in-place"}}};
 constexpr Names<Tombstone::Why, 2> kWhys = {
     {{Tombstone::Why::kExpired, "expired"}, {Tombstone::Why::kRefused, "refused"}}};
-constexpr Names<BreakCause, 8> kCauses = {{{BreakCause::kDied, "died"},
+constexpr Names<BreakCause, 9> kCauses = {{{BreakCause::kDied, "died"},
                                            {BreakCause::kHostLost, "host-lost"},
                                            {BreakCause::kLeft, "left"},
                                            {BreakCause::kHung, "hung"},
                                            {BreakCause::kReported, "reported"},
                                            {BreakCause::kNotParked, "not-parked"},
                                            {BreakCause::kJoined, "joined"},
-                                           {BreakCause::kNotEntered, "not-entered"}}};
+                                           {BreakCause::kNotEntered, "not-entered"},
+                                           {BreakCause::kLeaseLost, "lease-lost"}}};
 
 template <class T, size_t N>
 std::string_view NameOf(const Names<T, N>& names, T value) {
@@ -275,6 +276,8 @@ struct JsonFields<EpochsSeen> {
   static void Visit(auto& field, auto& seen) {
     field("met", seen.met);
     field("tried", seen.tried, NameWords());
+    field("linked", seen.linked);
+    field("shared", seen.shared);
     field("lost", seen.lost, OrNull());
   }
 };
@@ -286,6 +289,7 @@ struct JsonFields<CountedEpoch> {
     field("id", epoch.id);
     field("coordinator", epoch.coordinator);
     field("hosts", epoch.hosts, NameWords());
+    field("by_lease", epoch.by_lease);
   }
 };
 
@@ -296,6 +300,15 @@ struct JsonFields<BoardPlace> {
     field("epoch", place.epoch);
     field("address", place.address);
     field("by", place.by);
+  }
+};
+
+template <>
+struct JsonFields<LinkRecord> {
+  static void Visit(auto& field, auto& link) {
+    field("place", link.place);
+    field("peer", link.peer);
+    field("epoch", link.epoch);
   }
 };
 
@@ -316,6 +329,7 @@ struct JsonFields<SuccessionRecord> {
     field("heirs", record.heirs);
     field("chosen", record.chosen);
     field("met", record.met);
+    field("shared", record.shared);
     field("moved", record.moved, OrNull());
   }
 };
@@ -372,6 +386,7 @@ struct JsonFields<EpochRecord> {
     field("restarts", record.restarts);
     field("restarts_recent", record.restarts_recent);
     field("inexact_allowed", record.inexact_allowed);
+    field("by_lease", record.by_lease);
     field("store", record.store);
     field("hosts", record.hosts, HostWords());
     field("workers", record.workers, WorkerWords());
@@ -540,7 +555,7 @@ ToldEpoch ToldBy(std::string_view incarnation, const EpochRecord& epoch) {
 }
 
 CountedEpoch CountedOf(const EpochRecord& epoch) {
-  CountedEpoch counted{epoch.number, epoch.id, epoch.coordinator, {}};
+  CountedEpoch counted{epoch.number, epoch.id, epoch.coordinator, {}, epoch.by_lease};
   for (const EpochHost& host : epoch.hosts) counted.hosts.push_back(host.incarnation);
   return counted;
 }
@@ -575,6 +590,7 @@ std::string EndText(const EndRecord& record) { return TextOf(record); }
 std::string SuccessionText(const SuccessionRecord& record) { return TextOf(record); }
 std::string BoardPlaceText(const BoardPlace& place) { return TextOf(place); }
 std::string CountedEpochText(const CountedEpoch& epoch) { return TextOf(epoch); }
+std::string LinkText(const LinkRecord& link) { return TextOf(link); }
 
 Result<MemberSlot> ParseMemberSlot(std::string_view key, std::string_view text) {
   Result<MemberSlot> slot = ParseRecord<MemberSlot>(key, text);
@@ -605,6 +621,9 @@ Result<BoardPlace> ParseBoardPlace(std::string_view key, std::string_view text) 
 }
 Result<CountedEpoch> ParseCountedEpoch(std::string_view key, std::string_view text) {
   return ParseRecord<CountedEpoch>(key, text);
+}
+Result<LinkRecord> ParseLink(std::string_view name, std::string_view text) {
+  return ParseRecord<LinkRecord>(name, text);
 }
 
 Result<JobKind> ParseJobKind(std::string_view key, std::string_view text) {

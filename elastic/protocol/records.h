@@ -76,6 +76,8 @@ struct CountedEpoch {
   std::string id = {};
   std::string coordinator = {};          // the host that formed it
   std::vector<std::string> hosts = {};   // by group rank
+  // It has no quorum of the one before, and runs only while its coordinator holds the job's lease.
+  bool by_lease = false;
   bool operator==(const CountedEpoch&) const = default;
 };
 
@@ -93,6 +95,8 @@ struct LostCoordinator {
 struct EpochsSeen {
   std::string met = {};                  // the newest of which it knows that all its hosts took it
   std::vector<std::string> tried = {};   // those that it was put into since
+  std::string linked = {};               // the newest that it has found in the job's lease
+  std::string shared = {};               // the newest that all of its hosts have found there
   std::optional<LostCoordinator> lost = {};
   bool operator==(const EpochsSeen&) const = default;
 };
@@ -177,6 +181,7 @@ struct EpochRecord {
   int restarts = 0;        // spent so far, also beyond the window: TORCHELASTIC_RESTART_COUNT
   int restarts_recent = 0;        // those within the window
   bool inexact_allowed = false;   // workers of different fingerprints may make steps together
+  bool by_lease = false;          // as CountedEpoch has it
   EpochStore store;
   std::vector<EpochHost> hosts;      // by group rank
   std::vector<EpochWorker> workers;  // by rank
@@ -199,6 +204,7 @@ enum class BreakCause {
   kNotParked,  // some parked at a boundary, others did not
   kJoined,     // foreign: a host waits to take part
   kNotEntered, // a worker could not enter
+  kLeaseLost,  // the epoch has no quorum, and its coordinator cannot hold the job's lease
 };
 std::string_view BreakCauseName(BreakCause cause);
 
@@ -255,8 +261,18 @@ struct SuccessionRecord {
   std::vector<Heir> heirs = {};    // the first of them that can takes the role
   std::string chosen = {};         // the heir that is asked to open the next board; empty: none is
   std::string met = {};            // the newest epoch that all of its hosts have taken, by its id
+  std::string shared = {};         // ... that all of its hosts have found in the job's lease
   std::optional<BoardPlace> moved = {};   // this board is left; it goes on there
   bool operator==(const SuccessionRecord&) const = default;
+};
+
+// What a claim of the job's lease says (store/lease/lease.h). Each claim is a link of a chain: who
+// coordinates from then on, and which epoch that host has formed or goes on with.
+struct LinkRecord {
+  BoardPlace place;
+  std::string peer = {};    // where its launcher answers others
+  std::string epoch = {};   // an id; empty: there is none yet
+  bool operator==(const LinkRecord&) const = default;
 };
 
 // What lies under member/<slot>.
@@ -285,6 +301,7 @@ std::string EndText(const EndRecord& record);
 std::string SuccessionText(const SuccessionRecord& record);
 std::string BoardPlaceText(const BoardPlace& place);
 std::string CountedEpochText(const CountedEpoch& epoch);
+std::string LinkText(const LinkRecord& link);
 
 // `key` is for the message only. A tombstone of another version is a refusal.
 Result<MemberSlot> ParseMemberSlot(std::string_view key, std::string_view text);
@@ -295,6 +312,7 @@ Result<EndRecord> ParseEnd(std::string_view key, std::string_view text);
 Result<SuccessionRecord> ParseSuccession(std::string_view key, std::string_view text);
 Result<BoardPlace> ParseBoardPlace(std::string_view key, std::string_view text);
 Result<CountedEpoch> ParseCountedEpoch(std::string_view key, std::string_view text);
+Result<LinkRecord> ParseLink(std::string_view name, std::string_view text);
 
 // "in-place", "foreign"
 std::string_view JobKindName(JobKind kind);

@@ -271,7 +271,7 @@ bool QuorumWalk::MayForm(int coordinator, unsigned here, unsigned proposed,
 }
 
 HostPast QuorumWalk::PastOf(int host, const Past& past, EpochSet* named) const {
-  HostPast told{NameOf(host), {IdOf(past.met), {}, hosts_[host].lost}};
+  HostPast told{NameOf(host), {.met = IdOf(past.met), .lost = hosts_[host].lost}};
   named->set(past.met);
   *named |= past.tried;
   for (size_t i = 0; i < epochs_.size(); ++i) {

@@ -30,7 +30,8 @@ MemberRecord SomeMember() {
   seat.activity = {"computing, lane 3", 4};
   seat.silent = true;
   record.peer = "10.0.0.7:29400";
-  record.seen = {"e6", {"cafe", "beef"}, LostCoordinator{"a", "cafe", 6, 1500ms, true}};
+  record.seen = {"e6", {"cafe", "beef"}, "cafe", "e6",
+                 LostCoordinator{"a", "cafe", 6, 1500ms, true}};
   record.seats = {seat, {"w2", SeatState::kDead, 6, -1, {}, false, "killed by signal 9"}};
   return record;
 }
@@ -80,8 +81,9 @@ TEST(RecordsWire, AMember) {
             R"(son":"SIGTERM","deadline_ms":30000,"refused":true,"kind":"in-place","fingerpri)"
             R"(nt":"torch 2.11.0","epoch":{"number":7,"id":"cafe","hosts":3,"keeper":"a","res)"
             R"(tarts":4,"restarts_recent":1,"deaths":2},)"
-            R"("seen":{"met":"e6","tried":"cafe beef","lost":)"
-            R"({"who":"a","inside":"cafe","outside":6,"beat_age_ms":1500,"refused":true}},)"
+            R"("seen":{"met":"e6","tried":"cafe beef","linked":"cafe",)"
+            R"("shared":"e6","lost":{"who":"a","inside":"cafe","outside":6,)"
+            R"("beat_age_ms":1500,"refused":true}},)"
             R"("outside":6,"deaths":2,"seats":[{"wor)"
             R"(ker":"w1","state":"running","epoch":7,"rank":3,"step":120)"
             R"(,"phase":2,"tick":9,"place":"computing, lane 3","waits_for":4,"silent":true,"s)"
@@ -92,8 +94,8 @@ TEST(RecordsWire, AMember) {
             R"({"version":2,"incarnation":"","host":"","address":"","peer":"","order":0,"ro)"
             R"(le":"","state":"member","reason":"","deadline_ms":0,"refused":false,"kind":")"
             R"(foreign","fingerprint":"","epoch":{"number":0,"id":"","hosts":0,"keeper":"",)"
-            R"("restarts":0,"restarts_recent":0,"deaths":0},"seen":{"met":"","tried":"","lo)"
-            R"(st":null},"outside":0,"deaths":0,"seats":[]})");
+            R"("restarts":0,"restarts_recent":0,"deaths":0},"seen":{"met":"","tried":"",)"
+            R"("linked":"","shared":"","lost":null},"outside":0,"deaths":0,"seats":[]})");
 }
 
 TEST(RecordsWire, ATombstone) {
@@ -107,11 +109,13 @@ TEST(RecordsWire, AnEpoch) {
   EXPECT_EQ(EpochText(SomeEpoch()),
             R"({"version":2,"number":7,"id":"cafe","kind":"in-place","reason":"2 workers on 2)"
             R"( hosts","coordinator":"a","restarts":4,"restarts_recent":1,"inexact_allowed":t)"
-            R"(rue,"store":{"address":"10.0.0.1","port":29400,"prefix":"epoch/cafe/"},"hosts")"
+            R"(rue,"by_lease":false,)"
+            R"("store":{"address":"10.0.0.1","port":29400,"prefix":"epoch/cafe/"},"hosts")"
             R"(:"0 a 0 2 4 b 1 0 5 c 0 0","workers":"0 0 w1 4 0 -"})");
   EXPECT_EQ(EpochText({}),
             R"({"version":2,"number":0,"id":"","kind":"foreign","reason":"","coordinator":"",)"
-            R"("restarts":0,"restarts_recent":0,"inexact_allowed":false,"store":{"address":"")"
+            R"("restarts":0,"restarts_recent":0,"inexact_allowed":false,"by_lease":false,)"
+            R"("store":{"address":"")"
             R"(,"port":0,"prefix":""},"hosts":"","workers":""})");
 }
 
@@ -139,14 +143,15 @@ TEST(RecordsWire, EveryWord) {
   for (int state = 0; state <= static_cast<int>(MemberState::kLeft); ++state) {
     words += std::string(MemberStateName(static_cast<MemberState>(state))) + " ";
   }
-  for (int cause = 0; cause <= static_cast<int>(BreakCause::kNotEntered); ++cause) {
+  for (int cause = 0; cause <= static_cast<int>(BreakCause::kLeaseLost); ++cause) {
     words += std::string(BreakCauseName(static_cast<BreakCause>(cause))) + " ";
   }
   words += std::string(JobKindName(JobKind::kForeign)) + " ";
   words += std::string(JobKindName(JobKind::kInPlace));
   EXPECT_EQ(words,
             R"(empty starting ready running parked stopping finished left dead member leaving)"
-            R"( left died host-lost left hung reported not-parked joined not-entered foreign )"
+            R"( left died host-lost left hung reported not-parked joined not-entered lease-lost)"
+            R"( foreign )"
             R"(in-place)");
 }
 
@@ -233,9 +238,11 @@ epoch/restarts_recent: it has 6 members instead of 7; @: expected a whole number
 epoch/deaths: it has 6 members instead of 7; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-seen/met: it has 2 members instead of 3; @: expected a string, found null
-seen/tried: it has 2 members instead of 3; @: expected a string, found null
-seen/lost: it has 2 members instead of 3; taken
+seen/met: it has 4 members instead of 5; @: expected a string, found null
+seen/tried: it has 4 members instead of 5; @: expected a string, found null
+seen/linked: it has 4 members instead of 5; @: expected a string, found null
+seen/shared: it has 4 members instead of 5; @: expected a string, found null
+seen/lost: it has 4 members instead of 5; taken
 seen/lost/who: it has 4 members instead of 5; @: expected a string, found null
 seen/lost/inside: it has 4 members instead of 5; @: expected a string, found null
 seen/lost/outside: it has 4 members instead of 5; @: expected a whole number, found null
@@ -280,13 +287,13 @@ seats/0/saved: it has 11 members instead of 12; @: expected true or false, found
 seats/0/ended: it has 11 members instead of 12; @: expected a string, found null
 one more in '': it has 19 members instead of 18
 one more in '/epoch': it has 8 members instead of 7
-one more in '/seen': it has 4 members instead of 3
+one more in '/seen': it has 6 members instead of 5
 one more in '/seen/lost': it has 6 members instead of 5
 one more in '/seats/0': it has 13 members instead of 12
 order in '': version incarnation host address peer order role state reason deadline_ms refused )"
     R"(kind fingerprint epoch seen outside deaths seats
 order in '/epoch': number id hosts keeper restarts restarts_recent deaths
-order in '/seen': met tried -
+order in '/seen': met tried linked shared -
 order in '/seen/lost': who inside outside beat_age_ms refused
 order in '/seats/0': worker state epoch rank step phase tick place waits_for silent saved )"
     R"(ended
@@ -317,29 +324,30 @@ constexpr const char* kEpochFaults =
     R"(6854775808
   9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
     R"(54775807
-number: it has 11 members instead of 12; @: expected a whole number, found null
+number: it has 12 members instead of 13; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-id: it has 11 members instead of 12; @: expected a string, found null
-kind: it has 11 members instead of 12; @: expected a string, found null
-reason: it has 11 members instead of 12; @: expected a string, found null
-coordinator: it has 11 members instead of 12; @: expected a string, found null
-restarts: it has 11 members instead of 12; @: expected a whole number of 32 bits, found nu)"
+id: it has 12 members instead of 13; @: expected a string, found null
+kind: it has 12 members instead of 13; @: expected a string, found null
+reason: it has 12 members instead of 13; @: expected a string, found null
+coordinator: it has 12 members instead of 13; @: expected a string, found null
+restarts: it has 12 members instead of 13; @: expected a whole number of 32 bits, found nu)"
     R"(ll
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
   9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
     R"(54775807
-restarts_recent: it has 11 members instead of 12; @: expected a whole number of 32 bits, f)"
+restarts_recent: it has 12 members instead of 13; @: expected a whole number of 32 bits, f)"
     R"(ound null
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
   9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
     R"(54775807
-inexact_allowed: it has 11 members instead of 12; @: expected true or false, found null
-store: it has 11 members instead of 12; @: expected an object, found null
-hosts: it has 11 members instead of 12; @: expected a string, found null
-workers: it has 11 members instead of 12; @: expected a string, found null
+inexact_allowed: it has 12 members instead of 13; @: expected true or false, found null
+by_lease: it has 12 members instead of 13; @: expected true or false, found null
+store: it has 12 members instead of 13; @: expected an object, found null
+hosts: it has 12 members instead of 13; @: expected a string, found null
+workers: it has 12 members instead of 13; @: expected a string, found null
 store/address: it has 2 members instead of 3; @: expected a string, found null
 store/port: it has 2 members instead of 3; @: expected a whole number of 32 bits, found nu)"
     R"(ll
@@ -348,10 +356,10 @@ store/port: it has 2 members instead of 3; @: expected a whole number of 32 bits
   9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
     R"(54775807
 store/prefix: it has 2 members instead of 3; @: expected a string, found null
-one more in '': it has 13 members instead of 12
+one more in '': it has 14 members instead of 13
 one more in '/store': it has 4 members instead of 3
 order in '': version number id kind reason coordinator restarts restarts_recent inexact_al)"
-    R"(lowed store hosts workers
+    R"(lowed by_lease store hosts workers
 order in '/store': address port prefix
 )";
 

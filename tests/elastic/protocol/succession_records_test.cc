@@ -17,6 +17,7 @@ SuccessionRecord SomeSuccession() {
   record.heirs = {{"cafe", "10.0.0.7:29400"}, {"f00d", "[2001:db8::7]:40000"}};
   record.chosen = "cafe";
   record.met = "e7";
+  record.shared = "e6";
   return record;
 }
 
@@ -26,7 +27,7 @@ TEST(SuccessionRecords, AreReadAsTheyWereWritten) {
             R"({"version":2,"term":2,"coordinator":"beef","address":"10.0.0.1:29400",)"
             R"("heirs":[{"incarnation":"cafe","peer":"10.0.0.7:29400"},)"
             R"({"incarnation":"f00d","peer":"[2001:db8::7]:40000"}],"chosen":"cafe",)"
-            R"("met":"e7","moved":null})");
+            R"("met":"e7","shared":"e6","moved":null})");
   for (const std::optional<BoardPlace>& moved : {std::optional<BoardPlace>(), {kPlace}}) {
     record.moved = moved;
     const auto read = ParseSuccession("k", SuccessionText(record));
@@ -40,10 +41,18 @@ TEST(SuccessionRecords, AreReadAsTheyWereWritten) {
   EXPECT_EQ(*place, kPlace);
   const CountedEpoch epoch{7, "e7", "beef", {"beef", "cafe"}};
   EXPECT_EQ(CountedEpochText(epoch),
-            R"({"version":2,"number":7,"id":"e7","coordinator":"beef","hosts":"beef cafe"})");
+            R"({"version":2,"number":7,"id":"e7","coordinator":"beef","hosts":"beef cafe",)"
+            R"("by_lease":false})");
   const auto counted = ParseCountedEpoch("k", CountedEpochText(epoch));
   ASSERT_OK(counted);
   EXPECT_EQ(*counted, epoch);
+  const LinkRecord link{kPlace, "10.0.0.7:29401", "e12"};
+  EXPECT_EQ(LinkText(link),
+            R"({"version":2,"place":{"term":3,"epoch":12,"address":"10.0.0.7:29400","by":"cafe"},)"
+            R"("peer":"10.0.0.7:29401","epoch":"e12"})");
+  const auto linked = ParseLink("k", LinkText(link));
+  ASSERT_OK(linked);
+  EXPECT_EQ(*linked, link);
 }
 
 TEST(SuccessionRecords, WhatIsNoneIsRefusedByName) {
@@ -52,7 +61,7 @@ TEST(SuccessionRecords, WhatIsNoneIsRefusedByName) {
   EXPECT_FALSE(ParseSuccession("k", R"({"version":1})").ok());
   const auto odd = ParseSuccession(
       "k", R"({"version":2,"term":2,"coordinator":"a","address":"b","heirs":[],"chosen":"",)"
-           R"("met":"","moved":{"term":3,"epoch":1,"address":"c","by":"d","more":1}})");
+           R"("met":"","shared":"","moved":{"term":3,"epoch":1,"address":"c","by":"d","more":1}})");
   ASSERT_FALSE(odd.ok());
   EXPECT_NE(odd.error().message.find("store key 'k'"), std::string::npos) << odd.error().message;
 }

@@ -1,0 +1,45 @@
+// The directory may be of a network, and stand still.
+#include "elastic/launch/lease.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/file_helpers.h"
+#include "base/log.h"
+#include "base/posix_files.h"
+#include "base/within.h"
+#include "store/lease/dir_lease.h"
+
+namespace keel {
+namespace {
+
+constexpr Duration kOpenLimit = std::chrono::seconds(20);
+
+Result<std::unique_ptr<DirLease>> OpenDir(const LaunchConfig& config, Random random) {
+  static PosixFiles files;   // a thread that hangs in it may outlive all else
+  // All members of a job have one name, and are one run.
+  const LeaseOwner owner{config.run_id, config.run_id};
+  const std::string& dir = config.lease_directory;
+  if (config.is_lease_found) KEEL_TRY(MakeDirs(files, dir));   // as the program itself would do
+  return DirLease::Open(files, random, dir, owner);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Lease>> OpenLease(const LaunchConfig& config, Random random) {
+  if (config.lease_directory.empty()) return std::unique_ptr<Lease>();
+  using Opened = Result<std::unique_ptr<DirLease>>;
+  auto opened = Within<Opened>(kOpenLimit, [config, random] { return OpenDir(config, random); });
+  if (!opened) {
+    opened = Error{Code::kTimeout, "the lease directory " + config.lease_directory +
+                                       " has not answered for " + DurationText(kOpenLimit)};
+  }
+  if (opened->ok()) return std::unique_ptr<Lease>(std::move(**opened));
+  if (!config.is_lease_found) return opened->error();
+  LogWarn("no-lease", {{"directory", config.lease_directory},
+                       {"reason", opened->error().message},
+                       {"cure", "name a directory that all hosts share with --lease"}});
+  return std::unique_ptr<Lease>();
+}
+
+}  // namespace keel
