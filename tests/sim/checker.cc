@@ -180,7 +180,10 @@ void Checker::SupervisorExits(int host, int code, bool leaves_workers, const Sim
   if (code == kExitFailed && workers.own_deaths() <= scenario_.policy.restarts.restarts_max) {
     Object(who + "gave up after " + std::to_string(workers.own_deaths()) + " deaths");
   }
-  if (code == kExitRefused && host != scenario_.odd_host) Object(who + "was refused");
+  // Where one host is enough, the odd one may be the only one that is left, and decide.
+  const bool may_be_refused = host == scenario_.odd_host ||
+                              (scenario_.odd_host >= 0 && scenario_.policy.hosts_min == 1);
+  if (code == kExitRefused && !may_be_refused) Object(who + "was refused");
 }
 
 // L1: when nothing is wrong any more, the job steps or is over within a bound.

@@ -60,6 +60,21 @@ void SimHost::Start() {
   scout_at_ = heard_ = now;
   endpoint_ = kept_ = "";
   coordinator_.reset();
+  hand_.reset();
+  lease_poll_ = kNever;
+  link_ = LinkView();
+  newest_epoch_.clear();
+  if (world_.scenario().has_lease) {
+    lease_ = std::make_unique<MemoryLease>(world_.lease_place(number_), incarnation_,
+                                           [this] { return BeforeLease(); });
+    hand_ = std::make_unique<LeaseHand>(
+        *lease_, world_.clock(), incarnation_,
+        [this](const std::string& address) {
+          return address.ends_with(":1") ? world_.LookAtPeer(number_, address)
+                                         : world_.Look(number_, address);
+        });
+    PlanLease(now);
+  }
   if (number_ == 0) {
     OpenBoard(1, "");
     endpoint_ = kept_;
@@ -80,6 +95,16 @@ void SimHost::OpenBoard(int64_t term, const std::string& handed_over_by) {
   config.handed_over_by = handed_over_by;
   config.is_dead = [this](const std::string& peer) { return world_.IsRefused(number_, peer); };
   config.policy = world_.scenario().policy;
+  if (hand_) {
+    config.lease = [this] { return BelievedLease(); };
+    config.claim = [this](const LinkRecord& link, int64_t after) {
+      const Status claimed = hand_->Claim(link, after);
+      world_.Trace("h" + std::to_string(number_) + " claims " + std::to_string(after + 1) +
+                   " for epoch " + std::to_string(link.place.epoch) + ": " +
+                   (claimed.ok() ? "ok" : claimed.error().message));
+      return claimed;
+    };
+  }
   config.poll_interval = 100ms;
   if (world_.scenario().defect == Defect::kNoQuorum) config.policy.needs_quorum = false;
   if (world_.scenario().defect == Defect::kNoFence) config.policy.fence_limit = Duration(0);
@@ -251,6 +276,9 @@ void SimHost::GiveToMember() {
       if (world_.scenario().defect == Defect::kPromisesTooEarly) {
         record.outside = record.epoch.number;
       }
+      if (world_.scenario().defect == Defect::kLeaseIsEnough) {
+        record.seen.shared = record.seen.tried.empty() ? record.seen.met : record.seen.tried.back();
+      }
       record.peer = PeerOf(number_);
       member_->Publish(record, host_->counted());
     }
@@ -280,6 +308,7 @@ void SimHost::PollMember() {
   }
   if (step.news) world_.TellCoordinator(number_, coordinator());
   for (const MemberEvent& event : step.events) {
+    if (const auto* const seen = std::get_if<EpochSeen>(&event)) newest_epoch_ = seen->epoch.id;
     if (const auto* const seen = std::get_if<SuccessionSeen>(&event)) OnSuccession(seen->record);
     host_->OnMemberEvent(event, world_.scheduler().now());
     Act();
@@ -298,6 +327,7 @@ void SimHost::PollMember() {
     epoch_ = std::max(epoch_, member_->newest_epoch());
     if (place_) place_->epoch = std::max(place_->epoch, member_->newest_epoch());
   }
+  PlanLease(now);
   if (leaving) {
     const bool is_there = member_->settled() || member_->is_unknown();
     LeaveWhenTold(step.status.ok() && store_ != nullptr && is_there);
@@ -419,6 +449,7 @@ void SimHost::CloseIfNeedless(TimePoint now) {
   if (!elsewhere_since_) elsewhere_since_ = now;
   if (now - *elsewhere_since_ < kBeatLimit || coordinator_->is_needed()) return;
   coordinator_.reset();
+  world_.CloseBoard(kept_, Duration(0));
 }
 
 void SimHost::Scout(TimePoint now) {
@@ -466,6 +497,7 @@ void SimHost::PollCoordinator() {
     world_.Trace("h" + std::to_string(number_) + " leaves its board for " +
                  PlaceText(*coordinator_->moved()));
     coordinator_.reset();
+    world_.CloseBoard(kept_, 1s);   // those who have not read it yet have a moment
     if (exiting_) exit_by_ = now + world_.scenario().host.close_limit;
     told_ = false;   // the last word belongs on the next board
     PlanPoll(now);
@@ -475,6 +507,51 @@ void SimHost::PollCoordinator() {
   if (!alive()) return;
   if (world_.scenario().defect == Defect::kDeafCoordinator && epochs_ > 0) return;
   PlanCoordinator(std::max(coordinator_->NextPoll(), now + 1ms));
+}
+
+// --- The job's lease: LeaseThread in earnest ---
+
+MemoryLease::Way SimHost::BeforeLease() {
+  const Scenario& scenario = world_.scenario();
+  const bool is_cut = cut_off() && scenario.lease_needs_link;
+  if (is_cut || world_.scheduler().now() < lease_away_until_) return MemoryLease::Way::kAway;
+  if (world_.network().Chance(scenario.lease_loss)) return MemoryLease::Way::kLost;
+  const bool is_old = world_.network().Chance(scenario.lease_age);
+  return is_old ? MemoryLease::Way::kOld : MemoryLease::Way::kThrough;
+}
+
+void SimHost::PlanLease(TimePoint when) {
+  if (!hand_ || when >= lease_poll_) return;
+  lease_poll_ = when;
+  Later(when, Scheduler::kNobody, [this, when] {
+    if (lease_poll_ != when) return;
+    lease_poll_ = kNever;
+    PollLease();
+  });
+}
+
+void SimHost::PollLease() {
+  LeaseTask task;
+  const bool follows_own = place_ && place_->by == incarnation_;
+  if (coordinator_ && follows_own) task.own = coordinator_->Link();
+  task.looks = lost_at_ || !is_reached_ || newest_epoch_ != link_.link.epoch;
+  const TimePoint next = hand_->Poll(task);
+  const LinkView seen = hand_->View();
+  if (seen != link_) {
+    link_ = seen;
+    if (coordinator_) coordinator_->NoteLease();
+    host_->OnMemberEvent(LinkSeen{seen.link.epoch}, world_.scheduler().now());
+    Act();
+    if (!alive()) return;
+  }
+  if (next != kNever) PlanLease(std::max(next, world_.scheduler().now() + 1ms));
+}
+
+// What the coordinator is told, rightly or not.
+LinkView SimHost::BelievedLease() const {
+  LinkView lease = hand_->View();
+  if (world_.scenario().defect == Defect::kLeaseIsFree) lease.is_over = lease.number > 0;
+  return lease;
 }
 
 // --- What befalls it ---
@@ -493,6 +570,10 @@ void SimHost::PresenceClosed(int64_t slot, const std::string& incarnation) {
 
 void SimHost::Pause(Duration length) {
   paused_until_ = std::max(paused_until_, world_.scheduler().now() + length);
+}
+
+void SimHost::LoseLease(Duration length) {
+  lease_away_until_ = std::max(lease_away_until_, world_.scheduler().now() + length);
 }
 
 void SimHost::CutOff(Duration length) {

@@ -13,6 +13,7 @@
 
 #include "elastic/board/client.h"
 #include "elastic/board/coordinator.h"
+#include "elastic/board/lease_hand.h"
 #include "elastic/decisions/follow.h"
 #include "elastic/decisions/host_machine.h"
 #include "store/memory_store.h"
@@ -21,6 +22,7 @@
 #include "tests/sim/scheduler.h"
 #include "tests/sim/sim_store.h"
 #include "tests/sim/workers.h"
+#include "tests/support/memory_lease.h"
 
 namespace keel {
 
@@ -32,6 +34,8 @@ class SimHostWorld {
   virtual SimWorkers& workers() = 0;
   // A new board, kept by that host; its address.
   virtual std::string OpenBoard(int host) = 0;
+  // Whoever comes to it finds nobody any more.
+  virtual void CloseBoard(const std::string& address, Duration delay) = 0;
   virtual MemoryBoard& BoardAt(const std::string& address) = 0;
   virtual const Scenario& scenario() = 0;
   virtual Random& network() = 0;
@@ -40,6 +44,9 @@ class SimHostWorld {
   // When a board that stands still goes on; kNever: it does not, or it does not stand still.
   virtual TimePoint GoesOn(int host, const std::string& address) = 0;
   virtual bool IsRefused(int host, const std::string& peer) = 0;
+  virtual Reached LookAtPeer(int host, const std::string& peer) = 0;
+  virtual Clock& clock() = 0;
+  virtual MemoryLeasePlace& lease_place(int host) = 0;
   // What the others answer who can be asked.
   virtual std::vector<PeerSight> AskOthers(int host) = 0;
   // The first board of the host at the endpoint, if it can be reached; empty: none can.
@@ -72,6 +79,7 @@ class SimHost {
   void Pause(Duration length);
   void PauseInMidPoll(Duration length) { stall_ = length; }
   void CutOff(Duration length);
+  void LoseLease(Duration length);
   void PresenceOpened(int64_t slot, const std::string& incarnation);
   void PresenceClosed(int64_t slot, const std::string& incarnation);
   WorkerPlace PlaceOf(int seat) const;
@@ -112,6 +120,10 @@ class SimHost {
   void OnSuccession(const SuccessionRecord& record);
   void Scout(TimePoint now);
   void CloseIfNeedless(TimePoint now);
+  MemoryLease::Way BeforeLease();
+  void PlanLease(TimePoint when);
+  void PollLease();
+  LinkView BelievedLease() const;
   void GiveToMember();
   void LeaveWhenTold(bool told);
 
@@ -133,6 +145,11 @@ class SimHost {
   bool refused_ = false;
   bool is_reached_ = false;
   int64_t epoch_ = 0;                          // the newest that any board named
+  std::unique_ptr<MemoryLease> lease_;
+  std::unique_ptr<LeaseHand> hand_;            // null: the job has no lease
+  LinkView link_;                              // as it was told last
+  std::string newest_epoch_;                   // that the board named, by its id
+  TimePoint lease_away_until_, lease_poll_ = kNever;
   bool powered_off_ = false;
   std::vector<std::string> workers_;           // by seat
   std::vector<HostAction> to_member_;          // for the next poll: another thread in earnest

@@ -75,6 +75,37 @@ void DrawFaults(Scenario& s, Random& random) {
   }
 }
 
+// A few hosts, some of which are out of reach for longer than anybody waits for them.
+void DrawSplits(Scenario& s, Random& random) {
+  s.policy.hosts_min = 1;
+  s.policy.hosts_max = s.hosts;
+  s.steps = 300;
+  s.odd_host = -1;   // it may be the only one that is left
+  const uint64_t count = 1 + random.Uniform(3);
+  for (uint64_t i = 0; i < count; ++i) {
+    SimFault fault = DrawFault(s, random);
+    fault.kind = random.Chance(0.8) ? Kind::kCutOff : Kind::kPowerOff;
+    fault.length = Between(random, 8s, 30s);
+    s.faults.push_back(fault);
+  }
+}
+
+void DrawLease(Scenario& s, Random& random) {
+  s.has_lease = random.Chance(0.5);
+  if (!s.has_lease) return;
+  s.lease_apart = random.Chance(0.15);
+  s.lease_needs_link = random.Chance(0.5);
+  s.lease_loss = random.Chance(0.5) ? 0 : 0.2 * random.Double();
+  s.lease_age = random.Chance(0.5) ? 0 : 0.5 * random.Double();
+  const uint64_t count = random.Chance(0.5) ? 0 : random.Uniform(5);
+  for (uint64_t i = 0; i < count; ++i) {
+    SimFault fault = DrawFault(s, random);
+    fault.kind = Kind::kLeaseAway;
+    s.faults.push_back(fault);
+  }
+  if (random.Chance(0.5) && !s.hosts_stay) DrawSplits(s, random);
+}
+
 }  // namespace
 
 Scenario DrawScenario(uint64_t seed) {
@@ -102,6 +133,7 @@ Scenario DrawScenario(uint64_t seed) {
   if (s.hosts > 1 && random.Chance(0.1)) {
     s.odd_host = 1 + static_cast<int>(random.Uniform(s.hosts - 1));
   }
+  DrawLease(s, random);
   return s;
 }
 
@@ -117,7 +149,8 @@ std::string Scenario::Text() const {
        << policy.hosts_max << ", " << faults.size() << " faults until "
        << DurationText(quiet_after) << ", restarts " << policy.restarts.restarts_max << " in "
        << DurationText(policy.restarts.window) << ", " << steps << " steps of "
-       << DurationText(step_time);
+       << DurationText(step_time)
+       << (!has_lease ? "" : lease_apart ? ", a lease each" : ", a lease");
   if (odd_host >= 0) text << ", host " << odd_host << " has other numerics";
   return text.str();
 }

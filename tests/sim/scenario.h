@@ -5,6 +5,8 @@
 //                     SIGTERM, see the group break by themselves or do not
 //            numerics of one host's workers are others than those of the rest
 //            boards   requests and replies lost, connections cut; gone with their hosts
+//            lease    out of reach, answers lost, what is read there is old, each host has another
+//                     one; half of the jobs have a lease
 //            pokes    delayed, lost; presence connections that break although nobody died
 // Does not   contain clocks that run at different speeds, or a network that alters bytes.
 #pragma once
@@ -29,6 +31,7 @@ struct SimFault {
     kFlapPresence,
     kStoreFault,       // one operation of one client
     kStop,             // SIGTERM to the supervisor
+    kLeaseAway,        // the host cannot reach the job's lease
   };
   Kind kind = Kind::kKillWorker;
   Duration at{0};
@@ -47,6 +50,8 @@ enum class Defect {
   kAnyNumerics,        // the coordinator lets hosts of any numerics in
   kTrustingWorkers,    // they run on however long their supervisor says nothing
   kNoQuorum,           // a coordinator forms epochs of whoever is there
+  kLeaseIsEnough,      // a host says that all have found its epoch in the lease
+  kLeaseIsFree,        // whoever looks at the lease sees that its holder is gone
   kSilenceIsDeath,     // who lost a silent coordinator says that its machine refused
 };
 
@@ -57,6 +62,11 @@ struct Scenario {
   bool in_place = true;
   JobPolicy policy;
   HostConfig host;
+  bool has_lease = false;
+  bool lease_apart = false;      // each host finds another lease under that name, not the same one
+  bool lease_needs_link = false; // a host that is cut off cannot reach the lease either
+  double lease_loss = 0;         // of answers
+  double lease_age = 0;          // of looks that see what the host saw last
   double poke_loss = 0;
   double interleave = 0;
   double start_failure = 0;

@@ -179,6 +179,14 @@ TEST(PlantedMistake, TakingSilenceForDeathIsFound) {
   EXPECT_THAT(WhatFinds(Defect::kSilenceIsDeath, 200), testing::MatchesRegex("S[15]: .*"));
 }
 
+TEST(PlantedMistake, GoingOnByALeaseThatNotAllKnowIsFound) {
+  EXPECT_THAT(WhatFinds(Defect::kLeaseIsEnough, 200), testing::MatchesRegex("S[15]: .*"));
+}
+
+TEST(PlantedMistake, TakingALeaseThatIsHeldIsFound) {
+  EXPECT_THAT(WhatFinds(Defect::kLeaseIsFree, 200), testing::MatchesRegex("S[15]: .*"));
+}
+
 TEST(PlantedMistake, MixedNumericsAreFound) {
   EXPECT_THAT(WhatFinds(Defect::kAnyNumerics, 200), testing::StartsWith("S8: "));
 }

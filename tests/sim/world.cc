@@ -21,7 +21,7 @@ uint64_t Mix(uint64_t digest, std::string_view text) {
 std::string NameOf(const SimFault& fault) {
   constexpr const char* kNames[] = {"kill supervisor", "power off", "cut off",     "pause",
                                     "kill worker",     "hang worker", "flap presence",
-                                    "store fault",     "ask to stop"};
+                                    "store fault",     "ask to stop", "lease away"};
   return std::string(kNames[static_cast<int>(fault.kind)]) + ", host " +
          std::to_string(fault.host) + " seat " + std::to_string(fault.seat) + ", for " +
          DurationText(fault.length);
@@ -141,6 +141,7 @@ void World::Strike(const SimFault& fault) {
     case Kind::kFlapPresence: return FlapPresence(fault);
     case Kind::kStoreFault: return StrikeStore(fault);
     case Kind::kStop: return host.AskToStop(fault.length);
+    case Kind::kLeaseAway: return host.LoseLease(fault.length);
   }
 }
 
@@ -220,13 +221,19 @@ std::string World::OpenBoard(int host) {
   return address;
 }
 
+void World::CloseBoard(const std::string& address, Duration delay) {
+  scheduler_.After(delay, Scheduler::kNobody,
+                   [this, address] { boards_.at(address).is_closed = true; });
+}
+
 // A machine that is there refuses what nobody listens for; one without power says nothing.
 Reached World::Look(int host, const std::string& address) {
   const auto kept = boards_.find(address);
   if (kept == boards_.end()) return Reached::kRefused;
   const SimHost& keeper = *hosts_[kept->second.host];
   if (!Connected(host, keeper.number()) || keeper.powered_off()) return Reached::kNothing;
-  const bool lives = keeper.alive() && keeper.life() == kept->second.life;
+  const bool lives = keeper.alive() && keeper.life() == kept->second.life &&
+                     !kept->second.is_closed;
   return lives ? Reached::kListener : Reached::kRefused;
 }
 
@@ -242,6 +249,15 @@ bool World::IsRefused(int host, const std::string& peer) {
     return Connected(host, one->number()) && !one->alive() && !one->powered_off();
   }
   return false;
+}
+
+Reached World::LookAtPeer(int host, const std::string& peer) {
+  for (const auto& one : hosts_) {
+    if (peer != "10.0.0." + std::to_string(one->number() + 1) + ":1") continue;
+    if (!Connected(host, one->number()) || one->powered_off()) return Reached::kNothing;
+    return one->alive() ? Reached::kListener : Reached::kRefused;
+  }
+  return Reached::kNothing;
 }
 
 std::vector<PeerSight> World::AskOthers(int host) {

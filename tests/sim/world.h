@@ -50,12 +50,18 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   Scheduler& scheduler() override { return scheduler_; }
   SimWorkers& workers() override { return *workers_; }
   std::string OpenBoard(int host) override;
+  void CloseBoard(const std::string& address, Duration delay) override;
   MemoryBoard& BoardAt(const std::string& address) override { return *boards_.at(address).board; }
   const Scenario& scenario() override { return scenario_; }
   Random& network() override { return network_; }
   Reached Look(int host, const std::string& address) override;
   TimePoint GoesOn(int host, const std::string& address) override;
   bool IsRefused(int host, const std::string& peer) override;
+  Reached LookAtPeer(int host, const std::string& peer) override;
+  Clock& clock() override { return scheduler_.clock(); }
+  MemoryLeasePlace& lease_place(int host) override {
+    return lease_places_[scenario_.lease_apart ? host : 0];
+  }
   std::vector<PeerSight> AskOthers(int host) override;
   std::string EndpointFor(int host) override;
   void TellBehind(int host, const BoardPlace& own) override;
@@ -91,8 +97,10 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
     std::unique_ptr<MemoryBoard> board;
     int host = 0;
     int life = 0;
+    bool is_closed = false;
   };
   std::map<std::string, Kept> boards_;
+  std::map<int, MemoryLeasePlace> lease_places_;
   Random network_;
   std::unique_ptr<SimWorkers> workers_;
   std::vector<std::unique_ptr<SimHost>> hosts_;
