@@ -105,12 +105,17 @@ Status Supervisor::OpenParts() {
 Status Supervisor::OpenPage() {
   if (!config_.status) return Ok();
   StatusJob job{config_.run_id, meeting_.own_name, config_.program.name,
-                AddressText(meeting_.host, meeting_.port), meeting_.server != nullptr, Wall()};
+                StoreText(), meeting_.server != nullptr, Wall()};
   KEEL_TRY_ASSIGN(page_, StatusServer::Open(*config_.status, JobStatus(std::move(job)),
                                             world_.clock));
   LogInfo("status-page", {{"url", "http://" + page_->where() + "/"},
                           {"token", config_.status->token.empty() ? "none" : "needed"}});
   return Ok();
+}
+
+std::string Supervisor::StoreText() const {
+  return world_.home != nullptr ? world_.home->Text()
+                                : AddressText(meeting_.host, meeting_.port);
 }
 
 Status Supervisor::OpenCrew() {
@@ -170,7 +175,7 @@ Status Supervisor::OpenBoard() {
   Board::Where where{std::move(endpoints), std::move(meeting_.server),
                            config_.meeting == LaunchConfig::Meeting::kStandalone,
                            meeting_.peer_port, meeting_.bind, meeting_.own_address,
-                           incarnation_, std::move(lease)};
+                           incarnation_, std::move(lease), world_.home};
   KEEL_TRY_ASSIGN(board_, Board::Open(loop_, world_.clock, world_.stores, std::move(where),
                                       MemberConfigFrom(config_), JobPolicyFrom(config_),
                                       world_.random.Fork("coordinator"), std::move(events)));
@@ -182,7 +187,7 @@ Status Supervisor::OpenBoard() {
 
 int Supervisor::Run() {
   LogInfo("job-started", {{"job", config_.run_id},
-                          {"store", AddressText(meeting_.host, meeting_.port)},
+                          {"store", StoreText()},
                           {"hosted_here", board_->coordinates()},
                           {"address", meeting_.own_address},
                           {"workers", config_.workers_per_host}});

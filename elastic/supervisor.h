@@ -45,6 +45,7 @@ struct SupervisorWorld {
   Clock& clock;
   Random random;
   Environment environment;   // ours, which workers inherit
+  JobHome* home = nullptr;   // for LaunchConfig::Meeting::kEtcd
 };
 
 // It has more than 25 methods and 12 data members because it joins all parts of a launcher: each
@@ -66,6 +67,7 @@ class Supervisor {
   Status OpenBoard();
   Status OpenCrew();
   Status OpenPage();
+  std::string StoreText() const;
 
   // What happens.
   void OnMemberEvent(const MemberEvent& event);

@@ -98,10 +98,11 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
   if (action.code == kExitQuorumLost) {
     outcome += "; the store is at " + board_->Target();
     // The last attempt may not have ended yet, and what was told is how the trouble began.
-    const bool is_first = board_->Target() == AddressText(meeting_.host, meeting_.port);
+    const bool is_first =
+        world_.home == nullptr && board_->Target() == AddressText(meeting_.host, meeting_.port);
     if (!is_first && !trouble_.empty()) {
       outcome += ": " + trouble_;
-    } else if (!trouble_.empty() || !has_contact_) {
+    } else if (world_.home == nullptr && (!trouble_.empty() || !has_contact_)) {
       outcome += ": " + WhyUnreachable(meeting_, board_->coordinates(), trouble_);
     }
   }

@@ -3,6 +3,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -19,6 +20,8 @@ constexpr Duration kOwnStoreLimit = std::chrono::seconds(5);
 constexpr Duration kUnknownTime = std::chrono::seconds(5);
 // How long a search for the board pauses at most between two attempts.
 constexpr Duration kSearchPause = std::chrono::milliseconds(200);
+// How often a board that nobody has opened yet is looked at where no host keeps it.
+constexpr Duration kOpeningPause = std::chrono::milliseconds(50);
 // A board that this host opened is closed again once it has followed another one for so long, and
 // nobody has come.
 constexpr Duration kNeedlessBoardTime = kBeatLimit;
@@ -88,16 +91,25 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
                [this](const BoardPlace& place, const std::string& why) {
                  boost::asio::post(loop_, [this, place, why] { OpenNext(place, "", why); });
                }}),
+      claimed_(MakeClaimedFinder()),
+      guide_(claimed_ ? *claimed_ : finder_),
       member_(std::move(member)),
       follows_own_(is_first_),
       finish_limit_(loop),
       left_timer_(loop),
-      presence_client_(loop, [this] { member_thread_->Wake(); }) {}
+      presence_client_(
+          loop, [this] { member_thread_->Wake(); },
+          [this] {
+            if (!claimed_) return;
+            guide_.NotePresenceLost();
+            member_thread_->Wake();
+          }) {}
 
 Board::~Board() {
   member_thread_.reset();
   scout_.reset();
   const bool is_last = keeps() && keeper_->is_free();
+  if (claimed_) CloseHome();
   keeper_.reset();
   if (lease_ && is_last) lease_->Release();
 }
@@ -125,13 +137,13 @@ Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(const std::string& b
 }
 
 std::string Board::Answer(const std::string& job) const {
-  return AnswerText(job == job_, finder_.Sight());
+  return AnswerText(job == job_, guide_.Sight());
 }
 
 // --- The board that this host keeps ---
 
 void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint16_t port,
-                 std::unique_ptr<StoreServer> server) {
+                 std::unique_ptr<StoreServer> server, std::optional<CountedEpoch> former) {
   CoordinatorConfig config;
   config.job = job_;
   config.incarnation = where_.incarnation;
@@ -146,21 +158,23 @@ void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint
       return lease_->Claim(link, after);
     };
   }
+  config.former = std::move(former);
   BoardKeeper::Events events;
   events.on_step = [this](const Coordinator::Step& step) { OnKeeperStep(step); };
   events.on_no_store = events_.on_no_store;
   events.on_hosts = events_.on_hosts;
   const std::string store = where_.bind.empty() ? "127.0.0.1" : where_.bind;
-  const auto connect = [this, store,
-                        port](const CancelToken& ending) -> Result<std::unique_ptr<Store>> {
+  const auto connect = [this, store, port, term = next.term](
+                           const CancelToken& ending) -> Result<std::unique_ptr<Store>> {
+    if (where_.home != nullptr) return where_.home->ConnectCoordinator(term);
     if (where_.is_alone) return alone_.Connect("");
     return stores_.Connect(store, port, kOwnStoreLimit, ending);
   };
   keeper_ = std::make_unique<BoardKeeper>(
-      loop_, clock_, stores_, BoardKeeper::Place{where_.own_address, where_.bind, port},
+      loop_, clock_, stores_, BoardKeeper::Place{where_.own_address, where_.bind, port, !claimed_},
       std::move(server), connect, std::move(config),
       random_.Fork("term " + std::to_string(next.term)), std::move(events));
-  finder_.SetOwn(keeper_->place());
+  guide_.SetOwn(keeper_->place());
   TellLease();
 }
 
@@ -202,7 +216,7 @@ void Board::OnKeeperStep(const Coordinator::Step& step) {
 void Board::OnMoved() {
   if (std::exchange(is_left_, true)) return;
   LogInfo("board-left", {{"board", PlaceText(*keeper_->moved())}});
-  finder_.SetOwn(std::nullopt);
+  guide_.SetOwn(std::nullopt);
   left_timer_.expires_after(kLeftBoardTime);
   left_timer_.async_wait([this](const boost::system::error_code& failure) {
     if (failure || !is_left_) return;
@@ -223,7 +237,7 @@ void Board::CloseKeeper() {
   for (auto& store : keeper_->Close()) former_stores_.push_back(std::move(store));
   keeper_.reset();
   is_left_ = false;
-  finder_.SetOwn(std::nullopt);
+  guide_.SetOwn(std::nullopt);
   ScoutOrNot();
 }
 
@@ -244,7 +258,7 @@ void Board::CloseIfNeedless(TimePoint now) {
 // A first board may be one that came up where the job had begun before; a later one may not be the
 // only one.
 void Board::ScoutOrNot() {
-  if (where_.is_alone) return;
+  if (where_.is_alone || claimed_) return;
   if (!coordinates()) return scout_ ? scout_->Look(std::nullopt) : void();
   const BoardPlace& own = keeper_->place();
   const bool may_be_late = own.epoch == 0 && where_.endpoints.size() > 1;
@@ -296,7 +310,7 @@ void Board::TellLease() {
 
 Result<std::unique_ptr<Store>> Board::Connect(const CancelToken& ending) {
   if (where_.is_alone) return alone_.Connect("");
-  return finder_.Connect(ending);
+  return guide_.Connect(ending);
 }
 
 void Board::StartMember() {
@@ -312,10 +326,14 @@ void Board::StartMember() {
 
 BoardThread::Turn Board::PollMember(Store& store, TimePoint now) {
   BoardClient::Step step = member_.Poll(store, now);
-  if (step.status.ok()) finder_.NoteEpoch(member_.newest_epoch());
-  if (step.beat) finder_.NoteContact(now);
-  const bool has_moved = NoteSuccession(step);
-  const BoardThread::Turn turn{step.status, has_moved, member_.NextPoll()};
+  if (step.status.ok()) guide_.NoteEpoch(member_.newest_epoch());
+  if (step.beat) guide_.NoteContact(now);
+  bool has_moved = NoteSuccession(step);
+  if (!has_moved && step.status.ok()) has_moved = guide_.IsOver();
+  BoardThread::Turn turn{step.status, has_moved, member_.NextPoll()};
+  // Whoever holds the claim opens its board in a moment, and cannot tell us so yet.
+  const bool is_opening = claimed_ && member_.awaits_coordinator();
+  if (is_opening) turn.next = std::min(turn.next, now + kOpeningPause);
   boost::asio::post(loop_, [this, now, has_moved, step = std::move(step), taken = taken_,
                             settled = member_.settled() || member_.is_unknown()] {
     if (settled) settled_ = taken;
@@ -331,7 +349,7 @@ bool Board::NoteSuccession(const BoardClient::Step& step) {
   bool has_moved = false;
   for (const MemberEvent& event : step.events) {
     if (const auto* const seen = std::get_if<SuccessionSeen>(&event)) {
-      has_moved = finder_.NoteSuccession(seen->record);
+      has_moved = guide_.NoteSuccession(seen->record);
     }
   }
   return has_moved && !where_.is_alone;
@@ -370,8 +388,9 @@ void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
 }
 
 void Board::OnSuccession(const SuccessionRecord& record) {
+  if (claimed_) return;   // which claims the role itself
   if (record.chosen != where_.incarnation || record.moved) return;
-  OpenNext({.term = record.term + 1, .epoch = finder_.newest_epoch()}, record.coordinator,
+  OpenNext({.term = record.term + 1, .epoch = guide_.newest_epoch()}, record.coordinator,
            "the coordinator leaves, and asks this host");
   if (!keeps() || keeper_->place().term != record.term + 1) return;
   TellMember([this, place = keeper_->place()] { member_.Offer(place); });
@@ -422,6 +441,7 @@ void Board::RegisterAnew() {
 
 void Board::Finish(bool at_once) {
   finishing_ = true;
+  guide_.NoteFinishing();
   const bool is_stopping = keeper_ && keeper_->is_stopping();
   const Duration needed = is_stopping ? kEndReadLimit : kHandOverLimit;
   LimitFinish(at_once ? Duration(0) : coordinates() ? needed : kFinishLimit);

@@ -21,8 +21,10 @@
 #include <vector>
 
 #include "base/random.h"
+#include "elastic/board/claimed_finder.h"
 #include "elastic/board/client.h"
 #include "elastic/board/finder.h"
+#include "elastic/board/job_home.h"
 #include "elastic/board/keeper.h"
 #include "elastic/board/lease_thread.h"
 #include "elastic/board/presence.h"
@@ -48,6 +50,8 @@ class Board {
     std::string own_address = {};   // numeric; other hosts reach this one at it
     std::string incarnation;
     std::unique_ptr<Lease> lease = nullptr;   // null: the job has none
+    // Where the boards are if no host keeps them; null: hosts do. It must outlive the board.
+    JobHome* home = nullptr;
   };
   struct Events {
     std::function<void(const MemberEvent& event)> on_member_event;
@@ -74,7 +78,7 @@ class Board {
   // Whether this host coordinates, as far as it knows.
   bool coordinates() const { return keeps() && follows_own_; }
   // The board that is followed, for people.
-  std::string Target() const { return finder_.Target(); }
+  std::string Target() const { return guide_.Target(); }
 
   // Without `hurry` the record is written with the next poll. `counted`: as BoardClient::Publish().
   // The record's `peer` is filled in.
@@ -99,11 +103,16 @@ class Board {
   bool keeps() const { return keeper_ != nullptr && !keeper_->moved(); }
   Result<std::unique_ptr<PresenceServer>> OpenPeerPort(const std::string& bind, uint16_t port);
   std::string Answer(const std::string& job) const;
-  // `next`: its term, and the newest epoch that is known.
+  // `next`: its term, and the newest epoch that is known. `former`: as in CoordinatorConfig.
   void Keep(const BoardPlace& next, const std::string& handed_over_by, uint16_t port,
-            std::unique_ptr<StoreServer> server);
+            std::unique_ptr<StoreServer> server, std::optional<CountedEpoch> former = {});
   void OpenNext(const BoardPlace& next, const std::string& handed_over_by,
                 const std::string& why);
+  // Where no host keeps the boards (board_claimed.cc).
+  std::unique_ptr<BoardGuide> MakeClaimedFinder();
+  void TakeRole(const ClaimedFinder::Turn& turn);
+  void LoseRole(int64_t term, const std::string& why);
+  void CloseHome();
   void OnKeeperStep(const Coordinator::Step& step);
   void OnMoved();
   void CloseKeeper();
@@ -134,6 +143,8 @@ class Board {
   MemoryBoard alone_;                               // the board of a host that is_alone
   std::unique_ptr<LeaseThread> lease_;              // null: the job has none
   BoardFinder finder_;
+  const std::unique_ptr<BoardGuide> claimed_;       // null: hosts keep the boards
+  BoardGuide& guide_;                               // that one, or `finder_`
   // Only the member's thread uses these.
   BoardClient member_;
   int64_t taken_ = 0;                               // how many jobs the member has taken

@@ -61,6 +61,7 @@ Status BoardClient::Run(Store& store, TimePoint now, Step& step) {
 
 Result<bool> BoardClient::FindGeneration(Store& store) {
   KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(config_.job)));
+  awaits_coordinator_ = !generation;
   if (!generation) return false;
   if (*generation != generation_.name) EnterGeneration(*generation);
   return true;
@@ -114,6 +115,7 @@ Result<bool> BoardClient::Read(Store& store, Step& step) {
   if (!seen.epoch_id.empty()) asked.push_back(keys().Break(seen.epoch_id));
   KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, asked));
   const std::string* const generation = board.Of(generation_key);
+  awaits_coordinator_ = generation == nullptr;
   if (generation == nullptr || *generation != generation_.name) {
     if (generation != nullptr) EnterGeneration(*generation);
     return false;

@@ -53,6 +53,8 @@ class BoardClient {
   };
   Step Poll(Store& store, TimePoint now);
   TimePoint NextPoll() const { return next_poll_; }
+  // Nobody has opened the board yet, as of the last poll.
+  bool awaits_coordinator() const { return awaits_coordinator_; }
   // All that was to be written is on the board.
   bool settled() const;
   // No board has this host, or will have it.
@@ -133,6 +135,7 @@ class BoardClient {
   Generation generation_;
   std::optional<Registration> registration_;
   bool hurry_ = false;              // something was written that `news` does not count yet
+  bool awaits_coordinator_ = false;
   TimePoint next_poll_;
 };
 

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "elastic/board/ask.h"
+#include "elastic/board/guide.h"
 #include "elastic/decisions/follow.h"
 #include "elastic/decisions/lease_rule.h"
 #include "store/cancel.h"
@@ -25,7 +26,7 @@
 
 namespace keel {
 
-class BoardFinder {
+class BoardFinder : public BoardGuide {
  public:
   struct Config {
     std::string job;
@@ -50,22 +51,14 @@ class BoardFinder {
   BoardFinder(Config config, Clock& clock, StoreMaker& stores, Events events)
       : config_(std::move(config)), clock_(clock), stores_(stores), events_(std::move(events)) {}
 
-  Result<std::unique_ptr<Store>> Connect(const CancelToken& ending);
-
-  // The board that was reached, as it tells of itself. Returns whether it was left for another one,
-  // which the next Connect() goes to.
-  bool NoteSuccession(const SuccessionRecord& record);
-  void NoteEpoch(int64_t newest);   // that the board names
-  void NoteContact(TimePoint beat);
-  // The newest epoch that any board named.
-  int64_t newest_epoch() const;
-  // The board that this host keeps.
-  void SetOwn(const std::optional<BoardPlace>& own);
-
-  // What to tell others who ask; nothing: there is no board, or it was not reached yet.
-  std::optional<PeerSight> Sight() const;
-  // What is followed, for messages: "10.0.0.7:29400".
-  std::string Target() const;
+  Result<std::unique_ptr<Store>> Connect(const CancelToken& ending) override;
+  bool NoteSuccession(const SuccessionRecord& record) override;
+  void NoteEpoch(int64_t newest) override;
+  void NoteContact(TimePoint beat) override;
+  int64_t newest_epoch() const override;
+  void SetOwn(const std::optional<BoardPlace>& own) override;
+  std::optional<PeerSight> Sight() const override;
+  std::string Target() const override;
 
   // Looks for boards of this job that are ahead of `own`, at the endpoints and at `peers`, and
   // tells those that are behind at the endpoints where `own` is. Returns the one that is furthest

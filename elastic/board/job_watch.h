@@ -44,6 +44,7 @@ class JobWatch {
     view_.handed_over_by = handed_over_by;
     view_.is_later_board = is_later;
   }
+  void NoteFormer(std::optional<CountedEpoch> former) { view_.former = std::move(former); }
   // Nothing: it waits for something else now.
   void NoteNoQuorum(std::optional<TimePoint> since) { view_.no_quorum_since = since; }
   void NoteLease(std::optional<LinkView> lease) { view_.lease = std::move(lease); }

@@ -121,9 +121,9 @@ void BoardKeeper::TellHosts(TimePoint now) {
 }
 
 // The workers of a foreign epoch get a store of their own, so that they read nothing of an attempt
-// that has failed.
+// that has failed. So do all where the board is in no store of this host.
 Result<EpochStore> BoardKeeper::OpenEpochStore(const EpochRecord& epoch) {
-  if (epoch.kind == JobKind::kInPlace) {
+  if (epoch.kind == JobKind::kInPlace && where_.has_store) {
     return EpochStore{where_.own_address, where_.port,
                       "keel/" + job_ + "/" + coordinator_.generation() + "/workers/" +
                           std::to_string(epoch.number) + "/"};

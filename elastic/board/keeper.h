@@ -36,6 +36,7 @@ class BoardKeeper {
     std::string own_address;   // as other hosts reach this one
     std::string bind;          // numeric; empty: all of this host's addresses
     uint16_t port = 0;         // of its store
+    bool has_store = true;     // in which workers can meet, too
   };
   using Connect = std::function<Result<std::unique_ptr<Store>>(const CancelToken& ending)>;
 

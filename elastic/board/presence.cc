@@ -226,8 +226,9 @@ void PresenceServer::Look() {
 
 // --- A member's side ---
 
-PresenceClient::PresenceClient(asio::io_context& loop, std::function<void()> on_look)
-    : loop_(loop), on_look_(std::move(on_look)), again_(loop) {}
+PresenceClient::PresenceClient(asio::io_context& loop, std::function<void()> on_look,
+                               std::function<void()> on_lost)
+    : loop_(loop), on_look_(std::move(on_look)), on_lost_(std::move(on_lost)), again_(loop) {}
 
 PresenceClient::~PresenceClient() {
   if (connection_) connection_->Close();
@@ -235,6 +236,7 @@ PresenceClient::~PresenceClient() {
 
 void PresenceClient::SetServer(const std::string& address) {
   server_ = address;
+  was_open_ = false;
   pause_ = Duration(0);
   Drop();
   Connect();
@@ -264,6 +266,7 @@ void PresenceClient::TryAgain() {
   again_.async_wait([this](const error_code& failure) {
     if (!failure) Connect();
   });
+  if (was_open_ && on_lost_) on_lost_();
 }
 
 void PresenceClient::Connect() {
@@ -291,6 +294,7 @@ void PresenceClient::Connect() {
         self->Send(hello_);
         self->Send("news");
         pause_ = Duration(0);
+        was_open_ = true;
       });
 }
 

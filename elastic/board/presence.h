@@ -79,7 +79,9 @@ class PresenceServer {
 // A member's side.
 class PresenceClient {
  public:
-  PresenceClient(boost::asio::io_context& loop, std::function<void()> on_look);
+  // `on_lost`: an open connection to the present server was lost, or cannot be made again.
+  PresenceClient(boost::asio::io_context& loop, std::function<void()> on_look,
+                 std::function<void()> on_lost = {});
   ~PresenceClient();
 
   // Both come from the board, and change when the coordinator or the slot changes.
@@ -95,10 +97,12 @@ class PresenceClient {
 
   boost::asio::io_context& loop_;
   const std::function<void()> on_look_;
+  const std::function<void()> on_lost_;
   boost::asio::steady_timer again_;
   std::string server_;
   std::string hello_;
   Duration pause_{0};
+  bool was_open_ = false;   // to the present server
   std::shared_ptr<PresenceConnection> connection_;
 };
 

@@ -164,6 +164,7 @@ class Judge {
   QuorumView Pasts() const;
   MaybeDecision Held() const;
   MaybeDecision NoQuorum(const std::vector<const HostView*>& hosts, LeaseVerdict* by) const;
+  MaybeDecision FormerRuns() const;
   Decision TooFew(size_t hosts) const;
   Decision Form(const std::vector<const HostView*>& hosts) const;
   // The workers of the epoch that is over.
@@ -781,6 +782,7 @@ Decision Judge::FormNext() const {
   if (MaybeDecision d = Barren()) return *d;
   LeaseVerdict lease;
   if (MaybeDecision d = NoQuorum(hosts, &lease)) return *d;
+  if (MaybeDecision d = FormerRuns()) return *d;
   Decision decision = Form(hosts);
   if (lease.claims) decision.claims_after = view_.lease->number;
   decision.epoch.by_lease = lease.by_lease;
@@ -902,6 +904,24 @@ MaybeDecision Judge::NoQuorum(const std::vector<const HostView*>& hosts, LeaseVe
   return Until(limit, cure, Wait(Reason::kNoQuorum, again, detail));
 }
 
+// The newest epoch of the board before may have been formed without any host that is here. A host
+// of it that has come is outside of it (StillInside), and without that one the others make no step.
+// One that cannot come ends its workers by itself.
+MaybeDecision Judge::FormerRuns() const {
+  if (policy_.needs_quorum || !view_.former || view_.former->hosts.empty()) return std::nullopt;
+  const auto& former = view_.former->hosts;
+  const bool any_came = std::any_of(view_.hosts.begin(), view_.hosts.end(), [&](const auto& host) {
+    return std::find(former.begin(), former.end(), host.record.incarnation) != former.end();
+  });
+  const TimePoint fenced = view_.opened + policy_.fence_limit;
+  if (any_came || now_ >= fenced) return std::nullopt;
+  return Until(fenced, "nothing needs to be done: those hosts end their workers by themselves",
+               Wait(Reason::kFence, std::min(fenced, NextSilence()),
+                    CountText(former.size(), "host") + " of epoch " +
+                        std::to_string(view_.former->number) +
+                        " may still run it, out of reach"));
+}
+
 Decision Judge::TooFew(size_t count) const {
   const TimePoint limit = view_.idle_since + policy_.join_limit;
   std::string here, lost;   // those of the last epoch; who went before is missed no more
@@ -963,6 +983,7 @@ int64_t Judge::NextNumber() const {
   for (const HostView& host : view_.hosts) highest = std::max(highest, host.record.epoch.number);
   for (const CountedEpoch& one : view_.counted) highest = std::max(highest, one.number);
   if (view_.lease) highest = std::max(highest, view_.lease->link.place.epoch);
+  if (view_.former) highest = std::max(highest, view_.former->number);
   return highest + 1;
 }
 

@@ -90,6 +90,8 @@ struct JobView {
   std::optional<LinkView> lease;       // nothing: the job has none
   std::string handed_over_by;          // the former coordinator, if it asked this one; else empty
   bool is_later_board = false;         // not the one that the job began with
+  std::optional<CountedEpoch> former;  // the newest of the board before, which is written no more:
+                                       // with those of its hosts that may still run it
   std::optional<StopRecord> stop;
   TimePoint stopped_at;                // when that was first seen
   Duration median_step{0};

@@ -33,12 +33,23 @@ struct LaunchConfig {
     kStandalone,    // this host alone, on a port of its own choice
     kStatic,        // MAX hosts with given numbers; number 0 hosts the store
     kElastic,       // MIN to MAX hosts that come and go
+    kEtcd,          // the same, in an etcd cluster whose members the endpoints are
   };
   Meeting meeting = Meeting::kStatic;
   std::string endpoint_host = "127.0.0.1";
   uint16_t endpoint_port = 29500;
   std::vector<HostPort> more_endpoints;  // other hosts of the job, where it may be found as well
   std::optional<bool> is_store_host;     // empty: the owner of the endpoint's address is
+  // How that cluster is reached.
+  struct Etcd {
+    bool is_tls = false;
+    std::string ca_file;                 // empty: the authorities that the system trusts
+    std::string cert_file;               // empty: this host shows no certificate
+    std::string key_file;
+    std::string user;                    // empty: the cluster has no users
+    std::string password;
+  };
+  Etcd etcd;
   int node_rank = 0;                     // for kStatic
   std::string local_address;             // empty: it is found out
   std::string lease_directory;           // empty: the job has no lease

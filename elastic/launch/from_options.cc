@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "base/text.h"
+#include "elastic/launch/etcd_values.h"
 #include "elastic/launch/meeting.h"
 #include "elastic/launch/options.h"
 #include "elastic/status/request.h"
@@ -113,13 +114,11 @@ class ConfigMaker {
     const std::string& backend = options_.Text("rdzv-backend");
     if (backend == "static") return MakeStatic();
     if (backend == "c10d") return MakeElastic();
+    if (backend == "etcd" || backend == "etcd-v2") return MakeEtcd();
     if (backend == "dir") return MakeByDirectory();
-    const bool is_etcd = backend.starts_with("etcd");
     return Refused("rdzv-backend",
-                   Shown(backend) + (is_etcd ? " is not supported: the coordinator's own store "
-                                               "takes its place; use c10d"
-                                             : " is unknown; use static, c10d or dir" +
-                                                   DidYouMean(backend, {"static", "c10d", "dir"})));
+                   Shown(backend) + " is unknown; use static, c10d, dir or etcd" +
+                       DidYouMean(backend, {"static", "c10d", "dir", "etcd", "etcd-v2"}));
   }
 
   Status MakeStandalone() {
@@ -188,7 +187,7 @@ class ConfigMaker {
   }
 
   // The first one is where the job begins; at the others it may be found later.
-  Status TakeEndpoints() {
+  Status TakeEndpoints(uint16_t port) {
     bool is_first = true;
     std::vector<std::string> texts = SplitList(options_.Text("rdzv-endpoint"));
     if (texts.empty()) texts.emplace_back();
@@ -196,12 +195,12 @@ class ConfigMaker {
       Result<HostPort> endpoint = ParseEndpoint(text);
       if (!endpoint.ok()) return About("rdzv-endpoint", endpoint.error());
       if (!is_first) {
-        endpoint->port = endpoint->port.value_or(config_.endpoint_port);
+        endpoint->port = endpoint->port.value_or(IsEtcd() ? port : config_.endpoint_port);
         config_.more_endpoints.push_back(*std::move(endpoint));
         continue;
       }
       config_.endpoint_host = endpoint->host;
-      config_.endpoint_port = endpoint->port.value_or(kElasticPort);
+      config_.endpoint_port = endpoint->port.value_or(port);
       is_first = false;
     }
     return Ok();
@@ -209,11 +208,31 @@ class ConfigMaker {
 
   Status MakeElastic() {
     config_.meeting = LaunchConfig::Meeting::kElastic;
-    KEEL_TRY(TakeEndpoints());
+    KEEL_TRY(TakeEndpoints(kElasticPort));
+    NoteStaticOptions();
+    return Ok();
+  }
+
+  bool IsEtcd() const { return config_.meeting == LaunchConfig::Meeting::kEtcd; }
+
+  Status MakeEtcd() {
+    config_.meeting = LaunchConfig::Meeting::kEtcd;
+    if (SplitList(options_.Text("rdzv-endpoint")).empty()) {
+      return Refused("rdzv-endpoint", "--rdzv-backend=etcd needs the members of the etcd cluster: "
+                                      "HOST[:PORT][,HOST[:PORT]...]");
+    }
+    if (options_.Flag("doctor")) {
+      return Refused("doctor", "it cannot look at hosts that meet in etcd; check them with "
+                               "--rdzv-backend=c10d and one of the hosts as --rdzv-endpoint");
+    }
+    NoteStaticOptions();
+    return TakeEndpoints(kEtcdEndpointPort);
+  }
+
+  void NoteStaticOptions() {
     for (const char* name : {"master-addr", "master-port", "node-rank"}) {
       NoteIfGiven(name, "it is for --rdzv-backend=static");
     }
-    return Ok();
   }
 
   // Whoever finds that nobody has the job begins it.
@@ -224,9 +243,7 @@ class ConfigMaker {
     config_.endpoint_host.clear();
     config_.endpoint_port = 0;
     config_.lease_directory = options_.Text("rdzv-endpoint");
-    for (const char* name : {"master-addr", "master-port", "node-rank"}) {
-      NoteIfGiven(name, "it is for --rdzv-backend=static");
-    }
+    NoteStaticOptions();
     if (config_.hosts.most == 1) {
       return Refused("rdzv-backend", "dir is for jobs of several hosts, and --nnodes=" +
                                          options_.Text("nnodes") + " asks for one; use "
@@ -251,6 +268,12 @@ class ConfigMaker {
     const std::string& quorum = options_.Text("quorum");
     if (quorum == "strict") config_.quorum = LaunchConfig::Quorum::kStrict;
     if (quorum == "off") config_.quorum = LaunchConfig::Quorum::kOff;
+    if (config_.meeting == LaunchConfig::Meeting::kEtcd) {
+      for (const char* name : {"lease", "quorum"}) {
+        NoteIfGiven(name, "etcd itself says who coordinates");
+      }
+      return Ok();
+    }
     const std::string& lease = options_.Text("lease");
     if (lease.empty()) {
       return Refused("lease", "it is empty; name a directory that all hosts share, auto, or none");
@@ -288,6 +311,10 @@ class ConfigMaker {
     for (const auto& [key, value] : *pairs) {
       const Status taken = TakeMeetingValue(key, value);
       if (!taken.ok()) return About("rdzv-conf", taken.error());
+    }
+    if (IsEtcd()) {
+      const Status complete = CompleteEtcd(environment_, config_.etcd);
+      if (!complete.ok()) return About("rdzv-conf", complete.error());
     }
     if (config_.beat_interval <= kLongestWait / config_.beats_missed_max) return Ok();
     return Refused("rdzv-conf",
@@ -328,7 +355,11 @@ class ConfigMaker {
       config_.beats_missed_max = static_cast<int>(*count);
       return Ok();
     }
-    if (key == "is_host") {
+    const auto& of_etcd = EtcdKeysOfConf();
+    if (IsEtcd() && std::find(of_etcd.begin(), of_etcd.end(), key) != of_etcd.end()) {
+      return TakeEtcdValue(key, value, config_.etcd);
+    }
+    if (key == "is_host" && !IsEtcd()) {
       const Result<bool> is_host = ParseBool(value);
       if (!is_host.ok()) return is_host.error().Doing(key);
       config_.is_store_host = *is_host;
@@ -344,7 +375,10 @@ class ConfigMaker {
     static const std::vector<std::string> idle = {"close_timeout", "heartbeat_timeout",
                                                   "read_timeout", "timeout", "rank",
                                                   "store_type", "use_libuv"};
-    if (std::count(idle.begin(), idle.end(), key) > 0) {
+    const auto& of_etcd = EtcdKeysOfConf();
+    const bool is_idle = std::count(idle.begin(), idle.end(), key) > 0 || key == "is_host" ||
+                         std::count(of_etcd.begin(), of_etcd.end(), key) > 0;
+    if (is_idle) {
       Note("--rdzv-conf: " + key + " has no effect here");
       return Ok();
     }

@@ -117,6 +117,12 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
   meeting.port = config.endpoint_port;
   const auto numbers = ResolveAll(config.endpoint_host, kLookUpLimit);
   const Result<std::string> number = OwnOf(numbers);
+  if (config.meeting == LaunchConfig::Meeting::kEtcd) {   // no host keeps anything there
+    // A proxy of etcd on each host's loopback says nothing of how the hosts reach each other.
+    const bool is_outside = number.ok() && !IsLoopback(*number);
+    meeting.own_address = ChooseAddress(config, is_outside ? *number : "");
+    return meeting;
+  }
   if (MayHost(config, number.ok() ? *number : "", meeting.bind)) {
     // Where the endpoint is another address of this host, the first board is reached at both.
     const bool is_there = number.ok() && *number == meeting.bind;

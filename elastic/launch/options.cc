@@ -61,16 +61,17 @@ Section JobSection() {
 Section MeetingSection() {
   return {"Meeting the other hosts", {
       WithPet(Option::Text("rdzv-backend", "static",
-                           "static (fixed hosts), c10d (elastic), or dir (elastic; hosts meet in a "
-                           "directory that all share)")),
+                           "static (fixed hosts), c10d (elastic), dir (elastic; hosts meet in a "
+                           "directory that all share) or etcd (elastic, and no host keeps the "
+                           "store; its user is in KEEL_ETCD_USER and KEEL_ETCD_PASSWORD)")),
       WithPet(Option::Text("rdzv-endpoint", "",
                            "Where the job begins, and may be found: HOST[:PORT][,HOST...]; with "
-                           "dir: the directory")),
+                           "dir, the directory; with etcd, the members of the cluster")),
       WithPet(Option::Text("rdzv-id", "none", "Name of the job")),
       WithPet(Option::Text("rdzv-conf", "",
                            "More settings, as KEY=VALUE[,KEY=VALUE...]: join_timeout, "
                            "last_call_timeout, keep_alive_interval, keep_alive_max_attempt, "
-                           "is_host")),
+                           "is_host; for etcd: protocol=https, cacert, cert, key")),
       WithPet(Option::Flag("standalone", false,
                            "Run on this host alone, with a store on a free port; no other option "
                            "of this section is needed")),
@@ -281,6 +282,9 @@ OptionTable LaunchTable() {
   table.AddExample("keelrun --nnodes=2:4 --rdzv-backend=c10d --rdzv-endpoint=node0 --rdzv-id=run7 "
                    "./train",
                    "run this on each of 2 to 4 hosts");
+  table.AddExample("keelrun --nnodes=2:4 --rdzv-backend=etcd --rdzv-endpoint=etcd0,etcd1,etcd2 "
+                   "--rdzv-id=run7 ./train",
+                   "the same, with an etcd cluster in place of a host that keeps the store");
   table.AddExample("keelrun --doctor --doctor-dir=/shared/run7 --nnodes=2:4 --rdzv-backend=c10d "
                    "--rdzv-endpoint=node0 --rdzv-id=run7 ./train",
                    "the same, to check first whether the job would work");

@@ -101,7 +101,9 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
   policy.program_says_hello = config.is_in_place;
   policy.allow_inexact = config.allow_inexact;
   policy.quorum_limit = config.store_limit;
-  policy.needs_quorum = config.quorum != LaunchConfig::Quorum::kOff;
+  // In etcd a claim is one host's alone, and its board takes nothing from any other one.
+  policy.needs_quorum = config.quorum != LaunchConfig::Quorum::kOff &&
+                        config.meeting != LaunchConfig::Meeting::kEtcd;
   policy.believes_refusals = config.quorum != LaunchConfig::Quorum::kStrict;
   return policy;
 }

@@ -85,14 +85,16 @@ Result<EtcdClient::Attempt> EtcdClient::InTurn(Duration limit, bool may_repeat,
       return one && (one->code == Code::kInvalid || one->code == Code::kCorrupt);
     });
     if (is_everyones) return Error{failures[0]->code, explain()};
-    if (RealClock().Monotonic() >= end) {
+    TimePoint next = RealClock().Monotonic();
+    if (asked % access_.members.size() == 0) {
+      next = next + kPauseLeast + std::chrono::milliseconds(random_.Uniform(kPauseSpreadMs));
+    }
+    // An attempt without any time would only say that it had none.
+    if (next >= end) {
       return Error{Code::kTimeout,
                    "no answer within " + DurationText(limit) + " from " + explain()};
     }
-    if (asked % access_.members.size() != 0) continue;
-    const Duration pause =
-        kPauseLeast + std::chrono::milliseconds(random_.Uniform(kPauseSpreadMs));
-    RealClock().SleepUntil(std::min(end, RealClock().Monotonic() + pause));
+    RealClock().SleepUntil(next);
   }
 }
 

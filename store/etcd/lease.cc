@@ -30,6 +30,19 @@ Result<std::unique_ptr<EtcdLease>> EtcdLease::Grant(const EtcdAccess& access,
   return std::unique_ptr<EtcdLease>(new EtcdLease(access, id, ttl, asked));
 }
 
+Result<std::unique_ptr<EtcdLease>> EtcdLease::Share(const EtcdAccess& access, int64_t id,
+                                                    std::chrono::seconds ttl, Duration limit) {
+  // Nothing is known of it until etcd has answered.
+  std::unique_ptr<EtcdLease> lease(
+      new EtcdLease(access, id, ttl, RealClock().Monotonic() - ttl));
+  {
+    const std::lock_guard lock(lease->mutex_);
+    lease->may_expire_ = true;
+  }
+  KEEL_TRY(lease->Beat(limit));
+  return lease;
+}
+
 EtcdLease::EtcdLease(const EtcdAccess& access, int64_t id, std::chrono::seconds ttl,
                      TimePoint granted)
     : access_(access), id_(id), ttl_(ttl), client_(access), alive_until_(granted + ttl) {

@@ -24,6 +24,10 @@ class EtcdLease {
   // `ttl` in whole seconds; etcd takes at least about 2 s (more than its election timeout).
   static Result<std::unique_ptr<EtcdLease>> Grant(const EtcdAccess& access,
                                                   std::chrono::seconds ttl, Duration limit);
+  // Keeps alive a lease that somebody else was granted, with the same `ttl`. It is not given back:
+  // it ends once nobody keeps it. kStaleEpoch: it is over.
+  static Result<std::unique_ptr<EtcdLease>> Share(const EtcdAccess& access, int64_t id,
+                                                  std::chrono::seconds ttl, Duration limit);
   ~EtcdLease();
   EtcdLease(const EtcdLease&) = delete;
   EtcdLease& operator=(const EtcdLease&) = delete;

@@ -21,6 +21,7 @@
 #include "base/version.h"
 #include "elastic/doctor/doctor.h"
 #include "elastic/doctor/text.h"
+#include "elastic/launch/etcd_values.h"
 #include "elastic/launch/options.h"
 #include "elastic/launch/policies.h"
 #include "elastic/process/console.h"
@@ -31,6 +32,7 @@
 #include "elastic/report/error_file.h"
 #include "elastic/report/failures.h"
 #include "elastic/supervisor.h"
+#include "tools/keelrun/etcd_home.h"
 #include "tools/keelrun/late_stores.h"
 
 namespace {
@@ -149,6 +151,28 @@ int Examine(const LaunchConfig& config, const Environment& environment, Random r
   return CountOf(findings, Severity::kFailure) == 0 ? kExitFinished : kExitFailed;
 }
 
+// Null: the job needs none.
+Result<std::unique_ptr<JobHome>> OpenHome(const LaunchConfig& config) {
+  if (config.meeting != LaunchConfig::Meeting::kEtcd) return std::unique_ptr<JobHome>();
+  EtcdAccess access;
+  access.members.push_back({config.endpoint_host, config.endpoint_port});
+  for (const HostPort& more : config.more_endpoints) {
+    access.members.push_back({more.host, more.port.value_or(kEtcdPort)});
+  }
+  const LaunchConfig::Etcd& etcd = config.etcd;
+  if (etcd.is_tls) access.tls = EtcdTls{etcd.ca_file, etcd.cert_file, etcd.key_file};
+  access.user = etcd.user;
+  access.password = etcd.password;
+  KEEL_TRY_ASSIGN(std::unique_ptr<EtcdHome> home, EtcdHome::Open(access, config.run_id));
+  return std::unique_ptr<JobHome>(std::move(home));
+}
+
+// Workers inherit it, and need no password of the cluster.
+Environment ForWorkers(Environment environment, const std::string& launcher) {
+  environment.erase(kEtcdPasswordVariable);
+  return With(std::move(environment), {{kLauncherVariable, launcher}});
+}
+
 int Launch(const LaunchConfig& config, const Environment& environment, Random random) {
   const Status open_files = CheckOpenFiles(config);
   if (!open_files.ok()) return Fail(kExitFailed, open_files.error().message);
@@ -164,9 +188,10 @@ int Launch(const LaunchConfig& config, const Environment& environment, Random ra
   PosixFiles files;
   auto stores = LateStores::Open(config.log_format, config.log_level);
   if (!stores.ok()) return Fail(kExitFailed, stores.error().message);
-  auto supervisor = Supervisor::Open(
-      config, {**stores, files, RealClock(), std::move(random),
-               With(environment, {{kLauncherVariable, id}})});
+  const auto home = OpenHome(config);
+  if (!home.ok()) return Fail(kExitFailed, home.error().message);
+  auto supervisor = Supervisor::Open(config, {**stores, files, RealClock(), std::move(random),
+                                              ForWorkers(environment, id), home->get()});
   if (!supervisor.ok()) return Fail(kExitFailed, supervisor.error().message);
   const int code = (*supervisor)->Run();
   const JobStory& story = (*supervisor)->story();

@@ -95,6 +95,35 @@ class Membership : public testing::Test {
   JobPolicy policy_;
 };
 
+// --- After a board that is written no more ---
+
+TEST_F(Membership, HostsOfTheFormerEpochThatMayLiveAreWaitedForWhereNoQuorumIsNeeded) {
+  policy_.needs_quorum = false;
+  policy_.hosts_max = 2;
+  AddHost();
+  AddHost();
+  view_.former = CountedEpoch{7, "beef", "i8", {"i8", "i9"}};
+  const Decision wait = Expect(Verdict::kWait, Reason::kFence,
+                               "2 hosts of epoch 7 may still run it, out of reach");
+  EXPECT_EQ(wait.gives_up, view_.opened + policy_.fence_limit);
+  view_.former->hosts = {"i8", "i1"};   // one of them is here, and the other needs it
+  EXPECT_EQ(Expect(Verdict::kForm, Reason::kAllHere, "2 workers").epoch.number, 8);
+  view_.former->hosts = {};             // all are known to be dead
+  EXPECT_EQ(Expect(Verdict::kForm, Reason::kAllHere, "2 workers").epoch.number, 8);
+}
+
+TEST_F(Membership, HostsOfTheFormerEpochHaveEndedTheirWorkersAfterTheFenceLimit) {
+  policy_.needs_quorum = false;
+  policy_.hosts_max = 2;
+  AddHost();
+  AddHost();
+  view_.former = CountedEpoch{7, "beef", "i8", {"i8", "i9"}};
+  const TimePoint fenced = view_.opened + policy_.fence_limit;
+  for (HostView& host : view_.hosts) host.heard = fenced - 1s;
+  Expect(Verdict::kWait, Reason::kFence, "", fenced - 1ns);
+  Expect(Verdict::kForm, Reason::kAllHere, "2 workers", fenced);
+}
+
 // --- The first epoch ---
 
 TEST_F(Membership, TooFewHostsAreWaitedForAndNamed) {

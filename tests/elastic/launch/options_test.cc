@@ -154,7 +154,7 @@ TEST(LaunchOptions, ValuesThatMakeNoSenseAreErrorsThatNameThem) {
       {{"--nproc-per-node=xpu"}, "'xpu'"},
       {{"--nproc-per-node=0"}, "'0'"},
       {{"--rdzv-backend=nosuch"}, "'nosuch'"},            // #27
-      {{"--rdzv-backend=etcd-v2"}, "c10d"},
+      {{"--rdzv-backend=etcd-v2"}, "needs the members of the etcd cluster"},
       {{"--rdzv-conf=a=1,"}, "'a=1,'"},                   // #29
       {{"--rdzv-conf=join_timeout=1,,is_host=0"}, "KEY="},
       {{"--rdzv-conf= , "}, "KEY=VALUE"},
@@ -302,6 +302,49 @@ TEST(LaunchOptions, RendezvousValuesAreTakenOrNoted) {
   EXPECT_EQ(config.beats_missed_max, 5);
   EXPECT_EQ(config.is_store_host, true);
   EXPECT_THAT(config.notes, ElementsAre(HasSubstr("read_timeout")));
+}
+
+TEST(LaunchOptions, AnEtcdClusterIsNamedByItsMembers) {
+  ASSERT_OK_AND_ASSIGN(
+      const LaunchConfig config,
+      Config({"--rdzv-backend=etcd-v2", "--rdzv-endpoint=e0,e1:2390", "--rdzv-conf",
+              "protocol=https,cacert=ca.pem,cert=own.pem,key=own.key,is_host=1", "--node-rank=0"},
+             {{"KEEL_ETCD_USER", "job"}, {"KEEL_ETCD_PASSWORD", "secret"}}));
+  EXPECT_EQ(config.meeting, LaunchConfig::Meeting::kEtcd);
+  EXPECT_EQ(config.endpoint_host, "e0");
+  EXPECT_EQ(config.endpoint_port, 2379);
+  EXPECT_THAT(config.more_endpoints, ElementsAre(HostPort{"e1", uint16_t{2390}}));
+  EXPECT_TRUE(config.etcd.is_tls);
+  EXPECT_EQ(config.etcd.ca_file, "ca.pem");
+  EXPECT_EQ(config.etcd.cert_file, "own.pem");
+  EXPECT_EQ(config.etcd.key_file, "own.key");
+  EXPECT_EQ(config.etcd.user, "job");
+  EXPECT_EQ(config.etcd.password, "secret");
+  EXPECT_THAT(config.notes, ElementsAre(HasSubstr("--node-rank"), HasSubstr("is_host")));
+  EXPECT_EQ(Config({"--rdzv-backend=etcd", "--rdzv-endpoint=e0:1,e1"})->more_endpoints.front().port,
+            2379);
+}
+
+TEST(LaunchOptions, WhatDoesNotFitAnEtcdClusterIsNamed) {
+  const std::pair<Words, const char*> cases[] = {
+      {{"--rdzv-backend=etcd-v3"}, "did you mean 'etcd-v2'"},
+      {{"--rdzv-backend=etcd", "--rdzv-endpoint=http://e0"}, "http://e0"},
+      {{"--rdzv-backend=etcd", "--rdzv-endpoint=e0", "--rdzv-conf=protocol=ftp"},
+       "protocol='ftp' must be http or https"},
+      {{"--rdzv-backend=etcd", "--rdzv-endpoint=e0", "--rdzv-conf=cacert=a"}, "protocol=https"},
+      {{"--rdzv-backend=etcd", "--rdzv-endpoint=e0", "--rdzv-conf=protocol=https,cert=a"},
+       "cert and key belong together"},
+      {{"--rdzv-backend=etcd", "--rdzv-endpoint=e0", "--doctor"}, "--rdzv-backend=c10d"},
+  };
+  for (const auto& [words, part] : cases) {
+    EXPECT_THAT(ProblemOf(words), HasSubstr(part)) << words.front();
+  }
+}
+
+TEST(LaunchOptions, APasswordOfEtcdWithoutAUserIsRefused) {
+  EXPECT_THAT(ProblemOf({"--rdzv-backend=etcd", "--rdzv-endpoint=e0"},
+                        {{"KEEL_ETCD_PASSWORD", "secret"}}),
+              AllOf(HasSubstr("KEEL_ETCD_USER is not"), Not(HasSubstr("secret"))));
 }
 
 // A backend of torchrun may know it.

@@ -85,6 +85,26 @@ TEST_F(EtcdLeases, AreNotAliveOnceNobodyCanKeepThem) {
   cluster_->Signal(0, SIGCONT);
 }
 
+TEST_F(EtcdLeases, AreSharedByAllWhoKeepThem) {
+  Start({.members = 1, .is_quick = true});
+  auto lease = Grant();
+  ASSERT_OK(OpenOn(lease->id())->Set("k", "x"));
+  auto shared = EtcdLease::Share(cluster_->access(), lease->id(), kTtl, kSafetyLimit);
+  ASSERT_OK(shared);
+  lease->LetExpire();
+  lease.reset();
+  RealClock().SleepFor(2 * kTtl);
+  EXPECT_TRUE((*shared)->alive());
+  EXPECT_EQ(*Open()->Get("k"), "x");
+  const int64_t id = (*shared)->id();
+  (*shared).reset();   // it is not given back, but nobody keeps it any more
+  EXPECT_EQ(*Open()->Get("k"), "x");
+  AwaitKeyCount(0);
+  const auto late = EtcdLease::Share(cluster_->access(), id, kTtl, kSafetyLimit);
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error().code, Code::kStaleEpoch) << late.error().message;
+}
+
 TEST_F(EtcdLeases, OutliveTheirLeader) {
   Start();
   auto lease = Grant();

@@ -1,0 +1,204 @@
+// ClaimedFinder: where it leads a member, with a home in memory whose claims others make.
+#include "elastic/board/claimed_finder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <utility>
+
+#include "elastic/protocol/board_keys.h"
+#include "store/memory_store.h"
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class MemoryHome : public JobHome {
+ public:
+  explicit MemoryHome(Clock& clock) : clock_(clock) {}
+
+  Result<std::optional<RoleClaim>> Look() override {
+    if (is_away) return Error{Code::kTimeout, "the home does not answer"};
+    return last;
+  }
+  Result<bool> Claim(const RoleClaim& claim) override {
+    if (last && last->term >= claim.term) return false;
+    last = claim;
+    last->is_alive = true;
+    return true;
+  }
+  void Release() override { ++released; }
+  void End(const RoleClaim&) override {}
+  Result<std::unique_ptr<Store>> Connect(const RoleClaim& claim) override {
+    return BoardOf(claim.term).Connect("");
+  }
+  Result<std::unique_ptr<Store>> ConnectCoordinator(int64_t term) override {
+    return BoardOf(term).Connect("");
+  }
+  Result<std::unique_ptr<Store>> ConnectReader(const RoleClaim& claim) override {
+    return BoardOf(claim.term).Connect("");
+  }
+  std::string Text() const override { return "the home"; }
+
+  MemoryBoard& BoardOf(int64_t term) { return boards_.try_emplace(term, clock_).first->second; }
+
+  std::optional<RoleClaim> last;
+  bool is_away = false;
+  int released = 0;
+
+ private:
+  Clock& clock_;
+  std::map<int64_t, MemoryBoard> boards_;
+};
+
+// Nobody listens at its peer port.
+MemberRecord Member(const std::string& incarnation, MemberState state) {
+  MemberRecord record;
+  record.incarnation = incarnation;
+  record.host = "h";
+  record.peer = "127.0.0.1:1";
+  record.state = state;
+  record.seats = {SeatRecord{}};
+  return record;
+}
+
+class ClaimedFinderTest : public testing::Test {
+ protected:
+  ClaimedFinderTest()
+      : home_(clock_),
+        finder_({"job", "b", [] { return std::string("127.0.0.2:1"); }}, clock_, home_,
+                {[this](const std::string& who, bool) { lost_.push_back(who); },
+                 [this](const ClaimedFinder::Turn& turn) { turns_.push_back(turn); },
+                 [this](int64_t term, const std::string&) { roles_lost_.push_back(term); }}) {}
+
+  void Claimed(int64_t term, const std::string& by) {
+    home_.last = RoleClaim{.term = term, .by = by, .peer = "127.0.0.1:1", .is_alive = true};
+  }
+  Result<std::unique_ptr<Store>> Connect() { return finder_.Connect(CancelToken::Never()); }
+  void Told(std::vector<Heir> heirs, const std::string& chosen = "") {
+    SuccessionRecord record;
+    record.heirs = std::move(heirs);
+    record.chosen = chosen;
+    finder_.NoteSuccession(record);
+  }
+
+  ManualClock clock_;
+  MemoryHome home_;
+  std::vector<std::string> lost_;
+  std::vector<ClaimedFinder::Turn> turns_;
+  std::vector<int64_t> roles_lost_;
+  ClaimedFinder finder_;
+};
+
+TEST_F(ClaimedFinderTest, TheFirstHostClaimsTheRoleAndFollowsItsOwnBoard) {
+  ASSERT_TRUE(Connect().ok());
+  ASSERT_EQ(turns_.size(), 1u);
+  EXPECT_EQ(turns_[0].next.term, 1);
+  EXPECT_EQ(turns_[0].next.by, "b");
+  EXPECT_FALSE(turns_[0].former);
+  EXPECT_FALSE(finder_.IsOver());
+  EXPECT_EQ(home_.last->by, "b");
+}
+
+TEST_F(ClaimedFinderTest, WhoeverIsInOfficeIsFollowedAndASuccessorToo) {
+  Claimed(1, "a");
+  ASSERT_TRUE(Connect().ok());
+  EXPECT_FALSE(finder_.IsOver());
+  EXPECT_FALSE(finder_.Sight()) << "that board has told nothing yet";
+  Told({});
+  EXPECT_EQ(finder_.Sight()->place.term, 1);
+  Claimed(2, "c");
+  EXPECT_TRUE(finder_.IsOver());
+  EXPECT_THAT(lost_, testing::ElementsAre("a"));
+  ASSERT_TRUE(Connect().ok());
+  Told({});
+  EXPECT_EQ(finder_.Sight()->place.by, "c");
+  EXPECT_TRUE(turns_.empty());
+}
+
+TEST_F(ClaimedFinderTest, AnHeirTakesAFreeRoleAndTellsWhatTheFormerBoardHadFormed) {
+  Claimed(1, "a");
+  ASSERT_TRUE(Connect().ok());
+  Told({{"b", "127.0.0.2:1"}});
+  const auto board = home_.BoardOf(1).Connect("");
+  const BoardKeys keys("job", "g");
+  EpochRecord epoch;
+  epoch.number = 7;
+  epoch.id = "00000000000000aa";
+  epoch.hosts = {{0, "a", 0}, {1, "x", 1}, {2, "y", 2}};
+  ASSERT_TRUE(board->Set(GenerationKey("job"), "g").ok());
+  ASSERT_TRUE(board->Set(keys.NewestEpoch(), "7").ok());
+  ASSERT_TRUE(board->Set(keys.Epoch(7), EpochText(epoch)).ok());
+  ASSERT_TRUE(board->Set(keys.Member(0), MemberText(Member("a", MemberState::kMember))).ok());
+  ASSERT_TRUE(board->Set(keys.Member(2), MemberText(Member("y", MemberState::kLeft))).ok());
+  home_.last->is_alive = false;
+  EXPECT_TRUE(finder_.IsOver());
+  ASSERT_TRUE(Connect().ok());
+  ASSERT_EQ(turns_.size(), 1u);
+  EXPECT_EQ(turns_[0].next.term, 2);
+  EXPECT_EQ(turns_[0].next.epoch, 7);
+  EXPECT_TRUE(turns_[0].handed_over_by.empty());
+  ASSERT_TRUE(turns_[0].former);
+  EXPECT_EQ(turns_[0].former->number, 7);
+  EXPECT_THAT(turns_[0].former->hosts, testing::ElementsAre("x"))
+      << "a's machine refuses, y has left, and of x nothing is known";
+}
+
+TEST_F(ClaimedFinderTest, ANewcomerLeavesAFreeRoleToOthersForAWhile) {
+  home_.last = RoleClaim{.term = 3, .by = "a"};
+  EXPECT_FALSE(Connect().ok());
+  clock_.Advance(1s);
+  EXPECT_THAT(Connect().error().message, HasSubstr("others have their turn"));
+  clock_.Advance(1s);
+  ASSERT_TRUE(Connect().ok());
+  EXPECT_EQ(turns_.at(0).next.term, 4);
+}
+
+TEST_F(ClaimedFinderTest, AnHeirThatIsAskedTakesTheRoleFromWhoeverAsks) {
+  Claimed(1, "a");
+  ASSERT_TRUE(Connect().ok());
+  Told({{"b", "127.0.0.2:1"}}, "b");
+  ASSERT_TRUE(Connect().ok());
+  ASSERT_EQ(turns_.size(), 1u);
+  EXPECT_EQ(turns_[0].handed_over_by, "a");
+  EXPECT_EQ(home_.last->term, 2);
+}
+
+TEST_F(ClaimedFinderTest, ARoleThatIsLostIsToldOnceAndGivenBack) {
+  ASSERT_TRUE(Connect().ok());
+  Claimed(2, "c");
+  EXPECT_TRUE(finder_.IsOver());
+  ASSERT_TRUE(Connect().ok());
+  EXPECT_THAT(roles_lost_, testing::ElementsAre(1));
+  EXPECT_EQ(home_.released, 1);
+}
+
+TEST_F(ClaimedFinderTest, AHomeThatDoesNotAnswerChangesNothing) {
+  Claimed(1, "a");
+  ASSERT_TRUE(Connect().ok());
+  home_.is_away = true;
+  EXPECT_FALSE(finder_.IsOver());
+  EXPECT_THAT(Connect().error().message, HasSubstr("does not answer"));
+  EXPECT_TRUE(lost_.empty());
+}
+
+TEST_F(ClaimedFinderTest, WhoeverIsAboutToEndTakesNoRole) {
+  finder_.NoteFinishing();
+  EXPECT_FALSE(Connect().ok());
+  EXPECT_TRUE(turns_.empty());
+}
+
+TEST_F(ClaimedFinderTest, AJobThatEndedWithoutThisHostIsNotBegunAnew) {
+  Claimed(1, "a");
+  ASSERT_TRUE(Connect().ok());
+  home_.last = RoleClaim{.term = 2, .by = "a", .has_ended = true};
+  EXPECT_TRUE(finder_.IsOver());
+  EXPECT_THAT(Connect().error().message, HasSubstr("the job has ended without this host"));
+  EXPECT_TRUE(turns_.empty());
+}
+
+}  // namespace
+}  // namespace keel
