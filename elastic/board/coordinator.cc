@@ -364,12 +364,14 @@ Result<bool> Coordinator::WriteEpoch(Store& store, const Decision& decision, Tim
 
 // A claim whose answer was lost may be there, for an epoch that was never formed: it is as good as
 // one without an epoch.
-LinkView Coordinator::SeenLease() const {
+LinkView Coordinator::SeenLease() {
   LinkView seen = config_.lease();
   if (given_up_.contains(seen.link.epoch)) {
     seen.link.epoch.clear();
+    seen.link.place.epoch = linked_;
     seen.is_ours = true;
   }
+  linked_ = std::max(linked_, seen.link.place.epoch);
   return seen;
 }
 

@@ -149,7 +149,7 @@ class Coordinator {
   Result<bool> Apply(Store& store, const Decision& decision, TimePoint now);
   Status Bury(Store& store, const Decision& decision);
   Result<bool> WriteEpoch(Store& store, const Decision& decision, TimePoint now);
-  LinkView SeenLease() const;
+  LinkView SeenLease();
   Result<bool> ClaimLink(const EpochRecord& record, int64_t after);
   Status WriteBreak(Store& store, const Decision& decision, TimePoint now);
   Status WriteEnd(Store& store, const Decision& decision, TimePoint now);
@@ -172,6 +172,7 @@ class Coordinator {
   std::string succession_written_;      // the record as it is on the board
   std::optional<BoardPlace> offer_;
   std::set<std::string> given_up_;      // epochs that were claimed, perhaps, and not formed
+  int64_t linked_ = 0;                  // the highest epoch that the lease named, but for those
   std::optional<BoardPlace> held_;      // where the job goes on, as its lease says
 };
 

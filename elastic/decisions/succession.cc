@@ -52,24 +52,36 @@ std::vector<Heir> HeirsAmong(const std::vector<const HostView*>& staying, const 
   return heirs;
 }
 
-// Whether all hosts of the epoch tell that they have taken it.
-bool AllHaveTaken(const EpochView& epoch, const JobView& job) {
+// Whether `holds` for each host that the epoch was formed with. A record that was taken up names
+// only those that have come.
+template <class Test>
+bool HoldsForAll(const EpochView& epoch, const JobView& job, Test holds) {
+  const auto counted = std::find_if(job.counted.begin(), job.counted.end(), [&](const auto& one) {
+    return one.id == epoch.record.id;
+  });
+  if (counted == job.counted.end() || counted->hosts.size() != epoch.record.hosts.size()) {
+    return false;
+  }
   return std::all_of(epoch.record.hosts.begin(), epoch.record.hosts.end(),
                      [&](const EpochHost& member) {
                        const HostView* const host = FindSlot(job.hosts, member.slot);
                        return host != nullptr && host->record.incarnation == member.incarnation &&
-                              host->record.epoch.id == epoch.record.id;
+                              holds(host->record);
                      });
+}
+
+// Whether all hosts of the epoch tell that they have taken it.
+bool AllHaveTaken(const EpochView& epoch, const JobView& job) {
+  return HoldsForAll(epoch, job, [&](const MemberRecord& record) {
+    return record.epoch.id == epoch.record.id;
+  });
 }
 
 // Whether all hosts of the epoch tell that they have found it in the job's lease.
 bool AllHaveLinked(const EpochView& epoch, const JobView& job) {
-  return std::all_of(epoch.record.hosts.begin(), epoch.record.hosts.end(),
-                     [&](const EpochHost& member) {
-                       const HostView* const host = FindSlot(job.hosts, member.slot);
-                       return host != nullptr && host->record.incarnation == member.incarnation &&
-                              host->record.seen.linked == epoch.record.id;
-                     });
+  return HoldsForAll(epoch, job, [&](const MemberRecord& record) {
+    return record.seen.linked == epoch.record.id;
+  });
 }
 
 // Whether the coordinator's own host goes, and the job is to go on without it.

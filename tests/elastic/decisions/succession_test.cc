@@ -69,13 +69,25 @@ TEST_F(SuccessionTest, HeirsAreTheOthersThatStayByGroupRankThenNewcomers) {
 }
 
 TEST_F(SuccessionTest, AnEpochIsMetOnceAllItsHostsTellThatTheyTookIt) {
+  job_.counted = {CountedOf(job_.epoch->record)};
   for (HostView& host : job_.hosts) {
     EXPECT_EQ(Next().met, "");
     host.record.epoch.id = "e7";
   }
   EXPECT_EQ(Next().met, "e7");
   job_.epoch->record.id = "e8";
+  job_.counted.push_back(CountedOf(job_.epoch->record));
   EXPECT_EQ(Next().met, "e7") << "nobody has taken the next one yet";
+}
+
+TEST_F(SuccessionTest, AnEpochThatOnlySomeHaveTakenUpIsNotMet) {
+  job_.counted = {CountedOf(job_.epoch->record)};
+  job_.counted[0].hosts.push_back("one that did not come");
+  for (HostView& host : job_.hosts) host.record.epoch.id = host.record.seen.linked = "e7";
+  EXPECT_EQ(Next().met, "");
+  job_.counted[0].hosts.pop_back();
+  EXPECT_EQ(Next().met, "e7");
+  EXPECT_EQ(Next().shared, "e7");
 }
 
 TEST_F(SuccessionTest, WhoLeavesAsksTheFirstHeirAndMovesToWhatItOffers) {
