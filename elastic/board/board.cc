@@ -388,6 +388,11 @@ void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
 }
 
 void Board::OnSuccession(const SuccessionRecord& record) {
+  if (!record.shared.empty() && std::exchange(shared_epoch_, record.shared) != record.shared) {
+    LogInfo("lease-shared", {{"epoch", record.shared},
+                             {"meaning", "all hosts of the epoch have found it in the job's lease, "
+                                         "so that any of them may go on"}});
+  }
   if (claimed_) return;   // which claims the role itself
   if (record.chosen != where_.incarnation || record.moved) return;
   OpenNext({.term = record.term + 1, .epoch = guide_.newest_epoch()}, record.coordinator,

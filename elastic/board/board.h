@@ -161,6 +161,7 @@ class Board {
   std::optional<TimePoint> elsewhere_since_;   // since when another board is followed
   std::string newest_epoch_;           // that the board named, by its id
   std::string newest_link_;            // ... that the lease named
+  std::string shared_epoch_;           // ... that all hosts of it have found in the lease
   bool is_lost_ = false;               // the board is
   bool has_board_ = false;             // one was reached, ever
   bool is_known_ = false;              // the store has this job, or the user was told otherwise

@@ -282,6 +282,38 @@ class ComingBack(Case):
             self.check_epochs(job)
 
 
+class Directory(Case):
+    """Hosts that meet in a directory; none of them is named anywhere."""
+
+    def test_hosts_begin_lose_their_coordinator_and_take_in_others(self):
+        with survivors(directory=True) as job:
+            job.start_all()
+            self.take_over(job, "kill", 2)
+            self.join(job, 4, 3)
+            self.take_over(job, "leave", 2)
+            self.assertEqual(set(job.finish().values()), {0}, job.text())
+            self.check_epochs(job)
+
+    def test_a_job_that_was_killed_begins_again_at_once(self):
+        with survivors(directory=True) as job:
+            job.start_all(2)
+            for machine in list(job.machines.values()):
+                job.drop(machine).kill()
+            job.start_all(2)
+            self.assertEqual(set(job.finish().values()), {0}, job.text())
+
+    def test_what_is_no_shared_directory_is_refused(self):
+        for name, words in (("missing", "is not there: mount it"),
+                            ("file", "is not a directory")):
+            with survivors(directory=True) as job:
+                with open(os.path.join(job.folder, "file"), "w", encoding="utf-8"):
+                    pass
+                job.directory = os.path.join(job.folder, name)
+                machine = job.start(1)
+                self.assertEqual(machine.end(), 1, job.text())
+                self.assertTrue(machine.find(words), job.text())
+
+
 class Strangers(Case):
     JUNK = (b"\0" * 64, b"GET / HTTP/1.0\r\n\r\n", b"x" * 100000, b"ask \n", b"ask failover\n" * 99,
             b"hello 0 0000000000000000\n", os.urandom(4096))

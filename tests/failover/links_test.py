@@ -8,6 +8,7 @@ import argparse
 import collections
 import os
 import sys
+import time
 import unittest
 
 import machines
@@ -18,20 +19,43 @@ EPOCH = machines.EPOCH
 
 
 class Job:
-    """Three hosts with one worker each; the first has the first board."""
+    """Hosts with one worker each; the first has the first board."""
 
-    def __init__(self, lan):
-        self.lan = lan
+    def __init__(self, lan, nnodes="2:3", has_lease=False, limits=()):
+        self.lan, self.nnodes, self.has_lease, self.limits = lan, nnodes, has_lease, limits
         self.done_file = os.path.join(lan.folder, "done")
-        self.endpoints = ",".join(f"{lan.address(number)}:{hosts.PORT}" for number in range(3))
+        self.endpoints = ",".join(f"{lan.address(number)}:{hosts.PORT}"
+                                  for number in range(len(lan.hosts)))
         self.launchers = {}
+        if has_lease:
+            os.mkdir(os.path.join(lan.folder, "shared"))
 
     def start(self, number):
+        lease = []
+        if self.has_lease:
+            self.join_lease(number)
+            lease = [f"--lease={self.lease_of(number)}"]
         self.launchers[number] = self.lan.start(number, [
-            ARGS.keelrun, "--nnodes=2:3", "--nproc-per-node=1", "--rdzv-backend=c10d",
-            "--rdzv-id=links", f"--rdzv-endpoint={self.endpoints}",
+            ARGS.keelrun, f"--nnodes={self.nnodes}", "--nproc-per-node=1", "--rdzv-backend=c10d",
+            "--rdzv-id=links", f"--rdzv-endpoint={self.endpoints}", *lease, *self.limits,
             f"--rdzv-conf={machines.CONF}", "--max-restarts=20", "--no-python", ARGS.survivor,
             self.done_file])
+
+    def lease_of(self, number):
+        """The shared directory, as that host sees it."""
+        return os.path.join(self.lan.folder, f"lease-of-{number}")
+
+    def cut(self, number):
+        """The host reaches neither the others nor the shared directory."""
+        self.lan.cut(number)
+        os.unlink(self.lease_of(number))
+
+    def join_lease(self, number):
+        os.symlink(os.path.join(self.lan.folder, "shared"), self.lease_of(number))
+
+    def join(self, number):
+        self.join_lease(number)
+        self.lan.join(number)
 
     def whole(self, world, numbers, since=None):
         """The number of the epoch of that size that these hosts are in next, by host."""
@@ -90,6 +114,48 @@ class Links(unittest.TestCase):
             job.whole(3, range(3), since)
             self.assertEqual(job.finish(), [0, 0, 0], job.text())
             self.assertEqual(set(job.epochs_formed().values()), {1}, job.text())
+
+
+class Lease(unittest.TestCase):
+    def check(self, number):
+        """Of two hosts that one is cut off, and the other goes on alone."""
+        with hosts.Lan(2) as lan:
+            job = Job(lan, nnodes="1:2", has_lease=True)
+            for host in range(2):
+                job.start(host)
+            job.whole(2, range(2))
+            for launcher in job.launchers.values():
+                launcher.wait_for(" lease-shared ")
+            since = job.marks()
+            began = time.monotonic()
+            job.cut(number)
+            job.whole(1, [1 - number], since)
+            print(f"host {1 - number} alone after {time.monotonic() - began:.2f} s")
+            since = job.marks()
+            job.join(number)
+            job.whole(2, range(2), since)
+            self.assertEqual(job.finish(), [0, 0], job.text())
+            self.assertEqual(set(job.epochs_formed().values()), {1}, job.text())
+
+    def test_the_other_goes_on_when_the_coordinator_is_cut_off(self):
+        self.check(0)
+
+    def test_the_coordinator_goes_on_when_the_other_is_cut_off(self):
+        self.check(1)
+
+    def test_without_a_lease_the_cure_is_named(self):
+        with hosts.Lan(2) as lan:
+            job = Job(lan, nnodes="1:2", limits=("--store-limit=8s",))
+            for host in range(2):
+                job.start(host)
+            job.whole(2, range(2))
+            lan.cut(0)
+            self.assertEqual(job.launchers[1].end(), 76, job.text())
+            self.assertTrue(job.launchers[1].find(r"a lease \(--lease\) would let"), job.text())
+            lan.join(0)
+            with open(job.done_file, "w", encoding="utf-8"):
+                pass
+            self.assertEqual(job.launchers[0].end(), 0, job.text())
 
 
 def main():

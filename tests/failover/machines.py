@@ -66,15 +66,20 @@ class Machine(hosts.Launcher):
 
 
 class Job:
-    """`command`: of the workers. `nnodes`: as for the launcher."""
+    """`command`: of the workers. `nnodes`: as for the launcher. `directory`: its hosts meet in
+    one, and know no endpoint."""
 
-    def __init__(self, keelrun, command, nnodes="2:3", options=("--max-restarts=20",)):
+    def __init__(self, keelrun, command, nnodes="2:3", options=("--max-restarts=20",),
+                 directory=False):
         self.keelrun, self.command = keelrun, command
         self.nnodes, self.options = nnodes, options
         self.temporary = tempfile.TemporaryDirectory(prefix="keel-failover-")
         self.folder = self.temporary.name
         self.done_file = os.path.join(self.folder, "done")
         self.port = free_port()
+        self.directory = os.path.join(self.folder, "meeting") if directory else None
+        if directory:
+            os.mkdir(self.directory)
         self.run = uuid.uuid4().hex
         self.mark = ("KEEL_FAILOVER_RUN", self.run)
         self.started = []    # all machines that there ever were
@@ -102,13 +107,17 @@ class Job:
     def endpoints(self):
         return ",".join([f"127.0.0.1:{self.port}", *(f"127.0.0.{n}" for n in range(2, MOST))])
 
+    def meeting(self, endpoints):
+        if self.directory:
+            return ["--rdzv-backend=dir", f"--rdzv-endpoint={self.directory}"]
+        return ["--rdzv-backend=c10d", f"--rdzv-endpoint={endpoints or self.endpoints()}"]
+
     def start(self, number, command=None, endpoints=None, conf=CONF):
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("PET_", "TORCH", "KEELRUN_"))}
         clean |= {"TMPDIR": self.folder, "OMP_NUM_THREADS": "1", self.mark[0]: self.mark[1]}
         words = [self.keelrun, f"--nnodes={self.nnodes}", "--nproc-per-node=1",
-                 "--rdzv-backend=c10d", "--rdzv-id=failover", f"--rdzv-conf={conf}",
-                 f"--rdzv-endpoint={endpoints or self.endpoints()}",
+                 *self.meeting(endpoints), "--rdzv-id=failover", f"--rdzv-conf={conf}",
                  f"--local-addr=127.0.0.{number}", *self.options, "--no-python"]
         machine = Machine(number, [*words, *(command or self.command)], clean, self.folder,
                           ("KEEL_FAILOVER_HOST", f"{self.run}.{len(self.started)}"))
@@ -131,6 +140,9 @@ class Job:
 
     def coordinator(self):
         """The machine that keeps the newest board."""
+        if self.directory:   # several may have opened the first one, and one has the lease
+            return max(self.machines.values(), key=lambda machine: max(
+                (line for line in machine.lines if " lease-claimed " in line), default=""))
         return max(self.machines.values(), key=lambda machine: max(machine.terms(), default=0))
 
     def drop(self, machine):
