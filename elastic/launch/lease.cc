@@ -1,6 +1,10 @@
 // The directory may be of a network, and stand still.
 #include "elastic/launch/lease.h"
 
+#include <unistd.h>
+
+#include <array>
+#include <climits>
 #include <optional>
 #include <utility>
 
@@ -25,6 +29,15 @@ Result<std::unique_ptr<DirLease>> OpenDir(const LaunchConfig& config, Random ran
 }
 
 }  // namespace
+
+std::string LeaseFolderOf(const LaunchConfig& config) {
+  if (config.lease_directory.empty()) return "";
+  const std::string folder = JoinPath(config.lease_directory, LeaseFolderName(config.run_id));
+  std::array<char, PATH_MAX> here{};
+  // A worker may change its directory.
+  if (folder.starts_with('/') || getcwd(here.data(), here.size()) == nullptr) return folder;
+  return JoinPath(here.data(), folder);
+}
 
 Result<std::unique_ptr<Lease>> OpenLease(const LaunchConfig& config, Random random) {
   if (config.lease_directory.empty()) return std::unique_ptr<Lease>();

@@ -7,12 +7,16 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/random.h"
 #include "elastic/launch/config.h"
 #include "store/lease/lease.h"
 
 namespace keel {
+
+// Of its claims, as an absolute path, for the workers; empty: the job has none.
+std::string LeaseFolderOf(const LaunchConfig& config);
 
 // Null: the job has none.
 Result<std::unique_ptr<Lease>> OpenLease(const LaunchConfig& config, Random random);

@@ -1,6 +1,7 @@
 // One function for each part.
 #include "elastic/launch/policies.h"
 
+#include "elastic/launch/lease.h"
 #include "elastic/protocol/limits.h"
 #include "elastic/status/server.h"
 
@@ -79,6 +80,7 @@ WorkerPlan WorkerPlanFrom(const LaunchConfig& config) {
   plan.signals_text = config.signals_text;
   plan.virtual_local_rank = config.virtual_local_rank;
   plan.numeric_names_library = config.numeric_names_library;
+  if (config.is_in_place) plan.lease_folder = LeaseFolderOf(config);
   return plan;
 }
 

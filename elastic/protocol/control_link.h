@@ -33,6 +33,9 @@ inline constexpr size_t kFigurePartsMax = 16;
 inline constexpr size_t kFigureNameMax = 32;          // bytes of a part's name
 // Where a worker finds its end of the link: the number of a descriptor.
 inline constexpr const char* kControlFdVariable = "KEEL_CONTROL_FD";
+// Where a worker finds its job's lease: the folder with the claims, as an absolute path
+// (store/lease/dir_lease.h). Not set: the job has none.
+inline constexpr const char* kLeaseVariable = "KEEL_LEASE";
 // The step of a worker that has no state yet.
 inline constexpr int64_t kNoStep = -1;
 

@@ -28,6 +28,7 @@ Environment SetAlways(const ForeignWorker& worker) {
   if (!worker.signals_to_handle.empty()) {
     set["TORCHELASTIC_SIGNALS_TO_HANDLE"] = worker.signals_to_handle;
   }
+  if (!worker.lease_folder.empty()) set[kLeaseVariable] = worker.lease_folder;
   if (worker.control_fd >= 0) set[kControlFdVariable] = std::to_string(worker.control_fd);
   return set;
 }
@@ -75,8 +76,9 @@ Status NarrowDevices(const ForeignWorker& worker, Environment& environment) {
 
 Result<Environment> ForeignEnvironment(const ForeignWorker& worker, const Environment& own) {
   Environment environment = own;
-  // Our own variable leads to our own supervisor, if there is one above us.
+  // Our own variables lead to our own supervisor, if there is one above us, and to its job's lease.
   environment.erase(kControlFdVariable);
+  environment.erase(kLeaseVariable);
   environment = With(std::move(environment), SetAlways(worker));
   Propose(worker, environment);
   AddPreload(worker.preload, environment);

@@ -31,6 +31,7 @@ struct ForeignWorker {
   bool virtual_local_rank = false;
   int control_fd = -1;             // the worker's descriptor of the link; -1: none
   std::string preload;             // path of the library with numeric names; empty: none
+  std::string lease_folder;        // of the job's lease; empty: none
 };
 
 Result<Environment> ForeignEnvironment(const ForeignWorker& worker, const Environment& own);

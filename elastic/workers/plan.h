@@ -20,6 +20,7 @@ struct WorkerPlan {
   std::string signals_text;
   bool virtual_local_rank = false;
   std::string numeric_names_library;     // to be preloaded; empty: none
+  std::string lease_folder;              // of the job's lease, absolute; empty: none
 };
 
 }  // namespace keel

@@ -64,6 +64,7 @@ Result<ChildSpec> MakeChildSpec(const WorkerPlan& plan, const WorkerStart& start
   worker.virtual_local_rank = plan.virtual_local_rank;
   worker.control_fd = kWorkerControlFd;
   worker.preload = plan.numeric_names_library;
+  worker.lease_folder = plan.lease_folder;
   ChildSpec spec;
   KEEL_TRY_ASSIGN(spec.environment, ForeignEnvironment(worker, own));
   if (!start.epoch) {

@@ -72,11 +72,11 @@ std::string LeaseFolderName(const std::string& job) {
   return name + ".lease";
 }
 
-DirLease::DirLease(Files& files, Random& random, std::string folder, LeaseOwner owner)
+DirLease::DirLease(Files& files, std::string folder, LeaseOwner owner, std::string claimant)
     : files_(files),
       folder_(std::move(folder)),
       owner_(std::move(owner)),
-      claimant_(RandomId(random, 16)) {}
+      claimant_(std::move(claimant)) {}
 
 Error DirLease::About(const Error& error) const { return error.Doing("the lease in " + folder_); }
 
@@ -90,10 +90,16 @@ Result<std::unique_ptr<DirLease>> DirLease::Open(Files& files, Random& random,
                                      std::to_string(kLeaseTextBytesMax)};
   }
   const std::string folder = JoinPath(dir, LeaseFolderName(owner.job));
-  std::unique_ptr<DirLease> lease(new DirLease(files, random, folder, std::move(owner)));
+  std::unique_ptr<DirLease> lease(new DirLease(files, folder, std::move(owner),
+                                               RandomId(random, 16)));
   KEEL_TRY(lease->Prepare(dir, random));
   KEEL_TRY(lease->Look());
   return lease;
+}
+
+Result<LeaseSight> DirLease::LookInto(Files& files, const std::string& folder,
+                                      const std::string& job) {
+  return DirLease(files, folder, {job, ""}, "").Look();
 }
 
 Status DirLease::Prepare(const std::string& dir, Random& random) {

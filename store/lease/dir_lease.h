@@ -33,6 +33,11 @@ class DirLease : public Lease {
   static Result<std::unique_ptr<DirLease>> Open(Files& files, Random& random,
                                                 const std::string& dir, LeaseOwner owner);
 
+  // Only reads: nothing is made, probed or written there, so anybody may look, as the workers of a
+  // job do. No claim yet, and no folder of a lease at all: term 0 and kNotFound.
+  static Result<LeaseSight> LookInto(Files& files, const std::string& folder,
+                                     const std::string& job);
+
   Result<LeaseGrant> Claim(int64_t term, const std::string& text) override;
   Status Beat() override;
   Result<LeaseSight> Look() override;
@@ -41,7 +46,7 @@ class DirLease : public Lease {
   const std::string& folder() const { return folder_; }
 
  private:
-  DirLease(Files& files, Random& random, std::string folder, LeaseOwner owner);
+  DirLease(Files& files, std::string folder, LeaseOwner owner, std::string claimant);
 
   Status Prepare(const std::string& dir, Random& random);
   // Below that one; 0: there is none.

@@ -41,6 +41,18 @@ Meeting At(std::string address) {
   return meeting;
 }
 
+TEST(LaunchPolicies, WorkersInPlaceAreToldWhereTheLeaseIs) {
+  LaunchConfig config = Told();
+  config.is_in_place = true;
+  EXPECT_EQ(WorkerPlanFrom(config).lease_folder, "");
+  config.lease_directory = "/shared";
+  EXPECT_EQ(WorkerPlanFrom(config).lease_folder, "/shared/job.lease");
+  config.lease_directory = "here";
+  EXPECT_EQ(WorkerPlanFrom(config).lease_folder.front(), '/');
+  config.is_in_place = false;
+  EXPECT_EQ(WorkerPlanFrom(config).lease_folder, "");
+}
+
 TEST(LaunchPolicies, AHostKeepsToWhatItWasTold) {
   const HostConfig host = HostConfigFrom(Told(), At("10.0.0.7"), "cafe");
   EXPECT_EQ(host.incarnation, "cafe");

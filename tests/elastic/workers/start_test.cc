@@ -74,5 +74,17 @@ TEST(WorkerLaunch, AWorkerThatWaitsForItsEpochIsToldNothingThatOnlyAnEpochCanSay
   }
 }
 
+TEST(WorkerLaunch, AWorkerIsToldTheLeaseOfItsOwnJobOnly) {
+  const Environment own = {{"KEEL_LEASE", "/of/another.lease"}};
+  const Result<ChildSpec> without = MakeChildSpec({}, {}, own);
+  ASSERT_OK(without);
+  EXPECT_EQ(without->environment.count("KEEL_LEASE"), 0u);
+  WorkerPlan plan;
+  plan.lease_folder = "/shared/job.lease";
+  const Result<ChildSpec> with = MakeChildSpec(plan, {}, own);
+  ASSERT_OK(with);
+  EXPECT_EQ(with->environment.at("KEEL_LEASE"), "/shared/job.lease");
+}
+
 }  // namespace
 }  // namespace keel

@@ -97,6 +97,22 @@ TEST_F(DirLeaseTest, AFarTermRemovesAllOthers) {
 
 // Whatever is done to the claim of a holder that is gone, it is never read as another one, and the
 // next term can be claimed.
+TEST_F(DirLeaseTest, WhoOnlyLooksSeesTheSameAndMakesNothing) {
+  EXPECT_EQ(DirLease::LookInto(files_, "/shared/job.lease", "job").error().code, Code::kNotFound);
+  EXPECT_TRUE(files_.List("/shared")->empty());
+  const auto lease = Open();
+  ASSERT_OK_AND_ASSIGN(const LeaseSight nothing,
+                       DirLease::LookInto(files_, lease->folder(), "job"));
+  EXPECT_EQ(nothing.term, 0);
+  ASSERT_OK(lease->Claim(3, "text"));
+  const auto names = Names();
+  ASSERT_OK_AND_ASSIGN(const LeaseSight seen, DirLease::LookInto(files_, lease->folder(), "job"));
+  EXPECT_EQ(seen, *lease->Look());
+  EXPECT_EQ(seen.text, "text");
+  EXPECT_EQ(DirLease::LookInto(files_, lease->folder(), "other").error().code, Code::kInvalid);
+  EXPECT_EQ(Names(), names);
+}
+
 TEST_F(DirLeaseTest, DamageIsSeenAndKeepsNobodyFromTheNextTerm) {
   const auto holder = Open();
   int64_t term = 0;
