@@ -13,6 +13,7 @@ constexpr std::string_view kTempSuffix = "-manifest.tmp";
 constexpr std::string_view kStepPrefix = "step-";
 constexpr std::string_view kMarkPrefix = "job-";
 constexpr std::string_view kMarkSuffix = ".mark";
+constexpr std::string_view kLaterLockSuffix = ".lock";
 
 // Accepts whole numbers of at most 18 digits only; empty for anything else.
 std::optional<uint64_t> Digits(std::string_view text) {
@@ -36,6 +37,18 @@ std::string Stem(const ShardName& shard) {
 }
 
 }  // namespace
+
+std::string LaterJobLockName(int64_t epoch) {
+  return std::string(kMarkPrefix) + std::to_string(epoch) + std::string(kLaterLockSuffix);
+}
+
+bool IsLaterJobLockName(std::string_view name) {
+  if (!name.starts_with(kMarkPrefix) || !name.ends_with(kLaterLockSuffix)) return false;
+  const size_t others = kMarkPrefix.size() + kLaterLockSuffix.size();
+  if (name.size() <= others) return false;
+  const auto epoch = ParseInteger(name.substr(kMarkPrefix.size(), name.size() - others));
+  return epoch.ok() && LaterJobLockName(*epoch) == name;
+}
 
 std::string JobMarkName(std::string_view id) {
   return std::string(kMarkPrefix) + std::string(id) + std::string(kMarkSuffix);

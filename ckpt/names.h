@@ -6,6 +6,7 @@
 //                       pinned                                     never deleted by retention
 //                       commit.lock                                held during the commit
 //      job.lock                              held by the job that saves here
+//      job-12.lock                           held instead by one of epoch 12 that passes it over
 //      job-0123456789abcdef.mark             there while the lock is held, for the other workers
 //      single-save.lock                      held by a worker that saves without its group
 //      step-000001200.damaged-0123456789abcdef  put aside by a job that found it damaged
@@ -28,6 +29,9 @@ inline constexpr std::string_view kCommitLockName = "commit.lock";
 
 inline constexpr std::string_view kJobLockName = "job.lock";
 inline constexpr std::string_view kSingleSaveLockName = "single-save.lock";
+
+std::string LaterJobLockName(int64_t epoch);
+bool IsLaterJobLockName(std::string_view name);
 
 std::string JobMarkName(std::string_view id);
 bool IsJobMarkName(std::string_view name);

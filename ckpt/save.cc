@@ -151,17 +151,18 @@ Result<Manifest> Save::BuildManifest(int64_t saved_at_ns) const {
   return manifest;
 }
 
-Result<CommitReport> Save::Commit(int64_t saved_at_ns) {
+Result<CommitReport> Save::Commit(int64_t saved_at_ns,
+                                  const std::function<Status()>& may_appear) {
   const auto manifest = BuildManifest(saved_at_ns);
   if (!manifest.ok()) return manifest.error().Doing(Doing(plan_));
-  const Status published = Publish(*manifest);
+  const Status published = Publish(*manifest, may_appear);
   if (!published.ok()) return published.error().Doing(Doing(plan_));
   CommitReport report{step_dir_, 0, plan_.description.layout.tensor_bytes()};
   for (const ManifestShard& shard : manifest->shards) report.stored_bytes += shard.bytes;
   return report;
 }
 
-Status Save::Publish(const Manifest& manifest) {
+Status Save::Publish(const Manifest& manifest, const std::function<Status()>& may_appear) {
   // It is named after the attempt, so another saver of this step has another file.
   const std::string temporary = JoinPath(step_dir_, ManifestTempName(plan_.attempt));
   const std::string final_path = JoinPath(step_dir_, kManifestName);
@@ -174,6 +175,7 @@ Status Save::Publish(const Manifest& manifest) {
     const std::string lock_path = JoinPath(step_dir_, kCommitLockName);
     KEEL_TRY_ASSIGN(const auto lock, files_.Lock(lock_path, plan_.attempt));
     Status renamed = CheckUncommitted();
+    if (renamed.ok()) renamed = may_appear();
     if (renamed.ok()) renamed = files_.Rename(temporary, final_path);
     // This comes last under the lock: whoever takes a new lock finds the manifest.
     (void)files_.Remove(lock_path);

@@ -11,6 +11,7 @@
 // Lifetime   holds a lock that keeps gc away from the attempt's files; files outlive it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -48,7 +49,10 @@ class Save {
   // Called by one writer, when all shards are known to be durable. It reads the shards' footers, so
   // they must be visible here. After an error from the last sync, the checkpoint may or may not
   // exist after a power loss; the error says so.
-  Result<CommitReport> Commit(int64_t saved_at_ns);
+  // `may_appear` is asked when all is written and only the manifest's name is missing: an error
+  // keeps it from appearing.
+  Result<CommitReport> Commit(int64_t saved_at_ns,
+                              const std::function<Status()>& may_appear = [] { return Ok(); });
 
   // Removes what this writer wrote, if possible: for when the group gave up. Does nothing if there
   // is a manifest, since it may name this attempt's shards.
@@ -66,7 +70,7 @@ class Save {
   Status TakeLock();
   Status CheckUncommitted() const;
   Result<Manifest> BuildManifest(int64_t saved_at_ns) const;
-  Status Publish(const Manifest& manifest);
+  Status Publish(const Manifest& manifest, const std::function<Status()>& may_appear);
 
   Files& files_;
   const SavePlan plan_;

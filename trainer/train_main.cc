@@ -233,14 +233,20 @@ int CodeOf(const TrainOutcome& outcome, bool supervised) {
   return outcome.saved_step ? kExitStopped : kExitUnsaved;
 }
 
-// The launcher's name of the job, for people.
+// Whether no supervisor has started this program.
+bool IsAlone() { return OwnEnvironment().count(kControlFdVariable) == 0; }
+
+// The launcher's name of the job.
 std::string JobName(const Environment& environment) {
   const auto found = environment.find("TORCHELASTIC_RUN_ID");
   return found == environment.end() ? "alone" : found->second;
 }
 
-// Whether no supervisor has started this program.
-bool IsAlone() { return OwnEnvironment().count(kControlFdVariable) == 0; }
+// The folder of the lease of the launcher's job; empty: there is none.
+std::string LeaseFolder(const Environment& environment) {
+  const auto found = environment.find(kLeaseVariable);
+  return found == environment.end() || IsAlone() ? "" : found->second;
+}
 
 // Whether this is the first rank of the job's first epoch, which looks for a checkpoint. A worker
 // that is started later receives the state from others.
@@ -257,6 +263,7 @@ Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink*
   PosixFiles files;
   keep.checkpoint.fingerprint = keep.resume.fingerprint = fingerprint;
   keep.checkpoint.job = JobName(OwnEnvironment());
+  keep.checkpoint.lease = LeaseFolder(OwnEnvironment());
   KEEL_TRY_ASSIGN(const auto checkpointer,
                   Checkpointer::Open(state, keep.checkpoint, files, RealClock()));
   Keeping keeping{*checkpointer, keep.resume, files,

@@ -21,6 +21,14 @@ TEST(Names, StepDirectoriesReadBack) {
   }
 }
 
+TEST(Names, LaterLocksOfJobsReadBack) {
+  EXPECT_EQ(LaterJobLockName(12), "job-12.lock");
+  EXPECT_TRUE(IsLaterJobLockName(LaterJobLockName(12)));
+  for (const char* other : {"job.lock", "job-.lock", "job-012.lock", "job-x.lock", "job-1.lock~"}) {
+    EXPECT_FALSE(IsLaterJobLockName(other)) << other;
+  }
+}
+
 TEST(Names, MarksOfJobsReadBack) {
   EXPECT_TRUE(IsJobMarkName(JobMarkName("0123456789abcdef")));
   for (const char* other : {"job.lock", "job-.mark", "job-0123456789abcde.mark",

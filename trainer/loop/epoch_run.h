@@ -44,6 +44,7 @@ struct EpochCallbacks {
   std::function<void(Duration took)> evaluated = {};
   std::string fingerprint = {};     // this worker's; used only without Keeping, which has its own
   bool inexact_allowed = false;     // members of different fingerprints may make steps together
+  int64_t epoch = 0;                // its number; 0: there is no supervisor
 };
 
 enum class EpochEnd {

@@ -86,7 +86,8 @@ class Meeting {
     if (parts_.saver().saves()) {
       KEEL_TRY_ASSIGN(terms.codec, ParseCodec(first.codec));
     }
-    parts_.saver().BeginEpoch({.rank = group_.rank(),
+    parts_.saver().BeginEpoch({.epoch = parts_.peer.epoch,
+                               .rank = group_.rank(),
                                .world = group_.size(),
                                .prefix = parts_.prefix,
                                .fingerprint = first.fingerprint,
@@ -158,7 +159,11 @@ class Meeting {
   // Rank 0 takes hold of the directory, and the others check that theirs is the same.
   Status MeetInDirectory() {
     if (!parts_.saver().saves()) return Ok();
-    const Status held = group_.rank() == 0 ? parts_.saver().directory().Hold() : Ok();
+    // Another run of this name may be there, whom the lease of this one does not fence.
+    const Status held = group_.rank() == 0
+                            ? parts_.saver().directory().Hold(JobDirectory::kHoldLimit,
+                                                              OlderLocks::kWaitFor)
+                            : Ok();
     const std::string why = held.ok() ? "" : held.error().message;
     KEEL_TRY_ASSIGN(const std::vector<std::string> whys, GatherTexts(group_, why));
     refused_ = whys[0];

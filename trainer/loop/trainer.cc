@@ -158,6 +158,7 @@ EpochCallbacks Trainer::Peer(const EpochMessage& message) {
   };
   peer.fingerprint = fingerprint_;
   peer.inexact_allowed = message.inexact_allowed;
+  peer.epoch = message.epoch;
   peer.wishes = [this, epoch = message.epoch] { return Wishes(epoch); };
   peer.made = [this](uint64_t step, float loss, const StepTimes& times) {
     OnMade(step, loss, times);

@@ -8,7 +8,7 @@
 #include "base/file_helpers.h"
 #include "ckpt/catalog.h"
 #include "ckpt/names.h"
-#include "trainer/save/job_directory.h"
+#include "trainer/save/job_locks.h"
 
 namespace keel {
 namespace {

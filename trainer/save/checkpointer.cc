@@ -33,6 +33,7 @@ Checkpointer::~Checkpointer() {
 void Checkpointer::BeginEpoch(const SavePlace& place) {
   const SaveTerms before = terms(), ours = tools_.own_terms();
   tools_.place = place;
+  tools_.fence.BeginEpoch(place.epoch);
   if (saves() && terms() != before && terms() != ours) {
     LogWarn("save-options-differ", {{"rank", place.rank},
                                     {"here", ours.Text()},

@@ -8,8 +8,9 @@
 namespace keel {
 
 Committer::Committer(Files& files, Clock& clock, const CheckpointConfig& config,
-                     HeldDirectory& directory, SaveSpeed& speed)
-    : files_(files), clock_(clock), config_(config), directory_(directory), speed_(speed) {}
+                     const Fence& fence, HeldDirectory& directory, SaveSpeed& speed)
+    : files_(files), clock_(clock), config_(config), fence_(fence), directory_(directory),
+      speed_(speed) {}
 
 void Committer::Begin(uint64_t step, std::unique_ptr<Save> save) {
   step_ = step;
@@ -40,8 +41,12 @@ void Committer::Await() {
 Committer::Outcome Committer::Commit(std::unique_ptr<Save> save) const {
   const TimePoint begin = clock_.Monotonic();
   Outcome outcome;
-  const Status held = directory_.HoldAnewWhereLost();
-  auto report = held.ok() ? save->Commit(clock_.WallNanos()) : Result<CommitReport>(held.error());
+  // Whoever is fenced does not take hold anew, either: the directory is others' by now.
+  Status allowed = fence_.Check();
+  if (allowed.ok()) allowed = directory_.HoldAnewWhereLost();
+  auto report = allowed.ok()
+                    ? save->Commit(clock_.WallNanos(), [this] { return fence_.Check(); })
+                    : Result<CommitReport>(allowed.error());
   if (!report.ok()) {
     save->Abandon();
     outcome.status = report.error();
@@ -57,7 +62,9 @@ Committer::Outcome Committer::Commit(std::unique_ptr<Save> save) const {
 
 void Committer::Tell(uint64_t step, const Outcome& outcome) {
   if (!outcome.status.ok()) {
-    return LogError("save-failed", {{"step", step}, {"reason", outcome.status.error().message}});
+    const bool is_fenced = outcome.status.error().code == Code::kStaleEpoch;
+    return LogError(is_fenced ? "checkpoint-fenced" : "save-failed",
+                    {{"step", step}, {"reason", outcome.status.error().message}});
   }
   speed_.OnCommitted(outcome.took);
   committed_ = step;

@@ -3,7 +3,8 @@
 // Promises   one commit at a time; each outcome is told in the log once, and measured.
 // Does not   know whether all shares are durable: its caller does.
 // Threads    one; a commit beside training runs in a thread of its own.
-// Errors     those of ckpt/save.h, and of the directory that is held.
+// Errors     those of ckpt/save.h, of the directory that is held, and of the fence: then the save's
+//            files are removed, as after any other one.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "ckpt/save.h"
+#include "trainer/save/fence.h"
 #include "trainer/save/fit.h"
 #include "trainer/save/held_directory.h"
 #include "trainer/save/terms.h"
@@ -25,8 +27,8 @@ namespace keel {
 class Committer {
  public:
   // All of them outlive this.
-  Committer(Files& files, Clock& clock, const CheckpointConfig& config, HeldDirectory& directory,
-            SaveSpeed& speed);
+  Committer(Files& files, Clock& clock, const CheckpointConfig& config, const Fence& fence,
+            HeldDirectory& directory, SaveSpeed& speed);
 
   void Begin(uint64_t step, std::unique_ptr<Save> save);
   Status CommitNow(uint64_t step, std::unique_ptr<Save> save);
@@ -55,6 +57,7 @@ class Committer {
   Files& files_;
   Clock& clock_;
   const CheckpointConfig& config_;
+  const Fence& fence_;
   HeldDirectory& directory_;
   SaveSpeed& speed_;
   uint64_t step_ = 0;                    // of commit_

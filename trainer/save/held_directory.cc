@@ -7,19 +7,21 @@
 
 namespace keel {
 
-HeldDirectory::HeldDirectory(Files& files, Clock& clock, std::string root, std::string job)
-    : files_(files), clock_(clock), root_(std::move(root)), job_(std::move(job)) {}
+HeldDirectory::HeldDirectory(Files& files, Clock& clock, std::string root, std::string job,
+                             const Fence& fence)
+    : files_(files), clock_(clock), root_(std::move(root)), job_(std::move(job)), fence_(fence) {}
 
-Status HeldDirectory::Hold(Duration limit) {
+Status HeldDirectory::Hold(Duration limit, OlderLocks older) {
   const std::lock_guard lock(mutex_);
   if (root_.empty() || held_ != nullptr) return Ok();
-  KEEL_TRY(HoldLocked(limit));
+  KEEL_TRY(HoldLocked(limit, older));
   seen_ = true;
   return Ok();
 }
 
-Status HeldDirectory::HoldLocked(Duration limit) {
-  KEEL_TRY_ASSIGN(held_, JobDirectory::Hold(files_, clock_, random_, root_, job_, limit));
+Status HeldDirectory::HoldLocked(Duration limit, OlderLocks older) {
+  const JobHolder holder{job_, fence_.lease_name(), fence_.epoch()};
+  KEEL_TRY_ASSIGN(held_, JobDirectory::Hold(files_, clock_, random_, root_, holder, older, limit));
   return Ok();
 }
 
@@ -31,7 +33,7 @@ Status HeldDirectory::HoldAnewWhereLost() {
   if (held_ == nullptr || held_->IsInPlace()) return Ok();
   held_.reset();
   LogWarn("checkpoint-directory-replaced", {{"dir", root_}});
-  return HoldLocked(Duration(0));
+  return HoldLocked(Duration(0), OlderLocks::kPassOver);
 }
 
 void HeldDirectory::LetGo() {

@@ -14,17 +14,19 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "trainer/save/fence.h"
 #include "trainer/save/job_directory.h"
 
 namespace keel {
 
 class HeldDirectory {
  public:
-  // `root`: empty: there is none, and all is well. `job`: its name, for people.
-  HeldDirectory(Files& files, Clock& clock, std::string root, std::string job);
+  // `root`: empty: there is none, and all is well. `job`: its name. `fence` outlives this.
+  HeldDirectory(Files& files, Clock& clock, std::string root, std::string job, const Fence& fence);
 
   // The directory can be written, and is no other living job's.
-  Status Hold(Duration limit = JobDirectory::kHoldLimit);
+  Status Hold(Duration limit = JobDirectory::kHoldLimit,
+              OlderLocks older = OlderLocks::kPassOver);
   Status HoldAnewWhereLost();
   void LetGo();
   // What others find it by; empty: it is not held, or nobody can tell.
@@ -33,12 +35,13 @@ class HeldDirectory {
   Status Check(const std::string& id);
 
  private:
-  Status HoldLocked(Duration limit);   // under mutex_
+  Status HoldLocked(Duration limit, OlderLocks older);   // under mutex_
 
   Files& files_;
   Clock& clock_;
   const std::string root_;
   const std::string job_;
+  const Fence& fence_;
   Random random_{EntropySeed()};
   mutable std::mutex mutex_;
   std::unique_ptr<JobDirectory> held_;   // guarded by mutex_

@@ -1,43 +1,21 @@
 // A lock, and an empty file beside it.
 #include "trainer/save/job_directory.h"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "base/file_helpers.h"
 #include "ckpt/names.h"
-#include "store/own_address.h"
 #include "trainer/save/checkpoint_root.h"
 
 namespace keel {
-namespace {
-
-constexpr Duration kLockPoll = std::chrono::milliseconds(20);
-
-}  // namespace
-
-Result<std::unique_ptr<FileLock>> TakeLock(Files& files, Clock& clock, const std::string& path,
-                                           const std::string& owner, Duration limit) {
-  const TimePoint deadline = clock.Monotonic() + limit;
-  for (;;) {
-    auto lock = files.Lock(path, owner);
-    const bool held = !lock.ok() && lock.error().code == Code::kExists;
-    if (!held || clock.Monotonic() >= deadline) return lock;
-    clock.SleepFor(kLockPoll);
-  }
-}
-
 Result<std::unique_ptr<JobDirectory>> JobDirectory::Hold(Files& files, Clock& clock,
                                                          Random& random, const std::string& root,
-                                                         const std::string& job,
-                                                         Duration limit) {
+                                                         const JobHolder& holder,
+                                                         OlderLocks older, Duration limit) {
   KEEL_TRY(CheckIsRoot(files, root));
   const Status made = MakeDirs(files, root);
   if (!made.ok()) return made.error().Doing("checkpoint directory " + root);
-  const std::string owner = "job " + job + ", process " + std::to_string(getpid()) +
-                            " on " + OwnHostName();
-  auto lock = TakeLock(files, clock, JoinPath(root, kJobLockName), owner, limit);
+  auto lock = TakeJobLock(files, clock, root, holder, older, limit);
   if (!lock.ok() && lock.error().code == Code::kExists) {
     return Error{Code::kExists, "another job saves in " + root + ": " + lock.error().message +
                                     "; wait for its end or give another --checkpoint-dir"};
@@ -47,11 +25,13 @@ Result<std::unique_ptr<JobDirectory>> JobDirectory::Hold(Files& files, Clock& cl
   }
   std::unique_ptr<JobDirectory> directory(new JobDirectory(files, root, *std::move(lock)));
   directory->Mark(NewAttempt(random));
+  RemoveFreeJobLocks(files, root);
   return directory;
 }
 
 void JobDirectory::Mark(const std::string& id) {
-  // We hold the lock, so whoever made other marks is gone.
+  // We hold the directory, so whoever made other marks is gone, or was passed over and shall see
+  // that.
   if (const auto entries = files_.List(root_); entries.ok()) {
     for (const DirEntry& entry : *entries) {
       if (IsJobMarkName(entry.name)) (void)files_.Remove(JoinPath(root_, entry.name));
@@ -63,6 +43,7 @@ void JobDirectory::Mark(const std::string& id) {
 }
 
 JobDirectory::~JobDirectory() {
+  if (lock_.passes_over) (void)files_.Remove(lock_.path);   // as its holder
   if (!id_.empty()) (void)files_.Remove(JoinPath(root_, JobMarkName(id_)));
 }
 

@@ -1,6 +1,7 @@
 // JobDirectory: a checkpoint directory that one worker holds for its whole job, and that lets the
 // job's other workers find out whether they save in the same one.
-// Promises   as long as it lives, no other living job holds that directory, and a file with a name
+// Promises   as long as it lives, no other living job holds that directory (whom of its own job it
+//            passes over: trainer/save/job_locks.h), and a file with a name
 //            of this holder's own is in it: a host whose path leads elsewhere does not see that
 //            file. Each holder takes a new name, so no file system can remember that it was
 //            absent.
@@ -18,42 +19,39 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "trainer/save/job_locks.h"
 
 namespace keel {
-
-// Waits for a lock that somebody else holds for a short time.
-Result<std::unique_ptr<FileLock>> TakeLock(Files& files, Clock& clock, const std::string& path,
-                                           const std::string& owner, Duration limit);
 
 class JobDirectory {
  public:
   // How long to wait for another worker of this job to release the directory, or to be gone.
   static constexpr Duration kHoldLimit = std::chrono::seconds(5);
 
-  // `job`: its name, for people.
   static Result<std::unique_ptr<JobDirectory>> Hold(Files& files, Clock& clock, Random& random,
                                                     const std::string& root,
-                                                    const std::string& job, Duration limit);
+                                                    const JobHolder& holder, OlderLocks older,
+                                                    Duration limit);
   ~JobDirectory();
   JobDirectory(const JobDirectory&) = delete;
   JobDirectory& operator=(const JobDirectory&) = delete;
 
   const std::string& id() const { return id_; }
   // False: the directory was moved or removed together with its lock, which keeps nobody off any
-  // more.
+  // more; or a worker of a later epoch has passed over that lock.
   bool IsInPlace() const;
 
   // Whether `root`, as this process sees it, is the directory of that id: Ok, or kNotFound.
   static Status Look(Files& files, const std::string& root, const std::string& id);
 
  private:
-  JobDirectory(Files& files, std::string root, std::unique_ptr<FileLock> lock)
+  JobDirectory(Files& files, std::string root, JobLock lock)
       : files_(files), root_(std::move(root)), lock_(std::move(lock)) {}
   void Mark(const std::string& id);
 
   Files& files_;
   const std::string root_;
-  const std::unique_ptr<FileLock> lock_;
+  const JobLock lock_;
   std::string id_;
 };
 

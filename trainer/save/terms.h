@@ -32,7 +32,8 @@ struct CheckpointConfig {
   Codec codec = Codec::kPlanes;
   RetentionPolicy retention = {};
   std::string fingerprint = {};  // of this worker
-  std::string job = {};          // its name, for people
+  std::string job = {};          // its name
+  std::string lease = {};        // the folder of its lease; empty: it has none
   SavedConfig config = {};       // of this worker
 
   bool saves() const { return !root.empty(); }
@@ -40,6 +41,7 @@ struct CheckpointConfig {
 
 // What the epoch gives: this worker's place in it, and what rank 0 says for all.
 struct SavePlace {
+  int64_t epoch = 0;                     // its number; 0: there is no supervisor
   int rank = 0;
   int world = 1;
   std::string prefix;                    // of the group's keys in the store

@@ -22,8 +22,8 @@ constexpr Duration kLookPeriod = std::chrono::milliseconds(50);
 SaveTools::SaveTools(TrainState& trained, CheckpointConfig how, Files& system, Clock& time,
                      Layout what)
     : state(trained), config(std::move(how)), files(system), clock(time), layout(std::move(what)),
-      directory(system, time, config.root, config.job), writer(system, time),
-      committer(system, time, config, directory, speed) {}
+      fence(config.lease, config.job), directory(system, time, config.root, config.job, fence),
+      writer(system, time), committer(system, time, config, fence, directory, speed) {}
 
 // --- What is said of it ---
 

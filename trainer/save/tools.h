@@ -36,6 +36,7 @@ struct SaveTools {
   Clock& clock;
   const Layout layout;
   SavePlace place = {};
+  Fence fence;
   HeldDirectory directory;
   SaveSpeed speed = {};
   SaveWatch watch = {};

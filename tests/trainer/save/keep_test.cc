@@ -7,9 +7,13 @@
 
 #include "base/faulty_files.h"
 #include "base/memory_files.h"
+#include "base/posix_files.h"
 #include "ckpt/catalog.h"
 #include "ckpt/checkpoint.h"
+#include "elastic/protocol/records.h"
+#include "store/lease/dir_lease.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/support/temp_dir.h"
 #include "tests/trainer/tasks.h"
 #include "trainer/save/checkpointer.h"
 #include "trainer/save/one_checkpoint.h"
@@ -168,6 +172,33 @@ TEST_F(Keep, ADirectoryHasOneJob) {
   // Somebody else has become the first rank.
   first->BeginEpoch({.rank = 1, .world = 2, .prefix = "q", .fingerprint = ""});
   EXPECT_OK(second->directory().Hold());
+}
+
+// Its launcher may yet put it into the later epoch, so this takes Fence::kWordLimit.
+TEST_F(Keep, AWorkerWhoseJobHasGoneOnWithoutItCommitsNothing) {
+  TempDir shared;
+  PosixFiles disk;
+  Random random(EntropySeed());
+  ASSERT_OK_AND_ASSIGN(const auto lease, DirLease::Open(disk, random, shared.path(), {"j", "r"}));
+  const auto state = StateOf("mlp", 1);
+  ASSERT_OK_AND_ASSIGN(
+      const auto saver,
+      Checkpointer::Open(*state,
+                         {.root = "/ckpts", .fingerprint = kFingerprint, .job = "j",
+                          .lease = lease->folder()},
+                         files_, RealClock()));
+  saver->BeginEpoch({.epoch = 4, .rank = 0, .world = 1, .prefix = "p", .fingerprint = ""});
+  ASSERT_OK(saver->directory().Hold());
+  ASSERT_OK(lease->Claim(1, LinkText({.place = {.term = 2, .epoch = 5}})));
+  const Status fenced = saver->SaveAlone({});
+  ASSERT_FALSE(fenced.ok());
+  EXPECT_EQ(fenced.error().code, Code::kStaleEpoch);
+  ASSERT_OK_AND_ASSIGN(const auto steps, ListSteps(files_, "/ckpts"));
+  EXPECT_TRUE(steps.empty()) << steps[0].dir << ": " << steps[0].reason;
+  // It is in that one now.
+  saver->BeginEpoch({.epoch = 5, .rank = 0, .world = 1, .prefix = "q", .fingerprint = ""});
+  EXPECT_OK(saver->SaveAlone({}));
+  EXPECT_EQ(saver->NewestSaved(), 0u);
 }
 
 TEST_F(Keep, AnotherModelIsRefusedBeforeAnythingChanges) {
