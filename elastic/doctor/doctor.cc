@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/within.h"
+#include "elastic/doctor/lease.h"
 #include "elastic/doctor/port.h"
 #include "elastic/doctor/records.h"
 #include "elastic/doctor/ring.h"
@@ -79,8 +80,10 @@ class Doctor {
 
   std::vector<Finding> Run() {
     view_.is_alone = config_.hosts.most == 1;
+    view_.is_by_directory = config_.meets_by_lease;
     view_.allow_inexact = config_.allow_inexact;
-    const Status met = view_.is_alone ? LookAlone() : MeetOthers();
+    const bool looks_alone = view_.is_alone || view_.is_by_directory;
+    const Status met = looks_alone ? LookAlone() : MeetOthers();
     if (!met.ok()) view_.meeting_trouble = met.error().message;
     if (view_.hosts.empty()) view_.hosts = {facts_};
     return AllFindings(view_);
@@ -97,7 +100,9 @@ class Doctor {
     facts_ = BriefFacts(config_, world_.environment, meeting.own_name, meeting.own_address);
     AddSlowFacts(facts_, config_, world_.environment, world_.files);
     facts_.program_trouble = world_.program_trouble;
+    TryLease();
   }
+  void TryLease();
   // The meeting to use when the hosts cannot meet.
   static Meeting LocalMeeting() {
     Meeting meeting;
@@ -105,6 +110,7 @@ class Doctor {
     meeting.own_address = "127.0.0.1";
     return meeting;
   }
+  Result<Meeting> MeetNobody();
   Status LookAlone();
   Status MeetOthers();
   Status TakePart(const Meeting& meeting);
@@ -136,19 +142,42 @@ class Doctor {
   std::unique_ptr<DoctorPort> port_;
 };
 
-// Even a job of one host has a store.
+void Doctor::TryLease() {
+  facts_.lease = config_.lease_directory;
+  facts_.is_lease_found = config_.is_lease_found;
+  if (facts_.lease.empty()) return;
+  const Status tried =
+      TryLeaseDirectory(world_.files, facts_.lease, world_.random.Fork("doctor-lease"));
+  if (tried.ok()) return;
+  if (facts_.is_lease_found && tried.error().code == Code::kNotFound) {
+    facts_.lease.clear();   // the job makes it
+  } else {
+    facts_.lease_trouble = tried.error().message;
+  }
+}
+
+// Even a job of one host has a store, and each host of one that meets by a directory may keep it.
+Result<Meeting> Doctor::MeetNobody() {
+  if (world_.stores == nullptr) return Error{Code::kNotFound, world_.stores_trouble};
+  KEEL_TRY_ASSIGN(Meeting meeting, OpenMeeting(config_, *world_.stores));
+  if (config_.meets_by_lease) {
+    KEEL_TRY_ASSIGN(meeting.server, world_.stores->Serve("", 0));
+    meeting.host = "127.0.0.1";
+    meeting.port = meeting.server->port();
+  }
+  return meeting;
+}
+
 Status Doctor::LookAlone() {
-  Result<Meeting> meeting = world_.stores != nullptr
-                                ? OpenMeeting(config_, *world_.stores)
-                                : Result<Meeting>(Meeting{});
-  if (meeting.ok() && world_.stores != nullptr) {
+  const Result<Meeting> meeting = MeetNobody();
+  if (meeting.ok()) {
     Gather(*meeting);
     Result<std::unique_ptr<Store>> store = Reach(*meeting);
     if (store.ok()) store_ = *std::move(store);
     if (!store.ok()) facts_.store_trouble = store.error().message;
   } else {
     Gather(LocalMeeting());
-    facts_.store_trouble = meeting.ok() ? world_.stores_trouble : meeting.error().message;
+    facts_.store_trouble = meeting.error().message;
   }
   if (store_) AskStore();
   round_ = RandomId(world_.random, 16);

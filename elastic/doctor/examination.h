@@ -31,6 +31,7 @@ class Examination {
     Gpus();
     Processors();
     Directory();
+    Lease();
     Space();
     Each("shared-memory", CheckSharedMemory, SharedMemoryText());
     Each("files", CheckFileLimit, FilesText());
@@ -72,8 +73,10 @@ class Examination {
   }
   bool SkipAlone(Check& check) const {
     if (view_.is_alone) check.Skip("the job has one host");
-    if (!view_.is_alone && count() < 2) check.Skip("no other host came");
-    return view_.is_alone || count() < 2;
+    if (view_.is_by_directory) check.Skip("only this host is examined");
+    if (view_.is_alone || view_.is_by_directory) return true;
+    if (count() < 2) check.Skip("no other host came");
+    return count() < 2;
   }
 
   void Hosts();
@@ -88,6 +91,7 @@ class Examination {
   void Gpus();
   void Processors();
   void Directory();
+  void Lease();
   void Space();
   void Variables();
   void AllReduce();

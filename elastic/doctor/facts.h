@@ -58,6 +58,9 @@ struct DoctorFacts {
   std::string directory = {};     // to be shared; empty: none was named
   std::string directory_trouble = {};
   DiskSpace directory_space = {};
+  std::string lease = {};         // the directory of the job's lease; empty: it has none
+  bool is_lease_found = false;    // nobody named it: if it is of no use, the job has no lease
+  std::string lease_trouble = {};
   std::string log_directory = {};
   DiskSpace log_space = {};
   std::vector<std::string> gpus = {};   // their models; "" if the driver does not tell

@@ -30,6 +30,11 @@ std::string HostsText(int64_t count) {
 void Examination::Hosts() {
   Check check(findings_, "hosts");
   if (view_.is_alone) return check.Well("the job has this one host, " + labels_[0]);
+  if (view_.is_by_directory) {
+    return check.Skip("only this host, " + labels_[0] + ", is examined: with --rdzv-backend=dir "
+                      "there is no endpoint where the doctors of several hosts could meet, so "
+                      "run this on each of them");
+  }
   const std::string cure = "start the same command on each host within --doctor-limit; if it runs "
                            "there already, check the endpoint, its port, and firewalls in between";
   if (!view_.meeting_trouble.empty()) check.Fail("", view_.meeting_trouble, cure);

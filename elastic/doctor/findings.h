@@ -37,6 +37,7 @@ struct DoctorSum {
 
 struct DoctorView {
   bool is_alone = true;                          // the job has one host
+  bool is_by_directory = false;                  // ... of several, which meet by its lease alone
   bool allow_inexact = false;
   std::string meeting_trouble = {};              // why the hosts could not exchange anything
   std::vector<DoctorFacts> hosts = {};           // those that came; the first one keeps the store

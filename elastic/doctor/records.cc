@@ -62,6 +62,9 @@ struct JsonFields<DoctorFacts> {
     field("files_wanted", f.files_wanted);
     field("directory", f.directory);
     field("directory_trouble", f.directory_trouble);
+    field("lease", f.lease);
+    field("is_lease_found", f.is_lease_found);
+    field("lease_trouble", f.lease_trouble);
     field("log_directory", f.log_directory);
     field("gpus", f.gpus);
     field("driver", f.driver);

@@ -123,6 +123,32 @@ void Examination::Directory() {
              BytesText(view_.hosts.front().directory_space.free) + " are free");
 }
 
+void Examination::Lease() {
+  Check check(findings_, "lease");
+  const bool any = std::any_of(view_.hosts.begin(), view_.hosts.end(),
+                               [](const auto& one) { return !one.lease.empty(); });
+  if (!any) return check.Skip("the job has none: see --lease");
+  for (size_t host = 0; host < count(); ++host) {
+    const DoctorFacts& facts = view_.hosts[host];
+    if (facts.lease.empty()) {
+      check.Fail(Label(host), "no directory for the lease is named here, as it is on other hosts",
+                 "give all hosts the same --lease");
+    }
+    if (facts.lease_trouble.empty()) continue;
+    const std::string what = facts.lease + " cannot hold the job's lease: " + facts.lease_trouble;
+    const char* const cure = "name a directory that all hosts share and that this user may write, "
+                             "of a file system where mkdir and rename are atomic (NFS, Lustre, "
+                             "CephFS); mount it, or make it once";
+    if (facts.is_lease_found) {
+      check.Warn(Label(host), what + "; the job has none", cure);
+    } else {
+      check.Fail(Label(host), what, cure);
+    }
+  }
+  check.Well(view_.hosts.front().lease + " can hold the lease: of two claims of one name, one "
+             "succeeds");
+}
+
 void Examination::Space() {
   Check check(findings_, "disk");
   for (size_t host = 0; host < count(); ++host) {

@@ -69,6 +69,41 @@ TEST_F(KeelrunDoctor, WhatIsWrongFailsWithItsCure) {
   EXPECT_EQ(doctor->Count("^ +cure: "), 3) << doctor->Output();
 }
 
+TEST_F(KeelrunDoctor, AJobThatMeetsByADirectoryIsExaminedOnOneHost) {
+  const std::string directory = Folder("shared");
+  const auto examine = [&](const std::string& name, const std::string& where) {
+    return std::make_unique<Launched>(
+        folder(), name,
+        std::vector<std::string>{"--doctor", "--rdzv-backend=dir", "--rdzv-endpoint=" + where,
+                                 "--rdzv-id=job", "--nnodes=1:2", "--local-addr=127.0.0.1"},
+        Environment{});
+  };
+  // On a machine without a network, whose only address is a loopback one, the exit code is 1.
+  const auto well = examine("well", directory);
+  (void)well->ExitCode();
+  EXPECT_EQ(well->Count("^SKIP hosts +only this host, .*, is examined"), 1) << well->Output();
+  EXPECT_EQ(well->Count("^OK   lease +.*/shared can hold the lease"), 1) << well->Output();
+  EXPECT_EQ(well->Count("^OK   store +the store answers within"), 1) << well->Output();
+  EXPECT_THAT(FilesIn(directory), IsEmpty());
+  const auto missing = examine("missing", folder().File("nowhere"));
+  EXPECT_EQ(missing->ExitCode(), 1) << missing->Output();
+  EXPECT_EQ(missing->Count("^FAIL lease +.*/nowhere cannot hold the job's lease"), 1)
+      << missing->Output();
+}
+
+TEST_F(KeelrunDoctor, HostsTellEachOtherWhoseLeaseIsOfNoUse) {
+  const std::string directory = Folder("shared");
+  const auto first = Doctor("first", {kPatient, "--nnodes=2", "--lease=" + directory});
+  const auto second =
+      Doctor("second", {kPatient, "--nnodes=2", "--lease=" + folder().File("nowhere")});
+  for (const auto& one : {first.get(), second.get()}) {
+    EXPECT_EQ(one->ExitCode(), 1) << one->Output();
+    EXPECT_EQ(one->Count("^FAIL lease +.*/nowhere cannot hold the job's lease"), 1)
+        << one->Output();
+  }
+  EXPECT_THAT(FilesIn(directory), IsEmpty());
+}
+
 TEST_F(KeelrunDoctor, ProgramsReadJson) {
   const auto doctor = DoctorAlone({"--log-format=json", "--no-python", "true"});
   EXPECT_EQ(doctor->ExitCode(), 0) << doctor->Output();

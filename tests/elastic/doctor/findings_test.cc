@@ -7,6 +7,8 @@
 
 #include <functional>
 
+#include "elastic/doctor/text.h"
+
 namespace keel {
 namespace {
 
@@ -30,6 +32,7 @@ DoctorFacts HealthyHost(int number) {
   facts.shared_memory = {uint64_t{16} << 30, uint64_t{15} << 30};
   facts.directory = "/shared/run7";
   facts.directory_space = {uint64_t{1} << 40, uint64_t{1} << 39};
+  facts.lease = "/shared/leases";
   facts.log_directory = "/tmp";
   facts.log_space = {uint64_t{1} << 40, uint64_t{1} << 39};
   facts.gpus = {8, "NVIDIA H200"};
@@ -110,7 +113,7 @@ TEST(DoctorFindings, EveryCheckIsNamedOnceWhereAllIsWell) {
   std::string names;
   for (const Finding& one : AllFindings(HealthyView())) names += one.check + " ";
   EXPECT_EQ(names, "hosts store names interface ports clocks versions program gpus processors "
-                   "directory disk shared-memory files variables all-reduce ");
+                   "directory lease disk shared-memory files variables all-reduce ");
 }
 
 TEST(DoctorFindings, OneHostIsNotAskedAboutOthers) {
@@ -301,6 +304,34 @@ TEST(DoctorFindings, DirectoryAndDisks) {
       {[](DoctorView& view) { view.hosts[1].log_space = {}; }, "disk", kWarn, "node1",
        "the free space of the log folder, /tmp"},
   });
+}
+
+TEST(DoctorFindings, Lease) {
+  ExpectEachFound({
+      {[](DoctorView& view) { view.hosts[1].lease = ""; }, "lease", kFail, "node1",
+       "no directory for the lease is named here"},
+      {[](DoctorView& view) { view.hosts[1].lease_trouble = "read-only"; }, "lease", kFail,
+       "node1", "/shared/leases cannot hold the job's lease: read-only"},
+      {[](DoctorView& view) {
+         view.hosts[1].lease_trouble = "read-only";
+         view.hosts[1].is_lease_found = true;
+       },
+       "lease", kWarn, "node1", "read-only; the job has none"},
+  });
+  DoctorView view = HealthyView();
+  for (DoctorFacts& facts : view.hosts) facts.lease = "";
+  EXPECT_THAT(DoctorText(AllFindings(view)), HasSubstr("SKIP lease          the job has none"));
+}
+
+TEST(DoctorFindings, AJobThatMeetsByADirectoryIsExaminedHostByHost) {
+  DoctorView view;
+  view.is_alone = false;
+  view.is_by_directory = true;
+  view.hosts = {HealthyHost(0)};
+  EXPECT_THAT(TextOf(Problems(view)), IsEmpty());
+  const std::string text = DoctorText(AllFindings(view));
+  EXPECT_THAT(text, HasSubstr("SKIP hosts          only this host, node0, is examined"));
+  EXPECT_THAT(text, HasSubstr("SKIP ports          only this host is examined"));
 }
 
 TEST(DoctorFindings, MemoryAndFiles) {

@@ -30,6 +30,9 @@ DoctorFacts SomeFacts() {
   facts.directory = "/d";
   facts.directory_trouble = "dt";
   facts.directory_space = {7, 6};
+  facts.lease = "/e";
+  facts.is_lease_found = true;
+  facts.lease_trouble = "et";
   facts.log_directory = "/l";
   facts.log_space = {5, 4};
   facts.gpus = {"", "NVIDIA H200"};
@@ -66,8 +69,10 @@ TEST(DoctorWire, Facts) {
             R"(t":65535,"machine":"m","node_rank":3,"hosts_least":2,"hosts_most":4,"workers":)"
             R"(8,"hosts_file_number":"127.0.1.1","name_number":"10.0.0.1","name_trouble":"nt")"
             R"(,"address_name":"n0","address_trouble":"at","address_silent":true,"files_limit)"
-            R"(":1024,"files_wanted":4096,"directory":"/d","directory_trouble":"dt","log_dire)"
-            R"(ctory":"/l","gpus":["","NVIDIA H200"],"driver":"550","kernels":"AVX2","environ)"
+            R"(":1024,"files_wanted":4096,"directory":"/d","directory_trouble":"dt",)"
+            R"("lease":"/e","is_lease_found":true,"lease_trouble":"et",)"
+            R"("log_directory":"/l","gpus":["","NVIDIA H200"],"driver":"550","kernels":"AVX2",)"
+            R"("environ)"
             R"(ment":"A=b\nC=d\n","torch":"2.11","store_trouble":"st","store_nanos":12345,"pr)"
             R"(ogram":"train","program_digest":"abcd","program_trouble":"pt","shared_memory_t)"
             R"(otal":18446744073709551615,"shared_memory_free":3,"directory_total":7,"directo)"
@@ -78,7 +83,8 @@ TEST(DoctorWire, Facts) {
             R"(rank":-1,"hosts_least":1,"hosts_most":1,"workers":1,"hosts_file_number":"","na)"
             R"(me_number":"","name_trouble":"","address_name":"","address_trouble":"","addres)"
             R"(s_silent":false,"files_limit":0,"files_wanted":0,"directory":"","directory_tro)"
-            R"(uble":"","log_directory":"","gpus":[],"driver":"","kernels":"","environment":")"
+            R"(uble":"","lease":"","is_lease_found":false,"lease_trouble":"",)"
+            R"("log_directory":"","gpus":[],"driver":"","kernels":"","environment":")"
             R"(","torch":"","store_trouble":"","store_nanos":0,"program":"","program_digest":)"
             R"("","program_trouble":"","shared_memory_total":0,"shared_memory_free":0,"direct)"
             R"(ory_total":0,"directory_free":0,"log_total":0,"log_free":0,"interfaces":[],"ad)"
@@ -137,6 +143,9 @@ files_wanted: not-found: @ is missing; invalid: @: expected a whole number, foun
   9223372036854775807: taken
 directory: not-found: @ is missing; invalid: @: expected a string, found null
 directory_trouble: not-found: @ is missing; invalid: @: expected a string, found null
+lease: not-found: @ is missing; invalid: @: expected a string, found null
+is_lease_found: not-found: @ is missing; invalid: @: expected true or false, found null
+lease_trouble: not-found: @ is missing; invalid: @: expected a string, found null
 log_directory: not-found: @ is missing; invalid: @: expected a string, found null
 gpus: not-found: @ is missing; invalid: @: expected an array, found null
 driver: not-found: @ is missing; invalid: @: expected a string, found null
@@ -185,7 +194,8 @@ addresses: not-found: @ is missing; invalid: @: expected an array, found null
 one more in '': taken
 order in '': host version protocol address port machine node_rank hosts_least hosts_most w)"
     R"(orkers hosts_file_number name_number name_trouble address_name address_trouble address_sil)"
-    R"(ent files_limit files_wanted directory directory_trouble log_directory gpus driver kernels)"
+    R"(ent files_limit files_wanted directory directory_trouble lease is_lease_found)"
+    R"( lease_trouble log_directory gpus driver kernels)"
     R"( environment torch store_trouble store_nanos program program_digest program_trouble shared)"
     R"(_memory_total shared_memory_free directory_total directory_free log_total log_free interfa)"
     R"(ces addresses

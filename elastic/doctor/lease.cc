@@ -1,0 +1,31 @@
+// The directory may be of a network, and stand still.
+#include "elastic/doctor/lease.h"
+
+#include "base/within.h"
+#include "store/lease/put_if_absent.h"
+
+namespace keel {
+namespace {
+
+constexpr Duration kTryLimit = std::chrono::seconds(5);
+
+Status Try(Files& files, const std::string& directory, Random random) {
+  const Result<FileInfo> found = files.Stat(directory);
+  if (!found.ok()) return found.error();
+  if (found->kind != FileKind::kDirectory) {
+    return Error{Code::kInvalid, directory + " is not a directory"};
+  }
+  return ProbePutIfAbsent(files, directory, random);
+}
+
+}  // namespace
+
+Status TryLeaseDirectory(Files& files, const std::string& directory, Random random) {
+  const auto tried = Within<Status>(
+      kTryLimit, [&files, directory, random] { return Try(files, directory, random); });
+  return tried.value_or(Error{Code::kTimeout, "its file system does not answer within " +
+                                                  DurationText(kTryLimit) +
+                                                  "; is its server up? (see mount, dmesg)"});
+}
+
+}  // namespace keel
