@@ -62,9 +62,11 @@ Committer::Outcome Committer::Commit(std::unique_ptr<Save> save) const {
 
 void Committer::Tell(uint64_t step, const Outcome& outcome) {
   if (!outcome.status.ok()) {
-    const bool is_fenced = outcome.status.error().code == Code::kStaleEpoch;
-    return LogError(is_fenced ? "checkpoint-fenced" : "save-failed",
-                    {{"step", step}, {"reason", outcome.status.error().message}});
+    const Error& error = outcome.status.error();
+    if (error.code == Code::kStaleEpoch) {
+      return LogError("checkpoint-fenced", {{"step", step}, {"reason", error.message}});
+    }
+    return LogError("save-failed", {{"step", step}, {"reason", error.message}});
   }
   speed_.OnCommitted(outcome.took);
   committed_ = step;
