@@ -59,6 +59,7 @@ void LeaseThread::Run(const std::shared_ptr<Shared>& shared) {
   Shared& own = *shared;
   std::unique_lock lock(own.mutex);
   TimePoint next{};
+  LinkView told = own.view;
   while (!own.is_ending) {
     const std::vector<std::function<void(LeaseHand&)>> jobs = std::exchange(own.jobs, {});
     const LeaseTask task = own.task;
@@ -68,11 +69,11 @@ void LeaseThread::Run(const std::shared_ptr<Shared>& shared) {
     next = own.hand->Poll(task);
     LinkView view = own.hand->View();
     lock.lock();
-    const bool is_new = view != own.view;
     own.view = view;
     own.seen_at = RealClock().Monotonic();
     // Told under the lock, so that nothing is told once the destructor has begun.
-    if (is_new && own.on_news) own.on_news(view);
+    if (view != told && own.on_news) own.on_news(view);
+    told = view;
     const auto woken = [&] { return own.is_woken || own.is_ending || !own.jobs.empty(); };
     if (next == kNever) {
       own.changed.wait(lock, woken);
@@ -113,8 +114,14 @@ Status LeaseThread::Do(std::function<Status(LeaseHand& hand)> job) {
   const auto answer = std::make_shared<Answer>();
   {
     const std::lock_guard lock(shared_->mutex);
-    shared_->jobs.push_back([job = std::move(job), answer](LeaseHand& hand) {
+    // Whoever has the answer sees what has come of it.
+    shared_->jobs.push_back([job = std::move(job), answer, shared = shared_](LeaseHand& hand) {
       Status status = job(hand);
+      {
+        const std::lock_guard seen(shared->mutex);
+        shared->view = hand.View();
+        shared->seen_at = RealClock().Monotonic();
+      }
       const std::lock_guard lock(answer->mutex);
       answer->status = std::move(status);
       answer->changed.notify_all();

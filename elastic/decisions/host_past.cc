@@ -16,10 +16,11 @@ void HostMachine::On(const SuccessionSeen& event, TimePoint) {
   coordinates_ = record.coordinator == config_.incarnation;
   has_heirs_ = !record.heirs.empty();
   EpochsSeen& seen = record_.seen;
-  const bool is_known = std::any_of(counted_.begin(), counted_.end(), [&](const auto& epoch) {
-    return epoch.id == record.shared;
+  // One that has no quorum is never met, and the one before it still counts.
+  const bool counts = std::any_of(counted_.begin(), counted_.end(), [&](const auto& epoch) {
+    return epoch.id == record.shared && !epoch.by_lease;
   });
-  if (is_known) seen.shared = record.shared;
+  if (counts) seen.shared = record.shared;
   const auto met = std::find_if(counted_.begin(), counted_.end(), [&](const CountedEpoch& epoch) {
     return epoch.id == record.met;
   });

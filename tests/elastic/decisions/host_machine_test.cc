@@ -730,6 +730,26 @@ TEST_F(TwoInside, TheOthersGoOnOnceTheLastOneOfAHostThatLeavesIsDone) {
   EXPECT_EQ(host_.record().outside, 1);
 }
 
+// Others still have a quorum of the epoch before one that has none.
+TEST_F(TwoInside, AnEpochWithoutAQuorumIsNeitherMetNorShared) {
+  const std::string first = host_.record().epoch.id;
+  host_.OnMemberEvent(SuccessionSeen{{.met = first, .shared = first}}, now_);
+  EXPECT_EQ(host_.record().seen.met, first);
+  EXPECT_EQ(host_.record().seen.shared, first);
+  EpochRecord next = *host_.epoch();
+  next.number += 1;
+  next.id = "without a quorum";
+  next.by_lease = true;
+  host_.OnMemberEvent(LinkSeen{next.id}, now_);
+  host_.OnMemberEvent(EpochSeen{next}, now_);
+  host_.OnMemberEvent(SuccessionSeen{{.met = next.id, .shared = next.id}}, now_);
+  const EpochsSeen& seen = host_.record().seen;
+  EXPECT_EQ(seen.met, first);
+  EXPECT_EQ(seen.shared, first);
+  EXPECT_EQ(seen.linked, next.id);
+  EXPECT_EQ(seen.tried, std::vector<std::string>{next.id});
+}
+
 // One is inside when the stop comes, and the other has just been started.
 class HalfStarted : public TwoSeats {
  protected:
