@@ -37,11 +37,16 @@ struct Sets {
 
 // A coordinator cannot form an epoch before each host on its board has promised to be outside the
 // former one, or has been silent for `beat_limit`. A host that had done neither when the process of
-// the coordinator died knows that there is no newer epoch than the one it was inside.
-bool SawItsCoordinatorDie(const HostPast& past, const CountedEpoch& epoch, Duration beat_limit) {
-  return past.seen.lost && past.seen.lost->who == epoch.coordinator && past.seen.lost->refused &&
-         past.seen.lost->inside == epoch.id &&
-         past.seen.lost->outside < epoch.number && past.seen.lost->beat_age < beat_limit;
+// the coordinator died knows that there is no newer epoch than the one it was inside. If the same
+// coordinator had formed that one after `epoch`, it was in no other one in between.
+bool SawItsCoordinatorDie(const HostPast& past, const CountedEpoch& epoch,
+                          const QuorumView& view) {
+  const std::optional<LostCoordinator>& lost = past.seen.lost;
+  if (!lost || !lost->refused || lost->who != epoch.coordinator) return false;
+  const CountedEpoch* const inside = FindEpoch(view, lost->inside);
+  const bool is_its_own = inside != nullptr && inside->coordinator == epoch.coordinator &&
+                          inside->number >= epoch.number;
+  return is_its_own && lost->outside < inside->number && lost->beat_age < view.beat_limit;
 }
 
 struct Count {
@@ -59,7 +64,7 @@ struct Count {
 Count CountHosts(const CountedEpoch& epoch, const QuorumView& view, const Sets& sets) {
   const bool coordinator_died =
       std::any_of(view.here.begin(), view.here.end(), [&](const HostPast& past) {
-        return SawItsCoordinatorDie(past, epoch, view.beat_limit) &&
+        return SawItsCoordinatorDie(past, epoch, view) &&
                Has(sets.proposed, past.host);
       });
   // The coordinator has the casting vote. Where it is not counted, the first heir has it.

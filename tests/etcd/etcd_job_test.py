@@ -186,7 +186,8 @@ class Members(Case):
             self.etcd.await_ready(leader)
             self.check_epochs(job)
             self.check_steps(job)
-            self.assertEqual(self.keys_of(job), [])
+            # Where all were told to leave at once, the role moved; the former board has its time.
+            self.await_no_keys(job, 20)
 
 
 class Leaving(Case):

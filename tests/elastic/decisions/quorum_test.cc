@@ -69,6 +69,18 @@ TEST(Quorum, OfTwoHostsTheOtherGoesOnOnlyWhereItSawTheCoordinatorDie) {
             "1 of 1 host of epoch 1 (1 known to be gone; needed: 1)");
 }
 
+// It was killed so soon after it had formed the next epoch that nobody knows whether that was met.
+TEST(Quorum, WhoSawTheCoordinatorDieInALaterEpochOfItsOwnKnowsItOfTheFormerOne) {
+  HostPast b = Witness("b", 2), c = Witness("c", 2);
+  b.seen.met = "e1";
+  c.seen.met = "";
+  b.seen.tried = c.seen.tried = {"e2"};
+  QuorumView view{.here = {b, c}, .epochs = {Epoch(1, "ab"), Epoch(2, "abc")}};
+  EXPECT_MAY(view, "bc", QuorumReason::kMajority);
+  view.epochs[0].coordinator = "z";   // a only took that one up
+  EXPECT_MAY_NOT(view, "bc", "1 of 2 hosts of epoch 1 (without the casting vote)");
+}
+
 TEST(Quorum, AWitnessIsBelievedUnderEachOfItsConditionsOnly) {
   const std::string none = "1 of 2 hosts of epoch 1 (without the casting vote)";
   QuorumView view{.here = {Witness("b", 1)}, .epochs = {Epoch(1, "ab")}};
