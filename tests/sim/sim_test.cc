@@ -80,7 +80,7 @@ Scenario LeftAlone(uint64_t seed, SimFault::Kind how, Duration length) {
   scenario.in_place = true;
   scenario.odd_host = -1;
   scenario.policy.hosts_min = 1;
-  scenario.policy.needs_quorum = false;
+  scenario.policy.needs_quorum = scenario.has_lease = false;
   scenario.one_coordinator = true;
   scenario.policy.hosts_max = scenario.hosts;
   scenario.policy.restarts.restarts_max = scenario.host.restarts.restarts_max = 1000;
@@ -137,6 +137,7 @@ Scenario Stopped(uint64_t seed, Duration at) {
   scenario.host.shutdown_limit = 60s;
   scenario.host.close_limit = 1s;
   scenario.poke_loss = scenario.start_failure = scenario.slow = 0;
+  scenario.has_lease = false;
   scenario.steps = 1000;
   scenario.arrivals.assign(scenario.hosts, 0s);
   scenario.faults = {{SimFault::Kind::kStop, at, 0, 0, 60s}};
@@ -179,8 +180,44 @@ TEST(PlantedMistake, TakingSilenceForDeathIsFound) {
   EXPECT_THAT(WhatFinds(Defect::kSilenceIsDeath, 200), testing::MatchesRegex("S[15]: .*"));
 }
 
+// Two of three hosts cannot reach the lease, and the third one cannot reach those two: they go on
+// by their quorum, which they need no lease for, since neither has found their epoch there.
+Scenario NotShared(uint64_t seed) {
+  using namespace std::chrono_literals;
+  Scenario scenario = DrawScenario(seed);
+  scenario.hosts = 3;
+  scenario.odd_host = -1;
+  scenario.policy.hosts_min = 1;
+  scenario.policy.hosts_max = 3;
+  scenario.host.restarts = scenario.policy.restarts = {.restarts_max = 1000};
+  scenario.start_failure = 0;
+  scenario.steps = 1000;
+  scenario.arrivals.assign(scenario.hosts, 0s);
+  scenario.has_lease = true;
+  scenario.lease_apart = scenario.lease_needs_link = false;
+  scenario.lease_loss = scenario.lease_age = 0;
+  const Duration cut = 12s + std::chrono::milliseconds(Random(seed).Uniform(5000));
+  scenario.faults = {{SimFault::Kind::kLeaseAway, 1ms, 1, 0, 60s},
+                     {SimFault::Kind::kLeaseAway, 1ms, 2, 0, 60s},
+                     {SimFault::Kind::kCutOff, cut, 0, 0, 30s}};
+  return scenario;
+}
+
+TEST(Simulation, OneOfThreeDoesNotGoOnByALeaseThatTheOthersCannotReach) {
+  for (uint64_t seed = 1; seed <= 40 && !HasFailure(); ++seed) {
+    const Outcome outcome = World(NotShared(seed), {}).Run();
+    EXPECT_EQ(outcome.failure, "") << Told(seed, outcome);
+  }
+}
+
 TEST(PlantedMistake, GoingOnByALeaseThatNotAllKnowIsFound) {
-  EXPECT_THAT(WhatFinds(Defect::kLeaseIsEnough, 200), testing::MatchesRegex("S[15]: .*"));
+  std::string found;
+  for (uint64_t seed = 1; seed <= 200 && found.empty(); ++seed) {
+    Scenario scenario = NotShared(seed);
+    scenario.defect = Defect::kLeaseIsEnough;
+    found = World(scenario, {}).Run().failure;
+  }
+  EXPECT_THAT(found, testing::MatchesRegex("S[15]: .*"));
 }
 
 TEST(PlantedMistake, TakingALeaseThatIsHeldIsFound) {
