@@ -17,6 +17,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "../failover"))
 sys.path.append(os.path.join(HERE, "../harness"))
+import checks  # noqa: E402
 import cluster  # noqa: E402
 import jobs  # noqa: E402
 import link  # noqa: E402
@@ -24,7 +25,7 @@ import machines  # noqa: E402
 from free_port import free_port  # noqa: E402
 
 ARGS = None
-SAVED = 75
+SAVED = checks.SAVED
 LOST = 76
 # The keys of a board vanish so long after the last who followed it (tools/keelrun/etcd_home.h),
 # give or take what etcd takes to notice.
@@ -35,7 +36,7 @@ SURVIVOR = r"^epoch (\d+) rank (\d+) of {} pid (\d+) count (\d+)"
 SHELL = ["/bin/sh", "-c", "echo main $RANK of $WORLD_SIZE pid $$$$; exec sleep 1000"]
 
 
-class Case(unittest.TestCase):
+class Case(checks.Checks, unittest.TestCase):
     """Tests of one class share a cluster; each has a job of its own."""
 
     @classmethod
@@ -58,38 +59,9 @@ class Case(unittest.TestCase):
                        f"--checkpoint-dir={os.path.join(job.folder, 'checkpoints')}"]
         return job
 
-    def check_epochs(self, job):
-        twice = {number: count for number, count in job.epochs_formed().items() if count > 1}
-        self.assertEqual(twice, {}, f"formed by two coordinators\n{job.text()}")
-
-    def check_steps(self, job, may_miss=0):
-        told = job.steps()
-        missing = [step for step in range(1, max(told) + 1) if step not in told]
-        self.assertLessEqual(len(missing), may_miss, f"steps {missing}\n{job.text()}")
-        differing = {step: losses for step, losses in told.items() if len(set(losses)) > 1}
-        self.assertEqual(differing, {}, job.text())
-
     def check_unbroken(self, job, since):
         for number, machine in job.machines.items():
             self.assertIsNone(machine.find(" epoch(-broken)? epoch=", since[number]), job.text())
-
-    def join(self, job, number, world, **how):
-        since = job.marks()
-        machine = job.start(number, **how)
-        job.whole(world, since)
-        return machine
-
-    def take_over(self, job, how, world):
-        """The coordinator goes; until the others are an epoch of their own."""
-        gone = job.drop(job.coordinator())
-        since = job.marks()
-        if how == "leave":
-            gone.send(signal.SIGTERM)
-            self.assertEqual(gone.end(), SAVED, job.text())
-        else:
-            gone.kill()
-        job.whole(world, since)
-        return gone
 
     def keys_of(self, job, below=""):
         """What etcd holds of the job, but for the number of its last term."""
@@ -272,15 +244,7 @@ class StandingStill(Case):
     def test_a_coordinator_that_stood_still_has_lost_its_role_and_follows(self):
         with self.survivors() as job:
             job.start_all()
-            still = job.drop(job.coordinator())
-            since = job.marks()
-            still.send(signal.SIGSTOP)
-            try:
-                job.whole(2, since)
-            finally:
-                still.send(signal.SIGCONT)
-            job.machines[still.number] = still
-            job.whole(3, {**job.marks(), still.number: still.mark()})
+            still = self.stand_still(job)
             self.assertTrue(still.find(" board-left "), job.text())
             self.assertEqual(set(job.finish().values()), {0}, job.text())
             self.check_epochs(job)

@@ -13,11 +13,12 @@ import socket
 import subprocess
 import unittest
 
+import checks
 import machines
 import marked
 
 ARGS = None
-SAVED, NOT_SAVED = 75, 77   # foreign programs save nothing that a launcher could know of
+SAVED, NOT_SAVED = checks.SAVED, 77   # foreign programs save nothing that a launcher could know of
 HASTY = machines.CONF + ",join_timeout=20"
 # Of two dollars launchers leave one, as they take $local_rank for a word of theirs.
 SHELL = ["/bin/sh", "-c", "echo main $RANK of $WORLD_SIZE restarts $TORCHELASTIC_RESTART_COUNT "
@@ -54,19 +55,7 @@ def quiet_run(steps):
     return losses, done.stdout.splitlines()[-1]
 
 
-class Case(unittest.TestCase):
-    def check_epochs(self, job):
-        twice = {number: count for number, count in job.epochs_formed().items() if count > 1}
-        self.assertEqual(twice, {}, f"formed by two coordinators\n{job.text()}")
-
-    def check_steps(self, job, may_miss=0):
-        """All steps were told of, the same of each; but for what died with who had to tell it."""
-        told = job.steps()
-        missing = [step for step in range(1, max(told) + 1) if step not in told]
-        self.assertLessEqual(len(missing), may_miss, f"steps {missing}\n{job.text()}")
-        differing = {step: losses for step, losses in told.items() if len(set(losses)) > 1}
-        self.assertEqual(differing, {}, job.text())
-
+class Case(checks.Checks, unittest.TestCase):
     def check_as_alone(self, job):
         """The job was saved; goes on to an end that is not far, and ends as if nothing had been."""
         last = int(re.search(r" checkpoint step=(\d+) ", job.lines(" checkpoint step=")[-1])[1])
@@ -79,19 +68,6 @@ class Case(unittest.TestCase):
         self.assertEqual(job.lines(r"^final "), [line])
         for step, told in job.steps().items():
             self.assertEqual(set(told), {losses[step]}, f"step {step}")
-
-    def take_over(self, job, how, world, code=SAVED):
-        """The coordinator goes, and exits with that code where it is told to leave; until the
-        others are an epoch of their own. The machine that went."""
-        gone = job.drop(job.coordinator())
-        since = job.marks()
-        if how == "leave":
-            gone.send(signal.SIGTERM)
-            self.assertEqual(gone.end(), code, job.text())
-        else:
-            gone.kill()
-        job.whole(world, since)
-        return gone
 
     def mains(self, job, world, since):
         """What each foreign worker printed in the next epoch, once: {host: (count of restarts,
@@ -106,12 +82,6 @@ class Case(unittest.TestCase):
 
     def counts(self, job, world, since):
         return [count for count, _ in self.mains(job, world, since).values()]
-
-    def join(self, job, number, world, **how):
-        since = job.marks()
-        machine = job.start(number, **how)
-        job.whole(world, since)
-        return machine
 
 
 class Leaving(Case):
@@ -268,15 +238,7 @@ class ComingBack(Case):
     def test_a_coordinator_that_stood_still_follows(self):
         with survivors() as job:
             job.start_all()
-            still = job.drop(job.coordinator())
-            since = job.marks()
-            still.send(signal.SIGSTOP)
-            try:
-                job.whole(2, since)
-            finally:
-                still.send(signal.SIGCONT)
-            job.machines[still.number] = still
-            job.whole(3, {**job.marks(), still.number: still.mark()})
+            still = self.stand_still(job)
             self.assertTrue(still.find(" board-(left|followed) "), job.text())
             self.assertEqual(set(job.finish().values()), {0}, job.text())
             self.check_epochs(job)

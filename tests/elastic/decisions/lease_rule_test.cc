@@ -4,16 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "elastic/protocol/limits.h"
+#include "tests/elastic/decisions/letter_epoch.h"
 
 namespace keel {
 namespace {
-
-// Epoch "e3" of hosts "abc", each named by one letter, has number 3; the first of them formed it.
-CountedEpoch Epoch(int number, const std::string& hosts) {
-  CountedEpoch epoch{number, "e" + std::to_string(number), hosts.substr(0, 1), {}};
-  for (const char host : hosts) epoch.hosts.push_back(std::string(1, host));
-  return epoch;
-}
 
 // A host that met that epoch, and found it in the lease.
 HostPast Met(const std::string& host, int met, const std::string& linked = "",
@@ -43,7 +37,7 @@ LinkView Empty() {
 
 LeaseVerdict Decide(const LinkView& lease, const QuorumView& view, const std::string& proposed,
                     Duration waited = Duration(0)) {
-  return DecideLease(lease, view, DecideQuorum(view, Epoch(1, proposed).hosts), waited);
+  return DecideLease(lease, view, DecideQuorum(view, LetterEpoch(1, proposed).hosts), waited);
 }
 
 #define EXPECT_FORMS(verdict_, claims_)                \
@@ -69,7 +63,7 @@ TEST(LeaseRule, TheFirstEpochIsClaimedToo) {
 
 TEST(LeaseRule, HostsThatWereInNoEpochDoNotBeginAJobThatAnotherHolds) {
   const QuorumView view{.here = {{"x", {}}}};
-  LinkView lease = Claim(4, Epoch(3, "ab"), "a");
+  LinkView lease = Claim(4, LetterEpoch(3, "ab"), "a");
   EXPECT_WAITS(Decide(lease, view, "x"), "the job goes on at term 1 at 'a:1' (it is held)");
   lease.is_over = true;
   EXPECT_FORMS(Decide(lease, view, "x"), true);
@@ -77,22 +71,22 @@ TEST(LeaseRule, HostsThatWereInNoEpochDoNotBeginAJobThatAnotherHolds) {
 
 TEST(LeaseRule, AHostOfTheNewestEpochThatHasNotToldOfItProvesNothing) {
   // It may have entered that epoch elsewhere since it wrote its record here.
-  QuorumView view{.here = {Met("b", 2, "e2", "e2")}, .epochs = {Epoch(2, "ab")}};
-  EXPECT_WAITS(Decide(Claim(4, Epoch(3, "ab"), "a"), view, "b", kLeaseCourtesy),
+  QuorumView view{.here = {Met("b", 2, "e2", "e2")}, .epochs = {LetterEpoch(2, "ab")}};
+  EXPECT_WAITS(Decide(Claim(4, LetterEpoch(3, "ab"), "a"), view, "b", kLeaseCourtesy),
                "the job goes on at");
 }
 
 TEST(LeaseRule, BelowAQuorumTheOtherOfTwoGoesOnAfterAWhile) {
-  const QuorumView view{.here = {Met("b", 3, "e3", "e3")}, .epochs = {Epoch(3, "ab")}};
-  const LinkView lease = Claim(4, Epoch(3, "ab"), "a");
+  const QuorumView view{.here = {Met("b", 3, "e3", "e3")}, .epochs = {LetterEpoch(3, "ab")}};
+  const LinkView lease = Claim(4, LetterEpoch(3, "ab"), "a");
   EXPECT_WAITS(Decide(lease, view, "b"), "so these hosts go on if nobody else does");
   EXPECT_FORMS(Decide(lease, view, "b", kLeaseCourtesy), true);
 }
 
 TEST(LeaseRule, BelowAQuorumNobodyGoesOnPastHostsThatDoNotKnowTheLease) {
   // c has not found epoch 3 in the lease: with b it would form another one without claiming it.
-  const QuorumView view{.here = {Met("a", 3, "e3")}, .epochs = {Epoch(3, "abc")}};
-  EXPECT_WAITS(Decide(Claim(4, Epoch(3, "abc"), "a"), view, "a", kLeaseCourtesy),
+  const QuorumView view{.here = {Met("a", 3, "e3")}, .epochs = {LetterEpoch(3, "abc")}};
+  EXPECT_WAITS(Decide(Claim(4, LetterEpoch(3, "abc"), "a"), view, "a", kLeaseCourtesy),
                "not all hosts of that epoch have found it in the job's lease");
 }
 
@@ -100,31 +94,33 @@ TEST(LeaseRule, WhatWasSharedLongAgoCountsNoMore) {
   // b was put into epoch 4 since, which others may have met; not all of those found it there.
   HostPast past = Met("b", 3, "e3", "e3");
   past.seen.tried = {"e4"};
-  const QuorumView view{.here = {past}, .epochs = {Epoch(3, "ab"), Epoch(4, "ab")}};
-  EXPECT_WAITS(Decide(Claim(5, Epoch(4, "ab"), "a"), view, "b", kLeaseCourtesy), "others may");
+  const QuorumView view{.here = {past}, .epochs = {LetterEpoch(3, "ab"), LetterEpoch(4, "ab")}};
+  EXPECT_WAITS(Decide(Claim(5, LetterEpoch(4, "ab"), "a"), view, "b", kLeaseCourtesy),
+      "others may");
 }
 
 TEST(LeaseRule, AMajorityThatKnowsTheLeaseClaimsAsWell) {
-  QuorumView view{.here = {Met("b", 3, "e3"), Met("c", 3)}, .epochs = {Epoch(3, "abc")}};
-  EXPECT_FORMS(Decide(Claim(4, Epoch(3, "abc"), "a"), view, "bc"), true);
+  QuorumView view{.here = {Met("b", 3, "e3"), Met("c", 3)}, .epochs = {LetterEpoch(3, "abc")}};
+  EXPECT_FORMS(Decide(Claim(4, LetterEpoch(3, "abc"), "a"), view, "bc"), true);
   // a went on alone meanwhile: epoch 3 stands still, and that one runs.
-  EXPECT_WAITS(Decide(Claim(5, Epoch(4, "a"), "a"), view, "bc"), "the job goes on at");
+  EXPECT_WAITS(Decide(Claim(5, LetterEpoch(4, "a"), "a"), view, "bc"), "the job goes on at");
   LinkView away;
   EXPECT_WAITS(Decide(away, view, "bc"), "cannot be read");
   EXPECT_WAITS(Decide(Empty(), view, "bc"), "it is not the lease of that host");
 }
 
 TEST(LeaseRule, AMajorityThatNeverFoundItsEpochInTheLeaseNeedsNone) {
-  const QuorumView view{.here = {Met("b", 3), Met("c", 3)}, .epochs = {Epoch(3, "abc")}};
+  const QuorumView view{.here = {Met("b", 3), Met("c", 3)}, .epochs = {LetterEpoch(3, "abc")}};
   LinkView away;
   EXPECT_FORMS(Decide(away, view, "bc"), false);
   EXPECT_FORMS(Decide(Empty(), view, "bc"), true);   // from then on it has
-  EXPECT_FORMS(Decide(Claim(2, Epoch(9, "xy"), "x"), view, "bc"), false);
+  EXPECT_FORMS(Decide(Claim(2, LetterEpoch(9, "xy"), "x"), view, "bc"), false);
 }
 
 TEST(LeaseRule, TheHolderGoesOnFromItsOwnClaimOnlyWithAHostOfIt) {
-  const QuorumView view{.here = {Met("a", 3, "e3", "e3"), {"d", {}}}, .epochs = {Epoch(3, "abc")}};
-  LinkView lease = Claim(4, Epoch(3, "abc"), "a");
+  const QuorumView view{.here = {Met("a", 3, "e3", "e3"), {"d", {}}},
+                        .epochs = {LetterEpoch(3, "abc")}};
+  LinkView lease = Claim(4, LetterEpoch(3, "abc"), "a");
   lease.is_ours = true;
   EXPECT_FORMS(Decide(lease, view, "ad", kLeaseCourtesy), true);
   const QuorumView strangers{.here = {{"d", {}}}};
@@ -135,12 +131,12 @@ TEST(LeaseRule, TheHolderGoesOnFromItsOwnClaimOnlyWithAHostOfIt) {
 
 TEST(LeaseRule, ABoardIsLeftForOneThatCanBeReachedAndHasTheLease) {
   const QuorumView view{.here = {{"x", {}}}};
-  LinkView lease = Claim(4, Epoch(3, "ab"), "a");
+  LinkView lease = Claim(4, LetterEpoch(3, "ab"), "a");
   EXPECT_FALSE(HeldElsewhere(lease, view));
   lease.is_there = true;
   ASSERT_TRUE(HeldElsewhere(lease, view));
   EXPECT_EQ(HeldElsewhere(lease, view)->address, "a:1");
-  EXPECT_FALSE(HeldElsewhere(lease, {.here = {Met("b", 3)}, .epochs = {Epoch(3, "ab")}}));
+  EXPECT_FALSE(HeldElsewhere(lease, {.here = {Met("b", 3)}, .epochs = {LetterEpoch(3, "ab")}}));
   lease.is_over = true;
   EXPECT_FALSE(HeldElsewhere(lease, view));
   lease.is_over = false;

@@ -3,15 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/elastic/decisions/letter_epoch.h"
+
 namespace keel {
 namespace {
-
-// Epoch "e3" of hosts "abc", each named by one letter, has number 3; the first of them formed it.
-CountedEpoch Epoch(int number, const std::string& hosts) {
-  CountedEpoch epoch{number, "e" + std::to_string(number), hosts.substr(0, 1), {}};
-  for (const char host : hosts) epoch.hosts.push_back(std::string(1, host));
-  return epoch;
-}
 
 HostPast Met(const std::string& host, int met, std::vector<std::string> tried = {}) {
   return {host, {"e" + std::to_string(met), std::move(tried), {}}};
@@ -26,7 +21,7 @@ HostPast Witness(const std::string& host, int inside, const std::string& who = "
 }
 
 QuorumVerdict Decide(const QuorumView& view, const std::string& proposed) {
-  return DecideQuorum(view, Epoch(1, proposed).hosts);
+  return DecideQuorum(view, LetterEpoch(1, proposed).hosts);
 }
 
 #define EXPECT_MAY(view, proposed, why)                        \
@@ -51,7 +46,7 @@ TEST(Quorum, HostsThatWereInNoEpochFormTheFirst) {
 }
 
 TEST(Quorum, OfTwoHostsTheCoordinatorGoesOnWithoutTheOther) {
-  QuorumView view{.here = {Met("a", 1)}, .epochs = {Epoch(1, "ab")}};
+  QuorumView view{.here = {Met("a", 1)}, .epochs = {LetterEpoch(1, "ab")}};
   EXPECT_MAY(view, "a", QuorumReason::kCastingVote);   // b is silent
   EXPECT_EQ(Decide(view, "a").detail, "1 of 2 hosts of epoch 1 (with the casting vote)");
   EXPECT_EQ(Decide(view, "a").number, 2);
@@ -60,7 +55,7 @@ TEST(Quorum, OfTwoHostsTheCoordinatorGoesOnWithoutTheOther) {
 }
 
 TEST(Quorum, OfTwoHostsTheOtherGoesOnOnlyWhereItSawTheCoordinatorDie) {
-  QuorumView view{.here = {Met("b", 1)}, .epochs = {Epoch(1, "ab")}};
+  QuorumView view{.here = {Met("b", 1)}, .epochs = {LetterEpoch(1, "ab")}};
   EXPECT_MAY_NOT(view, "b", "1 of 2 hosts of epoch 1 (without the casting vote)");
   EXPECT_EQ(Decide(view, "b").missing, std::vector<std::string>{"a"});
   view.here = {Witness("b", 1)};
@@ -75,7 +70,7 @@ TEST(Quorum, WhoSawTheCoordinatorDieInALaterEpochOfItsOwnKnowsItOfTheFormerOne) 
   b.seen.met = "e1";
   c.seen.met = "";
   b.seen.tried = c.seen.tried = {"e2"};
-  QuorumView view{.here = {b, c}, .epochs = {Epoch(1, "ab"), Epoch(2, "abc")}};
+  QuorumView view{.here = {b, c}, .epochs = {LetterEpoch(1, "ab"), LetterEpoch(2, "abc")}};
   EXPECT_MAY(view, "bc", QuorumReason::kMajority);
   view.epochs[0].coordinator = "z";   // a only took that one up
   EXPECT_MAY_NOT(view, "bc", "1 of 2 hosts of epoch 1 (without the casting vote)");
@@ -83,7 +78,7 @@ TEST(Quorum, WhoSawTheCoordinatorDieInALaterEpochOfItsOwnKnowsItOfTheFormerOne) 
 
 TEST(Quorum, AWitnessIsBelievedUnderEachOfItsConditionsOnly) {
   const std::string none = "1 of 2 hosts of epoch 1 (without the casting vote)";
-  QuorumView view{.here = {Witness("b", 1)}, .epochs = {Epoch(1, "ab")}};
+  QuorumView view{.here = {Witness("b", 1)}, .epochs = {LetterEpoch(1, "ab")}};
   LostCoordinator& lost = *view.here[0].seen.lost;
   const LostCoordinator good = lost;
   lost.who = "b";                     // another one had formed the epoch
@@ -107,12 +102,12 @@ TEST(Quorum, AWitnessIsBelievedUnderEachOfItsConditionsOnly) {
 TEST(Quorum, AWitnessSpeaksOfItsOwnEpochOnly) {
   // b saw the coordinator of e1 die, and another epoch of the same one was met elsewhere.
   QuorumView view{.here = {Witness("b", 1), Met("c", 2)},
-                  .epochs = {Epoch(1, "abc"), Epoch(2, "ac")}};
+                  .epochs = {LetterEpoch(1, "abc"), LetterEpoch(2, "ac")}};
   EXPECT_MAY_NOT(view, "bc", "1 of 2 hosts of epoch 2 (without the casting vote)");
 }
 
 TEST(Quorum, AWitnessIsAmongThoseWhoFormTheEpoch) {
-  QuorumView view{.here = {Met("b", 1), Witness("c", 1)}, .epochs = {Epoch(1, "abc")}};
+  QuorumView view{.here = {Met("b", 1), Witness("c", 1)}, .epochs = {LetterEpoch(1, "abc")}};
   EXPECT_MAY_NOT(view, "b", "1 of 3 hosts of epoch 1 (needed: 2)");
   EXPECT_MAY_NOT(view, "c", "1 of 2 hosts of epoch 1 "
                             "(1 known to be gone; without the casting vote)");
@@ -121,7 +116,7 @@ TEST(Quorum, AWitnessIsAmongThoseWhoFormTheEpoch) {
 
 TEST(Quorum, OfThreeHostsTwoGoOnWhateverBecameOfTheThird) {
   const QuorumView view{.here = {Met("a", 1), Met("b", 1), Met("c", 1)},
-                        .epochs = {Epoch(1, "abc")}};
+                        .epochs = {LetterEpoch(1, "abc")}};
   EXPECT_MAY(view, "ab", QuorumReason::kMajority);
   EXPECT_MAY(view, "bc", QuorumReason::kMajority);
   EXPECT_MAY_NOT(view, "a", "1 of 3 hosts of epoch 1 (needed: 2)");
@@ -129,7 +124,7 @@ TEST(Quorum, OfThreeHostsTwoGoOnWhateverBecameOfTheThird) {
 
 TEST(Quorum, TheVoteOfADeadCoordinatorGoesToTheFirstHeir) {
   // Of five, the coordinator died, and two of the other four are silent.
-  QuorumView view{.here = {Witness("b", 1), Witness("c", 1)}, .epochs = {Epoch(1, "abcde")}};
+  QuorumView view{.here = {Witness("b", 1), Witness("c", 1)}, .epochs = {LetterEpoch(1, "abcde")}};
   EXPECT_MAY(view, "bc", QuorumReason::kCastingVote);
   view.here = {Witness("c", 1), Witness("d", 1)};
   EXPECT_MAY_NOT(view, "cd", "2 of 4 hosts of epoch 1 "
@@ -139,7 +134,7 @@ TEST(Quorum, TheVoteOfADeadCoordinatorGoesToTheFirstHeir) {
 }
 
 TEST(Quorum, ACoordinatorOutsideItsEpochLeavesTheVoteToTheFirstHost) {
-  CountedEpoch epoch = Epoch(1, "bc");
+  CountedEpoch epoch = LetterEpoch(1, "bc");
   epoch.coordinator = "a";
   const QuorumView view{.here = {Met("a", 1), Met("b", 1), Met("c", 1)}, .epochs = {epoch}};
   EXPECT_MAY(view, "ab", QuorumReason::kCastingVote);
@@ -150,7 +145,7 @@ TEST(Quorum, EachEpochThatWasTriedSinceCounts) {
   // a and b were put into e2 and have not met: e2 may run. So c and d, who know of e1 alone, have a
   // majority together with a, and a has no majority of e2.
   QuorumView view{.here = {Met("a", 1, {"e2"}), Met("c", 1), Met("d", 1)},
-                  .epochs = {Epoch(1, "cabd"), Epoch(2, "bea")}};
+                  .epochs = {LetterEpoch(1, "cabd"), LetterEpoch(2, "bea")}};
   EXPECT_MAY_NOT(view, "acd", "1 of 3 hosts of epoch 2 (needed: 2)");
   EXPECT_EQ(Decide(view, "acd").number, 3);
   view.here.push_back(Met("b", 1));
@@ -160,13 +155,13 @@ TEST(Quorum, EachEpochThatWasTriedSinceCounts) {
 TEST(Quorum, WhatAHostToldBeforeItDiedHereCountsStill) {
   const QuorumView view{.here = {Met("a", 1), Met("b", 1)},
                         .gone = {Met("c", 1, {"e2"})},
-                        .epochs = {Epoch(1, "abc"), Epoch(2, "dec")}};
+                        .epochs = {LetterEpoch(1, "abc"), LetterEpoch(2, "dec")}};
   EXPECT_MAY_NOT(view, "ab", "0 of 2 hosts of epoch 2 (1 known to be gone; needed: 2)");
 }
 
 TEST(Quorum, OnlyTheNewestEpochThatWasMetCounts) {
   const QuorumView view{.here = {Met("a", 5), Met("d", 1)},
-                        .epochs = {Epoch(1, "bcdef"), Epoch(5, "a")}};
+                        .epochs = {LetterEpoch(1, "bcdef"), LetterEpoch(5, "a")}};
   EXPECT_MAY(view, "ad", QuorumReason::kMajority);
   EXPECT_MAY_NOT(view, "d", "0 of 1 host of epoch 5 (needed: 1)");
 }
@@ -177,7 +172,7 @@ TEST(Quorum, OneLossAfterTheOtherIsSurvivedDownToOne) {
   for (size_t lost = 0; lost + 1 < all.size(); ++lost) {
     const std::string before = all.substr(lost), after = all.substr(lost + 1);
     const int number = static_cast<int>(lost) + 1;
-    QuorumView view{.epochs = {Epoch(number, before)}};
+    QuorumView view{.epochs = {LetterEpoch(number, before)}};
     for (const char host : after) {
       view.here.push_back(Witness(std::string(1, host), number, all.substr(lost, 1)));
     }
@@ -186,26 +181,27 @@ TEST(Quorum, OneLossAfterTheOtherIsSurvivedDownToOne) {
   // The last one falls silent each time, down to the coordinator alone.
   for (size_t left = all.size(); left > 1; --left) {
     const std::string before = all.substr(0, left), after = all.substr(0, left - 1);
-    QuorumView view{.epochs = {Epoch(1, before)}};
+    QuorumView view{.epochs = {LetterEpoch(1, before)}};
     for (const char host : after) view.here.push_back(Met(std::string(1, host), 1));
     EXPECT_TRUE(Decide(view, after).may_form) << before;
   }
   // The coordinator falls silent each time: two are left, of which the other cannot know.
-  EXPECT_MAY(QuorumView({.here = {Met("f", 1), Met("g", 1)}, .epochs = {Epoch(1, "efg")}}), "fg",
+  EXPECT_MAY(QuorumView({.here = {Met("f", 1), Met("g", 1)},
+                         .epochs = {LetterEpoch(1, "efg")}}), "fg",
              QuorumReason::kMajority);
-  EXPECT_MAY_NOT(QuorumView({.here = {Met("g", 2)}, .epochs = {Epoch(2, "fg")}}), "g",
+  EXPECT_MAY_NOT(QuorumView({.here = {Met("g", 2)}, .epochs = {LetterEpoch(2, "fg")}}), "g",
                  "1 of 2 hosts of epoch 2 (without the casting vote)");
 }
 
 TEST(Quorum, AllOthersAreKnownToBeGone) {
   const QuorumView view{.here = {{"x", {}}},
                         .gone = {Met("a", 1), Met("b", 1)},
-                        .epochs = {Epoch(1, "ab")}};
+                        .epochs = {LetterEpoch(1, "ab")}};
   EXPECT_MAY(view, "x", QuorumReason::kMajority);
 }
 
 TEST(Quorum, AnEpochWhoseHostsNobodyToldForbids) {
-  const QuorumView view{.here = {Met("a", 1, {"e2"})}, .epochs = {Epoch(1, "a")}};
+  const QuorumView view{.here = {Met("a", 1, {"e2"})}, .epochs = {LetterEpoch(1, "a")}};
   const QuorumVerdict verdict = Decide(view, "a");
   EXPECT_FALSE(verdict.may_form);
   EXPECT_EQ(verdict.reason, QuorumReason::kUnknownEpoch);
@@ -213,7 +209,7 @@ TEST(Quorum, AnEpochWhoseHostsNobodyToldForbids) {
 }
 
 TEST(QuorumDeath, AHostThatIsNotHereIsABug) {
-  const QuorumView view{.here = {Met("a", 1)}, .epochs = {Epoch(1, "ab")}};
+  const QuorumView view{.here = {Met("a", 1)}, .epochs = {LetterEpoch(1, "ab")}};
   EXPECT_DEATH(Decide(view, "ab"), "host b is not registered here");
 }
 
