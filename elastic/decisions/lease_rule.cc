@@ -14,8 +14,9 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 bool IsByLease(const QuorumView& view, const std::string& id) {
-  return std::any_of(view.epochs.begin(), view.epochs.end(),
-                     [&](const CountedEpoch& one) { return one.id == id && one.by_lease; });
+  const auto is_it = [&](const CountedEpoch& one) { return one.id == id && one.by_lease; };
+  return (view.formed && is_it(*view.formed)) ||
+         std::any_of(view.epochs.begin(), view.epochs.end(), is_it);
 }
 
 // Whether a host here has found an epoch that counts in the lease: then others may have, too. All

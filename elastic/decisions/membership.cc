@@ -827,6 +827,8 @@ QuorumView Judge::Pasts() const {
   QuorumView view;
   view.beat_limit = policy_.beat_limit;
   view.epochs = view_.counted;
+  // What was taken up is told by its hosts.
+  if (view_.epoch && !view_.epoch->taken_up) view.formed = CountedOf(view_.epoch->record);
   for (const HostView& host : view_.hosts) {
     HostPast past{host.record.incarnation, host.record.seen};
     if (past.seen.lost && !policy_.believes_refusals) past.seen.lost.reset();

@@ -96,8 +96,9 @@ std::string CountDetail(const CountedEpoch& epoch, const Count& count) {
   return text + "needed: " + std::to_string(count.counted == 0 ? 0 : count.counted / 2 + 1) + ")";
 }
 
-// The epochs that count: the newest that was met, and all that were tried since. Sets `unknown` to
-// an id whose epoch is not in the view, if there is one.
+// The epochs that count: the newest that was met, all that were tried since, and the newest of this
+// board, since none of its hosts may be here to tell of it. Sets `unknown` to an id whose epoch is
+// not in the view, if there is one.
 std::vector<const CountedEpoch*> EpochsThatCount(const QuorumView& view, std::string* unknown) {
   std::vector<const CountedEpoch*> met, all;
   const auto add = [&](const std::string& id, std::vector<const CountedEpoch*>& to) {
@@ -118,6 +119,10 @@ std::vector<const CountedEpoch*> EpochsThatCount(const QuorumView& view, std::st
   for (const CountedEpoch* const epoch : met) {
     if (epoch->number == (*newest)->number) add(epoch->id, all);
   }
+  const bool is_told = view.formed && std::any_of(all.begin(), all.end(), [&](const auto* epoch) {
+    return epoch->id == view.formed->id;
+  });
+  if (view.formed && !is_told) all.push_back(&*view.formed);
   return all;
 }
 

@@ -479,6 +479,7 @@ TEST_F(Membership, ALostHostIsNotWaitedForWhereItCannotGetOnAlone) {
 
 TEST_F(Membership, ALostHostThatMayRunAloneIsWaitedForUntilItHasStoppedByItself) {
   policy_.hosts_min = 1;
+  policy_.needs_quorum = false;
   Running(1);
   Broken();
   view_.hosts[0].gone = true;
@@ -487,6 +488,19 @@ TEST_F(Membership, ALostHostThatMayRunAloneIsWaitedForUntilItHasStoppedByItself)
   Expect(Verdict::kWait, Reason::kFence, "h0 (slot 0) may still run epoch 4 alone");
   view_.hosts[1].heard = limit;
   Expect(Verdict::kWait, Reason::kFence, "", limit - 1ns);
+  Expect(Verdict::kForm, Reason::kReformed, "", limit);
+}
+
+// None of the hosts that are here was ever in an epoch, and yet this board has formed one.
+TEST_F(Membership, ALostHostThatMayHaveTakenTheRoleOverIsNotGoneOnWithout) {
+  policy_.hosts_min = 1;
+  Running(1);
+  Broken();
+  view_.hosts[0].gone = true;
+  AddHost(SeatState::kReady).heard = view_.hosts[0].heard + policy_.fence_limit;
+  const TimePoint limit = view_.hosts[1].heard;
+  Expect(Verdict::kWait, Reason::kNoQuorum, "0 of 1 host of epoch 4", limit);
+  view_.hosts[0].died = true;   // and so has formed nothing
   Expect(Verdict::kForm, Reason::kReformed, "", limit);
 }
 

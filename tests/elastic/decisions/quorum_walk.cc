@@ -290,13 +290,15 @@ bool QuorumWalk::Decide(int coordinator, unsigned here, unsigned proposed) {
     if (proposed & BitOf(host)) names.push_back(NameOf(host));
   }
   for (const auto& [host, past] : board.gone) view.gone.push_back(PastOf(host, past, &named));
+  const int formed = NewestOn(coordinator, board.opened);
   for (int i = 0; i < static_cast<int>(epochs_.size()); ++i) {
-    if (!named[i]) continue;
+    if (!named[i] && i != formed) continue;
     CountedEpoch epoch{epochs_[i].number, IdOf(i), NameOf(epochs_[i].coordinator), {}};
     for (int host = 0; host < count_; ++host) {
       if (epochs_[i].hosts & BitOf(host)) epoch.hosts.push_back(NameOf(host));
     }
-    view.epochs.push_back(std::move(epoch));
+    if (i == formed) view.formed = epoch;
+    if (named[i]) view.epochs.push_back(std::move(epoch));
   }
   const QuorumVerdict verdict = DecideQuorum(view, names);
   if (verdict.may_form) Tell("for " + verdict.detail);
