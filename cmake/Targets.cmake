@@ -22,8 +22,16 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   endif()
 endif()
 if(KEEL_SANITIZE STREQUAL "address")
+  # Checks of memory are calls: written out each time, they take a tenth of the compile time.
   target_compile_options(keel_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
                                               -fno-omit-frame-pointer)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(keel_flags INTERFACE --param=asan-instrumentation-with-call-threshold=0)
+  endif()
+  if(NOT KEEL_SANITIZE_ALL)
+    # The first two are what AddressSanitizer finds by itself.
+    target_compile_options(keel_flags INTERFACE -fno-sanitize=null,object-size,alignment,vptr)
+  endif()
   target_link_options(keel_flags INTERFACE -fsanitize=address,undefined)
 elseif(KEEL_SANITIZE STREQUAL "thread")
   # ThreadSanitizer does not know fences. Asio's stand beside locks that it does know.

@@ -17,13 +17,14 @@ Help() {
 usage: tests/run.sh [--quick | --nightly] [ARGUMENTS OF CTEST...]
 
 Sets up what is missing (tools/setup.sh), then runs the tests:
-  build-asan   tests with the label asan, under AddressSanitizer and UBSan: all without LibTorch,
-               the trainer's, and a short soak of kills
+  build-asan   tests with the label asan, under AddressSanitizer and most of UBSan: all without
+               LibTorch, the trainer's, and a short soak of kills
   build-tsan   those with the label tsan, under ThreadSanitizer: threads, without LibTorch
   build        everything but the labels gpu and nightly
   --quick      only the last of these
-  --nightly    all of these, and the long forms of soaks and comparisons (the label nightly); under
-               ThreadSanitizer all that the other sanitizer gets, the trainer too
+  --nightly    all of these, and the long forms of soaks and comparisons (the label nightly); all of
+               UBSan (in build-asan-all); and under ThreadSanitizer what the other sanitizer gets,
+               the trainer too
   --help       this text
 Examples: tests/run.sh --quick -R Store      tests/run.sh --quick -L unit      tests/run.sh -LE slow
 TEXT
@@ -70,7 +71,7 @@ ReadArguments() {
 
 # RunBuild NAME: sets up one build and runs its tests.
 RunBuild() {
-  local name=$1 dir=$root/build-$1 label=$1 setup=("$root/tools/setup.sh")
+  local name=$1 dir=$root/build-$1 label=${1%-all} setup=("$root/tools/setup.sh")
   local run=(FixedAddresses) which=() no_tests=error
   if [[ $name == release ]]; then
     dir=$root/build setup+=(--tests) run=()
@@ -83,9 +84,9 @@ RunBuild() {
   echo "== $name: build =="
   "${run[@]}" "${setup[@]}" || return
   echo "== $name: test =="
-  # Half as many again as there are processors, since many tests wait for most of their time.
+  # Twice as many as there are processors, since many tests wait for most of their time.
   "${run[@]}" ctest --test-dir "$dir" --output-on-failure --no-label-summary \
-    -j "$(($(nproc) * 3 / 2))" \
+    -j "$(($(nproc) * 2))" \
     --no-tests="$no_tests" "${which[@]}" "${ctest_arguments[@]}" </dev/null | WithoutWhatPassed
 }
 
@@ -94,7 +95,7 @@ Main() {
   case ${1:-} in
     --help | -h) Help; return ;;
     --quick) builds=(release); shift ;;
-    --nightly) nightly=1; shift ;;
+    --nightly) nightly=1 builds=(asan-all tsan release); shift ;;
   esac
   # LibTorch itself is not instrumented.
   local asan=detect_stack_use_after_return=1:check_initialization_order=1:verify_asan_link_order=0

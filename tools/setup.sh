@@ -36,7 +36,7 @@ usage: tools/setup.sh [--preset NAME] [--torch-free] [--tests | --programs | --t
                       [--no-packages] [--no-build]
 
 Installs what is missing, then configures and builds. Run it as often as you like.
-  --preset NAME   release (default, in build/), debug, asan or tsan (in build-NAME/)
+  --preset NAME   release (default, in build/), debug, asan, asan-all or tsan (in build-NAME/)
   --torch-free    leave out LibTorch and all that needs it
   --tests         also download what the tests in Python need (400 MB); if that fails it says so
                   and goes on, and they are skipped
@@ -77,12 +77,12 @@ ParseArguments() {
       --no-build) build=no ;;
       *) Fail "unknown option '$1'; tools/setup.sh --help lists them" ;;
     esac
-    shift || Fail "--preset needs a name: release, debug, asan or tsan; --target that of a target"
+    shift || Fail "--preset needs a name, as release (see --help); --target that of a target"
   done
   case $preset in
     release) build_dir=$root/build ;;
-    debug | asan | tsan) build_dir=$root/build-$preset ;;
-    *) Fail "there is no preset '$preset': use release, debug, asan or tsan" ;;
+    debug | asan | asan-all | tsan) build_dir=$root/build-$preset ;;
+    *) Fail "there is no preset '$preset': tools/setup.sh --help lists them" ;;
   esac
 }
 
