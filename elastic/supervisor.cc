@@ -167,7 +167,10 @@ Status Supervisor::OpenBoard() {
     Carry();
   };
   events.on_trouble = [this](const Status& status) { OnTrouble(status); };
-  events.on_no_store = [this](const Error& why) { OnNoStore(why); };
+  events.on_no_store = [this](const Error& why) {
+    OnNoStore("no store can be used on this host: " + why.message);
+  };
+  events.on_refused = [this](const Error& why) { OnNoStore(why.message); };
   events.on_finished = [this] { loop_.stop(); };
   std::vector<HostPort> endpoints;
   if (!config_.meets_by_lease) endpoints.push_back({meeting_.host, meeting_.port});
@@ -175,12 +178,14 @@ Status Supervisor::OpenBoard() {
   Board::Where where{std::move(endpoints), std::move(meeting_.server),
                            config_.meeting == LaunchConfig::Meeting::kStandalone,
                            meeting_.peer_port, meeting_.bind, meeting_.own_address,
-                           incarnation_, std::move(lease), world_.home};
+                           incarnation_, std::move(lease), MayOpenBeside(config_), world_.home};
   KEEL_TRY_ASSIGN(board_, Board::Open(loop_, world_.clock, world_.stores, std::move(where),
                                       MemberConfigFrom(config_), JobPolicyFrom(config_),
                                       world_.random.Fork("coordinator"), std::move(events)));
   world_.stores.WhenBroken([this](const Error& why) {
-    boost::asio::post(loop_, [this, why] { OnNoStore(why); });
+    boost::asio::post(loop_, [this, why] {
+      OnNoStore("no store can be used on this host: " + why.message);
+    });
   });
   return Ok();
 }
@@ -255,9 +260,8 @@ void Supervisor::OnTrouble(const Status& status) {
 }
 
 // Without this the workers would wait for the store for ever, and we for them.
-void Supervisor::OnNoStore(const Error& why) {
-  no_store_ = true;
-  const std::string reason = "no store can be used on this host: " + why.message;
+void Supervisor::OnNoStore(const std::string& reason) {
+  if (std::exchange(no_store_, true)) return;
   Tell(NoStore{reason});
   host_.OnNoStore(reason, Now());
   Carry();

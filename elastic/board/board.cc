@@ -49,7 +49,7 @@ Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock&
                                          std::move(events)));
   if (!board->where_.is_alone) {
     KEEL_TRY_ASSIGN(board->presence_server_,
-                    board->OpenPeerPort(board->where_.bind, board->where_.peer_port));
+                    board->OpenPeerPort({board->where_.bind, board->where_.peer_port}));
   }
   if (lease) board->OpenLease(std::move(lease));
   if (is_first) {
@@ -75,7 +75,7 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
       alone_(clock),
       finder_({job_, where_.incarnation, where_.endpoints, [this] { return peer(); },
                [this] { return lease_ ? std::optional(lease_->View()) : std::nullopt; },
-               is_first_, policy_.beat_limit},
+               is_first_, where_.may_open, policy_.beat_limit},
               clock, stores,
               {[this](const std::string& coordinator, bool refused) {
                  boost::asio::post(loop_, [this, coordinator, refused,
@@ -120,8 +120,7 @@ std::string Board::peer() const {
 
 // --- The peer port ---
 
-Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(const std::string& bind,
-                                                            uint16_t port) {
+Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(PresenceServer::Where where) {
   PresenceServer::Events seen;
   seen.on_opened = [this](int64_t slot, const std::string& incarnation) {
     if (keeper_) keeper_->PresenceOpened(slot, incarnation);
@@ -133,7 +132,7 @@ Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(const std::string& b
     if (keeper_) keeper_->Wake();
   };
   seen.on_ask = [this](const std::string& job) { return Answer(job); };
-  return PresenceServer::Open(loop_, {bind, port}, std::move(seen));
+  return PresenceServer::Open(loop_, std::move(where), std::move(seen));
 }
 
 std::string Board::Answer(const std::string& job) const {
@@ -220,15 +219,9 @@ void Board::OnMoved() {
   left_timer_.expires_after(kLeftBoardTime);
   left_timer_.async_wait([this](const boost::system::error_code& failure) {
     if (failure || !is_left_) return;
-    const bool was_first = keeper_->place().term == 1;
+    is_first_left_ |= is_first_ && keeper_->place().term == 1 && !where_.endpoints.empty();
     CloseKeeper();
-    // Newcomers that look for the job at the port of the first board are told where it is now.
-    if (was_first && !finishing_ && !where_.endpoints.empty()) {
-      const bool is_bound = where_.endpoints.front().host == where_.bind;
-      const uint16_t port = where_.endpoints.front().port.value_or(0);
-      auto server = OpenPeerPort(is_bound ? where_.bind : "", port);
-      if (server.ok()) endpoint_server_ = *std::move(server);
-    }
+    ListenAtEndpoint();
     CheckFinished();
   });
 }
@@ -262,7 +255,8 @@ void Board::ScoutOrNot() {
   if (!coordinates()) return scout_ ? scout_->Look(std::nullopt) : void();
   const BoardPlace& own = keeper_->place();
   const bool may_be_late = own.epoch == 0 && where_.endpoints.size() > 1;
-  const bool is_due = own.term > 1 || may_be_late || !keeper_->peers_out_of_reach().empty();
+  const bool is_due = own.term > 1 || may_be_late || finder_.is_beside() ||
+                      !keeper_->peers_out_of_reach().empty();
   if (is_due && !scout_) {
     scout_ = std::make_unique<Scout>(finder_, [this](const BoardPlace& ahead) {
       boost::asio::post(loop_, [this, ahead] {
@@ -273,6 +267,17 @@ void Board::ScoutOrNot() {
   if (!scout_) return;
   using Task = std::optional<Scout::Task>;
   scout_->Look(is_due ? Task({own, keeper_->peers_out_of_reach()}) : Task());
+}
+
+// Newcomers that look for the job at its endpoint are told where it is: by whoever kept the first
+// board there, or, where another job did, on the endpoint's own machine once that has ended.
+void Board::ListenAtEndpoint() {
+  const bool is_asked_there = is_first_left_ || (where_.peer_port == 0 && finder_.is_beside());
+  if (!is_asked_there || endpoint_server_ || finishing_) return;
+  const HostPort& endpoint = where_.endpoints.front();
+  const bool is_bound = endpoint.host == where_.bind || !is_first_left_;
+  auto server = OpenPeerPort({is_bound ? where_.bind : "", endpoint.port.value_or(0), true});
+  if (server.ok()) endpoint_server_ = *std::move(server);
 }
 
 // --- The job's lease ---
@@ -382,6 +387,7 @@ void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
     has_board_ = true;
     events_.on_contact(polled);
     CloseIfNeedless(polled);
+    ListenAtEndpoint();
   }
   TellLease();
   CheckFinished();
@@ -415,6 +421,8 @@ void Board::WarnIfUnknown(const BoardClient::Step& step, TimePoint polled) {
 }
 
 void Board::OnMemberTrouble(const Status& status) {
+  const bool is_refused = !status.ok() && status.error().code == Code::kExists;
+  if (is_refused && !has_board_ && !claimed_) return events_.on_refused(status.error());
   events_.on_trouble(status);
   if (!status.ok() && finishing_ && !coordinates() && !has_moved_) LimitFinish(Duration(0));
 }

@@ -50,6 +50,7 @@ class Board {
     std::string own_address = {};   // numeric; other hosts reach this one at it
     std::string incarnation;
     std::unique_ptr<Lease> lease = nullptr;   // null: the job has none
+    bool may_open = false;       // the first board, where the endpoint is another job's
     // Where the boards are if no host keeps them; null: hosts do. It must outlive the board.
     JobHome* home = nullptr;
   };
@@ -62,6 +63,8 @@ class Board {
     std::function<void(const std::string& coordinator, int64_t promised, bool refused)> on_lost;
     // The store at which an epoch's workers are to meet cannot be opened, even after many attempts.
     std::function<void(const Error& why)> on_no_store;
+    // The endpoint belongs to another job.
+    std::function<void(const Error& why)> on_refused;
     std::function<void()> on_finished;
     // All hosts as the coordinator sees them, twice a second. Null: nobody asks for them.
     std::function<void(const std::vector<HostView>& hosts)> on_hosts;
@@ -101,7 +104,7 @@ class Board {
 
   // Whether it keeps a board that was not left. Nobody need ever come to that.
   bool keeps() const { return keeper_ != nullptr && !keeper_->moved(); }
-  Result<std::unique_ptr<PresenceServer>> OpenPeerPort(const std::string& bind, uint16_t port);
+  Result<std::unique_ptr<PresenceServer>> OpenPeerPort(PresenceServer::Where where);
   std::string Answer(const std::string& job) const;
   // `next`: its term, and the newest epoch that is known. `former`: as in CoordinatorConfig.
   void Keep(const BoardPlace& next, const std::string& handed_over_by, uint16_t port,
@@ -118,6 +121,7 @@ class Board {
   void CloseKeeper();
   void CloseIfNeedless(TimePoint now);
   void ScoutOrNot();
+  void ListenAtEndpoint();
   void LimitFinish(Duration limit);
   void StartMember();
   Result<std::unique_ptr<Store>> Connect(const CancelToken& ending);
@@ -154,6 +158,7 @@ class Board {
   int64_t settled_ = 0;                // how many of them are on the board
   bool follows_own_;                   // the board that is followed is this host's
   bool is_left_ = false;               // ... was, and nobody needs it any more
+  bool is_first_left_ = false;         // ... and was the first one, at the endpoint
   bool finishing_ = false;
   bool ends_with_job_ = false;         // the job stops, and this host coordinates that
   TimePoint finish_by_{};

@@ -108,6 +108,7 @@ Status Coordinator::Open(Store& store, TimePoint now) {
   }
   succession_written_ = SuccessionText(succession_.record);
   KEEL_TRY(store.Set(keys_.Succession(), succession_written_));
+  KEEL_TRY(store.Set(kKeeperKey, config_.job));
   KEEL_TRY(store.Set(ProtocolKey(config_.job), std::to_string(kProtocolVersion)));
   KEEL_TRY(store.Set(GenerationKey(config_.job), generation_));
   announced_.generation = true;

@@ -98,13 +98,61 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   for (size_t i = 0; i < answers.size(); ++i) {
     if (answers[i].kind != PeerAnswer::Kind::kStore) continue;
     const Result<HostPort> where = ParseEndpoint(addresses[i]);
-    if (where.ok()) return ConnectTo(*where, ending);
+    if (!where.ok()) continue;
+    KEEL_TRY_ASSIGN(std::unique_ptr<Store> store, ConnectTo(*where, ending));
+    return ConnectBy(std::move(store), *where, ending);
+  }
+  if (!answers.empty() && answers.front().kind == PeerAnswer::Kind::kOtherJob) {
+    return Error{Code::kExists, "a launcher of another job than '" + config_.job +
+                                    "' listens at the endpoint " + TextOf(first) +
+                                    "; give all hosts of this job the same --rdzv-id, and each job "
+                                    "an endpoint of its own"};
   }
   if (!answers.empty() && answers.front().kind == PeerAnswer::Kind::kUnknown) {
     return NoBoardYet("a supervisor of this job answers at the endpoint, but has no board itself");
   }
   if (!has_endpoints) return ConnectByLease(ending);
-  return stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending);
+  KEEL_TRY_ASSIGN(std::unique_ptr<Store> store,
+                  stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending));
+  return ConnectBy(std::move(store), first, ending);
+}
+
+// A store that has no job yet may be that of a launcher of ours which has not opened it yet.
+Result<std::unique_ptr<Store>> BoardFinder::ConnectBy(std::unique_ptr<Store> store,
+                                                      const HostPort& endpoint,
+                                                      const CancelToken& ending) {
+  const std::string posted_key = BesideKey(config_.job);
+  KEEL_TRY_ASSIGN(const auto found, store->Get(GenerationKey(config_.job)));
+  KEEL_TRY_ASSIGN(const auto keeper, store->Get(kKeeperKey));
+  if (found || !keeper || *keeper == config_.job) return store;
+  KEEL_TRY_ASSIGN(const auto text, store->Get(posted_key));
+  BesideView view{config_.job, *keeper, TextOf(endpoint), config_.incarnation};
+  view.may_open = config_.may_open;
+  {
+    const std::lock_guard lock(mutex_);
+    view.own = state_.own;
+  }
+  if (text) {
+    KEEL_TRY_ASSIGN(view.posted, ParseBoardPlace(posted_key, *text));
+    const Reached reached = Look(PlaceOf(*view.posted), ending);
+    view.is_there = reached == Reached::kListener;
+    view.is_refused = reached == Reached::kRefused;
+  }
+  const BesideStep step = DecideBeside(view);
+  switch (step.verdict) {
+    case BesideStep::Verdict::kWait: break;
+    case BesideStep::Verdict::kFollow: {
+      std::unique_lock lock(mutex_);
+      state_.is_beside = true;
+      lock.unlock();
+      return Follow(step.place, step.detail, ending);
+    }
+    case BesideStep::Verdict::kOpen: events_.on_turn(step.place, step.detail); break;
+    case BesideStep::Verdict::kPost:
+      KEEL_TRY(store->CompareSet(posted_key, text, BoardPlaceText(step.place)));
+      break;   // the next look tells whose it is
+  }
+  return NoBoardYet(step.detail);
 }
 
 // Nobody who can be asked knows of a board. Whoever finds that nobody holds the lease opens one; if
@@ -284,6 +332,11 @@ std::optional<PeerSight> BoardFinder::Sight() const {
   return PeerSight{*state_.place, std::max(clock_.Monotonic() - state_.heard, Duration(0))};
 }
 
+bool BoardFinder::is_beside() const {
+  const std::lock_guard lock(mutex_);
+  return state_.is_beside;
+}
+
 std::string BoardFinder::Target() const {
   const std::lock_guard lock(mutex_);
   if (!state_.target && config_.endpoints.empty()) return "the place that the lease names";
@@ -321,32 +374,66 @@ std::optional<BoardPlace> BoardFinder::Scout(const BoardPlace& own,
 // The board of a store at an endpoint. If it is behind, it is told where this one is: somebody may
 // have started a launcher there, which waits for this job.
 std::optional<BoardPlace> BoardFinder::BoardAt(const std::string& address, const BoardPlace& own) {
-  const auto look = [&]() -> Result<std::optional<BoardPlace>> {
-    KEEL_TRY_ASSIGN(const HostPort where, ParseEndpoint(address));
-    KEEL_TRY_ASSIGN(const std::unique_ptr<Store> store,
-                    stores_.Connect(where.host, where.port.value_or(0), kAskLimit));
-    KEEL_TRY_ASSIGN(const auto generation, store->Get(GenerationKey(config_.job)));
-    if (!generation) return std::optional<BoardPlace>();
-    const BoardKeys keys(config_.job, *generation);
-    KEEL_TRY_ASSIGN(const auto text, store->Get(keys.Succession()));
-    KEEL_TRY_ASSIGN(const auto epoch, store->Get(keys.NewestEpoch()));
-    if (!text || !epoch) return std::optional<BoardPlace>();
-    KEEL_TRY_ASSIGN(const SuccessionRecord record, ParseSuccession(keys.Succession(), *text));
-    KEEL_TRY_ASSIGN(const int64_t number, ParseCount(keys.NewestEpoch(), *epoch));
-    const BoardPlace there{record.term, number, record.address, record.coordinator};
-    if (record.coordinator == own.by || record.moved) return std::optional<BoardPlace>();
-    if (IsAhead(there, own)) return std::optional(there);
-    KEEL_TRY_ASSIGN(const auto offered, store->Get(keys.Offer()));
-    if (offered == BoardPlaceText(own)) return std::optional<BoardPlace>();
-    KEEL_TRY(store->Set(keys.Offer(), BoardPlaceText(own)));
-    KEEL_TRY(store->Add(keys.News(), 1));
-    LogInfo("endpoint-told", {{"address", address}, {"board", PlaceText(own)}});
-    return std::optional<BoardPlace>();
-  };
-  const Result<std::optional<BoardPlace>> found = look();
+  const Result<std::optional<BoardPlace>> found = ReadBoardAt(address, own);
   if (found.ok()) return *found;
   LogDebug("endpoint-not-read", {{"reason", found.error().message}});
   return std::nullopt;
+}
+
+Result<std::optional<BoardPlace>> BoardFinder::ReadBoardAt(const std::string& address,
+                                                           const BoardPlace& own) {
+  KEEL_TRY_ASSIGN(const std::unique_ptr<Store> store, ConnectBriefly(address));
+  KEEL_TRY_ASSIGN(const auto generation, store->Get(GenerationKey(config_.job)));
+  if (!generation) return TakePost(*store, own);
+  return ReadBoard(*store, *generation, address, own);
+}
+
+Result<std::unique_ptr<Store>> BoardFinder::ConnectBriefly(const std::string& address) {
+  KEEL_TRY_ASSIGN(const HostPort where, ParseEndpoint(address));
+  return stores_.Connect(where.host, where.port.value_or(0), kAskLimit);
+}
+
+Result<std::optional<BoardPlace>> BoardFinder::ReadBoard(Store& store,
+                                                         const std::string& generation,
+                                                         const std::string& address,
+                                                         const BoardPlace& own) {
+  using Found = std::optional<BoardPlace>;
+  const BoardKeys keys(config_.job, generation);
+  KEEL_TRY_ASSIGN(const auto text, store.Get(keys.Succession()));
+  KEEL_TRY_ASSIGN(const auto epoch, store.Get(keys.NewestEpoch()));
+  if (!text || !epoch) return Found();
+  KEEL_TRY_ASSIGN(const SuccessionRecord record, ParseSuccession(keys.Succession(), *text));
+  KEEL_TRY_ASSIGN(const int64_t number, ParseCount(keys.NewestEpoch(), *epoch));
+  const BoardPlace there{record.term, number, record.address, record.coordinator};
+  if (record.coordinator == own.by || record.moved) return Found();
+  if (IsAhead(there, own)) return Found(there);
+  KEEL_TRY_ASSIGN(const auto offered, store.Get(keys.Offer()));
+  if (offered == BoardPlaceText(own)) return Found();
+  KEEL_TRY(store.Set(keys.Offer(), BoardPlaceText(own)));
+  KEEL_TRY(store.Add(keys.News(), 1));
+  LogInfo("endpoint-told", {{"address", address}, {"board", PlaceText(own)}});
+  return Found();
+}
+
+// The store of another job names the board of ours: it is told where that is now, so that whoever
+// comes to the endpoint finds it. Who opened one there has not known of this one.
+Result<std::optional<BoardPlace>> BoardFinder::TakePost(Store& store, const BoardPlace& own) {
+  const std::string key = BesideKey(config_.job);
+  KEEL_TRY_ASSIGN(const auto keeper, store.Get(kKeeperKey));
+  if (!keeper || *keeper == config_.job) return std::optional<BoardPlace>();
+  KEEL_TRY_ASSIGN(const auto text, store.Get(key));
+  const auto look = [&]() -> Result<std::optional<BoardPlace>> {
+    KEEL_TRY_ASSIGN(const BoardPlace posted, ParseBoardPlace(key, *text));
+    if (posted.address == own.address) return std::optional(own);
+    KEEL_TRY_ASSIGN(const std::unique_ptr<Store> there, ConnectBriefly(posted.address));
+    KEEL_TRY_ASSIGN(const auto generation, there->Get(GenerationKey(config_.job)));
+    if (!generation) return std::optional<BoardPlace>();
+    return ReadBoard(*there, *generation, posted.address, own);
+  };
+  const Result<std::optional<BoardPlace>> found = text ? look() : std::optional<BoardPlace>();
+  if (found.ok() && *found) return IsSameBoard(**found, own) ? std::nullopt : *found;
+  KEEL_TRY(store.CompareSet(key, text, BoardPlaceText(own)));
+  return std::optional<BoardPlace>();
 }
 
 }  // namespace keel

@@ -4,7 +4,8 @@
 //            is done. Each attempt ends within some seconds, or when it is cancelled.
 // Does not   pause between attempts, or open boards.
 // Threads    any; Connect() in one at a time, from which the events are called as well.
-// Errors     of Connect(): why there is no connection yet.
+// Errors     of Connect(): why there is no connection yet. kExists: there will be none, since the
+//            endpoint belongs to another job.
 #pragma once
 
 #include <functional>
@@ -17,6 +18,7 @@
 #include "base/clock.h"
 #include "elastic/board/ask.h"
 #include "elastic/board/guide.h"
+#include "elastic/decisions/beside.h"
 #include "elastic/decisions/follow.h"
 #include "elastic/decisions/lease_rule.h"
 #include "store/cancel.h"
@@ -36,6 +38,7 @@ class BoardFinder : public BoardGuide {
     std::function<std::string()> own_peer;   // where this host answers such questions itself
     std::function<std::optional<LinkView>()> lease;   // nothing: the job has none
     bool is_ours = false;              // the first board is this host's, at the first of them
+    bool may_open = false;             // a first board beside the store of another job
     Duration beat_limit = kBeatLimit;
   };
   struct Events {
@@ -59,6 +62,8 @@ class BoardFinder : public BoardGuide {
   void SetOwn(const std::optional<BoardPlace>& own) override;
   std::optional<PeerSight> Sight() const override;
   std::string Target() const override;
+  // Whether the first board that was found is not at the endpoint, which was another job's then.
+  bool is_beside() const;
 
   // Looks for boards of this job that are ahead of `own`, at the endpoints and at `peers`, and
   // tells those that are behind at the endpoints where `own` is. Returns the one that is furthest
@@ -79,10 +84,14 @@ class BoardFinder : public BoardGuide {
     bool refused = false;
     bool is_reached = false;              // it has told of itself
     bool is_first_left = false;           // the own first board was
+    bool is_beside = false;
   };
 
   Result<std::unique_ptr<Store>> ConnectFirst(const CancelToken& ending);
   Result<std::unique_ptr<Store>> ConnectByLease(const CancelToken& ending);
+  // `store`: the one at that endpoint, which may be another job's.
+  Result<std::unique_ptr<Store>> ConnectBy(std::unique_ptr<Store> store, const HostPort& endpoint,
+                                           const CancelToken& ending);
   Result<std::unique_ptr<Store>> ConnectAgain(State state, const CancelToken& ending);
   Result<std::unique_ptr<Store>> ConnectTo(const HostPort& where, const CancelToken& ending);
   Result<std::unique_ptr<Store>> Follow(const BoardPlace& place, const std::string& why,
@@ -92,6 +101,11 @@ class BoardFinder : public BoardGuide {
   Reached Look(const HostPort& where, const CancelToken& ending) const;
   std::vector<std::string> EndpointAddresses() const;
   std::optional<BoardPlace> BoardAt(const std::string& address, const BoardPlace& own);
+  Result<std::optional<BoardPlace>> ReadBoardAt(const std::string& address, const BoardPlace& own);
+  Result<std::unique_ptr<Store>> ConnectBriefly(const std::string& address);
+  Result<std::optional<BoardPlace>> ReadBoard(Store& store, const std::string& generation,
+                                              const std::string& address, const BoardPlace& own);
+  Result<std::optional<BoardPlace>> TakePost(Store& store, const BoardPlace& own);
 
   const Config config_;
   Clock& clock_;

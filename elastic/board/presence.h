@@ -45,6 +45,7 @@ class PresenceServer {
   struct Where {
     std::string bind;     // numeric address; empty: all of this host's
     uint16_t port = 0;    // another one if that is taken; 0: any
+    bool is_only = false; // no other one will do
   };
   static Result<std::unique_ptr<PresenceServer>> Open(boost::asio::io_context& loop, Where where,
                                                       Events events);

@@ -3,7 +3,8 @@
 // Between the moment in which an epoch is written and the one in which its group is known to stand,
 // nobody can tell whether it runs. So a new epoch needs more than half of the hosts of the newest
 // epoch that anybody here has met, and also of each that anybody here was put into since without
-// having met it; and of the one that this very board has formed last, which may be of others only. Any two such sets share a host, and that host is in one epoch at a time.
+// having met it; and of the one that this very board has formed last, which may be of others only.
+// Any two such sets share a host, and that host is in one epoch at a time.
 //
 // Promises   if every epoch is formed by this rule, no two epochs run at once, whatever messages
 //            are lost and whatever clocks do, but for `beat_limit`: there, the clocks of two hosts

@@ -110,6 +110,10 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
   return policy;
 }
 
+bool MayOpenBeside(const LaunchConfig& config) {
+  return config.meeting == LaunchConfig::Meeting::kElastic && config.is_store_host.value_or(true);
+}
+
 uint64_t OpenFilesWanted(const LaunchConfig& config) {
   const auto workers = static_cast<uint64_t>(config.workers_per_host);
   const auto hosts = static_cast<uint64_t>(config.hosts.least);

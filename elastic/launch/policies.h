@@ -19,6 +19,9 @@ BoardClientConfig MemberConfigFrom(const LaunchConfig& config);
 WorkerPlan WorkerPlanFrom(const LaunchConfig& config);
 JobPolicy JobPolicyFrom(const LaunchConfig& config);
 
+// Whether this host opens the first board where the endpoint is another job's.
+bool MayOpenBeside(const LaunchConfig& config);
+
 // How many files, besides those already open, a launcher may have open at once in such a job with
 // its least number of hosts. The store counts only if the config says who hosts it, not if that is
 // found out.

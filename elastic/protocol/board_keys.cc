@@ -4,6 +4,7 @@
 namespace keel {
 
 std::string GenerationKey(const std::string& job) { return "keel/" + job + "/generation"; }
+std::string BesideKey(const std::string& job) { return "keel/" + job + "/beside"; }
 std::string ProtocolKey(const std::string& job) { return "keel/" + job + "/protocol"; }
 
 Result<std::string> WriteOnce(Store& store, const std::string& key, const std::string& text) {

@@ -1,5 +1,5 @@
 // BoardKeys: the one place that knows what the keys of PROTOCOL.md section 2 are called.
-// Promises   every key but two lies under keel/<job>/<generation>/. Those two, `slots` and
+// Promises   every key but four lies under keel/<job>/<generation>/. Two of those, `slots` and
 //            `member/<slot>` are called so in every version of the protocol (section 9).
 // Threads    a plain value.
 #pragma once
@@ -22,6 +22,10 @@ Result<std::string> WriteOnce(Store& store, const std::string& key, const std::s
 
 // keel/<job>/generation: which store, of all that the job ever had, this one is.
 std::string GenerationKey(const std::string& job);
+// keel/keeper: the job whose host keeps this store. Not where no host does.
+inline constexpr const char* kKeeperKey = "keel/keeper";
+// keel/<job>/beside: where the board of a job is at whose endpoint another one keeps its store.
+std::string BesideKey(const std::string& job);
 // keel/<job>/protocol: which version the board below it is of; there before the generation is.
 std::string ProtocolKey(const std::string& job);
 

@@ -276,6 +276,59 @@ class Directory(Case):
                 self.assertTrue(machine.find(words), job.text())
 
 
+class Beside(Case):
+    """Two jobs at one endpoint, of which the first keeps its store there."""
+
+    def second(self, first, nnodes="1:4"):
+        job = survivors(nnodes, name="second", port=first.port)
+        self.endpoint = f"127.0.0.1:{first.port}"
+        for number in (1, 2, 3):
+            job.start(number, endpoints=self.endpoint)
+        job.whole(3)
+        return job
+
+    def end(self, job):
+        self.assertEqual(set(job.finish().values()), {0}, job.text())
+        self.check_epochs(job)
+
+    def test_the_second_one_works_and_is_found_there_after_a_takeover(self):
+        with survivors("1:1") as first:
+            first.start(1)
+            first.whole(1)
+            with self.second(first) as job:
+                self.take_over(job, "kill", 2)
+                self.join(job, 4, 3, endpoints=self.endpoint)
+                self.end(job)
+            self.end(first)
+
+    def test_it_is_found_there_when_the_first_one_has_ended_and_a_third_one_is_refused(self):
+        with survivors("1:1") as first:
+            first.start(1)
+            first.whole(1)
+            with self.second(first) as job:
+                self.end(first)
+                self.join(job, 4, 4, endpoints=self.endpoint)
+                with survivors("1:1", name="third", port=first.port) as third:
+                    for number in (1, 5):
+                        machine = third.start(number, endpoints=self.endpoint)
+                        self.assertEqual(machine.end(), 1, third.text())
+                        words = "a launcher of another job than 'third' listens at the endpoint"
+                        self.assertTrue(machine.find(words), third.text())
+                self.end(job)
+
+    def test_one_that_may_keep_no_board_waits_for_one_that_may(self):
+        with survivors("1:1") as first, survivors("2:2", name="second", port=first.port) as job:
+            first.start(1)
+            first.whole(1)
+            endpoint = f"127.0.0.1:{first.port}"
+            waits = job.start(2, endpoints=endpoint, conf=machines.CONF + ",is_host=0")
+            waits.wait_for("the launcher that is to keep the one of job 'second' has not come")
+            job.start(3, endpoints=endpoint)
+            job.whole(2)
+            self.end(job)
+            self.end(first)
+
+
 class Strangers(Case):
     JUNK = (b"\0" * 64, b"GET / HTTP/1.0\r\n\r\n", b"x" * 100000, b"ask \n", b"ask failover\n" * 99,
             b"hello 0 0000000000000000\n", os.urandom(4096))

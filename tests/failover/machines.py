@@ -67,16 +67,17 @@ class Machine(hosts.Launcher):
 
 class Job:
     """`command`: of the workers. `nnodes`: as for the launcher. `directory`: its hosts meet in
-    one, and know no endpoint."""
+    one, and know no endpoint. `port`: of the endpoint, which another job may have."""
 
     def __init__(self, keelrun, command, nnodes="2:3", options=("--max-restarts=20",),
-                 directory=False):
+                 directory=False, name="failover", port=None):
+        self.name = name
         self.keelrun, self.command = keelrun, command
         self.nnodes, self.options = nnodes, options
         self.temporary = tempfile.TemporaryDirectory(prefix="keel-failover-")
         self.folder = self.temporary.name
         self.done_file = os.path.join(self.folder, "done")
-        self.port = free_port()
+        self.port = port or free_port()
         self.directory = os.path.join(self.folder, "meeting") if directory else None
         if directory:
             os.mkdir(self.directory)
@@ -117,7 +118,7 @@ class Job:
                  if not name.startswith(("PET_", "TORCH", "KEELRUN_"))}
         clean |= {"TMPDIR": self.folder, "OMP_NUM_THREADS": "1", self.mark[0]: self.mark[1]}
         words = [self.keelrun, f"--nnodes={self.nnodes}", "--nproc-per-node=1",
-                 *self.meeting(endpoints), "--rdzv-id=failover", f"--rdzv-conf={conf}",
+                 *self.meeting(endpoints), f"--rdzv-id={self.name}", f"--rdzv-conf={conf}",
                  f"--local-addr=127.0.0.{number}", *self.options, "--no-python"]
         machine = Machine(number, [*words, *(command or self.command)], clean, self.folder,
                           ("KEEL_FAILOVER_HOST", f"{self.run}.{len(self.started)}"))

@@ -137,7 +137,7 @@ TEST_F(KeelrunHosts, ALauncherOfAnotherJobDisturbsNobodyAndIsToldSo) {
   first->Await("^up group=0 rank=0 of=1$");
   const auto other =
       StartForeign("other", {"--rdzv-id=another", "--nnodes=2", "--rdzv-conf=is_host=0"});
-  other->Await("has no job 'another'");
+  other->Await("the launcher that is to keep the one of job 'another' has not come to it");
   other->Signal(SIGTERM);
   EXPECT_EQ(other->ExitCode(), 75) << other->Output();
   LetFinish();
