@@ -30,12 +30,12 @@ BoardClient::Step BoardClient::Poll(Store& store, TimePoint now) {
 }
 
 void BoardClient::Publish(const MemberRecord& record, std::vector<CountedEpoch> counted) {
-  wanted_ = Wanted{record, MemberText(record)};
+  wanted_ = Published{record, MemberText(record)};
   counted_ = std::move(counted);
 }
 
 bool BoardClient::settled() const {
-  const bool is_written = registration_ && wanted_ && registration_->written == wanted_->text;
+  const bool is_written = registration_ && wanted_ && registration_->written.text == wanted_->text;
   return breaks_.empty() && !offer_ && !hurry_ && (!wanted_ || is_written);
 }
 
@@ -183,12 +183,12 @@ Status BoardClient::ReadOfJob(const BoardSnapshot& board, Step& step) {
 // The slot may hold this member's former record, if the answer to the newest was lost, or a
 // tombstone. It never holds another member's record.
 Status BoardClient::ReadMine(const std::string& text, Step& step) {
-  if (text == registration_->written) return Ok();
+  if (text == registration_->written.text) return Ok();
   KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(own_key(), text));
   if (slot.tombstone) {
     LoseSlot(*slot.tombstone, step);
   } else {
-    registration_->written = text;
+    registration_->written = {*slot.record, text};
   }
   return Ok();
 }
@@ -237,9 +237,10 @@ Status BoardClient::Register(Store& store, Step& step) {
   generation_.promised = std::max(generation_.promised, wanted_->record.outside);
   const std::string key = keys().Member(*tried);
   KEEL_TRY_ASSIGN(const Store::Outcome outcome, store.CompareSet(key, std::nullopt, wanted_->text));
-  const std::string there = outcome.now.value_or("");
+  Published there = *wanted_;
   if (!outcome.holds_desired) {
-    KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(key, there));
+    const std::string text = outcome.now.value_or("");
+    KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(key, text));
     if (slot.tombstone) {   // it was taken for dead meanwhile: the next poll takes another slot
       tried.reset();
       if (slot.tombstone->why == Tombstone::Why::kRefused) LoseSlot(*slot.tombstone, step);
@@ -249,8 +250,9 @@ Status BoardClient::Register(Store& store, Step& step) {
       return Error{Code::kInvalid, "store key " + key + " was written by " +
                                        slot.record->incarnation + ", who was not given that slot"};
     }
+    there = {*slot.record, text};
   }
-  registration_ = Registration{*tried, there, std::nullopt};
+  registration_ = Registration{*tried, std::move(there), std::nullopt};
   tried.reset();
   hurry_ = true;
   step.events.push_back(Registered{registration_->slot});
@@ -288,15 +290,14 @@ Status BoardClient::WriteBreaks(Store& store) {
 }
 
 Status BoardClient::Write(Store& store, Step& step) {
-  std::string& written = registration_->written;
-  while (wanted_->text != written) {
+  Published& written = registration_->written;
+  while (wanted_->text != written.text) {
     generation_.promised = std::max(generation_.promised, wanted_->record.outside);
     KEEL_TRY_ASSIGN(const Store::Outcome outcome,
-                    store.CompareSet(own_key(), written, wanted_->text));
+                    store.CompareSet(own_key(), written.text, wanted_->text));
     if (outcome.holds_desired) {
-      KEEL_TRY_ASSIGN(const MemberSlot before, ParseMemberSlot(own_key(), written));
-      hurry_ |= WithoutStandings(*before.record) != WithoutStandings(wanted_->record);
-      written = wanted_->text;
+      hurry_ |= WithoutStandings(written.record) != WithoutStandings(wanted_->record);
+      written = *wanted_;
     } else {
       KEEL_TRY(ReadMine(outcome.now.value_or(""), step));
       if (!registration_) return Ok();

@@ -95,8 +95,8 @@ class BoardClient {
   // Of the record of a member that is registered.
   std::string own_key() const { return keys().Member(registration_->slot); }
 
-  // The record that is to be on the board, and its text.
-  struct Wanted {
+  // A record of this member, and its text as the board has it or shall have it.
+  struct Published {
     MemberRecord record;
     std::string text;
   };
@@ -120,12 +120,12 @@ class BoardClient {
 
   struct Registration {
     int64_t slot = 0;
-    std::string written;                 // the record as it is on the board
+    Published written;                   // as it is on the board
     std::optional<TimePoint> beaten;
   };
 
   const BoardClientConfig config_;
-  std::optional<Wanted> wanted_;
+  std::optional<Published> wanted_;   // to be on the board
   std::vector<CountedEpoch> counted_;
   std::optional<BoardPlace> offer_;
   std::map<std::string, BreakRecord> breaks_;   // by the epoch's id

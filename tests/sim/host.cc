@@ -269,24 +269,24 @@ void SimHost::PlanPoll(TimePoint when) {
   });
 }
 
+// The board gets the record as it is now, however often it was to be published since the last poll.
 void SimHost::GiveToMember() {
+  bool publishes = false;
   for (const HostAction& action : std::exchange(to_member_, {})) {
-    if (std::holds_alternative<Publish>(action.what)) {
-      MemberRecord record = host_->record();
-      if (world_.scenario().defect == Defect::kPromisesTooEarly) {
-        record.outside = record.epoch.number;
-      }
-      if (world_.scenario().defect == Defect::kLeaseIsEnough) {
-        record.seen.shared = record.seen.tried.empty() ? record.seen.met : record.seen.tried.back();
-      }
-      record.peer = PeerOf(number_);
-      member_->Publish(record, host_->counted());
-    }
+    publishes |= std::holds_alternative<Publish>(action.what);
     if (const auto* const report = std::get_if<ReportBreak>(&action.what)) {
       member_->ReportBreak(report->record);
     }
     if (std::holds_alternative<RegisterAnew>(action.what)) member_->RegisterAnew();
   }
+  if (!publishes) return;
+  MemberRecord record = host_->record();
+  if (world_.scenario().defect == Defect::kPromisesTooEarly) record.outside = record.epoch.number;
+  if (world_.scenario().defect == Defect::kLeaseIsEnough) {
+    record.seen.shared = record.seen.tried.empty() ? record.seen.met : record.seen.tried.back();
+  }
+  record.peer = PeerOf(number_);
+  member_->Publish(record, host_->counted());
 }
 
 void SimHost::PollMember() {

@@ -28,28 +28,23 @@ class SimStore : public Store {
       : inner_(std::move(inner)), before_(std::move(before)), later_(std::move(later)) {}
 
   Status Set(const std::string& key, const std::string& value) override {
-    return Through<Status>([=](Store& store) { return store.Set(key, value); });
+    return Through(&Store::Set, key, value);
   }
   Result<std::optional<std::string>> Get(const std::string& key) override {
-    using Value = Result<std::optional<std::string>>;
-    return Through<Value>([=](Store& store) { return store.Get(key); });
+    return Through(&Store::Get, key);
   }
   Result<std::vector<std::optional<std::string>>> GetMany(
       const std::vector<std::string>& keys) override {
-    using Values = Result<std::vector<std::optional<std::string>>>;
-    return Through<Values>([=](Store& store) { return store.GetMany(keys); });
+    return Through(&Store::GetMany, keys);
   }
   Result<int64_t> Add(const std::string& key, int64_t delta) override {
-    return Through<Result<int64_t>>([=](Store& store) { return store.Add(key, delta); });
+    return Through(&Store::Add, key, delta);
   }
   Result<Outcome> CompareSet(const std::string& key, const std::optional<std::string>& expected,
                              const std::string& desired) override {
-    return Through<Result<Outcome>>(
-        [=](Store& store) { return store.CompareSet(key, expected, desired); });
+    return Through(&Store::CompareSet, key, expected, desired);
   }
-  Result<bool> Delete(const std::string& key) override {
-    return Through<Result<bool>>([=](Store& store) { return store.Delete(key); });
-  }
+  Result<bool> Delete(const std::string& key) override { return Through(&Store::Delete, key); }
   Status Wait(const std::vector<std::string>&, Duration, const CancelToken&) override {
     return Error{Code::kInvalid, "nothing in the simulator may wait in the store"};
   }
@@ -58,12 +53,15 @@ class SimStore : public Store {
   }
 
  private:
-  template <class R, class F>
-  R Through(F operation) {
+  // What comes late outlives the call, so it has copies of its own.
+  template <class R, class... Parameters, class... Arguments>
+  R Through(R (Store::*operation)(Parameters...), const Arguments&... arguments) {
     const Way way = before_();
-    if (way == Way::kThrough) return operation(*inner_);
+    if (way == Way::kThrough) return (inner_.get()->*operation)(arguments...);
     if (way == Way::kLate) {
-      later_([inner = inner_, operation] { static_cast<void>(operation(*inner)); });
+      later_([inner = inner_, operation, arguments...] {
+        static_cast<void>((inner.get()->*operation)(arguments...));
+      });
     }
     return Error{Code::kTimeout, "the store cannot be reached"};
   }

@@ -44,7 +44,7 @@ World::World(const Scenario& scenario, Tracer tracer)
 Outcome World::Run() {
   Trace(scenario_.Text());
   Plan();
-  while (Failure().empty() && !Done() && scheduler_.count() < kEventsMax) {
+  while (!HasFailed() && !Done() && scheduler_.count() < kEventsMax) {
     if (!scheduler_.RunNext(kEndless)) break;
   }
   if (Done()) checker_.JobOver(*workers_);
@@ -57,6 +57,8 @@ Outcome World::Run() {
   outcome_.epochs = checker_.epochs();
   return outcome_;
 }
+
+bool World::HasFailed() const { return !checker_.failure().empty() || !objection_.empty(); }
 
 std::string World::Failure() const {
   return checker_.failure().empty() ? objection_ : checker_.failure();

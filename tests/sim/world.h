@@ -86,6 +86,7 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   bool PokeArrives(int from, int to);
   SimHost* FindHost(const std::string& incarnation);
   bool Done() const;
+  bool HasFailed() const;
   std::string Failure() const;
   Health Look();
 
