@@ -66,17 +66,26 @@ def usual(typical, world):
     return typical[min(typical, key=lambda one: (abs(one - world), one))]
 
 
+def knew(log, at):
+    """Whether that host was there then, had made steps, and was not told to leave."""
+    until = log.tenure.gone if log.tenure.notice is None else log.tenure.notice
+    return until > at and any(told.at < at for told in log.told)
+
+
 class Rewinds:
     """Where the job went back, and so which steps did not count."""
 
     def __init__(self, logs):
         told = sorted((one.at, one.step) for log in logs for one in log.told)
         self.back, self.steps_lost = [], 0   # (at, step)
+        self.with_hosts_left = 0             # of the steps lost: where somebody knew them
         turn, high = 0, 0
         for at, step in sorted(one for log in logs for one in log.resumed):
             while turn < len(told) and told[turn][0] <= at:
                 high, turn = max(high, told[turn][1]), turn + 1
             self.steps_lost += max(0, high - step)
+            if any(knew(log, at) for log in logs):
+                self.with_hosts_left += max(0, high - step)
             high = min(high, step)
             self.back.append((at, step))
 
@@ -182,6 +191,7 @@ def report(logs):
     return {**sums(spot, typical, rewinds), "with_store_host": sums(logs, typical, rewinds),
             "steps": max((told.step for log in logs for told in log.told), default=0),
             "steps_lost": rewinds.steps_lost, "rewinds": len(rewinds.back),
+            "steps_lost_with_hosts_left": rewinds.with_hosts_left,
             "recovery_s": {**three(seconds), "before_first_step": idle,
                            "cut_by_the_end": unfinished},
             "stall_s": three(stalls(logs, typical)), "join_s": three(joins(spot)),

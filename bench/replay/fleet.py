@@ -124,6 +124,7 @@ class Fleet:
         self.hosts, self.agenda, self.order = [], [], 0
         self.helper, self.helper_log = None, os.path.join(folder, "helper.log")
         self.happened, self.codes = collections.Counter(), collections.Counter()
+        self.started_again = []   # when, which seat, after which code, beside how many others
         self.losses, self.differing = {}, []
         self.high, self.last_step, self.ending = 0, 0.0, False
         self.start = time.monotonic()
@@ -191,6 +192,9 @@ class Fleet:
             raise Failed(f"the launcher in seat {host.tenure.seat} ended with {code}")
         if not host.told_so and not self.ending:
             self.happened["started again"] += 1
+            self.started_again.append({
+                "at": round(self.now(), 3), "seat": host.tenure.seat, "code": code,
+                "beside": sum(not other.told_so for other in self.alive() if other is not host)})
             soon = self.now() - host.started < SOON_S
             self.at(self.now() + (AGAIN_S if soon else 0), self.launch, host)
 

@@ -22,6 +22,7 @@ import systems
 import traces
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+INSTANT_S = 0.001   # before the replay's end
 MORE_STEPS = 10     # of the job that goes on after the replay
 EPILOG = """\
 examples:
@@ -83,10 +84,13 @@ def add_plan_options(parser):
                             "the seats is taken as the trace's hosts are of its most; first: all "
                             "seats, while there are hosts enough, and who goes is replaced at once "
                             "(scale)")
-    group.add_argument("--store", choices=["stable", "spot"], default="stable",
+    group.add_argument("--store", choices=["stable", "spot", "directory"],
+                       default="stable",
                        help="who keeps the job's store. stable: a host of its own that is never "
                             "taken away, as one would rent it beside spot machines; spot: "
-                            "whichever host is first, and the next one when that has gone (stable)")
+                            "whichever host is first, and the next one when that has gone; "
+                            "directory: the same, and hosts meet in a directory that all share, "
+                            "with no endpoint (stable)")
     group.add_argument("--lead", type=seconds, default=120, metavar="TIME",
                        help="of the trace, from a notice to the end; no trace records it (120s)")
     group.add_argument("--notice-share", type=share, default=0.5, metavar="SHARE",
@@ -192,7 +196,10 @@ def replay(the_plan, args, folder):
             result["why_not"] = systems.why_no_step(run.codes, run.last_words())
         if system.exact:
             result["final"] = compare(system, args, run, progress)
-            result["steps_lost"] += max(0, run.high - result["final"]["saved_at"])
+            unsaved = max(0, run.high - result["final"]["saved_at"])
+            result["steps_lost"] += unsaved
+            if any(account.knew(host.log, the_plan.seconds - INSTANT_S) for host in run.hosts):
+                result["steps_lost_with_hosts_left"] += unsaved
     except fleet.Failed:
         sys.stderr.write(run.tails())
         raise
@@ -202,7 +209,8 @@ def replay(the_plan, args, folder):
         raise fleet.Failed(f"these outlived their launchers: {left}")
     if progress.is_terminal:
         progress.put("")
-    return {**result, "events": dict(run.happened), "launchers_ended_with": dict(run.codes)}
+    return {**result, "events": dict(run.happened), "launchers_ended_with": dict(run.codes),
+            "started_again": run.started_again}
 
 
 def is_same(result):
@@ -230,12 +238,16 @@ def show(result):
           "worker-seconds that the trace left")
     for name, value in result["spent"].items():
         print(f"  {name:<14} {value:9.1f} s  {100 * value / result['worker_seconds']:5.1f} %")
-    print(f"steps       {result['steps']} made, {result['steps_lost']} of them lost and made again")
+    print(f"steps       {result['steps']} made, {result['steps_lost']} lost and made again, "
+          f"{result['steps_lost_with_hosts_left']} of these while somebody was left who knew them")
     print(f"recovery    {three(result['recovery_s'])}")
     print(f"stall       {three(result['stall_s'])}")
     print(f"join        {three(result['join_s'])}")
     print(f"no step     for {number(result['longest_pause_s'])} at most")
     print("events      " + ", ".join(f"{count} {name}" for name, count in result["events"].items()))
+    beside = sum(one["beside"] > 0 for one in result["started_again"])
+    print(f"launchers   {len(result['started_again'])} were started again, {beside} of these while "
+          "others ran")
     if "final" in result:
         final = result["final"]
         print(f"last line   {final['line']}\nquiet run   {final['quiet_line']}")

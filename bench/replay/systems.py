@@ -1,10 +1,12 @@
 """How each launcher is started on a host of a replay, and how its jobs end.
 
 Promises   each as its users would for hosts that come and go: --nnodes=1:N, one second of last
-           call, a checkpoint directory that all share. The endpoint is on this machine. Whether it
-           can run here at all is found out before anything is started.
+           call, a checkpoint directory that all share. All addresses are of this machine; under
+           our launcher each host has one of its own. Whether a system can run here at all is found
+           out before anything is started.
 """
 import glob
+import ipaddress
 import os
 import re
 import subprocess
@@ -27,6 +29,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROBE_LIMIT_S = 300
 
 
+def address(seat):
+    """A host's own, on loopback."""
+    return str(ipaddress.ip_address("127.0.0.1") + seat)
+
+
 def cannot_import(python, module):
     """Why not, or None."""
     try:
@@ -45,10 +52,10 @@ class Keelrun:
     tells_epochs, exact, ours = True, True, True
     helper = None       # what runs beside the hosts
     pythons = ()        # the option with the interpreter, the module that it must have
-    stores = ("stable", "spot")
+    stores = ("stable", "spot", "directory")
 
     def __init__(self, args, folder):
-        self.args, self.folder = args, folder
+        self.args, self.meeting = args, os.path.join(folder, "meeting")
         self.port = free_port()
         self.environment = {}
         self.checkpoints = os.path.join(folder, "checkpoints")
@@ -57,9 +64,15 @@ class Keelrun:
         conf = "last_call_timeout=1"
         if self.args.store == "stable":
             conf += f",is_host={int(not tenure.is_spot)}"
+        others = [address(seat) for seat in range(1, self.args.max_hosts)]
+        meeting = "c10d", ",".join([f"{address(0)}:{self.port}", *others])
+        if self.args.store == "directory":
+            os.makedirs(self.meeting, exist_ok=True)
+            meeting = "dir", self.meeting
         return [f"{self.args.bin}/keelrun", f"--nnodes=1:{self.args.max_hosts}",
-                "--nproc-per-node=1", "--rdzv-backend=c10d", "--rdzv-id=replay",
-                f"--rdzv-endpoint=127.0.0.1:{self.port}", f"--rdzv-conf={conf}",
+                "--nproc-per-node=1", f"--rdzv-backend={meeting[0]}", "--rdzv-id=replay",
+                f"--rdzv-endpoint={meeting[1]}", f"--rdzv-conf={conf}",
+                f"--local-addr={address(tenure.seat)}",
                 "--max-restarts=1000000", "--notice=none",
                 f"--store-limit={self.args.store_limit}s"]
 
@@ -137,10 +150,11 @@ class Torchrun:
 
 class KeelrunDdp(Torchrun):
     """The same DDP script, unchanged, under keelrun."""
-    ours = True
+    ours, stores = True, Keelrun.stores
 
     def __init__(self, args, folder):
         super().__init__(args, folder)
+        self.meeting = os.path.join(folder, "meeting")
         self.environment = {"PYTHON_EXEC": args.python, "GLOO_SOCKET_IFNAME": "lo"}
 
     def launcher(self, tenure):

@@ -58,6 +58,13 @@ class Goodput(unittest.TestCase):
         self.assertEqual(result["spent"]["undone"], 3)
         self.assertEqual(result["spent"]["useful"], 6)
 
+    def test_steps_that_went_with_all_who_knew_them_are_told_apart(self):
+        later = log({}, come=4, gone=9, resumed=[(6, 2)])
+        for gone, notice, left in ((5, None, 0), (7, None, 3), (7, 5.5, 0)):
+            first = log(steady(1, 5, 1), gone=gone, goes=True, notice=notice)
+            found = account.Rewinds([first, later])
+            self.assertEqual((found.steps_lost, found.with_hosts_left), (3, left), (gone, notice))
+
     def test_all_workers_of_a_restart_tell_of_one_loss(self):
         logs = [log({**steady(1, 5, 1)}, resumed=[(6, 2)]), log({}, resumed=[(6.1, 2), (7, 2)])]
         self.assertEqual(account.Rewinds(logs).steps_lost, 3)

@@ -47,12 +47,23 @@ class Replay(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
-    def test_same_bits_whoever_comes_and_goes(self):
-        done = replay("--trace", self.trace, "--minutes", "0.27", "--max-hosts", "3", "--map",
-                      "first", "--lead", "1s", "--lanes", "4", "--lane-time", "20",
-                      "--save-every", "20", "--seed", "3", "--json")
+    def real_jobs(self, *more):
+        done = replay("--trace", self.trace, "--minutes", "0.27", "--map", "first", "--lead", "1s",
+                      "--lanes", "4", "--lane-time", "20", "--save-every", "20", "--seed", "3",
+                      "--json", *more)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        result = json.loads(done.stdout)
+        return json.loads(done.stdout)
+
+    def test_same_bits_where_no_host_stays(self):
+        for store in ("spot", "directory"):
+            with self.subTest(store=store):
+                result = self.real_jobs("--max-hosts", "2", f"--store={store}")
+                self.assertEqual(result["events"]["came"], 6, result)
+                self.assertTrue(result["final"]["same"], result["final"])
+                self.assertEqual(result["steps_lost_with_hosts_left"], 0, result)
+
+    def test_same_bits_whoever_comes_and_goes(self):
+        result = self.real_jobs("--max-hosts", "3")
         events = result["events"]
         self.assertEqual(events["came"], 6, result)
         self.assertEqual(events["went without notice"], result["planned"]["go_without_notice"])

@@ -48,6 +48,35 @@ class WhyNot(unittest.TestCase):
                       systems.why_no_step({}, ""))
 
 
+class OursOnItsOwnAddresses(unittest.TestCase):
+    def words(self, store, seat, system=systems.Keelrun):
+        args = options(store=store, bin="/bin", max_hosts=3, store_limit=60, save_every=9)
+        with tempfile.TemporaryDirectory() as folder:
+            return system(args, folder).command(plan.Tenure(seat, "a", 0, 9, is_spot=seat > 0))
+
+    def test_each_seat_has_one_and_knows_all(self):
+        for system in (systems.Keelrun, systems.KeelrunDdp):
+            for seat in range(3):
+                words = self.words("spot", seat, system)
+                self.assertIn(f"--local-addr=127.0.0.{1 + seat}", words)
+                endpoint = next(one for one in words if one.startswith("--rdzv-endpoint="))
+                self.assertRegex(endpoint, r"=127\.0\.0\.1:\d+,127\.0\.0\.2,127\.0\.0\.3$")
+                self.assertNotIn("is_host", " ".join(words))
+
+    def test_a_stable_host_keeps_the_store(self):
+        self.assertIn("--rdzv-conf=last_call_timeout=1,is_host=1", self.words("stable", 0))
+        self.assertIn("--rdzv-conf=last_call_timeout=1,is_host=0", self.words("stable", 1))
+
+    def test_in_a_directory_nobody_has_an_endpoint(self):
+        words = self.words("directory", 1)
+        self.assertIn("--rdzv-backend=dir", words)
+        self.assertIn("--local-addr=127.0.0.2", words)
+
+    def test_addresses_do_not_end_at_255(self):
+        self.assertEqual([systems.address(seat) for seat in (0, 254, 255)],
+                         ["127.0.0.1", "127.0.0.255", "127.0.1.0"])
+
+
 class Torchft(unittest.TestCase):
     def setUp(self):
         self.system = systems.Torchft(options(torchft_python="/peers/bin/python"), "/folder")
