@@ -11,7 +11,9 @@ import sys
 import tempfile
 import time
 
+import etcd
 import jobs
+import links
 import roles
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/net"))
@@ -22,6 +24,7 @@ from common import keep_byte_code  # noqa: E402  bench/trainer/common.py
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Of two dollars launchers leave one, as they take $local_rank for a word of theirs.
 SHELL = ["--no-python", "/bin/sh", "-c", "echo main $RANK $$$$; exec sleep 1000"]
+OFTEN = 20        # what is promised 20 times of 20
 KILLS_A_JOB = 8   # a seat that dies again and again within seconds is started later and later
 EPOCH = r"epoch (\d+) rank (\d+) of {} pid (\d+)"
 ARGS = None
@@ -177,12 +180,75 @@ def supervisor():
         since, at = {**{host: host.mark() for host in machines}, machines[2]: 0}, time.monotonic()
         put("supervisor back", "keelrun", next_epoch(machines, 3, since, at))
 
-    with_hosts(20, disturb)
+    with_hosts(OFTEN, disturb)
+
+
+# --- Coordinators that go, and who comes ---
+
+def counted(scenario, values):
+    """Puts what comes; where no more comes before OFTEN did, that one did not recover."""
+    try:
+        yield from values
+    except AssertionError as why:
+        print(f"{scenario}: {why}", file=sys.stderr, flush=True)
+        put(scenario, "keelrun", None)
 
 
 def coordinator(how):
-    for gap in roles.gaps(ARGS.keelrun, ARGS.trainer, how, 20):
-        put(f"coordinator {how}", "keelrun", gap)
+    job = roles.machines.Job(ARGS.keelrun, [], options=roles.OPTIONS)
+    name = f"coordinator {how}"
+    for gap in counted(name, roles.gaps(job, ARGS.trainer, how, OFTEN)):
+        put(name, "keelrun", gap)
+
+
+# A worker that is cut off or stands still keeps its lock of the checkpoint directory.
+SAVING = {False: "", True: ", it holds the checkpoints"}
+CUTS = (("first", False), ("heir", False), ("heir", True))
+
+
+def coordinator_cut():
+    reason = hosts.why_not()
+    if reason:
+        print(f"skipped: {reason}", file=sys.stderr)
+        return
+    for whom, saves in CUTS:
+        name = f"coordinator cut off, {whom}{SAVING[saves]}"
+        found = links.rounds(ARGS.keelrun, ARGS.trainer, whom, OFTEN, saves)
+        for gap, follows, steps in counted(name, found):
+            put(name, "keelrun", gap)
+            put(f"{name}: link up, it follows", "keelrun", follows)
+            put(f"{name}: link up, step of all", "keelrun", steps)
+
+
+def coming():
+    for how in roles.COMING:
+        name = f"comes: {how}"
+        for took in counted(name, roles.joins(ARGS.keelrun, ARGS.trainer, how, OFTEN)):
+            put(name, "keelrun", took)
+
+
+def with_etcd(measure):
+    reason = etcd.cluster.why_not()
+    if reason:
+        print(f"skipped: {reason}", file=sys.stderr)
+        return
+    measure()
+
+
+def etcd_members():
+    for whom in ("nobody", "member", "leader"):
+        name = f"etcd: {whom} killed"
+        found = etcd.members(ARGS.keelrun, ARGS.trainer, whom, OFTEN)
+        for unwritten, gap, whole in counted(name, found):
+            put(f"{name}, between two writes of a host", "keelrun", unwritten if whole else None)
+            put(f"{name}, between two steps", "keelrun", gap if whole else None)
+
+
+def etcd_coordinator():
+    for how, saves in (("leaves", True), ("killed", True), ("silent", False), ("silent", True)):
+        name = f"etcd: coordinator {how}{SAVING[saves and how == 'silent']}"
+        for gap in counted(name, etcd.gaps(ARGS.keelrun, ARGS.trainer, how, OFTEN, saves)):
+            put(name, "keelrun", gap)
 
 
 def board():
@@ -197,7 +263,10 @@ def board():
 SCENARIOS = {"launch": launch, "in-place": in_place, "foreign": foreign, "group": group,
              "lost-host": lost_host, "supervisor": supervisor,
              "coordinator-leaves": lambda: coordinator("leaves"),
-             "coordinator-killed": lambda: coordinator("killed"), "board": board}
+             "coordinator-killed": lambda: coordinator("killed"),
+             "coordinator-cut": coordinator_cut, "coming": coming,
+             "etcd-members": lambda: with_etcd(etcd_members),
+             "etcd-coordinator": lambda: with_etcd(etcd_coordinator), "board": board}
 
 
 def main():
@@ -211,7 +280,12 @@ def main():
                         help="an interpreter with PyTorch")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--keep", type=os.path.abspath, metavar="DIR",
+                        help="leave there what the launchers of coordinators' rounds printed")
     ARGS = parser.parse_args()
+    if ARGS.keep:
+        os.makedirs(ARGS.keep, exist_ok=True)
+    roles.KEEP = ARGS.keep
     keep_byte_code()
     ARGS.keelrun, ARGS.survivor = f"{ARGS.bin}/keelrun", f"{ARGS.bin}/survivor"
     ARGS.board_bench, ARGS.trainer = f"{ARGS.bin}/board_bench", f"{ARGS.bin}/minimal_train"

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Prints the Markdown tables of what measure.py wrote: `report.py FILE.jsonl`.
+"""Prints what measure.py wrote as Markdown tables, or as JSON: `report.py [--json] FILE.jsonl...`
 
 Promises   each goal stands beside what came, ratios of one run included.
 Does not   judge: what is missed is for the reader to see.
 """
+import argparse
 import json
-import sys
 
+import roles
 from jobs import quantile
 
 GOALS = {
@@ -17,6 +18,18 @@ GOALS = {
     ("supervisor killed", "keelrun"): "0.1 s",
     ("supervisor back", "keelrun"): "20 of 20",
     ("epoch of 1000 hosts", "keelrun"): "1 s",
+    ("coordinator leaves", "keelrun"): "median 0.1 s, worst 0.5 s",
+    ("coordinator killed", "keelrun"): "median 0.3 s, worst 1 s",
+    **{(f"coordinator cut off, {whom}", "keelrun"): "median 4 s, worst 5.5 s"
+       for whom in ("first", "heir", "heir, it holds the checkpoints")},
+    **{(f"coordinator cut off, {whom}: link up, it follows", "keelrun"): "3 s"
+       for whom in ("first", "heir", "heir, it holds the checkpoints")},
+    **{(f"comes: {how}", "keelrun"): "3 s" for how in roles.COMING},
+    **{(f"etcd: {whom} killed, between two writes of a host", "keelrun"): "3 s"
+       for whom in ("member", "leader")},
+    ("etcd: coordinator killed", "keelrun"): "0.5 s",
+    ("etcd: coordinator silent", "keelrun"): "4.5 s",
+    ("etcd: coordinator silent, it holds the checkpoints", "keelrun"): "4.5 s",
 }
 
 
@@ -60,12 +73,29 @@ def ratios(rows):
                f"{many / few:.2f} ({1000 * many:.1f} ms to {1000 * few:.1f} ms)", "1.5"]
 
 
+def summary(rows):
+    """For programs: what, how often it came of how often, and how long it took."""
+    for (scenario, system), every in rows.items():
+        good = seconds_of(rows, scenario, system)
+        yield {"scenario": scenario, "system": system, "came": len(good), "of": len(every),
+               **({"median_s": median(good), "worst_s": max(good)} if good else {}),
+               "to_reach": GOALS.get((scenario, system))}
+
+
 def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON array")
+    parser.add_argument("files", nargs="+", metavar="FILE.jsonl")
+    args = parser.parse_args()
     rows = {}
-    with open(sys.argv[1], encoding="utf-8") as file:
-        for line in file:
-            row = json.loads(line)
-            rows.setdefault((row["scenario"], row["system"]), []).append(row)
+    for path in args.files:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                row = json.loads(line)
+                rows.setdefault((row["scenario"], row["system"]), []).append(row)
+    if args.json:
+        print(json.dumps(list(summary(rows)), indent=1))
+        return
     print_table(["what", "system", "came", "median s", "p99 s", "worst s", "to reach"], times(rows))
     print_table(["ratio of medians", "came", "to reach"], ratios(rows))
 

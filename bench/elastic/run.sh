@@ -6,7 +6,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 readonly root
-runs=10 kills=200 out=$root/build/elastic-bench.jsonl scenarios=()
+runs=10 kills=200 out=$root/build/elastic-bench.jsonl scenarios=() report=()
 
 Help() {
   cat <<'TEXT'
@@ -15,8 +15,10 @@ usage: bench/elastic/run.sh [--runs N] [--kills N] [--out FILE] [SCENARIO...]
   --runs N     how often each thing that takes seconds is done (10)
   --kills N    how many workers are killed (200)
   --out FILE   where the single measurements go (build/elastic-bench.jsonl)
+  --json       print the summary as JSON instead of tables
   SCENARIO     launch in-place foreign group lost-host supervisor coordinator-leaves
-               coordinator-killed board; all by default
+               coordinator-killed coordinator-cut coming etcd-members etcd-coordinator board;
+               all by default
 TEXT
 }
 
@@ -25,6 +27,7 @@ while (($#)); do
     --runs) runs=$2; shift ;;
     --kills) kills=$2; shift ;;
     --out) out=$2; shift ;;
+    --json) report=(--json) ;;
     --help | -h) Help; exit ;;
     -*) echo "bench/elastic/run.sh: unknown argument $1" >&2; Help >&2; exit 2 ;;
     *) scenarios+=("$1") ;;
@@ -35,4 +38,4 @@ done
 "$root/tools/setup.sh" --target bench_elastic
 python3 -B "$root/bench/elastic/measure.py" --bin "$root/build/bin" \
   --python "$root/.deps/venv/bin/python" --runs "$runs" --kills "$kills" "${scenarios[@]}" >"$out"
-python3 -B "$root/bench/elastic/report.py" "$out"
+python3 -B "$root/bench/elastic/report.py" "${report[@]}" "$out"
