@@ -114,8 +114,9 @@ def members(keelrun, trainer, whom, rounds):
             raise SystemExit(f"steps are missing: {roles.missing(job.started)}")
 
 
-def gaps(keelrun, trainer, how, rounds, saves):
-    """Yields what roles.gaps() does, of a job in etcd."""
+def gaps(keelrun, model, how, rounds, saves):
+    """Yields what roles.gaps() does, of a job in etcd whose workers leave it the processors."""
+    def words(folder):
+        return roles.sleeper_words(model, folder, saves)
     with cluster.Cluster(3) as etcd:
-        job = new_job(keelrun, etcd, f"bench-{how}")
-        yield from roles.gaps(job, trainer, how, rounds, saves)
+        yield from roles.gaps(new_job(keelrun, etcd, f"bench-{how}"), words, how, rounds)

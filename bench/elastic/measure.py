@@ -5,6 +5,7 @@ Promises   both launchers take turns within each scenario, so that both meet the
 Does not   retry: what did not recover within the limit is counted as not recovered.
 """
 import argparse
+import functools
 import json
 import os
 import sys
@@ -197,7 +198,8 @@ def counted(scenario, values):
 def coordinator(how):
     job = roles.machines.Job(ARGS.keelrun, [], options=roles.OPTIONS)
     name = f"coordinator {how}"
-    for gap in counted(name, roles.gaps(job, ARGS.trainer, how, OFTEN)):
+    words = functools.partial(roles.trainer_words, ARGS.trainer)
+    for gap in counted(name, roles.gaps(job, words, how, OFTEN)):
         put(name, "keelrun", gap)
 
 
@@ -223,8 +225,9 @@ def coordinator_cut():
 def coming():
     for how in roles.COMING:
         name = f"comes: {how}"
-        for took in counted(name, roles.joins(ARGS.keelrun, ARGS.trainer, how, OFTEN)):
-            put(name, "keelrun", took)
+        for known, step in counted(name, roles.joins(ARGS.keelrun, ARGS.model, how, OFTEN)):
+            put(name, "keelrun", known)
+            put(f"{name}: first step with it", "keelrun", step)
 
 
 def with_etcd(measure):
@@ -244,11 +247,15 @@ def etcd_members():
             put(f"{name}, between two steps", "keelrun", gap if whole else None)
 
 
-def etcd_coordinator():
-    for how, saves in (("leaves", True), ("killed", True), ("silent", False), ("silent", True)):
-        name = f"etcd: coordinator {how}{SAVING[saves and how == 'silent']}"
-        for gap in counted(name, etcd.gaps(ARGS.keelrun, ARGS.trainer, how, OFTEN, saves)):
-            put(name, "keelrun", gap)
+def etcd_coordinator(how, saves=True):
+    name = f"etcd: coordinator {how}{SAVING[saves and how == 'silent']}"
+    for gap in counted(name, etcd.gaps(ARGS.keelrun, ARGS.model, how, OFTEN, saves)):
+        put(name, "keelrun", gap)
+
+
+def etcd_silent():
+    for saves in SAVING:
+        etcd_coordinator("silent", saves)
 
 
 def board():
@@ -266,7 +273,9 @@ SCENARIOS = {"launch": launch, "in-place": in_place, "foreign": foreign, "group"
              "coordinator-killed": lambda: coordinator("killed"),
              "coordinator-cut": coordinator_cut, "coming": coming,
              "etcd-members": lambda: with_etcd(etcd_members),
-             "etcd-coordinator": lambda: with_etcd(etcd_coordinator), "board": board}
+             "etcd-leaves": lambda: with_etcd(lambda: etcd_coordinator("leaves")),
+             "etcd-killed": lambda: with_etcd(lambda: etcd_coordinator("killed")),
+             "etcd-silent": lambda: with_etcd(etcd_silent), "board": board}
 
 
 def main():
@@ -289,6 +298,7 @@ def main():
     keep_byte_code()
     ARGS.keelrun, ARGS.survivor = f"{ARGS.bin}/keelrun", f"{ARGS.bin}/survivor"
     ARGS.board_bench, ARGS.trainer = f"{ARGS.bin}/board_bench", f"{ARGS.bin}/minimal_train"
+    ARGS.model = f"{ARGS.bin}/model_train"
     unknown = [name for name in ARGS.scenario if name not in SCENARIOS]
     if unknown:
         parser.error(f"no scenario '{unknown[0]}'; there are {' '.join(SCENARIOS)}")

@@ -24,7 +24,8 @@ GOALS = {
        for whom in ("first", "heir", "heir, it holds the checkpoints")},
     **{(f"coordinator cut off, {whom}: link up, it follows", "keelrun"): "3 s"
        for whom in ("first", "heir", "heir, it holds the checkpoints")},
-    **{(f"comes: {how}", "keelrun"): "3 s" for how in roles.COMING},
+    **{(f"comes: {how}{words}", "keelrun"): "3 s"
+       for how in roles.COMING for words in ("", ": first step with it")},
     **{(f"etcd: {whom} killed, between two writes of a host", "keelrun"): "3 s"
        for whom in ("member", "leader")},
     ("etcd: coordinator killed", "keelrun"): "0.5 s",

@@ -30,6 +30,11 @@ def trainer_words(trainer, folder, saves=True):
     return words + ([f"--checkpoint-dir={os.path.join(folder, 'checkpoints')}"] if saves else [])
 
 
+def sleeper_words(model, folder, saves=True):
+    """Of workers that leave the processors to others: each micro-batch of a step sleeps."""
+    return [*trainer_words(model, folder, saves), "--lanes=6", "--lane-time=10ms"]
+
+
 def step_times(several):
     return sorted(at for machine in several for at, _, _ in list(machine.steps))
 
@@ -72,7 +77,8 @@ def keep(what, several):
     if KEEP:
         with open(os.path.join(KEEP, f"{_kept:03}-{what}.txt"), "w", encoding="utf-8") as file:
             file.writelines(f"{machine.name}| {line}\n" for machine in several
-                            for line in list(machine.lines) if not machines.STEP.search(line))
+                            for line in list(machine.lines)
+                            if not machines.STEP.search(line) and not line.startswith("step "))
 
 
 def missing(several):
@@ -104,10 +110,11 @@ def one_round(job, how):
     return gap
 
 
-def gaps(job, trainer, how, rounds, saves=True):
-    """Yields the longest gap of each round, in seconds."""
+def gaps(job, words, how, rounds):
+    """Yields the longest gap of each round, in seconds. `words`: the worker's, of the job's
+    folder."""
     with job:
-        job.command = trainer_words(trainer, job.folder, saves)
+        job.command = words(job.folder)
         job.start_all()
         for number in range(rounds):
             job.go_on()
@@ -122,13 +129,15 @@ def gaps(job, trainer, how, rounds, saves=True):
         job.stop()
 
 
-# --- Who comes: from exec to the first step of an epoch that it is in ---
+# --- Who comes: seconds until it is in the job, and until the first step of an epoch with it ---
 
 def joined(job, number, endpoints=None):
     since, begin = job.marks(), time.monotonic()
-    job.start(number, endpoints=endpoints)
+    machine = job.start(number, endpoints=endpoints)
+    machine.wait_for(" epoch epoch=")   # told by the job's board, which has it as a host
+    known = time.monotonic() - begin
     job.whole(3, since)
-    return first_step(job.started, time.monotonic()) - begin
+    return known, first_step(job.started, time.monotonic()) - begin
 
 
 def comes(job, how):
@@ -152,17 +161,17 @@ def comes(job, how):
 COMING = ("same address", "same address, no other named", "other address", "knows one live host")
 
 
-def joins(keelrun, trainer, how, rounds):
-    """Yields what each newcomer took, in seconds; each meets a job of its own."""
+def joins(keelrun, model, how, rounds):
+    """Yields what joined() gives of each newcomer; each meets a job of its own."""
     for _ in range(rounds):
         with machines.Job(keelrun, [], options=OPTIONS) as job:
-            job.command = trainer_words(trainer, job.folder)
+            job.command = sleeper_words(model, job.folder)
             if how == "same address, no other named":   # to the others neither
                 job.endpoints = lambda: f"127.0.0.1:{job.port}"
             job.start_all()
             job.go_on()
-            took = comes(job, how)
-            keep(f"{how}-{took:.3f}", job.started)
-            yield took
+            found = comes(job, how)
+            keep(f"{how}-{found[0]:.3f}-{found[1]:.3f}", job.started)
+            yield found
             check(job.epochs_formed(), job.started)
             job.stop()

@@ -17,8 +17,8 @@ usage: bench/elastic/run.sh [--runs N] [--kills N] [--out FILE] [SCENARIO...]
   --out FILE   where the single measurements go (build/elastic-bench.jsonl)
   --json       print the summary as JSON instead of tables
   SCENARIO     launch in-place foreign group lost-host supervisor coordinator-leaves
-               coordinator-killed coordinator-cut coming etcd-members etcd-coordinator board;
-               all by default
+               coordinator-killed coordinator-cut coming etcd-members etcd-leaves etcd-killed
+               etcd-silent board; all by default
 TEXT
 }
 
