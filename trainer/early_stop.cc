@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <string_view>
@@ -19,6 +20,9 @@ namespace {
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
 
+// The handler may be put back after that, by who had replaced it.
+std::atomic<bool> has_ended{false};
+
 bool IsOfSupervisor(char** environment) {
   const size_t bytes = std::strlen(kControlFdVariable);
   for (; *environment != nullptr; ++environment) {
@@ -31,6 +35,11 @@ bool IsOfSupervisor(char** environment) {
 }
 
 void OnSignal(int signal) {
+  if (has_ended) {
+    (void)std::signal(signal, SIG_DFL);
+    (void)raise(signal);   // it comes as this handler returns
+    return;
+  }
   if (signal == SIGUSR2) return;
   constexpr std::string_view kText = "stopped before training began: nothing is lost\n";
   (void)!write(STDERR_FILENO, kText.data(), kText.size());
@@ -62,6 +71,9 @@ __attribute__((section(".preinit_array"), used)) void (*const begin)(int, char**
 
 }  // namespace
 
-void EndEarlyStop() { Replace(OnSignal, SIG_DFL); }
+void EndEarlyStop() {
+  has_ended = true;
+  Replace(OnSignal, SIG_DFL);
+}
 
 }  // namespace keel

@@ -14,7 +14,8 @@
 namespace keel {
 
 // Signals have their usual effect again. A program that wants to act on them instead
-// (elastic/process/stop_signals.h) blocks them before.
+// (trainer/loop/signal_wishes.h) says so before, and no signal falls in between: what it puts back
+// in the end has the usual effect by then.
 void EndEarlyStop();
 
 }  // namespace keel

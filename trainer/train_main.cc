@@ -22,6 +22,7 @@
 #include "store/torch_log.h"
 #include "trainer/early_stop.h"
 #include "trainer/group/epoch_group.h"
+#include "trainer/loop/signal_wishes.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/nccl_module.h"
 #include "trainer/numerics/numerics.h"
@@ -258,7 +259,7 @@ bool MayResume(const ResumeConfig& config) {
 }
 
 Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink* link,
-                       StopSignals* signals, KeepConfig keep) {
+                       SignalWishes* signals, KeepConfig keep) {
   KEEL_TRY_ASSIGN(const std::string fingerprint, FingerprintOf(state, keep.resume.config));
   PosixFiles files;
   keep.checkpoint.fingerprint = keep.resume.fingerprint = fingerprint;
@@ -327,9 +328,9 @@ Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const Ke
   const bool asks_other = spec.instead.wanted && spec.instead.wanted(options);
   // This comes before the first thread. A supervised worker with nowhere to save leaves signals
   // alone: its supervisor ends it by them.
-  std::unique_ptr<StopSignals> signals;
+  std::unique_ptr<SignalWishes> signals;
   if (!asks_other && (!keep.checkpoint.root.empty() || IsAlone())) {
-    KEEL_TRY_ASSIGN(signals, StopSignals::Open());
+    KEEL_TRY_ASSIGN(signals, SignalWishes::Open());
   }
   EndEarlyStop();
   TellOfThreads(config.numerics.threads);

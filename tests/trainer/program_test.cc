@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/trainer/save/saving_job.h"
@@ -122,6 +123,44 @@ TEST_F(Program, WithNowhereToSaveItSaysThatAStopHasLostItsSteps) {
   job->Await("^step 3 ");
   job->Signal(SIGTERM);
   EXPECT_EQ(job->ExitCode(), 77) << job->Output();
+}
+
+// A thread that was there before training blocks nothing: it gets what is meant for the process, or
+// a signal of its own.
+TEST_F(Program, IsStoppedAndSavesWhicheverThreadTheSignalComesTo) {
+  size_t saves = 0;
+  for (const bool to_thread : {false, true}) {
+    const auto job = StartWith({{"KEEL_TEST_EARLY_THREAD", "1"}}, Saving(Endless({})));
+    const int64_t thread = NumberAfter(job->Await("^early thread "), "thread");
+    ASSERT_GT(thread, 0);
+    AwaitSteps(*job, 3);
+    if (to_thread) {
+      ASSERT_EQ(syscall(SYS_tgkill, job->pid(), static_cast<pid_t>(thread), SIGTERM), 0);
+    } else {
+      job->Signal(SIGTERM);
+    }
+    EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+    EXPECT_EQ(job->Count(" stop-wanted signal=SIGTERM "), 1) << job->Output();
+    EXPECT_EQ(WholeSteps().size(), ++saves);
+  }
+}
+
+// The same for a save that somebody asks for, after which training goes on.
+TEST_F(Program, SavesWhicheverThreadTheSignalComesTo) {
+  const auto job = StartWith({{"KEEL_TEST_EARLY_THREAD", "1"}}, Saving(Endless({})));
+  const int64_t thread = NumberAfter(job->Await("^early thread "), "thread");
+  ASSERT_GT(thread, 0);
+  const auto signal = [&](int number) {
+    ASSERT_EQ(syscall(SYS_tgkill, job->pid(), static_cast<pid_t>(thread), number), 0);
+  };
+  AwaitSteps(*job, 3);
+  signal(SIGUSR2);
+  AwaitCheckpoints(*job, 1);
+  AwaitSteps(*job, 3);
+  EXPECT_EQ(job->Count(" stop-wanted "), 0) << job->Output();
+  signal(SIGINT);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+  EXPECT_EQ(WholeSteps().size(), 2U);
 }
 
 // --- Numbers ---

@@ -17,9 +17,9 @@
 #include <string>
 
 #include "base/result.h"
-#include "elastic/process/stop_signals.h"
 #include "elastic/worker_link.h"
 #include "trainer/loop/epoch_run.h"
+#include "trainer/loop/signal_wishes.h"
 #include "trainer/state/train_state.h"
 
 namespace keel {
@@ -37,7 +37,7 @@ class Trainer {
   struct Parts {
     WorkerLink* link = nullptr;       // null: this worker is alone, in an epoch of its own
     Keeping* keeping = nullptr;       // null: nothing is saved or resumed
-    StopSignals* signals = nullptr;   // null: signals keep their usual effect
+    SignalWishes* signals = nullptr;   // null: signals keep their usual effect
   };
   Trainer(TrainState& state, std::string fingerprint, const Parts& parts);
 
@@ -65,7 +65,7 @@ class Trainer {
   TrainState& state_;
   WorkerLink* const link_;
   Keeping* const keeping_;
-  StopSignals* const signals_;
+  SignalWishes* const signals_;
   const std::string fingerprint_;
   const std::shared_ptr<Whereabouts> whereabouts_;   // where we are; told on the link
   int64_t join_epoch_ = 0;      // the epoch in which somebody waits to join

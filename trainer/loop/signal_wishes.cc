@@ -1,0 +1,204 @@
+// Handlers that note a signal and write to an eventfd, and the thread that reads it.
+#include "trainer/loop/signal_wishes.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <iterator>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "elastic/process/exit_status.h"
+#include "elastic/process/quiet_thread.h"
+#include "elastic/process/stop_signals.h"
+
+namespace keel {
+namespace {
+
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
+
+// What a handler writes. It is never freed, nor is the eventfd closed: a handler may have begun in
+// another thread as the wishes end.
+struct Noted {
+  std::atomic<int> eventfd{-1};
+  std::atomic<int> first{0};        // the signal that asked to stop
+  std::atomic<int> interrupts{0};
+  std::atomic<bool> save{false};
+};
+Noted noted;
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free,
+              "a signal handler writes them");
+
+// What was there before.
+struct Before {
+  struct sigaction actions[std::size(kSignals)];
+  sigset_t mask;   // of the thread that opened
+};
+Before before;
+std::atomic<bool> is_taken{false};
+std::atomic<bool> is_installed{false};   // `before` can be read
+
+sigset_t Signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kSignals) sigaddset(&set, signal);
+  return set;
+}
+
+void Wake() {
+  const uint64_t one = 1;
+  // It fails only where the counter is full, and then the reader wakes anyway.
+  (void)!write(noted.eventfd, &one, sizeof one);
+}
+
+// Async-signal-safe.
+void Note(int signal) {
+  int none = 0;
+  if (signal == SIGUSR2) {
+    noted.save = true;
+  } else {
+    noted.first.compare_exchange_strong(none, signal);
+  }
+  if (signal == SIGINT) ++noted.interrupts;
+  Wake();
+}
+
+void OnSignal(int signal) {
+  const int error = errno;
+  Note(signal);
+  errno = error;
+}
+
+void Install() {
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  action.sa_mask = Signals();
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    (void)sigaction(kSignals[i], &action, &before.actions[i]);
+  }
+  is_installed = true;
+}
+
+// Async-signal-safe.
+void PutBack(size_t which) {
+  struct sigaction now {};
+  if (sigaction(kSignals[which], nullptr, &now) != 0 || now.sa_handler != OnSignal) return;
+  (void)sigaction(kSignals[which], &before.actions[which], nullptr);
+}
+
+void PutAllBack() {
+  for (size_t i = 0; i < std::size(kSignals); ++i) PutBack(i);
+}
+
+void UnblockWhatWasOpen() {
+  sigset_t open;
+  sigemptyset(&open);
+  for (const int signal : kSignals) {
+    if (sigismember(&before.mask, signal) == 0) sigaddset(&open, signal);
+  }
+  pthread_sigmask(SIG_UNBLOCK, &open, nullptr);
+}
+
+// The child of a fork() has no thread that reads, and would hear no signal.
+void ForgetInChild() {
+  if (is_installed.exchange(false)) {
+    PutAllBack();
+    UnblockWhatWasOpen();
+  }
+  is_taken = false;
+}
+
+// Takes what was sent to the process and no thread has come to yet.
+void NotePending() {
+  const sigset_t set = Signals();
+  const timespec at_once{};
+  for (int signal = 0; (signal = sigtimedwait(&set, nullptr, &at_once)) > 0;) Note(signal);
+}
+
+// Does what an interrupt did before Open(), and ends the program where that was to ignore it.
+void Interrupt() {
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    if (kSignals[i] == SIGINT) PutBack(i);
+  }
+  struct sigaction now {};
+  if (sigaction(SIGINT, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) {
+    (void)signal(SIGINT, SIG_DFL);
+  }
+  (void)raise(SIGINT);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SignalWishes>> SignalWishes::Open() {
+  if (is_taken.exchange(true)) {
+    return Error{Code::kInvalid, "another training in this process has its signals"};
+  }
+  if (noted.eventfd < 0) {
+    noted.eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (noted.eventfd < 0) {
+      const Error error{Code::kForeign, std::string("making an eventfd: ") + std::strerror(errno)};
+      is_taken = false;
+      return error;
+    }
+    (void)pthread_atfork(nullptr, nullptr, ForgetInChild);
+  }
+  noted.first = 0;
+  noted.interrupts = 0;
+  noted.save = false;
+  const sigset_t set = Signals();
+  pthread_sigmask(SIG_BLOCK, &set, &before.mask);
+  Install();
+  return std::unique_ptr<SignalWishes>(new SignalWishes());
+}
+
+SignalWishes::SignalWishes() : thread_(StartQuietThread("keel-signals", [this] { Run(); })) {}
+
+SignalWishes::~SignalWishes() {
+  const sigset_t set = Signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  NotePending();
+  PutAllBack();
+  ending_ = true;
+  Wake();
+  thread_.join();
+  UnblockWhatWasOpen();
+  is_installed = false;
+  is_taken = false;
+}
+
+std::string SignalWishes::reason() const {
+  const int first = noted.first;
+  return first == 0 ? "" : SignalName(first);
+}
+
+bool SignalWishes::TakeSave() { return noted.save.exchange(false); }
+
+void SignalWishes::Run() {
+  // Where all other threads block them, signals come to this one.
+  const sigset_t set = Signals();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  Interrupts interrupts;
+  for (;;) {
+    const bool is_last = ending_;   // what was noted before the end is acted on
+    for (int left = noted.interrupts.exchange(0); left > 0; --left) {
+      if (interrupts.IsSecond(RealClock().Monotonic())) Interrupt();
+    }
+    if (noted.first != 0 && !stop_.cancelled()) {
+      LogInfo("stop-wanted", {{"signal", reason()}, {"pid", getpid()}});
+      stop_.Cancel();
+    }
+    if (is_last) return;
+    pollfd wanted{noted.eventfd, POLLIN, 0};
+    (void)poll(&wanted, 1, -1);   // a signal of our own interrupts it, too
+    uint64_t count = 0;
+    (void)!read(noted.eventfd, &count, sizeof count);
+  }
+}
+
+}  // namespace keel
