@@ -1,41 +1,31 @@
-// From options to config, to state, to Trainer, to exit code.
+// From options to config, to a TrainRun, to exit code.
 #include "trainer/train_main.h"
 
 #include <torch/utils.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "base/environment.h"
-#include "base/log.h"
 #include "base/option_help.h"
-#include "base/posix_files.h"
 #include "base/print_out.h"
 #include "base/process_setup.h"
-#include "base/text.h"
-#include "ckpt/read_ahead.h"
 #include "elastic/protocol/exit_codes.h"
-#include "elastic/worker_link.h"
 #include "store/catch_torch.h"
 #include "store/torch_log.h"
 #include "trainer/early_stop.h"
 #include "trainer/group/epoch_group.h"
-#include "trainer/loop/signal_wishes.h"
-#include "trainer/loop/trainer.h"
+#include "trainer/job_fingerprint.h"
 #include "trainer/nccl_module.h"
 #include "trainer/numerics/numerics.h"
 #include "trainer/run_logs.h"
 #include "trainer/save/keep_options.h"
-#include "trainer/save/resume_ahead.h"
 #include "trainer/state/device.h"
+#include "trainer/train_run.h"
 
 namespace keel {
 namespace {
-
-constexpr Duration kTeardownLimit = std::chrono::seconds(5);
-constexpr const char* kReduceNames[] = {"tree", "allreduce"};
 
 struct ProgramTable {
   OptionTable table;
@@ -87,8 +77,9 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
                            "LibTorch picks for this host"));
   count("threads", static_cast<uint64_t>(preset.numerics.threads), 1024,
         "Threads that compute one operation; results depend on it");
-  table.Add(Option::Choice("reduce", {kReduceNames[0], kReduceNames[1]},
-                           kReduceNames[static_cast<int>(preset.reduce)],
+  table.Add(Option::Choice("reduce",
+                           {ReduceName(Reduce::kTree), ReduceName(Reduce::kAllReduce)},
+                           ReduceName(preset.reduce),
                            "tree: the same bits for any number of workers; allreduce: a plain "
                            "all-reduce, for comparison"));
   table.Add(Option::Integer("load-threads", preset.loader.threads,
@@ -154,67 +145,9 @@ Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
   config.loader.ahead = static_cast<size_t>(options.Integer("load-ahead"));
   config.read_bytes_min = options.Bytes("read-memory-from");
   if (config.read_bytes_min == 0) config.read_bytes_min = EpochGroup::kNeverRead;
-  config.reduce = options.Text("reduce") == kReduceNames[0] ? Reduce::kTree : Reduce::kAllReduce;
+  config.reduce = options.Text("reduce") == ReduceName(Reduce::kTree) ? Reduce::kTree :
+                                                                         Reduce::kAllReduce;
   return config;
-}
-
-// As std::to_string() writes it, with six digits after the point, if that is exact.
-std::string ExactText(double number) {
-  const std::string usual = std::to_string(number);
-  return std::strtod(usual.c_str(), nullptr) == number ? usual : NumberText(number);
-}
-
-// All that must be the same on every worker; a worker that differs is refused at the door.
-Result<std::string> FingerprintOf(TrainState& state, const RunConfig& run) {
-  const TrainConfig& config = state.config();
-  KEEL_TRY_ASSIGN(std::string device_name, DeviceName(config.device));
-  KEEL_TRY_ASSIGN(Fingerprint fingerprint,
-                  HostFingerprint({.numerics = config.numerics.numerics,
-                                   .device = config.device,
-                                   .device_name = std::move(device_name),
-                                   .precision = config.precision,
-                                   .lanes = config.lanes,
-                                   .lane_batch = config.lane_batch}));
-  // A worker that stopped earlier would leave the others waiting for its lanes.
-  fingerprint.Add("steps", std::to_string(config.steps));
-  fingerprint.Add("seed", std::to_string(config.seed));
-  fingerprint.Add("samples", std::to_string(state.program().dataset->size()));
-  if (const std::string data = state.program().dataset->Identity(); !data.empty()) {
-    fingerprint.Add("data", data);
-  }
-  fingerprint.Add("reduce", kReduceNames[static_cast<int>(config.reduce)]);
-  fingerprint.Add("rate", ExactText(config.update.learning_rate));
-  fingerprint.Add("schedule", config.update.schedule.Text());
-  fingerprint.Add("clip_norm", ExactText(config.update.clip_norm.value_or(0)));
-  fingerprint.Add("non_finite", NonFiniteName(config.update.non_finite));
-  fingerprint.Add("optimizer", state.program().optimizer->Text());
-  AddOptions(run, &fingerprint);
-  fingerprint.Add("layout", state.registry().LayoutDigest().Hex().substr(0, 16));
-  return fingerprint.Text();
-}
-
-std::string LastLine(TrainState& state) {
-  return "final step=" + std::to_string(state.step()) + " trail=" + state.trail().Hex() +
-         " digest=" + state.registry().StateDigest().Hex();
-}
-
-void PrintResumed(const TrainState& state, const std::string& from, const Digest& digest) {
-  PrintOut("resumed step=%s trail=%s digest=%s from=%s\n", std::to_string(state.step()).c_str(),
-           state.trail().Hex().c_str(), digest.Hex().c_str(), from.c_str());
-}
-
-// The first rank of a program that has finished prints its last line. If stdout did not take all
-// output, the error says so and contains that line.
-Status TellFinished(TrainState& state, const TrainOutcome& outcome) {
-  const std::string last = outcome.first_rank ? LastLine(state) : "";
-  if (!last.empty()) (void)PrintOutText(last + "\n");
-  const Status printed = OutputStatus();
-  if (printed.ok()) return printed;
-  std::string text = "training has finished";
-  if (outcome.saved_step) text += " and is saved";
-  text += ", but not all of its output could be written (" + printed.error().message + ")";
-  if (!last.empty()) text += "; its last line is: " + last;
-  return Error{printed.error().code, text};
 }
 
 void Complain(const TrainMainSpec& spec, const std::string& text) {
@@ -228,78 +161,23 @@ int CodeOfOutput(const TrainMainSpec& spec, const Status& printed) {
   return kExitFailed;
 }
 
-int CodeOf(const TrainOutcome& outcome, bool supervised) {
-  if (!outcome.refused.empty()) return kExitRefused;
-  if (outcome.finished || supervised) return kExitFinished;
-  return outcome.saved_step ? kExitStopped : kExitUnsaved;
+int CodeOf(const TrainResult& result) {
+  if (!result.refused.empty()) return kExitRefused;
+  if (result.finished || result.supervised) return kExitFinished;
+  return result.lost ? kExitUnsaved : kExitStopped;
 }
 
-// Whether no supervisor has started this program.
-bool IsAlone() { return OwnEnvironment().count(kControlFdVariable) == 0; }
-
-// The launcher's name of the job.
-std::string JobName(const Environment& environment) {
-  const auto found = environment.find("TORCHELASTIC_RUN_ID");
-  return found == environment.end() ? "alone" : found->second;
-}
-
-// The folder of the lease of the launcher's job; empty: there is none.
-std::string LeaseFolder(const Environment& environment) {
-  const auto found = environment.find(kLeaseVariable);
-  return found == environment.end() || IsAlone() ? "" : found->second;
-}
-
-// Whether this is the first rank of the job's first epoch, which looks for a checkpoint. A worker
-// that is started later receives the state from others.
-bool MayResume(const ResumeConfig& config) {
-  if (!config.resume || config.root.empty()) return false;
-  const Environment environment = OwnEnvironment();
-  const auto rank = environment.find("RANK");
-  return rank == environment.end() ? IsAlone() : rank->second == "0";
-}
-
-Result<int> RunTrainer(const TrainMainSpec& spec, TrainState& state, WorkerLink* link,
-                       SignalWishes* signals, KeepConfig keep) {
-  KEEL_TRY_ASSIGN(const std::string fingerprint, FingerprintOf(state, keep.resume.config));
-  PosixFiles files;
-  keep.checkpoint.fingerprint = keep.resume.fingerprint = fingerprint;
-  keep.checkpoint.job = JobName(OwnEnvironment());
-  keep.checkpoint.lease = LeaseFolder(OwnEnvironment());
-  KEEL_TRY_ASSIGN(const auto checkpointer,
-                  Checkpointer::Open(state, keep.checkpoint, files, RealClock()));
-  Keeping keeping{*checkpointer, keep.resume, files,
-                  [&](const std::string& from, const Digest& digest) {
-                    PrintResumed(state, from, digest);
-                  }};
-  std::optional<ResumeAhead> ahead;
-  // Not for a GPU: copies to it would come from another thread, and another stream.
-  if (MayResume(keep.resume) && state.config().device.is_cpu()) {
-    keeping.ahead = &ahead.emplace(state, files,
-                                   ResumeAhead::What{keep.resume.root, fingerprint,
-                                                     keep.resume.allow_inexact});
-  }
-  Keeping* const kept = keep.wanted() ? &keeping : nullptr;
-  Trainer trainer(state, fingerprint, {.link = link, .keeping = kept, .signals = signals});
-  if (link == nullptr && signals != nullptr && signals->stop().cancelled()) {
-    return kExitStopped;   // before its first step: nothing is lost
-  }
-  KEEL_TRY_ASSIGN(TrainOutcome outcome, trainer.Run());
-  if (outcome.finished) {
-    // Another attempt would only train again, or fail to print again: nobody shall begin one.
-    const Status told = TellFinished(state, outcome);
-    if (!told.ok()) outcome.refused = told.error().message;
-    if (!told.ok() && link != nullptr) {
-      (void)link->Send(ByeMessage{kExitRefused, outcome.refused});
-      (void)link->Flush(RealClock().Monotonic() + kTeardownLimit);
-    }
-  }
-  if (!outcome.refused.empty()) Complain(spec, outcome.refused);
-  return CodeOf(outcome, link != nullptr);
+// All lines go to stdout; what it does not take shows in OutputStatus().
+TrainOutput ToStdout() {
+  return {.print = [](const std::string& line) { (void)PrintOutText(line + "\n"); },
+          .status = OutputStatus};
 }
 
 // Does what the options ask for instead of training.
 Result<int> DoInstead(const TrainMainSpec& spec, const TrainConfig& config,
                       const Options& options) {
+  EndEarlyStop();
+  KEEL_TRY(BeginComputing(config, OwnEnvironment()));
   torch::manual_seed(config.seed);
   KEEL_TRY_ASSIGN(const Status done, CatchTorch("doing what the options ask for", [&] {
                     return spec.instead.run(config, options);
@@ -308,47 +186,19 @@ Result<int> DoInstead(const TrainMainSpec& spec, const TrainConfig& config,
   return CodeOfOutput(spec, OutputStatus());
 }
 
-// A worker that needs more threads than there are processors waits for itself. The first worker of
-// a host logs that for all.
-void TellOfThreads(int threads) {
-  const Environment environment = OwnEnvironment();
-  const auto local_rank = environment.find("LOCAL_RANK");
-  const int processors = UsableProcessors();
-  const bool is_first = local_rank == environment.end() || local_rank->second == "0";
-  if (!is_first || threads <= processors) return;
-  LogWarn("threads-above-processors",
-          {{"threads", threads},
-           {"processors", processors},
-           {"note", "this will be slow; results depend on --threads, so a job that has begun "
-                    "keeps it"}});
-}
-
 Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const KeepConfig& keep,
                   const Options& options) {
-  const bool asks_other = spec.instead.wanted && spec.instead.wanted(options);
-  // This comes before the first thread. A supervised worker with nowhere to save leaves signals
-  // alone: its supervisor ends it by them.
-  std::unique_ptr<SignalWishes> signals;
-  if (!asks_other && (!keep.checkpoint.root.empty() || IsAlone())) {
-    KEEL_TRY_ASSIGN(signals, SignalWishes::Open());
-  }
+  KEEL_TRY_ASSIGN(const std::unique_ptr<TrainRun> run,
+                  TrainRun::Open({.config = config, .keep = keep,
+                                  .environment = OwnEnvironment()}));
   EndEarlyStop();
-  TellOfThreads(config.numerics.threads);
-  KEEL_TRY(PinNumerics(config.numerics));
-  KEEL_TRY(OpenDevice(config.device));
-  if (asks_other) return DoInstead(spec, config, options);
-  // This comes before threads, and before LibTorch is busy: a break must be heard while the model
-  // is built.
-  Result<std::unique_ptr<WorkerLink>> link = WorkerLink::FromEnvironment(OwnEnvironment());
-  if (!link.ok() && link.error().code != Code::kNotFound) return link.error();
-  const ReadAhead ahead(MayResume(keep.resume) ? keep.resume.root : "");
-  torch::manual_seed(config.seed);
   KEEL_TRY_ASSIGN(Result<TrainProgram> program,
                   CatchTorch("building the program", [&] { return spec.make(config, options); }));
   if (!program.ok()) return program.error();
   LogRun(options, config, *program);
-  KEEL_TRY_ASSIGN(const auto state, TrainState::Make(config, *std::move(program)));
-  return RunTrainer(spec, *state, link.ok() ? link->get() : nullptr, signals.get(), keep);
+  KEEL_TRY_ASSIGN(const TrainResult result, run->Run(*std::move(program), ToStdout()));
+  if (!result.refused.empty()) Complain(spec, result.refused);
+  return CodeOf(result);
 }
 
 int Report(const TrainMainSpec& spec, const Result<int>& code) {
@@ -386,9 +236,9 @@ int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
   if (!keep.ok()) return Misused(spec, keep.error());
   keep->resume.config = RunConfigOf(*options, own_from);
   keep->checkpoint.config = SavedOf(keep->resume.config);
-  const int code = Report(spec, Train(spec, *config, *keep, *options));
-  (void)EpochGroup::AwaitTeardown(kTeardownLimit);
-  return code;
+  const bool asks_other = spec.instead.wanted && spec.instead.wanted(*options);
+  return Report(spec, asks_other ? DoInstead(spec, *config, *options) :
+                                   Train(spec, *config, *keep, *options));
 }
 
 }  // namespace keel
