@@ -5,8 +5,8 @@
 //            on every worker. Run() trains a program to its end, or until it is stopped; what is
 //            to be saved is saved when it returns. Once the object is gone, signals do what they
 //            did before, the groups are torn down, and the process may train again.
-// Does not   read the command line or the environment, print, or end the process. It sets the
-//            environment's variables that pin LibTorch's kernels. What a process sets up once
+// Does not   read the command line or the environment, print, or end the process. It sets variables
+//            that pin LibTorch's kernels, and one of Gloo's. What a process sets up once
 //            (base/process_setup.h, PrepareForGroups()) is up to its main(), as is EndEarlyStop()
 //            after Open() where it is linked.
 // Threads    Open(), Run() and the end by the thread that trains; Open() before LibTorch computes

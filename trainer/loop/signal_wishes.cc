@@ -1,15 +1,18 @@
-// Handlers that note a signal and write to an eventfd, and the thread that reads it.
+// A signal comes to a handler, in a thread that does not block it, or waits until one of ours reads
+// it from a signalfd. Handlers wake that thread through an eventfd.
 #include "trainer/loop/signal_wishes.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <iterator>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -121,7 +124,8 @@ void NotePending() {
   for (int signal = 0; (signal = sigtimedwait(&set, nullptr, &at_once)) > 0;) Note(signal);
 }
 
-// Does what an interrupt did before Open(), and ends the program where that was to ignore it.
+// Does what an interrupt did before Open(), and ends the program where that was to ignore it. Its
+// thread blocks interrupts.
 void Interrupt() {
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     if (kSignals[i] == SIGINT) PutBack(i);
@@ -130,7 +134,28 @@ void Interrupt() {
   if (sigaction(SIGINT, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) {
     (void)signal(SIGINT, SIG_DFL);
   }
+  sigset_t own;
+  sigemptyset(&own);
+  sigaddset(&own, SIGINT);
   (void)raise(SIGINT);
+  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);   // it comes here
+  pthread_sigmask(SIG_BLOCK, &own, nullptr);
+}
+
+Error Failed(const char* doing) {
+  return {Code::kForeign, std::string(doing) + ": " + std::strerror(errno)};
+}
+
+// The signalfd of one life; the eventfd is made once.
+Result<Fd> OpenDescriptors() {
+  const sigset_t set = Signals();
+  Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals.valid()) return Failed("making a signalfd");
+  if (noted.eventfd >= 0) return signals;
+  noted.eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (noted.eventfd < 0) return Failed("making an eventfd");
+  (void)pthread_atfork(nullptr, nullptr, ForgetInChild);
+  return signals;
 }
 
 }  // namespace
@@ -139,14 +164,10 @@ Result<std::unique_ptr<SignalWishes>> SignalWishes::Open() {
   if (is_taken.exchange(true)) {
     return Error{Code::kInvalid, "another training in this process has its signals"};
   }
-  if (noted.eventfd < 0) {
-    noted.eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (noted.eventfd < 0) {
-      const Error error{Code::kForeign, std::string("making an eventfd: ") + std::strerror(errno)};
-      is_taken = false;
-      return error;
-    }
-    (void)pthread_atfork(nullptr, nullptr, ForgetInChild);
+  Result<Fd> signals = OpenDescriptors();
+  if (!signals.ok()) {
+    is_taken = false;
+    return signals.error();
   }
   noted.first = 0;
   noted.interrupts = 0;
@@ -154,10 +175,12 @@ Result<std::unique_ptr<SignalWishes>> SignalWishes::Open() {
   const sigset_t set = Signals();
   pthread_sigmask(SIG_BLOCK, &set, &before.mask);
   Install();
-  return std::unique_ptr<SignalWishes>(new SignalWishes());
+  return std::unique_ptr<SignalWishes>(new SignalWishes(*std::move(signals)));
 }
 
-SignalWishes::SignalWishes() : thread_(StartQuietThread("keel-signals", [this] { Run(); })) {}
+SignalWishes::SignalWishes(Fd signals)
+    : signals_(std::move(signals)),
+      thread_(StartQuietThread("keel-signals", [this] { Run(); })) {}
 
 SignalWishes::~SignalWishes() {
   const sigset_t set = Signals();
@@ -180,9 +203,6 @@ std::string SignalWishes::reason() const {
 bool SignalWishes::TakeSave() { return noted.save.exchange(false); }
 
 void SignalWishes::Run() {
-  // Where all other threads block them, signals come to this one.
-  const sigset_t set = Signals();
-  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   Interrupts interrupts;
   for (;;) {
     const bool is_last = ending_;   // what was noted before the end is acted on
@@ -194,10 +214,14 @@ void SignalWishes::Run() {
       stop_.Cancel();
     }
     if (is_last) return;
-    pollfd wanted{noted.eventfd, POLLIN, 0};
-    (void)poll(&wanted, 1, -1);   // a signal of our own interrupts it, too
+    pollfd wanted[] = {{signals_.number(), POLLIN, 0}, {noted.eventfd, POLLIN, 0}};
+    (void)poll(wanted, std::size(wanted), -1);   // what interrupts it does no harm
     uint64_t count = 0;
     (void)!read(noted.eventfd, &count, sizeof count);
+    signalfd_siginfo info{};
+    while (read(signals_.number(), &info, sizeof info) == sizeof info) {
+      Note(static_cast<int>(info.ssi_signo));
+    }
   }
 }
 

@@ -20,6 +20,7 @@
 #include <string>
 #include <thread>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "store/cancel.h"
 
@@ -40,9 +41,10 @@ class SignalWishes {
   bool TakeSave();
 
  private:
-  SignalWishes();
+  explicit SignalWishes(Fd signals);
   void Run();
 
+  const Fd signals_;
   CancelToken stop_;
   std::atomic<bool> ending_{false};
   std::thread thread_;

@@ -31,8 +31,10 @@ bool Comes(const std::function<bool()>& what) {
 class EarlierThread {
  public:
   EarlierThread() : thread_([this] {
-    while (!ending_) RealClock().SleepFor(std::chrono::milliseconds(1));
-  }) {}
+    for (; !ending_; runs_ = true) RealClock().SleepFor(std::chrono::milliseconds(1));
+  }) {
+    EXPECT_TRUE(Comes([this] { return runs_.load(); }));
+  }
   ~EarlierThread() {
     ending_ = true;
     thread_.join();
@@ -40,6 +42,7 @@ class EarlierThread {
   void Signal(int signal) { ASSERT_EQ(pthread_kill(thread_.native_handle(), signal), 0); }
 
  private:
+  std::atomic<bool> runs_{false};
   std::atomic<bool> ending_{false};
   std::thread thread_;
 };
