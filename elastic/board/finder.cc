@@ -232,7 +232,10 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
   }
   const std::vector<PeerAnswer> answers = AskPeers(asked, config_.job, kAskLimit, ending);
   for (const PeerAnswer& answer : answers) {
-    if (NamesABoard(answer, ending)) view.sights.push_back(answer.sight);
+    // Others may hear from the lost board although this host cannot reach it.
+    const bool is_lost = answer.kind == PeerAnswer::Kind::kSight &&
+                         IsSameBoard(answer.sight.place, view.lost);
+    if (is_lost || NamesABoard(answer, ending)) view.sights.push_back(answer.sight);
   }
   const TimePoint now = clock_.Monotonic();
   const FollowStep step = DecideFollow(view, now);
@@ -318,7 +321,7 @@ void BoardFinder::NoteEpoch(int64_t newest) {
 
 int64_t BoardFinder::newest_epoch() const {
   const std::lock_guard lock(mutex_);
-  return state_.epoch;
+  return std::max(state_.epoch, state_.place ? state_.place->epoch : 0);
 }
 
 void BoardFinder::SetOwn(const std::optional<BoardPlace>& own) {

@@ -30,7 +30,7 @@ class BoardGuide {
   virtual bool NoteSuccession(const SuccessionRecord& record) = 0;
   virtual void NoteEpoch(int64_t newest) = 0;   // that the board names
   virtual void NoteContact(TimePoint beat) = 0;
-  // The newest epoch that any board named.
+  // The newest epoch that any board named, or that came with the place of one.
   virtual int64_t newest_epoch() const = 0;
   // The board that this host keeps.
   virtual void SetOwn(const std::optional<BoardPlace>& own) = 0;

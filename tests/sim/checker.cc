@@ -28,8 +28,49 @@ void Checker::Object(const std::string& failure) {
   if (failure_.empty()) failure_ = failure;
 }
 
-void Checker::StoreOpened(const std::string& generation) {
-  generations_.emplace(generation, static_cast<int>(generations_.size()));
+// S9: a board is opened once, by a host that was asked or where nobody hears the former one.
+void Checker::BoardOpened(const Opening& opening) {
+  generations_.emplace(opening.generation, static_cast<int>(generations_.size()));
+  const BoardPlace& place = opening.place;
+  const std::string who = "S9: h" + std::to_string(opening.host);
+  const bool is_new = addresses_.insert(place.address).second;
+  const bool is_open = std::any_of(open_.begin(), open_.end(), [&](const auto& entry) {
+    return entry.second.by == place.by && entry.second.term == place.term;
+  });
+  if (!is_new || is_open) Object(who + " opened its board of " + PlaceText(place) + " once more");
+  open_[place.address] = place;
+  if (!opening.heard_by.empty()) {
+    Object(who + " took the role unasked, while " + opening.heard_by + " hears the coordinator");
+  }
+}
+
+// S9: no host follows a board that is behind the one that it was on.
+void Checker::Reached(int host, const BoardPlace& left, const BoardPlace& reached) {
+  if (IsAhead(reached, left)) return;
+  Object("S9: h" + std::to_string(host) + " went from the board of " + PlaceText(left) +
+         ", epoch " + std::to_string(left.epoch) + ", to that of " + PlaceText(reached) +
+         ", epoch " + std::to_string(reached.epoch) + ", which is behind");
+}
+
+void Checker::ToldOfEnd(const std::string& incarnation, const std::string& what) {
+  told_.emplace(incarnation, what);
+}
+
+void Checker::Formed(const EpochRecord& record) {
+  const auto [late, is_new] = too_late_.try_emplace(record.id);
+  if (!is_new) return;   // it is taken up, or its store is opened anew
+  for (const EpochHost& host : record.hosts) {
+    if (told_.contains(host.incarnation)) late->second.insert(host.incarnation);
+  }
+}
+
+// S10: whoever coordinates, no host that knows that the job stops, or has ended, enters an epoch
+// that was formed afterwards.
+void Checker::CheckEnd(const SimWorker& worker, const EpochRecord& record) {
+  const std::string& host = worker.place.supervisor;
+  if (!too_late_[record.id].contains(host)) return;
+  Object("S10: " + NameOf(worker) + " came to " + NameOf(record) + ", and its host had read " +
+         told_[host]);
 }
 
 // S1: an epoch's record never changes, and a board never has two of one number.
@@ -51,6 +92,7 @@ Checker::Epoch& Checker::Know(const EpochRecord& record) {
   epoch.lineage = lineage;
   epoch.record = record;
   CheckRanksStable(epoch);
+  CheckRestarts(epoch);
   // With a window, those that have grown old are told, too, but allowed for.
   const RestartPolicy& restarts = scenario_.policy.restarts;
   if (restarts.window == Duration(0) && record.restarts > restarts.restarts_max) {
@@ -60,12 +102,32 @@ Checker::Epoch& Checker::Know(const EpochRecord& record) {
   return epoch;
 }
 
+// Where each host has another directory for a lease, one that was put into its first epoch and has
+// not read of it begins the job anew, once it has lost the others ("A lease" in PROTOCOL.md). Else
+// either the quorum rule or the one lease keeps it from that.
+std::vector<std::string> Checker::HostsThatKnow(const EpochRecord& record) {
+  std::vector<std::string> hosts;
+  const std::set<std::string>& readers = readers_[record.id];
+  for (const EpochHost& host : record.hosts) {
+    const bool knows = !scenario_.lease_apart || readers.contains(host.incarnation);
+    if (knows) hosts.push_back(host.incarnation);
+  }
+  return hosts;
+}
+
+void Checker::Read(const std::string& incarnation, const EpochRecord& record) {
+  readers_[record.id].insert(incarnation);
+  const auto known = epochs_.find(record.id);
+  if (known != epochs_.end()) known->second.lineage = JoinLineages(record);
+}
+
 // Hosts that were ever in one epoch know of each other, through any chain of epochs. Hosts that are
 // new to the job, at a board that is new as well, begin a lineage of their own.
 int Checker::JoinLineages(const EpochRecord& record) {
   int lineage = -1;
-  for (const EpochHost& host : record.hosts) {
-    const auto known = lineages_.find(host.incarnation);
+  const std::vector<std::string> hosts = HostsThatKnow(record);
+  for (const std::string& host : hosts) {
+    const auto known = lineages_.find(host);
     if (known == lineages_.end()) continue;
     if (lineage < 0) lineage = known->second;
     const int merged = known->second;
@@ -73,7 +135,7 @@ int Checker::JoinLineages(const EpochRecord& record) {
     for (auto& [id, one] : epochs_) one.lineage = one.lineage == merged ? lineage : one.lineage;
   }
   if (lineage < 0) lineage = lineages_made_++;
-  for (const EpochHost& host : record.hosts) lineages_[host.incarnation] = lineage;
+  for (const std::string& host : hosts) lineages_[host] = lineage;
   return lineage;
 }
 
@@ -91,6 +153,28 @@ void Checker::CheckRanksStable(const Epoch& epoch) {
              " became rank " + std::to_string(worker.rank) + " of " + NameOf(epoch.record));
     }
   }
+}
+
+// S10: restarts that were spent stay spent: the newest epoch that any of these hosts trained in
+// counted no more of them.
+void Checker::CheckRestarts(const Epoch& epoch) {
+  const Epoch* former = nullptr;
+  for (const auto& [id, other] : epochs_) {
+    if (&other == &epoch || !other.has_stepped) continue;
+    if (other.record.number >= epoch.record.number) continue;
+    const auto& hosts = other.record.hosts;
+    const bool shares = std::any_of(hosts.begin(), hosts.end(), [&](const EpochHost& host) {
+      const auto& own = epoch.record.hosts;
+      return std::any_of(own.begin(), own.end(), [&](const EpochHost& one) {
+        return one.incarnation == host.incarnation;
+      });
+    });
+    if (shares && (!former || former->record.number < other.record.number)) former = &other;
+  }
+  if (former == nullptr || former->record.restarts <= epoch.record.restarts) return;
+  Object("S10: " + NameOf(epoch.record) + " counts " + std::to_string(epoch.record.restarts) +
+         " restarts, " + NameOf(former->record) + " counted " +
+         std::to_string(former->record.restarts));
 }
 
 // S3: a rank of an epoch belongs to one worker for ever, the one that the record names.
@@ -136,6 +220,7 @@ void Checker::Entered(const SimWorker& worker, const SimGroup& group, int rank,
   Epoch& epoch = Know(group.epoch);
   CheckPlace(epoch, worker, rank);
   CheckAlone(worker, group, workers);
+  CheckEnd(worker, group.epoch);
   if (worker.newest_epoch >= group.epoch.number) {
     Object("S3: " + NameOf(worker) + " came to " + NameOf(group.epoch) + " after epoch " +
            std::to_string(worker.newest_epoch));

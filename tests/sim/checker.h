@@ -5,8 +5,10 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/sim/scenario.h"
 #include "tests/sim/workers.h"
@@ -22,12 +24,25 @@ struct Health {
   std::string who;            // for the message
 };
 
+// A board that was opened, and who still heard the former one when a host took the role unasked.
+struct Opening {
+  std::string generation;
+  int host = 0;
+  BoardPlace place;
+  std::string heard_by;       // empty: nobody, or it was asked
+};
+
 class Checker {
  public:
   explicit Checker(const Scenario& scenario) : scenario_(scenario) {}
 
   // The coordinator forms epochs of that board from now on.
-  void StoreOpened(const std::string& generation);
+  void BoardOpened(const Opening& opening);
+  void BoardLeft(const std::string& address) { open_.erase(address); }
+  void Reached(int host, const BoardPlace& left, const BoardPlace& reached);
+  void ToldOfEnd(const std::string& incarnation, const std::string& what);
+  void Formed(const EpochRecord& record);
+  void Read(const std::string& incarnation, const EpochRecord& record);
 
   void Entered(const SimWorker& worker, const SimGroup& group, int rank,
                const SimWorkers& workers, TimePoint now);
@@ -52,17 +67,25 @@ class Checker {
   };
 
   Epoch& Know(const EpochRecord& record);
+  std::vector<std::string> HostsThatKnow(const EpochRecord& record);
   int JoinLineages(const EpochRecord& record);
   void CheckRanksStable(const Epoch& epoch);
+  void CheckRestarts(const Epoch& epoch);
+  void CheckEnd(const SimWorker& worker, const EpochRecord& record);
   void CheckPlace(Epoch& epoch, const SimWorker& worker, int rank);
   void CheckAlone(const SimWorker& worker, const SimGroup& group, const SimWorkers& workers);
   void Object(const std::string& failure);
 
   const Scenario& scenario_;
   std::map<std::string, int> generations_;
+  std::set<std::string> addresses_;                        // of all boards
+  std::map<std::string, BoardPlace> open_;                 // those that nobody has left, by address
+  std::map<std::string, std::string> told_;                // by incarnation: how the job ends
+  std::map<std::string, std::set<std::string>> too_late_;  // by epoch: hosts that had been told
   std::map<std::string, Epoch> epochs_;       // by id
   std::map<Order, std::string> ids_;
   std::map<std::string, int> lineages_;       // of hosts, by incarnation
+  std::map<std::string, std::set<std::string>> readers_;   // by epoch: hosts in it that know it
   int lineages_made_ = 0;
   TimePoint progress_;
   std::string failure_;

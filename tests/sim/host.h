@@ -6,6 +6,7 @@
 // Threads    one.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "elastic/decisions/host_machine.h"
 #include "store/memory_store.h"
 #include "store/reach.h"
+#include "tests/sim/host_clock.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/scheduler.h"
 #include "tests/sim/sim_store.h"
@@ -26,13 +28,16 @@
 
 namespace keel {
 
+// The address of a host's supervisor, where others look for it.
+std::string PeerOf(int host);
+
 // What a host needs of the world.
 class SimHostWorld {
  public:
   virtual ~SimHostWorld() = default;
   virtual Scheduler& scheduler() = 0;
   virtual SimWorkers& workers() = 0;
-  // A new board, kept by that host; its address.
+  // A new board, kept by that host; its address. The world is told of each that is left.
   virtual std::string OpenBoard(int host) = 0;
   // Whoever comes to it finds nobody any more.
   virtual void CloseBoard(const std::string& address, Duration delay) = 0;
@@ -41,19 +46,33 @@ class SimHostWorld {
   virtual Random& network() = 0;
   // What one attempt to connect finds. A process that stands still has a listener.
   virtual Reached Look(int host, const std::string& address) = 0;
+  // Requests get there, and their answers do not come back.
+  virtual bool TakesUnanswered(int host, const std::string& address) = 0;
   // When a board that stands still goes on; kNever: it does not, or it does not stand still.
   virtual TimePoint GoesOn(int host, const std::string& address) = 0;
   virtual bool IsRefused(int host, const std::string& peer) = 0;
   virtual Reached LookAtPeer(int host, const std::string& peer) = 0;
-  virtual Clock& clock() = 0;
   virtual MemoryLeasePlace& lease_place(int host) = 0;
-  // What the others answer who can be asked.
-  virtual std::vector<PeerSight> AskOthers(int host) = 0;
+  // What the others answer who can be asked. Places that cannot be reached are left out, but for
+  // that of `lost`, which others may hear from all the same.
+  virtual std::vector<PeerSight> AskOthers(int host, const BoardPlace& lost = {}) = 0;
   // The first board of the host at the endpoint, if it can be reached; empty: none can.
   virtual std::string EndpointFor(int host) = 0;
   // Offers a place to those at the endpoint who are behind it.
   virtual void TellBehind(int host, const BoardPlace& own) = 0;
-  virtual void StoreOpened(const std::string& generation) = 0;
+  // `followed`: the board that the host was on before; `is_asked`: to open this one.
+  virtual void BoardOpened(int host, const std::string& generation, const BoardPlace& place,
+                           const std::optional<BoardPlace>& followed, bool is_asked) = 0;
+  // The host has read of a board, and what it had read last was of that other one.
+  virtual void BoardReached(int host, const BoardPlace& left, const BoardPlace& reached) = 0;
+  // A coordinator is about to write that epoch.
+  virtual void EpochFormed(const EpochRecord& epoch) = 0;
+  // The host has read of an epoch that it may be in.
+  virtual void EpochRead(int host, const EpochRecord& epoch) = 0;
+  // The host has read that the job stops, or that it has ended.
+  virtual void ToldOfEnd(int host, const std::string& what) = 0;
+  // Its process is dead, or another one runs there.
+  virtual bool IsGone(const std::string& incarnation) = 0;
   virtual void TellCoordinator(int from, const std::string& coordinator) = 0;
   virtual void TellMembers(int from) = 0;
   virtual void PresenceOpened(int host, const std::string& coordinator) = 0;
@@ -97,13 +116,16 @@ class SimHost {
   std::optional<PeerSight> Sight() const;
   void Offer(const BoardPlace& place);
   std::optional<BoardPlace> own_place() const;
-  TimePoint paused_until() const { return paused_until_; }
+  TimePoint paused_until() const { return paused_until_; }   // true time
   std::optional<int64_t> slot() const { return member_ ? member_->slot() : std::nullopt; }
   const std::string& incarnation() const { return incarnation_; }
 
  private:
-  template <class F>
-  void Later(TimePoint when, int busy, F&& work);
+  TimePoint Now() const { return clock_.Monotonic(); }
+  TimePoint TrueTime() const;
+  bool Errs(Defect how) const { return world_.scenario().defect == how; }
+  void Later(TimePoint when, int busy, std::function<void()> work);
+  void AtTrueTime(TimePoint when, int busy, std::function<void()> work);
   void Act();
   void Do(const HostAction& action);
   void PlanWake();
@@ -113,11 +135,14 @@ class SimHost {
   void PollCoordinator();
   std::unique_ptr<Store> Connect(const std::string& name, const std::string& address);
   SimStore::Way BeforeOperation(const std::string& address);
-  void OpenBoard(int64_t term, const std::string& handed_over_by);
+  void OpenBoard(int64_t term, int64_t epoch, const std::string& handed_over_by);
   bool FindBoard(TimePoint now);
   void SearchBoard(TimePoint now, bool refused);
   void Follow(const BoardPlace& place);
   void OnSuccession(const SuccessionRecord& record);
+  FollowStep DecideNext(FollowView view, TimePoint now) const;
+  MemberRecord RecordToPublish() const;
+  std::vector<CountedEpoch> CountedToPublish() const;
   void Scout(TimePoint now);
   void CloseIfNeedless(TimePoint now);
   MemoryLease::Way BeforeLease();
@@ -129,6 +154,7 @@ class SimHost {
 
   SimHostWorld& world_;
   const int number_;
+  mutable HostClock clock_;                    // all times here are its, but for those named true
   int life_ = 0;
   std::string incarnation_;
   std::unique_ptr<HostMachine> host_;
@@ -139,6 +165,7 @@ class SimHost {
   std::string endpoint_;                       // the address of the board that it opened first
   std::string kept_;                           // ... of that which its coordinator keeps
   std::optional<BoardPlace> place_;            // of the board that it follows
+  std::optional<BoardPlace> reached_;          // ... that it has read of last
   std::vector<Heir> heirs_;
   TimePoint heard_, scout_at_;
   std::optional<TimePoint> lost_at_, elsewhere_since_;
@@ -149,12 +176,14 @@ class SimHost {
   std::unique_ptr<LeaseHand> hand_;            // null: the job has no lease
   LinkView link_;                              // as it was told last
   std::string newest_epoch_;                   // that the board named, by its id
-  TimePoint lease_away_until_, lease_poll_ = kNever;
+  TimePoint lease_away_until_;                 // true time
+  TimePoint lease_poll_ = kNever;
   bool powered_off_ = false;
   std::vector<std::string> workers_;           // by seat
   std::vector<HostAction> to_member_;          // for the next poll: another thread in earnest
   TimePoint wake_ = kNever, poll_ = kNever, coordinate_ = kNever;
-  TimePoint paused_until_, cut_until_, exit_by_, hand_over_by_;
+  TimePoint paused_until_, cut_until_;         // true times
+  TimePoint exit_by_, hand_over_by_;
   std::optional<int> exiting_;
   bool told_ = false;                          // the board has the last record
   Duration stall_{0};                          // in the middle of the next poll

@@ -1,6 +1,7 @@
 // elastic_sim: runs simulated jobs, one a seed, and names those that broke a promise.
 //   elastic_sim --seeds 100000 --first-seed 1
 //   elastic_sim --trace 4711        all that happens in the run of that seed
+//   elastic_sim --defect 9          with that mistake planted (the number of a Defect)
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tests/sim/world.h"
 
@@ -19,6 +21,7 @@ struct Arguments {
   uint64_t seeds = 1000;
   uint64_t first_seed = 1;
   uint64_t trace = 0;   // 0: none
+  uint64_t defect = 0;
 };
 
 bool TakeNumber(std::string_view text, uint64_t& into) {
@@ -28,7 +31,8 @@ bool TakeNumber(std::string_view text, uint64_t& into) {
 
 bool TakeArguments(int argc, char** argv, Arguments& into) {
   const std::map<std::string_view, uint64_t*> options = {
-      {"--seeds", &into.seeds}, {"--first-seed", &into.first_seed}, {"--trace", &into.trace}};
+      {"--seeds", &into.seeds}, {"--first-seed", &into.first_seed}, {"--trace", &into.trace},
+      {"--defect", &into.defect}};
   for (int i = 1; i < argc; i += 2) {
     const auto option = options.find(argv[i]);
     if (option == options.end() || i + 1 >= argc) return false;
@@ -48,8 +52,14 @@ void OnAbort(int) {
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
 }
 
-int Trace(uint64_t seed) {
-  const Outcome outcome = Simulate(seed, [](const std::string& line) {
+Outcome Run(uint64_t seed, uint64_t defect, World::Tracer tracer) {
+  Scenario scenario = DrawScenario(seed);
+  scenario.defect = static_cast<Defect>(defect);
+  return World(scenario, std::move(tracer)).Run();
+}
+
+int Trace(const Arguments& arguments) {
+  const Outcome outcome = Run(arguments.trace, arguments.defect, [](const std::string& line) {
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
   });
@@ -93,7 +103,7 @@ int RunAll(const Arguments& arguments) {
     const uint64_t seed = arguments.first_seed + i;
     std::snprintf(seed_text, sizeof seed_text, "while simulating seed %llu\n",
                   static_cast<unsigned long long>(seed));
-    const Outcome outcome = Simulate(seed);
+    const Outcome outcome = Run(seed, arguments.defect, {});
     if (!outcome.failure.empty()) PrintFailure(seed, outcome, sum.failures++ == 0);
     ++sum.codes[outcome.code];
     sum.epochs += outcome.epochs;
@@ -109,9 +119,10 @@ int RunAll(const Arguments& arguments) {
 int main(int argc, char** argv) {
   keel::Arguments arguments;
   if (!keel::TakeArguments(argc, argv, arguments)) {
-    std::fprintf(stderr, "usage: elastic_sim [--seeds N] [--first-seed S] [--trace SEED]\n");
+    std::fprintf(stderr,
+                 "usage: elastic_sim [--seeds N] [--first-seed S] [--trace SEED] [--defect N]\n");
     return 2;
   }
   signal(SIGABRT, keel::OnAbort);
-  return arguments.trace > 0 ? keel::Trace(arguments.trace) : keel::RunAll(arguments);
+  return arguments.trace > 0 ? keel::Trace(arguments) : keel::RunAll(arguments);
 }

@@ -77,5 +77,35 @@ TEST(PlantedMistake, ACoordinatorThatDoesNotLookIsFound) {
   EXPECT_THAT(WhatFinds(Defect::kDeafCoordinator, 100), testing::StartsWith("L1: "));
 }
 
+TEST(PlantedMistake, TakingTheRoleUnaskedIsFound) {
+  EXPECT_THAT(WhatFinds(Defect::kTakesUnasked, 200), testing::StartsWith("S9: "));
+}
+
+TEST(PlantedMistake, FollowingABoardThatIsBehindIsFound) {
+  EXPECT_THAT(WhatFinds(Defect::kFollowsBehind, 200), testing::StartsWith("S9: "));
+}
+
+TEST(PlantedMistake, OpeningABoardTwiceIsFound) {
+  EXPECT_THAT(WhatFinds(Defect::kOpensTwice, 200), testing::StartsWith("S9: "));
+}
+
+TEST(PlantedMistake, FormingEpochsBeforeTheFormerBoardIsLeftIsFound) {
+  EXPECT_THAT(WhatAloneFinds(Defect::kOutrunsMoved, 12, HandedOver),
+              testing::MatchesRegex("S[15]: .*"));
+}
+
+TEST(PlantedMistake, ForgettingRestartsInATakeoverIsFound) {
+  EXPECT_THAT(WhatFinds(Defect::kForgetsRestarts, 200), testing::StartsWith("S10: "));
+}
+
+TEST(PlantedMistake, CountingNobodyWhoIsDeadIsFound) {
+  EXPECT_THAT(WhatAloneFinds(Defect::kDeadNotCounted, 12, DiedElsewhere),
+              testing::MatchesRegex("S[15]: .*"));
+}
+
+TEST(PlantedMistake, FormingOnWithALeaseThatAnotherHoldsIsFound) {
+  EXPECT_THAT(WhatFinds(Defect::kFormsOn, 200), testing::MatchesRegex("S[15]: .*"));
+}
+
 }  // namespace
 }  // namespace keel

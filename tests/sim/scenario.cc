@@ -10,6 +10,8 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = SimFault::Kind;
 
+constexpr int kDriftMax = 500;   // parts of 100,000: two hosts are 1 % apart at most
+
 Duration Between(Random& random, Duration low, Duration high) {
   return low + Duration(static_cast<int64_t>(random.Uniform((high - low).count() + 1)));
 }
@@ -106,6 +108,37 @@ void DrawLease(Scenario& s, Random& random) {
   if (random.Chance(0.5) && !s.hosts_stay) DrawSplits(s, random);
 }
 
+// Some hosts on one side, some on the other, and the rest reaches both.
+SimFault DrawCutLinks(const Scenario& s, Random& random) {
+  SimFault fault = DrawFault(s, random);
+  fault.kind = Kind::kCutLinks;
+  fault.one_way = random.Chance(0.5);
+  const int other = static_cast<int>((fault.host + 1 + random.Uniform(s.hosts - 1)) % s.hosts);
+  fault.from = 1u << fault.host;
+  fault.to = 1u << other;
+  for (int host = 0; host < s.hosts; ++host) {
+    if (host == fault.host || host == other || random.Chance(0.3)) continue;
+    (random.Chance(0.5) ? fault.from : fault.to) |= 1u << host;
+  }
+  if (random.Chance(0.4)) fault.length = Between(random, 5s, 30s);
+  return fault;
+}
+
+void DrawLinks(Scenario& s, Random& random) {
+  if (s.hosts == 1 || s.hosts_stay || !random.Chance(0.5)) return;
+  const uint64_t count = 1 + random.Uniform(4);
+  for (uint64_t i = 0; i < count; ++i) s.faults.push_back(DrawCutLinks(s, random));
+}
+
+void DrawClocks(Scenario& s, Random& random) {
+  if (!random.Chance(0.5)) return;
+  const bool is_extreme = random.Chance(0.5);
+  for (int host = 0; host < s.hosts; ++host) {
+    const int drift = static_cast<int>(random.Uniform(2 * kDriftMax + 1)) - kDriftMax;
+    s.drift.push_back(!is_extreme ? drift : drift < 0 ? -kDriftMax : kDriftMax);
+  }
+}
+
 }  // namespace
 
 Scenario DrawScenario(uint64_t seed) {
@@ -134,6 +167,9 @@ Scenario DrawScenario(uint64_t seed) {
     s.odd_host = 1 + static_cast<int>(random.Uniform(s.hosts - 1));
   }
   DrawLease(s, random);
+  Random links = Random(seed).Fork("links"), clocks = Random(seed).Fork("clocks");
+  DrawLinks(s, links);
+  DrawClocks(s, clocks);
   return s;
 }
 
@@ -150,7 +186,8 @@ std::string Scenario::Text() const {
        << DurationText(quiet_after) << ", restarts " << policy.restarts.restarts_max << " in "
        << DurationText(policy.restarts.window) << ", " << steps << " steps of "
        << DurationText(step_time)
-       << (!has_lease ? "" : lease_apart ? ", a lease each" : ", a lease");
+       << (!has_lease ? "" : lease_apart ? ", a lease each" : ", a lease")
+       << (drift.empty() ? "" : ", clocks that drift apart");
   if (odd_host >= 0) text << ", host " << odd_host << " has other numerics";
   return text.str();
 }

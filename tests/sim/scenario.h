@@ -7,8 +7,11 @@
 //            boards   requests and replies lost, connections cut; gone with their hosts
 //            lease    out of reach, answers lost, what is read there is old, each host has another
 //                     one; half of the jobs have a lease
+//            links    those from some hosts to others are cut, both ways or one way only, so that a
+//                     board takes what is written and its answers are lost
 //            pokes    delayed, lost; presence connections that break although nobody died
-// Does not   contain clocks that run at different speeds, or a network that alters bytes.
+//            clocks   of two hosts are up to 1 % apart in their speed
+// Does not   contain a network that alters bytes, or clocks that jump.
 #pragma once
 
 #include <string>
@@ -19,6 +22,8 @@
 #include "elastic/decisions/host_machine.h"
 
 namespace keel {
+
+inline constexpr const char* kSimJob = "sim";
 
 struct SimFault {
   enum class Kind {
@@ -32,6 +37,7 @@ struct SimFault {
     kStoreFault,       // one operation of one client
     kStop,             // SIGTERM to the supervisor
     kLeaseAway,        // the host cannot reach the job's lease
+    kCutLinks,         // no packet passes from some hosts to others, or back
   };
   Kind kind = Kind::kKillWorker;
   Duration at{0};
@@ -39,6 +45,9 @@ struct SimFault {
   int seat = 0;
   Duration length{0};
   int detail = 0;
+  // kCutLinks: sets of hosts, a bit for each.
+  unsigned from = 0, to = 0;
+  bool one_way = false;
 };
 
 // A mistake planted on purpose, to see that the Checker finds it.
@@ -53,6 +62,13 @@ enum class Defect {
   kLeaseIsEnough,      // a host says that all have found its epoch in the lease
   kLeaseIsFree,        // whoever looks at the lease sees that its holder is gone
   kSilenceIsDeath,     // who lost a silent coordinator says that its machine refused
+  kTakesUnasked,       // an heir takes the role although others still hear the coordinator
+  kFollowsBehind,      // who lost a board follows any other that somebody names
+  kOpensTwice,         // an heir forgets that it has opened a board, and opens it once more
+  kOutrunsMoved,       // an heir that is asked forms epochs before the former board was left
+  kForgetsRestarts,    // a later board is not told how many restarts were spent
+  kDeadNotCounted,     // no dead host is counted, whatever it has done since that epoch
+  kFormsOn,            // a coordinator that has lost the lease to another one holds on to it
 };
 
 struct Scenario {
@@ -76,12 +92,14 @@ struct Scenario {
   Duration quiet_after{0};       // no faults from then on
   std::vector<Duration> arrivals;
   std::vector<SimFault> faults;
+  std::vector<int> drift;        // of each host's clock, in parts of 100,000; empty: none
   int odd_host = -1;             // whose workers have other numerics; -1: none
   bool stop_asked = false;
   bool one_coordinator = false;  // nobody takes the role of host 0
   bool hosts_stay = false;       // only workers and the store's answers are struck
   Defect defect = Defect::kNone;
 
+  int DriftOf(int of) const { return of < static_cast<int>(drift.size()) ? drift[of] : 0; }
   std::string Text() const;
 };
 

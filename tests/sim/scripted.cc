@@ -8,6 +8,26 @@ namespace keel {
 using namespace std::chrono_literals;
 using Kind = SimFault::Kind;
 
+namespace {
+
+// Of so many hosts, each of which may go on alone; nothing goes wrong but what its caller adds.
+Scenario Untroubled(uint64_t seed, int hosts) {
+  Scenario scenario = DrawScenario(seed);
+  scenario.hosts = hosts;
+  scenario.odd_host = -1;
+  scenario.policy.hosts_min = 1;
+  scenario.policy.hosts_max = hosts;
+  scenario.host.restarts = scenario.policy.restarts = {.restarts_max = 1000};
+  scenario.start_failure = 0;
+  scenario.steps = 400;
+  scenario.arrivals.assign(hosts, 0s);
+  scenario.has_lease = false;
+  scenario.faults.clear();
+  return scenario;
+}
+
+}  // namespace
+
 std::string Told(uint64_t seed, const Outcome& outcome) {
   std::string text = "seed " + std::to_string(seed) + ": " + outcome.failure +
                      "\nreplay: elastic_sim --trace " + std::to_string(seed);
@@ -62,15 +82,8 @@ Scenario Stopped(uint64_t seed, Duration at) {
 }
 
 Scenario NotShared(uint64_t seed) {
-  Scenario scenario = DrawScenario(seed);
-  scenario.hosts = 3;
-  scenario.odd_host = -1;
-  scenario.policy.hosts_min = 1;
-  scenario.policy.hosts_max = 3;
-  scenario.host.restarts = scenario.policy.restarts = {.restarts_max = 1000};
-  scenario.start_failure = 0;
+  Scenario scenario = Untroubled(seed, 3);
   scenario.steps = 1000;
-  scenario.arrivals.assign(scenario.hosts, 0s);
   scenario.has_lease = true;
   scenario.lease_apart = scenario.lease_needs_link = false;
   scenario.lease_loss = scenario.lease_age = 0;
@@ -78,6 +91,27 @@ Scenario NotShared(uint64_t seed) {
   scenario.faults = {{SimFault::Kind::kLeaseAway, 1ms, 1, 0, 60s},
                      {SimFault::Kind::kLeaseAway, 1ms, 2, 0, 60s},
                      {SimFault::Kind::kCutOff, cut, 0, 0, 30s}};
+  return scenario;
+}
+
+Scenario HandedOver(uint64_t seed) {
+  Scenario scenario = Untroubled(seed, 4);
+  const Duration at = 8s + std::chrono::milliseconds(Random(seed).Uniform(5000));
+  SimFault apart{Kind::kCutLinks, at, 1, 0, 30s};
+  apart.from = 1u << 1;
+  apart.to = 1u << 2 | 1u << 3;
+  scenario.faults = {apart, {Kind::kStop, at, 0, 0, 10s}};
+  scenario.stop_asked = true;
+  return scenario;
+}
+
+Scenario DiedElsewhere(uint64_t seed) {
+  Scenario scenario = Untroubled(seed, 3);
+  const Duration at = 8s + std::chrono::milliseconds(Random(seed).Uniform(5000));
+  SimFault apart{Kind::kCutLinks, at, 1, 0, 60s};
+  apart.from = 1u << 1;
+  apart.to = 1u << 2;
+  scenario.faults = {apart, {Kind::kPause, at, 1, 0, 10s}, {Kind::kKillSupervisor, at + 8s, 0}};
   return scenario;
 }
 

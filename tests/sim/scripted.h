@@ -26,4 +26,11 @@ Scenario Stopped(uint64_t seed, Duration at);
 // by their quorum, which they need no lease for, since neither has found their epoch there.
 Scenario NotShared(uint64_t seed);
 
+// The coordinator's own host leaves three others, of which the heir cannot reach the other two.
+Scenario HandedOver(uint64_t seed);
+
+// While one of three hosts stands still, the other two go on without it. Then the coordinator dies,
+// and the third one goes on alone, out of reach of the one that comes back.
+Scenario DiedElsewhere(uint64_t seed);
+
 }  // namespace keel

@@ -18,6 +18,7 @@ class SimStore : public Store {
   enum class Way {
     kThrough,
     kLost,
+    kUnanswered,   // the board gets it, and the answer is lost
     kLate,   // the board gets it long after the client has given up
   };
   // Runs ahead of every operation and says what becomes of it.
@@ -58,6 +59,7 @@ class SimStore : public Store {
   R Through(R (Store::*operation)(Parameters...), const Arguments&... arguments) {
     const Way way = before_();
     if (way == Way::kThrough) return (inner_.get()->*operation)(arguments...);
+    if (way == Way::kUnanswered) static_cast<void>((inner_.get()->*operation)(arguments...));
     if (way == Way::kLate) {
       later_([inner = inner_, operation, arguments...] {
         static_cast<void>((inner.get()->*operation)(arguments...));

@@ -8,6 +8,7 @@
 
 #include "elastic/decisions/hangs.h"
 #include "elastic/protocol/exit_codes.h"
+#include "tests/sim/host_clock.h"
 
 namespace keel {
 namespace {
@@ -238,8 +239,9 @@ void SimWorkers::On(SimWorker& worker, const StopMessage&) {
 
 void SimWorkers::On(SimWorker& worker, const AliveMessage& message) {
   if (scenario_.defect == Defect::kTrustingWorkers) return;
-  const bool first = std::exchange(worker.quiet_limit, std::chrono::milliseconds(
-                                                           message.limit_ms)) == Duration(0);
+  const HostClock clock(scheduler_.clock(), scenario_.DriftOf(worker.place.host));
+  const Duration limit = clock.TrueLength(std::chrono::milliseconds(message.limit_ms));
+  const bool first = std::exchange(worker.quiet_limit, limit) == Duration(0);
   if (first) WatchForSilence(worker);
 }
 

@@ -18,13 +18,26 @@ uint64_t Mix(uint64_t digest, std::string_view text) {
   return digest;
 }
 
+bool Has(unsigned hosts, int host) { return (hosts >> host & 1) != 0; }
+
+std::string NamesOf(unsigned hosts) {
+  std::string names;
+  for (int host = 0; hosts >> host != 0; ++host) {
+    if (Has(hosts, host)) names += " " + std::to_string(host);
+  }
+  return names;
+}
+
 std::string NameOf(const SimFault& fault) {
   constexpr const char* kNames[] = {"kill supervisor", "power off", "cut off",     "pause",
                                     "kill worker",     "hang worker", "flap presence",
-                                    "store fault",     "ask to stop", "lease away"};
-  return std::string(kNames[static_cast<int>(fault.kind)]) + ", host " +
-         std::to_string(fault.host) + " seat " + std::to_string(fault.seat) + ", for " +
-         DurationText(fault.length);
+                                    "store fault",     "ask to stop", "lease away", "cut links"};
+  const std::string what =
+      fault.kind == Kind::kCutLinks
+          ? " from" + NamesOf(fault.from) + " to" + NamesOf(fault.to) +
+                (fault.one_way ? "" : " and back")
+          : ", host " + std::to_string(fault.host) + " seat " + std::to_string(fault.seat);
+  return kNames[static_cast<int>(fault.kind)] + what + ", for " + DurationText(fault.length);
 }
 
 }  // namespace
@@ -128,7 +141,7 @@ void World::Disturb(Duration length) {
 
 void World::Strike(const SimFault& fault) {
   SimHost& host = *hosts_[fault.host];
-  if (!host.alive()) return;
+  if (!host.alive() && fault.kind != Kind::kCutLinks) return;
   Trace("fault: " + NameOf(fault));
   Disturb(fault.length);
   switch (fault.kind) {
@@ -144,6 +157,22 @@ void World::Strike(const SimFault& fault) {
     case Kind::kStoreFault: return StrikeStore(fault);
     case Kind::kStop: return host.AskToStop(fault.length);
     case Kind::kLeaseAway: return host.LoseLease(fault.length);
+    case Kind::kCutLinks: return CutLinks(fault);
+  }
+}
+
+void World::CutLinks(const SimFault& fault) {
+  const TimePoint until = scheduler_.now() + fault.length;
+  const auto cut = [&](int from, int to) {
+    TimePoint& limit = cut_until_[{from, to}];
+    limit = std::max(limit, until);
+  };
+  for (int from = 0; from < scenario_.hosts; ++from) {
+    for (int to = 0; to < scenario_.hosts; ++to) {
+      if (!Has(fault.from, from) || !Has(fault.to, to)) continue;
+      cut(from, to);
+      if (!fault.one_way) cut(to, from);
+    }
   }
 }
 
@@ -189,10 +218,12 @@ void World::StopSupervisor(const SimFault& fault) {
   const bool goodbye = fault.kind == Kind::kKillSupervisor && !host.cut_off();
   if (goodbye && host.slot()) {
     scheduler_.After(Delay(), Scheduler::kNobody,
-                     [this, slot = *host.slot(), incarnation = host.incarnation(),
+                     [this, number = host.number(), slot = *host.slot(),
+                      incarnation = host.incarnation(),
                       coordinator = host.coordinator()] {
                        SimHost* const told = FindHost(coordinator);
-                       if (told != nullptr) told->PresenceClosed(slot, incarnation);
+                       if (told == nullptr || !Arrives(number, told->number())) return;
+                       told->PresenceClosed(slot, incarnation);
                      });
   }
   workers_->KillAllOf(host.number(), host.life());
@@ -204,8 +235,11 @@ void World::StopSupervisor(const SimFault& fault) {
 
 Duration World::Delay() { return 1ms + Duration(network_.Uniform(20'000'000)); }
 
-bool World::Connected(int a, int b) const {
-  return a == b || (!hosts_[a]->cut_off() && !hosts_[b]->cut_off());
+bool World::Arrives(int from, int to) {
+  if (from == to) return true;
+  if (hosts_[from]->cut_off() || hosts_[to]->cut_off()) return false;
+  const auto cut = cut_until_.find({from, to});
+  return cut == cut_until_.end() || cut->second <= scheduler_.now();
 }
 
 SimHost* World::FindHost(const std::string& incarnation) {
@@ -223,7 +257,38 @@ std::string World::OpenBoard(int host) {
   return address;
 }
 
+void World::BoardOpened(int host, const std::string& generation, const BoardPlace& place,
+                        const std::optional<BoardPlace>& followed, bool is_asked) {
+  const bool takes = followed && place.term > 1 && !is_asked;
+  checker_.BoardOpened({generation, host, place, takes ? WhoHears(host, *followed) : ""});
+}
+
+// Whom the host can ask, or itself, of those that have heard lately from the keeper of that board,
+// which is there; empty: nobody.
+std::string World::WhoHears(int host, const BoardPlace& place) {
+  const auto kept = boards_.find(place.address);
+  if (kept == boards_.end()) return "";
+  const SimHost& keeper = *hosts_[kept->second.host];
+  const bool lives =
+      keeper.alive() && keeper.life() == kept->second.life && !kept->second.is_closed;
+  if (!lives) return "";
+  const bool reaches = Look(host, place.address) == Reached::kListener &&
+                       GoesOn(host, place.address) == kNever;
+  if (reaches) return "h" + std::to_string(host);
+  for (const auto& one : hosts_) {
+    if (!one->alive() || one->paused() || one->number() == host) continue;
+    const std::optional<PeerSight> sight = one->Sight();
+    const bool hears = sight && IsSameBoard(sight->place, place) &&
+                       sight->heard_ago < kHeardLately && Connected(host, one->number());
+    if (hears && Look(one->number(), place.address) == Reached::kListener) {
+      return "h" + std::to_string(one->number());
+    }
+  }
+  return "";
+}
+
 void World::CloseBoard(const std::string& address, Duration delay) {
+  checker_.BoardLeft(address);
   scheduler_.After(delay, Scheduler::kNobody,
                    [this, address] { boards_.at(address).is_closed = true; });
 }
@@ -239,6 +304,13 @@ Reached World::Look(int host, const std::string& address) {
   return lives ? Reached::kListener : Reached::kRefused;
 }
 
+bool World::TakesUnanswered(int host, const std::string& address) {
+  const Kept& kept = boards_.at(address);
+  const SimHost& keeper = *hosts_[kept.host];
+  const bool lives = keeper.alive() && keeper.life() == kept.life && !kept.is_closed;
+  return lives && !keeper.paused() && Arrives(host, kept.host) && !Arrives(kept.host, host);
+}
+
 TimePoint World::GoesOn(int host, const std::string& address) {
   if (Look(host, address) != Reached::kListener) return kNever;
   const SimHost& keeper = *hosts_[boards_.at(address).host];
@@ -247,7 +319,7 @@ TimePoint World::GoesOn(int host, const std::string& address) {
 
 bool World::IsRefused(int host, const std::string& peer) {
   for (const auto& one : hosts_) {
-    if (peer != "10.0.0." + std::to_string(one->number() + 1) + ":1") continue;
+    if (peer != PeerOf(one->number())) continue;
     return Connected(host, one->number()) && !one->alive() && !one->powered_off();
   }
   return false;
@@ -255,21 +327,22 @@ bool World::IsRefused(int host, const std::string& peer) {
 
 Reached World::LookAtPeer(int host, const std::string& peer) {
   for (const auto& one : hosts_) {
-    if (peer != "10.0.0." + std::to_string(one->number() + 1) + ":1") continue;
+    if (peer != PeerOf(one->number())) continue;
     if (!Connected(host, one->number()) || one->powered_off()) return Reached::kNothing;
     return one->alive() ? Reached::kListener : Reached::kRefused;
   }
   return Reached::kNothing;
 }
 
-std::vector<PeerSight> World::AskOthers(int host) {
+std::vector<PeerSight> World::AskOthers(int host, const BoardPlace& lost) {
   std::vector<PeerSight> sights;
   for (const auto& one : hosts_) {
     if (one->number() == host || !one->alive() || one->paused()) continue;
     if (!Connected(host, one->number())) continue;
     const std::optional<PeerSight> sight = one->Sight();
     if (!sight || sight->heard_ago >= kHeardLately) continue;
-    if (Look(host, sight->place.address) == Reached::kListener) sights.push_back(*sight);
+    const bool is_there = Look(host, sight->place.address) == Reached::kListener;
+    if (is_there || IsSameBoard(sight->place, lost)) sights.push_back(*sight);
   }
   return sights;
 }
@@ -289,7 +362,7 @@ void World::TellBehind(int host, const BoardPlace& own) {
 }
 
 bool World::PokeArrives(int from, int to) {
-  return Connected(from, to) && !network_.Chance(scenario_.poke_loss);
+  return Arrives(from, to) && !network_.Chance(scenario_.poke_loss);
 }
 
 void World::TellCoordinator(int from, const std::string& coordinator) {

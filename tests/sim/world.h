@@ -55,17 +55,29 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   const Scenario& scenario() override { return scenario_; }
   Random& network() override { return network_; }
   Reached Look(int host, const std::string& address) override;
+  bool TakesUnanswered(int host, const std::string& address) override;
   TimePoint GoesOn(int host, const std::string& address) override;
   bool IsRefused(int host, const std::string& peer) override;
   Reached LookAtPeer(int host, const std::string& peer) override;
-  Clock& clock() override { return scheduler_.clock(); }
   MemoryLeasePlace& lease_place(int host) override {
     return lease_places_[scenario_.lease_apart ? host : 0];
   }
-  std::vector<PeerSight> AskOthers(int host) override;
+  std::vector<PeerSight> AskOthers(int host, const BoardPlace& lost) override;
   std::string EndpointFor(int host) override;
   void TellBehind(int host, const BoardPlace& own) override;
-  void StoreOpened(const std::string& generation) override { checker_.StoreOpened(generation); }
+  void BoardOpened(int host, const std::string& generation, const BoardPlace& place,
+                   const std::optional<BoardPlace>& followed, bool is_asked) override;
+  void BoardReached(int host, const BoardPlace& left, const BoardPlace& reached) override {
+    checker_.Reached(host, left, reached);
+  }
+  void EpochFormed(const EpochRecord& epoch) override { checker_.Formed(epoch); }
+  void EpochRead(int host, const EpochRecord& epoch) override {
+    checker_.Read(hosts_[host]->incarnation(), epoch);
+  }
+  void ToldOfEnd(int host, const std::string& what) override {
+    checker_.ToldOfEnd(hosts_[host]->incarnation(), what);
+  }
+  bool IsGone(const std::string& incarnation) override { return FindHost(incarnation) == nullptr; }
   void TellCoordinator(int from, const std::string& coordinator) override;
   void TellMembers(int from) override;
   void PresenceOpened(int host, const std::string& coordinator) override;
@@ -82,7 +94,11 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   void StartSupervisor(int host, Duration delay);
   void Disturb(Duration length);
   Duration Delay();
-  bool Connected(int a, int b) const;
+  void CutLinks(const SimFault& fault);
+  // What one sends gets to the other.
+  bool Arrives(int from, int to);
+  bool Connected(int a, int b) { return Arrives(a, b) && Arrives(b, a); }
+  std::string WhoHears(int host, const BoardPlace& place);
   bool PokeArrives(int from, int to);
   SimHost* FindHost(const std::string& incarnation);
   bool Done() const;
@@ -102,6 +118,7 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   };
   std::map<std::string, Kept> boards_;
   std::map<int, MemoryLeasePlace> lease_places_;
+  std::map<std::pair<int, int>, TimePoint> cut_until_;   // by who sends and who gets
   Random network_;
   std::unique_ptr<SimWorkers> workers_;
   std::vector<std::unique_ptr<SimHost>> hosts_;
