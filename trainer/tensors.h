@@ -6,6 +6,8 @@
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,15 @@ struct ModelTensors {
   NamedTensors frozen;
 };
 ModelTensors TensorsOf(const torch::nn::Module& model);
+
+// A model as training sees it, whatever it is made of: names and tensors, the same on every worker.
+struct ModelFace {
+  ModelTensors tensors = {};   // each of them once
+  // Puts the model into evaluation mode, and gives what puts all of it back into the mode that it
+  // was in, which must not throw. Empty: the model has no modes.
+  std::function<std::function<void()>()> evaluate = {};
+};
+ModelFace FaceOf(std::shared_ptr<torch::nn::Module> model);
 
 std::vector<at::Tensor> JustTensors(const NamedTensors& named);
 

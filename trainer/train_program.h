@@ -17,6 +17,7 @@
 #include "trainer/dataset.h"
 #include "trainer/optimizer.h"
 #include "trainer/step_times.h"
+#include "trainer/tensors.h"
 
 namespace keel {
 
@@ -61,14 +62,15 @@ struct EvaluationReport {
 
 // What a user brings.
 struct TrainProgram {
-  std::shared_ptr<torch::nn::Module> model;
+  std::shared_ptr<torch::nn::Module> model = {};
   std::function<at::Tensor(const Batch&)> loss;   // of one lane's samples: a scalar
   std::unique_ptr<Dataset> dataset;
-  std::unique_ptr<Optimizer> optimizer;           // over TensorsOf(*model).parameters
+  std::unique_ptr<Optimizer> optimizer;           // over the parameters of TensorsOf(*model)
   std::function<Status(const StepReport&)> on_step = {};
   EvaluationPlan evaluation = {};                 // none unless it has a dataset
   // After each evaluation that was not abandoned, on every worker.
   std::function<Status(const EvaluationReport&)> on_evaluation = {};
+  std::optional<ModelFace> face = {};             // the model where it is no module
 };
 
 }  // namespace keel

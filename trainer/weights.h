@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/result.h"
 #include "ckpt/frame_scan.h"
+#include "trainer/tensors.h"
 
 namespace keel {
 
@@ -22,5 +23,7 @@ namespace keel {
 // .safetensors. Returns the directory or file that was taken.
 Result<std::string> LoadWeights(const torch::nn::Module& model, Files& files,
                                 const std::string& path, Progress* progress = nullptr);
+Result<std::string> LoadWeights(const ModelTensors& model, Files& files, const std::string& path,
+                                Progress* progress = nullptr);
 
 }  // namespace keel

@@ -3,10 +3,10 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
-#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -32,20 +32,17 @@ constexpr uint64_t kSeedOffset = 0x65766C;
 // Puts back what evaluating a model changes, apart from its buffers.
 class Undisturbed {
  public:
-  Undisturbed(torch::nn::Module& model, c10::Device device) : modules_(model.modules()) {
-    for (const auto& module : modules_) training_.push_back(module->is_training());
+  Undisturbed(const ModelFace& model, c10::Device device) {
     generators_.push_back(at::detail::getDefaultCPUGenerator());
     if (device.is_cuda()) generators_.push_back(at::globalContext().defaultGenerator(device));
     for (at::Generator& generator : generators_) {
       const std::lock_guard lock(generator.mutex());
       states_.push_back(generator.get_state());
     }
-    model.eval();
+    if (model.evaluate) put_back_ = model.evaluate();
   }
-  // train() on a module also sets those below it; they come later in the list and get their own
-  // back.
   ~Undisturbed() {
-    for (size_t i = 0; i < modules_.size(); ++i) modules_[i]->train(training_[i]);
+    if (put_back_) put_back_();
     for (size_t i = 0; i < generators_.size(); ++i) {
       const std::lock_guard lock(generators_[i].mutex());
       generators_[i].set_state(states_[i]);
@@ -55,8 +52,7 @@ class Undisturbed {
   Undisturbed& operator=(const Undisturbed&) = delete;
 
  private:
-  const std::vector<std::shared_ptr<torch::nn::Module>> modules_;
-  std::vector<bool> training_;
+  std::function<void()> put_back_;   // the modes of the model
   std::vector<at::Generator> generators_;
   std::vector<at::Tensor> states_;
 };
@@ -203,7 +199,7 @@ EvaluationOutcome Evaluate(TrainState& state, EpochGroup& group, const Evaluatio
   Pass pass(state, group, peer);
   std::optional<Result<EvaluationReport>> report;
   const Status guarded = CatchTorch("evaluating", [&] {
-    const Undisturbed undisturbed(*state.program().model, state.config().device);
+    const Undisturbed undisturbed(state.model(), state.config().device);
     report = pass.Run();
     state.buffers().Restore();
   });

@@ -200,7 +200,7 @@ Result<ResumeOutcome> InitFrom(const Task& task) {
   const std::string& init_from = task.config.init_from;
   Progress progress;
   KEEL_TRY_ASSIGN(const std::string from, Ticking(task.tick, progress, [&] {
-    return LoadWeights(*task.state.program().model, task.files, init_from, &progress);
+    return LoadWeights(task.state.model().tensors, task.files, init_from, &progress);
   }));
   task.state.EndLoadingWeights();
   KEEL_TRY_ASSIGN(const SavedConfig made_with, ConfigOfWeights(task.files, from));

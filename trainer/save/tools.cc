@@ -62,7 +62,7 @@ Result<SavePlan> SaveTools::Plan(const std::string& attempt, uint32_t part, uint
 
 bool SaveTools::IsBuffer(size_t tensor) const {
   const at::Tensor& one = state.registry().tensors()[tensor].tensor;
-  const NamedTensors& buffers = state.model_tensors().buffers;
+  const NamedTensors& buffers = state.model().tensors.buffers;
   return std::any_of(buffers.begin(), buffers.end(),
                      [&](const NamedTensor& buffer) { return buffer.tensor.is_same(one); });
 }

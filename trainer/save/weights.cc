@@ -11,7 +11,6 @@
 #include "ckpt/restore.h"
 #include "ckpt/safetensors_file.h"
 #include "trainer/state/image.h"
-#include "trainer/tensors.h"
 
 namespace keel {
 namespace {
@@ -22,8 +21,7 @@ constexpr std::string_view kOptimizerPrefix = "optimizer.";
 Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
 
 // All tensors of the model, under the names that a checkpoint gives them.
-NamedTensors AsSaved(const torch::nn::Module& model) {
-  const ModelTensors tensors = TensorsOf(model);
+NamedTensors AsSaved(const ModelTensors& tensors) {
   NamedTensors all;
   for (const NamedTensors* part : {&tensors.parameters, &tensors.buffers, &tensors.frozen}) {
     for (const NamedTensor& named : *part) {
@@ -72,6 +70,11 @@ bool IsSafetensors(std::string_view path) {
 
 Result<std::string> LoadWeights(const torch::nn::Module& model, Files& files,
                                 const std::string& path, Progress* progress) {
+  return LoadWeights(TensorsOf(model), files, path, progress);
+}
+
+Result<std::string> LoadWeights(const ModelTensors& model, Files& files, const std::string& path,
+                                Progress* progress) {
   const NamedTensors tensors = AsSaved(model);
   KEEL_TRY_ASSIGN(const HostRoom room, HostRoom::For(tensors));
   KEEL_TRY_ASSIGN(std::vector<TensorSpec> specs, SpecsOf(tensors));

@@ -2,6 +2,7 @@
 #include "trainer/tensors.h"
 
 #include <unordered_set>
+#include <utility>
 
 #include "base/check.h"
 
@@ -22,6 +23,22 @@ ModelTensors TensorsOf(const torch::nn::Module& model) {
     if (is_new(item.value())) tensors.buffers.push_back({item.key(), item.value()});
   }
   return tensors;
+}
+
+ModelFace FaceOf(std::shared_ptr<torch::nn::Module> model) {
+  ModelFace face{.tensors = TensorsOf(*model)};
+  face.evaluate = [model = std::move(model)]() -> std::function<void()> {
+    const auto modules = model->modules();
+    std::vector<bool> training;
+    for (const auto& module : modules) training.push_back(module->is_training());
+    model->eval();
+    // train() on a module also sets those below it; they come later in the list and get their own
+    // back.
+    return [modules, training] {
+      for (size_t i = 0; i < modules.size(); ++i) modules[i]->train(training[i]);
+    };
+  };
+  return face;
 }
 
 std::vector<at::Tensor> JustTensors(const NamedTensors& named) {

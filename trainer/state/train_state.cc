@@ -1,6 +1,7 @@
 // Lists what a step changes in one registry, and changes it.
 #include "trainer/state/train_state.h"
 
+#include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
@@ -10,13 +11,44 @@
 #include "trainer/state/device.h"
 
 namespace keel {
+namespace {
+
+// What cannot be wrong with a module's.
+Status CheckFace(const ModelTensors& tensors) {
+  std::unordered_set<const void*> seen;
+  const auto check = [&](const NamedTensors& list, const char* kind) -> Status {
+    for (const auto& [name, tensor] : list) {
+      const auto refuse = [&](const std::string& why) {
+        return Error{Code::kInvalid, std::string(kind) + " " + name + " of the model " + why};
+      };
+      if (!tensor.defined()) return refuse("is no tensor");
+      if (!seen.insert(tensor.unsafeGetTensorImpl()).second) return refuse("is listed twice");
+      const bool is_trained = &list == &tensors.parameters;
+      if (is_trained && !(tensor.requires_grad() && tensor.is_leaf())) {
+        return refuse("cannot be trained: it requires no gradient, or is computed from others");
+      }
+      if (!is_trained && tensor.requires_grad()) return refuse("requires a gradient");
+    }
+    return Ok();
+  };
+  KEEL_TRY(check(tensors.parameters, "parameter"));
+  KEEL_TRY(check(tensors.buffers, "buffer"));
+  return check(tensors.frozen, "frozen parameter");
+}
+
+}  // namespace
 
 Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
                                                      TrainProgram program) {
-  if (!program.model || !program.loss || !program.dataset || !program.optimizer) {
+  const bool has_model = program.model || program.face;
+  if (!has_model || !program.loss || !program.dataset || !program.optimizer) {
     return Error{Code::kInvalid, "a training program needs a model, a loss, a dataset and an "
                                  "optimizer"};
   }
+  if (program.model && program.face) {
+    return Error{Code::kInvalid, "a training program has a module or a face, not both"};
+  }
+  if (program.face) KEEL_TRY(CheckFace(program.face->tensors));
   if (program.evaluation.dataset &&
       (!program.evaluation.metric || program.evaluation.every == 0 ||
        program.evaluation.dataset->size() == 0)) {
@@ -46,22 +78,23 @@ TrainState::TrainState(const TrainConfig& config, TrainProgram program, SampleOr
     : config_(config),
       program_(std::move(program)),
       order_(std::move(order)),
-      tensors_(TensorsOf(*program_.model)),
-      parameters_(JustTensors(tensors_.parameters)),
-      buffers_(std::make_unique<LaneBuffers>(JustTensors(tensors_.buffers))),
+      model_(program_.face ? *program_.face : FaceOf(program_.model)),
+      parameters_(JustTensors(model_.tensors.parameters)),
+      buffers_(std::make_unique<LaneBuffers>(JustTensors(model_.tensors.buffers))),
       seed_(config.seed) {}
 
 Status TrainState::CheckDevices() const {
-  NamedTensors all = tensors_.parameters;
-  all.insert(all.end(), tensors_.buffers.begin(), tensors_.buffers.end());
-  all.insert(all.end(), tensors_.frozen.begin(), tensors_.frozen.end());
+  const auto& [parameters, buffers, frozen] = model_.tensors;
+  NamedTensors all = parameters;
+  all.insert(all.end(), buffers.begin(), buffers.end());
+  all.insert(all.end(), frozen.begin(), frozen.end());
   return CheckDevice(all, config_.device);
 }
 
 Status TrainState::Register() {
-  KEEL_TRY(registry_.AddTensors("model.", tensors_.parameters));
-  KEEL_TRY(registry_.AddTensors("model.", tensors_.buffers));
-  KEEL_TRY(registry_.AddTensors("model.", tensors_.frozen));
+  KEEL_TRY(registry_.AddTensors("model.", model_.tensors.parameters));
+  KEEL_TRY(registry_.AddTensors("model.", model_.tensors.buffers));
+  KEEL_TRY(registry_.AddTensors("model.", model_.tensors.frozen));
   KEEL_TRY(registry_.AddTensors("optimizer.", program_.optimizer->state()));
   KEEL_TRY(registry_.AddNumber("step", &step_));
   KEEL_TRY(registry_.AddNumber("cursor", &cursor_));

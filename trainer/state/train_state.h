@@ -77,7 +77,7 @@ class TrainState {
   int64_t inexact_since() const { return inexact_since_; }
   void SetInexactSince(int64_t step) { inexact_since_ = step; }
   void NoteInexact();   // from this step on
-  const ModelTensors& model_tensors() const { return tensors_; }
+  const ModelFace& model() const { return model_; }
   // Nobody was further than us, so what the program built becomes the state.
   Status TakeOwn();
   Status CheckOwn() const;   // kInvalid: that is gone
@@ -98,7 +98,7 @@ class TrainState {
   const TrainConfig config_;
   TrainProgram program_;
   const SampleOrder order_;
-  ModelTensors tensors_;
+  const ModelFace model_;
   std::vector<at::Tensor> parameters_;
   std::unique_ptr<LaneBuffers> buffers_;
   std::unique_ptr<BatchLoader> loader_;

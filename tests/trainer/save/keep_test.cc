@@ -119,7 +119,7 @@ TEST_F(Keep, BesideTrainingTheCopyIsOfTheMomentItBegan) {
   saver->BeginEpoch({.rank = 0, .world = 1, .prefix = "p", .fingerprint = kFingerprint});
   saver->beside().Act({SaveAction::kBegin, false, "test"});
   // Forward changes buffers at once; parameters wait for the copy.
-  for (const NamedTensor& buffer : state->model_tensors().buffers) buffer.tensor.fill_(7);
+  for (const NamedTensor& buffer : state->model().tensors.buffers) buffer.tensor.fill_(7);
   saver->beside().AwaitCopy();
   {
     const torch::NoGradGuard guard;
