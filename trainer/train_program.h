@@ -71,6 +71,10 @@ struct TrainProgram {
   // After each evaluation that was not abandoned, on every worker.
   std::function<Status(const EvaluationReport&)> on_evaluation = {};
   std::optional<ModelFace> face = {};             // the model where it is no module
+  // Runs the backward of what `loss` gave, scaled where losses are; in whatever thread, to its end.
+  // Empty: loss.backward(). If the workers' exchange breaks meanwhile, it fails, and what it tells
+  // of that does not matter.
+  std::function<Status(const at::Tensor& loss)> backward = {};
 };
 
 }  // namespace keel

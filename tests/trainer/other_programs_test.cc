@@ -1,11 +1,12 @@
 // Programs that are put together in other ways end as the usual one does: a model of names and
-// tensors.
+// tensors, a backward of the program's own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "examples/models/mlp.h"
@@ -161,6 +162,41 @@ TEST(AFaceOfNamesAndTensors, ThatMakesNoSenseIsRefusedByName) {
                 one.face->tensors.buffers.push_back({"mean", torch::ones({3}).requires_grad_()});
               }),
               HasSubstr("buffer mean of the model requires a gradient"));
+}
+
+// --- A backward of its own ---
+
+Result<TrainProgram> BackwardElsewhere(const std::function<Status(const at::Tensor&)>& backward) {
+  KEEL_TRY_ASSIGN(TrainProgram program, Usual());
+  program.backward = [backward](const at::Tensor& loss) {
+    Status done;
+    std::thread([&] { done = backward(loss); }).join();
+    return done;
+  };
+  return program;
+}
+
+TEST(ABackwardOfItsOwn, EndsAsOurs) {
+  ASSERT_OK_AND_ASSIGN(const Ended ours, Train(OptionsOf(6), Usual));
+  ASSERT_OK_AND_ASSIGN(const Ended own, Train(OptionsOf(6), [] {
+                         return BackwardElsewhere([](const at::Tensor& loss) {
+                           loss.backward();
+                           return Ok();
+                         });
+                       }));
+  EXPECT_EQ(own.last_line, ours.last_line);
+}
+
+// Whatever its code, it is not taken for a break of the group.
+TEST(ABackwardOfItsOwn, ThatFailsEndsTheTrainingWithItsWords) {
+  const Result<Ended> failed = Train(OptionsOf(6), [] {
+    return BackwardElsewhere([](const at::Tensor&) {
+      return Status(Error{Code::kPeerLost, "no luck"});
+    });
+  });
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().code, Code::kInvalid);
+  EXPECT_THAT(failed.error().message, HasSubstr("step 0, lane 0: no luck"));
 }
 
 }  // namespace

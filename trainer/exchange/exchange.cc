@@ -5,8 +5,6 @@
 #include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
-#include <torch/csrc/distributed/c10d/comm.hpp>
-#include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -19,11 +17,11 @@
 #include "base/memory_warmer.h"
 #include "elastic/protocol/position.h"
 #include "store/catch_torch.h"
-#include "store/torch_shim.h"
 #include "trainer/exchange/bucket.h"
 #include "trainer/exchange/flat_reduction.h"
 #include "trainer/exchange/gpu_reducer.h"
 #include "trainer/exchange/gradient_watch.h"
+#include "trainer/exchange/pinned_reducer.h"
 #include "trainer/group/serial_queue.h"
 #include "trainer/group/whereabouts.h"
 
@@ -31,17 +29,6 @@ namespace keel {
 namespace {
 
 using Future = c10::ivalue::Future;
-
-// Never rebuilds its buckets: it would broadcast their new order on a group that cannot broadcast.
-class PinnedReducer final : public c10d::Reducer {
- public:
-  using Reducer::Reducer;
-  void Pin() { has_rebuilt_bucket_ = true; }
-};
-
-std::exception_ptr Thrown(const Error& error) {
-  return std::make_exception_ptr(std::runtime_error(error.message));
-}
 
 }  // namespace
 
@@ -55,6 +42,8 @@ class Exchange::Impl {
   void WarmUp();
   Duration waited() const { return waited_; }
   Status Backward(const at::Tensor& loss);
+  Status BeginLane();
+  Status EndLane(const Status& backward);
   Status Finish();
   Status Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
               const std::vector<at::Tensor>& into);
@@ -73,10 +62,13 @@ class Exchange::Impl {
   void OpenReducer();
   void OpenBuckets(const std::vector<std::vector<size_t>>& members);
   void OnGradient(size_t parameter, const at::Tensor& made);
-  void RunBackward(const at::Tensor& loss);
-  void RunLastBackward(const at::Tensor& loss);
+  bool IsLastLane() const { return lanes_done_ + 1 == lanes_.count(); }
+  std::string LaneText() const;
+  void CompleteLane();
+  void CompleteLastLane();
   c10::intrusive_ptr<Future> ReduceBucket(c10d::GradBucket& bucket);
   c10::intrusive_ptr<Future> ReduceOnGpu(ExchangeBucket& bucket, const at::Tensor& buffer);
+  c10::intrusive_ptr<Future> Broken(c10::intrusive_ptr<Future> future, const Error& error);
   Status ReduceHere(ExchangeBucket& bucket, const at::Tensor& into);
   Status ReduceWithoutLanes();
   // Ends a reduction that was started; runs once.
@@ -95,7 +87,7 @@ class Exchange::Impl {
   const LaneShares shares_;
   std::vector<std::unique_ptr<ExchangeBucket>> buckets_;
   std::vector<BucketPlace> seats_;              // by parameter
-  bool is_collecting_ = false;           // in a backward of ours
+  bool is_collecting_ = false;           // in a lane
   int lanes_done_ = 0;
   size_t hooks_run_ = 0;                 // in the step's last backward
   // Set from the moment all gradients are there until the last backward has returned.
@@ -109,31 +101,6 @@ class Exchange::Impl {
   std::unique_ptr<MemoryWarmer> warmer_;  // null: WarmUp() was not called
   SerialQueue finisher_;  // declared last, so destroyed first: its jobs use all the others
 };
-
-namespace {
-
-class TreeHook final : public c10d::CommHookInterface {
- public:
-  explicit TreeHook(std::function<c10::intrusive_ptr<Future>(c10d::GradBucket&)> run)
-      : run_(std::move(run)) {}
-
-  c10::intrusive_ptr<Future> runHook(c10d::GradBucket& bucket) override { return run_(bucket); }
-  at::Tensor parseHookResult(const c10::IValue& result) override { return result.toTensor(); }
-
- private:
-  const std::function<c10::intrusive_ptr<Future>(c10d::GradBucket&)> run_;
-};
-
-// Backward makes the last layers' gradients first, so the first bucket holds those.
-std::vector<std::vector<size_t>> BucketsOf(const std::vector<at::Tensor>& parameters,
-                                           const Exchange::Options& options) {
-  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
-      parameters, {options.first_bucket_bytes_max, options.bucket_bytes_max});
-  std::reverse(buckets.begin(), buckets.end());
-  return buckets;
-}
-
-}  // namespace
 
 Exchange::Impl::Impl(std::vector<at::Tensor> parameters, EpochGroup& group,
                      const Options& options)
@@ -150,19 +117,16 @@ Exchange::Impl::Impl(std::vector<at::Tensor> parameters, EpochGroup& group,
 }
 
 void Exchange::Impl::OpenReducer() {
-  ReducerArguments arguments;
-  arguments.parameters = parameters_;
-  arguments.buckets = BucketsOf(parameters_, options_);
-  const std::vector<std::vector<size_t>> members = arguments.buckets;
-  // With a hook, the Reducer asks its group for nothing but the size.
-  arguments.group = c10::make_intrusive<c10d::ProcessGroup>(group_.rank(), group_.size());
-  arguments.gradient_as_bucket_view = true;  // gradients are read where the sums arrive
-  arguments.bucket_bytes_max = static_cast<int64_t>(options_.bucket_bytes_max);
-  arguments.first_bucket_bytes_max = static_cast<int64_t>(options_.first_bucket_bytes_max);
-  reducer_ = MakeReducer<PinnedReducer>(std::move(arguments));
-  reducer_->register_comm_hook(std::make_unique<TreeHook>(
-      [this](c10d::GradBucket& bucket) { return RunHook(bucket); }));
-  reducer_->Pin();
+  const auto members =
+      BucketsOf(parameters_, options_.first_bucket_bytes_max, options_.bucket_bytes_max);
+  reducer_ = keel::OpenReducer(
+      {.parameters = parameters_,
+       .buckets = members,
+       .rank = group_.rank(),
+       .size = group_.size(),
+       .bucket_bytes_max = options_.bucket_bytes_max,
+       .first_bucket_bytes_max = options_.first_bucket_bytes_max,
+       .hook = [this](c10d::GradBucket& bucket) { return RunHook(bucket); }});
   OpenBuckets(members);
 }
 
@@ -212,30 +176,55 @@ Error Exchange::Impl::Failed(const Error& error) {
 }
 
 Status Exchange::Impl::Backward(const at::Tensor& loss) {
+  KEEL_TRY(BeginLane());
+  return EndLane(CatchTorch(LaneText(), [&] { loss.backward(); }));
+}
+
+std::string Exchange::Impl::LaneText() const {
+  return "backward of lane " + std::to_string(lanes_.begin + lanes_done_);
+}
+
+Status Exchange::Impl::BeginLane() {
   KEEL_TRY(group_.status());
+  if (is_collecting_) return Failed({Code::kInvalid, LaneText() + " has begun already"});
   if (lanes_done_ >= lanes_.count()) {
     return Failed({Code::kInvalid, "backward of more lanes than rank " +
                                        std::to_string(group_.rank()) + " has (" +
                                        std::to_string(lanes_.count()) + "); call Finish()"});
   }
   if (warmer_) warmer_->Stop();
-  const int lane = lanes_.begin + lanes_done_++;
-  const Status done = CatchTorch("backward of lane " + std::to_string(lane), [&] {
+  const Status begun = CatchTorch(LaneText(), [&] {
     for (const auto& bucket : buckets_) {
-      if (lane == lanes_.begin) bucket->BeginStep();
-      bucket->BeginLane(PlaceOf(lane, lanes_, plain()));
+      if (lanes_done_ == 0) bucket->BeginStep();
+      bucket->BeginLane(PlaceOf(lanes_.begin + lanes_done_, lanes_, plain()));
     }
-    is_collecting_ = true;
-    if (lane + 1 < lanes_.end) {
-      RunBackward(loss);
-    } else {
-      RunLastBackward(loss);
+    hooks_run_ = 0;
+    // It ignores the gradients of other lanes, for which it is not prepared.
+    if (IsLastLane()) {
+      reducer_->prepare_for_forward();
+      reducer_->prepare_for_backward({});
     }
   });
+  if (!begun.ok()) return Failed(begun.error());
+  is_collecting_ = true;
+  return Ok();
+}
+
+Status Exchange::Impl::EndLane(const Status& backward) {
+  if (!is_collecting_) return Failed({Code::kInvalid, "the end of a lane that has not begun"});
+  const bool is_last = IsLastLane();
+  Status done = backward;
+  if (done.ok()) {
+    done = CatchTorch(LaneText(), [&] { is_last ? CompleteLastLane() : CompleteLane(); });
+  }
   is_collecting_ = false;
   handed_over_.reset();
+  ++lanes_done_;
   if (!done.ok()) return Failed(done.error());
-  if (lane + 1 < lanes_.end) return Ok();
+  // Whoever ran the backward may have kept to himself that it threw.
+  if (is_last) finisher_.Drain();
+  KEEL_TRY(group_.status());
+  if (!is_last) return Ok();
   if (gpu_) {
     const Result<Status> awaited = CatchTorch("awaiting the GPU", [&] { return gpu_->Await(); });
     if (!awaited.ok()) return Failed(awaited.error());
@@ -245,18 +234,12 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
   return Ok();
 }
 
-// The Reducer is not prepared, so it ignores these gradients.
-void Exchange::Impl::RunBackward(const at::Tensor& loss) {
-  loss.backward();
+void Exchange::Impl::CompleteLane() {
   const torch::autograd::AutoGradMode no_grad(false);
   for (const auto& bucket : buckets_) bucket->EndLane();
 }
 
-void Exchange::Impl::RunLastBackward(const at::Tensor& loss) {
-  hooks_run_ = 0;
-  reducer_->prepare_for_forward();
-  reducer_->prepare_for_backward({});
-  loss.backward();
+void Exchange::Impl::CompleteLastLane() {
   // The Reducer waits for every parameter. Those that the loss did not reach get zeros from a
   // second backward, which starts at the parameters themselves.
   torch::autograd::variable_list missing;
@@ -270,16 +253,21 @@ void Exchange::Impl::RunLastBackward(const at::Tensor& loss) {
   finisher_.Drain();
 }
 
+// The backward that waits for it throws; the group knows why, whatever becomes of that exception.
+c10::intrusive_ptr<Future> Exchange::Impl::Broken(c10::intrusive_ptr<Future> future,
+                                                  const Error& error) {
+  group_.Abort(error);
+  future->setError(std::make_exception_ptr(std::runtime_error(error.message)));
+  return future;
+}
+
 // On a GPU everything is only enqueued; it is done once the future's stream has come that far.
 c10::intrusive_ptr<Future> Exchange::Impl::ReduceOnGpu(ExchangeBucket& bucket,
                                                        const at::Tensor& buffer) {
   auto future = c10::make_intrusive<Future>(c10::TensorType::get(),
                                             std::vector<c10::Device>{buffer.device()});
   const Status enqueued = ReduceHere(bucket, buffer);
-  if (!enqueued.ok()) {
-    future->setError(Thrown(enqueued.error()));
-    return future;
-  }
+  if (!enqueued.ok()) return Broken(std::move(future), enqueued.error());
   const c10::StreamGuard here(gpu_->stream());
   future->markCompleted(buffer);
   return future;
@@ -306,10 +294,7 @@ c10::intrusive_ptr<Future> Exchange::Impl::ReduceBucket(c10d::GradBucket& grad_b
   if (gpu_) return ReduceOnGpu(bucket, buffer);
   auto future = c10::make_intrusive<Future>(c10::TensorType::get());
   Result<Ending> started = StartReducing(bucket, buffer);
-  if (!started.ok()) {
-    future->setError(Thrown(started.error()));
-    return future;
-  }
+  if (!started.ok()) return Broken(std::move(future), started.error());
   // A future that is never completed would block backward for ever: every path completes it.
   finisher_.Submit([this, index, future, buffer, end = std::move(*started)] {
     group_.whereabouts().SidePlace("bucket " + std::to_string(index));
@@ -317,7 +302,7 @@ c10::intrusive_ptr<Future> Exchange::Impl::ReduceBucket(c10d::GradBucket& grad_b
     if (ended.ok() && ended->ok()) {
       future->markCompleted(buffer);
     } else {
-      future->setError(Thrown(ended.ok() ? ended->error() : ended.error()));
+      Broken(future, ended.ok() ? ended->error() : ended.error());
     }
   });
   return future;
@@ -481,6 +466,8 @@ LaneRange Exchange::lanes() const { return impl_->lanes(); }
 Whereabouts& Exchange::whereabouts() { return impl_->whereabouts(); }
 void Exchange::WarmUp() { impl_->WarmUp(); }
 Status Exchange::Backward(const at::Tensor& loss) { return impl_->Backward(loss); }
+Status Exchange::BeginLane() { return impl_->BeginLane(); }
+Status Exchange::EndLane(const Status& backward) { return impl_->EndLane(backward); }
 Duration Exchange::waited() const { return impl_->waited(); }
 Status Exchange::Finish() { return impl_->Finish(); }
 Status Exchange::Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,

@@ -56,6 +56,11 @@ class Exchange {
   // hook on a gradient (torch::Tensor::register_hook) sees that of one lane; a hook after
   // accumulation sees a sum of lanes.
   Status Backward(const at::Tensor& loss);
+  // The same around a backward that somebody else runs in between, in whatever thread: EndLane() is
+  // told how that ended. If the exchange broke meanwhile it gives the group's error, whatever the
+  // backward made of that: an exception of other words, or nothing.
+  Status BeginLane();
+  Status EndLane(const Status& backward);
   // How long the step's last Backward() waited for others after its own gradients were there.
   Duration waited() const;
   // A worker without lanes takes part here. For the others it returns as soon as nobody reads their

@@ -39,6 +39,18 @@ Result<at::Tensor> Forward(TrainState& state, const LaneRange& lanes, int lane,
                                    "over the samples"};
 }
 
+// kForeign: the program failed.
+Status Backward(TrainState& state, Exchange& exchange, const at::Tensor& loss) {
+  const ProfileRange range(state.config().device, "backward");
+  const auto& own = state.program().backward;
+  if (!own) return exchange.Backward(loss);
+  KEEL_TRY(exchange.BeginLane());
+  const Result<Status> done = CatchTorch("backward", [&] { return own(loss); });
+  if (!done.ok()) return exchange.EndLane(done.error());
+  // The program's own error code could be taken for a break of the group, so it is replaced.
+  return exchange.EndLane(done->ok() ? Ok() : Error{Code::kForeign, done->error().message});
+}
+
 Result<at::Tensor> MeanBuffers(TrainState& state, Exchange& exchange,
                                const std::vector<at::Tensor>& of_lanes) {
   LaneBuffers& buffers = state.buffers();
@@ -73,10 +85,7 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
     });
     if (!read.ok()) return {.status = read.error(), .users_fault = true};
     whereabouts.Place("lane " + std::to_string(lane) + ", backward");
-    const Status backward = [&] {
-      const ProfileRange range(state.config().device, "backward");
-      return exchange.Backward(scaled);
-    }();
+    const Status backward = Backward(state, exchange, scaled);
     if (!backward.ok()) {
       const bool threw = backward.error().code == Code::kForeign;
       return {.status = backward.error().Doing(LaneText(state, lane)), .users_fault = threw};
