@@ -3,8 +3,8 @@
 // Promises   Load() returns the samples of these indices, stacked in their order.
 // Does not   shuffle or split among workers: trainer/data/samples.h says which lane takes which
 //            index. What an implementation draws from LibTorch's default generators is
-//            reproducible if loading() is kInStep: they are seeded for the lane before its samples
-//            are loaded.
+//            reproducible if loading() is kInStep: they are seeded for the lane's samples before
+//            these are loaded, and once more, with another seed, before the lane is computed.
 // Threads    Load() as loading() says, from any thread.
 // Errors     kInvalid, kForeign: what the dataset threw, with the indices.
 #pragma once
@@ -25,8 +25,14 @@
 
 namespace keel {
 
-// Samples along the first dimension: the data, and what the model should make of them.
-using Batch = torch::data::Example<>;
+// Samples along the first dimension: the data, and what the model should make of them; and any
+// number of further tensors, if the program has use for them.
+struct Batch : torch::data::Example<> {
+  using Example::Example;
+  Batch() = default;
+  Batch(torch::data::Example<> example) : Example(std::move(example)) {}
+  std::vector<at::Tensor> more = {};
+};
 
 // When Load() may be called.
 enum class Loading {
@@ -44,6 +50,12 @@ class Dataset {
 
   virtual uint64_t size() const = 0;
   virtual Result<Batch> Load(std::span<const uint64_t> indices) = 0;
+  // The same, with a seed that follows from the job's, the step and the lane: what draws from that,
+  // and nothing else, gives the same samples whoever loads them, wherever and when. To kInStep it
+  // is what the default generators are seeded with.
+  virtual Result<Batch> LoadSeeded(std::span<const uint64_t> indices, uint64_t /*seed*/) {
+    return Load(indices);
+  }
   virtual Loading loading() const { return Loading::kInStep; }
   // Tells it from other data of the same size, identically on every machine; empty: nothing is
   // known.

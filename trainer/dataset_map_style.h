@@ -12,8 +12,8 @@ namespace map_style {
 // "samples 4, 17, 3": for messages.
 std::string IndicesText(std::span<const uint64_t> indices);
 
-inline Batch Collate(Batch batch) { return batch; }
-inline Batch Collate(std::vector<Batch> examples) {
+inline Batch Collate(torch::data::Example<> batch) { return batch; }
+inline Batch Collate(std::vector<torch::data::Example<>> examples) {
   return torch::data::transforms::Stack<>().apply_batch(std::move(examples));
 }
 

@@ -38,6 +38,8 @@ Result<std::string> FingerprintOf(TrainState& state, const RunConfig& run) {
   if (const std::string data = state.program().dataset->Identity(); !data.empty()) {
     fingerprint.Add("data", data);
   }
+  // Earlier versions loaded a lane with the seed that it is computed with, to other bits.
+  if (state.program().dataset->loading() == Loading::kInStep) fingerprint.Add("draws", "apart");
   fingerprint.Add("reduce", ReduceName(config.reduce));
   fingerprint.Add("rate", ExactText(config.update.learning_rate));
   fingerprint.Add("schedule", config.update.schedule.Text());

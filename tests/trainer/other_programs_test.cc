@@ -1,5 +1,6 @@
 // Programs that are put together in other ways end as the usual one does: a model of names and
-// tensors, a backward of the program's own.
+// tensors, a backward of the program's own, samples that are drawn as they are loaded ahead.
+#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -197,6 +198,62 @@ TEST(ABackwardOfItsOwn, ThatFailsEndsTheTrainingWithItsWords) {
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().code, Code::kInvalid);
   EXPECT_THAT(failed.error().message, HasSubstr("step 0, lane 0: no luck"));
+}
+
+// --- Samples that are drawn ---
+
+// Noise for each sample, beside the data; from the default generator, or from one of its own.
+class Noisy : public Dataset {
+ public:
+  Noisy(std::unique_ptr<Dataset> inner, Loading loading)
+      : inner_(std::move(inner)), loading_(loading) {}
+  uint64_t size() const override { return inner_->size(); }
+  Loading loading() const override { return loading_; }
+  Result<Batch> Load(std::span<const uint64_t> indices) override {
+    return WithNoise(indices, std::nullopt);
+  }
+  Result<Batch> LoadSeeded(std::span<const uint64_t> indices, uint64_t seed) override {
+    if (loading_ == Loading::kInStep) return Load(indices);
+    return WithNoise(indices, at::detail::createCPUGenerator(seed));
+  }
+
+ private:
+  Result<Batch> WithNoise(std::span<const uint64_t> indices,
+                          const std::optional<at::Generator>& generator) {
+    KEEL_TRY_ASSIGN(Batch batch, inner_->Load(indices));
+    batch.more.push_back(at::rand(batch.data.sizes(), generator, at::kFloat));
+    batch.more.push_back(at::randperm(batch.data.size(0), generator, at::kLong));
+    return batch;
+  }
+
+  const std::unique_ptr<Dataset> inner_;
+  const Loading loading_;
+};
+
+Result<TrainProgram> Drawn(Loading loading) {
+  KEEL_TRY_ASSIGN(TrainProgram program, Usual());
+  program.evaluation.metric = program.loss;
+  program.dataset = std::make_unique<Noisy>(std::move(program.dataset), loading);
+  program.loss = [inner = program.loss](const Batch& batch) {
+    const at::Tensor noisy = batch.data + 0.1 * batch.more.at(0).index_select(0, batch.more.at(1));
+    return inner(Batch(noisy, batch.target));
+  };
+  return program;
+}
+
+TEST(SamplesThatAreDrawn, AreTheSameInTheirStepAndAheadOfIt) {
+  ASSERT_OK_AND_ASSIGN(const Ended in_step,
+                       Train(OptionsOf(6), [] { return Drawn(Loading::kInStep); }));
+  for (const Loading loading : {Loading::kAhead, Loading::kAheadInParallel}) {
+    for (const int threads : {0, 1, 3}) {
+      TrainRunOptions options = OptionsOf(6);
+      options.config.loader.threads = threads;
+      ASSERT_OK_AND_ASSIGN(const Ended ahead, Train(options, [&] { return Drawn(loading); }));
+      EXPECT_EQ(ahead.last_line, in_step.last_line);
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const Ended plain, Train(OptionsOf(6), Usual));
+  EXPECT_NE(in_step.last_line, plain.last_line);
 }
 
 }  // namespace

@@ -126,8 +126,9 @@ class Reference {
   }
 
   Result<Lane> Compute(uint64_t lane, const std::vector<uint64_t>& samples) {
-    SeedLane(job_.seed, step_, lane);
+    SeedData(job_.seed, step_, lane);
     KEEL_TRY_ASSIGN(const Batch batch, job_.dataset.Load(samples));
+    SeedLane(job_.seed, step_, lane);
     for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
     at::Tensor loss;
     {

@@ -6,13 +6,16 @@
 #include <utility>
 
 #include "store/catch_torch.h"
+#include "trainer/numerics/mix.h"
 
 namespace keel {
-namespace {
 
-Batch Pinned(const Batch& batch) { return {batch.data.pin_memory(), batch.target.pin_memory()}; }
-
-}  // namespace
+Batch Changed(const Batch& batch, const std::function<at::Tensor(const at::Tensor&)>& change) {
+  const auto changed = [&](const at::Tensor& one) { return one.defined() ? change(one) : one; };
+  Batch made(changed(batch.data), changed(batch.target));
+  for (const at::Tensor& one : batch.more) made.more.push_back(changed(one));
+  return made;
+}
 
 BatchLoader::BatchLoader(Dataset& dataset, const SampleOrder& order, const Spec& spec)
     : dataset_(dataset), order_(order), spec_(spec) {
@@ -27,12 +30,14 @@ BatchLoader::BatchLoader(Dataset& dataset, const SampleOrder& order, const Spec&
 Result<Batch> BatchLoader::Load(const LoadRequest& request) {
   const std::vector<uint64_t> indices =
       order_.LaneSamples(request.cursor, static_cast<uint64_t>(request.lane));
-  KEEL_TRY_ASSIGN(Result<Batch> batch, CatchTorch("loading " + map_style::IndicesText(indices),
-                                             [&] { return dataset_.Load(indices); }));
+  const uint64_t seed = DataSeed(spec_.seed, request.step, static_cast<uint64_t>(request.lane));
+  KEEL_TRY_ASSIGN(Result<Batch> batch,
+                  CatchTorch("loading " + map_style::IndicesText(indices),
+                             [&] { return dataset_.LoadSeeded(indices, seed); }));
   if (!batch.ok() || !spec_.device.is_cuda()) return batch;
   return CatchTorch("pinning " + map_style::IndicesText(indices), [&] {
     const c10::DeviceGuard here(spec_.device);   // a new thread begins on the first GPU
-    return Pinned(*batch);
+    return Changed(*batch, [](const at::Tensor& one) { return one.pin_memory(); });
   });
 }
 
@@ -46,8 +51,9 @@ Result<Batch> BatchLoader::Take(const LoadRequest& request, const LaneRange& lan
   // The allocator of pinned memory keeps the pinned tensors until the copy is done.
   return CatchTorch("copying samples to " + spec_.device.str(), [&] {
     constexpr bool kNonBlocking = true;
-    return Batch(batch->data.to(spec_.device, kNonBlocking),
-                 batch->target.to(spec_.device, kNonBlocking));
+    return Changed(*batch, [&](const at::Tensor& one) {
+      return one.to(spec_.device, kNonBlocking);
+    });
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include <c10/core/Device.h>
 
+#include <functional>
 #include <memory>
 
 #include "base/result.h"
@@ -21,11 +22,15 @@
 
 namespace keel {
 
+// A batch of what `change` makes of each tensor.
+Batch Changed(const Batch& batch, const std::function<at::Tensor(const at::Tensor&)>& change);
+
 class BatchLoader {
  public:
   struct Spec {
     LoaderConfig config = {};
     uint64_t steps = 0;      // of the job: nothing is loaded beyond them
+    uint64_t seed = 0;       // of the job
     c10::Device device = c10::kCPU;
   };
   BatchLoader(Dataset& dataset, const SampleOrder& order, const Spec& spec);

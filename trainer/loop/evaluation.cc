@@ -18,6 +18,7 @@
 #include "trainer/group/epoch_group.h"
 #include "trainer/numerics/autocast.h"
 #include "trainer/numerics/fold.h"
+#include "trainer/numerics/mix.h"
 #include "trainer/numerics/numerics.h"
 #include "trainer/state/train_state.h"
 
@@ -123,14 +124,16 @@ class Pass {
     const std::string doing = map_style::IndicesText(indices);
     KEEL_TRY_ASSIGN(const Result<Batch> batch, CatchTorch(doing, [&] {
       SeedLane(state_.config().seed + kSeedOffset, state_.step(), number);
-      return plan_.dataset->Load(indices);
+      return plan_.dataset->LoadSeeded(indices, LaneSeed(state_.config().seed + kSeedOffset,
+                                                         state_.step(), number));
     }));
     if (!batch.ok()) return batch.error();
     const c10::Device device = state_.config().device;
     KEEL_TRY_ASSIGN(const at::Tensor mean, CatchTorch(doing, [&] {
       const torch::NoGradGuard no_grad;
       const AutocastScope autocast(device.type(), state_.config().precision);
-      return plan_.metric(Batch(batch->data.to(device), batch->target.to(device))).to(at::kDouble);
+      return plan_.metric(Changed(*batch, [&](const at::Tensor& one) { return one.to(device); }))
+          .to(at::kDouble);
     }));
     if (!mean.defined() || mean.numel() != 1) {
       return Error{Code::kInvalid, doing + ": the metric is not a scalar; average it over the "

@@ -22,7 +22,9 @@ Result<at::Tensor> Forward(TrainState& state, const LaneRange& lanes, int lane,
   const uint64_t number = static_cast<uint64_t>(lane);
   KEEL_TRY(CatchTorch(LaneText(state, lane), [&] {
     state.buffers().Restore();
-    SeedLane(state.config().seed, state.step(), number);
+    if (state.program().dataset->loading() == Loading::kInStep) {
+      SeedData(state.config().seed, state.step(), number);
+    }
   }));
   watch.Add(&StepTimes::forward);
   const ProfileRange range(state.config().device, "forward");
@@ -30,6 +32,7 @@ Result<at::Tensor> Forward(TrainState& state, const LaneRange& lanes, int lane,
   watch.Add(&StepTimes::data);
   if (!batch.ok()) return batch.error().Doing(LaneText(state, lane));
   KEEL_TRY_ASSIGN(at::Tensor loss, CatchTorch(LaneText(state, lane) + ", loss", [&] {
+    SeedLane(state.config().seed, state.step(), number);
     const AutocastScope autocast(state.config().device.type(), state.config().precision);
     return state.program().loss(*batch).to(at::kFloat);
   }));

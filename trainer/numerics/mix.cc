@@ -25,4 +25,10 @@ uint64_t LaneSeed(uint64_t seed, uint64_t step, uint64_t lane) {
   return Mix(words);
 }
 
+uint64_t DataSeed(uint64_t seed, uint64_t step, uint64_t lane) {
+  constexpr uint64_t kData = 0x61746164;  // "data"
+  const uint64_t words[] = {kData, seed, step, lane};
+  return Mix(words);
+}
+
 }  // namespace keel

@@ -14,5 +14,7 @@ uint64_t Mix(std::span<const uint64_t> values);
 
 // The seed of the default random generators for one lane of one step.
 uint64_t LaneSeed(uint64_t seed, uint64_t step, uint64_t lane);
+// The one with which the lane's samples are loaded, maybe long before.
+uint64_t DataSeed(uint64_t seed, uint64_t step, uint64_t lane);
 
 }  // namespace keel

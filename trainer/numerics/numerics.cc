@@ -111,4 +111,8 @@ void SeedLane(uint64_t seed, uint64_t step, uint64_t lane) {
   at::manual_seed(LaneSeed(seed, step, lane));
 }
 
+void SeedData(uint64_t seed, uint64_t step, uint64_t lane) {
+  at::manual_seed(DataSeed(seed, step, lane));
+}
+
 }  // namespace keel

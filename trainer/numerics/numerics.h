@@ -42,8 +42,10 @@ struct FingerprintInputs {
 // lanes=8 lane_batch=16 kernels=0123456789abcdef
 Result<Fingerprint> HostFingerprint(const FingerprintInputs& inputs);
 
-// Seeds the default generators (CPU, and CUDA if it is in use) for one lane of one step, before its
-// samples are fetched: dropout and random augmentation then follow that seed.
+// Seeds the default generators (CPU, and CUDA if it is in use) for one lane of one step, once its
+// samples are there: dropout then follows that seed.
 void SeedLane(uint64_t seed, uint64_t step, uint64_t lane);
+// The same before its samples are loaded: random augmentation then follows that seed.
+void SeedData(uint64_t seed, uint64_t step, uint64_t lane);
 
 }  // namespace keel

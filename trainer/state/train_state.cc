@@ -67,7 +67,7 @@ Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
   KEEL_TRY(state->CheckDevices());
   state->loader_ = std::make_unique<BatchLoader>(
       *state->program_.dataset, state->order_,
-      BatchLoader::Spec{config.loader, config.steps, config.device});
+      BatchLoader::Spec{config.loader, config.steps, config.seed, config.device});
   KEEL_TRY_ASSIGN(state->updater_, Updater::Make(config.update, state->parameters_,
                                                  *state->program_.optimizer));
   KEEL_TRY(state->Register());

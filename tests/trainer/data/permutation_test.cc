@@ -22,6 +22,7 @@ TEST(Mix, GivesTheGoldenNumbers) {
   const uint64_t words[] = {1, 2};
   EXPECT_EQ(Mix(words), 0x556c70b5fae5b2a4u);
   EXPECT_EQ(LaneSeed(42, 3, 5), 0xa156730966724a24u);
+  EXPECT_EQ(DataSeed(42, 3, 5), 0x9921f5a9d29a8cfdu);
 }
 
 TEST(Mix, NeighbouringStepsAndLanesShareNoSeedAndHalfOfTheBits) {
