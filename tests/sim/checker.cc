@@ -102,14 +102,15 @@ Checker::Epoch& Checker::Know(const EpochRecord& record) {
   return epoch;
 }
 
-// Where each host has another directory for a lease, one that was put into its first epoch and has
-// not read of it begins the job anew, once it has lost the others ("A lease" in PROTOCOL.md). Else
-// either the quorum rule or the one lease keeps it from that.
+// In a job with a lease, a host that was put into its first epoch and has not read of it is as one
+// that was in none: it begins the job anew where it finds a beat that stands still, although hosts
+// with a quorum that cannot reach the lease train on ("A lease" in PROTOCOL.md, the last paragraph).
+// In a job without one the quorum rule keeps it from that.
 std::vector<std::string> Checker::HostsThatKnow(const EpochRecord& record) {
   std::vector<std::string> hosts;
   const std::set<std::string>& readers = readers_[record.id];
   for (const EpochHost& host : record.hosts) {
-    const bool knows = !scenario_.lease_apart || readers.contains(host.incarnation);
+    const bool knows = !scenario_.has_lease || readers.contains(host.incarnation);
     if (knows) hosts.push_back(host.incarnation);
   }
   return hosts;
