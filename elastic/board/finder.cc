@@ -13,9 +13,10 @@
 namespace keel {
 namespace {
 
+// For a store to appear at the endpoint, and for the own one.
+constexpr Duration kStoreLimitFirst = std::chrono::seconds(5);
 // The limit for making a connection to the store, and for each operation on it. A host that is
 // silent for longer than this is looked for elsewhere.
-constexpr Duration kStoreLimitFirst = std::chrono::seconds(5);
 constexpr Duration kStoreLimitAgain = std::chrono::seconds(2);
 constexpr Duration kAskLimit = std::chrono::milliseconds(300);
 constexpr Duration kLookUpLimit = std::chrono::seconds(1);
@@ -112,8 +113,9 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
     return NoBoardYet("a supervisor of this job answers at the endpoint, but has no board itself");
   }
   if (!has_endpoints) return ConnectByLease(ending);
-  KEEL_TRY_ASSIGN(std::unique_ptr<Store> store,
-                  stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending));
+  // It is waited for with more patience than its answers are later.
+  KEEL_TRY(stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending));
+  KEEL_TRY_ASSIGN(std::unique_ptr<Store> store, ConnectTo(first, ending));
   return ConnectBy(std::move(store), first, ending);
 }
 

@@ -245,10 +245,11 @@ SeatEvent HostMachine::EndOf(int index, const ExitStatus& status) const {
   const Worker& worker = *seats_[index].worker;
   const bool signalled = IsSignalled(seats_[index].phase);
   const bool stopping = mode_ == Mode::kLeaving || mode_ == Mode::kEnding;
-  if (status.ok() && (worker.leaving_step || (stopping && signalled))) return SeatEvent::kEndedLeft;
-  if (status.ok() && !signalled) return SeatEvent::kEndedFinished;
+  // A worker in place that was taken for a foreign one, since it had not said hello yet when its
+  // epoch broke, takes the signal for a wish to stop.
   if (signalled && worker.fault.empty() && !stopping) return SeatEvent::kEndedStopped;
-  return SeatEvent::kEndedDead;
+  if (status.ok() && (worker.leaving_step || (stopping && signalled))) return SeatEvent::kEndedLeft;
+  return status.ok() && !signalled ? SeatEvent::kEndedFinished : SeatEvent::kEndedDead;
 }
 
 void HostMachine::End(int index, SeatEvent event, const std::string& how, TimePoint now) {

@@ -104,6 +104,24 @@ TEST(HostWithAWindow, ForgetsWhichRestartsWereRecentOnceTheWindowHasPassed) {
   EXPECT_EQ(host.record().epoch.restarts, 7);
 }
 
+// The kind of the job is not known yet, and the worker takes its signal for a wish to stop.
+TEST_F(HostTest, AWorkerThatIsStoppedBeforeItsHelloIsReplacedAndDoesNotMakeItsHostLeave) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host_.OnTime(now_);
+  ASSERT_EQ(Take<StartWorker>().size(), 1u);
+  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kHostLost, "other", "h1 lost", {}}}, now_);
+  ASSERT_EQ(Take<SignalWorker>().size(), 1u);
+  host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+  host_.OnWorkerMessage(0, LeavingMessage{-1}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kEmpty);
+  EXPECT_EQ(host_.record().state, MemberState::kMember);
+  Pass(1s);
+  EXPECT_EQ(Take<StartWorker>().size(), 1u);
+  EXPECT_EQ(host_.record().deaths, 0);
+}
+
 // Nobody who looks at a launcher that stands still should have to guess why.
 TEST_F(HostTest, SaysForWhatItWaitsSinceWhenAndHowLongStill) {
   const TimePoint born = now_;
