@@ -104,7 +104,7 @@ Checker::Epoch& Checker::Know(const EpochRecord& record) {
 
 // In a job with a lease, a host that was put into its first epoch and has not read of it is as one
 // that was in none: it begins the job anew where it finds a beat that stands still, although hosts
-// with a quorum that cannot reach the lease train on ("A lease" in PROTOCOL.md, the last paragraph).
+// with a quorum that cannot reach the lease train on (PROTOCOL.md, "A lease", the last paragraph).
 // In a job without one the quorum rule keeps it from that.
 std::vector<std::string> Checker::HostsThatKnow(const EpochRecord& record) {
   std::vector<std::string> hosts;
