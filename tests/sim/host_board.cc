@@ -92,6 +92,9 @@ FollowStep SimHost::DecideNext(FollowView view, TimePoint now) const {
 void SimHost::OnSuccession(const SuccessionRecord& record) {
   const int64_t epoch = place_->epoch;
   place_ = BoardPlace{record.term, epoch, record.address, record.coordinator};
+  // A board of its own is as far as this host is, which tells it so as soon as it registers.
+  const bool is_own = record.coordinator == incarnation_;
+  if (reached_ && is_own) place_->epoch = std::max(place_->epoch, reached_->epoch);
   if (reached_ && !IsSameBoard(*reached_, *place_)) {
     world_.BoardReached(number_, *reached_, *place_);
   }

@@ -157,6 +157,13 @@ void SimWorkers::Hang(const WorkerPlace& place) {
   // begins anew, with its store, knows nothing of what was said before.
   const auto spoke = [](const auto& one) { return one->alive && one->said_hello; };
   if (std::none_of(workers_.begin(), workers_.end(), spoke)) return;
+  // Where all workers of a group are in their own code, a long step cannot be told from a hang for
+  // several times the limit (hangs.h): one of them stays awake.
+  const auto is_awake = [&](const SimWorker* one) { return one != worker && !one->hung; };
+  if (worker->group != nullptr && worker->group->size() > 1) {
+    const auto& inside = worker->group->inside;
+    if (std::none_of(inside.begin(), inside.end(), is_awake)) return;
+  }
   watcher_.Trace(Name(*worker) + " hangs");
   ++own_deaths_;
   HangNow(*worker);
