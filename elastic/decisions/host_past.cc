@@ -60,18 +60,20 @@ void HostMachine::NoteTried(const EpochRecord& epoch) {
 
 // Only the first coordinator that was lost since this host entered its epoch can tell anything of
 // that epoch. A refusal counts as long as no other board was entered: afterwards this host may have
-// read of newer epochs.
+// read of newer epochs. The beat must be young when the refusal comes: a coordinator that was only
+// out of reach before may have dropped this host since, and formed epochs without it.
 void HostMachine::OnBoardLost(const std::string& coordinator, int64_t promised, bool refused,
                               TimePoint now) {
   std::optional<LostCoordinator>& lost = record_.seen.lost;
+  const Duration beat_age = now - contact_.value_or(born_);
   if (!lost) {
     const ToldEpoch& epoch = record_.epoch;
     const bool is_inside = epoch.number > promised && epoch.id == newest_read_;
-    lost = {coordinator, is_inside ? epoch.id : "", promised, now - contact_.value_or(born_),
-            refused};
+    lost = {coordinator, is_inside ? epoch.id : "", promised, beat_age, refused};
     tells_of_loss_ = true;
-  } else if (tells_of_loss_ && lost->who == coordinator) {
-    lost->refused |= refused;
+  } else if (tells_of_loss_ && lost->who == coordinator && refused && !lost->refused) {
+    lost->refused = true;
+    lost->beat_age = beat_age;
   }
   Settle(now);
 }

@@ -122,6 +122,23 @@ TEST_F(HostTest, AWorkerThatIsStoppedBeforeItsHelloIsReplacedAndDoesNotMakeItsHo
   EXPECT_EQ(host_.record().deaths, 0);
 }
 
+// A coordinator that is out of reach may drop this host after a while, and form epochs without it.
+TEST_F(HostTest, ARefusalIsTakenForADeathByTheAgeOfTheBeatWhenItComes) {
+  EnterFirstEpoch();
+  host_.OnContact(now_);
+  Pass(1s);
+  host_.OnBoardLost("c", 0, false, now_);
+  EXPECT_EQ(host_.record().seen.lost->beat_age, 1s);
+  EXPECT_FALSE(host_.record().seen.lost->refused);
+  Pass(9s);
+  host_.OnBoardLost("c", 0, true, now_);
+  EXPECT_TRUE(host_.record().seen.lost->refused);
+  EXPECT_EQ(host_.record().seen.lost->beat_age, 10s);
+  Pass(9s);
+  host_.OnBoardLost("c", 0, true, now_);
+  EXPECT_EQ(host_.record().seen.lost->beat_age, 10s) << "it was dead by then";
+}
+
 // Nobody who looks at a launcher that stands still should have to guess why.
 TEST_F(HostTest, SaysForWhatItWaitsSinceWhenAndHowLongStill) {
   const TimePoint born = now_;
