@@ -271,6 +271,9 @@ Result<TrainOutcome> Trainer::LeaveParked() {
 }
 
 Result<TrainOutcome> Trainer::Leave(std::optional<uint64_t> saved_step) {
+  // It saves nothing more. Its process may take long to end, and the next first worker waits for
+  // the directory before its first step.
+  if (keeping_ != nullptr) keeping_->checkpointer.directory().LetGo();
   if (saved_step) KEEL_TRY(link_->Send(SavedMessage{static_cast<int64_t>(*saved_step)}));
   KEEL_TRY(link_->Send(LeavingMessage{StepHeld()}));
   return TrainOutcome{false, false, saved_step};
