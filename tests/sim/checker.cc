@@ -102,16 +102,15 @@ Checker::Epoch& Checker::Know(const EpochRecord& record) {
   return epoch;
 }
 
-// In a job with a lease, a host that was put into its first epoch and has not read of it is as one
-// that was in none: it begins the job anew where it finds a beat that stands still, although hosts
-// with a quorum that cannot reach the lease train on (PROTOCOL.md, "A lease", the last paragraph).
-// In a job without one the quorum rule keeps it from that.
+// A host that was put into its first epoch of a lineage and has not read of it is as one that was
+// in none: the epoch cannot run without it, and it may go on with hosts that have begun the job
+// anew, which is what happens where new hosts reach none that were in it (PROTOCOL.md, the table of
+// section 12), or find a lease whose beat stands still ("A lease", the last paragraph).
 std::vector<std::string> Checker::HostsThatKnow(const EpochRecord& record) {
   std::vector<std::string> hosts;
   const std::set<std::string>& readers = readers_[record.id];
   for (const EpochHost& host : record.hosts) {
-    const bool knows = !scenario_.has_lease || readers.contains(host.incarnation);
-    if (knows) hosts.push_back(host.incarnation);
+    if (readers.contains(host.incarnation)) hosts.push_back(host.incarnation);
   }
   return hosts;
 }
