@@ -19,13 +19,18 @@ using ::testing::HasSubstr;
 
 constexpr int kLanes = 6;
 
+// Made without any generator, which the workers' threads would share.
 class Model {
  public:
   Model() {
-    torch::manual_seed(5);
     net_->push_back(torch::nn::Linear(20, 64));
     net_->push_back(torch::nn::Tanh());
     net_->push_back(torch::nn::Linear(64, 10));
+    const torch::NoGradGuard no_grad;
+    for (at::Tensor& parameter : net_->parameters()) {
+      const at::Tensor wave = at::sin(at::arange(parameter.numel(), at::kFloat) * 0.7391);
+      parameter.copy_(wave.view(parameter.sizes()) * 0.2);
+    }
     unused_ = torch::ones({7}).requires_grad_();
   }
   std::vector<at::Tensor> parameters() const {
