@@ -91,7 +91,7 @@ bool TrainRun::MayResume() const {
 }
 
 bool TrainRun::StoppedBeforeItsFirstStep() const {
-  return link_ == nullptr && signals_ != nullptr && signals_->stop().cancelled();
+  return link_ == nullptr && StopWanted();
 }
 
 KeepConfig TrainRun::KeepOf(const std::string& fingerprint) const {

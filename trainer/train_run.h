@@ -76,6 +76,8 @@ class TrainRun {
   TrainRun& operator=(const TrainRun&) = delete;
 
   const TrainConfig& config() const { return options_.config; }
+  // Whether a signal has asked for a stop: then nothing long need be begun before Run().
+  bool StopWanted() const { return signals_ != nullptr && signals_->stop().cancelled(); }
   // Once.
   Result<TrainResult> Run(TrainProgram program, const TrainOutput& output = {});
 

@@ -137,6 +137,7 @@ TEST(TrainRun, StoppedWithNowhereToSaveHasLostItsSteps) {
 TEST(TrainRun, StoppedBeforeItsFirstStepHasLostNothing) {
   ASSERT_OK_AND_ASSIGN(const auto run, TrainRun::Open(OptionsOf(1000000)));
   ASSERT_EQ(kill(getpid(), SIGTERM), 0);
+  while (!run->StopWanted()) RealClock().SleepFor(std::chrono::milliseconds(1));
   ASSERT_OK_AND_ASSIGN(TrainProgram program, MakeMlp(run->config()));
   ASSERT_OK_AND_ASSIGN(const TrainResult result, run->Run(std::move(program)));
   EXPECT_FALSE(result.lost || result.finished);
