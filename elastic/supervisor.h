@@ -28,7 +28,7 @@
 #include "elastic/launch/config.h"
 #include "elastic/launch/meeting.h"
 #include "elastic/notice/poller.h"
-#include "elastic/process/stop_signals.h"
+#include "elastic/process/interrupts.h"
 #include "elastic/report/job_story.h"
 #include "elastic/report/launcher_event.h"
 #include "elastic/report/status_line.h"

@@ -17,8 +17,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "elastic/process/exit_status.h"
+#include "elastic/process/interrupts.h"
 #include "elastic/process/quiet_thread.h"
-#include "elastic/process/stop_signals.h"
 
 namespace keel {
 namespace {
