@@ -125,8 +125,9 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectBy(std::unique_ptr<Store> sto
                                                       const CancelToken& ending) {
   const std::string posted_key = BesideKey(config_.job);
   KEEL_TRY_ASSIGN(const auto found, store->Get(GenerationKey(config_.job)));
+  if (found) return store;
   KEEL_TRY_ASSIGN(const auto keeper, store->Get(kKeeperKey));
-  if (found || !keeper || *keeper == config_.job) return store;
+  if (!keeper || *keeper == config_.job) return store;
   KEEL_TRY_ASSIGN(const auto text, store->Get(posted_key));
   BesideView view{config_.job, *keeper, TextOf(endpoint), config_.incarnation};
   view.may_open = config_.may_open;
@@ -143,12 +144,12 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectBy(std::unique_ptr<Store> sto
   const BesideStep step = DecideBeside(view);
   switch (step.verdict) {
     case BesideStep::Verdict::kWait: break;
-    case BesideStep::Verdict::kFollow: {
-      std::unique_lock lock(mutex_);
-      state_.is_beside = true;
-      lock.unlock();
+    case BesideStep::Verdict::kFollow:
+      {
+        const std::lock_guard lock(mutex_);
+        state_.is_beside = true;
+      }
       return Follow(step.place, step.detail, ending);
-    }
     case BesideStep::Verdict::kOpen: events_.on_turn(step.place, step.detail); break;
     case BesideStep::Verdict::kPost:
       KEEL_TRY(store->CompareSet(posted_key, text, BoardPlaceText(step.place)));

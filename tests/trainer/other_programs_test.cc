@@ -13,6 +13,7 @@
 #include "examples/models/mlp.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/support/temp_dir.h"
+#include "tests/trainer/small_run.h"
 #include "trainer/early_stop.h"
 #include "trainer/train_run.h"
 
@@ -24,14 +25,6 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 using Make = std::function<Result<TrainProgram>()>;
-
-TrainRunOptions OptionsOf(uint64_t steps, const std::string& dir = "") {
-  TrainRunOptions options;
-  options.config.steps = steps;
-  options.config.lane_batch = 4;
-  options.keep.checkpoint.root = options.keep.resume.root = dir;
-  return options;
-}
 
 struct Ended {
   std::string last_line;

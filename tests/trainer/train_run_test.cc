@@ -14,6 +14,7 @@
 #include "examples/models/mlp.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/support/temp_dir.h"
+#include "tests/trainer/small_run.h"
 #include "trainer/early_stop.h"
 #include "trainer/file_datasets.h"
 #include "trainer/train_main.h"
@@ -39,14 +40,6 @@ Result<TrainProgram> MakeMlp(const TrainConfig& /*config*/) {
   };
   program.model = model;
   return program;
-}
-
-TrainRunOptions OptionsOf(uint64_t steps, const std::string& dir = "") {
-  TrainRunOptions options;
-  options.config.steps = steps;
-  options.config.lane_batch = 4;
-  options.keep.checkpoint.root = options.keep.resume.root = dir;
-  return options;
 }
 
 // What it handed over to be printed.
