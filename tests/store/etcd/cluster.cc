@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/filesystem.hpp>
@@ -169,7 +170,13 @@ int EtcdCluster::IndexOf(const EtcdMember& member) const {
 }
 
 void EtcdCluster::Signal(int member, int signal) {
-  EXPECT_OK(children_[static_cast<size_t>(member)]->Signal(signal));
+  Child& child = *children_[static_cast<size_t>(member)];
+  EXPECT_OK(child.Signal(signal));
+  if (signal != SIGSTOP) return;
+  // Until the signal is taken, the process's other threads go on to answer.
+  siginfo_t stopped{};
+  EXPECT_EQ(waitid(P_PID, static_cast<id_t>(child.pid()), &stopped, WSTOPPED | WNOWAIT), 0)
+      << std::strerror(errno);
 }
 
 void EtcdCluster::Kill(int member) {

@@ -54,6 +54,7 @@ class EtcdCluster {
   EtcdAccess AccessTo(int member) const;
   int IndexOf(const EtcdMember& member) const;
 
+  // After SIGSTOP the member stands still when this returns.
   void Signal(int member, int signal);
   // SIGKILL, and waits for its end.
   void Kill(int member);
