@@ -200,8 +200,12 @@ void Board::OnKeeperStep(const Coordinator::Step& step) {
     if (presence_server_) presence_server_->Look();
     member_thread_->Wake();
   }
-  if (coordinates()) {
-    for (const Decision& decision : step.decisions) events_.on_decision(decision);
+  // What a board that nobody follows waits for is no news; what was done on it is, also where this
+  // host's own member has not read yet that it follows it.
+  for (const Decision& decision : step.decisions) {
+    if (coordinates() || decision.verdict != Decision::Verdict::kWait) {
+      events_.on_decision(decision);
+    }
   }
   const bool has_more_time = std::exchange(ends_with_job_, keeper_->is_stopping());
   if (finishing_ && ends_with_job_ && !has_more_time) LimitFinish(kEndReadLimit);

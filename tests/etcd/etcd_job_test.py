@@ -310,6 +310,7 @@ class CutOff(Case):
             for number in (2, 3):
                 job.start(number)
             job.whole(3)
+            first.wait_for(" epoch-formed ")   # others may have the epoch before it has the answer
             own.cut()
             end = time.monotonic() + machines.HANG_LIMIT_S
             while not job.lines(" board-opened term=2 ") and time.monotonic() < end:
