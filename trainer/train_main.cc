@@ -16,81 +16,13 @@
 #include "store/torch_log.h"
 #include "trainer/early_stop.h"
 #include "trainer/group/epoch_group.h"
-#include "trainer/job_fingerprint.h"
 #include "trainer/nccl_module.h"
-#include "trainer/numerics/numerics.h"
 #include "trainer/run_logs.h"
-#include "trainer/save/keep_options.h"
-#include "trainer/state/device.h"
+#include "trainer/train_options.h"
 #include "trainer/train_run.h"
 
 namespace keel {
 namespace {
-
-struct ProgramTable {
-  OptionTable table;
-  size_t own_from = 0;   // index of the first option of the program's own
-};
-
-void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
-  table.Add(Option::Text("config", "",
-                         "Read options from this file, one per line as `lr = 0.1`; those of the "
-                         "command line win. --print-config prints such a file")
-                .Placeholder("FILE").CommandLineOnly());
-  table.ConfigFileFrom("config");
-  // The limits are far above any real need, and keep a typo from taking the whole machine.
-  const auto count = [&](const char* name, uint64_t value, int64_t most, const char* help) {
-    table.Add(
-        Option::Integer(name, static_cast<int64_t>(value), help).Range(1, most).Placeholder("N"));
-  };
-  table.Add(Option::Integer("steps", static_cast<int64_t>(preset.steps), "Optimizer steps")
-                .AtLeast(1).Placeholder("N"));
-  count("lanes", preset.lanes, 65536,
-        "Micro-batches per step, shared among all workers; results depend on it");
-  count("lane-batch", preset.lane_batch, 1 << 20, "Samples in each of these micro-batches");
-  table.Add(Option::Integer("seed", static_cast<int64_t>(preset.seed),
-                            "Seed of the model, the order of samples and dropout")
-                .AtLeast(0).Placeholder("N"));
-  table.Add(Option::Real("lr", preset.update.learning_rate, "Learning rate")
-                .RealRange(0, 1e6).Placeholder("RATE"));
-  table.Add(Option::Text("schedule", preset.update.schedule.Text(),
-                         "Schedule of the learning rate: constant, "
-                         "cosine:warmup=100,total=1000,min=0.1, linear:..., "
-                         "step:every=30,factor=0.1")
-                .Placeholder("TEXT"));
-  table.Add(Option::Real("clip-norm", preset.update.clip_norm.value_or(0),
-                         "Clip the gradients to this global norm; 0: do not clip")
-                .RealRange(0, 1e30).Placeholder("NORM"));
-  table.Add(Option::Choice("non-finite", {"stop", "skip"},
-                           std::string(NonFiniteName(preset.update.non_finite)),
-                           "What to do at a step whose loss is NaN or infinite: stop, or skip it"));
-  table.Add(Option::Choice("precision", {"fp32", "bf16", "fp16"},
-                           std::string(PrecisionName(preset.precision)),
-                           "Precision of the forward pass"));
-  table.Add(Option::Text("device", preset.device.str(),
-                         "Device to compute on: cpu; cuda, which gives each worker the GPU with "
-                         "the number of its LOCAL_RANK; cuda:N")
-                .Placeholder("NAME"));
-  table.Add(Option::Choice("numerics", {"portable", "native"},
-                           std::string(NumericsName(preset.numerics.numerics)),
-                           "portable: the same bits on all hosts; native: the kernels that "
-                           "LibTorch picks for this host"));
-  count("threads", static_cast<uint64_t>(preset.numerics.threads), 1024,
-        "Threads that compute one operation; results depend on it");
-  table.Add(Option::Choice("reduce",
-                           {ReduceName(Reduce::kTree), ReduceName(Reduce::kAllReduce)},
-                           ReduceName(preset.reduce),
-                           "tree: the same bits for any number of workers; allreduce: a plain "
-                           "all-reduce, for comparison"));
-  table.Add(Option::Integer("load-threads", preset.loader.threads,
-                            "Threads that load samples ahead, if the dataset allows it; 0: none")
-                .Range(0, 1024).Placeholder("N"));
-  count("load-ahead", preset.loader.ahead, 1024, "Micro-batches of a lane that are loaded ahead");
-  table.Add(Option::Bytes("read-memory-from", std::to_string(preset.read_bytes_min >> 10) + "KiB",
-                          "From this size on, workers on one host read gradients and the state "
-                          "directly from each other's memory instead of sending them; 0: never")
-                .Placeholder("BYTES"));
-}
 
 void AddEpilogue(OptionTable& table, const TrainMainSpec& spec) {
   table.AddExample("keelrun --standalone --nproc-per-node 3 " + spec.name + " --steps 60",
@@ -110,44 +42,11 @@ void AddEpilogue(OptionTable& table, const TrainMainSpec& spec) {
                                   "could not be written to stdout");
 }
 
-ProgramTable MakeTable(const TrainMainSpec& spec) {
-  OptionTable table(spec.name, spec.about);
-  AddTrainOptions(table, spec.defaults);
-  AddLogOptions(table);
-  AddKeepOptions(table);
-  const size_t own_from = table.options().size();
-  if (spec.add_options) {
-    table.Section("This program's own");
-    spec.add_options(table);
-  }
-  AddEpilogue(table, spec);
-  return {std::move(table), own_from};
-}
-
-Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
-  config.steps = static_cast<uint64_t>(options.Integer("steps"));
-  config.lanes = static_cast<uint64_t>(options.Integer("lanes"));
-  config.lane_batch = static_cast<uint64_t>(options.Integer("lane-batch"));
-  config.seed = static_cast<uint64_t>(options.Integer("seed"));
-  config.update.learning_rate = options.Real("lr");
-  KEEL_TRY_ASSIGN(config.update.schedule, Schedule::Parse(options.Text("schedule")));
-  config.update.clip_norm.reset();
-  if (options.Real("clip-norm") > 0) config.update.clip_norm = options.Real("clip-norm");
-  KEEL_TRY_ASSIGN(config.update.non_finite, ParseNonFinite(options.Text("non-finite")));
-  KEEL_TRY_ASSIGN(config.precision, ParsePrecision(options.Text("precision")));
-  if (config.precision == Precision::kFp16) config.update.loss_scale.emplace();
-  const Result<c10::Device> device = ParseDevice(options.Text("device"), OwnEnvironment());
-  if (!device.ok()) return device.error().Doing("--device");
-  config.device = *device;
-  KEEL_TRY_ASSIGN(config.numerics.numerics, ParseNumerics(options.Text("numerics")));
-  config.numerics.threads = static_cast<int>(options.Integer("threads"));
-  config.loader.threads = static_cast<int>(options.Integer("load-threads"));
-  config.loader.ahead = static_cast<size_t>(options.Integer("load-ahead"));
-  config.read_bytes_min = options.Bytes("read-memory-from");
-  if (config.read_bytes_min == 0) config.read_bytes_min = EpochGroup::kNeverRead;
-  config.reduce = options.Text("reduce") == ReduceName(Reduce::kTree) ? Reduce::kTree :
-                                                                         Reduce::kAllReduce;
-  return config;
+TrainOptions MakeTable(const TrainMainSpec& spec) {
+  TrainOptions declared =
+      MakeTrainOptions(spec.name, spec.about, spec.defaults, spec.add_options);
+  AddEpilogue(declared.table, spec);
+  return declared;
 }
 
 void Complain(const TrainMainSpec& spec, const std::string& text) {
@@ -186,11 +85,10 @@ Result<int> DoInstead(const TrainMainSpec& spec, const TrainConfig& config,
   return CodeOfOutput(spec, OutputStatus());
 }
 
-Result<int> Train(const TrainMainSpec& spec, const TrainConfig& config, const KeepConfig& keep,
+Result<int> Train(const TrainMainSpec& spec, const TrainRunOptions& wanted,
                   const Options& options) {
-  KEEL_TRY_ASSIGN(const std::unique_ptr<TrainRun> run,
-                  TrainRun::Open({.config = config, .keep = keep,
-                                  .environment = OwnEnvironment()}));
+  const TrainConfig& config = wanted.config;
+  KEEL_TRY_ASSIGN(const std::unique_ptr<TrainRun> run, TrainRun::Open(wanted));
   EndEarlyStop();
   KEEL_TRY_ASSIGN(Result<TrainProgram> program,
                   CatchTorch("building the program", [&] { return spec.make(config, options); }));
@@ -221,24 +119,21 @@ int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
   PrepareForGroups();
   RouteTorchLog();
   OpenCudaWhereThereIsADriver();
-  const auto [table, own_from] = MakeTable(spec);
-  const Result<Options> options = ParseOptions(table, RealInputs(argc, argv));
+  const TrainOptions declared = MakeTable(spec);
+  const Result<Options> options = ParseOptions(declared.table, RealInputs(argc, argv));
   if (!options.ok()) return Misused(spec, options.error());
   if (options->Flag("help")) {
-    return CodeOfOutput(spec, PrintOutText(HelpText(table, TerminalWidth())));
+    return CodeOfOutput(spec, PrintOutText(HelpText(declared.table, TerminalWidth())));
   }
   if (options->Flag("print-config")) {
     return CodeOfOutput(spec, PrintOutText(options->ConfigText()));
   }
-  const Result<TrainConfig> config = ConfigFrom(*options, spec.defaults);
-  if (!config.ok()) return Misused(spec, config.error());
-  Result<KeepConfig> keep = KeepConfigFrom(*options);
-  if (!keep.ok()) return Misused(spec, keep.error());
-  keep->resume.config = RunConfigOf(*options, own_from);
-  keep->checkpoint.config = SavedOf(keep->resume.config);
+  Result<TrainRunOptions> wanted = ReadTrainOptions(*options, declared, spec.defaults);
+  if (!wanted.ok()) return Misused(spec, wanted.error());
+  wanted->environment = OwnEnvironment();
   const bool asks_other = spec.instead.wanted && spec.instead.wanted(*options);
-  return Report(spec, asks_other ? DoInstead(spec, *config, *options) :
-                                   Train(spec, *config, *keep, *options));
+  return Report(spec, asks_other ? DoInstead(spec, wanted->config, *options) :
+                                   Train(spec, *wanted, *options));
 }
 
 }  // namespace keel

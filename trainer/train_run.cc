@@ -145,16 +145,14 @@ Result<TrainResult> TrainRun::Train(TrainState& state, const TrainOutput& output
 // reason says so and contains that line.
 void TrainRun::TellFinished(TrainState& state, const TrainOutcome& outcome,
                             const TrainOutput& output, TrainResult& result) {
-  if (outcome.first_rank) {
-    result.last_line = "final " + WhereItIs(state, state.registry().StateDigest());
-    output.print(result.last_line);
-  }
+  result.last_line = "final " + WhereItIs(state, state.registry().StateDigest());
+  if (outcome.first_rank) output.print(result.last_line);
   const Status printed = output.status();
   if (printed.ok()) return;
   std::string text = "training has finished";
   if (outcome.saved_step) text += " and is saved";
   text += ", but not all of its output could be written (" + printed.error().message + ")";
-  if (!result.last_line.empty()) text += "; its last line is: " + result.last_line;
+  if (outcome.first_rank) text += "; its last line is: " + result.last_line;
   result.refused = text;
   // Another attempt would only train again, or fail to print again: nobody shall begin one.
   if (link_ == nullptr) return;

@@ -9,8 +9,7 @@
 //            that pin LibTorch's kernels, and one of Gloo's. What a process sets up once
 //            (base/process_setup.h, PrepareForGroups()) is up to its main(), as is EndEarlyStop()
 //            after Open() where it is linked.
-// Threads    Open(), Run() and the end by the thread that trains; Open() before LibTorch computes
-//            anything.
+// Threads    Open() and the end by one thread, before LibTorch computes anything; Run() by any.
 // Errors     of Open(): those of PinNumerics(), OpenDevice() and WorkerLink. Of Run(): of what the
 //            program gave, with rank, step and lane; what a launcher or a checkpoint forbids;
 //            kPeerLost: the launcher is gone. A launcher was told them.
@@ -61,7 +60,7 @@ struct TrainResult {
   uint64_t step = 0;          // steps made
   std::optional<uint64_t> saved_step = {};   // the step of a checkpoint committed at the end
   bool lost = false;          // it ended before all steps were made, and did not save
-  std::string last_line = {};   // "final step=...": of the first rank of a job that has finished
+  std::string last_line = {};   // "final step=N trail=HEX digest=HEX" of a job that has finished
 };
 
 // The first things of any computation here, training or not: warns of too many threads, pins
