@@ -32,6 +32,7 @@ struct Batch : torch::data::Example<> {
   Batch() = default;
   Batch(torch::data::Example<> example) : Example(std::move(example)) {}
   std::vector<at::Tensor> more = {};
+  std::shared_ptr<const void> tag = {};   // whatever else the dataset wants the program to get
 };
 
 // When Load() may be called.

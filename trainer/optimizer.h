@@ -12,6 +12,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ class Optimizer {
   virtual const NamedTensors& state() const = 0;
   // "adamw beta1=0.9 ...": for logs and the layout that workers compare.
   virtual std::string Text() const = 0;
+  // The rate that the last Step() took, if that is the optimizer's own business; what Step() is
+  // given does not matter then.
+  virtual std::optional<double> OwnRate() const { return std::nullopt; }
 };
 
 // Which parameters are exempt from weight decay.

@@ -75,6 +75,10 @@ struct TrainProgram {
   // Empty: loss.backward(). If the workers' exchange breaks meanwhile, it fails, and what it tells
   // of that does not matter.
   std::function<Status(const at::Tensor& loss)> backward = {};
+  // Called when the tensors of the whole state hold another step's: those of others, or of a
+  // checkpoint.
+  std::function<void()> on_replaced = {};
+  NamedTensors kept = {};   // whatever else must go on exactly: live, the same on every worker
 };
 
 }  // namespace keel

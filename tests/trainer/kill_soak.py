@@ -60,6 +60,8 @@ def kill(pid, stop_first, pause):
 
 # These models' gradients are small: by default they are sent, so that half of the jobs read them.
 TRAVELS = [[], ["--read-memory-from=1"]]
+# Whether workers train by callbacks or, as a script does, by tasks; the quiet run has callbacks.
+WAYS = [[], ["--played"]]
 
 
 def shoot(job, rng, left):
@@ -119,7 +121,8 @@ def main():
         expected = quiet_runs.expected(model)
         begun = time.monotonic()
         now = survive(workers, min(ARGS.kills_a_job, ARGS.kills - died), rng,
-                      quiet_runs.options(model) + rng.choice(TRAVELS), expected)
+                      quiet_runs.options(model) + rng.choice(TRAVELS) + WAYS[job % len(WAYS)],
+                      expected)
         died, job = died + now, job + 1
         print(f"{model} on {workers} workers: {now} kills, the same last line, "
               f"{time.monotonic() - begun:.1f} s; {died} of {ARGS.kills}", flush=True)

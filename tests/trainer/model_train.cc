@@ -14,12 +14,18 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/print_out.h"
+#include "elastic/protocol/exit_codes.h"
 #include "examples/models/gpt.h"
 #include "examples/models/mlp.h"
 #include "examples/models/resnet.h"
+#include "tests/trainer/played_script.h"
 #include "tests/trainer/rigged_stop.h"
+#include "trainer/early_stop.h"
+#include "trainer/group/epoch_group.h"
 #include "trainer/train_main.h"
+#include "trainer/train_options.h"
 
 namespace {
 
@@ -217,17 +223,48 @@ void AddOptions(keel::OptionTable& table) {
                 .AtLeast(0).Incidental());
   table.Add(keel::Option::Integer("poison", -1, "Sample that makes its lane's loss NaN; -1: none")
                 .AtLeast(-1).Incidental());
+  table.Add(keel::Option::Flag("played", false, "Train as a script does, by tasks").Incidental());
   table.Add(keel::Option::Integer("throw-rank", -1, "Who throws an exception; -1: nobody")
                 .AtLeast(-1).Incidental());
   table.Add(keel::Option::Integer("throw-step", 5, "After how many steps").AtLeast(0).Incidental());
 }
 
+// The same as TrainMain, but that the program is played as a script.
+int PlayMain(int argc, char** argv, const keel::TrainMainSpec& spec) {
+  keel::PrepareForGroups();
+  keel::TrainOptions declared =
+      keel::MakeTrainOptions(spec.name, spec.about, spec.defaults, spec.add_options);
+  const auto train = [&]() -> Result<int> {
+    KEEL_TRY_ASSIGN(const keel::Options options,
+                    keel::ParseOptions(declared.table, keel::RealInputs(argc, argv)));
+    KEEL_TRY_ASSIGN(keel::TrainRunOptions wanted,
+                    keel::ReadTrainOptions(options, declared, spec.defaults));
+    wanted.environment = keel::OwnEnvironment();
+    KEEL_TRY_ASSIGN(const auto run, keel::TrainRun::Open(std::move(wanted)));
+    keel::EndEarlyStop();
+    KEEL_TRY_ASSIGN(keel::TrainProgram program, spec.make(run->config(), options));
+    KEEL_TRY_ASSIGN(const keel::TrainResult result,
+                    keel::PlayScript(*run, std::move(program), keel::TrainOutput{
+                                         .print = [](const std::string& line) {
+                                           (void)keel::PrintOutText(line + "\n");
+                                         }}));
+    if (!result.refused.empty()) return keel::Error{keel::Code::kInvalid, result.refused};
+    return result.finished || result.supervised ? 0 : keel::kExitStopped;
+  };
+  const Result<int> code = train();
+  if (code.ok()) return *code;
+  std::fprintf(stderr, "%s: %s\n", spec.name.c_str(), code.error().message.c_str());
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  return keel::TrainMain(argc, argv, {.name = "model_train",
-                                      .about = "Trains one of the tests' models.",
-                                      .defaults = {.steps = 20, .lanes = 8, .lane_batch = 4},
-                                      .add_options = AddOptions,
-                                      .make = MakeProgram});
+  const keel::TrainMainSpec spec{.name = "model_train",
+                                 .about = "Trains one of the tests' models.",
+                                 .defaults = {.steps = 20, .lanes = 8, .lane_batch = 4},
+                                 .add_options = AddOptions,
+                                 .make = MakeProgram};
+  const bool is_played = std::find(argv, argv + argc, std::string("--played")) != argv + argc;
+  return is_played ? PlayMain(argc, argv, spec) : keel::TrainMain(argc, argv, spec);
 }

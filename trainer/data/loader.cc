@@ -14,6 +14,7 @@ Batch Changed(const Batch& batch, const std::function<at::Tensor(const at::Tenso
   const auto changed = [&](const at::Tensor& one) { return one.defined() ? change(one) : one; };
   Batch made(changed(batch.data), changed(batch.target));
   for (const at::Tensor& one : batch.more) made.more.push_back(changed(one));
+  made.tag = batch.tag;
   return made;
 }
 

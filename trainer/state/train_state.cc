@@ -96,6 +96,7 @@ Status TrainState::Register() {
   KEEL_TRY(registry_.AddTensors("model.", model_.tensors.buffers));
   KEEL_TRY(registry_.AddTensors("model.", model_.tensors.frozen));
   KEEL_TRY(registry_.AddTensors("optimizer.", program_.optimizer->state()));
+  KEEL_TRY(registry_.AddTensors("kept.", program_.kept));
   KEEL_TRY(registry_.AddNumber("step", &step_));
   KEEL_TRY(registry_.AddNumber("cursor", &cursor_));
   KEEL_TRY(registry_.AddNumber("seed", &seed_));
@@ -167,8 +168,7 @@ Status TrainState::EndReceiving(const MemberReport& source) {
   KEEL_TRY(CheckSeed("job"));
   last_losses_ = source.last_losses;
   inexact_since_ = source.inexact_since;
-  buffers_->BeginStep();
-  held_ = Held::kWhole;
+  BeginReplaced();
   return Ok();
 }
 
@@ -178,8 +178,7 @@ Status TrainState::EndRestoring(const Metadata& numbers, int64_t inexact_since) 
   KEEL_TRY(CheckSeed("checkpoint"));
   last_losses_.clear();
   inexact_since_ = inexact_since;
-  buffers_->BeginStep();
-  held_ = Held::kWhole;
+  BeginReplaced();
   return Ok();
 }
 
@@ -196,9 +195,12 @@ Status TrainState::TakeOwn() {
   return Ok();
 }
 
-void TrainState::EndLoadingWeights() {
+void TrainState::EndLoadingWeights() { BeginReplaced(); }
+
+void TrainState::BeginReplaced() {
   buffers_->BeginStep();
   held_ = Held::kWhole;
+  if (program_.on_replaced) program_.on_replaced();
 }
 
 void TrainState::NoteInexact() {

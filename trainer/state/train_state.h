@@ -94,6 +94,7 @@ class TrainState {
   Status CheckDevices() const;
   Status Register();
   Status CheckSeed(const std::string& whose) const;
+  void BeginReplaced();
 
   const TrainConfig config_;
   TrainProgram program_;

@@ -125,6 +125,7 @@ Result<StepOutcome> Updater::Apply(uint64_t step, std::span<const float> lane_lo
   KEEL_TRY(CatchTorch("scaling the gradients", [&] { ScaleInPlace(Gradients(), factor); }));
   const Status applied = optimizer_.Step(outcome.learning_rate);
   if (!applied.ok()) return applied.error().Doing("step " + std::to_string(step));
+  outcome.learning_rate = optimizer_.OwnRate().value_or(outcome.learning_rate);
   return outcome;
 }
 
