@@ -119,15 +119,22 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   return ConnectBy(std::move(store), first, ending);
 }
 
-// A store that has no job yet may be that of a launcher of ours which has not opened it yet.
+// The job that keeps this store, if it is another one, and ours has no board in it. A store that has
+// no job yet may be that of a launcher of ours which has not opened it yet.
+Result<std::optional<std::string>> BoardFinder::OtherKeeper(Store& store) const {
+  KEEL_TRY_ASSIGN(const auto found, store.Get(GenerationKey(config_.job)));
+  if (found) return std::optional<std::string>();
+  KEEL_TRY_ASSIGN(auto keeper, store.Get(kKeeperKey));
+  if (keeper && *keeper == config_.job) keeper.reset();
+  return keeper;
+}
+
 Result<std::unique_ptr<Store>> BoardFinder::ConnectBy(std::unique_ptr<Store> store,
                                                       const HostPort& endpoint,
                                                       const CancelToken& ending) {
   const std::string posted_key = BesideKey(config_.job);
-  KEEL_TRY_ASSIGN(const auto found, store->Get(GenerationKey(config_.job)));
-  if (found) return store;
-  KEEL_TRY_ASSIGN(const auto keeper, store->Get(kKeeperKey));
-  if (!keeper || *keeper == config_.job) return store;
+  KEEL_TRY_ASSIGN(const auto keeper, OtherKeeper(*store));
+  if (!keeper) return store;
   KEEL_TRY_ASSIGN(const auto text, store->Get(posted_key));
   BesideView view{config_.job, *keeper, TextOf(endpoint), config_.incarnation};
   view.may_open = config_.may_open;
@@ -252,13 +259,29 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
   if (step.verdict == FollowStep::Verdict::kLook && (is_late || !state.refused)) {
     for (size_t i = 0; i < endpoints; ++i) {
       const Result<HostPort> endpoint = ParseEndpoint(asked[i]);
-      const bool is_store = answers[i].kind == PeerAnswer::Kind::kStore;
-      if (is_store && endpoint.ok()) return ConnectTo(*endpoint, ending);
+      if (answers[i].kind != PeerAnswer::Kind::kStore || !endpoint.ok()) continue;
+      KEEL_TRY_ASSIGN(std::unique_ptr<Store> store, ConnectTo(*endpoint, ending));
+      KEEL_TRY_ASSIGN(const auto keeper, OtherKeeper(*store));
+      if (!keeper) return store;
+      KEEL_TRY_ASSIGN(const auto posted, PostedAhead(*store, view.lost, ending));
+      if (posted) return Follow(*posted, "job '" + *keeper + "' names it", ending);
     }
   }
   return NoBoardYet("no store at " + TextOf(where) +
                     (state.refused ? ": nobody listens there" : ": it does not answer") + "; " +
                     step.detail);
+}
+
+// The board that the store of another job names, if that is there, and ahead of the lost one.
+Result<std::optional<BoardPlace>> BoardFinder::PostedAhead(Store& store, const BoardPlace& lost,
+                                                           const CancelToken& ending) const {
+  const std::string key = BesideKey(config_.job);
+  KEEL_TRY_ASSIGN(const auto text, store.Get(key));
+  if (!text) return std::optional<BoardPlace>();
+  KEEL_TRY_ASSIGN(const BoardPlace posted, ParseBoardPlace(key, *text));
+  const bool is_found =
+      IsAhead(posted, lost) && Look(PlaceOf(posted), ending) == Reached::kListener;
+  return is_found ? std::optional(posted) : std::nullopt;
 }
 
 Result<std::unique_ptr<Store>> BoardFinder::Follow(const BoardPlace& place, const std::string& why,

@@ -89,6 +89,9 @@ class BoardFinder : public BoardGuide {
 
   Result<std::unique_ptr<Store>> ConnectFirst(const CancelToken& ending);
   Result<std::unique_ptr<Store>> ConnectByLease(const CancelToken& ending);
+  Result<std::optional<std::string>> OtherKeeper(Store& store) const;
+  Result<std::optional<BoardPlace>> PostedAhead(Store& store, const BoardPlace& lost,
+                                                const CancelToken& ending) const;
   // `store`: the one at that endpoint, which may be another job's.
   Result<std::unique_ptr<Store>> ConnectBy(std::unique_ptr<Store> store, const HostPort& endpoint,
                                            const CancelToken& ending);
