@@ -119,8 +119,8 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   return ConnectBy(std::move(store), first, ending);
 }
 
-// The job that keeps this store, if it is another one, and ours has no board in it. A store that has
-// no job yet may be that of a launcher of ours which has not opened it yet.
+// The job that keeps this store, if it is another one, and ours has no board in it. A store that
+// has no job yet may be that of a launcher of ours which has not opened it yet.
 Result<std::optional<std::string>> BoardFinder::OtherKeeper(Store& store) const {
   KEEL_TRY_ASSIGN(const auto found, store.Get(GenerationKey(config_.job)));
   if (found) return std::optional<std::string>();
