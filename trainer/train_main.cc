@@ -60,12 +60,6 @@ int CodeOfOutput(const TrainMainSpec& spec, const Status& printed) {
   return kExitFailed;
 }
 
-int CodeOf(const TrainResult& result) {
-  if (!result.refused.empty()) return kExitRefused;
-  if (result.finished || result.supervised) return kExitFinished;
-  return result.lost ? kExitUnsaved : kExitStopped;
-}
-
 // All lines go to stdout; what it does not take shows in OutputStatus().
 TrainOutput ToStdout() {
   return {.print = [](const std::string& line) { (void)PrintOutText(line + "\n"); },
@@ -96,7 +90,7 @@ Result<int> Train(const TrainMainSpec& spec, const TrainRunOptions& wanted,
   LogRun(options, config, *program);
   KEEL_TRY_ASSIGN(const TrainResult result, run->Run(*std::move(program), ToStdout()));
   if (!result.refused.empty()) Complain(spec, result.refused);
-  return CodeOf(result);
+  return ExitCodeOf(result);
 }
 
 int Report(const TrainMainSpec& spec, const Result<int>& code) {

@@ -46,6 +46,12 @@ void TellOfThreads(int threads, const Environment& environment) {
 
 }  // namespace
 
+int ExitCodeOf(const TrainResult& result) {
+  if (!result.refused.empty()) return kExitRefused;
+  if (result.finished || result.supervised) return kExitFinished;
+  return result.lost ? kExitUnsaved : kExitStopped;
+}
+
 Status BeginComputing(const TrainConfig& config, const Environment& environment) {
   TellOfThreads(config.numerics.threads, environment);
   KEEL_TRY(PinNumerics(config.numerics));

@@ -63,6 +63,9 @@ struct TrainResult {
   std::string last_line = {};   // "final step=N trail=HEX digest=HEX" of a job that has finished
 };
 
+// What a program that has done nothing else exits with (elastic/protocol/exit_codes.h).
+int ExitCodeOf(const TrainResult& result);
+
 // The first things of any computation here, training or not: warns of too many threads, pins
 // numerics, opens the device.
 Status BeginComputing(const TrainConfig& config, const Environment& environment);

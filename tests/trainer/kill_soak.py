@@ -103,17 +103,18 @@ def survive(workers, kills, rng, options, expected):
         job.destroy()
 
 
-def main():
+def main(ways=WAYS, more=None):
+    """`ways`: options that change no bit; `more`: further options, by model."""
     global ARGS
     parser = soak_job.parser(__doc__)
     parser.add_argument("--kills", type=int, default=300, help="in all")
     parser.add_argument("--kills-a-job", type=int, default=20)
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 3, 4, 5, 6])
     ARGS = parser.parse_args()
-    ARGS.name = os.path.basename(ARGS.program)
+    ARGS.name = os.path.basename(os.path.realpath(ARGS.interpreter or ARGS.program))
     rng = random.Random(ARGS.seed)
     print(f"seed {ARGS.seed}", flush=True)
-    quiet_runs = soak_job.QuietRuns(ARGS)
+    quiet_runs = soak_job.QuietRuns(ARGS, more)
     died, job = 0, 0
     while died < ARGS.kills:
         model = ARGS.models[job % len(ARGS.models)]
@@ -121,7 +122,7 @@ def main():
         expected = quiet_runs.expected(model)
         begun = time.monotonic()
         now = survive(workers, min(ARGS.kills_a_job, ARGS.kills - died), rng,
-                      quiet_runs.options(model) + rng.choice(TRAVELS) + WAYS[job % len(WAYS)],
+                      quiet_runs.options(model) + rng.choice(TRAVELS) + ways[job % len(ways)],
                       expected)
         died, job = died + now, job + 1
         print(f"{model} on {workers} workers: {now} kills, the same last line, "

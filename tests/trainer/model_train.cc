@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/print_out.h"
-#include "elastic/protocol/exit_codes.h"
 #include "examples/models/gpt.h"
 #include "examples/models/mlp.h"
 #include "examples/models/resnet.h"
@@ -248,8 +247,7 @@ int PlayMain(int argc, char** argv, const keel::TrainMainSpec& spec) {
                                          .print = [](const std::string& line) {
                                            (void)keel::PrintOutText(line + "\n");
                                          }}));
-    if (!result.refused.empty()) return keel::Error{keel::Code::kInvalid, result.refused};
-    return result.finished || result.supervised ? 0 : keel::kExitStopped;
+    return keel::ExitCodeOf(result);
   };
   const Result<int> code = train();
   if (code.ok()) return *code;

@@ -31,7 +31,9 @@ class Job:
         self.lines = 0
         self.final = []
         self.log = tempfile.NamedTemporaryFile("w+", suffix=".log", delete=False)
-        program = [*ON_FIRST_GPU, args.program, "--device=cuda:0"] if args.gpu else [args.program]
+        program = [args.interpreter, args.program] if args.interpreter else [args.program]
+        if args.gpu:
+            program = [*ON_FIRST_GPU, *program, "--device=cuda:0"]
         command = [args.keelrun, "--standalone", f"--nproc-per-node={workers}",
                    f"--max-restarts={max_restarts}", "--no-python", *program, *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
@@ -124,6 +126,7 @@ def parser(description):
     options = argparse.ArgumentParser(description=description)
     options.add_argument("--keelrun", required=True, type=os.path.abspath)
     options.add_argument("--program", required=True, type=os.path.abspath)
+    options.add_argument("--interpreter", type=os.path.abspath, help="of a program in Python")
     options.add_argument("--models", nargs="+", default=["mlp", "resnet", "gpt"])
     options.add_argument("--steps", type=int, default=300)
     options.add_argument("--gpu", action="store_true", help="all workers on the first one")
@@ -134,13 +137,15 @@ def parser(description):
 class QuietRuns:
     """What each model's jobs shall end with; each is run once."""
 
-    def __init__(self, args):
-        self.args = args
+    def __init__(self, args, more=None):
+        """`more`: further options, by model."""
+        self.args, self.more = args, more or {}
         self.runs = {}
 
     def options(self, model):
         # With more than four workers some have no lanes.
-        return ["--steps", str(self.args.steps), "--lanes", "4", "--model", model]
+        return ["--steps", str(self.args.steps), "--lanes", "4", "--model", model,
+                *self.more.get(model, [])]
 
     def expected(self, model):
         if model not in self.runs:
