@@ -28,10 +28,11 @@ READ = re.compile(r"\.(h|cc|py|sh|cmake)$|(^|/)(CMakeLists\.txt|meson\.build|sou
 CODE = (".h", ".cc", ".py", ".sh")
 FIXTURES = ("tests/house/bad", "tests/house/good")
 LIBRARIES = ("base", "store", "elastic", "ckpt", "trainer")
-FOLDERS = LIBRARIES + ("tools", "examples", "bench", "tests")
+FOLDERS = LIBRARIES + ("tools", "python", "examples", "bench", "tests")
 MAY_INCLUDE = {"cmake": (), "base": ("base",), "store": ("base", "store"),
                "elastic": ("base", "store", "elastic"), "ckpt": ("base", "store", "ckpt"),
                "trainer": LIBRARIES, "tools": LIBRARIES + ("tools",),
+               "python": LIBRARIES + ("python",),
                "examples": LIBRARIES + ("examples",), "bench": FOLDERS, "tests": FOLDERS}
 # The wings of a folder, from the lowest up: a wing may include itself and those before it.
 WINGS = {"elastic": ("protocol", "process", "decisions", "board", "report", "status", "notice",
@@ -40,7 +41,7 @@ WINGS = {"elastic": ("protocol", "process", "decisions", "board", "report", "sta
 # What of elastic/ a training program links: neither a doctor, nor a status page, nor a cloud.
 OF_WORKERS = ("protocol", "process", "workers")
 TORCH_HEADER = re.compile(r"(torch|ATen|c10|gloo)/")
-TORCH_HOME = re.compile(r"(trainer|bench|examples|tests/(gpu|trainer|store|install))/|"
+TORCH_HOME = re.compile(r"(trainer|python|bench|examples|tests/(gpu|trainer|store|install))/|"
                         r"store/(torch_|catch_torch|tcp_store)|cmake/torch_(api_)?pch\.h$")
 NCCL_HEADER = re.compile(r"nccl\.h|cuda_runtime|.*ProcessGroupNCCL")
 NCCL_HOME = re.compile(r"trainer/group/nccl/")

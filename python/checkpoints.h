@@ -1,0 +1,20 @@
+// Checkpoints for Python: a state that was verified whole, as names and tensors, and the reverse.
+// Threads    any; a state is read by threads of its own.
+// Errors     those of ckpt/; kInvalid: a type that the other side has not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/tensors.h"
+
+namespace keel {
+
+// `path`: as for ResolveCheckpoint(). Those that match one of these patterns, or all.
+Result<NamedTensors> ReadState(const std::string& path, const std::vector<std::string>& only);
+
+// As a safetensors file, which appears when it is whole.
+Status WriteState(const NamedTensors& state, const std::string& path, bool replace);
+
+}  // namespace keel

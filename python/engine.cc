@@ -1,0 +1,384 @@
+// The engine as TorchBind classes, which every Python loads: torch.classes.evenkeel.Engine, and the
+// functions of torch.ops.evenkeel. Only python/evenkeel/ uses them; what they take and give is
+// described there.
+#include <torch/custom_class.h>
+#include <torch/torch.h>
+
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/environment.h"
+#include "base/json.h"
+#include "base/option_help.h"
+#include "base/print_out.h"
+#include "base/process_setup.h"
+#include "elastic/protocol/exit_codes.h"
+#include "python/checkpoints.h"
+#include "store/torch_log.h"
+#include "trainer/driver.h"
+#include "trainer/file_datasets.h"
+#include "trainer/group/epoch_group.h"
+#include "trainer/nccl_module.h"
+#include "trainer/numerics/numerics.h"
+#include "trainer/run_logs.h"
+#include "trainer/schedule.h"
+#include "trainer/state/device.h"
+#include "trainer/train_options.h"
+
+namespace keel {
+namespace {
+
+using Names = std::vector<std::string>;
+using Tensors = std::vector<at::Tensor>;
+
+// What a call gives to Python: an exception with the error's words, and nothing else.
+[[noreturn]] void Throw(const Error& error) { throw std::runtime_error(error.message); }
+
+void Check(const Status& status) {
+  if (!status.ok()) Throw(status.error());
+}
+
+template <class T>
+T Checked(Result<T> result) {
+  if (!result.ok()) Throw(result.error());
+  return *std::move(result);
+}
+
+// TorchBind has no unsigned numbers; Python takes them back modulo 2^64.
+int64_t Signed(uint64_t number) { return static_cast<int64_t>(number); }
+
+// The script's own options: each setting's type is that of its value.
+void AddSettings(const Json& settings, OptionTable& table) {
+  for (const auto& [name, value] : settings.items()) {
+    const std::string help = "A setting of this script";
+    if (value.is_boolean()) {
+      table.Add(Option::Flag(name, value.get<bool>(), help));
+    } else if (value.is_number_integer()) {
+      table.Add(Option::Integer(name, value.get<int64_t>(), help).Placeholder("N"));
+    } else if (value.is_number()) {
+      table.Add(Option::Real(name, value.get<double>(), help).Placeholder("NUMBER"));
+    } else {
+      table.Add(Option::Text(name, value.get<std::string>(), help).Placeholder("TEXT"));
+    }
+  }
+}
+
+// `settings`: an object of numbers, texts and truths, as JSON.
+TrainOptions Declared(const std::string& name, const std::string& about,
+                      const std::string& settings) {
+  const Json given = Checked(ParseJson(settings));
+  TrainOptions declared = MakeTrainOptions(
+      name, about, {}, [&](OptionTable& table) { AddSettings(given, table); });
+  declared.table.AddExitCode(kExitFinished, "the script has ended, or its launcher stopped it");
+  declared.table.AddExitCode(kExitFailed, "the script failed, or the job refused it");
+  declared.table.AddExitCode(kExitUsage, "the options are not valid; nothing was started");
+  declared.table.AddExitCode(kExitStopped, "without a launcher: stopped, and saved if any step "
+                                           "was made; the same command resumes it");
+  declared.table.AddExitCode(kExitUnsaved, "without a launcher: stopped, but not saved");
+  declared.table.AddExitCode(kExitRefused, "the checkpoint directory is of another job, is in "
+                                           "use, or cannot be written");
+  return declared;
+}
+
+OptionInputs InputsOf(const Names& arguments) {
+  std::vector<const char*> words = {"evenkeel"};
+  for (const std::string& argument : arguments) words.push_back(argument.c_str());
+  words.push_back(nullptr);
+  return RealInputs(static_cast<int>(words.size()) - 1, words.data());
+}
+
+// Whether a script can begin with these options: -1 and nothing; else what it exits with, and what
+// it says before.
+std::tuple<int64_t, std::string> Examine(const std::string& name, const std::string& about,
+                                         const std::string& settings, const Names& arguments) {
+  const TrainOptions declared = Declared(name, about, settings);
+  const Result<Options> options = ParseOptions(declared.table, InputsOf(arguments));
+  if (!options.ok()) return {kExitUsage, options.error().message};
+  if (options->Flag("help")) return {kExitFinished, HelpText(declared.table, TerminalWidth())};
+  if (options->Flag("print-config")) return {kExitFinished, options->ConfigText()};
+  const Result<TrainRunOptions> read = ReadTrainOptions(*options, declared, {});
+  if (!read.ok()) return {kExitUsage, read.error().message};
+  return {-1, ""};
+}
+
+// All samples of a dataset of ours, in order.
+std::tuple<at::Tensor, at::Tensor> AllOf(Result<std::unique_ptr<Dataset>> made) {
+  const auto dataset = Checked(std::move(made));
+  std::vector<uint64_t> indices(dataset->size());
+  std::iota(indices.begin(), indices.end(), 0);
+  Batch all = Checked(dataset->Load(indices));
+  return {std::move(all.data), std::move(all.target)};
+}
+
+std::tuple<at::Tensor, at::Tensor> MadeClasses(int64_t seed, int64_t samples,
+                                               std::vector<int64_t> shape, int64_t classes) {
+  return AllOf(SyntheticClasses({static_cast<uint64_t>(seed), samples, std::move(shape),
+                                 classes}));
+}
+
+std::tuple<at::Tensor, at::Tensor> MadeText(int64_t seed, int64_t samples, int64_t length,
+                                            int64_t vocabulary) {
+  return AllOf(SyntheticText({static_cast<uint64_t>(seed), samples, length, vocabulary}));
+}
+
+std::tuple<at::Tensor, at::Tensor> ReadRecords(const std::string& path, const std::string& data,
+                                               const std::string& target) {
+  return AllOf(RecordDataset({.path = path, .data = data, .target = target}));
+}
+
+void SetUpProcess() {
+  static const bool is_done = [] {
+    KeepFreedMemory();
+    PrepareForGroups();
+    RouteTorchLog();
+    OpenCudaWhereThereIsADriver();
+    return true;
+  }();
+  (void)is_done;
+}
+
+NamedTensors Named(const Names& names, const Tensors& tensors) {
+  if (names.size() != tensors.size()) {
+    throw std::invalid_argument(std::to_string(names.size()) + " names for " +
+                                std::to_string(tensors.size()) + " tensors");
+  }
+  NamedTensors named;
+  for (size_t i = 0; i < names.size(); ++i) named.push_back({names[i], tensors[i]});
+  return named;
+}
+
+Json JsonOf(const StepReport& report) {
+  return {{"step", report.step}, {"loss", report.loss}, {"lane_losses", report.lane_losses},
+          {"applied", report.outcome.applied}, {"learning_rate", report.outcome.learning_rate},
+          {"gradient_norm", report.outcome.gradient_norm ? Json(*report.outcome.gradient_norm) :
+                                                           Json(nullptr)},
+          {"note", report.outcome.note}, {"rank", report.rank}, {"world", report.world},
+          {"data_epoch", report.data_epoch}};
+}
+
+Json JsonOf(const EvaluationReport& report) {
+  return {{"step", report.step}, {"value", report.value}, {"samples", report.samples},
+          {"seconds", std::chrono::duration<double>(report.took).count()},
+          {"rank", report.rank}, {"world", report.world}};
+}
+
+std::string ReportOf(const ScriptTask& task) {
+  using Kind = ScriptTask::Kind;
+  if (task.kind == Kind::kStep) return DumpJson(JsonOf(task.step));
+  if (task.kind == Kind::kEvaluated) return DumpJson(JsonOf(task.evaluation));
+  return {};
+}
+
+// Batch, whether of the evaluation, seed, indices.
+using Wanted = std::tuple<int64_t, bool, int64_t, std::vector<int64_t>>;
+// Kind (-1: nothing to do yet), batch, seed, number, whether all was replaced, batches wanted,
+// batches dropped, report.
+using Task = std::tuple<int64_t, int64_t, int64_t, double, bool, std::vector<Wanted>,
+                        std::vector<int64_t>, std::string>;
+
+Task TaskOf(const ScriptTask& task) {
+  std::vector<Wanted> wanted;
+  for (const ScriptLoads::Wanted& one : task.news.wanted) {
+    wanted.emplace_back(Signed(one.batch), one.is_evaluation, Signed(one.seed),
+                        std::vector<int64_t>(one.indices.begin(), one.indices.end()));
+  }
+  return {static_cast<int64_t>(task.kind), Signed(task.batch), Signed(task.seed), task.number,
+          task.is_replaced, std::move(wanted),
+          {task.news.dropped.begin(), task.news.dropped.end()}, ReportOf(task)};
+}
+
+class Engine : public torch::CustomClassHolder {
+ public:
+  Engine(const std::string& name, const std::string& about, const std::string& settings,
+         const Names& arguments)
+      : declared_(Declared(name, about, settings)),
+        options_(Checked(ParseOptions(declared_.table, InputsOf(arguments)))) {
+    SetUpProcess();
+    TrainRunOptions wanted = Checked(ReadTrainOptions(options_, declared_, {}));
+    wanted.environment = OwnEnvironment();
+    run_ = Checked(TrainRun::Open(std::move(wanted)));
+  }
+
+  // The options that shape the loop.
+  std::string Config() const {
+    const TrainConfig& config = run_->config();
+    return DumpJson({{"steps", config.steps}, {"lanes", config.lanes},
+                     {"lane_batch", config.lane_batch}, {"seed", config.seed},
+                     {"precision", PrecisionName(config.precision)},
+                     {"device", config.device.str()},
+                     {"schedule", config.update.schedule.Text()},
+                     {"learning_rate", config.update.learning_rate},
+                     {"load_threads", config.loader.threads},
+                     {"numerics", std::string(NumericsName(config.numerics.numerics))}});
+  }
+
+  // The settings, as they are.
+  std::string Settings() const {
+    Json settings = Json::object();
+    for (size_t i = declared_.own_from; i < options_.settings().size(); ++i) {
+      const auto& [option, value, text, source] = options_.settings()[i];
+      switch (option.type) {
+        case OptionType::kFlag: settings[option.name] = options_.Flag(option.name); break;
+        case OptionType::kInteger: settings[option.name] = options_.Integer(option.name); break;
+        case OptionType::kReal: settings[option.name] = options_.Real(option.name); break;
+        default: settings[option.name] = options_.Text(option.name);
+      }
+    }
+    return DumpJson(settings);
+  }
+
+  bool StopWanted() const { return run_ != nullptr && run_->StopWanted(); }
+
+  void SetModel(const Names& parameters, const Tensors& of_parameters, const Names& buffers,
+                const Tensors& of_buffers, const Names& frozen, const Tensors& of_frozen) {
+    program_.model = {Named(parameters, of_parameters), Named(buffers, of_buffers),
+                      Named(frozen, of_frozen)};
+  }
+  void SetOptimizer(const std::string& text, const Names& names, const Tensors& state) {
+    program_.optimizer_text = text;
+    program_.optimizer_state = Named(names, state);
+  }
+  // By name, with the settings that its options have, as JSON.
+  void SetOwnOptimizer(const std::string& name, const std::string& settings) {
+    const Json given = Checked(ParseJson(settings));
+    const NamedTensors& parameters = program_.model.parameters;
+    DecayRule decay{.spare_vectors = Checked(Field<bool>(given, "spare_vectors")),
+                    .spare_names = Checked(Field<Names>(given, "spare_names"))};
+    const double weight_decay = Checked(Field<double>(given, "weight_decay"));
+    if (name == "adamw") {
+      program_.optimizer = Checked(MakeAdamW(
+          parameters, {.beta1 = Checked(Field<double>(given, "beta1")),
+                       .beta2 = Checked(Field<double>(given, "beta2")),
+                       .eps = Checked(Field<double>(given, "eps")),
+                       .weight_decay = weight_decay, .decay = std::move(decay)}));
+      return;
+    }
+    program_.optimizer = Checked(MakeSgd(
+        parameters, {.momentum = Checked(Field<double>(given, "momentum")),
+                     .nesterov = Checked(Field<bool>(given, "nesterov")),
+                     .weight_decay = weight_decay, .decay = std::move(decay)}));
+  }
+  void SetKept(const Names& names, const Tensors& tensors) {
+    program_.kept = Named(names, tensors);
+  }
+  void SetData(int64_t samples, const std::string& identity) {
+    program_.samples = static_cast<uint64_t>(samples);
+    program_.data_identity = identity;
+  }
+  void SetEvaluation(int64_t samples, int64_t every, int64_t batch) {
+    program_.evaluation_samples = static_cast<uint64_t>(samples);
+    program_.evaluation_every = static_cast<uint64_t>(every);
+    program_.evaluation_batch = static_cast<uint64_t>(batch);
+  }
+
+  void Begin(bool wants_steps, bool wants_evaluations) {
+    program_.wants_steps = wants_steps;
+    program_.wants_evaluations = wants_evaluations;
+    program_.add_logs = [this](TrainProgram& program) {
+      LogRun(options_, run_->config(), program);
+    };
+    // The script prints the last line itself.
+    driver_ = Checked(Driver::Begin(*run_, std::move(program_), {.print = [](const auto& line) {
+      if (line.starts_with("resumed ")) (void)PrintOutText(line + "\n");
+    }}));
+  }
+
+  Task Next(int64_t limit_ms) {
+    const std::optional<ScriptTask> task =
+        Checked(Begun().Next(std::chrono::milliseconds(limit_ms)));
+    return task ? TaskOf(*task) : Task{-1, 0, 0, 0.0, false, {}, {}, ""};
+  }
+  void Answer(double number, const std::string& error) {
+    Check(Begun().Answer({number, error}));
+  }
+  void Fail(const std::string& why) { Begun().Fail(why); }
+  bool Ended() { return Begun().ended(); }
+
+  // Waits for the end; how it ended, as JSON.
+  std::string Join() {
+    const Result<TrainResult> result = Begun().Join();
+    if (!result.ok()) {
+      return DumpJson({{"error", result.error().message}, {"code", kExitFailed}});
+    }
+    return DumpJson({{"error", ""}, {"code", ExitCodeOf(*result)},
+                     {"finished", result->finished}, {"refused", result->refused},
+                     {"step", result->step}, {"last_line", result->last_line},
+                     {"supervised", result->supervised}, {"lost", result->lost},
+                     {"saved_step", result->saved_step ? Json(*result->saved_step) :
+                                                         Json(nullptr)}});
+  }
+
+  // Signals do again what they did before, and the launcher is told goodbye.
+  void Close() {
+    driver_.reset();
+    run_.reset();
+  }
+
+ private:
+  Driver& Begun() {
+    if (driver_ == nullptr) throw std::runtime_error("the training has not begun, or was closed");
+    return *driver_;
+  }
+
+  const TrainOptions declared_;
+  const Options options_;
+  std::unique_ptr<TrainRun> run_;
+  ScriptProgram program_;
+  std::unique_ptr<Driver> driver_;
+};
+
+std::tuple<Names, Tensors> LoadedState(const std::string& path, const Names& only) {
+  std::tuple<Names, Tensors> state;
+  for (NamedTensor& one : Checked(ReadState(path, only))) {
+    std::get<Names>(state).push_back(std::move(one.name));
+    std::get<Tensors>(state).push_back(std::move(one.tensor));
+  }
+  return state;
+}
+
+void SavedState(const Names& names, const Tensors& tensors, const std::string& path,
+                bool replace) {
+  Check(WriteState(Named(names, tensors), path, replace));
+}
+
+TORCH_LIBRARY(evenkeel, library) {
+  library.def("examine(str name, str about, str settings, str[] arguments) -> (int, str)",
+              Examine);
+  library.def("synthetic_classes(int seed, int samples, int[] shape, int classes) "
+              "-> (Tensor, Tensor)", MadeClasses);
+  library.def("synthetic_text(int seed, int samples, int length, int vocabulary) "
+              "-> (Tensor, Tensor)", MadeText);
+  library.def("records(str path, str data, str target) -> (Tensor, Tensor)", ReadRecords);
+  library.def("load_state(str path, str[] only) -> (str[], Tensor[])", LoadedState);
+  library.def("save_state(str[] names, Tensor[] tensors, str path, bool replace) -> ()",
+              SavedState);
+  library.class_<Engine>("Engine")
+      .def(torch::init<const std::string&, const std::string&, const std::string&,
+                       const Names&>())
+      .def("config", &Engine::Config)
+      .def("settings", &Engine::Settings)
+      .def("stop_wanted", &Engine::StopWanted)
+      .def("set_model", &Engine::SetModel)
+      .def("set_optimizer", &Engine::SetOptimizer)
+      .def("set_own_optimizer", &Engine::SetOwnOptimizer)
+      .def("set_kept", &Engine::SetKept)
+      .def("set_data", &Engine::SetData)
+      .def("set_evaluation", &Engine::SetEvaluation)
+      .def("begin", &Engine::Begin)
+      .def("next", &Engine::Next)
+      .def("answer", &Engine::Answer)
+      .def("fail", &Engine::Fail)
+      .def("ended", &Engine::Ended)
+      .def("join", &Engine::Join)
+      .def("close", &Engine::Close);
+}
+
+}  // namespace
+}  // namespace keel

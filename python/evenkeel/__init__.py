@@ -1,0 +1,16 @@
+"""Elastic training that is exact to the last bit, for scripts that own their loop.
+
+    import evenkeel as ek
+    job = ek.Job(steps=2000, lanes=8, lane_batch=32, checkpoint_dir="runs/a", save_every=200)
+    job.prepare(model, optimizer, dataset)
+    for x, y in job:                                  # this worker's lanes
+        job.backward(F.cross_entropy(model(x), y))
+    print(job.result)
+"""
+from ._checkpoints import load, save
+from ._job import Job, Result
+from ._own import SGD, AdamW
+from ._samples import records, synthetic_classes, synthetic_text
+
+__all__ = ["AdamW", "Job", "Result", "SGD", "load", "records", "save", "synthetic_classes",
+           "synthetic_text"]

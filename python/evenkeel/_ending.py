@@ -1,0 +1,85 @@
+"""How a script with a job ends: by an exception, by leaving its loop, or by the job's own code.
+
+Promises   an exception that nobody catches is told to the launcher, with its traceback, before
+           Python prints it; it is also written to the file that agents of torch.distributed.elastic
+           read. A script that ends while its job still runs has failed, and exits with 1.
+"""
+import atexit
+import json
+import os
+import sys
+import time
+import traceback
+
+_jobs = []
+_hook_before = None
+
+
+def script_name():
+    return os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
+
+
+def text_of(error):
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
+def leave(code, text=""):
+    """Ends the script with this code, as sys.exit() does."""
+    try:
+        if text:
+            print(text, file=sys.stdout if code == 0 else sys.stderr, flush=True)
+    except BrokenPipeError:   # who reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    raise SystemExit(code)
+
+
+def watch(job):
+    global _hook_before
+    if _hook_before is None:
+        _hook_before = sys.excepthook
+        sys.excepthook = _on_exception
+        atexit.register(_on_exit)
+    _jobs.append(job)
+
+
+def unwatch(job):
+    if job in _jobs:
+        _jobs.remove(job)
+
+
+def _on_exception(kind, error, trace):
+    if _jobs:
+        _write_error_file(kind, error, trace)
+        text = "".join(traceback.format_exception(kind, error, trace)).rstrip()
+        for job in list(_jobs):
+            job._fail(text)
+    _hook_before(kind, error, trace)
+
+
+def _on_exit():
+    left = [job for job in list(_jobs) if job._program is not None and job._program.has_begun]
+    for job in list(_jobs):
+        job._fail("the script has ended, or has left its loop, before the training had ended; let "
+                  "the loop run to its end, or stop the job by a signal")
+    if left:
+        print(f"{script_name()}: the loop over the job was left before the training had ended",
+              file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _write_error_file(kind, error, trace):
+    path = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if not path or os.path.exists(path):
+        return
+    what = {"message": {"message": f"{kind.__name__}: {error}",
+                        "extraInfo": {"py_callstack": "".join(
+                            traceback.format_exception(kind, error, trace)),
+                            "timestamp": str(int(time.time()))}}}
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(what, file)
+    except OSError:
+        pass   # the launcher still has the traceback

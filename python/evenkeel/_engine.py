@@ -1,0 +1,119 @@
+"""The engine, as its library shows it to Python.
+
+Promises   importing it loads the library that was made for this LibTorch, or says which there is.
+           Numbers that are unsigned in the engine are unsigned here.
+Does not   know of models, optimizers or datasets: that is the job's.
+"""
+import collections
+import json
+import os
+
+import torch
+
+_MASK = 2**64 - 1
+
+# Kinds of tasks, as the engine counts them (trainer/driver.h).
+NOTHING, LANE, BACKWARD, APPLY, MEASURE, STEP, EVALUATED, END = range(-1, 7)
+
+Task = collections.namedtuple(
+    "Task", "kind batch seed number is_replaced wanted dropped report")
+# A batch whose samples will be asked for.
+Wanted = collections.namedtuple("Wanted", "batch is_evaluation seed indices")
+
+
+def _load():
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libevenkeel_python.so")
+    if not os.path.exists(path):
+        raise ImportError(f"evenkeel has no engine for torch {torch.__version__}: {path} is not "
+                          f"there; build it with tools/setup.sh, and add build/python to "
+                          f"PYTHONPATH")
+    try:
+        torch.classes.load_library(path)
+    except OSError as error:
+        raise ImportError(f"the engine at {path} does not fit torch {torch.__version__}: "
+                          f"{error}") from None
+
+
+_load()
+
+
+def words_of(options):
+    """{"save_every": 200} as the words of a command line."""
+    words = []
+    for name, value in options.items():
+        if value is None:
+            continue
+        option = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(option if value else f"{option}=no")
+        else:
+            words.append(f"{option}={os.fspath(value) if hasattr(value, '__fspath__') else value}")
+    return words
+
+
+def examine(name, about, settings, words):
+    """(None, "") if a job can begin with these words; else its exit code, and what to print."""
+    code, text = torch.ops.evenkeel.examine(name, about, json.dumps(settings), words)
+    return (None if code < 0 else code), text
+
+
+class Engine:
+    """One training; its calls give RuntimeError with the engine's words."""
+
+    def __init__(self, name, about, settings, words):
+        self._engine = torch.classes.evenkeel.Engine(name, about, json.dumps(settings), words)
+        self.config = json.loads(self._engine.config())
+        self.settings = json.loads(self._engine.settings())
+
+    def stop_wanted(self):
+        return self._engine.stop_wanted()
+
+    def set_model(self, parameters, buffers, frozen):
+        """Each a list of (name, tensor)."""
+        self._engine.set_model(*_columns(parameters), *_columns(buffers), *_columns(frozen))
+
+    def set_optimizer(self, text, state):
+        self._engine.set_optimizer(text, *_columns(state))
+
+    def set_own_optimizer(self, name, settings):
+        self._engine.set_own_optimizer(name, json.dumps(settings))
+
+    def set_kept(self, kept):
+        self._engine.set_kept(*_columns(kept))
+
+    def set_data(self, samples, identity):
+        self._engine.set_data(samples, identity)
+
+    def set_evaluation(self, samples, every, batch):
+        self._engine.set_evaluation(samples, every, batch)
+
+    def begin(self, wants_steps, wants_evaluations):
+        self._engine.begin(wants_steps, wants_evaluations)
+
+    def next(self, limit_ms):
+        kind, batch, seed, number, is_replaced, wanted, dropped, report = \
+            self._engine.next(limit_ms)
+        return Task(kind, batch & _MASK, seed & _MASK, number, is_replaced,
+                    [Wanted(one & _MASK, is_evaluation, its_seed & _MASK, indices)
+                     for one, is_evaluation, its_seed, indices in wanted],
+                    [one & _MASK for one in dropped], json.loads(report) if report else None)
+
+    def answer(self, number=0.0, error=""):
+        self._engine.answer(float(number), error)
+
+    def fail(self, why):
+        self._engine.fail(why)
+
+    def ended(self):
+        return self._engine.ended()
+
+    def join(self):
+        return json.loads(self._engine.join())
+
+    def close(self):
+        self._engine.close()
+
+
+def _columns(named):
+    names = [name for name, _ in named]
+    return names, [tensor for _, tensor in named]

@@ -1,0 +1,368 @@
+"""The training of a script that owns its loop.
+
+Promises   the same last line for any number of workers, whatever befalls them, if what the loop
+           does with a batch depends on the parameters, the batch and the seeded generators alone.
+           An exception of the script is told to the launcher before it ends the script.
+Does not   print or log: the engine logs.
+"""
+import contextlib
+import re
+import sys
+
+import torch
+
+from . import _engine, _ending, _leaves, _loader, _optimizer, _own, _seeds
+
+# Within it the handlers of Python's signals run.
+LOOK_MS = 100
+AUTOCAST = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+LINE = re.compile(r"final step=(\d+) trail=(\w+) digest=(\w+)")
+
+
+class Result:
+    """How a job ended: the same on every worker. Its text is the last line of the C++ programs."""
+
+    def __init__(self, line):
+        self.step, self.trail, self.digest = LINE.fullmatch(line).groups()
+        self.step = int(self.step)
+        self._line = line
+
+    def __str__(self):
+        return self._line
+
+    def __repr__(self):
+        return f"<{self._line}>"
+
+
+class Job:
+    """One training. The options are those of the command line with `_` for `-`: steps, lanes,
+    lane_batch, seed, checkpoint_dir, save_every, precision, clip_norm ...; `--help` of a script
+    that calls from_args() lists them all. Seeds every generator: make the model after it.
+
+    settings    what shapes the script's results beside them, as {"width": 64}: whole numbers,
+                numbers, texts, truths. Workers that differ in one do not train together, and a
+                checkpoint goes on only with the same; job.settings has them."""
+
+    def __init__(self, *, settings=None, **options):
+        self._open(settings or {}, _engine.words_of(options))
+
+    @classmethod
+    def from_args(cls, arguments=None, *, settings=None, **defaults):
+        """The same from a command line (the script's own, if none is given), whose options win over
+        `defaults`; the settings are options, too. Prints and exits for --help, and for options that
+        make no sense."""
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        job = cls.__new__(cls)
+        job._open(settings or {}, _engine.words_of(defaults) + given)
+        return job
+
+    def _open(self, settings, words):
+        name, about = _ending.script_name(), "Trains by evenkeel."
+        code, text = _engine.examine(name, about, settings, words)
+        if code is not None:
+            _ending.leave(code, text if code == 0 else f"{name}: {text}")
+        self._engine = _engine.Engine(name, about, settings, words)
+        self.settings = self._engine.settings
+        self.config = self._engine.config
+        _seeds.seed_all(self.config["seed"])
+        self.result = None
+        self._registered = {}
+        self._program = None
+        self._kept_task = None
+        self._lane = None
+        self._ended = False
+        _ending.watch(self)
+
+    # --- What is trained ---
+
+    def register(self, name, thing):
+        """Whatever else must go on exactly: anything with state_dict() and load_state_dict()."""
+        if self._program is not None:
+            raise RuntimeError("register it before job.prepare(): then the engine takes its list")
+        if not (hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict")):
+            raise TypeError(f"'{name}' is a {type(thing).__name__}, which has no state_dict() and "
+                            f"load_state_dict()")
+        if name in self._registered:
+            raise ValueError(f"'{name}' is registered already")
+        self._registered[name] = thing
+
+    def prepare(self, model, optimizer, dataset, *, schedulers=(), collate_fn=None, num_workers=0,
+                evaluate=None, on_step=None, on_evaluation=None, before_apply=None, data=""):
+        """Tells the engine what to train.
+
+        optimizer      one of torch.optim, or ek.AdamW() or ek.SGD(): the engine's own, fused
+        schedulers     stepped once after each step of the optimizer
+        num_workers    processes that load samples ahead
+        evaluate       (dataset, metric, every): metric(batch) is the mean over a batch's samples
+        on_step        called with a dict after each step, on every worker
+        before_apply   called with nothing before the optimizer's step, when gradients are complete
+        data           tells these samples from others of the same number, on every machine
+        """
+        if self._program is not None:
+            raise RuntimeError("a job is prepared once; make another ek.Job for another training")
+        program = _Program(self, model, optimizer, schedulers, before_apply)
+        program.loader = _loader.Loader(dataset, collate_fn, num_workers)
+        program.on_step, program.on_evaluation = on_step, on_evaluation
+        self._engine.set_data(len(dataset), data)
+        if evaluate is not None:
+            others, metric, every = evaluate
+            program.metric = metric
+            program.evaluation_loader = _loader.Loader(others, collate_fn, 0)
+            self._engine.set_evaluation(len(others), every, 0)
+        self._program = program
+        # What the model, the dataset and the processes above drew shall change no bit.
+        _seeds.seed_all(self.config["seed"])
+
+    # --- The loop ---
+
+    def __iter__(self):
+        if self._program is None:
+            raise RuntimeError("call job.prepare(model, optimizer, dataset) before the loop")
+        if self._lane is None and not self._ended:
+            self._program.begin()
+        return self
+
+    def __next__(self):
+        if self._lane is not None:
+            raise RuntimeError("job.backward(loss) was not called for the last batch; call it once "
+                               "for each batch that the job gives")
+        task = self._task()
+        while task.kind != _engine.LANE:
+            if task.kind == _engine.END:
+                self._end()
+                raise StopIteration
+            self._program.do(task)
+            task = self._task()
+        batch = self._program.batch_of(task)
+        self._lane = self._program.autocast()
+        self._lane.__enter__()
+        return batch
+
+    def backward(self, loss):
+        """In place of loss.backward(), once for each batch."""
+        if self._lane is None:
+            raise RuntimeError("job.backward() is called once for each batch, within the loop")
+        self._lane.__exit__(None, None, None)
+        value = _value_of(loss)
+        loss = loss.float()
+        self._engine.answer(value)
+        task = self._task()
+        self._lane = None
+        if task.kind != _engine.BACKWARD:   # others were lost, and the lane comes again
+            self._kept_task = task
+            return
+        try:
+            (loss if task.number == 1 else loss * task.number).backward()
+        except Exception as error:   # the exchange may have broken, which is no error of the loop
+            self._engine.answer(error=_ending.text_of(error))
+            task = self._task()
+            if task.kind == _engine.END:
+                self._end(error)
+            self._kept_task = task
+        else:
+            self._engine.answer()
+
+    def fit(self, loss_of):
+        """The whole loop, for a function that gives a batch's loss."""
+        for batch in self:
+            self.backward(loss_of(batch))
+        return self.result
+
+    def _task(self):
+        """The next task; what it tells of batches is noted."""
+        if self._kept_task is not None:
+            task, self._kept_task = self._kept_task, None
+            return task
+        while True:
+            task = self._engine.next(LOOK_MS)
+            if task.kind != _engine.NOTHING:
+                self._program.note(task)
+                return task
+
+    # --- Its end ---
+
+    def _end(self, cause=None):
+        """`cause`: what a backward threw, if that is why."""
+        ended = self._engine.join()
+        self._close()
+        if ended["error"]:
+            raise cause or RuntimeError(ended["error"])
+        if ended["refused"]:
+            _ending.leave(ended["code"], f"{_ending.script_name()}: {ended['refused']}")
+        if not ended["finished"]:   # what follows the loop is for a job that has finished
+            _ending.leave(ended["code"])
+        self.result = Result(ended["last_line"])
+
+    def _close(self):
+        self._ended = True
+        _ending.unwatch(self)
+        if self._program is not None:
+            self._program.close()
+        self._engine.close()
+
+    def _fail(self, why):
+        """The script cannot go on: the launcher is told why. Not for a job that has ended."""
+        if self._ended:
+            return
+        if self._program is not None and self._program.has_begun:
+            self._engine.fail(why)
+            self._engine.join()
+        self._close()
+
+
+class _Program:
+    """What a job trains, and what it does when the engine asks."""
+
+    def __init__(self, job, model, optimizer, schedulers, before_apply):
+        self.engine, self.model = job._engine, model
+        self.has_begun = False
+        self.optimizer = self.loader = self.evaluation_loader = None
+        self.on_step = self.on_evaluation = self.metric = None
+        self.before_apply = before_apply
+        self.schedulers = list(schedulers)
+        self.device = torch.device(job.config["device"])
+        self.dtype = AUTOCAST[job.config["precision"]]
+        self._refuse(job, model)
+        parameters = [(name, one) for name, one in model.named_parameters()]
+        self.engine.set_model([item for item in parameters if item[1].requires_grad],
+                              list(model.named_buffers()),
+                              [item for item in parameters if not item[1].requires_grad])
+        self.leaves = []
+        known = [tensor for _, tensor in [*parameters, *model.named_buffers()]]
+        if isinstance(optimizer, _own.Own):
+            if self.schedulers or before_apply:
+                raise TypeError("schedulers and before_apply are for an optimizer of torch.optim; "
+                                "the engine's own follows the job's `lr` and `schedule`")
+            self.engine.set_own_optimizer(optimizer.name, optimizer.settings())
+        else:
+            self._take(optimizer, {one: name for name, one in parameters})
+        for number, scheduler in enumerate(self.schedulers):
+            self.leaves.append(_leaves.of_object(f"scheduler{number}", scheduler))
+        for name, thing in job._registered.items():
+            self.leaves.append(_leaves.of_object(name, thing, known=known))
+        self.engine.set_kept([item for one in self.leaves for item in one.tensors()])
+
+    @staticmethod
+    def _refuse(job, model):
+        if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+            raise TypeError("the model is wrapped in DistributedDataParallel; give the module "
+                            "itself, the job exchanges the gradients")
+        compiled = getattr(torch._dynamo, "OptimizedModule", ()) if "torch._dynamo" in sys.modules \
+            else ()
+        if compiled and isinstance(model, compiled) and job.config["numerics"] == "portable":
+            raise TypeError("a compiled model computes other bits on other CPUs: take "
+                            "numerics=\"native\", and hosts of one kind")
+
+    def _take(self, optimizer, names):
+        _optimizer.materialize(optimizer)
+        self.optimizer, self.names = optimizer, names
+        self.leaves.append(_leaves.of_groups("groups", optimizer))
+        self.leaves.append(_optimizer.state_numbers("numbers", optimizer, names))
+        self.state = _optimizer.state_tensors(optimizer, names)
+        self.engine.set_optimizer(_optimizer.describe(optimizer), self.state)
+
+    def begin(self):
+        if self.has_begun:
+            return
+        self.has_begun = True
+        if self.optimizer is not None:
+            _optimizer.check_state(self.optimizer, self.names, self.state)
+        self._store()
+        self.engine.begin(self.on_step is not None, self.on_evaluation is not None)
+
+    def close(self):
+        for loader in (self.loader, self.evaluation_loader):
+            if loader is not None:
+                loader.close()
+
+    # --- Samples ---
+
+    def note(self, task):
+        if task.is_replaced:
+            for one in self.leaves:
+                one.load()
+        for one in task.wanted:
+            loader = self.evaluation_loader if one.is_evaluation else self.loader
+            loader.want(one.batch, one.indices, one.seed)
+        for batch in task.dropped:
+            self.loader.drop(batch)
+            if self.evaluation_loader is not None:
+                self.evaluation_loader.drop(batch)
+
+    def batch_of(self, task):
+        loader = self.evaluation_loader if task.kind == _engine.MEASURE else self.loader
+        batch = loader.take(task.batch)
+        _seeds.seed_all(task.seed)
+        return batch if self.device.type == "cpu" else _moved(batch, self.device)
+
+    def autocast(self):
+        if self.dtype is None:
+            return contextlib.nullcontext()
+        return torch.autocast(self.device.type, self.dtype)
+
+    # --- Tasks ---
+
+    def do(self, task):
+        if task.kind == _engine.APPLY:
+            self.engine.answer(self._apply())
+        elif task.kind == _engine.MEASURE:
+            self.engine.answer(self._measure(task))
+        elif task.kind == _engine.STEP:
+            self.on_step(task.report)
+            self._store()
+            self.engine.answer()
+        elif task.kind == _engine.EVALUATED:
+            self.on_evaluation(task.report)
+            self._store()
+            self.engine.answer()
+        else:
+            raise AssertionError(f"the engine asks for {task.kind} out of turn")
+
+    def _apply(self):
+        if self.before_apply is not None:
+            self.before_apply()
+        rate = self.optimizer.param_groups[0]["lr"]
+        self.optimizer.step()
+        for scheduler in self.schedulers:
+            scheduler.step()
+        self._store()
+        return rate
+
+    def _store(self):
+        for one in self.leaves:
+            one.store()
+
+    def _measure(self, task):
+        batch = self.batch_of(task)
+        modes = [(module, module.training) for module in self.model.modules()]
+        self.model.eval()
+        try:
+            with torch.no_grad(), self.autocast():
+                return float(self.metric(batch))
+        finally:
+            for module, mode in modes:
+                module.training = mode
+
+
+def _value_of(loss):
+    if not isinstance(loss, torch.Tensor):
+        raise TypeError(f"job.backward() takes a loss as a tensor, not a {type(loss).__name__}")
+    if loss.numel() != 1:
+        raise ValueError(f"the loss has the shape {tuple(loss.shape)}; average it over the samples")
+    if not loss.requires_grad:
+        raise ValueError("the loss does not depend on any parameter that is trained; was it "
+                         "detached, or computed without gradients?")
+    return loss.detach().float().item()
+
+
+def _moved(batch, device):
+    """The same structure, with its tensors on the device."""
+    if isinstance(batch, torch.Tensor):
+        return batch.to(device)
+    if isinstance(batch, dict):
+        return type(batch)((key, _moved(value, device)) for key, value in batch.items())
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(_moved(one, device) for one in batch))
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(_moved(one, device) for one in batch)
+    return batch.to(device) if hasattr(batch, "to") else batch
