@@ -1,0 +1,118 @@
+"""How tests of the package start scripts: alone or under keelrun, with the package of the build.
+
+Promises   a script that ends is described by a Run, whatever it did; one that does not end within
+           HANG_LIMIT_S is killed with all it has started, and fails the test.
+"""
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HANG_LIMIT_S = 300
+FINAL = re.compile(r"^final step=\d+ trail=\w+ digest=\w+$", re.M)
+ARGS = None   # set by main(): keelrun, python, package, programs
+
+# What is left out in scripts that go wrong on purpose.
+SMALL = """
+import evenkeel as ek
+import torch
+from torch.nn import functional as F
+job = ek.Job(steps=4, lanes=4, lane_batch=2, log_every=0)
+model = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = torch.utils.data.TensorDataset(torch.randn(16, 3), torch.randint(0, 2, (16,)))
+"""
+
+
+class Run:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+        self.lines = FINAL.findall(out)
+
+    def __str__(self):
+        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err[-6000:]}"
+
+
+def environment(**more):
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith(("PET_", "TORCH", "KEELRUN_", "KEEL_", "PYTHON"))}
+    return clean | {"PYTHONPATH": ARGS.package, "OMP_NUM_THREADS": "1"} | more
+
+
+def start(command, **more):
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=environment(**more), start_new_session=True)
+
+
+def end(process):
+    try:
+        out, err = process.communicate(timeout=HANG_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        raise AssertionError(f"no end in {HANG_LIMIT_S} s\n{Run(None, out, err)}") from None
+    return Run(process.returncode, out, err)
+
+
+def python(script, *options):
+    return [ARGS.python, "-B", os.path.join(HERE, script), *options]
+
+
+def under_keelrun(workers, command, *options):
+    return [ARGS.keelrun, "--standalone", f"--nproc-per-node={workers}", *options, "--no-python",
+            *command]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="keel-python-")
+        self.addCleanup(temporary.cleanup)
+        self.folder = temporary.name
+
+    def alone(self, *command, **more):
+        return end(start(list(command), **more))
+
+    def job(self, workers, *command, options=(), **more):
+        return end(start(under_keelrun(workers, list(command), *options), **more))
+
+    def line_of(self, run):
+        """Its last line, which all workers told."""
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual(len(set(run.lines)), 1, run)
+        return run.lines[0]
+
+    def written(self, text, beginning=SMALL):
+        """The script with this text, after the usual beginning."""
+        path = os.path.join(self.folder, "script.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(beginning + textwrap.dedent(text))
+        return [ARGS.python, "-B", path]
+
+
+def parsed(description, find_python):
+    """The options of a test, and what is left of its command line. Without a Python that has
+    PyTorch it says so, and ends."""
+    global ARGS
+    parser = argparse.ArgumentParser(description=description, allow_abbrev=False)
+    parser.add_argument("--keelrun", required=True, type=os.path.abspath)
+    parser.add_argument("--package", required=True, type=os.path.abspath, help="build/python")
+    parser.add_argument("--programs", type=os.path.abspath, help="build/bin")
+    parser.add_argument("--torch", type=os.path.abspath, default="",
+                        help="LibTorch's folder, within a Python")
+    ARGS, rest = parser.parse_known_args()
+    ARGS.python, why_not = find_python(ARGS.torch)
+    if ARGS.python is None:
+        print(f"skipped: {why_not}; tools/setup.sh installs one", file=sys.stderr)
+        sys.exit(0)
+    return ARGS, rest
+
+
+def main(description, find_python):
+    _, rest = parsed(description, find_python)
+    unittest.main(argv=[sys.argv[0], *rest], module="__main__")

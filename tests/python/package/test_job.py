@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""Scripts that train by the package: one last line for any number of workers, for C++ and Python,
+and for a plain loop of PyTorch; and what a script is told that makes a mistake.
+
+Skips, and says why, without a Python that has PyTorch.
+"""
+import os
+import signal
+import sys
+
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
+                os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "dropin")]
+import launchers
+import scripts
+from scripts import python
+
+
+class SameLine(scripts.Case):
+    """With one lane a batch is the loop's own; with eight they are shared among workers."""
+
+    def compare(self, *options, workers=(2, 3, 5)):
+        command = python("train_models.py", "--log-every=0", *options)
+        alone = self.line_of(self.alone(*command))
+        for count in workers:
+            with self.subTest(workers=count):
+                self.assertEqual(self.line_of(self.job(count, *command)), alone)
+        return alone
+
+    def test_a_perceptron_with_the_engines_own_optimizer(self):
+        self.compare("--model=mlp", "--optimizer=engine")
+
+    def test_batchnorm_with_momentum(self):
+        self.compare("--model=norms", "--optimizer=SGD", workers=(3,))
+
+    def test_a_transformer_with_a_schedule_clipping_and_evaluation(self):
+        self.compare("--model=gpt", "--optimizer=AdamW", "--schedule-of=cosine", "--clip=0.5",
+                     "--evaluate-every=5", workers=(2, 3))
+
+    def test_noise_that_is_drawn_in_the_script_or_in_processes_of_its_own(self):
+        options = ("--model=mlp", "--optimizer=Adam", "--augment")
+        with_processes = self.compare(*options, "--workers=2", workers=(3,))
+        without = self.line_of(self.alone(*python("train_models.py", "--log-every=0", *options)))
+        self.assertEqual(with_processes, without)
+        plain = self.line_of(self.alone(*python("train_models.py", "--log-every=0", *options[:2])))
+        self.assertNotEqual(plain, without)
+
+    def test_bf16_has_bits_of_its_own(self):
+        bf16 = self.compare("--model=gpt", "--precision=bf16", workers=(3,))
+        fp32 = self.line_of(self.alone(*python("train_models.py", "--log-every=0",
+                                               "--model=gpt")))
+        self.assertNotEqual(bf16, fp32)
+
+    def test_evaluations_are_the_same_on_any_number_of_workers(self):
+        command = python("train_models.py", "--model=norms", "--evaluate-every=5")
+        told = [sorted(line for line in run.out.splitlines() if line.startswith("evaluation "))
+                for run in (self.alone(*command), self.job(3, *command))]
+        self.assertEqual(len(told[0]), 4)
+        self.assertEqual(told[0], told[1])
+
+    def test_a_c_plus_plus_worker_and_python_workers_in_one_job(self):
+        program = os.path.join(scripts.ARGS.programs, "minimal_train")
+        options = ("--steps=30", "--log-every=0")
+        cpp = self.line_of(self.alone(program, *options))
+        script = python("minimal.py", *options)
+        self.assertEqual(self.line_of(self.alone(*script)), cpp)
+        mixed = self.job(3, "/bin/sh", "-c",
+                         f'[ "$RANK" = 1 ] && exec {program} "$@"; '
+                         f'exec {" ".join(script[:3])} "$@"', "sh", *options)
+        self.assertEqual(self.line_of(mixed), cpp)
+
+    def test_one_lane_is_a_plain_loop(self):
+        run = self.alone(*python("plain_loop.py"))
+        self.assertEqual(run.code, 0, run)
+        self.assertIn("the same bits after 40 steps", run.out)
+
+
+class Stops(scripts.Case):
+    def stopped(self, command, signals=(signal.SIGTERM,), at="step 5 "):
+        process = scripts.start(command)
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith(at):
+                break
+        for one in signals:
+            os.kill(process.pid, one)
+        rest = scripts.end(process)
+        return scripts.Run(rest.code, "".join(lines) + rest.out, rest.err)
+
+    def command(self, steps, *options):
+        return python("train_models.py", f"--steps={steps}", "--optimizer=AdamW",
+                      "--schedule-of=cosine", "--log-every=0", *options)
+
+    def test_a_signal_saves_and_another_number_of_workers_goes_on(self):
+        directory = f"--checkpoint-dir={self.folder}/ckpts"
+        quiet = self.line_of(self.alone(*self.command(40)))
+        stopped = self.stopped(self.command(1000000, directory))
+        self.assertEqual(stopped.code, 75, stopped)
+        self.assertEqual(stopped.lines, [])   # what follows the loop is for a job that has finished
+        resumed = self.job(3, *self.command(40, directory))
+        self.assertIn("resumed step=", resumed.out)
+        self.assertEqual(self.line_of(resumed), quiet)
+
+    def test_all_workers_are_stopped_by_their_launcher(self):
+        directory = f"--checkpoint-dir={self.folder}/ckpts"
+        quiet = self.line_of(self.alone(*self.command(40)))
+        command = scripts.under_keelrun(3, self.command(1000000, directory))
+        self.assertEqual(self.stopped(command, at="").code, 75)
+        self.assertEqual(self.line_of(self.alone(*self.command(40, directory))), quiet)
+
+    def test_ctrl_c_saves(self):
+        directory = f"--checkpoint-dir={self.folder}/ckpts"
+        stopped = self.stopped(self.command(1000000, directory), (signal.SIGINT,))
+        self.assertEqual(stopped.code, 75, stopped)
+        self.assertNotIn("Traceback", stopped.err)
+
+    def test_without_a_place_to_save_it_says_that_by_its_code(self):
+        self.assertEqual(self.stopped(self.command(1000000)).code, 77)
+
+    def test_threads_that_were_there_before_do_not_swallow_the_signal(self):
+        script = self.written("""
+            job.prepare(model, optimizer, data, on_step=lambda report: print(
+                "step", report["step"], " ", flush=True))
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            """, "import threading\nthreading.Thread(target=threading.Event().wait, "
+                 "daemon=True).start()\n" + scripts.SMALL.replace("steps=4", "steps=1000000"))
+        self.assertEqual(self.stopped(script).code, 77)
+
+
+class Mistakes(scripts.Case):
+    def told(self, text, beginning=scripts.SMALL):
+        run = self.alone(*self.written(text, beginning))
+        self.assertEqual(run.code, 1, run)
+        return run.err
+
+    LOOP = """
+        job.prepare(model, optimizer, data)
+        for x, y in job:
+            job.backward(F.cross_entropy(model(x), y))
+        """
+
+    def test_an_exception_is_the_root_cause_with_its_traceback(self):
+        script = self.written("""
+            import os
+            def mistaken():
+                raise ValueError("my own mistake")
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                if os.environ.get("RANK") == "1":
+                    mistaken()
+                job.backward(F.cross_entropy(model(x), y))
+            """)
+        run = self.job(3, *script, options=("--max-restarts=0",))
+        self.assertEqual(run.code, 1, run)
+        cause = run.err[run.err.index("Root Cause"):]
+        for words in ("rank      : 1", "in mistaken", "ValueError: my own mistake"):
+            self.assertIn(words, cause)
+        self.assertIn("<NO_OTHER_FAILURES>", run.err)
+
+    def test_an_exception_in_a_backward_keeps_its_traceback(self):
+        err = self.told("""
+            class Bad(torch.autograd.Function):
+                @staticmethod
+                def forward(context, x):
+                    return x.clone()
+                @staticmethod
+                def backward(context, gradient):
+                    raise ValueError("out of chalk")
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                job.backward(Bad.apply(F.cross_entropy(model(x), y)))
+            """)
+        self.assertRegex(err, r"(?s)Traceback.*in backward\n.*ValueError: out of chalk")
+
+    def test_what_callbacks_and_datasets_raise_ends_the_job(self):
+        err = self.told("""
+            def on_step(report):
+                raise ValueError("no more ink")
+            job.prepare(model, optimizer, data, on_step=on_step)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            """)
+        self.assertIn("ValueError: no more ink", err)
+        for workers in (0, 2):
+            with self.subTest(workers=workers):
+                err = self.told(f"""
+                    class Torn(torch.utils.data.TensorDataset):
+                        def __getitem__(self, index):
+                            raise KeyError("page torn out")
+                    job.prepare(model, optimizer, Torn(torch.zeros(16, 3)), num_workers={workers})
+                    for x, y in job:
+                        job.backward(F.cross_entropy(model(x), y))
+                    """)
+                self.assertIn("page torn out", err)
+                self.assertIn("in __getitem__", err)
+
+    def test_a_forgotten_backward_and_one_too_many(self):
+        self.assertIn("job.backward(loss) was not called for the last batch", self.told("""
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                F.cross_entropy(model(x), y).backward()
+            """))
+        self.assertIn("job.backward() is called once for each batch", self.told("""
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                loss = F.cross_entropy(model(x), y)
+                job.backward(loss)
+                job.backward(loss)
+            """))
+
+    def test_a_loss_that_cannot_be_one(self):
+        for loss, words in (("F.cross_entropy(model(x), y).item()", "as a tensor, not a float"),
+                            ("F.cross_entropy(model(x), y, reduction='none')", "the shape (2,)"),
+                            ("F.cross_entropy(model(x), y).detach()", "was it detached")):
+            with self.subTest(loss=loss):
+                self.assertIn(words, self.told(f"""
+                    job.prepare(model, optimizer, data)
+                    for x, y in job:
+                        job.backward({loss})
+                    """))
+
+    def test_a_loop_that_is_left_has_failed(self):
+        self.assertIn("was left before the training had ended", self.told("""
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+                break
+            """))
+
+    def test_what_cannot_be_exact_is_refused_by_name(self):
+        for text, words in (
+                ("job.prepare(model, torch.optim.LBFGS(model.parameters()), data)", "LBFGS"),
+                ("""
+                 class Stream(torch.utils.data.IterableDataset):
+                     def __iter__(self):
+                         return iter(data)
+                 job.prepare(model, optimizer, Stream())
+                 """, "is not a map-style dataset"),
+                ("""
+                 torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(),
+                                                      rank=0, world_size=1)
+                 job.prepare(torch.nn.parallel.DistributedDataParallel(model), optimizer, data)
+                 """, "DistributedDataParallel")):
+            with self.subTest(words=words):
+                self.assertIn(words, self.told(text))
+
+    def test_options_that_make_no_sense(self):
+        run = self.alone(*python("train_models.py", "--stps=3"))
+        self.assertEqual(run.code, 2, run)
+        self.assertIn("did you mean '--steps'?", run.err)
+        run = self.alone(*python("train_models.py", "--help"))
+        self.assertEqual(run.code, 0, run)
+        self.assertIn("--checkpoint-dir", run.out)
+        self.assertIn("--schedule-of", run.out)
+        self.assertIn("unknown option '--stpes'", self.alone(*self.written(
+            "", scripts.SMALL.replace("steps=4", "stpes=4"))).err)
+
+
+class Kept(scripts.Case):
+    def test_what_is_registered_goes_on(self):
+        script = self.written("""
+            class Count:
+                seen = 0
+                def state_dict(self):
+                    return {"seen": self.seen}
+                def load_state_dict(self, state):
+                    self.seen = state["seen"]
+            count = Count()
+            average = torch.optim.swa_utils.AveragedModel(
+                model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.5))
+            def on_step(report):
+                count.seen += report["world"] * 0 + 1
+                average.update_parameters(model)
+            job.register("count", count)
+            job.register("average", average)
+            job.prepare(model, optimizer, data, on_step=on_step)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            print("seen", count.seen, average.module.weight.sum().item())
+            print(job.result)
+            """, scripts.SMALL.replace("ek.Job(steps=4", "ek.Job.from_args(steps=12"))
+        quiet = self.alone(*script)
+        self.assertIn("seen 12 ", quiet.out, quiet)
+        directory = f"--checkpoint-dir={self.folder}/ckpts"
+        first = self.alone(*script, "--steps=5", directory)
+        self.assertIn("seen 5 ", first.out, first)
+        second = self.job(2, *script, directory)
+        self.assertEqual(sorted(set(second.out.splitlines()) - set(quiet.out.splitlines()))[0][:13],
+                         "resumed step=", second)
+        self.assertEqual(self.line_of(second), self.line_of(quiet))
+
+
+if __name__ == "__main__":
+    scripts.main(__doc__, launchers.find_python)
