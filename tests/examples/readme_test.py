@@ -167,7 +167,8 @@ def main():
         environment["PATH"] = os.path.dirname(python) + os.pathsep + environment["PATH"]
     with tempfile.TemporaryDirectory(prefix="keel-readme-") as folder:
         os.symlink(options.build, f"{folder}/build")
-        os.symlink(f"{options.source}/tools", f"{folder}/tools")
+        for name in ("tools", ".deps"):
+            os.symlink(f"{options.source}/{name}", f"{folder}/{name}")
         link_examples(options.source, folder, options.shorten)
         environment[launchers.MARK] = folder
         try:
