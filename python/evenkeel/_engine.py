@@ -22,11 +22,18 @@ Wanted = collections.namedtuple("Wanted", "batch is_evaluation seed indices")
 
 
 def _load():
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libevenkeel_python.so")
+    """In a wheel there is an engine for each minor version of PyTorch, in a build the one."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    version = ".".join(torch.__version__.split(".")[:2])
+    name = "libevenkeel_python.so"
+    path = os.path.join(here, name)
     if not os.path.exists(path):
-        raise ImportError(f"evenkeel has no engine for torch {torch.__version__}: {path} is not "
-                          f"there; build it with tools/setup.sh, and add build/python to "
-                          f"PYTHONPATH")
+        path = os.path.join(here, f"torch{version}", name)
+    if not os.path.exists(path):
+        there = sorted(one[len("torch"):] for one in os.listdir(here) if one.startswith("torch"))
+        raise ImportError(f"evenkeel has no engine for torch {torch.__version__}, only for "
+                          f"{', '.join(there) or 'none'}: install one of these, or build the "
+                          f"package from its repository for the torch that is here")
     try:
         torch.classes.load_library(path)
     except OSError as error:
