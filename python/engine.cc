@@ -133,6 +133,17 @@ std::tuple<at::Tensor, at::Tensor> ReadRecords(const std::string& path, const st
   return AllOf(RecordDataset({.path = path, .data = data, .target = target}));
 }
 
+// As it was when the library was loaded: scripts may change theirs.
+const Environment& EnvironmentAtStart() {
+  static const Environment at_start = OwnEnvironment();
+  return at_start;
+}
+
+void Prepare(bool pins) {
+  (void)EnvironmentAtStart();
+  if (pins) Check(PrepareNumerics(Numerics::kPortable));
+}
+
 void SetUpProcess() {
   static const bool is_done = [] {
     KeepFreedMemory();
@@ -202,7 +213,7 @@ class Engine : public torch::CustomClassHolder {
         options_(Checked(ParseOptions(declared_.table, InputsOf(arguments)))) {
     SetUpProcess();
     TrainRunOptions wanted = Checked(ReadTrainOptions(options_, declared_, {}));
-    wanted.environment = OwnEnvironment();
+    wanted.environment = EnvironmentAtStart();
     run_ = Checked(TrainRun::Open(std::move(wanted)));
   }
 
@@ -351,6 +362,7 @@ void SavedState(const Names& names, const Tensors& tensors, const std::string& p
 TORCH_LIBRARY(evenkeel, library) {
   library.def("examine(str name, str about, str settings, str[] arguments) -> (int, str)",
               Examine);
+  library.def("prepare(bool pins) -> ()", Prepare);
   library.def("synthetic_classes(int seed, int samples, int[] shape, int classes) "
               "-> (Tensor, Tensor)", MadeClasses);
   library.def("synthetic_text(int seed, int samples, int length, int vocabulary) "

@@ -10,7 +10,9 @@ readonly kTorch='torch==2.11.0'
 readonly kCudaHeaders=(nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85)
 # What tests in Python read our files with, and the schemas of Kubernetes: 400 MB.
 readonly kTestPackages=(numpy==2.4.6 zstandard==0.25.0 safetensors==0.8.0 tensorboard==2.21.0
-  kubernetes-validate==1.37.0)
+  kubernetes-validate==1.37.0 transformers==5.24.0)
+# These would bring a PyTorch of their own.
+readonly -a kTestPackagesAlone=(accelerate==1.15.0)
 readonly kDiskMb=8000  # LibTorch unpacked, and its wheels beside it while pip works
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
@@ -38,7 +40,7 @@ usage: tools/setup.sh [--preset NAME] [--torch-free] [--tests | --programs | --t
 Installs what is missing, then configures and builds. Run it as often as you like.
   --preset NAME   release (default, in build/), debug, asan, asan-all or tsan (in build-NAME/)
   --torch-free    leave out LibTorch and all that needs it
-  --tests         also download what the tests in Python need (400 MB); if that fails it says so
+  --tests         also download what the tests in Python need (500 MB); if that fails it says so
                   and goes on, and they are skipped
   --programs      build only what users run, in half the time: no tests, no benchmarks
   --target NAME   build only that target, as asan_tests: what tests/run.sh runs under a sanitizer
@@ -325,7 +327,7 @@ TestPython() { [[ -z ${KEEL_DEPS:-} ]] || echo "$deps/python-tests/bin/python"; 
 HasTestPackages() {
   local environment=$deps/python-tests
   [[ -e $environment/.complete && -x $environment/bin/python ]] &&
-    [[ $(<"$environment/.complete") == "${kTestPackages[*]}" ]]
+    [[ $(<"$environment/.complete") == "${kTestPackages[*]} ${kTestPackagesAlone[*]}" ]]
 }
 
 EnsureTestPackages() {
@@ -345,13 +347,16 @@ EnsureTestPackages() {
 InstallTestPackages() {
   local status=0 pip cause
   UsePip "$deps/python-tests"
-  Say "downloading ${kTestPackages[*]} into $deps (for tests; 400 MB on disk)"
-  "${pip[@]}" --quiet --progress-bar off "${kTestPackages[@]}" </dev/null &
+  Say "downloading ${kTestPackages[*]} into $deps (for tests; 500 MB on disk)"
+  {
+    "${pip[@]}" --quiet --progress-bar off "${kTestPackages[@]}" &&
+      "${pip[@]}" --quiet --progress-bar off --no-deps "${kTestPackagesAlone[@]}"
+  } </dev/null &
   child=$!
   wait "$child" || status=$?
   child=
   if ((status == 0)); then
-    echo "${kTestPackages[*]}" >"$deps/python-tests/.complete"
+    echo "${kTestPackages[*]} ${kTestPackagesAlone[*]}" >"$deps/python-tests/.complete"
     return
   fi
   WhyPipFailed "$deps/python-tests"

@@ -42,6 +42,8 @@ def _load():
 
 
 _load()
+# Kernels are chosen with PyTorch's first computation, which may come before the job.
+torch.ops.evenkeel.prepare(os.environ.get("EVENKEEL_NUMERICS") != "native")
 
 
 def words_of(options):

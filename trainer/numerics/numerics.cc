@@ -81,12 +81,14 @@ Result<Numerics> ParseNumerics(std::string_view name) {
   return Error{Code::kInvalid, "numerics " + Shown(name) + " is neither portable nor native"};
 }
 
+Status PrepareNumerics(Numerics numerics) { return SetOwnEnvironment(Settings(numerics)); }
+
 Status PinNumerics(const NumericsConfig& config) {
   if (config.threads < 1) {
     return Error{Code::kInvalid, "threads is " + std::to_string(config.threads) +
                                      "; a kernel needs at least 1"};
   }
-  KEEL_TRY(SetOwnEnvironment(Settings(config.numerics)));
+  KEEL_TRY(PrepareNumerics(config.numerics));
   KEEL_TRY(CatchTorch("pinning numerics", [&] { SetSwitches(config.threads); }));
   return CheckSwitches(config);
 }

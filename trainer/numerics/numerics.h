@@ -28,6 +28,9 @@ namespace keel {
 std::string_view NumericsName(Numerics numerics);  // "portable", "native"
 Result<Numerics> ParseNumerics(std::string_view name);
 
+// The first half of PinNumerics(), for a program that uses LibTorch before it knows its config:
+// from then on kernels are those of `numerics`.
+Status PrepareNumerics(Numerics numerics);
 Status PinNumerics(const NumericsConfig& config);
 
 struct FingerprintInputs {

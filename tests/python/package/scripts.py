@@ -103,6 +103,7 @@ def parsed(description, find_python):
     parser.add_argument("--keelrun", required=True, type=os.path.abspath)
     parser.add_argument("--package", required=True, type=os.path.abspath, help="build/python")
     parser.add_argument("--programs", type=os.path.abspath, help="build/bin")
+    parser.add_argument("--packages", help="an environment with what only tests need")
     parser.add_argument("--torch", type=os.path.abspath, default="",
                         help="LibTorch's folder, within a Python")
     ARGS, rest = parser.parse_known_args()
