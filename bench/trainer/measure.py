@@ -29,8 +29,12 @@ def systems(size):
     options = [*SIZES[size], "--steps", str(ARGS.steps)]
     ours = ["--no-python", f"{ARGS.bin}/gpt_bench", *options]
     peer = [f"{HERE}/ddp_peer.py", *options]
+    script = [f"{HERE}/python_peer.py", *options]
     return {"exact": ours, "exact, native numerics": [*ours, "--numerics=native"],
             "all-reduce": [*ours, "--reduce=allreduce"],
+            "Python, the engine's AdamW": [*script, "--optimizer=engine"],
+            "Python, fused AdamW": [*script, "--optimizer=fused"],
+            "Python, default AdamW": [*script, "--optimizer=default"],
             "DDP, fused AdamW": [*peer, "--fused"], "DDP, default AdamW": peer}
 
 
@@ -38,7 +42,8 @@ def one_job(command, path):
     try:
         done = subprocess.run(keelrun(ARGS.bin, 2, *command), stdout=subprocess.PIPE, text=True,
                               check=False, timeout=JOB_LIMIT_S,
-                              env={**os.environ, "PATH": path})
+                              env={**os.environ, "PATH": path,
+                                   "PYTHONPATH": os.path.join(ARGS.bin, "..", "python")})
     except subprocess.TimeoutExpired:
         return {"seconds": None, "error": f"not done after {JOB_LIMIT_S} s"}
     found = SPEED.search(done.stdout)

@@ -51,8 +51,12 @@ def _on_exception(kind, error, trace):
     if _jobs:
         _write_error_file(kind, error, trace)
         text = "".join(traceback.format_exception(kind, error, trace)).rstrip()
-        for job in list(_jobs):
-            job._fail(text)
+        try:
+            for job in list(_jobs):
+                job._fail(text)
+        except KeyboardInterrupt:   # nobody wants to wait any longer
+            sys.stdout.flush()
+            os._exit(130)
     _hook_before(kind, error, trace)
 
 

@@ -8,6 +8,7 @@ Does not   print or log: the engine logs.
 import contextlib
 import re
 import sys
+import time
 
 import torch
 
@@ -123,6 +124,8 @@ class Job:
         return self
 
     def __next__(self):
+        if self._ended:
+            raise StopIteration
         if self._lane is not None:
             raise RuntimeError("job.backward(loss) was not called for the last batch; call it once "
                                "for each batch that the job gives")
@@ -206,6 +209,8 @@ class Job:
             return
         if self._program is not None and self._program.has_begun:
             self._engine.fail(why)
+            while not self._engine.ended():   # it may wait for others; an interrupt ends that
+                time.sleep(0.02)
             self._engine.join()
         self._close()
 

@@ -33,7 +33,8 @@ class Tuned(scripts.Case):
 
     def test_the_same_line_on_one_worker_and_on_three_of_which_one_dies(self):
         alone = self.line_of(self.alone(*self.command, **self.more))
-        process = scripts.start(scripts.under_keelrun(3, self.command, "--max-restarts=3"), **self.more)
+        process = scripts.start(scripts.under_keelrun(3, self.command, "--max-restarts=3"),
+                                **self.more)
         told = []
         for line in process.stderr:
             told.append(line)
