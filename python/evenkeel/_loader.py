@@ -75,6 +75,7 @@ class _Source:
 
 def _settle(parent, sock):
     """Makes a forked copy of the script's process a worker, without the duties of the script."""
+    gc.freeze()  # garbage of the script may say goodbye to somebody when it is collected
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended before the line above
         os._exit(1)
@@ -91,7 +92,6 @@ def _settle(parent, sock):
     with contextlib.suppress(OSError, ValueError):
         if int(link) != sock.fileno() and stat.S_ISSOCK(os.fstat(int(link)).st_mode):
             os.close(int(link))
-    gc.freeze()  # garbage of the script may say goodbye to somebody when it is collected
 
 
 def _serve(channel, source):
@@ -122,7 +122,7 @@ class _Worker:
         """Under the pool's lock, so that the number is still this process's."""
         if self.reaped or self.pid is None:
             return
-        # It raises where someone else has waited for the process: another may have the number now.
+        # waitid() raises if someone else reaped the process: another one may have its number.
         with contextlib.suppress(ChildProcessError, ProcessLookupError):
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             os.kill(self.pid, signal.SIGKILL)
@@ -215,10 +215,10 @@ class _Pool:
         self.queue.clear()
 
     def _start(self, name):
-        """Forks in a thread of its own, for two reasons. GNU's OpenMP keeps its threads by the
-        thread that uses them: a worker forked by one that had computed would wait forever for
-        threads that it does not have. And the kernel kills a worker when the thread that forked it
-        ends, so that must be one which lives as long as the worker does."""
+        """Forks in a thread of its own, for two reasons. GNU's OpenMP has a team of threads for
+        each thread that computes: a worker forked by such a thread would wait for its team, which
+        stayed behind. And the kernel kills a worker when the thread that forked it ends
+        (PR_SET_PDEATHSIG), so that thread must live as long as the worker."""
         _flush()  # or both processes would write what waits in the buffers
         ours, theirs = socket.socketpair()
         worker = _Worker(None, ours)
@@ -268,6 +268,7 @@ class _Pool:
             os._exit(code)
 
     def _tend(self, worker, channel):
+        """Gives the worker batches until it ends or the Loader is closed."""
         while True:
             job = self._next(worker)
             if job is None:
@@ -439,8 +440,6 @@ class Loader:
     def close(self):
         """Ends the workers at once, and forgets all batches."""
         pool = self._pool
-        if pool is None:
-            return
         pool.stop()
         with pool.changed:
             pool.closed = True  # also in a forked process

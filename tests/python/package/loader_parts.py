@@ -129,6 +129,10 @@ def lives(pid):
         return False
 
 
+def worker_of(loader, number=0):
+    return loader._pool.workers[number].pid
+
+
 def wait_for_end(pid):
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 

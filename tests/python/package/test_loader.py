@@ -17,13 +17,9 @@ import unittest
 import unittest.mock
 
 from loader_parts import (HANG_LIMIT, PRELUDE, Gate, LoaderTest, LoadError, Rows, Values, _loader,
-                          _seeds, bits, lives, numpy, open_files, wait_for_end)
+                          _seeds, bits, lives, numpy, open_files, wait_for_end, worker_of)
 
 import torch
-
-
-def worker_of(loader, number=0):
-    return loader._pool.workers[number].pid
 
 
 class SameBits(LoaderTest):
@@ -200,6 +196,9 @@ class Failures(LoaderTest):
         wait_for_end(worker_of(loader))
         for batch in range(5):
             loader.want(batch, [batch], 1)
+        worker = loader._pool.workers[0]
+        with loader._pool.changed:
+            loader._pool.changed.wait_for(lambda: not worker.alive, HANG_LIMIT)
         for batch in reversed(range(5)):
             self.assertEqual(loader.take(batch), (os.getpid(), batch))
         self.assertEqual(said.getvalue().count("\n"), 1)
@@ -252,14 +251,7 @@ class Failures(LoaderTest):
         gate = Gate(self)
         self.addCleanup(setattr, _loader, "REPORT_S", _loader.REPORT_S)
         _loader.REPORT_S = 0.01
-        lines = []
-
-        def hear():
-            lines.append(1)
-            if len(lines) == 3:
-                gate.let_through(100)
-
-        said = self.hearing(hear)
+        said = self.hearing(lambda: said.getvalue().count("\n") == 3 and gate.let_through(100))
         loader = self.closing(Values(gate.wait).loader())
         loader.want(4, range(100), 1)
         gate.arrival()
@@ -316,8 +308,7 @@ class Drops(LoaderTest):
 
     def test_what_no_worker_has_begun_is_loaded_by_take(self):
         self.loader.want(1, [1], 1)
-        self.loader.want(2, [2], 1)
-        self.gate.let_through(2)  # whoever takes the second one: take(1) does not wait for batch 0
+        self.gate.let_through(2)
         self.assertEqual(self.loader.take(1)[1], 1)
 
     def wakes(self, end):

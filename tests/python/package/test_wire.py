@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import threading
 import unittest
+import unittest.mock
 
 from loader_parts import LoaderTest, LoadError, Values, _loader, numpy
 
@@ -137,6 +138,17 @@ class Wire(LoaderTest):
         loader.want(6, [0], 1)
         self.wait_until(loader, 6)
         self.assertEqual(loader.take(6), 9)
+
+    def test_no_memory_for_what_arrives_fails_the_batch_and_ends_its_worker(self):
+        said = self.hearing()
+        loader = self.closing(Values(lambda index: torch.ones(2)).loader())
+        with unittest.mock.patch("torch.UntypedStorage", side_effect=MemoryError("no room")):
+            loader.want(1, [5], 1)
+            self.wait_until(loader, 1)
+        self.assertRaisesRegex(LoadError, r"ended, after no room, while .* \[5\]", loader.take, 1)
+        loader.want(2, [5], 1)
+        self.assertEqual(loader.take(2).tolist(), [1, 1])
+        self.assertIn("none is left", said.getvalue())
 
 
 if __name__ == "__main__":
