@@ -19,6 +19,7 @@ Tensors    `{name}.floats` and `{name}.ints` have one place for each number, `{n
            are cheaper than one for each number: struct packs all of them in a microsecond, while
            one Tensor.fill_ takes half of one.
 """
+import collections
 import copy
 import struct
 
@@ -337,10 +338,10 @@ def of_object(name, thing, known=(), live=None):
 
 
 def keys_to_come(optimizer):
-    """For each group, the keys of numbers that its first step adds: many classes count their steps
-    in a key "step" that is not there before. materialize() notes them, of_groups() mirrors them."""
-    return vars(optimizer).setdefault("_evenkeel_keys_to_come",
-                                      [set() for _ in optimizer.param_groups])
+    """By the index of a group, the keys of numbers that its first step adds: many classes count
+    their steps in a key "step" that is not there before. materialize() notes them here, and
+    of_groups() mirrors them."""
+    return vars(optimizer).setdefault("_evenkeel_keys_to_come", collections.defaultdict(set))
 
 
 def of_groups(name, optimizer):
@@ -351,8 +352,10 @@ def of_groups(name, optimizer):
         return (type(value) in (*KIND_OF, str)
                 or isinstance(value, (float, torch.Tensor, dict, list, tuple)))
 
-    to_come = [sorted(keys) for keys in keys_to_come(optimizer)]
-    left_out = [{"params", "param_names", *keys, *(key for key in group if not is_plain(group[key]))}
+    to_come = [sorted(keys_to_come(optimizer)[index])
+               for index in range(len(optimizer.param_groups))]
+    left_out = [{"params", "param_names", *keys,
+                 *(key for key, value in group.items() if not is_plain(value))}
                 for group, keys in zip(optimizer.param_groups, to_come)]
 
     def read():

@@ -103,13 +103,10 @@ def check_state(optimizer, names, listed):
     """Raises where the optimizer's state is no longer the tensors that state_tensors() listed."""
     now, before = dict(state_tensors(optimizer, names)), dict(listed)
     for name in [*now, *before]:
-        if name not in before:
-            raise ValueError(f"the optimizer's state {name} appeared after the state was listed: "
-                             "set requires_grad and the groups' settings before that")
-        if now.get(name) is not before[name]:
-            raise ValueError(f"the optimizer's state {name} was removed or replaced by another "
-                             "tensor after the state was listed: call load_state_dict() before "
-                             "that, and copy into the tensors from then on")
+        if now.get(name) is not before.get(name):
+            what = "was removed or replaced" if name in before else "appeared"
+            raise ValueError(f"the optimizer's state {name} {what} after the state was listed: set "
+                             "requires_grad and groups, and call load_state_dict(), before that")
 
 
 def describe(optimizer):
@@ -146,7 +143,6 @@ def _class_name(optimizer):
 
 
 def _parameters(optimizer):
-    """All parameters, each once, in the order of the groups."""
     return list({id(parameter): parameter for group in optimizer.param_groups
                  for parameter in group["params"]}.values())
 
@@ -316,7 +312,6 @@ class _First(dict):
     """A parameter's state that keeps the value that each entry had when it was first set."""
 
     def __init__(self):
-        super().__init__()
         self.first = {}
 
     def __setitem__(self, key, value):
@@ -407,8 +402,7 @@ def _check_steps(optimizer, samples, fresh, rewind):
     _put_back(states, old)
     changed = sorted({path for path, _ in attributes.items() ^ _attributes(optimizer).items()})
     if changed:
-        _refuse(optimizer, f"keeps what changes with each step in its attribute "
-                           f"{changed[0].split('.')[1]}, beside its state and groups.")
+        _refuse(optimizer, f"counts or sums in its attribute {changed[0].split('.')[1]}.")
     for path, leaf in _flat(fresh, "after"):
         if path not in got or not _same(leaf, got[path]):
             _refuse(optimizer, "treats the first step differently from later ones: with its state "
@@ -457,8 +451,8 @@ def _correct_sgd(optimizer, parameters):
     """A fresh SGD sets its momentum m to the gradient g, and later to `momentum * m + g`. From
     m = -0.0 on, the latter gives the bits of g, too, also where g is -0.0; from 0.0 on it would
     not. With dampening, and for complex numbers, only _FirstStep does."""
-    missing = set(map(id, parameters))
-    for group in optimizer.param_groups if isinstance(optimizer, torch.optim.SGD) else []:
+    missing = set(map(id, parameters)) if isinstance(optimizer, torch.optim.SGD) else ()
+    for group in optimizer.param_groups:
         for parameter in group["params"]:
             state = optimizer.state.get(parameter, {})
             if "momentum_buffer" in state and id(parameter) in missing:

@@ -142,8 +142,7 @@ class Thing:
 
 class SchedulersTest(unittest.TestCase):
     def setUp(self):
-        # Of what the optimizers' steps would do nothing matters here, as there are no gradients.
-        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", UserWarning)   # of fractional epochs, and of OneCycleLR
 
     def test_no_class_is_forgotten(self):
         known = set(SCHEDULERS) | {"LRScheduler", "_LRScheduler"}
@@ -259,9 +258,9 @@ class NumbersTest(unittest.TestCase):
 
     def test_an_object_without_numbers_lists_nothing(self):
         leaves = _leaves.of_object("it", Thing(a="text"))
-        self.assertEqual(leaves.tensors(), [])
         leaves.store()
         leaves.load()
+        self.assertEqual(leaves.tensors(), [])
 
     def test_the_tensors_stay_the_same_ones(self):
         thing = Thing(a=3, t=torch.ones(2))
@@ -423,7 +422,7 @@ class TensorsTest(unittest.TestCase):
     def test_copies_do_not_share_memory_with_the_object(self):
         thing = Thing(a=torch.ones(2), b=torch.zeros(2))
         leaves = _leaves.of_object("it", thing)
-        for step in range(3):
+        for _ in range(3):
             thing.a, thing.b = thing.b, thing.a
             leaves.store()
             self.assertEqual([tensor.tolist() for _, tensor in leaves.tensors()],

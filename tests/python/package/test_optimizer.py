@@ -3,7 +3,6 @@
 Promises   a class that a newer torch adds, and that stands in none of the tables, fails by name.
 Does not   need the engine: where it would send or restore tensors, a test copies them.
 """
-import collections
 import importlib
 import inspect
 import itertools
@@ -16,6 +15,8 @@ import warnings
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+import foreign_optimizers as foreign
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 PACKAGE = types.ModuleType("evenkeel")   # without its __init__, which needs the engine
@@ -338,7 +339,7 @@ class NothingElseTest(OptimizerTest):
     def test_warnings_of_the_trial_are_not_shown(self):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            Training(Warns, {}).materialize()
+            Training(foreign.Warns, {}).materialize()
 
     def test_small_portions_make_the_same_state(self):
         kept = _optimizer.CHUNK_BYTES
@@ -351,164 +352,9 @@ class NothingElseTest(OptimizerTest):
             self.assert_same(Training(kind, settings).materialize(), one, kind.__name__)
 
 
-class Plain(torch.optim.Optimizer):
-    """The base of the classes below, as users write them."""
-
-    def __init__(self, params, lr=LR, **settings):
-        super().__init__(params, {"lr": lr, **settings})
-
-    @torch.no_grad()
-    def step(self, closure=None):
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self.update(group, parameter, self.state[parameter])
-
-
-class CountsInAnInt(Plain):
-    def update(self, group, parameter, state):
-        if not state:
-            state.update(step=0, sum=torch.zeros_like(parameter), last=0.5)
-        state["step"] += 1
-        state["last"] = state["last"] * 0.9 + state["step"]
-        state["sum"].add_(parameter.grad)
-        parameter.sub_(state["sum"], alpha=group["lr"] * state["last"])
-
-
-class CountsInItsGroup(Plain):
-    def __init__(self, params, lr=LR):
-        super().__init__(params, lr, k=0)
-
-    def update(self, group, parameter, state):
-        group["k"] += 1
-        parameter.sub_(parameter.grad, alpha=group["lr"] / group["k"])
-
-
-class DrawsNoise(Plain):
-    def update(self, group, parameter, state):
-        average = state.setdefault("average", torch.zeros_like(parameter))
-        average.lerp_(parameter.grad, 0.1).add_(torch.randn_like(parameter), alpha=random.random())
-        parameter.sub_(average, alpha=group["lr"])
-
-
-class Warns(Plain):
-    def update(self, group, parameter, state):
-        warnings.warn("the first step is slow")
-
-
-class KeepsTheStart(Plain):
-    def update(self, group, parameter, state):
-        if "start" not in state:
-            state["start"] = parameter.detach().clone()
-            state["sums"] = [torch.zeros_like(parameter), {"count": 0}]
-        state["sums"][0].add_(parameter.grad)
-        state["sums"][1]["count"] += 1
-        parameter.copy_(state["start"]).sub_(state["sums"][0], alpha=group["lr"])
-
-
-class MomentumLikeSgd(torch.optim.SGD):
-    def __init__(self, params, lr=LR):
-        super().__init__(params, lr, momentum=0.9, weight_decay=0.1)
-
-    def step(self, closure=None):
-        with torch.no_grad():
-            for group in self.param_groups:
-                for parameter in group["params"]:
-                    if parameter.grad is not None:
-                        parameter.grad.mul_(0.5)
-        return super().step(closure)
-
-
-class TakesTheFirstGradient(Plain):
-    def update(self, group, parameter, state):
-        if "average" not in state:
-            state["average"] = parameter.grad.clone()
-        state["average"].lerp_(parameter.grad, 0.5)
-        parameter.sub_(state["average"], alpha=group["lr"])
-
-
-class MakesNewTensors(Plain):
-    def update(self, group, parameter, state):
-        old = state.get("average", torch.zeros_like(parameter))
-        state["average"] = old * 0.9 + parameter.grad
-        parameter.sub_(state["average"], alpha=group["lr"])
-
-
-class CountsInItself(Plain):
-    steps = 0
-
-    def update(self, group, parameter, state):
-        self.steps = self.steps + 1
-        parameter.sub_(parameter.grad, alpha=group["lr"])
-
-
-class SumsInItself(Plain):
-    def update(self, group, parameter, state):
-        sums = self.__dict__.setdefault("sums", {})
-        sums.setdefault(parameter, torch.zeros_like(parameter)).add_(parameter.grad)
-
-
-class AddsToItsGroup(Plain):
-    def update(self, group, parameter, state):
-        group["k"] = group.get("k", 0) + 1
-        parameter.sub_(parameter.grad, alpha=group["lr"] / group["k"])
-
-
-class AddsATensorToItsGroup(Plain):
-    def update(self, group, parameter, state):
-        group["k"] = group.get("k", 0) + parameter.grad.norm()
-
-
-class DividesByTheGradient(Plain):
-    def update(self, group, parameter, state):
-        parameter.sub_(parameter.grad, alpha=group["lr"] / parameter.grad.norm().item())
-
-
-class AddsStateLater(Plain):
-    def update(self, group, parameter, state):
-        state["step"] = state.get("step", 0) + 1
-        if state["step"] == 2:
-            state["previous"] = parameter.grad.clone()
-
-
-class KeepsAnObject(Plain):
-    def update(self, group, parameter, state):
-        state.setdefault("history", collections.deque(maxlen=2)).append(1.0)
-
-
-class KeepsCommonState(Plain):
-    def update(self, group, parameter, state):
-        self.state["all"]["step"] = self.state["all"].get("step", 0) + 1
-
-
-class ReplacesTheDict(Plain):
-    def update(self, group, parameter, state):
-        if not state:
-            self.state[parameter] = {"average": torch.zeros_like(parameter)}
-
-
-class NeedsTheLoss(Plain):
-    def step(self, closure):
-        closure()
-
-
-class WrapsAnother(Plain):
-    def __init__(self, params, lr=LR):
-        super().__init__(params, lr)
-        self.inner = torch.optim.Adam(self.param_groups[1]["params"])
-        self.inner.param_groups = self.param_groups
-        for group in self.param_groups:
-            for key, value in self.inner.defaults.items():
-                group.setdefault(key, value)
-
-    def step(self, closure=None):
-        self.inner.step()
-
-
 class ForeignClassesTest(OptimizerTest):
     def test_those_that_can_take_part(self):
-        for kind in (CountsInAnInt, CountsInItsGroup, AddsToItsGroup, DrawsNoise, KeepsTheStart,
-                     MomentumLikeSgd):
+        for kind in (*foreign.WITH_NUMBERS, foreign.DrawsNoise, foreign.MomentumLikeSgd):
             torch.manual_seed(5)
             random.seed(5)
             fresh = Training(kind, {}).train(0, 6)
@@ -528,8 +374,7 @@ class ForeignClassesTest(OptimizerTest):
             self.assertTrue(_optimizer._same(flat[0][path], flat[1][path]), f"{message}: {path}")
 
     def test_their_numbers_go_to_another_worker(self):
-        for kind, steps, more in itertools.product(
-                (CountsInAnInt, CountsInItsGroup, AddsToItsGroup, KeepsTheStart), (0, 3), (0, 2)):
+        for kind, steps, more in itertools.product(foreign.WITH_NUMBERS, (0, BEFORE), (0, 2)):
             old, new = Training(kind, {}).materialize(), Training(kind, {}, seed=7).materialize()
             leaves = [old.leaves(), new.leaves()]
             old.train(0, steps)
@@ -546,17 +391,7 @@ class ForeignClassesTest(OptimizerTest):
             self.compare(old.train(steps, 8), new.train(steps, 8), kind.__name__)
 
     def test_those_that_cannot_are_refused_and_left_alone(self):
-        words = {TakesTheFirstGradient: "first step differently.*'average'",
-                 MakesNewTensors: "replaces its state 'average'",
-                 CountsInItself: "in its attribute steps", SumsInItself: "in its attribute sums",
-                 AddsATensorToItsGroup: "adds or removes 'k' in its groups",
-                 DividesByTheGradient: "fails in a step with gradients of zero.*ZeroDivision",
-                 AddsStateLater: "adds or removes its state 'previous'",
-                 KeepsAnObject: "object of the class deque in its state 'history'",
-                 KeepsCommonState: "belongs to none of its parameters",
-                 ReplacesTheDict: "another dict", NeedsTheLoss: "'closure'",
-                 WrapsAnother: "in its attribute inner"}
-        for kind, text in words.items():
+        for kind, text in foreign.REFUSED.items():
             one = Training(kind, {})
             before = [bits(parameter).clone() for parameter in one.parameters]
             with self.assertRaisesRegex(TypeError, f"{kind.__name__}.*{text}"):
@@ -627,10 +462,11 @@ class DescriptionTest(unittest.TestCase):
 
     def test_form(self):
         parameters = [torch.nn.Parameter(torch.ones(2)) for _ in range(3)]
-        optimizer = CountsInAnInt([{"params": parameters[:1], "f": len},
-                                   {"params": parameters[1:], "g": torch.tensor(0.5)}])
+        optimizer = foreign.CountsInAnInt([
+            {"params": parameters[:1], "f": len},
+            {"params": parameters[1:], "g": torch.tensor(0.5)}])
         self.assertEqual(_optimizer.describe(optimizer),
-                         f"{__name__}.CountsInAnInt groups=2 [f=<builtins.len> params=1] "
+                         "foreign_optimizers.CountsInAnInt groups=2 [f=<builtins.len> params=1] "
                          "[g=tensor(torch.float32, 0.5) params=2]")
 
 
