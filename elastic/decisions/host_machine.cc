@@ -204,10 +204,11 @@ void HostMachine::BreakSeat(int index, const std::string& reason, TimePoint now)
   if (RecordOf(index).state != SeatState::kRunning) return;
   if (WorkerOf(index).link) {
     Do(SendToWorker{index, BreakMessage{epoch_->number, reason}}, reason);
+    // One that has failed breaks the epoch before its process has ended, which may take a while.
     Limit(index, now + config_.park_limit,
           "did not park within " + DurationText(config_.park_limit) +
               " of the break; if its steps take longer, raise --park-limit",
-          false);
+          WorkerOf(index).said_failure);
   } else if (in_place()) {   // it was started for this epoch, and has not said hello yet
     MustMove(index, SeatEvent::kNotEntered);
     LimitStart(index);

@@ -148,6 +148,7 @@ class HostMachine {
     std::optional<int64_t> saved_step;
     std::optional<int64_t> leaving_step;
     bool said_bye = false;              // so it closes its link before it ends, signalled or not
+    bool said_failure = false;          // with its goodbye
     std::string fault;                  // why it was signalled, where it is to blame for it
   };
 

@@ -198,6 +198,7 @@ void HostMachine::NoteSaved(int index) {
 void HostMachine::On(int index, const ByeMessage& message, TimePoint now) {
   RecordOf(index).ended = message.message;
   WorkerOf(index).said_bye = true;
+  WorkerOf(index).said_failure = message.code == kExitFailed;
   // A worker that says goodbye and stays is at fault: if that did not count, its successors could
   // do the same for ever. While the host stops it does not matter, since nothing is started again.
   Limit(index, now + config_.shutdown_limit,

@@ -225,6 +225,7 @@ class _Program:
         self.on_step = self.on_evaluation = self.metric = None
         self.before_apply = before_apply
         self.schedulers = list(schedulers)
+        self.is_applying = False
         self.device = torch.device(job.config["device"])
         self.dtype = AUTOCAST[job.config["precision"]]
         self._refuse(job, model)
@@ -264,7 +265,26 @@ class _Program:
         self.leaves.append(_leaves.of_groups("groups", optimizer))
         self.leaves.append(_optimizer.state_numbers("numbers", optimizer, names))
         self.state = _optimizer.state_tensors(optimizer, names)
+        optimizer.register_step_pre_hook(lambda *_: self._refuse_own("optimizer.step()"))
+        optimizer.zero_grad = self.model.zero_grad = lambda *_, **__: self._refuse_own(
+            "zero_grad()")
+        for scheduler in self.schedulers:
+            self._guard(scheduler)
         self.engine.set_optimizer(_optimizer.describe(optimizer), self.state)
+
+    def _guard(self, scheduler):
+        step = scheduler.step
+
+        def guarded(*arguments, **named):
+            self._refuse_own("scheduler.step()")
+            return step(*arguments, **named)
+        scheduler.step = guarded
+
+    def _refuse_own(self, call):
+        """In a loop of DDP these calls are the script's; here they would undo the job's."""
+        if not self.is_applying:
+            raise RuntimeError(f"the job calls {call} itself when a step's gradients are complete; "
+                               "leave it out of the loop")
 
     def begin(self):
         if self.has_begun:
@@ -327,9 +347,13 @@ class _Program:
         if self.before_apply is not None:
             self.before_apply()
         rate = self.optimizer.param_groups[0]["lr"]
-        self.optimizer.step()
-        for scheduler in self.schedulers:
-            scheduler.step()
+        self.is_applying = True
+        try:
+            self.optimizer.step()
+            for scheduler in self.schedulers:
+                scheduler.step()
+        finally:
+            self.is_applying = False
         self._store()
         return rate
 

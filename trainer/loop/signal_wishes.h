@@ -5,8 +5,9 @@
 //            of those that it begins later are not interrupted by them. SIGINT twice within 2 s
 //            does what it did before Open(), so it ends the program as a rule. At the end signals
 //            do again what they did before, except for those whose handler somebody has replaced
-//            meanwhile; what was sent before the end is a wish. A child made by fork() has all of
-//            it as before Open().
+//            meanwhile; what was sent before the end is a wish, unless another thread has just
+//            taken it and not yet come to its handler. A child made by fork() has all of it as
+//            before Open().
 // Does not   take a wish back, or act on it. Ask what ignored a signal before: it is a wish, too.
 // Threads    Open() and the end in one. Others any.
 // Errors     kForeign: the kernel gave no descriptor; kInvalid: there is one already.

@@ -315,6 +315,18 @@ TEST_F(HostTest, AWorkerThatDoesNotParkIsKilledAtTheLimit) {
   EXPECT_EQ(host_.record().deaths, 0) << "that was our doing";
 }
 
+// It failed, whoever ended its process: a big one takes longer to end than others may wait.
+TEST_F(HostTest, AWorkerThatFailedAndIsKilledAtTheLimitForParkingSpendsARestart) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{kExitFailed, "step 3, lane 1: no more ink"}, now_);
+  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kHostLost, "other", "h1 lost", {}}}, now_);
+  Pass(5s);
+  ASSERT_EQ(Take<SignalWorker>().size(), 1u);
+  const std::string how = host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_THAT(how, HasSubstr("no more ink"));
+  EXPECT_EQ(host_.record().deaths, 1);
+}
+
 TEST_F(HostTest, AWorkerThatSaidGoodbyeMayTakeItsTimeToEnd) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);

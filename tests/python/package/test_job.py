@@ -209,6 +209,16 @@ class Mistakes(scripts.Case):
                 job.backward(loss)
             """))
 
+    def test_calls_that_a_loop_of_ddp_has(self):
+        for call in ("optimizer.step()", "zero_grad()"):
+            with self.subTest(call=call):
+                self.assertIn(f"the job calls {call} itself", self.told(f"""
+                    job.prepare(model, optimizer, data)
+                    for x, y in job:
+                        job.backward(F.cross_entropy(model(x), y))
+                        {call if call.startswith("o") else "optimizer." + call}
+                    """))
+
     def test_a_loss_that_cannot_be_one(self):
         for loss, words in (("F.cross_entropy(model(x), y).item()", "as a tensor, not a float"),
                             ("F.cross_entropy(model(x), y, reduction='none')", "the shape (2,)"),
