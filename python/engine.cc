@@ -56,8 +56,20 @@ int64_t Signed(uint64_t number) { return static_cast<int64_t>(number); }
 
 // The script's own options: each setting's type is that of its value.
 void AddSettings(const Json& settings, OptionTable& table) {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-.";
   for (const auto& [name, value] : settings.items()) {
     const std::string help = "A setting of this script";
+    if (name.empty() || name.find_first_not_of(kAllowed) != std::string::npos) {
+      throw std::invalid_argument("the setting '" + name + "' needs a name of small letters, "
+                                  "digits, '-' and '.', as an option has");
+    }
+    if (table.Find(name) != nullptr) {
+      throw std::invalid_argument("the setting '" + name + "' has the name of an option of the "
+                                  "job; give it another one");
+    }
+    if (!value.is_boolean() && !value.is_number() && !value.is_string()) {
+      throw std::invalid_argument("the setting '" + name + "' must be a number, a text or a truth");
+    }
     if (value.is_boolean()) {
       table.Add(Option::Flag(name, value.get<bool>(), help));
     } else if (value.is_number_integer()) {

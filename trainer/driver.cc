@@ -66,7 +66,9 @@ Driver::~Driver() {
 
 Result<std::optional<ScriptTask>> Driver::Next(Duration limit) {
   KEEL_TRY_ASSIGN(auto taken, handoff_.Next(limit));
-  if (taken.ended) return std::optional<ScriptTask>(ScriptTask{});
+  if (taken.ended) {
+    return std::optional<ScriptTask>(ScriptTask{.is_replaced = is_replaced_.exchange(false)});
+  }
   if (taken.task) {
     taken.task->is_replaced = is_replaced_.exchange(false);
     taken.task->news = loads_->Take();

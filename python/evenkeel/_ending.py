@@ -13,6 +13,7 @@ import traceback
 
 _jobs = []
 _hook_before = None
+_pid = None     # of the process that has them: a child that it forks has none
 
 
 def script_name():
@@ -33,12 +34,18 @@ def leave(code, text=""):
     raise SystemExit(code)
 
 
-def watch(job):
-    global _hook_before
+def install():
+    """Before anything of a job can fail. Under a launcher a script trains once."""
+    global _hook_before, _pid
     if _hook_before is None:
-        _hook_before = sys.excepthook
+        _hook_before, _pid = sys.excepthook, os.getpid()
         sys.excepthook = _on_exception
         atexit.register(_on_exit)
+    elif "KEEL_CONTROL_FD" in os.environ and os.getpid() == _pid:
+        raise RuntimeError("a launcher's worker trains one job: start another script for the next")
+
+
+def watch(job):
     _jobs.append(job)
 
 
@@ -48,7 +55,7 @@ def unwatch(job):
 
 
 def _on_exception(kind, error, trace):
-    if _jobs:
+    if os.getpid() == _pid:
         _write_error_file(kind, error, trace)
         text = "".join(traceback.format_exception(kind, error, trace)).rstrip()
         try:
@@ -61,6 +68,8 @@ def _on_exception(kind, error, trace):
 
 
 def _on_exit():
+    if os.getpid() != _pid:
+        return
     left = [job for job in list(_jobs) if job._program is not None and job._program.has_begun]
     for job in list(_jobs):
         job._fail("the script has ended, or has left its loop, before the training had ended; let "

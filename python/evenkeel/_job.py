@@ -6,6 +6,7 @@ Promises   the same last line for any number of workers, whatever befalls them, 
 Does not   print or log: the engine logs.
 """
 import contextlib
+import hashlib
 import re
 import sys
 import time
@@ -58,6 +59,7 @@ class Job:
         return job
 
     def _open(self, settings, words):
+        _ending.install()
         name, about = _ending.script_name(), "Trains by evenkeel."
         code, text = _engine.examine(name, about, settings, words)
         if code is not None:
@@ -147,6 +149,7 @@ class Job:
             raise RuntimeError("job.backward() is called once for each batch, within the loop")
         self._lane.__exit__(None, None, None)
         value = _value_of(loss)
+        self._program.check_tensors()
         loss = loss.float()
         self._engine.answer(value)
         task = self._task()
@@ -187,6 +190,8 @@ class Job:
     def _end(self, cause=None):
         """`cause`: what a backward threw, if that is why."""
         ended = self._engine.join()
+        if ended.get("finished"):
+            self._program.load()   # the end may be the first that this worker hears of the state
         self._close()
         if ended["error"]:
             raise cause or RuntimeError(ended["error"])
@@ -225,7 +230,12 @@ class _Program:
         self.on_step = self.on_evaluation = self.metric = None
         self.before_apply = before_apply
         self.schedulers = list(schedulers)
-        self.is_applying = False
+        self.is_applying = self.has_ended = False
+        self.seed, self.applied = job.config["seed"], 0
+        self.trained = [one for one in model.parameters() if one.requires_grad]
+        self.held = [(owner, key, tensor) for module in model.modules()
+                     for owner in (module._parameters, module._buffers)
+                     for key, tensor in owner.items() if tensor is not None]
         self.device = torch.device(job.config["device"])
         self.dtype = AUTOCAST[job.config["precision"]]
         self._refuse(job, model)
@@ -265,37 +275,49 @@ class _Program:
         self.leaves.append(_leaves.of_groups("groups", optimizer))
         self.leaves.append(_optimizer.state_numbers("numbers", optimizer, names))
         self.state = _optimizer.state_tensors(optimizer, names)
-        optimizer.register_step_pre_hook(lambda *_: self._refuse_own("optimizer.step()"))
-        optimizer.zero_grad = self.model.zero_grad = lambda *_, **__: self._refuse_own(
-            "zero_grad()")
-        for scheduler in self.schedulers:
-            self._guard(scheduler)
+        optimizer.register_step_pre_hook(self._refuse_own)
+        self.leaves.append(_leaves.Leaves("applied", lambda: {"steps": self.applied},
+                                          lambda state: setattr(self, "applied", state["steps"])))
         self.engine.set_optimizer(_optimizer.describe(optimizer), self.state)
 
-    def _guard(self, scheduler):
-        step = scheduler.step
+    # --- What a loop of DDP does itself ---
 
-        def guarded(*arguments, **named):
-            self._refuse_own("scheduler.step()")
-            return step(*arguments, **named)
-        scheduler.step = guarded
+    def _refuse_own(self, *_):
+        if self.has_begun and not self.is_applying and not self.has_ended:
+            raise RuntimeError("the job calls optimizer.step() itself when a step's gradients are "
+                               "complete; leave it out of the loop")
 
-    def _refuse_own(self, call):
-        """In a loop of DDP these calls are the script's; here they would undo the job's."""
-        if not self.is_applying:
-            raise RuntimeError(f"the job calls {call} itself when a step's gradients are complete; "
-                               "leave it out of the loop")
+    def _check_loop(self):
+        """Whether the loop left alone what is the job's."""
+        if any(one.requires_grad and one.grad is None for one in self.trained):
+            raise RuntimeError("gradients were removed before the optimizer's step; leave "
+                               "zero_grad() out of the loop, the job does that")
+        if self.rates != self._rates():
+            raise RuntimeError("the optimizer's rate was changed in the loop; give the job the "
+                               "scheduler (job.prepare(schedulers=...)), or change the rate in "
+                               "before_apply, which every worker runs once a step")
+
+    def _rates(self):
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def check_tensors(self):
+        """The engine knows the tensors that the model had when it was prepared."""
+        for owner, key, tensor in self.held:
+            if owner.get(key) is not tensor:
+                raise RuntimeError(f"the model's '{key}' is another tensor than the one that the "
+                                   "job keeps; write into it with copy_() in place of assigning")
 
     def begin(self):
         if self.has_begun:
             return
-        self.has_begun = True
         if self.optimizer is not None:
             _optimizer.check_state(self.optimizer, self.names, self.state)
         self._store()
         self.engine.begin(self.on_step is not None, self.on_evaluation is not None)
+        self.has_begun = True
 
     def close(self):
+        self.has_ended = True
         for loader in (self.loader, self.evaluation_loader):
             if loader is not None:
                 loader.close()
@@ -303,9 +325,8 @@ class _Program:
     # --- Samples ---
 
     def note(self, task):
-        if task.is_replaced:
-            for one in self.leaves:
-                one.load()
+        if task.is_replaced and task.kind != _engine.END:
+            self.load()
         for one in task.wanted:
             loader = self.evaluation_loader if one.is_evaluation else self.loader
             loader.want(one.batch, one.indices, one.seed)
@@ -313,6 +334,12 @@ class _Program:
             self.loader.drop(batch)
             if self.evaluation_loader is not None:
                 self.evaluation_loader.drop(batch)
+
+    def load(self):
+        """The engine has replaced the values of all tensors."""
+        for one in self.leaves:
+            one.load()
+        self._note_rates()
 
     def batch_of(self, task):
         loader = self.evaluation_loader if task.kind == _engine.MEASURE else self.loader
@@ -333,17 +360,26 @@ class _Program:
         elif task.kind == _engine.MEASURE:
             self.engine.answer(self._measure(task))
         elif task.kind == _engine.STEP:
+            self._seed("step", task.report["step"])
             self.on_step(task.report)
             self._store()
             self.engine.answer()
         elif task.kind == _engine.EVALUATED:
+            self._seed("evaluation", task.report["step"])
             self.on_evaluation(task.report)
-            self._store()
             self.engine.answer()
         else:
             raise AssertionError(f"the engine asks for {task.kind} out of turn")
 
+    def _seed(self, what, number):
+        """What draws outside of lanes draws the same on every worker."""
+        text = f"{what} {self.seed} {number}".encode()
+        _seeds.seed_all(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little"))
+
     def _apply(self):
+        self._check_loop()
+        self._seed("apply", self.applied)
+        self.applied += 1
         if self.before_apply is not None:
             self.before_apply()
         rate = self.optimizer.param_groups[0]["lr"]
@@ -360,6 +396,11 @@ class _Program:
     def _store(self):
         for one in self.leaves:
             one.store()
+        self._note_rates()
+
+    def _note_rates(self):
+        if self.optimizer is not None:
+            self.rates = self._rates()
 
     def _measure(self, task):
         batch = self.batch_of(task)

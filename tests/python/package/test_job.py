@@ -210,14 +210,51 @@ class Mistakes(scripts.Case):
             """))
 
     def test_calls_that_a_loop_of_ddp_has(self):
-        for call in ("optimizer.step()", "zero_grad()"):
+        for call, words in (("optimizer.step()", "the job calls optimizer.step() itself"),
+                            ("optimizer.zero_grad()", "leave zero_grad() out of the loop"),
+                            ("schedule.step()", "give the job the scheduler"),
+                            ("model.bias = torch.nn.Parameter(torch.ones(2))", "with copy_()")):
             with self.subTest(call=call):
-                self.assertIn(f"the job calls {call} itself", self.told(f"""
+                self.assertIn(words, self.told(f"""
+                    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
                     job.prepare(model, optimizer, data)
                     for x, y in job:
                         job.backward(F.cross_entropy(model(x), y))
-                        {call if call.startswith("o") else "optimizer." + call}
+                        {call}
                     """))
+
+    def test_settings_that_cannot_be_options(self):
+        for settings, words in (("{'lr': 0.1}", "has the name of an option"),
+                                ("{'Hidden Size': 1}", "needs a name of small letters"),
+                                ("{'x': None}", "must be a number, a text or a truth")):
+            with self.subTest(settings=settings):
+                self.assertIn(words, self.told("", scripts.SMALL.replace(
+                    "log_every=0", f"log_every=0, settings={settings}")))
+
+    def test_what_is_drawn_before_the_step_is_the_same_on_every_worker(self):
+        script = self.written("""
+            def noise():
+                for one in model.parameters():
+                    one.grad.add_(torch.randn_like(one) * 0.01)
+            job.prepare(model, optimizer, data, before_apply=noise)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            print(job.result)
+            """)
+        self.assertEqual(self.line_of(self.job(2, *script)), self.line_of(self.alone(*script)))
+
+    def test_a_child_that_is_forked_in_the_loop_may_end(self):
+        run = self.alone(*self.written("""
+            import os, sys
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                if os.fork() == 0:
+                    sys.exit(0)
+                os.wait()
+                job.backward(F.cross_entropy(model(x), y))
+            print(job.result)
+            """))
+        self.line_of(run)
 
     def test_a_loss_that_cannot_be_one(self):
         for loss, words in (("F.cross_entropy(model(x), y).item()", "as a tensor, not a float"),
