@@ -257,8 +257,6 @@ class Engine : public torch::CustomClassHolder {
     return DumpJson(settings);
   }
 
-  bool StopWanted() const { return run_ != nullptr && run_->StopWanted(); }
-
   void SetModel(const Names& parameters, const Tensors& of_parameters, const Names& buffers,
                 const Tensors& of_buffers, const Names& frozen, const Tensors& of_frozen) {
     program_.model = {Named(parameters, of_parameters), Named(buffers, of_buffers),
@@ -388,7 +386,6 @@ TORCH_LIBRARY(evenkeel, library) {
                        const Names&>())
       .def("config", &Engine::Config)
       .def("settings", &Engine::Settings)
-      .def("stop_wanted", &Engine::StopWanted)
       .def("set_model", &Engine::SetModel)
       .def("set_optimizer", &Engine::SetOptimizer)
       .def("set_own_optimizer", &Engine::SetOwnOptimizer)

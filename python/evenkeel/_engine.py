@@ -74,9 +74,6 @@ class Engine:
         self.config = json.loads(self._engine.config())
         self.settings = json.loads(self._engine.settings())
 
-    def stop_wanted(self):
-        return self._engine.stop_wanted()
-
     def set_model(self, parameters, buffers, frozen):
         """Each a list of (name, tensor)."""
         self._engine.set_model(*_columns(parameters), *_columns(buffers), *_columns(frozen))
