@@ -13,7 +13,6 @@ import os
 import random
 import struct
 import sys
-import types
 import unittest
 import warnings
 
@@ -21,16 +20,14 @@ warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 import torch  # noqa: E402
 import torch.utils.data  # noqa: E402
 
+from without_engine import PACKAGE  # noqa: E402
+
 try:
     import numpy
 except ImportError:
     numpy = None
 
-ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
 HANG_LIMIT = 240
-PACKAGE = types.ModuleType("evenkeel")  # in place of __init__.py, which loads the engine
-PACKAGE.__path__ = [os.path.join(ROOT, "python", "evenkeel")]
-sys.modules["evenkeel"] = PACKAGE
 from evenkeel import _loader, _seeds  # noqa: E402
 
 LoadError = _loader.LoadError

@@ -6,10 +6,7 @@ Does not   need the engine: where it would send or restore tensors, a test copie
 import importlib
 import inspect
 import itertools
-import os
 import random
-import sys
-import types
 import unittest
 import warnings
 
@@ -17,11 +14,8 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import foreign_optimizers as foreign
+import without_engine  # noqa: F401, before the modules below
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
-PACKAGE = types.ModuleType("evenkeel")   # without its __init__, which needs the engine
-PACKAGE.__path__ = [os.path.join(ROOT, "python", "evenkeel")]
-sys.modules.setdefault("evenkeel", PACKAGE)
 _leaves = importlib.import_module("evenkeel._leaves")
 _optimizer = importlib.import_module("evenkeel._optimizer")
 
