@@ -21,6 +21,7 @@
 #include "base/process_setup.h"
 #include "elastic/protocol/exit_codes.h"
 #include "python/checkpoints.h"
+#include "python/stray_gradients.h"
 #include "store/torch_log.h"
 #include "trainer/driver.h"
 #include "trainer/file_datasets.h"
@@ -305,6 +306,7 @@ class Engine : public torch::CustomClassHolder {
     program_.add_logs = [this](TrainProgram& program) {
       LogRun(options_, run_->config(), program);
     };
+    stray_ = std::make_unique<StrayGradients>(JustTensors(program_.model.parameters));
     // The script prints the last line itself.
     driver_ = Checked(Driver::Begin(*run_, std::move(program_), {.print = [](const auto& line) {
       if (line.starts_with("resumed ")) (void)PrintOutText(line + "\n");
@@ -314,9 +316,14 @@ class Engine : public torch::CustomClassHolder {
   Task Next(int64_t limit_ms) {
     const std::optional<ScriptTask> task =
         Checked(Begun().Next(std::chrono::milliseconds(limit_ms)));
+    using Kind = ScriptTask::Kind;
+    if (task) is_backward_ = task->kind == Kind::kBackward;
+    stray_->Forbid(task && task->kind == Kind::kLane);
     return task ? TaskOf(*task) : Task{-1, 0, 0, 0.0, false, {}, {}, ""};
   }
   void Answer(double number, const std::string& error) {
+    // After a lane's backward the loop's body goes on, until it asks for the next task.
+    stray_->Forbid(is_backward_);
     Check(Begun().Answer({number, error}));
   }
   void Fail(const std::string& why) { Begun().Fail(why); }
@@ -339,6 +346,7 @@ class Engine : public torch::CustomClassHolder {
   // Signals do again what they did before, and the launcher is told goodbye.
   void Close() {
     driver_.reset();
+    stray_.reset();
     run_.reset();
   }
 
@@ -352,6 +360,8 @@ class Engine : public torch::CustomClassHolder {
   const Options options_;
   std::unique_ptr<TrainRun> run_;
   ScriptProgram program_;
+  std::unique_ptr<StrayGradients> stray_;
+  bool is_backward_ = false;   // the last task was a lane's backward
   std::unique_ptr<Driver> driver_;
 };
 

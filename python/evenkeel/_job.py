@@ -139,6 +139,8 @@ class Job:
             self._program.do(task)
             task = self._task()
         batch = self._program.batch_of(task)
+        if self._program.optimizer is None:   # the engine's own has changed them, without a task
+            self._program.note_parameters()
         self._lane = self._program.autocast()
         self._lane.__enter__()
         return batch
@@ -150,6 +152,7 @@ class Job:
         self._lane.__exit__(None, None, None)
         value = _value_of(loss)
         self._program.check_tensors()
+        self._program.check_parameters()
         loss = loss.float()
         self._engine.answer(value)
         task = self._task()
@@ -289,6 +292,7 @@ class _Program:
 
     def _check_loop(self):
         """Whether the loop left alone what is the job's."""
+        self.check_parameters()
         if any(one.requires_grad and one.grad is None for one in self.trained):
             raise RuntimeError("gradients were removed before the optimizer's step; leave "
                                "zero_grad() out of the loop, the job does that")
@@ -299,6 +303,16 @@ class _Program:
 
     def _rates(self):
         return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def note_parameters(self):
+        self.versions = [one._version for one in self.trained]
+
+    def check_parameters(self):
+        """Each worker runs the loop's body for its own lanes, so what changes there differs."""
+        if self.versions != [one._version for one in self.trained]:
+            raise RuntimeError("a parameter was changed in the loop, which differs between workers; "
+                               "do that in before_apply or on_step, which all of them run once a "
+                               "step")
 
     def check_tensors(self):
         """The engine knows the tensors that the model had when it was prepared."""
@@ -313,6 +327,7 @@ class _Program:
         if self.optimizer is not None:
             _optimizer.check_state(self.optimizer, self.names, self.state)
         self._store()
+        self.note_parameters()
         self.engine.begin(self.on_step is not None, self.on_evaluation is not None)
         self.has_begun = True
 
@@ -340,6 +355,7 @@ class _Program:
         for one in self.leaves:
             one.load()
         self._note_rates()
+        self.note_parameters()
 
     def batch_of(self, task):
         loader = self.evaluation_loader if task.kind == _engine.MEASURE else self.loader
@@ -370,6 +386,7 @@ class _Program:
             self.engine.answer()
         else:
             raise AssertionError(f"the engine asks for {task.kind} out of turn")
+        self.note_parameters()
 
     def _seed(self, what, number):
         """What draws outside of lanes draws the same on every worker."""

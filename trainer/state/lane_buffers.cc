@@ -8,6 +8,13 @@ namespace {
 
 bool IsBool(const at::Tensor& buffer) { return buffer.scalar_type() == at::kBool; }
 
+at::Tensor Bytes(const at::Tensor& tensor) {
+  return tensor.detach().reshape({-1}).view(at::kByte);
+}
+
+// By bits, for a NaN equals no NaN, and the two zeros are equal.
+bool Differ(const at::Tensor& a, const at::Tensor& b) { return !at::equal(Bytes(a), Bytes(b)); }
+
 }  // namespace
 
 LaneBuffers::LaneBuffers(std::vector<at::Tensor> buffers) {
@@ -17,6 +24,7 @@ LaneBuffers::LaneBuffers(std::vector<at::Tensor> buffers) {
     if (buffer.scalar_type() == at::kDouble) type_ = at::kDouble;
     buffers_.push_back(std::move(buffer));
   }
+  elements_ += static_cast<int64_t>(buffers_.size());
   BeginStep();
 }
 
@@ -36,24 +44,39 @@ void LaneBuffers::Restore() {
 
 at::Tensor LaneBuffers::LaneResult() const {
   const at::NoGradGuard no_grad;
+  if (empty()) return at::empty({0}, type_);
   std::vector<at::Tensor> parts;
+  std::vector<double> changed;
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const at::Tensor& buffer = buffers_[i];
-    const at::Tensor result = buffer.is_floating_point() ? buffer : buffer - before_[i];
+    const bool differs = Differ(buffer, before_[i]);
+    TORCH_CHECK(!differs || !buffer.is_complex(), "a lane changed a complex buffer of shape ",
+                buffer.sizes(), "; only real ones can be averaged: keep it as two real ones");
+    const at::Tensor result = buffer.is_floating_point() ? buffer
+                              : differs                  ? buffer - before_[i]
+                                                         : at::zeros_like(buffer, type_);
     parts.push_back(result.detach().reshape({-1}).to(type_));
+    changed.push_back(differs ? 1 : 0);
   }
-  return parts.empty() ? at::empty({0}, type_) : at::cat(parts);
+  parts.push_back(at::tensor(changed, parts[0].options()));
+  return at::cat(parts);
 }
 
 void LaneBuffers::EndStep(const at::Tensor& mean) {
   KEEL_CHECK(mean.numel() == elements_, mean.numel() << " elements, not " << elements_);
+  if (empty()) return;
   const at::NoGradGuard no_grad;
+  const auto count = static_cast<int64_t>(buffers_.size());
+  // The flags may be on a device; they are asked for at once.
+  const at::Tensor changed = mean.narrow(0, elements_ - count, count).to(at::kCPU, at::kDouble);
   int64_t offset = 0;
   for (size_t i = 0; i < buffers_.size(); ++i) {
     at::Tensor& buffer = buffers_[i];
     const at::Tensor part = mean.narrow(0, offset, buffer.numel()).reshape(buffer.sizes());
     offset += buffer.numel();
-    if (buffer.is_floating_point()) {
+    if (changed.data_ptr<double>()[i] == 0) {
+      buffer.copy_(before_[i]);
+    } else if (buffer.is_floating_point()) {
       buffer.copy_(part);
     } else {
       // Every lane adds the same whole number; the mean is that number, except for the rounding of

@@ -4,8 +4,10 @@
 // the order of trainer/numerics/lanes.h; a counter advances once per step by what one lane adds.
 // Promises   lane results are one flat tensor, which is folded and exchanged like a gradient.
 //            After EndStep() with the mean, buffers are the same on every worker, including those
-//            without lanes. A step that is dropped leaves no trace after Restore().
-// Does not   add or exchange anything itself; handle booleans: they must not change.
+//            without lanes. A buffer that no lane changed (a mask, a table of angles) keeps its very
+//            bits. A step that is dropped leaves no trace after Restore().
+// Does not   add or exchange anything itself; handle booleans: they must not change. Complex
+//            buffers must not either, and LaneResult() says so.
 // Threads    one.
 #pragma once
 
@@ -22,6 +24,7 @@ class LaneBuffers {
 
   bool empty() const { return buffers_.empty(); }
   // Elements of the flat tensor, and its type: float, or double where some buffer is that wide.
+  // Behind the buffers' own elements there is one for each buffer: whether the lane changed it.
   int64_t elements() const { return elements_; }
   at::ScalarType type() const { return type_; }
 
@@ -30,7 +33,7 @@ class LaneBuffers {
   // Brings back the step's values before each lane's forward.
   void Restore();
   // To be called after a lane's forward. Returns a new tensor: floating buffers as they are,
-  // integers as what was added.
+  // integers as what was added; then for each buffer 1 if the lane changed it, else 0.
   at::Tensor LaneResult() const;
   // Makes the mean of all V lanes' results the step's outcome.
   void EndStep(const at::Tensor& mean);

@@ -199,7 +199,7 @@ class Mistakes(scripts.Case):
         self.assertIn("job.backward(loss) was not called for the last batch", self.told("""
             job.prepare(model, optimizer, data)
             for x, y in job:
-                F.cross_entropy(model(x), y).backward()
+                F.cross_entropy(model(x), y)
             """))
         self.assertIn("job.backward() is called once for each batch", self.told("""
             job.prepare(model, optimizer, data)
@@ -222,6 +222,30 @@ class Mistakes(scripts.Case):
                         job.backward(F.cross_entropy(model(x), y))
                         {call}
                     """))
+
+    CLAMP = "torch.no_grad()(lambda: model.weight.clamp_(-1, 1))()"
+
+    def test_gradients_and_parameters_are_left_alone_in_the_loop(self):
+        for before, after, words in (
+                ("F.mse_loss(model(x), torch.zeros(2, 2)).backward()", "", "other than"),
+                ("", "model(x).sum().backward()", "other than job.backward()"),
+                (self.CLAMP, "", "a parameter was changed in the loop"),
+                ("", self.CLAMP, "a parameter was changed in the loop"),
+                ("torch.autograd.grad(model(x).sum(), model.weight)", "", None)):
+            script = self.written(f"""
+                job.prepare(model, optimizer, data)
+                for x, y in job:
+                    {before or "pass"}
+                    job.backward(F.cross_entropy(model(x), y))
+                    {after or "pass"}
+                print(job.result)
+                """)
+            run = self.alone(*script)
+            with self.subTest(before=before, after=after):
+                self.assertEqual(run.code, 1 if words else 0, run)
+                self.assertIn(words or "", run.err)
+                if words and words.startswith("other"):
+                    self.assertIn(before or after, run.err)
 
     def test_settings_that_cannot_be_options(self):
         for settings, words in (("{'lr': 0.1}", "has the name of an option"),

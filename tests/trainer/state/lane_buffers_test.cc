@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <limits>
+
 #include "trainer/tensors.h"
 
 namespace keel {
@@ -20,7 +22,7 @@ int64_t Batches(Norms& norms) { return norms.norm->num_batches_tracked.item<int6
 TEST(LaneBuffers, AverageFloatsAndAdvanceCountersOnceAStep) {
   Norms norms;
   LaneBuffers lanes(norms.buffers);
-  EXPECT_EQ(lanes.elements(), 3 + 3 + 1);
+  EXPECT_EQ(lanes.elements(), 3 + 3 + 1 + 3);
   for (int64_t step = 1; step <= 2; ++step) {
     lanes.BeginStep();
     const at::Tensor before = Mean(norms).clone();
@@ -51,6 +53,37 @@ TEST(LaneBuffers, AWorkerWithoutLanesEndsWithTheSame) {
     EXPECT_TRUE(at::equal(busy.buffers[i], spare.buffers[i])) << i;
   }
   EXPECT_EQ(Batches(spare), 1);
+}
+
+// Three lanes: x+x+x times a third is not x for every x, and the lowest number overflows.
+TEST(LaneBuffers, WhatNoLaneChangesKeepsItsBits) {
+  const at::Tensor table = at::rand({100}).add_(0.1);
+  const at::Tensor mask = at::full({2, 2}, std::numeric_limits<float>::lowest());
+  const at::Tensor odd = at::tensor({std::numeric_limits<float>::quiet_NaN(), -0.0F, 0.3F});
+  const at::Tensor angles = at::complex(at::rand({3}), at::rand({3}));
+  const at::Tensor running = at::full({1}, 0.3F);
+  const std::vector<at::Tensor> constant = {table, mask, odd, angles};
+  std::vector<at::Tensor> before;
+  for (const at::Tensor& one : constant) before.push_back(one.clone());
+  LaneBuffers lanes({table, mask, running, odd, angles});
+  at::Tensor sum = at::zeros({lanes.elements()});
+  for (int lane = 0; lane < 3; ++lane) {
+    lanes.Restore();
+    if (lane == 1) running.add_(0.3F);
+    sum += lanes.LaneResult();
+  }
+  lanes.EndStep(sum * (1.0 / 3));
+  for (size_t i = 0; i < constant.size(); ++i) {
+    EXPECT_TRUE(at::equal(constant[i].view(at::kByte), before[i].view(at::kByte))) << i;
+  }
+  EXPECT_FLOAT_EQ(running.item<float>(), 0.4F);
+}
+
+TEST(LaneBuffers, AComplexBufferThatChangesIsAnError) {
+  const at::Tensor angles = at::complex(at::rand({3}), at::rand({3}));
+  const LaneBuffers lanes({angles});
+  angles.mul_(2);
+  EXPECT_THROW(lanes.LaneResult(), std::exception);
 }
 
 TEST(LaneBuffers, ADroppedStepLeavesNoTrace) {
