@@ -21,6 +21,8 @@
 
 namespace keel {
 
+inline constexpr int64_t kSparesMax = 64;
+
 struct LaunchConfig {
   // Who: the job, its hosts, its workers.
   std::string run_id = "none";
@@ -66,6 +68,7 @@ struct LaunchConfig {
 
   // What happens when it ends.
   int restarts_max = 0;
+  int spares = 1;                        // as asked for; workers of other programs have none
   Duration restart_window = kRestartWindow;   // 0: all deaths count
   std::vector<int> signals;              // that stop the job
   std::string signals_text;              // as workers are told

@@ -481,6 +481,7 @@ class ConfigMaker {
              "for every peer's name, which can stall them; install it, or say --no-numeric-names");
       }
     }
+    config_.spares = static_cast<int>(options_.Integer("spares"));
     config_.signals_text = options_.Text("signals-to-handle");
     Result<std::vector<int>> signals = ParseSignals(config_.signals_text);
     if (!signals.ok()) return About("signals-to-handle", signals.error());

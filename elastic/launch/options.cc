@@ -189,6 +189,10 @@ Section OwnSection() {
                            "Keep workers from asking the name service for every peer's name")),
       WithOwn(Option::Flag("allow-inexact", false,
                            "Let in workers whose numbers may differ in the last bits")),
+      WithOwn(Option::Integer("spares", 1,
+                              "Processes of this host that have imported PyTorch and wait to "
+                              "replace a worker; only for Python scripts that train by evenkeel")
+                  .Range(int64_t{0}, kSparesMax)),
       WithOwn(Option::Choice("log-format", {"text", "json"}, "text",
                              "Format of the launcher's own log")),
       WithOwn(Option::Choice("log-level", {"debug", "info", "warn", "error"}, "info",

@@ -80,6 +80,7 @@ WorkerPlan WorkerPlanFrom(const LaunchConfig& config) {
   plan.signals_text = config.signals_text;
   plan.virtual_local_rank = config.virtual_local_rank;
   plan.numeric_names_library = config.numeric_names_library;
+  plan.spares = std::min(config.spares, config.workers_per_host);
   if (config.is_in_place) plan.lease_folder = LeaseFolderOf(config);
   return plan;
 }

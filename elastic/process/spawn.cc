@@ -20,7 +20,6 @@
 namespace keel {
 namespace {
 
-
 // Where the child failed; sent through the report pipe.
 enum class Stage : int { kTie, kFolder, kDescriptors, kExec };
 struct Failure {
@@ -126,24 +125,9 @@ Status CheckSpec(const ChildSpec& spec) {
 
 Status AddStream(const Stream& stream, int target, Launch& launch) {
   if (stream.kind == Stream::Kind::kInherit) return Ok();
-  if (stream.kind == Stream::Kind::kFd) {
-    if (fcntl(stream.fd, F_GETFD) < 0) {
-      return Error{Code::kInvalid, "standard stream " + std::to_string(target) + " is to be " +
-                                       "descriptor " + std::to_string(stream.fd) +
-                                       ", which is not open"};
-    }
-    launch.moves.push_back({stream.fd, target});
-    return Ok();
-  }
-  const int flags = target == STDIN_FILENO ? O_RDONLY : O_WRONLY | O_CREAT | O_APPEND;
-  Fd file(open(stream.path.c_str(), flags | O_CLOEXEC, 0644));
-  if (!file.valid()) {
-    const Code code = errno == ENOENT ? Code::kNotFound : Code::kIo;
-    return Error{code, "opening '" + stream.path + "' as standard stream " +
-                           std::to_string(target) + ": " + std::strerror(errno)};
-  }
-  launch.moves.push_back({file.number(), target});
-  launch.opened.push_back(std::move(file));
+  KEEL_TRY_ASSIGN(Fd opened, OpenStream(stream, target));
+  launch.moves.push_back({opened.number(), target});
+  launch.opened.push_back(std::move(opened));
   return Ok();
 }
 
@@ -242,6 +226,26 @@ Result<Child> Start(Launch& launch) {
 }
 
 }  // namespace
+
+Result<Fd> OpenStream(const Stream& stream, int target) {
+  const bool is_ours = stream.kind == Stream::Kind::kInherit || stream.kind == Stream::Kind::kFd;
+  if (is_ours) {
+    const int ours = stream.kind == Stream::Kind::kFd ? stream.fd : target;
+    Fd copy(fcntl(ours, F_DUPFD_CLOEXEC, 3));
+    if (copy.valid()) return copy;
+    const bool is_closed = errno == EBADF;
+    return Error{is_closed ? Code::kInvalid : Code::kForeign,
+                 "standard stream " + std::to_string(target) + " is to be descriptor " +
+                     std::to_string(ours) + (is_closed ? ", which is not open"
+                                                       : std::string(": ") + std::strerror(errno))};
+  }
+  const int flags = target == STDIN_FILENO ? O_RDONLY : O_WRONLY | O_CREAT | O_APPEND;
+  Fd file(open(stream.path.c_str(), flags | O_CLOEXEC, 0644));
+  if (file.valid()) return file;
+  const Code code = errno == ENOENT ? Code::kNotFound : Code::kIo;
+  return Error{code, "opening '" + stream.path + "' as standard stream " +
+                         std::to_string(target) + ": " + std::strerror(errno)};
+}
 
 Result<Child> Spawn(const ChildSpec& spec) {
   const auto starting = [&](const Error& error) {

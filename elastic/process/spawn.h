@@ -40,6 +40,10 @@ struct Stream {
   static Stream Borrowed(const Fd& fd) { return {Kind::kFd, "", fd.number()}; }
 };
 
+// A stream as a descriptor of ours, for standard stream `target`: what is inherited is copied.
+// kNotFound, kIo, kInvalid.
+Result<Fd> OpenStream(const Stream& stream, int target);
+
 // The child gets our descriptor `ours` under the number `theirs` (3 or more).
 struct InheritedFd {
   int ours = -1;

@@ -25,18 +25,18 @@ constexpr Duration kFinishLimit = std::chrono::seconds(2);
 Result<std::unique_ptr<Crew>> Crew::Open(boost::asio::io_context& loop, const WorkerPlan& plan,
                                          Files& files, Random& random, Environment own,
                                          Events events, StatusLine* status,
-                                         Duration stacks_limit) {
+                                         Duration stacks_limit, Duration spare_delay) {
   KEEL_TRY_ASSIGN(WorkerLogs logs, WorkerLogs::Open(files, random, plan.logs));
   std::unique_ptr<Crew> crew(
       new Crew(loop, plan, files, std::move(own), std::move(events), std::move(logs), status,
-               stacks_limit));
+               stacks_limit, spare_delay));
   KEEL_TRY_ASSIGN(crew->pump_, OutputPump::Start(files, crew->lost_));
   return crew;
 }
 
 Crew::Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files,
            Environment own, Events events, WorkerLogs logs, StatusLine* status,
-           Duration stacks_limit)
+           Duration stacks_limit, Duration spare_delay)
     : loop_(loop),
       plan_(plan),
       files_(files),
@@ -46,7 +46,8 @@ Crew::Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files,
       logs_(std::move(logs)),
       lost_([&loop](const LostBytes& lost) { TellLost(loop, lost); }),
       tail_(files, lost_, STDOUT_FILENO, STDERR_FILENO, status),
-      seats_(plan.workers) {}
+      seats_(plan.workers),
+      spares_(loop, plan.spares, spare_delay) {}
 
 Crew::~Crew() {
   KillAll();   // all at once, so that they do not end one after the other
@@ -76,13 +77,18 @@ Status Crew::Start(WorkerStart start) {
   WorkerProcess::Events events;
   const int index = start.index;
   events.on_message = [this, index](const WorkerMessage& message) {
-    events_.on_message(index, message);
+    OnMessage(index, message);
   };
   events.on_link_broken = [this, index](const Error& why) {
     events_.on_link_broken(index, why);
   };
   events.on_end = [this, index](const ExitStatus& status) { OnEnd(index, status); };
-  KEEL_TRY_ASSIGN(seat.process, WorkerProcess::Start(loop_, std::move(spec), std::move(events)));
+  seat.spec = spec;
+  KEEL_TRY_ASSIGN(seat.process,
+                  WorkerProcess::Start(loop_, std::move(spec), std::move(events),
+                                       [this](const ChildSpec& whole) {
+                                         return spares_.Start(whole);
+                                       }));
   seat.pid = seat.process->pid();
   seat.logs = start.logs;
   return Ok();
@@ -119,6 +125,12 @@ Result<Fd> Crew::TakeStream(const StreamPlan& plan, bool is_stderr, const Worker
     (void)tail_.Follow(std::move(source));
   }
   return std::move(taken.write);
+}
+
+void Crew::OnMessage(int index, const WorkerMessage& message) {
+  // Who says hello trains in place, and is replaced while the others go on.
+  if (std::holds_alternative<HelloMessage>(message)) spares_.MakeFor(seats_[index].spec);
+  events_.on_message(index, message);
 }
 
 void Crew::OnEnd(int index, const ExitStatus& status) {

@@ -26,6 +26,7 @@
 #include "elastic/workers/output_pump.h"
 #include "elastic/workers/plan.h"
 #include "elastic/workers/process.h"
+#include "elastic/workers/spares.h"
 #include "elastic/workers/start.h"
 
 namespace keel {
@@ -42,7 +43,8 @@ class Crew {
                                             const WorkerPlan& plan, Files& files,
                                             Random& random, Environment own, Events events,
                                             StatusLine* status = nullptr,
-                                            Duration stacks_limit = kStacksLimit);
+                                            Duration stacks_limit = kStacksLimit,
+                                            Duration spare_delay = kSpareDelay);
   ~Crew();
 
   // Fills in `start.logs`.
@@ -67,15 +69,18 @@ class Crew {
     pid_t pid = 0;
     SeatLogs logs;
     std::vector<int> streams;          // of the pump
+    ChildSpec spec;                    // what it was started with
     std::unique_ptr<boost::asio::steady_timer> stacks;   // while it writes its stacks
   };
 
   Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files, Environment own,
-       Events events, WorkerLogs logs, StatusLine* status, Duration stacks_limit);
+       Events events, WorkerLogs logs, StatusLine* status, Duration stacks_limit,
+       Duration spare_delay);
   static void TellLost(boost::asio::io_context& loop, const LostBytes& lost);
   Status TakeOutput(const WorkerStart& start, Seat& seat, ChildSpec& spec, std::vector<Fd>& ends);
   Result<Fd> TakeStream(const StreamPlan& plan, bool is_stderr, const WorkerStart& start,
                         Seat& seat);
+  void OnMessage(int index, const WorkerMessage& message);
   void OnEnd(int index, const ExitStatus& status);
 
   boost::asio::io_context& loop_;
@@ -89,6 +94,7 @@ class Crew {
   LogTail tail_;
   std::unique_ptr<OutputPump> pump_;
   std::vector<Seat> seats_;
+  Spares spares_;
 };
 
 }  // namespace keel

@@ -21,6 +21,7 @@ struct WorkerPlan {
   bool virtual_local_rank = false;
   std::string numeric_names_library;     // to be preloaded; empty: none
   std::string lease_folder;              // of the job's lease, absolute; empty: none
+  int spares = 0;                        // processes that wait to become a worker
 };
 
 }  // namespace keel

@@ -38,10 +38,11 @@ Result<SocketPair> MakeSocketPair() {
 }  // namespace
 
 Result<std::shared_ptr<WorkerProcess>> WorkerProcess::Start(boost::asio::io_context& loop,
-                                                            ChildSpec spec, Events events) {
+                                                            ChildSpec spec, Events events,
+                                                            const Starter& starter) {
   KEEL_TRY_ASSIGN(SocketPair link, MakeSocketPair());
   spec.fds.push_back({link.theirs.number(), kWorkerControlFd});
-  KEEL_TRY_ASSIGN(Child child, Spawn(spec));
+  KEEL_TRY_ASSIGN(Child child, starter(spec));
   std::shared_ptr<WorkerProcess> worker(
       new WorkerProcess(loop, std::move(child), std::move(events)));
   KEEL_TRY(worker->Watch(std::move(link.ours)));

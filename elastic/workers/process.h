@@ -36,9 +36,12 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
     std::function<void(const Error& why)> on_link_broken;
     std::function<void(const ExitStatus& status)> on_end;
   };
+  // What makes a process of a spec: Spawn(), or a spare that becomes it.
+  using Starter = std::function<Result<Child>(const ChildSpec& spec)>;
   // Adds the link to what `spec` says.
   static Result<std::shared_ptr<WorkerProcess>> Start(boost::asio::io_context& loop, ChildSpec spec,
-                                                      Events events);
+                                                      Events events,
+                                                      const Starter& starter = Spawn);
 
   pid_t pid() const { return pid_; }
   // Does not wait: what the worker has not read yet is kept.

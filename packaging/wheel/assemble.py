@@ -3,6 +3,7 @@
     evenkeel/*.py                       the package
     evenkeel/torchX.Y/                  the engine, for one minor version of PyTorch
     evenkeel/bin/                       keelrun and keel; evenkeel_programs.py starts them
+    evenkeel_spare.py                   what keelrun starts to have a process at hand
     evenkeel/lib/evenkeel/              what keelrun loads
 
 Promises   libraries look for PyTorch's in the same site-packages, and nowhere else.
@@ -52,6 +53,7 @@ def lay_out(root, build, into, patchelf):
         if name.endswith(".py"):
             copy(f"{built}/{name}", package)
     copy(f"{root}/packaging/wheel/evenkeel_programs.py", into)
+    copy(f"{root}/python/evenkeel_spare.py", into)
     copy(f"{built}/libevenkeel_python.so", f"{package}/torch{torch}", patchelf,
          "$ORIGIN/../../torch/lib")
     for name in PROGRAMS:

@@ -1,0 +1,213 @@
+// A spare has one end of a socket, its gate, under the number that a worker's control link has. It
+// writes a byte once it has imported PyTorch. Whom it becomes comes as one byte with descriptors:
+// first a file in memory with the words, then those that it shall have (evenkeel_spare.py reads
+// them).
+#include "elastic/workers/spares.h"
+
+#include <boost/asio/buffer.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "elastic/process/exit_status.h"
+#include "elastic/protocol/control_link.h"
+#include "elastic/workers/process.h"
+
+namespace keel {
+namespace {
+
+using boost::system::error_code;
+
+constexpr const char* kSpareModule = "evenkeel_spare";
+// As many as one message may carry is 253; a worker has four.
+constexpr size_t kDescriptorsMax = 16;
+// So often may spares end before they are ready, one after the other.
+constexpr int kFailuresMax = 3;
+
+// `python -u ...`: what a Python worker is started with, however its script was named.
+bool IsPython(const std::vector<std::string>& argv) { return argv.size() > 2 && argv[1] == "-u"; }
+
+Error System(const std::string& what) {
+  return {Code::kForeign, what + ": " + std::strerror(errno)};
+}
+
+// The words of a spec, each ended by a NUL: the numbers that its descriptors are to have, then how
+// many words its command line has, these, and its environment.
+std::string WordsOf(const ChildSpec& spec, const std::vector<int>& numbers) {
+  std::string text;
+  const auto add = [&](const std::string& word) { text.append(word).push_back('\0'); };
+  std::string list;
+  for (const int number : numbers) list += (list.empty() ? "" : " ") + std::to_string(number);
+  add(list);
+  add(std::to_string(spec.argv.size()));
+  for (const std::string& word : spec.argv) add(word);
+  for (const auto& [name, value] : spec.environment) add(name + "=" + value);
+  return text;
+}
+
+Result<Fd> FileInMemory(const std::string& text) {
+  Fd file(memfd_create("worker", MFD_CLOEXEC));
+  if (!file.valid()) return System("making a file in memory");
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t wrote = write(file.number(), text.data() + done, text.size() - done);
+    if (wrote < 0 && errno != EINTR) return System("writing to memory");
+    if (wrote > 0) done += static_cast<size_t>(wrote);
+  }
+  if (lseek(file.number(), 0, SEEK_SET) != 0) return System("rewinding a file in memory");
+  return file;
+}
+
+Status SendDescriptors(int socket, const std::vector<int>& descriptors) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kDescriptorsMax)> control{};
+  char word = 'w';
+  iovec data{&word, 1};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = CMSG_SPACE(sizeof(int) * descriptors.size());
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int) * descriptors.size());
+  std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof(int) * descriptors.size());
+  for (;;) {
+    if (sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) return Ok();
+    if (errno != EINTR) return System("telling a spare process whom it becomes");
+  }
+}
+
+Status Become(const ChildSpec& spec, int gate) {
+  std::vector<Fd> opened;
+  std::vector<int> numbers, descriptors = {-1};   // the words come first
+  const Stream* const streams[] = {&spec.in, &spec.out, &spec.err};
+  for (int target = 0; target < 3; ++target) {
+    KEEL_TRY_ASSIGN(Fd stream, OpenStream(*streams[target], target));
+    numbers.push_back(target);
+    descriptors.push_back(stream.number());
+    opened.push_back(std::move(stream));
+  }
+  for (const InheritedFd& fd : spec.fds) {
+    numbers.push_back(fd.theirs);
+    descriptors.push_back(fd.ours);
+  }
+  if (descriptors.size() > kDescriptorsMax || !spec.working_dir.empty()) {
+    return Error{Code::kInvalid, "a spare process cannot become that"};
+  }
+  KEEL_TRY_ASSIGN(const Fd words, FileInMemory(WordsOf(spec, numbers)));
+  descriptors[0] = words.number();
+  return SendDescriptors(gate, descriptors);
+}
+
+}  // namespace
+
+Spares::Spares(boost::asio::io_context& loop, int count, Duration delay)
+    : loop_(loop), delay_(delay), wanted_(count), later_(loop) {}
+
+Spares::~Spares() {
+  for (const std::shared_ptr<Spare>& spare : spares_) spare->child.reset();
+}
+
+void Spares::MakeFor(const ChildSpec& worker) {
+  if (wanted_ == 0 || like_ || !IsPython(worker.argv)) return;
+  like_ = worker;
+  MakeLater();
+}
+
+Result<Child> Spares::Start(const ChildSpec& spec) {
+  if (like_) MakeLater();
+  for (auto at = spares_.begin(); at != spares_.end(); ++at) {
+    const std::shared_ptr<Spare> spare = *at;
+    if (!spare->is_ready || spec.argv.front() != like_->argv.front() || !IsPython(spec.argv)) {
+      continue;
+    }
+    const Status told = Become(spec, spare->gate.native_handle());
+    spares_.erase(at);
+    error_code ignored;
+    spare->gate.close(ignored);
+    Child child = *std::exchange(spare->child, std::nullopt);
+    if (told.ok()) {
+      LogInfo("spare-taken", {{"pid", child.pid()}});
+      return child;
+    }
+    LogWarn("spare-not-taken", {{"reason", told.error().message}});
+    break;
+  }
+  return Spawn(spec);
+}
+
+// Each start of a worker puts it off: what starts now shall have the processors.
+void Spares::MakeLater() {
+  later_.expires_after(delay_);
+  later_.async_wait([this](const error_code& failure) {
+    if (!failure) MakeOne();
+  });
+}
+
+void Spares::MakeOne() {
+  if (static_cast<int>(spares_.size()) >= wanted_) return;
+  const Status made = Make();
+  if (!made.ok()) return GiveUp(made.error().message);
+  MakeLater();
+}
+
+Status Spares::Make() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return System("making a socket");
+  }
+  Fd ours(ends[0]);
+  const Fd theirs(ends[1]);
+  ChildSpec spec;
+  spec.argv = {like_->argv.front(), "-u", "-m", kSpareModule};
+  spec.environment = like_->environment;
+  spec.environment.erase(kControlFdVariable);
+  spec.out = spec.err = Stream::Null();
+  spec.fds = {{theirs.number(), kWorkerControlFd}};
+  KEEL_TRY_ASSIGN(Child child, Spawn(spec));
+  const auto spare = std::make_shared<Spare>(loop_, std::move(child));
+  error_code failure;
+  spare->gate.assign(boost::asio::local::stream_protocol(), ours.number(), failure);
+  if (failure) return Error{Code::kForeign, "watching a socket: " + failure.message()};
+  ours.Release();
+  spares_.push_back(spare);
+  Listen(spare);
+  return Ok();
+}
+
+void Spares::Listen(const std::shared_ptr<Spare>& spare) {
+  spare->gate.async_read_some(boost::asio::buffer(&spare->word, 1),
+                              [this, spare](const error_code& failure, size_t) {
+                                if (failure == boost::asio::error::operation_aborted) return;
+                                if (failure) return OnGone(spare);
+                                spare->is_ready = true;
+                                failed_ = 0;
+                                LogInfo("spare-ready", {{"pid", spare->child->pid()}});
+                                Listen(spare);
+                              });
+}
+
+void Spares::OnGone(const std::shared_ptr<Spare>& spare) {
+  spares_.remove(spare);
+  spare->child.reset();
+  if (spare->is_ready || ++failed_ < kFailuresMax) return MakeLater();
+  GiveUp("python -m " + std::string(kSpareModule) + " ended; is the package evenkeel where " +
+         like_->argv.front() + " looks for modules?");
+}
+
+void Spares::GiveUp(const std::string& why) {
+  LogInfo("no-spares", {{"reason", why}});
+  wanted_ = 0;
+}
+
+}  // namespace keel

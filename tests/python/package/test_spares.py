@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Spares: a process that has imported PyTorch becomes a worker, as if it had been started as one.
+
+Whom() plays keelrun before evenkeel_spare.py, with a PyTorch that is two empty modules; Replaced
+has the real ones.
+"""
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "dropin")]
+import launchers
+import scripts
+
+MODULES = os.path.join(HERE, "..", "..", "..", "python")
+TOLD = """
+import os, sys
+print("argv", sys.argv, sys.orig_argv[1:], __name__, globals().get("__file__"))
+print("path", sys.path[0])
+print("environment", sorted(name for name in os.environ if name.startswith("SPARE_")))
+print("mine", os.environ.get("MINE"), os.read(3, 100))
+print("modules", __import__("__main__").__dict__ is globals())
+"""
+
+
+class Whom(scripts.Case):
+    """What it becomes is compared with what a fresh Python of the same words does."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(cls.nothing, 3)   # so that nothing else gets that number
+
+    def setUp(self):
+        super().setUp()
+        os.makedirs(f"{self.folder}/stubs/torch")
+        for name in ("__init__", "_dynamo"):
+            self.file(f"stubs/torch/{name}.py", "")
+
+    def file(self, name, text):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def environment(self, **more):
+        return {"PATH": os.environ["PATH"], "PYTHONPATH": f"{self.folder}/stubs:{MODULES}",
+                "PYTHONDONTWRITEBYTECODE": "1", **more}
+
+    def link(self):
+        """What a worker's control link is: it holds one line."""
+        ours, theirs = socket.socketpair()
+        ours.sendall(b"hello")
+        self.addCleanup(ours.close)
+        self.addCleanup(theirs.close)
+        return theirs
+
+    def fresh(self, words):
+        link = self.link()
+        os.dup2(link.fileno(), 3)
+        try:
+            return subprocess.run([sys.executable, "-u", *words], env=self.environment(MINE="a=b"),
+                                  capture_output=True, text=True, pass_fds=[3], cwd=self.folder)
+        finally:
+            os.dup2(self.nothing, 3)
+
+    def spare(self):
+        ours, theirs = socket.socketpair()
+        os.dup2(theirs.fileno(), 3)
+        theirs.close()
+        process = subprocess.Popen([sys.executable, "-u", "-m", "evenkeel_spare"],
+                                   env=self.environment(SPARE_ONLY="1"), pass_fds=[3],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   cwd=self.folder)
+        os.dup2(self.nothing, 3)
+        ours.settimeout(scripts.HANG_LIMIT_S)
+        return process, ours
+
+    def become(self, words):
+        process, gate = self.spare()
+        self.assertEqual(gate.recv(1), b"r")
+        outputs = [os.pipe(), os.pipe()]
+        environment = self.environment(MINE="a=b")
+        text = ["0 1 2 3", str(2 + len(words)), sys.executable, "-u", *words,
+                *(f"{name}={value}" for name, value in environment.items())]
+        file = os.memfd_create("words")
+        os.write(file, b"".join(os.fsencode(word) + b"\0" for word in text))
+        os.lseek(file, 0, os.SEEK_SET)
+        with open(os.devnull, "rb") as nothing:
+            socket.send_fds(gate, [b"w"], [file, nothing.fileno(), outputs[0][1], outputs[1][1],
+                                           self.link().fileno()])
+        gate.close()
+        for _, write in outputs:
+            os.close(write)
+        os.close(file)
+        texts = []
+        for read, _ in outputs:
+            with open(read, encoding="utf-8") as file:
+                texts.append(file.read())
+        out, err = texts
+        return subprocess.CompletedProcess(words, process.wait(), out, err)
+
+    def same(self, *words, differs=()):
+        fresh, became = self.fresh(words), self.become(words)
+        for expected, actual in ((fresh.stdout, became.stdout), (fresh.stderr, became.stderr)):
+            expected, actual = expected.splitlines(), actual.splitlines()
+            self.assertEqual([line for line in actual if not line.startswith(differs or ("\n",))],
+                             [line for line in expected if not line.startswith(differs or ("\n",))])
+        self.assertEqual(became.returncode, fresh.returncode, became)
+        return became
+
+    def test_a_script_a_module_code_and_a_folder(self):
+        script = self.file("scripts/told.py", TOLD)
+        became = self.same(script, "--width", "a b", "\N{SNOWMAN}")
+        self.assertIn("mine a=b b'hello'", became.stdout)
+        self.assertIn("environment []", became.stdout)
+        self.assertIn("modules True", became.stdout)
+        self.same("scripts/told.py")
+        self.same("-c", TOLD, "x")
+        self.file("told_module.py", TOLD)
+        self.same("-m", "told_module", "y", differs=("modules",))
+        self.file("folder/__main__.py", TOLD)
+        self.same("folder", "z", differs=("path", "modules"))
+
+    def test_how_it_ends(self):
+        for text in ("raise ValueError('out of ink')", "import sys; sys.exit(7)",
+                     "import sys; sys.exit('told')", "def f(:\n", "import os; os._exit(9)",
+                     "import os; os.kill(os.getpid(), 9)",
+                     "import atexit; x = [1]; atexit.register(lambda: print('at exit', x))"):
+            with self.subTest(text=text):
+                self.same(self.file("script.py", text))
+
+    def test_it_ends_with_keelrun(self):
+        process, gate = self.spare()
+        self.assertEqual(gate.recv(1), b"r")
+        gate.close()
+        self.assertEqual(process.wait(scripts.HANG_LIMIT_S), 0)
+
+
+class Replaced(scripts.Case):
+    SCRIPT = """
+        import os, time
+        os.write(1, f"up {os.getpid()} of {os.environ['LOCAL_RANK']}\\n".encode())
+        job.prepare(model, optimizer, data)
+        for x, y in job:
+            if not os.path.exists(os.path.dirname(__file__) + "/go"):
+                time.sleep(0.02)
+            job.backward(F.cross_entropy(model(x), y))
+        os.write(1, f"{job.result}\\n".encode())
+        """
+
+    def begin(self, workers, *options, beginning=scripts.SMALL):
+        script = self.written(self.SCRIPT, beginning.replace("steps=4", "steps=4000"))[-1]
+        out, err = (open(f"{self.folder}/{name}", "w+", encoding="utf-8")
+                    for name in ("out", "err"))
+        self.addCleanup(out.close)
+        self.addCleanup(err.close)
+        self.process = subprocess.Popen(
+            [scripts.ARGS.keelrun, "--standalone", f"--nproc-per-node={workers}",
+             "--max-restarts=100", *options, script], stdout=out, stderr=err,
+            env=scripts.environment(PYTHON_EXEC=scripts.ARGS.python))
+        self.addCleanup(self.process.wait)
+        self.addCleanup(self.process.kill)
+
+    def read(self, name):
+        with open(f"{self.folder}/{name}", encoding="utf-8") as file:
+            return file.read()
+
+    def found(self, name, pattern, times=1):
+        """The last match, once there are so many."""
+        deadline = time.monotonic() + scripts.HANG_LIMIT_S
+        while True:
+            found = re.findall(pattern, self.read(name))
+            if len(found) >= times:
+                return found[-1]
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                self.fail(f"{pattern} is not there\n{self.read('out')}{self.read('err')[-4000:]}")
+            time.sleep(0.01)
+
+    def end(self):
+        """At full speed."""
+        with open(f"{self.folder}/go", "w", encoding="utf-8"):
+            pass
+        self.assertEqual(self.process.wait(scripts.HANG_LIMIT_S), 0, self.read("err")[-4000:])
+        lines = set(scripts.FINAL.findall(self.read("out")))
+        self.assertEqual(len(lines), 1, self.read("out"))
+        return lines.pop()
+
+    def test_a_spare_takes_the_place_of_each_worker_that_dies(self):
+        self.begin(2)
+        for death in range(1, 4):
+            spare = self.found("err", r"spare-ready pid=(\d+)", death)
+            rank = death % 2
+            victim = self.found("out", rf"up (\d+) of {rank}\n")
+            os.kill(int(victim), signal.SIGKILL)
+            self.found("out", rf"up {spare} of {rank}\n")
+        self.assertEqual(len(re.findall("spare-taken", self.read("err"))), 3)
+        self.found("err", "state-agreed.* 1 receive the state", 3)
+        replaced = self.end()
+        self.assertNotIn("leftover-killed", self.read("err"))
+        self.begin(1, "--spares=0")
+        self.assertEqual(self.end(), replaced)
+        self.assertNotIn("spare", self.read("err"))
+
+    def test_one_that_is_killed_is_replaced_as_well(self):
+        self.begin(1)
+        spare = self.found("err", r"spare-ready pid=(\d+)")
+        os.kill(int(spare), signal.SIGKILL)
+        again = self.found("err", r"spare-ready pid=(\d+)", 2)
+        os.kill(int(self.found("out", r"up (\d+) of 0\n")), signal.SIGKILL)
+        self.found("out", rf"up {again} of 0\n")
+        self.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.process.wait(scripts.HANG_LIMIT_S), 77)   # without a place to save
+
+    def test_where_the_package_is_not_found_there_is_none(self):
+        beginning = f"import sys\nsys.path.insert(0, {scripts.ARGS.package!r})\n" + scripts.SMALL
+        package, scripts.ARGS.package = scripts.ARGS.package, self.folder
+        try:
+            self.begin(1, beginning=beginning)
+            self.found("err", "no-spares .*is the package evenkeel where .* looks for modules")
+        finally:
+            scripts.ARGS.package = package
+
+
+if __name__ == "__main__":
+    scripts.main(__doc__, launchers.find_python)
