@@ -10,7 +10,8 @@
 from ._checkpoints import load, save
 from ._job import Job, Result
 from ._own import SGD, AdamW
+from ._rerun import AGAIN, Epoch, rerun
 from ._samples import records, synthetic_classes, synthetic_text
 
-__all__ = ["AdamW", "Job", "Result", "SGD", "load", "records", "save", "synthetic_classes",
-           "synthetic_text"]
+__all__ = ["AGAIN", "AdamW", "Epoch", "Job", "Result", "SGD", "load", "records", "rerun", "save",
+           "synthetic_classes", "synthetic_text"]

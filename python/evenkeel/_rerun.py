@@ -1,0 +1,364 @@
+"""Runs a function that uses torch.distributed as it likes, again whenever the group has changed.
+
+    @ek.rerun
+    def train(epoch):                 # torch.distributed is initialised for epoch.world workers
+        model = fully_shard(...)
+        start = load_the_last_checkpoint()
+        for step in range(start, 1000):
+            ...
+            if agreed(epoch.joins or epoch.stops):   # by an all_reduce of the function's own
+                save(step)
+                return ek.AGAIN
+    train()
+
+Promises   a death takes no survivor's process: what the function does is cut off, its groups are
+           aborted, and it is called again with the members of the next epoch. Imports, compiled
+           code and objects outside of the function stay. Without a launcher the function runs
+           alone, under torchrun in torchrun's group; then once.
+Does not   make the result exact: what a call has done since the function's own last checkpoint is
+           lost, and data goes on where the function says. ek.Job has no such gaps.
+Threads    the function runs in the main thread, which is interrupted by a signal (CUT_OFF); a
+           thread beside it listens to the launcher.
+"""
+import datetime
+import functools
+import gc
+import json
+import os
+import signal
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+
+from . import _ending
+
+AGAIN = object()     # what a function returns to be called again, with those who wait to join
+CUT_OFF = signal.SIGRTMAX - 5
+LISTEN_MS = 100
+MEET_PAUSE_S = 0.005
+TELL_S = 1.0         # how often the launcher hears that the process moves
+CUT_PAUSES_S = (0.05, 0.5, 2.0)    # between interrupts that the function takes no notice of
+LOOK_S = 5.0         # a function that has not asked about a stop for so long never does
+JUDGE_S = 2.0        # an error may be a break's, of which the launcher tells a moment later
+FAILURES_MAX = 3     # of the same members in a row, without a death
+_links = []          # they stay open until the process ends, which is when the launcher looks
+
+
+class _Broken(BaseException):
+    """The epoch is over; nothing of a function should catch it, as it should not SystemExit."""
+
+
+class Epoch:
+    """One membership, as the function sees it."""
+
+    def __init__(self, number, rank, world, reason):
+        self.number, self.rank, self.world, self.reason = number, rank, world, reason
+        self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+        self.deadline = None      # by time.monotonic(), if a stop has one
+        self._joins = self._stops = self._looks = False
+
+    @property
+    def joins(self):
+        """Whether somebody waits to join; returning ek.AGAIN lets them in."""
+        return self._joins
+
+    @property
+    def stops(self):
+        """Whether the job shall stop: save and return. A function that never asks is cut off."""
+        self._looks = True
+        return self._stops
+
+    def __repr__(self):
+        return f"<epoch {self.number}: rank {self.rank} of {self.world}>"
+
+
+def rerun(function=None, *, backend=None, timeout=datetime.timedelta(minutes=30), join_within=60.0):
+    """Decorates a function of an Epoch.
+
+    backend       of torch.distributed; by default nccl where there is a GPU, else gloo
+    timeout       of the group's operations
+    join_within   seconds after which the function is cut off for those who wait to join, if it
+                  has not returned ek.AGAIN
+    """
+    if function is None:
+        return functools.partial(rerun, backend=backend, timeout=timeout, join_within=join_within)
+    backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
+
+    @functools.wraps(function)
+    def run(*args, **kwargs):
+        if dist.is_initialized():
+            raise RuntimeError("torch.distributed is initialised already; ek.rerun makes the group")
+        call = functools.partial(_call, function, args, kwargs)
+        if "KEEL_CONTROL_FD" not in os.environ:
+            return _without_launcher(call, backend, timeout)
+        return _Reruns(call, backend, timeout, join_within).run()
+    return run
+
+
+def _call(function, args, kwargs, epoch):
+    return function(epoch, *args, **kwargs)
+
+
+def _without_launcher(call, backend, timeout):
+    if "RANK" in os.environ:
+        dist.init_process_group(backend, timeout=timeout)
+    else:
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1,
+                                timeout=timeout)
+    try:
+        result = AGAIN
+        while result is AGAIN:
+            result = call(Epoch(1, dist.get_rank(), dist.get_world_size(), "without keelrun"))
+        return result
+    finally:
+        dist.destroy_process_group()
+
+
+class _Reruns:
+    """A worker of keelrun: its calls, one for each epoch.
+
+    waits   for an epoch       -> meets; or leaves, for a stop
+    meets   the other members  -> runs; or waits, if the epoch breaks
+    runs    the function       -> waits (broken, or AGAIN); leaves (stop); ends (returned, raised)
+    """
+
+    def __init__(self, call, backend, timeout, join_within):
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("ek.rerun runs its function in the main thread, which alone can be "
+                               "interrupted")
+        self.call, self.backend = call, backend
+        self.timeout, self.join_within = timeout, join_within
+        self.lock = threading.Condition()
+        self.epoch = self.next = None   # the one that is run, and the message of one to come
+        self.broken = ""                # why the running one is over
+        self.stop = self.gone = ""
+        self.ended = False
+        self.runs = False               # within the function, which may be cut off
+        self.failures, self.members = 0, None
+        _ending.install()
+        self.link = torch.classes.evenkeel.Link()
+        _links.append(self.link)
+
+    def run(self):
+        before = signal.signal(CUT_OFF, self._cut)
+        self._send("hello", version=1, fingerprint="ek.rerun: the program's own exchange")
+        self._send("ready", step=0)
+        listener = threading.Thread(target=self._listen, name="ek-rerun", daemon=True)
+        listener.start()
+        try:
+            while True:
+                message = self._next_epoch()
+                if message is None:
+                    self._leave()
+                result = self._run_one(message)
+                if result is not AGAIN:
+                    self._send("bye", code=0, message="finished")
+                    self.link.flush()
+                    return result
+        except Exception as error:
+            self._send("bye", code=1, message=f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            self.ended = True   # a thread that is in the engine while Python ends would abort it
+            listener.join()
+            signal.signal(CUT_OFF, before)
+
+    # --- One epoch ---
+
+    def _next_epoch(self):
+        """The message of the next epoch, or None if the job shall stop."""
+        with self.lock:
+            while self.next is None and not self.stop and not self.gone:
+                self.lock.wait(LISTEN_MS / 1000)   # now and then, for Python's signal handlers
+            if self.gone:
+                raise RuntimeError(f"keelrun has gone: {self.gone}")
+            if self.stop:
+                return None
+            message, self.next = self.next, None
+            self.broken = ""
+            self.epoch = Epoch(message["epoch"], message["rank"], message["world"],
+                               message["reason"])
+            return message
+
+    def _run_one(self, message):
+        """What the function returns, or AGAIN."""
+        result, error = AGAIN, None
+        try:
+            self.runs = True
+            self._meet(message)
+            result = self.call(self.epoch)
+            if result is not AGAIN and not self.epoch._stops:
+                dist.barrier()   # all finish, or none
+        except _Broken:
+            pass
+        except Exception as raised:
+            error = raised
+        finally:
+            self.runs = False
+        if error is not None and not self._was_broken(error, message["members"]):
+            raise error
+        error = None
+        self._destroy()
+        if self.stop:
+            self._leave()
+        if self.broken:
+            result = AGAIN
+        if result is AGAIN:
+            self._park(message["epoch"])
+        return result
+
+    def _meet(self, message):
+        """Nobody builds a group before all are there: that could not be cut off."""
+        os.environ |= {"RANK": str(message["rank"]), "WORLD_SIZE": str(message["world"]),
+                       "MASTER_ADDR": message["address"], "MASTER_PORT": str(message["port"])}
+        self._tell_at(0)
+        store = dist.TCPStore(message["address"], message["port"], None, False,
+                              timeout=datetime.timedelta(seconds=30), wait_for_workers=False)
+        store = dist.PrefixStore(message["prefix"], store)
+        store.set(f"up/{message['rank']}", "")
+        others = [f"up/{rank}" for rank in range(message["world"])]
+        while not store.check(others):
+            time.sleep(MEET_PAUSE_S)
+        dist.init_process_group(self.backend, store=store, rank=message["rank"],
+                                world_size=message["world"], timeout=self.timeout)
+
+    def _was_broken(self, error, members):
+        """Whether an error of the function is only what others' deaths made of it."""
+        self.failures = self.failures + 1 if members == self.members else 1
+        self.members = members
+        if self.failures >= FAILURES_MAX:   # it fails by itself, and would for ever
+            return False
+        if _is_of_group(error):
+            return True
+        deadline = time.monotonic() + JUDGE_S
+        while isinstance(error, RuntimeError) and time.monotonic() < deadline:
+            if self.broken:
+                return True
+            time.sleep(MEET_PAUSE_S)
+        return bool(self.broken)
+
+    def _destroy(self):
+        try:
+            if dist.is_initialized():
+                _abort()
+                dist.destroy_process_group()
+        except Exception as error:   # it is broken, and the next one is another
+            print(f"ek.rerun: ending the group: {error}", flush=True)
+        gc.collect()
+
+    def _park(self, number):
+        with self.lock:
+            joined = self.epoch._joins and not self.broken
+            self.epoch = None
+        self._send("parked", epoch=number, step=0, at_boundary=joined)
+
+    def _leave(self):
+        self._send("leaving", step=0)
+        self._send("bye", code=0, message="stopped")
+        self.link.flush()
+        raise SystemExit(0)
+
+    # --- What the launcher says ---
+
+    def _send(self, kind, **fields):
+        self.link.send(json.dumps({"type": kind} | fields))
+
+    def _tell_at(self, tick):
+        if self.epoch is not None:
+            self._send("at", epoch=self.epoch.number, step=0, phase=0, tick=tick,
+                       place="the program's function", waits_for=-2)
+
+    def _listen(self):
+        """The thread beside: it alone receives, and cuts the function off."""
+        tick, told = 0, time.monotonic()
+        try:
+            while not self.ended:
+                line = self.link.receive(LISTEN_MS)
+                if line:
+                    self._take(json.loads(line))
+                self._look()
+                if time.monotonic() - told > TELL_S:
+                    tick, told = tick + 1, time.monotonic()
+                    self._tell_at(tick)
+        except RuntimeError as error:   # the link is closed
+            with self.lock:
+                self.gone = str(error)
+                self.lock.notify_all()
+            self._break("keelrun has gone")
+
+    def _take(self, message):
+        kind = message["type"]
+        with self.lock:
+            if kind == "epoch":
+                self.next = message
+            elif kind == "stop":
+                self.stop = message["reason"] or "a stop is wanted"
+                self.look_by = time.monotonic() + LOOK_S
+                if self.epoch is not None:
+                    self.epoch._stops = True
+                    left = message.get("deadline_ms")
+                    self.epoch.deadline = None if left is None else time.monotonic() + left / 1000
+            elif kind == "refused":
+                self.gone = f"this worker was refused: {message['reason']}"
+            elif kind == "join" and self.epoch is not None and \
+                    message["epoch"] == self.epoch.number:
+                self.epoch._joins = True
+                self.join_by = time.monotonic() + self.join_within
+            self.lock.notify_all()
+        if kind == "break" and self.epoch is not None and message["epoch"] == self.epoch.number:
+            self._break(message["reason"])
+
+    def _look(self):
+        """What needs no message: a launcher that is silent, and patience that ends."""
+        epoch = self.epoch
+        if epoch is None or self.broken:
+            return
+        if self.link.is_broken(epoch.number):
+            self._break("the launcher is silent, or has broken the epoch")
+        elif epoch._stops and not epoch._looks and time.monotonic() > self.look_by:
+            self._break("a stop is wanted, and the function does not look at epoch.stops")
+        elif epoch._joins and time.monotonic() > self.join_by:
+            self._break(f"a worker has waited to join for {self.join_within:g} s")
+
+    def _break(self, why):
+        with self.lock:
+            self.broken = self.broken or why
+        if self.runs:
+            print(f"ek.rerun: the call is cut off: {why}", flush=True)
+        pauses = list(CUT_PAUSES_S)
+        while self.runs:
+            _abort()
+            signal.pthread_kill(threading.main_thread().ident, CUT_OFF)
+            time.sleep(pauses.pop(0) if len(pauses) > 1 else pauses[0])
+
+    def _cut(self, _, frame):
+        if self.runs and self.broken and not _imports(frame):
+            raise _Broken(self.broken)
+
+
+def _imports(frame):
+    """Whether a module is being imported, of which half would be left. It is asked again later."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _abort():
+    """Ends what is in flight in all groups, so that the thread that waits for it goes on."""
+    for group in list(dist.distributed_c10d._world.pg_map):
+        try:
+            group.abort()
+        except Exception:   # it has none, or is broken already
+            pass
+
+
+def _is_of_group(error):
+    """Whether it comes from an exchange with others."""
+    kinds = tuple(getattr(dist, name) for name in ("DistError", "DistBackendError",
+                                                   "DistNetworkError") if hasattr(dist, name))
+    return isinstance(error, kinds) or isinstance(error, RuntimeError) and any(
+        word in str(error) for word in ("gloo", "NCCL", "process group"))

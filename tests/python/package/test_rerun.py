@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""ek.rerun: functions that use torch.distributed as they like, with real workers that die."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "dropin")]
+import launchers
+import scripts
+
+BEGINNING = """
+import os, sys, time
+import evenkeel as ek
+import torch, torch.distributed as dist
+
+calls = 0
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+def say(*words):
+    os.write(1, (" ".join(str(word) for word in words) + "\\n").encode())
+
+def is_told(name):
+    return os.path.exists(HERE + "/" + name)
+
+def agreed(what):
+    flag = torch.tensor([float(what)])
+    dist.all_reduce(flag)
+    return flag.item() > 0
+
+def count(epoch):
+    global calls
+    calls += 1
+    say("call", calls, "of", os.getpid(), "seat", epoch.local_rank, "epoch", epoch.number,
+        "world", epoch.world)
+"""
+TRAIN = """
+@ek.rerun
+def train(epoch):
+    count(epoch)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2))
+    while not agreed(is_told("end")):
+        model(torch.ones(2, 3)).sum().backward()
+        if agreed(epoch.stops):
+            return ek.AGAIN
+        if agreed(epoch.joins):
+            return ek.AGAIN
+        time.sleep(0.002)
+    return epoch.world
+
+say("result", train(), os.getpid())
+"""
+
+
+class Rerun(scripts.Case):
+    def begin(self, workers, text, *options):
+        script = self.written(text, BEGINNING)[-1]
+        out, err = (open(f"{self.folder}/{name}", "w+", encoding="utf-8")
+                    for name in ("out", "err"))
+        self.addCleanup(out.close)
+        self.addCleanup(err.close)
+        self.process = subprocess.Popen(
+            [scripts.ARGS.keelrun, "--standalone", f"--nproc-per-node={workers}", *options,
+             script], stdout=out, stderr=err,
+            env=scripts.environment(PYTHON_EXEC=scripts.ARGS.python))
+        self.addCleanup(self.process.wait)
+        self.addCleanup(self.process.kill)
+
+    def tell(self, name):
+        with open(f"{self.folder}/{name}", "w", encoding="utf-8"):
+            pass
+
+    def read(self, name):
+        with open(f"{self.folder}/{name}", encoding="utf-8") as file:
+            return file.read()
+
+    def found(self, pattern, times=1, name="out"):
+        deadline = time.monotonic() + scripts.HANG_LIMIT_S
+        while True:
+            found = re.findall(pattern, self.read(name))
+            if len(found) >= times:
+                return found
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                self.fail(f"{times} times {pattern!r}: not there\n{self.read('out')}"
+                          f"{self.read('err')[-6000:]}")
+            time.sleep(0.01)
+
+    def ends(self, code):
+        self.assertEqual(self.process.wait(scripts.HANG_LIMIT_S), code,
+                         self.read("out") + self.read("err")[-6000:])
+
+    def test_survivors_keep_their_processes_and_a_newcomer_joins(self):
+        self.begin(3, TRAIN, "--max-restarts=9")
+        members = dict(self.found(r"call 1 of (\d+) seat (\d) epoch 1 world 3", 3))
+        for death in range(1, 4):
+            seat = str(death % 3)
+            pid, = (one for one, its in members.items() if its == seat)
+            os.kill(int(pid), signal.SIGKILL)
+            newcomer = self.found(rf"call 1 of (?!{pid} )(\d+) seat {seat} epoch")[-1]
+            # All of them together again, whether or not the others went on alone meanwhile.
+            number = self.found(rf"call \d+ of {newcomer} seat {seat} epoch (\d+) world 3")[-1]
+            survivors = {one: its for one, its in members.items() if one != pid}
+            members = dict(self.found(rf"of (\d+) seat (\d) epoch {number} world 3", 3))
+            self.assertEqual(members, survivors | {newcomer: seat})
+        self.tell("end")
+        self.ends(0)
+        self.assertEqual(len(re.findall(r"result 3 \d+", self.read("out"))), 3, self.read("out"))
+        self.assertIn("ek.rerun: the call is cut off", self.read("out"))
+
+    def test_code_that_exchanges_nothing_is_cut_off(self):
+        for idle in ("time.sleep(1000)", "sum(range(10 ** 8)); x = [i for i in range(10 ** 6)]",
+                     "dist.recv(torch.zeros(1), src=(epoch.rank + 1) % epoch.world)"):
+            with self.subTest(idle=idle):
+                self.begin(2, f"""
+@ek.rerun
+def train(epoch):
+    count(epoch)
+    while epoch.number == 1:
+        {idle}
+    return epoch.world
+
+say("result", train())
+""", "--max-restarts=1")
+                pid = self.found(r"call 1 of (\d+) seat 0", 1)[0]
+                self.found(r"call 1 of \d+ seat 1")
+                os.kill(int(pid), signal.SIGKILL)
+                self.found(r"call 2 of \d+ seat 1")
+                self.ends(0)
+                self.assertNotIn("signal=SIGKILL", self.read("err"))
+
+    def test_a_stop_is_seen_by_the_function(self):
+        self.begin(2, TRAIN)
+        self.found("call 1", 2)
+        self.process.send_signal(signal.SIGTERM)
+        self.ends(75)
+        self.assertNotIn("cut off", self.read("out"))
+
+    def test_who_does_not_look_is_cut_off_for_a_stop(self):
+        self.begin(2, """
+@ek.rerun
+def train(epoch):
+    count(epoch)
+    while True:
+        agreed(False)
+
+train()
+""")
+        self.found("call 1", 2)
+        self.process.send_signal(signal.SIGTERM)
+        self.ends(75)
+        self.assertIn("does not look at epoch.stops", self.read("out"))
+
+    def test_an_error_of_the_function_is_the_root_cause(self):
+        self.begin(2, """
+@ek.rerun
+def train(epoch):
+    if epoch.rank == 1:
+        raise ValueError("out of chalk")
+    agreed(False)
+    time.sleep(1000)
+
+train()
+""", "--max-restarts=0")
+        self.ends(1)
+        self.assertIn("ValueError: out of chalk", self.read("err"))
+        self.assertIn("in train", self.read("err"))
+
+    def test_a_function_that_fails_in_every_group_ends(self):
+        self.begin(2, """
+@ek.rerun
+def train(epoch):
+    count(epoch)
+    raise dist.DistNetworkError("of the function's own making")
+
+train()
+""", "--max-restarts=0")
+        self.ends(1)
+        self.assertIn("of the function's own making", self.read("err"))
+        self.assertLessEqual(len(re.findall("call", self.read("out"))), 6)
+
+    def test_without_a_launcher_it_runs_alone(self):
+        run = self.alone(*self.written(TRAIN.replace('is_told("end")', "calls > 1 or epoch.world"),
+                                       BEGINNING))
+        self.assertEqual(run.code, 0, run)
+        self.assertIn("result 1 ", run.out)
+
+
+if __name__ == "__main__":
+    scripts.main(__doc__, launchers.find_python)
