@@ -303,6 +303,8 @@ class Engine : public torch::CustomClassHolder {
   void Begin(bool wants_steps, bool wants_evaluations) {
     program_.wants_steps = wants_steps;
     program_.wants_evaluations = wants_evaluations;
+    // Only then is a compiled model taken (_job.py).
+    program_.may_compile = run_->config().numerics.numerics == Numerics::kNative;
     program_.add_logs = [this](TrainProgram& program) {
       LogRun(options_, run_->config(), program);
     };

@@ -1,5 +1,5 @@
-// StrayGradients: notices a backward that the script runs beside job.backward(). Its gradients would
-// be lost, or change what the engine is about to exchange.
+// StrayGradients: notices a backward that the script runs beside job.backward(). Its gradients
+// would be lost, or change what the engine is about to exchange.
 // Promises   while they are forbidden, such a backward ends with an exception that says what to do,
 //            as soon as it reaches a parameter of the model.
 // Does not   notice torch.autograd.grad(), which leaves no gradient behind.

@@ -131,6 +131,7 @@ TrainProgram Driver::Made(ScriptProgram program) {
   made.evaluation = EvaluationOf(program);
   made.face = ModelFace{.tensors = std::move(program.model)};
   made.kept = std::move(program.kept);
+  made.may_compile = program.may_compile;
   made.dataset = std::make_unique<ScriptDataset>(loads_, program.samples,
                                                  std::move(program.data_identity), false);
   made.optimizer = std::move(program.optimizer);

@@ -63,6 +63,7 @@ struct ScriptProgram {
   NamedTensors optimizer_state = {};
   std::string optimizer_text = {};
   NamedTensors kept = {};         // TrainProgram::kept
+  bool may_compile = false;       // the same
   uint64_t samples = 0;
   std::string data_identity = {};
   uint64_t evaluation_samples = 0;   // 0: there is no evaluation

@@ -78,6 +78,9 @@ struct TrainProgram {
   // Called when the tensors of the whole state hold another step's: those of others, or of a
   // checkpoint.
   std::function<void()> on_replaced = {};
+  // It may compile what it computes for the first time, so that takes up to kStartLimit
+  // (elastic/protocol/limits.h) before this worker is held to hang.
+  bool may_compile = false;
   NamedTensors kept = {};   // whatever else must go on exactly: live, the same on every worker
 };
 

@@ -310,9 +310,9 @@ class _Program:
     def check_parameters(self):
         """Each worker runs the loop's body for its own lanes, so what changes there differs."""
         if self.versions != [one._version for one in self.trained]:
-            raise RuntimeError("a parameter was changed in the loop, which differs between workers; "
-                               "do that in before_apply or on_step, which all of them run once a "
-                               "step")
+            raise RuntimeError("a parameter was changed in the loop, which differs between "
+                               "workers; do that in before_apply or on_step, which all of them "
+                               "run once a step")
 
     def check_tensors(self):
         """The engine knows the tensors that the model had when it was prepared."""

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "elastic/protocol/limits.h"
 
 namespace keel {
 
@@ -43,6 +44,7 @@ void Whereabouts::At(int64_t step, Phase phase) {
     KEEL_CHECK(next >= position_, "from step " << position_.step << ", " << PhaseText(phase_)
                                                << ", back to step " << step << ", "
                                                << PhaseText(phase));
+    if (position_.step >= 0 && next.phase != position_.phase) known_.insert(phase_);
     position_ = next;
     phase_ = phase;
     place_.clear();
@@ -68,6 +70,18 @@ void Whereabouts::Place(std::string place) {
 
 Whereabouts::Now Whereabouts::Look() const {
   const std::lock_guard lock(mutex_);
+  return LookLocked();
+}
+
+Whereabouts::Now Whereabouts::LookAgain() {
+  const std::lock_guard lock(mutex_);
+  const bool computes = phase_ == Phase::kComputing || phase_ == Phase::kEvaluating ||
+                        phase_ == Phase::kApplying;
+  if (computes && !known_.contains(phase_) && first_ticks_ * kTellPause < kStartLimit &&
+      LookLocked().activity.waits_for == Activity::kNobody) {
+    ++first_ticks_;
+    ++position_.tick;
+  }
   return LookLocked();
 }
 

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,6 +44,10 @@ class Whereabouts {
   void Place(std::string place);
 
   Now Look() const;
+  // For who tells it every kTellPause while nothing else is told, where the program may compile
+  // what it computes for the first time (torch.compile): while it is in its own code there, each
+  // such look counts as a tick, for kStartLimit in all.
+  Now LookAgain();
 
   // What another thread does; told while the training thread has handed over to it.
   void SidePlace(std::string place);
@@ -93,6 +98,9 @@ class Whereabouts {
   std::vector<Wait> waits_;    // in the order they began
   uint64_t next_wait_ = 0;
   int handed_over_ = 0;
+  // Of this process, in all its epochs: the phases that it has gone through, and those ticks.
+  std::set<Phase> known_;
+  int64_t first_ticks_ = 0;
 };
 
 }  // namespace keel

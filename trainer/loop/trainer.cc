@@ -43,11 +43,13 @@ Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& 
 AtMessage MessageOf(const Whereabouts::Now& now) { return {now.position, now.activity}; }
 
 // A failed send is ignored: if the supervisor is gone, the closed link ends this worker.
-std::shared_ptr<Whereabouts> WhereaboutsToldOn(WorkerLink* link) {
+std::shared_ptr<Whereabouts> WhereaboutsToldOn(WorkerLink* link, bool may_compile) {
   if (link == nullptr) return std::make_shared<Whereabouts>();
   auto told = std::make_shared<Whereabouts>(
       [link](const Whereabouts::Now& now) { (void)link->Send(MessageOf(now)); });
-  link->TellWhere([told] { return MessageOf(told->Look()); });
+  link->TellWhere([told, may_compile] {
+    return MessageOf(may_compile ? told->LookAgain() : told->Look());
+  });
   return told;
 }
 
@@ -55,7 +57,8 @@ std::shared_ptr<Whereabouts> WhereaboutsToldOn(WorkerLink* link) {
 
 Trainer::Trainer(TrainState& state, std::string fingerprint, const Parts& parts)
     : state_(state), link_(parts.link), keeping_(parts.keeping), signals_(parts.signals),
-      fingerprint_(std::move(fingerprint)), whereabouts_(WhereaboutsToldOn(parts.link)) {}
+      fingerprint_(std::move(fingerprint)),
+      whereabouts_(WhereaboutsToldOn(parts.link, state.program().may_compile)) {}
 
 Result<TrainOutcome> Trainer::Run() {
   if (link_ == nullptr) return RunAlone();

@@ -4,8 +4,8 @@
 // the order of trainer/numerics/lanes.h; a counter advances once per step by what one lane adds.
 // Promises   lane results are one flat tensor, which is folded and exchanged like a gradient.
 //            After EndStep() with the mean, buffers are the same on every worker, including those
-//            without lanes. A buffer that no lane changed (a mask, a table of angles) keeps its very
-//            bits. A step that is dropped leaves no trace after Restore().
+//            without lanes. A buffer that no lane changed (a mask, a table of angles) keeps its
+//            very bits. A step that is dropped leaves no trace after Restore().
 // Does not   add or exchange anything itself; handle booleans: they must not change. Complex
 //            buffers must not either, and LaneResult() says so.
 // Threads    one.

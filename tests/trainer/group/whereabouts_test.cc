@@ -28,6 +28,32 @@ TEST(Whereabouts, PositionsRiseAndAreToldAsTheyDo) {
   EXPECT_EQ(told.back(), (Position{2, 0})) << "the next epoch begins anew";
 }
 
+TEST(Whereabouts, WhatIsComputedForTheFirstTimeMovesAsLongAsAStartMayTake) {
+  Whereabouts where;
+  const auto moves = [&] {
+    const Position before = where.LookAgain().position;
+    return before < where.LookAgain().position;
+  };
+  where.BeginEpoch(0);
+  EXPECT_FALSE(moves()) << "it meets others";
+  where.At(0, Phase::kComputing);
+  EXPECT_TRUE(moves());
+  {
+    const Whereabouts::Waiting waiting(where, 1);
+    EXPECT_FALSE(moves()) << "the other one may hang";
+  }
+  where.BeginEpoch(0);   // the epoch has broken
+  where.At(0, Phase::kComputing);
+  EXPECT_TRUE(moves()) << "it has not come to the end";
+  where.At(0, Phase::kVoting);
+  EXPECT_FALSE(moves());
+  where.At(1, Phase::kComputing);
+  EXPECT_FALSE(moves()) << "it has computed before";
+  where.At(20, Phase::kEvaluating);
+  for (int i = 0; i < 600 * 4; ++i) (void)where.LookAgain();
+  EXPECT_FALSE(moves()) << "not for ever";
+}
+
 TEST(WhereaboutsDeathTest, APositionThatFallsIsABugOfOurs) {
   Whereabouts where;
   where.At(5, Phase::kVoting);
