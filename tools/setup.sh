@@ -238,6 +238,7 @@ EnsureTorch() {
   mkdir "$deps/tmp"
   MakeEnvironment "$deps/venv"
   InstallTorch
+  CompileForPython
   rm -rf "$deps/tmp"
   echo "$kTorch ${kCudaHeaders[*]}" >"$deps/venv/.complete"
 }
@@ -284,6 +285,13 @@ InstallTorch() {
   ((status == 0)) && return
   WhyPipFailed "$deps/venv"
   Fail "pip could not install $kTorch: $cause." "All it said is in $deps/pip.log"
+}
+
+# Compiles what scripts import of PyTorch, which takes some seconds once. Pip is told not to compile
+# all of it; but where Python may write nothing, each script would compile these parts again.
+CompileForPython() {
+  "${clean[@]}" "$deps/venv/bin/python" -I -c 'import torch, torch._dynamo' >"$deps/venv.log" 2>&1 ||
+    Say "PyTorch was not compiled for Python, whose scripts will start slower; see $deps/venv.log"
 }
 
 # One line every 10 s while the child lives: how much of LibTorch is on the disk.

@@ -31,12 +31,15 @@ class Job:
         self.lines = 0
         self.final = []
         self.log = tempfile.NamedTemporaryFile("w+", suffix=".log", delete=False)
-        program = [args.interpreter, args.program] if args.interpreter else [args.program]
+        program = [args.program] if args.interpreter else ["--no-python", args.program]
         if args.gpu:
-            program = [*ON_FIRST_GPU, *program, "--device=cuda:0"]
+            program = ["--no-python", *ON_FIRST_GPU, args.program, "--device=cuda:0"]
         command = [args.keelrun, "--standalone", f"--nproc-per-node={workers}",
-                   f"--max-restarts={max_restarts}", "--no-python", *program, *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
+                   f"--max-restarts={max_restarts}", *program, *options]
+        # Where keelrun starts Python itself there are spares, which die as well.
+        python = {"PYTHON_EXEC": args.interpreter} if args.interpreter else {}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True,
+                                        env=os.environ | python)
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
 

@@ -141,7 +141,8 @@ class EpochRun {
                                        " the parameters of " +
                                        group_.NameOf(static_cast<int>(rank)) +
                                        " differ from those of " + group_.NameOf(0) +
-                                       ": bits have changed in the memory of one of them"};
+                                       ": bits have changed in the memory of one of them, or "
+                                       "its program has changed them beside the optimizer"};
     }
     return Ok();
   }
