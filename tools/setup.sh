@@ -290,7 +290,8 @@ InstallTorch() {
 # Compiles what scripts import of PyTorch, which takes some seconds once. Pip is told not to compile
 # all of it; but where Python may write nothing, each script would compile these parts again.
 CompileForPython() {
-  "${clean[@]}" "$deps/venv/bin/python" -I -c 'import torch, torch._dynamo' >"$deps/venv.log" 2>&1 ||
+  "${clean[@]}" "$deps/venv/bin/python" -I \
+    -c 'import torch, torch._dynamo' >"$deps/venv.log" 2>&1 ||
     Say "PyTorch was not compiled for Python, whose scripts will start slower; see $deps/venv.log"
 }
 

@@ -31,8 +31,9 @@ import time
 
 import torch
 import torch.distributed as dist
+import torch.distributed.distributed_c10d as _c10d
 
-from . import _ending
+from . import _ending, _sockets
 
 AGAIN = object()     # what a function returns to be called again, with those who wait to join
 CUT_OFF = signal.SIGRTMAX - 5
@@ -42,7 +43,7 @@ TELL_S = 1.0         # how often the launcher hears that the process moves
 CUT_PAUSES_S = (0.05, 0.5, 2.0)    # between interrupts that the function takes no notice of
 LOOK_S = 5.0         # a function that has not asked about a stop for so long never does
 JUDGE_S = 2.0        # an error may be a break's, of which the launcher tells a moment later
-FAILURES_MAX = 3     # of the same members in a row, without a death
+FAILURES_MAX = 3     # in a row, without a death
 _links = []          # they stay open until the process ends, which is when the launcher looks
 
 
@@ -133,16 +134,21 @@ class _Reruns:
         self.lock = threading.Condition()
         self.epoch = self.next = None   # the one that is run, and the message of one to come
         self.broken = ""                # why the running one is over
+        self.over = (0, "")             # the newest epoch that is known to be over, and why
+        self.join_epoch = 0             # the newest one that somebody waits to join
         self.stop = self.gone = ""
         self.ended = False
         self.runs = False               # within the function, which may be cut off
-        self.failures, self.members = 0, None
+        self.failures = 0
+        self.sockets = _sockets.Sockets()
         _ending.install()
         self.link = torch.classes.evenkeel.Link()
         _links.append(self.link)
 
     def run(self):
         before = signal.signal(CUT_OFF, self._cut)
+        make_group = _c10d._new_process_group_helper   # of the first group, and of each further one
+        _c10d._new_process_group_helper = self._watched(make_group)
         self._send("hello", version=1, fingerprint="ek.rerun: the program's own exchange")
         self._send("ready", step=0)
         listener = threading.Thread(target=self._listen, name="ek-rerun", daemon=True)
@@ -154,6 +160,7 @@ class _Reruns:
                     self._leave()
                 result = self._run_one(message)
                 if result is not AGAIN:
+                    _destroy()
                     self._send("bye", code=0, message="finished")
                     self.link.flush()
                     return result
@@ -164,6 +171,13 @@ class _Reruns:
             self.ended = True   # a thread that is in the engine while Python ends would abort it
             listener.join()
             signal.signal(CUT_OFF, before)
+            _c10d._new_process_group_helper = make_group
+
+    def _watched(self, make_group):
+        def watched(*args, **kwargs):
+            with self.sockets:
+                return make_group(*args, **kwargs)
+        return watched
 
     # --- One epoch ---
 
@@ -177,33 +191,44 @@ class _Reruns:
             if self.stop:
                 return None
             message, self.next = self.next, None
-            self.broken = ""
+            # What was said of it may have come before this thread took it.
+            self.broken = self.over[1] if self.over[0] >= message["epoch"] else ""
             self.epoch = Epoch(message["epoch"], message["rank"], message["world"],
                                message["reason"])
+            self.epoch._joins = self.join_epoch == message["epoch"]
+            self.epoch._stops = bool(self.stop)
             return message
 
     def _run_one(self, message):
         """What the function returns, or AGAIN."""
         result, error = AGAIN, None
         try:
-            self.runs = True
-            self._meet(message)
-            result = self.call(self.epoch)
-            if result is not AGAIN and not self.epoch._stops:
-                dist.barrier()   # all finish, or none
+            try:
+                self.runs = True
+                if self.broken:
+                    raise _Broken(self.broken)
+                self._meet(message)
+                result = self.call(self.epoch)
+                if result is not AGAIN and not self.epoch._stops:
+                    dist.barrier()   # all finish, or none
+            finally:
+                self.runs = False   # up to here, inclusive, it may be cut off
         except _Broken:
             pass
         except Exception as raised:
             error = raised
-        finally:
-            self.runs = False
-        if error is not None and not self._was_broken(error, message["members"]):
+        if error is None:
+            self.failures = 0
+        elif not self._was_broken(error):
             raise error
+        else:
+            self.broken = self.broken or str(error)
         error = None
-        self._destroy()
         if self.stop:
             self._leave()
         if self.broken:
+            self._abort()
+            _destroy()   # now; whoever returned AGAIN is still heard by the others
             result = AGAIN
         if result is AGAIN:
             self._park(message["epoch"])
@@ -211,11 +236,14 @@ class _Reruns:
 
     def _meet(self, message):
         """Nobody builds a group before all are there: that could not be cut off."""
+        _destroy()
+        self.sockets = _sockets.Sockets()
         os.environ |= {"RANK": str(message["rank"]), "WORLD_SIZE": str(message["world"]),
                        "MASTER_ADDR": message["address"], "MASTER_PORT": str(message["port"])}
         self._tell_at(0)
-        store = dist.TCPStore(message["address"], message["port"], None, False,
-                              timeout=datetime.timedelta(seconds=30), wait_for_workers=False)
+        with self.sockets:
+            store = dist.TCPStore(message["address"], message["port"], None, False,
+                                  timeout=datetime.timedelta(seconds=30), wait_for_workers=False)
         store = dist.PrefixStore(message["prefix"], store)
         store.set(f"up/{message['rank']}", "")
         others = [f"up/{rank}" for rank in range(message["world"])]
@@ -224,29 +252,17 @@ class _Reruns:
         dist.init_process_group(self.backend, store=store, rank=message["rank"],
                                 world_size=message["world"], timeout=self.timeout)
 
-    def _was_broken(self, error, members):
+    def _was_broken(self, error):
         """Whether an error of the function is only what others' deaths made of it."""
-        self.failures = self.failures + 1 if members == self.members else 1
-        self.members = members
-        if self.failures >= FAILURES_MAX:   # it fails by itself, and would for ever
-            return False
-        if _is_of_group(error):
-            return True
         deadline = time.monotonic() + JUDGE_S
-        while isinstance(error, RuntimeError) and time.monotonic() < deadline:
-            if self.broken:
-                return True
+        while isinstance(error, RuntimeError) and not self.broken and time.monotonic() < deadline:
             time.sleep(MEET_PAUSE_S)
-        return bool(self.broken)
-
-    def _destroy(self):
-        try:
-            if dist.is_initialized():
-                _abort()
-                dist.destroy_process_group()
-        except Exception as error:   # it is broken, and the next one is another
-            print(f"ek.rerun: ending the group: {error}", flush=True)
-        gc.collect()
+        if self.broken:
+            self.failures = 0
+            return True
+        # Nobody has died. An exchange may fail once; who always fails would do so for ever.
+        self.failures += 1
+        return _is_of_group(error) and self.failures < FAILURES_MAX
 
     def _park(self, number):
         with self.lock:
@@ -255,6 +271,7 @@ class _Reruns:
         self._send("parked", epoch=number, step=0, at_boundary=joined)
 
     def _leave(self):
+        _destroy()
         self._send("leaving", step=0)
         self._send("bye", code=0, message="stopped")
         self.link.flush()
@@ -302,13 +319,17 @@ class _Reruns:
                     self.epoch.deadline = None if left is None else time.monotonic() + left / 1000
             elif kind == "refused":
                 self.gone = f"this worker was refused: {message['reason']}"
-            elif kind == "join" and self.epoch is not None and \
-                    message["epoch"] == self.epoch.number:
-                self.epoch._joins = True
+            elif kind == "join":
+                self.join_epoch = message["epoch"]
                 self.join_by = time.monotonic() + self.join_within
+                if self.epoch is not None and self.epoch.number == self.join_epoch:
+                    self.epoch._joins = True
+            elif kind == "break":
+                self.over = (message["epoch"], message["reason"] or "the epoch has broken")
             self.lock.notify_all()
-        if kind == "break" and self.epoch is not None and message["epoch"] == self.epoch.number:
-            self._break(message["reason"])
+            broken = self.epoch is not None and self.over[0] >= self.epoch.number
+        if broken and not self.broken:
+            self._break(self.over[1])
 
     def _look(self):
         """What needs no message: a launcher that is silent, and patience that ends."""
@@ -329,9 +350,18 @@ class _Reruns:
             print(f"ek.rerun: the call is cut off: {why}", flush=True)
         pauses = list(CUT_PAUSES_S)
         while self.runs:
-            _abort()
+            self._abort()
             signal.pthread_kill(threading.main_thread().ident, CUT_OFF)
             time.sleep(pauses.pop(0) if len(pauses) > 1 else pauses[0])
+
+    def _abort(self):
+        """Ends what is in flight in all groups, so that the thread that waits for it goes on."""
+        for group in list(_c10d._world.pg_map):
+            try:
+                group.abort()   # NCCL's; Gloo has none
+            except Exception:   # it is broken already
+                pass
+        self.sockets.shut()
 
     def _cut(self, _, frame):
         if self.runs and self.broken and not _imports(frame):
@@ -347,13 +377,13 @@ def _imports(frame):
     return False
 
 
-def _abort():
-    """Ends what is in flight in all groups, so that the thread that waits for it goes on."""
-    for group in list(dist.distributed_c10d._world.pg_map):
-        try:
-            group.abort()
-        except Exception:   # it has none, or is broken already
-            pass
+def _destroy():
+    try:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+    except Exception as error:   # it is broken, and the next one is another
+        print(f"ek.rerun: ending the group: {error}", flush=True)
+    gc.collect()
 
 
 def _is_of_group(error):

@@ -104,7 +104,8 @@ class Rerun(scripts.Case):
             number = self.found(rf"call \d+ of {newcomer} seat {seat} epoch (\d+) world 3")[-1]
             survivors = {one: its for one, its in members.items() if one != pid}
             members = dict(self.found(rf"of (\d+) seat (\d) epoch {number} world 3", 3))
-            self.assertEqual(members, survivors | {newcomer: seat})
+            self.assertEqual(members, survivors | {newcomer: seat},
+                             self.read("out") + self.read("err")[-6000:])
         self.tell("end")
         self.ends(0)
         self.assertEqual(len(re.findall(r"result 3 \d+", self.read("out"))), 3, self.read("out"))
