@@ -96,7 +96,8 @@ class Job:
         optimizer      one of torch.optim, or ek.AdamW() or ek.SGD(): the engine's own, fused
         schedulers     stepped once after each step of the optimizer
         num_workers    processes that load samples ahead
-        evaluate       (dataset, metric, every): metric(batch) is the mean over a batch's samples
+        evaluate       (dataset, metric, every): metric(batch) is the mean over a batch's samples.
+                       A fourth entry is a collate_fn of its own
         on_step        called with a dict after each step, on every worker
         before_apply   called with nothing before the optimizer's step, when gradients are complete
         data           tells these samples from others of the same number, on every machine
@@ -108,9 +109,9 @@ class Job:
         program.on_step, program.on_evaluation = on_step, on_evaluation
         self._engine.set_data(len(dataset), data)
         if evaluate is not None:
-            others, metric, every = evaluate
+            others, metric, every, *its_collate = evaluate
             program.metric = metric
-            program.evaluation_loader = _loader.Loader(others, collate_fn, 0)
+            program.evaluation_loader = _loader.Loader(others, *(its_collate or [collate_fn]))
             self._engine.set_evaluation(len(others), every, 0)
         self._program = program
         # What the model, the dataset and the processes above drew shall change no bit.

@@ -4,6 +4,7 @@ Promises   a script that ends is described by a Run, whatever it did; one that d
            HANG_LIMIT_S is killed with all it has started, and fails the test.
 """
 import argparse
+import glob
 import os
 import re
 import signal
@@ -81,6 +82,35 @@ class Case(unittest.TestCase):
     def job(self, workers, *command, options=(), **more):
         return end(start(under_keelrun(workers, list(command), *options), **more))
 
+    def with_packages(self, name):
+        """Changes to the test's folder. What scripts need in their environment to import this
+        package, which only tests need; without it the test is skipped."""
+        found = glob.glob(f"{ARGS.packages}/lib/python3*/site-packages/{name}")
+        if not found:
+            self.skipTest(f"there is no {name}; tools/setup.sh --tests installs it")
+        here = os.getcwd()
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, here)
+        return {"PYTHONPATH": ARGS.package + os.pathsep + os.path.dirname(found[0])}
+
+    def job_that_loses_a_worker(self, command, **more):
+        """Of three, the last one, after the first evaluation."""
+        process = start(under_keelrun(3, command, "--max-restarts=3"), **more)
+        told = []
+        for line in process.stderr:
+            told.append(line)
+            if "info evaluation " in line:
+                break
+        children = []
+        for path in glob.glob(f"/proc/{process.pid}/task/*/children"):
+            with open(path, encoding="ascii") as file:
+                children += [int(word) for word in file.read().split()]
+        os.kill(children[-1], signal.SIGKILL)
+        rest = end(process)
+        run = Run(rest.code, rest.out, "".join(told) + rest.err)
+        self.assertIn("killed by signal 9", run.err)
+        return run
+
     def line_of(self, run):
         """Its last line, which all workers told."""
         self.assertEqual(run.code, 0, run)
@@ -103,7 +133,8 @@ def parsed(description, find_python):
     parser.add_argument("--keelrun", required=True, type=os.path.abspath)
     parser.add_argument("--package", required=True, type=os.path.abspath, help="build/python")
     parser.add_argument("--programs", type=os.path.abspath, help="build/bin")
-    parser.add_argument("--packages", help="an environment with what only tests need")
+    parser.add_argument("--packages", type=os.path.abspath,
+                        help="an environment with what only tests need")
     parser.add_argument("--torch", type=os.path.abspath, default="",
                         help="LibTorch's folder, within a Python")
     ARGS, rest = parser.parse_known_args()

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""A LightningModule of the real Lightning: the same last line on one worker and on three, of which
+one is killed; what its steps see; and what is refused by name.
+
+Skips, and says why, without a Python that has PyTorch, or without Lightning.
+"""
+import os
+import re
+import sys
+import textwrap
+
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
+                os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "dropin")]
+import launchers
+import scripts
+
+EXAMPLE = os.path.join(scripts.HERE, "..", "..", "..", "examples", "python",
+                       "lightning_digits.py")
+BEGINNING = """
+import evenkeel.lightning
+import lightning
+import torch
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+lightning.seed_everything(0, verbose=False)
+samples = TensorDataset(torch.randn(20, 3), torch.randint(0, 2, (20,)))
+class Small(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Linear(3, 2)
+    def training_step(self, batch):
+        return {"loss": F.cross_entropy(self.net(batch[0]), batch[1])}
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.5)
+    def train_dataloader(self):
+        return DataLoader(samples, batch_size=2, shuffle=True)
+def fit(module, *given, **options):
+    return evenkeel.lightning.fit(module, *given, **({"lanes": 2, "epochs": 2, "log_every": 0}
+                                                     | options))
+"""
+# Pairs of a script's text, which fails, and words of its error.
+REFUSED = {
+    "manual optimization": ("""
+        module = Small()
+        module.automatic_optimization = False
+        fit(module)
+        """, "automatic_optimization=False"),
+    "two optimizers": ("""
+        class Two(Small):
+            def configure_optimizers(self):
+                return [Small.configure_optimizers(self), Small.configure_optimizers(self)]
+        fit(Two())
+        """, "returned 2 optimizers"),
+    "a schedule by a metric": ("""
+        class Plateau(Small):
+            def configure_optimizers(self):
+                optimizer = Small.configure_optimizers(self)
+                return {"optimizer": optimizer, "monitor": "loss", "lr_scheduler":
+                        torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)}
+        fit(Plateau())
+        """, "ReduceLROnPlateau"),
+    "a hook": ("""
+        class Hooked(Small):
+            def on_train_epoch_end(self):
+                pass
+        fit(Hooked())
+        """, "Hooked.on_train_epoch_end() would not be called"),
+    "a hook of a data module": ("""
+        class Data(lightning.LightningDataModule):
+            def on_after_batch_transfer(self, batch, dataloader_idx):
+                return batch
+        fit(Small(), Data())
+        """, "Data.on_after_batch_transfer() would not be called"),
+    "no module": ("fit(torch.nn.Linear(3, 2))", "takes a LightningModule, not a Linear"),
+    "a stream": ("""
+        class Stream(torch.utils.data.IterableDataset):
+            def __len__(self):
+                return 20
+            def __iter__(self):
+                return iter(samples)
+        fit(Small(), DataLoader(Stream(), batch_size=2))
+        """, "Stream is not a map-style dataset"),
+    "a sampler": ("""
+        weighted = torch.utils.data.WeightedRandomSampler([1.0] * 20, 20)
+        fit(Small(), DataLoader(samples, batch_size=2, sampler=weighted))
+        """, "has a WeightedRandomSampler"),
+    "several loaders": ("fit(Small(), [DataLoader(samples), DataLoader(samples)])",
+                        "several DataLoaders"),
+    "no length": ("fit(Small(), epochs=None)", "either epochs or steps"),
+}
+# The same, where the training has begun.
+REFUSED_LATER = {
+    "a batch that is left out": ("""
+        class Leaving(Small):
+            def training_step(self, batch, batch_idx):
+                return None
+        fit(Leaving())
+        """, "training_step returned None"),
+    "an evaluation that tells nothing": ("""
+        class Silent(Small):
+            def validation_step(self, batch, batch_idx):
+                pass
+        fit(Silent(), validation=samples)
+        """, "validation_step logged nothing"),
+}
+
+
+class Fitted(scripts.Case):
+    def setUp(self):
+        super().setUp()
+        self.more = self.with_packages("lightning")
+
+    def script(self, text):
+        return self.alone(*self.written(text, BEGINNING), **self.more)
+
+    def test_the_same_line_on_one_worker_and_on_three_of_which_one_dies(self):
+        command = [scripts.ARGS.python, "-B", EXAMPLE, "6"]
+        alone = self.line_of(self.alone(*command, **self.more))
+        run = self.job_that_loses_a_worker(command, **self.more)
+        self.assertEqual(self.line_of(run), alone)
+
+    def test_what_a_module_sees(self):
+        run = self.script("""
+            import torchmetrics
+            class Data(lightning.LightningDataModule):
+                def prepare_data(self):
+                    print("prepared")
+                def setup(self, stage):
+                    self.samples = samples
+                def train_dataloader(self):
+                    return DataLoader(self.samples, batch_size=2, shuffle=True)
+                def val_dataloader(self):
+                    return DataLoader(samples, batch_size=4, collate_fn=lambda found: (
+                        torch.stack([x for x, _ in found]), torch.stack([y for _, y in found])))
+            class Watched(Small):
+                def __init__(self):
+                    super().__init__()
+                    self.accuracy = torchmetrics.Accuracy("multiclass", num_classes=2)
+                    self.seen, self.calls = [], []
+                def training_step(self, batch, batch_idx):
+                    self.accuracy(self.net(batch[0]), batch[1])
+                    self.log_dict({"accuracy": self.accuracy, "rate":
+                                   self.optimizers().param_groups[0]["lr"]}, prog_bar=True)
+                    self.seen.append((self.global_step, self.current_epoch, batch_idx,
+                                      self.optimizers().param_groups[0]["lr"]))
+                    return Small.training_step(self, batch)["loss"]
+                def validation_step(self, batch, batch_idx, dataloader_idx=0):
+                    self.log("other", 1)
+                    self.log("loss", F.cross_entropy(self.net(batch[0]), batch[1]))
+                def on_train_start(self):
+                    self.calls.append("start")
+                def on_before_optimizer_step(self, optimizer):
+                    self.calls.append("step")
+                def on_train_end(self):
+                    self.calls.append("end")
+                def on_train_epoch_end(self):
+                    self.calls.append("never")
+                def configure_optimizers(self):
+                    optimizer = Small.configure_optimizers(self)
+                    halves = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+                    tenths = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.1)
+                    return [optimizer], [halves, {"scheduler": tenths, "interval": "step",
+                                                  "frequency": 4}]
+            module, logged, evaluated = Watched(), [], []
+            result = fit(module, Data(), monitor="loss", leave_out=["on_train_epoch_end"],
+                         on_step=lambda report: logged.append(sorted(report["logged"])),
+                         on_evaluation=evaluated.append)
+            assert module.seen[::2] == module.seen[1::2], module.seen    # two lanes
+            seen = [one[:3] for one in module.seen[::2]]
+            assert seen == [(step, step // 5, step % 5) for step in range(10)], seen
+            rates = [0.5 * 0.5 ** (step // 5) * 0.1 ** (step // 4) for step in range(10)]
+            for (*_, rate), expected in zip(module.seen[::2], rates):
+                assert abs(rate / expected - 1) < 1e-9, (module.seen, rates)
+            assert module.calls == ["start", *["step"] * 10, "end"], module.calls
+            assert logged == [["accuracy", "rate"]] * 10, logged
+            assert [one["step"] for one in evaluated] == [5, 10], evaluated
+            assert sorted(evaluated[0]["logged"]) == ["loss", "other"], evaluated
+            print(result)
+            """)
+        self.line_of(run)
+        self.assertIn("prepared", run.out)
+
+    def test_what_is_refused_by_name(self):
+        texts = {name: textwrap.dedent(text) for name, (text, _) in REFUSED.items()}
+        run = self.script(f"""
+            for name, text in {texts!r}.items():
+                try:
+                    exec(text)
+                except TypeError as error:
+                    print(f"{{name}}: {{error}}")
+            """)
+        for name, (_, words) in REFUSED.items():
+            self.assertRegex(run.out, f"(?m)^{name}: .*{re.escape(words)}", run)
+        for name, (text, words) in REFUSED_LATER.items():
+            with self.subTest(name):
+                run = self.script(text)
+                self.assertEqual(run.code, 1, run)
+                self.assertIn(words, run.err)
+
+
+if __name__ == "__main__":
+    scripts.main(__doc__, launchers.find_python)
