@@ -6,11 +6,15 @@
 
 Promises   the trainer's own loss, data, collator, optimizer and schedule, by the engine's loop: the
            same last line for any number of workers. Afterwards trainer.model is trained.
-           A step has per_device_train_batch_size * lanes samples.
-Does not   call the trainer's callbacks, its logging or its saving: the engine logs and saves.
+           A step has per_device_train_batch_size * lanes samples. What the arguments ask for by
+           epochs comes after each so many steps as fit into one.
+Does not   call the trainer's callbacks, its logging or its saving: the engine logs and saves. What
+           of its arguments would change the result, and is not done, is a TypeError by its name;
+           what would only be convenient is a warning.
 """
 import math
 import os
+import warnings
 
 from ._job import Job
 
@@ -20,13 +24,48 @@ for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADD
     os.environ.pop(name, None)
 
 
+# Arguments with the values that mean that nothing is asked for, and what to do else.
+REFUSED = {
+    "fp16": ((False,), "it needs a GradScaler in the trainer's loop; take bf16=True"),
+    "load_best_model_at_end": ((False,), "the job ends with its last step; compare the steps' "
+                               "evaluations, and ek.load(\"DIR@STEP\") the best"),
+    "train_sampling_strategy": (("random",), "the job orders samples itself; take \"random\""),
+    "group_by_length": ((False,), "the job orders samples itself; leave it out"),
+    "neftune_noise_alpha": ((None, 0), "the trainer's loop adds that noise; add it in the model's "
+                            "forward, or leave it out"),
+    "deepspeed": ((None, ""), "the job exchanges whole gradients; leave it out"),
+    "fsdp": ((None, "", [], False), "the job exchanges whole gradients; leave it out"),
+}
+LOST = {
+    "activation_checkpointing": ((None, False), "call model.activation_checkpointing_enable() "
+                                 "yourself"),
+    "gradient_checkpointing": ((None, False), "call model.gradient_checkpointing_enable() "
+                               "yourself"),
+    "torch_compile": ((False,), "the model is trained as it is"),
+    "auto_find_batch_size": ((False,), "a batch that does not fit ends the job"),
+    "push_to_hub": ((False,), "trainer.push_to_hub() does that afterwards"),
+    "resume_from_checkpoint": ((None, False), "the job goes on from the newest checkpoint of its "
+                               "own in output_dir, or from resume_from=..."),
+    "eval_on_start": ((False,), "the first evaluation is that of eval_steps"),
+    "eval_delay": ((None, 0), "the first evaluation is that of eval_steps"),
+    "torch_empty_cache_steps": ((None,), "no cache is emptied"),
+    "include_num_input_tokens_seen": ((False, "no"), "nobody counts tokens"),
+}
+# Methods of a Trainer's subclass that the job's loop takes the place of.
+REFUSED_METHODS = ("train", "training_step", "get_batch_samples", "get_train_dataloader",
+                   "_get_train_sampler", "_inner_training_loop")
+LOST_METHODS = ("evaluate", "evaluation_loop", "prediction_step", "get_eval_dataloader", "log",
+                "save_model")
+CALLBACKS = ("DefaultFlowCallback", "PrinterCallback", "ProgressCallback",
+             "NotebookProgressCallback")
+
+
 def train(trainer, *, lanes=None, **options):
     """The job's result. `lanes`: by default gradient_accumulation_steps; give at least as many as
     there will be workers. `options`: those of ek.Job, which win over what the trainer's arguments
     say."""
     args = trainer.args
-    if args.fp16:
-        raise TypeError("fp16 needs a GradScaler in the trainer's loop; take bf16=True")
+    _refuse(trainer)
     lanes = args.gradient_accumulation_steps if lanes is None else lanes
     samples = len(trainer.train_dataset)
     job = Job(**(_options_of(args, samples, lanes) | {"lanes": lanes} | options))
@@ -36,31 +75,84 @@ def train(trainer, *, lanes=None, **options):
     dataset, collate_fn = _data_of(trainer, "training")
     job.prepare(model, trainer.optimizer, dataset, collate_fn=collate_fn,
                 schedulers=[trainer.lr_scheduler], num_workers=args.dataloader_num_workers,
-                evaluate=_evaluation_of(trainer, model),
+                evaluate=_evaluation_of(trainer, model, steps, _steps_per_epoch(
+                    job.config["lane_batch"] * job.config["lanes"], samples)),
                 on_step=lambda report: setattr(trainer.state, "global_step", report["step"]))
     return job.fit(lambda inputs: trainer.compute_loss(model, inputs))
 
 
+def _refuse(trainer):
+    args, evaluates = trainer.args, _strategy(trainer.args.eval_strategy) != "no"
+    for name, (nothing, cure) in REFUSED.items():
+        if getattr(args, name, nothing[0]) not in nothing:
+            raise TypeError(f"{name}={getattr(args, name)!r} would not be done here: {cure}")
+    if _strategy(args.save_strategy) == "best":
+        raise TypeError("save_strategy=\"best\" would not be done here: take \"steps\", and "
+                        "ek.load(\"DIR@STEP\") the best")
+    if evaluates and isinstance(trainer.eval_dataset, dict):
+        raise TypeError(f"eval_dataset has {len(trainer.eval_dataset)} datasets, and a job "
+                        "evaluates one; give that, and evaluate others afterwards")
+    base = next(one for one in type(trainer).__mro__ if one.__module__ == "transformers.trainer")
+    changed = [name for name in (*REFUSED_METHODS, *LOST_METHODS)
+               if getattr(type(trainer), name, None) is not getattr(base, name, None)]
+    for name in changed:
+        if name in REFUSED_METHODS:
+            raise TypeError(f"{type(trainer).__name__}.{name}() would not be called: the job has "
+                            "the loop. What it changes belongs into compute_loss(), the dataset "
+                            "or the collator")
+    lost = [f"{name}={getattr(args, name)!r}: {cure}" for name, (nothing, cure) in LOST.items()
+            if getattr(args, name, nothing[0]) not in nothing]
+    lost += [f"{type(trainer).__name__}.{name}() is not called" for name in changed]
+    lost += _callbacks_of(trainer)
+    if evaluates and trainer.compute_metrics is not None:
+        lost.append("compute_metrics: an evaluation tells the loss; trainer.evaluate() afterwards "
+                    "tells the rest")
+    for what in lost:
+        warnings.warn(f"evenkeel.hf.train() leaves out {what}", stacklevel=3)
+
+
+def _callbacks_of(trainer):
+    found = [type(one).__name__ for one in trainer.callback_handler.callbacks]
+    if "EarlyStoppingCallback" in found:
+        raise TypeError("EarlyStoppingCallback would not be called here, and the training would "
+                        "be longer than you mean: remove it, and give max_steps")
+    return [f"{name}, which is not called" for name in found if name not in CALLBACKS]
+
+
 def _options_of(args, samples, lanes):
     batch = args.per_device_train_batch_size
+    epoch = _steps_per_epoch(batch * lanes, samples)
     steps = args.max_steps if args.max_steps > 0 else \
         math.ceil(args.num_train_epochs * samples / (batch * lanes))
     options = {"steps": steps, "lane_batch": batch,
                "seed": args.seed if args.data_seed is None else args.data_seed,
-               "log_every": int(args.logging_steps) if args.logging_steps >= 1 else None}
+               "log_every": _every(args.logging_strategy, args.logging_steps, steps, epoch) or 0}
     if args.max_grad_norm:
         options["clip_norm"] = args.max_grad_norm
     if args.bf16:
         options["precision"] = "bf16"
-    if _is_on(args.save_strategy) and args.output_dir:
-        options["checkpoint_dir"] = args.output_dir
-        if args.save_steps >= 1:
-            options["save_every"] = int(args.save_steps)
+    save_every = _every(args.save_strategy, args.save_steps, steps, epoch)
+    if save_every and args.output_dir:
+        options |= {"checkpoint_dir": args.output_dir, "save_every": save_every,
+                    "keep": args.save_total_limit}
     return options
 
 
-def _is_on(strategy):
-    return getattr(strategy, "value", strategy) != "no"
+def _strategy(given):
+    return getattr(given, "value", given)
+
+
+def _steps_per_epoch(batch, samples):
+    return max(1, samples // batch)
+
+
+def _every(strategy, number, steps, epoch):
+    """Steps from one time to the next, or None. A number below 1 is a part of all steps."""
+    if _strategy(strategy) == "epoch":
+        return epoch
+    if _strategy(strategy) == "no" or not number:
+        return None
+    return int(number) if number >= 1 else math.ceil(number * steps)
 
 
 def _data_of(trainer, what, dataset=None):
@@ -72,9 +164,9 @@ def _data_of(trainer, what, dataset=None):
                                                                description=what)
 
 
-def _evaluation_of(trainer, model):
-    every = trainer.args.eval_steps
-    if trainer.eval_dataset is None or not _is_on(trainer.args.eval_strategy) or not every:
+def _evaluation_of(trainer, model, steps, epoch):
+    every = _every(trainer.args.eval_strategy, trainer.args.eval_steps, steps, epoch)
+    if trainer.eval_dataset is None or every is None:
         return None
-    dataset, _ = _data_of(trainer, "evaluation", trainer.eval_dataset)
-    return dataset, lambda inputs: trainer.compute_loss(model, inputs), int(every)
+    dataset, collate_fn = _data_of(trainer, "evaluation", trainer.eval_dataset)
+    return dataset, lambda inputs: trainer.compute_loss(model, inputs), every, collate_fn

@@ -117,7 +117,7 @@ class _Trainer:
         self._step_samples = job.config["lanes"] * job.config["lane_batch"]
         self.max_steps = self.estimated_stepping_batches = job.config["steps"]
         self.max_epochs = math.ceil(self.max_steps * self._step_samples / samples)
-        self.num_training_batches = math.ceil(samples / self._step_samples)
+        self.num_training_batches = max(1, samples // self._step_samples)
         self.accumulate_grad_batches = 1
 
     def _take(self, optimizer, schedules):

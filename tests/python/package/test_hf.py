@@ -5,6 +5,7 @@ three, of which one is killed.
 Skips, and says why, without a Python that has PyTorch, or without transformers.
 """
 import os
+import re
 import sys
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
@@ -14,6 +15,49 @@ import scripts
 
 EXAMPLE = os.path.join(scripts.HERE, "..", "..", "..", "examples", "python", "fine_tune.py")
 STEPS = "200"
+BEGINNING = """
+import warnings
+import evenkeel.hf
+import torch
+import transformers
+transformers.set_seed(0)
+model = transformers.BertForSequenceClassification(transformers.BertConfig(
+    vocab_size=70, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
+    intermediate_size=8, max_position_embeddings=32))
+samples = [{"input_ids": torch.tensor([1, 2 + n]), "labels": n % 2} for n in range(40)]
+def trainer(kind=transformers.Trainer, eval_dataset=samples, callbacks=None, compute_metrics=None,
+            **more):
+    arguments = transformers.TrainingArguments(**({
+        "output_dir": "run", "num_train_epochs": 3, "per_device_train_batch_size": 4,
+        "save_strategy": "no", "report_to": [], "use_cpu": True} | more))
+    return kind(model, arguments, train_dataset=samples, eval_dataset=eval_dataset,
+                callbacks=callbacks, compute_metrics=compute_metrics)
+class Own(transformers.Trainer):
+    def training_step(self, *given):
+        pass
+class Telling(transformers.Trainer):
+    def log(self, *given):
+        pass
+"""
+REFUSED = {
+    "trainer(train_sampling_strategy='group_by_length')": "train_sampling_strategy",
+    "trainer(neftune_noise_alpha=5.0)": "neftune_noise_alpha=5.0",
+    "trainer(load_best_model_at_end=True, eval_strategy='epoch', save_strategy='epoch')":
+        "load_best_model_at_end",
+    "trainer(save_strategy='best', eval_strategy='epoch', metric_for_best_model='loss')":
+        "save_strategy",
+    "trainer(eval_strategy='epoch', eval_dataset={'a': samples, 'b': samples})": "2 datasets",
+    "trainer(kind=Own)": "Own.training_step() would not be called",
+    "trainer(eval_strategy='epoch', metric_for_best_model='loss', "
+    "callbacks=[transformers.EarlyStoppingCallback()])": "EarlyStoppingCallback",
+}
+WARNED = {
+    "trainer(callbacks=[transformers.TrainerCallback()])": "TrainerCallback, which is not called",
+    "trainer(eval_strategy='epoch', compute_metrics=lambda found: {})": "compute_metrics",
+    "trainer(kind=Telling)": "Telling.log() is not called",
+    "trainer(eval_on_start=True, eval_strategy='epoch')": "eval_on_start=True",
+    "trainer(label_smoothing_factor=0.1)": "",
+}
 
 
 class Tuned(scripts.Case):
@@ -26,6 +70,40 @@ class Tuned(scripts.Case):
         alone = self.line_of(self.alone(*command, **self.more))
         run = self.job_that_loses_a_worker(command, **self.more)
         self.assertEqual(self.line_of(run), alone)
+
+    def test_what_is_not_done_is_refused_or_told_by_name(self):
+        run = self.alone(*self.written(f"""
+            for text in {[*REFUSED, *WARNED]!r}:
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    made = eval(text)
+                    told.clear()
+                    try:
+                        evenkeel.hf._refuse(made)
+                        print(text, "->", *(one.message for one in told))
+                    except TypeError as error:
+                        print(text, "->", "refused:", error)
+            """, BEGINNING), **self.more)
+        said = dict(line.split(" ->") for line in run.out.splitlines() if " ->" in line)
+        for text, words in REFUSED.items():
+            self.assertRegex(said.get(text, ""), f" refused: .*{re.escape(words)}", run)
+        for text, words in WARNED.items():
+            self.assertIn(words, said.get(text, "nothing"), run)
+            self.assertNotIn("refused", said[text], run)
+        self.assertEqual(said["trainer(label_smoothing_factor=0.1)"].strip(), "", run)
+
+    def test_epochs_and_parts_become_steps(self):
+        run = self.alone(*self.written("""
+            found = trainer(eval_strategy="epoch", save_strategy="epoch", save_total_limit=2,
+                            logging_steps=0.1)
+            print(evenkeel.hf._options_of(found.args, 40, 3))
+            print(evenkeel.hf.train(found, lanes=3, checkpoint_dir=None, save_every=None,
+                                    keep=None))
+            """, BEGINNING), **self.more)
+        self.line_of(run)
+        for words in ("'steps': 10", "'save_every': 3", "'log_every': 1", "'keep': 2"):
+            self.assertIn(words, run.out, run)
+        self.assertEqual(re.findall(r"info evaluation step=(\d+)", run.err), ["3", "6", "9"], run)
 
 
 if __name__ == "__main__":
