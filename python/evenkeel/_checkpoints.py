@@ -4,21 +4,47 @@ Promises   load() gives tensors of which every byte was verified; save() writes 
            when it is whole.
 Does not   save a job's state: the job does, by its options.
 """
+import json
 import os
 
 import torch
 
 MODEL = "model."
+NAMES = "state_dict.names"   # of a tensor that is kept, with JSON in it
+
+
+def names_of(model):
+    """What the checkpoint must say so that load() gives what model.state_dict() would: names of
+    tensors that have another one, too, and those that are not in it. [] if there are none."""
+    known = {id(tensor): name for items in (model.named_parameters(), model.named_buffers())
+             for name, tensor in items}
+    given = model.state_dict(keep_vars=True)
+    others = {name: known[id(tensor)] for name, tensor in given.items()
+              if known.get(id(tensor), name) != name}
+    left_out = sorted(set(known.values()) - set(given) - set(others.values()))
+    if not others and not left_out:
+        return []
+    text = json.dumps({"others": others, "left_out": left_out}, sort_keys=True)
+    return [(NAMES, torch.tensor(list(text.encode()), dtype=torch.uint8))]
 
 
 def load(path, only=None):
-    """The model's state_dict from a checkpoint: "runs/a" or "runs/a@latest", "runs/a@1200", or the
-    directory of a step. `only`: patterns for whole names, as `keel ls` shows them; then tensors
-    come under these very names: load("runs/a", only="*") has the optimizer's, too."""
-    patterns = [f"{MODEL}*"] if only is None else [only] if isinstance(only, str) else list(only)
-    names, tensors = torch.ops.evenkeel.load_state(os.fspath(path), patterns)
-    cut = len(MODEL) if only is None else 0
-    return {name[cut:]: tensor for name, tensor in zip(names, tensors)}
+    """What model.state_dict() gave, from a checkpoint: "runs/a" or "runs/a@latest", "runs/a@1200",
+    or the directory of a step. `only`: patterns for whole names, as `keel ls` shows them; then
+    tensors come under these very names: load("runs/a", only="*") has the optimizer's, too."""
+    patterns = [f"{MODEL}*", f"kept.{NAMES}"] if only is None else \
+        [only] if isinstance(only, str) else list(only)
+    found = dict(zip(*torch.ops.evenkeel.load_state(os.fspath(path), patterns)))
+    if only is not None:
+        return found
+    text = found.pop(f"kept.{NAMES}", None)
+    state = {name[len(MODEL):]: tensor for name, tensor in found.items()}
+    if text is not None:
+        names = json.loads(bytes(text.tolist()))
+        state |= {name: state[first] for name, first in names["others"].items()}
+        for name in names["left_out"]:
+            del state[name]
+    return state
 
 
 def save(state, path, replace=False):

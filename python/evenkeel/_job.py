@@ -13,7 +13,7 @@ import time
 
 import torch
 
-from . import _engine, _ending, _leaves, _loader, _optimizer, _own, _seeds
+from . import _checkpoints, _engine, _ending, _leaves, _loader, _optimizer, _own, _seeds
 
 # Within it the handlers of Python's signals run.
 LOOK_MS = 100
@@ -260,7 +260,8 @@ class _Program:
             self.leaves.append(_leaves.of_object(f"scheduler{number}", scheduler))
         for name, thing in job._registered.items():
             self.leaves.append(_leaves.of_object(name, thing, known=known))
-        self.engine.set_kept([item for one in self.leaves for item in one.tensors()])
+        self.engine.set_kept([item for one in self.leaves for item in one.tensors()]
+                             + _checkpoints.names_of(model))
 
     @staticmethod
     def _refuse(job, model):

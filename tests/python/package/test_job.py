@@ -364,3 +364,27 @@ class Kept(scripts.Case):
 
 if __name__ == "__main__":
     scripts.main(__doc__, launchers.find_python)
+    def test_what_is_loaded_is_what_state_dict_gives(self):
+        self.line_of(self.alone(*self.written(f"""
+            class Tied(torch.nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.first, self.last = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+                    self.last.weight = self.first.weight
+                    self.fixed = torch.nn.Linear(3, 2).requires_grad_(False)
+                    self.register_buffer("mask", torch.ones(3), persistent=False)
+                    self.register_buffer("scale", torch.ones(3))
+                def forward(self, x):
+                    return self.fixed(self.last(self.first(x) * self.mask) * self.scale)
+            model = Tied()
+            job.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1), data)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            loaded, state = ek.load("{self.folder}/ckpts@latest"), model.state_dict()
+            assert loaded.keys() == state.keys(), (loaded.keys(), state.keys())
+            assert all(torch.equal(loaded[name], state[name]) for name in state)
+            print(Tied().load_state_dict(loaded))
+            print(job.result)
+            """, scripts.SMALL.replace("log_every=0",
+                                       f"log_every=0, checkpoint_dir='{self.folder}/ckpts'"))))
+
