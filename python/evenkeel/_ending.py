@@ -2,10 +2,13 @@
 
 Promises   an exception that nobody catches is told to the launcher, with its traceback, before
            Python prints it; it is also written to the file that agents of torch.distributed.elastic
-           read. A script that ends while its job still runs has failed, and exits with 1.
+           read. A script that ends while its job still runs has failed, and exits with 1, after
+           what it registered with atexit since it imported the package.
+Does not   run then what was registered before, but for logging's.
 """
 import atexit
 import json
+import logging
 import os
 import sys
 import time
@@ -13,6 +16,7 @@ import traceback
 
 _jobs = []
 _hook_before = None
+_has_failed = False
 _pid = None     # of the process that has them: a child that it forks has none
 
 
@@ -68,6 +72,7 @@ def _on_exception(kind, error, trace):
 
 
 def _on_exit():
+    global _has_failed
     if os.getpid() != _pid:
         return
     left = [job for job in list(_jobs) if job._program is not None and job._program.has_begun]
@@ -77,9 +82,20 @@ def _on_exit():
     if left:
         print(f"{script_name()}: the loop over the job was left before the training had ended",
               file=sys.stderr)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)
+        _has_failed = True
+
+
+def _exit_as_failed():
+    if not _has_failed or os.getpid() != _pid:
+        return
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)   # nothing else changes the code of a script that has ended
+
+
+# What is registered first is called last.
+atexit.register(_exit_as_failed)
 
 
 def _write_error_file(kind, error, trace):

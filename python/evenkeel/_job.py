@@ -15,6 +15,7 @@ import torch
 
 from . import _checkpoints, _engine, _ending, _leaves, _loader, _optimizer, _own, _seeds
 
+LOAD_AHEAD = 4   # the default of the option
 # Within it the handlers of Python's signals run.
 LOOK_MS = 100
 AUTOCAST = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -95,7 +96,8 @@ class Job:
 
         optimizer      one of torch.optim, or ek.AdamW() or ek.SGD(): the engine's own, fused
         schedulers     stepped once after each step of the optimizer
-        num_workers    processes that load samples ahead
+        num_workers    processes that load samples ahead, as far as the job's `load_ahead` says:
+                       more of them than that have nothing to do
         evaluate       (dataset, metric, every): metric(batch) is the mean over a batch's samples.
                        A fourth entry is a collate_fn of its own
         on_step        called with a dict after each step, on every worker
@@ -268,11 +270,10 @@ class _Program:
         if isinstance(model, torch.nn.parallel.DistributedDataParallel):
             raise TypeError("the model is wrapped in DistributedDataParallel; give the module "
                             "itself, the job exchanges the gradients")
-        compiled = getattr(torch._dynamo, "OptimizedModule", ()) if "torch._dynamo" in sys.modules \
-            else ()
-        if compiled and isinstance(model, compiled) and job.config["numerics"] == "portable":
-            raise TypeError("a compiled model computes other bits on other CPUs: take "
-                            "numerics=\"native\", and hosts of one kind")
+        name = _compiled_in(model) if job.config["numerics"] == "portable" else None
+        if name is not None:
+            raise TypeError(f"{name} is compiled, and computes other bits on other CPUs: take "
+                            "numerics=\"native\", and hosts of one kind, or leave out compile()")
 
     def _take(self, optimizer, names):
         _optimizer.materialize(optimizer)
@@ -431,6 +432,22 @@ class _Program:
         finally:
             for module, mode in modes:
                 module.training = mode
+
+
+def _compiled_in(model):
+    """In words, what of a model torch.compile() was given, or compile() called of; or None."""
+    if "torch._dynamo" not in sys.modules:
+        return None
+    for name, module in model.named_modules():
+        # What torch.compiler.disable() wraps has such an attribute, too.
+        marks = [getattr(one, "__dict__", {}) for one in
+                 (*vars(module).values(), type(module).forward) if not isinstance(one, type)]
+        if (isinstance(module, torch._dynamo.OptimizedModule)
+                or module._compiled_call_impl is not None
+                or any("_torchdynamo_orig_callable" in one and "_torchdynamo_disable" not in one
+                       for one in marks)):
+            return f"the model's '{name}'" if name else "the model"
+    return None
 
 
 def _value_of(loss):

@@ -16,7 +16,7 @@ import math
 import os
 import warnings
 
-from ._job import Job
+from ._job import LOAD_AHEAD, Job
 
 # By these accelerate would make a process group of its own, which a replacement could not join. The
 # engine has noted them already.
@@ -127,6 +127,8 @@ def _options_of(args, samples, lanes):
     options = {"steps": steps, "lane_batch": batch,
                "seed": args.seed if args.data_seed is None else args.data_seed,
                "log_every": _every(args.logging_strategy, args.logging_steps, steps, epoch) or 0}
+    if args.dataloader_num_workers > LOAD_AHEAD:
+        options["load_ahead"] = args.dataloader_num_workers   # so that none of them is idle
     if args.max_grad_norm:
         options["clip_norm"] = args.max_grad_norm
     if args.bf16:

@@ -22,7 +22,7 @@ import warnings
 import torch
 from torch.utils import data as torch_data
 
-from ._job import Job
+from ._job import LOAD_AHEAD, Job
 
 CALLED = {"on_fit_start", "on_train_start", "on_train_end", "on_fit_end", "on_before_backward",
           "on_before_optimizer_step", "on_after_batch_transfer"}
@@ -54,7 +54,8 @@ def fit(module, data=None, *, validation=None, monitor=None, epochs=None, evalua
     source = _set_up(module, data, trainer)
     try:
         train, others = _data_of(module, source, data, validation)
-        options = {"lane_batch": train.batch} | options
+        options = {"lane_batch": train.batch,
+                   "load_ahead": max(LOAD_AHEAD, train.workers)} | options
         options |= _steps_of(epochs, options, len(train.dataset))
         job = Job(**options)
         with _attached(module, trainer), _closed_if_refused(job):

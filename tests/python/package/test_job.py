@@ -299,6 +299,39 @@ class Mistakes(scripts.Case):
                 break
             """))
 
+    def test_a_loop_that_is_left_ends_with_what_the_script_does_at_exit(self):
+        run = self.alone(*self.written("""
+            atexit.register(print, "after the job")
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                break
+            """, scripts.SMALL.replace("import torch\n", "import torch, atexit\n"
+                                       "atexit.register(print, 'before the job')\n", 1)))
+        self.assertEqual(run.code, 1, run)
+        self.assertEqual(run.out, "after the job\nbefore the job\n", run)
+
+    def test_whatever_is_compiled_is_refused_by_name(self):
+        run = self.alone(*self.written("""
+            def compiled(how):
+                model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Sequential())
+                return how(model) or model
+            def by_forward(model):
+                model[0].forward = torch.compile(model[0].forward)
+            def of_a_part(model):
+                model[1].append(torch.compile(torch.nn.Linear(2, 2)))
+            for how in (torch.compile, lambda model: model.compile(), by_forward, of_a_part,
+                        lambda model: model[0].compile()):
+                try:
+                    job.prepare(compiled(how), optimizer, data)
+                except TypeError as error:
+                    print(str(error).split(" is compiled")[0])
+            model.forward = torch.compiler.disable(model.forward)
+            job.prepare(model, optimizer, data)
+            """))
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual(run.out.splitlines(), ["the model", "the model", "the model's '0'",
+                                                "the model's '1.0'", "the model's '0'"], run)
+
     def test_what_cannot_be_exact_is_refused_by_name(self):
         for text, words in (
                 ("job.prepare(model, torch.optim.LBFGS(model.parameters()), data)", "LBFGS"),
@@ -361,9 +394,6 @@ class Kept(scripts.Case):
                          "resumed step=", second)
         self.assertEqual(self.line_of(second), self.line_of(quiet))
 
-
-if __name__ == "__main__":
-    scripts.main(__doc__, launchers.find_python)
     def test_what_is_loaded_is_what_state_dict_gives(self):
         self.line_of(self.alone(*self.written(f"""
             class Tied(torch.nn.Module):
@@ -388,3 +418,6 @@ if __name__ == "__main__":
             """, scripts.SMALL.replace("log_every=0",
                                        f"log_every=0, checkpoint_dir='{self.folder}/ckpts'"))))
 
+
+if __name__ == "__main__":
+    scripts.main(__doc__, launchers.find_python)
