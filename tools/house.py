@@ -23,9 +23,9 @@ FILE_MAX_HOME = re.compile(r"(elastic|trainer)/.*\.(h|cc)$")
 # Where a longer file says why: in a sentence with these words, near its top.
 WHY_LONG, WHY_LONG_LINES = f"longer than {FILE_MAX} lines because", 12
 KNOWN_LONG = "tests/house/known_long_functions.txt"
-READ = re.compile(r"\.(h|cc|py|sh|cmake)$|(^|/)(CMakeLists\.txt|meson\.build|sources\.txt)$|^%s$"
-                  % KNOWN_LONG)
-CODE = (".h", ".cc", ".py", ".sh")
+READ = re.compile(r"\.(h|cc|pyi?|typed|sh|cmake)$|"
+                  r"(^|/)(CMakeLists\.txt|meson\.build|sources\.txt)$|^%s$" % KNOWN_LONG)
+CODE = (".h", ".cc", ".py", ".pyi", ".sh")
 FIXTURES = ("tests/house/bad", "tests/house/good")
 LIBRARIES = ("base", "store", "elastic", "ckpt", "trainer")
 FOLDERS = LIBRARIES + ("tools", "python", "examples", "bench", "tests")
@@ -297,7 +297,7 @@ def long_functions(files):
     """(path, name) -> (first line, lines), of those that are longer than allowed."""
     longest = {}
     for file in files.values():
-        functions_of = python_functions if file.path.endswith(".py") else cpp_functions
+        functions_of = python_functions if file.path.endswith((".py", ".pyi")) else cpp_functions
         for name, line, count in functions_of(file):
             if count > max(FUNCTION_MAX, longest.get((file.path, name), (0, 0))[1]):
                 longest[file.path, name] = (line, count)

@@ -50,7 +50,7 @@ def lay_out(root, build, into, patchelf):
     version, torch, next_torch = versions(root, build)
     package, built = f"{into}/evenkeel", f"{build}/python/evenkeel"
     for name in sorted(os.listdir(built)):
-        if name.endswith(".py"):
+        if name.endswith((".py", ".pyi", ".typed")):
             copy(f"{built}/{name}", package)
     copy(f"{root}/packaging/wheel/evenkeel_programs.py", into)
     copy(f"{root}/python/evenkeel_spare.py", into)
