@@ -1,5 +1,6 @@
 # The types of the public names, for editors and checkers; what they mean is in the sources.
 import dataclasses
+import datetime
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -7,8 +8,10 @@ from typing import Any, Literal
 import torch
 from torch.utils.data import TensorDataset
 
-__all__ = ["AdamW", "Job", "Result", "SGD", "load", "records", "save", "synthetic_classes",
-           "synthetic_text"]
+__all__ = ["AGAIN", "AdamW", "Epoch", "Job", "Result", "SGD", "load", "records", "rerun", "save",
+           "synthetic_classes", "synthetic_text"]
+
+AGAIN: Any
 
 _Path = str | os.PathLike[str]
 _Setting = bool | int | float | str
@@ -116,6 +119,24 @@ class Job:
     def backward(self, loss: torch.Tensor) -> None: ...
     def fit(self, loss_of: Callable[[Any], torch.Tensor]) -> Result: ...
 
+class Epoch:
+    number: int
+    rank: int
+    world: int
+    local_rank: int
+    reason: str
+    deadline: float | None
+    joins: bool
+    stops: bool
+    def __init__(self, number: int, rank: int, world: int, reason: str) -> None: ...
+
+def rerun(
+    function: Callable[..., Any] | None = ...,
+    *,
+    backend: str | None = ...,
+    timeout: datetime.timedelta = ...,
+    join_within: float = ...,
+) -> Callable[..., Any]: ...
 def load(path: _Path, only: str | Iterable[str] | None = ...) -> dict[str, torch.Tensor]: ...
 def save(state: Mapping[str, torch.Tensor], path: _Path, replace: bool = ...) -> None: ...
 def records(path: _Path, data: str = ..., target: str = ...) -> TensorDataset: ...

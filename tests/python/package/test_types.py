@@ -82,8 +82,10 @@ class Stubs(unittest.TestCase):
         self.assertEqual({name for name, *_ in parameters} - {"self", "settings"}, options)
 
     def test_all_public_names_are_there(self):
-        functions, classes = functions_of(tree_of("__init__.pyi"))
+        tree = tree_of("__init__.pyi")
+        functions, classes = functions_of(tree)
         names = {*(name for name in functions if "." not in name),
+                 *(one.target.id for one in tree.body if isinstance(one, ast.AnnAssign)),
                  *(one.name for one in classes if not one.name.startswith("_"))}
         self.assertEqual(names, set(evenkeel.__all__))
         methods = {name for name in vars(evenkeel.Job)
