@@ -29,6 +29,8 @@ model = torch.nn.Linear(3, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 data = torch.utils.data.TensorDataset(torch.randn(16, 3), torch.randint(0, 2, (16,)))
 """
+# The engine's own optimizer: those of PyTorch import its compiler first, for more than a second.
+SMALL_OWN = SMALL.replace("torch.optim.SGD(model.parameters(), lr=0.1)", "ek.SGD()")
 
 
 class Run:

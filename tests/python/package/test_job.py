@@ -129,7 +129,7 @@ class Stops(scripts.Case):
 
 
 class Mistakes(scripts.Case):
-    def told(self, text, beginning=scripts.SMALL):
+    def told(self, text, beginning=scripts.SMALL_OWN):
         run = self.alone(*self.written(text, beginning))
         self.assertEqual(run.code, 1, run)
         return run.err
@@ -221,7 +221,7 @@ class Mistakes(scripts.Case):
                     for x, y in job:
                         job.backward(F.cross_entropy(model(x), y))
                         {call}
-                    """))
+                    """, scripts.SMALL))
 
     CLAMP = "torch.no_grad()(lambda: model.weight.clamp_(-1, 1))()"
 
