@@ -1,11 +1,11 @@
 // The server of the board, on a listening socket that is made here, not by c10d.
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStoreBackend.hpp>
 
 #include "base/process_setup.h"
 #include "store/catch_torch.h"
 #include "store/store_hail.h"
 #include "store/tcp_store.h"
+#include "store/torch_shim.h"
 
 namespace keel {
 

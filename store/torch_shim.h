@@ -1,11 +1,17 @@
-// The shim: the constructors of LibTorch's distributed part that differ between 2.6 and today.
+// The shim: what differs between LibTorch 2.6 and today, of all that our code uses.
 // Promises   the rest of our code compiles unchanged against any LibTorch from 2.6 on. It asks the
 //            compiler what exists, not the version number, since each release moved something.
 // Does not   hide behaviour that differs: MakeGlooDevice() says whether it could be lazy.
 #pragma once
 
+#include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
+#if __has_include(<torch/csrc/distributed/c10d/store/TCPStoreBackend.hpp>)  // from 2.14 on
+#include <torch/csrc/distributed/c10d/store/TCPStoreBackend.hpp>
+#else
+#include <torch/csrc/distributed/c10d/TCPStoreBackend.hpp>
+#endif
 
 #include <memory>
 #include <string>
@@ -15,6 +21,10 @@
 #include <vector>
 
 namespace keel {
+
+// What holds a node of autograd's graph: a std::shared_ptr, and from 2.13 on a c10::intrusive_ptr.
+using AutogradNode =
+    decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>()));
 
 struct ReducerArguments {
   std::vector<at::Tensor> parameters;
@@ -37,7 +47,7 @@ std::unique_ptr<Kind> MakeReducer(ReducerArguments a) {
   using Names = std::unordered_map<size_t, std::string>;
   if constexpr (std::is_constructible_v<Kind, Parameters, Buckets, Group, std::vector<bool>,
                                         int64_t, bool, bool, Names, int64_t, bool, bool,
-                                        std::vector<int64_t>>) {  // 2.11
+                                        std::vector<int64_t>>) {  // 2.11; later ones have defaults
     return std::make_unique<Kind>(std::move(a.parameters), std::move(a.buckets),
                                   std::move(a.group), sparse, a.bucket_bytes_max,
                                   a.find_unused_parameters, a.gradient_as_bucket_view, names,

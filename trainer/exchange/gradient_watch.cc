@@ -4,7 +4,7 @@
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <utility>
+#include <memory>
 
 namespace keel {
 

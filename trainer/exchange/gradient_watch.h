@@ -7,12 +7,12 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/function.h>
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <vector>
+
+#include "store/torch_shim.h"
 
 namespace keel {
 
@@ -26,7 +26,7 @@ class GradientWatch {
 
  private:
   struct Hook {
-    std::shared_ptr<torch::autograd::Node> accumulator;
+    AutogradNode accumulator;
     uintptr_t key = 0;
   };
   std::vector<Hook> hooks_;
