@@ -54,6 +54,28 @@ TEST_F(KeelrunNoStore, AWorkerThatNeedsOneEndsTheJobWithTheReason) {
   EXPECT_TRUE(AwaitNoneMarked(mark()));
 }
 
+TEST_F(KeelrunNoStore, ThatOfAPackageForPythonIsForThePyTorchBesideIt) {
+  const std::string make = "cd '" + folder_.path() + "' && rm -r lib && mkdir torch package && "
+                           "mv bin package/ && mkdir package/torch2.99 && echo no module > "
+                           "package/torch2.99/libkeel_store_module.so";
+  ASSERT_EQ(std::system(make.c_str()), 0);
+  WriteFile(folder_.File("torch/version.py"), "__all__ = []\n__version__ = '2.99.1+cu130'\n");
+  const auto start = [&] {
+    return std::make_unique<Launched>(
+        folder_, "job", Launched::Command{{folder_.File("package/bin/keelrun"), "--standalone",
+                                           "--no-python", "bash", "-c", kWantsStore}},
+        Environment{{"MARK", mark()}});
+  };
+  const auto job = start();
+  EXPECT_EQ(job->ExitCode(), 1) << job->Output();
+  EXPECT_THAT(job->Output(), HasSubstr("package/torch2.99/libkeel_store_module.so"));
+  WriteFile(folder_.File("torch/version.py"), "__version__ = '2.100.0'\n");
+  const auto unknown = start();
+  EXPECT_EQ(unknown->ExitCode(), 1) << unknown->Output();
+  EXPECT_THAT(unknown->Output(), HasSubstr("made for, instead of 2.100;"));
+  EXPECT_TRUE(AwaitNoneMarked(mark()));
+}
+
 TEST_F(KeelrunNoStore, AWorkerOfALaterEpochIsNotForgotten) {
   const std::string script = "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3; " +
                              std::string(kWantsStore);

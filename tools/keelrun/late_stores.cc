@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
 
+#include "base/file_helpers.h"
+#include "base/posix_files.h"
 #include "elastic/process/quiet_thread.h"
 #include "store/numeric_names.h"
 #include "store/store_module.h"
@@ -20,6 +23,18 @@ namespace {
 // Between two looks for somebody who wants a store that there is not.
 constexpr Duration kGlance = std::chrono::milliseconds(50);
 
+// "2.11" of the PyTorch that lies beside `package`, or empty: each of these has a module of its own
+// in the package for Python, since LibTorch's classes change from one to the next.
+std::string TorchBeside(const std::string& package) {
+  constexpr std::string_view kBefore = "__version__ = '";
+  PosixFiles files;
+  const Result<std::string> text = ReadWhole(files, package + "/../torch/version.py", 64 << 10);
+  const size_t at = text.ok() ? text->find(kBefore) : std::string::npos;
+  if (at == std::string::npos) return "";
+  const std::string version = text->substr(at + kBefore.size());
+  return version.substr(0, version.find('.', version.find('.') + 1));
+}
+
 // Beside our libraries, in the build as when installed.
 Result<std::string> FindModule() {
   std::array<char, PATH_MAX> own{};
@@ -27,14 +42,21 @@ Result<std::string> FindModule() {
   if (bytes <= 0) return Error{Code::kNotFound, "/proc/self/exe cannot be read: mount /proc"};
   const std::string program(own.data(), static_cast<size_t>(bytes));
   const std::string prefix = program.substr(0, program.rfind("/bin/"));
+  const std::string torch = TorchBeside(prefix);
+  std::vector<std::string> folders = {"/lib/", "/lib/evenkeel/", KEEL_MODULE_DIR};
+  if (!torch.empty()) folders.push_back("/torch" + torch + "/");
   std::string tried;
-  for (const char* folder : {"/lib/", "/lib/evenkeel/", KEEL_MODULE_DIR}) {
+  for (const std::string& folder : folders) {
     const std::string path = prefix + folder + kStoreModuleFile;
     if (access(path.c_str(), R_OK) == 0) return path;
     tried += (tried.empty() ? "" : ", ") + path;
   }
+  const std::string cure =
+      torch.empty() ? "build and install Evenkeel with LibTorch"
+                    : "install one of the versions of PyTorch that this evenkeel was made for, "
+                      "instead of " + torch + "; `import evenkeel` names them";
   return Error{Code::kNotFound, "the store that workers meet at is missing: there is no " + tried +
-                                    "; build and install Evenkeel with LibTorch"};
+                                    "; " + cure};
 }
 
 Result<StoreMaker*> LoadModule(const std::string& path, LogFormat format, LogLevel level) {
