@@ -30,10 +30,11 @@ def _load():
     if not os.path.exists(path):
         path = os.path.join(here, f"torch{version}", name)
     if not os.path.exists(path):
-        there = sorted(one[len("torch"):] for one in os.listdir(here) if one.startswith("torch"))
+        there = sorted((one[len("torch"):] for one in os.listdir(here) if one.startswith("torch")),
+                       key=lambda one: [int(part) for part in one.split(".")])
         raise ImportError(f"evenkeel has no engine for torch {torch.__version__}, only for "
-                          f"{', '.join(there) or 'none'}: install one of these, or build the "
-                          f"package from its repository for the torch that is here")
+                          f"{', '.join(there) or 'none'}: install one of these, or make an "
+                          f"engine for the torch that is here: python -m evenkeel_build")
     try:
         torch.classes.load_library(path)
     except OSError as error:

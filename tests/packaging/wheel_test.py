@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The wheel, in an environment that has nothing else but PyTorch: a script trains alone and under
 its keelrun with the same last line, keel reads what it saved, and a PyTorch that it was not made
-for is told of.
+for is told of. torch_versions_test.py tries all versions of PyTorch.
 
 Skips, and says why, without a Python that has PyTorch.
 """
@@ -10,27 +10,16 @@ import glob
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "dropin"))
 import launchers
+from clean_environment import CleanEnvironment, run
 
 ARGS = None
-LIMIT_S = 300
 SIZE_MAX = 15 << 20
-
-
-def run(command, code=0, **more):
-    clean = {name: value for name, value in os.environ.items()
-             if not name.startswith(("PYTHON", "PET_", "TORCH", "KEEL"))}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False,
-                          env=clean | more)
-    if done.returncode != code:
-        raise AssertionError(f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr[-5000:]}")
-    return done
 
 
 class Wheel(unittest.TestCase):
@@ -42,16 +31,9 @@ class Wheel(unittest.TestCase):
         run([f"{ARGS.source}/packaging/wheel.sh", "--build", ARGS.build, "--out",
              f"{cls.folder}/dist"])
         cls.wheel, = glob.glob(f"{cls.folder}/dist/*.whl")
-        run([ARGS.python, "-m", "venv", f"{cls.folder}/venv"])
-        cls.bin = f"{cls.folder}/venv/bin"
-        packages = run([f"{cls.bin}/python", "-c",
-                        "import site; print(site.getsitepackages()[0])"]).stdout.strip()
-        # PyTorch as if it had been installed there, with what it needs behind it.
-        os.symlink(ARGS.torch, f"{packages}/torch")
-        with open(f"{packages}/of_torch.pth", "w", encoding="utf-8") as file:
-            file.write(os.path.dirname(ARGS.torch) + "\n")
-        run([f"{cls.bin}/python", "-m", "pip", "install", "--no-deps", "--no-index", cls.wheel])
-        cls.packages = packages
+        cls.clean = CleanEnvironment(f"{cls.folder}/venv", ARGS.python, ARGS.torch)
+        cls.clean.install(cls.wheel)
+        cls.bin = cls.clean.bin
 
     def test_it_is_small_and_for_every_python(self):
         self.assertLess(os.path.getsize(self.wheel), SIZE_MAX)
@@ -69,15 +51,37 @@ class Wheel(unittest.TestCase):
         listed = run([f"{self.bin}/keel", "ls", f"{self.folder}/ckpts"]).stdout
         self.assertRegex(listed, r"\b20\b")
 
-    def test_another_pytorch_is_told_of(self):
-        engine, = glob.glob(f"{self.packages}/evenkeel/torch*")
-        os.rename(engine, f"{self.packages}/evenkeel/torch9.9")
-        try:
-            told = run([f"{self.bin}/python", "-c", "import evenkeel"], code=1).stderr
-        finally:
-            os.rename(f"{self.packages}/evenkeel/torch9.9", engine)
-        self.assertIn("evenkeel has no engine for torch", told)
-        self.assertIn("only for 9.9", told)
+    def test_a_pytorch_without_an_engine_is_told_of(self):
+        told = self.clean.python("-c", "import torch; torch.__version__ = '9.9.1+cpu'; "
+                                       "import evenkeel", code=1).stderr
+        self.assertIn("ImportError: evenkeel has no engine for torch 9.9.1+cpu, only for ", told)
+        self.assertIn("install one of these, or make an engine", told)
+        self.assertIn("python -m evenkeel_build", told)
+
+    def test_an_engine_that_is_there_is_not_made_again(self):
+        told = self.clean.python("-m", "evenkeel_build").stdout
+        self.assertRegex(told, r"there is an engine for torch \d+\.\d+ in .*/evenkeel/torch")
+
+    def test_what_an_engine_is_made_with_is_named_where_it_is_missing(self):
+        told = self.clean.python("-m", "evenkeel_build", "--again", "--work",
+                                 f"{self.folder}/work", code=1, PATH=self.bin).stderr
+        self.assertIn("these are missing here: c++, cmake, ninja.", told)
+        self.assertIn("sudo apt-get install --no-install-recommends g++ cmake ninja-build", told)
+
+    def test_versions_with_a_gap_between_are_refused(self):
+        for name, version in (("a", "2.11.0"), ("b", "2.12.1"), ("c", "2.14.0")):
+            os.makedirs(f"{self.folder}/{name}")
+            with open(f"{self.folder}/{name}/keel_torch_version.txt", "w",
+                      encoding="utf-8") as file:
+                file.write(f"{version}\n")
+        for engines, words in ((("a", "c"), "for PyTorch 2.11 and 2.14, and none between"),
+                               (("a", "b", "a"), "are both for PyTorch 2.11")):
+            told = run([ARGS.python, "-B", f"{ARGS.source}/packaging/wheel/assemble.py",
+                        "--root", ARGS.source, "--build", ARGS.build, "--patchelf", "none",
+                        "--into", f"{self.folder}/none",
+                        *(f"{self.folder}/{name}" for name in engines)], code=1).stderr
+            self.assertIn(words, told)
+        self.assertFalse(os.path.exists(f"{self.folder}/none"))
 
 
 if __name__ == "__main__":
