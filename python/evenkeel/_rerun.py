@@ -164,7 +164,9 @@ class _Reruns:
                     self._send("bye", code=0, message="finished")
                     self.link.flush()
                     return result
-        except Exception as error:
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
             self._send("bye", code=1, message=f"{type(error).__name__}: {error}")
             raise
         finally:
@@ -209,13 +211,15 @@ class _Reruns:
                     raise _Broken(self.broken)
                 self._meet(message)
                 result = self.call(self.epoch)
-                if result is not AGAIN and not self.epoch._stops:
-                    dist.barrier()   # all finish, or none
+                if result is not AGAIN and not self.epoch._stops:   # all finish, or none
+                    dist.barrier() if dist.is_initialized() else self._gather("done")
             finally:
                 self.runs = False   # up to here, inclusive, it may be cut off
         except _Broken:
             pass
-        except Exception as raised:
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as raised:   # a CheckpointException, for one, is no Exception
             error = raised
         if error is None:
             self.failures = 0
@@ -244,18 +248,22 @@ class _Reruns:
         with self.sockets:
             store = dist.TCPStore(message["address"], message["port"], None, False,
                                   timeout=datetime.timedelta(seconds=30), wait_for_workers=False)
-        store = dist.PrefixStore(message["prefix"], store)
-        store.set(f"up/{message['rank']}", "")
-        others = [f"up/{rank}" for rank in range(message["world"])]
-        while not store.check(others):
-            time.sleep(MEET_PAUSE_S)
-        dist.init_process_group(self.backend, store=store, rank=message["rank"],
+        self.store = dist.PrefixStore(message["prefix"], store)
+        self._gather("up")
+        dist.init_process_group(self.backend, store=self.store, rank=message["rank"],
                                 world_size=message["world"], timeout=self.timeout)
+
+    def _gather(self, word):
+        """Waits until all members have said it; that can be cut off at any time."""
+        self.store.set(f"{word}/{self.epoch.rank}", "")
+        all_of_them = [f"{word}/{rank}" for rank in range(self.epoch.world)]
+        while not self.store.check(all_of_them):
+            time.sleep(MEET_PAUSE_S)
 
     def _was_broken(self, error):
         """Whether an error of the function is only what others' deaths made of it."""
         deadline = time.monotonic() + JUDGE_S
-        while isinstance(error, RuntimeError) and not self.broken and time.monotonic() < deadline:
+        while _may_be_a_breaks(error) and not self.broken and time.monotonic() < deadline:
             time.sleep(MEET_PAUSE_S)
         if self.broken:
             self.failures = 0
@@ -369,8 +377,8 @@ class _Reruns:
 
 
 def _imports(frame):
-    """Whether a module is being imported, of which half would be left. It is asked again later."""
-    while frame is not None:
+    """Whether the call imports a module, of which half would be left. It is asked again later."""
+    while frame is not None and frame.f_code is not _Reruns._run_one.__code__:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
         frame = frame.f_back
@@ -383,7 +391,32 @@ def _destroy():
             dist.destroy_process_group()
     except Exception as error:   # it is broken, and the next one is another
         print(f"ek.rerun: ending the group: {error}", flush=True)
+    _forget()
     gc.collect()
+
+
+def _forget():
+    """What is left of a group that was cut off while it was made: above all the count of groups,
+    from which all members make the name of their next one."""
+    _c10d._update_default_pg(None)
+    world = _c10d._world
+    for name in ("pg_map", "pg_names", "pg_group_ranks", "pg_backend_config", "pg_to_tag",
+                 "tags_to_pg", "pg_coalesce_state"):
+        getattr(world, name, {}).clear()
+    getattr(_c10d, "_unregister_all_process_groups", list)()
+    world.group_count = 0
+
+
+def _chain(error):
+    """It, and what it was made of."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _may_be_a_breaks(error):
+    return any(isinstance(one, RuntimeError) or not isinstance(one, Exception)
+               for one in _chain(error))
 
 
 def _is_of_group(error):

@@ -132,6 +132,62 @@ say("result", train())
                 self.ends(0)
                 self.assertNotIn("signal=SIGKILL", self.read("err"))
 
+    def test_a_death_while_the_group_is_made(self):
+        """Seat 0 is about to connect then, and seat 2 has not begun; the next group is one."""
+        self.begin(3, """
+made, begun = dist.distributed_c10d._new_process_group_helper, dist.init_process_group
+
+def make(*args, **kwargs):
+    say("making", os.environ["RANK"])
+    return made(*args, **kwargs)
+
+def begin(*args, **kwargs):
+    if os.environ["RANK"] != "0" and not is_told("killed"):
+        say("waits", os.getpid(), "seat", os.environ["RANK"])
+        time.sleep(1000)
+    return begun(*args, **kwargs)
+
+dist.distributed_c10d._new_process_group_helper, dist.init_process_group = make, begin
+""" + TRAIN, "--max-restarts=9")
+        self.found("making 0")
+        pid, = self.found(r"waits (\d+) seat 1")
+        self.found(r"waits \d+ seat 2")
+        self.tell("killed")
+        os.kill(int(pid), signal.SIGKILL)
+        self.found(r"call 1 of \d+ seat [02] epoch 2 world 2", 2)
+        self.tell("end")
+        self.ends(0)
+
+    def test_a_break_may_become_any_error_and_the_function_end_its_group(self):
+        """A CheckpointException of PyTorch is such an error. All of it while a module is imported,
+        which is the script itself."""
+        self.begin(2, """
+class Odd(BaseException):
+    pass
+
+@ek.rerun
+def train(epoch):
+    count(epoch)
+    try:
+        while epoch.number == 1:
+            agreed(False)
+    except BaseException as error:
+        raise Odd("of its own") from error
+    dist.destroy_process_group()
+    return epoch.world
+
+if __name__ == "__main__":
+    import script
+else:
+    say("result", train())
+""", "--max-restarts=1")
+        pid = self.found(r"call 1 of (\d+) seat 0")[0]
+        self.found(r"call 1 of \d+ seat 1")
+        os.kill(int(pid), signal.SIGKILL)
+        self.found(r"call 2 of \d+ seat 1")
+        self.ends(0)
+        self.assertIn("result", self.read("out"))
+
     def test_a_stop_is_seen_by_the_function(self):
         self.begin(2, TRAIN)
         self.found("call 1", 2)
