@@ -7,11 +7,16 @@ Promises   the process becomes the worker as if it had just been started: its co
            tracebacks hold nothing of this file.
 Does not   import evenkeel, which looks at the environment, or anything else of the script's.
 """
+import sys
+
+# The folder that it was started in, of which a script elsewhere imports nothing.
+if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
+    del sys.path[0]
+
 import fcntl
 import os
 import runpy
 import socket
-import sys
 import types
 
 GATE = 3
@@ -50,42 +55,44 @@ def become(arguments, environment):
     sys.orig_argv = arguments
     what, *rest = arguments[2:]
     if what in ("-m", "-c"):
-        what, name, rest = what, rest[0], rest[1:]
+        name, rest = rest[0], rest[1:]
+        first = os.getcwd() if what == "-m" else ""
     else:
-        what, name = "script", what
-    first = {"-m": os.getcwd(), "-c": ""}.get(what, os.path.dirname(os.path.realpath(name)))
-    if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = first
-    sys.argv = ["-c" if what == "-c" else name, *rest]
-    if what == "-m":
-        runpy.run_module(name, run_name="__main__", alter_sys=True)
-    elif what == "script" and not os.path.isfile(name):   # a folder or an archive
-        runpy.run_path(name, run_name="__main__")
-    else:
-        run(name, what)
-
-
-def run(name, what):
-    """The code, or the script of that name, in a module __main__ of its own."""
-    main = types.ModuleType("__main__")
+        name = what
+        is_file = os.path.isfile(name)   # else a folder or an archive
+        what = "script" if is_file else "folder"
+        first = os.path.dirname(os.path.realpath(name)) if is_file else os.path.abspath(name)
+    if what == "folder" or not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, first)
+    sys.argv = [what if what in ("-m", "-c") else name, *rest]
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
     main.__builtins__ = __builtins__
-    if what == "script":
-        main.__file__ = name = os.path.abspath(name)
-    sys.modules["__main__"] = main
     try:
-        if what == "script":
-            with open(name, "rb") as file:
-                code = compile(file.read(), name, "exec", dont_inherit=True)
-        else:
-            code = compile(name, "<string>", "exec", dont_inherit=True)
-        exec(code, main.__dict__)
+        run(what, name, main)
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:
-        trace = error.__traceback__.tb_next   # without this function's own line
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+            trace = trace.tb_next
         error.__traceback__ = trace
         sys.excepthook(type(error), error, trace)
         sys.exit(1)
+
+
+def run(what, name, main):
+    """As Python does, which has its own function for all but scripts and code."""
+    if what == "-m":
+        return runpy._run_module_as_main(name)
+    if what == "folder":
+        return runpy._run_module_as_main("__main__", False)
+    if what == "script":
+        main.__file__ = name = os.path.abspath(name)
+        with open(name, "rb") as file:
+            code = compile(file.read(), name, "exec", dont_inherit=True)
+    else:
+        code = compile(name, "<string>", "exec", dont_inherit=True)
+    exec(code, main.__dict__)
 
 
 if __name__ == "__main__":
