@@ -372,14 +372,16 @@ class _Reruns:
         self.sockets.shut()
 
     def _cut(self, _, frame):
-        if self.runs and self.broken and not _imports(frame):
+        if self.runs and self.broken and not _is_needed(frame):
             raise _Broken(self.broken)
 
 
-def _imports(frame):
-    """Whether the call imports a module, of which half would be left. It is asked again later."""
+def _is_needed(frame):
+    """Whether the call imports a module, of which half would be left, or ends an object, which
+    would never do the rest (a DataLoader ends its processes). It is asked again later."""
     while frame is not None and frame.f_code is not _Reruns._run_one.__code__:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        code = frame.f_code
+        if code.co_filename.startswith("<frozen importlib") or code.co_name == "__del__":
             return True
         frame = frame.f_back
     return False

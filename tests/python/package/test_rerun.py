@@ -160,16 +160,31 @@ dist.distributed_c10d._new_process_group_helper, dist.init_process_group = make,
 
     def test_a_break_may_become_any_error_and_the_function_end_its_group(self):
         """A CheckpointException of PyTorch is such an error. All of it while a module is imported,
-        which is the script itself."""
+        which is the script itself. What ends with the loop, as a DataLoader's processes do, ends
+        to the last."""
         self.begin(2, """
 class Odd(BaseException):
     pass
+
+class Ends:
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return 1
+
+    def __del__(self):
+        for _ in range(100):
+            time.sleep(0.002)
+        say("ended to the last", calls, "of", os.getpid())
 
 @ek.rerun
 def train(epoch):
     count(epoch)
     try:
-        while epoch.number == 1:
+        for _ in Ends():
+            if epoch.number > 1:
+                break
             agreed(False)
     except BaseException as error:
         raise Odd("of its own") from error
@@ -182,10 +197,11 @@ else:
     say("result", train())
 """, "--max-restarts=1")
         pid = self.found(r"call 1 of (\d+) seat 0")[0]
-        self.found(r"call 1 of \d+ seat 1")
+        survivor, = self.found(r"call 1 of (\d+) seat 1")
         os.kill(int(pid), signal.SIGKILL)
-        self.found(r"call 2 of \d+ seat 1")
+        self.found(rf"call 2 of {survivor} seat 1")
         self.ends(0)
+        self.assertIn(f"ended to the last 1 of {survivor}", self.read("out"))
         self.assertIn("result", self.read("out"))
 
     def test_a_stop_is_seen_by_the_function(self):
