@@ -142,6 +142,8 @@ class _Reruns:
         self.failures = 0
         self.sockets = _sockets.Sockets()
         _ending.install()
+        # DDP and optimizers import it, which takes a second or more and is not cut off: rather now.
+        import torch._dynamo  # noqa: F401
         self.link = torch.classes.evenkeel.Link()
         _links.append(self.link)
 
