@@ -29,7 +29,8 @@ def systems(size):
     options = [*SIZES[size], "--steps", str(ARGS.steps)]
     ours = ["--no-python", f"{ARGS.bin}/gpt_bench", *options]
     peer = [f"{HERE}/ddp_peer.py", *options]
-    script = [f"{HERE}/python_peer.py", *options]
+    # A spare imports PyTorch just while the few steps of a round are made; once in a job.
+    script = ["--spares=0", f"{HERE}/python_peer.py", *options]
     return {"exact": ours, "exact, native numerics": [*ours, "--numerics=native"],
             "all-reduce": [*ours, "--reduce=allreduce"],
             "Python, the engine's AdamW": [*script, "--optimizer=engine"],
