@@ -20,6 +20,7 @@
 #include "base/print_out.h"
 #include "base/process_setup.h"
 #include "elastic/protocol/exit_codes.h"
+#include "python/checked.h"
 #include "python/checkpoints.h"
 #include "python/stray_gradients.h"
 #include "store/torch_log.h"
@@ -38,19 +39,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 using Tensors = std::vector<at::Tensor>;
-
-// What a call gives to Python: an exception with the error's words, and nothing else.
-[[noreturn]] void Throw(const Error& error) { throw std::runtime_error(error.message); }
-
-void Check(const Status& status) {
-  if (!status.ok()) Throw(status.error());
-}
-
-template <class T>
-T Checked(Result<T> result) {
-  if (!result.ok()) Throw(result.error());
-  return *std::move(result);
-}
 
 // TorchBind has no unsigned numbers; Python takes them back modulo 2^64.
 int64_t Signed(uint64_t number) { return static_cast<int64_t>(number); }

@@ -4,13 +4,13 @@
 
 #include <chrono>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/environment.h"
 #include "elastic/worker_link.h"
+#include "python/checked.h"
 
 namespace keel {
 namespace {
@@ -35,15 +35,6 @@ class Link : public torch::CustomClassHolder {
   void Flush() { (void)link_->Flush(RealClock().Monotonic() + kFlushLimit); }
 
  private:
-  static void Check(const Status& status) {
-    if (!status.ok()) throw std::runtime_error(status.error().message);
-  }
-  template <class T>
-  static T Checked(Result<T> result) {
-    if (!result.ok()) throw std::runtime_error(result.error().message);
-    return *std::move(result);
-  }
-
   const std::unique_ptr<WorkerLink> link_;
 };
 

@@ -91,15 +91,12 @@ def rerun(function=None, *, backend=None, timeout=datetime.timedelta(minutes=30)
     def run(*args, **kwargs):
         if dist.is_initialized():
             raise RuntimeError("torch.distributed is initialised already; ek.rerun makes the group")
-        call = functools.partial(_call, function, args, kwargs)
+        def call(epoch):
+            return function(epoch, *args, **kwargs)
         if "KEEL_CONTROL_FD" not in os.environ:
             return _without_launcher(call, backend, timeout)
         return _Reruns(call, backend, timeout, join_within).run()
     return run
-
-
-def _call(function, args, kwargs, epoch):
-    return function(epoch, *args, **kwargs)
 
 
 def _without_launcher(call, backend, timeout):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -125,6 +126,48 @@ class Case(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             file.write(beginning + textwrap.dedent(text))
         return [ARGS.python, "-B", path]
+
+
+class Watched(Case):
+    """A job that is looked at while it runs: keelrun starts the Python itself, so that there are
+    spares, and its output is in files."""
+
+    def launch(self, workers, script, *options):
+        out, err = (open(f"{self.folder}/{name}", "w+", encoding="utf-8")
+                    for name in ("out", "err"))
+        self.addCleanup(out.close)
+        self.addCleanup(err.close)
+        self.process = subprocess.Popen(
+            [ARGS.keelrun, "--standalone", f"--nproc-per-node={workers}", *options, script],
+            stdout=out, stderr=err, env=environment(PYTHON_EXEC=ARGS.python))
+        self.addCleanup(self.process.wait)
+        self.addCleanup(self.process.kill)
+
+    def tell(self, name):
+        """By a file that its script looks for."""
+        with open(f"{self.folder}/{name}", "w", encoding="utf-8"):
+            pass
+
+    def read(self, name):
+        with open(f"{self.folder}/{name}", encoding="utf-8") as file:
+            return file.read()
+
+    def all_told(self):
+        return self.read("out") + self.read("err")[-6000:]
+
+    def found(self, pattern, times=1, name="out"):
+        """All matches, once there are so many."""
+        deadline = time.monotonic() + HANG_LIMIT_S
+        while True:
+            found = re.findall(pattern, self.read(name))
+            if len(found) >= times:
+                return found
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                self.fail(f"{times} times {pattern!r}: not there\n{self.all_told()}")
+            time.sleep(0.01)
+
+    def ends(self, code):
+        self.assertEqual(self.process.wait(HANG_LIMIT_S), code, self.all_told())
 
 
 def parsed(description, find_python):

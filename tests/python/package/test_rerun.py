@@ -3,9 +3,7 @@
 import os
 import re
 import signal
-import subprocess
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "dropin")]
@@ -58,42 +56,9 @@ say("result", train(), os.getpid())
 """
 
 
-class Rerun(scripts.Case):
+class Rerun(scripts.Watched):
     def begin(self, workers, text, *options):
-        script = self.written(text, BEGINNING)[-1]
-        out, err = (open(f"{self.folder}/{name}", "w+", encoding="utf-8")
-                    for name in ("out", "err"))
-        self.addCleanup(out.close)
-        self.addCleanup(err.close)
-        self.process = subprocess.Popen(
-            [scripts.ARGS.keelrun, "--standalone", f"--nproc-per-node={workers}", *options,
-             script], stdout=out, stderr=err,
-            env=scripts.environment(PYTHON_EXEC=scripts.ARGS.python))
-        self.addCleanup(self.process.wait)
-        self.addCleanup(self.process.kill)
-
-    def tell(self, name):
-        with open(f"{self.folder}/{name}", "w", encoding="utf-8"):
-            pass
-
-    def read(self, name):
-        with open(f"{self.folder}/{name}", encoding="utf-8") as file:
-            return file.read()
-
-    def found(self, pattern, times=1, name="out"):
-        deadline = time.monotonic() + scripts.HANG_LIMIT_S
-        while True:
-            found = re.findall(pattern, self.read(name))
-            if len(found) >= times:
-                return found
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                self.fail(f"{times} times {pattern!r}: not there\n{self.read('out')}"
-                          f"{self.read('err')[-6000:]}")
-            time.sleep(0.01)
-
-    def ends(self, code):
-        self.assertEqual(self.process.wait(scripts.HANG_LIMIT_S), code,
-                         self.read("out") + self.read("err")[-6000:])
+        self.launch(workers, self.written(text, BEGINNING)[-1], *options)
 
     def test_survivors_keep_their_processes_and_a_newcomer_joins(self):
         self.begin(3, TRAIN, "--max-restarts=9")
@@ -110,7 +75,7 @@ class Rerun(scripts.Case):
             survivors = {one: its for one, its in members.items() if one != pid}
             members = dict(self.found(rf"of (\d+) seat (\d) epoch {number} world 3", 3))
             self.assertEqual(members, survivors | {newcomer: seat},
-                             self.read("out") + self.read("err")[-6000:])
+                             self.all_told())
             self.found(rf"trains in {number}\n", 3)
         self.tell("end")
         self.ends(0)

@@ -10,8 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "dropin")]
@@ -175,7 +173,7 @@ if __name__ == "__main__":
         self.assertEqual(process.wait(scripts.HANG_LIMIT_S), 0)
 
 
-class Replaced(scripts.Case):
+class Replaced(scripts.Watched):
     SCRIPT = """
         import os, time
         os.write(1, f"up {os.getpid()} of {os.environ['LOCAL_RANK']}\\n".encode())
@@ -189,37 +187,15 @@ class Replaced(scripts.Case):
 
     def begin(self, workers, *options, beginning=scripts.SMALL):
         script = self.written(self.SCRIPT, beginning.replace("steps=4", "steps=4000"))[-1]
-        out, err = (open(f"{self.folder}/{name}", "w+", encoding="utf-8")
-                    for name in ("out", "err"))
-        self.addCleanup(out.close)
-        self.addCleanup(err.close)
-        self.process = subprocess.Popen(
-            [scripts.ARGS.keelrun, "--standalone", f"--nproc-per-node={workers}",
-             "--max-restarts=100", *options, script], stdout=out, stderr=err,
-            env=scripts.environment(PYTHON_EXEC=scripts.ARGS.python))
-        self.addCleanup(self.process.wait)
-        self.addCleanup(self.process.kill)
+        self.launch(workers, script, "--max-restarts=100", *options)
 
-    def read(self, name):
-        with open(f"{self.folder}/{name}", encoding="utf-8") as file:
-            return file.read()
-
-    def found(self, name, pattern, times=1):
-        """The last match, once there are so many."""
-        deadline = time.monotonic() + scripts.HANG_LIMIT_S
-        while True:
-            found = re.findall(pattern, self.read(name))
-            if len(found) >= times:
-                return found[-1]
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                self.fail(f"{pattern} is not there\n{self.read('out')}{self.read('err')[-4000:]}")
-            time.sleep(0.01)
+    def last(self, name, pattern, times=1):
+        return self.found(pattern, times, name)[-1]
 
     def end(self):
         """At full speed."""
-        with open(f"{self.folder}/go", "w", encoding="utf-8"):
-            pass
-        self.assertEqual(self.process.wait(scripts.HANG_LIMIT_S), 0, self.read("err")[-4000:])
+        self.tell("go")
+        self.ends(0)
         lines = set(scripts.FINAL.findall(self.read("out")))
         self.assertEqual(len(lines), 1, self.read("out"))
         return lines.pop()
@@ -227,13 +203,13 @@ class Replaced(scripts.Case):
     def test_a_spare_takes_the_place_of_each_worker_that_dies(self):
         self.begin(2)
         for death in range(1, 4):
-            spare = self.found("err", r"spare-ready pid=(\d+)", death)
+            spare = self.last("err", r"spare-ready pid=(\d+)", death)
             rank = death % 2
-            victim = self.found("out", rf"up (\d+) of {rank}\n")
+            victim = self.last("out", rf"up (\d+) of {rank}\n")
             os.kill(int(victim), signal.SIGKILL)
-            self.found("out", rf"up {spare} of {rank}\n")
+            self.last("out", rf"up {spare} of {rank}\n")
         self.assertEqual(len(re.findall("spare-taken", self.read("err"))), 3)
-        self.found("err", "state-agreed.* 1 receive the state", 3)
+        self.last("err", "state-agreed.* 1 receive the state", 3)
         replaced = self.end()
         self.assertNotIn("leftover-killed", self.read("err"))
         self.begin(1, "--spares=0")
@@ -242,20 +218,20 @@ class Replaced(scripts.Case):
 
     def test_one_that_is_killed_is_replaced_as_well(self):
         self.begin(1)
-        spare = self.found("err", r"spare-ready pid=(\d+)")
+        spare = self.last("err", r"spare-ready pid=(\d+)")
         os.kill(int(spare), signal.SIGKILL)
-        again = self.found("err", r"spare-ready pid=(\d+)", 2)
-        os.kill(int(self.found("out", r"up (\d+) of 0\n")), signal.SIGKILL)
-        self.found("out", rf"up {again} of 0\n")
+        again = self.last("err", r"spare-ready pid=(\d+)", 2)
+        os.kill(int(self.last("out", r"up (\d+) of 0\n")), signal.SIGKILL)
+        self.last("out", rf"up {again} of 0\n")
         self.process.send_signal(signal.SIGTERM)
-        self.assertEqual(self.process.wait(scripts.HANG_LIMIT_S), 77)   # without a place to save
+        self.ends(77)   # without a place to save
 
     def test_where_the_package_is_not_found_there_is_none(self):
         beginning = f"import sys\nsys.path.insert(0, {scripts.ARGS.package!r})\n" + scripts.SMALL
         package, scripts.ARGS.package = scripts.ARGS.package, self.folder
         try:
             self.begin(1, beginning=beginning)
-            self.found("err", "no-spares .*is the package evenkeel where .* looks for modules")
+            self.last("err", "no-spares .*is the package evenkeel where .* looks for modules")
         finally:
             scripts.ARGS.package = package
 
