@@ -151,20 +151,23 @@ TEST_F(FullDisk, AtAStopItIsUnsaved) {
 // ext4 on a loop device whose file lies on a tmpfs.
 class LoopDisk : public OwnDisk {
  protected:
-  // Empty, or why not.
-  std::string MakeDisk(const std::string& features) {
+  // Empty, or why not. Of the file, `there` blocks have their room from the beginning.
+  std::string MakeDisk(const std::string& features, int there = 0) {
     const std::string why_not = MountTmpfs(below_, "size=24m");
     if (!why_not.empty()) return "no mounts: " + why_not;
     EXPECT_OK(MakeDirs(files_, disk_));
-    if (Shell("truncate -s 64M " + image_ + " && mkfs.ext4 -q -F -m 0 " + features + " " +
-              image_) != 0) {
+    if (Shell("head -c " + std::to_string(there * kBlock) + " /dev/zero > " + image_ +
+              " && truncate -s 64M " + image_ + " && mkfs.ext4 -q -F -m 0 -b " +
+              std::to_string(kBlock) + " " + features + " " + image_) != 0) {
       return "mkfs.ext4 is not there, or fails";
     }
     dir_ = disk_ + "/ckpts";
     return MountLoop() ? "" : "no loop devices";
   }
   bool MountLoop() {
-    if (Shell("mount -o loop,errors=remount-ro " + image_ + " " + disk_) != 0) return false;
+    if (Shell("mount -o loop,errors=remount-ro,noinit_itable " + image_ + " " + disk_) != 0) {
+      return false;
+    }
     mounted_.push_back(disk_);
     return true;
   }
@@ -192,14 +195,20 @@ class LoopDisk : public OwnDisk {
     ExpectSameEnd();
   }
 
+  static constexpr int kBlock = 4096;
   const std::string below_ = folder_.File("below");
   const std::string image_ = below_ + "/image";
 };
 
 // Room is reserved without a word, and refused when it is written or shall be durable.
 TEST_F(LoopDisk, ThatPromisesMoreThanItHasIsLoudAndIsGotOver) {
-  // A journal that cannot be written would end the file system.
-  const std::string why_not = MakeDisk("-O ^has_journal");
+  // A journal, inode or directory that cannot be written would end the file system, as soon as the
+  // kernel gets round to writing it: so there is no journal, directories lie in their inodes, and
+  // all inodes, a block each, have their room.
+  const int inodes = 1024, before_them = 34;
+  const std::string why_not = MakeDisk(
+      "-O ^has_journal,^resize_inode,inline_data -E nodiscard -I " + std::to_string(kBlock) +
+      " -N " + std::to_string(inodes), before_them + inodes);
   if (!why_not.empty()) GTEST_SKIP() << "no disk of its own on this machine: " << why_not;
   const auto job = Start(2, Saving(Endless(kSometimes)));
   job->Await(" checkpoint step=");
