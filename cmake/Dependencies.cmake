@@ -59,13 +59,16 @@ if(KEEL_WITH_TORCH)
   if(KEEL_PCH)
     keel_make_torch_pch()
   endif()
-  if(NOT KEEL_NCCL STREQUAL "disabled")
-    keel_import_torch_cuda("${torch_dir}")
-    if(KEEL_NCCL STREQUAL "enabled" AND NOT TARGET keel_torch_cuda)
-      message(FATAL_ERROR "KEEL_NCCL=enabled, but LibTorch in ${torch_dir} has no CUDA libraries, or "
-                          "crt/host_defines.h or nccl.h was not found, or the headers are not complete. "
-                          "pip install nvidia-cuda-crt nvidia-cuda-cccl nvidia-nccl-cu13 "
-                          "brings them.")
-    endif()
+endif()
+if(NOT KEEL_NCCL STREQUAL "disabled")
+  keel_default_torch("${PROJECT_SOURCE_DIR}" torch_beside)
+  if(KEEL_WITH_TORCH)
+    set(torch_beside "${torch_dir}")
+  endif()
+  keel_import_cuda_headers("${torch_beside}")
+  if(KEEL_NCCL STREQUAL "enabled" AND NOT TARGET keel_cuda_headers)
+    message(FATAL_ERROR "KEEL_NCCL=enabled, but crt/host_defines.h or nccl.h was not found, or the headers "
+                        "are not complete. pip install nvidia-cuda-crt nvidia-cuda-cccl nvidia-nccl-cu13 "
+                        "brings them.")
   endif()
 endif()

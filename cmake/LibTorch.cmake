@@ -1,9 +1,9 @@
 # Finds LibTorch in a directory (an unpacked LibTorch or the torch folder of a PyPI wheel) and declares
 # imported targets:
-#   keel_torch       what CPU programs link: c10 and torch_cpu. Not libtorch.so, which is empty but
-#                    for needing torch_cuda: that and what it brings cost each start of a worker
-#                    0.2 s, and each of its deaths 25 ms until the kernel has cleared it away
-#   keel_torch_cuda  what the NCCL module adds (only when LibTorch has CUDA and the headers are there)
+#   keel_torch         what CPU programs link: c10 and torch_cpu. Not libtorch.so, which is empty but
+#                      for needing torch_cuda: that and what it brings cost each start of a worker
+#                      0.2 s, and each of its deaths 25 ms until the kernel has cleared it away
+#   keel_cuda_headers  what the NCCL module is compiled with (only when the headers are there)
 # Does not use LibTorch's own CMake package: that one wants a CUDA toolkit, even to build for the CPU.
 
 set(KEEL_TORCH_MINIMUM 2.6)
@@ -85,38 +85,30 @@ function(keel_import_torch dir)
                                            "LINKER:--disable-new-dtags")
 endfunction()
 
-# CUDA's and NCCL's headers and libraries: in the wheels beside torch, or where the caller has a toolkit.
-function(keel_import_torch_cuda dir)
+# keel_cuda_headers: CUDA's and NCCL's headers, in the wheels beside torch, or where the caller has a
+# toolkit. Their libraries are those that LibTorch loads; nothing is linked with them.
+function(keel_import_cuda_headers dir)
   set(beside "${dir}/../nvidia")
   # crt/ is what a folder of CUDA headers most often lacks: torch's own wheels do not bring it.
   find_path(KEEL_CUDA_INCLUDE crt/host_defines.h
             HINTS "${beside}/cu13/include" "${beside}/cuda_runtime/include"
             PATHS /usr/local/cuda/include)
   find_path(KEEL_NCCL_INCLUDE nccl.h HINTS "${beside}/nccl/include" PATHS /usr/local/cuda/include)
-  find_library(KEEL_NCCL_LIBRARY NAMES libnccl.so.2 nccl HINTS "${beside}/nccl/lib")
-  mark_as_advanced(KEEL_CUDA_INCLUDE KEEL_NCCL_INCLUDE KEEL_NCCL_LIBRARY)
-  if(TARGET keel_torch_cuda OR NOT EXISTS "${dir}/lib/libtorch_cuda.so"
-     OR NOT KEEL_CUDA_INCLUDE OR NOT KEEL_NCCL_INCLUDE OR NOT KEEL_NCCL_LIBRARY)
+  mark_as_advanced(KEEL_CUDA_INCLUDE KEEL_NCCL_INCLUDE)
+  if(TARGET keel_cuda_headers OR NOT KEEL_CUDA_INCLUDE OR NOT KEEL_NCCL_INCLUDE)
     return()
   endif()
   # torch's wheels bring some of CUDA's headers only; whether they are enough, the compiler knows.
   include(CheckCXXSourceCompiles)
-  set(CMAKE_REQUIRED_INCLUDES "${KEEL_CUDA_INCLUDE}")
-  check_cxx_source_compiles("#include <cuda_runtime_api.h>\n#include <cuda_fp16.h>\nint main() {}"
-                            KEEL_CUDA_HEADERS_COMPILE)
-  if(NOT KEEL_CUDA_HEADERS_COMPILE)
+  set(CMAKE_REQUIRED_INCLUDES "${KEEL_CUDA_INCLUDE}" "${KEEL_NCCL_INCLUDE}")
+  check_cxx_source_compiles("#include <cuda_runtime_api.h>\n#include <nccl.h>\nint main() {}"
+                            KEEL_NCCL_HEADERS_COMPILE)
+  if(NOT KEEL_NCCL_HEADERS_COMPILE)
     message(STATUS "No NCCL module: CUDA's headers in ${KEEL_CUDA_INCLUDE} are not complete "
                    "(pip install nvidia-cuda-crt nvidia-cuda-cccl)")
     return()
   endif()
-  foreach(library c10_cuda torch_cuda)
-    keel_import_library(keel_lib_${library} "${dir}/lib/lib${library}.so")
-  endforeach()
-  keel_import_library(keel_lib_nccl "${KEEL_NCCL_LIBRARY}")
-  add_library(keel_torch_cuda INTERFACE IMPORTED GLOBAL)
-  target_include_directories(keel_torch_cuda SYSTEM INTERFACE
+  add_library(keel_cuda_headers INTERFACE IMPORTED GLOBAL)
+  target_include_directories(keel_cuda_headers SYSTEM INTERFACE
     "${KEEL_CUDA_INCLUDE}" "${KEEL_NCCL_INCLUDE}")
-  target_compile_definitions(keel_torch_cuda INTERFACE USE_C10D_NCCL)
-  target_link_libraries(keel_torch_cuda INTERFACE keel_torch keel_lib_torch_cuda keel_lib_c10_cuda
-                                                  keel_lib_nccl)
 endfunction()

@@ -22,10 +22,6 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "")
 if(KEEL_WITH_TORCH)
   list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${KEEL_TORCH_FOUND_DIR}/lib)
-  if(TARGET keel_nccl)
-    cmake_path(GET KEEL_NCCL_LIBRARY PARENT_PATH nccl_dir)
-    list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${nccl_dir})
-  endif()
 endif()
 # To build programs against it.
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, g++, libboost-dev, libboost-filesystem-dev, \

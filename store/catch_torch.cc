@@ -31,6 +31,16 @@ Code CodeOfWords(const std::string& text, Code otherwise) {
   if (Mentions(text, {"No CUDA GPUs", "no CUDA-capable device", "CUDA driver version"})) {
     return Code::kNoDevice;
   }
+  // After these, CUDA serves the process no more. Not after what a kernel of the program's asserts:
+  // that is the program's fault.
+  if (Mentions(text, {"CUDA error: an illegal memory access",
+                      "CUDA error: unspecified launch failure",
+                      "CUDA error: an illegal instruction", "CUDA error: misaligned address",
+                      "CUDA error: uncorrectable ECC error", "CUDA error: hardware stack error",
+                      "CUDA error: uncorrectable NVLink error",
+                      "CUDA error: context is destroyed", "busy or unavailable"})) {
+    return Code::kNoDevice;
+  }
   return otherwise;
 }
 

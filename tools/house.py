@@ -44,7 +44,7 @@ TORCH_HEADER = re.compile(r"(torch|ATen|c10|gloo)/")
 TORCH_HOME = re.compile(r"(trainer|python|bench|examples|tests/(gpu|trainer|store|install))/|"
                         r"store/(torch_|catch_torch|tcp_store)|cmake/torch_(api_)?pch\.h$")
 NCCL_HEADER = re.compile(r"nccl\.h|cuda_runtime|.*ProcessGroupNCCL")
-NCCL_HOME = re.compile(r"trainer/group/nccl/")
+NCCL_HOME = re.compile(r"trainer/group/nccl/|tests/(standin|trainer/group)/")
 NOT_A_MEMBER = r"(?<![\w.>:~])(?:std::|::)?"
 
 BANS = [
@@ -63,7 +63,8 @@ BANS = [
         + NOT_A_MEMBER + r"f(data)?sync\s*\(|\bfopen\s*\((?=[^;]*,\s*\"[^\"]*[wa+])",
         r"(tests/)?base/\w*files", "take a Files& (base/files.h), so that tests can make it fail"),
     Ban("exit", r"(?<!void )" + NOT_A_MEMBER + r"(_?_?exit|_Exit|quick_exit|abort|terminate)\s*\(",
-        r"base/check|elastic/process/(child|spawn)|trainer/early_stop|tests/\S* (::)?_exit$",
+        r"base/check|elastic/process/(child|spawn)|trainer/early_stop|trainer/group/nccl_links|"
+        r"tests/\S* (::)?_exit$",
         "return an Error (base/result.h); for our own bugs KEEL_CHECK (base/check.h)"),
     Ban("debug-print", r"\bstd::(cerr|cout|clog)\b|" + NOT_A_MEMBER + r"v?f?d?(printf|puts)\s*\(",
         r"(?!(base|store|elastic|ckpt|trainer)/)|base/(check|log)|store/torch_log|"

@@ -30,8 +30,4 @@ using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
 Result<Group> MakeGlooGroup(const GroupSpec& spec);
 
-// Uses the NCCL module (trainer/nccl_module.h), which the first call loads. Call it before any
-// other use of CUDA. `device` is the GPU of this rank.
-Result<Group> MakeNcclGroup(const GroupSpec& spec, int device);
-
 }  // namespace keel

@@ -17,81 +17,83 @@
 #include "store/tcp_store.h"
 #include "store/torch_log.h"
 #include "store/torch_store.h"
-#include "trainer/data_parallel.h"
+#include "trainer/exchange/exchange.h"
+#include "trainer/exchange/gpu_queue.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/nccl_module.h"
 #include "trainer/numerics/tensor_digest.h"
-#include "trainer/process_group.h"
 
 namespace keel {
 namespace {
 
 const torch::Device kGpu(torch::kCUDA, 0);
 
-void Sum(const Group& group, torch::Tensor tensor) {
-  std::vector<torch::Tensor> one{std::move(tensor)};
-  group->allreduce(one)->wait();
+// What the current stream has been given before is summed, and there when it returns.
+Status Sum(EpochGroup& group, GpuQueue& queue, const torch::Tensor& tensor) {
+  queue.FollowCurrentStream();
+  KEEL_TRY(group.SumOnGpu(tensor, queue.stream()));
+  const std::function<bool()> is_done = queue.Mark();
+  while (!is_done()) {
+    KEEL_TRY(group.LookAtGpu());
+    std::this_thread::yield();
+  }
+  return group.LookAtGpu();
 }
 
 // The sum of 1 .. size, in every element, on every rank.
-bool SumIsRight(const Group& group, int rank) {
-  torch::Tensor tensor = torch::full({1 << 20}, rank + 1.0f, torch::TensorOptions(kGpu));
-  Sum(group, tensor);
-  const float wanted = static_cast<float>(group->getSize() * (group->getSize() + 1)) / 2;
+Result<bool> SumIsRight(EpochGroup& group, GpuQueue& queue) {
+  const torch::Tensor tensor = torch::full({1 << 20}, group.rank() + 1.0f,
+                                           torch::TensorOptions(kGpu));
+  KEEL_TRY(Sum(group, queue, tensor));
+  const float wanted = static_cast<float>(group.size() * (group.size() + 1)) / 2;
   return (tensor.cpu() == wanted).all().item<bool>();
 }
 
-void PrintSpeed(const Group& group) {
+Status PrintSpeed(EpochGroup& group, GpuQueue& queue) {
   constexpr int64_t kElements = 16 << 20;
   std::vector<double> milliseconds;
-  torch::Tensor tensor = torch::ones({kElements}, torch::TensorOptions(kGpu));
+  const torch::Tensor tensor = torch::ones({kElements}, torch::TensorOptions(kGpu));
   for (int round = 0; round < 20; ++round) {
     const TimePoint start = RealClock().Monotonic();
-    Sum(group, tensor);
-    (void)tensor[0].item<float>();  // waits for the stream
+    KEEL_TRY(Sum(group, queue, tensor));
     milliseconds.push_back(
         std::chrono::duration<double, std::milli>(RealClock().Monotonic() - start).count());
   }
   std::sort(milliseconds.begin(), milliseconds.end());
-  std::printf("allreduce ranks=%d bytes=%lld median_ms=%.3f\n", group->getSize(),
+  std::printf("sum ranks=%d bytes=%lld median_ms=%.3f\n", group.size(),
               static_cast<long long>(kElements * 4), milliseconds[milliseconds.size() / 2]);
+  return Ok();
 }
 
-Digest TrainFewSteps(const Group& group, int rank) {
+Result<Digest> TrainFewSteps(EpochGroup& group) {
   torch::manual_seed(7);
   torch::nn::Sequential model(torch::nn::Linear(32, 64), torch::nn::ReLU(),
                               torch::nn::Linear(64, 1));
   model->to(kGpu);
   torch::optim::SGD optimizer(model->parameters(), 0.05);
-  Result<std::unique_ptr<DataParallel>> parallel = DataParallel::Open(model->parameters(), group);
-  KEEL_CHECK(parallel.ok(), parallel.error().message);
+  KEEL_TRY_ASSIGN(const auto exchange,
+                  Exchange::Open(model->parameters(), group, {.lanes = group.size()}));
   for (int step = 0; step < 10; ++step) {
-    torch::manual_seed(1000 + step * 10 + rank);
+    torch::manual_seed(1000 + step * 10 + group.rank());
     const torch::Tensor input = torch::randn({16, 32}).to(kGpu);
-    optimizer.zero_grad();
-    KEEL_CHECK((*parallel)->BeforeForward().ok(), "step " << step);
-    const Status backward = (*parallel)->Backward(model->forward(input).square().mean());
-    KEEL_CHECK(backward.ok(), backward.error().message);
+    KEEL_TRY(exchange->Backward(model->forward(input).square().mean()));
+    KEEL_TRY(exchange->Finish());
     optimizer.step();
   }
   return DigestOfTensors(model->parameters());
 }
 
 // Sums until a member dies; a thread aborts the group when asked to by the board.
-void HangAndAbort(NcclModule& module, TcpStore& board, const Group& group) {
+void HangAndAbort(TcpStore& board, EpochGroup& group, GpuQueue& queue) {
   std::thread breaker([&] {
     (void)board.Wait({"break"}, std::chrono::minutes(2));
-    module.Abort(*group->getBackend(c10::kCUDA));
+    group.Abort("the board says so");
   });
   std::printf("summing\n");
   std::fflush(stdout);
-  const Status ended = CatchTorch("summing", [&] {
-    const torch::Tensor tensor = torch::ones({1 << 20}, torch::TensorOptions(kGpu));
-    for (;;) {
-      Sum(group, tensor);
-      (void)tensor[0].item<float>();
-    }
-  });
+  const torch::Tensor tensor = torch::ones({1 << 20}, torch::TensorOptions(kGpu));
+  Status ended;
+  while (ended.ok()) ended = Sum(group, queue, tensor);
   breaker.join();
   std::printf("aborted: %s\n", ended.error().message.c_str());
 }
@@ -102,21 +104,29 @@ Status Run(bool hang) {
   std::printf("found %s\n", module->Description().c_str());
   KEEL_TRY_ASSIGN(const auto store,
                   TcpStore::Connect({worker.master_address, worker.master_port}, {}));
-  KEEL_TRY_ASSIGN(const Group group, MakeNcclGroup({.store = TorchStoreOf(*store),
-                                                    .prefix = "nccl",
-                                                    .rank = worker.rank,
-                                                    .size = worker.world_size},
-                                                   /*device=*/0));
-  return CatchTorch("using the GPU", [&] {
-    std::printf("sum %s\n", SumIsRight(group, worker.rank) ? "right" : "wrong");
+  EpochGroup::Spec spec;
+  spec.store = TorchStoreOf(*store);
+  spec.prefix = "nccl";
+  spec.rank = worker.rank;
+  spec.size = worker.world_size;
+  spec.gpu = 0;
+  KEEL_TRY_ASSIGN(const auto group, EpochGroup::Build(spec, CancelToken::Never()));
+  const Result<Status> used = CatchTorch("using the GPU", [&]() -> Status {
+    const std::unique_ptr<GpuQueue> queue = OpenGpuQueue(kGpu);
+    KEEL_TRY_ASSIGN(const bool right, SumIsRight(*group, *queue));
+    std::printf("sum %s\n", right ? "right" : "wrong");
     if (hang) {
-      const auto board = TcpStore::Connect({worker.master_address, worker.master_port}, {});
-      KEEL_CHECK(board.ok(), board.error().message);
-      return HangAndAbort(*module, **board, group);
+      KEEL_TRY_ASSIGN(const auto board,
+                      TcpStore::Connect({worker.master_address, worker.master_port}, {}));
+      HangAndAbort(*board, *group, *queue);
+      return Ok();
     }
-    PrintSpeed(group);
-    std::printf("digest %s\n", TrainFewSteps(group, worker.rank).Hex().c_str());
+    KEEL_TRY(PrintSpeed(*group, *queue));
+    KEEL_TRY_ASSIGN(const Digest digest, TrainFewSteps(*group));
+    std::printf("digest %s\n", digest.Hex().c_str());
+    return Ok();
   });
+  return used.ok() ? *used : Status(used.error());
 }
 
 }  // namespace

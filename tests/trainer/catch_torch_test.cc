@@ -41,6 +41,14 @@ TEST(CatchTorch, ClassesDecideFirstThenWords) {
   EXPECT_EQ(code([] { throw 3; }), Code::kForeign);
 }
 
+TEST(CatchTorch, AGpuThatIsLostIsNotTheProgramsFault) {
+  const auto code = [](const char* text) {
+    return Caught([&] { throw std::runtime_error(text); }).code;
+  };
+  EXPECT_EQ(code("CUDA error: an illegal memory access was encountered"), Code::kNoDevice);
+  EXPECT_EQ(code("CUDA error: device-side assert triggered"), Code::kForeign);
+}
+
 // A step that it ends must not be taken for the program's fault, for which a worker ends.
 TEST(CatchTorch, WhatNcclSaysOfALostPeerIsALostPeer) {
   const auto code = [](const std::string& text) {

@@ -19,6 +19,9 @@
 #include "examples/models/gpt.h"
 #include "examples/models/mlp.h"
 #include "examples/models/resnet.h"
+#ifdef KEEL_OVER_THE_STANDIN
+#include "tests/standin/host_queue.h"
+#endif
 #include "tests/trainer/played_script.h"
 #include "tests/trainer/rigged_stop.h"
 #include "trainer/early_stop.h"
@@ -258,6 +261,9 @@ int PlayMain(int argc, char** argv, const keel::TrainMainSpec& spec) {
 }  // namespace
 
 int main(int argc, char** argv) {
+#ifdef KEEL_OVER_THE_STANDIN
+  keel::ExchangeOverTheStandIn();
+#endif
   const keel::TrainMainSpec spec{.name = "model_train",
                                  .about = "Trains one of the tests' models.",
                                  .defaults = {.steps = 20, .lanes = 8, .lane_batch = 4},

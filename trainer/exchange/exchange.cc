@@ -2,7 +2,6 @@
 // made.
 #include "trainer/exchange/exchange.h"
 
-#include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
@@ -110,7 +109,8 @@ Exchange::Impl::Impl(std::vector<at::Tensor> parameters, EpochGroup& group,
       watch_(parameters_, [this](size_t parameter, const at::Tensor& made) {
         OnGradient(parameter, made);
       }) {
-  if (!parameters_.front().is_cpu()) {
+  KEEL_CHECK(parameters_.front().is_cpu() || group_.has_nccl(), "a GPU in a group without NCCL");
+  if (group_.has_nccl()) {
     gpu_ = std::make_unique<GpuReducer>(group_, shares_, parameters_.front().device());
   }
   OpenReducer();
@@ -264,12 +264,12 @@ c10::intrusive_ptr<Future> Exchange::Impl::Broken(c10::intrusive_ptr<Future> fut
 // On a GPU everything is only enqueued; it is done once the future's stream has come that far.
 c10::intrusive_ptr<Future> Exchange::Impl::ReduceOnGpu(ExchangeBucket& bucket,
                                                        const at::Tensor& buffer) {
-  auto future = c10::make_intrusive<Future>(c10::TensorType::get(),
-                                            std::vector<c10::Device>{buffer.device()});
+  std::vector<c10::Device> devices;
+  if (!buffer.is_cpu()) devices.push_back(buffer.device());
+  auto future = c10::make_intrusive<Future>(c10::TensorType::get(), std::move(devices));
   const Status enqueued = ReduceHere(bucket, buffer);
   if (!enqueued.ok()) return Broken(std::move(future), enqueued.error());
-  const c10::StreamGuard here(gpu_->stream());
-  future->markCompleted(buffer);
+  gpu_->queue().Now([&] { future->markCompleted(buffer); });
   return future;
 }
 

@@ -2,20 +2,20 @@
 // Promises   the same additions in the same order as FlatReduction makes. It reads its input after
 //            everything that was enqueued on the current stream before. Await() returns once the
 //            GPU has done all of it, or the group was aborted.
-// Does not   block in Reduce(): it only enqueues. So far it was only compiled, and never ran on a
-//            GPU.
+// Does not   wait for other members in Reduce(): it only enqueues. So far it ran with a stand-in
+//            for NCCL, and never on a GPU.
 // Threads    one at a time. All members enqueue in the same order.
 // Errors     the group's, kTimeout among them. Throws as ATen does: call it inside CatchTorch().
 #pragma once
 
 #include <ATen/ATen.h>
-#include <c10/core/Stream.h>
 
-#include <functional>
+#include <memory>
 #include <vector>
 
 #include "base/result.h"
 #include "trainer/exchange/flat_reduction.h"
+#include "trainer/exchange/gpu_queue.h"
 #include "trainer/group/epoch_group.h"
 
 namespace keel {
@@ -31,21 +31,22 @@ class GpuReducer {
   Status AllReduce(const at::Tensor& into);
   Status Await();
 
-  const c10::Stream& stream() const { return stream_; }
+  // On whose work the tensors' next use depends.
+  GpuQueue& queue() { return *queue_; }
 
  private:
   int64_t SliceBegin(const at::Tensor& flat, int rank) const;
   at::Tensor SliceOf(const at::Tensor& flat, int rank) const;
-  void FollowCurrentStream();
-  void KeepForStream(const at::Tensor& tensor);
-  Status Enqueue(const std::function<EpochGroup::GpuWork(c10d::Backend& nccl)>& post);
+  void Follow(const at::Tensor& into);
+  // What each member is sent, and what it sends; undefined: nothing, as for ourselves.
+  using ByRank = std::vector<at::Tensor>;
+  Status Exchange(const ByRank& out, const ByRank& in);
   Result<at::Tensor> AddOurSlice(const at::Tensor& into, const std::vector<TreeSum::Entry>& own);
   Status ShareSums(const at::Tensor& into, const at::Tensor& sum);
 
   EpochGroup& group_;
   const LaneShares& shares_;
-  const c10::Stream stream_;
-  EpochGroup::GpuWork last_;   // the last work that was enqueued; null: awaited
+  const std::unique_ptr<GpuQueue> queue_;
 };
 
 }  // namespace keel

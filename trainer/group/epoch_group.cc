@@ -25,6 +25,16 @@ void GiveToReaper(std::shared_ptr<GlooMesh> mesh) {
   Reaper().Submit([mesh = std::move(mesh)]() mutable { mesh.reset(); });
 }
 
+std::optional<NcclType> TypeOf(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat: return NcclType::kFloat32;
+    case at::kDouble: return NcclType::kFloat64;
+    case at::kHalf: return NcclType::kFloat16;
+    case at::kBFloat16: return NcclType::kBfloat16;
+    default: return {};
+  }
+}
+
 }  // namespace
 
 void PrepareForGroups() {
@@ -35,7 +45,6 @@ void PrepareForGroups() {
     // A retry runs in Gloo's I/O thread, where a refused connect throws and ends the process.
     // Retries are of no use anyway: a member listens before it publishes its address.
     SetOwnVariableUnlessSet("GLOO_DISABLE_CONNECTION_RETRIES", "1");
-    PrepareForNccl();
   });
 }
 
@@ -74,12 +83,26 @@ void EpochGroup::LimitTo(std::chrono::milliseconds limit) { mesh_->LimitTo(limit
 void EpochGroup::Parted() { mesh_->Parted(); }
 c10d::Backend& EpochGroup::gloo() { return mesh_->gloo(); }
 bool EpochGroup::has_nccl() const { return mesh_->has_nccl(); }
-Result<EpochGroup::GpuWork> EpochGroup::PostOnGpu(
-    const std::function<GpuWork(c10d::Backend& nccl)>& post) {
-  return mesh_->PostOnGpu(post);
-}
-Status EpochGroup::LookAt(const GpuWork& work) { return mesh_->LookAt(work); }
+Status EpochGroup::LookAtGpu() { return mesh_->LookAtGpu(); }
 std::chrono::milliseconds EpochGroup::limit() const { return mesh_->limit(); }
+
+Status EpochGroup::ExchangeOnGpu(const std::vector<NcclPiece>& out,
+                                 const std::vector<NcclPiece>& in, void* stream) {
+  return mesh_->OnGpu([&](NcclLink& nccl) { return nccl.Exchange(out, in, stream); });
+}
+
+Status EpochGroup::SumOnGpu(const at::Tensor& values, void* stream) {
+  KEEL_CHECK(values.is_contiguous(), "a tensor of " << values.sizes());
+  const std::optional<NcclType> type = TypeOf(values.scalar_type());
+  if (!type) {
+    Abort(Error{Code::kInvalid, std::string("NCCL adds no tensors of ") +
+                                    c10::toString(values.scalar_type())});
+    return status();
+  }
+  return mesh_->OnGpu([&](NcclLink& nccl) {
+    return nccl.Sum(values.mutable_data_ptr(), static_cast<size_t>(values.numel()), *type, stream);
+  });
+}
 
 bool EpochGroup::CanRead(int rank, size_t bytes) const {
   const GlooMesh::Neighbour& neighbour = mesh_->NeighbourAt(rank);

@@ -33,16 +33,16 @@
 #include "store/cancel.h"
 #include "trainer/group/shared_notes.h"
 #include "trainer/group/tags.h"
+#include "trainer/nccl_module.h"
 #include "trainer/train_config.h"
 
 namespace keel {
 
 class GlooMesh;
-class NcclModule;
 class Whereabouts;
 
-// Ignores SIGPIPE, and sets environment variables that Gloo and LibTorch's part for NCCL read when
-// a group is made. Build() does so, too, but then other threads may read the environment already:
+// Ignores SIGPIPE, and sets environment variables that Gloo reads when a group is made. Build()
+// does so, too, but then other threads may read the environment already:
 // call it first in main().
 void PrepareForGroups();
 
@@ -67,7 +67,6 @@ class EpochGroup {
     std::function<void()> before_each = {};
     // Is told which member this worker waits for; may be null.
     std::shared_ptr<Whereabouts> whereabouts = {};
-    NcclModule* nccl = nullptr;         // null: the module that is loaded; a test brings its own
   };
   // Returns once every pair of members is connected.
   static Result<std::unique_ptr<EpochGroup>> Build(const Spec& spec, const CancelToken& broken);
@@ -153,13 +152,15 @@ class EpochGroup {
 
   // --- On a GPU, if the spec named one ---
 
-  using GpuWork = c10::intrusive_ptr<c10d::Work>;
   bool has_nccl() const;
-  // Enqueues with NCCL's backend; one thread at a time. An error aborts the group. Wait for the
-  // stream, and call LookAt() meanwhile: nothing else checks the work.
-  Result<GpuWork> PostOnGpu(const std::function<GpuWork(c10d::Backend& nccl)>& post);
+  // Both enqueue on a CUDA stream; one thread at a time. An error aborts the group. Wait for the
+  // stream, and call LookAtGpu() meanwhile: nothing else checks what is in flight.
+  Status ExchangeOnGpu(const std::vector<NcclPiece>& out, const std::vector<NcclPiece>& in,
+                       void* stream);
+  // In place, in NCCL's order.
+  Status SumOnGpu(const at::Tensor& values, void* stream);
   // Fine as long as no error of it is known; an error has aborted the group.
-  Status LookAt(const GpuWork& work);
+  Status LookAtGpu();
   // How long an operation may wait for another member.
   std::chrono::milliseconds limit() const;
 

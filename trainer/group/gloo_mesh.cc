@@ -22,6 +22,7 @@
 #include "elastic/process/quiet_thread.h"
 #include "store/catch_torch.h"
 #include "store/torch_shim.h"
+#include "trainer/group/nccl_links.h"
 #include "trainer/group/peer_memory.h"
 #include "trainer/group/whereabouts.h"
 #include "trainer/nccl_module.h"
@@ -45,8 +46,6 @@ namespace {
 constexpr Duration kLook = std::chrono::microseconds(300);
 constexpr Duration kCoaxStep = std::chrono::milliseconds(10);
 constexpr int kCoaxSteps = 5;
-// How long an abort waits for a thread that is just enqueueing on NCCL, which takes microseconds.
-constexpr Duration kTurnLimit = std::chrono::seconds(1);
 // How long another member's notes are polled without a rest. After that, each rest is a fixed part
 // of the wait so far.
 constexpr Duration kLookWithoutRest = std::chrono::microseconds(50);
@@ -56,9 +55,6 @@ constexpr Duration kRestMax = std::chrono::microseconds(500);
 // Another process's memory is read in pieces of this size; a break is noticed between two pieces.
 constexpr size_t kReadAtOnce = 8 << 20;
 constexpr Duration kLookForAborts = std::chrono::milliseconds(1);
-
-// Aborts of NCCL that are under way in this process.
-std::atomic<int> nccl_aborts{0};
 
 std::chrono::milliseconds Millis(Duration limit) {
   return std::chrono::ceil<std::chrono::milliseconds>(limit);
@@ -142,11 +138,8 @@ GlooMesh::~GlooMesh() {
     const Status closed = CatchTorch("closing", [&] { gloo_->CloseConnections(); });
     if (!closed.ok()) LogDebug("group-half-built", {{"group", spec_.prefix}});
   }
-  // NCCL goes first, since it may still use the store.
-  const Status ended = CatchTorch("ending the group '" + spec_.prefix + "'", [&] {
-    nccl_.reset();
-    gloo_.reset();
-  });
+  const Status ended =
+      CatchTorch("ending the group '" + spec_.prefix + "'", [&] { gloo_.reset(); });
   if (!ended.ok()) LogWarn("group-teardown", {{"error", ended.error().message}});
 }
 
@@ -179,11 +172,12 @@ void GlooMesh::Abort(const Error& reason) {
 }
 
 void GlooMesh::End() {
-  if (!broken()) Break({Code::kCancelled, "the group '" + spec_.prefix + "' is being ended"});
+  if (broken()) return;
+  Break({Code::kCancelled, "the group '" + spec_.prefix + "' is being ended"}, /*in_order=*/true);
 }
 
-void GlooMesh::Break(const Error& reason) {
-  c10::intrusive_ptr<c10d::Backend> nccl;
+void GlooMesh::Break(const Error& reason, bool in_order) {
+  std::shared_ptr<NcclLink> nccl;
   {
     const std::lock_guard lock(mutex_);
     if (!status_.ok()) return;
@@ -195,35 +189,11 @@ void GlooMesh::Break(const Error& reason) {
     helper_ended_.notify_all();
     nccl = nccl_;
   }
-  if (nccl != nullptr) AbortNccl(std::move(nccl));
-}
-
-// Aborts on a thread of its own: the abort ends the kernels at once, but may then wait for the
-// members on this host to abort as well, and these hear of it only from our caller. It frees the
-// communicator even while it is in use, so it first waits for its turn; not for ever, because a
-// thread that enqueues may be blocked until the abort if a peer is lost.
-void GlooMesh::AbortNccl(c10::intrusive_ptr<c10d::Backend> nccl) {
-  nccl_aborts.fetch_add(1);
-  const auto body = [self = shared_from_this(), nccl = std::move(nccl)]() mutable {
-    // A thread that takes its turn later finds the group broken.
-    { const std::unique_lock turn(self->nccl_turn_, kTurnLimit); }
-    const Status aborted =
-        CatchTorch("aborting NCCL", [&] { self->Module().value()->Abort(*nccl); });
-    if (!aborted.ok()) LogWarn("nccl-abort", {{"error", aborted.error().message}});
-    nccl.reset();
-    self.reset();   // may tear all of it down
-    nccl_aborts.fetch_sub(1);
-  };
-  const Status started = CatchTorch("aborting NCCL", [&] {
-    StartQuietThread("keel-nccl-abort", body).detach();
-  });
-  if (started.ok()) return;
-  nccl_aborts.fetch_sub(1);
-  LogWarn("nccl-abort", {{"error", started.error().message}});
+  if (nccl != nullptr) EndNccl(nccl, in_order);
 }
 
 bool GlooMesh::AwaitAborts(const std::function<bool()>& give_up) {
-  while (nccl_aborts.load() > 0) {
+  while (NcclLinksEnding() > 0) {
     if (give_up()) return false;
     RealClock().SleepFor(kLookForAborts);
   }
@@ -269,28 +239,19 @@ Status GlooMesh::Wait(const Work& work, int peer, bool send) {
   return status();
 }
 
-Result<GlooMesh::Work> GlooMesh::PostOnGpu(
-    const std::function<Work(c10d::Backend& nccl)>& post) {
+Status GlooMesh::OnGpu(const std::function<Status(NcclLink& nccl)>& enqueue) {
   KEEL_CHECK(has_nccl(), "an operation on a GPU in a group without NCCL");
   if (!broken() && spec_.before_each) spec_.before_each();
-  const Result<Work> posted = [&]() -> Result<Work> {
-    const std::lock_guard turn(nccl_turn_);
-    if (broken()) return status().error();
-    return CatchTorch("exchanging on the GPU", [&] { return post(*nccl_); });
-  }();
-  if (posted.ok()) return posted;
-  Abort(posted.error());
-  return status().error();
+  if (broken()) return status();
+  const Status enqueued = enqueue(*nccl_);
+  if (enqueued.ok()) return Ok();
+  if (enqueued.error().code == Code::kNoDevice) LeaveLostGpu(enqueued.error().message);
+  Abort(enqueued.error().Doing("exchanging on the GPU"));
+  return status();
 }
 
-Status GlooMesh::LookAt(const Work& work) {
-  if (broken()) return status();
-  const Status met = CatchTorch("exchanging on the GPU", [&] {
-    const std::exception_ptr thrown = work->isCompleted() ? work->exception() : nullptr;
-    if (thrown != nullptr) std::rethrow_exception(thrown);
-  });
-  if (!met.ok()) Abort(met.error());
-  return status();
+Status GlooMesh::LookAtGpu() {
+  return OnGpu([](NcclLink& nccl) { return nccl.status(); });
 }
 
 Status GlooMesh::Read(int peer, uint64_t address, const at::Tensor& into) {
@@ -512,35 +473,46 @@ Result<GlooMesh::ByRank> GlooMesh::Swap(const ByRank& out) {
   return in;
 }
 
-Result<NcclModule*> GlooMesh::Module() const {
-  return spec_.nccl != nullptr ? Result<NcclModule*>(spec_.nccl) : OpenNcclModule();
-}
-
-// Break() learns of the backend only once there is a communicator: before that there is nothing to
-// abort, and LibTorch fills its table of communicators without a lock.
+// From the moment that there is a link, Break() ends it, whatever it is doing.
 void GlooMesh::ConnectNccl() {
-  const Result<NcclModule*> opened = Module();
+  const Result<NcclModule*> opened = OpenNcclModule();
   if (!opened.ok()) return Abort(opened.error().Doing(Doing()));
   NcclModule* const module = *opened;
   if (*spec_.gpu < 0 || *spec_.gpu >= module->DeviceCount()) {
     return Abort({Code::kNoDevice, Doing() + ": GPU " + std::to_string(*spec_.gpu) +
                                        " is not there: " + module->Description()});
   }
-  auto backend =
-      module->MakeBackend(c10::make_intrusive<c10d::PrefixStore>("nccl", store_), spec_.rank,
-                          spec_.size, *spec_.gpu, Millis(spec_.operation_limit));
+  const Result<std::string> id = NcclId(*module);
+  if (!id.ok()) return Abort(id.error().Doing(Doing()));
   // The abort of the previous epoch frees GPU memory, and for that waits until the GPU is idle. If
   // kernels there already waited for other members, two members could wait for each other.
   if (!AwaitAborts([this] { return broken(); }) || broken()) return;
-  module->Connect(*backend, *spec_.gpu);
+  const auto nccl = BeginNccl(*module, {*id, spec_.rank, spec_.size, *spec_.gpu});
   const bool late = [&] {
     const std::lock_guard lock(mutex_);
-    nccl_ = backend;
+    nccl_ = nccl;
     return !status_.ok();
   }();
-  if (late) return AbortNccl(backend);
-  // Connects all pairs now, so that no step waits for a connection. status() holds the outcome.
-  (void)PostOnGpu([&](c10d::Backend& it) { return module->Meet(it, *spec_.gpu); });
+  if (late) return EndNccl(nccl, /*in_order=*/false);
+  const Status ready = nccl->AwaitReady([this] { return broken(); });
+  if (!ready.ok()) {
+    if (ready.error().code == Code::kNoDevice) LeaveLostGpu(ready.error().message);
+    return Abort(ready.error().Doing(Doing() + ", over NCCL"));
+  }
+  const Status met = nccl->Meet();
+  if (!met.ok()) Abort(met.error().Doing(Doing() + ", meeting over NCCL"));
+}
+
+// The first member makes it.
+Result<std::string> GlooMesh::NcclId(NcclModule& module) {
+  constexpr const char* kKey = "nccl/id";
+  if (spec_.rank != 0) {
+    const std::vector<uint8_t> id = store_->get(kKey);
+    return std::string(id.begin(), id.end());
+  }
+  KEEL_TRY_ASSIGN(const std::string id, module.NewId());
+  store_->set(kKey, std::vector<uint8_t>(id.begin(), id.end()));
+  return id;
 }
 
 // Connects to our own listener in the name of each peer (a lazy device numbers its pairs by rank):

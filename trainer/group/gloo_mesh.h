@@ -29,6 +29,8 @@
 namespace keel {
 
 class ClosableGloo;
+class NcclLink;
+class NcclModule;
 
 class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
  public:
@@ -47,9 +49,9 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   // Forgets an operation that nobody will wait for.
   void GiveUp(const Work& work);
 
-  // For NCCL: one call at a time, and none once the group is broken. A failure of either breaks it.
-  Result<Work> PostOnGpu(const std::function<Work(c10d::Backend& nccl)>& post);
-  Status LookAt(const Work& work);
+  // For NCCL: one call at a time. A failure of either breaks the group.
+  Status OnGpu(const std::function<Status(NcclLink& nccl)>& enqueue);
+  Status LookAtGpu();
 
   // A member on this host, as it was when the group was built.
   struct Neighbour {
@@ -69,8 +71,8 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   void Abort(const Error& reason);
   // The owner's last call: no operation will be waited for after it.
   void End();
-  // Waits until this process has no abort of NCCL under way any more. False if `give_up` ended the
-  // wait.
+  // Waits until all links over NCCL that this process is ending are gone. False if `give_up` ended
+  // the wait.
   static bool AwaitAborts(const std::function<bool()>& give_up);
   // Call it once every member has all that was sent to it and will send nothing more.
   void Parted() { cut_ = true; }
@@ -93,7 +95,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   bool has_nccl() const { return nccl_ != nullptr; }
 
  private:
-  void Break(const Error& reason);
+  void Break(const Error& reason, bool in_order = false);
   void Forget(const Work& work);
   Status BeginOperation();
   Error LookFailed(int peer, const Error& why);
@@ -103,9 +105,8 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   // By rank. An undefined tensor: nothing is sent to that rank or received from it.
   using ByRank = std::vector<at::Tensor>;
   Result<ByRank> Swap(const ByRank& out);
-  Result<NcclModule*> Module() const;
   void ConnectNccl();
-  void AbortNccl(c10::intrusive_ptr<c10d::Backend> nccl);
+  Result<std::string> NcclId(NcclModule& module);
   void AwaitHelper(const CancelToken& broken);
   bool CoaxHelperOut();
   void KnockAtOwnDoor();
@@ -116,7 +117,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   const std::shared_ptr<Whereabouts> whereabouts_;
   c10::intrusive_ptr<BreakableStore> store_;
   c10::intrusive_ptr<ClosableGloo> gloo_;
-  c10::intrusive_ptr<c10d::Backend> nccl_;       // guarded by mutex_ while Build() runs
+  std::shared_ptr<NcclLink> nccl_;               // guarded by mutex_ while Build() runs
   std::vector<Neighbour> neighbours_;            // by rank; the helper's until Build() ends
   SharedNotes notes_;
   std::array<std::atomic<uint64_t>, 8> turns_{};  // by kind
@@ -128,7 +129,6 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   std::atomic<std::chrono::milliseconds> limit_;
   std::atomic<bool> cut_{false};  // connections may be cut: messages on their way may be lost
   std::mutex posting_;  // ProcessGroupGloo counts its sends and receives without a lock
-  std::timed_mutex nccl_turn_;  // held by the thread that enqueues on NCCL
 
   mutable std::mutex mutex_;
   std::condition_variable helper_ended_;

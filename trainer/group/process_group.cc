@@ -6,7 +6,6 @@
 #include "base/process_setup.h"
 #include "store/catch_torch.h"
 #include "store/torch_shim.h"
-#include "trainer/nccl_module.h"
 
 namespace keel {
 namespace {
@@ -42,20 +41,6 @@ Result<Group> MakeGlooGroup(const GroupSpec& spec) {
         c10::make_intrusive<c10d::ProcessGroupGloo>(store, spec.rank, spec.size, options);
     return WithBackend(spec, store, backend, c10::DeviceType::CPU,
                        c10d::ProcessGroup::BackendType::GLOO);
-  });
-}
-
-Result<Group> MakeNcclGroup(const GroupSpec& spec, int device) {
-  KEEL_TRY_ASSIGN(NcclModule* const module, OpenNcclModule());
-  if (device < 0 || device >= module->DeviceCount()) {
-    return Error{Code::kNoDevice, Doing("NCCL", spec) + ": GPU " + std::to_string(device) +
-                                      " is not there: " + module->Description()};
-  }
-  return CatchTorch(Doing("NCCL", spec), [&] {
-    auto store = c10::make_intrusive<c10d::PrefixStore>(spec.prefix, spec.store);
-    auto backend = module->MakeBackend(store, spec.rank, spec.size, device, Millis(spec.limit));
-    return WithBackend(spec, store, backend, c10::DeviceType::CUDA,
-                       c10d::ProcessGroup::BackendType::NCCL);
   });
 }
 

@@ -7,6 +7,7 @@
 #include "trainer/group/whereabouts.h"
 #include "trainer/numerics/autocast.h"
 #include "trainer/numerics/numerics.h"
+#include "trainer/group/nccl_links.h"
 #include "trainer/numerics/profile_range.h"
 
 namespace keel {
@@ -66,9 +67,7 @@ Result<at::Tensor> MeanBuffers(TrainState& state, Exchange& exchange,
   return mean;
 }
 
-}  // namespace
-
-LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
+LaneWork Compute(TrainState& state, Exchange& exchange) {
   LaneWork work;
   StepWatch watch(work.times);
   std::vector<at::Tensor> of_lanes;
@@ -110,6 +109,15 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
   } else {
     work.status = mean.error();
   }
+  return work;
+}
+
+}  // namespace
+
+LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
+  LaneWork work = Compute(state, exchange);
+  const bool is_lost = !work.status.ok() && work.status.error().code == Code::kNoDevice;
+  if (is_lost && state.config().device.is_cuda()) LeaveLostGpu(work.status.error().message);
   return work;
 }
 

@@ -6,7 +6,8 @@
 // Does not   vote or apply (trainer/loop/epoch_run.h).
 // Threads    one.
 // Errors     those of the exchange, where the group broke; kInvalid or kForeign, naming step and
-//            lane, where the user's dataset, model or loss failed.
+//            lane, where the user's dataset, model or loss failed. A GPU that is lost ends the
+//            process (trainer/group/nccl_links.h).
 #pragma once
 
 #include <vector>

@@ -1,0 +1,27 @@
+// The links over NCCL of this process: the threads that own them, and those that see them end.
+// Promises   a link that does not end within 10 s ends the process, with an exit code of its own,
+//            and the launcher starts another: an abort that hangs would hold up each later group.
+// Threads    any.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "trainer/nccl_module.h"
+
+namespace keel {
+
+std::shared_ptr<NcclLink> BeginNccl(NcclModule& module, const NcclLinkSpec& spec);
+
+// Returns at once. Once for each link.
+void EndNccl(const std::shared_ptr<NcclLink>& link, bool in_order);
+
+// How many are neither gone nor in use.
+int NcclLinksEnding();
+
+// What is wrong is the device's fault, or NCCL's, and no other program would fare better in this
+// process: says so, and ends it with kExitDeviceLost.
+[[noreturn]] void LeaveLostGpu(const std::string& why);
+
+}  // namespace keel
