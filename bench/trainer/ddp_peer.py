@@ -36,7 +36,7 @@ class Block(nn.Module):
         query, key, value = self.attend(x).view(
             batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         weights = query @ key.transpose(-2, -1) / math.sqrt(width // self.heads)
-        later = torch.ones(length, length, dtype=torch.bool).triu(1)
+        later = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
         weights = torch.softmax(weights.masked_fill(later, -math.inf), -1)
         weights = dropout(weights, 0.1, self.training)
         return (weights @ value).transpose(1, 2).reshape(batch, length, width)
@@ -54,7 +54,7 @@ class Gpt(nn.Module):
             self.places.weight.mul_(0.02)
 
     def forward(self, tokens):
-        x = self.tokens(tokens) + self.places(torch.arange(tokens.shape[1]))
+        x = self.tokens(tokens) + self.places(torch.arange(tokens.shape[1], device=tokens.device))
         for block in self.blocks:
             x = block(x)
         return linear(self.norm(x), self.tokens.weight)
@@ -79,8 +79,8 @@ class Job:
 def train(args):
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.manual_seed(0)
-    model = nn.parallel.DistributedDataParallel(Gpt(args.width, args.layers, args.length),
-                                                gradient_as_bucket_view=True)
+    model = nn.parallel.DistributedDataParallel(
+        Gpt(args.width, args.layers, args.length).to(args.device), gradient_as_bucket_view=True)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=args.fused or None)
     generator = torch.Generator().manual_seed(rank)
     accumulate = args.lanes // world
@@ -92,11 +92,14 @@ def train(args):
         optimizer.zero_grad(set_to_none=False)
         for lane in range(accumulate):
             text = torch.randint(256, (args.lane_batch, args.length + 1), generator=generator)
+            text = text.to(args.device)
             model.require_backward_grad_sync = lane == accumulate - 1
             logits = model(text[:, :-1])
             loss = cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten()) / accumulate
             loss.backward()
         optimizer.step()
+        if args.device != "cpu":
+            torch.cuda.synchronize()
         now = time.perf_counter()
         if step == begun and args.checkpoint and rank == 0:
             print(f"step {step + 1} at {time.time_ns()}", flush=True)
@@ -119,9 +122,10 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--fused", action="store_true")
     parser.add_argument("--checkpoint")
+    parser.add_argument("--device", default="cpu", help="or cuda:0, over NCCL")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo" if args.device == "cpu" else "nccl")
     train(args)
     dist.destroy_process_group()
 

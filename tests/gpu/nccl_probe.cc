@@ -1,7 +1,7 @@
 // One rank of the GPU tests: forms an NCCL group on GPU 0 with the others (each rank has an
 // NCCL_HOSTID of its own, so that they may share the GPU), sums, trains a few steps, and prints
 // what it found. With "hang" as its argument it sums for ever, until the test kills a member, and
-// then aborts.
+// then aborts; with "times" it connects and aborts a few times, and prints how long that takes.
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -98,7 +98,36 @@ void HangAndAbort(TcpStore& board, EpochGroup& group, GpuQueue& queue) {
   std::printf("aborted: %s\n", ended.error().message.c_str());
 }
 
-Status Run(bool hang) {
+// How long it takes to connect, and to be rid of that again, as after a break.
+Status PrintTimes(EpochGroup::Spec spec) {
+  std::vector<double> built, ended;
+  const auto milliseconds = [](TimePoint begun) {
+    return std::chrono::duration<double, std::milli>(RealClock().Monotonic() - begun).count();
+  };
+  for (int round = 0; round < 6; ++round) {
+    spec.prefix = "times/" + std::to_string(round);
+    const TimePoint begun = RealClock().Monotonic();
+    KEEL_TRY_ASSIGN(auto group, EpochGroup::Build(spec, CancelToken::Never()));
+    built.push_back(milliseconds(begun));
+    RealClock().SleepFor(std::chrono::milliseconds(100));   // until the others have it, too
+    const TimePoint broken = RealClock().Monotonic();
+    group->Abort("for its time");
+    group.reset();
+    if (!EpochGroup::AwaitTeardown(std::chrono::seconds(20))) {
+      return Error{Code::kTimeout, "a group has not ended within 20 s"};
+    }
+    ended.push_back(milliseconds(broken));
+  }
+  for (std::vector<double>* const times : {&built, &ended}) {
+    const double first = times->front();   // it loads what NCCL loads once
+    std::sort(times->begin(), times->end());
+    std::printf("%s ranks=%d first_ms=%.1f median_ms=%.1f\n", times == &built ? "build" : "abort",
+                spec.size, first, (*times)[times->size() / 2]);
+  }
+  return Ok();
+}
+
+Status Run(const std::string& what) {
   KEEL_TRY_ASSIGN(const WorkerEnvironment worker, ReadWorkerEnvironment(OwnEnvironment()));
   KEEL_TRY_ASSIGN(NcclModule* const module, OpenNcclModule());
   std::printf("found %s\n", module->Description().c_str());
@@ -110,12 +139,13 @@ Status Run(bool hang) {
   spec.rank = worker.rank;
   spec.size = worker.world_size;
   spec.gpu = 0;
+  if (what == "times") return PrintTimes(spec);
   KEEL_TRY_ASSIGN(const auto group, EpochGroup::Build(spec, CancelToken::Never()));
   const Result<Status> used = CatchTorch("using the GPU", [&]() -> Status {
     const std::unique_ptr<GpuQueue> queue = OpenGpuQueue(kGpu);
     KEEL_TRY_ASSIGN(const bool right, SumIsRight(*group, *queue));
     std::printf("sum %s\n", right ? "right" : "wrong");
-    if (hang) {
+    if (what == "hang") {
       KEEL_TRY_ASSIGN(const auto board,
                       TcpStore::Connect({worker.master_address, worker.master_port}, {}));
       HangAndAbort(*board, *group, *queue);
@@ -135,7 +165,7 @@ Status Run(bool hang) {
 int main(int argc, char** argv) {
   keel::PrepareForGroups();
   keel::RouteTorchLog();
-  const keel::Status status = keel::Run(argc > 1 && std::string(argv[1]) == "hang");
+  const keel::Status status = keel::Run(argc > 1 ? argv[1] : "");
   if (!status.ok()) {
     std::fprintf(stderr, "nccl_probe: %s\n", status.error().message.c_str());
     std::fflush(stdout);
