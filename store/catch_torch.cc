@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <new>
+#include <string_view>
 
 namespace keel {
 namespace {
@@ -45,7 +46,15 @@ Code CodeOfWords(const std::string& text, Code otherwise) {
 }
 
 // c10d appends "Exception raised from ..." and a stack to its message; people need the first part.
+// LibTorch's cure for an operation that is not deterministic is to allow it, which is none here.
 std::string FirstPart(const std::string& text) {
+  constexpr std::string_view kNot = " does not have a deterministic implementation";
+  const size_t not_deterministic = text.find(kNot);
+  if (not_deterministic != std::string::npos) {
+    return text.substr(0, not_deterministic + kNot.size()) +
+           ": its bits would differ from run to run; take another operation in its place "
+           "(docs/gpu.md names some)";
+  }
   const size_t end = text.find("\nException raised from");
   return end == std::string::npos ? text : text.substr(0, end);
 }

@@ -56,7 +56,7 @@ class NcclLink {
   // Until all members are connected, each pair of them; `give_up` is asked often.
   virtual Status AwaitReady(const std::function<bool()>& give_up) = 0;
   // Once it is ready: exchanges something with each member, which connects each pair, so that no
-  // later call waits for that.
+  // Exchange() waits for that.
   virtual Status Meet() = 0;
   // Enqueues sends and receives on a CUDA stream; a member gets as much as it expects.
   virtual Status Exchange(const std::vector<NcclPiece>& out, const std::vector<NcclPiece>& in,

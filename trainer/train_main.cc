@@ -16,6 +16,7 @@
 #include "store/torch_log.h"
 #include "trainer/early_stop.h"
 #include "trainer/group/epoch_group.h"
+#include "trainer/group/nccl_links.h"
 #include "trainer/nccl_module.h"
 #include "trainer/run_logs.h"
 #include "trainer/train_options.h"
@@ -126,8 +127,10 @@ int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
   if (!wanted.ok()) return Misused(spec, wanted.error());
   wanted->environment = OwnEnvironment();
   const bool asks_other = spec.instead.wanted && spec.instead.wanted(*options);
-  return Report(spec, asks_other ? DoInstead(spec, wanted->config, *options) :
-                                   Train(spec, *wanted, *options));
+  const int code = Report(spec, asks_other ? DoInstead(spec, wanted->config, *options) :
+                                             Train(spec, *wanted, *options));
+  EndBesideNccl(code);
+  return code;
 }
 
 }  // namespace keel

@@ -438,8 +438,9 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
   const Call call("ncclCommRevoke", comm);
-  if (flags != 0 || !comm->is_ready || comm->is_revoked || comm->is_finalised) {
-    Misuse("a communicator is revoked that is not ready, or twice");
+  if (flags != 0 || !comm->is_ready || comm->is_revoked || comm->is_finalised ||
+      comm->result() == ncclInProgress) {
+    Misuse("a communicator is revoked that is not ready or done with a call, or twice");
   }
   comm->is_revoked = true;
   comm->stop = true;
@@ -468,17 +469,6 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
     comm->state = ncclSuccess;
   });
   return ncclInProgress;
-}
-
-ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  Call call("ncclCommDestroy", comm);
-  if (!comm->is_finalised || comm->result() == ncclInProgress) {
-    Misuse("a communicator is destroyed that was not finalised");
-  }
-  comm->JoinJob();
-  call.IsGone();
-  Free(comm);
-  return ncclSuccess;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {

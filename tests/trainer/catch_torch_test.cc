@@ -1,6 +1,7 @@
 // The table from LibTorch's exceptions to our codes.
 #include "store/catch_torch.h"
 
+#include <ATen/ATen.h>
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,6 +48,19 @@ TEST(CatchTorch, AGpuThatIsLostIsNotTheProgramsFault) {
   };
   EXPECT_EQ(code("CUDA error: an illegal memory access was encountered"), Code::kNoDevice);
   EXPECT_EQ(code("CUDA error: device-side assert triggered"), Code::kForeign);
+}
+
+TEST(CatchTorch, AnOperationThatIsNotDeterministicIsNamedWithACure) {
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  const Error error = Caught([] {
+    at::zeros({3}).put_(at::zeros({1}, at::kLong), at::ones({1}), /*accumulate=*/false);
+  });
+  at::globalContext().setDeterministicAlgorithms(false, /*warn_only=*/false);
+  EXPECT_EQ(error.code, Code::kForeign);
+  EXPECT_THAT(error.message,
+              testing::HasSubstr("put_ does not have a deterministic implementation: its bits "
+                                 "would differ from run to run; take another operation"));
+  EXPECT_THAT(error.message, testing::Not(testing::HasSubstr("warn_only")));
 }
 
 // A step that it ends must not be taken for the program's fault, for which a worker ends.

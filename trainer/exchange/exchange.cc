@@ -172,7 +172,8 @@ Exchange::Impl::~Impl() {
 Error Exchange::Impl::Failed(const Error& error) {
   group_.Abort(error);
   finisher_.Drain();  // jobs of other buckets now fail at once
-  return group_.status().error();
+  // A GPU that is lost is more than a group that is broken.
+  return error.code == Code::kNoDevice ? error : group_.status().error();
 }
 
 Status Exchange::Impl::Backward(const at::Tensor& loss) {

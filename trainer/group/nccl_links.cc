@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 
 #include "base/log.h"
 #include "elastic/process/quiet_thread.h"
 #include "elastic/protocol/exit_codes.h"
+#include "store/catch_torch.h"
 
 namespace keel {
 namespace {
@@ -18,8 +20,7 @@ constexpr Duration kEndLimit = std::chrono::seconds(10);
 
 std::atomic<int> ending{0};
 
-void See(const std::shared_ptr<NcclLink>& link, bool in_order) {
-  in_order ? link->Leave() : link->Abort();
+void See(const std::shared_ptr<NcclLink>& link) {
   if (link->AwaitGone(kEndLimit)) {
     ending.fetch_sub(1);
     return;
@@ -38,7 +39,17 @@ std::shared_ptr<NcclLink> BeginNccl(NcclModule& module, const NcclLinkSpec& spec
 
 void EndNccl(const std::shared_ptr<NcclLink>& link, bool in_order) {
   ending.fetch_add(1);
-  StartQuietThread("keel-nccl-end", [link, in_order] { See(link, in_order); }).detach();
+  in_order ? link->Leave() : link->Abort();
+  const Status seen = CatchTorch("watching the end of a group", [&] {
+    StartQuietThread("keel-nccl-end", [link] { See(link); }).detach();
+  });
+  if (!seen.ok()) See(link);
+}
+
+void EndBesideNccl(int code) {
+  if (NcclLinksEnding() == 0) return;
+  std::fflush(nullptr);
+  _exit(code);
 }
 
 int NcclLinksEnding() { return ending.load(); }

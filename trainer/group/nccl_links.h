@@ -20,6 +20,10 @@ void EndNccl(const std::shared_ptr<NcclLink>& link, bool in_order);
 // How many are neither gone nor in use.
 int NcclLinksEnding();
 
+// For the end of a program: where NCCL is still ending a group, the process ends at once, with this
+// code, since NCCL and CUDA would meet what the end of a program has destroyed.
+void EndBesideNccl(int code);
+
 // What is wrong is the device's fault, or NCCL's, and no other program would fare better in this
 // process: says so, and ends it with kExitDeviceLost.
 [[noreturn]] void LeaveLostGpu(const std::string& why);

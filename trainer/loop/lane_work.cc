@@ -52,7 +52,8 @@ Status Backward(TrainState& state, Exchange& exchange, const at::Tensor& loss) {
   const Result<Status> done = CatchTorch("backward", [&] { return own(loss); });
   if (!done.ok()) return exchange.EndLane(done.error());
   // The program's own error code could be taken for a break of the group, so it is replaced.
-  return exchange.EndLane(done->ok() ? Ok() : Error{Code::kForeign, done->error().message});
+  if (done->ok() || done->error().code == Code::kNoDevice) return exchange.EndLane(*done);
+  return exchange.EndLane(Error{Code::kForeign, done->error().message});
 }
 
 Result<at::Tensor> MeanBuffers(TrainState& state, Exchange& exchange,

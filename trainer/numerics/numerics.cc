@@ -48,7 +48,17 @@ void SetSwitches(int threads) {
   context.setDeterministicMkldnn(true);
   context.setDeterministicCuDNN(true);
   context.setBenchmarkCuDNN(false);
+  // cuDNN's attention has no deterministic form; the others have.
+  context.setSDPUseCuDNN(false);
   at::set_num_threads(threads);
+}
+
+// With TF32 a GPU keeps 10 of 23 bits of the factors. PyTorch's own default: off for products of
+// matrices, on for convolutions; whoever changes that gets other bits.
+std::string Tf32Text() {
+  const at::Context& context = at::globalContext();
+  const auto text = [](bool is_on) { return is_on ? std::string("on") : std::string("off"); };
+  return "matmul " + text(context.allowTF32CuBLAS()) + ", conv " + text(context.allowTF32CuDNN());
 }
 
 Status CheckSwitches(const NumericsConfig& config) {
@@ -101,6 +111,7 @@ Result<Fingerprint> HostFingerprint(const FingerprintInputs& inputs) {
     fingerprint.Add("numerics", NumericsName(inputs.numerics));
     fingerprint.Add("cpu", at::get_cpu_capability());
     fingerprint.Add("threads", std::to_string(at::get_num_threads()));
+    if (inputs.device.is_cuda()) fingerprint.Add("tf32", Tf32Text());
     fingerprint.Add("precision", PrecisionName(inputs.precision));
     fingerprint.Add("lanes", std::to_string(inputs.lanes));
     fingerprint.Add("lane_batch", std::to_string(inputs.lane_batch));

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -21,6 +22,10 @@ SHARED = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_MAX_CTAS": "1", "NCCL_MULTI_RANK_GPU
 
 class Failed(Exception):
     pass
+
+
+def kill(process):
+    os.killpg(process.pid, signal.SIGKILL)
 
 
 class Bench:
@@ -48,8 +53,11 @@ class Bench:
         try:
             text, _ = process.communicate(timeout=self.left())
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            text, _ = process.communicate()
+            kill(process)
+            try:
+                text, _ = process.communicate(timeout=10)
+            except subprocess.TimeoutExpired:   # one of its workers cannot even be killed
+                text = ""
             raise Failed(f"not done in time\n{text[-3000:]}") from None
         if process.returncode != code:
             raise Failed(f"exit code {process.returncode}\n{text[-3000:]}")
@@ -95,7 +103,7 @@ def two_ranks(bench):
     digests = set(re.findall(r"^digest (\w+)$", text, re.M))
     if text.count("sum right") != 2 or len(digests) != 1:
         raise Failed(text[-2000:])
-    return {f"sum_{name}": value for name, value in figures(text, "sum ranks").items()}
+    return {f"sum_{name}": value for name, value in figures(text, r"sum ranks=\d+").items()}
 
 
 def twice(bench):
@@ -116,6 +124,26 @@ def models(bench):
     return found
 
 
+# Takes all but 3 GB of the GPU's memory, until it is killed.
+FILL = ("import torch, time; free, _ = torch.cuda.mem_get_info(); "
+        "x = torch.empty(max(free - (3 << 30), 1), dtype=torch.uint8, device='cuda'); "
+        "print('full', flush=True); time.sleep(1000)")
+
+
+def little_memory(bench):
+    """cuDNN falls back to other plans where memory is short."""
+    command = ["model_train", "--model=resnet", "--steps=20", "--lanes=4"]
+    expected = bench.last_line(1, *command)
+    filler = bench.start([bench.python, "-c", FILL])
+    try:
+        told = filler.stdout.readline()
+        if told != "full\n":
+            raise Failed(told + filler.stdout.read())
+        return bench.same(expected, bench.last_line(1, *command))
+    finally:
+        kill(filler)
+
+
 def kills(bench):
     text = bench.run([bench.python, "-B", f"{HERE}/scripts/kill_soak.py", "--keelrun",
                       f"{HERE}/bin/keelrun", "--program", f"{HERE}/bin/model_train",
@@ -131,9 +159,12 @@ def save_and_resume(bench):
     command = bench.job(2, "model_train", bench.device, *options, "--pause=50ms",
                         "--checkpoint-dir", folder)
     process = bench.start(command)
+    too_late = threading.Timer(bench.left(), kill, [process])
+    too_late.start()
     for line in process.stdout:
         if line.startswith("step 10 "):
             break
+    too_late.cancel()
     process.send_signal(signal.SIGTERM)
     bench.end(process, 75)
     line = bench.last_line(2, "model_train", *options, "--checkpoint-dir", folder)
@@ -158,11 +189,12 @@ def steps(bench):
             "ratio": round(ours["median_step_s"] / ddp["median_step_s"], 3)}
 
 
-NEED_A_GPU = (one_rank, two_ranks, times)
+NEED_A_GPU = (one_rank, two_ranks, times, little_memory)
 STAGES = [("one rank", 90, one_rank), ("two ranks on one GPU", 120, two_ranks),
           ("the same bits twice", 90, twice), ("1 or 2 workers", 120, one_or_two_workers),
           ("build and abort", 120, times), ("kills", 240, kills),
-          ("models, bf16, clipping", 240, models), ("save, stop, resume", 150, save_and_resume),
+          ("models, bf16, clipping", 240, models), ("little free memory", 120, little_memory),
+          ("save, stop, resume", 150, save_and_resume),
           ("steps beside DDP", 180, steps)]
 
 

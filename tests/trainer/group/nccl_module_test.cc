@@ -55,7 +55,7 @@ TEST(NcclModule, FindsTheNcclThatItWasCompiledFor) {
   EXPECT_GE(found, NCCL_VERSION_CODE);
   for (const char* const call :
        {"ncclGetUniqueId", "ncclCommInitRankConfig", "ncclCommGetAsyncError", "ncclCommFinalize",
-        "ncclCommDestroy", "ncclCommAbort", "ncclSend", "ncclRecv", "ncclAllReduce",
+        "ncclCommAbort", "ncclSend", "ncclRecv", "ncclAllReduce",
         "ncclGroupStart", "ncclGroupEnd", "ncclGetErrorString", "ncclGetLastError"}) {
     EXPECT_NE(dlsym(RTLD_DEFAULT, call), nullptr) << call;
   }
@@ -66,7 +66,7 @@ TEST(NcclModule, FindsTheNcclThatItWasCompiledFor) {
   EXPECT_EQ(config.size, sizeof(ncclConfig_t));
   EXPECT_EQ(config.version, static_cast<unsigned>(NCCL_VERSION_CODE));
   const Result<std::string> id = (*module)->NewId();
-  if (id.ok()) EXPECT_EQ(id->size(), sizeof(ncclUniqueId));
+  EXPECT_TRUE(!id.ok() || id->size() == sizeof(ncclUniqueId));   // without a GPU it may fail
 }
 
 TEST(NcclModule, ADeviceThatIsNotThereIsRefusedInWords) {

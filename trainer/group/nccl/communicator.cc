@@ -25,6 +25,8 @@ constexpr Duration kLookForErrors = std::chrono::milliseconds(5);
 constexpr Duration kFinaliseLimit = std::chrono::seconds(2);
 constexpr Duration kRevokeLimit = std::chrono::seconds(2);
 
+constexpr size_t kLastWordsMax = 300;
+
 constexpr std::array<ncclDataType_t, 4> kSummandTypes = {ncclFloat32, ncclFloat64, ncclFloat16,
                                                          ncclBfloat16};
 
@@ -56,6 +58,21 @@ bool IsForEver(cudaError_t error) {
     default:
       return false;
   }
+}
+
+// What will be so in the next epoch, too.
+bool ComesAgain(const std::string& words) {
+  for (const char* const cause : {"out of memory", "no kernel image", "driver version"}) {
+    if (words.find(cause) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// CUDA takes "not ready" for an error that somebody may find later.
+cudaError_t Ask(cudaStream_t stream) {
+  const cudaError_t found = cudaStreamQuery(stream);
+  if (found == cudaErrorNotReady) (void)cudaGetLastError();
+  return found;
 }
 
 }  // namespace
@@ -264,7 +281,7 @@ Status Communicator::Enqueue(const Calls& calls) {
 
 Status Communicator::AwaitProbe() {
   while (true) {
-    const cudaError_t found = cudaStreamQuery(probe_);
+    const cudaError_t found = Ask(probe_);
     if (found == cudaSuccess) return Ok();
     if (found != cudaErrorNotReady) {
       Fail(ErrorOf(ncclUnhandledCudaError));
@@ -305,16 +322,17 @@ Status Communicator::AwaitNccl(ncclResult_t result, const std::function<bool()>&
 // What a peer's loss shows as differs with the way to it; over NVLink it is an error of CUDA's.
 Error Communicator::ErrorOf(ncclResult_t result) {
   std::string words = std::string("NCCL: ") + ncclGetErrorString(result);
-  const char* const last = ncclGetLastError(comm_);
-  if (last != nullptr && *last != '\0') words += std::string(" (") + last + ")";
+  // Of the whole process, and perhaps older.
+  const std::string last = std::string(ncclGetLastError(comm_)).substr(0, kLastWordsMax);
+  if (!last.empty()) words += "; its last words: " + last;
   std::string why;
   if (IsContextLost(&why)) return {Code::kNoDevice, why + "; " + words};
   const bool ours = result == ncclInvalidArgument || result == ncclInvalidUsage;
-  return {ours ? Code::kForeign : Code::kPeerLost, words};
+  return {ours || ComesAgain(last) ? Code::kForeign : Code::kPeerLost, words};
 }
 
 bool Communicator::IsContextLost(std::string* why) {
-  const cudaError_t found = cudaStreamQuery(probe_);
+  const cudaError_t found = Ask(probe_);
   if (!IsForEver(found)) return false;
   *why = "CUDA is of no more use in this process: " + std::string(cudaGetErrorString(found));
   return true;
@@ -340,10 +358,9 @@ void Communicator::Finalise() {
     const std::lock_guard lock(mutex_);
     return !may_finalise_ || RealClock().Monotonic() > by;
   });
-  if (!flushed.ok()) return Note(LinkEvent::kFailed);
-  (void)ncclCommDestroy(comm_);   // frees what is here, and waits for nobody
-  Free();
-  Note(LinkEvent::kDone);
+  // Not ncclCommDestroy(), which waits without a limit until other members on this host do so, too;
+  // the abort does not, where NCCL can help it.
+  Note(flushed.ok() ? LinkEvent::kStopped : LinkEvent::kFailed);
 }
 
 void Communicator::Revoke() {

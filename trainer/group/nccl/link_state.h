@@ -3,14 +3,15 @@
 //   state         | ready   enqueue     done   failed    abort     leave       stopped
 //   initialising  | ready   -           -      aborting  aborting  aborting    -
 //   ready         | -       enqueueing  -      failed    revoking  finalising  -
-//   enqueueing    | -       -           ready  failed    revoking  revoking    -
-//   failed        | -       -           -      -         revoking  revoking    -
-//   finalising    | -       -           gone   aborting  aborting  -           -
+//   enqueueing    | -       -           ready  failed    aborting  aborting    -
+//   failed        | -       -           -      -         aborting  aborting    -
+//   finalising    | -       -           -      aborting  aborting  -           aborting
 //   revoking      | -       -           -      aborting  -         -           aborting
 //   aborting      | -       -           gone   gone      -         -           -
 //   gone          | -       -           -      -         -         -           -
 //
-// `-` leaves it as it is. NCCL revokes only what has been initialised and is not being finalised.
+// `-` leaves it as it is. NCCL revokes only what has been initialised and is not being finalised;
+// and where a call of it has not been done, or has failed, revoking loses that call's own work.
 #pragma once
 
 #include <algorithm>
@@ -51,12 +52,11 @@ constexpr LinkState After(LinkState state, LinkEvent event) {
     case S::kEnqueueing:
       if (event == E::kDone) return S::kReady;
       if (event == E::kFailed) return S::kFailed;
-      return IsOneOf(event, {E::kAbort, E::kLeave}) ? S::kRevoking : state;
+      return IsOneOf(event, {E::kAbort, E::kLeave}) ? S::kAborting : state;
     case S::kFailed:
-      return IsOneOf(event, {E::kAbort, E::kLeave}) ? S::kRevoking : state;
+      return IsOneOf(event, {E::kAbort, E::kLeave}) ? S::kAborting : state;
     case S::kFinalising:
-      if (event == E::kDone) return S::kGone;
-      return IsOneOf(event, {E::kFailed, E::kAbort}) ? S::kAborting : state;
+      return IsOneOf(event, {E::kFailed, E::kAbort, E::kStopped}) ? S::kAborting : state;
     case S::kRevoking:
       return IsOneOf(event, {E::kStopped, E::kFailed}) ? S::kAborting : state;
     case S::kAborting:
