@@ -242,16 +242,16 @@ Status GlooMesh::Wait(const Work& work, int peer, bool send) {
 Status GlooMesh::OnGpu(const std::function<Status(NcclLink& nccl)>& enqueue) {
   KEEL_CHECK(has_nccl(), "an operation on a GPU in a group without NCCL");
   if (!broken() && spec_.before_each) spec_.before_each();
-  if (broken()) return status();
-  const Status enqueued = enqueue(*nccl_);
-  if (enqueued.ok()) return Ok();
-  if (enqueued.error().code == Code::kNoDevice) LeaveLostGpu(enqueued.error().message);
-  Abort(enqueued.error().Doing("exchanging on the GPU"));
-  return status();
+  return broken() ? status() : Judged(enqueue(*nccl_));
 }
 
-Status GlooMesh::LookAtGpu() {
-  return OnGpu([](NcclLink& nccl) { return nccl.status(); });
+Status GlooMesh::LookAtGpu() { return broken() ? status() : Judged(nccl_->status()); }
+
+Status GlooMesh::Judged(const Status& on_gpu) {
+  if (on_gpu.ok()) return Ok();
+  LeaveIfLost(on_gpu.error());
+  Abort(on_gpu.error().Doing("exchanging on the GPU"));
+  return status();
 }
 
 Status GlooMesh::Read(int peer, uint64_t address, const at::Tensor& into) {
@@ -494,13 +494,11 @@ void GlooMesh::ConnectNccl() {
     return !status_.ok();
   }();
   if (late) return EndNccl(nccl, /*in_order=*/false);
-  const Status ready = nccl->AwaitReady([this] { return broken(); });
-  if (!ready.ok()) {
-    if (ready.error().code == Code::kNoDevice) LeaveLostGpu(ready.error().message);
-    return Abort(ready.error().Doing(Doing() + ", over NCCL"));
-  }
-  const Status met = nccl->Meet();
-  if (!met.ok()) Abort(met.error().Doing(Doing() + ", meeting over NCCL"));
+  Status met = nccl->AwaitReady([this] { return broken(); });
+  if (met.ok()) met = nccl->Meet();
+  if (met.ok()) return;
+  LeaveIfLost(met.error());
+  Abort(met.error().Doing(Doing() + ", over NCCL"));
 }
 
 // The first member makes it.

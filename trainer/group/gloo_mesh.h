@@ -106,6 +106,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   using ByRank = std::vector<at::Tensor>;
   Result<ByRank> Swap(const ByRank& out);
   void ConnectNccl();
+  Status Judged(const Status& on_gpu);
   Result<std::string> NcclId(NcclModule& module);
   void AwaitHelper(const CancelToken& broken);
   bool CoaxHelperOut();

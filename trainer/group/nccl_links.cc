@@ -61,4 +61,8 @@ void LeaveLostGpu(const std::string& why) {
   _exit(kExitDeviceLost);   // nothing of CUDA's would end in order any more
 }
 
+void LeaveIfLost(const Error& error) {
+  if (error.code == Code::kNoDevice) LeaveLostGpu(error.message);
+}
+
 }  // namespace keel

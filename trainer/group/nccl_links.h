@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "trainer/nccl_module.h"
 
 namespace keel {
@@ -27,5 +28,7 @@ void EndBesideNccl(int code);
 // What is wrong is the device's fault, or NCCL's, and no other program would fare better in this
 // process: says so, and ends it with kExitDeviceLost.
 [[noreturn]] void LeaveLostGpu(const std::string& why);
+// That, if the error is of such a kind: Code::kNoDevice of a GPU that was there.
+void LeaveIfLost(const Error& error);
 
 }  // namespace keel

@@ -117,8 +117,7 @@ LaneWork Compute(TrainState& state, Exchange& exchange) {
 
 LaneWork ComputeLanes(TrainState& state, Exchange& exchange) {
   LaneWork work = Compute(state, exchange);
-  const bool is_lost = !work.status.ok() && work.status.error().code == Code::kNoDevice;
-  if (is_lost && state.config().device.is_cuda()) LeaveLostGpu(work.status.error().message);
+  if (!work.status.ok() && state.config().device.is_cuda()) LeaveIfLost(work.status.error());
   return work;
 }
 
