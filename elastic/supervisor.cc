@@ -131,6 +131,10 @@ Status Supervisor::OpenCrew() {
     host_.OnLinkBroken(index, why, Now());
     Carry();
   };
+  events.on_ending = [this](int index, const ExitStatus& status) {
+    host_.OnWorkerEnding(index, status, Now());
+    Carry();
+  };
   events.on_ended = [this](int index, const ExitStatus& status) { OnWorkerEnded(index, status); };
   const auto terminal = world_.environment.find("TERM");
   const bool drawn =

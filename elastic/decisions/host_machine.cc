@@ -208,7 +208,7 @@ void HostMachine::BreakSeat(int index, const std::string& reason, TimePoint now)
     Limit(index, now + config_.park_limit,
           "did not park within " + DurationText(config_.park_limit) +
               " of the break; if its steps take longer, raise --park-limit",
-          WorkerOf(index).said_failure);
+          WorkerOf(index).has_failed);
   } else if (in_place()) {   // it was started for this epoch, and has not said hello yet
     MustMove(index, SeatEvent::kNotEntered);
     LimitStart(index);

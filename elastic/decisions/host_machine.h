@@ -76,6 +76,8 @@ class HostMachine {
   // The control link was closed (kPeerLost) or held garbage: the worker counts as one that died. A
   // foreign one may close what it does not know.
   void OnLinkBroken(int index, const Error& why, TimePoint now);
+  // The kernel has begun to end its process so, which takes a while: the others need not wait.
+  void OnWorkerEnding(int index, const ExitStatus& status, TimePoint now);
   // Returns how the worker ended, in words that hold our reason if we killed it for its own fault.
   std::string OnWorkerEnded(int index, const ExitStatus& status, TimePoint now);
   // The worker has no process, because exec failed.
@@ -148,7 +150,7 @@ class HostMachine {
     std::optional<int64_t> saved_step;
     std::optional<int64_t> leaving_step;
     bool said_bye = false;              // so it closes its link before it ends, signalled or not
-    bool said_failure = false;          // with its goodbye
+    bool has_failed = false;            // it said so, or the kernel is ending it
     std::string fault;                  // why it was signalled, where it is to blame for it
   };
 

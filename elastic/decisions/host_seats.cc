@@ -198,7 +198,7 @@ void HostMachine::NoteSaved(int index) {
 void HostMachine::On(int index, const ByeMessage& message, TimePoint now) {
   RecordOf(index).ended = message.message;
   WorkerOf(index).said_bye = true;
-  WorkerOf(index).said_failure = message.code == kExitFailed;
+  WorkerOf(index).has_failed = message.code == kExitFailed;
   // A worker that says goodbye and stays is at fault: if that did not count, its successors could
   // do the same for ever. While the host stops it does not matter, since nothing is started again.
   Limit(index, now + config_.shutdown_limit,
@@ -227,6 +227,18 @@ void HostMachine::OnLinkBroken(int index, const Error& why, TimePoint now) {
 void HostMachine::OnStartFailed(int index, const std::string& reason, TimePoint now) {
   if (mode_ == Mode::kExited) return;
   End(index, SeatEvent::kEndedDead, "could not be started: " + reason, now);
+  Settle(now);
+}
+
+void HostMachine::OnWorkerEnding(int index, const ExitStatus& status, TimePoint now) {
+  const SeatRecord& record = RecordOf(index);
+  if (mode_ == Mode::kExited || record.state != SeatState::kRunning || !in_place()) return;
+  const bool in_epoch = PlaceOf(index) != nullptr && record.epoch == epoch_->number;
+  const Worker& worker = WorkerOf(index);
+  // Who was told to end, or said goodbye, ends as it should.
+  if (!in_epoch || status.ok() || worker.said_bye || IsSignalled(seats_[index].phase)) return;
+  WorkerOf(index).has_failed = true;
+  Report(BreakCause::kDied, RankText(index) + " " + status.Text(), now);
   Settle(now);
 }
 

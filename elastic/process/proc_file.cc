@@ -1,11 +1,15 @@
 // Such a file has no size, so it is read until it ends.
 #include "elastic/process/proc_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <memory>
 
 #include "base/fd.h"
 
@@ -23,6 +27,21 @@ std::optional<std::string> ReadProcFile(const std::string& path) {
     if (count == 0) return text;
     text.append(part.data(), static_cast<size_t>(count));
   }
+}
+
+std::vector<pid_t> ThreadsOf(pid_t pid) {
+  struct CloseDirectory {
+    void operator()(DIR* directory) const { closedir(directory); }
+  };
+  std::vector<pid_t> threads;
+  const std::string path = "/proc/" + std::to_string(pid) + "/task";
+  const std::unique_ptr<DIR, CloseDirectory> directory(opendir(path.c_str()));
+  while (const dirent* entry = directory ? readdir(directory.get()) : nullptr) {
+    const long thread = std::strtol(entry->d_name, nullptr, 10);
+    if (thread > 0) threads.push_back(static_cast<pid_t>(thread));
+  }
+  std::sort(threads.begin(), threads.end());
+  return threads;
 }
 
 }  // namespace keel

@@ -133,21 +133,6 @@ std::optional<ThreadState> ReadThread(pid_t pid, pid_t thread) {
   return state;
 }
 
-std::vector<pid_t> ThreadsOf(pid_t pid) {
-  struct CloseDirectory {
-    void operator()(DIR* directory) const { closedir(directory); }
-  };
-  std::vector<pid_t> threads;
-  const std::string path = "/proc/" + std::to_string(pid) + "/task";
-  const std::unique_ptr<DIR, CloseDirectory> directory(opendir(path.c_str()));
-  while (const dirent* entry = directory ? readdir(directory.get()) : nullptr) {
-    const long thread = std::strtol(entry->d_name, nullptr, 10);
-    if (thread > 0) threads.push_back(static_cast<pid_t>(thread));
-  }
-  std::sort(threads.begin(), threads.end());
-  return threads;
-}
-
 std::string StateWords(char state) {
   switch (state) {
     case 'R': return "running";

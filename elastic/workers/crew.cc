@@ -6,10 +6,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "elastic/process/ending.h"
 #include "elastic/process/stack_signal.h"
 #include "elastic/process/stacks.h"
 
@@ -19,6 +21,10 @@ namespace {
 // Per stream: the most that is kept for the console when its file does not take it.
 constexpr size_t kSpoolBytesMax = 1 << 20;
 constexpr Duration kFinishLimit = std::chrono::seconds(2);
+// How often a look is taken for workers that the kernel is ending, and at which look it is told: a
+// small one has ended by then.
+constexpr Duration kEndingLook = std::chrono::milliseconds(15);
+constexpr int kEndingTold = 3;
 
 }  // namespace
 
@@ -47,7 +53,8 @@ Crew::Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files,
       lost_([&loop](const LostBytes& lost) { TellLost(loop, lost); }),
       tail_(files, lost_, STDOUT_FILENO, STDERR_FILENO, status),
       seats_(plan.workers),
-      spares_(loop, plan.spares, spare_delay) {}
+      spares_(loop, plan.spares, spare_delay),
+      endings_(loop) {}
 
 Crew::~Crew() {
   KillAll();   // all at once, so that they do not end one after the other
@@ -129,8 +136,31 @@ Result<Fd> Crew::TakeStream(const StreamPlan& plan, bool is_stderr, const Worker
 
 void Crew::OnMessage(int index, const WorkerMessage& message) {
   // Who says hello trains in place, and is replaced while the others go on.
-  if (std::holds_alternative<HelloMessage>(message)) spares_.MakeFor(seats_[index].spec);
+  if (std::holds_alternative<HelloMessage>(message)) {
+    spares_.MakeFor(seats_[index].spec);
+    seats_[index].in_place = true;
+    if (!looks_for_endings_) LookForEndings();
+  }
   events_.on_message(index, message);
+}
+
+void Crew::LookForEndings() {
+  looks_for_endings_ = true;
+  endings_.expires_after(kEndingLook);
+  endings_.async_wait([this](const boost::system::error_code& failure) {
+    if (failure) return;
+    looks_for_endings_ = false;
+    for (size_t index = 0; index < seats_.size(); ++index) {
+      Seat& seat = seats_[index];
+      if (!seat.process || !seat.in_place) continue;
+      looks_for_endings_ = true;
+      if (seat.ending_looks >= kEndingTold) continue;
+      const std::optional<ExitStatus> ending = EndingOf(seat.pid);
+      if (!ending || ++seat.ending_looks < kEndingTold) continue;
+      events_.on_ending(static_cast<int>(index), *ending);
+    }
+    if (looks_for_endings_) LookForEndings();
+  });
 }
 
 void Crew::OnEnd(int index, const ExitStatus& status) {

@@ -37,6 +37,8 @@ class Crew {
     std::function<void(int index, const WorkerMessage& message)> on_message;
     // kPeerLost: the worker closed its end; otherwise it wrote garbage.
     std::function<void(int index, const Error& why)> on_link_broken;
+    // The kernel has begun to end a worker in place, and is not done for a while: it frees memory.
+    std::function<void(int index, const ExitStatus& status)> on_ending;
     std::function<void(int index, const ExitStatus& status)> on_ended;
   };
   static Result<std::unique_ptr<Crew>> Open(boost::asio::io_context& loop,
@@ -70,6 +72,8 @@ class Crew {
     SeatLogs logs;
     std::vector<int> streams;          // of the pump
     ChildSpec spec;                    // what it was started with
+    bool in_place = false;             // it said hello
+    int ending_looks = 0;              // so often it was found ending
     std::unique_ptr<boost::asio::steady_timer> stacks;   // while it writes its stacks
   };
 
@@ -82,6 +86,7 @@ class Crew {
                         Seat& seat);
   void OnMessage(int index, const WorkerMessage& message);
   void OnEnd(int index, const ExitStatus& status);
+  void LookForEndings();
 
   boost::asio::io_context& loop_;
   const WorkerPlan plan_;
@@ -95,6 +100,8 @@ class Crew {
   std::unique_ptr<OutputPump> pump_;
   std::vector<Seat> seats_;
   Spares spares_;
+  boost::asio::steady_timer endings_;
+  bool looks_for_endings_ = false;
 };
 
 }  // namespace keel

@@ -111,6 +111,15 @@ void SimHost::WorkerSays(const WorkerPlace& place, const WorkerMessage& message)
   });
 }
 
+void SimHost::WorkerEnding(const WorkerPlace& place, const ExitStatus& status) {
+  if (place.life != life_) return;
+  Later(Now(), Scheduler::kNobody, [this, place, status] {
+    if (workers_[place.seat] != place.worker) return;
+    host_->OnWorkerEnding(place.seat, status, Now());
+    Act();
+  });
+}
+
 void SimHost::WorkerEnded(const WorkerPlace& place, const ExitStatus& status) {
   if (place.life != life_) return;
   Later(Now(), Scheduler::kNobody, [this, place, status] {

@@ -91,6 +91,7 @@ class SimHost {
   void Stop(bool powered_off);
 
   void WorkerSays(const WorkerPlace& place, const WorkerMessage& message);
+  void WorkerEnding(const WorkerPlace& place, const ExitStatus& status);
   void WorkerEnded(const WorkerPlace& place, const ExitStatus& status);
   void AskToStop(Duration deadline);
   void Look();                       // a poke from the coordinator

@@ -71,6 +71,12 @@ void SimWorkers::Die(SimWorker& worker, const ExitStatus& status) {
   worker.alive = false;
   LeaveGroup(worker);
   worker.last_words = std::max(worker.last_words, scheduler_.now() + Some(100us));
+  if (random_.Chance(0.2)) {   // it has much memory to free
+    worker.last_words = worker.last_words + Some(30ms);
+    scheduler_.At(worker.last_words, Scheduler::kNobody,
+                  [this, place = worker.place, status] { owner_.WorkerEnding(place, status); });
+    worker.last_words = worker.last_words + Some(300ms);
+  }
   scheduler_.At(worker.last_words, Scheduler::kNobody,
                 [this, place = worker.place, status] { owner_.WorkerEnded(place, status); });
 }

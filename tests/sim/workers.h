@@ -32,6 +32,8 @@ class WorkerOwner {
  public:
   virtual ~WorkerOwner() = default;
   virtual void WorkerSays(const WorkerPlace& place, const WorkerMessage& message) = 0;
+  // The kernel ends it, and is not done yet.
+  virtual void WorkerEnding(const WorkerPlace& place, const ExitStatus& status) = 0;
   virtual void WorkerEnded(const WorkerPlace& place, const ExitStatus& status) = 0;
 };
 

@@ -406,6 +406,10 @@ void World::WorkerSays(const WorkerPlace& place, const WorkerMessage& message) {
   hosts_[place.host]->WorkerSays(place, message);
 }
 
+void World::WorkerEnding(const WorkerPlace& place, const ExitStatus& status) {
+  hosts_[place.host]->WorkerEnding(place, status);
+}
+
 void World::WorkerEnded(const WorkerPlace& place, const ExitStatus& status) {
   hosts_[place.host]->WorkerEnded(place, status);
 }

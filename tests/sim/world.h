@@ -41,6 +41,7 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
  private:
   // WorkerOwner
   void WorkerSays(const WorkerPlace& place, const WorkerMessage& message) override;
+  void WorkerEnding(const WorkerPlace& place, const ExitStatus& status) override;
   void WorkerEnded(const WorkerPlace& place, const ExitStatus& status) override;
   // WorkerWatcher
   void Entered(const SimWorker& worker, const SimGroup& group, int rank) override;

@@ -327,6 +327,31 @@ TEST_F(HostTest, AWorkerThatFailedAndIsKilledAtTheLimitForParkingSpendsARestart)
   EXPECT_EQ(host_.record().deaths, 1);
 }
 
+// The kernel frees its memory, which takes long where it has much.
+TEST_F(HostTest, AWorkerThatIsDyingBreaksTheEpochBeforeItHasEnded) {
+  EnterFirstEpoch();
+  host_.OnWorkerEnding(0, ExitStatus::Killed(SIGKILL), now_);
+  const auto breaks = Take<ReportBreak>();
+  ASSERT_EQ(breaks.size(), 1u);
+  EXPECT_EQ(breaks[0].record.cause, BreakCause::kDied);
+  EXPECT_THAT(breaks[0].record.reason, HasSubstr("rank 0 on h0 killed by signal 9"));
+  EXPECT_EQ(host_.record().outside, 0) << "it is still there";
+  host_.OnWorkerEnding(0, ExitStatus::Killed(SIGKILL), now_);
+  Pass(5s);   // and is killed at the limit for parking, which does not help it
+  const std::string how = host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_THAT(how, HasSubstr("killed by signal 9"));
+  EXPECT_EQ(host_.record().outside, 1);
+  EXPECT_EQ(host_.record().deaths, 1);
+  EXPECT_TRUE(Take<ReportBreak>().empty()) << "once is enough";
+}
+
+TEST_F(HostTest, AWorkerThatEndsAfterItsGoodbyeBreaksNothing) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
+  host_.OnWorkerEnding(0, ExitStatus::Exited(0), now_);
+  EXPECT_TRUE(Take<ReportBreak>().empty());
+}
+
 TEST_F(HostTest, AWorkerThatSaidGoodbyeMayTakeItsTimeToEnd) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);

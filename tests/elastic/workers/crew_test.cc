@@ -48,6 +48,7 @@ class CrewOfOneThatHangs : public ::testing::Test {
     Crew::Events events;
     events.on_message = [](int, const WorkerMessage&) {};
     events.on_link_broken = [](int, const Error&) {};
+    events.on_ending = [](int, const ExitStatus&) {};
     events.on_ended = [this](int, const ExitStatus& status) { ended_ = status; };
     auto crew = Crew::Open(loop_, plan_, files_, random_, OwnEnvironment(), std::move(events),
                            nullptr, stacks_limit);
