@@ -71,7 +71,8 @@ PYTHON={self.folder}/python/bin/python {self.bundle}/run.sh || exit $?
         self.assertIn("two ranks on one GPU, within 120 s", told.stdout)
 
     def test_its_stages_run_on_the_cpu_too(self):
-        stages = ("1 or 2 workers", "save, stop, resume", "steps beside DDP")
+        stages = ("1 or 2 workers", "kills while forming", "save, stop, resume",
+                  "steps beside DDP")
         out = f"{self.folder}/results.json"
         told = run(f"{self.bundle}/run.sh", "--device=cpu", f"--out={out}",
                    *(f"--only={stage}" for stage in stages), cwd=self.folder,
@@ -81,6 +82,7 @@ PYTHON={self.folder}/python/bin/python {self.bundle}/run.sh || exit $?
             found = {one["stage"]: one["figures"] for one in json.load(file)["stages"]}
         self.assertEqual(set(found), set(stages))
         self.assertRegex(found["save, stop, resume"]["digest"], r"^\w{32}$")
+        self.assertRegex(found["kills while forming"]["told"], r"^all \d+ kills in \d+ jobs left")
         self.assertGreater(found["steps beside DDP"]["ratio"], 0)
         self.assertTrue(re.search(r"(?m)^ok +1 or 2 workers ", told.stdout), told.stdout)
 

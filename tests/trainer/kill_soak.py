@@ -64,9 +64,12 @@ TRAVELS = [[], ["--read-memory-from=1"]]
 WAYS = [[], ["--played"]]
 
 
+KINDS = ["single", "single", "double", "stopped", "forming", "newcomer"]
+
+
 def shoot(job, rng, left):
     """One volley; how many died. None when the job has ended."""
-    kind = rng.choice(["single", "single", "double", "stopped", "forming", "newcomer"])
+    kind = rng.choice(ARGS.kinds)
     if not job.wait_for_lines(rng.randrange(1, 10)):
         return None
     time.sleep(rng.uniform(0, 0.02))
@@ -110,6 +113,7 @@ def main(ways=WAYS, more=None):
     parser.add_argument("--kills", type=int, default=300, help="in all")
     parser.add_argument("--kills-a-job", type=int, default=20)
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 3, 4, 5, 6])
+    parser.add_argument("--kinds", nargs="+", choices=sorted(set(KINDS)), default=KINDS)
     ARGS = parser.parse_args()
     ARGS.name = os.path.basename(os.path.realpath(ARGS.interpreter or ARGS.program))
     rng = random.Random(ARGS.seed)

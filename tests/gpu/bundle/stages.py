@@ -144,12 +144,16 @@ def little_memory(bench):
         kill(filler)
 
 
-def kills(bench):
+def kills(bench, kind="single"):
     text = bench.run([bench.python, "-B", f"{HERE}/scripts/kill_soak.py", "--keelrun",
                       f"{HERE}/bin/keelrun", "--program", f"{HERE}/bin/model_train",
                       *(["--gpu"] if bench.on_gpu else []), "--models=mlp", "--workers", "2",
-                      "--kills=6", "--kills-a-job=3"])
+                      "--kills=6", "--kills-a-job=3", "--kinds", kind])
     return {"told": text.strip().splitlines()[-1]}
+
+
+def kills_while_forming(bench):
+    return kills(bench, "forming")
 
 
 def save_and_resume(bench):
@@ -192,7 +196,8 @@ def steps(bench):
 NEED_A_GPU = (one_rank, two_ranks, times, little_memory)
 STAGES = [("one rank", 90, one_rank), ("two ranks on one GPU", 120, two_ranks),
           ("the same bits twice", 90, twice), ("1 or 2 workers", 120, one_or_two_workers),
-          ("build and abort", 120, times), ("kills", 240, kills),
+          ("build and abort", 120, times), ("kills while training", 150, kills),
+          ("kills while forming", 150, kills_while_forming),
           ("models, bf16, clipping", 240, models), ("little free memory", 120, little_memory),
           ("save, stop, resume", 150, save_and_resume),
           ("steps beside DDP", 180, steps)]
