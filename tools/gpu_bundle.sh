@@ -66,6 +66,10 @@ ldd "${kPrograms[@]/#/$build/bin/}" "${kModules[@]/#/$build/lib/evenkeel/}" 2>/d
   while read -r library; do cp -L "$library" "$bundle/lib/"; done
 
 strip "$bundle"/bin/* "$bundle"/lib/evenkeel/*.so
+# What our checks print names sources: relative ones from here on, of the same length.
+pattern=$(printf '%s/' "$root" | sed 's/[][\.*^$#]/\\&/g')
+relative=./$(printf '%*s' $((${#root} - 1)) '' | tr ' ' /)
+LC_ALL=C sed -i "s#$pattern#$relative#g" "$bundle"/bin/* "$bundle"/lib/evenkeel/*.so
 # Where each looks for the others. CMake's way to write that cannot make it longer, so those that do
 # not need PyTorch do not look for it.
 cat >"$work/run_path.cmake" <<'TEXT'
@@ -87,6 +91,9 @@ done
 if readelf -d "$bundle"/bin/* "$bundle"/lib/*.so* "$bundle"/lib/evenkeel/* |
   grep -E 'R(UN)?PATH' | grep -E '\[/|:/'; then
   Fail "these look for libraries in folders of this machine"
+fi
+if grep -rlF "$root/" "$bundle"; then
+  Fail "these name folders of this machine"
 fi
 
 tar -C "$work" -czf "$work/bundle.tar.gz" --owner=0 --group=0 evenkeel-gpu
