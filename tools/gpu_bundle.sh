@@ -81,10 +81,12 @@ for file in "$bundle"/bin/* "$bundle"/lib/evenkeel/*.so; do
   [[ $sections == *PATH* ]] || continue
   # shellcheck disable=SC2016  # the loader expands it
   up='$ORIGIN/..'
-  [[ $file == */bin/* ]] && run_path=$up/lib || run_path=$up
-  [[ $sections != *libtorch_cpu.so* || $file != */bin/* ]] ||
-    run_path=$up/lib:$up/lib/evenkeel:$up/torch/lib
-  [[ $sections != *libtorch_cpu.so* || $file == */bin/* ]] || run_path=$up:$up/../torch/lib
+  if [[ $file == */bin/* ]]; then
+    run_path=$up/lib with_torch=:$up/lib/evenkeel:$up/torch/lib
+  else
+    run_path=$up with_torch=:$up/../torch/lib
+  fi
+  [[ $sections != *libtorch_cpu.so* ]] || run_path+=$with_torch
   cmake "-Dfile=$file" "-Drun_path=$run_path" -P "$work/run_path.cmake" >/dev/null ||
     Fail "the run path of $file could not be set; why is above"
 done

@@ -35,7 +35,7 @@ struct NcclPiece {
   int peer = 0;
 };
 
-// What NCCL can add, in the order of kNcclSummandNames (trainer/group/nccl/communicator.cc).
+// What NCCL can add, in the order of kSummandTypes (trainer/group/nccl/communicator.cc).
 enum class NcclType { kFloat32, kFloat64, kFloat16, kBfloat16 };
 
 // A member's connections over NCCL in one epoch.

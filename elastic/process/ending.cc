@@ -6,7 +6,6 @@
 
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "elastic/process/proc_file.h"
 
@@ -26,10 +25,12 @@ std::optional<int> EndingCode(pid_t pid, pid_t thread, bool* gone) {
   const size_t name_end = stat->rfind(')');   // the name may hold anything
   if (name_end == std::string::npos) return {};
   std::istringstream text(stat->substr(name_end + 1));
-  std::vector<std::string> fields;
-  for (std::string field; text >> field;) fields.push_back(field);
-  if (fields.size() <= kExitCode || !(std::stoul(fields[kFlags]) & kExiting)) return {};
-  return std::stoi(fields[kExitCode]);
+  std::string field;
+  for (size_t at = 0; text >> field; ++at) {
+    if (at == kFlags && !(std::stoul(field) & kExiting)) return {};   // most often
+    if (at == kExitCode) return std::stoi(field);
+  }
+  return {};
 }
 
 }  // namespace

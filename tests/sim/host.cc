@@ -102,31 +102,25 @@ WorkerPlace SimHost::PlaceOf(int seat) const {
 
 // --- The loop's thread: Host ---
 
-void SimHost::WorkerSays(const WorkerPlace& place, const WorkerMessage& message) {
+void SimHost::OfWorker(const WorkerPlace& place, std::function<void()> hear) {
   if (place.life != life_) return;
-  Later(Now(), Scheduler::kNobody, [this, place, message] {
+  Later(Now(), Scheduler::kNobody, [this, place, hear = std::move(hear)] {
     if (workers_[place.seat] != place.worker) return;
-    host_->OnWorkerMessage(place.seat, message, Now());
+    hear();
     Act();
   });
+}
+
+void SimHost::WorkerSays(const WorkerPlace& place, const WorkerMessage& message) {
+  OfWorker(place, [=, this] { host_->OnWorkerMessage(place.seat, message, Now()); });
 }
 
 void SimHost::WorkerEnding(const WorkerPlace& place, const ExitStatus& status) {
-  if (place.life != life_) return;
-  Later(Now(), Scheduler::kNobody, [this, place, status] {
-    if (workers_[place.seat] != place.worker) return;
-    host_->OnWorkerEnding(place.seat, status, Now());
-    Act();
-  });
+  OfWorker(place, [=, this] { host_->OnWorkerEnding(place.seat, status, Now()); });
 }
 
 void SimHost::WorkerEnded(const WorkerPlace& place, const ExitStatus& status) {
-  if (place.life != life_) return;
-  Later(Now(), Scheduler::kNobody, [this, place, status] {
-    if (workers_[place.seat] != place.worker) return;
-    host_->OnWorkerEnded(place.seat, status, Now());
-    Act();
-  });
+  OfWorker(place, [=, this] { host_->OnWorkerEnded(place.seat, status, Now()); });
 }
 
 void SimHost::AskToStop(Duration deadline) {

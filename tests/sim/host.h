@@ -126,6 +126,8 @@ class SimHost {
   TimePoint TrueTime() const;
   bool Errs(Defect how) const { return world_.scenario().defect == how; }
   void Later(TimePoint when, int busy, std::function<void()> work);
+  // What comes of a worker's process, unless it is an earlier life's.
+  void OfWorker(const WorkerPlace& place, std::function<void()> hear);
   void AtTrueTime(TimePoint when, int busy, std::function<void()> work);
   void Act();
   void Do(const HostAction& action);

@@ -296,6 +296,23 @@ ncclResult_t Add(const char* name, const Operation& operation) {
   return ncclSuccess;
 }
 
+// A call that is done once nothing of the communicator is in flight any more.
+void BeginToEnd(ncclComm* comm) {
+  comm->JoinJob();
+  comm->state = ncclInProgress;
+  comm->job = std::thread([comm] {
+    TakeTime();
+    comm->AwaitNothingInFlight();
+    comm->state = ncclSuccess;
+  });
+}
+
+// Whether it may be revoked or finalised, of which either comes once.
+bool MayBeginToEnd(const ncclComm& comm) {
+  return comm.is_ready && !comm.is_revoked && !comm.is_finalised &&
+         comm.result() != ncclInProgress;
+}
+
 template <class Value>
 void AddUp(ncclComm& comm, void* values, size_t count,
            const std::vector<std::vector<std::byte>>& theirs) {
@@ -438,36 +455,20 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
   const Call call("ncclCommRevoke", comm);
-  if (flags != 0 || !comm->is_ready || comm->is_revoked || comm->is_finalised ||
-      comm->result() == ncclInProgress) {
+  if (flags != 0 || !MayBeginToEnd(*comm)) {
     Misuse("a communicator is revoked that is not ready or done with a call, or twice");
   }
   comm->is_revoked = true;
   comm->stop = true;
-  comm->JoinJob();
-  comm->state = ncclInProgress;
-  comm->job = std::thread([comm] {
-    TakeTime();
-    comm->AwaitNothingInFlight();
-    comm->state = ncclSuccess;
-  });
+  BeginToEnd(comm);
   return comm->result();
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   const Call call("ncclCommFinalize", comm);
-  if (!comm->is_ready || comm->is_revoked || comm->is_finalised ||
-      comm->result() == ncclInProgress) {
-    Misuse("a communicator is finalised that is not ready, or twice");
-  }
+  if (!MayBeginToEnd(*comm)) Misuse("a communicator is finalised that is not ready, or twice");
   comm->is_finalised = true;
-  comm->JoinJob();
-  comm->state = ncclInProgress;
-  comm->job = std::thread([comm] {
-    TakeTime();
-    comm->AwaitNothingInFlight();
-    comm->state = ncclSuccess;
-  });
+  BeginToEnd(comm);
   return ncclInProgress;
 }
 

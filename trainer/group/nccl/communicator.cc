@@ -75,6 +75,24 @@ cudaError_t Ask(cudaStream_t stream) {
   return found;
 }
 
+// The calls between a group's beginning and end.
+ncclResult_t SendAndReceive(const std::vector<NcclPiece>& out, const std::vector<NcclPiece>& in,
+                            ncclComm_t comm, cudaStream_t stream) {
+  for (const NcclPiece& piece : out) {
+    const ncclResult_t sent =
+        ncclSend(piece.bytes, piece.count, ncclUint8, piece.peer, comm, stream);
+    if (sent != ncclSuccess) return sent;
+  }
+  for (const NcclPiece& piece : in) {
+    const ncclResult_t got =
+        ncclRecv(piece.bytes, piece.count, ncclUint8, piece.peer, comm, stream);
+    if (got != ncclSuccess) return got;
+  }
+  return ncclSuccess;
+}
+
+Error BeingEnded() { return {Code::kCancelled, "NCCL's link is being ended"}; }
+
 }  // namespace
 
 std::string NcclVersionText() {
@@ -100,37 +118,24 @@ Status Communicator::AwaitReady(const std::function<bool()>& give_up) {
     told_.wait_for(lock, std::chrono::milliseconds(1));
   }
   if (!status_.ok()) return status_;
-  return is_wished_ ? Error{Code::kCancelled, "NCCL's link is being ended"} : Ok();
+  return is_wished_ ? BeingEnded() : Ok();
 }
 
 Status Communicator::Meet() {
-  const auto call = [&](ncclComm_t comm) {
-    for (int peer = 0; peer < spec_.size; ++peer) {
-      if (peer == spec_.rank) continue;
-      char* const own = meeting_ + peer;
-      const ncclResult_t sent = ncclSend(own, 1, ncclUint8, peer, comm, probe_);
-      if (sent != ncclSuccess) return sent;
-      const ncclResult_t got = ncclRecv(own + spec_.size, 1, ncclUint8, peer, comm, probe_);
-      if (got != ncclSuccess) return got;
-    }
-    return ncclSuccess;
-  };
-  return Do(call, /*await_probe=*/true);
+  std::vector<NcclPiece> out, in;
+  for (int peer = 0; peer < spec_.size; ++peer) {
+    if (peer == spec_.rank) continue;
+    out.push_back({meeting_ + peer, 1, peer});
+    in.push_back({meeting_ + spec_.size + peer, 1, peer});
+  }
+  return Do([&](ncclComm_t comm) { return SendAndReceive(out, in, comm, probe_); },
+            /*await_probe=*/true);
 }
 
 Status Communicator::Exchange(const std::vector<NcclPiece>& out, const std::vector<NcclPiece>& in,
                               void* stream) {
-  const auto on = static_cast<cudaStream_t>(stream);
   return Do([&](ncclComm_t comm) {
-    for (const NcclPiece& piece : out) {
-      const ncclResult_t sent = ncclSend(piece.bytes, piece.count, ncclUint8, piece.peer, comm, on);
-      if (sent != ncclSuccess) return sent;
-    }
-    for (const NcclPiece& piece : in) {
-      const ncclResult_t got = ncclRecv(piece.bytes, piece.count, ncclUint8, piece.peer, comm, on);
-      if (got != ncclSuccess) return got;
-    }
-    return ncclSuccess;
+    return SendAndReceive(out, in, comm, static_cast<cudaStream_t>(stream));
   });
 }
 
@@ -145,7 +150,7 @@ Status Communicator::Do(const Calls& calls, bool await_probe) {
   Job job{calls, await_probe, {}};
   std::unique_lock lock(mutex_);
   if (!status_.ok()) return status_;
-  if (is_wished_) return Error{Code::kCancelled, "NCCL's link is being ended"};
+  if (is_wished_) return BeingEnded();
   KEEL_CHECK(state_ == LinkState::kReady && job_ == nullptr, NameOf(state_));
   job_ = &job;
   told_.notify_all();
@@ -253,7 +258,7 @@ void Communicator::Serve() {
   }
   Job* const late = std::exchange(job_, nullptr);
   if (late == nullptr) return;
-  late->status = Error{Code::kCancelled, "NCCL's link is being ended"};
+  late->status = BeingEnded();
   late->done = true;
   told_.notify_all();
 }
@@ -287,7 +292,7 @@ Status Communicator::AwaitProbe() {
       Fail(ErrorOf(ncclUnhandledCudaError));
       return status();
     }
-    if (wished()) return Error{Code::kCancelled, "NCCL's link is being ended"};
+    if (wished()) return BeingEnded();
     LookForErrors();
     KEEL_TRY(status());
     RealClock().SleepFor(kRest);
