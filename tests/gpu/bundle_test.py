@@ -96,6 +96,19 @@ PYTHON={self.folder}/python/bin/python {self.bundle}/run.sh || exit $?
         self.assertRegex(told.stdout, r"(?m)^FAILED +steps beside DDP .* exit code")
         self.assertRegex(told.stdout, r"(?m)^ok +the same bits twice ")
 
+    def test_programs_that_do_not_start_are_told_with_what_they_said(self):
+        name = next(one for one in os.listdir(f"{self.bundle}/lib") if one.startswith("libspdlog"))
+        library = f"{self.bundle}/lib/{name}"
+        os.rename(library, f"{library}.away")
+        self.addCleanup(lambda: os.replace(f"{library}.away", library))
+        with open(library, "wb") as file:
+            file.write(b"garbage")
+        told = run(f"{self.bundle}/run.sh", "--device=cpu", cwd=self.folder,
+                   env=os.environ | {"PYTHON": self.python})
+        self.assertEqual(told.returncode, 1, told.stdout)
+        self.assertRegex(told.stdout, rf"do not run here: minimal_train ended with \d+, and "
+                                      rf"said:\n.*{name}")
+
     def test_another_pytorch_is_refused_with_a_cure(self):
         other = f"{self.folder}/torch"
         os.makedirs(other)

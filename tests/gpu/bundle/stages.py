@@ -230,6 +230,16 @@ def link_torch(folder):
     os.symlink(folder, link)
 
 
+def check_programs():
+    """Whether they start here, with a GPU or without; exits with what they said if not."""
+    tried = subprocess.run([f"{HERE}/bin/minimal_train", "--steps=2", "--lanes=2"], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
+                           check=False)
+    if tried.returncode != 0:
+        sys.exit(f"run.sh: these programs do not run here: minimal_train ended with "
+                 f"{tried.returncode}, and said:\n{tried.stdout[-2000:]}")
+
+
 def gpu():
     """What nvidia-smi says of the GPUs, or nothing."""
     try:
@@ -265,9 +275,7 @@ def main():
     wanted = [stage for stage in STAGES if (not args.only or stage[0] in args.only)
               and (args.device != "cpu" or stage[2] not in NEED_A_GPU)]
     found = gpu() if args.device != "cpu" else "on the CPU"
-    # So that the programs are known to start here, whether there is a GPU or not.
-    subprocess.run([f"{HERE}/bin/minimal_train", "--steps=2", "--lanes=2"], check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+    check_programs()
     if not found:
         print("no GPU here (nvidia-smi finds none). With one, these would run:")
         for name, limit, _ in wanted:
