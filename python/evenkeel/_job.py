@@ -13,7 +13,8 @@ import time
 
 import torch
 
-from . import _checkpoints, _engine, _ending, _leaves, _loader, _optimizer, _own, _seeds
+from . import (_checkpoints, _compiler, _engine, _ending, _leaves, _loader, _optimizer, _own,
+               _seeds)
 
 LOAD_AHEAD = 4   # the default of the option
 # Within it the handlers of Python's signals run.
@@ -436,7 +437,7 @@ class _Program:
 
 def _compiled_in(model):
     """In words, what of a model torch.compile() was given, or compile() called of; or None."""
-    if "torch._dynamo" not in sys.modules:
+    if not _compiler.is_imported():
         return None
     for name, module in model.named_modules():
         # What torch.compiler.disable() wraps has such an attribute, too.

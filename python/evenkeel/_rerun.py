@@ -33,7 +33,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as _c10d
 
-from . import _ending, _sockets
+from . import _compiler, _ending, _sockets
 
 AGAIN = object()     # what a function returns to be called again, with those who wait to join
 CUT_OFF = signal.SIGRTMAX - 5
@@ -139,8 +139,8 @@ class _Reruns:
         self.failures = 0
         self.sockets = _sockets.Sockets()
         _ending.install()
-        # DDP and optimizers import it, which takes a second or more and is not cut off: rather now.
-        import torch._dynamo  # noqa: F401
+        # DDP imports it, which takes a second or more and is not cut off: rather now.
+        _compiler.bring_in()
         self.link = torch.classes.evenkeel.Link()
         _links.append(self.link)
 

@@ -32,3 +32,4 @@ ours, theirs = model.state_dict(), plain.state_dict()
 for name, tensor in ours.items():
     assert torch.equal(tensor, theirs[name]), name
 print("the same bits after", len(batches), "steps")
+print("PyTorch's compiler", "was imported" if ek._compiler.is_imported() else "was left out")

@@ -72,6 +72,7 @@ class SameLine(scripts.Case):
         run = self.alone(*python("plain_loop.py"))
         self.assertEqual(run.code, 0, run)
         self.assertIn("the same bits after 40 steps", run.out)
+        self.assertIn("PyTorch's compiler was left out", run.out)
 
 
 class Stops(scripts.Case):
