@@ -28,7 +28,9 @@ if(KEEL_SANITIZE STREQUAL "address")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(keel_flags INTERFACE --param=asan-instrumentation-with-call-threshold=0)
   endif()
-  if(NOT KEEL_SANITIZE_ALL)
+  if(KEEL_SANITIZE_ALL)
+    target_compile_definitions(keel_flags INTERFACE KEEL_ALL_ROUNDS)   # tests/harness/sanitizers.h
+  else()
     # The first two are what AddressSanitizer finds by itself.
     target_compile_options(keel_flags INTERFACE -fno-sanitize=null,object-size,alignment,vptr)
   endif()

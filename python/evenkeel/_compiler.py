@@ -5,7 +5,7 @@ import takes as long as that of PyTorch itself, in each worker, and again in eac
 module that only knows these marks stands in its place. The first other use of it, such as
 torch.compile(), imports the real one, which is then told of the marks, and is in every place.
 
-Promises   leave_out() does nothing once the real one is imported. Afterwards `import torch._dynamo`,
+Promises   leave_out() does nothing once the real one is there. Afterwards `import torch._dynamo`,
            modules below it, and attributes of it give what they give without us.
 Threads    any: the first one that needs the real one imports it, and others wait.
 """

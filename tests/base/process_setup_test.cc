@@ -15,6 +15,8 @@
 #include <cstdlib>
 #include <functional>
 
+#include "tests/harness/sanitizers.h"
+
 namespace keel {
 namespace {
 
@@ -158,9 +160,7 @@ TEST(FreedMemory, IsThereForWhoNeedsAsMuchAgain) {
   }
   int ended = 0;
   ASSERT_EQ(waitpid(child, &ended, 0), child);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer's malloc takes no such wishes";
-#endif
+  if (kUnderSanitizer) GTEST_SKIP() << "the sanitizer's malloc takes no such wishes";
   EXPECT_EQ(ended, 0);
 }
 

@@ -10,6 +10,7 @@
 #include "elastic/process/spawn.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/harness/syscall_killer.h"
 #include "tests/support/file_text.h"
 #include "tests/support/temp_dir.h"
@@ -88,9 +89,9 @@ TEST_F(CkptProcessTest, KilledAtEveryCallTheNewestCheckpointLoadsWhole) {
 }
 
 TEST_F(CkptProcessTest, KilledAtEverySystemCallTheNewestCheckpointLoadsWhole) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitized programs make calls of their own and cannot all be traced";
-#endif
+  if (kUnderSanitizer) {
+    GTEST_SKIP() << "sanitized programs make calls of their own and cannot all be traced";
+  }
   uint64_t step = 1;
   ASSERT_OK_AND_ASSIGN(const ExitStatus first, Run({"save", root_, "1", "0"}));
   ASSERT_TRUE(first.ok()) << Output();

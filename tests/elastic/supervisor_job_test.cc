@@ -19,6 +19,7 @@
 #include "store/memory_store.h"
 #include "store/own_address.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/support/file_text.h"
 #include "tests/support/temp_dir.h"
 
@@ -186,9 +187,9 @@ TEST_F(SupervisorJob, AMessageOfANewerProgramIsToldOfOnce) {
 
 // With each number of free descriptors something else is the first to get none.
 TEST_F(SupervisorJob, WithoutDescriptorsItSaysSo) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "UBSan needs a descriptor for its own checks of types";
-#endif
+  if (kUnderAddressSanitizer) {
+    GTEST_SKIP() << "UBSan needs a descriptor for its own checks of types";
+  }
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const int next = dup(0);

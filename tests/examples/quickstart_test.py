@@ -38,14 +38,14 @@ class QuickStart(unittest.TestCase):
         return done.returncode, done.stdout, done.stderr
 
     def test_it_ends_with_the_same_bits_and_leaves_a_plot(self):
-        code, out, err = self.run_it("--build", ARGS.build, "--keep", "kept")
+        code, out, err = self.run_it("--build", ARGS.build, "--keep", "kept", "--steps", "300")
         self.assertEqual(code, 0, out + err)
         self.assertIn("The same, to the last bit.", out)
-        finals = re.findall(r"final step=600 trail=[0-9a-f]{32} digest=[0-9a-f]{32}", out)
+        finals = re.findall(r"final step=300 trail=[0-9a-f]{32} digest=[0-9a-f]{32}", out)
         self.assertEqual(len(finals), 4, "two runs' own, and both again where they are compared")
         self.assertEqual(len(set(finals)), 1)
         for told in (r"\$ kill -9 \d+", "worker-died .*SIGKILL", r"\$ kill -TERM", "exit code 75",
-                     "whole checkpoints/step-", r"resumed step=3\d\d .*from=checkpoints/step-",
+                     "whole checkpoints/step-", r"resumed step=1\d\d .*from=checkpoints/step-",
                      r"step=\d+ loss=[\d.]+ workers=2", r"^   ROMEO:", r"losses\.svg"):
             self.assertRegex(out, re.compile(told, re.M))
         parts = re.findall(r"^(\d+)\. ", out, re.M)
@@ -66,7 +66,7 @@ class QuickStart(unittest.TestCase):
 
     def test_it_fails_where_the_bits_differ(self):
         self.put("keelrun", f'exec {ARGS.build}/bin/keelrun "$@" --seed 1')
-        code, out, err = self.run_it("--build", "other", "--steps", "360")
+        code, out, err = self.run_it("--build", "other", "--steps", "120")
         self.assertEqual(code, 1, out + err)
         self.assertIn("they differ", err)
         self.assertNotIn("The same,", out)

@@ -2,18 +2,15 @@
 #include <gtest/gtest.h>
 
 #include "elastic/protocol/exit_codes.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/sim/scripted.h"
 #include "tests/sim/world.h"
 
 namespace keel {
 namespace {
 
-// AddressSanitizer looks for wrong uses of memory. What holds is shown without it, so it runs less.
-#ifdef __SANITIZE_ADDRESS__
-constexpr uint64_t kSeeds = 100, kStops = 100, kSplits = 3, kNightlySeeds = 1'000;
-#else
-constexpr uint64_t kSeeds = 600, kStops = 400, kSplits = 12, kNightlySeeds = 25'000;
-#endif
+constexpr uint64_t kSeeds = Rounds(600, 30), kStops = Rounds(400, 30), kSplits = Rounds(12, 3);
+constexpr uint64_t kNightlySeeds = kUnderAddressSanitizer ? 1'000 : 25'000;
 constexpr int kParts = 4;   // so many may run side by side
 
 void ExpectHolds(uint64_t seed) {

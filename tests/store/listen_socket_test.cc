@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/harness/free_port.h"
+#include "tests/harness/sanitizers.h"
 
 namespace keel {
 namespace {
@@ -34,7 +35,7 @@ TEST(ListenSocket, WithoutAListenerThePortIsFree) {
 // Without a second try this fails seldom, and more often on an idle machine: Linux refuses both of
 // a few pairs in 100,000 here, and of a few launchers in 1,000 that two shells start together.
 TEST(ListenSocket, OfTwoAtTheSameMomentOneHasThePort) {
-  constexpr int kRounds = 20'000;
+  constexpr int kRounds = Rounds(20'000, 4'000);
   constexpr const char* kEverywhere = "";
   const uint16_t port = FreePort();   // none of those that the kernel gives away meanwhile
   std::array<std::optional<ListenSocket>, 2> won;

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "ckpt/safetensors_file.h"
 #include "ckpt/tensor_reader.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/tools/keel_program.h"
 
 namespace keel {
@@ -257,9 +258,7 @@ TEST_F(KeelExchange, ForeignMetadataIsKeptAndNonsenseInOursIsRefused) {
 
 // A state far larger than the memory that the program may have. A sanitizer's shadow would count.
 TEST_F(KeelExchange, MemoryIsBoundedWhateverTheSize) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's shadow memory counts against the limit";
-#endif
+  if (kUnderSanitizer) GTEST_SKIP() << "a sanitizer's shadow memory counts against the limit";
   std::vector<TensorSpec> specs;
   for (int i = 0; i < 5; ++i) {
     specs.push_back({"w" + std::to_string(i), Dtype::kF32, {15, 1024, 1024}});

@@ -18,6 +18,7 @@
 #include "store/memory_store.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/free_port.h"
+#include "tests/harness/sanitizers.h"
 
 namespace keel {
 namespace {
@@ -262,9 +263,9 @@ TEST_F(Presence, StrangersThatSayNothingAreNotKeptForEver) {
 
 // All descriptors are taken; the connection waits, and so do we, instead of asking without end.
 TEST_F(Presence, WithoutADescriptorTheServerWaitsUntilThereIsOne) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "UBSan needs a descriptor for its own checks of types";
-#endif
+  if (kUnderAddressSanitizer) {
+    GTEST_SKIP() << "UBSan needs a descriptor for its own checks of types";
+  }
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   Peer peer(server_->port());

@@ -13,6 +13,7 @@
 #include "elastic/process/stack_signal.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/ranks.h"
+#include "tests/harness/sanitizers.h"
 
 namespace keel {
 namespace {
@@ -22,11 +23,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kHasForeignThread = true;
-#else
-constexpr bool kHasForeignThread = false;
-#endif
+constexpr bool kHasForeignThread = kUnderThreadSanitizer;
 
 class Stacks : public ::testing::Test {
  protected:

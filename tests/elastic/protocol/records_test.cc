@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "tests/harness/sanitizers.h"
 #include "tests/support/garbage.h"
 
 namespace keel {
@@ -258,7 +259,7 @@ TEST(Records, WhatIsWrittenAlwaysFitsWhatIsRead) {
 
 // As many workers as one host can have, each of which ended with a long goodbye.
 TEST(Records, TheLargestHostFits) {
-  const size_t seats = 1 << 16;
+  const size_t seats = Rounds(1 << 16, 1 << 12);
   const std::string text = MemberText(LargestMember(seats, std::string(4200, '\x1f')));
   const auto read = ParseMemberSlot("k", text);
   ASSERT_TRUE(read.ok()) << read.error().message;

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "elastic/process/stacks.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/support/file_text.h"
 #include "tests/support/temp_dir.h"
 
@@ -23,11 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using namespace std::chrono_literals;
 
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kHasForeignThread = true;
-#else
-constexpr bool kHasForeignThread = false;
-#endif
+constexpr bool kHasForeignThread = kUnderThreadSanitizer;
 
 class CrewOfOneThatHangs : public ::testing::Test {
  protected:

@@ -10,6 +10,7 @@
 #include "store/lease/dir_lease.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/ranks.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/harness/syscall_killer.h"
 #include "tests/store/lease/racer.h"
 #include "tests/store/lease/unsynced_files.h"
@@ -91,9 +92,9 @@ TEST_F(DirLeaseProcesses, RacersThatAreKilledStopNobody) {
 }
 
 TEST_F(DirLeaseProcesses, KilledAtEverySystemCallTheNextTermIsFree) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitized programs make calls of their own and cannot all be traced";
-#endif
+  if (kUnderSanitizer) {
+    GTEST_SKIP() << "sanitized programs make calls of their own and cannot all be traced";
+  }
   int64_t term = 0;
   int kills = 0;
   for (int call = 1;; ++call) {

@@ -1,0 +1,35 @@
+// Sanitizers: whether a test runs under one, where everything takes many times as long.
+//
+// All rounds of a test, without a sanitizer, show that the program does what is right. A sanitizer
+// looks for wrong uses of memory, or of threads, on the way, and a share of the rounds goes every
+// such way. The build that tests/run.sh --nightly makes with all of UBSan defines KEEL_ALL_ROUNDS,
+// and makes all of them.
+#pragma once
+
+namespace keel {
+
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool kUnderAddressSanitizer = true;
+#else
+inline constexpr bool kUnderAddressSanitizer = false;
+#endif
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kUnderThreadSanitizer = true;
+#else
+inline constexpr bool kUnderThreadSanitizer = false;
+#endif
+inline constexpr bool kUnderSanitizer = kUnderAddressSanitizer || kUnderThreadSanitizer;
+
+#ifdef KEEL_ALL_ROUNDS
+inline constexpr bool kAllRounds = true;
+#else
+inline constexpr bool kAllRounds = !kUnderSanitizer;
+#endif
+
+// How many rounds a test makes: all of them, or so many under a sanitizer.
+template <class Number>
+constexpr Number Rounds(Number all, Number sanitized) {
+  return kAllRounds ? all : sanitized;
+}
+
+}  // namespace keel
