@@ -21,8 +21,6 @@ namespace {
 // More threads would only wait for the disk.
 constexpr int kReadingThreadsMax = 8;
 
-Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
-
 bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -43,17 +41,19 @@ void CompareTensors(const Layout& layout, const std::vector<TensorSpec>& ours, E
   for (const TensorSpec& spec : ours) {
     const auto found = layout.Find(spec.name);
     if (!found) {
-      errors->Add(Refused("tensor " + spec.name + " is not in the checkpoint"));
+      errors->Add(Code::kInvalid, "tensor " + spec.name + " is not in the checkpoint");
     } else if (layout.tensors()[*found].spec != spec) {
-      errors->Add(Refused("tensor " + spec.name + " is " + TypeText(spec) + " here and " +
-                          TypeText(layout.tensors()[*found].spec) + " in the checkpoint"));
+      errors->Add(Code::kInvalid, "tensor " + spec.name + " is " + TypeText(spec) + " here and " +
+                                      TypeText(layout.tensors()[*found].spec) +
+                                      " in the checkpoint");
     }
   }
   for (const PlacedTensor& placed : layout.tensors()) {
     const bool known = std::any_of(ours.begin(), ours.end(), [&](const TensorSpec& spec) {
       return spec.name == placed.spec.name;
     });
-    if (!known) errors->Add(Refused("tensor " + placed.spec.name + " is not in this program"));
+    if (known) continue;
+    errors->Add(Code::kInvalid, "tensor " + placed.spec.name + " is not in this program");
   }
 }
 
@@ -115,15 +115,15 @@ Result<bool> CheckSameJob(TrainState& state, const Checkpoint& checkpoint,
   CompareTensors(checkpoint.layout(), specs, &errors);
   KEEL_TRY_ASSIGN(const FingerprintCheck check,
                   CompareFingerprints(fingerprint, FingerprintIn(description.metadata)));
-  if (!check.never.empty()) errors.Add(Refused(check.never));
+  if (!check.never.empty()) errors.Add(Code::kInvalid, check.never);
   if (!check.inexact.empty() && !allow_inexact) {
-    errors.Add(Refused("the results would differ in their bits: " + check.inexact +
-                       " (--allow-inexact resumes all the same, and records it)"));
+    errors.Add(Code::kInvalid, "the results would differ in their bits: " + check.inexact +
+                       " (--allow-inexact resumes all the same, and records it)");
   }
   if (description.step > state.config().steps) {
-    errors.Add(Refused("it is at step " + std::to_string(description.step) +
+    errors.Add(Code::kInvalid, "it is at step " + std::to_string(description.step) +
                        ", beyond the last one of this job (--steps " +
-                       std::to_string(state.config().steps) + ")"));
+                       std::to_string(state.config().steps) + ")");
   }
   KEEL_TRY(errors.ToStatus("checkpoint " + checkpoint.dir() + " is not of this job"));
   return check.inexact.empty();

@@ -18,8 +18,6 @@ namespace {
 constexpr std::string_view kModelPrefix = "model.";
 constexpr std::string_view kOptimizerPrefix = "optimizer.";
 
-Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
-
 // All tensors of the model, under the names that a checkpoint gives them.
 NamedTensors AsSaved(const ModelTensors& tensors) {
   NamedTensors all;
@@ -46,17 +44,17 @@ Status ReadSafetensors(const SafetensorsFile& file, const std::vector<RestoreTar
       return one.spec.name == spec.name;
     });
     if (target == targets.end()) {
-      errors.Add(Refused("tensor " + name + " is not in this model"));
+      errors.Add(Code::kInvalid, "tensor " + name + " is not in this model");
     } else if (target->spec != spec) {
-      errors.Add(Refused("tensor " + name + " is " + TypeText(spec) + " there and " +
-                         TypeText(target->spec) + " in this model"));
+      errors.Add(Code::kInvalid, "tensor " + name + " is " + TypeText(spec) + " there and " +
+                         TypeText(target->spec) + " in this model");
     } else {
       filled[static_cast<size_t>(target - targets.begin())] = true;
       KEEL_TRY(file.Read(i, 0, target->into));
     }
   }
   for (size_t i = 0; i < targets.size(); ++i) {
-    if (!filled[i]) errors.Add(Refused("tensor " + targets[i].spec.name + " is missing"));
+    if (!filled[i]) errors.Add(Code::kInvalid, "tensor " + targets[i].spec.name + " is missing");
   }
   return errors.ToStatus("weights from " + file.path());
 }

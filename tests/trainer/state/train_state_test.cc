@@ -22,14 +22,14 @@ using testing::HasSubstr;
 
 constexpr uint64_t kSteps = 7;
 
-struct Kind {
+struct Trial {
   const char* name;
   Precision precision = Precision::kFp32;
   uint64_t lanes = 4;
   bool sgd = false;
 };
 
-TrainConfig ConfigOf(const Kind& kind) {
+TrainConfig ConfigOf(const Trial& kind) {
   TrainConfig config{.steps = kSteps, .seed = 3, .lanes = kind.lanes, .lane_batch = 4};
   config.precision = kind.precision;
   config.update = {.learning_rate = 0.01, .clip_norm = 1.0};
@@ -37,19 +37,19 @@ TrainConfig ConfigOf(const Kind& kind) {
   return config;
 }
 
-std::unique_ptr<Optimizer> OptimizerOf(const Kind& kind, const Task& task) {
+std::unique_ptr<Optimizer> OptimizerOf(const Trial& kind, const Task& task) {
   const NamedTensors parameters = TensorsOf(*task.model).parameters;
   auto made = kind.sgd ? MakeSgd(parameters, {.momentum = 0.9}) : MakeAdamW(parameters, {});
   KEEL_CHECK(made.ok(), made.error().message);
   return std::move(*made);
 }
 
-Task SeededTask(const Kind& kind) {
+Task SeededTask(const Trial& kind) {
   torch::manual_seed(1);
   return MakeTask(kind.name);
 }
 
-ReferenceRecord Quiet(const Kind& kind) {
+ReferenceRecord Quiet(const Trial& kind) {
   const Task task = SeededTask(kind);
   const auto optimizer = OptimizerOf(kind, task);
   const TrainConfig config = ConfigOf(kind);
@@ -83,7 +83,7 @@ struct Trained {
   Digest digest;
 };
 
-Trained Engine(const Kind& kind) {
+Trained Engine(const Trial& kind) {
   Task task = SeededTask(kind);
   const auto model = task.model;
   std::unique_ptr<Optimizer> optimizer = OptimizerOf(kind, task);
@@ -112,7 +112,7 @@ Trained Engine(const Kind& kind) {
   return trained;
 }
 
-class EngineAlone : public testing::TestWithParam<Kind> {};
+class EngineAlone : public testing::TestWithParam<Trial> {};
 
 TEST_P(EngineAlone, LeavesTheBitsOfTheQuietReference) {
   const ReferenceRecord quiet = Quiet(GetParam());
@@ -136,11 +136,11 @@ TEST_P(EngineAlone, LeavesTheBitsOfTheQuietReference) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, EngineAlone,
-    testing::Values(Kind{"mlp"}, Kind{.name = "resnet", .lanes = 3},
-                    Kind{.name = "gpt", .lanes = 6}, Kind{.name = "mlp", .lanes = 1, .sgd = true},
-                    Kind{.name = "mlp", .precision = Precision::kBf16, .lanes = 8},
-                    Kind{.name = "resnet", .precision = Precision::kBf16, .sgd = true},
-                    Kind{.name = "gpt", .precision = Precision::kBf16, .lanes = 5}),
+    testing::Values(Trial{"mlp"}, Trial{.name = "resnet", .lanes = 3},
+                    Trial{.name = "gpt", .lanes = 6}, Trial{.name = "mlp", .lanes = 1, .sgd = true},
+                    Trial{.name = "mlp", .precision = Precision::kBf16, .lanes = 8},
+                    Trial{.name = "resnet", .precision = Precision::kBf16, .sgd = true},
+                    Trial{.name = "gpt", .precision = Precision::kBf16, .lanes = 5}),
     [](const auto& info) {
       return std::string(info.param.name) + std::string(PrecisionName(info.param.precision)) +
              std::to_string(info.param.lanes) + "lanes";
@@ -151,7 +151,7 @@ class FailingProgram : public testing::Test {
  protected:
   // The error of a run whose program `change` has broken.
   Error ErrorOf(const std::function<void(TrainProgram&)>& change) {
-    const Kind kind{"mlp"};
+    const Trial kind{"mlp"};
     Task task = SeededTask(kind);
     auto optimizer = OptimizerOf(kind, task);
     TrainProgram program{.model = task.model, .loss = task.loss,

@@ -1,0 +1,1 @@
+// Empty on purpose: a precompiled header needs a file to belong to.
