@@ -11,6 +11,7 @@
 #include "base/process_setup.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "store/bucket_files.h"
 #include "tools/keel/command.h"
 #include "tools/keel/output_stream.h"
 #include "tools/keel/stop_signals.h"
@@ -111,8 +112,9 @@ int Run(const Command& command, const OptionInputs& inputs) {
     const Status sense = command.check(*options);
     if (!sense.ok()) return Misused(table.program(), sense.error().message, is_json);
   }
-  PosixFiles posix;
-  StoppableFiles files(posix);
+  PosixFiles disk;
+  BucketFiles places(disk, {"/lib/", "/lib/evenkeel/", KEEL_MODULE_DIR});
+  StoppableFiles files(places);
   const World world{files, RealClock(),
                     Paint(::isatty(STDOUT_FILENO) == 1 && !IsPlain(inputs.environment)),
                     ::isatty(STDERR_FILENO) == 1,

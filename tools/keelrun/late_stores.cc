@@ -1,19 +1,17 @@
 // One thread loads the module, then has it take over the sockets that wait.
 #include "tools/keelrun/late_stores.h"
 
-#include <dlfcn.h>
-#include <limits.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 
 #include "base/file_helpers.h"
 #include "base/posix_files.h"
 #include "elastic/process/quiet_thread.h"
+#include "store/find_module.h"
 #include "store/numeric_names.h"
 #include "store/store_module.h"
 
@@ -36,34 +34,26 @@ std::string TorchBeside(const std::string& package) {
 }
 
 // Beside our libraries, in the build as when installed.
-Result<std::string> FindModule() {
-  std::array<char, PATH_MAX> own{};
-  const ssize_t bytes = readlink("/proc/self/exe", own.data(), own.size() - 1);
-  if (bytes <= 0) return Error{Code::kNotFound, "/proc/self/exe cannot be read: mount /proc"};
-  const std::string program(own.data(), static_cast<size_t>(bytes));
-  const std::string prefix = program.substr(0, program.rfind("/bin/"));
+Result<std::string> FindStoreModule() {
+  KEEL_TRY_ASSIGN(const std::string prefix, OwnPrefix());
   const std::string torch = TorchBeside(prefix);
   std::vector<std::string> folders = {"/lib/", "/lib/evenkeel/", KEEL_MODULE_DIR};
   if (!torch.empty()) folders.push_back("/torch" + torch + "/");
-  std::string tried;
-  for (const std::string& folder : folders) {
-    const std::string path = prefix + folder + kStoreModuleFile;
-    if (access(path.c_str(), R_OK) == 0) return path;
-    tried += (tried.empty() ? "" : ", ") + path;
-  }
+  const Result<std::string> found = FindModule(prefix, kStoreModuleFile, folders);
+  if (found.ok()) return found;
   const std::string cure =
       torch.empty() ? "build and install Evenkeel with LibTorch"
                     : "install one of the versions of PyTorch that this evenkeel was made for, "
                       "instead of " + torch + "; `import evenkeel` names them";
-  return Error{Code::kNotFound, "the store that workers meet at is missing: there is no " + tried +
-                                    "; " + cure};
+  return Error{Code::kNotFound, "the store that workers meet at is missing: " +
+                                    found.error().message + "; " + cure};
 }
 
-Result<StoreMaker*> LoadModule(const std::string& path, LogFormat format, LogLevel level) {
-  void* const module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (module == nullptr) {
-    const std::string why = dlerror();
-    Error error{Code::kForeign, "the store module cannot be loaded: " + why};
+Result<StoreMaker*> LoadStoreModule(const std::string& path, LogFormat format, LogLevel level) {
+  const Result<void*> entry = LoadModule(path, kStoreModuleEntry);
+  if (!entry.ok()) {
+    const std::string& why = entry.error().message;
+    Error error = entry.error().Doing("the store module cannot be loaded");
     // A package does not know where LibTorch is.
     const bool is_absent = why.find("cannot open shared object file") != std::string::npos;
     if (why.find("failed to map segment") != std::string::npos) {
@@ -74,9 +64,8 @@ Result<StoreMaker*> LoadModule(const std::string& path, LogFormat format, LogLev
     }
     return error;
   }
-  const auto entry = reinterpret_cast<StoreModuleEntry>(dlsym(module, kStoreModuleEntry));
   StoreMaker* const maker =
-      entry == nullptr ? nullptr : entry(kStoreModuleVersion, format, level);
+      reinterpret_cast<StoreModuleEntry>(*entry)(kStoreModuleVersion, format, level);
   if (maker != nullptr) return maker;
   return Error{Code::kForeign,
                path + " belongs to another version of Evenkeel; reinstall both"};
@@ -109,7 +98,7 @@ class LateStores::Server : public StoreServer {
 };
 
 Result<std::unique_ptr<LateStores>> LateStores::Open(LogFormat format, LogLevel level) {
-  KEEL_TRY_ASSIGN(std::string path, FindModule());
+  KEEL_TRY_ASSIGN(std::string path, FindStoreModule());
   return std::unique_ptr<LateStores>(new LateStores(std::move(path), format, level));
 }
 
@@ -134,7 +123,7 @@ void LateStores::Load() {
             {{"reason", "a getnameinfo() that is not Evenkeel's is in use, so a slow name service "
                         "can stall the store"}});
   }
-  const Result<StoreMaker*> module = LoadModule(path_, format_, level_);
+  const Result<StoreMaker*> module = LoadStoreModule(path_, format_, level_);
   if (!module.ok()) LogError("no-store", {{"reason", module.error().message}});
   {
     const std::lock_guard lock(mutex_);

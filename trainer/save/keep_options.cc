@@ -2,6 +2,18 @@
 #include "trainer/save/keep_options.h"
 
 namespace keel {
+namespace {
+
+// It would be a directory of that name below the working directory.
+Status CheckIsNoUrl(const std::string& option, const std::string& path) {
+  if (path.find("://") == std::string::npos) return Ok();
+  return Error{Code::kInvalid, "--" + option + " " + path +
+                                   " is in a bucket: a job saves in directories, and begins from "
+                                   "them; `keel` reads what is in a bucket, and a copy of it in a "
+                                   "directory (for one, by `aws s3 sync`) is a checkpoint"};
+}
+
+}  // namespace
 
 void AddKeepOptions(OptionTable& table) {
   table.Section("Checkpoints");
@@ -56,6 +68,9 @@ Result<KeepConfig> KeepConfigFrom(const Options& options) {
   resume.init_from = options.Text("init-from");
   resume.strict = options.Flag("strict");
   resume.allow_inexact = options.Flag("allow-inexact");
+  KEEL_TRY(CheckIsNoUrl("checkpoint-dir", saves.root));
+  KEEL_TRY(CheckIsNoUrl("resume-from", resume.resume_from));
+  KEEL_TRY(CheckIsNoUrl("init-from", resume.init_from));
   const auto refuse = [](const char* why) { return Error{Code::kInvalid, why}; };
   const bool timed = saves.every_steps > 0 || saves.every_time > Duration(0);
   if (timed && saves.root.empty()) {

@@ -189,6 +189,16 @@ TEST_F(OddDirectory, WhoseLockIsADirectoryIsRefusedBeforeTraining) {
 
 // --- What is no directory of checkpoints ---
 
+TEST_F(OddDirectory, InABucketIsRefusedAndNotMadeHere) {
+  for (const char* option : {"--checkpoint-dir", "--resume-from", "--init-from"}) {
+    const auto job = StartAlone({"--steps=3", std::string(option) + "=s3://bucket/run"});
+    EXPECT_EQ(job->ExitCode(), 2) << job->Output();
+    EXPECT_THAT(job->Output(), AllOf(HasSubstr(std::string(option) + " s3://bucket/run is in a"),
+                                     HasSubstr("aws s3 sync")));
+    EXPECT_FALSE(fs::exists("s3:"));
+  }
+}
+
 class NoRoot : public OddDirectory {
  protected:
   // Alone and under a launcher, before the first step, and nothing in `all` is touched.

@@ -1,0 +1,52 @@
+// ObjectFiles: a bucket as files that can be read, so that what reads checkpoints reads them there.
+//
+// "s3://bucket/run/a" is the object `run/a`; "s3://bucket/run" is a directory as long as some key
+// begins with `run/`.
+// Promises   an open file has the size that its object had when it was opened. The first Stat()
+//            of a file after a List() of its directory gives what was listed, without a request.
+// Does not   write: whatever changes something is kInvalid. So is Lock(), since a bucket has no
+//            locks, and IsLocked() is always false.
+// Threads    any. Errors: those of base/objects.h.
+// Lifetime   keeps the bucket by reference.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/objects.h"
+
+namespace keel {
+
+class ObjectFiles : public Files {
+ public:
+  explicit ObjectFiles(Objects& bucket) : bucket_(bucket) {}
+
+  Result<std::unique_ptr<File>> Open(const std::string& path, OpenFlags flags) override;
+  Status Rename(const std::string& from, const std::string& to) override;
+  Status Remove(const std::string& path) override;
+  Status RemoveDir(const std::string& path) override;
+  Status MakeDir(const std::string& path) override;
+  Result<std::vector<DirEntry>> List(const std::string& path) override;
+  Result<FileInfo> Stat(const std::string& path) override;
+  Status SyncDir(const std::string& path) override;
+  Result<std::string> Resolve(const std::string& path) override { return path; }
+  Result<uint64_t> FreeBytes(const std::string& path) override;
+  Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
+                                         const std::string& owner) override;
+  Result<bool> IsLocked(const std::string& path) override;
+
+ private:
+  std::string KeyOf(const std::string& path) const;
+  // What List() told of the file, if nobody has asked for it since.
+  bool TakeListed(const std::string& key, uint64_t* bytes);
+
+  Objects& bucket_;
+  std::mutex mutex_;
+  std::map<std::string, uint64_t> listed_;   // bytes, by key
+};
+
+}  // namespace keel

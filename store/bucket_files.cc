@@ -1,0 +1,111 @@
+// Sends each path to the disk or to its bucket.
+#include "store/bucket_files.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "base/object_files.h"
+#include "store/find_module.h"
+
+namespace keel {
+namespace {
+
+constexpr std::string_view kScheme = "s3://";
+
+}  // namespace
+
+bool IsBucketPath(std::string_view path) { return path.starts_with(kScheme); }
+
+struct BucketFiles::Bucket {
+  explicit Bucket(std::unique_ptr<Objects> opened) : objects(std::move(opened)), files(*objects) {}
+
+  std::unique_ptr<Objects> objects;
+  ObjectFiles files;
+};
+
+BucketFiles::BucketFiles(Files& disk, std::vector<std::string> folders)
+    : disk_(disk), folders_(std::move(folders)) {}
+BucketFiles::~BucketFiles() = default;
+
+Result<BucketOpener*> BucketFiles::Opener() {
+  if (opener_ != nullptr) return opener_;
+  const auto load = [&]() -> Result<BucketOpener*> {
+    KEEL_TRY_ASSIGN(const std::string prefix, OwnPrefix());
+    KEEL_TRY_ASSIGN(const std::string path, FindModule(prefix, kBucketModuleFile, folders_));
+    KEEL_TRY_ASSIGN(void* const entry, LoadModule(path, kBucketModuleEntry));
+    BucketOpener* const opener =
+        reinterpret_cast<BucketModuleEntry>(entry)(kBucketModuleVersion, LogFormat::kText,
+                                                   LogLevel::kWarn);
+    if (opener != nullptr) return opener;
+    return Error{Code::kForeign,
+                 path + " belongs to another version of Evenkeel; reinstall both"};
+  };
+  Result<BucketOpener*> loaded = load();
+  if (!loaded.ok()) return loaded.error().Doing("paths that begin with s3:// need a module");
+  return opener_ = *loaded;
+}
+
+Result<Files*> BucketFiles::Of(const std::string& path) {
+  if (!IsBucketPath(path)) return &disk_;
+  const std::string bucket = path.substr(0, path.find('/', kScheme.size()));
+  const std::lock_guard lock(mutex_);
+  const auto found = buckets_.find(bucket);
+  if (found != buckets_.end()) return &found->second->files;
+  KEEL_TRY_ASSIGN(BucketOpener* const opener, Opener());
+  KEEL_TRY_ASSIGN(std::unique_ptr<Objects> objects, opener->Open(bucket));
+  std::unique_ptr<Bucket>& place = buckets_[bucket];
+  place = std::make_unique<Bucket>(std::move(objects));
+  return &place->files;
+}
+
+Result<std::unique_ptr<File>> BucketFiles::Open(const std::string& path, OpenFlags flags) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(path));
+  return files->Open(path, flags);
+}
+Status BucketFiles::Rename(const std::string& from, const std::string& to) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(IsBucketPath(to) ? to : from));
+  return files->Rename(from, to);
+}
+Status BucketFiles::Remove(const std::string& path) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(path));
+  return files->Remove(path);
+}
+Status BucketFiles::RemoveDir(const std::string& path) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(path));
+  return files->RemoveDir(path);
+}
+Status BucketFiles::MakeDir(const std::string& path) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(path));
+  return files->MakeDir(path);
+}
+Result<std::vector<DirEntry>> BucketFiles::List(const std::string& path) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(path));
+  return files->List(path);
+}
+Result<FileInfo> BucketFiles::Stat(const std::string& path) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(path));
+  return files->Stat(path);
+}
+Status BucketFiles::SyncDir(const std::string& path) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(path));
+  return files->SyncDir(path);
+}
+Result<std::string> BucketFiles::Resolve(const std::string& path) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(path));
+  return files->Resolve(path);
+}
+Result<uint64_t> BucketFiles::FreeBytes(const std::string& path) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(path));
+  return files->FreeBytes(path);
+}
+Result<std::unique_ptr<FileLock>> BucketFiles::Lock(const std::string& path,
+                                                    const std::string& owner) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(path));
+  return files->Lock(path, owner);
+}
+Result<bool> BucketFiles::IsLocked(const std::string& path) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(path));
+  return files->IsLocked(path);
+}
+
+}  // namespace keel

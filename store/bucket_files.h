@@ -1,0 +1,58 @@
+// BucketFiles: files on the disk, and objects in buckets ("s3://bucket/run/a") that can be read.
+// Promises   the bucket module, and with it libcurl, is loaded at the first path of a bucket.
+// Does not   write to buckets (base/object_files.h).
+// Threads    any.
+// Errors     those of the files and of the buckets; kNotFound or kForeign where the module is
+//            missing or cannot be loaded.
+// Lifetime   keeps the files by reference. A bucket stays open as long as this lives.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.h"
+#include "base/objects.h"
+#include "store/bucket_module.h"
+
+namespace keel {
+
+// Whether a path is in a bucket.
+bool IsBucketPath(std::string_view path);
+
+class BucketFiles : public Files {
+ public:
+  // `folders`: where the module lies below the program's prefix (store/find_module.h).
+  BucketFiles(Files& disk, std::vector<std::string> folders);
+  ~BucketFiles() override;
+
+  Result<std::unique_ptr<File>> Open(const std::string& path, OpenFlags flags) override;
+  Status Rename(const std::string& from, const std::string& to) override;
+  Status Remove(const std::string& path) override;
+  Status RemoveDir(const std::string& path) override;
+  Status MakeDir(const std::string& path) override;
+  Result<std::vector<DirEntry>> List(const std::string& path) override;
+  Result<FileInfo> Stat(const std::string& path) override;
+  Status SyncDir(const std::string& path) override;
+  Result<std::string> Resolve(const std::string& path) override;
+  Result<uint64_t> FreeBytes(const std::string& path) override;
+  Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
+                                         const std::string& owner) override;
+  Result<bool> IsLocked(const std::string& path) override;
+
+ private:
+  struct Bucket;
+  Result<Files*> Of(const std::string& path);
+  Result<BucketOpener*> Opener();
+
+  Files& disk_;
+  const std::vector<std::string> folders_;
+  std::mutex mutex_;
+  BucketOpener* opener_ = nullptr;
+  std::map<std::string, std::unique_ptr<Bucket>> buckets_;   // by name
+};
+
+}  // namespace keel
