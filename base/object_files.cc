@@ -83,12 +83,12 @@ Result<std::vector<DirEntry>> ObjectFiles::List(const std::string& path) {
   const std::string key = KeyOf(path);
   const std::string prefix = key.empty() ? "" : key + "/";
   KEEL_TRY_ASSIGN(const ObjectListing listing, bucket_.List(prefix, Objects::Depth::kToSlash));
+  const std::lock_guard lock(mutex_);
+  std::erase_if(listed_, [&](const auto& one) { return ParentOf(one.first) == key; });
   if (listing.objects.empty() && listing.prefixes.empty() && !key.empty()) {
     return Error{Code::kNotFound, path + " is not there"};
   }
   std::vector<DirEntry> entries;
-  const std::lock_guard lock(mutex_);
-  std::erase_if(listed_, [&](const auto& one) { return ParentOf(one.first) == key; });
   for (const ObjectInfo& object : listing.objects) {
     const std::string name = object.key.substr(prefix.size());
     if (name.empty()) continue;   // some programs put one where a directory would be
