@@ -16,6 +16,8 @@ keel_require("Boost (Program_options, Filesystem)" Boost_FOUND
              "libboost-dev libboost-program-options-dev libboost-filesystem-dev")
 find_package(OpenSSL QUIET)
 keel_require(OpenSSL OPENSSL_FOUND libssl-dev)
+find_package(CURL QUIET)
+keel_require(libcurl CURL_FOUND libcurl4-openssl-dev)
 find_path(KEEL_XXHASH_INCLUDE xxhash.h)
 find_library(KEEL_XXHASH_LIBRARY xxhash)
 keel_require(xxHash KEEL_XXHASH_LIBRARY libxxhash-dev)

@@ -22,7 +22,8 @@ SOURCES = "_sources.tar.xz"
 # Of tools/debian-packages.txt, what an engine is made with.
 NEEDED = ("g++", "cmake", "ninja-build", "libgloo-dev", "libboost-dev",
           "libboost-program-options-dev", "libboost-filesystem-dev", "libzstd-dev",
-          "libxxhash-dev", "libssl-dev", "libspdlog-dev", "nlohmann-json3-dev")
+          "libxxhash-dev", "libssl-dev", "libcurl4-openssl-dev", "libspdlog-dev",
+          "nlohmann-json3-dev")
 MADE = ("python/evenkeel/libevenkeel_python.so", "lib/evenkeel/libkeel_store_module.so")
 LAST_LINES = 30
 

@@ -1,0 +1,275 @@
+// The loop around one request; what follows each try is decided in retry.cc.
+#include "store/s3/client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "store/s3/answers.h"
+#include "store/s3/crc32c.h"
+#include "store/s3/hashes.h"
+#include "store/s3/times.h"
+
+namespace keel {
+namespace {
+
+constexpr size_t kIdDigits = 16;
+// Bodies up to here are hashed for the signature, which some stores compare.
+constexpr size_t kHashedBytesMax = size_t{1} << 20;
+// From here on a transfer that stands nearly still is broken off, for another connection.
+constexpr uint64_t kLargeBytes = uint64_t{1} << 20;
+constexpr int64_t kSkewNs = 240'000'000'000;
+constexpr size_t kWordsBytesMax = 300;
+
+Duration TimeFor(uint64_t bytes) { return std::chrono::seconds(bytes / kSlowBytesPerSecond); }
+
+std::string TextOf(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// A store that knows no x-amz-checksum-* says so in one of these ways.
+bool MayRefuseChecksum(const S3Try& one) {
+  return one.end == HttpEnd::kAnswered &&
+         (one.status == 501 || one.code == "NotImplemented" || one.code == "InvalidArgument" ||
+          one.code == "InvalidRequest" || one.code == "UnsupportedHeader");
+}
+
+std::string Advice(const S3Try& one, const S3Verdict& verdict) {
+  if (one.code == "NoSuchBucket") return "; make the bucket, or correct its name";
+  if (one.code == "InvalidAccessKeyId" || one.code == "SignatureDoesNotMatch" ||
+      one.code == "ExpiredToken" || one.code == "InvalidToken") {
+    return "; check the AWS credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or those "
+           "of AWS_PROFILE)";
+  }
+  if (one.status == 403) return "; check that these credentials may do this in this bucket";
+  if (one.end == HttpEnd::kNotSent) {
+    return "; check that the store runs, and AWS_ENDPOINT_URL_S3 and AWS_REGION";
+  }
+  if (one.end == HttpEnd::kHopeless) return "; check AWS_ENDPOINT_URL_S3 and AWS_CA_BUNDLE";
+  if (verdict.code == Code::kTimeout) return "; the store is slow or overloaded: try again later";
+  if (verdict.code == Code::kNoSpace) return "; raise the quota, or remove old checkpoints";
+  return "";
+}
+
+}  // namespace
+
+// What is known of a call between its tries.
+struct S3Client::Sending {
+  const S3Call& call;
+  TimePoint began;
+  TimePoint end;
+  S3Progress progress;
+  std::string crc = {};
+  std::string md5 = {};
+  bool without_crc = false;
+};
+
+S3Client::S3Client(S3Address address, const Environment& environment, const AwsProfile& profile,
+                   Files& files, Clock& clock, const S3Options& options)
+    : environment_(environment),
+      profile_(profile),
+      options_(options),
+      clock_(clock),
+      transport_(VariableOf(environment, "AWS_CA_BUNDLE").empty()
+                     ? profile.Get("ca_bundle")
+                     : VariableOf(environment, "AWS_CA_BUNDLE")),
+      keys_(environment_, profile_, files, clock, transport_),
+      address_(std::move(address)),
+      random_(EntropySeed()) {}
+
+std::string S3Client::NewId() {
+  const std::lock_guard lock(mutex_);
+  return RandomId(random_, kIdDigits);
+}
+
+double S3Client::Jitter() {
+  const std::lock_guard lock(mutex_);
+  return random_.Double();
+}
+
+void S3Client::Wake() {
+  {
+    // A waiter that has looked at its token already is asleep before this lock is had.
+    const std::lock_guard lock(mutex_);
+  }
+  woken_.notify_all();
+  transport_.Wake();
+}
+
+void S3Client::Pause(Duration pause, const CancelToken& cancel) {
+  std::unique_lock lock(mutex_);
+  woken_.wait_for(lock, pause, [&] { return cancel.cancelled(); });
+}
+
+Duration S3Client::LimitOf(const S3Call& call) const {
+  const Duration own = call.limit == Duration::zero() ? options_.limit : call.limit;
+  return own + TimeFor(call.body.size() + call.answer_bytes);
+}
+
+HttpRequest S3Client::RequestOf(const S3Call& call, const S3Credentials& keys,
+                                const std::string& checksum, bool with_crc) {
+  S3Address address;
+  {
+    const std::lock_guard lock(mutex_);
+    address = address_;
+  }
+  const SigningScope scope{address.region, "s3", clock_.WallNanos() + clock_offset_ns_};
+  RequestToSign sign{call.method, address.PathOf(call.key), call.query, call.headers, ""};
+  sign.payload = call.body.size() <= kHashedBytesMax ? HexText(Sha256Of(TextOf(call.body)))
+                                                     : std::string(kUnsignedPayload);
+  sign.headers.emplace_back("Host", address.host());
+  sign.headers.emplace_back("x-amz-content-sha256", sign.payload);
+  sign.headers.emplace_back("x-amz-date", AmzDateText(scope.wall_ns));
+  if (!keys.token.empty()) sign.headers.emplace_back("x-amz-security-token", keys.token);
+  if (call.begins_checksums && with_crc) {
+    sign.headers.emplace_back("x-amz-checksum-algorithm", "CRC32C");
+  } else if (!checksum.empty()) {
+    sign.headers.emplace_back(with_crc ? "x-amz-checksum-crc32c" : "Content-MD5", checksum);
+  }
+  const std::string query = CanonicalQuery(call.query);
+  HttpRequest request;
+  request.method = call.method;
+  request.url = address.scheme() + "://" + address.host() + sign.path +
+                (query.empty() ? "" : "?" + query);
+  request.headers = sign.headers;
+  request.headers.emplace_back("Authorization", Authorization(sign, keys, scope));
+  if (call.method == "PUT" || call.method == "POST") {
+    request.headers.emplace_back("Content-Type", "application/octet-stream");
+  }
+  request.body = call.body;
+  request.take = call.take;
+  request.cancel = call.cancel;
+  return request;
+}
+
+void S3Client::SetLimits(const S3Call& call, Duration left, HttpRequest& request) const {
+  const uint64_t bytes = call.body.size() + call.answer_bytes;
+  const Duration one = std::max(options_.try_limit, call.limit) + TimeFor(bytes);
+  request.limit = std::min(left, one);
+  if (bytes >= kLargeBytes) request.slow_bytes_s = kSlowBytesPerSecond;
+}
+
+S3Try S3Client::TryOf(const S3Call& call, const HttpOutcome& outcome) {
+  S3Try one;
+  one.end = outcome.end;
+  one.words = outcome.words;
+  if (outcome.end != HttpEnd::kAnswered) return one;
+  const HttpAnswer& answer = outcome.answer;
+  one.status = answer.status;
+  const bool is_good = answer.status / 100 == 2;
+  if (!is_good || call.may_hide_error) {
+    const S3ErrorBody error = ParseS3Error(answer.body);
+    one.code = error.code;
+    one.words = Printable(Beginning(error.message, kWordsBytesMax));
+  }
+  if (is_good && one.code.empty() && call.flaw != nullptr) {
+    one.words = call.flaw(answer);
+    one.is_damaged = !one.words.empty();
+  }
+  if (const auto seconds = ParseInteger(answer.Header("retry-after")); seconds.ok()) {
+    one.retry_after = std::chrono::seconds(std::clamp<int64_t>(*seconds, 0, 3600));
+  }
+  if (const auto theirs = ParseHttpDate(answer.Header("date"))) {
+    const int64_t ours = clock_.WallNanos() + clock_offset_ns_;
+    one.clock_differs = std::abs(*theirs - ours) > kSkewNs;
+  }
+  const std::string region = answer.Header("x-amz-bucket-region");
+  const std::lock_guard lock(mutex_);
+  one.names_region = !region.empty() && region != address_.region;
+  return one;
+}
+
+S3Verdict S3Client::Decide(const S3Try& one, Sending& sending) {
+  S3Progress& progress = sending.progress;
+  progress.left = sending.end - clock_.Monotonic();
+  progress.jitter = Jitter();
+  progress.can_renew = keys_.can_renew();
+  S3RetryPolicy policy = options_.retry;
+  if (sending.call.tries_max != 0) policy.tries_max = sending.call.tries_max;
+  S3Verdict verdict = DecideAfterTry(one, progress, policy);
+  progress.damaged += verdict.is_damage ? 1 : 0;
+  progress.is_unsure = progress.is_unsure || verdict.may_have_happened;
+  return verdict;
+}
+
+void S3Client::Cure(const S3Verdict& verdict, const HttpAnswer& answer, const S3Credentials& keys,
+                    Sending& sending) {
+  S3Progress& progress = sending.progress;
+  if (verdict.renew) {
+    keys_.Renew(keys);
+    progress.has_renewed = true;
+  }
+  if (verdict.set_clock) {
+    progress.has_set_clock = true;
+    const auto theirs = ParseHttpDate(answer.Header("date"));
+    if (theirs) clock_offset_ns_ = *theirs - clock_.WallNanos();
+    LogWarn("s3-clock-differs", {{"offset", DurationText(Duration(std::abs(clock_offset_ns_)))},
+                                 {"advice", "set this machine's clock; until then requests are "
+                                            "signed with the store's"}});
+  }
+  if (verdict.move) {
+    progress.has_moved = true;
+    const std::lock_guard lock(mutex_);
+    address_.region = answer.Header("x-amz-bucket-region");
+  }
+  progress.tries += 1;
+}
+
+S3Ending S3Client::EndingOf(const S3Call& call, const S3Try& one, const S3Verdict& verdict,
+                            const Sending& sending) {
+  S3Ending ending;
+  ending.kind = verdict.kind;
+  ending.code = one.code;
+  ending.may_have_happened = sending.progress.is_unsure;
+  if (ending.done()) return ending;
+  std::string words = call.doing + ": " + verdict.reason;
+  if (sending.progress.tries > 1) {
+    words += " (the last of " + std::to_string(sending.progress.tries) + " tries in " +
+             DurationText(clock_.Monotonic() - sending.began) + ")";
+  }
+  ending.error = {verdict.code, words + Advice(one, verdict)};
+  return ending;
+}
+
+S3Ending S3Client::Send(const S3Call& call) {
+  const TimePoint began = clock_.Monotonic();
+  Sending sending{call, began, began + LimitOf(call), {}};
+  sending.progress.effect = call.effect;
+  for (;;) {
+    const Result<S3Credentials> keys = keys_.Get();
+    if (!keys.ok()) {
+      S3Ending ending{S3Verdict::Kind::kGiveUp};
+      ending.may_have_happened = sending.progress.is_unsure;
+      ending.error = keys.error().Doing(call.doing);
+      return ending;
+    }
+    const bool with_crc = (call.has_checksum || call.begins_checksums) && has_crc_ &&
+                          !sending.without_crc;
+    std::string& checksum = with_crc ? sending.crc : sending.md5;
+    if (call.has_checksum && checksum.empty()) {
+      checksum = with_crc ? Crc32cBase64(call.body) : Md5Base64(call.body);
+    }
+    HttpRequest request = RequestOf(call, *keys, checksum, with_crc);
+    SetLimits(call, sending.end - clock_.Monotonic(), request);
+    HttpOutcome outcome = transport_.Ask(request);
+    const S3Try one = TryOf(call, outcome);
+    if (with_crc && MayRefuseChecksum(one)) {
+      sending.without_crc = true;
+      continue;
+    }
+    const S3Verdict verdict = Decide(one, sending);
+    if (verdict.kind != S3Verdict::Kind::kAgain) {
+      if (sending.without_crc && verdict.kind == S3Verdict::Kind::kDone) has_crc_ = false;
+      S3Ending ending = EndingOf(call, one, verdict, sending);
+      ending.answer = std::move(outcome.answer);
+      return ending;
+    }
+    LogDebug("s3-again", {{"doing", call.doing}, {"reason", verdict.reason},
+                          {"pause", DurationText(verdict.pause)}});
+    Cure(verdict, outcome.answer, *keys, sending);
+    Pause(verdict.pause, call.cancel);
+  }
+}
+
+}  // namespace keel

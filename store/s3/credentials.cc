@@ -1,0 +1,96 @@
+// Keeps what was found, and asks again in time.
+#include "store/s3/credentials.h"
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "store/s3/key_sources.h"
+#include "store/s3/times.h"
+
+namespace keel {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kRenewBefore = 300 * kSecond;
+constexpr int64_t kBetweenTries = 30 * kSecond;
+
+}  // namespace
+
+S3KeyRing::S3KeyRing(const Environment& environment, const AwsProfile& profile, Files& files,
+                     Clock& clock, HttpTransport& transport)
+    : environment_(environment),
+      profile_(profile),
+      files_(files),
+      clock_(clock),
+      transport_(transport) {}
+
+Result<S3Credentials> S3KeyRing::Get() {
+  const std::lock_guard lock(mutex_);
+  const int64_t now = clock_.WallNanos();
+  const bool is_fine = held_ && (held_->ends_at_ns == 0 || now < held_->ends_at_ns - kRenewBefore);
+  if (is_fine || (held_ && now < held_->ends_at_ns && now < next_try_ns_)) return *held_;
+  Result<S3Credentials> found = Find();
+  if (found.ok()) {
+    held_ = *found;
+    // Keys that are given out shortly before their end are not asked for at every request.
+    next_try_ns_ = now + kBetweenTries;
+    return found;
+  }
+  next_try_ns_ = now + kBetweenTries;
+  if (!held_ || now >= held_->ends_at_ns) return found;
+  LogWarn("s3-keys-not-renewed", {{"reason", found.error().message},
+                                  {"end", UtcText(held_->ends_at_ns)}});
+  return *held_;
+}
+
+bool S3KeyRing::can_renew() {
+  const std::lock_guard lock(mutex_);
+  return held_ && (!held_->token.empty() || held_->ends_at_ns != 0);
+}
+
+void S3KeyRing::Renew(const S3Credentials& old) {
+  const std::lock_guard lock(mutex_);
+  if (held_ && held_->key_id == old.key_id && held_->token == old.token) held_.reset();
+}
+
+Result<S3Credentials> S3KeyRing::Find() {
+  const KeyPlaces places{environment_, profile_, files_, transport_};
+  for (const auto look : {KeysOfEnvironment, KeysOfWebIdentity, KeysOfProfile, KeysOfContainer,
+                          KeysOfInstance}) {
+    KEEL_TRY_ASSIGN(std::optional<S3Credentials> keys, look(places));
+    if (keys) return std::move(*keys);
+  }
+  return Error{Code::kInvalid,
+               "no AWS credentials were found, neither in AWS_ACCESS_KEY_ID and "
+               "AWS_SECRET_ACCESS_KEY, nor under the profile " + Shown(profile_.name) +
+                   " in ~/.aws, nor from a role of this container or machine; set one of these"};
+}
+
+Result<S3Credentials> KeysOfJson(const std::string& text, const std::string& from) {
+  const Result<Json> json = ParseJson(text);
+  // The parser's own words might quote a secret.
+  if (!json.ok()) return Error{Code::kInvalid, from + " gave no JSON"};
+  const auto field = [&](const char* name) { return FieldOr<std::string>(*json, name, ""); };
+  S3Credentials keys;
+  const Result<std::string> id = field("AccessKeyId");
+  const Result<std::string> secret = field("SecretAccessKey");
+  const Result<std::string> token = field("Token");
+  const Result<std::string> session = field("SessionToken");
+  const Result<std::string> ends = field("Expiration");
+  if (!json->is_object() || !id.ok() || !secret.ok() || !token.ok() || !session.ok() ||
+      !ends.ok() || id->empty() || secret->empty()) {
+    return Error{Code::kInvalid, from + " gave no AccessKeyId and SecretAccessKey"};
+  }
+  keys.key_id = *id;
+  keys.secret = *secret;
+  keys.token = token->empty() ? *session : *token;
+  if (ends->empty()) return keys;
+  std::string when = *ends;
+  if (when.ends_with("+00:00")) when.replace(when.size() - 6, 6, "Z");
+  const std::optional<int64_t> at = ParseIsoTime(when);
+  if (!at) return Error{Code::kInvalid, from + " gave an Expiration that is no time in UTC"};
+  keys.ends_at_ns = *at;
+  return keys;
+}
+
+}  // namespace keel

@@ -1,0 +1,57 @@
+// S3KeyRing: the keys that requests are signed with, from wherever this machine has some.
+// Promises   looks in AWS's order: the environment; a web identity (EKS); the profile, with its
+//            `credential_process`; the container's service (ECS, EKS); the instance's (EC2, by
+//            IMDSv2). What it found first is what it stays with. Keys are renewed five minutes
+//            before they end, by one thread while others wait; keys that have not ended yet serve
+//            on if that fails.
+// Does not   show a key or a token in a message, write one anywhere, or follow a profile's
+//            source_profile or SSO: `credential_process` serves for those.
+// Threads    any.
+// Errors     kInvalid: no keys were found, or what was found is refused or cannot be read;
+//            kPeerLost, kTimeout: a service that gives keys cannot be reached.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/environment.h"
+#include "base/files.h"
+#include "base/result.h"
+#include "store/s3/profile.h"
+#include "store/s3/sign.h"
+#include "store/s3/transport.h"
+
+namespace keel {
+
+class S3KeyRing {
+ public:
+  // All by reference, and they must outlive it.
+  S3KeyRing(const Environment& environment, const AwsProfile& profile, Files& files, Clock& clock,
+            HttpTransport& transport);
+
+  Result<S3Credentials> Get();
+  // Whether keys may change: those that somebody has written down do not.
+  bool can_renew();
+  // Fetches others, unless another thread has done so since `old` was given out.
+  void Renew(const S3Credentials& old);
+
+ private:
+  Result<S3Credentials> Find();
+
+  const Environment& environment_;
+  const AwsProfile& profile_;
+  Files& files_;
+  Clock& clock_;
+  HttpTransport& transport_;
+  std::mutex mutex_;
+  std::optional<S3Credentials> held_;   // guarded by mutex_
+  int64_t next_try_ns_ = 0;             // guarded by mutex_; after a renewal that failed
+};
+
+// The keys of a JSON object as services and programs print it ("AccessKeyId", "SecretAccessKey",
+// "Token" or "SessionToken", "Expiration"); `from` names it in the error.
+Result<S3Credentials> KeysOfJson(const std::string& text, const std::string& from);
+
+}  // namespace keel

@@ -1,0 +1,190 @@
+// One function for each place; the services are asked three times at most.
+#include "store/s3/key_sources.h"
+
+#include <algorithm>
+
+#include "base/file_helpers.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "store/s3/percent.h"
+#include "store/s3/program_output.h"
+#include "store/s3/times.h"
+#include "store/s3/xml.h"
+
+namespace keel {
+namespace {
+
+constexpr int kTries = 3;
+const Duration kPause = std::chrono::milliseconds(200);
+const Duration kServiceLimit = std::chrono::seconds(10);
+// On a machine that is no instance nobody may answer at all.
+const Duration kInstanceConnectLimit = std::chrono::seconds(1);
+const Duration kProgramLimit = std::chrono::seconds(60);
+constexpr uint64_t kTokenBytesMax = uint64_t{64} << 10;
+constexpr const char* kContainerHost = "http://169.254.170.2";
+constexpr const char* kInstanceHost = "http://169.254.169.254";
+
+// The body of the answer; an answer that is no 200 is refused without its body, which may hold
+// what was sent.
+Result<std::string> AskService(HttpTransport& transport, const HttpRequest& request,
+                               const std::string& what, int tries = kTries) {
+  Error error;
+  for (int i = 0; i < tries; ++i) {
+    if (i > 0) RealClock().SleepFor(kPause);
+    HttpOutcome outcome = transport.Ask(request);
+    if (outcome.end == HttpEnd::kAnswered && outcome.answer.status == 200) {
+      return std::move(outcome.answer.body);
+    }
+    if (outcome.end != HttpEnd::kAnswered) {
+      error = {outcome.end == HttpEnd::kTimedOut ? Code::kTimeout : Code::kPeerLost,
+               what + ": " + outcome.words};
+      continue;
+    }
+    const int status = outcome.answer.status;
+    error = {Code::kInvalid, what + " answered with status " + std::to_string(status)};
+    if (status < 500 && status != 429) break;
+  }
+  return error;
+}
+
+Result<std::string> TokenOfFile(Files& files, const std::string& path) {
+  const Result<std::string> text = ReadWhole(files, path, kTokenBytesMax);
+  if (!text.ok()) return text.error().Doing("reading a token for AWS credentials");
+  return std::string(Trim(*text));
+}
+
+std::string FirstOf(const std::string& one, const std::string& other) {
+  return one.empty() ? other : one;
+}
+
+// Plain HTTP would show the keys to whoever listens, so it is for hosts that are this machine.
+bool IsOwnHost(const StoreUrl& url) {
+  const std::string host = url.host.substr(0, url.host.rfind(':'));
+  return host == "localhost" || host.starts_with("127.") || url.host.starts_with("[::1]") ||
+         host == "169.254.170.2" || host == "169.254.170.23" ||
+         url.host.starts_with("[fd00:ec2::23]");
+}
+
+}  // namespace
+
+FoundKeys KeysOfEnvironment(const KeyPlaces& places) {
+  const std::string id = VariableOf(places.environment, "AWS_ACCESS_KEY_ID");
+  const std::string secret = VariableOf(places.environment, "AWS_SECRET_ACCESS_KEY");
+  if (id.empty() && secret.empty()) return std::optional<S3Credentials>();
+  if (id.empty() || secret.empty()) {
+    return Error{Code::kInvalid, "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is "
+                                 "set; set both, or none"};
+  }
+  return std::optional(
+      S3Credentials{id, secret, VariableOf(places.environment, "AWS_SESSION_TOKEN")});
+}
+
+FoundKeys KeysOfWebIdentity(const KeyPlaces& places) {
+  const auto setting = [&](const char* variable, const char* value) {
+    return FirstOf(VariableOf(places.environment, variable), places.profile.Get(value));
+  };
+  const std::string file = setting("AWS_WEB_IDENTITY_TOKEN_FILE", "web_identity_token_file");
+  const std::string role = setting("AWS_ROLE_ARN", "role_arn");
+  if (file.empty() || role.empty()) return std::optional<S3Credentials>();
+  KEEL_TRY_ASSIGN(const std::string token, TokenOfFile(places.files, file));
+  const std::string region = AwsRegion(places.environment, places.profile);
+  const std::string domain = region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com";
+  const std::string url = FirstOf(VariableOf(places.environment, "AWS_ENDPOINT_URL_STS"),
+                                  "https://sts." + region + domain);
+  const std::string session = FirstOf(setting("AWS_ROLE_SESSION_NAME", "role_session_name"),
+                                      "evenkeel");
+  const std::string form = "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=" +
+                           PercentEncoded(role) + "&RoleSessionName=" + PercentEncoded(session) +
+                           "&WebIdentityToken=" + PercentEncoded(token);
+  const std::string what = "STS at " + url + ", asked for the role " + role;
+  KEEL_TRY_ASSIGN(const std::string body,
+                  AskService(places.transport,
+                             {.method = "POST",
+                              .url = url + "/",
+                              .headers = {{"Content-Type", "application/x-www-form-urlencoded"}},
+                              .body = BytesOf(form),
+                              .limit = kServiceLimit},
+                             what));
+  const Result<XmlElement> answer = ParseXml(body);
+  const XmlElement* result =
+      answer.ok() ? answer->Find("AssumeRoleWithWebIdentityResult") : nullptr;
+  const XmlElement* keys = result == nullptr ? nullptr : result->Find("Credentials");
+  if (keys == nullptr || keys->TextOf("AccessKeyId").empty()) {
+    return Error{Code::kInvalid, what + ", gave no credentials"};
+  }
+  return std::optional(S3Credentials{keys->TextOf("AccessKeyId"), keys->TextOf("SecretAccessKey"),
+                                     keys->TextOf("SessionToken"),
+                                     ParseIsoTime(keys->TextOf("Expiration")).value_or(0)});
+}
+
+FoundKeys KeysOfProfile(const KeyPlaces& places) {
+  const AwsProfile& profile = places.profile;
+  const std::string id = profile.Get("aws_access_key_id");
+  const std::string secret = profile.Get("aws_secret_access_key");
+  if (!id.empty() && !secret.empty()) {
+    return std::optional(S3Credentials{id, secret, profile.Get("aws_session_token")});
+  }
+  const std::string command = profile.Get("credential_process");
+  if (command.empty()) return std::optional<S3Credentials>();
+  const std::string what = "the credential_process of the profile " + Shown(profile.name);
+  const Result<std::string> output = OutputOfProgram(command, kProgramLimit);
+  if (!output.ok()) return output.error().Doing("asking " + what);
+  KEEL_TRY_ASSIGN(S3Credentials keys, KeysOfJson(*output, what));
+  return std::optional(std::move(keys));
+}
+
+FoundKeys KeysOfContainer(const KeyPlaces& places) {
+  const Environment& environment = places.environment;
+  const std::string relative = VariableOf(environment, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  const std::string full = VariableOf(environment, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
+  if (relative.empty() && full.empty()) return std::optional<S3Credentials>();
+  const std::string url = relative.empty() ? full : kContainerHost + relative;
+  const std::string named_by = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
+  // The query, which a store's address has not, is not looked at.
+  KEEL_TRY_ASSIGN(const StoreUrl parts, ParseStoreUrl(url.substr(0, url.find('?')), named_by));
+  if (parts.scheme == "http" && !IsOwnHost(parts)) {
+    return Error{Code::kInvalid, named_by + " is " + Shown(url) +
+                                     ": plain http is only for this machine; use https"};
+  }
+  std::string token = VariableOf(environment, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
+  const std::string file = VariableOf(environment, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+  if (!file.empty()) {
+    KEEL_TRY_ASSIGN(token, TokenOfFile(places.files, file));
+  }
+  HttpRequest request{.method = "GET", .url = url, .limit = kServiceLimit};
+  request.avoids_proxies = parts.scheme == "http";
+  if (!token.empty()) request.headers = {{"Authorization", token}};
+  const std::string what = "the container's credentials service at " + parts.host;
+  KEEL_TRY_ASSIGN(const std::string body, AskService(places.transport, request, what));
+  KEEL_TRY_ASSIGN(S3Credentials keys, KeysOfJson(body, what));
+  return std::optional(std::move(keys));
+}
+
+FoundKeys KeysOfInstance(const KeyPlaces& places) {
+  const Result<bool> is_off =
+      ParseBool(FirstOf(VariableOf(places.environment, "AWS_EC2_METADATA_DISABLED"), "false"));
+  if (is_off.ok() && *is_off) return std::optional<S3Credentials>();
+  std::string host = VariableOf(places.environment, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
+  if (host.empty()) host = kInstanceHost;
+  while (host.ends_with('/')) host.pop_back();
+  HttpRequest request{.method = "PUT", .url = host + "/latest/api/token", .limit = kServiceLimit};
+  request.connect_limit = kInstanceConnectLimit;
+  request.avoids_proxies = true;
+  request.headers = {{"X-aws-ec2-metadata-token-ttl-seconds", "21600"}};
+  const std::string what = "the instance's metadata service";
+  const Result<std::string> token = AskService(places.transport, request, what, 1);
+  if (!token.ok()) return std::optional<S3Credentials>();   // no instance of EC2
+  request.method = "GET";
+  request.headers = {{"X-aws-ec2-metadata-token", *token}};
+  const std::string roles = host + "/latest/meta-data/iam/security-credentials/";
+  request.url = roles;
+  const Result<std::string> role = AskService(places.transport, request, what);
+  if (!role.ok() || Trim(*role).empty()) return std::optional<S3Credentials>();  // it has no role
+  const std::string name(Trim(std::string_view(*role).substr(0, role->find('\n'))));
+  request.url = roles + PercentEncoded(name);
+  KEEL_TRY_ASSIGN(const std::string body, AskService(places.transport, request, what));
+  KEEL_TRY_ASSIGN(S3Credentials keys, KeysOfJson(body, what + ", asked for the role " + name));
+  return std::optional(std::move(keys));
+}
+
+}  // namespace keel

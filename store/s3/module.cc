@@ -1,0 +1,35 @@
+// The inside of the bucket module.
+#include "base/posix_files.h"
+#include "store/bucket_module.h"
+#include "store/s3/s3_objects.h"
+
+namespace keel {
+namespace {
+
+class S3Opener : public BucketOpener {
+ public:
+  Result<std::unique_ptr<Objects>> Open(const std::string& url) override {
+    KEEL_TRY_ASSIGN(const BucketUrl parts, ParseBucketUrl(url));
+    if (!parts.prefix.empty()) {
+      return Error{Code::kInvalid, "the bucket of '" + url + "' is opened by its own name, s3://" +
+                                       parts.bucket};
+    }
+    KEEL_TRY_ASSIGN(auto objects, S3Objects::Open(parts.bucket, OwnEnvironment(), files_));
+    return std::unique_ptr<Objects>(std::move(objects));
+  }
+
+ private:
+  PosixFiles files_;
+};
+
+}  // namespace
+}  // namespace keel
+
+extern "C" __attribute__((visibility("default"))) keel::BucketOpener* keel_bucket_module(
+    int version, keel::LogFormat format, keel::LogLevel level) {
+  if (version != keel::kBucketModuleVersion) return nullptr;
+  keel::SetLogFormat(format);
+  keel::SetLogLevel(level);
+  static keel::S3Opener opener;
+  return &opener;
+}

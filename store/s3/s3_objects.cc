@@ -1,0 +1,254 @@
+// Each method as one call of the client, and how its answer is read.
+#include "store/s3/s3_objects.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/file_helpers.h"
+#include "base/text.h"
+#include "store/s3/answers.h"
+#include "store/s3/hashes.h"
+#include "store/s3/range_sink.h"
+#include "store/s3/times.h"
+#include "store/s3/upload.h"
+
+namespace keel {
+namespace {
+
+using Kind = S3Verdict::Kind;
+
+constexpr size_t kRemovedAtOnce = 1000;
+constexpr size_t kKeyBytesMax = 1024;
+constexpr int kSettlings = 3;
+
+Status CheckKey(const std::string& name, const std::string& key) {
+  if (!key.empty() && key.size() <= kKeyBytesMax) return Ok();
+  return Error{Code::kInvalid, name + ": the key " + Shown(key) + " has " +
+                                   std::to_string(key.size()) + " bytes; S3 takes 1 to " +
+                                   std::to_string(kKeyBytesMax)};
+}
+
+// What `parse` finds wrong with an answer's body.
+template <class F>
+auto FlawOf(F parse) {
+  return [parse](const HttpAnswer& answer) {
+    const auto parsed = parse(answer.body);
+    return parsed.ok() ? "" : parsed.error().message;
+  };
+}
+
+}  // namespace
+
+Result<std::unique_ptr<S3Objects>> S3Objects::Open(const std::string& bucket,
+                                                   const Environment& environment, Files& files,
+                                                   const S3Options& options) {
+  KEEL_TRY(ParseBucketUrl("s3://" + bucket));
+  KEEL_TRY_ASSIGN(const AwsProfile profile, ReadAwsProfile(environment, files));
+  KEEL_TRY_ASSIGN(const S3Address address, AddressOf(bucket, environment, profile));
+  return std::unique_ptr<S3Objects>(
+      new S3Objects(address, environment, profile, files, options));
+}
+
+S3Objects::S3Objects(const S3Address& address, const Environment& environment,
+                     const AwsProfile& profile, Files& files, const S3Options& options)
+    : name_("s3://" + address.bucket),
+      client_(address, environment, profile, files, RealClock(), options) {}
+
+Result<ObjectListing> S3Objects::List(const std::string& prefix, Depth depth) {
+  ObjectListing all;
+  std::string next;
+  do {
+    S3Call call{.doing = "listing " + NameOf(prefix)};
+    call.query = {{"list-type", "2"}, {"prefix", prefix}, {"encoding-type", "url"},
+                  {"max-keys", std::to_string(client_.options().page_keys)}};
+    if (depth == Depth::kToSlash) call.query.emplace_back("delimiter", "/");
+    if (!next.empty()) call.query.emplace_back("continuation-token", next);
+    call.flaw = FlawOf(ParseListPage);
+    const S3Ending ending = client_.Send(call);
+    if (!ending.done()) return ending.error;
+    has_bucket_ = true;
+    KEEL_TRY_ASSIGN(S3ListPage page, ParseListPage(ending.answer.body));
+    std::move(page.listing.objects.begin(), page.listing.objects.end(),
+              std::back_inserter(all.objects));
+    std::move(page.listing.prefixes.begin(), page.listing.prefixes.end(),
+              std::back_inserter(all.prefixes));
+    if (!page.next.empty() && page.next == next) {
+      return Error{Code::kCorrupt, call.doing + ": the store's list does not go on from one "
+                                                "answer to the next"};
+    }
+    next = page.next;
+  } while (!next.empty());
+  const auto by_key = [](const ObjectInfo& a, const ObjectInfo& b) { return a.key < b.key; };
+  std::sort(all.objects.begin(), all.objects.end(), by_key);
+  std::sort(all.prefixes.begin(), all.prefixes.end());
+  // A prefix whose objects are spread over two pages may come with both.
+  all.prefixes.erase(std::unique(all.prefixes.begin(), all.prefixes.end()), all.prefixes.end());
+  return all;
+}
+
+Result<ObjectInfo> S3Objects::Look(const std::string& key) {
+  KEEL_TRY(CheckKey(name_, key));
+  S3Call call{.doing = "looking at " + NameOf(key), .method = "HEAD", .key = key};
+  const S3Ending ending = client_.Send(call);
+  if (!ending.done()) {
+    if (ending.error.code != Code::kNotFound || has_bucket_) return ending.error;
+    // The answer to HEAD has no body that says whether the object or the bucket is missing.
+    std::byte none;
+    const Result<size_t> read = Get(key, 0, {&none, 1});
+    return read.ok() ? ending.error : read.error();
+  }
+  has_bucket_ = true;
+  const Result<int64_t> bytes = ParseInteger(ending.answer.Header("content-length"));
+  if (!bytes.ok() || *bytes < 0) {
+    return Error{Code::kCorrupt, call.doing + ": the store does not say how long it is"};
+  }
+  return ObjectInfo{key, static_cast<uint64_t>(*bytes),
+                    ParseHttpDate(ending.answer.Header("last-modified")).value_or(0)};
+}
+
+Result<size_t> S3Objects::Get(const std::string& key, uint64_t offset, std::span<std::byte> into) {
+  KEEL_TRY(CheckKey(name_, key));
+  if (into.empty()) {
+    KEEL_TRY(Look(key));
+    return size_t{0};
+  }
+  RangeSink sink(offset, into);
+  S3Call call{.doing = "reading " + NameOf(key), .key = key};
+  call.headers = {{"Range", "bytes=" + std::to_string(offset) + "-" +
+                                std::to_string(offset + into.size() - 1)}};
+  call.answer_bytes = into.size();
+  call.take = [&sink](const HttpAnswer& answer, std::span<const std::byte> piece) {
+    return sink.Take(answer, piece);
+  };
+  call.flaw = [&sink](const HttpAnswer& answer) { return sink.Flaw(answer); };
+  const S3Ending ending = client_.Send(call);
+  if (ending.done()) has_bucket_ = true;
+  if (ending.done()) return ending.answer.bytes == 0 ? 0 : sink.filled();
+  if (ending.answer.status == 416) return size_t{0};   // it ends before `offset`
+  return ending.error;
+}
+
+Status PutWhole(S3Client& client, const std::string& name, const std::string& key,
+                std::span<const std::byte> bytes) {
+  S3Call call{.doing = "writing " + name, .effect = S3Effect::kSame, .method = "PUT", .key = key};
+  call.body = bytes;
+  call.has_checksum = true;
+  const S3Ending ending = client.Send(call);
+  return ending.done() ? Ok() : Status(ending.error);
+}
+
+Status S3Objects::Replace(const std::string& key, std::string_view bytes) {
+  KEEL_TRY(CheckKey(name_, key));
+  return PutWhole(client_, NameOf(key), key, BytesOf(bytes));
+}
+
+// Whether the object is there with just these bytes; kNotFound: it is not there.
+Result<bool> S3Objects::HoldsThese(const std::string& key, std::string_view bytes) {
+  std::string held(bytes.size() + 1, '\0');
+  KEEL_TRY_ASSIGN(const size_t count,
+                  Get(key, 0, std::as_writable_bytes(std::span(held.data(), held.size()))));
+  return std::string_view(held).substr(0, count) == bytes;
+}
+
+Status S3Objects::PutIfAbsent(const std::string& key, std::string_view bytes) {
+  KEEL_TRY(CheckKey(name_, key));
+  S3Call call{.doing = "making " + NameOf(key), .effect = S3Effect::kOnce, .method = "PUT",
+              .key = key};
+  call.headers = {{"If-None-Match", "*"}};
+  call.body = BytesOf(bytes);
+  call.has_checksum = true;
+  for (int settlings = 0;; ++settlings) {
+    const S3Ending ending = client_.Send(call);
+    if (ending.done()) return Ok();
+    if (ending.kind != Kind::kSettle) return ending.error;
+    // It is there, perhaps from a try whose answer was lost: the bytes tell whose it is.
+    const Result<bool> holds = HoldsThese(key, bytes);
+    if (holds.ok() && *holds) return Ok();
+    if (holds.ok()) {
+      return Error{Code::kExists, call.doing + ": it is there already, with other bytes"};
+    }
+    const bool is_refused = ending.answer.status == 412;
+    if (holds.error().code != Code::kNotFound || settlings == kSettlings) {
+      return is_refused ? holds.error().Doing("comparing what is there") : ending.error;
+    }
+    // It was removed after it was in the way, or was never made.
+    if (!is_refused) return ending.error;
+  }
+}
+
+Status S3Objects::Remove(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) KEEL_TRY(CheckKey(name_, key));
+  for (size_t at = 0; at < keys.size(); at += kRemovedAtOnce) {
+    const auto first = keys.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto count = std::min(kRemovedAtOnce, keys.size() - at);
+    KEEL_TRY(RemoveSome({first, first + static_cast<std::ptrdiff_t>(count)}));
+  }
+  return Ok();
+}
+
+Status S3Objects::RemoveSome(const std::vector<std::string>& keys) {
+  const std::string body = DeleteBody(keys);
+  S3Call call{.doing = "removing " + NameOf(keys[0]), .effect = S3Effect::kSame, .method = "POST"};
+  if (keys.size() > 1) call.doing += " and " + std::to_string(keys.size() - 1) + " more";
+  call.query = {{"delete", ""}};
+  call.body = BytesOf(body);
+  // A store refuses this request without it.
+  call.headers = {{"Content-MD5", Md5Base64(call.body)}};
+  call.may_hide_error = true;
+  call.flaw = FlawOf(ParseDeleteFailures);
+  const S3Ending ending = client_.Send(call);
+  if (!ending.done()) return ending.error;
+  KEEL_TRY_ASSIGN(const auto failures, ParseDeleteFailures(ending.answer.body));
+  if (failures.empty()) return Ok();
+  const S3DeleteFailure& one = failures[0];
+  const bool is_right = one.code == "AccessDenied";
+  return Error{is_right ? Code::kInvalid : Code::kIo,
+               "removing " + NameOf(one.key) + ": " + one.code + ": " +
+                   Printable(Beginning(one.message, 300)) + " (" +
+                   CountText(failures.size(), "object") + " of " + std::to_string(keys.size()) +
+                   " stayed)" +
+                   (is_right ? "; check that these credentials may delete" : "; try again")};
+}
+
+Result<std::vector<UnfinishedObject>> S3Objects::Unfinished(const std::string& prefix) {
+  std::vector<UnfinishedObject> all;
+  S3UploadsPage page;
+  do {
+    S3Call call{.doing = "listing unfinished uploads to " + NameOf(prefix)};
+    call.query = {{"uploads", ""}, {"prefix", prefix}, {"encoding-type", "url"},
+                  {"max-uploads", std::to_string(client_.options().page_keys)}};
+    if (!page.next_key.empty()) call.query.emplace_back("key-marker", page.next_key);
+    if (!page.next_id.empty()) call.query.emplace_back("upload-id-marker", page.next_id);
+    call.flaw = FlawOf(ParseUploadsPage);
+    const S3Ending ending = client_.Send(call);
+    if (!ending.done()) return ending.error;
+    KEEL_TRY_ASSIGN(S3UploadsPage next, ParseUploadsPage(ending.answer.body));
+    const bool goes_on = !next.next_key.empty() || !next.next_id.empty();
+    if (goes_on && next.next_key == page.next_key && next.next_id == page.next_id) {
+      return Error{Code::kCorrupt, call.doing + ": the store's list does not go on from one "
+                                                "answer to the next"};
+    }
+    page = std::move(next);
+    for (UnfinishedObject& one : page.uploads) {
+      // Some stores take the prefix for a folder.
+      if (one.key.starts_with(prefix)) all.push_back(std::move(one));
+    }
+  } while (!page.next_key.empty() || !page.next_id.empty());
+  return all;
+}
+
+Status S3Objects::Discard(const UnfinishedObject& unfinished) {
+  KEEL_TRY(CheckKey(name_, unfinished.key));
+  return DiscardUpload(client_, NameOf(unfinished.key), unfinished.key, unfinished.id, {});
+}
+
+Result<std::unique_ptr<ObjectUpload>> S3Objects::Upload(const std::string& key,
+                                                        uint64_t bytes_max) {
+  KEEL_TRY(CheckKey(name_, key));
+  KEEL_TRY_ASSIGN(const uint64_t part_bytes,
+                  PartBytesFor(bytes_max, client_.options().part_bytes_min));
+  return std::unique_ptr<ObjectUpload>(
+      std::make_unique<S3Upload>(client_, NameOf(key), key, bytes_max, part_bytes));
+}
+
+}  // namespace keel
