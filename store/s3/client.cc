@@ -140,6 +140,8 @@ HttpRequest S3Client::RequestOf(const S3Call& call, const S3Credentials& keys,
   request.body = call.body;
   request.take = call.take;
   request.cancel = call.cancel;
+  // A try that finds no upload must know whether there was one before it.
+  request.on_new_connection = call.effect == S3Effect::kCompletes;
   return request;
 }
 

@@ -4,6 +4,7 @@
 #include <curl/curl.h>
 #include <time.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/text.h"
@@ -12,6 +13,10 @@ namespace keel {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
+// Nanoseconds of 64 bits reach to 2262. Keys for ever end in 9999.
+constexpr int kYearMin = 1970;
+constexpr int kYearMax = 2200;
+constexpr int64_t kSecondsMax = 7'258'118'400;  // 2200
 
 // The number in `text` from `at` on, of so many digits; -1: there is none.
 int NumberAt(std::string_view text, size_t at, size_t digits) {
@@ -40,7 +45,9 @@ std::optional<int64_t> ParseIsoTime(std::string_view text) {
     if (kForm[i] == '0' ? !is_digit : text[i] != kForm[i]) return std::nullopt;
   }
   tm parts{};
-  parts.tm_year = NumberAt(text, 0, 4) - 1900;
+  const int year = NumberAt(text, 0, 4);
+  if (year < kYearMin) return std::nullopt;
+  parts.tm_year = std::min(year, kYearMax) - 1900;
   parts.tm_mon = NumberAt(text, 5, 2) - 1;
   parts.tm_mday = NumberAt(text, 8, 2);
   parts.tm_hour = NumberAt(text, 11, 2);
@@ -61,7 +68,7 @@ std::optional<int64_t> ParseIsoTime(std::string_view text) {
 
 std::optional<int64_t> ParseHttpDate(const std::string& text) {
   const time_t seconds = curl_getdate(text.c_str(), nullptr);
-  if (seconds < 0) return std::nullopt;
+  if (seconds < 0 || seconds > kSecondsMax) return std::nullopt;
   return static_cast<int64_t>(seconds) * kSecond;
 }
 

@@ -46,14 +46,14 @@ HttpEnd EndOf(CURLcode code, bool was_sent) {
     case CURLE_SSL_CONNECT_ERROR:
       return HttpEnd::kNotSent;
     case CURLE_COULDNT_RESOLVE_PROXY:
-    case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CIPHER:
-    case CURLE_OUT_OF_MEMORY:
       return HttpEnd::kHopeless;
+    // Among others CURLE_UNSUPPORTED_PROTOCOL, which is what answers without a head are to libcurl,
+    // and CURLE_OUT_OF_MEMORY, which is a line without an end.
     default:
       return HttpEnd::kBroken;
   }
@@ -237,6 +237,7 @@ void HttpTransport::Set(Transfer& transfer) {
   set(CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
   if (!ca_file_.empty()) set(CURLOPT_CAINFO, ca_file_.c_str());
+  if (request.on_new_connection) set(CURLOPT_FRESH_CONNECT, 1L);
   if (request.avoids_proxies) set(CURLOPT_NOPROXY, "*");
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &Transfer::Head);
   set(CURLOPT_HEADERDATA, static_cast<void*>(&transfer));

@@ -50,6 +50,8 @@ struct HttpRequest {
   Duration connect_limit = std::chrono::seconds(10);
   uint64_t slow_bytes_s = 0;              // slower than this for kSlowLimit is broken; 0: never
   bool avoids_proxies = false;
+  // On a kept connection that the server closes without a word libcurl sends once more by itself.
+  bool on_new_connection = false;
   CancelToken cancel = CancelToken::Never();
 };
 

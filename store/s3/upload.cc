@@ -30,7 +30,8 @@ const Duration kDiscardLimit = std::chrono::seconds(2);
 
 Result<uint64_t> PartBytesFor(uint64_t bytes_max, uint64_t part_bytes_min) {
   const uint64_t least = bytes_max / kPartsMax + (bytes_max % kPartsMax == 0 ? 0 : 1);
-  const uint64_t part = std::max(part_bytes_min, (least + kMiB - 1) / kMiB * kMiB);
+  if (least <= part_bytes_min) return part_bytes_min;
+  const uint64_t part = (least + kMiB - 1) / kMiB * kMiB;
   if (part <= kPartBytesMax) return part;
   return Error{Code::kInvalid, "an object of up to " + BytesText(bytes_max) +
                                    " is larger than S3 takes; save in more shards"};
