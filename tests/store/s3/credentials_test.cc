@@ -1,0 +1,206 @@
+// Where keys come from, in which order, and when they are asked for again.
+#include "store/s3/credentials.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/file_helpers.h"
+#include "base/memory_files.h"
+#include "store/s3/s3_objects.h"
+#include "store/s3/times.h"
+#include "tests/harness/expect_ok.h"
+#include "tests/store/s3/stub.h"
+
+namespace keel {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+// A clock of the wall that a test sets.
+class WallClock : public Clock {
+ public:
+  TimePoint Monotonic() override { return RealClock().Monotonic(); }
+  int64_t WallNanos() override { return now_ns; }
+  void SleepUntil(TimePoint when) override { RealClock().SleepUntil(when); }
+
+  int64_t now_ns = ParseIsoTime("2026-01-01T00:00:00Z").value();
+};
+
+std::string KeysJson(const std::string& id, const std::string& ends) {
+  return R"({"Code": "Success", "AccessKeyId": ")" + id +
+         R"(", "SecretAccessKey": "its-secret", "Token": "its-token", "Expiration": ")" + ends +
+         "\"}";
+}
+
+class Keys : public testing::Test {
+ protected:
+  S3KeyRing& Ring() {
+    profile_ = ReadAwsProfile(environment_, files_).value();
+    return ring_.emplace(environment_, profile_, files_, clock_, transport_);
+  }
+  void WriteConfig(const std::string& text) {
+    ASSERT_OK(MakeDirs(files_, "/home/.aws"));
+    ASSERT_OK(WriteDurably(files_, "/home/.aws/config", text));
+    environment_["HOME"] = "/home";
+  }
+  // How often such a request came.
+  size_t Asked(const std::string& path) const {
+    const auto requests = stub_.requests();
+    return static_cast<size_t>(
+        std::count_if(requests.begin(), requests.end(), [&](const StubRequest& request) {
+          return request.path.starts_with(path);
+        }));
+  }
+
+  Environment environment_ = {{"AWS_EC2_METADATA_DISABLED", "true"}};
+  AwsProfile profile_;
+  MemoryFiles files_;
+  WallClock clock_;
+  HttpTransport transport_{""};
+  S3Stub stub_;
+  std::optional<S3KeyRing> ring_;
+};
+
+TEST_F(Keys, OfTheEnvironmentComeFirst) {
+  WriteConfig("[default]\naws_access_key_id = F\naws_secret_access_key = S\n");
+  EXPECT_EQ(Ring().Get()->key_id, "F");
+  EXPECT_FALSE(ring_->can_renew());
+  environment_["AWS_ACCESS_KEY_ID"] = "E";
+  EXPECT_THAT(Ring().Get().error().message, HasSubstr("set both, or none"));
+  environment_["AWS_SECRET_ACCESS_KEY"] = "S2";
+  environment_["AWS_SESSION_TOKEN"] = "T";
+  const Result<S3Credentials> keys = Ring().Get();
+  EXPECT_EQ(keys->key_id, "E");
+  EXPECT_EQ(keys->token, "T");
+}
+
+TEST_F(Keys, NoneAreSaidWithThePlacesThatWereLookedAt) {
+  const Error error = Ring().Get().error();
+  EXPECT_EQ(error.code, Code::kInvalid);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("AWS_ACCESS_KEY_ID"), HasSubstr("~/.aws")));
+}
+
+TEST_F(Keys, OfAProgram) {
+  WriteConfig("[default]\ncredential_process = echo '" +
+              KeysJson("PROGRAM", "2026-01-01T01:00:00Z") + "'\n");
+  const Result<S3Credentials> keys = Ring().Get();
+  ASSERT_OK(keys);
+  EXPECT_EQ(keys->key_id, "PROGRAM");
+  EXPECT_EQ(keys->token, "its-token");
+  EXPECT_EQ(keys->ends_at_ns, ParseIsoTime("2026-01-01T01:00:00Z"));
+  WriteConfig("[default]\ncredential_process = echo its-secret; exit 3\n");
+  const Error failed = Ring().Get().error();
+  EXPECT_THAT(failed.message, AllOf(HasSubstr("it ended with code 3"),
+                                    Not(HasSubstr("its-secret"))));
+  WriteConfig("[default]\ncredential_process = echo its-secret\n");
+  EXPECT_THAT(Ring().Get().error().message,
+              AllOf(HasSubstr("gave no JSON"), Not(HasSubstr("its-secret"))));
+}
+
+TEST_F(Keys, OfAContainer) {
+  stub_.Answer("/container", {200, {}, KeysJson("CONTAINER", "2026-01-01T01:00:00Z")});
+  environment_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = stub_.url() + "/container?x=1";
+  ASSERT_OK(WriteDurably(files_, "token", "the-token\n"));
+  environment_["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"] = "token";
+  const Result<S3Credentials> keys = Ring().Get();
+  ASSERT_OK(keys);
+  EXPECT_EQ(keys->key_id, "CONTAINER");
+  EXPECT_EQ(stub_.requests()[0].headers.at("authorization"), "the-token");
+  environment_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = "http://far.example/keys";
+  EXPECT_THAT(Ring().Get().error().message, HasSubstr("use https"));
+}
+
+TEST_F(Keys, OfAnInstance) {
+  environment_.erase("AWS_EC2_METADATA_DISABLED");
+  environment_["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = stub_.url() + "/";
+  const std::string roles = "/latest/meta-data/iam/security-credentials/";
+  stub_.Answer("/latest/api/token", {200, {}, "imds-token"});
+  stub_.Answer(roles, {200, {}, "my-role\n"});
+  stub_.Answer(roles + "my-role", {200, {}, KeysJson("INSTANCE", "2026-01-01T06:00:00Z")});
+  EXPECT_EQ(Ring().Get()->key_id, "INSTANCE");
+  EXPECT_EQ(stub_.requests()[1].headers.at("x-aws-ec2-metadata-token"), "imds-token");
+  EXPECT_EQ(stub_.requests()[0].method, "PUT");
+}
+
+TEST_F(Keys, OfAWebIdentity) {
+  ASSERT_OK(WriteDurably(files_, "token", "web-token"));
+  environment_["AWS_WEB_IDENTITY_TOKEN_FILE"] = "token";
+  environment_["AWS_ROLE_ARN"] = "arn:aws:iam::1:role/r";
+  environment_["AWS_ENDPOINT_URL_STS"] = stub_.url();
+  stub_.Answer("/", {200, {}, "<AssumeRoleWithWebIdentityResponse>"
+                              "<AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>WEB"
+                              "</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t"
+                              "</SessionToken><Expiration>2026-01-01T01:00:00Z</Expiration>"
+                              "</Credentials></AssumeRoleWithWebIdentityResult>"
+                              "</AssumeRoleWithWebIdentityResponse>"});
+  const Result<S3Credentials> keys = Ring().Get();
+  ASSERT_OK(keys);
+  EXPECT_EQ(keys->key_id, "WEB");
+  EXPECT_THAT(stub_.requests()[0].body,
+              AllOf(HasSubstr("Action=AssumeRoleWithWebIdentity"),
+                    HasSubstr("RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fr"),
+                    HasSubstr("WebIdentityToken=web-token")));
+  stub_.Answer("/", {403, {}, "web-token"});
+  EXPECT_THAT(Ring().Get().error().message,
+              AllOf(HasSubstr("status 403"), Not(HasSubstr("web-token"))));
+}
+
+TEST_F(Keys, AreRenewedFiveMinutesBeforeTheirEnd) {
+  environment_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = stub_.url() + "/container";
+  stub_.Answer("/container", {200, {}, KeysJson("FIRST", "2026-01-01T01:00:00Z")});
+  S3KeyRing& ring = Ring();
+  EXPECT_EQ(ring.Get()->key_id, "FIRST");
+  stub_.Answer("/container", {200, {}, KeysJson("SECOND", "2026-01-01T02:00:00Z")});
+  clock_.now_ns += 54 * 60 * kSecond;
+  EXPECT_EQ(ring.Get()->key_id, "FIRST");
+  clock_.now_ns += 2 * 60 * kSecond;
+  EXPECT_EQ(ring.Get()->key_id, "SECOND");
+  // A service that fails is no reason to stop while the keys hold.
+  stub_.Answer("/container", {404, {}, ""});
+  clock_.now_ns += 61 * 60 * kSecond;
+  EXPECT_EQ(ring.Get()->key_id, "SECOND");
+  const size_t asked = Asked("/container");
+  EXPECT_EQ(ring.Get()->key_id, "SECOND");
+  EXPECT_EQ(Asked("/container"), asked);
+  clock_.now_ns += 10 * 60 * kSecond;
+  EXPECT_FALSE(ring.Get().ok());
+}
+
+TEST_F(Keys, AreAskedForByOneThread) {
+  environment_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = stub_.url() + "/container";
+  stub_.Answer("/container", {200, {}, KeysJson("ONE", "2026-01-01T01:00:00Z")});
+  S3KeyRing& ring = Ring();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] { EXPECT_EQ(ring.Get()->key_id, "ONE"); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Asked("/container"), 1u);
+}
+
+TEST_F(Keys, ThatExpiredAreFetchedAnewByTheClient) {
+  Environment environment = {{"AWS_ENDPOINT_URL_S3", stub_.url()},
+                             {"AWS_CONTAINER_CREDENTIALS_FULL_URI", stub_.url() + "/container"}};
+  stub_.Answer("/container", {200, {}, KeysJson("OLD", "2999-01-01T01:00:00Z")});
+  stub_.SetObject("a", "one");
+  auto objects = S3Objects::Open("bucket", environment, files_);
+  ASSERT_OK((*objects)->Look("a"));
+  stub_.Answer("/container", {200, {}, KeysJson("NEW", "2999-01-01T01:00:00Z")});
+  stub_.Fail({"HeadObject", StubFault::Kind::kAnswer, 1, {400, {}, ""}});
+  EXPECT_OK((*objects)->Look("a"));
+  stub_.Fail({"PutObject", StubFault::Kind::kAnswer, 1, {403, {}, StubErrorBody("ExpiredToken")}});
+  EXPECT_OK((*objects)->Replace("a", "two"));
+  EXPECT_EQ(Asked("/container"), 3u);
+  EXPECT_THAT(stub_.requests().back().headers.at("authorization"), HasSubstr("Credential=NEW/"));
+  EXPECT_EQ(stub_.requests().back().headers.at("x-amz-security-token"), "its-token");
+}
+
+}  // namespace
+}  // namespace keel
