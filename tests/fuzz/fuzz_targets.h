@@ -34,12 +34,13 @@ extern const FuzzTarget kDescriptionTarget;
 extern const FuzzTarget kFrameTarget;
 extern const FuzzTarget kJsonTarget;
 extern const FuzzTarget kManifestTarget;
+extern const FuzzTarget kS3Target;
 extern const FuzzTarget kSafetensorsTarget;
 extern const FuzzTarget kShardTarget;
 
 inline const std::array kFuzzTargets = {&kDataTarget, &kDescriptionTarget, &kFrameTarget,
-                                        &kJsonTarget, &kManifestTarget, &kSafetensorsTarget,
-                                        &kShardTarget};
+                                        &kJsonTarget, &kManifestTarget, &kS3Target,
+                                        &kSafetensorsTarget, &kShardTarget};
 
 // The bytes as text; they must outlive it.
 inline std::string_view TextOf(std::span<const std::byte> bytes) {
