@@ -1,0 +1,139 @@
+// keel in a bucket of a real server: what it says of a directory, it says of a copy of it there.
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include "tests/store/s3/weed.h"
+#include "tests/tools/keel_program.h"
+
+namespace keel {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// One server for all tests of the program.
+class KeelInABucket : public KeelProgram {
+ protected:
+  static void SetUpTestSuite() {
+    if (!WhyNoWeed().empty()) return;
+    server_ = std::make_unique<WeedServer>();
+    for (const auto& [name, value] : server_->environment()) setenv(name.c_str(), value.c_str(), 1);
+  }
+  static void TearDownTestSuite() { server_.reset(); }
+
+  void SetUp() override {
+    const std::string why = WhyNoWeed();
+    if (!why.empty()) GTEST_SKIP() << "there is no SeaweedFS: " << why;
+    SaveStep(state_, 10);
+    SaveStep(TestState::Make(2, 4000), 20);
+    bucket_ = server_->Open("checkpoints");
+    prefix_ = testing::UnitTest::GetInstance()->current_test_info()->name();
+    Copy(root(), prefix_);
+  }
+
+  std::string url() const { return "s3://checkpoints/" + prefix_; }
+
+  void Copy(const std::string& dir, const std::string& prefix) {
+    const auto entries = files_.List(dir);
+    ASSERT_OK(entries);
+    for (const DirEntry& entry : *entries) {
+      const std::string path = JoinPath(dir, entry.name), key = prefix + "/" + entry.name;
+      if (entry.kind == FileKind::kDirectory) {
+        Copy(path, key);
+      } else {
+        ASSERT_OK(bucket_->Replace(key, *ReadWhole(files_, path, 1 << 24)));
+      }
+    }
+  }
+
+  // What it prints of the bucket, as if it were the directory.
+  Ran RunThere(std::string arguments) {
+    for (size_t at; (at = arguments.find("ROOT")) != std::string::npos;) {
+      arguments.replace(at, 4, url());
+    }
+    Ran ran = RunKeel(arguments);
+    for (size_t at; (at = ran.out.find(url())) != std::string::npos;) {
+      ran.out.replace(at, url().size(), root());
+    }
+    return ran;
+  }
+  Ran RunHere(std::string arguments) {
+    for (size_t at; (at = arguments.find("ROOT")) != std::string::npos;) {
+      arguments.replace(at, 4, root());
+    }
+    return RunKeel(arguments);
+  }
+
+  static std::unique_ptr<WeedServer> server_;
+  std::unique_ptr<S3Objects> bucket_;
+  std::string prefix_;
+};
+std::unique_ptr<WeedServer> KeelInABucket::server_;
+
+TEST_F(KeelInABucket, EachCommandThatReadsSaysTheSame) {
+  for (const char* command :
+       {"ls ROOT", "ls ROOT --json", "ls ROOT@10", "inspect ROOT", "inspect ROOT@latest --json",
+        "inspect ROOT/step-000000010", "verify ROOT", "verify ROOT@10 --json",
+        "cat ROOT model.bias", "cat ROOT@10 step --json", "diff ROOT@10 ROOT@20", "ls ROOT@30",
+        "verify ROOT/nothing"}) {
+    const Ran here = RunHere(command), there = RunThere(command);
+    EXPECT_EQ(there.exit_code, here.exit_code) << command << "\n" << there.out;
+    EXPECT_EQ(there.out, here.out) << command;
+  }
+  EXPECT_EQ(RunThere("verify ROOT").exit_code, 0);
+}
+
+TEST_F(KeelInABucket, AnExportFromThereHasTheSameBytes) {
+  ASSERT_EQ(RunHere("export ROOT@20 " + dir_.File("here")).exit_code, 0);
+  const Ran there = RunThere("export ROOT@20 " + dir_.File("there"));
+  ASSERT_EQ(there.exit_code, 0) << there.out;
+  EXPECT_EQ(*ReadWhole(files_, dir_.File("here"), 1 << 24),
+            *ReadWhole(files_, dir_.File("there"), 1 << 24));
+  const Ran same = RunKeel("diff " + root() + " " + url());
+  EXPECT_EQ(same.exit_code, 0) << same.out;
+}
+
+TEST_F(KeelInABucket, DamageIsFoundAndNamed) {
+  const std::string shard = ShardOf(root() + "/step-000000020");
+  std::string bytes = *ReadWhole(files_, shard, 1 << 24);
+  bytes[bytes.size() / 2] ^= 1;
+  const std::string name = shard.substr(root().size());
+  ASSERT_OK(bucket_->Replace(prefix_ + name, bytes));
+  const Ran verified = RunKeel("verify " + url());
+  EXPECT_EQ(verified.exit_code, 1) << verified.out;
+  EXPECT_THAT(verified.out, HasSubstr(name));
+  ASSERT_OK(bucket_->Remove({prefix_ + name}));
+  const Ran listed = RunKeel("ls " + url());
+  EXPECT_EQ(listed.exit_code, 0);
+  EXPECT_THAT(listed.out, AllOf(HasSubstr("damaged"), HasSubstr("complete")));
+}
+
+TEST_F(KeelInABucket, WhatWritesIsRefusedAndNothingChanges) {
+  const auto before = bucket_->List(prefix_, Objects::Depth::kAll);
+  ASSERT_EQ(RunHere("export ROOT " + dir_.File("in")).exit_code, 0);
+  for (const std::string& command :
+       {"import " + dir_.File("in") + " ROOT --step 99", std::string("gc ROOT --keep 1"),
+        std::string("pin ROOT@10"), std::string("unpin ROOT@10"),
+        "repair " + root() + " ROOT-mended", "export " + root() + " ROOT/out"}) {
+    const Ran ran = RunThere(command);
+    EXPECT_EQ(ran.exit_code, 3) << command << "\n" << ran.out;
+    EXPECT_THAT(ran.out, HasSubstr("is in a bucket, which is only read")) << command;
+  }
+  const auto after = bucket_->List(prefix_, Objects::Depth::kAll);
+  EXPECT_TRUE(before->objects == after->objects);
+}
+
+TEST_F(KeelInABucket, WhatCannotBeReachedIsNamed) {
+  const Ran no_bucket = RunKeel("ls s3://no-such-bucket/run");
+  EXPECT_EQ(no_bucket.exit_code, 3) << no_bucket.out;
+  EXPECT_THAT(no_bucket.out, HasSubstr("s3://no-such-bucket"));
+  const Ran wrong_key = RunShell("AWS_SECRET_ACCESS_KEY=wrong " KEEL_BIN_DIR "/keel ls " + url());
+  EXPECT_EQ(wrong_key.exit_code, 3) << wrong_key.out;
+  EXPECT_THAT(wrong_key.out, AllOf(HasSubstr("s3://checkpoints"), Not(HasSubstr("wrong"))));
+  const Ran other_scheme = RunKeel("ls gs://checkpoints/run");
+  EXPECT_EQ(other_scheme.exit_code, 3) << other_scheme.out;
+}
+
+}  // namespace
+}  // namespace keel
