@@ -73,8 +73,9 @@ ReadArguments() {
 RunBuild() {
   local name=$1 dir=$root/build-$1 label=${1%-all} setup=("$root/tools/setup.sh")
   local run=(FixedAddresses) which=() no_tests=error
+  setup+=(--tests)
   if [[ $name == release ]]; then
-    dir=$root/build setup+=(--tests) run=()
+    dir=$root/build run=()
   else
     ((nightly)) && label=asan
     setup+=(--preset "$name" --target "${label}_tests") which=(-L "$label")

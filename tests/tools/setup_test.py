@@ -185,7 +185,7 @@ class Setup(unittest.TestCase):
         self.assertNotIn("pip", self.calls())
         stamp.write_text("numpy==1.0\n")
         self.run_setup("--torch-free", "--tests")
-        self.assertEqual(self.calls().count("pip -I"), 2)   # one for each list
+        self.assertEqual(self.calls().count("pip -I"), 3)   # one for each list, and the server
 
     def test_packages_for_tests_that_cannot_be_had_are_told_and_no_failure(self):
         self.write(pip_says="Max retries exceeded with url\n")
