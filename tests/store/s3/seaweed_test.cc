@@ -293,9 +293,9 @@ TEST_F(Seaweed, AServerThatIsKilledAmidAnUploadLeavesNoObject) {
   EXPECT_EQ(finished.error().code, Code::kPeerLost) << finished.error().message;
   server_->Restart();
   upload->reset();
-  EXPECT_EQ(objects->Look("cut-off").error().code, Code::kNotFound);
-  EXPECT_EQ(Read(*objects, "before"), "kept");
-  EXPECT_THAT(objects->Unfinished("").value(), IsEmpty());
+  EXPECT_EQ(objects_->Look("cut-off").error().code, Code::kNotFound);
+  EXPECT_EQ(Read(*objects_, "before"), "kept");
+  EXPECT_THAT(objects_->Unfinished("").value(), IsEmpty());
 }
 
 TEST(SeaweedTls, AServerMustHaveACertificateOfAnAuthorityThatWeTrust) {

@@ -20,6 +20,7 @@ namespace keel {
 namespace {
 
 const Duration kReadyLimit = std::chrono::seconds(120);
+const Duration kTryLimit = std::chrono::seconds(10);
 const Duration kLook = std::chrono::milliseconds(50);
 constexpr size_t kLastWordsBytes = 3000;
 constexpr const char* kIdentity =
@@ -130,14 +131,29 @@ S3Ending WeedServer::MakeBucket(const std::string& bucket, Duration limit) {
   return client.Send(call);
 }
 
+// Whether an object can be put and read: its parts come up one after another, and do not know of
+// old objects at first.
+Status WeedServer::LookWhetherReady() {
+  const S3Ending made = MakeBucket("first", kTryLimit);
+  if (!made.done() && made.answer.status != 409) return made.error;
+  S3Options options;
+  options.limit = kTryLimit;
+  KEEL_TRY_ASSIGN(const auto objects, S3Objects::Open("first", environment(), files_, options));
+  KEEL_TRY(objects->Replace("ready", "yes"));
+  std::byte one;
+  KEEL_TRY(objects->Get("ready", 0, {&one, 1}));
+  return Ok();
+}
+
 void WeedServer::AwaitReady() {
   const TimePoint end = RealClock().Monotonic() + kReadyLimit;
   for (;;) {
-    const S3Ending made = MakeBucket("first", std::chrono::seconds(10));
-    if (made.done() || made.answer.status == 409) return;
+    const Status ready = LookWhetherReady();
+    if (ready.ok()) return;
     const auto over = child_->TryWait();
     if (RealClock().Monotonic() >= end || !over.ok() || over->has_value()) {
-      ADD_FAILURE() << "SeaweedFS did not come up: " << made.error.message << "\n" << LastWords();
+      ADD_FAILURE() << "SeaweedFS did not come up: " << ready.error().message << "\n"
+                    << LastWords();
       return;
     }
     RealClock().SleepFor(kLook);

@@ -44,6 +44,7 @@ class WeedServer {
   void MakeCertificate();
   void Start();
   void AwaitReady();
+  Status LookWhetherReady();
   std::string LastWords() const;
   S3Ending MakeBucket(const std::string& bucket, Duration limit);
 
