@@ -2,9 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "base/file_helpers.h"
 #include "base/memory_files.h"
-#include "base/random.h"
 #include "store/s3/s3_objects.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/store/s3/stub.h"
@@ -340,6 +343,32 @@ TEST_F(S3Faults, NobodyThereIsSaid) {
   EXPECT_THAT(info.error().message,
               AllOf(HasSubstr("looking at s3://bucket/a"), HasSubstr("127.0.0.1:9"),
                     HasSubstr("check that the store runs, and AWS_ENDPOINT_URL_S3")));
+}
+
+TEST_F(S3Faults, ManyThreadsShareOneClient) {
+  constexpr int kThreads = 8;
+  for (const char* operation : {"PutObject", "UploadPart", "Complete", "GetObject"}) {
+    stub_.Fail({operation, Kind::kAnswer, 5, {503, {}, StubErrorBody("SlowDown")}});
+    stub_.Fail({operation, Kind::kSwallow, 2});
+  }
+  std::atomic<int> winners{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      const std::string own = "own-" + std::to_string(i);
+      EXPECT_OK(Upload(own, large_));
+      std::string held(large_.size(), '\0');
+      const auto got = objects_->Get(own, 0, std::as_writable_bytes(std::span(held)));
+      EXPECT_OK(got);
+      EXPECT_TRUE(held == large_);
+      if (objects_->PutIfAbsent("shared", own).ok()) ++winners;
+      EXPECT_OK(objects_->List("", Depth::kAll));
+      EXPECT_OK(objects_->Remove({own}));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(winners, 1);
+  EXPECT_EQ(stub_.objects().size(), 1u);
 }
 
 TEST_F(S3Faults, AKeyThatS3CannotHoldIsRefused) {
