@@ -30,6 +30,8 @@ struct S3Options {
   Duration try_limit = std::chrono::seconds(20);
   // A store may put the parts of an object together for minutes before it answers.
   Duration complete_limit = std::chrono::minutes(5);
+  // For what is left of an upload that is given up: a program that is told to leave waits for it.
+  Duration discard_limit = std::chrono::milliseconds(700);
   S3RetryPolicy retry = {};
   uint64_t part_bytes_min = uint64_t{8} << 20;
   int parts_in_flight = 4;         // of one upload

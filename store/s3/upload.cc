@@ -23,8 +23,6 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kPartsMax = 9500;
 constexpr uint64_t kPartBytesMax = uint64_t{5} << 30;
 constexpr const char* kMarkHeader = "x-amz-meta-keel-upload";
-// The end of a program waits for this.
-const Duration kDiscardLimit = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -63,7 +61,8 @@ S3Upload::~S3Upload() {
   client_.Wake();
   StopThreads();
   if (id_.empty() || is_finished_) return;
-  const Status discarded = DiscardUpload(client_, name_, key_, id_, {kDiscardLimit, 1});
+  const DiscardLimits limits{client_.options().discard_limit, 1};
+  const Status discarded = DiscardUpload(client_, name_, key_, id_, limits);
   if (!discarded.ok()) {
     LogWarn("s3-upload-not-discarded", {{"object", name_}, {"upload", id_},
                                         {"reason", discarded.error().message}});

@@ -31,6 +31,7 @@ S3Options Quick() {
   options.retry.pause_first = std::chrono::milliseconds(1);
   options.retry.pause_max = std::chrono::milliseconds(5);
   options.part_bytes_min = kPart;
+  options.discard_limit = std::chrono::seconds(60);
   return options;
 }
 

@@ -163,7 +163,9 @@ void WeedServer::AwaitReady() {
 std::unique_ptr<S3Objects> WeedServer::Open(const std::string& bucket, const S3Options& options) {
   const S3Ending made = MakeBucket(bucket, std::chrono::seconds(60));
   EXPECT_TRUE(made.done() || made.answer.status == 409) << made.error.message;
-  auto objects = S3Objects::Open(bucket, environment(), files_, options);
+  S3Options patient = options;
+  patient.discard_limit = std::chrono::seconds(60);
+  auto objects = S3Objects::Open(bucket, environment(), files_, patient);
   EXPECT_OK(objects);
   return objects.ok() ? std::move(*objects) : nullptr;
 }
