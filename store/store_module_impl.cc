@@ -9,6 +9,7 @@ extern "C" __attribute__((visibility("default"))) keel::StoreMaker* keel_store_m
   keel::SetLogFormat(format);
   keel::SetLogLevel(level);
   keel::RouteTorchLog();
+  keel::OmitTorchStacks();
   static keel::TcpStoreMaker maker;
   return &maker;
 }

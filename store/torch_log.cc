@@ -3,6 +3,7 @@
 #include "store/torch_log.h"
 
 #include <c10/util/Exception.h>
+#include <c10/util/Logging.h>
 
 #include <iostream>
 #include <optional>
@@ -87,6 +88,10 @@ void RouteTorchLog() {
   }();
   (void)stream;
   c10::WarningUtils::set_warning_handler(warnings);
+}
+
+void OmitTorchStacks() {
+  c10::SetStackTraceFetcher([] { return std::string(); });
 }
 
 }  // namespace keel

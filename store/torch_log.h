@@ -9,4 +9,8 @@ namespace keel {
 
 void RouteTorchLog();
 
+// LibTorch's exceptions hold no stack from now on. c10d logs each loss of a store with the stack,
+// and to find the names in it takes a launcher longer than anything else that the loss makes it do.
+void OmitTorchStacks();
+
 }  // namespace keel

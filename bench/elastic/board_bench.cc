@@ -219,6 +219,7 @@ int main(int argc, char** argv) {
   using namespace keel;
   IgnoreSigpipe();
   RouteTorchLog();
+  OmitTorchStacks();
   SetLogLevel(LogLevel::kError);
   const Result<int64_t> hosts = ParseInteger(argc == 2 ? argv[1] : "");
   if (!hosts.ok() || *hosts < 1 || *hosts > 10000) {

@@ -267,6 +267,19 @@ def board():
                     cpu_of_a_host=came and float(came[0][1][2]) / count)
 
 
+def takeover():
+    for _ in range(max(ARGS.runs // 2, 1)):
+        with jobs.Job([ARGS.takeover_bench, "--json", "100", "1000"]) as job:
+            for _, found in job.collect(r"^(\{\"hosts\".*)", 2, 0, 300) or []:
+                told = json.loads(found[1])
+                if not told["came"]:
+                    put(f"takeover of {told['hosts']} hosts", "keelrun", None)
+                    continue
+                put(f"takeover of {told['hosts']} hosts", "keelrun", told["takeover_s"][0],
+                    cpu_of_a_host=told["takeover_host_cpu_ms"][0] / 1e3,
+                    cpu_of_a_host_a_second=told["host_cpu_ms_per_s"][0] / 1e3)
+
+
 SCENARIOS = {"launch": launch, "in-place": in_place, "foreign": foreign, "group": group,
              "lost-host": lost_host, "supervisor": supervisor,
              "coordinator-leaves": lambda: coordinator("leaves"),
@@ -275,7 +288,8 @@ SCENARIOS = {"launch": launch, "in-place": in_place, "foreign": foreign, "group"
              "etcd-members": lambda: with_etcd(etcd_members),
              "etcd-leaves": lambda: with_etcd(lambda: etcd_coordinator("leaves")),
              "etcd-killed": lambda: with_etcd(lambda: etcd_coordinator("killed")),
-             "etcd-silent": lambda: with_etcd(etcd_silent), "board": board}
+             "etcd-silent": lambda: with_etcd(etcd_silent), "board": board,
+             "takeover": takeover}
 
 
 def main():
@@ -297,6 +311,7 @@ def main():
     roles.KEEP = ARGS.keep
     keep_byte_code()
     ARGS.keelrun, ARGS.survivor = f"{ARGS.bin}/keelrun", f"{ARGS.bin}/survivor"
+    ARGS.takeover_bench = f"{ARGS.bin}/takeover_bench"
     ARGS.board_bench, ARGS.trainer = f"{ARGS.bin}/board_bench", f"{ARGS.bin}/minimal_train"
     ARGS.model = f"{ARGS.bin}/model_train"
     unknown = [name for name in ARGS.scenario if name not in SCENARIOS]

@@ -18,7 +18,7 @@ usage: bench/elastic/run.sh [--runs N] [--kills N] [--out FILE] [SCENARIO...]
   --json       print the summary as JSON instead of tables
   SCENARIO     launch in-place foreign group lost-host supervisor coordinator-leaves
                coordinator-killed coordinator-cut coming etcd-members etcd-leaves etcd-killed
-               etcd-silent board; all by default
+               etcd-silent board takeover; all by default
 TEXT
 }
 
