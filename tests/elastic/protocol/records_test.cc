@@ -266,6 +266,27 @@ TEST(Records, TheLargestHostFits) {
   EXPECT_EQ(read->record->seats.size(), seats);
 }
 
+// etcd takes 1.5 MiB in one request, as base64 and with what is around it.
+TEST(EpochRecord, OfAThousandHostsOfEightStaysFarBelowWhatEtcdTakes) {
+  EpochRecord epoch = SomeEpoch();
+  epoch.reason.assign(kReasonBytesMax, 'x');
+  epoch.hosts.clear();
+  epoch.workers.clear();
+  constexpr int kHosts = 1000, kWorkers = 8;
+  for (int host = 0; host < kHosts; ++host) {
+    const int64_t slot = 1'000'000 + host;   // after months of spot machines
+    const std::string name = "0123456789ab" + std::to_string(1000 + host);
+    epoch.hosts.push_back({slot, name, host, host, 1'000'000});
+    for (int index = 0; index < kWorkers; ++index) {
+      epoch.workers.push_back({host * kWorkers + index, slot, index, name});
+    }
+  }
+  const std::string text = EpochText(epoch);
+  EXPECT_EQ(*ParseEpoch("k", text), epoch);
+  EXPECT_LT(text.size(), size_t{512} << 10);
+  RecordProperty("bytes", static_cast<int>(text.size()));
+}
+
 TEST(Records, WhatIsCutKeepsItsBeginningAndWholeCharacters) {
   MemberRecord record = SomeMember();
   record.reason.assign(kReasonBytesMax, 'x');
