@@ -20,8 +20,9 @@ constexpr Duration kOwnStoreLimit = std::chrono::seconds(5);
 constexpr Duration kUnknownTime = std::chrono::seconds(5);
 // How long a search for the board pauses at most between two attempts.
 constexpr Duration kSearchPause = std::chrono::milliseconds(200);
-// How often a board that nobody has opened yet is looked at where no host keeps it.
+// How often a board that nobody has opened yet is looked at, and, where a host keeps it, how long.
 constexpr Duration kOpeningPause = std::chrono::milliseconds(50);
+constexpr Duration kOpeningTime = std::chrono::seconds(2);
 // A board that this host opened is closed again once it has followed another one for so long, and
 // nobody has come.
 constexpr Duration kNeedlessBoardTime = kBeatLimit;
@@ -100,9 +101,8 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
       presence_client_(
           loop, [this] { member_thread_->Wake(); },
           [this] {
-            if (!claimed_) return;
             guide_.NotePresenceLost();
-            member_thread_->Wake();
+            member_thread_->Wake();   // which finds the board gone, or goes on as before
           }) {}
 
 Board::~Board() {
@@ -128,8 +128,8 @@ Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(PresenceServer::Wher
   seen.on_closed = [this](int64_t slot, const std::string& incarnation) {
     if (keeper_) keeper_->PresenceClosed(slot, incarnation);
   };
-  seen.on_news = [this] {
-    if (keeper_) keeper_->Wake();
+  seen.on_news = [this](int64_t slot) {
+    if (keeper_) keeper_->NoteNews(slot);
   };
   seen.on_ask = [this](const std::string& job) { return Answer(job); };
   return PresenceServer::Open(loop_, std::move(where), std::move(seen));
@@ -340,8 +340,9 @@ BoardThread::Turn Board::PollMember(Store& store, TimePoint now) {
   bool has_moved = NoteSuccession(step);
   if (!has_moved && step.status.ok()) has_moved = guide_.IsOver();
   BoardThread::Turn turn{step.status, has_moved, member_.NextPoll()};
-  // Whoever holds the claim opens its board in a moment, and cannot tell us so yet.
-  const bool is_opening = claimed_ && member_.awaits_coordinator();
+  // Whoever coordinates next opens its board in a moment, and cannot tell us so yet.
+  const std::optional<TimePoint> since = member_.unopened_since();
+  const bool is_opening = since && (claimed_ || now - *since < kOpeningTime);
   if (is_opening) turn.next = std::min(turn.next, now + kOpeningPause);
   boost::asio::post(loop_, [this, now, has_moved, step = std::move(step), taken = taken_,
                             settled = member_.settled() || member_.is_unknown()] {
@@ -357,6 +358,9 @@ BoardThread::Turn Board::PollMember(Store& store, TimePoint now) {
 bool Board::NoteSuccession(const BoardClient::Step& step) {
   bool has_moved = false;
   for (const MemberEvent& event : step.events) {
+    if (const auto* const seen = std::get_if<EpochSeen>(&event)) {
+      guide_.NoteHosts(static_cast<int64_t>(seen->epoch.hosts.size()));
+    }
     if (const auto* const seen = std::get_if<SuccessionSeen>(&event)) {
       has_moved = guide_.NoteSuccession(seen->record);
     }
@@ -367,7 +371,7 @@ bool Board::NoteSuccession(const BoardClient::Step& step) {
 void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
   if (step.news) {
     if (follows_own_ && keeper_) {
-      keeper_->Wake();
+      keeper_->NoteNews(slot_);
     } else {
       presence_client_.News();
     }
@@ -382,6 +386,7 @@ void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
       ScoutOrNot();
     }
     if (const auto* const given = std::get_if<Registered>(&event)) {
+      slot_ = given->slot;
       presence_client_.SetSelf(given->slot, where_.incarnation);
     }
     events_.on_member_event(event);
@@ -440,10 +445,16 @@ void Board::TellMember(std::function<void()> job, bool hurry) {
   member_thread_->Post(take, hurry);
 }
 
-void Board::Publish(MemberRecord record, std::vector<CountedEpoch> counted, bool hurry) {
+// An epoch's id says who is in it, so that long lists are handed over only once.
+void Board::Publish(MemberRecord record, const std::vector<CountedEpoch>& counted, bool hurry) {
   record.peer = peer();
-  TellMember([this, record, counted = std::move(counted)] { member_.Publish(record, counted); },
-             hurry);
+  std::vector<std::string> ids;
+  for (const CountedEpoch& epoch : counted) ids.push_back(epoch.id);
+  std::optional<std::vector<CountedEpoch>> given;
+  if (std::exchange(counted_, ids) != ids) given = counted;
+  TellMember([this, record = std::move(record), given = std::move(given)] {
+    member_.Publish(record, given);
+  }, hurry);
 }
 
 void Board::ReportBreak(const BreakRecord& record) {

@@ -85,7 +85,7 @@ class Board {
 
   // Without `hurry` the record is written with the next poll. `counted`: as BoardClient::Publish().
   // The record's `peer` is filled in.
-  void Publish(MemberRecord record, std::vector<CountedEpoch> counted, bool hurry);
+  void Publish(MemberRecord record, const std::vector<CountedEpoch>& counted, bool hurry);
   void ReportBreak(const BreakRecord& record);
   void RegisterAnew();
   // Nothing more will be written. Calls on_finished once all of it is on the board and, if this
@@ -156,6 +156,8 @@ class Board {
   // Only the loop's thread uses these.
   int64_t told_ = 0;                   // how many jobs the member was given
   int64_t settled_ = 0;                // how many of them are on the board
+  std::vector<std::string> counted_;   // the epochs whose hosts the member was given, by their ids
+  int64_t slot_ = -1;                  // on the board that is followed
   bool follows_own_;                   // the board that is followed is this host's
   bool is_left_ = false;               // ... was, and nobody needs it any more
   bool is_first_left_ = false;         // ... and was the first one, at the endpoint

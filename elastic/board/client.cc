@@ -24,14 +24,19 @@ BoardClient::Step BoardClient::Poll(Store& store, TimePoint now) {
   const std::string before = generation_.name;
   step.status = Run(store, now, step);
   if (!step.status.ok() && other_) RefuseBoard(*other_, step);
+  if (!awaits_coordinator_) {
+    unopened_since_.reset();
+  } else if (!unopened_since_) {
+    unopened_since_ = now;
+  }
   const bool is_new = !registration_ && generation_.name != before;
   next_poll_ = is_new ? now : now + config_.poll_interval;
   return step;
 }
 
-void BoardClient::Publish(const MemberRecord& record, std::vector<CountedEpoch> counted) {
-  wanted_ = Published{record, MemberText(record)};
-  counted_ = std::move(counted);
+void BoardClient::Publish(MemberRecord record, std::optional<std::vector<CountedEpoch>> counted) {
+  wanted_ = Published{std::move(record), ""};
+  if (counted) counted_ = *std::move(counted);
 }
 
 bool BoardClient::settled() const {
@@ -41,6 +46,7 @@ bool BoardClient::settled() const {
 
 Status BoardClient::Run(Store& store, TimePoint now, Step& step) {
   if (refused_) return Ok();
+  if (wanted_ && wanted_->text.empty()) wanted_->text = MemberText(wanted_->record);
   if (!registration_) {
     KEEL_TRY_ASSIGN(const bool there, FindGeneration(store));
     if (!there) return Ok();  // the coordinator has not opened the job yet

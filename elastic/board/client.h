@@ -37,8 +37,8 @@ class BoardClient {
   explicit BoardClient(BoardClientConfig config) : config_(std::move(config)) {}
 
   // The next Poll() writes these. Of several records only the last one is written. `counted`: who
-  // is in each epoch that the record says it has seen.
-  void Publish(const MemberRecord& record, std::vector<CountedEpoch> counted);
+  // is in each epoch that the record says it has seen; nothing: those that were given last.
+  void Publish(MemberRecord record, std::optional<std::vector<CountedEpoch>> counted);
   // Offers a place to the coordinator.
   void Offer(const BoardPlace& place) { offer_ = place; }
   void ReportBreak(const BreakRecord& record) { breaks_.emplace(record.id, record); }
@@ -53,8 +53,8 @@ class BoardClient {
   };
   Step Poll(Store& store, TimePoint now);
   TimePoint NextPoll() const { return next_poll_; }
-  // Nobody has opened the board yet, as of the last poll.
-  bool awaits_coordinator() const { return awaits_coordinator_; }
+  // Since when the polls have found that nobody has opened the board yet; nothing: somebody has.
+  const std::optional<TimePoint>& unopened_since() const { return unopened_since_; }
   // All that was to be written is on the board.
   bool settled() const;
   // No board has this host, or will have it.
@@ -135,7 +135,8 @@ class BoardClient {
   Generation generation_;
   std::optional<Registration> registration_;
   bool hurry_ = false;              // something was written that `news` does not count yet
-  bool awaits_coordinator_ = false;
+  bool awaits_coordinator_ = false;   // as of the last poll
+  std::optional<TimePoint> unopened_since_;
   TimePoint next_poll_;
 };
 

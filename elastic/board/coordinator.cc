@@ -12,6 +12,12 @@ namespace {
 // Each job has too few hosts for a moment as it begins. Only a longer wait for hosts is logged.
 constexpr Duration kHostsPatience = std::chrono::seconds(1);
 
+// So much time passes for each host of the job before all of them are read anew because of news,
+// and before anybody is: a thousand hosts that write one after the other must not be read a
+// thousand times.
+constexpr Duration kReadPace = std::chrono::microseconds(200);
+constexpr Duration kPollPace = std::chrono::microseconds(10);
+
 // A poll that carries out more decisions than this is an endless loop, and our bug.
 size_t DecisionsMax(size_t members) { return 2 * members + 16; }
 
@@ -81,9 +87,9 @@ Coordinator::Step Coordinator::Poll(Store& store, TimePoint now) {
   const auto poll = [&]() -> Status {
     if (!announced_.generation) KEEL_TRY(Open(store, now));
     NoteGap(now);
-    KEEL_TRY_ASSIGN(const bool due, Due(store, now));
-    if (!due) return Ok();
-    KEEL_TRY(Read(store, now, step));
+    KEEL_TRY_ASSIGN(const Reading reading, Due(store, now));
+    if (reading == Reading::kNothing) return Ok();
+    KEEL_TRY(Read(store, reading, now, step));
     if (ending_.record) {
       AwaitMembers(now);
       return Ok();
@@ -96,6 +102,7 @@ Coordinator::Step Coordinator::Poll(Store& store, TimePoint now) {
   if (!step.status.ok()) read_.next = now;  // only a part may have been read, so all is read again
   const TimePoint due = std::min(wait_.until, NextSuccessionLook(succession_));
   polls_.next = std::min(now + config_.poll_interval, std::max(now, due));
+  if (!read_.poked.empty()) polls_.next = std::min(polls_.next, std::max(now, polls_.soonest));
   return step;
 }
 
@@ -126,38 +133,50 @@ void Coordinator::NoteGap(TimePoint now) {
   if (gap >= config_.policy.beat_limit / 3) watch_.NoteGap(gap, now);
 }
 
-// Whether to read everything: if there is news, if it is time, or if a wait is over.
-Result<bool> Coordinator::Due(Store& store, TimePoint now) {
+// What to read. All is read if there is news that no poke explains, if it is time, or if a wait is
+// over; those who have poked are read at once.
+Result<Coordinator::Reading> Coordinator::Due(Store& store, TimePoint now) {
+  const bool is_over = now >= wait_.until || now >= NextSuccessionLook(succession_);
+  const bool is_due = now >= read_.next || is_over;
+  if (!is_due && now < polls_.soonest) return Reading::kNothing;
   KEEL_TRY_ASSIGN(const auto text, store.Get(keys_.News()));
   KEEL_TRY_ASSIGN(const int64_t news,
                   text ? ParseCount(keys_.News(), *text) : Result<int64_t>(int64_t{0}));
-  const bool is_over = now >= wait_.until || now >= NextSuccessionLook(succession_);
-  if (news == read_.news && now < read_.next && !is_over) return false;
-  read_.news = news;
-  return true;
+  if (is_due || (news != read_.news && now >= read_.soonest)) {
+    read_.news = news;
+    return Reading::kAll;
+  }
+  return read_.poked.empty() ? Reading::kNothing : Reading::kPoked;
 }
 
 // Members are read before breaks. A host reports a break before it promises to be outside, so a
 // promise that was read has its break on the board. If breaks were read first, an epoch that broke
 // in between would look as if all had parked at a boundary.
-Status Coordinator::Read(Store& store, TimePoint now, Step& step) {
+Status Coordinator::Read(Store& store, Reading reading, TimePoint now, Step& step) {
   KEEL_TRY_ASSIGN(const auto slots_text, store.Get(keys_.Slots()));
   KEEL_TRY_ASSIGN(const int64_t slots, slots_text ? ParseCount(keys_.Slots(), *slots_text)
                                                   : Result<int64_t>(int64_t{0}));
   read_.slots = std::max(read_.slots, slots);
-  KEEL_TRY(ReadMembers(store, now));
+  KEEL_TRY(ReadMembers(store, reading, now));
   KEEL_TRY(ReadCounted(store));
   KEEL_TRY(ReadWishes(store, now, step));
   watch_.NoteAllRead(now);
-  read_.next = now + config_.read_interval;
+  const auto hosts = static_cast<int64_t>(view().hosts.size());
+  polls_.soonest = now + hosts * kPollPace;
+  read_.poked.clear();
+  if (reading != Reading::kAll) return Ok();
+  read_.soonest = now + hosts * kReadPace;
+  // Until then decisions are made by beats that are as old as this read: nobody is silent by that.
+  read_.next = now + std::min(config_.read_interval, config_.policy.beat_limit / 6);
   return Ok();
 }
 
-Status Coordinator::ReadMembers(Store& store, TimePoint now) {
+Status Coordinator::ReadMembers(Store& store, Reading reading, TimePoint now) {
   std::vector<int64_t> slots;
   std::vector<std::string> keys;
   for (int64_t slot = 0; slot < read_.slots; ++slot) {
     if (watch_.IsOver(slot)) continue;
+    if (reading == Reading::kPoked && !read_.poked.contains(slot)) continue;
     slots.push_back(slot);
     keys.push_back(keys_.Member(slot));
     keys.push_back(keys_.Beat(slot));

@@ -1,5 +1,6 @@
 // Coordinator: reads the board into a JobWatch, asks membership.h, and writes the answer.
-// Promises   a generation of its own for each store it opens; one read of all members a poll; an
+// Promises   a generation of its own for each store it opens; one read of members a poll, of those
+//            who have poked it or of all, so seldom that many hosts do not keep it busy; an
 //            epoch's record is complete before `epoch` names it, and never changes; a write whose
 //            answer was lost is found again, not done anew. If its own polling had a gap (the
 //            process was suspended, or the store did not answer), that is held against nobody.
@@ -9,6 +10,7 @@
 // Errors     those of the store. The poll is repeated as a whole; nothing is half decided.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <set>
@@ -67,6 +69,12 @@ class Coordinator {
   Step Poll(Store& store, TimePoint now);
   TimePoint NextPoll() const { return polls_.next; }
 
+  // That member has written to the board, so the next poll reads it; -1: some member has, so the
+  // next poll looks at `news`.
+  void NoteNews(int64_t slot) {
+    if (slot >= 0) read_.poked.insert(slot);
+    polls_.next = std::min(polls_.next, polls_.soonest);
+  }
   void PresenceOpened(int64_t slot, const std::string& incarnation);
   void PresenceClosed(int64_t slot, const std::string& incarnation, TimePoint now);
   // Another board of the job, which was found elsewhere.
@@ -110,8 +118,11 @@ class Coordinator {
   struct LastRead {
     std::optional<int64_t> news;   // the counter `news` then; nothing: there was no read
     int64_t slots = 0;
+    TimePoint soonest;             // of a whole read because of news
     TimePoint next;
+    std::set<int64_t> poked;       // members that have written since they were read
   };
+  enum class Reading { kNothing, kPoked, kAll };
 
   // The wait that the last decision was.
   struct Wait {
@@ -129,16 +140,17 @@ class Coordinator {
 
   struct Polls {
     TimePoint last;
+    TimePoint soonest;             // of the next one that reads, but for what is due
     TimePoint next;
   };
 
   const JobView& view() const { return watch_.view(); }
 
   Status Open(Store& store, TimePoint now);
-  Result<bool> Due(Store& store, TimePoint now);
+  Result<Reading> Due(Store& store, TimePoint now);
   void NoteGap(TimePoint now);
-  Status Read(Store& store, TimePoint now, Step& step);
-  Status ReadMembers(Store& store, TimePoint now);
+  Status Read(Store& store, Reading reading, TimePoint now, Step& step);
+  Status ReadMembers(Store& store, Reading reading, TimePoint now);
   Status ReadWishes(Store& store, TimePoint now, Step& step);
   Status ReadCounted(Store& store);
   Status NoteKind(Store& store);

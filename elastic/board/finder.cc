@@ -18,6 +18,7 @@ constexpr Duration kStoreLimitFirst = std::chrono::seconds(5);
 // silent for longer than this is looked for elsewhere.
 constexpr Duration kStoreLimitAgain = std::chrono::seconds(2);
 constexpr Duration kLookUpLimit = std::chrono::seconds(1);
+constexpr Duration kCancelLook = std::chrono::milliseconds(20);
 constexpr size_t kPeersKept = 2 * kHeirsMax;
 
 std::string TextOf(const HostPort& where) {
@@ -206,6 +207,22 @@ Reached BoardFinder::Look(const HostPort& where, const CancelToken& ending) cons
   }
 }
 
+// Whether to go on.
+bool BoardFinder::AwaitTurn(const State& state, const CancelToken& ending) {
+  const Duration pause =
+      AskAfter(config_.incarnation, state.heirs, state.hosts, state.turns);
+  {
+    const std::lock_guard lock(mutex_);
+    ++state_.turns;
+  }
+  for (const TimePoint until = clock_.Monotonic() + pause; !ending.cancelled();) {
+    const TimePoint now = clock_.Monotonic();
+    if (now >= until) return true;
+    clock_.SleepUntil(std::min(now + kCancelLook, until));
+  }
+  return false;
+}
+
 Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const CancelToken& ending) {
   const bool is_moving = !state.is_reached;   // to a board that it was just told of
   if (!state.lost_at && !is_moving) {
@@ -216,6 +233,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
     }
     events_.on_lost(state.place->by, false);   // how old the last beat is counts from now on
   }
+  if (!AwaitTurn(state, ending)) return Error{Code::kCancelled, "the search for a board"};
   const HostPort where = WhereLost(state);
   const Reached reached = Look(where, ending);
   if (reached == Reached::kListener) {
@@ -234,16 +252,22 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
                   state.heard,         state.refused, config_.beat_limit, state.own, {}};
   view.lost.epoch = std::max(view.lost.epoch, state.epoch);
   std::vector<std::string> asked = EndpointAddresses();
-  const size_t endpoints = asked.size();
-  for (const Heir& heir : state.heirs) {
-    if (heir.incarnation != config_.incarnation) asked.push_back(heir.peer);
+  // A supervisor that listens where the board was may know another one. A refusal is an answer.
+  if (reached == Reached::kRefused) {
+    std::erase(asked, AddressText(where.host, where.port.value_or(0)));
   }
+  const size_t endpoints = asked.size();
+  const std::vector<Heir> heirs = HeirsToAsk(view, clock_.Monotonic());
+  for (const Heir& heir : heirs) asked.push_back(heir.peer);
   const std::vector<PeerAnswer> answers = AskPeers(asked, config_.job, kAskLimit, ending);
-  for (const PeerAnswer& answer : answers) {
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const PeerAnswer& answer = answers[i];
+    const bool is_sight = answer.kind == PeerAnswer::Kind::kSight;
+    const std::string& by = answer.sight.place.by;
     // Others may hear from the lost board although this host cannot reach it.
-    const bool is_lost = answer.kind == PeerAnswer::Kind::kSight &&
-                         IsSameBoard(answer.sight.place, view.lost);
-    if (is_lost || NamesABoard(answer, ending)) view.sights.push_back(answer.sight);
+    const bool is_lost = is_sight && IsSameBoard(answer.sight.place, view.lost);
+    const bool is_its_own = is_sight && i >= endpoints && heirs[i - endpoints].incarnation == by;
+    if (is_lost || is_its_own || NamesABoard(answer, ending)) view.sights.push_back(answer.sight);
   }
   const TimePoint now = clock_.Monotonic();
   const FollowStep step = DecideFollow(view, now);
@@ -334,7 +358,13 @@ void BoardFinder::NoteContact(TimePoint beat) {
   const std::lock_guard lock(mutex_);
   state_.heard = beat;
   state_.lost_at.reset();
+  state_.turns = 0;
   state_.refused = false;
+}
+
+void BoardFinder::NoteHosts(int64_t hosts) {
+  const std::lock_guard lock(mutex_);
+  state_.hosts = hosts;
 }
 
 void BoardFinder::NoteEpoch(int64_t newest) {
@@ -355,7 +385,15 @@ void BoardFinder::SetOwn(const std::optional<BoardPlace>& own) {
 
 std::optional<PeerSight> BoardFinder::Sight() const {
   const std::lock_guard lock(mutex_);
-  if (!state_.place || !state_.is_reached) return std::nullopt;
+  // The next heirs wait only for a moment, and all others come here, so it is told before this
+  // host's own member has come to it.
+  if (!state_.place) return std::nullopt;
+  BoardPlace lost = *state_.place;
+  lost.epoch = std::max(lost.epoch, state_.epoch);
+  const bool is_opening =
+      state_.lost_at && IsToldAhead(state_.own, lost, state_.heirs, state_.refused);
+  if (is_opening) return PeerSight{*state_.own, Duration(0)};
+  if (!state_.is_reached) return std::nullopt;
   return PeerSight{*state_.place, std::max(clock_.Monotonic() - state_.heard, Duration(0))};
 }
 

@@ -57,6 +57,7 @@ class BoardFinder : public BoardGuide {
   Result<std::unique_ptr<Store>> Connect(const CancelToken& ending) override;
   bool NoteSuccession(const SuccessionRecord& record) override;
   void NoteEpoch(int64_t newest) override;
+  void NoteHosts(int64_t hosts) override;
   void NoteContact(TimePoint beat) override;
   int64_t newest_epoch() const override;
   void SetOwn(const std::optional<BoardPlace>& own) override;
@@ -81,6 +82,8 @@ class BoardFinder : public BoardGuide {
     std::optional<BoardPlace> own;
     TimePoint heard;                      // from the board, or that it is there
     std::optional<TimePoint> lost_at;
+    int turns = 0;                        // since then
+    int64_t hosts = 0;                    // of the newest epoch
     bool refused = false;
     bool is_reached = false;              // it has told of itself
     bool is_first_left = false;           // the own first board was
@@ -103,6 +106,7 @@ class BoardFinder : public BoardGuide {
   Result<std::unique_ptr<Store>> Follow(const BoardPlace& place, const std::string& why,
                                         const CancelToken& ending);
   static bool NamesABoard(const PeerAnswer& answer, const CancelToken& ending);
+  bool AwaitTurn(const State& state, const CancelToken& ending);
   HostPort WhereLost(const State& state) const;
   Reached Look(const HostPort& where, const CancelToken& ending) const;
   std::vector<std::string> EndpointAddresses() const;

@@ -29,6 +29,7 @@ class BoardGuide {
   // the next Connect() may go elsewhere.
   virtual bool NoteSuccession(const SuccessionRecord& record) = 0;
   virtual void NoteEpoch(int64_t newest) = 0;   // that the board names
+  virtual void NoteHosts(int64_t hosts) { (void)hosts; }   // of the newest epoch
   virtual void NoteContact(TimePoint beat) = 0;
   // The newest epoch that any board named, or that came with the place of one.
   virtual int64_t newest_epoch() const = 0;

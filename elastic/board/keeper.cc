@@ -62,6 +62,10 @@ BoardKeeper::~BoardKeeper() {
   thread_.reset();
 }
 
+void BoardKeeper::NoteNews(int64_t slot) {
+  thread_->Post([this, slot] { coordinator_.NoteNews(slot); });
+}
+
 void BoardKeeper::PresenceOpened(int64_t slot, const std::string& incarnation) {
   thread_->Post([this, slot, incarnation] { coordinator_.PresenceOpened(slot, incarnation); });
 }

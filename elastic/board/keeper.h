@@ -47,6 +47,8 @@ class BoardKeeper {
   ~BoardKeeper();
 
   void Wake() { thread_->Wake(); }
+  // That member has written to the board; -1: some member has.
+  void NoteNews(int64_t slot);
   void PresenceOpened(int64_t slot, const std::string& incarnation);
   void PresenceClosed(int64_t slot, const std::string& incarnation);
   void Offer(const BoardPlace& place);

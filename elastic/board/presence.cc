@@ -181,7 +181,7 @@ void PresenceServer::Admit(tcp::socket socket) {
 
 void PresenceServer::OnLine(const std::shared_ptr<Session>& session, const std::string& line) {
   if (session == nullptr) return;
-  if (line == "news") return events_.on_news();
+  if (line == "news") return events_.on_news(session->slot);
   if (events_.on_ask && line == kStoreHail) {
     return session->connection->Send(std::string(kPeerReply));
   }

@@ -38,7 +38,7 @@ class PresenceServer {
   struct Events {
     std::function<void(int64_t slot, const std::string& incarnation)> on_opened;
     std::function<void(int64_t slot, const std::string& incarnation)> on_closed;
-    std::function<void()> on_news;
+    std::function<void(int64_t slot)> on_news;
     // The answer to "ask <job>", without its line feed. Null: nobody is answered.
     std::function<std::string(const std::string& job)> on_ask;
   };

@@ -3,15 +3,24 @@
 
 #include <algorithm>
 
+#include "base/random.h"
+
 namespace keel {
 namespace {
 
 using Verdict = FollowStep::Verdict;
 
+// Whoever is no heir asks within so much time for each host of the job, up to the second. If all
+// asked at once, the next coordinator could answer nobody.
+constexpr Duration kAskPace = std::chrono::microseconds(500);
+constexpr Duration kAskPaceMost = std::chrono::milliseconds(500);
+// Two hosts do not lose the coordinator at the same moment.
+constexpr Duration kAskAhead = kTurnAfterRefusal;
+
 // The place among the heirs; nothing: this host is none.
-std::optional<int> TurnOf(const FollowView& view) {
-  for (size_t i = 0; i < view.heirs.size(); ++i) {
-    if (view.heirs[i].incarnation == view.self) return static_cast<int>(i);
+std::optional<int> TurnOf(const std::string& self, const std::vector<Heir>& heirs) {
+  for (size_t i = 0; i < heirs.size(); ++i) {
+    if (heirs[i].incarnation == self) return static_cast<int>(i);
   }
   return std::nullopt;
 }
@@ -24,7 +33,38 @@ TimePoint OpenAt(const FollowView& view, int turn) {
 
 }  // namespace
 
+std::vector<Heir> HeirsToAsk(const FollowView& view, TimePoint now) {
+  const bool is_heir = TurnOf(view.self, view.heirs).has_value();
+  std::vector<Heir> asked;
+  for (size_t i = 0; i < view.heirs.size(); ++i) {
+    if (view.heirs[i].incarnation == view.self) continue;
+    const bool is_due = now + kAskAhead > OpenAt(view, static_cast<int>(i));
+    if (is_heir || is_due) asked.push_back(view.heirs[i]);
+  }
+  return asked;
+}
+
+Duration AskAfter(const std::string& self, const std::vector<Heir>& heirs, int64_t hosts,
+                  int turn) {
+  if (TurnOf(self, heirs)) return Duration(0);
+  const Duration spread = std::min(std::max<int64_t>(hosts, 0) * kAskPace, kAskPaceMost);
+  if (turn > 0) return spread / 2;
+  constexpr int64_t kParts = 1024;
+  return spread * static_cast<int64_t>(Random(0).Fork(self).Uniform(kParts)) / kParts;
+}
+
 FollowStep DecideFollow(const FollowView& view, TimePoint now) {
+  const std::optional<int> turn = TurnOf(view.self, view.heirs);
+  const std::string why = std::string("the coordinator ") +
+                          (view.refused ? "is gone" : "is silent") + ", and this host is heir " +
+                          std::to_string(turn.value_or(0) + 1);
+  const bool is_turn = turn && now >= OpenAt(view, *turn);
+  const bool has_own = view.own && view.own->term > view.lost.term;
+  // Others have been told of it, and come. If there is another one, that is settled between these
+  // two boards.
+  if (is_turn && IsToldAhead(view.own, view.lost, view.heirs, view.refused)) {
+    return {Verdict::kFollow, *view.own, why};
+  }
   const BoardPlace* best = nullptr;
   bool is_heard = false;   // by somebody else
   for (const PeerSight& sight : view.sights) {
@@ -42,18 +82,18 @@ FollowStep DecideFollow(const FollowView& view, TimePoint now) {
   if (is_heard && !view.refused) {
     return {Verdict::kLook, {}, "another host still hears the coordinator"};
   }
-  const std::optional<int> turn = TurnOf(view);
   if (!turn) return {Verdict::kLook, {}, "this host is no heir"};
-  if (now < OpenAt(view, *turn)) {
+  if (!is_turn) {
     return {Verdict::kLook, {}, "heir " + std::to_string(*turn + 1) + " waits for its turn"};
   }
-  const std::string why = std::string("the coordinator ") +
-                          (view.refused ? "is gone" : "is silent") + ", and this host is heir " +
-                          std::to_string(*turn + 1);
-  if (view.own && view.own->term > view.lost.term) {
-    return {Verdict::kFollow, *view.own, why};
-  }
+  if (has_own) return {Verdict::kFollow, *view.own, why};
   return {Verdict::kOpen, {view.lost.term + 1, view.lost.epoch, "", view.self}, why};
+}
+
+bool IsToldAhead(const std::optional<BoardPlace>& own, const BoardPlace& lost,
+                 const std::vector<Heir>& heirs, bool refused) {
+  const bool is_first = own && !heirs.empty() && heirs.front().incarnation == own->by;
+  return is_first && refused && own->term > lost.term && IsAhead(*own, lost);
 }
 
 }  // namespace keel

@@ -45,4 +45,21 @@ struct FollowStep {
 
 FollowStep DecideFollow(const FollowView& view, TimePoint now);
 
+// Whether a host that has lost a board tells others of the one that it has opened itself, although
+// it has not come there yet: the coordinator's process is gone, and this is the first heir, so that
+// nothing can keep it away. The next heirs may both have opened one, and one of them comes to the
+// other.
+bool IsToldAhead(const std::optional<BoardPlace>& own, const BoardPlace& lost,
+                 const std::vector<Heir>& heirs, bool refused);
+
+// Whom to ask which board they follow: the heirs that can have opened one by now. An heir itself
+// asks all others, since it must not open one while somebody hears the coordinator. With a thousand
+// hosts, whoever asks more than these keeps the next coordinator from its work.
+std::vector<Heir> HeirsToAsk(const FollowView& view, TimePoint now);
+
+// How long after the beginning of its turn, the first of which is 0, this host asks: another time
+// for each host. `hosts`: of the job. Heirs never wait.
+Duration AskAfter(const std::string& self, const std::vector<Heir>& heirs, int64_t hosts,
+                  int turn);
+
 }  // namespace keel

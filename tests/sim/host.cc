@@ -222,7 +222,10 @@ SimStore::Way SimHost::BeforeOperation(const std::string& address) {
 }
 
 void SimHost::Look() { PlanPoll(Now()); }
-void SimHost::News() { PlanCoordinator(Now()); }
+void SimHost::News(int64_t slot) {
+  if (coordinator_) coordinator_->NoteNews(slot);
+  PlanCoordinator(Now());
+}
 
 void SimHost::PlanPoll(TimePoint when) {
   if (when >= poll_) return;

@@ -95,7 +95,7 @@ class SimHost {
   void WorkerEnded(const WorkerPlace& place, const ExitStatus& status);
   void AskToStop(Duration deadline);
   void Look();                       // a poke from the coordinator
-  void News();                       // ... or to it
+  void News(int64_t slot);           // ... or to it, from that member
   void Pause(Duration length);
   void PauseInMidPoll(Duration length) { stall_ = length; }
   void CutOff(Duration length);

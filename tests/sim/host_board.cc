@@ -7,7 +7,12 @@ namespace keel {
 using namespace std::chrono_literals;
 
 std::optional<PeerSight> SimHost::Sight() const {
-  if (!place_ || !is_reached_) return std::nullopt;
+  if (!place_) return std::nullopt;
+  BoardPlace lost = *place_;
+  lost.epoch = std::max(lost.epoch, epoch_);
+  const bool is_opening = lost_at_ && IsToldAhead(own_place(), lost, heirs_, refused_);
+  if (is_opening) return PeerSight{*own_place(), Duration(0)};
+  if (!is_reached_) return std::nullopt;
   return PeerSight{*place_, Now() - heard_};
 }
 

@@ -368,8 +368,9 @@ bool World::PokeArrives(int from, int to) {
 void World::TellCoordinator(int from, const std::string& coordinator) {
   const SimHost* const host = FindHost(coordinator);
   if (host == nullptr || !PokeArrives(from, host->number())) return;
-  scheduler_.After(Delay(), Scheduler::kNobody, [this, coordinator] {
-    if (SimHost* const told = FindHost(coordinator)) told->News();
+  const int64_t slot = hosts_[from]->slot().value_or(-1);
+  scheduler_.After(Delay(), Scheduler::kNobody, [this, coordinator, slot] {
+    if (SimHost* const told = FindHost(coordinator)) told->News(slot);
   });
 }
 

@@ -31,7 +31,7 @@ class PeerPort : public testing::Test {
   PeerPort() {
     PresenceServer::Events events;
     events.on_opened = events.on_closed = [](int64_t, const std::string&) {};
-    events.on_news = [] {};
+    events.on_news = [](int64_t) {};
     events.on_ask = [this](const std::string& job) { return AnswerText(job == "j", sight_); };
     auto server = PresenceServer::Open(loop_, {"127.0.0.1", 0}, std::move(events));
     EXPECT_OK(server);

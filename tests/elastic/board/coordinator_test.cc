@@ -111,6 +111,22 @@ class CoordinatorTest : public testing::Test {
   Coordinator::Step step_;
 };
 
+TEST_F(CoordinatorTest, OfAMemberThatPokesOnlyTheRecordIsReadAtOnce) {
+  Poll();
+  ASSERT_TRUE(Epoch(1).hosts.size() == 1);
+  record_.address = "10.0.0.7";
+  ASSERT_TRUE(store_->Set(keys_.Member(0), MemberText(record_)).ok());   // `news` does not count it
+  Poll();
+  EXPECT_NE(coordinator_.hosts().at(0).record.address, "10.0.0.7");
+  coordinator_.NoteNews(0);
+  EXPECT_LT(coordinator_.NextPoll(), now_ + 50ms);
+  Poll();
+  EXPECT_EQ(coordinator_.hosts().at(0).record.address, "10.0.0.7");
+  coordinator_.NoteNews(77);   // a stranger's word changes nothing
+  Poll();
+  EXPECT_EQ(coordinator_.hosts().size(), 1u);
+}
+
 // The break is read while the job still passes for a foreign one, the death when it does not.
 TEST_F(CoordinatorTest, ADeathBeforeTheKindIsKnownIsCountedOnce) {
   Poll();

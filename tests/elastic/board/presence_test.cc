@@ -83,7 +83,7 @@ class Presence : public ::testing::Test {
                                                [this](int64_t slot, const std::string& who) {
                                                  Note("closed", slot, who);
                                                },
-                                               [this] { ++news_; },
+                                               [this](int64_t) { ++news_; },
                                                {}});
     EXPECT_OK(server);
     server_ = *std::move(server);
@@ -365,7 +365,7 @@ class PresenceOfACoordinator : public ::testing::Test {
       coordinator_.PresenceClosed(slot, who, now_);
       ++closed_;
     };
-    events.on_news = [] {};
+    events.on_news = [](int64_t) {};
     auto server = PresenceServer::Open(loop_, {}, std::move(events));
     EXPECT_OK(server);
     server_ = *std::move(server);

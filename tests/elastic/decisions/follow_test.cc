@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace keel {
 namespace {
 
@@ -41,6 +43,56 @@ TEST_F(Follow, EachHeirWaitsForThoseBeforeItAfterARefusalAShortTime) {
   EXPECT_THAT(step.detail, HasSubstr("is gone, and this host is heir 2"));
   view_.self = "a";
   EXPECT_EQ(After(0ms).verdict, Verdict::kOpen);
+}
+
+std::vector<std::string> NamesOf(const std::vector<Heir>& heirs) {
+  std::vector<std::string> names;
+  for (const Heir& heir : heirs) names.push_back(heir.incarnation);
+  return names;
+}
+
+TEST_F(Follow, OnlyHeirsThatCanHaveOpenedABoardAreAskedButByHeirs) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(NamesOf(HeirsToAsk(view_, kLost)), (Names{"a", "c"})) << "an heir";
+  view_.self = "z";
+  EXPECT_EQ(NamesOf(HeirsToAsk(view_, kLost)), Names{}) << "silence";
+  view_.refused = true;
+  EXPECT_EQ(NamesOf(HeirsToAsk(view_, kLost)), (Names{"a"}));
+  EXPECT_EQ(NamesOf(HeirsToAsk(view_, kLost + 201ms)), (Names{"a", "b", "c"}));
+  view_.refused = false;
+  EXPECT_EQ(NamesOf(HeirsToAsk(view_, kLost + 1h)), (Names{"a", "b", "c"}));
+}
+
+TEST_F(Follow, TheFirstHeirGoesToItsOwnBoardOfWhichItHasToldOthers) {
+  view_.refused = true;
+  view_.heirs = {{"b", "b:1"}, {"a", "a:1"}};
+  view_.own = At(2, 7, "b");
+  view_.sights = {{At(2, 7, "c"), 0s}, {At(2, 8, "a"), 0s}};
+  EXPECT_TRUE(IsToldAhead(view_.own, view_.lost, view_.heirs, true));
+  EXPECT_EQ(After(1s).place, At(2, 7, "b"));
+  EXPECT_FALSE(IsToldAhead(view_.own, view_.lost, view_.heirs, false)) << "it may come back";
+  view_.refused = false;
+  EXPECT_EQ(After(10s).place, At(2, 8, "a"));
+  view_.refused = true;
+  view_.own = At(2, 6, "b");   // it is behind what was lost
+  EXPECT_EQ(After(1s).place, At(2, 8, "a"));
+  view_.own = At(2, 7, "b");
+  std::swap(view_.heirs[0], view_.heirs[1]);   // the second heir comes to the first one
+  EXPECT_EQ(After(1s).place, At(2, 8, "a"));
+}
+
+TEST_F(Follow, ManyHostsAskOneAfterTheOtherAndHeirsAtOnce) {
+  std::set<Duration> times;
+  for (int host = 0; host < 1000; ++host) {
+    const Duration after = AskAfter("host" + std::to_string(host), view_.heirs, 1000, 0);
+    EXPECT_GE(after, Duration(0));
+    EXPECT_LT(after, 500ms);
+    times.insert(after);
+  }
+  EXPECT_GT(times.size(), 500u);
+  EXPECT_EQ(AskAfter("b", view_.heirs, 1000, 0), Duration(0));
+  EXPECT_LT(AskAfter("z", view_.heirs, 3, 0), 1500us);
+  EXPECT_EQ(AskAfter("z", view_.heirs, 1'000'000, 1), 250ms);
 }
 
 TEST_F(Follow, SilenceIsBelievedOnlyOnceTheBeatLimitHasPassed) {
