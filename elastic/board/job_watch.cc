@@ -60,6 +60,10 @@ void JobWatch::TakeRecord(HostView& host, Known& known, TimePoint now) {
   NoteDeaths(known, record, now);
   NotePositions(host.record, record, now);
   host.record = record;
+  // It was taken for dead before, so there may be nobody who tells of the epoch that it was in.
+  if (!view_.epoch && record.epoch.number == 0) {
+    Remember(record.epoch.restarts, record.epoch.restarts_recent, now);
+  }
   CountFailures();
   if (record.state == MemberState::kLeft) {
     host.gone = true;
@@ -153,13 +157,19 @@ void JobWatch::NoteEpoch(EpochRecord record, const Decision& decision, TimePoint
 }
 
 // Counts the restarts that were spent before this board was opened. Of each only this is known:
-// whether it lies within the window. Those within it count from now on, and so do deaths that this
-// epoch has not counted, on hosts of its own. Deaths on others are in its count, or not the job's.
-void JobWatch::RememberRestarts(const EpochRecord& record, TimePoint now) {
-  const int all = std::clamp(record.restarts, 0, kRestartsMax);
-  const int recent = std::clamp(record.restarts_recent, 0, all);
+// whether it lies within the window. Those within it count from now on.
+void JobWatch::Remember(int restarts, int restarts_recent, TimePoint now) {
+  const int all = std::clamp(restarts, 0, kRestartsMax);
+  if (all < view_.restarts_before + static_cast<int>(remembered_.size())) return;
+  const int recent = std::clamp(restarts_recent, 0, all);
   view_.restarts_before = all - recent;
   remembered_.assign(static_cast<size_t>(recent), now);
+}
+
+// Deaths that this epoch has not counted, on hosts of its own, count as well. Deaths on others are
+// in its count, or not the job's.
+void JobWatch::RememberRestarts(const EpochRecord& record, TimePoint now) {
+  Remember(record.restarts, record.restarts_recent, now);
   deaths_.clear();
   for (HostView& host : view_.hosts) {
     Known& known = known_[host.slot];

@@ -87,6 +87,7 @@ class JobWatch {
   void NoteStep(Position position, TimePoint now);
   void CountFailures();
   int64_t DeathsCounted(const MemberRecord& record) const;
+  void Remember(int restarts, int restarts_recent, TimePoint now);
   void RememberRestarts(const EpochRecord& record, TimePoint now);
   void ForgetGone();
 

@@ -383,7 +383,10 @@ void HostMachine::BeginAnew() {
     record_.seats[index] = {};
     MustMove(index, SeatEvent::kRegisteredAnew);
   }
-  record_.epoch = {};
+  // Restarts stay spent, also where nobody is left who tells of the epoch that counted them.
+  const ToldEpoch former = std::exchange(record_.epoch, {});
+  record_.epoch.restarts = former.restarts;
+  record_.epoch.restarts_recent = former.restarts_recent;
   record_.outside = 0;
   record_.deaths = 0;
   Do(RegisterAnew{},

@@ -103,7 +103,7 @@ struct EpochsSeen {
 
 // The newest epoch that a host is or was a member of, for a coordinator that knows nothing of it.
 struct ToldEpoch {
-  int64_t number = 0;      // 0: none
+  int64_t number = 0;      // 0: none, or none since it was taken for dead
   std::string id;
   int hosts = 0;           // how many it has in all
   std::string keeper = {};   // incarnation of the host that kept the store, if it is one of them

@@ -98,6 +98,23 @@ TEST_F(LostStore, DeathsOfANewcomerAreItsOwnWheneverItComes) {
   EXPECT_EQ(failures(), 1u);
 }
 
+// None of the epoch's hosts is there that it has not lost, and no epoch is taken up.
+TEST_F(LostStore, RestartsAreToldByHostsThatWereTakenForDead) {
+  ToldEpoch none;
+  none.restarts = 5;
+  none.restarts_recent = 2;
+  Read(Told(1, 0, none));
+  EXPECT_EQ(failures(), 2u);
+  EXPECT_EQ(watch_.view().restarts_before, 3);
+  none.restarts = 4;
+  none.restarts_recent = 4;
+  Read(Told(2, 0, none));
+  EXPECT_EQ(failures(), 2u) << "it was dropped before the other";
+  TakeUp(1);
+  EXPECT_EQ(failures(), 2u) << "an older epoch, of which one host is left";
+  EXPECT_EQ(watch_.view().restarts_before, 3);
+}
+
 TEST_F(LostStore, ARecordOfNonsenseCostsNeitherMemoryNorTime) {
   Read(Told(1, 1, {5, "five", 1, "", INT32_MAX, INT32_MAX, INT64_MIN}));
   TakeUp(INT32_MAX);

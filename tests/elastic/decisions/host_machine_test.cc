@@ -352,6 +352,19 @@ TEST_F(HostTest, AWorkerThatEndsAfterItsGoodbyeBreaksNothing) {
   EXPECT_TRUE(Take<ReportBreak>().empty());
 }
 
+// It has ended well; only its memory is not free yet.
+TEST_F(HostTest, AWorkerThatTheKernelTakesLongToEndHasNotFailed) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
+  host_.OnWorkerEnding(0, ExitStatus::Exited(0), now_);
+  Take<SignalWorker>();
+  Pass(1h);
+  EXPECT_TRUE(Take<SignalWorker>().empty());
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kFinished);
+  EXPECT_EQ(host_.record().deaths, 0);
+}
+
 TEST_F(HostTest, AWorkerThatSaidGoodbyeMayTakeItsTimeToEnd) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, ByeMessage{0, "finished"}, now_);
@@ -448,6 +461,21 @@ TEST_F(HostTest, TakenForDeadItRegistersAnewOnlyWhenItsWorkersAreGone) {
   EXPECT_TRUE(Take<RegisterAnew>().empty());
   host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
   EXPECT_EQ(Take<RegisterAnew>().size(), 1u);
+}
+
+// If all hosts of an epoch were taken for dead and their coordinator is lost, nobody else knows.
+TEST_F(HostTest, TakenForDeadItStillTellsTheRestartsThatWereSpent) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  EpochRecord epoch = Epoch(3, "");
+  epoch.restarts = 4;
+  epoch.restarts_recent = 2;
+  host_.OnMemberEvent(EpochSeen{epoch}, now_);
+  host_.OnMemberEvent(Buried{{Tombstone::Why::kExpired, "me", "silent"}}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  ASSERT_EQ(Take<RegisterAnew>().size(), 1u);
+  EXPECT_EQ(host_.record().epoch.number, 0);
+  EXPECT_EQ(host_.record().epoch.restarts, 4);
+  EXPECT_EQ(host_.record().epoch.restarts_recent, 2);
 }
 
 TEST_F(HostTest, WithoutTheStoreItGivesUpAtTheLimitAndNotBefore) {
