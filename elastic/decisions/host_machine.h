@@ -2,7 +2,8 @@
 // 5, 6, 9 and 10).
 // Promises   the same inputs give the same actions; the promise `outside` of its record is kept: a
 //            worker is put into an epoch only if that is newer; every state that waits for a worker
-//            has a limit, after which the worker's process group is killed.
+//            has a limit, after which the worker's process group is killed, unless the kernel has
+//            begun to end it with 0.
 // Does not   start, signal or read anything: it says what to do (TakeActions), and is told what
 //            happened. So the supervisor and the simulator run the very same machine.
 // Threads    one.

@@ -232,12 +232,16 @@ void HostMachine::OnStartFailed(int index, const std::string& reason, TimePoint 
 
 void HostMachine::OnWorkerEnding(int index, const ExitStatus& status, TimePoint now) {
   const SeatRecord& record = RecordOf(index);
-  if (mode_ == Mode::kExited || record.state != SeatState::kRunning || !in_place()) return;
+  if (mode_ == Mode::kExited || !HasProcess(record.state) || !in_place()) return;
+  Worker& worker = WorkerOf(index);
+  // A signal cannot hasten it, and a worker that has ended well is not at fault for the time that
+  // the kernel takes.
+  if (status.ok() && !IsSignalled(seats_[index].phase)) worker.limit.reset();
+  if (record.state != SeatState::kRunning) return;
   const bool in_epoch = PlaceOf(index) != nullptr && record.epoch == epoch_->number;
-  const Worker& worker = WorkerOf(index);
   // Who was told to end, or said goodbye, ends as it should.
   if (!in_epoch || status.ok() || worker.said_bye || IsSignalled(seats_[index].phase)) return;
-  WorkerOf(index).has_failed = true;
+  worker.has_failed = true;
   Report(BreakCause::kDied, RankText(index) + " " + status.Text(), now);
   Settle(now);
 }
