@@ -79,9 +79,11 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   const bool has_endpoints = !config_.endpoints.empty();
   const HostPort first = has_endpoints ? config_.endpoints.front() : HostPort{"", 0};
   bool is_ours = config_.is_ours;
+  std::optional<BoardPlace> read;
   {
     const std::lock_guard lock(mutex_);
     is_ours &= !state_.is_first_left;
+    read = state_.read;
   }
   if (is_ours) {
     return stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending);
@@ -89,12 +91,12 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   std::vector<std::string> addresses = EndpointAddresses();
   std::erase(addresses, config_.own_peer());
   const std::vector<PeerAnswer> answers = AskPeers(addresses, config_.job, kAskLimit, ending);
-  const PeerAnswer* best = nullptr;
+  std::vector<PeerSight> sights;
   for (const PeerAnswer& answer : answers) {
-    if (!NamesABoard(answer, ending)) continue;
-    if (best == nullptr || IsAhead(answer.sight.place, best->sight.place)) best = &answer;
+    if (NamesABoard(answer, ending)) sights.push_back(answer.sight);
   }
-  if (best != nullptr) return Follow(best->sight.place, "a host at the endpoint names it", ending);
+  const std::optional<BoardPlace> best = FurthestAhead(sights, read);
+  if (best) return Follow(*best, "a host at the endpoint names it", ending);
   for (size_t i = 0; i < answers.size(); ++i) {
     if (answers[i].kind != PeerAnswer::Kind::kStore) continue;
     const Result<HostPort> where = ParseEndpoint(addresses[i]);
@@ -333,11 +335,14 @@ bool BoardFinder::NoteSuccession(const SuccessionRecord& record) {
     if (is_same_port && lost->by != record.coordinator) replaced = lost->by;
   }
   if (replaced) events_.on_lost(*replaced, true);
+  const bool has_lease = config_.lease().has_value();
   const std::lock_guard lock(mutex_);
   const int64_t epoch = state_.place ? state_.place->epoch : 0;
   state_.place = BoardPlace{record.term, epoch, record.address, record.coordinator};
   state_.heard = clock_.Monotonic();
-  state_.heirs = record.heirs;
+  state_.read = state_.place;
+  // A board to which nobody came before it moved names no heirs. Those of the one before are asked.
+  if (!record.moved || !record.heirs.empty()) state_.heirs = record.heirs;
   for (const Heir& heir : record.heirs) {
     std::erase(state_.peers, heir.peer);
     state_.peers.push_back(heir.peer);
@@ -349,6 +354,7 @@ bool BoardFinder::NoteSuccession(const SuccessionRecord& record) {
   if (!record.moved) return false;
   state_.place = *record.moved;
   state_.target = PlaceOf(*record.moved);
+  if (has_lease) state_.read.reset();   // it leads to boards that are behind, too
   state_.is_reached = false;
   state_.is_first_left |= record.coordinator == config_.incarnation;
   return true;
@@ -370,6 +376,7 @@ void BoardFinder::NoteHosts(int64_t hosts) {
 void BoardFinder::NoteEpoch(int64_t newest) {
   const std::lock_guard lock(mutex_);
   if (state_.place) state_.place->epoch = std::max(state_.place->epoch, newest);
+  if (state_.is_reached) state_.read = state_.place;
   state_.epoch = std::max(state_.epoch, newest);
 }
 

@@ -75,6 +75,7 @@ class BoardFinder : public BoardGuide {
  private:
   struct State {
     std::optional<BoardPlace> place;      // the board that is followed; nothing: none was reached
+    std::optional<BoardPlace> read;       // the last one that has told of itself
     int64_t epoch = 0;                    // the newest that any board named
     std::optional<HostPort> target;       // where it was reached; nothing: one of the endpoints
     std::vector<Heir> heirs;

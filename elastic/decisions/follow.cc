@@ -44,6 +44,18 @@ std::vector<Heir> HeirsToAsk(const FollowView& view, TimePoint now) {
   return asked;
 }
 
+std::optional<BoardPlace> FurthestAhead(const std::vector<PeerSight>& sights,
+                                        const std::optional<BoardPlace>& read) {
+  std::optional<BoardPlace> best;
+  for (const PeerSight& sight : sights) {
+    if (sight.heard_ago >= kHeardLately) continue;
+    const BoardPlace& place = sight.place;
+    const bool is_behind = read && !IsSameBoard(place, *read) && IsAhead(*read, place);
+    if (!is_behind && (!best || IsAhead(place, *best))) best = place;
+  }
+  return best;
+}
+
 Duration AskAfter(const std::string& self, const std::vector<Heir>& heirs, int64_t hosts,
                   int turn) {
   if (TurnOf(self, heirs)) return Duration(0);

@@ -57,6 +57,12 @@ bool IsToldAhead(const std::optional<BoardPlace>& own, const BoardPlace& lost,
 // hosts, whoever asks more than these keeps the next coordinator from its work.
 std::vector<Heir> HeirsToAsk(const FollowView& view, TimePoint now);
 
+// Where a host goes that knows of no board, or of none that is there, and no heirs: of the boards
+// that others name, the one that is furthest ahead; nothing: they name none. `read`: the board of
+// which it has read last, behind which it does not go.
+std::optional<BoardPlace> FurthestAhead(const std::vector<PeerSight>& sights,
+                                        const std::optional<BoardPlace>& read);
+
 // How long after the beginning of its turn, the first of which is 0, this host asks: another time
 // for each host. `hosts`: of the job. Heirs never wait.
 Duration AskAfter(const std::string& self, const std::vector<Heir>& heirs, int64_t hosts,

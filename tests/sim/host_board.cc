@@ -36,11 +36,7 @@ void SimHost::Follow(const BoardPlace& place) {
 // Whether there is a board to talk to, which may not answer.
 bool SimHost::FindBoard(TimePoint now) {
   if (!place_ || (!is_reached_ && heirs_.empty() && lost_at_)) {
-    std::optional<BoardPlace> best;
-    for (const PeerSight& sight : world_.AskOthers(number_)) {
-      if (sight.heard_ago >= kHeardLately) continue;
-      if (!best || IsAhead(sight.place, *best)) best = sight.place;
-    }
+    const std::optional<BoardPlace> best = FurthestAhead(world_.AskOthers(number_), reached_);
     const std::string endpoint = world_.EndpointFor(number_);
     if (!best && endpoint.empty()) return false;
     Follow(best.value_or(BoardPlace{0, 0, endpoint, ""}));
@@ -104,7 +100,7 @@ void SimHost::OnSuccession(const SuccessionRecord& record) {
     world_.BoardReached(number_, *reached_, *place_);
   }
   reached_ = place_;
-  heirs_ = record.heirs;
+  if (!record.moved || !record.heirs.empty()) heirs_ = record.heirs;
   heard_ = Now();
   is_reached_ = true;
   if (record.moved) {

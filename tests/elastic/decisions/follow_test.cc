@@ -81,6 +81,16 @@ TEST_F(Follow, TheFirstHeirGoesToItsOwnBoardOfWhichItHasToldOthers) {
   EXPECT_EQ(After(1s).place, At(2, 8, "a"));
 }
 
+// Its own board moved to one that moved at once, to a third that it cannot reach; meanwhile another
+// host has not left the first one.
+TEST_F(Follow, WhoeverKnowsNoHeirsGoesToNoBoardBehindTheOneThatItHasRead) {
+  const std::vector<PeerSight> sights = {{At(1, 7, "a"), 0s}, {At(2, 6, "b"), 0s}};
+  EXPECT_EQ(FurthestAhead(sights, std::nullopt), At(1, 7, "a"));
+  EXPECT_EQ(FurthestAhead(sights, At(2, 7, "c")), std::nullopt);
+  EXPECT_EQ(FurthestAhead(sights, At(1, 8, "a")), At(1, 7, "a")) << "others know less of it";
+  EXPECT_EQ(FurthestAhead({{At(3, 9, "d"), kHeardLately}}, std::nullopt), std::nullopt);
+}
+
 TEST_F(Follow, ManyHostsAskOneAfterTheOtherAndHeirsAtOnce) {
   std::set<Duration> times;
   for (int host = 0; host < 1000; ++host) {
