@@ -218,6 +218,7 @@ class HostMachine {
   void Terminate(int index, const std::string& why, TimePoint now);
   void Kill(int index, const std::string& why, bool is_fault, TimePoint now);
   void TellJoin(int index);
+  Duration QuietLimit() const;
   void TellAlive(TimePoint now);
   void NoteHeard(int index, TimePoint now);
   TimePoint SilentAt(int index) const;

@@ -9,9 +9,14 @@
 #include "elastic/protocol/differing_words.h"
 #include "elastic/protocol/exit_codes.h"
 #include "elastic/protocol/limits.h"
+#include "store/lease/lease_times.h"
 
 namespace keel {
 namespace {
+
+// For its supervisor to say anything to a worker of an epoch that has no quorum.
+constexpr Duration kLeaseQuietLimit = std::chrono::seconds(2);
+static_assert(kLeaseFormLimit + kLeaseQuietLimit <= kLeaseStillLimit);
 
 constexpr const char* kNotSaved = "did not save before the stop's deadline: give it more time with "
                                   "--shutdown-timeout";
@@ -352,15 +357,24 @@ bool HostMachine::AnyInPlace() const {
                      [](const Seat& seat) { return seat.worker && seat.worker->link; });
 }
 
+// An epoch without a quorum runs only while the lease's beat rises, of which others do not wait for
+// longer than kLeaseStillLimit. A supervisor that is suspended breaks no epoch by that time.
+Duration HostMachine::QuietLimit() const {
+  const bool by_lease = !epoch_over_ && epoch_ && epoch_->by_lease;
+  return by_lease ? std::min(config_.quiet_limit, kLeaseQuietLimit) : config_.quiet_limit;
+}
+
 // Tells workers that their supervisor is there. If it is suspended, the other hosts may go on
 // without it while its workers know nothing. A worker that hears no `alive` therefore parks by
 // itself, before the coordinator's fence_limit has passed.
 void HostMachine::TellAlive(TimePoint now) {
-  if (now < alive_at_ || !AnyInPlace()) return;
-  alive_at_ = now + config_.quiet_limit / 4;
+  const Duration limit = QuietLimit();
+  const bool is_told = now < alive_at_ && alive_at_ <= now + limit / 4;   // and not of a longer one
+  if (is_told || !AnyInPlace()) return;
+  alive_at_ = now + limit / 4;
   for (int index = 0; index < config_.seats; ++index) {
     if (!seats_[index].worker || !seats_[index].worker->link) continue;
-    Do(SendToWorker{index, AliveMessage{config_.quiet_limit / std::chrono::milliseconds(1)}}, "");
+    Do(SendToWorker{index, AliveMessage{limit / std::chrono::milliseconds(1)}}, "");
   }
 }
 

@@ -254,18 +254,21 @@ void SimWorkers::On(SimWorker& worker, const AliveMessage& message) {
   if (scenario_.defect == Defect::kTrustingWorkers) return;
   const HostClock clock(scheduler_.clock(), scenario_.DriftOf(worker.place.host));
   const Duration limit = clock.TrueLength(std::chrono::milliseconds(message.limit_ms));
-  const bool first = std::exchange(worker.quiet_limit, limit) == Duration(0);
-  if (first) WatchForSilence(worker);
+  const Duration before = std::exchange(worker.quiet_limit, limit);
+  if (before == Duration(0) || limit < before) WatchForSilence(worker, ++worker.watches);
 }
 
 // As the worker's link has it: a supervisor that says nothing for so long stands still.
-void SimWorkers::WatchForSilence(SimWorker& worker) {
+void SimWorkers::WatchForSilence(SimWorker& worker, int watch) {
+  if (watch != worker.watches) return;
   const TimePoint limit = worker.heard + worker.quiet_limit;
   if (limit <= scheduler_.now()) {
     if (worker.group != nullptr) Break(worker);
-    return Later(worker, worker.quiet_limit, [this, &worker] { WatchForSilence(worker); });
+    return Later(worker, worker.quiet_limit,
+                 [this, &worker, watch] { WatchForSilence(worker, watch); });
   }
-  Later(worker, limit - scheduler_.now(), [this, &worker] { WatchForSilence(worker); });
+  Later(worker, limit - scheduler_.now(),
+        [this, &worker, watch] { WatchForSilence(worker, watch); });
 }
 
 // --- Groups ---

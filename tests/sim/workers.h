@@ -59,6 +59,7 @@ struct SimWorker {
   TimePoint last_words;       // messages stay in order
   TimePoint heard;            // something of its supervisor
   Duration quiet_limit{0};
+  int watches = 0;            // for that limit; only the newest counts
 };
 
 // Addresses differ from run to run.
@@ -133,7 +134,7 @@ class SimWorkers {
   void On(SimWorker& worker, const RefusedMessage&) { EndSoon(worker, {}, ExitStatus::Exited(1)); }
 
   void Break(SimWorker& worker);
-  void WatchForSilence(SimWorker& worker);
+  void WatchForSilence(SimWorker& worker, int watch);
 
   void Enter(SimWorker& worker, const EpochRecord& epoch, int rank);
   bool RefuseMisfits(SimGroup& group);

@@ -120,6 +120,28 @@ TEST_F(HostTest, AWorkerThatIsStoppedBeforeItsHelloIsReplacedAndDoesNotMakeItsHo
   EXPECT_EQ(host_.record().deaths, 0);
 }
 
+// Nobody waits for long once the lease's beat stands still, and a suspended supervisor breaks none.
+TEST_F(HostTest, WorkersOfAnEpochWithoutAQuorumSoonMissTheirSupervisor) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ParkedMessage{1, 5, true}, now_);
+  Take<SendToWorker>();
+  Pass(1s);
+  EXPECT_TRUE(Take<SendToWorker>().empty());
+  EpochRecord epoch = Epoch(2, worker_);
+  epoch.by_lease = true;
+  host_.OnMemberEvent(EpochSeen{epoch}, now_);
+  const auto soon = SupervisorMessage(AliveMessage{2000});
+  const auto told = Take<SendToWorker>();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].message, soon) << "with the epoch, not when the longer limit is due";
+  Pass(500ms);
+  EXPECT_EQ(Take<SendToWorker>().at(0).message, soon);
+  host_.OnMemberEvent(BreakSeen{{2, "id2", BreakCause::kHostLost, "other", "h1 lost", {}}}, now_);
+  Take<SendToWorker>();
+  Pass(500ms);
+  EXPECT_EQ(Take<SendToWorker>().at(0).message, SupervisorMessage(AliveMessage{60000}));
+}
+
 // A coordinator that is out of reach may drop this host after a while, and form epochs without it.
 TEST_F(HostTest, ARefusalIsTakenForADeathByTheAgeOfTheBeatWhenItComes) {
   EnterFirstEpoch();
