@@ -45,12 +45,12 @@ std::string ParentOf(const std::string& key) {
   return slash == std::string::npos ? "" : key.substr(0, slash);
 }
 
-Error OnlyRead(const std::string& path) {
+}  // namespace
+
+Error WriteRefused(const std::string& path) {
   return {Code::kInvalid, path + " is in a bucket, which is only read so far: name a directory to "
                                  "write to, then copy it (for one, `aws s3 sync`)"};
 }
-
-}  // namespace
 
 std::string ObjectFiles::KeyOf(const std::string& path) const {
   const std::string& name = bucket_.name();
@@ -73,7 +73,7 @@ bool ObjectFiles::TakeListed(const std::string& key, uint64_t* bytes) {
 
 Result<std::unique_ptr<File>> ObjectFiles::Open(const std::string& path, OpenFlags flags) {
   KEEL_TRY(CheckOpenFlags(path, flags));
-  if (flags.write) return OnlyRead(path);
+  if (flags.write) return WriteRefused(path);
   const std::string key = KeyOf(path);
   KEEL_TRY_ASSIGN(const ObjectInfo info, bucket_.Look(key));
   return std::unique_ptr<File>(std::make_unique<ObjectFile>(bucket_, path, key, info.bytes));
@@ -120,15 +120,17 @@ Result<FileInfo> ObjectFiles::Stat(const std::string& path) {
 
 Result<bool> ObjectFiles::IsLocked(const std::string&) { return false; }
 
-Status ObjectFiles::Rename(const std::string& from, const std::string&) { return OnlyRead(from); }
-Status ObjectFiles::Remove(const std::string& path) { return OnlyRead(path); }
-Status ObjectFiles::RemoveDir(const std::string& path) { return OnlyRead(path); }
-Status ObjectFiles::MakeDir(const std::string& path) { return OnlyRead(path); }
-Status ObjectFiles::SyncDir(const std::string& path) { return OnlyRead(path); }
-Result<uint64_t> ObjectFiles::FreeBytes(const std::string& path) { return OnlyRead(path); }
+Status ObjectFiles::Rename(const std::string& from, const std::string&) {
+  return WriteRefused(from);
+}
+Status ObjectFiles::Remove(const std::string& path) { return WriteRefused(path); }
+Status ObjectFiles::RemoveDir(const std::string& path) { return WriteRefused(path); }
+Status ObjectFiles::MakeDir(const std::string& path) { return WriteRefused(path); }
+Status ObjectFiles::SyncDir(const std::string& path) { return WriteRefused(path); }
+Result<uint64_t> ObjectFiles::FreeBytes(const std::string& path) { return WriteRefused(path); }
 
 Result<std::unique_ptr<FileLock>> ObjectFiles::Lock(const std::string& path, const std::string&) {
-  return OnlyRead(path);
+  return WriteRefused(path);
 }
 
 }  // namespace keel

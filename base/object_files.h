@@ -21,6 +21,9 @@
 
 namespace keel {
 
+// Why nothing is written at that path, and what to do instead.
+Error WriteRefused(const std::string& path);
+
 class ObjectFiles : public Files {
  public:
   explicit ObjectFiles(Objects& bucket) : bucket_(bucket) {}

@@ -63,7 +63,8 @@ Result<std::unique_ptr<File>> BucketFiles::Open(const std::string& path, OpenFla
   return files->Open(path, flags);
 }
 Status BucketFiles::Rename(const std::string& from, const std::string& to) {
-  KEEL_TRY_ASSIGN(Files* const files, Of(IsBucketPath(to) ? to : from));
+  if (IsBucketPath(to)) return WriteRefused(to);
+  KEEL_TRY_ASSIGN(Files* const files, Of(from));
   return files->Rename(from, to);
 }
 Status BucketFiles::Remove(const std::string& path) {

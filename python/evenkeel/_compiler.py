@@ -26,63 +26,77 @@ class _StandIn(types.ModuleType):
         super().__init__(_NAME, "Stands in for PyTorch's own until something uses that.")
         self.__spec__ = importlib.util.find_spec(_NAME)
         self.__file__ = self.__spec__.origin
-        self.__path__ = self.__spec__.submodule_search_locations
         self._marked = []
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()   # never held during an import, which has locks of its own
+
+    @property
+    def __path__(self):
+        """Asked for when a module below this one is about to be imported, as its parent must be
+        before it."""
+        return self._real().__path__
 
     def disable(self, fn=None, recursive=True, **options):
         """Nothing is compiled as long as this is called. The caller keeps the answer in the
         function, where the real one is put when there is one."""
-        if fn is None or options != {"wrapping": False}:
-            return self._real().disable(fn, recursive, **options)
         with self._lock:
-            if sys.modules.get(_NAME) is not self:
-                return self._real().disable(fn, recursive, **options)
-            self._marked.append((fn, recursive, options))
-        return fn
+            if sys.modules.get(_NAME) is self and fn is not None and options == {"wrapping": False}:
+                self._marked.append((fn, recursive, options))
+                return fn
+        return self._real().disable(fn, recursive, **options)
 
     def graph_break(self, *args, **options):
         """What is not being compiled goes on."""
+        if sys.modules.get(_NAME) is not self:
+            self._real().graph_break(*args, **options)
 
     def __getattr__(self, name):
         # Python asks these of every module, whether somebody uses it or not.
-        if name.startswith("__") and name.endswith("__"):
+        if name.startswith("__") and name.endswith("__") and name != "__all__":
             raise AttributeError(name)
         return getattr(self._real(), name)
+
+    def __setattr__(self, name, value):
+        if name.startswith("_"):
+            super().__setattr__(name, value)
+        else:
+            setattr(self._real(), name, value)
+
+    def __reduce__(self):
+        return importlib.import_module, (_NAME,)
 
     def _real(self):
         with self._lock:
             if sys.modules.get(_NAME) is self:
-                sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, _Finder)]
                 del sys.modules[_NAME]
-                real = importlib.import_module(_NAME)
-                for fn, recursive, options in self._marked:
-                    setattr(fn, "__dynamo_disable", real.disable(fn, recursive, **options))
-                self._marked.clear()
-        return importlib.import_module(_NAME)
+        try:
+            real = importlib.import_module(_NAME)
+        except BaseException:
+            sys.modules.setdefault(_NAME, self)
+            raise
+        # Within its own import it has not what it is asked for yet.
+        if not getattr(real.__spec__, "_initializing", False):
+            with self._lock:
+                marked, self._marked = self._marked, []
+            for fn, recursive, options in marked:
+                setattr(fn, "__dynamo_disable", real.disable(fn, recursive, **options))
+        return real
 
 
 class _Finder:
-    """Asked for a module below the one that is left out, it first has that imported."""
+    """Knows the modules below that their parent has imported since Python asked for one of them. It
+    would load that one again. It imports nothing: Python holds a lock for all imports here."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        stand_in = sys.modules.get(_NAME)
-        if not name.startswith(_NAME + ".") or not isinstance(stand_in, _StandIn):
+        imported = sys.modules.get(name)
+        if not name.startswith(_NAME + ".") or imported is None or target is not None:
             return None
-        stand_in._real()
-        if name not in sys.modules:
-            return None   # whoever finds modules otherwise finds this one
-        return importlib.machinery.ModuleSpec(name, _Imported(sys.modules[name]))
+        return importlib.machinery.ModuleSpec(name, _Imported(imported))
 
 
 class _Imported:
-    """The loader of a module that its parent has imported meanwhile. Python would load that by its
-    own spec once more, if it had one."""
-
     def __init__(self, module):
         self.module, self.spec = module, module.__spec__
-        module.__spec__ = None
 
     def create_module(self, spec):
         return self.module

@@ -149,7 +149,9 @@ void S3Client::SetLimits(const S3Call& call, Duration left, HttpRequest& request
   const uint64_t bytes = call.body.size() + call.answer_bytes;
   const Duration one = std::max(options_.try_limit, call.limit) + TimeFor(bytes);
   request.limit = std::min(left, one);
-  if (bytes >= kLargeBytes) request.slow_bytes_s = kSlowBytesPerSecond;
+  // A store may need minutes to make one object of many parts, and says little meanwhile.
+  const bool is_work = call.effect == S3Effect::kCompletes;
+  if (bytes >= kLargeBytes && !is_work) request.slow_bytes_s = kSlowBytesPerSecond;
 }
 
 S3Try S3Client::TryOf(const S3Call& call, const HttpOutcome& outcome) {

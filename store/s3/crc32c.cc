@@ -48,23 +48,31 @@ uint32_t AddByte(uint32_t sum, std::byte byte) {
 // Bytes of each of the three streams in one round.
 constexpr size_t kStream = 4096;
 
-// What kStream zero bytes make of a sum whose only bit is `i`: sums are linear in their bits.
+// What zero bytes make of a sum whose only bit is `i`: sums are linear in their bits.
 using Shift = std::array<uint32_t, 32>;
+
+constexpr uint32_t Shifted(const Shift& shift, uint32_t sum) {
+  uint32_t moved = 0;
+  for (size_t bit = 0; bit < 32; ++bit) moved ^= (sum >> bit & 1) != 0 ? shift[bit] : 0;
+  return moved;
+}
+
+// Over kStream of them: from over one of them, by going over twice as many again and again.
 constexpr Shift kOverStream = [] {
   Shift shift{};
   for (size_t bit = 0; bit < 32; ++bit) {
-    uint32_t sum = 1U << bit;
-    for (size_t i = 0; i < kStream; ++i) sum = sum >> 8 ^ kTables[0][sum & 255];
-    shift[bit] = sum;
+    const uint32_t sum = 1U << bit;
+    shift[bit] = sum >> 8 ^ kTables[0][sum & 255];
+  }
+  for (size_t bytes = 1; bytes < kStream; bytes *= 2) {
+    const Shift once = shift;
+    for (size_t bit = 0; bit < 32; ++bit) shift[bit] = Shifted(once, once[bit]);
   }
   return shift;
 }();
+static_assert((kStream & (kStream - 1)) == 0);
 
-uint32_t OverStream(uint32_t sum) {
-  uint32_t moved = 0;
-  for (size_t bit = 0; bit < 32; ++bit) moved ^= (sum >> bit & 1) != 0 ? kOverStream[bit] : 0;
-  return moved;
-}
+uint32_t OverStream(uint32_t sum) { return Shifted(kOverStream, sum); }
 
 __attribute__((target("sse4.2"))) uint32_t ByInstruction(std::span<const std::byte> bytes) {
   uint64_t sum = 0xffffffff;

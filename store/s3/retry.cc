@@ -114,12 +114,14 @@ S3Verdict AfterRefusal(const S3Try& one, const S3Progress& progress, const S3Ret
                        S3Verdict verdict) {
   if (FindCure(one, progress, verdict)) return Again(one, progress, policy, verdict);
   verdict.is_damage = IsOneOf(one.code, kDamaged);
-  // A server that failed may have done its work before.
-  verdict.may_have_happened = one.status >= 500 && one.status != 501;
+  // A server that failed may have done its work before, as one that begins with 200 and then fails.
+  verdict.may_have_happened = one.status / 100 == 2 || (one.status >= 500 && one.status != 501);
   if (verdict.is_damage || MayPass(one)) return Again(one, progress, policy, verdict);
-  const bool is_own_effect =
-      (progress.effect == S3Effect::kOnce && one.status == 412) ||
-      (progress.effect == S3Effect::kCompletes && one.code == "NoSuchUpload" && progress.is_unsure);
+  // Whatever a try is refused for, one before it may have had the effect.
+  const bool happens_once =
+      progress.effect == S3Effect::kOnce || progress.effect == S3Effect::kCompletes;
+  const bool is_own_effect = (progress.effect == S3Effect::kOnce && one.status == 412) ||
+                             (happens_once && progress.is_unsure);
   verdict.kind = is_own_effect ? Kind::kSettle : Kind::kGiveUp;
   verdict.code = CodeOfRefusal(one);
   return verdict;

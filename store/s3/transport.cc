@@ -220,6 +220,10 @@ void HttpTransport::Set(Transfer& transfer) {
   set(CURLOPT_HTTPHEADER, transfer.headers);
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   set(CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+  // Else the end of a transfer waits for a resolver that is silent, and all others with it.
+  set(CURLOPT_QUICK_EXIT, 1L);
+#endif
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_BUFFERSIZE, kBufferBytes);
   set(CURLOPT_UPLOAD_BUFFERSIZE, kBufferBytes);

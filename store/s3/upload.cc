@@ -128,7 +128,14 @@ Status S3Upload::Begin() {
 // Gives the part that is full to the threads, and starts one more if all are busy.
 Status S3Upload::HandOver() {
   if (const std::optional<Error> failed = failure()) return *failed;
-  if (id_.empty()) KEEL_TRY(Begin());
+  if (id_.empty()) {
+    const Status begun = Begin();
+    if (!begun.ok()) {
+      const std::lock_guard lock(mutex_);
+      failure_ = begun.error();   // what was added since is lost
+      return begun;
+    }
+  }
   filling_.number = ++handed_over_;
   const auto most = static_cast<size_t>(client_.options().parts_in_flight);
   {
@@ -248,9 +255,8 @@ Status S3Upload::Settle(const Error& error) {
   const S3Ending ending = client_.Send(call);
   if (!ending.done()) return error;
   const Result<int64_t> bytes = ParseInteger(ending.answer.Header("content-length"));
-  const std::string mark = ending.answer.Header(kMarkHeader);
   const bool is_ours = bytes.ok() && static_cast<uint64_t>(*bytes) == bytes_ &&
-                       (mark.empty() || mark == mark_);
+                       ending.answer.Header(kMarkHeader) == mark_;
   return is_ours ? Ok() : Status(error);
 }
 

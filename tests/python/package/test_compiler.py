@@ -29,7 +29,6 @@ AFTER = """
     real = sys.modules["torch._dynamo"]
     assert _compiler.is_imported() and torch._dynamo is real
     assert type(real) is type(sys) and real.eval_frame.OptimizedModule is real.OptimizedModule
-    assert not [one for one in sys.meta_path if isinstance(one, _compiler._Finder)]
     for name, module in list(sys.modules.items()):
         if name.startswith("torch._dynamo."):
             assert isinstance(module.__spec__.loader, type(real.__spec__.loader)), module.__spec__
@@ -100,13 +99,60 @@ class LeftOut(unittest.TestCase):
         self.brought_in_by("""
             import threading
             seen = []
-            threads = [threading.Thread(target=lambda: seen.append(torch._dynamo.OptimizedModule))
-                       for _ in range(8)]
+            def look():
+                seen.append(torch._dynamo.OptimizedModule)
+            threads = [threading.Thread(target=look, daemon=True) for _ in range(12)]
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join()
-            assert len(seen) == 8 and len(set(seen)) == 1
+                thread.join(60)
+            assert len(seen) == 12 and len(set(seen)) == 1
+        """)
+
+    def test_a_module_below_it_may_be_loaded_anew(self):
+        self.brought_in_by("""
+            import importlib
+            import torch._dynamo.profiler as module
+            before = module.ProfileMetrics
+            assert importlib.reload(module) is module and module.ProfileMetrics is not before
+        """)
+
+    def test_by_an_assignment(self):
+        self.brought_in_by("""
+            import torch._dynamo as early
+            early.config.recompile_limit = 5
+            early.something = 1
+            assert sys.modules["torch._dynamo"].something == 1
+        """)
+
+    def test_what_was_taken_from_it_before_does_what_the_real_one_does(self):
+        self.brought_in_by("""
+            from torch._dynamo import graph_break
+            breaks = []
+            _compiler.bring_in()
+            torch._dynamo.graph_break = lambda *args: breaks.append(args)
+            graph_break("here")
+            assert breaks == [("here",)]
+        """)
+
+    def test_by_a_pickle(self):
+        self.brought_in_by("""
+            import pickle
+            there = pickle.loads(pickle.dumps(sys.modules["torch._dynamo"]))
+            assert there.OptimizedModule
+        """)
+
+    def test_after_an_import_that_failed(self):
+        self.brought_in_by("""
+            import importlib
+            whole, importlib.import_module = importlib.import_module, lambda name: 1 / 0
+            try:
+                torch._dynamo.config
+            except ZeroDivisionError:
+                pass
+            importlib.import_module = whole
+            assert not _compiler.is_imported()
+            torch._dynamo.config
         """)
 
     def test_what_only_looks_leaves_it_out(self):
