@@ -125,7 +125,18 @@ FoundKeys KeysOfProfile(const KeyPlaces& places) {
     return std::optional(S3Credentials{id, secret, profile.Get("aws_session_token")});
   }
   const std::string command = profile.Get("credential_process");
-  if (command.empty()) return std::optional<S3Credentials>();
+  if (command.empty()) {
+    // The keys of somebody else, such as the machine, are not what its user meant.
+    for (const char* kind : {"source_profile", "credential_source", "sso_session",
+                             "sso_start_url"}) {
+      if (profile.Get(kind).empty()) continue;
+      return Error{Code::kInvalid,
+                   "the profile " + Shown(profile.name) + " says " + kind +
+                       ", which is not understood here: name a profile whose credential_process "
+                       "is `aws configure export-credentials --profile " + profile.name + "`"};
+    }
+    return std::optional<S3Credentials>();
+  }
   const std::string what = "the credential_process of the profile " + Shown(profile.name);
   const Result<std::string> output = OutputOfProgram(command, kProgramLimit);
   if (!output.ok()) return output.error().Doing("asking " + what);

@@ -104,6 +104,17 @@ TEST_F(Keys, OfAProgram) {
               AllOf(HasSubstr("gave no JSON"), Not(HasSubstr("its-secret"))));
 }
 
+TEST_F(Keys, OfAProfileThatIsNotUnderstoodAreNotThoseOfTheMachine) {
+  for (const char* kind : {"source_profile = base", "sso_session = mine"}) {
+    WriteConfig(std::string("[default]\nrole_arn = arn:aws:iam::1:role/r\n") + kind + "\n");
+    const auto keys = Ring().Get();
+    ASSERT_FALSE(keys.ok());
+    EXPECT_EQ(keys.error().code, Code::kInvalid);
+    EXPECT_THAT(keys.error().message,
+                AllOf(HasSubstr(std::string(kind).substr(0, 8)), HasSubstr("credential_process")));
+  }
+}
+
 TEST_F(Keys, OfAContainer) {
   stub_.Answer("/container", {200, {}, KeysJson("CONTAINER", "2026-01-01T01:00:00Z")});
   environment_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = stub_.url() + "/container?x=1";
