@@ -1,8 +1,8 @@
 // Questions to the gateway and the reading of its answers.
 #include "store/etcd/messages.h"
 
+#include "base/base64.h"
 #include "base/text.h"
-#include "store/etcd/base64.h"
 
 namespace keel {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "store/s3/hashes.h"
+#include "base/base64.h"
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
@@ -128,7 +128,7 @@ std::string Crc32cBase64(std::span<const std::byte> bytes) {
   const uint32_t sum = Crc32cOf(bytes);
   std::string four;
   for (int shift = 24; shift >= 0; shift -= 8) four += static_cast<char>(sum >> shift & 255);
-  return Base64Text(four);
+  return Base64Of(four);
 }
 
 }  // namespace keel

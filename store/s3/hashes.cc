@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "base/base64.h"
 #include "base/check.h"
 
 namespace keel {
@@ -36,7 +37,7 @@ std::string HmacSha256(std::string_view key, std::string_view text) {
 }
 
 std::string Md5Base64(std::span<const std::byte> bytes) {
-  return Base64Text(DigestBytes(EVP_md5(), bytes.data(), bytes.size()));
+  return Base64Of(DigestBytes(EVP_md5(), bytes.data(), bytes.size()));
 }
 
 std::string HexText(std::string_view bytes) {
@@ -47,15 +48,6 @@ std::string HexText(std::string_view bytes) {
     text += kDigits[static_cast<unsigned char>(byte) >> 4];
     text += kDigits[static_cast<unsigned char>(byte) & 15];
   }
-  return text;
-}
-
-std::string Base64Text(std::string_view bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4, '\0');
-  // It also writes a NUL, which is where the string's own one stands.
-  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                  reinterpret_cast<const unsigned char*>(bytes.data()),
-                  static_cast<int>(bytes.size()));
   return text;
 }
 

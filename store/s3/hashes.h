@@ -17,6 +17,5 @@ std::string Md5Base64(std::span<const std::byte> bytes);
 
 // Lower-case digits.
 std::string HexText(std::string_view bytes);
-std::string Base64Text(std::string_view bytes);
 
 }  // namespace keel

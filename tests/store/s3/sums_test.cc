@@ -1,6 +1,7 @@
 // Hashes, sums, and the texts of times and URLs.
 #include <gtest/gtest.h>
 
+#include "base/base64.h"
 #include "base/file_helpers.h"
 #include "base/random.h"
 #include "store/s3/crc32c.h"
@@ -17,8 +18,8 @@ TEST(Hashes, KnownValues) {
   EXPECT_EQ(HexText(HmacSha256("key", "The quick brown fox jumps over the lazy dog")),
             "f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8");
   EXPECT_EQ(Md5Base64(BytesOf("")), "1B2M2Y8AsgTpgAmY7PhCfg==");
-  EXPECT_EQ(Base64Text("foob"), "Zm9vYg==");
-  EXPECT_EQ(Base64Text(""), "");
+  EXPECT_EQ(Base64Of("foob"), "Zm9vYg==");
+  EXPECT_EQ(Base64Of(""), "");
 }
 
 TEST(Crc32c, KnownValues) {

@@ -1,5 +1,5 @@
 // Three bytes make four letters; the last group is padded.
-#include "store/etcd/base64.h"
+#include "base/base64.h"
 
 #include <array>
 #include <cstdint>

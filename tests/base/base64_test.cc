@@ -1,5 +1,5 @@
 // Bytes to letters and back.
-#include "store/etcd/base64.h"
+#include "base/base64.h"
 
 #include <gtest/gtest.h>
 
