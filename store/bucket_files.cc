@@ -23,15 +23,14 @@ struct BucketFiles::Bucket {
   ObjectFiles files;
 };
 
-BucketFiles::BucketFiles(Files& disk, std::vector<std::string> folders)
-    : disk_(disk), folders_(std::move(folders)) {}
+BucketFiles::BucketFiles(Files& disk) : disk_(disk) {}
 BucketFiles::~BucketFiles() = default;
 
 Result<BucketOpener*> BucketFiles::Opener() {
   if (opener_ != nullptr) return opener_;
   const auto load = [&]() -> Result<BucketOpener*> {
     KEEL_TRY_ASSIGN(const std::string prefix, OwnPrefix());
-    KEEL_TRY_ASSIGN(const std::string path, FindModule(prefix, kBucketModuleFile, folders_));
+    KEEL_TRY_ASSIGN(const std::string path, FindModule(prefix, kBucketModuleFile));
     KEEL_TRY_ASSIGN(void* const entry, LoadModule(path, kBucketModuleEntry));
     BucketOpener* const opener =
         reinterpret_cast<BucketModuleEntry>(entry)(kBucketModuleVersion, LogFormat::kText,

@@ -25,8 +25,7 @@ bool IsBucketPath(std::string_view path);
 
 class BucketFiles : public Files {
  public:
-  // `folders`: where the module lies below the program's prefix (store/find_module.h).
-  BucketFiles(Files& disk, std::vector<std::string> folders);
+  explicit BucketFiles(Files& disk);
   ~BucketFiles() override;
 
   Result<std::unique_ptr<File>> Open(const std::string& path, OpenFlags flags) override;
@@ -49,7 +48,6 @@ class BucketFiles : public Files {
   Result<BucketOpener*> Opener();
 
   Files& disk_;
-  const std::vector<std::string> folders_;
   std::mutex mutex_;
   BucketOpener* opener_ = nullptr;
   std::map<std::string, std::unique_ptr<Bucket>> buckets_;   // by name

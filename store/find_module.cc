@@ -18,9 +18,12 @@ Result<std::string> OwnPrefix() {
 }
 
 Result<std::string> FindModule(const std::string& prefix, const std::string& file,
-                               const std::vector<std::string>& folders) {
+                               const std::string& other_folder) {
   std::string tried;
-  for (const std::string& folder : folders) {
+  for (const std::string& folder :
+       {std::string("/lib/"), std::string("/lib/evenkeel/"), std::string(KEEL_MODULE_DIR),
+        other_folder}) {
+    if (folder.empty()) continue;
     const std::string path = prefix + folder + file;
     if (access(path.c_str(), R_OK) == 0) return path;
     tried += (tried.empty() ? "" : ", ") + path;

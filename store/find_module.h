@@ -5,7 +5,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 
@@ -14,9 +13,10 @@ namespace keel {
 // "/opt/keel" of "/opt/keel/bin/keelrun", this process's program.
 Result<std::string> OwnPrefix();
 
-// In `folders` below that prefix, from the first: "/lib/".
+// In the folders of libraries below that prefix, in the build as when installed, and then in the
+// other one, such as "/torch2.11/"; empty: in no other.
 Result<std::string> FindModule(const std::string& prefix, const std::string& file,
-                               const std::vector<std::string>& folders);
+                               const std::string& other_folder = "");
 
 // Loads it for good, and returns its function of that name.
 Result<void*> LoadModule(const std::string& path, const char* entry);

@@ -113,7 +113,7 @@ int Run(const Command& command, const OptionInputs& inputs) {
     if (!sense.ok()) return Misused(table.program(), sense.error().message, is_json);
   }
   PosixFiles disk;
-  BucketFiles places(disk, {"/lib/", "/lib/evenkeel/", KEEL_MODULE_DIR});
+  BucketFiles places(disk);
   StoppableFiles files(places);
   const World world{files, RealClock(),
                     Paint(::isatty(STDOUT_FILENO) == 1 && !IsPlain(inputs.environment)),

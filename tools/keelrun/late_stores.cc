@@ -33,13 +33,11 @@ std::string TorchBeside(const std::string& package) {
   return version.substr(0, version.find('.', version.find('.') + 1));
 }
 
-// Beside our libraries, in the build as when installed.
 Result<std::string> FindStoreModule() {
   KEEL_TRY_ASSIGN(const std::string prefix, OwnPrefix());
   const std::string torch = TorchBeside(prefix);
-  std::vector<std::string> folders = {"/lib/", "/lib/evenkeel/", KEEL_MODULE_DIR};
-  if (!torch.empty()) folders.push_back("/torch" + torch + "/");
-  const Result<std::string> found = FindModule(prefix, kStoreModuleFile, folders);
+  const std::string of_package = torch.empty() ? "" : "/torch" + torch + "/";
+  const Result<std::string> found = FindModule(prefix, kStoreModuleFile, of_package);
   if (found.ok()) return found;
   const std::string cure =
       torch.empty() ? "build and install Evenkeel with LibTorch"
