@@ -2,32 +2,18 @@
 // directory.
 #include <gtest/gtest.h>
 
-#include "base/file_helpers.h"
 #include "base/memory_files.h"
 #include "base/memory_objects.h"
 #include "base/object_files.h"
 #include "ckpt/catalog.h"
 #include "ckpt/retention.h"
 #include "ckpt/verify.h"
+#include "tests/ckpt/into_bucket.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
 
 namespace keel {
 namespace {
-
-// As `aws s3 sync /c s3://bucket/run` does.
-void Sync(Files& files, const std::string& dir, Objects& bucket, const std::string& prefix) {
-  const auto entries = files.List(dir);
-  ASSERT_OK(entries);
-  for (const DirEntry& entry : *entries) {
-    const std::string path = JoinPath(dir, entry.name), key = prefix + "/" + entry.name;
-    if (entry.kind == FileKind::kDirectory) {
-      Sync(files, path, bucket, key);
-    } else {
-      ASSERT_OK(bucket.Replace(key, *ReadWhole(files, path, 1 << 24)));
-    }
-  }
-}
 
 class InABucket : public testing::Test {
  protected:
@@ -37,7 +23,7 @@ class InABucket : public testing::Test {
       const SavePlan plan = PlanOf(state_, "/c", step, step, 4096);
       ASSERT_OK(SaveCheckpoint(disk_, plan, source, {}, 0));
     }
-    Sync(disk_, "/c", bucket_, "run");
+    CopyIntoBucket(disk_, "/c", bucket_, "run");
   }
 
   MemoryFiles disk_;

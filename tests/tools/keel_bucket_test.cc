@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
+#include "tests/ckpt/into_bucket.h"
 #include "tests/store/s3/weed.h"
 #include "tests/tools/keel_program.h"
 
@@ -29,40 +30,26 @@ class KeelInABucket : public KeelProgram {
     SaveStep(TestState::Make(2, 4000), 20);
     bucket_ = server_->Open("checkpoints");
     prefix_ = testing::UnitTest::GetInstance()->current_test_info()->name();
-    Copy(root(), prefix_);
+    CopyIntoBucket(files_, root(), *bucket_, prefix_);
   }
 
   std::string url() const { return "s3://checkpoints/" + prefix_; }
 
-  void Copy(const std::string& dir, const std::string& prefix) {
-    const auto entries = files_.List(dir);
-    ASSERT_OK(entries);
-    for (const DirEntry& entry : *entries) {
-      const std::string path = JoinPath(dir, entry.name), key = prefix + "/" + entry.name;
-      if (entry.kind == FileKind::kDirectory) {
-        Copy(path, key);
-      } else {
-        ASSERT_OK(bucket_->Replace(key, *ReadWhole(files_, path, 1 << 24)));
-      }
-    }
-  }
-
-  // What it prints of the bucket, as if it were the directory.
-  Ran RunThere(std::string arguments) {
+  // The command, where ROOT stands for the directory or for its copy.
+  static Ran Run(std::string arguments, const std::string& there) {
     for (size_t at; (at = arguments.find("ROOT")) != std::string::npos;) {
-      arguments.replace(at, 4, url());
+      arguments.replace(at, 4, there);
     }
-    Ran ran = RunKeel(arguments);
+    return RunKeel(arguments);
+  }
+  Ran RunHere(const std::string& arguments) { return Run(arguments, root()); }
+  // What it prints of the bucket, as if it were the directory.
+  Ran RunThere(const std::string& arguments) {
+    Ran ran = Run(arguments, url());
     for (size_t at; (at = ran.out.find(url())) != std::string::npos;) {
       ran.out.replace(at, url().size(), root());
     }
     return ran;
-  }
-  Ran RunHere(std::string arguments) {
-    for (size_t at; (at = arguments.find("ROOT")) != std::string::npos;) {
-      arguments.replace(at, 4, root());
-    }
-    return RunKeel(arguments);
   }
 
   static std::unique_ptr<WeedServer> server_;
