@@ -10,8 +10,8 @@ namespace {
 
 using Verdict = FollowStep::Verdict;
 
-// Whoever is no heir asks within so much time for each host of the job, up to the second. If all
-// asked at once, the next coordinator could answer nobody.
+// Hosts that are no heirs spread their questions over kAskPace for each host of the job, but over
+// kAskPaceMost at most. If all asked at once, the next coordinator could answer nobody.
 constexpr Duration kAskPace = std::chrono::microseconds(500);
 constexpr Duration kAskPaceMost = std::chrono::milliseconds(500);
 // Two hosts do not lose the coordinator at the same moment.
