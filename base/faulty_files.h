@@ -72,6 +72,7 @@ class FaultyFiles : public Files {
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
                                          const std::string& owner) override;
   Result<bool> IsLocked(const std::string& path) override;
+  Result<BucketPlace> Bucket(const std::string& path) override { return below_.Bucket(path); }
 
  private:
   friend class FaultyFile;

@@ -1,6 +1,8 @@
 // Whole small files and directory chains, on top of any Files.
 #include "base/file_helpers.h"
 
+#include "base/objects.h"
+
 namespace keel {
 namespace {
 
@@ -65,6 +67,8 @@ Result<std::string> ReadWhole(Files& files, const std::string& path, uint64_t li
 }
 
 Status WriteDurably(Files& files, const std::string& path, std::string_view content) {
+  KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(path));
+  if (place.bucket != nullptr) return place.bucket->Replace(place.key, content);
   const std::string temporary = path + std::string(kTemporarySuffix);
   Status status = WriteAndSync(files, temporary, content);
   if (status.ok()) status = files.Rename(temporary, path);

@@ -1,6 +1,6 @@
 // What most users of Files want: whole small files, and directories made with their parents.
-// Promises   WriteDurably(): whoever reads `path` afterwards, also after power loss, finds the old
-//            or the new content whole; once it returned Ok, the new one.
+// Promises   WriteDurably(), also in a bucket: whoever reads `path` afterwards, also after power
+//            loss, finds the old or the new content whole; once it returned Ok, the new one.
 // Does not   guard against two writers of one path at a time: they would share its temporary file.
 // Threads    any, on different paths.
 // Errors     those of base/files.h.

@@ -85,6 +85,14 @@ class FileLock {
   virtual ~FileLock() = default;
 };
 
+class Objects;
+
+// A place in a bucket (base/objects.h).
+struct BucketPlace {
+  Objects* bucket = nullptr;   // null: the path is on a disk
+  std::string key = {};        // without slashes at its ends; "" is the bucket itself
+};
+
 class Files {
  public:
   Files() = default;
@@ -116,6 +124,9 @@ class Files {
   // Whether somebody holds the lock file `path`; nobody does where it is not there. Needs only
   // leave to read it. A Lock() at the same moment may find the look in its way and give kExists.
   virtual Result<bool> IsLocked(const std::string& path) = 0;
+  // Whether the path is in a bucket, where nothing can be renamed, locked or written in part. Who
+  // must do one of these does without, by what buckets can.
+  virtual Result<BucketPlace> Bucket(const std::string& path);
 };
 
 // The rules of OpenFlags and kDirectAlignment, shared by all implementations: kInvalid or fine.

@@ -2,6 +2,7 @@
 #include "base/memory_objects.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -20,12 +21,14 @@ class MemoryObjects::Writer : public ObjectUpload {
   }
 
   Status Append(std::span<const std::byte> from) override {
+    KEEL_TRY(CheckGoesOn());
     KEEL_CHECK(bytes_.size() + from.size() <= bytes_max_, "more bytes than were announced");
     bytes_.append(reinterpret_cast<const char*>(from.data()), from.size());
     return Ok();
   }
 
   Status Finish() override {
+    KEEL_TRY(CheckGoesOn());
     const std::lock_guard lock(bucket_.mutex_);
     bucket_.Note("finish " + self_.key);
     if (bucket_.unfinished_.erase(self_.id) == 0) {
@@ -36,11 +39,19 @@ class MemoryObjects::Writer : public ObjectUpload {
     return Ok();
   }
 
+  void Cancel() override { cancelled_ = true; }
+
  private:
+  Status CheckGoesOn() const {
+    if (!cancelled_) return Ok();
+    return Error{Code::kCancelled, "writing " + bucket_.name_ + "/" + self_.key + " was cancelled"};
+  }
+
   MemoryObjects& bucket_;
   const UnfinishedObject self_;
   const uint64_t bytes_max_;
   std::string bytes_;
+  std::atomic<bool> cancelled_{false};
 };
 
 void MemoryObjects::Note(std::string request) { requests_.push_back(std::move(request)); }
@@ -138,6 +149,16 @@ Status MemoryObjects::Discard(const UnfinishedObject& unfinished) {
   Note("discard " + unfinished.key);
   unfinished_.erase(unfinished.id);
   return Ok();
+}
+
+int64_t MemoryObjects::StoreNanos() {
+  const std::lock_guard lock(mutex_);
+  return now_;
+}
+
+void MemoryObjects::Pass(Duration time) {
+  const std::lock_guard lock(mutex_);
+  now_ += time / std::chrono::nanoseconds(1);
 }
 
 std::vector<std::string> MemoryObjects::requests() const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/objects.h"
 
 namespace keel {
@@ -29,6 +30,10 @@ class MemoryObjects : public Objects {
   Status Remove(const std::vector<std::string>& keys) override;
   Result<std::vector<UnfinishedObject>> Unfinished(const std::string& prefix) override;
   Status Discard(const UnfinishedObject& unfinished) override;
+  int64_t StoreNanos() override;
+
+  // Sets its clock forward, which otherwise rises by 1 ns with each change.
+  void Pass(Duration time);
 
   // Of all calls so far, in their order: "list run/", "look run/a", "get run/a 0 100" ...
   std::vector<std::string> requests() const;

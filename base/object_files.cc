@@ -48,8 +48,8 @@ std::string ParentOf(const std::string& key) {
 }  // namespace
 
 Error WriteRefused(const std::string& path) {
-  return {Code::kInvalid, path + " is in a bucket, which is only read so far: name a directory to "
-                                 "write to, then copy it (for one, `aws s3 sync`)"};
+  return {Code::kInvalid, path + " is in a bucket, where such a file cannot be written: name one "
+                                 "on a disk, then copy it (for one, `aws s3 sync`)"};
 }
 
 std::string ObjectFiles::KeyOf(const std::string& path) const {
@@ -123,10 +123,13 @@ Result<bool> ObjectFiles::IsLocked(const std::string&) { return false; }
 Status ObjectFiles::Rename(const std::string& from, const std::string&) {
   return WriteRefused(from);
 }
-Status ObjectFiles::Remove(const std::string& path) { return WriteRefused(path); }
-Status ObjectFiles::RemoveDir(const std::string& path) { return WriteRefused(path); }
-Status ObjectFiles::MakeDir(const std::string& path) { return WriteRefused(path); }
-Status ObjectFiles::SyncDir(const std::string& path) { return WriteRefused(path); }
+Status ObjectFiles::Remove(const std::string& path) { return bucket_.Remove({KeyOf(path)}); }
+Status ObjectFiles::RemoveDir(const std::string&) { return Ok(); }
+Status ObjectFiles::MakeDir(const std::string&) { return Ok(); }
+Status ObjectFiles::SyncDir(const std::string&) { return Ok(); }
+Result<BucketPlace> ObjectFiles::Bucket(const std::string& path) {
+  return BucketPlace{&bucket_, KeyOf(path)};
+}
 Result<uint64_t> ObjectFiles::FreeBytes(const std::string& path) { return WriteRefused(path); }
 
 Result<std::unique_ptr<FileLock>> ObjectFiles::Lock(const std::string& path, const std::string&) {

@@ -1,11 +1,13 @@
-// ObjectFiles: a bucket as files that can be read, so that what reads checkpoints reads them there.
+// ObjectFiles: a bucket as files, so that what reads checkpoints reads them there.
 //
 // "s3://bucket/run/a" is the object `run/a`; "s3://bucket/run" is a directory as long as some key
 // begins with `run/`.
 // Promises   an open file has the size that its object had when it was opened. The first Stat()
 //            of a file after a List() of its directory gives what was listed, without a request.
-// Does not   write: whatever changes something is kInvalid. So is Lock(), since a bucket has no
-//            locks, and IsLocked() is always false.
+// Does not   write to files, rename or lock them: that is kInvalid, and IsLocked() is always false.
+//            Whoever saves asks Bucket(), and does it as buckets can. Remove() does not say that
+//            there was nothing; MakeDir(), RemoveDir() and SyncDir() have nothing to do, since what
+//            is in a bucket is durable, and a directory there is but a part of names.
 // Threads    any. Errors: those of base/objects.h.
 // Lifetime   keeps the bucket by reference.
 #pragma once
@@ -41,6 +43,7 @@ class ObjectFiles : public Files {
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
                                          const std::string& owner) override;
   Result<bool> IsLocked(const std::string& path) override;
+  Result<BucketPlace> Bucket(const std::string& path) override;
 
  private:
   std::string KeyOf(const std::string& path) const;

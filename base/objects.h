@@ -61,6 +61,8 @@ class ObjectUpload {
   virtual Status Append(std::span<const std::byte> from) = 0;
   // Makes the object of all that was added, in place of one that is there. Called once.
   virtual Status Finish() = 0;
+  // From any thread: what is under way ends soon, with kCancelled, as does all that follows.
+  virtual void Cancel() = 0;
 };
 
 class Objects {
@@ -92,6 +94,9 @@ class Objects {
   virtual Status Replace(const std::string& key, std::string_view bytes) = 0;
   // One that is not there counts as removed.
   virtual Status Remove(const std::vector<std::string>& keys) = 0;
+
+  // The store's clock, as its last answer told it; before the first, ours. It names whole seconds.
+  virtual int64_t StoreNanos() = 0;
 
   virtual Result<std::vector<UnfinishedObject>> Unfinished(const std::string& prefix) = 0;
   virtual Status Discard(const UnfinishedObject& unfinished) = 0;

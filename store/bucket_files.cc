@@ -16,8 +16,8 @@ constexpr std::string_view kScheme = "s3://";
 
 bool IsBucketPath(std::string_view path) { return path.starts_with(kScheme); }
 
-struct BucketFiles::Bucket {
-  explicit Bucket(std::unique_ptr<Objects> opened) : objects(std::move(opened)), files(*objects) {}
+struct BucketFiles::Opened {
+  explicit Opened(std::unique_ptr<Objects> opened) : objects(std::move(opened)), files(*objects) {}
 
   std::unique_ptr<Objects> objects;
   ObjectFiles files;
@@ -30,7 +30,9 @@ Result<BucketOpener*> BucketFiles::Opener() {
   if (opener_ != nullptr) return opener_;
   const auto load = [&]() -> Result<BucketOpener*> {
     KEEL_TRY_ASSIGN(const std::string prefix, OwnPrefix());
-    KEEL_TRY_ASSIGN(const std::string path, FindModule(prefix, kBucketModuleFile));
+    // A program of somebody else, or Python, finds it where it was told to look for our libraries.
+    const Result<std::string> found = FindModule(prefix, kBucketModuleFile);
+    const std::string path = found.ok() ? *found : kBucketModuleFile;
     KEEL_TRY_ASSIGN(void* const entry, LoadModule(path, kBucketModuleEntry));
     BucketOpener* const opener =
         reinterpret_cast<BucketModuleEntry>(entry)(kBucketModuleVersion, LogFormat::kText,
@@ -52,8 +54,8 @@ Result<Files*> BucketFiles::Of(const std::string& path) {
   if (found != buckets_.end()) return &found->second->files;
   KEEL_TRY_ASSIGN(BucketOpener* const opener, Opener());
   KEEL_TRY_ASSIGN(std::unique_ptr<Objects> objects, opener->Open(bucket));
-  std::unique_ptr<Bucket>& place = buckets_[bucket];
-  place = std::make_unique<Bucket>(std::move(objects));
+  std::unique_ptr<Opened>& place = buckets_[bucket];
+  place = std::make_unique<Opened>(std::move(objects));
   return &place->files;
 }
 
@@ -106,6 +108,10 @@ Result<std::unique_ptr<FileLock>> BucketFiles::Lock(const std::string& path,
 Result<bool> BucketFiles::IsLocked(const std::string& path) {
   KEEL_TRY_ASSIGN(Files* const files, Of(path));
   return files->IsLocked(path);
+}
+Result<BucketPlace> BucketFiles::Bucket(const std::string& path) {
+  KEEL_TRY_ASSIGN(Files* const files, Of(path));
+  return files->Bucket(path);
 }
 
 }  // namespace keel

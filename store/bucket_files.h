@@ -1,6 +1,6 @@
-// BucketFiles: files on the disk, and objects in buckets ("s3://bucket/run/a") that can be read.
+// BucketFiles: files on the disk, and objects in buckets ("s3://bucket/run/a") as
+// base/object_files.h has them.
 // Promises   the bucket module, and with it libcurl, is loaded at the first path of a bucket.
-// Does not   write to buckets (base/object_files.h).
 // Threads    any.
 // Errors     those of the files and of the buckets; kNotFound or kForeign where the module is
 //            missing or cannot be loaded.
@@ -41,16 +41,17 @@ class BucketFiles : public Files {
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
                                          const std::string& owner) override;
   Result<bool> IsLocked(const std::string& path) override;
+  Result<BucketPlace> Bucket(const std::string& path) override;
 
  private:
-  struct Bucket;
+  struct Opened;
   Result<Files*> Of(const std::string& path);
   Result<BucketOpener*> Opener();
 
   Files& disk_;
   std::mutex mutex_;
   BucketOpener* opener_ = nullptr;
-  std::map<std::string, std::unique_ptr<Bucket>> buckets_;   // by name
+  std::map<std::string, std::unique_ptr<Opened>> buckets_;   // by name
 };
 
 }  // namespace keel

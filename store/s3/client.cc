@@ -175,6 +175,7 @@ S3Try S3Client::TryOf(const S3Call& call, const HttpOutcome& outcome) {
     one.retry_after = std::chrono::seconds(std::clamp<int64_t>(*seconds, 0, 3600));
   }
   if (const auto theirs = ParseHttpDate(answer.Header("date"))) {
+    seen_offset_ns_ = *theirs - clock_.WallNanos();
     const int64_t ours = clock_.WallNanos() + clock_offset_ns_;
     one.clock_differs = std::abs(*theirs - ours) > kSkewNs;
   }

@@ -81,6 +81,8 @@ class S3Client {
   // Whether bodies have a CRC32C at present.
   bool has_crc() const { return has_crc_; }
   std::string NewId();
+  // The server's clock, as its last answer told it; ours before the first.
+  int64_t StoreNanos() const { return clock_.WallNanos() + seen_offset_ns_; }
   // Has calls whose tokens were raised end now.
   void Wake();
 
@@ -106,7 +108,8 @@ class S3Client {
   HttpTransport transport_;
   S3KeyRing keys_;
   std::atomic<bool> has_crc_{true};
-  std::atomic<int64_t> clock_offset_ns_{0};   // the server's clock less ours
+  std::atomic<int64_t> clock_offset_ns_{0};   // the server's clock less ours, for signing
+  std::atomic<int64_t> seen_offset_ns_{0};    // likewise, of the last answer
   std::mutex mutex_;
   std::condition_variable woken_;
   S3Address address_;                         // guarded by mutex_

@@ -129,10 +129,11 @@ Result<size_t> S3Objects::Get(const std::string& key, uint64_t offset, std::span
 }
 
 Status PutWhole(S3Client& client, const std::string& name, const std::string& key,
-                std::span<const std::byte> bytes) {
+                std::span<const std::byte> bytes, const CancelToken& cancel) {
   S3Call call{.doing = "writing " + name, .effect = S3Effect::kSame, .method = "PUT", .key = key};
   call.body = bytes;
   call.has_checksum = true;
+  call.cancel = cancel;
   const S3Ending ending = client.Send(call);
   return ending.done() ? Ok() : Status(ending.error);
 }

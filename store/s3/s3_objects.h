@@ -35,6 +35,7 @@ class S3Objects : public Objects {
   Status Remove(const std::vector<std::string>& keys) override;
   Result<std::vector<UnfinishedObject>> Unfinished(const std::string& prefix) override;
   Status Discard(const UnfinishedObject& unfinished) override;
+  int64_t StoreNanos() override { return client_.StoreNanos(); }
 
  private:
   S3Objects(const S3Address& address, const Environment& environment, const AwsProfile& profile,
@@ -50,6 +51,7 @@ class S3Objects : public Objects {
 
 // Puts one object in one request, in place of one that is there.
 Status PutWhole(S3Client& client, const std::string& name, const std::string& key,
-                std::span<const std::byte> bytes);
+                std::span<const std::byte> bytes,
+                const CancelToken& cancel = CancelToken::Never());
 
 }  // namespace keel

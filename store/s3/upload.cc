@@ -57,8 +57,7 @@ S3Upload::S3Upload(S3Client& client, std::string name, std::string key, uint64_t
       mark_(client.NewId()) {}
 
 S3Upload::~S3Upload() {
-  cancel_.Cancel();
-  client_.Wake();
+  Cancel();
   StopThreads();
   if (id_.empty() || is_finished_) return;
   const DiscardLimits limits{client_.options().discard_limit, 1};
@@ -67,6 +66,17 @@ S3Upload::~S3Upload() {
     LogWarn("s3-upload-not-discarded", {{"object", name_}, {"upload", id_},
                                         {"reason", discarded.error().message}});
   }
+}
+
+// What waits for room or for parts sees the failure; what waits for the store sees the token.
+void S3Upload::Cancel() {
+  cancel_.Cancel();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = Error{Code::kCancelled, "writing " + name_ + " was cancelled"};
+  }
+  changed_.notify_all();
+  client_.Wake();
 }
 
 std::optional<Error> S3Upload::failure() {
@@ -115,6 +125,7 @@ Status S3Upload::Begin() {
   call.query = {{"uploads", ""}};
   call.headers = {{kMarkHeader, mark_}};
   call.begins_checksums = true;
+  call.cancel = cancel_;
   call.flaw = [](const HttpAnswer& answer) {
     const Result<std::string> id = ParseUploadId(answer.body);
     return id.ok() ? "" : id.error().message;
@@ -220,7 +231,8 @@ void S3Upload::StopThreads() {
 Status S3Upload::Finish() {
   KEEL_CHECK(!is_finished_, "an upload is finished twice");
   if (id_.empty() && filling_.size == bytes_) {
-    KEEL_TRY(PutWhole(client_, name_, key_, {filling_.bytes.get(), filling_.size}));
+    if (const std::optional<Error> failed = failure()) return *failed;
+    KEEL_TRY(PutWhole(client_, name_, key_, {filling_.bytes.get(), filling_.size}, cancel_));
     is_finished_ = true;
     return Ok();
   }
@@ -239,6 +251,7 @@ Status S3Upload::Complete() {
   call.query = {{"uploadId", id_}};
   call.body = BytesOf(body);
   call.limit = client_.options().complete_limit;
+  call.cancel = cancel_;
   call.may_hide_error = true;
   call.flaw = [](const HttpAnswer& answer) {
     const Status completed = CheckCompleted(answer.body);

@@ -45,6 +45,7 @@ class S3Upload : public ObjectUpload {
 
   Status Append(std::span<const std::byte> from) override;
   Status Finish() override;
+  void Cancel() override;
 
  private:
   struct Part {

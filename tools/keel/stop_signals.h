@@ -44,6 +44,7 @@ class StoppableFiles : public Files {
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path,
                                          const std::string& owner) override;
   Result<bool> IsLocked(const std::string& path) override { return below_.IsLocked(path); }
+  Result<BucketPlace> Bucket(const std::string& path) override { return below_.Bucket(path); }
 
  private:
   Files& below_;
