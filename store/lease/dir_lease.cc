@@ -10,51 +10,14 @@
 #include "base/digest.h"
 #include "base/file_helpers.h"
 #include "base/text.h"
+#include "store/lease/lease_names.h"
 #include "store/lease/put_if_absent.h"
 
 namespace keel {
 namespace {
 
-constexpr std::string_view kTermPrefix = "term-";
-constexpr std::string_view kBeatPrefix = "beat-";
-constexpr size_t kFolderBytesMax = 128;
-// In JSON a byte may need six: of the text, and of the names.
-constexpr uint64_t kRecordBytesMax = 64 << 10;
-static_assert(2 * 6 * kLeaseTextBytesMax < kRecordBytesMax - 1024);
 // A claim that is gone when it is to be read was removed as an old one, so there are newer ones.
 constexpr int kLooksMax = 5;
-
-std::string Escaped(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string escaped;
-  for (const char letter : text) {
-    const bool is_plain = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-                          (letter >= '0' && letter <= '9') || letter == '_' || letter == '-' ||
-                          (letter == '.' && !escaped.empty());
-    const auto byte = static_cast<unsigned char>(letter);
-    if (is_plain) {
-      escaped += letter;
-    } else {
-      escaped += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return escaped;
-}
-
-std::string NameOf(std::string_view prefix, int64_t term) {
-  return std::string(prefix) + std::to_string(term);
-}
-
-// The number in "term-7"; nothing for any other name.
-std::optional<int64_t> NumberIn(std::string_view name, std::string_view prefix) {
-  if (!name.starts_with(prefix)) return std::nullopt;
-  const Result<int64_t> number = ParseInteger(name.substr(prefix.size()));
-  if (!number.ok() || *number < 1 || *number > kLeaseTermMax) return std::nullopt;
-  if (NameOf(prefix, *number) != name) return std::nullopt;
-  return *number;
-}
-
-std::string TermText(int64_t term) { return "term " + std::to_string(term); }
 
 // Whether the answer is final: somebody else holds the lease.
 bool IsLost(const Status& status) {
@@ -63,14 +26,6 @@ bool IsLost(const Status& status) {
 }
 
 }  // namespace
-
-std::string LeaseFolderName(const std::string& job) {
-  std::string name = Escaped(job);
-  if (name.size() > kFolderBytesMax) {
-    name = name.substr(0, kFolderBytesMax - 33) + "-" + DigestOf(BytesOf(job)).Hex();
-  }
-  return name + ".lease";
-}
 
 DirLease::DirLease(Files& files, std::string folder, LeaseOwner owner, std::string claimant)
     : files_(files),
@@ -82,13 +37,7 @@ Error DirLease::About(const Error& error) const { return error.Doing("the lease 
 
 Result<std::unique_ptr<DirLease>> DirLease::Open(Files& files, Random& random,
                                                  const std::string& dir, LeaseOwner owner) {
-  KEEL_CHECK(!owner.job.empty() && !owner.run.empty(), "a lease needs a job and its run");
-  if (owner.job.size() + owner.run.size() > kLeaseTextBytesMax) {
-    return Error{Code::kInvalid, "the names of a job and its run have " +
-                                     std::to_string(owner.job.size() + owner.run.size()) +
-                                     " bytes, a lease allows " +
-                                     std::to_string(kLeaseTextBytesMax)};
-  }
+  KEEL_TRY(CheckLeaseOwner(owner));
   const std::string folder = JoinPath(dir, LeaseFolderName(owner.job));
   std::unique_ptr<DirLease> lease(new DirLease(files, folder, std::move(owner),
                                                RandomId(random, 16)));
@@ -128,7 +77,7 @@ Result<int64_t> DirLease::HighestTerm(int64_t below) {
   if (!entries.ok()) return About(entries.error());
   int64_t highest = 0;
   for (const DirEntry& entry : *entries) {
-    const int64_t term = NumberIn(entry.name, kTermPrefix).value_or(0);
+    const int64_t term = LeaseTermIn(entry.name).value_or(0);
     if (term < below) highest = std::max(highest, term);
   }
   return highest;
@@ -137,9 +86,9 @@ Result<int64_t> DirLease::HighestTerm(int64_t below) {
 // kCorrupt and kNotFound where the claim is damaged; kInvalid where it is another job's, or of
 // another version.
 Result<ClaimRecord> DirLease::ReadClaim(int64_t term) {
-  const std::string name = NameOf(kTermPrefix, term);
+  const std::string name = LeaseTermName(term);
   const std::string path = JoinPath(folder_, name);
-  const auto text = ReadPut(files_, folder_, name, kRecordBytesMax);
+  const auto text = ReadPut(files_, folder_, name, kLeaseRecordBytesMax);
   if (!text.ok() && text.error().code == Code::kInvalid) {
     return Error{Code::kCorrupt, text.error().message};
   }
@@ -147,11 +96,11 @@ Result<ClaimRecord> DirLease::ReadClaim(int64_t term) {
   Result<ClaimRecord> claim = ParseClaim(*text);
   if (!claim.ok()) return Error{Code::kCorrupt, path + ": " + claim.error().message};
   if (claim->term != term) {
-    return Error{Code::kCorrupt, path + ": it is the claim of " + TermText(claim->term)};
+    return Error{Code::kCorrupt, path + ": it is the claim of " + LeaseTermText(claim->term)};
   }
-  if (claim->job != Escaped(owner_.job)) {
+  if (claim->job != LeaseJobName(owner_.job)) {
     return Error{Code::kInvalid, folder_ + " holds the lease of job " + Shown(claim->job) +
-                                     ", and this is job " + Shown(Escaped(owner_.job)) +
+                                     ", and this is job " + Shown(LeaseJobName(owner_.job)) +
                                      ": name another lease directory for one of them"};
   }
   return claim;
@@ -182,8 +131,8 @@ Result<LeaseSight> DirLease::Look() {
 
 // What is no beat counts as one, too, while it changes: somebody writes it.
 Result<std::string> DirLease::ReadBeat(int64_t term) {
-  const std::string path = JoinPath(folder_, NameOf(kBeatPrefix, term));
-  Result<std::string> beat = ReadWhole(files_, path, kRecordBytesMax);
+  const std::string path = JoinPath(folder_, LeaseBeatName(term));
+  Result<std::string> beat = ReadWhole(files_, path, kLeaseRecordBytesMax);
   if (beat.ok()) return beat;
   if (beat.error().code == Code::kNotFound) return std::string();
   if (beat.error().code == Code::kInvalid) return beat.error().message;   // far too long
@@ -194,8 +143,8 @@ Status DirLease::CheckHeld(int64_t term) {
   for (int looks = 1;; ++looks) {
     KEEL_TRY_ASSIGN(const int64_t highest, HighestTerm());
     if (highest > term) {
-      return Error{Code::kStaleEpoch, TermText(term) + " of the lease in " + folder_ +
-                                          " is over: " + TermText(highest) + " is claimed"};
+      return Error{Code::kStaleEpoch, LeaseTermText(term) + " of the lease in " + folder_ +
+                                          " is over: " + LeaseTermText(highest) + " is claimed"};
     }
     const Result<ClaimRecord> claim = ReadClaim(term);
     if (claim.ok() && claim->claimant == claimant_) return Ok();
@@ -213,7 +162,7 @@ Status DirLease::CheckHeld(int64_t term) {
       return About(claim.error());
     }
     return Error{Code::kExists,
-                 TermText(term) + " of the lease in " + folder_ + " is claimed by " + who};
+                 LeaseTermText(term) + " of the lease in " + folder_ + " is claimed by " + who};
   }
 }
 
@@ -227,8 +176,8 @@ Result<LeaseGrant> DirLease::Claim(int64_t term, const std::string& text) {
   KEEL_TRY_ASSIGN(const LeaseSight sight, Look());
   Status put = Ok();
   if (sight.term < term) {
-    const ClaimRecord record{Escaped(owner_.job), owner_.run, term, claimant_, text};
-    put = PutIfAbsent(files_, {folder_, NameOf(kTermPrefix, term), claimant_}, ClaimText(record));
+    const ClaimRecord record{LeaseJobName(owner_.job), owner_.run, term, claimant_, text};
+    put = PutIfAbsent(files_, {folder_, LeaseTermName(term), claimant_}, ClaimText(record));
   } else {
     // One's own, of an earlier call whose outcome was unknown, may not be durable yet.
     put = files_.SyncDir(folder_);
@@ -252,7 +201,7 @@ Result<LeaseGrant> DirLease::Claim(int64_t term, const std::string& text) {
 Status DirLease::WriteBeat(bool released) {
   KEEL_CHECK(term_ > 0, "a beat without a claim");
   const BeatRecord record{claimant_, ++beats_, released};
-  const std::string path = JoinPath(folder_, NameOf(kBeatPrefix, term_));
+  const std::string path = JoinPath(folder_, LeaseBeatName(term_));
   const Status written = WriteDurably(files_, path, BeatText(record));
   return written.ok() ? Ok() : Status(About(written.error()));
 }
@@ -281,13 +230,13 @@ void DirLease::Prune() {
     const PutPlace place{folder_, entry.name, claimant_};
     std::string_view name = entry.name;
     if (name.ends_with(kTemporarySuffix)) name.remove_suffix(kTemporarySuffix.size());
-    if (const auto beat = NumberIn(name, kBeatPrefix); beat && *beat <= term_ - kTermsKept) {
+    if (const auto beat = LeaseBeatIn(name); beat && *beat <= term_ - kTermsKept) {
       (void)files_.Remove(JoinPath(folder_, entry.name));
-    } else if (const auto term = NumberIn(name, kTermPrefix);
+    } else if (const auto term = LeaseTermIn(name);
                term && *term <= term_ - kTermsKept) {
       (void)RemovePut(files_, place);
     } else if (const auto on_the_way = NameOnTheWay(name);
-               on_the_way && NumberIn(*on_the_way, kTermPrefix).value_or(term_ + 1) <= term_) {
+               on_the_way && LeaseTermIn(*on_the_way).value_or(term_ + 1) <= term_) {
       (void)RemovePut(files_, place);
     }
   }

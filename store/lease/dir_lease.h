@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "store/lease/claim_record.h"
 #include "store/lease/lease.h"
+#include "store/lease/lease_names.h"
 
 namespace keel {
 
@@ -67,8 +68,5 @@ class DirLease : public Lease {
   int64_t term_ = 0;          // that was claimed last; 0: none
   int64_t beats_ = 0;
 };
-
-// The folder of a job's lease in DIR: its name, with all but letters, digits and _-. as %XX.
-std::string LeaseFolderName(const std::string& job);
 
 }  // namespace keel

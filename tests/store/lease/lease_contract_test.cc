@@ -1,7 +1,9 @@
-// A lease in a directory keeps the contract, on a real disk and on one in memory.
+// A lease keeps the contract in a directory, on a real disk and on one in memory, and in a bucket.
 #include "base/memory_files.h"
+#include "base/memory_objects.h"
 #include "base/posix_files.h"
 #include "store/lease/dir_lease.h"
+#include "store/lease/object_lease.h"
 #include "tests/store/lease/lease_contract.h"
 #include "tests/support/temp_dir.h"
 
@@ -31,14 +33,25 @@ struct MemoryPlace : LeasePlace {
   MemoryFiles files;
 };
 
+struct MemoryBucket : LeasePlace {
+  std::unique_ptr<Lease> Open(const LeaseOwner& owner) override {
+    Random random(EntropySeed());
+    auto lease = ObjectLease::Make(bucket, random, "run/a/", owner);
+    EXPECT_OK(lease);
+    return std::move(*lease);
+  }
+  MemoryObjects bucket;
+};
+
 template <class Place>
 std::unique_ptr<LeasePlace> Make() {
   return std::make_unique<Place>();
 }
 
-INSTANTIATE_TEST_SUITE_P(Dir, LeaseContract,
+INSTANTIATE_TEST_SUITE_P(Made, LeaseContract,
                          testing::Values(LeaseMaker{"Posix", Make<PosixPlace>},
-                                         LeaseMaker{"Memory", Make<MemoryPlace>}),
+                                         LeaseMaker{"Memory", Make<MemoryPlace>},
+                                         LeaseMaker{"Bucket", Make<MemoryBucket>}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
