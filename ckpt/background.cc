@@ -19,6 +19,7 @@ Status BackgroundSave::Start(Request request) {
     return Error{Code::kExists, "a save is in flight already: wait for its outcome first"};
   }
   progress_.cancel = false;
+  progress_.bell.Reset();
   progress_.hurry = false;
   progress_.bytes_done = 0;
   progress_.bytes_total = 0;

@@ -50,7 +50,10 @@ class BackgroundSave {
   bool in_flight() const;  // started, and its outcome not taken
   bool done() const;       // the outcome can be taken without waiting
   const Progress& progress() const { return progress_; }
-  void Cancel() { progress_.cancel = true; }
+  void Cancel() {
+    progress_.cancel = true;
+    progress_.bell.Ring();
+  }
   void Hurry() { progress_.hurry = true; }
 
   // Waits for at most this long; returns done().

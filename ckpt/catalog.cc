@@ -2,10 +2,12 @@
 #include "ckpt/catalog.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "base/file_helpers.h"
+#include "base/objects.h"
 #include "base/text.h"
 #include "ckpt/names.h"
 
@@ -23,13 +25,47 @@ std::string BaseName(std::string_view path) {
 
 struct Contents {
   std::set<ShardName> shards;
+  std::optional<std::map<std::string, uint64_t>> sizes;   // of its files, where one list tells all
   bool has_manifest = false;
   bool pinned = false;
   bool in_progress = false;
   uint64_t bytes = 0;
 };
 
+// `objects`: those of one step, whose keys begin with `prefix`. What is young may be of a save that
+// goes on.
+Contents ContentsOf(const std::vector<ObjectInfo>& objects, const std::string& prefix,
+                    int64_t now_ns) {
+  Contents contents;
+  contents.sizes.emplace();
+  int64_t changed_at_ns = 0;
+  for (const ObjectInfo& object : objects) {
+    const std::string name = object.key.substr(prefix.size());
+    contents.bytes += object.bytes;
+    (*contents.sizes)[name] = object.bytes;
+    const StepFile file = ParseStepFile(name);
+    if (file.kind == StepFile::Kind::kManifest) contents.has_manifest = true;
+    if (file.kind == StepFile::Kind::kPin) contents.pinned = true;
+    if (file.kind != StepFile::Kind::kShard) continue;
+    contents.shards.insert(file.shard);
+    changed_at_ns = std::max(changed_at_ns, object.changed_at_ns);
+  }
+  const auto age = std::chrono::nanoseconds(now_ns - changed_at_ns);
+  contents.in_progress = !contents.has_manifest && age < kBucketQuiet;
+  return contents;
+}
+
+Result<Contents> LookIntoBucket(const BucketPlace& place, const std::string& dir) {
+  const std::string prefix = place.key + "/";
+  KEEL_TRY_ASSIGN(const ObjectListing listing,
+                  place.bucket->List(prefix, Objects::Depth::kAll));
+  if (listing.objects.empty()) return Error{Code::kNotFound, dir + " is not there"};
+  return ContentsOf(listing.objects, prefix, place.bucket->StoreNanos());
+}
+
 Result<Contents> LookInto(Files& files, const std::string& dir) {
+  KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(dir));
+  if (place.bucket != nullptr) return LookIntoBucket(place, dir);
   Contents contents;
   KEEL_TRY_ASSIGN(const auto entries, files.List(dir));
   for (const DirEntry& entry : entries) {
@@ -67,19 +103,30 @@ std::string PartialReason(const Contents& contents) {
 }
 
 // Whether the shards have the sizes that the manifest gives.
-Status CheckShards(Files& files, const std::string& dir, const Manifest& manifest) {
+Status CheckShards(Files& files, const std::string& dir, const Contents& contents,
+                   const Manifest& manifest) {
+  const auto size_of = [&](const std::string& file) -> Result<uint64_t> {
+    const std::string path = JoinPath(dir, file);
+    if (contents.sizes) {
+      const auto found = contents.sizes->find(file);
+      if (found != contents.sizes->end()) return found->second;
+      return Error{Code::kNotFound, path + " is not there"};
+    }
+    KEEL_TRY_ASSIGN(const FileInfo info, files.Stat(path));
+    return info.bytes;
+  };
   for (const ManifestShard& shard : manifest.shards) {
-    const Result<FileInfo> info = files.Stat(JoinPath(dir, shard.file));
-    if (!info.ok()) return info.error();
-    if (info->bytes != shard.bytes) {
-      return Error{Code::kCorrupt, shard.file + " has " + std::to_string(info->bytes) +
+    KEEL_TRY_ASSIGN(const uint64_t bytes, size_of(shard.file));
+    if (bytes != shard.bytes) {
+      return Error{Code::kCorrupt, shard.file + " has " + std::to_string(bytes) +
                                        " bytes instead of " + std::to_string(shard.bytes)};
     }
   }
   return Ok();
 }
 
-void Judge(Files& files, const Result<Manifest>& manifest, StepEntry* entry) {
+void Judge(Files& files, const Contents& contents, const Result<Manifest>& manifest,
+           StepEntry* entry) {
   if (!manifest.ok()) {
     const bool newer = manifest.error().code == Code::kInvalid &&
                        manifest.error().message.find("newer Evenkeel") != std::string::npos;
@@ -96,19 +143,18 @@ void Judge(Files& files, const Result<Manifest>& manifest, StepEntry* entry) {
   const auto& user = manifest->description.user;
   const auto repair = user.find(std::string(kRepairKey));
   if (repair != user.end()) entry->repair = repair->second;
-  const Status shards = CheckShards(files, entry->dir, *manifest);
+  const Status shards = CheckShards(files, entry->dir, contents, *manifest);
   entry->state = shards.ok() ? StepState::kComplete : StepState::kDamaged;
   if (shards.ok()) return;
   entry->reason = shards.error().message;
   entry->unreadable = shards.error().code == Code::kIo;
 }
 
-Result<StepEntry> LookOnce(Files& files, const std::string& step_dir) {
+StepEntry EntryOf(Files& files, const std::string& step_dir, const Contents& contents) {
   StepEntry entry;
   entry.dir = step_dir;
   const auto step = ParseStepDirName(BaseName(step_dir));
   entry.step = step.value_or(0);
-  KEEL_TRY_ASSIGN(const Contents contents, LookInto(files, step_dir));
   entry.pinned = contents.pinned;
   entry.in_progress = contents.in_progress;
   entry.stored_bytes = contents.bytes;
@@ -116,7 +162,7 @@ Result<StepEntry> LookOnce(Files& files, const std::string& step_dir) {
     entry.reason = PartialReason(contents);
     return entry;
   }
-  Judge(files, ReadManifest(files, step_dir), &entry);
+  Judge(files, contents, ReadManifest(files, step_dir), &entry);
   if (step.has_value() && entry.step != *step) {
     entry.state = StepState::kDamaged;
     entry.reason = "its manifest is of step " + std::to_string(entry.step);
@@ -125,10 +171,45 @@ Result<StepEntry> LookOnce(Files& files, const std::string& step_dir) {
   return entry;
 }
 
+Result<StepEntry> LookOnce(Files& files, const std::string& step_dir) {
+  KEEL_TRY_ASSIGN(const Contents contents, LookInto(files, step_dir));
+  return EntryOf(files, step_dir, contents);
+}
+
+// One list tells of all steps; only manifests are read besides.
+Result<std::vector<StepEntry>> ListBucket(Files& files, const BucketPlace& place,
+                                          const std::string& root) {
+  const std::string prefix = place.key.empty() ? "" : place.key + "/";
+  KEEL_TRY_ASSIGN(const ObjectListing listing, place.bucket->List(prefix, Objects::Depth::kAll));
+  if (listing.objects.empty()) return Error{Code::kNotFound, root + " is not there"};
+  std::map<uint64_t, std::vector<ObjectInfo>> objects;
+  for (const ObjectInfo& object : listing.objects) {
+    const size_t slash = object.key.find('/', prefix.size());
+    if (slash == std::string::npos) continue;
+    const auto step = ParseStepDirName(object.key.substr(prefix.size(), slash - prefix.size()));
+    if (step.has_value()) objects[*step].push_back(object);
+  }
+  std::vector<StepEntry> steps;
+  for (const auto& [step, of_step] : objects) {
+    const std::string name = StepDirName(step), dir = JoinPath(root, name);
+    steps.push_back(EntryOf(
+        files, dir, ContentsOf(of_step, prefix + name + "/", place.bucket->StoreNanos())));
+    // It may have been removed since the list.
+    if (steps.back().state != StepState::kDamaged) continue;
+    auto again = LookAtStep(files, dir);
+    if (!again.ok() && again.error().code != Code::kNotFound) return again.error();
+    steps.pop_back();
+    if (again.ok()) steps.push_back(std::move(*again));
+  }
+  return steps;
+}
+
 // `is_stable` becomes false if a step has been removed since the listing: the newer step that
 // replaced it may have come since then, too.
 Result<std::vector<StepEntry>> ListOnce(Files& files, const std::string& root,
                                         bool* is_stable) {
+  KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(root));
+  if (place.bucket != nullptr) return ListBucket(files, place, root);
   KEEL_TRY_ASSIGN(const auto names, files.List(root));
   std::vector<StepEntry> steps;
   for (const DirEntry& name : names) {

@@ -11,11 +11,16 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/result.h"
 #include "ckpt/checkpoint.h"
 
 namespace keel {
+
+// In a bucket nobody holds a lock. There a step without a manifest counts as being written as long
+// as something of it is younger than this, by the store's clock.
+inline constexpr Duration kBucketQuiet = std::chrono::hours(1);
 
 enum class StepState {
   kComplete,
@@ -33,7 +38,7 @@ struct StepEntry {
   std::string reason;          // why it is not complete; empty if it is
   bool unreadable = false;     // probably damaged: the disk did not return it
   bool pinned = false;
-  bool in_progress = false;    // a live process holds a lock of one of its attempts
+  bool in_progress = false;    // a live process holds a lock of one of its attempts, or see above
   uint64_t stored_bytes = 0;   // of all files in its directory
   // For complete ones:
   std::string attempt;

@@ -2,11 +2,13 @@
 #include "ckpt/removal.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/file_helpers.h"
+#include "base/objects.h"
 #include "ckpt/names.h"
 
 namespace keel {
@@ -109,7 +111,56 @@ Result<Removal> RemoveListed(Files& files, const StepEntry& judged,
   return Removal::kRemoved;
 }
 
+// --- In a bucket ---
+
+// The names of a step's objects that may go with what was judged: those of its own attempt, and of
+// others those that are old. A young shard of another attempt may be of a save that goes on.
+Result<std::vector<std::string>> DoomedKeys(const BucketPlace& step, const StepEntry& judged,
+                                            bool with_own) {
+  const std::string prefix = step.key + "/";
+  KEEL_TRY_ASSIGN(const ObjectListing listing, step.bucket->List(prefix, Objects::Depth::kAll));
+  const int64_t now_ns = step.bucket->StoreNanos();
+  std::vector<std::string> keys;
+  for (const ObjectInfo& object : listing.objects) {
+    const StepFile file = ParseStepFile(object.key.substr(prefix.size()));
+    if (file.kind == Kind::kForeign || file.kind == Kind::kManifest || file.kind == Kind::kPin) {
+      continue;
+    }
+    const bool is_own = file.kind == Kind::kShard && file.shard.attempt == judged.attempt;
+    const auto age = std::chrono::nanoseconds(now_ns - object.changed_at_ns);
+    if (is_own ? with_own : age >= kBucketQuiet) keys.push_back(object.key);
+  }
+  return keys;
+}
+
+// The list comes first: what is made after it stays.
+Result<Removal> RemoveFromBucket(Files& files, const BucketPlace& step, const StepEntry& judged) {
+  KEEL_TRY_ASSIGN(const auto keys, DoomedKeys(step, judged, /*with_own=*/true));
+  KEEL_TRY_ASSIGN(const Removal verdict, JudgeAgain(files, judged));
+  if (verdict != Removal::kRemoved) return verdict;
+  KEEL_TRY(step.bucket->Remove({step.key + "/" + std::string(kManifestName)}));
+  if (!keys.empty()) KEEL_TRY(step.bucket->Remove(keys));
+  return Removal::kRemoved;
+}
+
+Result<uint64_t> SweepInBucket(Files& files, const BucketPlace& step, const StepEntry& judged,
+                               bool dry_run) {
+  KEEL_TRY_ASSIGN(const auto keys, DoomedKeys(step, judged, /*with_own=*/false));
+  if (keys.empty()) return uint64_t{0};
+  KEEL_TRY_ASSIGN(const Removal verdict, JudgeAgain(files, judged));
+  if (verdict != Removal::kRemoved && verdict != Removal::kPinned) return uint64_t{0};
+  uint64_t freed = 0;
+  for (const std::string& key : keys) {
+    const Result<ObjectInfo> info = step.bucket->Look(key);
+    if (info.ok()) freed += info->bytes;
+  }
+  if (!dry_run) KEEL_TRY(step.bucket->Remove(keys));
+  return freed;
+}
+
 Result<Removal> TryToRemove(Files& files, const StepEntry& judged) {
+  KEEL_TRY_ASSIGN(const BucketPlace step, files.Bucket(judged.dir));
+  if (step.bucket != nullptr) return RemoveFromBucket(files, step, judged);
   // The listing comes before the look at the locks: a living save holds its lock before it makes a
   // file, so no listed file belongs to a save that began after the look.
   KEEL_TRY_ASSIGN(const auto entries, files.List(judged.dir));
@@ -141,6 +192,8 @@ Result<Removal> RemoveCheckpoint(Files& files, const StepEntry& judged) {
 }
 
 Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry_run) {
+  KEEL_TRY_ASSIGN(const BucketPlace step, files.Bucket(judged.dir));
+  if (step.bucket != nullptr) return SweepInBucket(files, step, judged, dry_run);
   const auto entries = files.List(judged.dir);
   if (!entries.ok() && IsNotFound(entries.error())) return uint64_t{0};
   if (!entries.ok()) return entries.error();
@@ -164,6 +217,24 @@ Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry
     if (!dry_run) KEEL_TRY(RemoveFile(files, path, ParseStepFile(entry.name).kind));
   }
   return freed;
+}
+
+Status DiscardDeadUploads(Files& files, const std::string& root) {
+  KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(root));
+  if (place.bucket == nullptr) return Ok();
+  const std::string prefix = place.key.empty() ? "" : place.key + "/";
+  KEEL_TRY_ASSIGN(const auto unfinished, place.bucket->Unfinished(prefix));
+  const int64_t now_ns = place.bucket->StoreNanos();
+  for (const UnfinishedObject& one : unfinished) {
+    const auto age = std::chrono::nanoseconds(now_ns - one.began_at_ns);
+    const size_t slash = one.key.find('/', prefix.size());
+    const bool is_of_step =
+        slash != std::string::npos &&
+        ParseStepDirName(one.key.substr(prefix.size(), slash - prefix.size())).has_value() &&
+        ParseStepFile(one.key.substr(slash + 1)).kind == Kind::kShard;
+    if (is_of_step && age >= kBucketQuiet) KEEL_TRY(place.bucket->Discard(one));
+  }
+  return Ok();
 }
 
 void SweepDeadAttempts(Files& files, const std::string& step_dir) {

@@ -3,6 +3,7 @@
 //            gone and still called complete. Nothing that a living save has made is removed,
 //            whenever it began: a lock file only while we hold it, the directory only when it is
 //            empty, and all else was there before we saw that nobody was writing.
+//            In a bucket, which has no locks, that is what is young (kBucketQuiet).
 // Does not   touch files whose names are not ours: a directory with such a file stays, as an error.
 // Threads    any, also several for one directory, in one process or in many.
 // Errors     those of Files. After an error a part of the checkpoint may be gone.
@@ -32,7 +33,11 @@ Result<Removal> RemoveCheckpoint(Files& files, const StepEntry& judged);
 // `dry_run` it only counts them.
 Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry_run);
 
-// The same for a step if it is complete; what cannot be removed is left to retention.
+// In a bucket: gives up the shards whose upload nobody finishes any more. They are in no list of
+// objects, and are billed.
+Status DiscardDeadUploads(Files& files, const std::string& root);
+
+// SweepCheckpoint() for a step if it is complete; what cannot be removed is left to retention.
 void SweepDeadAttempts(Files& files, const std::string& step_dir);
 
 }  // namespace keel

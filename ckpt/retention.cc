@@ -125,6 +125,8 @@ Result<RetentionReport> ApplyRetention(Files& files, const std::string& root,
       errors.Add(freed.error());
     }
   }
+  const Status discarded = dry_run ? Ok() : DiscardDeadUploads(files, root);
+  if (!discarded.ok()) errors.Add(discarded.error());
   KEEL_TRY(errors.ToStatus("removing checkpoints in " + root + " (all others are dealt with)"));
   return report;
 }

@@ -1,4 +1,4 @@
-// The order of calls that makes a commit atomic and durable (FORMAT.md 6).
+// What is checked, written and read back on the way to a commit; where, ckpt/step_place.h knows.
 #include "ckpt/save.h"
 
 #include <utility>
@@ -7,13 +7,10 @@
 #include "ckpt/checkpoint.h"
 #include "ckpt/error_list.h"
 #include "ckpt/names.h"
+#include "ckpt/step_place.h"
 
 namespace keel {
 namespace {
-
-// A further try is needed only if a retention came in the moment between making the directory and
-// locking it.
-constexpr int kBeginTries = 1000;
 
 std::string Doing(const SavePlan& plan) {
   return "saving step " + std::to_string(plan.description.step);
@@ -41,54 +38,13 @@ Status Save::Prepare() {
   }
   KEEL_TRY(CheckDescription(plan_.description));
   KEEL_TRY(CheckUncommitted());
-  const Status begun = MakeAndLock();
-  if (!begun.ok()) abandoned_ = true;
+  KEEL_TRY_ASSIGN(place_, StepPlace::At(files_, {plan_.root, step_dir_, Name(plan_.part)}));
+  const Status begun = place_->Prepare();
+  if (!begun.ok()) place_->Leave();
   return begun;
 }
 
-// Until the lock is held, retention may remove the directory again, since it is empty or holds
-// nothing alive. Then it is made anew. Once the lock is held, nobody removes it.
-Status Save::MakeAndLock() {
-  for (int tries = 1;; ++tries) {
-    KEEL_TRY(MakeStepDir());
-    const Status locked = TakeLock();
-    if (locked.ok()) return files_.SyncDir(plan_.root);
-    if (locked.error().code != Code::kNotFound) return locked;
-    if (tries == kBeginTries) {
-      return locked.error().Doing("another process removes its directory again and again");
-    }
-  }
-}
-
-Status Save::MakeStepDir() {
-  Status made = files_.MakeDir(step_dir_);
-  if (!made.ok() && made.error().code == Code::kNotFound) {
-    KEEL_TRY(MakeDirs(files_, plan_.root));
-    made = files_.MakeDir(step_dir_);
-  }
-  if (made.ok() || made.error().code != Code::kExists) return made;
-  const auto info = files_.Stat(step_dir_);
-  if (info.ok() && info->kind != FileKind::kDirectory) return made;
-  return Ok();  // if it is gone by now, taking the lock says so
-}
-
-Status Save::TakeLock() {
-  for (uint32_t i = 0;; ++i) {
-    lock_path_ = JoinPath(step_dir_, ShardLockName(Name(plan_.part), i));
-    auto lock = files_.Lock(lock_path_, "a save in progress");
-    if (lock.ok()) {
-      lock_ = std::move(*lock);
-      return Ok();
-    }
-    if (lock.error().code != Code::kExists || i + 1 == kShardLocks) return lock.error();
-  }
-}
-
-Save::~Save() {
-  // A lock file that stays behind is not locked, and gc removes it.
-  if (lock_ != nullptr) (void)files_.Remove(lock_path_);
-  if (abandoned_) (void)files_.RemoveDir(step_dir_);  // fails if others have files in it
-}
+Save::~Save() = default;
 
 // A manifest that cannot be read commits nothing, and may be replaced; one of a newer version may
 // not.
@@ -106,11 +62,20 @@ Status Save::CheckUncommitted() const {
 
 Result<ShardSummary> Save::WriteShard(TensorSource& source, const WriteOptions& options) {
   const ShardName name = Name(plan_.part);
-  auto written = keel::WriteShard(files_, JoinPath(step_dir_, ShardFileName(name)), name,
-                                  plan_.description, source, options);
+  const auto write = [&]() -> Result<ShardSummary> {
+    const WriteOptions adapted = place_->Adapt(options);
+    const uint64_t bytes_max = ShardBytesMax(name, plan_.description);
+    KEEL_TRY_ASSIGN(const auto file,
+                    place_->MakeShard(bytes_max, adapted.direct, adapted.progress));
+    auto shard = keel::WriteShard(*file, name, plan_.description, source, adapted);
+    if (shard.ok()) return shard;
+    place_->DropShard();  // the first error is reported
+    return shard.error().Doing("writing shard " + file->path());
+  };
+  auto written = write();
   if (written.ok()) {
-    const Status synced = files_.SyncDir(step_dir_);
-    if (!synced.ok()) written = synced.error();
+    const Status kept = place_->KeepShard();
+    if (!kept.ok()) written = kept.error();
   }
   if (!written.ok()) {
     Abandon();
@@ -122,8 +87,8 @@ Result<ShardSummary> Save::WriteShard(TensorSource& source, const WriteOptions& 
 void Save::Abandon() {
   const Result<bool> committed = Exists(files_, JoinPath(step_dir_, kManifestName));
   if (!committed.ok() || *committed) return;
-  abandoned_ = true;
-  (void)files_.Remove(JoinPath(step_dir_, ShardFileName(Name(plan_.part))));
+  place_->Leave();
+  place_->DropShard();
 }
 
 Result<Manifest> Save::BuildManifest(int64_t saved_at_ns) const {
@@ -155,40 +120,14 @@ Result<CommitReport> Save::Commit(int64_t saved_at_ns,
                                   const std::function<Status()>& may_appear) {
   const auto manifest = BuildManifest(saved_at_ns);
   if (!manifest.ok()) return manifest.error().Doing(Doing(plan_));
-  const Status published = Publish(*manifest, may_appear);
+  const Status published = place_->Publish(ManifestText(*manifest), [&]() -> Status {
+    KEEL_TRY(CheckUncommitted());
+    return may_appear();
+  });
   if (!published.ok()) return published.error().Doing(Doing(plan_));
   CommitReport report{step_dir_, 0, plan_.description.layout.tensor_bytes()};
   for (const ManifestShard& shard : manifest->shards) report.stored_bytes += shard.bytes;
   return report;
-}
-
-Status Save::Publish(const Manifest& manifest, const std::function<Status()>& may_appear) {
-  // It is named after the attempt, so another saver of this step has another file.
-  const std::string temporary = JoinPath(step_dir_, ManifestTempName(plan_.attempt));
-  const std::string final_path = JoinPath(step_dir_, kManifestName);
-  const auto write = [&]() -> Status {
-    KEEL_TRY_ASSIGN(const auto file,
-                    files_.Open(temporary, {.write = true, .create = true, .truncate = true}));
-    KEEL_TRY(file->WriteAt(0, BytesOf(ManifestText(manifest))));
-    KEEL_TRY(file->Sync());
-    // Two savers of one step would both find no manifest, and the second would replace the first's.
-    const std::string lock_path = JoinPath(step_dir_, kCommitLockName);
-    KEEL_TRY_ASSIGN(const auto lock, files_.Lock(lock_path, plan_.attempt));
-    Status renamed = CheckUncommitted();
-    if (renamed.ok()) renamed = may_appear();
-    if (renamed.ok()) renamed = files_.Rename(temporary, final_path);
-    // This comes last under the lock: whoever takes a new lock finds the manifest.
-    (void)files_.Remove(lock_path);
-    return renamed;
-  };
-  const Status status = write();
-  if (!status.ok()) {
-    (void)files_.Remove(temporary);
-    return status;
-  }
-  const Status synced = files_.SyncDir(step_dir_);
-  if (synced.ok()) return synced;
-  return synced.error().Doing("the manifest is in place, but a loss of power may take it away");
 }
 
 namespace {

@@ -8,7 +8,7 @@
 // Threads    one at a time; WriteShard() starts threads of its own.
 // Errors     kExists: the step is committed already; kNotFound: a shard is missing at Commit();
 //            those of Files. They name step and file.
-// Lifetime   holds a lock that keeps gc away from the attempt's files; files outlive it.
+// Lifetime   keeps gc away from the attempt's files (ckpt/step_place.h); files outlive it.
 #pragma once
 
 #include <functional>
@@ -35,6 +35,8 @@ struct CommitReport {
   uint64_t stored_bytes = 0;   // of all shards
   uint64_t content_bytes = 0;  // of all tensors
 };
+
+class StepPlace;
 
 class Save {
  public:
@@ -65,19 +67,13 @@ class Save {
   Save(Files& files, SavePlan plan);
   ShardName Name(uint32_t part) const { return {plan_.attempt, part, plan_.parts}; }
   Status Prepare();
-  Status MakeAndLock();
-  Status MakeStepDir();
-  Status TakeLock();
   Status CheckUncommitted() const;
   Result<Manifest> BuildManifest(int64_t saved_at_ns) const;
-  Status Publish(const Manifest& manifest, const std::function<Status()>& may_appear);
 
   Files& files_;
   const SavePlan plan_;
   const std::string step_dir_;
-  std::string lock_path_;
-  std::unique_ptr<FileLock> lock_;
-  bool abandoned_ = false;
+  std::unique_ptr<StepPlace> place_;   // null: not begun
 };
 
 // Saves everything by a single writer. `attempt` names the attempt. On failure it removes the

@@ -328,30 +328,38 @@ Result<ShardSummary> ShardWriter::Finish() {
 
 }  // namespace
 
-Result<ShardSummary> WriteShard(Files& files, const std::string& path, const ShardName& name,
-                                const Description& description, TensorSource& source,
-                                const WriteOptions& options) {
-  const ShardHeader header{.frame_bytes = description.layout.frame_bytes(),
-                           .part = name.part,
-                           .parts = name.parts,
-                           .frames = description.layout.PartOf(name.part, name.parts),
-                           .step = description.step,
-                           .attempt = name.attempt};
+namespace {
+
+ShardHeader HeaderOf(const ShardName& name, const Description& description) {
+  return {.frame_bytes = description.layout.frame_bytes(),
+          .part = name.part,
+          .parts = name.parts,
+          .frames = description.layout.PartOf(name.part, name.parts),
+          .step = description.step,
+          .attempt = name.attempt};
+}
+
+}  // namespace
+
+uint64_t ShardBytesMax(const ShardName& name, const Description& description) {
+  const ShardHeader header = HeaderOf(name, description);
+  const uint64_t frames = header.frames.count;
+  // A tensor that ends within a frame makes one more piece there.
+  const uint64_t pieces = frames + description.layout.tensors().size();
+  const uint64_t slots = (frames + kSlotFrames - 1) / kSlotFrames;
+  return kShardHeaderBytes + frames * StoredBytesMax(header.frame_bytes) +
+         slots * RoundUpToSlot(1) + frames * kIndexEntryBytes + pieces * kDigestBytes +
+         DescriptionText(description, name.attempt).size() + kShardTailBytes;
+}
+
+Result<ShardSummary> WriteShard(File& file, const ShardName& name, const Description& description,
+                                TensorSource& source, const WriteOptions& options) {
+  const ShardHeader header = HeaderOf(name, description);
   if (options.progress != nullptr) {
     options.progress->bytes_done = 0;
     options.progress->bytes_total = description.layout.BytesIn(header.frames);
   }
-  KEEL_TRY_ASSIGN(const auto file, files.Open(path, {.write = true,
-                                                     .create = true,
-                                                     .exclusive = true,
-                                                     .direct = options.direct,
-                                                     .early_writeback = true}));
-  auto written = ShardWriter(*file, header, description, source, options).Write();
-  if (!written.ok()) {
-    (void)files.Remove(path);  // the first error is reported
-    return written.error().Doing("writing shard " + path);
-  }
-  return written;
+  return ShardWriter(file, header, description, source, options).Write();
 }
 
 }  // namespace keel

@@ -1,9 +1,8 @@
 // WriteShard: one worker's part of the stream, compressed on its way to a file of its own.
-// Promises   on success the file's content is durable (not its name: sync the directory). It uses
-//            a few frames of memory per thread, whatever the tensors' size. After an error or a
-//            cancellation the file is removed, if possible.
-// Does not   commit anything; replace a file (kExists). Guard against a source that changes while
-//            it is read: the shard then fails its checks when it is loaded.
+// Promises   on success the file's content is durable. It uses a few frames of memory per thread,
+//            whatever the tensors' size. One writing thread writes from front to back.
+// Does not   make, name or remove the file (ckpt/step_place.h). Guard against a source that changes
+//            while it is read: the shard then fails its checks when it is loaded.
 // Threads    starts threads of its own and joins them before it returns.
 // Errors     those of the files and of the source; kCancelled. They name the file.
 #pragma once
@@ -11,6 +10,7 @@
 #include <atomic>
 #include <string>
 
+#include "base/cancel_bell.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/files.h"
@@ -27,6 +27,7 @@ struct Progress {
   std::atomic<uint64_t> bytes_total{0};
   std::atomic<bool> cancel{false};  // set it, and the work ends with kCancelled
   std::atomic<bool> hurry{false};   // set it to stop spreading the rest over time
+  CancelBell bell = {};             // ring it then, in case somebody waits for a store
 };
 
 struct WriteOptions {
@@ -45,8 +46,11 @@ struct ShardSummary {
   Digest digest;
 };
 
-Result<ShardSummary> WriteShard(Files& files, const std::string& path, const ShardName& name,
-                                const Description& description, TensorSource& source,
-                                const WriteOptions& options);
+// More than the file of that shard will have.
+uint64_t ShardBytesMax(const ShardName& name, const Description& description);
+
+// Into a file that is empty, and is durable when this has returned Ok.
+Result<ShardSummary> WriteShard(File& file, const ShardName& name, const Description& description,
+                                TensorSource& source, const WriteOptions& options);
 
 }  // namespace keel

@@ -6,6 +6,7 @@
 #include "base/memory_objects.h"
 #include "base/object_files.h"
 #include "ckpt/catalog.h"
+#include "ckpt/put_aside.h"
 #include "ckpt/retention.h"
 #include "ckpt/verify.h"
 #include "tests/ckpt/into_bucket.h"
@@ -70,12 +71,179 @@ TEST_F(InABucket, TheListSaysWhatIsThereAndWhatIsDamaged) {
   EXPECT_NE(broken[1].reason.find(shard), std::string::npos) << broken[1].reason;
 }
 
-// Nothing is removed, and nothing is said to be.
-TEST_F(InABucket, RetentionIsRefused) {
-  const auto report = ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1});
-  ASSERT_FALSE(report.ok());
-  EXPECT_EQ(report.error().code, Code::kInvalid);
-  EXPECT_EQ(ListSteps(files_, "s3://bucket/run")->size(), 2u);
+// --- Saving there ---
+
+class SavedInABucket : public testing::Test {
+ protected:
+  Result<CommitReport> SaveStep(uint64_t step, uint64_t attempt) {
+    MemorySource source(state_.Spans());
+    return SaveCheckpoint(files_, PlanOf(state_, "s3://bucket/run", step, attempt, 4096), source,
+                          {.write_threads = 3}, 0);
+  }
+  std::vector<std::string> Keys() {
+    const ObjectListing listing = *bucket_.List("", Objects::Depth::kAll);
+    std::vector<std::string> keys;
+    for (const ObjectInfo& one : listing.objects) keys.push_back(one.key);
+    return keys;
+  }
+  void ExpectWhole(uint64_t step) {
+    ASSERT_OK_AND_ASSIGN(const auto checkpoint,
+                         OpenCheckpoint(files_, "s3://bucket/run@" + std::to_string(step)));
+    ASSERT_OK_AND_ASSIGN(const auto damages, VerifyFrames(*checkpoint, {}));
+    EXPECT_TRUE(damages.empty());
+    TestState loaded = state_.Blank();
+    ASSERT_OK(Restore(*checkpoint, loaded.Targets(), {}));
+    EXPECT_EQ(loaded.bytes, state_.bytes);
+  }
+  std::string ManifestOf(uint64_t step) {
+    return *ReadWhole(files_, "s3://bucket/run/" + StepDirName(step) + "/manifest.json", 1 << 24);
+  }
+
+  MemoryObjects bucket_;
+  ObjectFiles files_{bucket_};
+  TestState state_ = TestState::Make(3, 100'000);
+};
+
+TEST_F(SavedInABucket, TheBytesAreThoseOfADirectory) {
+  ASSERT_OK_AND_ASSIGN(const CommitReport report, SaveStep(100, 1));
+  EXPECT_EQ(report.step_dir, "s3://bucket/run/step-000000100");
+  MemoryFiles disk;
+  MemorySource source(state_.Spans());
+  ASSERT_OK(SaveCheckpoint(disk, PlanOf(state_, "/c", 100, 1, 4096), source, {}, 0));
+  MemoryObjects copied;
+  CopyIntoBucket(disk, "/c", copied, "run");
+  ASSERT_OK_AND_ASSIGN(const ObjectListing ours, bucket_.List("", Objects::Depth::kAll));
+  ASSERT_OK_AND_ASSIGN(const ObjectListing theirs, copied.List("", Objects::Depth::kAll));
+  ASSERT_EQ(ours.objects.size(), theirs.objects.size());
+  for (size_t i = 0; i < ours.objects.size(); ++i) {
+    EXPECT_EQ(ours.objects[i].key, theirs.objects[i].key);
+    const std::string path = "s3://bucket/" + ours.objects[i].key;
+    ObjectFiles their_files(copied);
+    EXPECT_EQ(*ReadWhole(files_, path, 1 << 24), *ReadWhole(their_files, path, 1 << 24)) << path;
+  }
+  ExpectWhole(100);
+}
+
+// Of several shards each may come last, and without the manifest there is no checkpoint.
+TEST_F(SavedInABucket, ItIsThereOnceItsManifestIs) {
+  std::vector<std::unique_ptr<Save>> saves;
+  for (uint32_t part = 0; part < 3; ++part) {
+    SavePlan plan = PlanOf(state_, "s3://bucket/run", 100, 1, 4096);
+    plan.part = part;
+    plan.parts = 3;
+    ASSERT_OK_AND_ASSIGN(auto save, Save::Begin(files_, plan));
+    MemorySource source(state_.Spans());
+    ASSERT_OK(save->WriteShard(source, {}));
+    saves.push_back(std::move(save));
+    EXPECT_EQ(NewestComplete(files_, "s3://bucket/run").error().code, Code::kNotFound);
+  }
+  ASSERT_OK(saves[0]->Commit(0));
+  ExpectWhole(100);
+}
+
+TEST_F(SavedInABucket, OfTwoSaversOfAStepOneCommits) {
+  SavePlan plan = PlanOf(state_, "s3://bucket/run", 100, 1, 4096);
+  SavePlan other = PlanOf(state_, "s3://bucket/run", 100, 2, 4096);
+  ASSERT_OK_AND_ASSIGN(const auto a, Save::Begin(files_, plan));
+  ASSERT_OK_AND_ASSIGN(const auto b, Save::Begin(files_, other));
+  MemorySource source(state_.Spans());
+  ASSERT_OK(a->WriteShard(source, {}));
+  ASSERT_OK(b->WriteShard(source, {}));
+  ASSERT_OK(a->Commit(0));
+  const std::string committed = ManifestOf(100);
+  EXPECT_EQ(b->Commit(0).error().code, Code::kExists);
+  EXPECT_EQ(Save::Begin(files_, other).error().code, Code::kExists);
+  b->Abandon();
+  EXPECT_EQ(ManifestOf(100), committed);
+  ExpectWhole(100);
+}
+
+TEST_F(SavedInABucket, NothingTakesADamagedManifestsPlace) {
+  ASSERT_OK(bucket_.Replace("run/step-000000100/manifest.json", "garbage"));
+  const auto saved = SaveStep(100, 1);
+  EXPECT_EQ(saved.error().code, Code::kExists);
+  EXPECT_EQ(ManifestOf(100), "garbage");
+  Random random(1);
+  ASSERT_OK_AND_ASSIGN(const StepEntry entry,
+                       LookAtStep(files_, "s3://bucket/run/step-000000100"));
+  ASSERT_OK(PutAside(files_, random, "s3://bucket/run", entry));
+  ASSERT_OK(SaveStep(100, 2));
+  ExpectWhole(100);
+}
+
+TEST_F(SavedInABucket, OneThatIsCancelledLeavesNothing) {
+  SavePlan plan = PlanOf(state_, "s3://bucket/run", 100, 1, 4096);
+  ASSERT_OK_AND_ASSIGN(const auto save, Save::Begin(files_, plan));
+  MemorySource source(state_.Spans());
+  Progress progress;
+  progress.cancel = true;
+  EXPECT_EQ(save->WriteShard(source, {.progress = &progress}).error().code, Code::kCancelled);
+  EXPECT_TRUE(Keys().empty());
+  EXPECT_TRUE(bucket_.Unfinished("")->empty());
+}
+
+TEST_F(SavedInABucket, RetentionKeepsTheNewest) {
+  for (const uint64_t step : {100, 200, 300, 400}) ASSERT_OK(SaveStep(step, step));
+  ASSERT_OK(Pin(files_, "s3://bucket/run/step-000000100"));
+  ASSERT_OK_AND_ASSIGN(const RetentionReport report,
+                       ApplyRetention(files_, "s3://bucket/run", {.keep_last = 2}));
+  EXPECT_GT(report.bytes_freed, 0u);
+  ASSERT_OK_AND_ASSIGN(const auto left, ListSteps(files_, "s3://bucket/run"));
+  ASSERT_EQ(left.size(), 3u);
+  EXPECT_EQ(left[0].step, 100u);
+  EXPECT_TRUE(left[0].pinned);
+  EXPECT_EQ(left[1].step, 300u);
+  EXPECT_EQ(left[2].step, 400u);
+  ASSERT_OK(Unpin(files_, "s3://bucket/run/step-000000100"));
+  ASSERT_OK(ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1}));
+  EXPECT_EQ(Keys().size(), 2u);
+  ExpectWhole(400);
+}
+
+// There are no locks that tell of a save that goes on, so its age has to.
+TEST_F(SavedInABucket, WhatIsYoungMayBeOfASaveThatGoesOn) {
+  SavePlan plan = PlanOf(state_, "s3://bucket/run", 100, 1, 4096);
+  ASSERT_OK_AND_ASSIGN(const auto save, Save::Begin(files_, plan));
+  MemorySource source(state_.Spans());
+  ASSERT_OK(save->WriteShard(source, {}));
+  ASSERT_OK_AND_ASSIGN(const auto upload, bucket_.Upload(
+      "run/step-000000150/" + ShardFileName({std::string(16, 'a'), 0, 1}), 10));
+  ASSERT_OK(SaveStep(200, 2));
+  RetentionPolicy all{.keep_last = 1, .partial = RetentionPolicy::Partial::kRemoveAll};
+  ASSERT_OK_AND_ASSIGN(const RetentionReport young,
+                       ApplyRetention(files_, "s3://bucket/run", all));
+  EXPECT_EQ(young.verdicts[0].reason, "being written");
+  EXPECT_EQ(bucket_.Unfinished("")->size(), 1u);
+  EXPECT_EQ(Keys().size(), 3u);
+  bucket_.Pass(kBucketQuiet);
+  ASSERT_OK(ApplyRetention(files_, "s3://bucket/run", all));
+  EXPECT_EQ(Keys().size(), 2u);
+  EXPECT_TRUE(bucket_.Unfinished("")->empty());
+  EXPECT_FALSE(save->Commit(0).ok()) << "its shard is gone";
+  ExpectWhole(200);
+}
+
+// What another attempt left in a complete step.
+TEST_F(SavedInABucket, OldLeftoversGo) {
+  SavePlan plan = PlanOf(state_, "s3://bucket/run", 100, 1, 4096);
+  ASSERT_OK_AND_ASSIGN(const auto dead, Save::Begin(files_, plan));
+  MemorySource source(state_.Spans());
+  ASSERT_OK(dead->WriteShard(source, {}));
+  ASSERT_OK(SaveStep(100, 2));
+  bucket_.Pass(kBucketQuiet);
+  ASSERT_OK_AND_ASSIGN(const RetentionReport report,
+                       ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1}));
+  EXPECT_GT(report.bytes_freed, 0u);
+  EXPECT_EQ(Keys().size(), 2u);
+  ExpectWhole(100);
+}
+
+// One list, and each manifest: how long it is, and what it says.
+TEST_F(SavedInABucket, AListAsksTheStoreLittle) {
+  for (const uint64_t step : {100, 200, 300}) ASSERT_OK(SaveStep(step, step));
+  const size_t before = bucket_.requests().size();
+  ASSERT_OK(ListSteps(files_, "s3://bucket/run"));
+  EXPECT_LE(bucket_.requests().size() - before, 1u + 3 * 2);
 }
 
 }  // namespace
