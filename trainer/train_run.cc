@@ -9,6 +9,7 @@
 #include "base/posix_files.h"
 #include "base/process_setup.h"
 #include "elastic/protocol/exit_codes.h"
+#include "store/bucket_files.h"
 #include "store/catch_torch.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/job_fingerprint.h"
@@ -118,7 +119,8 @@ Result<TrainResult> TrainRun::Train(TrainState& state, const TrainOutput& output
   KEEL_TRY_ASSIGN(const std::string fingerprint,
                   FingerprintOf(state, options_.keep.resume.config));
   const KeepConfig keep = KeepOf(fingerprint);
-  PosixFiles files;
+  PosixFiles disk;
+  BucketFiles files(disk);
   KEEL_TRY_ASSIGN(const auto checkpointer,
                   Checkpointer::Open(state, keep.checkpoint, files, RealClock()));
   Keeping keeping{*checkpointer, keep.resume, files,

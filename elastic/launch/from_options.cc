@@ -14,6 +14,7 @@
 #include "elastic/launch/options.h"
 #include "elastic/status/request.h"
 #include "elastic/worker_environment.h"
+#include "store/bucket_files.h"
 #include "store/host_port.h"
 #include "store/own_address.h"
 
@@ -285,6 +286,10 @@ class ConfigMaker {
     if (lease == "none" || config_.hosts.most == 1) return Ok();
     if (lease == "auto" && !config_.is_in_place) return Ok();
     config_.lease_directory = lease == "auto" ? CheckpointDirectory() : lease;
+    if (IsBucketPath(config_.lease_directory)) {
+      if (lease != "auto") return Refused("lease", lease + " is in a bucket: name a directory");
+      config_.lease_directory.clear();   // hosts go on by majority
+    }
     config_.is_lease_found = lease == "auto";
     return Ok();
   }

@@ -21,7 +21,9 @@ Status HeldDirectory::Hold(Duration limit, OlderLocks older) {
 
 Status HeldDirectory::HoldLocked(Duration limit, OlderLocks older) {
   const JobHolder holder{job_, fence_.lease_name(), fence_.epoch()};
-  KEEL_TRY_ASSIGN(held_, JobDirectory::Hold(files_, clock_, random_, root_, holder, older, limit));
+  KEEL_TRY_ASSIGN(held_, JobDirectory::Hold(files_, clock_, random_, root_, holder, older, limit,
+                                            known_));
+  known_ = held_->id();
   return Ok();
 }
 
@@ -48,6 +50,7 @@ std::string HeldDirectory::id() const {
 
 Status HeldDirectory::Check(const std::string& id) {
   const std::lock_guard lock(mutex_);
+  if (!id.empty()) known_ = id;
   if (root_.empty() || seen_) return Ok();
   KEEL_TRY(JobDirectory::Look(files_, root_, id));
   seen_ = true;

@@ -46,6 +46,7 @@ class HeldDirectory {
   mutable std::mutex mutex_;
   std::unique_ptr<JobDirectory> held_;   // guarded by mutex_
   bool seen_ = false;                    // guarded by mutex_
+  std::string known_;                    // guarded by mutex_: the last id that this job held it by
 };
 
 }  // namespace keel

@@ -1,35 +1,38 @@
 // A lock, and an empty file beside it.
 #include "trainer/save/job_directory.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/file_helpers.h"
 #include "ckpt/names.h"
+#include "trainer/save/bucket_hold.h"
 #include "trainer/save/checkpoint_root.h"
 
 namespace keel {
-Result<std::unique_ptr<JobDirectory>> JobDirectory::Hold(Files& files, Clock& clock,
-                                                         Random& random, const std::string& root,
-                                                         const JobHolder& holder,
-                                                         OlderLocks older, Duration limit) {
-  KEEL_TRY(CheckIsRoot(files, root));
-  const Status made = MakeDirs(files, root);
-  if (!made.ok()) return made.error().Doing("checkpoint directory " + root);
-  auto lock = TakeJobLock(files, clock, root, holder, older, limit);
-  if (!lock.ok() && lock.error().code == Code::kExists) {
-    return Error{Code::kExists, "another job saves in " + root + ": " + lock.error().message +
-                                    "; wait for its end or give another --checkpoint-dir"};
-  }
-  if (!lock.ok()) {
-    return lock.error().Doing("checkpoint directory " + root + " cannot be written");
-  }
-  std::unique_ptr<JobDirectory> directory(new JobDirectory(files, root, *std::move(lock)));
-  directory->Mark(NewAttempt(random));
-  RemoveFreeJobLocks(files, root);
-  return directory;
-}
+namespace {
 
-void JobDirectory::Mark(const std::string& id) {
+// How long training waits for a worker of this job that is just letting go of a bucket.
+constexpr Duration kBucketPause = std::chrono::seconds(1);
+
+class LockedDirectory : public JobDirectory {
+ public:
+  LockedDirectory(Files& files, std::string root, JobLock lock)
+      : files_(files), root_(std::move(root)), lock_(std::move(lock)) {}
+  ~LockedDirectory() override;
+
+  const std::string& id() const override { return id_; }
+  bool IsInPlace() const override;
+  void Mark(const std::string& id);
+
+ private:
+  Files& files_;
+  const std::string root_;
+  const JobLock lock_;
+  std::string id_;
+};
+
+void LockedDirectory::Mark(const std::string& id) {
   // We hold the directory, so whoever made other marks is gone, or was passed over and shall see
   // that.
   if (const auto entries = files_.List(root_); entries.ok()) {
@@ -42,18 +45,55 @@ void JobDirectory::Mark(const std::string& id) {
   if (file.ok()) id_ = id;
 }
 
-JobDirectory::~JobDirectory() {
+LockedDirectory::~LockedDirectory() {
   if (lock_.passes_over) (void)files_.Remove(lock_.path);   // as its holder
   if (!id_.empty()) (void)files_.Remove(JoinPath(root_, JobMarkName(id_)));
 }
 
-bool JobDirectory::IsInPlace() const {
+bool LockedDirectory::IsInPlace() const {
   if (id_.empty()) return true;   // nobody can tell
-  const Status seen = Look(files_, root_, id_);
+  const Status seen = JobDirectory::Look(files_, root_, id_);
   return seen.ok() || seen.error().code != Code::kNotFound;
 }
 
+}  // namespace
+
+Result<std::unique_ptr<JobDirectory>> JobDirectory::Hold(Files& files, Clock& clock,
+                                                         Random& random, const std::string& root,
+                                                         const JobHolder& holder,
+                                                         OlderLocks older, Duration limit,
+                                                         const std::string& former) {
+  KEEL_TRY(CheckIsRoot(files, root));
+  const auto told = [&](const Error& error) {
+    if (error.code != Code::kExists) {
+      return error.Doing("checkpoint directory " + root + " cannot be written");
+    }
+    return Error{Code::kExists, "another job saves in " + root + ": " + error.message +
+                                    "; wait for its end or give another --checkpoint-dir"};
+  };
+  KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(root));
+  if (place.bucket != nullptr) {
+    // Where a job begins, it may be again the one whose machine has vanished; one that trains does
+    // not wait for that.
+    const Duration wait =
+        older == OlderLocks::kWaitFor ? kBucketHoldLimit : std::min(limit, kBucketPause);
+    auto held = BucketHold::Take(place, clock, random, root, holder, former, wait);
+    if (!held.ok()) return told(held.error());
+    return held;
+  }
+  const Status made = MakeDirs(files, root);
+  if (!made.ok()) return made.error().Doing("checkpoint directory " + root);
+  auto lock = TakeJobLock(files, clock, root, holder, older, limit);
+  if (!lock.ok()) return told(lock.error());
+  auto directory = std::make_unique<LockedDirectory>(files, root, *std::move(lock));
+  directory->Mark(NewAttempt(random));
+  RemoveFreeJobLocks(files, root);
+  return std::unique_ptr<JobDirectory>(std::move(directory));
+}
+
 Status JobDirectory::Look(Files& files, const std::string& root, const std::string& id) {
+  KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(root));
+  if (place.bucket != nullptr) return BucketHold::Look(place, root, id);
   const auto found = files.Stat(JoinPath(root, JobMarkName(id)));
   return found.ok() ? Ok() : Status(found.error());
 }

@@ -1,5 +1,6 @@
 // JobDirectory: a checkpoint directory that one worker holds for its whole job, and that lets the
-// job's other workers find out whether they save in the same one.
+// job's other workers find out whether they save in the same one. In a bucket it is a prefix
+// (trainer/save/bucket_hold.h).
 // Promises   as long as it lives, no other living job holds that directory (whom of its own job it
 //            passes over: trainer/save/job_locks.h), and a file with a name
 //            of this holder's own is in it: a host whose path leads elsewhere does not see that
@@ -28,31 +29,25 @@ class JobDirectory {
   // How long to wait for another worker of this job to release the directory, or to be gone.
   static constexpr Duration kHoldLimit = std::chrono::seconds(5);
 
+  // `former`: the id of a holder of this very job that is not in its epoch any more, if one is
+  // known.
   static Result<std::unique_ptr<JobDirectory>> Hold(Files& files, Clock& clock, Random& random,
                                                     const std::string& root,
                                                     const JobHolder& holder, OlderLocks older,
-                                                    Duration limit);
-  ~JobDirectory();
+                                                    Duration limit,
+                                                    const std::string& former = "");
+  JobDirectory() = default;
+  virtual ~JobDirectory() = default;
   JobDirectory(const JobDirectory&) = delete;
   JobDirectory& operator=(const JobDirectory&) = delete;
 
-  const std::string& id() const { return id_; }
+  virtual const std::string& id() const = 0;
   // False: the directory was moved or removed together with its lock, which keeps nobody off any
   // more; or a worker of a later epoch has passed over that lock.
-  bool IsInPlace() const;
+  virtual bool IsInPlace() const = 0;
 
   // Whether `root`, as this process sees it, is the directory of that id: Ok, or kNotFound.
   static Status Look(Files& files, const std::string& root, const std::string& id);
-
- private:
-  JobDirectory(Files& files, std::string root, JobLock lock)
-      : files_(files), root_(std::move(root)), lock_(std::move(lock)) {}
-  void Mark(const std::string& id);
-
-  Files& files_;
-  const std::string root_;
-  const JobLock lock_;
-  std::string id_;
 };
 
 }  // namespace keel

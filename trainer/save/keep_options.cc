@@ -1,16 +1,17 @@
 // The table's rows, and how they are read.
 #include "trainer/save/keep_options.h"
 
+#include "store/bucket_files.h"
+
 namespace keel {
 namespace {
 
 // It would be a directory of that name below the working directory.
-Status CheckIsNoUrl(const std::string& option, const std::string& path) {
-  if (path.find("://") == std::string::npos) return Ok();
+Status CheckIsNoForeignUrl(const std::string& option, const std::string& path) {
+  if (path.find("://") == std::string::npos || IsBucketPath(path)) return Ok();
   return Error{Code::kInvalid, "--" + option + " " + path +
-                                   " is in a bucket: a job saves in directories, and begins from "
-                                   "them; `keel` reads what is in a bucket, and a copy of it in a "
-                                   "directory (for one, by `aws s3 sync`) is a checkpoint"};
+                                   " is neither a directory nor in a bucket that is known here: "
+                                   "checkpoints are in directories, or in s3://BUCKET/PREFIX"};
 }
 
 }  // namespace
@@ -18,8 +19,8 @@ Status CheckIsNoUrl(const std::string& option, const std::string& path) {
 void AddKeepOptions(OptionTable& table) {
   table.Section("Checkpoints");
   table.Add(Option::Text("checkpoint-dir", "",
-                         "Where checkpoints are saved, and where the same command resumes from; "
-                         "without it nothing is saved")
+                         "Where checkpoints are saved, and where the same command resumes from: "
+                         "a directory, or s3://BUCKET/PREFIX; without it nothing is saved")
                 .Placeholder("DIR"));
   table.Add(Option::Integer("save-every", 0, "Steps between two saves; 0: save only when "
                                              "training stops or ends")
@@ -68,9 +69,9 @@ Result<KeepConfig> KeepConfigFrom(const Options& options) {
   resume.init_from = options.Text("init-from");
   resume.strict = options.Flag("strict");
   resume.allow_inexact = options.Flag("allow-inexact");
-  KEEL_TRY(CheckIsNoUrl("checkpoint-dir", saves.root));
-  KEEL_TRY(CheckIsNoUrl("resume-from", resume.resume_from));
-  KEEL_TRY(CheckIsNoUrl("init-from", resume.init_from));
+  KEEL_TRY(CheckIsNoForeignUrl("checkpoint-dir", saves.root));
+  KEEL_TRY(CheckIsNoForeignUrl("resume-from", resume.resume_from));
+  KEEL_TRY(CheckIsNoForeignUrl("init-from", resume.init_from));
   const auto refuse = [](const char* why) { return Error{Code::kInvalid, why}; };
   const bool timed = saves.every_steps > 0 || saves.every_time > Duration(0);
   if (timed && saves.root.empty()) {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "ckpt/catalog.h"
 #include "ckpt/names.h"
+#include "ckpt/put_aside.h"
 #include "trainer/save/one_checkpoint.h"
 #include "trainer/saved_config.h"
 #include "trainer/weights.h"
@@ -110,18 +111,14 @@ Result<Attempt> TryOne(const Task& task, const std::string& dir) {
 
 // --- Which one? ---
 
-// Renames a damaged checkpoint, which would be in the way of the next save of its step.
-void PutAside(Files& files, const std::string& root, const StepEntry& entry) {
+void MoveAway(Files& files, const std::string& root, const StepEntry& entry) {
   Random random(EntropySeed());
-  const std::string aside =
-      JoinPath(root, DamagedStepDirName(entry.step, RandomId(random, kAttemptBytes)));
-  Status moved = files.Rename(entry.dir, aside);
-  if (moved.ok()) moved = files.SyncDir(root);
-  if (moved.ok()) {
-    LogWarn("checkpoint-put-aside", {{"step", entry.step}, {"dir", aside},
+  const Result<std::string> aside = PutAside(files, random, root, entry);
+  if (aside.ok()) {
+    LogWarn("checkpoint-put-aside", {{"step", entry.step}, {"dir", *aside},
                                      {"hint", "`keel repair` may save what is left"}});
   } else {
-    LogWarn("checkpoint-in-the-way", {{"dir", entry.dir}, {"reason", moved.error().message}});
+    LogWarn("checkpoint-in-the-way", {{"dir", entry.dir}, {"reason", aside.error().message}});
   }
 }
 
@@ -135,7 +132,7 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
       KEEL_TRY_ASSIGN(attempt, TryOne(task, entry->dir));
     }
     if (attempt.resumed) {
-      for (const StepEntry& one : damaged) PutAside(task.files, root, one);
+      for (const StepEntry& one : damaged) MoveAway(task.files, root, one);
       return ResumeOutcome{true, entry->dir};
     }
     LogWarn("checkpoint-passed-over", {{"dir", entry->dir}, {"reason", attempt.why_not}});
