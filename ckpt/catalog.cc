@@ -132,7 +132,9 @@ void Judge(Files& files, const Contents& contents, const Result<Manifest>& manif
                        manifest.error().message.find("newer Evenkeel") != std::string::npos;
     entry->state = newer ? StepState::kNewer : StepState::kDamaged;
     entry->reason = manifest.error().message;
-    entry->unreadable = manifest.error().code == Code::kIo;
+    const Code code = manifest.error().code;
+    const bool is_refused = contents.sizes.has_value() && code == Code::kInvalid;   // by a store
+    entry->unreadable = MayBeSound(code) || is_refused;
     return;
   }
   entry->step = manifest->description.step;
@@ -147,7 +149,7 @@ void Judge(Files& files, const Contents& contents, const Result<Manifest>& manif
   entry->state = shards.ok() ? StepState::kComplete : StepState::kDamaged;
   if (shards.ok()) return;
   entry->reason = shards.error().message;
-  entry->unreadable = shards.error().code == Code::kIo;
+  entry->unreadable = MayBeSound(shards.error().code);
 }
 
 StepEntry EntryOf(Files& files, const std::string& step_dir, const Contents& contents) {
@@ -249,6 +251,11 @@ std::string_view StepStateName(StepState state) {
   return "unknown";
 }
 
+
+bool MayBeSound(Code code) {
+  return code == Code::kIo || code == Code::kTimeout || code == Code::kPeerLost ||
+         code == Code::kCancelled;
+}
 
 Result<StepEntry> LookAtStep(Files& files, const std::string& step_dir) {
   for (int tries = 1;; ++tries) {

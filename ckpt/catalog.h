@@ -36,7 +36,7 @@ struct StepEntry {
   std::string dir;
   StepState state = StepState::kPartial;
   std::string reason;          // why it is not complete; empty if it is
-  bool unreadable = false;     // probably damaged: the disk did not return it
+  bool unreadable = false;     // its place did not return it
   bool pinned = false;
   bool in_progress = false;    // a live process holds a lock of one of its attempts, or see above
   uint64_t stored_bytes = 0;   // of all files in its directory
@@ -47,6 +47,10 @@ struct StepEntry {
   int64_t saved_at_ns = 0;
   std::string repair;          // what a repair noted about itself; empty: it is none
 };
+
+// Whether what could not be read for such an error may be whole all the same: a disk that did not
+// return it, a store that could not be reached.
+bool MayBeSound(Code code);
 
 // By step, from the lowest. Other directories are ignored. kNotFound: no such directory.
 Result<std::vector<StepEntry>> ListSteps(Files& files, const std::string& root);

@@ -11,6 +11,7 @@
 #include "ckpt/glob.h"
 #include "ckpt/restore.h"
 #include "ckpt/safetensors_file.h"
+#include "store/bucket_files.h"
 #include "trainer/state/image.h"
 
 namespace keel {
@@ -39,7 +40,8 @@ bool IsWanted(const std::vector<std::string>& only, const std::string& name) {
 }  // namespace
 
 Result<NamedTensors> ReadState(const std::string& path, const std::vector<std::string>& only) {
-  PosixFiles files;
+  PosixFiles disk;
+  BucketFiles files(disk);
   KEEL_TRY_ASSIGN(const std::string from, ResolveCheckpoint(files, path));
   KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, from));
   NamedTensors state;

@@ -129,6 +129,11 @@ Result<bool> CheckSameJob(TrainState& state, const Checkpoint& checkpoint,
   return check.inexact.empty();
 }
 
+bool IsReadOnce(Files& files, const Checkpoint& checkpoint) {
+  const Result<BucketPlace> place = files.Bucket(checkpoint.dir());
+  return place.ok() && place->bucket != nullptr;
+}
+
 Status VerifyStored(const Checkpoint& checkpoint, Progress* progress) {
   const ScanOptions options{.threads = ReadingThreads(), .progress = progress,
                             .depth = Depth::kStored};

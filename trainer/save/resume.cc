@@ -55,14 +55,14 @@ void TellChanges(const Checkpoint& checkpoint, const RunConfig& now) {
 struct Attempt {
   bool resumed = false;
   std::string why_not;
-  bool unreadable = false;   // the disk failed; it may work next time
+  bool unreadable = false;   // the disk or the store failed; it may work next time
 };
 
-Attempt NotUsable(const Error& error) { return {false, error.message, error.code == Code::kIo}; }
+Attempt NotUsable(const Error& error) { return {false, error.message, MayBeSound(error.code)}; }
 
 // After such an error another checkpoint may still be usable, and will fill all of the state.
-bool IsOfDisk(const Error& error) {
-  return error.code == Code::kCorrupt || error.code == Code::kIo;
+bool IsOfItsPlace(const Error& error) {
+  return error.code == Code::kCorrupt || MayBeSound(error.code);
 }
 
 // What one call of Resume() works with.
@@ -95,7 +95,7 @@ Result<Attempt> TryOne(const Task& task, const std::string& dir) {
                   CheckSameJob(task.state, **checkpoint, task.config.fingerprint,
                                task.config.allow_inexact));
   const bool filled = task.ahead != nullptr && task.ahead->Filled(**checkpoint);
-  if (!filled) {
+  if (!filled && !IsReadOnce(task.files, **checkpoint)) {
     Progress progress;
     const Status sound = Ticking(task.tick, progress, [&] {
       return VerifyStored(**checkpoint, &progress);
@@ -103,7 +103,7 @@ Result<Attempt> TryOne(const Task& task, const std::string& dir) {
     if (!sound.ok()) return NotUsable(sound.error());
   }
   const Status put = PutInto(task, **checkpoint, filled, exact);
-  if (!put.ok() && IsOfDisk(put.error())) return NotUsable(put.error());
+  if (!put.ok() && IsOfItsPlace(put.error())) return NotUsable(put.error());
   KEEL_TRY(put);
   TellChanges(**checkpoint, task.config.config);
   return Attempt{true, ""};

@@ -46,7 +46,7 @@ ResumeAhead::Done ResumeAhead::Fill(Files& files, const What& what) {
   const auto checkpoint = Checkpoint::Open(files, newest->dir);
   if (!checkpoint.ok()) return {};
   if (!CheckSameJob(state_, **checkpoint, what.fingerprint, what.allow_inexact).ok()) return {};
-  if (!VerifyStored(**checkpoint, &progress_).ok()) return {};
+  if (!IsReadOnce(files, **checkpoint) && !VerifyStored(**checkpoint, &progress_).ok()) return {};
   const bool filled = FillTensors(state_, **checkpoint, &progress_).ok();
   return {.touched = true, .filled = filled ? Name(**checkpoint) : ""};
 }

@@ -12,6 +12,7 @@
 #include "base/posix_files.h"
 #include "ckpt/catalog.h"
 #include "ckpt/verify.h"
+#include "store/bucket_files.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/job_test.h"
 
@@ -115,8 +116,9 @@ class SavingJob : public JobTest {
     }
   }
 
-  std::string dir_ = folder_.File("ckpts");
-  PosixFiles files_;
+  std::string dir_ = folder_.File("ckpts");   // or in a bucket
+  PosixFiles disk_;
+  BucketFiles files_{disk_};
 
  private:
   void ExpectOnlyItsOwn(const std::string& step_dir) {

@@ -1,0 +1,115 @@
+// Whole jobs that save in a bucket of a real server: the real `keelrun` with
+// tests/trainer/model_train.cc. No two hosts of them share a directory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/random.h"
+#include "tests/store/s3/weed.h"
+#include "tests/trainer/save/saving_job.h"
+
+namespace keel {
+namespace {
+
+using testing::HasSubstr;
+
+class BucketJob : public SavingJob {
+ protected:
+  void SetUp() override {
+    const std::string why = WhyNoWeed();
+    if (!why.empty()) GTEST_SKIP() << "there is no SeaweedFS: " << why;
+    server_ = std::make_unique<WeedServer>();
+    // For the programs as for this one.
+    for (const auto& [name, value] : server_->environment()) setenv(name.c_str(), value.c_str(), 1);
+    bucket_ = server_->Open("checkpoints");
+    dir_ = "s3://checkpoints/run";
+  }
+  // What is below the prefix and is not of a whole step, nor of the lease.
+  std::vector<std::string> Leftovers() {
+    std::vector<std::string> left;
+    const ObjectListing listing = *bucket_->List("run/", Objects::Depth::kAll);
+    for (const ObjectInfo& object : listing.objects) {
+      const size_t slash = object.key.find('/', 4);
+      const std::string step_dir = "s3://checkpoints/" + object.key.substr(0, slash);
+      const auto entry = LookAtStep(files_, step_dir);
+      const bool is_whole = entry.ok() && entry->state == StepState::kComplete &&
+                            (object.key.ends_with("manifest.json") ||
+                             object.key.find(entry->attempt) != std::string::npos);
+      if (!is_whole && !object.key.starts_with("run/job.lease/")) left.push_back(object.key);
+    }
+    return left;
+  }
+
+  std::unique_ptr<WeedServer> server_;
+  std::unique_ptr<S3Objects> bucket_;
+};
+
+TEST_F(BucketJob, AStopIsSavedAndAnotherNumberOfWorkersGoesOn) {
+  const auto job = Start(2, Saving(Endless({"--save-every=5", "--keep=2"})));
+  AwaitCheckpoints(*job, 2);
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+  EXPECT_LE(WholeSteps().size(), 2u);
+  ExpectSameEnd();
+  EXPECT_THAT(Leftovers(), testing::IsEmpty());
+  EXPECT_TRUE(bucket_->Unfinished("")->empty());
+}
+
+// Launcher and workers die together; the same command takes their place at once on their machine.
+TEST_F(BucketJob, KilledAtAnyMomentItGoesOnWithTheSameBits) {
+  Random random(EntropySeed());
+  const Words options = Endless({"--save-every=2", "--model=resnet"});
+  for (int round = 0; round < 4; ++round) {
+    const auto job = Start(2, Saving(options));
+    AwaitSteps(*job, 2 + static_cast<int>(random.Uniform(6)));
+    SignalPidIn(job->Await("^step [0-9]+ rank 0 "), SIGKILL);
+    RealClock().SleepFor(std::chrono::milliseconds(random.Uniform(80)));
+    job->Kill();
+  }
+  ExpectSameEnd({"--lanes=4", "--model=resnet"});
+}
+
+TEST_F(BucketJob, HostsThatShareNoDirectoryLoseOneAndGoOn) {
+  const Words slow = Saving(Endless({"--save-every=4", "--pause=40ms"}));
+  const auto first = StartHost(1, slow);
+  first->Await("^step 2 rank 0 ");
+  const auto second = StartHost(1, slow);
+  second->Await("^step [0-9]+ rank 1 of 2 ", 3);
+  AwaitCheckpoints(*first, 1);
+  SignalPidIn(second->Await("^step [0-9]+ rank 1 of 2 "), SIGKILL);
+  second->Kill();
+  first->Await("^step [0-9]+ rank 0 of 1 ", first->Count("^step [0-9]+ rank 0 of 1 ") + 3);
+  AwaitCheckpoints(*first, 1);
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->ExitCode(), 75) << first->Output();
+  EXPECT_EQ(first->Count("save-failed|cannot-save"), 0) << first->Output();
+  ExpectSameEnd();
+}
+
+TEST_F(BucketJob, AnotherJobIsRefusedWhileOneSavesThere) {
+  const auto job = Start(1, Saving(Endless({})));
+  AwaitSteps(*job, 2);
+  const auto other = StartAlone(Saving({"--steps=5"}));
+  EXPECT_EQ(other->ExitCode(), 78) << other->Output();
+  EXPECT_THAT(other->Output(), HasSubstr("another job saves in s3://checkpoints/run"));
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+}
+
+// A store that is gone costs saves, not steps.
+TEST_F(BucketJob, TrainingGoesOnWithoutTheServerAndSavesOnceItIsBack) {
+  const auto job = Start(2, Saving(Endless({"--save-every=3"})));
+  AwaitCheckpoints(*job, 1);
+  server_->Kill();
+  AwaitSteps(*job, 60);
+  EXPECT_FALSE(job->Output().empty());
+  server_->Restart();
+  AwaitCheckpoints(*job, 2);
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+  ExpectSameEnd();
+}
+
+}  // namespace
+}  // namespace keel
