@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/object_files.h"
+#include "base/posix_files.h"
 #include "store/find_module.h"
 
 namespace keel {
@@ -112,6 +113,12 @@ Result<bool> BucketFiles::IsLocked(const std::string& path) {
 Result<BucketPlace> BucketFiles::Bucket(const std::string& path) {
   KEEL_TRY_ASSIGN(Files* const files, Of(path));
   return files->Bucket(path);
+}
+
+BucketFiles& OwnBuckets() {
+  static auto& disk = *new PosixFiles;
+  static auto& files = *new BucketFiles(disk);
+  return files;
 }
 
 }  // namespace keel

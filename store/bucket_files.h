@@ -54,4 +54,8 @@ class BucketFiles : public Files {
   std::map<std::string, std::unique_ptr<Opened>> buckets_;   // by name
 };
 
+// Those of this process, over its disk: they are never closed, since a thread that waits for a
+// store may outlive all else.
+BucketFiles& OwnBuckets();
+
 }  // namespace keel

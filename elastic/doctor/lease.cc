@@ -2,6 +2,8 @@
 #include "elastic/doctor/lease.h"
 
 #include "base/within.h"
+#include "store/bucket_files.h"
+#include "store/lease/object_probe.h"
 #include "store/lease/put_if_absent.h"
 
 namespace keel {
@@ -10,6 +12,10 @@ namespace {
 constexpr Duration kTryLimit = std::chrono::seconds(5);
 
 Status Try(Files& files, const std::string& directory, Random random) {
+  if (IsBucketPath(directory)) {
+    KEEL_TRY_ASSIGN(const BucketPlace place, OwnBuckets().Bucket(directory));
+    return ProbeObjects(*place.bucket, place.key.empty() ? "" : place.key + "/", random);
+  }
   const Result<FileInfo> found = files.Stat(directory);
   if (!found.ok()) return found.error();
   if (found->kind != FileKind::kDirectory) {
@@ -23,9 +29,9 @@ Status Try(Files& files, const std::string& directory, Random random) {
 Status TryLeaseDirectory(Files& files, const std::string& directory, Random random) {
   const auto tried = Within<Status>(
       kTryLimit, [&files, directory, random] { return Try(files, directory, random); });
-  return tried.value_or(Error{Code::kTimeout, "its file system does not answer within " +
-                                                  DurationText(kTryLimit) +
-                                                  "; is its server up? (see mount, dmesg)"});
+  if (tried) return *tried;
+  return Error{Code::kTimeout, "it does not answer within " + DurationText(kTryLimit) +
+                                   "; is its server up? (of a directory: see mount, dmesg)"};
 }
 
 }  // namespace keel

@@ -116,10 +116,10 @@ class ConfigMaker {
     if (backend == "static") return MakeStatic();
     if (backend == "c10d") return MakeElastic();
     if (backend == "etcd" || backend == "etcd-v2") return MakeEtcd();
-    if (backend == "dir") return MakeByDirectory();
+    if (backend == "dir" || backend == "s3") return MakeByDirectory();
     return Refused("rdzv-backend",
-                   Shown(backend) + " is unknown; use static, c10d, dir or etcd" +
-                       DidYouMean(backend, {"static", "c10d", "dir", "etcd", "etcd-v2"}));
+                   Shown(backend) + " is unknown; use static, c10d, dir, s3 or etcd" +
+                       DidYouMean(backend, {"static", "c10d", "dir", "s3", "etcd", "etcd-v2"}));
   }
 
   Status MakeStandalone() {
@@ -246,11 +246,18 @@ class ConfigMaker {
     config_.lease_directory = options_.Text("rdzv-endpoint");
     NoteStaticOptions();
     if (config_.hosts.most == 1) {
-      return Refused("rdzv-backend", "dir is for jobs of several hosts, and --nnodes=" +
+      return Refused("rdzv-backend", options_.Text("rdzv-backend") +
+                                         " is for jobs of several hosts, and --nnodes=" +
                                          options_.Text("nnodes") + " asks for one; use "
                                          "--standalone");
     }
-    if (!config_.lease_directory.empty()) return Ok();
+    const bool wants_bucket = options_.Text("rdzv-backend") == "s3";
+    const std::string& place = config_.lease_directory;
+    if (wants_bucket && !IsBucketPath(place)) {
+      return Refused("rdzv-endpoint", "--rdzv-backend=s3 needs s3://BUCKET/PREFIX, which all hosts "
+                                      "reach");
+    }
+    if (!place.empty()) return Ok();
     return Refused("rdzv-endpoint", "--rdzv-backend=dir needs a directory that all hosts share");
   }
 
@@ -286,10 +293,6 @@ class ConfigMaker {
     if (lease == "none" || config_.hosts.most == 1) return Ok();
     if (lease == "auto" && !config_.is_in_place) return Ok();
     config_.lease_directory = lease == "auto" ? CheckpointDirectory() : lease;
-    if (IsBucketPath(config_.lease_directory)) {
-      if (lease != "auto") return Refused("lease", lease + " is in a bucket: name a directory");
-      config_.lease_directory.clear();   // hosts go on by majority
-    }
     config_.is_lease_found = lease == "auto";
     return Ok();
   }

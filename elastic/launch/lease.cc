@@ -12,7 +12,10 @@
 #include "base/log.h"
 #include "base/posix_files.h"
 #include "base/within.h"
+#include "store/bucket_files.h"
 #include "store/lease/dir_lease.h"
+#include "store/lease/object_lease.h"
+#include "store/lease/object_probe.h"
 
 namespace keel {
 namespace {
@@ -28,6 +31,24 @@ Result<std::unique_ptr<DirLease>> OpenDir(const LaunchConfig& config, Random ran
   return DirLease::Open(files, random, dir, owner);
 }
 
+// A bucket needs no folder, and is probed as a directory is.
+Result<std::unique_ptr<Lease>> OpenBucket(const LaunchConfig& config, Random random) {
+  KEEL_TRY_ASSIGN(const BucketPlace place, OwnBuckets().Bucket(config.lease_directory));
+  const std::string prefix = place.key.empty() ? "" : place.key + "/";
+  KEEL_TRY(ProbeObjects(*place.bucket, prefix, random));
+  KEEL_TRY_ASSIGN(std::unique_ptr<ObjectLease> lease,
+                  ObjectLease::Make(*place.bucket, random, prefix,
+                                    {config.run_id, config.run_id}));
+  KEEL_TRY(lease->Look());
+  return std::unique_ptr<Lease>(std::move(lease));
+}
+
+Result<std::unique_ptr<Lease>> OpenWhereItIs(const LaunchConfig& config, Random random) {
+  if (IsBucketPath(config.lease_directory)) return OpenBucket(config, std::move(random));
+  KEEL_TRY_ASSIGN(std::unique_ptr<DirLease> lease, OpenDir(config, std::move(random)));
+  return std::unique_ptr<Lease>(std::move(lease));
+}
+
 }  // namespace
 
 std::string LeaseFolderOf(const LaunchConfig& config) {
@@ -35,19 +56,21 @@ std::string LeaseFolderOf(const LaunchConfig& config) {
   const std::string folder = JoinPath(config.lease_directory, LeaseFolderName(config.run_id));
   std::array<char, PATH_MAX> here{};
   // A worker may change its directory.
-  if (folder.starts_with('/') || getcwd(here.data(), here.size()) == nullptr) return folder;
+  const bool is_whole = folder.starts_with('/') || IsBucketPath(folder);
+  if (is_whole || getcwd(here.data(), here.size()) == nullptr) return folder;
   return JoinPath(here.data(), folder);
 }
 
 Result<std::unique_ptr<Lease>> OpenLease(const LaunchConfig& config, Random random) {
   if (config.lease_directory.empty()) return std::unique_ptr<Lease>();
-  using Opened = Result<std::unique_ptr<DirLease>>;
-  auto opened = Within<Opened>(kOpenLimit, [config, random] { return OpenDir(config, random); });
+  using Opened = Result<std::unique_ptr<Lease>>;
+  auto opened =
+      Within<Opened>(kOpenLimit, [config, random] { return OpenWhereItIs(config, random); });
   if (!opened) {
-    opened = Error{Code::kTimeout, "the lease directory " + config.lease_directory +
+    opened = Error{Code::kTimeout, "the lease in " + config.lease_directory +
                                        " has not answered for " + DurationText(kOpenLimit)};
   }
-  if (opened->ok()) return std::unique_ptr<Lease>(std::move(**opened));
+  if (opened->ok()) return std::move(**opened);
   if (!config.is_lease_found) return opened->error();
   LogWarn("no-lease", {{"directory", config.lease_directory},
                        {"reason", opened->error().message},

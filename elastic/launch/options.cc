@@ -62,11 +62,13 @@ Section MeetingSection() {
   return {"Meeting the other hosts", {
       WithPet(Option::Text("rdzv-backend", "static",
                            "static (fixed hosts), c10d (elastic), dir (elastic; hosts meet in a "
-                           "directory that all share) or etcd (elastic, and no host keeps the "
-                           "store; its user is in KEEL_ETCD_USER and KEEL_ETCD_PASSWORD)")),
+                           "directory that all share), s3 (likewise, below a prefix of a bucket) "
+                           "or etcd (elastic, and no host keeps the store; its user is in "
+                           "KEEL_ETCD_USER and KEEL_ETCD_PASSWORD)")),
       WithPet(Option::Text("rdzv-endpoint", "",
                            "Where the job begins, and may be found: HOST[:PORT][,HOST...]; with "
-                           "dir, the directory; with etcd, the members of the cluster")),
+                           "dir, the directory; with s3, s3://BUCKET/PREFIX; with etcd, the "
+                           "members of the cluster")),
       WithPet(Option::Text("rdzv-id", "none", "Name of the job")),
       WithPet(Option::Text("rdzv-conf", "",
                            "More settings, as KEY=VALUE[,KEY=VALUE...]: join_timeout, "
@@ -136,9 +138,10 @@ Section IdleSection() {
 Section OwnSection() {
   return {"Evenkeel's own", {
       WithOwn(Option::Text("lease", "none",
-                           "A directory that all hosts share, where it is kept who coordinates: "
-                           "by it one of two hosts goes on when the other is out of reach. auto: "
-                           "the program's --checkpoint-dir; none: hosts go on by majority only")),
+                           "A directory that all hosts share, or s3://BUCKET/PREFIX, where it is "
+                           "kept who coordinates: by it one of two hosts goes on when the other is "
+                           "out of reach. auto: the program's --checkpoint-dir; none: hosts go on "
+                           "by majority only")),
       WithOwn(Option::Choice("quorum", {"on", "strict", "off"}, "on",
                              "Which hosts may go on without the others: on (more than half of "
                              "those that are not known to be dead), strict (nobody is taken for "

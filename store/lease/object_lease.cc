@@ -45,6 +45,11 @@ Result<std::unique_ptr<ObjectLease>> ObjectLease::Make(Objects& bucket, Random& 
       new ObjectLease(bucket, folder, std::move(owner), RandomId(random, 16)));
 }
 
+Result<LeaseSight> ObjectLease::LookInto(Objects& bucket, const std::string& folder,
+                                         const std::string& job) {
+  return ObjectLease(bucket, folder + "/", {job, ""}, "").Look();
+}
+
 int64_t ObjectLease::Terms::highest() const { return claims.empty() ? 0 : TermOf(claims.back()); }
 
 int64_t ObjectLease::Terms::HighestBelow(int64_t term) const {

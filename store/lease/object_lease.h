@@ -31,6 +31,10 @@ class ObjectLease : public Lease {
   static Result<std::unique_ptr<ObjectLease>> Make(Objects& bucket, Random& random,
                                                    const std::string& prefix, LeaseOwner owner);
 
+  // Only reads. `folder`: the key of a lease's folder ("run/a/job.lease").
+  static Result<LeaseSight> LookInto(Objects& bucket, const std::string& folder,
+                                     const std::string& job);
+
   Result<LeaseGrant> Claim(int64_t term, const std::string& text) override;
   Status Beat() override;
   Result<LeaseSight> Look() override;

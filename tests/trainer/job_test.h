@@ -55,14 +55,15 @@ class JobTest : public ::testing::Test {
     return job.Await("^final step=");
   }
 
+  std::unique_ptr<Launched> Launch(const Words& arguments) {
+    return std::make_unique<Launched>(folder_, Name(), arguments);
+  }
+
   TempDir folder_;
   const uint16_t port_ = FreePort();
 
  private:
   std::string Name() { return "job" + std::to_string(started_++); }
-  std::unique_ptr<Launched> Launch(const Words& arguments) {
-    return std::make_unique<Launched>(folder_, Name(), arguments);
-  }
 
   int started_ = 0;
 };

@@ -18,6 +18,8 @@ namespace {
 
 // All jobs that save below a prefix ask for one lease.
 constexpr const char* kHoldName = "job";
+// Beside the leases of launchers, which are named after their jobs.
+constexpr const char* kHoldFolder = "held/";
 constexpr Duration kHoldPoll = std::chrono::milliseconds(500);
 
 std::string PrefixOf(const BucketPlace& place) {
@@ -25,7 +27,8 @@ std::string PrefixOf(const BucketPlace& place) {
 }
 
 Result<std::unique_ptr<ObjectLease>> LeaseOf(const BucketPlace& place, Random& random) {
-  return ObjectLease::Make(*place.bucket, random, PrefixOf(place), {kHoldName, kHoldName});
+  return ObjectLease::Make(*place.bucket, random, PrefixOf(place) + kHoldFolder,
+                           {kHoldName, kHoldName});
 }
 
 Result<HoldSight> Look(ObjectLease& lease) {

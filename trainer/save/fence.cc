@@ -4,10 +4,11 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/posix_files.h"
 #include "base/within.h"
 #include "elastic/protocol/records.h"
+#include "store/bucket_files.h"
 #include "store/lease/dir_lease.h"
+#include "store/lease/object_lease.h"
 
 namespace keel {
 namespace {
@@ -16,9 +17,12 @@ constexpr Duration kLookLimit = std::chrono::seconds(3);
 
 // The newest claim.
 Result<LinkRecord> NewestLink(const std::string& folder, const std::string& job) {
-  static PosixFiles files;   // a thread that hangs in it may outlive all else
-  auto sight = Within<Result<LeaseSight>>(
-      kLookLimit, [folder, job] { return DirLease::LookInto(files, folder, job); });
+  auto sight = Within<Result<LeaseSight>>(kLookLimit, [folder, job]() -> Result<LeaseSight> {
+    Files& files = OwnBuckets();   // a thread that hangs in it may outlive all else
+    KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(folder));
+    if (place.bucket != nullptr) return ObjectLease::LookInto(*place.bucket, place.key, job);
+    return DirLease::LookInto(files, folder, job);
+  });
   if (!sight) {
     sight = Error{Code::kTimeout, folder + " has not answered for " + DurationText(kLookLimit)};
   }

@@ -36,9 +36,9 @@ Result<bool> CheckSameJob(TrainState& state, const Checkpoint& checkpoint,
 // Verifies every byte as it lies on the disk.
 Status VerifyStored(const Checkpoint& checkpoint, Progress* progress);
 
-// Whether it is read once, while it is unpacked, which verifies all of it as well: in a bucket, whose
-// bytes come over a network. One that is damaged then costs the former state, so nobody may begin
-// with that afterwards.
+// Whether it is read once, while it is unpacked, which verifies all of it as well: in a bucket,
+// whose bytes come over a network. One that is damaged then costs the former state, so nobody may
+// begin with that afterwards.
 bool IsReadOnce(Files& files, const Checkpoint& checkpoint);
 
 // Unpacks into the state's tensors and verifies the result. Their former contents are lost, even

@@ -1,10 +1,11 @@
 // Resume: what a job begins with: the newest checkpoint that can be used, another one that the user
 // names, weights from elsewhere, or what its program built.
 // Promises   the live state is touched only after every byte of the checkpoint, as it lies on the
-//            disk, was verified (but see IsReadOnce()). What it unpacks to is verified on its way into the state; if that
-//            fails, nobody goes on with the state before another checkpoint fills it. Each one
-//            that is passed over is named with the reason. A checkpoint must be of the same model,
-//            lanes, batch, seed, dataset and numerics as the job: all differences are listed.
+//            disk, was verified (but see IsReadOnce()). What it unpacks to is verified on its way
+//            into the state; if that fails, nobody goes on with the state before another
+//            checkpoint fills it. Each one that is passed over is named with the reason. A
+//            checkpoint must be of the same model, lanes, batch, seed, dataset and numerics as the
+//            job: all differences are listed.
 //            Options that differ without changing the bits are logged. A damaged checkpoint is put
 //            aside, so that its step can be saved again.
 // Does not   tell the other members (trainer/loop/meet.h). Repair anything.

@@ -36,7 +36,7 @@ class BucketJob : public SavingJob {
       const bool is_whole = entry.ok() && entry->state == StepState::kComplete &&
                             (object.key.ends_with("manifest.json") ||
                              object.key.find(entry->attempt) != std::string::npos);
-      if (!is_whole && !object.key.starts_with("run/job.lease/")) left.push_back(object.key);
+      if (!is_whole && !object.key.starts_with("run/held/")) left.push_back(object.key);
     }
     return left;
   }
@@ -84,6 +84,29 @@ TEST_F(BucketJob, HostsThatShareNoDirectoryLoseOneAndGoOn) {
   first->Signal(SIGTERM);
   EXPECT_EQ(first->ExitCode(), 75) << first->Output();
   EXPECT_EQ(first->Count("save-failed|cannot-save"), 0) << first->Output();
+  ExpectSameEnd();
+}
+
+// Nothing is shared but the bucket, and neither host is special: the one that coordinates dies.
+TEST_F(BucketJob, HostsMeetThereAndOneOfTwoGoesOnByItsLease) {
+  const auto start = [&](const Words& options) {
+    return Launch(Joined({"--rdzv-backend=s3", "--rdzv-endpoint=s3://checkpoints/leases",
+                          "--rdzv-id=job", "--nnodes=1:2", "--nproc-per-node=1",
+                          "--rdzv-conf=last_call_timeout=0.2", kProgram}, options));
+  };
+  const Words slow = Saving(Endless({"--save-every=10", "--pause=40ms"}));
+  const auto first = start(slow);
+  first->Await("^step 2 rank 0 ");
+  const auto second = start(slow);
+  const std::string both = second->Await("^step [0-9]+ rank 1 of 2 ", 3);
+  SignalPidIn(first->Await("^step [0-9]+ rank 0 of 2 "), SIGKILL);
+  first->Kill();
+  second->Await("^step [0-9]+ rank 0 of 1 ", 3);
+  AwaitCheckpoints(*second, 1);
+  second->Signal(SIGTERM);
+  EXPECT_EQ(second->ExitCode(), 75) << second->Output();
+  EXPECT_GT(NumberAfter(second->Await("^step [0-9]+ rank 0 of 1 "), "step"),
+            NumberAfter(both, "step"));
   ExpectSameEnd();
 }
 
