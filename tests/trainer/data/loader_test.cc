@@ -23,9 +23,9 @@ SampleOrder Order() {
 }
 
 // Sample i is i; notes who loads, and throws for one sample if it is told to.
-class Numbers : public Dataset {
+class IndexDataset : public Dataset {
  public:
-  explicit Numbers(Loading loading) : loading_(loading) {}
+  explicit IndexDataset(Loading loading) : loading_(loading) {}
   uint64_t size() const override { return kSamples; }
   Loading loading() const override { return loading_; }
   Result<Batch> Load(std::span<const uint64_t> indices) override {
@@ -67,7 +67,7 @@ class BatchLoaders : public testing::TestWithParam<Loading> {};
 TEST_P(BatchLoaders, GiveTheSameBatchesWhoeverLoadsThem) {
   const SampleOrder order = Order();
   for (const LoaderConfig config : {LoaderConfig{0, 4}, LoaderConfig{1, 1}, LoaderConfig{3, 9}}) {
-    Numbers numbers(GetParam());
+    IndexDataset numbers(GetParam());
     BatchLoader loader(numbers, order, {.config = config, .steps = 12});
     for (uint64_t step = 0; step < 4; ++step) ExpectStep(loader, order, step, {0, 6});
     ExpectStep(loader, order, 4, {2, 4});   // others have joined
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(All, BatchLoaders,
 
 TEST(BatchLoader, AnErrorNamesTheSamplesAndComesOutInItsStep) {
   const SampleOrder order = Order();
-  Numbers numbers(Loading::kAhead);
+  IndexDataset numbers(Loading::kAhead);
   numbers.bad_ = order.LaneSamples(order.samples_per_step(), 1)[0];   // step 1, lane 1
   BatchLoader loader(numbers, order, {.config = {1, 8}, .steps = 12});
   ExpectStep(loader, order, 0, {0, 2});

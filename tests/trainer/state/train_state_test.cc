@@ -76,19 +76,19 @@ Result<EpochOutcome> RunAlone(TrainState& state) {
 }
 
 // What the reference notes of a run, noted of the engine's.
-struct Trained {
+struct Training {
   std::vector<StepReport> reports;
   std::vector<Digest> parameters;
   Trail trail;
   Digest digest;
 };
 
-Trained Engine(const Trial& kind) {
+Training Engine(const Trial& kind) {
   Task task = SeededTask(kind);
   const auto model = task.model;
   std::unique_ptr<Optimizer> optimizer = OptimizerOf(kind, task);
   const NamedTensors of_optimizer = optimizer->state();
-  Trained trained;
+  Training trained;
   TrainProgram program{.model = model, .loss = task.loss, .dataset = std::move(task.dataset),
                        .optimizer = std::move(optimizer)};
   const ModelTensors tensors = TensorsOf(*model);
@@ -116,7 +116,7 @@ class EngineAlone : public testing::TestWithParam<Trial> {};
 
 TEST_P(EngineAlone, LeavesTheBitsOfTheQuietReference) {
   const ReferenceRecord quiet = Quiet(GetParam());
-  const Trained engine = Engine(GetParam());
+  const Training engine = Engine(GetParam());
   ASSERT_EQ(engine.reports.size(), kSteps);
   for (size_t step = 0; step < kSteps; ++step) {
     const StepReport& report = engine.reports[step];
