@@ -75,8 +75,15 @@ class BucketStep : public StepPlace {
   Result<std::unique_ptr<File>> MakeShard(uint64_t bytes_max, bool direct,
                                           Progress* progress) override;
   // An upload that is finished is durable, name and all.
-  Status KeepShard() override { return Ok(); }
-  void DropShard() override { (void)bucket_.Remove({ShardKey()}); }
+  Status KeepShard() override {
+    is_kept_ = true;
+    return Ok();
+  }
+  // A manifest whose put had no answer may still appear, and would then name a shard that is gone. So
+  // what has once been whole is left to ckpt/removal.h.
+  void DropShard() override {
+    if (!is_kept_) (void)bucket_.Remove({ShardKey()});
+  }
   Status Publish(const std::string& manifest,
                  const std::function<Status()>& may_appear) override;
   void Leave() override {}
@@ -88,6 +95,7 @@ class BucketStep : public StepPlace {
   Objects& bucket_;
   const StepPlan plan_;
   const std::string prefix_;   // of the step's keys
+  bool is_kept_ = false;
 };
 
 Result<std::unique_ptr<File>> BucketStep::MakeShard(uint64_t bytes_max, bool,

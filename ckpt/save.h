@@ -57,7 +57,8 @@ class Save {
                               const std::function<Status()>& may_appear = [] { return Ok(); });
 
   // Removes what this writer wrote, if possible: for when the group gave up. Does nothing if there
-  // is a manifest, since it may name this attempt's shards.
+  // is a manifest, since it may name this attempt's shards; in a bucket, nor once the shard is
+  // whole.
   void Abandon();
 
   const SavePlan& plan() const { return plan_; }

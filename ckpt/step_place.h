@@ -46,6 +46,7 @@ class StepPlace {
   virtual Result<std::unique_ptr<File>> MakeShard(uint64_t bytes_max, bool direct,
                                                   Progress* progress) = 0;
   virtual Status KeepShard() = 0;
+  // Removes it, if that is possible and nobody may need it any more.
   virtual void DropShard() = 0;
   // `may_appear` is asked once nothing but the appearance is missing.
   virtual Status Publish(const std::string& manifest,
