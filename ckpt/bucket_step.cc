@@ -79,8 +79,8 @@ class BucketStep : public StepPlace {
     is_kept_ = true;
     return Ok();
   }
-  // A manifest whose put had no answer may still appear, and would then name a shard that is gone. So
-  // what has once been whole is left to ckpt/removal.h.
+  // A manifest whose put had no answer may still appear, and would then name a shard that is gone.
+  // So what has once been whole is left to ckpt/removal.h.
   void DropShard() override {
     if (!is_kept_) (void)bucket_.Remove({ShardKey()});
   }
