@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/file_helpers.h"
-#include "base/objects.h"
 #include "ckpt/names.h"
 
 namespace keel {
@@ -219,20 +218,28 @@ Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry
   return freed;
 }
 
-Status DiscardDeadUploads(Files& files, const std::string& root) {
+Result<std::vector<UnfinishedObject>> UnfinishedShards(Files& files, const std::string& root) {
   KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(root));
-  if (place.bucket == nullptr) return Ok();
+  if (place.bucket == nullptr) return std::vector<UnfinishedObject>();
   const std::string prefix = place.key.empty() ? "" : place.key + "/";
-  KEEL_TRY_ASSIGN(const auto unfinished, place.bucket->Unfinished(prefix));
+  KEEL_TRY_ASSIGN(std::vector<UnfinishedObject> unfinished, place.bucket->Unfinished(prefix));
+  std::erase_if(unfinished, [&](const UnfinishedObject& one) {
+    const size_t slash = one.key.find('/', prefix.size());
+    return slash == std::string::npos ||
+           !ParseStepDirName(one.key.substr(prefix.size(), slash - prefix.size())).has_value() ||
+           ParseStepFile(one.key.substr(slash + 1)).kind != Kind::kShard;
+  });
+  return unfinished;
+}
+
+Status DiscardDeadUploads(Files& files, const std::string& root) {
+  KEEL_TRY_ASSIGN(const std::vector<UnfinishedObject> unfinished, UnfinishedShards(files, root));
+  if (unfinished.empty()) return Ok();
+  KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(root));
   const int64_t now_ns = place.bucket->StoreNanos();
   for (const UnfinishedObject& one : unfinished) {
     const auto age = std::chrono::nanoseconds(now_ns - one.began_at_ns);
-    const size_t slash = one.key.find('/', prefix.size());
-    const bool is_of_step =
-        slash != std::string::npos &&
-        ParseStepDirName(one.key.substr(prefix.size(), slash - prefix.size())).has_value() &&
-        ParseStepFile(one.key.substr(slash + 1)).kind == Kind::kShard;
-    if (is_of_step && age >= kBucketQuiet) KEEL_TRY(place.bucket->Discard(one));
+    if (age >= kBucketQuiet) KEEL_TRY(place.bucket->Discard(one));
   }
   return Ok();
 }

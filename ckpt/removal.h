@@ -10,8 +10,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/files.h"
+#include "base/objects.h"
 #include "base/result.h"
 #include "ckpt/catalog.h"
 
@@ -33,8 +35,11 @@ Result<Removal> RemoveCheckpoint(Files& files, const StepEntry& judged);
 // `dry_run` it only counts them.
 Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry_run);
 
-// In a bucket: gives up the shards whose upload nobody finishes any more. They are in no list of
-// objects, and are billed.
+// In a bucket: the shards of steps of `root` whose upload has begun and is not finished. They are
+// in no list of objects, and are billed. None on a disk.
+Result<std::vector<UnfinishedObject>> UnfinishedShards(Files& files, const std::string& root);
+
+// Gives up those that nobody finishes any more.
 Status DiscardDeadUploads(Files& files, const std::string& root);
 
 // SweepCheckpoint() for a step if it is complete; what cannot be removed is left to retention.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
+#include "ckpt/names.h"
 #include "tests/ckpt/into_bucket.h"
 #include "tests/store/s3/weed.h"
 #include "tests/tools/keel_program.h"
@@ -109,6 +110,17 @@ TEST_F(KeelInABucket, EachCommandThatKeepsHouseSaysTheSame) {
     EXPECT_EQ(there.out, here.out) << command;
   }
   EXPECT_EQ(bucket_->List(prefix_ + "/", Objects::Depth::kAll)->objects.size(), 2u);
+}
+
+TEST_F(KeelInABucket, UploadsThatNobodyFinishedAreTold) {
+  EXPECT_THAT(RunThere("ls ROOT").out, Not(HasSubstr("not finished")));
+  const ShardName shard{std::string(16, 'a'), 0, 1};
+  const std::string key = prefix_ + "/step-000000030/" + ShardFileName(shard);
+  ASSERT_OK_AND_ASSIGN(const auto upload, bucket_->Upload(key, uint64_t{32} << 20));
+  ASSERT_OK(upload->Append(std::vector<std::byte>(uint64_t{20} << 20)));
+  const Ran listed = RunThere("ls ROOT");
+  EXPECT_THAT(listed.out, HasSubstr("1 upload begun and not finished, the oldest 2"));
+  EXPECT_THAT(RunThere("ls ROOT --json").out, HasSubstr("\"unfinished_uploads\": ["));
 }
 
 TEST_F(KeelInABucket, WhatIsMadeThereIsWhole) {

@@ -1,6 +1,9 @@
 // `keel ls DIR`: which checkpoints a directory holds.
+#include <algorithm>
+
 #include "base/text.h"
 #include "ckpt/catalog.h"
+#include "ckpt/removal.h"
 #include "tools/keel/commands.h"
 #include "tools/keel/text_table.h"
 #include "tools/keel/wording.h"
@@ -65,6 +68,23 @@ Result<std::vector<StepEntry>> FindSteps(Files& files, const std::string& text) 
   return std::vector<StepEntry>{std::move(entry)};
 }
 
+// What a list of objects does not show, and a store bills. "" where there is none.
+std::string UnfinishedText(const std::vector<UnfinishedObject>& unfinished) {
+  if (unfinished.empty()) return "";
+  int64_t oldest_ns = unfinished.front().began_at_ns;
+  for (const UnfinishedObject& one : unfinished) oldest_ns = std::min(oldest_ns, one.began_at_ns);
+  return CountText(unfinished.size(), "upload") + " begun and not finished, the oldest " +
+         TimeText(oldest_ns) + "; what is older than an hour `keel gc` discards\n";
+}
+
+Json UnfinishedJson(const std::vector<UnfinishedObject>& unfinished) {
+  Json all = Json::array();
+  for (const UnfinishedObject& one : unfinished) {
+    all.push_back({{"key", one.key}, {"began_at_ns", one.began_at_ns}});
+  }
+  return all;
+}
+
 }  // namespace
 
 OptionTable LsTable() {
@@ -90,6 +110,9 @@ Result<Outcome> RunLs(const World& world, const Options& options) {
     table.Add(Row(entry, world.paint));
   }
   outcome.text = steps.empty() ? "no checkpoints in " + root + "\n" : table.Text();
+  KEEL_TRY_ASSIGN(const auto unfinished, UnfinishedShards(world.files, root));
+  if (!unfinished.empty()) outcome.json["unfinished_uploads"] = UnfinishedJson(unfinished);
+  outcome.text += UnfinishedText(unfinished);
   return outcome;
 }
 
