@@ -112,6 +112,35 @@ TEST_F(KeelInABucket, EachCommandThatKeepsHouseSaysTheSame) {
   EXPECT_EQ(bucket_->List(prefix_ + "/", Objects::Depth::kAll)->objects.size(), 2u);
 }
 
+TEST_F(KeelInABucket, CopiesGoBothWaysAndAreTheSame) {
+  const std::string there = url() + "-copy", back = dir_.File("back");
+  const Ran up = RunKeel("cp " + root() + " " + there + " --all");
+  ASSERT_EQ(up.exit_code, 0) << up.out;
+  const Ran down = RunKeel("cp " + there + "@20 " + back);
+  ASSERT_EQ(down.exit_code, 0) << down.out;
+  EXPECT_EQ(RunKeel("verify " + there).exit_code, 0);
+  const std::string shard = ShardOf(root() + "/step-000000020");
+  EXPECT_EQ(*ReadWhole(files_, back + shard.substr(root().size()), 1 << 24),
+            *ReadWhole(files_, shard, 1 << 24));
+  EXPECT_EQ(RunKeel("diff " + root() + " " + back).exit_code, 0);
+  const Ran again = RunKeel("cp " + root() + " " + there + " --all --json");
+  EXPECT_EQ(again.exit_code, 0) << again.out;
+  EXPECT_THAT(again.out, Not(HasSubstr("\"copied\": true")));
+}
+
+TEST_F(KeelInABucket, WhatIsDamagedIsNotCopied) {
+  const std::string shard = ShardOf(root() + "/step-000000020");
+  std::string bytes = *ReadWhole(files_, shard, 1 << 24);
+  bytes[bytes.size() / 2] ^= 1;
+  const std::string name = shard.substr(root().size());
+  ASSERT_OK(bucket_->Replace(prefix_ + name, bytes));
+  const Ran copied = RunKeel("cp " + url() + "@20 " + dir_.File("back"));
+  EXPECT_EQ(copied.exit_code, 3) << copied.out;
+  EXPECT_THAT(copied.out, HasSubstr(name));
+  EXPECT_FALSE(files_.Stat(dir_.File("back") + "/step-000000020").ok());
+  EXPECT_EQ(RunKeel("cp " + root() + "@20 " + url()).exit_code, 0) << "that very one is there";
+}
+
 TEST_F(KeelInABucket, UploadsThatNobodyFinishedAreTold) {
   EXPECT_THAT(RunThere("ls ROOT").out, Not(HasSubstr("not finished")));
   const ShardName shard{std::string(16, 'a'), 0, 1};

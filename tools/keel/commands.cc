@@ -18,6 +18,7 @@ const std::vector<Command>& Commands() {
       {"cat", "print the values of a tensor", 2, 2, CatTable, RunCat},
       {"export", "write tensors to a safetensors file", 2, 2, ExportTable, RunExport},
       {"import", "make a checkpoint from a safetensors file", 2, 2, ImportTable, RunImport},
+      {"cp", "copy checkpoints between directories and buckets", 2, 2, CpTable, RunCp},
       {"gc", "remove old checkpoints by a retention policy", 1, 1, GcTable, RunGc},
       {"pin", "keep a checkpoint for ever", 1, 1, PinTable, RunPin},
       {"unpin", "let retention delete a checkpoint", 1, 1, UnpinTable, RunUnpin},

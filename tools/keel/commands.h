@@ -17,6 +17,8 @@ OptionTable ExportTable();
 Result<Outcome> RunExport(const World& world, const Options& options);
 OptionTable ImportTable();
 Result<Outcome> RunImport(const World& world, const Options& options);
+OptionTable CpTable();
+Result<Outcome> RunCp(const World& world, const Options& options);
 OptionTable GcTable();
 Result<Outcome> RunGc(const World& world, const Options& options);
 OptionTable PinTable();

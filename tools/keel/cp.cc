@@ -1,0 +1,80 @@
+// `keel cp CKPT|DIR ROOT`: a checkpoint, or all that a directory holds, once more elsewhere.
+#include "base/text.h"
+#include "ckpt/catalog.h"
+#include "ckpt/copy.h"
+#include "tools/keel/commands.h"
+#include "tools/keel/progress_bar.h"
+
+namespace keel {
+namespace {
+
+// From the oldest on, so that a copy that is cut short has the beginning of what there is.
+Result<std::vector<std::string>> WhatToCopy(Files& files, const std::string& text, bool all) {
+  std::vector<std::string> dirs;
+  if (!all) {
+    KEEL_TRY_ASSIGN(std::string dir, ResolveCheckpoint(files, text));
+    dirs.push_back(std::move(dir));
+    return dirs;
+  }
+  if (RootOfStep(files, text).has_value()) {
+    return Error{Code::kInvalid, text + " names one checkpoint, and --all takes the directory of "
+                                        "several: name that, or leave --all out"};
+  }
+  KEEL_TRY_ASSIGN(const auto steps, ListSteps(files, text));
+  for (const StepEntry& step : steps) {
+    if (step.state == StepState::kComplete) dirs.push_back(step.dir);
+  }
+  if (!dirs.empty()) return dirs;
+  return Error{Code::kNotFound, "no complete checkpoint in " + text};
+}
+
+// Whether that very checkpoint is there already.
+bool HasCopy(Files& files, const Checkpoint& from, const std::string& root) {
+  const std::string dir = root + "@" + std::to_string(from.manifest().description.step);
+  const auto there = OpenCheckpoint(files, dir);
+  return there.ok() && (*there)->manifest().attempt == from.manifest().attempt;
+}
+
+}  // namespace
+
+OptionTable CpTable() {
+  OptionTable table = CommandTable(
+      "cp",
+      "Copies a checkpoint into the directory or bucket ROOT, byte by byte, as ROOT/step-...: "
+      "between directories and buckets in any direction. Each byte is verified on its way, and the "
+      "manifest comes last. A copy that is there already is left alone.",
+      "CKPT|DIR ROOT", "");
+  table.Add(Option::Flag("all", false, "All complete checkpoints of DIR, not only its newest one"));
+  table.AddExample("keel cp runs/bert@1200 s3://my-bucket/bert", "One checkpoint into a bucket");
+  table.AddExample("keel cp s3://my-bucket/bert runs/bert --all", "All of them to this disk");
+  return table;
+}
+
+Result<Outcome> RunCp(const World& world, const Options& options) {
+  const std::string& root = options.positionals()[1];
+  KEEL_TRY_ASSIGN(const auto dirs,
+                  WhatToCopy(world.files, options.positionals()[0], options.Flag("all")));
+  Outcome outcome;
+  outcome.json = {{"root", root}, {"checkpoints", Json::array()}};
+  for (const std::string& dir : dirs) {
+    KEEL_TRY_ASSIGN(const auto from, Checkpoint::Open(world.files, dir));
+    const bool there = HasCopy(world.files, *from, root);
+    std::string copied_to;
+    if (!there) {
+      ProgressBar bar(world);
+      KEEL_TRY_ASSIGN(const CommitReport report,
+                      CopyCheckpoint(world.files, *from, root, bar.progress()));
+      copied_to = report.step_dir;
+    }
+    outcome.json["checkpoints"].push_back({{"step", from->manifest().description.step},
+                                           {"from", dir},
+                                           {"copied", !there},
+                                           {"bytes", from->stored_bytes()}});
+    outcome.text += there ? dir + " is in " + root + " already\n"
+                          : dir + " copied to " + copied_to + " (" +
+                                BytesText(from->stored_bytes()) + ")\n";
+  }
+  return outcome;
+}
+
+}  // namespace keel
