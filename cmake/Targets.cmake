@@ -56,12 +56,13 @@ endfunction()
 # Each file with LibTorch makes its inline templates anew, which takes 4 s, and 7.5 s for those of
 # torch/torch.h. Those of a test are compiled several at once.
 #
-# Nobody develops in a sanitized build, so it is compiled the quickest way. Files without LibTorch share
-# the standard library's headers, precompiled; all of those with it are compiled several at once. That
-# each file of a library includes what it uses, and stands by itself, the release build shows.
+# Nobody develops in a sanitized build, or in the fuzzers', so these are compiled the quickest way. Files
+# without LibTorch share the standard library's headers, precompiled; all of those with it are compiled
+# several at once. That each file of a library includes what it uses, and stands by itself, the release
+# build shows.
 set(KEEL_TORCH_FILES_AT_ONCE 7)
 function(keel_make_plain_pch)
-  if(KEEL_PCH AND NOT KEEL_SANITIZE STREQUAL "none")
+  if(KEEL_PCH AND (KEEL_FUZZERS OR NOT KEEL_SANITIZE STREQUAL "none"))
     add_library(keel_plain_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/plain_pch.cc)
     target_link_libraries(keel_plain_pch PRIVATE keel_flags)
     target_precompile_headers(keel_plain_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/plain_pch.h)
