@@ -59,6 +59,8 @@ std::string ObjectFiles::KeyOf(const std::string& path) const {
   const auto is_slash = [](char c) { return c == '/'; };
   key.erase(key.begin(), std::find_if_not(key.begin(), key.end(), is_slash));
   key.erase(std::find_if_not(key.rbegin(), key.rend(), is_slash).base(), key.end());
+  const auto both = [&](char a, char b) { return is_slash(a) && is_slash(b); };
+  key.erase(std::unique(key.begin(), key.end(), both), key.end());
   return key;
 }
 

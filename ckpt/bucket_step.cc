@@ -65,6 +65,7 @@ class BucketStep : public StepPlace {
         prefix_((root.key.empty() ? "" : root.key + "/") +
                 plan_.step_dir.substr(plan_.step_dir.rfind('/') + 1) + "/") {}
 
+  bool has_locks() const override { return false; }
   // There is nothing to make, and no lock.
   Status Prepare() override { return Ok(); }
   WriteOptions Adapt(WriteOptions options) const override {
@@ -74,16 +75,9 @@ class BucketStep : public StepPlace {
   }
   Result<std::unique_ptr<File>> MakeShard(uint64_t bytes_max, bool direct,
                                           Progress* progress) override;
-  // An upload that is finished is durable, name and all.
-  Status KeepShard() override {
-    is_kept_ = true;
-    return Ok();
-  }
-  // A manifest whose put had no answer may still appear, and would then name a shard that is gone.
-  // So what has once been whole is left to ckpt/removal.h.
-  void DropShard() override {
-    if (!is_kept_) (void)bucket_.Remove({ShardKey()});
-  }
+  // An upload that is finished is durable, name and all; one that is not leaves nothing.
+  Status KeepShard() override { return Ok(); }
+  void DropShard() override {}
   Status Publish(const std::string& manifest,
                  const std::function<Status()>& may_appear) override;
   void Leave() override {}
@@ -95,7 +89,6 @@ class BucketStep : public StepPlace {
   Objects& bucket_;
   const StepPlan plan_;
   const std::string prefix_;   // of the step's keys
-  bool is_kept_ = false;
 };
 
 Result<std::unique_ptr<File>> BucketStep::MakeShard(uint64_t bytes_max, bool,

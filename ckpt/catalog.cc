@@ -28,6 +28,7 @@ struct Contents {
   std::optional<std::map<std::string, uint64_t>> sizes;   // of its files, where one list tells all
   bool has_manifest = false;
   bool pinned = false;
+  bool put_aside = false;
   bool in_progress = false;
   uint64_t bytes = 0;
 };
@@ -46,12 +47,13 @@ Contents ContentsOf(const std::vector<ObjectInfo>& objects, const std::string& p
     const StepFile file = ParseStepFile(name);
     if (file.kind == StepFile::Kind::kManifest) contents.has_manifest = true;
     if (file.kind == StepFile::Kind::kPin) contents.pinned = true;
+    if (file.kind == StepFile::Kind::kManifestTemp) contents.put_aside = true;
     if (file.kind != StepFile::Kind::kShard) continue;
     contents.shards.insert(file.shard);
     changed_at_ns = std::max(changed_at_ns, object.changed_at_ns);
   }
   const auto age = std::chrono::nanoseconds(now_ns - changed_at_ns);
-  contents.in_progress = !contents.has_manifest && age < kBucketQuiet;
+  contents.in_progress = !contents.has_manifest && !contents.put_aside && age < kBucketQuiet;
   return contents;
 }
 
@@ -92,6 +94,7 @@ Result<Contents> LookInto(Files& files, const std::string& dir) {
 
 std::string PartialReason(const Contents& contents) {
   std::string reason = "no manifest";
+  if (contents.put_aside) return "damaged, and put aside by a job";
   if (contents.in_progress) return reason + ": a save is in progress";
   if (contents.shards.empty()) return reason + ", no shard: a save that failed or died";
   std::set<std::string> attempts;
@@ -158,6 +161,7 @@ StepEntry EntryOf(Files& files, const std::string& step_dir, const Contents& con
   const auto step = ParseStepDirName(BaseName(step_dir));
   entry.step = step.value_or(0);
   entry.pinned = contents.pinned;
+  entry.put_aside = contents.put_aside;
   entry.in_progress = contents.in_progress;
   entry.stored_bytes = contents.bytes;
   if (!contents.has_manifest) {
@@ -293,8 +297,12 @@ Result<StepEntry> NewestComplete(Files& files, const std::string& root) {
 }
 
 Result<std::string> ResolveCheckpoint(Files& files, const std::string& text) {
-  KEEL_TRY_ASSIGN(const bool is_dir, Exists(files, text));
   const size_t at = text.rfind('@');
+  const Result<bool> exists = Exists(files, text);
+  // "s3://bucket@1200" names no bucket, but a step of one.
+  const bool is_no_path = !exists.ok() && exists.error().code == Code::kInvalid;
+  if (!exists.ok() && !(is_no_path && at != std::string::npos)) return exists.error();
+  const bool is_dir = exists.ok() && *exists;
   if (is_dir || at == std::string::npos) {
     KEEL_TRY_ASSIGN(const bool has_manifest, Exists(files, JoinPath(text, kManifestName)));
     if (has_manifest || ParseStepDirName(BaseName(text)).has_value()) return text;

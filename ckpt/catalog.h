@@ -38,6 +38,7 @@ struct StepEntry {
   std::string reason;          // why it is not complete; empty if it is
   bool unreadable = false;     // its place did not return it
   bool pinned = false;
+  bool put_aside = false;      // in a bucket: a job has taken it out of the way (ckpt/put_aside.h)
   bool in_progress = false;    // a live process holds a lock of one of its attempts, or see above
   uint64_t stored_bytes = 0;   // of all files in its directory
   // For complete ones:

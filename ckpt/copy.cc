@@ -100,18 +100,26 @@ class StepCopy {
                       StepPlace::At(files_, {root_, step_dir_, {manifest.attempt, part, parts}}));
       places_.push_back(std::move(place));
       const Status copied = CopyShard(*places_.back(), part);
-      if (!copied.ok()) {
-        for (const auto& one : places_) {
-          one->Leave();
-          one->DropShard();
-        }
-        return copied;
-      }
+      if (!copied.ok()) return GiveUp(copied);
     }
-    return places_.front()->Publish(ManifestText(manifest), [&] { return CheckIsNew(); });
+    const Status published =
+        places_.front()->Publish(ManifestText(manifest), [&] { return CheckIsNew(); });
+    return published.ok() ? published : GiveUp(published);
   }
 
  private:
+  // Removes what this copy has made. Others may make one of the same checkpoint, under the same
+  // names.
+  Status GiveUp(const Status& why) {
+    const Result<bool> committed = Exists(files_, JoinPath(step_dir_, kManifestName));
+    const bool is_free = committed.ok() && !*committed;
+    for (size_t part = 0; part < places_.size(); ++part) {
+      if (is_free && part < made_) places_[part]->DropShard();
+      if (is_free) places_[part]->Leave();
+    }
+    return why;
+  }
+
   Status CheckIsNew() const {
     KEEL_TRY_ASSIGN(const bool there, Exists(files_, JoinPath(step_dir_, kManifestName)));
     if (!there) return Ok();
@@ -121,12 +129,14 @@ class StepCopy {
   Status CopyShard(StepPlace& place, uint32_t part) {
     KEEL_TRY(CheckIsNew());
     KEEL_TRY(place.Prepare());
+    place.RemoveLeftover();
     const ManifestShard& shard = from_.manifest().shards[part];
     {
       KEEL_TRY_ASSIGN(const auto source,
                       files_.Open(JoinPath(from_.dir(), shard.file), {.sequential = true}));
       KEEL_TRY_ASSIGN(const auto to,
                       place.MakeShard(shard.bytes, /*direct=*/false, progress_));
+      ++made_;
       KEEL_TRY(ShardCopy(*from_.shards()[part], *source, *to, progress_).Copy());
     }
     KEEL_TRY(place.KeepShard());
@@ -144,6 +154,7 @@ class StepCopy {
   Progress* const progress_;
   // All stay until the manifest is there: on a disk they keep others from the shards.
   std::vector<std::unique_ptr<StepPlace>> places_;
+  size_t made_ = 0;   // so many of their shards, from the first on
 };
 
 }  // namespace

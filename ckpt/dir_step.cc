@@ -21,7 +21,11 @@ class DirStep : public StepPlace {
         shard_path_(JoinPath(plan_.step_dir, ShardFileName(plan_.shard))) {}
   ~DirStep() override;
 
+  bool has_locks() const override { return true; }
   Status Prepare() override;
+  void RemoveLeftover() override {
+    if (lock_path_ == FirstLockPath()) DropShard();
+  }
   Result<std::unique_ptr<File>> MakeShard(uint64_t bytes_max, bool direct,
                                           Progress* progress) override;
   Status KeepShard() override { return files_.SyncDir(plan_.step_dir); }
@@ -31,6 +35,9 @@ class DirStep : public StepPlace {
   void Leave() override { leaves_ = true; }
 
  private:
+  std::string FirstLockPath() const {
+    return JoinPath(plan_.step_dir, ShardLockName(plan_.shard, 0));
+  }
   Status MakeStepDir();
   Status TakeLock();
 

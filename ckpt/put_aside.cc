@@ -18,6 +18,11 @@ Result<std::string> PutAside(Files& files, Random& random, const std::string& ro
     KEEL_TRY(files.SyncDir(root));
     return aside;
   }
+  // Other attempts may be younger than the judgement.
+  KEEL_TRY_ASSIGN(const StepEntry now, LookAtStep(files, entry.dir));
+  if (now.state != entry.state || now.attempt != entry.attempt) {
+    return Error{Code::kExists, entry.dir + " has changed since it was looked at"};
+  }
   const std::string path = JoinPath(entry.dir, kManifestName);
   KEEL_TRY_ASSIGN(const std::string bytes, ReadWhole(files, path, kManifestBytesMax));
   KEEL_TRY(step.bucket->Replace(step.key + "/" + ManifestTempName(id), bytes));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file_helpers.h"
+#include "ckpt/error_list.h"
 #include "ckpt/names.h"
 
 namespace keel {
@@ -137,7 +138,10 @@ Result<Removal> RemoveFromBucket(Files& files, const BucketPlace& step, const St
   KEEL_TRY_ASSIGN(const auto keys, DoomedKeys(step, judged, /*with_own=*/true));
   KEEL_TRY_ASSIGN(const Removal verdict, JudgeAgain(files, judged));
   if (verdict != Removal::kRemoved) return verdict;
-  KEEL_TRY(step.bucket->Remove({step.key + "/" + std::string(kManifestName)}));
+  // What had none may have been committed since, by others than those whose shards are old.
+  if (judged.state != StepState::kPartial) {
+    KEEL_TRY(step.bucket->Remove({step.key + "/" + std::string(kManifestName)}));
+  }
   if (!keys.empty()) KEEL_TRY(step.bucket->Remove(keys));
   return Removal::kRemoved;
 }
@@ -237,11 +241,13 @@ Status DiscardDeadUploads(Files& files, const std::string& root) {
   if (unfinished.empty()) return Ok();
   KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(root));
   const int64_t now_ns = place.bucket->StoreNanos();
+  ErrorList errors;
   for (const UnfinishedObject& one : unfinished) {
     const auto age = std::chrono::nanoseconds(now_ns - one.began_at_ns);
-    if (age >= kBucketQuiet) KEEL_TRY(place.bucket->Discard(one));
+    const Status discarded = age >= kBucketQuiet ? place.bucket->Discard(one) : Ok();
+    if (!discarded.ok()) errors.Add(discarded.error());
   }
-  return Ok();
+  return errors.ToStatus("discarding unfinished uploads below " + root);
 }
 
 void SweepDeadAttempts(Files& files, const std::string& step_dir) {

@@ -24,7 +24,10 @@ std::string WhyKeep(const StepEntry& entry, uint64_t newer, const RetentionPolic
 RetentionVerdict JudgeIncomplete(const StepEntry& entry, bool has_newer,
                                  const RetentionPolicy& policy) {
   RetentionVerdict verdict{entry.step, entry.dir, false, ""};
-  if (entry.state == StepState::kDamaged && !policy.remove_damaged) {
+  const bool is_damaged = entry.state == StepState::kDamaged || entry.put_aside;
+  if (entry.unreadable) {
+    verdict.reason = "it could not be read, and may be whole";
+  } else if (is_damaged && !policy.remove_damaged) {
     verdict.reason = "damaged: kept for repair";
   } else if (policy.partial == Partial::kKeep) {
     verdict.reason = "not complete: kept for repair";
@@ -32,7 +35,7 @@ RetentionVerdict JudgeIncomplete(const StepEntry& entry, bool has_newer,
     verdict.reason = "not complete, but newer than all complete ones";
   } else {
     verdict.remove = true;
-    verdict.reason = entry.state == StepState::kDamaged ? "damaged" : "not complete";
+    verdict.reason = is_damaged ? "damaged" : "not complete";
   }
   return verdict;
 }
@@ -126,7 +129,8 @@ Result<RetentionReport> ApplyRetention(Files& files, const std::string& root,
     }
   }
   const Status discarded = dry_run ? Ok() : DiscardDeadUploads(files, root);
-  if (!discarded.ok()) errors.Add(discarded.error());
+  // Not all who may remove objects may list uploads, and not all stores have such a list.
+  if (!discarded.ok() && discarded.error().code != Code::kInvalid) errors.Add(discarded.error());
   KEEL_TRY(errors.ToStatus("removing checkpoints in " + root + " (all others are dealt with)"));
   return report;
 }

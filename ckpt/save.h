@@ -57,8 +57,7 @@ class Save {
                               const std::function<Status()>& may_appear = [] { return Ok(); });
 
   // Removes what this writer wrote, if possible: for when the group gave up. Does nothing if there
-  // is a manifest, since it may name this attempt's shards; in a bucket, nor once the shard is
-  // whole.
+  // is a manifest, since it may name this attempt's shards; nor in a bucket (ckpt/step_place.h).
   void Abandon();
 
   const SavePlan& plan() const { return plan_; }
@@ -69,6 +68,7 @@ class Save {
   ShardName Name(uint32_t part) const { return {plan_.attempt, part, plan_.parts}; }
   Status Prepare();
   Status CheckUncommitted() const;
+  Status CheckIsThere() const;
   Result<Manifest> BuildManifest(int64_t saved_at_ns) const;
 
   Files& files_;

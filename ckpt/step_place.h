@@ -37,8 +37,15 @@ class StepPlace {
   StepPlace& operator=(const StepPlace&) = delete;
   virtual ~StepPlace() = default;
 
+  // Whether what is put here is kept from others by locks, and can be removed by its name. Where
+  // not, what was given up stays until it is old (ckpt/removal.h): a request that had no answer may
+  // still take effect, such as the put of a manifest that names it.
+  virtual bool has_locks() const = 0;
   // Makes what must be there before a shard can.
   virtual Status Prepare() = 0;
+  // After Prepare(), by whoever has no name of its own for the attempt: removes what one that died
+  // left under this shard's name, if nobody else is at work on it.
+  virtual void RemoveLeftover() {}
   // What is impossible here is left out.
   virtual WriteOptions Adapt(WriteOptions options) const { return options; }
   // An empty file, whose bytes are durable after its Sync(). A raised `cancel` ends what waits for
@@ -46,7 +53,7 @@ class StepPlace {
   virtual Result<std::unique_ptr<File>> MakeShard(uint64_t bytes_max, bool direct,
                                                   Progress* progress) = 0;
   virtual Status KeepShard() = 0;
-  // Removes it, if that is possible and nobody may need it any more.
+  // Where there are locks: removes it, if that is possible.
   virtual void DropShard() = 0;
   // `may_appear` is asked once nothing but the appearance is missing.
   virtual Status Publish(const std::string& manifest,

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/posix_files.h"
 #include "base/process_setup.h"
 #include "elastic/protocol/exit_codes.h"
 #include "store/bucket_files.h"
@@ -119,8 +118,7 @@ Result<TrainResult> TrainRun::Train(TrainState& state, const TrainOutput& output
   KEEL_TRY_ASSIGN(const std::string fingerprint,
                   FingerprintOf(state, options_.keep.resume.config));
   const KeepConfig keep = KeepOf(fingerprint);
-  PosixFiles disk;
-  BucketFiles files(disk);
+  BucketFiles& files = OwnBuckets();
   KEEL_TRY_ASSIGN(const auto checkpointer,
                   Checkpointer::Open(state, keep.checkpoint, files, RealClock()));
   Keeping keeping{*checkpointer, keep.resume, files,

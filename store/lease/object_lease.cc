@@ -147,7 +147,8 @@ Status ObjectLease::CheckHeld(int64_t term) {
   std::string who = "another process";
   if (claim.ok()) {
     who += ", which says " + Shown(claim->text);
-  } else if (claim.error().code == Code::kCorrupt || claim.error().code == Code::kNotFound) {
+  } else if (claim.error().code == Code::kCorrupt ||
+             (claim.error().code == Code::kNotFound && terms.highest() == term)) {
     who += ", whose claim is damaged (" + claim.error().message + ")";
   } else {
     return claim.error();

@@ -2,10 +2,12 @@
 // directory.
 #include <gtest/gtest.h>
 
+#include "base/file_helpers.h"
 #include "base/memory_files.h"
 #include "base/memory_objects.h"
 #include "base/object_files.h"
 #include "ckpt/catalog.h"
+#include "ckpt/copy.h"
 #include "ckpt/put_aside.h"
 #include "ckpt/retention.h"
 #include "ckpt/verify.h"
@@ -245,6 +247,115 @@ TEST_F(SavedInABucket, AListAsksTheStoreLittle) {
   ASSERT_OK(ListSteps(files_, "s3://bucket/run"));
   EXPECT_LE(bucket_.requests().size() - before, 1u + 3 * 2);
 }
+
+TEST_F(SavedInABucket, WhatWasPutAsideIsKeptForRepair) {
+  ASSERT_OK(SaveStep(100, 1));
+  std::string manifest = ManifestOf(100);
+  manifest[manifest.size() / 2] ^= 1;
+  ASSERT_OK(bucket_.Replace("run/step-000000100/manifest.json", manifest));
+  Random random(1);
+  ASSERT_OK_AND_ASSIGN(const StepEntry entry,
+                       LookAtStep(files_, "s3://bucket/run/step-000000100"));
+  ASSERT_OK(PutAside(files_, random, "s3://bucket/run", entry));
+  EXPECT_EQ(PutAside(files_, random, "s3://bucket/run", entry).error().code, Code::kExists);
+  ASSERT_OK(SaveStep(200, 2));
+  bucket_.Pass(kBucketQuiet);
+  ASSERT_OK_AND_ASSIGN(const RetentionReport report,
+                       ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1}));
+  EXPECT_EQ(report.verdicts[0].reason, "damaged: kept for repair");
+  EXPECT_EQ(Keys().size(), 4u);
+  ASSERT_OK(ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1, .remove_damaged = true}));
+  EXPECT_EQ(Keys().size(), 2u);
+}
+
+TEST_F(SavedInABucket, ABucketItselfMayBeTheDirectory) {
+  MemorySource source(state_.Spans());
+  for (const char* root : {"s3://bucket", "s3://bucket/a//b/"}) {
+    ASSERT_OK(SaveCheckpoint(files_, PlanOf(state_, root, 100, 1, 4096), source, {}, 0));
+    const std::string at = std::string(root) + "@100";
+    ASSERT_OK_AND_ASSIGN(const auto checkpoint, OpenCheckpoint(files_, at));
+    EXPECT_EQ(NewestComplete(files_, root)->step, 100u);
+    ASSERT_OK(ApplyRetention(files_, root, {.keep_last = 1}));
+  }
+}
+
+// --- Copies ---
+
+class Copies : public testing::TestWithParam<bool> {
+ protected:
+  Files& Place() { return GetParam() ? static_cast<Files&>(in_bucket_) : disk_; }
+  std::string Root(const std::string& name) const {
+    return (GetParam() ? "s3://bucket/" : "/") + name;
+  }
+  Result<std::unique_ptr<Checkpoint>> Make() {
+    std::vector<std::unique_ptr<Save>> saves;
+    MemorySource source(state_.Spans());
+    for (uint32_t part = 0; part < 3; ++part) {
+      SavePlan plan = PlanOf(state_, Root("from"), 100, 1, 4096);
+      plan.part = part;
+      plan.parts = 3;
+      KEEL_TRY_ASSIGN(auto save, Save::Begin(Place(), plan));
+      KEEL_TRY(save->WriteShard(source, {}));
+      saves.push_back(std::move(save));
+    }
+    KEEL_TRY(saves[0]->Commit(0));
+    return OpenCheckpoint(Place(), Root("from"));
+  }
+  void ExpectWhole(const std::string& root) {
+    ASSERT_OK_AND_ASSIGN(const auto checkpoint, OpenCheckpoint(Place(), root));
+    ASSERT_OK_AND_ASSIGN(const auto damages, VerifyFrames(*checkpoint, {}));
+    EXPECT_TRUE(damages.empty());
+  }
+
+  MemoryFiles disk_;
+  MemoryObjects bucket_;
+  ObjectFiles in_bucket_{bucket_};
+  TestState state_ = TestState::Make(3, 100'000);
+};
+
+TEST_P(Copies, AreWholeAndASecondOneHarmsNothing) {
+  ASSERT_OK_AND_ASSIGN(const auto from, Make());
+  ASSERT_OK(CopyCheckpoint(Place(), *from, Root("to"), nullptr));
+  ExpectWhole(Root("to"));
+  EXPECT_EQ(CopyCheckpoint(Place(), *from, Root("to"), nullptr).error().code, Code::kExists);
+  EXPECT_EQ(CopyCheckpoint(Place(), *from, Root("from"), nullptr).error().code, Code::kExists);
+  ExpectWhole(Root("to"));
+  ExpectWhole(Root("from"));
+}
+
+TEST_P(Copies, OneThatIsCutShortIsMadeByTheNext) {
+  ASSERT_OK_AND_ASSIGN(const auto from, Make());
+  Progress progress;
+  progress.cancel = true;
+  EXPECT_EQ(CopyCheckpoint(Place(), *from, Root("to"), &progress).error().code,
+            Code::kCancelled);
+  EXPECT_EQ(NewestComplete(Place(), Root("to")).error().code, Code::kNotFound);
+  // What one that was killed has left.
+  const std::string shard = from->manifest().shards[1].file;
+  if (!GetParam()) {
+    ASSERT_OK(MakeDirs(disk_, "/to/step-000000100"));
+    ASSERT_OK(WriteDurably(disk_, "/to/step-000000100/" + shard, "half"));
+  }
+  ASSERT_OK(CopyCheckpoint(Place(), *from, Root("to"), nullptr));
+  ExpectWhole(Root("to"));
+}
+
+TEST_P(Copies, DamageIsNotCopied) {
+  ASSERT_OK_AND_ASSIGN(const auto from, Make());
+  const std::string path = from->dir() + "/" + from->manifest().shards[2].file;
+  std::string bytes = *ReadWhole(Place(), path, 1 << 24);
+  bytes[bytes.size() / 3] ^= 4;
+  ASSERT_OK(WriteDurably(Place(), path, bytes));
+  ASSERT_OK_AND_ASSIGN(const auto damaged, OpenCheckpoint(Place(), Root("from")));
+  const auto copied = CopyCheckpoint(Place(), *damaged, Root("to"), nullptr);
+  ASSERT_FALSE(copied.ok());
+  EXPECT_EQ(copied.error().code, Code::kCorrupt);
+  EXPECT_EQ(NewestComplete(Place(), Root("to")).error().code, Code::kNotFound);
+}
+
+INSTANTIATE_TEST_SUITE_P(In, Copies, testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "Bucket" : "Directory");
+});
 
 }  // namespace
 }  // namespace keel

@@ -1,7 +1,9 @@
 // `keel cp CKPT|DIR ROOT`: a checkpoint, or all that a directory holds, once more elsewhere.
+#include "base/file_helpers.h"
 #include "base/text.h"
 #include "ckpt/catalog.h"
 #include "ckpt/copy.h"
+#include "ckpt/names.h"
 #include "tools/keel/commands.h"
 #include "tools/keel/progress_bar.h"
 
@@ -29,10 +31,12 @@ Result<std::vector<std::string>> WhatToCopy(Files& files, const std::string& tex
 }
 
 // Whether that very checkpoint is there already.
-bool HasCopy(Files& files, const Checkpoint& from, const std::string& root) {
-  const std::string dir = root + "@" + std::to_string(from.manifest().description.step);
-  const auto there = OpenCheckpoint(files, dir);
-  return there.ok() && (*there)->manifest().attempt == from.manifest().attempt;
+Result<bool> HasCopy(Files& files, const Checkpoint& from, const std::string& root) {
+  const std::string dir = JoinPath(root, StepDirName(from.manifest().description.step));
+  const Result<StepEntry> there = LookAtStep(files, dir);
+  if (!there.ok() && there.error().code == Code::kNotFound) return false;
+  if (!there.ok()) return there.error();
+  return there->state == StepState::kComplete && there->attempt == from.manifest().attempt;
 }
 
 }  // namespace
@@ -58,7 +62,7 @@ Result<Outcome> RunCp(const World& world, const Options& options) {
   outcome.json = {{"root", root}, {"checkpoints", Json::array()}};
   for (const std::string& dir : dirs) {
     KEEL_TRY_ASSIGN(const auto from, Checkpoint::Open(world.files, dir));
-    const bool there = HasCopy(world.files, *from, root);
+    KEEL_TRY_ASSIGN(const bool there, HasCopy(world.files, *from, root));
     std::string copied_to;
     if (!there) {
       ProgressBar bar(world);

@@ -110,9 +110,14 @@ Result<Outcome> RunLs(const World& world, const Options& options) {
     table.Add(Row(entry, world.paint));
   }
   outcome.text = steps.empty() ? "no checkpoints in " + root + "\n" : table.Text();
-  KEEL_TRY_ASSIGN(const auto unfinished, UnfinishedShards(world.files, root));
-  if (!unfinished.empty()) outcome.json["unfinished_uploads"] = UnfinishedJson(unfinished);
-  outcome.text += UnfinishedText(unfinished);
+  const auto unfinished = UnfinishedShards(world.files, root);
+  if (!unfinished.ok()) {
+    outcome.text += "uploads that are not finished cannot be listed: " +
+                    unfinished.error().message + "\n";
+  } else if (!unfinished->empty()) {
+    outcome.json["unfinished_uploads"] = UnfinishedJson(*unfinished);
+    outcome.text += UnfinishedText(*unfinished);
+  }
   return outcome;
 }
 

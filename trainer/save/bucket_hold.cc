@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -20,6 +23,8 @@ namespace {
 constexpr const char* kHoldName = "job";
 // Beside the leases of launchers, which are named after their jobs.
 constexpr const char* kHoldFolder = "held/";
+constexpr Duration kReleaseLimit = std::chrono::seconds(1);
+constexpr int kLostRacesMax = 3;
 constexpr Duration kHoldPoll = std::chrono::milliseconds(500);
 
 std::string PrefixOf(const BucketPlace& place) {
@@ -88,6 +93,7 @@ Result<std::unique_ptr<JobDirectory>> BucketHold::Take(const BucketPlace& place,
       BucketHolderText({JobHolderText(holder), holder.job, OwnProcessMark()});
   const TimePoint deadline = clock.Monotonic() + limit;
   std::optional<std::string> told;
+  int lost_races = 0;
   for (;;) {
     KEEL_TRY_ASSIGN(const HoldSight sight, keel::Look(*lease));
     const HoldVerdict verdict = JudgeHold(sight, holder.job, former);
@@ -98,8 +104,10 @@ Result<std::unique_ptr<JobDirectory>> BucketHold::Take(const BucketPlace& place,
         return std::unique_ptr<JobDirectory>(new BucketHold(std::move(lease), root));
       }
       const Code code = grant.error().code;
-      if (code != Code::kExists && code != Code::kStaleEpoch) return grant.error();
-      continue;   // another one was faster: look who
+      const bool was_faster = code == Code::kExists || code == Code::kStaleEpoch;
+      // Look who it is, once or twice.
+      if (!was_faster || ++lost_races > kLostRacesMax) return grant.error();
+      continue;
     }
     const TimePoint now = clock.Monotonic();
     if (verdict.kind == HoldVerdict::Kind::kRefused || now >= deadline) {
@@ -116,36 +124,51 @@ Result<std::unique_ptr<JobDirectory>> BucketHold::Take(const BucketPlace& place,
   }
 }
 
+struct BucketHold::Beating {
+  const std::unique_ptr<ObjectLease> lease;   // used by the thread alone
+  const std::string root;
+  std::atomic<bool> is_lost{false};
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_ending = false;                     // guarded by mutex
+  bool has_ended = false;                     // guarded by mutex
+};
+
 BucketHold::BucketHold(std::unique_ptr<ObjectLease> lease, std::string root)
-    : lease_(std::move(lease)), root_(std::move(root)), id_(lease_->OwnClaimName()) {
-  thread_ = StartQuietThread("keel-hold", [this] { Beat(); });
+    : id_(lease->OwnClaimName()), beating_(new Beating{std::move(lease), std::move(root)}) {
+  StartQuietThread("keel-hold", [beating = beating_] {
+    Beat(*beating);
+    const std::lock_guard lock(beating->mutex);
+    beating->has_ended = true;
+    beating->changed.notify_all();
+  }).detach();
 }
 
+// A store that does not answer is not waited for: the next job waits a while longer instead.
 BucketHold::~BucketHold() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_ending_ = true;
-  }
-  ending_.notify_all();
-  thread_.join();
+  std::unique_lock lock(beating_->mutex);
+  beating_->is_ending = true;
+  beating_->changed.notify_all();
+  beating_->changed.wait_for(lock, kReleaseLimit, [&] { return beating_->has_ended; });
 }
 
-void BucketHold::Beat() {
-  std::unique_lock lock(mutex_);
-  while (!ending_.wait_for(lock, kHoldBeat, [&] { return is_ending_; })) {
+bool BucketHold::IsInPlace() const { return !beating_->is_lost; }
+
+void BucketHold::Beat(Beating& beating) {
+  std::unique_lock lock(beating.mutex);
+  while (!beating.changed.wait_for(lock, kHoldBeat, [&] { return beating.is_ending; })) {
     lock.unlock();
-    const Status beaten = lease_->Beat();
+    const Status beaten = beating.lease->Beat();
     lock.lock();
     if (beaten.ok()) continue;
     const Code code = beaten.error().code;
-    is_lost_ = code == Code::kExists || code == Code::kStaleEpoch;
-    LogWarn(is_lost_ ? "checkpoint-prefix-lost" : "checkpoint-prefix-late",
-            {{"dir", root_}, {"reason", beaten.error().message}});
-    if (is_lost_) return;
+    beating.is_lost = code == Code::kExists || code == Code::kStaleEpoch;
+    LogWarn(beating.is_lost ? "checkpoint-prefix-lost" : "checkpoint-prefix-late",
+            {{"dir", beating.root}, {"reason", beaten.error().message}});
+    if (beating.is_lost) return;
   }
   lock.unlock();
-  // If it fails, the next job waits a while longer.
-  (void)lease_->Release();
+  (void)beating.lease->Release();
 }
 
 // Whether `root`, as this process sees it, holds the claim of that name.

@@ -7,15 +7,12 @@
 // Threads    one; beats in a thread of its own.
 // Errors     as trainer/save/job_directory.h; kInvalid also where the store cannot be saved in
 //            (store/lease/object_probe.h).
-// Lifetime   keeps the bucket by reference.
+// Lifetime   keeps the bucket by reference, for as long as its store takes to answer, which may be
+//            after the destructor has returned (it waits for a second).
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -67,22 +64,17 @@ class BucketHold : public JobDirectory {
   ~BucketHold() override;
 
   const std::string& id() const override { return id_; }
-  bool IsInPlace() const override { return !is_lost_; }
+  bool IsInPlace() const override;
 
   static Status Look(const BucketPlace& place, const std::string& root, const std::string& id);
 
  private:
+  struct Beating;   // shared with its thread, which may outlive this
   BucketHold(std::unique_ptr<ObjectLease> lease, std::string root);
-  void Beat();
+  static void Beat(Beating& beating);
 
-  const std::unique_ptr<ObjectLease> lease_;   // used by the thread alone
-  const std::string root_;
   const std::string id_;
-  std::atomic<bool> is_lost_{false};
-  std::mutex mutex_;
-  std::condition_variable ending_;
-  bool is_ending_ = false;                     // guarded by mutex_
-  std::thread thread_;
+  const std::shared_ptr<Beating> beating_;
 };
 
 }  // namespace keel

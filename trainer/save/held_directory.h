@@ -1,13 +1,15 @@
 // HeldDirectory: the checkpoint directory, as this worker finds or holds it from epoch to epoch.
 // Promises   rank 0 holds it (trainer/save/job_directory.h), and takes hold again where the
 //            directory was removed or moved away with all that is in it.
-// Does not   write checkpoints.
+// Does not   write checkpoints. Wait for a store that does not answer: who asks it goes on by
+//            itself, so files and clock of a bucket live as long as the process.
 // Threads    any: a commit looks at it beside training.
 // Errors     kExists: another job saves there; else those of base/files.h.
 #pragma once
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -23,6 +25,7 @@ class HeldDirectory {
  public:
   // `root`: empty: there is none, and all is well. `job`: its name. `fence` outlives this.
   HeldDirectory(Files& files, Clock& clock, std::string root, std::string job, const Fence& fence);
+  ~HeldDirectory();
 
   // The directory can be written, and is no other living job's.
   Status Hold(Duration limit = JobDirectory::kHoldLimit,
@@ -35,17 +38,23 @@ class HeldDirectory {
   Status Check(const std::string& id);
 
  private:
-  Status HoldLocked(Duration limit, OlderLocks older);   // under mutex_
+  struct Asked;
+  // All under mutex_.
+  Status HoldLocked(Duration limit, OlderLocks older);
+  Status AskBeside(Duration limit);
+  void StopAsking();
 
   Files& files_;
   Clock& clock_;
   const std::string root_;
   const std::string job_;
   const Fence& fence_;
+  const bool is_in_bucket_;
   Random random_{EntropySeed()};
   mutable std::mutex mutex_;
   std::unique_ptr<JobDirectory> held_;   // guarded by mutex_
   bool seen_ = false;                    // guarded by mutex_
+  std::shared_ptr<Asked> asked_;         // guarded by mutex_; null: no answer is awaited
   std::string known_;                    // guarded by mutex_: the last id that this job held it by
 };
 

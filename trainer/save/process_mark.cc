@@ -1,9 +1,11 @@
 // A number may be given to another process, which then began at another time.
 #include "trainer/save/process_mark.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -33,15 +35,24 @@ std::string Space() {
   return boot + "/" + std::string(name.data(), static_cast<size_t>(bytes));
 }
 
-// "" where there is no such process.
-std::string StartOf(const std::string& pid) {
+// Its state, and what follows; empty where none can be seen.
+std::vector<std::string> StatOf(const std::string& pid) {
   const std::string stat = FirstLine("/proc/" + pid + "/stat");
   const size_t end = stat.rfind(')');
-  if (end == std::string::npos) return "";
-  const std::vector<std::string> fields = SplitList(stat.substr(end + 2), ' ');
-  // A zombie has ended.
-  if (fields.size() <= kStartField || fields[0] == "Z" || fields[0] == "X") return "";
-  return fields[kStartField];
+  if (end == std::string::npos) return {};
+  return SplitList(stat.substr(end + 2), ' ');
+}
+
+// A zombie has ended.
+bool IsZombie(const std::string& pid) {
+  const std::vector<std::string> fields = StatOf(pid);
+  return !fields.empty() && (fields[0] == "Z" || fields[0] == "X");
+}
+
+// "" where no such process can be seen.
+std::string StartOf(const std::string& pid) {
+  const std::vector<std::string> fields = StatOf(pid);
+  return fields.size() <= kStartField || IsZombie(pid) ? "" : fields[kStartField];
 }
 
 }  // namespace
@@ -54,7 +65,13 @@ std::string OwnProcessMark() {
 bool IsProcessGone(const std::string& mark) {
   const std::vector<std::string> parts = SplitList(mark, ' ');
   if (parts.size() != 3 || parts[0].empty() || parts[0] != Space()) return false;
-  return StartOf(parts[1]) != parts[2];
+  const std::string start = StartOf(parts[1]);
+  if (!start.empty()) return start != parts[2];
+  // Where /proc hides the processes of others, the kernel says whether there is one.
+  const Result<int64_t> pid = ParseInteger(parts[1]);
+  if (!pid.ok() || *pid <= 0) return false;
+  const bool is_there = kill(static_cast<pid_t>(*pid), 0) == 0 || errno != ESRCH;
+  return !is_there || IsZombie(parts[1]);
 }
 
 }  // namespace keel

@@ -58,11 +58,24 @@ struct Attempt {
   bool unreadable = false;   // the disk or the store failed; it may work next time
 };
 
-Attempt NotUsable(const Error& error) { return {false, error.message, MayBeSound(error.code)}; }
+// Of a bucket only what its bytes show counts as damage: the store may refuse to return them.
+bool IsInBucket(Files& files, const std::string& dir) {
+  const Result<BucketPlace> place = files.Bucket(dir);
+  return place.ok() && place->bucket != nullptr;
+}
+
+Attempt NotUsable(Files& files, const std::string& dir, const Error& error) {
+  const bool is_damage = error.code == Code::kCorrupt;
+  const bool unreadable = IsInBucket(files, dir) ? !is_damage : MayBeSound(error.code);
+  return {false, error.message, unreadable};
+}
 
 // After such an error another checkpoint may still be usable, and will fill all of the state.
-bool IsOfItsPlace(const Error& error) {
-  return error.code == Code::kCorrupt || MayBeSound(error.code);
+bool IsOfItsPlace(Files& files, const std::string& dir, const Error& error) {
+  if (error.code == Code::kCorrupt || MayBeSound(error.code)) return true;
+  // It was removed meanwhile, or the store refuses to return it.
+  const bool is_refused = error.code == Code::kNotFound || error.code == Code::kInvalid;
+  return is_refused && IsInBucket(files, dir);
 }
 
 // What one call of Resume() works with.
@@ -90,7 +103,7 @@ Status PutInto(const Task& task, const Checkpoint& checkpoint, bool filled, bool
 // An error means that the checkpoint is whole, but not ours.
 Result<Attempt> TryOne(const Task& task, const std::string& dir) {
   const auto checkpoint = Checkpoint::Open(task.files, dir);
-  if (!checkpoint.ok()) return NotUsable(checkpoint.error());
+  if (!checkpoint.ok()) return NotUsable(task.files, dir, checkpoint.error());
   KEEL_TRY_ASSIGN(const bool exact,
                   CheckSameJob(task.state, **checkpoint, task.config.fingerprint,
                                task.config.allow_inexact));
@@ -100,10 +113,12 @@ Result<Attempt> TryOne(const Task& task, const std::string& dir) {
     const Status sound = Ticking(task.tick, progress, [&] {
       return VerifyStored(**checkpoint, &progress);
     });
-    if (!sound.ok()) return NotUsable(sound.error());
+    if (!sound.ok()) return NotUsable(task.files, dir, sound.error());
   }
   const Status put = PutInto(task, **checkpoint, filled, exact);
-  if (!put.ok() && IsOfItsPlace(put.error())) return NotUsable(put.error());
+  if (!put.ok() && IsOfItsPlace(task.files, dir, put.error())) {
+    return NotUsable(task.files, dir, put.error());
+  }
   KEEL_TRY(put);
   TellChanges(**checkpoint, task.config.config);
   return Attempt{true, ""};

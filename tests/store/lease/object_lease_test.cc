@@ -66,5 +66,19 @@ TEST(ObjectLease, ADamagedClaimKeepsNobodyFromTheNextTerm) {
   EXPECT_OK(lease->Beat());
 }
 
+// A put that had no effect is no claim of somebody else.
+class ReadOnlyObjects : public MemoryObjects {
+ public:
+  Status PutIfAbsent(const std::string& key, std::string_view) override {
+    return Error{Code::kInvalid, key + " may not be written"};
+  }
+};
+
+TEST(ObjectLease, AClaimThatCannotBePutSaysWhy) {
+  ReadOnlyObjects bucket;
+  const auto lease = OpenIn(bucket, {"job", "a"});
+  EXPECT_EQ(lease->Claim(1, "text").error().code, Code::kInvalid);
+}
+
 }  // namespace
 }  // namespace keel
