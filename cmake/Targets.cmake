@@ -53,20 +53,45 @@ function(keel_make_torch_pch)
   endforeach()
 endfunction()
 
-# Each file with LibTorch makes its inline templates anew, which takes 4 s, and 7.5 s for those of
-# torch/torch.h. Those of a test are compiled several at once.
-#
-# Nobody develops in a sanitized build, or in the fuzzers', so these are compiled the quickest way. Files
-# without LibTorch share the standard library's headers, precompiled; all of those with it are compiled
-# several at once. That each file of a library includes what it uses, and stands by itself, the release
-# build shows.
-set(KEEL_TORCH_FILES_AT_ONCE 7)
+# Files are compiled several at once, since most of the time goes into what their headers bring, and each
+# file with LibTorch makes its inline templates anew, which takes 4 s, and 7.5 s for those of
+# torch/torch.h: a test's files with LibTorch, and, of sanitized builds, in which nobody develops, all
+# with it, and under ThreadSanitizer those without it, too. That each file of a library includes what it
+# uses, and stands by itself, the release build shows. Files without LibTorch
+# share the standard library's headers, precompiled, in sanitized builds and in the fuzzers'.
+set(KEEL_FILES_AT_ONCE 7)
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/compiled_alone.txt KEEL_COMPILED_ALONE)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+             ${CMAKE_CURRENT_LIST_DIR}/compiled_alone.txt)
 function(keel_make_plain_pch)
   if(KEEL_PCH AND (KEEL_FUZZERS OR NOT KEEL_SANITIZE STREQUAL "none"))
     add_library(keel_plain_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/plain_pch.cc)
     target_link_libraries(keel_plain_pch PRIVATE keel_flags)
     target_precompile_headers(keel_plain_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/plain_pch.h)
   endif()
+endfunction()
+
+# Of keel_common_settings() alone. Files whose local names would meet those of another, which
+# cmake/compiled_alone.txt names, stay by themselves.
+function(keel_compile_several_at_once target)
+  set(tests ${PROJECT_SOURCE_DIR}/tests)
+  cmake_path(IS_PREFIX tests "${CMAKE_CURRENT_SOURCE_DIR}" is_in_tests)
+  cmake_parse_arguments(ARG "TORCH;TORCH_API" "" "" ${ARGN})
+  if(NOT KEEL_SANITIZE STREQUAL "thread" AND NOT ARG_TORCH AND NOT ARG_TORCH_API)
+    return()
+  elseif(KEEL_SANITIZE STREQUAL "none" AND NOT is_in_tests)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KEEL_FILES_AT_ONCE})
+  # GCC takes a local type in a class of the same file for one of a header.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${source})
+    if(name IN_LIST KEEL_COMPILED_ALONE)
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
 endfunction()
 
 # keel_common_settings(target TORCH): which of LibTorch's headers it includes, or nothing.
@@ -83,12 +108,7 @@ function(keel_common_settings target)
   elseif(TARGET keel_plain_pch AND NOT ARG_OF_A_TEST)
     target_precompile_headers(${target} REUSE_FROM keel_plain_pch)
   endif()
-  set(tests ${PROJECT_SOURCE_DIR}/tests)
-  cmake_path(IS_PREFIX tests "${CMAKE_CURRENT_SOURCE_DIR}" is_in_tests)
-  if((ARG_TORCH OR ARG_TORCH_API) AND (is_in_tests OR NOT KEEL_SANITIZE STREQUAL "none"))
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON
-                                               UNITY_BUILD_BATCH_SIZE ${KEEL_TORCH_FILES_AT_ONCE})
-  endif()
+  keel_compile_several_at_once(${target} ${ARGN})
 endfunction()
 
 # Sets `torch` to what of LibTorch the caller was asked for.
