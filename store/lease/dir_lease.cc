@@ -14,18 +14,6 @@
 #include "store/lease/put_if_absent.h"
 
 namespace keel {
-namespace {
-
-// A claim that is gone when it is to be read was removed as an old one, so there are newer ones.
-constexpr int kLooksMax = 5;
-
-// Whether the answer is final: somebody else holds the lease.
-bool IsLost(const Status& status) {
-  return !status.ok() &&
-         (status.error().code == Code::kExists || status.error().code == Code::kStaleEpoch);
-}
-
-}  // namespace
 
 DirLease::DirLease(Files& files, std::string folder, LeaseOwner owner, std::string claimant)
     : files_(files),
@@ -118,7 +106,7 @@ Result<LeaseSight> DirLease::Look() {
       break;
     }
     if (claim.error().code == Code::kInvalid) return claim.error();
-    if (claim.error().code == Code::kNotFound && looks < kLooksMax) continue;
+    if (claim.error().code == Code::kNotFound && looks < kLeaseLooksMax) continue;
     // Whatever keeps it from being read, the term is claimed, and its beat can be watched.
     sight.damage = claim.error().message;
     break;
@@ -153,7 +141,7 @@ Status DirLease::CheckHeld(int64_t term) {
       who += ", which says " + Shown(claim->text);
     } else if (claim.error().code == Code::kInvalid) {
       return claim.error();
-    } else if (claim.error().code == Code::kNotFound && highest == term && looks < kLooksMax) {
+    } else if (claim.error().code == Code::kNotFound && highest == term && looks < kLeaseLooksMax) {
       continue;
     } else if (claim.error().code == Code::kCorrupt ||
                (claim.error().code == Code::kNotFound && highest == term)) {
@@ -184,7 +172,7 @@ Result<LeaseGrant> DirLease::Claim(int64_t term, const std::string& text) {
   }
   // Putting it has made this host's caches of the folder void, so this look is a new one.
   const Status held = CheckHeld(term);
-  if (!held.ok()) return IsLost(held) || put.ok() ? held.error() : About(put.error());
+  if (!held.ok()) return IsLeaseLost(held) || put.ok() ? held.error() : About(put.error());
   // Only an answer was lost, and not the claim; it may not be durable yet.
   if (!put.ok()) KEEL_TRY(files_.SyncDir(folder_));
   LeaseGrant grant;
@@ -211,7 +199,7 @@ Status DirLease::WriteBeat(bool released) {
 Status DirLease::Beat() {
   const Status written = WriteBeat(false);
   const Status held = CheckHeld(term_);
-  return IsLost(held) || written.ok() ? held : written;
+  return IsLeaseLost(held) || written.ok() ? held : written;
 }
 
 Status DirLease::Release() {

@@ -58,6 +58,11 @@ std::optional<int64_t> LeaseTermIn(std::string_view name) { return NumberIn(name
 std::optional<int64_t> LeaseBeatIn(std::string_view name) { return NumberIn(name, kBeatPrefix); }
 std::string LeaseTermText(int64_t term) { return "term " + std::to_string(term); }
 
+bool IsLeaseLost(const Status& status) {
+  return !status.ok() &&
+         (status.error().code == Code::kExists || status.error().code == Code::kStaleEpoch);
+}
+
 Status CheckLeaseOwner(const LeaseOwner& owner) {
   KEEL_CHECK(!owner.job.empty() && !owner.run.empty(), "a lease needs a job and its run");
   const size_t bytes = owner.job.size() + owner.run.size();

@@ -31,6 +31,13 @@ std::optional<int64_t> LeaseBeatIn(std::string_view name);
 // "term 7", for people.
 std::string LeaseTermText(int64_t term);
 
+// A claim that is gone when it is to be read was removed as an old one, so there are newer ones: it
+// is looked for so often.
+inline constexpr int kLeaseLooksMax = 5;
+
+// Whether the answer is final: somebody else holds the lease.
+bool IsLeaseLost(const Status& status);
+
 // kInvalid: names that are too long.
 Status CheckLeaseOwner(const LeaseOwner& owner);
 

@@ -14,15 +14,6 @@
 namespace keel {
 namespace {
 
-// A claim that is gone when it is to be read was removed as an old one, so there are newer ones.
-constexpr int kLooksMax = 5;
-
-// Whether the answer is final: somebody else holds the lease.
-bool IsLost(const Status& status) {
-  return !status.ok() &&
-         (status.error().code == Code::kExists || status.error().code == Code::kStaleEpoch);
-}
-
 std::string NameIn(const std::string& key) { return key.substr(key.rfind('/') + 1); }
 int64_t TermOf(const ObjectInfo& claim) { return LeaseTermIn(NameIn(claim.key)).value_or(0); }
 int64_t BeatOf(const ObjectInfo& beat) { return LeaseBeatIn(NameIn(beat.key)).value_or(0); }
@@ -119,7 +110,7 @@ Result<LeaseSight> ObjectLease::Look() {
       break;
     }
     const Code code = claim.error().code;
-    if (code == Code::kNotFound && looks < kLooksMax) continue;
+    if (code == Code::kNotFound && looks < kLeaseLooksMax) continue;
     if (code != Code::kCorrupt && code != Code::kNotFound) return claim.error();
     sight.damage = claim.error().message;
     break;
@@ -170,7 +161,7 @@ Result<LeaseGrant> ObjectLease::Claim(int64_t term, const std::string& text) {
     put = bucket_.PutIfAbsent(folder_ + LeaseTermName(term), ClaimText(record));
   }
   const Status held = CheckHeld(term);
-  if (!held.ok()) return IsLost(held) || put.ok() ? held.error() : put.error();
+  if (!held.ok()) return IsLeaseLost(held) || put.ok() ? held.error() : put.error();
   KEEL_TRY_ASSIGN(const Terms terms, List());
   LeaseGrant grant;
   grant.former = terms.HighestBelow(term);
