@@ -125,6 +125,9 @@ Result<std::unique_ptr<JobDirectory>> BucketHold::Take(const BucketPlace& place,
 }
 
 struct BucketHold::Beating {
+  Beating(std::unique_ptr<ObjectLease> held, std::string where)
+      : lease(std::move(held)), root(std::move(where)) {}
+
   const std::unique_ptr<ObjectLease> lease;   // used by the thread alone
   const std::string root;
   std::atomic<bool> is_lost{false};
@@ -135,7 +138,8 @@ struct BucketHold::Beating {
 };
 
 BucketHold::BucketHold(std::unique_ptr<ObjectLease> lease, std::string root)
-    : id_(lease->OwnClaimName()), beating_(new Beating{std::move(lease), std::move(root)}) {
+    : id_(lease->OwnClaimName()),
+      beating_(std::make_shared<Beating>(std::move(lease), std::move(root))) {
   StartQuietThread("keel-hold", [beating = beating_] {
     Beat(*beating);
     const std::lock_guard lock(beating->mutex);
