@@ -55,10 +55,10 @@ endfunction()
 
 # Files are compiled several at once, since most of the time goes into what their headers bring, and each
 # file with LibTorch makes its inline templates anew, which takes 4 s, and 7.5 s for those of
-# torch/torch.h: a test's files with LibTorch, and, of sanitized builds, in which nobody develops, all
-# with it, and under ThreadSanitizer those without it, too. That each file of a library includes what it
-# uses, and stands by itself, the release build shows. Files without LibTorch
-# share the standard library's headers, precompiled, in sanitized builds and in the fuzzers'.
+# torch/torch.h: a test's files with LibTorch, and all of a sanitized build, in which nobody develops. That
+# each file of a library includes what it uses, and stands by itself, the release build shows. In
+# sanitized builds and in the fuzzers', files without LibTorch share the standard library's headers,
+# precompiled.
 set(KEEL_FILES_AT_ONCE 7)
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/compiled_alone.txt KEEL_COMPILED_ALONE)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
@@ -77,9 +77,7 @@ function(keel_compile_several_at_once target)
   set(tests ${PROJECT_SOURCE_DIR}/tests)
   cmake_path(IS_PREFIX tests "${CMAKE_CURRENT_SOURCE_DIR}" is_in_tests)
   cmake_parse_arguments(ARG "TORCH;TORCH_API" "" "" ${ARGN})
-  if(NOT KEEL_SANITIZE STREQUAL "thread" AND NOT ARG_TORCH AND NOT ARG_TORCH_API)
-    return()
-  elseif(KEEL_SANITIZE STREQUAL "none" AND NOT is_in_tests)
+  if(KEEL_SANITIZE STREQUAL "none" AND NOT (is_in_tests AND (ARG_TORCH OR ARG_TORCH_API)))
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KEEL_FILES_AT_ONCE})
@@ -209,7 +207,7 @@ endif()
 
 # keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN] [ALONE Suite Other.Test ... | "*"]
 #           [SANITIZERS asan tsan] [TORCH | TORCH_API])
-# Every suite becomes a test of CTest, run in one process within TIMEOUT, but for sanitized builds.
+# Every suite becomes a test of CTest, run in one process within TIMEOUT, but under ThreadSanitizer.
 # ALONE: what needs a process of its own or takes seconds, so that each TEST() is a test of CTest
 # (DiscoverTests.cmake knows more).
 # OWN_MAIN: the sources bring main(); each TEST() is alone, since what guards processes looks for those
@@ -226,10 +224,13 @@ function(keel_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
-  # It tells a test that hangs, not a slow one. What a test leaks is told when its process ends, so a
-  # sanitized test has one of its own.
+  # It tells a test that hangs, not a slow one.
   if(NOT KEEL_SANITIZE STREQUAL "none")
     math(EXPR ARG_TIMEOUT "5 * ${ARG_TIMEOUT}")
+  endif()
+  # What a suite leaks is told, with who allocated it, when its process ends. ThreadSanitizer judges a
+  # test by itself, since it does not take forks where threads once were.
+  if(KEEL_SANITIZE STREQUAL "thread")
     set(ARG_ALONE "*")
   endif()
   keel_sources(sources ${name})
