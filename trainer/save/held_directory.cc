@@ -92,7 +92,7 @@ Status HeldDirectory::HoldAnewWhereLost() {
   if (held_ == nullptr || held_->IsInPlace()) return Ok();
   held_.reset();
   LogWarn("checkpoint-directory-replaced", {{"dir", root_}});
-  return HoldLocked(Duration(0), OlderLocks::kPassOver);
+  return is_in_bucket_ ? AskBeside(kAskLimit) : HoldLocked(Duration(0), OlderLocks::kPassOver);
 }
 
 void HeldDirectory::LetGo() {
