@@ -69,7 +69,7 @@ class FaultyObjects : public Objects {
         : bucket_(bucket), below_(std::move(below)) {}
     // Whoever has died discards nothing.
     ~Sending() override {
-      if (bucket_.is_dead_) (void)below_.release();
+      if (bucket_.is_dead_) bucket_.left_behind_.push_back(std::move(below_));
     }
     Status Append(std::span<const std::byte> from) override {
       return bucket_.Do<Status>([&] { return below_->Append(from); });
@@ -96,6 +96,7 @@ class FaultyObjects : public Objects {
   }
 
   Objects& below_;
+  std::vector<std::unique_ptr<ObjectUpload>> left_behind_;   // by whoever has died
   const Fault fault_;
   const int at_;
   int requests_ = 0;
