@@ -189,13 +189,14 @@ TEST_F(OddDirectory, WhoseLockIsADirectoryIsRefusedBeforeTraining) {
 
 // --- What is no directory of checkpoints ---
 
-TEST_F(OddDirectory, InABucketIsRefusedAndNotMadeHere) {
+// What is in s3:// has tests of its own, tests/trainer/save/bucket_job_test.cc.
+TEST_F(OddDirectory, OfAnotherSchemeIsRefusedAndNotMadeHere) {
   for (const char* option : {"--checkpoint-dir", "--resume-from", "--init-from"}) {
-    const auto job = StartAlone({"--steps=3", std::string(option) + "=s3://bucket/run"});
+    const auto job = StartAlone({"--steps=3", std::string(option) + "=gs://bucket/run"});
     EXPECT_EQ(job->ExitCode(), 2) << job->Output();
-    EXPECT_THAT(job->Output(), AllOf(HasSubstr(std::string(option) + " s3://bucket/run is in a"),
-                                     HasSubstr("aws s3 sync")));
-    EXPECT_FALSE(fs::exists("s3:"));
+    EXPECT_THAT(job->Output(), AllOf(HasSubstr(std::string(option) + " gs://bucket/run is neither"),
+                                     HasSubstr("s3://BUCKET/PREFIX")));
+    EXPECT_FALSE(fs::exists("gs:"));
   }
 }
 
