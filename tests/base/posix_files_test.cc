@@ -89,10 +89,16 @@ TEST_F(PosixFilesTest, AShortWriteGoesOnUntilTheErrorShows) {
   EXPECT_EQ(*ReadWhole(files_, At("a"), 20000), std::string(10000, 'x'));
 }
 
+// In memory where that is possible: ext4 gives out all that it has before it says that this is not
+// enough, and until it has taken it back, the tests beside this one find a full disk.
 TEST_F(PosixFilesTest, AFullFileSystemIsNoSpace) {
-  const auto file = files_.Open(At("a"), {.write = true, .create = true});
+  const bool has_memory = ::access("/dev/shm", W_OK) == 0;
+  const std::string path =
+      has_memory ? "/dev/shm/keel-test-full-" + std::to_string(::getpid()) : At("a");
+  const auto file = files_.Open(path, {.write = true, .create = true});
   ASSERT_TRUE(file.ok());
-  const Result<uint64_t> free = files_.FreeBytes(dir_.path());
+  ASSERT_TRUE(files_.Remove(path).ok());
+  const Result<uint64_t> free = files_.FreeBytes(has_memory ? "/dev/shm" : dir_.path());
   ASSERT_TRUE(free.ok());
   // Within the size that any file system allows to one file, and more than any test disk has.
   const uint64_t too_much = uint64_t{8} << 40;
