@@ -52,6 +52,15 @@ Error WriteRefused(const std::string& path) {
                                  "on a disk, then copy it (for one, `aws s3 sync`)"};
 }
 
+std::string PrefixOf(const BucketPlace& place) {
+  return place.key.empty() ? "" : place.key + "/";
+}
+
+bool IsInBucket(Files& files, const std::string& path) {
+  const Result<BucketPlace> place = files.Bucket(path);
+  return place.ok() && place->bucket != nullptr;
+}
+
 std::string ObjectFiles::KeyOf(const std::string& path) const {
   const std::string& name = bucket_.name();
   KEEL_CHECK(path.starts_with(name), path << " is not in " << name);
@@ -83,7 +92,7 @@ Result<std::unique_ptr<File>> ObjectFiles::Open(const std::string& path, OpenFla
 
 Result<std::vector<DirEntry>> ObjectFiles::List(const std::string& path) {
   const std::string key = KeyOf(path);
-  const std::string prefix = key.empty() ? "" : key + "/";
+  const std::string prefix = PrefixOf({&bucket_, key});
   KEEL_TRY_ASSIGN(const ObjectListing listing, bucket_.List(prefix, Objects::Depth::kToSlash));
   const std::lock_guard lock(mutex_);
   std::erase_if(listed_, [&](const auto& one) { return ParentOf(one.first) == key; });

@@ -26,6 +26,11 @@ namespace keel {
 // Why nothing is written at that path, and what to do instead.
 Error WriteRefused(const std::string& path);
 
+// What the keys below that place begin with: "run/a/", or "" where it is the bucket itself.
+std::string PrefixOf(const BucketPlace& place);
+
+bool IsInBucket(Files& files, const std::string& path);
+
 class ObjectFiles : public Files {
  public:
   explicit ObjectFiles(Objects& bucket) : bucket_(bucket) {}

@@ -1,12 +1,11 @@
 // Keys below a prefix: a shard is an upload that nobody sees before its end, and the manifest is
 // put where none is. There are no locks: ckpt/removal.h leaves alone what is young.
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "base/file_helpers.h"
-#include "base/objects.h"
+#include "base/object_files.h"
 #include "ckpt/step_place.h"
 
 namespace keel {
@@ -62,8 +61,7 @@ class BucketStep : public StepPlace {
       : files_(files),
         bucket_(*root.bucket),
         plan_(std::move(plan)),
-        prefix_((root.key.empty() ? "" : root.key + "/") +
-                plan_.step_dir.substr(plan_.step_dir.rfind('/') + 1) + "/") {}
+        prefix_(PrefixOf(root) + plan_.step_dir.substr(plan_.step_dir.rfind('/') + 1) + "/") {}
 
   bool has_locks() const override { return false; }
   // There is nothing to make, and no lock.

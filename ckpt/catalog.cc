@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/file_helpers.h"
-#include "base/objects.h"
+#include "base/object_files.h"
 #include "base/text.h"
 #include "ckpt/names.h"
 
@@ -185,7 +185,7 @@ Result<StepEntry> LookOnce(Files& files, const std::string& step_dir) {
 // One list tells of all steps; only manifests are read besides.
 Result<std::vector<StepEntry>> ListBucket(Files& files, const BucketPlace& place,
                                           const std::string& root) {
-  const std::string prefix = place.key.empty() ? "" : place.key + "/";
+  const std::string prefix = PrefixOf(place);
   KEEL_TRY_ASSIGN(const ObjectListing listing, place.bucket->List(prefix, Objects::Depth::kAll));
   if (listing.objects.empty()) return Error{Code::kNotFound, root + " is not there"};
   std::map<uint64_t, std::vector<ObjectInfo>> objects;

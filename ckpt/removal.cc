@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file_helpers.h"
+#include "base/object_files.h"
 #include "ckpt/error_list.h"
 #include "ckpt/names.h"
 
@@ -113,14 +114,18 @@ Result<Removal> RemoveListed(Files& files, const StepEntry& judged,
 
 // --- In a bucket ---
 
-// The names of a step's objects that may go with what was judged: those of its own attempt, and of
-// others those that are old. A young shard of another attempt may be of a save that goes on.
-Result<std::vector<std::string>> DoomedKeys(const BucketPlace& step, const StepEntry& judged,
-                                            bool with_own) {
+// A step's objects that may go with what was judged: those of its own attempt, and of others those
+// that are old. A young shard of another attempt may be of a save that goes on.
+struct Doomed {
+  std::vector<std::string> keys;
+  uint64_t bytes = 0;
+};
+
+Result<Doomed> FindDoomed(const BucketPlace& step, const StepEntry& judged, bool with_own) {
   const std::string prefix = step.key + "/";
   KEEL_TRY_ASSIGN(const ObjectListing listing, step.bucket->List(prefix, Objects::Depth::kAll));
   const int64_t now_ns = step.bucket->StoreNanos();
-  std::vector<std::string> keys;
+  Doomed doomed;
   for (const ObjectInfo& object : listing.objects) {
     const StepFile file = ParseStepFile(object.key.substr(prefix.size()));
     if (file.kind == Kind::kForeign || file.kind == Kind::kManifest || file.kind == Kind::kPin) {
@@ -128,37 +133,34 @@ Result<std::vector<std::string>> DoomedKeys(const BucketPlace& step, const StepE
     }
     const bool is_own = file.kind == Kind::kShard && file.shard.attempt == judged.attempt;
     const auto age = std::chrono::nanoseconds(now_ns - object.changed_at_ns);
-    if (is_own ? with_own : age >= kBucketQuiet) keys.push_back(object.key);
+    if (!(is_own ? with_own : age >= kBucketQuiet)) continue;
+    doomed.keys.push_back(object.key);
+    doomed.bytes += object.bytes;
   }
-  return keys;
+  return doomed;
 }
 
 // The list comes first: what is made after it stays.
 Result<Removal> RemoveFromBucket(Files& files, const BucketPlace& step, const StepEntry& judged) {
-  KEEL_TRY_ASSIGN(const auto keys, DoomedKeys(step, judged, /*with_own=*/true));
+  KEEL_TRY_ASSIGN(const Doomed doomed, FindDoomed(step, judged, /*with_own=*/true));
   KEEL_TRY_ASSIGN(const Removal verdict, JudgeAgain(files, judged));
   if (verdict != Removal::kRemoved) return verdict;
   // What had none may have been committed since, by others than those whose shards are old.
   if (judged.state != StepState::kPartial) {
     KEEL_TRY(step.bucket->Remove({step.key + "/" + std::string(kManifestName)}));
   }
-  if (!keys.empty()) KEEL_TRY(step.bucket->Remove(keys));
+  if (!doomed.keys.empty()) KEEL_TRY(step.bucket->Remove(doomed.keys));
   return Removal::kRemoved;
 }
 
 Result<uint64_t> SweepInBucket(Files& files, const BucketPlace& step, const StepEntry& judged,
                                bool dry_run) {
-  KEEL_TRY_ASSIGN(const auto keys, DoomedKeys(step, judged, /*with_own=*/false));
-  if (keys.empty()) return uint64_t{0};
+  KEEL_TRY_ASSIGN(const Doomed doomed, FindDoomed(step, judged, /*with_own=*/false));
+  if (doomed.keys.empty()) return uint64_t{0};
   KEEL_TRY_ASSIGN(const Removal verdict, JudgeAgain(files, judged));
   if (verdict != Removal::kRemoved && verdict != Removal::kPinned) return uint64_t{0};
-  uint64_t freed = 0;
-  for (const std::string& key : keys) {
-    const Result<ObjectInfo> info = step.bucket->Look(key);
-    if (info.ok()) freed += info->bytes;
-  }
-  if (!dry_run) KEEL_TRY(step.bucket->Remove(keys));
-  return freed;
+  if (!dry_run) KEEL_TRY(step.bucket->Remove(doomed.keys));
+  return doomed.bytes;
 }
 
 Result<Removal> TryToRemove(Files& files, const StepEntry& judged) {
@@ -225,7 +227,7 @@ Result<uint64_t> SweepCheckpoint(Files& files, const StepEntry& judged, bool dry
 Result<std::vector<UnfinishedObject>> UnfinishedShards(Files& files, const std::string& root) {
   KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(root));
   if (place.bucket == nullptr) return std::vector<UnfinishedObject>();
-  const std::string prefix = place.key.empty() ? "" : place.key + "/";
+  const std::string prefix = PrefixOf(place);
   KEEL_TRY_ASSIGN(std::vector<UnfinishedObject> unfinished, place.bucket->Unfinished(prefix));
   std::erase_if(unfinished, [&](const UnfinishedObject& one) {
     const size_t slash = one.key.find('/', prefix.size());

@@ -1,6 +1,7 @@
 // The directory may be of a network, and stand still.
 #include "elastic/doctor/lease.h"
 
+#include "base/object_files.h"
 #include "base/within.h"
 #include "store/bucket_files.h"
 #include "store/lease/object_probe.h"
@@ -14,7 +15,7 @@ constexpr Duration kTryLimit = std::chrono::seconds(5);
 Status Try(Files& files, const std::string& directory, Random random) {
   if (IsBucketPath(directory)) {
     KEEL_TRY_ASSIGN(const BucketPlace place, OwnBuckets().Bucket(directory));
-    return ProbeObjects(*place.bucket, place.key.empty() ? "" : place.key + "/", random);
+    return ProbeObjects(*place.bucket, PrefixOf(place), random);
   }
   const Result<FileInfo> found = files.Stat(directory);
   if (!found.ok()) return found.error();

@@ -10,6 +10,7 @@
 
 #include "base/file_helpers.h"
 #include "base/log.h"
+#include "base/object_files.h"
 #include "base/posix_files.h"
 #include "base/within.h"
 #include "store/bucket_files.h"
@@ -34,7 +35,7 @@ Result<std::unique_ptr<DirLease>> OpenDir(const LaunchConfig& config, Random ran
 // A bucket needs no folder, and is probed as a directory is.
 Result<std::unique_ptr<Lease>> OpenBucket(const LaunchConfig& config, Random random) {
   KEEL_TRY_ASSIGN(const BucketPlace place, OwnBuckets().Bucket(config.lease_directory));
-  const std::string prefix = place.key.empty() ? "" : place.key + "/";
+  const std::string prefix = PrefixOf(place);
   KEEL_TRY(ProbeObjects(*place.bucket, prefix, random));
   KEEL_TRY_ASSIGN(std::unique_ptr<ObjectLease> lease,
                   ObjectLease::Make(*place.bucket, random, prefix,

@@ -4,6 +4,7 @@
 #include "base/digest.h"
 #include "base/file_helpers.h"
 #include "base/json_fields.h"
+#include "store/lease/lease_names.h"
 
 namespace keel {
 
@@ -65,5 +66,12 @@ std::string ClaimText(const ClaimRecord& record) { return TextOf(record); }
 std::string BeatText(const BeatRecord& record) { return TextOf(record); }
 Result<ClaimRecord> ParseClaim(std::string_view text) { return Parse<ClaimRecord>(text); }
 Result<BeatRecord> ParseBeat(std::string_view text) { return Parse<BeatRecord>(text); }
+
+Result<ClaimRecord> ParseClaimAt(const std::string& path, int64_t term, std::string_view text) {
+  Result<ClaimRecord> claim = ParseClaim(text);
+  if (!claim.ok()) return Error{Code::kCorrupt, path + ": " + claim.error().message};
+  if (claim->term == term) return claim;
+  return Error{Code::kCorrupt, path + ": it is the claim of " + LeaseTermText(claim->term)};
+}
 
 }  // namespace keel

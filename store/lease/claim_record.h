@@ -32,6 +32,8 @@ struct BeatRecord {
 std::string ClaimText(const ClaimRecord& record);
 std::string BeatText(const BeatRecord& record);
 Result<ClaimRecord> ParseClaim(std::string_view text);
+// That of a term, as it was found at `path`: whatever is wrong with it is kCorrupt, in words.
+Result<ClaimRecord> ParseClaimAt(const std::string& path, int64_t term, std::string_view text);
 Result<BeatRecord> ParseBeat(std::string_view text);
 
 }  // namespace keel

@@ -81,13 +81,9 @@ Result<ClaimRecord> DirLease::ReadClaim(int64_t term) {
     return Error{Code::kCorrupt, text.error().message};
   }
   if (!text.ok()) return text.error();
-  Result<ClaimRecord> claim = ParseClaim(*text);
-  if (!claim.ok()) return Error{Code::kCorrupt, path + ": " + claim.error().message};
-  if (claim->term != term) {
-    return Error{Code::kCorrupt, path + ": it is the claim of " + LeaseTermText(claim->term)};
-  }
-  if (claim->job != LeaseJobName(owner_.job)) {
-    return Error{Code::kInvalid, folder_ + " holds the lease of job " + Shown(claim->job) +
+  KEEL_TRY_ASSIGN(ClaimRecord claim, ParseClaimAt(path, term, *text));
+  if (claim.job != LeaseJobName(owner_.job)) {
+    return Error{Code::kInvalid, folder_ + " holds the lease of job " + Shown(claim.job) +
                                      ", and this is job " + Shown(LeaseJobName(owner_.job)) +
                                      ": name another lease directory for one of them"};
   }

@@ -76,13 +76,9 @@ Result<ClaimRecord> ObjectLease::ReadClaim(int64_t term) {
   const std::string key = folder_ + LeaseTermName(term);
   const std::string path = bucket_.name() + "/" + key;
   KEEL_TRY_ASSIGN(const std::string text, Read(key));
-  Result<ClaimRecord> claim = ParseClaim(text);
-  if (!claim.ok()) return Error{Code::kCorrupt, path + ": " + claim.error().message};
-  if (claim->term != term) {
-    return Error{Code::kCorrupt, path + ": it is the claim of " + LeaseTermText(claim->term)};
-  }
-  if (claim->job != LeaseJobName(owner_.job)) {
-    return Error{Code::kInvalid, path + " is of the lease of job " + Shown(claim->job) +
+  KEEL_TRY_ASSIGN(ClaimRecord claim, ParseClaimAt(path, term, text));
+  if (claim.job != LeaseJobName(owner_.job)) {
+    return Error{Code::kInvalid, path + " is of the lease of job " + Shown(claim.job) +
                                      ", and this is job " + Shown(LeaseJobName(owner_.job)) +
                                      ": name another prefix for one of them"};
   }

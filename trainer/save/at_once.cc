@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/file_helpers.h"
+#include "base/object_files.h"
 #include "ckpt/catalog.h"
 #include "ckpt/names.h"
 #include "trainer/save/job_locks.h"
@@ -82,8 +83,7 @@ Status SaveAtOnce::SaveAlone(const DiskWaiting& waiting) {
   // In a bucket, which has no locks, all may write; one of the manifests appears.
   const auto turn = TakeLock(tools_.files, tools_.clock, JoinPath(root, kSingleSaveLockName),
                              "process " + std::to_string(getpid()), kSingleSaveLimit);
-  KEEL_TRY_ASSIGN(const BucketPlace place, tools_.files.Bucket(root));
-  const bool has_locks = place.bucket == nullptr;
+  const bool has_locks = !IsInBucket(tools_.files, root);
   if (has_locks && !turn.ok() && turn.error().code != Code::kExists) return turn.error();
   if (IsCommitted()) return Ok();
   KEEL_TRY_ASSIGN(SavePlan plan, tools_.Plan(NewAttempt(random_), 0, 1));

@@ -11,8 +11,10 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/object_files.h"
 #include "base/text.h"
 #include "elastic/process/quiet_thread.h"
+#include "store/lease/lease_names.h"
 #include "store/lease/object_probe.h"
 #include "trainer/save/process_mark.h"
 
@@ -26,10 +28,6 @@ constexpr const char* kHoldFolder = "held/";
 constexpr Duration kReleaseLimit = std::chrono::seconds(1);
 constexpr int kLostRacesMax = 3;
 constexpr Duration kHoldPoll = std::chrono::milliseconds(500);
-
-std::string PrefixOf(const BucketPlace& place) {
-  return place.key.empty() ? "" : place.key + "/";
-}
 
 Result<std::unique_ptr<ObjectLease>> LeaseOf(const BucketPlace& place, Random& random) {
   return ObjectLease::Make(*place.bucket, random, PrefixOf(place) + kHoldFolder,
@@ -103,10 +101,9 @@ Result<std::unique_ptr<JobDirectory>> BucketHold::Take(const BucketPlace& place,
         LogDebug("checkpoint-prefix-held", {{"dir", root}, {"why", verdict.why}});
         return std::unique_ptr<JobDirectory>(new BucketHold(std::move(lease), root));
       }
-      const Code code = grant.error().code;
-      const bool was_faster = code == Code::kExists || code == Code::kStaleEpoch;
-      // Look who it is, once or twice.
-      if (!was_faster || ++lost_races > kLostRacesMax) return grant.error();
+      // Another one was faster: look who it is, once or twice.
+      const bool is_lost = IsLeaseLost(grant.error());
+      if (!is_lost || ++lost_races > kLostRacesMax) return grant.error();
       continue;
     }
     const TimePoint now = clock.Monotonic();
@@ -165,8 +162,7 @@ void BucketHold::Beat(Beating& beating) {
     const Status beaten = beating.lease->Beat();
     lock.lock();
     if (beaten.ok()) continue;
-    const Code code = beaten.error().code;
-    beating.is_lost = code == Code::kExists || code == Code::kStaleEpoch;
+    beating.is_lost = IsLeaseLost(beaten);
     LogWarn(beating.is_lost ? "checkpoint-prefix-lost" : "checkpoint-prefix-late",
             {{"dir", beating.root}, {"reason", beaten.error().message}});
     if (beating.is_lost) return;

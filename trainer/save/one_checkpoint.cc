@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/object_files.h"
 #include "ckpt/error_list.h"
 #include "ckpt/restore.h"
 #include "ckpt/verify.h"
@@ -130,8 +131,7 @@ Result<bool> CheckSameJob(TrainState& state, const Checkpoint& checkpoint,
 }
 
 bool IsReadOnce(Files& files, const Checkpoint& checkpoint) {
-  const Result<BucketPlace> place = files.Bucket(checkpoint.dir());
-  return place.ok() && place->bucket != nullptr;
+  return IsInBucket(files, checkpoint.dir());
 }
 
 Status VerifyStored(const Checkpoint& checkpoint, Progress* progress) {

@@ -7,6 +7,7 @@
 
 #include "base/file_helpers.h"
 #include "base/log.h"
+#include "base/object_files.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "ckpt/catalog.h"
@@ -59,11 +60,6 @@ struct Attempt {
 };
 
 // Of a bucket only what its bytes show counts as damage: the store may refuse to return them.
-bool IsInBucket(Files& files, const std::string& dir) {
-  const Result<BucketPlace> place = files.Bucket(dir);
-  return place.ok() && place->bucket != nullptr;
-}
-
 Attempt NotUsable(Files& files, const std::string& dir, const Error& error) {
   const bool is_damage = error.code == Code::kCorrupt;
   const bool unreadable = IsInBucket(files, dir) ? !is_damage : MayBeSound(error.code);
