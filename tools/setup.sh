@@ -10,7 +10,7 @@ readonly kTorch='torch==2.11.0'
 readonly kCudaHeaders=(nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85)
 # What tests in Python read our files with, and the schemas of Kubernetes: 400 MB.
 readonly kTestPackages=(numpy==2.4.6 zstandard==0.25.0 safetensors==0.8.0 tensorboard==2.21.0
-  kubernetes-validate==1.37.0 transformers==5.24.0)
+  kubernetes-validate==1.37.0 transformers==5.24.0 boto3==1.44.8)
 # These would bring a PyTorch of their own.
 readonly -a kTestPackagesAlone=(accelerate==1.15.0 lightning==2.6.6 lightning-utilities==0.15.3
   torchmetrics==1.9.0)

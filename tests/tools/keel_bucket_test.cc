@@ -2,9 +2,12 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
+#include <algorithm>
+
 #include "ckpt/names.h"
 #include "tests/ckpt/into_bucket.h"
 #include "tests/store/s3/weed.h"
+#include "tests/support/file_text.h"
 #include "tests/tools/keel_program.h"
 
 namespace keel {
@@ -73,6 +76,40 @@ TEST_F(KeelInABucket, EachCommandThatReadsSaysTheSame) {
   const Ran nothing = RunKeel("verify " + url() + "/nothing");
   EXPECT_EQ(nothing.exit_code, 3);
   EXPECT_THAT(nothing.out, HasSubstr(url() + "/nothing is not there"));
+}
+
+// A second reader, of another language and with another client (boto3).
+TEST_F(KeelInABucket, PythonReadsItTooAndSaysTheSame) {
+  const std::string reader =
+      KEEL_TEST_PYTHON " -B " KEEL_SOURCE_DIR "/tools/python/evenkeel_ckpt.py ";
+  if (RunShell(KEEL_TEST_PYTHON " -c 'import boto3, numpy, zstandard'").exit_code != 0) {
+    GTEST_SKIP() << "boto3 is missing: tools/setup.sh --tests installs it";
+  }
+  for (const char* which : {"", "@10", "@latest", "/step-000000020"}) {
+    const Ran here = RunShell(reader + root() + which + " --verify");
+    Ran there = RunShell(reader + url() + which + " --verify");
+    for (size_t at; (at = there.out.find(url())) != std::string::npos;) {
+      there.out.replace(at, url().size(), root());
+    }
+    EXPECT_EQ(here.exit_code, 0) << here.out;
+    EXPECT_EQ(there.exit_code, 0) << there.out;
+    EXPECT_EQ(there.out, here.out) << which;
+  }
+  EXPECT_THAT(RunShell(reader + url() + "@30").out, HasSubstr("there is no step 30"));
+  EXPECT_THAT(RunShell(reader + url() + "/nothing").out, HasSubstr("holds no complete checkpoint"));
+  // One flipped bit, seen by both.
+  const std::string step = "/step-000000020";
+  ASSERT_OK_AND_ASSIGN(const auto entries, files_.List(root() + step));
+  const auto shard = std::find_if(entries.begin(), entries.end(), [](const DirEntry& entry) {
+    return entry.name.ends_with(".keel");
+  });
+  ASSERT_NE(shard, entries.end());
+  std::string bytes = ReadFile(root() + step + "/" + shard->name);
+  bytes[bytes.size() / 3] ^= 4;
+  ASSERT_OK(bucket_->Replace(prefix_ + step + "/" + shard->name, bytes));
+  const Ran hit = RunShell(reader + url() + "@20 --verify");
+  EXPECT_EQ(hit.exit_code, 1) << hit.out;
+  EXPECT_NE(RunKeel("verify " + url() + "@20").exit_code, 0);
 }
 
 TEST_F(KeelInABucket, AnExportFromThereHasTheSameBytes) {
