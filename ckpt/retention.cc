@@ -14,6 +14,7 @@ using Partial = RetentionPolicy::Partial;
 // Why a complete step stays; empty: it may go. `newer`: how many complete ones are newer.
 std::string WhyKeep(const StepEntry& entry, uint64_t newer, const RetentionPolicy& policy) {
   if (newer == 0) return "newest complete";
+  if (policy.needed == entry.step) return "being copied to the mirror";
   if (newer < policy.keep_last) return "one of the last " + std::to_string(policy.keep_last);
   if (policy.keep_every > 0 && entry.step % policy.keep_every == 0) {
     return "step is a multiple of " + std::to_string(policy.keep_every);

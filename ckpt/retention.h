@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct RetentionPolicy {
   };
   Partial partial = Partial::kRemoveOlder;
   bool remove_damaged = false;  // treat damaged ones as partial ones
+  std::optional<uint64_t> needed = {};  // a step that is being copied elsewhere
 };
 
 struct RetentionVerdict {

@@ -74,6 +74,7 @@ class Job:
         tensorboard: _Path | None = ...,
         progress: Literal["auto", "yes", "no"] | None = ...,
         checkpoint_dir: _Path | None = ...,
+        checkpoint_mirror: _Path | None = ...,
         save_every: int | None = ...,
         save_minutes: float | None = ...,
         keep: int | None = ...,

@@ -5,6 +5,7 @@
     state = evenkeel_ckpt.load("ckpts")                         # newest step: {name: array}
     heads = evenkeel_ckpt.load("ckpts@1200", only="head.*")     # a pattern, or a list of them
     ckpt = evenkeel_ckpt.open_checkpoint("ckpts/step-000001200")
+    state = evenkeel_ckpt.load("s3://bucket/run@latest")        # where there is boto3
     print(ckpt.step, ckpt.metadata, ckpt.tensors["head.weight"].shape)
     weight = ckpt.read("head.weight")
 
@@ -14,7 +15,8 @@ Promises   every byte that is returned was checked against the digests of its fr
            the arrays and some 32 MiB for each thread.
 Does not   write; look at other attempts' files in the directory; know bf16 and f8 unless asked:
            numpy has no such types, so they come as uint16 and uint8 with the same bits. Take
-           ml_dtypes=True for the types of the ml_dtypes package, or bf16_to_f32(array).
+           ml_dtypes=True for the types of the ml_dtypes package, or bf16_to_f32(array). What is
+           in a bucket is read by boto3, which finds keys, region and AWS_ENDPOINT_URL itself.
 Threads    a Checkpoint may be used from several threads.
 Errors     CheckpointError for what a file says; OSError's text is in it. Python 3.9 or later.
 Format     ckpt/FORMAT.md, version 1.
@@ -30,6 +32,7 @@ import os
 import re
 import struct
 import sys
+import threading
 import typing
 
 import numpy as np
@@ -44,6 +47,7 @@ PARTS_MAX, NAME_BYTES_MAX, DIMENSIONS_MAX = 9999, 4096, 64
 STREAM_BYTES_MAX, STEP_LIMIT = 1 << 56, 10**18
 JOB_BYTES = 4 << 20  # content that one thread reads and checks at a time
 PROBLEMS_SHOWN = 20
+BUCKET_SCHEME = "s3://"
 
 # name: numpy's type, lane width. In the order of ckpt/FORMAT.md section 2.
 DTYPES = {
@@ -429,9 +433,92 @@ def _decoded(stored, number, nbytes, width):
 # ---- Shards (section 3) ------------------------------------------------------------------------
 
 
-def _read_at(stream, path, at, nbytes):
-    stream.seek(at)
-    data = stream.read(nbytes)
+# ---- Where checkpoints are -----------------------------------------------------------------------
+
+
+class _Disk:
+    """Files by their paths. All that is wrong with one is an OSError."""
+
+    def exists(self, path):
+        return os.path.exists(path)
+
+    def size(self, path):
+        return os.stat(path).st_size
+
+    def read(self, path, at=0, nbytes=-1):
+        with open(path, "rb", buffering=0 if nbytes > JOB_BYTES // 2 else -1) as stream:
+            stream.seek(at)
+            return stream.read(nbytes)
+
+    def folders(self, root):
+        return [(entry.name, entry.path) for entry in os.scandir(root) if entry.is_dir()]
+
+
+class _Bucket:
+    """Objects below s3://bucket/prefix, which stand for files. What boto3 says becomes an OSError."""
+
+    def __init__(self):
+        self.client, self.lock = None, threading.Lock()
+
+    def _call(self, name, path, **more):
+        bucket, _, key = path[len(BUCKET_SCHEME):].partition("/")
+        with self.lock:
+            if self.client is None:
+                try:
+                    import boto3
+                    import botocore.exceptions
+                except ImportError:
+                    raise OSError(0, "what is in a bucket is read by boto3, which is missing: "
+                                  "pip install boto3") from None
+                self.errors = (botocore.exceptions.BotoCoreError,
+                               botocore.exceptions.ClientError)
+                self.client = boto3.client("s3")
+        try:
+            if name == "list_objects_v2":
+                return self._listed(bucket, key)
+            answer = getattr(self.client, name)(Bucket=bucket, Key=key, **more)
+            return answer["Body"].read() if "Body" in answer else answer
+        except self.errors as error:
+            raise OSError(0, str(error)) from None
+
+    def _listed(self, bucket, key):
+        prefix = key.rstrip("/") + "/" if key else ""
+        pages = self.client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=prefix, Delimiter="/")
+        found = [one["Prefix"] for page in pages for one in page.get("CommonPrefixes", [])]
+        return [(one[len(prefix):-1], f"{BUCKET_SCHEME}{bucket}/{one[:-1]}") for one in found]
+
+    def exists(self, path):
+        try:
+            self._call("head_object", path)
+        except OSError as error:
+            if "404" in str(error):
+                return False
+            raise CheckpointError(path, error.strerror) from None
+        return True
+
+    def size(self, path):
+        return self._call("head_object", path)["ContentLength"]
+
+    def read(self, path, at=0, nbytes=-1):
+        if nbytes == 0:
+            return b""
+        end = "" if nbytes < 0 else at + nbytes - 1
+        return self._call("get_object", path, Range=f"bytes={at}-{end}")
+
+    def folders(self, root):
+        return self._call("list_objects_v2", root)
+
+
+_disk, _bucket = _Disk(), _Bucket()
+
+
+def _place(path):
+    return _bucket if path.startswith(BUCKET_SCHEME) else _disk
+
+
+def _read_at(path, at, nbytes):
+    data = _place(path).read(path, at, nbytes)
     if len(data) != nbytes:
         raise CheckpointError(path, f"ends within bytes {at} to {at + nbytes}: it was cut short")
     return data
@@ -447,25 +534,24 @@ class _Footer:
         shard = ckpt.shards[part]
         self.path, self.first = os.path.join(ckpt.path, shard.file), shard.first_frame
         try:
-            with open(self.path, "rb") as stream:
-                self._read(stream, ckpt, part)
+            self._read(ckpt, part)
         except OSError as error:
             raise CheckpointError(self.path, error.strerror or str(error)) from None
 
-    def _read(self, stream, ckpt, part):
+    def _read(self, ckpt, part):
         shard = ckpt.shards[part]
-        size = os.fstat(stream.fileno()).st_size
+        size = _place(self.path).size(self.path)
         if size != shard.nbytes or size < HEADER_BYTES + TAIL_BYTES:
             raise CheckpointError(self.path, f"has {size} bytes, the manifest says {shard.nbytes}")
-        header = _read_at(stream, self.path, 0, HEADER_BYTES)
-        tail = _read_at(stream, self.path, size - TAIL_BYTES, TAIL_BYTES)
+        header = _read_at(self.path, 0, HEADER_BYTES)
+        tail = _read_at(self.path, size - TAIL_BYTES, TAIL_BYTES)
         if header[:8] != b"KEELSHD1" or tail[56:] != b"KEELEND1":
             raise CheckpointError(self.path, "does not begin and end as a shard")
         at, index, pieces, description = struct.unpack_from("<4Q", tail)
         if at < HEADER_BYTES or at + index + pieces + description + TAIL_BYTES != size:
             raise CheckpointError(self.path, f"the tail at byte {size - TAIL_BYTES} does not "
                                   f"describe a file of {size} bytes")
-        footer = _read_at(stream, self.path, at, size - TAIL_BYTES - at)
+        footer = _read_at(self.path, at, size - TAIL_BYTES - at)
         digest = xxh3_128(header + footer + tail[:40])
         if digest != tail[40:56] or digest.hex() != shard.digest:
             raise CheckpointError(self.path, f"the digest of header and footer is {digest.hex()}, "
@@ -646,8 +732,7 @@ class Checkpoint:
         self.path = path
         manifest = os.path.join(path, "manifest.json")
         try:
-            with open(manifest, "rb") as stream:
-                text = stream.read()
+            text = _place(manifest).read(manifest)
         except OSError as error:
             raise CheckpointError(manifest, error.strerror or str(error)) from None
         members = _manifest_json(manifest, text)
@@ -833,8 +918,7 @@ class _Read:
         begin = footer.place(first)[0]
         last, stored, _, _ = footer.place(end - 1)
         try:
-            with open(footer.path, "rb", buffering=0) as stream:
-                data = memoryview(_read_at(stream, footer.path, begin, last + stored - begin))
+            data = memoryview(_read_at(footer.path, begin, last + stored - begin))
         except (OSError, CheckpointError) as error:
             self.problems[part, first] = str(error)
             return
@@ -915,9 +999,8 @@ STEP_DIR = re.compile(r"step-([0-9]{9}|[1-9][0-9]{9,17})\Z")
 def _list_steps(root):
     """(step, directory) of each, the lowest first."""
     try:
-        return sorted((int(STEP_DIR.match(entry.name).group(1)), entry.path)
-                      for entry in os.scandir(root)
-                      if STEP_DIR.match(entry.name) and entry.is_dir())
+        return sorted((int(STEP_DIR.match(name).group(1)), path)
+                      for name, path in _place(root).folders(root) if STEP_DIR.match(name))
     except OSError as error:
         raise CheckpointError(root, error.strerror or str(error)) from None
 
@@ -955,7 +1038,7 @@ def _newest_of(steps):
 def _check_shard_size(ckpt, shard):
     path = os.path.join(ckpt.path, shard.file)
     try:
-        size = os.stat(path).st_size
+        size = _place(path).size(path)
     except OSError as error:
         raise CheckpointError(path, error.strerror or str(error)) from None
     if size != shard.nbytes:
@@ -966,17 +1049,18 @@ def resolve(path) -> str:
     """The step directory that is meant by itself, or by DIR (its newest), DIR@latest, DIR@1200."""
     path = os.fspath(path)
     root, at, which = path.rpartition("@")
-    if at and not os.path.exists(path):
+    if at and not _disk.exists(path):
         if which == "latest":
             return _newest(root)
         if not re.match(r"[0-9]{1,18}\Z", which):
             raise CheckpointError(path, "after '@' a step or 'latest' is expected")
         found = os.path.join(root, f"step-{int(which):09}")
-        if not os.path.isdir(found):
+        if found not in [path for _, path in _list_steps(root)]:
             raise CheckpointError(root, f"there is no step {which}")
         return found
-    name = os.path.basename(os.path.normpath(path))
-    if os.path.exists(os.path.join(path, "manifest.json")) or STEP_DIR.match(name):
+    name = os.path.basename(path.rstrip("/") if path.startswith(BUCKET_SCHEME)
+                            else os.path.normpath(path))
+    if STEP_DIR.match(name) or _place(path).exists(os.path.join(path, "manifest.json")):
         return path
     return _newest(path)
 

@@ -32,6 +32,7 @@ class EpochRun {
     KEEL_TRY_ASSIGN(const std::string refused,
                     Meet(parts_, [this](const auto& losses) { return Apply(losses); }));
     if (!refused.empty()) return EpochOutcome{EpochEnd::kRefused, refused, group_.rank() == 0};
+    if (parts_.saves()) parts_.saver().BeginMirroring();
     KEEL_TRY(EvaluateIfDue());
     while (state_.step() < state_.config().steps) {
       KEEL_TRY_ASSIGN(const std::optional<EpochEnd> end, Step());

@@ -164,12 +164,26 @@ class Meeting {
                             ? parts_.saver().directory().Hold(JobDirectory::kHoldLimit,
                                                               OlderLocks::kWaitFor)
                             : Ok();
-    const std::string why = held.ok() ? "" : held.error().message;
+    std::string why = held.ok() ? "" : held.error().message;
+    if (why.empty() && group_.rank() == 0) why = WhyNoMirror();
     KEEL_TRY_ASSIGN(const std::vector<std::string> whys, GatherTexts(group_, why));
     refused_ = whys[0];
     if (!refused_.empty()) return Ok();
     KEEL_TRY_ASSIGN(const auto ids, GatherTexts(group_, parts_.saver().directory().id()));
     return CheckDirectory(ids[0]);
+  }
+
+  // Why nothing may be copied to the mirror; empty: that may be tried, now or later.
+  std::string WhyNoMirror() {
+    const Status held = parts_.saver().mirror().Hold(parts_.peer.epoch);
+    if (held.ok()) return "";
+    const bool is_refused =
+        held.error().code == Code::kExists || held.error().code == Code::kInvalid;
+    if (is_refused) return "--checkpoint-mirror: " + held.error().message;
+    LogWarn("mirror-failed", {{"to", parts_.saver().mirror().to()},
+                              {"reason", held.error().message},
+                              {"note", "training goes on, and this is tried again"}});
+    return "";
   }
 
   // Weights complete only a state that the program has just built, not one that is half received.
@@ -231,6 +245,7 @@ class Meeting {
     Fingerprint together;
     const bool saves = parts_.saves();
     together.Add("--checkpoint-dir", saves ? "given" : "none");
+    together.Add("--checkpoint-mirror", saves && parts_.saver().mirrors() ? "given" : "none");
     const EvaluationPlan& plan = state_.program().evaluation;
     std::string evaluation = "none";
     if (plan.dataset) {

@@ -72,6 +72,16 @@ std::vector<StopVote> StopVotesOf(const std::vector<VoteRecord>& records) {
   return votes;
 }
 
+std::optional<Duration> LeastLeft(const std::vector<VoteRecord>& records) {
+  std::optional<Duration> least;
+  for (const VoteRecord& record : records) {
+    if (!record.deadline_ms) continue;
+    const Duration left = std::chrono::milliseconds(*record.deadline_ms);
+    least = std::min(least.value_or(left), left);
+  }
+  return least;
+}
+
 void TellItDoesNotFit(const EpochParts& parts, const StopDecision& decision) {
   if (parts.group.rank() != 0) return;
   const bool finishes = decision.what == StopSave::kFinish;
@@ -107,9 +117,20 @@ Status FinishUnderWay(const EpochParts& parts) {
   return status;
 }
 
+// Rank 0 waits for the mirror, and tells all. Whoever stays trains on, and copies it meanwhile.
+Result<std::string> WhyNotMirrored(const EpochParts& parts, std::optional<Duration> left) {
+  std::string mine;
+  if (parts.group.rank() == 0) {
+    const Status mirrored = parts.saver().AwaitMirror(parts.Waiting(), left);
+    if (!mirrored.ok()) mine = mirrored.error().message;
+  }
+  KEEL_TRY_ASSIGN(const std::vector<std::string> said, GatherTexts(parts.group, mine));
+  return said[0];
+}
+
 }  // namespace
 
-Status SaveTogether(const EpochParts& parts) {
+Status SaveTogether(const EpochParts& parts, const MirrorWait& mirror) {
   parts.At(Phase::kSaving);
   KEEL_TRY(parts.saver().beside().EndUnderWay(parts.Waiting()));
   KEEL_TRY_ASSIGN(bool committed, IsCommittedForAll(parts));
@@ -122,6 +143,10 @@ Status SaveTogether(const EpochParts& parts) {
       KEEL_TRY_ASSIGN(committed, IsCommittedForAll(parts));
     }
   }
+  if (committed && mirror.is_wanted && parts.saver().mirrors()) {
+    KEEL_TRY_ASSIGN(why, WhyNotMirrored(parts, mirror.left));
+    committed = why.empty();
+  }
   return committed ? Ok() : Status(NotSaved(parts.state.step(), why));
 }
 
@@ -129,7 +154,9 @@ Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& 
   const StopDecision decision = DecideStopSave(StopVotesOf(records));
   if (decision.what != StopSave::kSave) TellItDoesNotFit(parts, decision);
   Status saved;
-  if (decision.what == StopSave::kSave) saved = SaveTogether(parts);
+  const bool all_stop = std::all_of(records.begin(), records.end(),
+                                    [](const VoteRecord& record) { return record.stop; });
+  if (decision.what == StopSave::kSave) saved = SaveTogether(parts, {all_stop, LeastLeft(records)});
   if (decision.what == StopSave::kFinish) saved = FinishUnderWay(parts);
   if (!saved.ok() && IsBreak(saved.error())) return saved.error();
   const bool is_saved = decision.what == StopSave::kSave && saved.ok();

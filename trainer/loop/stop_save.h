@@ -6,15 +6,23 @@
 // Errors     those of the group; SaveTogether() also gives kIo: the state could not be saved.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "trainer/loop/epoch_parts.h"
 #include "trainer/loop/vote_record.h"
 
 namespace keel {
 
-Status SaveTogether(const EpochParts& parts);
+// Whether the save only counts once the mirror has it, too, and how long there is for that.
+struct MirrorWait {
+  bool is_wanted = true;
+  std::optional<Duration> left = {};   // nothing: as long as it gets on
+};
+
+Status SaveTogether(const EpochParts& parts, const MirrorWait& mirror = {});
 
 // Saves if the votes say that there is time; those that were told to stop do so in any case.
 // Returns whether the state of this step was saved.

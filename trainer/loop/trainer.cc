@@ -268,7 +268,7 @@ Result<TrainOutcome> Trainer::LeaveParked() {
   if (!SaveFits()) return Leave(std::nullopt);
   whereabouts_->At(StepHeld(), Phase::kParked);
   const Status saved = keeping_->checkpointer.SaveAlone(
-      {.tick = [this] { whereabouts_->Tick(); }});
+      {.tick = [this] { whereabouts_->Tick(); }}, TimeLeft());
   if (saved.ok()) return Leave(state_.step());
   LogError("save-failed", {{"step", state_.step()}, {"reason", saved.error().message}});
   keeping_->checkpointer.TellUnsaved("these steps are lost, unless another worker holds them");
@@ -278,7 +278,7 @@ Result<TrainOutcome> Trainer::LeaveParked() {
 Result<TrainOutcome> Trainer::Leave(std::optional<uint64_t> saved_step) {
   // It saves nothing more. Its process may take long to end, and the next first worker waits for
   // the directory before its first step.
-  if (keeping_ != nullptr) keeping_->checkpointer.directory().LetGo();
+  if (keeping_ != nullptr) keeping_->checkpointer.LetGo();
   if (saved_step) KEEL_TRY(link_->Send(SavedMessage{static_cast<int64_t>(*saved_step)}));
   KEEL_TRY(link_->Send(LeavingMessage{StepHeld()}));
   return TrainOutcome{false, false, saved_step};

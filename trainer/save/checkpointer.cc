@@ -6,9 +6,17 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "ckpt/catalog.h"
 
 namespace keel {
+namespace {
+
+// What a process needs to end after it has waited for the mirror.
+constexpr Duration kMirrorMargin = std::chrono::seconds(2);
+constexpr Duration kMirrorLook = std::chrono::milliseconds(200);
+
+}  // namespace
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::Open(TrainState& state,
                                                          CheckpointConfig config, Files& files,
@@ -44,7 +52,16 @@ void Checkpointer::BeginEpoch(const SavePlace& place) {
     tools_.writer.MakeRoom(tools_.layout, static_cast<uint32_t>(place.rank),
                            static_cast<uint32_t>(place.world));
   }
-  if (place.rank != 0) tools_.directory.LetGo();
+  if (place.rank != 0) LetGo();
+}
+
+void Checkpointer::BeginMirroring() {
+  if (mirrors() && tools_.place.rank == 0) tools_.mirror.Begin(tools_.place.epoch);
+}
+
+void Checkpointer::LetGo() {
+  tools_.directory.LetGo();
+  tools_.mirror.End();
 }
 
 void Checkpointer::EndEpoch() {
@@ -52,16 +69,43 @@ void Checkpointer::EndEpoch() {
   at_once_.EndEpoch();
 }
 
-Status Checkpointer::SaveAlone(const DiskWaiting& waiting) {
+Status Checkpointer::SaveAlone(const DiskWaiting& waiting, std::optional<Duration> left) {
   if (!saves()) return Error{Code::kNotFound, "no directory to save in"};
   EndEpoch();
   tools_.committer.Await();
-  return at_once_.SaveAlone(waiting);
+  KEEL_TRY(at_once_.SaveAlone(waiting));
+  tools_.mirror.Begin(tools_.place.epoch);
+  return AwaitMirror(waiting, left);
+}
+
+Status Checkpointer::AwaitMirror(const DiskWaiting& waiting, std::optional<Duration> left) {
+  if (!mirrors()) return Ok();
+  Mirror& mirror = tools_.mirror;
+  const uint64_t step = tools_.state.step();
+  const TimePoint begin = tools_.clock.Monotonic();
+  const Duration limit = left ? std::max(*left - kMirrorMargin, Duration(0)) : Duration::max();
+  DiskPatience patience(begin);
+  mirror.Wake();
+  while (!mirror.AwaitMirrored(step, kMirrorLook)) {
+    KEEL_TRY(waiting.look());
+    const TimePoint now = tools_.clock.Monotonic();
+    if (now - begin < limit && patience.IsLeft(now, mirror.bytes_done())) {
+      waiting.tick();
+      continue;
+    }
+    const std::string why = mirror.why_not();
+    return Error{Code::kIo, "it is saved in " + config().root + ", but not in " + mirror.to() +
+                                " after " + DurationText(now - begin) +
+                                (why.empty() ? "" : ": " + why)};
+  }
+  return Ok();
 }
 
 std::optional<uint64_t> Checkpointer::NewestSaved() const {
   const auto newest = NewestComplete(tools_.files, config().root);
-  return newest.ok() ? std::optional(newest->step) : std::nullopt;
+  const std::optional<uint64_t> mirrored = tools_.mirror.newest();
+  if (!newest.ok()) return mirrored;
+  return std::max(newest->step, mirrored.value_or(0));
 }
 
 void Checkpointer::TellUnsaved(const char* note) const {

@@ -34,14 +34,22 @@ class Checkpointer {
 
   // Whoever is not rank 0 lets go of the directory.
   void BeginEpoch(const SavePlace& place);
+  // After BeginEpoch(), once it is known that what is saved is of this job.
+  void BeginMirroring();
   // What the votes have not decided is given up, and wanted again.
   void EndEpoch();
+  // This worker saves nothing more.
+  void LetGo();
 
   HeldDirectory& directory() { return tools_.directory; }
   SaveBeside& beside() { return beside_; }
   SaveAtOnce& at_once() { return at_once_; }
+  bool mirrors() const { return saves() && tools_.mirror.wanted(); }
+  Mirror& mirror() { return tools_.mirror; }
+  // Waits until the mirror, too, has the state's step; as long as it gets on, and `left` allows.
+  Status AwaitMirror(const DiskWaiting& waiting, std::optional<Duration> left);
   // By a worker that leaves without the others: ends the epoch, then saves all of the state.
-  Status SaveAlone(const DiskWaiting& waiting);
+  Status SaveAlone(const DiskWaiting& waiting, std::optional<Duration> left = std::nullopt);
 
   // What it would take to save one of so many equal shares; nothing: no save tells.
   std::optional<Duration> ExpectedSave(int shares) const { return tools_.ExpectedSave(shares); }

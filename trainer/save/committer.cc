@@ -8,9 +8,10 @@
 namespace keel {
 
 Committer::Committer(Files& files, Clock& clock, const CheckpointConfig& config,
-                     const Fence& fence, HeldDirectory& directory, SaveSpeed& speed)
+                     const Fence& fence, HeldDirectory& directory, Mirror& mirror,
+                     SaveSpeed& speed)
     : files_(files), clock_(clock), config_(config), fence_(fence), directory_(directory),
-      speed_(speed) {}
+      mirror_(mirror), speed_(speed) {}
 
 void Committer::Begin(uint64_t step, std::unique_ptr<Save> save) {
   step_ = step;
@@ -55,7 +56,10 @@ Committer::Outcome Committer::Commit(std::unique_ptr<Save> save) const {
   outcome.report = std::move(*report);
   save.reset();
   outcome.took = clock_.Monotonic() - begin;
-  const auto retained = ApplyRetention(files_, config_.root, config_.retention);
+  mirror_.Wake();
+  RetentionPolicy retention = config_.retention;
+  retention.needed = mirror_.under_way();
+  const auto retained = ApplyRetention(files_, config_.root, retention);
   if (!retained.ok()) outcome.retention = retained.error().message;
   return outcome;
 }

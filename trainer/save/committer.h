@@ -1,5 +1,5 @@
 // Committer: writes the manifest of a save whose shares are durable, beside training or at once,
-// then applies retention.
+// then wakes the mirror and applies retention.
 // Promises   one commit at a time; each outcome is told in the log once, and measured.
 // Does not   know whether all shares are durable: its caller does.
 // Threads    one; a commit beside training runs in a thread of its own.
@@ -20,6 +20,7 @@
 #include "trainer/save/fence.h"
 #include "trainer/save/fit.h"
 #include "trainer/save/held_directory.h"
+#include "trainer/save/mirror.h"
 #include "trainer/save/terms.h"
 
 namespace keel {
@@ -28,7 +29,7 @@ class Committer {
  public:
   // All of them outlive this.
   Committer(Files& files, Clock& clock, const CheckpointConfig& config, const Fence& fence,
-            HeldDirectory& directory, SaveSpeed& speed);
+            HeldDirectory& directory, Mirror& mirror, SaveSpeed& speed);
 
   void Begin(uint64_t step, std::unique_ptr<Save> save);
   Status CommitNow(uint64_t step, std::unique_ptr<Save> save);
@@ -59,6 +60,7 @@ class Committer {
   const CheckpointConfig& config_;
   const Fence& fence_;
   HeldDirectory& directory_;
+  Mirror& mirror_;
   SaveSpeed& speed_;
   uint64_t step_ = 0;                    // of commit_
   std::optional<uint64_t> committed_;

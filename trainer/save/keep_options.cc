@@ -22,6 +22,11 @@ void AddKeepOptions(OptionTable& table) {
                          "Where checkpoints are saved, and where the same command resumes from: "
                          "a directory, or s3://BUCKET/PREFIX; without it nothing is saved")
                 .Placeholder("DIR"));
+  table.Add(Option::Text("checkpoint-mirror", "",
+                         "Copy each checkpoint there as well, beside training: another directory, "
+                         "or s3://BUCKET/PREFIX. A job resumes from the newest of both, and a stop "
+                         "counts as saved once its checkpoint is there")
+                .Placeholder("PLACE"));
   table.Add(Option::Integer("save-every", 0, "Steps between two saves; 0: save only when "
                                              "training stops or ends")
                 .AtLeast(0).Placeholder("N"));
@@ -56,6 +61,7 @@ Result<KeepConfig> KeepConfigFrom(const Options& options) {
   KeepConfig config;
   CheckpointConfig& saves = config.checkpoint;
   saves.root = options.Text("checkpoint-dir");
+  saves.mirror = options.Text("checkpoint-mirror");
   saves.every_steps = static_cast<uint64_t>(options.Integer("save-every"));
   saves.every_time = Duration(static_cast<int64_t>(options.Real("save-minutes") * 60e9));
   saves.retention.keep_last = static_cast<uint64_t>(options.Integer("keep"));
@@ -64,18 +70,27 @@ Result<KeepConfig> KeepConfigFrom(const Options& options) {
   saves.codec = codec == "none" ? Codec::kNone : codec == "zstd" ? Codec::kZstd : Codec::kPlanes;
   ResumeConfig& resume = config.resume;
   resume.root = saves.root;
+  resume.mirror = saves.mirror;
   resume.resume = !options.Flag("no-resume");
   resume.resume_from = options.Text("resume-from");
   resume.init_from = options.Text("init-from");
   resume.strict = options.Flag("strict");
   resume.allow_inexact = options.Flag("allow-inexact");
   KEEL_TRY(CheckIsNoForeignUrl("checkpoint-dir", saves.root));
+  KEEL_TRY(CheckIsNoForeignUrl("checkpoint-mirror", saves.mirror));
   KEEL_TRY(CheckIsNoForeignUrl("resume-from", resume.resume_from));
   KEEL_TRY(CheckIsNoForeignUrl("init-from", resume.init_from));
   const auto refuse = [](const char* why) { return Error{Code::kInvalid, why}; };
   const bool timed = saves.every_steps > 0 || saves.every_time > Duration(0);
   if (timed && saves.root.empty()) {
     return refuse("--save-every and --save-minutes need a --checkpoint-dir to save in");
+  }
+  if (!saves.mirror.empty() && saves.root.empty()) {
+    return refuse("--checkpoint-mirror needs a --checkpoint-dir, whose checkpoints it copies");
+  }
+  if (!saves.mirror.empty() && saves.mirror == saves.root) {
+    return refuse("--checkpoint-mirror and --checkpoint-dir are the same place: a mirror is "
+                  "another one");
   }
   if (!resume.resume && !resume.resume_from.empty()) {
     return refuse("--no-resume and --resume-from contradict each other");

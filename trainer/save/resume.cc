@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <future>
+#include <iterator>
 #include <utility>
 
 #include "base/file_helpers.h"
@@ -13,6 +14,7 @@
 #include "ckpt/catalog.h"
 #include "ckpt/names.h"
 #include "ckpt/put_aside.h"
+#include "trainer/save/mirror_plan.h"
 #include "trainer/save/one_checkpoint.h"
 #include "trainer/saved_config.h"
 #include "trainer/weights.h"
@@ -122,9 +124,13 @@ Result<Attempt> TryOne(const Task& task, const std::string& dir) {
 
 // --- Which one? ---
 
-void MoveAway(Files& files, const std::string& root, const StepEntry& entry) {
+std::string Places(const ResumeConfig& config) {
+  return config.mirror.empty() ? config.root : config.root + " or " + config.mirror;
+}
+
+void MoveAway(Files& files, const StepEntry& entry) {
   Random random(EntropySeed());
-  const Result<std::string> aside = PutAside(files, random, root, entry);
+  const Result<std::string> aside = PutAside(files, random, ParentDir(entry.dir), entry);
   if (aside.ok()) {
     LogWarn("checkpoint-put-aside", {{"step", entry.step}, {"dir", *aside},
                                      {"hint", "`keel repair` may save what is left"}});
@@ -134,7 +140,6 @@ void MoveAway(Files& files, const std::string& root, const StepEntry& entry) {
 }
 
 Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry>& entries) {
-  const std::string& root = task.config.root;
   std::vector<StepEntry> damaged;
   std::string passed;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
@@ -143,7 +148,7 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
       KEEL_TRY_ASSIGN(attempt, TryOne(task, entry->dir));
     }
     if (attempt.resumed) {
-      for (const StepEntry& one : damaged) MoveAway(task.files, root, one);
+      for (const StepEntry& one : damaged) MoveAway(task.files, one);
       return ResumeOutcome{true, entry->dir};
     }
     LogWarn("checkpoint-passed-over", {{"dir", entry->dir}, {"reason", attempt.why_not}});
@@ -158,9 +163,41 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
     if (entry->state != StepState::kNewer && !attempt.unreadable) damaged.push_back(*entry);
   }
   if (passed.empty()) return ResumeOutcome{};
-  return Refused("no checkpoint in " + root + " can be used, and beginning anew would "
-                 "leave them behind:" + passed +
+  return Refused("no checkpoint in " + Places(task.config) +
+                 " can be used, and beginning anew would leave them behind:" + passed +
                  "\nrepair one (`keel repair`), or give another --checkpoint-dir");
+}
+
+Result<std::vector<StepEntry>> StepsIn(Files& files, const std::string& root) {
+  if (root.empty()) return std::vector<StepEntry>{};
+  auto listed = ListSteps(files, root);
+  if (!listed.ok() && listed.error().code == Code::kNotFound) return std::vector<StepEntry>{};
+  return listed;
+}
+
+// Of the directory and its mirror together, by step; of one step, what the directory has is last,
+// and so comes first. A job whose directory holds nothing would begin anew beside a mirror that
+// does not answer, so that is refused.
+Result<std::vector<StepEntry>> AllSteps(Files& files, const ResumeConfig& config) {
+  KEEL_TRY_ASSIGN(std::vector<StepEntry> here, StepsIn(files, config.root));
+  Result<std::vector<StepEntry>> there = StepsIn(files, config.mirror);
+  if (!there.ok()) {
+    const std::string why = there.error().message;
+    if (!NewestStep(here)) {
+      return Refused("what --checkpoint-mirror " + config.mirror + " holds is not known, and " +
+                     config.root + " holds nothing to go on from: " + why);
+    }
+    LogWarn("mirror-unread", {{"mirror", config.mirror},
+                              {"reason", why},
+                              {"note", "the job goes on from " + config.root + " alone"}});
+    return here;
+  }
+  std::vector<StepEntry> all = std::move(*there);
+  std::move(here.begin(), here.end(), std::back_inserter(all));
+  std::stable_sort(all.begin(), all.end(), [](const StepEntry& one, const StepEntry& other) {
+    return one.step < other.step;
+  });
+  return all;
 }
 
 // --- What the command names, while the directory holds checkpoints ---
@@ -227,19 +264,15 @@ Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig
                              const ResumeTick& tick, ResumeAhead* ahead) {
   if (ahead != nullptr) Ticking(tick, ahead->progress(), [&] { ahead->Finish(); });
   const Task task{state, files, config, tick, ahead};
-  std::vector<StepEntry> entries;
-  if (!config.root.empty()) {
-    auto listed = ListSteps(files, config.root);
-    if (!listed.ok() && listed.error().code != Code::kNotFound) return listed.error();
-    if (listed.ok()) entries = std::move(*listed);
-  }
+  KEEL_TRY_ASSIGN(const std::vector<StepEntry> entries, AllSteps(files, config));
   const auto complete = std::find_if(entries.rbegin(), entries.rend(), [](const auto& entry) {
     return entry.state != StepState::kPartial;
   });
   const bool any = complete != entries.rend();
   if (any && IsOfBegunJob(files, entries, config.begun_job)) return NewestUsable(task, entries);
   if (any && !config.resume) {
-    return Refused("--no-resume, but " + config.root + " holds checkpoints up to step " +
+    return Refused("--no-resume, but " + ParentDir(complete->dir) +
+                   " holds checkpoints up to step " +
                    std::to_string(complete->step) + ", which are never overwritten; give another "
                    "--checkpoint-dir, remove them, or leave --no-resume out to go on");
   }
@@ -247,7 +280,7 @@ Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig
     if (!any) return ResumeFrom(task);
     KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, config.resume_from));
     if (ParentDir(dir) == ParentDir(complete->dir) && dir != complete->dir) {
-      return Refused("--resume-from " + dir + ", but " + config.root + " holds step " +
+      return Refused("--resume-from " + dir + ", but " + ParentDir(dir) + " holds step " +
                      std::to_string(complete->step) + ", which is never overwritten; give another "
                      "--checkpoint-dir, or remove what is newer");
     }

@@ -1,4 +1,5 @@
-// Resume: what a job begins with: the newest checkpoint that can be used, another one that the user
+// Resume: what a job begins with: the newest checkpoint that can be used, in the directory or
+// its mirror, another one that the user
 // names, weights from elsewhere, or what its program built.
 // Promises   the live state is touched only after every byte of the checkpoint, as it lies on the
 //            disk, was verified (but see IsReadOnce()). What it unpacks to is verified on its way
@@ -28,6 +29,7 @@ namespace keel {
 
 struct ResumeConfig {
   std::string root = {};           // where the job saves; empty: nowhere
+  std::string mirror = {};         // where that is copied to; empty: nowhere
   bool resume = true;              // false: refuse what is there rather than go on with it
   std::string resume_from = {};    // "DIR", "ROOT", "ROOT@1200"; for where `root` holds nothing
   std::string init_from = {};      // weights only: a checkpoint, or a .safetensors file

@@ -23,7 +23,9 @@ SaveTools::SaveTools(TrainState& trained, CheckpointConfig how, Files& system, C
                      Layout what)
     : state(trained), config(std::move(how)), files(system), clock(time), layout(std::move(what)),
       fence(config.lease, config.job), directory(system, time, config.root, config.job, fence),
-      writer(system, time), committer(system, time, config, fence, directory, speed) {}
+      mirror(system, time, {config.root, config.mirror, config.retention}, config.job,
+             config.lease),
+      writer(system, time), committer(system, time, config, fence, directory, mirror, speed) {}
 
 // --- What is said of it ---
 

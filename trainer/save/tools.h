@@ -17,6 +17,7 @@
 #include "trainer/save/committer.h"
 #include "trainer/save/fit.h"
 #include "trainer/save/held_directory.h"
+#include "trainer/save/mirror.h"
 #include "trainer/save/share_writer.h"
 #include "trainer/save/terms.h"
 #include "trainer/save/watch.h"
@@ -38,6 +39,7 @@ struct SaveTools {
   SavePlace place = {};
   Fence fence;
   HeldDirectory directory;
+  Mirror mirror;
   SaveSpeed speed = {};
   SaveWatch watch = {};
   ShareWriter writer;

@@ -117,5 +117,48 @@ TEST_F(BucketJob, TrainingGoesOnWithoutTheServerAndSavesOnceItIsBack) {
   ExpectSameEnd();
 }
 
+// --- As a mirror of a directory ---
+
+TEST_F(BucketJob, AMirrorThereIsAllThatALostMachineLeaves) {
+  mirror_ = dir_;
+  dir_ = folder_.File("ckpts");
+  LoseTheDirectoryOfAMirroredJob();
+}
+
+TEST_F(BucketJob, AStopThatTheMirrorDoesNotHaveIsNotSaved) {
+  mirror_ = dir_;
+  dir_ = folder_.File("ckpts");
+  const auto job = Launch(Joined({"--standalone", "--nproc-per-node=2", "--shutdown-timeout=6",
+                                  kProgram},
+                                 Saving(Endless({"--save-every=5"}))));
+  job->Await(" checkpoint-mirrored step=");
+  server_->Kill();
+  AwaitCheckpoints(*job, 3);
+  AwaitSteps(*job, 10);
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 77) << job->Output();
+  EXPECT_GE(job->Count("save-failed .*but not in s3://checkpoints/run"), 1) << job->Output();
+  // The directory is still there, and so it goes on from that, and mirrors what is missing.
+  server_->Restart();
+  const uint64_t saved = NewestComplete(files_, dir_)->step;
+  const Words options = {"--lanes=4", "--steps=" + std::to_string(saved + 2)};
+  const auto further = Start(2, Saving(options));
+  EXPECT_EQ(further->ExitCode(), 0) << further->Output();
+  EXPECT_EQ(further->Count("^resumed step=" + std::to_string(saved) + " "), 1);
+  EXPECT_EQ(LastLineOf(*further), LastLine(1, options));
+  EXPECT_EQ(NewestComplete(files_, mirror_)->step, saved + 2);
+}
+
+// Beginning anew would leave behind what nobody can see now.
+TEST_F(BucketJob, AMirrorThatDoesNotAnswerIsNotTakenForAnEmptyOne) {
+  mirror_ = dir_;
+  dir_ = folder_.File("ckpts");
+  server_->Kill();
+  const auto job = Start(1, Saving({"--steps=3"}));
+  EXPECT_EQ(job->ExitCode(), 78) << job->Output();
+  EXPECT_THAT(job->Output(), HasSubstr("what --checkpoint-mirror s3://checkpoints/run holds is not "
+                                       "known"));
+}
+
 }  // namespace
 }  // namespace keel

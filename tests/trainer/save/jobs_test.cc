@@ -515,5 +515,24 @@ TEST_F(SaveJob, ADirectoryThatCannotBeWrittenIsRefusedBeforeTraining) {
   }
 }
 
+// --- Two places ---
+
+TEST_F(SaveJob, AMirrorIsAllThatALostMachineLeaves) {
+  mirror_ = folder_.File("mirror");
+  LoseTheDirectoryOfAMirroredJob();
+}
+
+TEST_F(SaveJob, AnotherJobMayNotMirrorToTheSamePlace) {
+  mirror_ = folder_.File("mirror");
+  const auto job = Start(1, Saving(Endless({"--save-every=5"})));
+  job->Await(" checkpoint-mirrored step=");
+  dir_ = folder_.File("others");
+  const auto other = StartAlone(Saving({"--steps=5"}));
+  EXPECT_EQ(other->ExitCode(), 78) << other->Output();
+  EXPECT_THAT(other->Output(), HasSubstr("--checkpoint-mirror: another job saves in " + mirror_));
+  job->Signal(SIGTERM);
+  EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+}
+
 }  // namespace
 }  // namespace keel

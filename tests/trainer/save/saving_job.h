@@ -4,7 +4,9 @@
 // Threads    one.
 #pragma once
 
+#include <boost/filesystem.hpp>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <string>
 #include <vector>
@@ -57,7 +59,10 @@ class SavingJob : public JobTest {
     EXPECT_OK(dir);
     return dir.ok() ? *dir : "";
   }
-  Words Saving(const Words& options) { return Joined(options, {"--checkpoint-dir", dir_}); }
+  Words Saving(const Words& options) {
+    const Words saving = Joined(options, {"--checkpoint-dir", dir_});
+    return mirror_.empty() ? saving : Joined(saving, {"--checkpoint-mirror", mirror_});
+  }
 
   // --- Jobs that something happens to ---
 
@@ -116,7 +121,32 @@ class SavingJob : public JobTest {
     }
   }
 
+  // A job that is mirrored loses a worker, is stopped, and then the machine that it saved on. It
+  // goes on from the mirror alone.
+  void LoseTheDirectoryOfAMirroredJob() {
+    const auto job = Start(2, Saving(Endless({"--save-every=5", "--keep=2"})));
+    job->Await(" checkpoint-mirrored step=");
+    SignalPidIn(job->Await("^step [0-9]+ rank 0 "), SIGKILL);
+    job->Await(" checkpoint-mirrored step=", job->Count(" checkpoint-mirrored step=") + 2);
+    job->Signal(SIGTERM);
+    EXPECT_EQ(job->ExitCode(), 75) << job->Output();
+    const std::vector<uint64_t> here = WholeSteps();
+    ASSERT_FALSE(here.empty());
+    boost::filesystem::remove_all(dir_);
+    const auto there = NewestComplete(files_, mirror_);
+    ASSERT_OK(there);
+    EXPECT_EQ(there->step, here.back()) << "a stop counts once the mirror has it";
+    const Words options = {"--lanes=4", "--steps=" + std::to_string(here.back() + 3)};
+    const auto further = Start(1, Saving(options));
+    EXPECT_EQ(further->ExitCode(), 0) << further->Output();
+    EXPECT_EQ(further->Count("^resumed step=" + std::to_string(here.back()) + " .*from=" +
+                             mirror_ + "/"), 1) << further->Output();
+    EXPECT_EQ(LastLineOf(*further), LastLine(1, options));
+    EXPECT_EQ(NewestComplete(files_, mirror_)->step, here.back() + 3);
+  }
+
   std::string dir_ = folder_.File("ckpts");   // or in a bucket
+  std::string mirror_ = {};                   // where it is copied to; empty: nowhere
   PosixFiles disk_;
   BucketFiles files_{disk_};
 

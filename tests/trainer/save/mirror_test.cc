@@ -1,0 +1,172 @@
+// A mirror beside a directory that checkpoints are saved in, both on a disk in memory that fails.
+#include "trainer/save/mirror.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/faulty_files.h"
+#include "base/file_helpers.h"
+#include "base/memory_files.h"
+#include "ckpt/catalog.h"
+#include "ckpt/verify.h"
+#include "tests/ckpt/state.h"
+#include "tests/harness/expect_ok.h"
+#include "trainer/save/job_directory.h"
+
+namespace keel {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Duration kLong = std::chrono::seconds(30);
+
+class MirrorTest : public testing::Test {
+ protected:
+  void Save(uint64_t step) {
+    MemorySource source(state_.Spans());
+    ASSERT_OK(SaveCheckpoint(files_, PlanOf(state_, "/here", step, step, 4096), source, {}, 0));
+  }
+  std::vector<uint64_t> WholeSteps(Files& files, const std::string& root) {
+    std::vector<uint64_t> steps;
+    const auto entries = ListSteps(files, root);
+    for (const StepEntry& entry : entries.ok() ? *entries : std::vector<StepEntry>()) {
+      const auto checkpoint = Checkpoint::Open(files, entry.dir);
+      if (!checkpoint.ok()) continue;
+      const auto damages = VerifyFrames(**checkpoint, {});
+      if (damages.ok() && damages->empty()) steps.push_back(entry.step);
+    }
+    return steps;
+  }
+  static void CopyOf(Files& from, const std::string& dir, Files& to) {
+    ASSERT_OK_AND_ASSIGN(const auto entries, from.List(dir));
+    ASSERT_OK(MakeDirs(to, dir));
+    for (const DirEntry& entry : entries) {
+      const std::string path = JoinPath(dir, entry.name);
+      if (entry.kind == FileKind::kDirectory) {
+        CopyOf(from, path, to);
+      } else {
+        ASSERT_OK(WriteDurably(to, path, *ReadWhole(from, path, 1 << 24)));
+      }
+    }
+  }
+  std::unique_ptr<Mirror> MirrorOf(const std::string& job, RetentionPolicy retention = {}) {
+    return std::make_unique<Mirror>(files_, RealClock(), MirrorPlaces{"/here", "/there", retention},
+                                    job, "");
+  }
+
+  MemoryFiles memory_;
+  FaultyFiles files_{memory_};
+  TestState state_ = TestState::Make(3, 20'000);
+};
+
+TEST_F(MirrorTest, CopiesWhatIsThereAndWhatComes) {
+  Save(10);
+  const auto mirror = MirrorOf("j");
+  ASSERT_OK(mirror->Hold(1));
+  EXPECT_EQ(mirror->newest(), std::nullopt);
+  mirror->Begin(1);
+  ASSERT_TRUE(mirror->AwaitMirrored(10, kLong)) << mirror->why_not();
+  Save(20);
+  mirror->Wake();
+  ASSERT_TRUE(mirror->AwaitMirrored(20, kLong)) << mirror->why_not();
+  EXPECT_THAT(WholeSteps(files_, "/there"), ElementsAre(10, 20));
+  EXPECT_EQ(*ReadWhole(files_, "/there/step-000000020/manifest.json", 1 << 20),
+            *ReadWhole(files_, "/here/step-000000020/manifest.json", 1 << 20));
+}
+
+TEST_F(MirrorTest, KeepsThereWhatIsKeptHere) {
+  const auto mirror = MirrorOf("j", {.keep_last = 1, .keep_every = 20});
+  mirror->Begin(1);
+  for (const uint64_t step : {10, 20, 30, 40, 50}) {
+    Save(step);
+    mirror->Wake();
+    ASSERT_TRUE(mirror->AwaitMirrored(step, kLong)) << mirror->why_not();
+  }
+  mirror->End();
+  EXPECT_THAT(WholeSteps(files_, "/there"), ElementsAre(20, 40, 50));
+}
+
+TEST_F(MirrorTest, AnotherJobIsRefusedAndTheNextEpochGoesOn) {
+  Save(10);
+  const auto first = MirrorOf("a");
+  ASSERT_OK(first->Hold(1));
+  first->Begin(1);
+  ASSERT_TRUE(first->AwaitMirrored(10, kLong));
+  const auto other = MirrorOf("b");
+  const Status held = other->Hold(1);
+  ASSERT_FALSE(held.ok());
+  EXPECT_EQ(held.error().code, Code::kExists);
+  EXPECT_THAT(held.error().message, HasSubstr("another job saves in /there"));
+  first->Begin(2);
+  first->End();
+  EXPECT_OK(other->Hold(1)) << "nobody holds it any more";
+}
+
+// Each call there fails once. What is there stays whole, and the new one follows.
+TEST_F(MirrorTest, WhatFailsIsTriedAgainAndWhatIsThereStaysWhole) {
+  Save(10);
+  for (int call = 1;; ++call) {
+    MemoryFiles memory;
+    FaultyFiles files(memory);
+    CopyOf(memory_, "/here", memory);
+    Mirror mirror(files, RealClock(), {"/here", "/there", {}}, "j", "");
+    files.Plan({.at_call = call, .path_part = "/there", .error_number = ENOSPC});
+    mirror.Begin(1);
+    while (!mirror.AwaitMirrored(10, std::chrono::milliseconds(5))) mirror.Wake();
+    mirror.End();
+    EXPECT_THAT(WholeSteps(memory, "/there"), ElementsAre(10)) << "call " << call;
+    if (files.strikes() == 0) break;
+    ASSERT_LT(call, 1000);
+  }
+}
+
+TEST_F(MirrorTest, WhoeverDiesLeavesAWholeOneOrNone) {
+  Save(10);
+  for (int call = 1;; ++call) {
+    MemoryFiles memory;
+    CopyOf(memory_, "/here", memory);
+    FaultyFiles files(memory);
+    Mirror dying(files, RealClock(), {"/here", "/there", {}}, "j", "");
+    files.Plan({.kind = Fault::Kind::kCrash, .at_call = call, .path_part = "/there"});
+    dying.Begin(1);
+    while (!files.crashed() && !dying.AwaitMirrored(10, std::chrono::milliseconds(1))) {
+    }
+    dying.End();
+    const bool has_died = files.crashed();
+    const auto entries = ListSteps(memory, "/there");
+    for (const StepEntry& entry : entries.ok() ? *entries : std::vector<StepEntry>()) {
+      EXPECT_NE(entry.state, StepState::kDamaged) << "call " << call;
+    }
+    // The next one takes its place.
+    Mirror next(memory, RealClock(), {"/here", "/there", {}}, "j", "");
+    next.Begin(1);
+    EXPECT_TRUE(next.AwaitMirrored(10, kLong)) << "call " << call << ": " << next.why_not();
+    next.End();
+    EXPECT_THAT(WholeSteps(memory, "/there"), ElementsAre(10)) << "call " << call;
+    if (!has_died) break;
+    ASSERT_LT(call, 1000);
+  }
+}
+
+// A slow mirror and a quick directory: the step that is being copied stays for so long.
+TEST_F(MirrorTest, WhatIsBeingCopiedIsNotRemoved) {
+  RetentionPolicy one{.keep_last = 1, .needed = 10};
+  for (const uint64_t step : {10, 20, 30}) Save(step);
+  ASSERT_OK(ApplyRetention(files_, "/here", one));
+  EXPECT_THAT(WholeSteps(files_, "/here"), ElementsAre(10, 30));
+}
+
+TEST_F(MirrorTest, WithoutAPlaceItDoesNothing) {
+  Mirror none(files_, RealClock(), {"/here", "", {}}, "j", "");
+  EXPECT_FALSE(none.wanted());
+  EXPECT_OK(none.Hold(1));
+  none.Begin(1);
+  none.Wake();
+  EXPECT_FALSE(none.AwaitMirrored(0, Duration(0)));
+  EXPECT_THAT(WholeSteps(files_, "/there"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace keel

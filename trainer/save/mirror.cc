@@ -1,0 +1,242 @@
+// One thread, which looks at both places, copies what is missing, and waits for the next.
+#include "trainer/save/mirror.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "base/thread_priority.h"
+#include "ckpt/checkpoint.h"
+#include "ckpt/copy.h"
+#include "elastic/process/quiet_thread.h"
+#include "store/bucket_files.h"
+#include "trainer/save/fence.h"
+#include "trainer/save/held_directory.h"
+#include "trainer/save/mirror_plan.h"
+
+namespace keel {
+namespace {
+
+// Before what failed is tried again; twice as long each time, unless a new checkpoint comes.
+constexpr Duration kFirstPause = std::chrono::seconds(2);
+constexpr Duration kPauseMax = std::chrono::minutes(2);
+// How long the end of the thread is waited for.
+constexpr Duration kEndLimit = std::chrono::seconds(1);
+
+// A place that is not there yet holds nothing.
+Result<std::vector<StepEntry>> StepsOf(Files& files, const std::string& root) {
+  auto listed = ListSteps(files, root);
+  if (!listed.ok() && listed.error().code == Code::kNotFound) return std::vector<StepEntry>{};
+  return listed;
+}
+
+}  // namespace
+
+struct Mirror::Work {
+  Work(Files& system, Clock& time, MirrorPlaces where, const std::string& job,
+       const std::string& lease)
+      : files(system), clock(time), places(std::move(where)), fence(lease, job),
+        held(system, time, places.to, job, fence) {}
+
+  Status CopyNext();
+  Status Copy(const StepEntry& entry, const std::string& why);
+  void NoteThere(const std::vector<StepEntry>& there);
+
+  Files& files;
+  Clock& clock;
+  const MirrorPlaces places;
+  Fence fence;
+  HeldDirectory held;
+  Progress progress = {};
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_woken = true;                  // guarded by mutex, and so is the rest
+  bool is_ending = false;
+  bool has_ended = false;
+  bool is_all_there = false;             // nothing was left to copy, when that was last looked at
+  std::optional<uint64_t> under_way;
+  std::optional<uint64_t> newest;
+  std::string why_not;
+};
+
+void Mirror::Work::NoteThere(const std::vector<StepEntry>& there) {
+  const std::lock_guard lock(mutex);
+  newest = NewestStep(there);
+  changed.notify_all();
+}
+
+// Ok: it is there, or was there, or is gone here.
+Status Mirror::Work::Copy(const StepEntry& entry, const std::string& why) {
+  const auto checkpoint = Checkpoint::Open(files, entry.dir);
+  if (!checkpoint.ok()) {
+    return IsRemoved(files, entry.dir) ? Ok() : Status(checkpoint.error());
+  }
+  LogDebug("mirror-begins", {{"step", entry.step}, {"to", places.to}, {"why", why}});
+  const TimePoint begin = clock.Monotonic();
+  progress.bytes_done = 0;
+  const Result<CommitReport> copied = CopyCheckpoint(files, **checkpoint, places.to, &progress);
+  if (!copied.ok()) {
+    const bool is_moot =
+        copied.error().code == Code::kExists || IsRemoved(files, entry.dir);
+    return is_moot ? Ok() : Status(copied.error());
+  }
+  LogInfo("checkpoint-mirrored", {{"step", entry.step},
+                                  {"dir", copied->step_dir},
+                                  {"bytes", copied->stored_bytes},
+                                  {"took", DurationText(clock.Monotonic() - begin)}});
+  const auto retained = ApplyRetention(files, places.to, places.retention);
+  if (!retained.ok()) {
+    LogWarn("retention-failed", {{"dir", places.to}, {"reason", retained.error().message}});
+  }
+  return Ok();
+}
+
+Status Mirror::Work::CopyNext() {
+  // Here a store may take its time to answer.
+  KEEL_TRY(held.Hold(JobDirectory::kHoldLimit, IsBucketPath(places.to) ? OlderLocks::kWaitFor
+                                                                      : OlderLocks::kPassOver));
+  KEEL_TRY(held.HoldAnewWhereLost());
+  KEEL_TRY_ASSIGN(const std::vector<StepEntry> here, StepsOf(files, places.from));
+  KEEL_TRY_ASSIGN(const std::vector<StepEntry> there, StepsOf(files, places.to));
+  NoteThere(there);
+  const MirrorChoice choice = NextToMirror(here, there, places.retention);
+  {
+    const std::lock_guard lock(mutex);
+    is_all_there = !choice.next;
+    if (!choice.next || is_ending) return Ok();
+    under_way = choice.next->step;
+  }
+  const Status copied = Copy(*choice.next, choice.why);
+  const std::lock_guard lock(mutex);
+  under_way.reset();
+  return copied;
+}
+
+void Mirror::Run(Work& work) {
+  LetOthersFirst();
+  Duration pause = kFirstPause;
+  std::unique_lock lock(work.mutex);
+  while (!work.is_ending) {
+    work.is_woken = false;
+    lock.unlock();
+    const Status copied = work.CopyNext();
+    lock.lock();
+    if (work.is_ending) break;
+    work.why_not = copied.ok() ? "" : copied.error().message;
+    work.changed.notify_all();
+    const auto is_called = [&] { return work.is_ending || work.is_woken; };
+    if (copied.ok()) {
+      pause = kFirstPause;
+      if (work.is_all_there) work.changed.wait(lock, is_called);
+      continue;
+    }
+    LogWarn("mirror-failed", {{"to", work.places.to},
+                              {"reason", copied.error().message},
+                              {"again_in", DurationText(pause)},
+                              {"note", "training goes on, and checkpoints are saved in " +
+                                           work.places.from + " alone meanwhile"}});
+    work.changed.wait_for(lock, pause, is_called);
+    pause = std::min(2 * pause, kPauseMax);
+  }
+}
+
+Mirror::Mirror(Files& files, Clock& clock, MirrorPlaces places, std::string job,
+               std::string lease)
+    : files_(files), clock_(clock), places_(std::move(places)), job_(std::move(job)),
+      lease_(std::move(lease)) {}
+
+Mirror::~Mirror() { End(); }
+
+std::shared_ptr<Mirror::Work> Mirror::Current() const {
+  const std::lock_guard lock(mutex_);
+  return work_;
+}
+
+std::shared_ptr<Mirror::Work> Mirror::CurrentOrNew() {
+  const std::lock_guard lock(mutex_);
+  if (work_ == nullptr) work_ = std::make_shared<Work>(files_, clock_, places_, job_, lease_);
+  return work_;
+}
+
+Status Mirror::Hold(int64_t epoch) {
+  if (!wanted()) return Ok();
+  const std::shared_ptr<Work> work = CurrentOrNew();
+  work->fence.BeginEpoch(epoch);
+  return work->held.Hold(JobDirectory::kHoldLimit, OlderLocks::kWaitFor);
+}
+
+void Mirror::Begin(int64_t epoch) {
+  if (!wanted()) return;
+  const std::shared_ptr<Work> work = CurrentOrNew();
+  work->fence.BeginEpoch(epoch);
+  if (std::exchange(is_running_, true)) return;
+  StartQuietThread("keel-mirror", [work] {
+    Run(*work);
+    work->held.LetGo();
+    const std::lock_guard lock(work->mutex);
+    work->has_ended = true;
+    work->changed.notify_all();
+  }).detach();
+}
+
+void Mirror::End() {
+  const std::shared_ptr<Work> work = Current();
+  if (work != nullptr && std::exchange(is_running_, false)) {
+    work->progress.cancel = true;
+    work->progress.bell.Ring();
+    std::unique_lock lock(work->mutex);
+    work->is_ending = true;
+    work->changed.notify_all();
+    work->changed.wait_for(lock, kEndLimit, [&] { return work->has_ended; });
+  }
+  const std::lock_guard lock(mutex_);
+  work_ = nullptr;
+}
+
+void Mirror::Wake() {
+  const std::shared_ptr<Work> work = Current();
+  if (work == nullptr) return;
+  const std::lock_guard lock(work->mutex);
+  work->is_woken = true;
+  work->changed.notify_all();
+}
+
+std::optional<uint64_t> Mirror::under_way() const {
+  const std::shared_ptr<Work> work = Current();
+  if (work == nullptr) return std::nullopt;
+  const std::lock_guard lock(work->mutex);
+  return work->under_way;
+}
+
+std::optional<uint64_t> Mirror::newest() const {
+  const std::shared_ptr<Work> work = Current();
+  if (work == nullptr) return std::nullopt;
+  const std::lock_guard lock(work->mutex);
+  return work->newest;
+}
+
+uint64_t Mirror::bytes_done() const {
+  const std::shared_ptr<Work> work = Current();
+  return work == nullptr ? 0 : work->progress.bytes_done.load();
+}
+
+bool Mirror::AwaitMirrored(uint64_t step, Duration limit) const {
+  const std::shared_ptr<Work> work = Current();
+  if (work == nullptr) return false;
+  std::unique_lock lock(work->mutex);
+  return work->changed.wait_for(lock, limit, [&] {
+    return work->newest && *work->newest >= step;
+  });
+}
+
+std::string Mirror::why_not() const {
+  const std::shared_ptr<Work> work = Current();
+  if (work == nullptr) return "this worker copies nothing";
+  const std::lock_guard lock(work->mutex);
+  return work->why_not;
+}
+
+}  // namespace keel
