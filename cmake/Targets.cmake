@@ -13,6 +13,9 @@ add_library(keel_flags INTERFACE)
 target_compile_features(keel_flags INTERFACE cxx_std_20)
 target_compile_options(keel_flags INTERFACE -fPIC -Wall -Wextra)
 target_include_directories(keel_flags INTERFACE ${PROJECT_SOURCE_DIR})
+# What a program does not call is left out of it: files that are compiled as one come as one.
+target_compile_options(keel_flags INTERFACE $<$<CONFIG:Release>:-ffunction-sections -fdata-sections>)
+target_link_options(keel_flags INTERFACE $<$<CONFIG:Release>:LINKER:--gc-sections>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12's false alarms: -Wrestrict on "text" + std::string, and, with sanitizers on, a moved-from
   # variant that it takes for an uninitialised one, or for the larger of its two types. The last two
@@ -55,11 +58,10 @@ endfunction()
 
 # Files are compiled several at once, since most of the time goes into what their headers bring, and each
 # file with LibTorch makes its inline templates anew, which takes 4 s, and 7.5 s for those of
-# torch/torch.h: a test's files with LibTorch, and all of a sanitized build, in which nobody develops. That
-# each file of a library includes what it uses, and stands by itself, the release build shows. In
-# sanitized builds and in the fuzzers', files without LibTorch share the standard library's headers,
-# precompiled.
-set(KEEL_FILES_AT_ONCE 7)
+# torch/torch.h. The debug preset, in which one develops, compiles each by itself: it shows that a file
+# includes what it uses, which tests/run.sh --nightly looks at. In sanitized builds and in the fuzzers',
+# files without LibTorch share the standard library's headers, precompiled.
+set(KEEL_FILES_AT_ONCE 7 CACHE STRING "How many files of a target are compiled as one (1: each by itself)")
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/compiled_alone.txt KEEL_COMPILED_ALONE)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
              ${CMAKE_CURRENT_LIST_DIR}/compiled_alone.txt)
@@ -74,10 +76,7 @@ endfunction()
 # Of keel_common_settings() alone. Files whose local names would meet those of another, which
 # cmake/compiled_alone.txt names, stay by themselves.
 function(keel_compile_several_at_once target)
-  set(tests ${PROJECT_SOURCE_DIR}/tests)
-  cmake_path(IS_PREFIX tests "${CMAKE_CURRENT_SOURCE_DIR}" is_in_tests)
-  cmake_parse_arguments(ARG "TORCH;TORCH_API" "" "" ${ARGN})
-  if(KEEL_SANITIZE STREQUAL "none" AND NOT (is_in_tests AND (ARG_TORCH OR ARG_TORCH_API)))
+  if(KEEL_FILES_AT_ONCE LESS 2)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KEEL_FILES_AT_ONCE})
@@ -106,7 +105,7 @@ function(keel_common_settings target)
   elseif(TARGET keel_plain_pch AND NOT ARG_OF_A_TEST)
     target_precompile_headers(${target} REUSE_FROM keel_plain_pch)
   endif()
-  keel_compile_several_at_once(${target} ${ARGN})
+  keel_compile_several_at_once(${target})
 endfunction()
 
 # Sets `torch` to what of LibTorch the caller was asked for.
@@ -196,13 +195,16 @@ function(keel_make_test_pch)
   endif()
 endfunction()
 
-# A test's own code runs once: a quarter of its compile time was spent on making that fast. Not -O0,
-# which could not share the precompiled header.
-set(KEEL_TEST_FLAGS $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+# A test's own code runs once: half of its compile time was spent on making that fast. With LibTorch it
+# shares a precompiled header, which GCC takes only where both are optimised, or neither.
+set(KEEL_TEST_FLAGS $<$<CONFIG:Release,RelWithDebInfo>:-O0>)
+set(KEEL_TORCH_TEST_FLAGS $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Once precompiled, the system's headers are not taken for the system's any more, and GCC 12 gives
   # its false alarms on "text" + std::string.
-  list(APPEND KEEL_TEST_FLAGS -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+  set(false_alarms -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+  list(APPEND KEEL_TEST_FLAGS ${false_alarms})
+  list(APPEND KEEL_TORCH_TEST_FLAGS ${false_alarms})
 endif()
 
 # keel_test(base_test LINK ... [LABELS unit] [TIMEOUT 60] [OWN_MAIN] [ALONE Suite Other.Test ... | "*"]
@@ -246,7 +248,11 @@ function(keel_test name)
   keel_common_settings(${name} ${torch} OF_A_TEST)
   target_compile_definitions(${name} PRIVATE KEEL_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
                                              KEEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_compile_options(${name} PRIVATE ${KEEL_TEST_FLAGS})
+  if(torch)
+    target_compile_options(${name} PRIVATE ${KEEL_TORCH_TEST_FLAGS})
+  else()
+    target_compile_options(${name} PRIVATE ${KEEL_TEST_FLAGS})
+  endif()
   if(TARGET keel_test_pch AND NOT torch)
     target_precompile_headers(${name} REUSE_FROM keel_test_pch)
   endif()

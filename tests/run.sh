@@ -24,7 +24,7 @@ Sets up what is missing (tools/setup.sh), then runs the tests:
   --quick      only the last of these
   --nightly    all of these, and the long forms of soaks and comparisons (the label nightly); all of
                UBSan (in build-asan-all); and under ThreadSanitizer what the other sanitizer gets,
-               the trainer too
+               the trainer too. Before them, all that users run is compiled file by file
   --help       this text
 Examples: tests/run.sh --quick -R Store      tests/run.sh --quick -L unit      tests/run.sh -LE slow
 TEXT
@@ -106,6 +106,8 @@ Main() {
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
   export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1:ignore_noninstrumented_modules=1}
   ReadArguments "$@"
+  # Other builds compile several files as one, and would not see what one of them does not include.
+  ((!nightly)) || "$root/tools/setup.sh" --preset debug --programs || failed+=(debug)
   for name in "${builds[@]}"; do
     RunBuild "$name" || failed+=("$name")
   done
