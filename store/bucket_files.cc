@@ -43,7 +43,10 @@ Result<BucketOpener*> BucketFiles::Opener() {
                  path + " belongs to another version of Evenkeel; reinstall both"};
   };
   Result<BucketOpener*> loaded = load();
-  if (!loaded.ok()) return loaded.error().Doing("paths that begin with s3:// need a module");
+  if (!loaded.ok()) {
+    return loaded.error().Doing("paths that begin with s3:// need a module, and that curl's and "
+                                "OpenSSL's libraries (libcurl4 and libssl3 of Debian)");
+  }
   return opener_ = *loaded;
 }
 

@@ -8,7 +8,7 @@
     evenkeel/lib/evenkeel/              what keelrun loads
     evenkeel/_sources.tar.xz            for evenkeel_build.py, which makes further engines
 
-Promises   libraries look for PyTorch's in the same site-packages, and nowhere else.
+Promises   libraries look for PyTorch's and for ours in the same site-packages, and nowhere else.
 """
 import argparse
 import os
@@ -19,7 +19,7 @@ import sys
 import tarfile
 
 PROGRAMS = ("keelrun", "keel")
-MODULES = ("libkeel_numeric_names.so",)
+MODULES = ("libkeel_numeric_names.so", "libkeel_s3.so")
 OF_TORCH = ("python/evenkeel/libevenkeel_python.so", "lib/evenkeel/libkeel_store_module.so")
 # What CMake's preset `engine` reads.
 SOURCES = ("CMakeLists.txt", "CMakePresets.json", "LICENSE", "meson_options.txt", "base", "ckpt",
@@ -102,7 +102,7 @@ def lay_out(root, build, torches, into, patchelf):
     for (major, minor), engine in torches.items():
         for path in OF_TORCH:
             copy(f"{engine}/{path}", f"{package}/torch{major}.{minor}", patchelf,
-                 "$ORIGIN/../../torch/lib")
+                 "$ORIGIN/../../torch/lib:$ORIGIN/../lib/evenkeel")
     for name in PROGRAMS:
         copy(f"{build}/bin/{name}", f"{package}/bin", patchelf)
     for name in MODULES:

@@ -53,6 +53,15 @@ class Wheel(unittest.TestCase):
         listed = run([f"{self.bin}/keel", "ls", f"{self.folder}/ckpts"]).stdout
         self.assertRegex(listed, r"\b20\b")
 
+    def test_a_path_in_a_bucket_is_asked_for_there(self):
+        nobody = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ACCESS_KEY_ID": "id",
+                  "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "here"}
+        told = run([f"{self.bin}/keel", "ls", "s3://bucket/run"], code=1, **nobody).stderr
+        self.assertRegex(told, r"127\.0\.0\.1.*port 1\b")
+        told = self.clean.python("-c", "import evenkeel; evenkeel.load('s3://bucket/run')", code=1,
+                                 **nobody).stderr
+        self.assertRegex(told, r"127\.0\.0\.1.*port 1\b")
+
     def test_a_pytorch_without_an_engine_is_told_of(self):
         told = self.clean.python("-c", "import torch; torch.__version__ = '9.9.1+cpu'; "
                                        "import evenkeel", code=1).stderr
