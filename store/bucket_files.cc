@@ -1,6 +1,8 @@
 // Sends each path to the disk or to its bucket.
 #include "store/bucket_files.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -11,11 +13,14 @@
 namespace keel {
 namespace {
 
-constexpr std::string_view kScheme = "s3://";
+constexpr std::string_view kSchemes[] = {"s3://", "gs://"};
 
 }  // namespace
 
-bool IsBucketPath(std::string_view path) { return path.starts_with(kScheme); }
+bool IsBucketPath(std::string_view path) {
+  return std::any_of(std::begin(kSchemes), std::end(kSchemes),
+                     [&](std::string_view scheme) { return path.starts_with(scheme); });
+}
 
 struct BucketFiles::Opened {
   explicit Opened(std::unique_ptr<Objects> opened) : objects(std::move(opened)), files(*objects) {}
@@ -44,7 +49,7 @@ Result<BucketOpener*> BucketFiles::Opener() {
   };
   Result<BucketOpener*> loaded = load();
   if (!loaded.ok()) {
-    return loaded.error().Doing("paths that begin with s3:// need a module, and that curl's and "
+    return loaded.error().Doing("paths in buckets need a module, and that curl's and "
                                 "OpenSSL's libraries (libcurl4 and libssl3 of Debian)");
   }
   return opener_ = *loaded;
@@ -52,7 +57,7 @@ Result<BucketOpener*> BucketFiles::Opener() {
 
 Result<Files*> BucketFiles::Of(const std::string& path) {
   if (!IsBucketPath(path)) return &disk_;
-  const std::string bucket = path.substr(0, path.find('/', kScheme.size()));
+  const std::string bucket = path.substr(0, path.find('/', path.find("//") + 2));
   const std::lock_guard lock(mutex_);
   const auto found = buckets_.find(bucket);
   if (found != buckets_.end()) return &found->second->files;

@@ -9,7 +9,6 @@
 namespace keel {
 namespace {
 
-constexpr std::string_view kScheme = "s3://";
 constexpr size_t kBucketBytesMin = 3;
 constexpr size_t kBucketBytesMax = 63;
 
@@ -28,8 +27,12 @@ std::string_view WithoutSlashes(std::string_view text) {
 }  // namespace
 
 Result<BucketUrl> ParseBucketUrl(std::string_view url) {
-  if (!url.starts_with(kScheme)) return MustBe(url, "s3://BUCKET or s3://BUCKET/PREFIX");
-  const std::string_view rest = url.substr(kScheme.size());
+  const bool is_google = url.starts_with(kGoogleDialect.scheme);
+  const S3Dialect& dialect = is_google ? kGoogleDialect : kAwsDialect;
+  if (!url.starts_with(dialect.scheme)) {
+    return MustBe(url, "s3://BUCKET or s3://BUCKET/PREFIX (gs:// for Google's)");
+  }
+  const std::string_view rest = url.substr(dialect.scheme.size());
   const size_t slash = std::min(rest.find('/'), rest.size());
   const std::string_view bucket = rest.substr(0, slash);
   const bool has_size = bucket.size() >= kBucketBytesMin && bucket.size() <= kBucketBytesMax;
@@ -38,7 +41,7 @@ Result<BucketUrl> ParseBucketUrl(std::string_view url) {
     return Error{Code::kInvalid, Shown(url) + " names no bucket: its name must be 3 to 63 letters, "
                                      "digits, dots and dashes, as in s3://BUCKET/PREFIX"};
   }
-  return BucketUrl{std::string(bucket), std::string(WithoutSlashes(rest.substr(slash)))};
+  return BucketUrl{&dialect, std::string(bucket), std::string(WithoutSlashes(rest.substr(slash)))};
 }
 
 Result<StoreUrl> ParseStoreUrl(std::string_view url, std::string_view named_by) {

@@ -10,14 +10,16 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "store/s3/dialect.h"
 
 namespace keel {
 
 struct BucketUrl {
-  std::string bucket;
+  const S3Dialect* dialect = &kAwsDialect;
+  std::string bucket = {};
   std::string prefix = {};   // without a "/" at either end
 };
-// "s3://bucket", "s3://bucket/some/prefix".
+// "s3://bucket", "s3://bucket/some/prefix", "gs://bucket".
 Result<BucketUrl> ParseBucketUrl(std::string_view url);
 
 // The store's own address, if it is not AWS: "http://127.0.0.1:9000".
@@ -31,9 +33,12 @@ Result<StoreUrl> ParseStoreUrl(std::string_view url, std::string_view named_by);
 struct S3Address {
   std::string bucket;
   std::string region;
-  StoreUrl own = {};         // of the user; an empty host: AWS
+  StoreUrl own = {};         // of the user, or Google's; an empty host: AWS
+  const S3Dialect* dialect = &kAwsDialect;
 
   bool is_aws() const { return own.host.empty(); }
+  // "s3://bucket".
+  std::string url() const { return std::string(dialect->scheme) + bucket; }
   bool by_path() const { return !is_aws() || bucket.find('.') != std::string::npos; }
   std::string scheme() const { return is_aws() ? "https" : own.scheme; }
   std::string host() const;

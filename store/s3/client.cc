@@ -35,16 +35,15 @@ bool MayRefuseChecksum(const S3Try& one) {
           one.code == "InvalidRequest" || one.code == "UnsupportedHeader");
 }
 
-std::string Advice(const S3Try& one, const S3Verdict& verdict) {
+std::string Advice(const S3Try& one, const S3Verdict& verdict, const S3Dialect& dialect) {
   if (one.code == "NoSuchBucket") return "; make the bucket, or correct its name";
   if (one.code == "InvalidAccessKeyId" || one.code == "SignatureDoesNotMatch" ||
-      one.code == "ExpiredToken" || one.code == "InvalidToken") {
-    return "; check the AWS credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or those "
-           "of AWS_PROFILE)";
+      one.code == "ExpiredToken" || one.code == "InvalidToken" || one.status == 401) {
+    return "; check " + std::string(dialect.keys);
   }
   if (one.status == 403) return "; check that these credentials may do this in this bucket";
   if (one.end == HttpEnd::kNotSent) {
-    return "; check that the store runs, and AWS_ENDPOINT_URL_S3 and AWS_REGION";
+    return "; check that the store runs, and " + std::string(dialect.endpoint);
   }
   if (one.end == HttpEnd::kHopeless) return "; check AWS_ENDPOINT_URL_S3 and AWS_CA_BUNDLE";
   if (verdict.code == Code::kTimeout) return "; the store is slow or overloaded: try again later";
@@ -70,11 +69,12 @@ S3Client::S3Client(S3Address address, const Environment& environment, const AwsP
     : environment_(environment),
       profile_(profile),
       options_(options),
+      dialect_(*address.dialect),
       clock_(clock),
       transport_(VariableOf(environment, "AWS_CA_BUNDLE").empty()
                      ? profile.Get("ca_bundle")
                      : VariableOf(environment, "AWS_CA_BUNDLE")),
-      keys_(environment_, profile_, files, clock, transport_),
+      keys_(dialect_, environment_, profile_, files, clock, transport_),
       address_(std::move(address)),
       random_(EntropySeed()) {}
 
@@ -114,18 +114,24 @@ HttpRequest S3Client::RequestOf(const S3Call& call, const S3Credentials& keys,
     const std::lock_guard lock(mutex_);
     address = address_;
   }
-  const SigningScope scope{address.region, "s3", clock_.WallNanos() + clock_offset_ns_};
+  const SigningScope scope{address.region, std::string(dialect_.service),
+                           clock_.WallNanos() + clock_offset_ns_, &dialect_};
+  const auto own = [&](const char* name) { return std::string(dialect_.headers) + name; };
   RequestToSign sign{call.method, address.PathOf(call.key), call.query, call.headers, ""};
   sign.payload = call.body.size() <= kHashedBytesMax ? HexText(Sha256Of(TextOf(call.body)))
                                                      : std::string(kUnsignedPayload);
   sign.headers.emplace_back("Host", address.host());
-  sign.headers.emplace_back("x-amz-content-sha256", sign.payload);
-  sign.headers.emplace_back("x-amz-date", AmzDateText(scope.wall_ns));
-  if (!keys.token.empty()) sign.headers.emplace_back("x-amz-security-token", keys.token);
-  if (call.begins_checksums && with_crc) {
-    sign.headers.emplace_back("x-amz-checksum-algorithm", "CRC32C");
+  sign.headers.emplace_back(own("content-sha256"), sign.payload);
+  sign.headers.emplace_back(own("date"), AmzDateText(scope.wall_ns));
+  if (!keys.token.empty() && !keys.is_bearer) {
+    sign.headers.emplace_back(own("security-token"), keys.token);
+  }
+  if (call.begins_checksums && with_crc && dialect_.announces_sums) {
+    sign.headers.emplace_back(own("checksum-algorithm"), "CRC32C");
   } else if (!checksum.empty()) {
-    sign.headers.emplace_back(with_crc ? "x-amz-checksum-crc32c" : "Content-MD5", checksum);
+    const auto& [name, before] = dialect_.crc;
+    sign.headers.emplace_back(with_crc ? std::string(name) : "Content-MD5",
+                              (with_crc ? std::string(before) : "") + checksum);
   }
   const std::string query = CanonicalQuery(call.query);
   HttpRequest request;
@@ -133,7 +139,9 @@ HttpRequest S3Client::RequestOf(const S3Call& call, const S3Credentials& keys,
   request.url = address.scheme() + "://" + address.host() + sign.path +
                 (query.empty() ? "" : "?" + query);
   request.headers = sign.headers;
-  request.headers.emplace_back("Authorization", Authorization(sign, keys, scope));
+  request.headers.emplace_back("Authorization", keys.is_bearer
+                                                    ? "Bearer " + keys.token
+                                                    : Authorization(sign, keys, scope));
   if (call.method == "PUT" || call.method == "POST") {
     request.headers.emplace_back("Content-Type", "application/octet-stream");
   }
@@ -233,7 +241,7 @@ S3Ending S3Client::EndingOf(const S3Call& call, const S3Try& one, const S3Verdic
     words += " (the last of " + std::to_string(sending.progress.tries) + " tries in " +
              DurationText(clock_.Monotonic() - sending.began) + ")";
   }
-  ending.error = {verdict.code, words + Advice(one, verdict)};
+  ending.error = {verdict.code, words + Advice(one, verdict, dialect_)};
   return ending;
 }
 

@@ -80,6 +80,7 @@ class S3Client {
   S3Ending Send(const S3Call& call);
   // Whether bodies have a CRC32C at present.
   bool has_crc() const { return has_crc_; }
+  const S3Dialect& dialect() const { return dialect_; }
   std::string NewId();
   // The server's clock, as its last answer told it; ours before the first.
   int64_t StoreNanos() const { return clock_.WallNanos() + seen_offset_ns_; }
@@ -104,6 +105,7 @@ class S3Client {
   const Environment environment_;
   const AwsProfile profile_;
   const S3Options options_;
+  const S3Dialect& dialect_;
   Clock& clock_;
   HttpTransport transport_;
   S3KeyRing keys_;

@@ -14,11 +14,24 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kRenewBefore = 300 * kSecond;
 constexpr int64_t kBetweenTries = 30 * kSecond;
 
+Result<S3Credentials> FindGoogles(const KeyPlaces& places) {
+  for (const auto look : {GoogleKeysOfEnvironment, GoogleTokenOfMachine}) {
+    KEEL_TRY_ASSIGN(std::optional<S3Credentials> keys, look(places));
+    if (keys) return std::move(*keys);
+  }
+  return Error{Code::kInvalid,
+               "no credentials of Google's were found: this is no machine of theirs with a "
+               "service account, and GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY (HMAC keys: "
+               "`gcloud storage hmac create ACCOUNT`) are not set"};
+}
+
 }  // namespace
 
-S3KeyRing::S3KeyRing(const Environment& environment, const AwsProfile& profile, Files& files,
-                     Clock& clock, HttpTransport& transport)
-    : environment_(environment),
+S3KeyRing::S3KeyRing(const S3Dialect& dialect, const Environment& environment,
+                     const AwsProfile& profile, Files& files, Clock& clock,
+                     HttpTransport& transport)
+    : dialect_(dialect),
+      environment_(environment),
       profile_(profile),
       files_(files),
       clock_(clock),
@@ -54,7 +67,8 @@ void S3KeyRing::Renew(const S3Credentials& old) {
 }
 
 Result<S3Credentials> S3KeyRing::Find() {
-  const KeyPlaces places{environment_, profile_, files_, transport_};
+  const KeyPlaces places{environment_, profile_, files_, transport_, clock_};
+  if (&dialect_ == &kGoogleDialect) return FindGoogles(places);
   for (const auto look : {KeysOfEnvironment, KeysOfWebIdentity, KeysOfProfile, KeysOfContainer,
                           KeysOfInstance}) {
     KEEL_TRY_ASSIGN(std::optional<S3Credentials> keys, look(places));

@@ -1,9 +1,10 @@
 // S3KeyRing: the keys that requests are signed with, from wherever this machine has some.
-// Promises   looks in AWS's order: the environment; a web identity (EKS); the profile, with its
-//            `credential_process`; the container's service (ECS, EKS); the instance's (EC2, by
-//            IMDSv2). What it found first is what it stays with. Keys are renewed five minutes
-//            before they end, by one thread while others wait; keys that have not ended yet serve
-//            on if that fails.
+// Promises   for Google's store: the environment (HMAC keys), then the machine's account. For all
+//            others it looks in AWS's order: the environment; a web identity (EKS); the profile,
+//            with its `credential_process`; the container's service (ECS, EKS); the instance's
+//            (EC2, by IMDSv2). What it found first is what it stays with. Keys are renewed five
+//            minutes before they end, by one thread while others wait; keys that have not ended
+//            yet serve on if that fails.
 // Does not   show a key or a token in a message, write one anywhere, or follow a profile's
 //            source_profile or SSO: `credential_process` serves for those.
 // Threads    any.
@@ -28,8 +29,8 @@ namespace keel {
 class S3KeyRing {
  public:
   // All by reference, and they must outlive it.
-  S3KeyRing(const Environment& environment, const AwsProfile& profile, Files& files, Clock& clock,
-            HttpTransport& transport);
+  S3KeyRing(const S3Dialect& dialect, const Environment& environment, const AwsProfile& profile,
+            Files& files, Clock& clock, HttpTransport& transport);
 
   Result<S3Credentials> Get();
   // Whether keys may change: those that somebody has written down do not.
@@ -40,6 +41,7 @@ class S3KeyRing {
  private:
   Result<S3Credentials> Find();
 
+  const S3Dialect& dialect_;
   const Environment& environment_;
   const AwsProfile& profile_;
   Files& files_;

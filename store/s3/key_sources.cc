@@ -23,6 +23,8 @@ const Duration kProgramLimit = std::chrono::seconds(60);
 constexpr uint64_t kTokenBytesMax = uint64_t{64} << 10;
 constexpr const char* kContainerHost = "http://169.254.170.2";
 constexpr const char* kInstanceHost = "http://169.254.169.254";
+constexpr const char* kGoogleMetadataHost = "metadata.google.internal";
+constexpr int64_t kTokenMaxS = 7 * 24 * 3600;
 
 // The body of the answer; an answer that is no 200 is refused without its body, which may hold
 // what was sent.
@@ -65,18 +67,23 @@ bool IsOwnHost(const StoreUrl& url) {
          url.host.starts_with("[fd00:ec2::23]");
 }
 
+FoundKeys KeysOfVariables(const Environment& environment, const std::string& id_name,
+                          const std::string& secret_name, const std::string& token) {
+  const std::string id = VariableOf(environment, id_name);
+  const std::string secret = VariableOf(environment, secret_name);
+  if (id.empty() && secret.empty()) return std::optional<S3Credentials>();
+  if (id.empty() || secret.empty()) {
+    return Error{Code::kInvalid, "only one of " + id_name + " and " + secret_name +
+                                     " is set; set both, or none"};
+  }
+  return std::optional(S3Credentials{id, secret, token});
+}
+
 }  // namespace
 
 FoundKeys KeysOfEnvironment(const KeyPlaces& places) {
-  const std::string id = VariableOf(places.environment, "AWS_ACCESS_KEY_ID");
-  const std::string secret = VariableOf(places.environment, "AWS_SECRET_ACCESS_KEY");
-  if (id.empty() && secret.empty()) return std::optional<S3Credentials>();
-  if (id.empty() || secret.empty()) {
-    return Error{Code::kInvalid, "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is "
-                                 "set; set both, or none"};
-  }
-  return std::optional(
-      S3Credentials{id, secret, VariableOf(places.environment, "AWS_SESSION_TOKEN")});
+  return KeysOfVariables(places.environment, "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+                         VariableOf(places.environment, "AWS_SESSION_TOKEN"));
 }
 
 FoundKeys KeysOfWebIdentity(const KeyPlaces& places) {
@@ -195,6 +202,36 @@ FoundKeys KeysOfInstance(const KeyPlaces& places) {
   request.url = roles + PercentEncoded(name);
   KEEL_TRY_ASSIGN(const std::string body, AskService(places.transport, request, what));
   KEEL_TRY_ASSIGN(S3Credentials keys, KeysOfJson(body, what + ", asked for the role " + name));
+  return std::optional(std::move(keys));
+}
+
+FoundKeys GoogleKeysOfEnvironment(const KeyPlaces& places) {
+  return KeysOfVariables(places.environment, "GS_ACCESS_KEY_ID", "GS_SECRET_ACCESS_KEY", "");
+}
+
+FoundKeys GoogleTokenOfMachine(const KeyPlaces& places) {
+  const std::string host =
+      FirstOf(VariableOf(places.environment, "GCE_METADATA_HOST"), kGoogleMetadataHost);
+  HttpRequest request{.method = "GET",
+                      .url = "http://" + host +
+                             "/computeMetadata/v1/instance/service-accounts/default/token",
+                      .headers = {{"Metadata-Flavor", "Google"}},
+                      .limit = kServiceLimit};
+  request.connect_limit = kInstanceConnectLimit;
+  request.avoids_proxies = true;
+  const std::string what = "the metadata service at " + host;
+  const Result<std::string> body = AskService(places.transport, request, what);
+  // No machine of Google's, or one without an account.
+  if (!body.ok() && body.error().code != Code::kTimeout) return std::optional<S3Credentials>();
+  KEEL_TRY(body);
+  const Result<Json> json = ParseJson(*body);
+  const auto token = json.ok() ? FieldOr<std::string>(*json, "access_token", "") : json.error();
+  const auto seconds = json.ok() ? FieldOr<int64_t>(*json, "expires_in", 0) : json.error();
+  if (!token.ok() || !seconds.ok() || token->empty() || *seconds < 0 || *seconds > kTokenMaxS) {
+    return Error{Code::kInvalid, what + " gave no access_token with a number of expires_in"};
+  }
+  S3Credentials keys{.key_id = "", .secret = "", .token = *token, .is_bearer = true};
+  keys.ends_at_ns = places.clock.WallNanos() + *seconds * 1'000'000'000;
   return std::optional(std::move(keys));
 }
 

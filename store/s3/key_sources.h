@@ -16,6 +16,7 @@ struct KeyPlaces {
   const AwsProfile& profile;
   Files& files;
   HttpTransport& transport;
+  Clock& clock;
 };
 using FoundKeys = Result<std::optional<S3Credentials>>;
 
@@ -29,5 +30,10 @@ FoundKeys KeysOfProfile(const KeyPlaces& places);
 FoundKeys KeysOfContainer(const KeyPlaces& places);
 // The metadata service of an EC2 instance.
 FoundKeys KeysOfInstance(const KeyPlaces& places);
+
+// For Google's store: GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY, of a service account.
+FoundKeys GoogleKeysOfEnvironment(const KeyPlaces& places);
+// The metadata service of a machine of Google's: a token of its service account.
+FoundKeys GoogleTokenOfMachine(const KeyPlaces& places);
 
 }  // namespace keel

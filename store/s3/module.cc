@@ -11,10 +11,11 @@ class S3Opener : public BucketOpener {
   Result<std::unique_ptr<Objects>> Open(const std::string& url) override {
     KEEL_TRY_ASSIGN(const BucketUrl parts, ParseBucketUrl(url));
     if (!parts.prefix.empty()) {
-      return Error{Code::kInvalid, "the bucket of '" + url + "' is opened by its own name, s3://" +
-                                       parts.bucket};
+      return Error{Code::kInvalid, "the bucket of '" + url + "' is opened by its own name, " +
+                                       std::string(parts.dialect->scheme) + parts.bucket};
     }
-    KEEL_TRY_ASSIGN(auto objects, S3Objects::Open(parts.bucket, OwnEnvironment(), files_));
+    KEEL_TRY_ASSIGN(auto objects, S3Objects::Open(parts.bucket, OwnEnvironment(), files_, {},
+                                                  *parts.dialect));
     return std::unique_ptr<Objects>(std::move(objects));
   }
 

@@ -88,4 +88,14 @@ Result<S3Address> AddressOf(const std::string& bucket, const Environment& enviro
   return address;
 }
 
+Result<S3Address> GoogleAddressOf(const std::string& bucket, const Environment& environment) {
+  // A signature names no place there.
+  S3Address address{.bucket = bucket, .region = "auto", .dialect = &kGoogleDialect};
+  address.own = {"https", "storage.googleapis.com"};
+  const std::string other = VariableOf(environment, "STORAGE_EMULATOR_HOST");
+  if (other.empty()) return address;
+  KEEL_TRY_ASSIGN(address.own, ParseStoreUrl(other, "STORAGE_EMULATOR_HOST"));
+  return address;
+}
+
 }  // namespace keel

@@ -29,6 +29,8 @@ Result<AwsProfile> ReadAwsProfile(const Environment& environment, Files& files);
 std::string VariableOf(const Environment& environment, const std::string& name);
 // The region of the environment or the profile; otherwise AWS's first.
 std::string AwsRegion(const Environment& environment, const AwsProfile& profile);
+// Google's, or the store that STORAGE_EMULATOR_HOST names.
+Result<S3Address> GoogleAddressOf(const std::string& bucket, const Environment& environment);
 Result<S3Address> AddressOf(const std::string& bucket, const Environment& environment,
                             const AwsProfile& profile);
 

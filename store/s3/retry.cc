@@ -105,7 +105,8 @@ bool FindCure(const S3Try& one, const S3Progress& progress, S3Verdict& verdict) 
                          (one.code == "AccessDenied" && one.clock_differs);
   verdict.set_clock = is_skewed && !progress.has_set_clock;
   if (verdict.set_clock) return true;
-  verdict.renew = (is_mute || IsOneOf(one.code, kOldKeys)) && progress.can_renew &&
+  verdict.renew = (is_mute || one.status == 401 || IsOneOf(one.code, kOldKeys)) &&
+                  progress.can_renew &&
                   !progress.has_renewed;
   return verdict.renew;
 }

@@ -41,17 +41,24 @@ auto FlawOf(F parse) {
 
 Result<std::unique_ptr<S3Objects>> S3Objects::Open(const std::string& bucket,
                                                    const Environment& environment, Files& files,
-                                                   const S3Options& options) {
-  KEEL_TRY(ParseBucketUrl("s3://" + bucket));
-  KEEL_TRY_ASSIGN(const AwsProfile profile, ReadAwsProfile(environment, files));
-  KEEL_TRY_ASSIGN(const S3Address address, AddressOf(bucket, environment, profile));
+                                                   const S3Options& options,
+                                                   const S3Dialect& dialect) {
+  KEEL_TRY(ParseBucketUrl(std::string(dialect.scheme) + bucket));
+  AwsProfile profile;
+  S3Address address;
+  if (&dialect == &kGoogleDialect) {
+    KEEL_TRY_ASSIGN(address, GoogleAddressOf(bucket, environment));
+  } else {
+    KEEL_TRY_ASSIGN(profile, ReadAwsProfile(environment, files));
+    KEEL_TRY_ASSIGN(address, AddressOf(bucket, environment, profile));
+  }
   return std::unique_ptr<S3Objects>(
       new S3Objects(address, environment, profile, files, options));
 }
 
 S3Objects::S3Objects(const S3Address& address, const Environment& environment,
                      const AwsProfile& profile, Files& files, const S3Options& options)
-    : name_("s3://" + address.bucket),
+    : name_(address.url()),
       client_(address, environment, profile, files, RealClock(), options) {}
 
 Result<ObjectListing> S3Objects::List(const std::string& prefix, Depth depth) {
@@ -155,7 +162,8 @@ Status S3Objects::PutIfAbsent(const std::string& key, std::string_view bytes) {
   KEEL_TRY(CheckKey(name_, key));
   S3Call call{.doing = "making " + NameOf(key), .effect = S3Effect::kOnce, .method = "PUT",
               .key = key};
-  call.headers = {{"If-None-Match", "*"}};
+  const auto& [condition, value] = client_.dialect().if_absent;
+  call.headers = {{std::string(condition), std::string(value)}};
   call.body = BytesOf(bytes);
   call.has_checksum = true;
   for (int settlings = 0;; ++settlings) {
@@ -179,12 +187,24 @@ Status S3Objects::PutIfAbsent(const std::string& key, std::string_view bytes) {
 
 Status S3Objects::Remove(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) KEEL_TRY(CheckKey(name_, key));
+  if (!client_.dialect().removes_many) {
+    for (const std::string& key : keys) KEEL_TRY(RemoveOne(key));
+    return Ok();
+  }
   for (size_t at = 0; at < keys.size(); at += kRemovedAtOnce) {
     const auto first = keys.begin() + static_cast<std::ptrdiff_t>(at);
     const auto count = std::min(kRemovedAtOnce, keys.size() - at);
     KEEL_TRY(RemoveSome({first, first + static_cast<std::ptrdiff_t>(count)}));
   }
   return Ok();
+}
+
+Status S3Objects::RemoveOne(const std::string& key) {
+  const S3Ending ending = client_.Send({.doing = "removing " + NameOf(key),
+                                        .effect = S3Effect::kSame, .method = "DELETE",
+                                        .key = key});
+  if (ending.done() || ending.code == "NoSuchKey") return Ok();
+  return ending.error;
 }
 
 Status S3Objects::RemoveSome(const std::vector<std::string>& keys) {

@@ -1,4 +1,4 @@
-// S3Objects: a bucket of S3, or of a store that speaks its language.
+// S3Objects: a bucket of S3, of a store that speaks its language, or of Google's dialect of it.
 // Promises   those of base/objects.h, on a store that honours `If-None-Match: *` (AWS, R2, Ceph,
 //            SeaweedFS and others do; whoever needs PutIfAbsent() asks with a put of its own).
 // Does not   ask the store anything when it is made.
@@ -22,7 +22,8 @@ class S3Objects : public Objects {
   // `files` must outlive it. kInvalid: the bucket's name, or AWS's settings.
   static Result<std::unique_ptr<S3Objects>> Open(const std::string& bucket,
                                                  const Environment& environment, Files& files,
-                                                 const S3Options& options = {});
+                                                 const S3Options& options = {},
+                                                 const S3Dialect& dialect = kAwsDialect);
 
   const std::string& name() const override { return name_; }
   Result<ObjectListing> List(const std::string& prefix, Depth depth) override;
@@ -43,6 +44,7 @@ class S3Objects : public Objects {
   std::string NameOf(const std::string& key) const { return name_ + "/" + key; }
   Result<bool> HoldsThese(const std::string& key, std::string_view bytes);
   Status RemoveSome(const std::vector<std::string>& keys);
+  Status RemoveOne(const std::string& key);
 
   const std::string name_;
   S3Client client_;

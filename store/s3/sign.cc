@@ -12,8 +12,6 @@
 namespace keel {
 namespace {
 
-constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
-
 std::string Lower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -74,16 +72,18 @@ std::string Authorization(const RequestToSign& request, const S3Credentials& cre
                           const SigningScope& scope) {
   const std::string when = AmzDateText(scope.wall_ns);
   const std::string day = when.substr(0, 8);
-  const std::string where = day + "/" + scope.region + "/" + scope.service + "/aws4_request";
-  const std::string text = std::string(kAlgorithm) + "\n" + when + "\n" + where + "\n" +
+  const std::string algorithm(scope.dialect->algorithm);
+  const std::string_view terminator = scope.dialect->terminator;
+  const std::string where =
+      day + "/" + scope.region + "/" + scope.service + "/" + std::string(terminator);
+  const std::string text = algorithm + "\n" + when + "\n" + where + "\n" +
                            HexText(Sha256Of(CanonicalRequest(request)));
-  std::string key = HmacSha256("AWS4" + credentials.secret, day);
+  std::string key = HmacSha256(std::string(scope.dialect->key_prefix) + credentials.secret, day);
   for (const std::string_view part : {std::string_view(scope.region),
-                                      std::string_view(scope.service),
-                                      std::string_view("aws4_request")}) {
+                                      std::string_view(scope.service), terminator}) {
     key = HmacSha256(key, part);
   }
-  return std::string(kAlgorithm) + " Credential=" + credentials.key_id + "/" + where +
+  return algorithm + " Credential=" + credentials.key_id + "/" + where +
          ", SignedHeaders=" + SignedNames(request.headers) +
          ", Signature=" + HexText(HmacSha256(key, text));
 }

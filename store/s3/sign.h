@@ -1,4 +1,4 @@
-// AWS's signature, version 4, in the header Authorization.
+// AWS's signature, version 4, in the header Authorization, or Google's, which has other names.
 // Promises   what AWS's test vectors say; a session token is signed with the rest.
 // Does not   send anything, or hash a body: the caller says what stands for it. Prints no secret.
 // Threads    any.
@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "store/s3/dialect.h"
+
 namespace keel {
 
 // Names and values as they are, not encoded.
@@ -20,6 +22,7 @@ struct S3Credentials {
   std::string secret;
   std::string token = {};       // of a session; empty: none
   int64_t ends_at_ns = 0;       // by the wall clock; 0: never
+  bool is_bearer = false;       // `token` is all there is, and is shown instead of a signature
 };
 
 inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
@@ -28,6 +31,7 @@ struct SigningScope {
   std::string region;
   std::string service = "s3";
   int64_t wall_ns = 0;          // when, by the server's clock
+  const S3Dialect* dialect = &kAwsDialect;
 };
 
 struct RequestToSign {

@@ -22,7 +22,11 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 // Fewer than the 10,000 that S3 takes.
 constexpr uint64_t kPartsMax = 9500;
 constexpr uint64_t kPartBytesMax = uint64_t{5} << 30;
-constexpr const char* kMarkHeader = "x-amz-meta-keel-upload";
+
+// What tells this upload's object from another's.
+std::string MarkHeader(const S3Client& client) {
+  return std::string(client.dialect().headers) + "meta-keel-upload";
+}
 
 }  // namespace
 
@@ -123,7 +127,7 @@ Status S3Upload::Begin() {
   S3Call call{.doing = "beginning to write " + name_, .effect = S3Effect::kSame, .method = "POST",
               .key = key_};
   call.query = {{"uploads", ""}};
-  call.headers = {{kMarkHeader, mark_}};
+  call.headers = {{MarkHeader(client_), mark_}};
   call.begins_checksums = true;
   call.cancel = cancel_;
   call.flaw = [](const HttpAnswer& answer) {
@@ -198,7 +202,8 @@ Result<S3Part> S3Upload::Send(const Part& part) {
   const S3Ending ending = client_.Send(call);
   if (!ending.done()) return ending.error;
   return S3Part{part.number, ending.answer.Header("etag"),
-                client_.has_crc() ? Crc32cBase64(call.body) : ""};
+                client_.has_crc() && client_.dialect().announces_sums ? Crc32cBase64(call.body)
+                                                                      : ""};
 }
 
 Status S3Upload::AwaitParts() {
@@ -269,7 +274,7 @@ Status S3Upload::Settle(const Error& error) {
   if (!ending.done()) return error;
   const Result<int64_t> bytes = ParseInteger(ending.answer.Header("content-length"));
   const bool is_ours = bytes.ok() && static_cast<uint64_t>(*bytes) == bytes_ &&
-                       ending.answer.Header(kMarkHeader) == mark_;
+                       ending.answer.Header(MarkHeader(client_)) == mark_;
   return is_ours ? Ok() : Status(error);
 }
 

@@ -11,7 +11,8 @@ Status CheckIsNoForeignUrl(const std::string& option, const std::string& path) {
   if (path.find("://") == std::string::npos || IsBucketPath(path)) return Ok();
   return Error{Code::kInvalid, "--" + option + " " + path +
                                    " is neither a directory nor in a bucket that is known here: "
-                                   "checkpoints are in directories, or in s3://BUCKET/PREFIX"};
+                                   "checkpoints are in directories, or in s3://BUCKET/PREFIX "
+                                   "or gs://BUCKET/PREFIX"};
 }
 
 }  // namespace
@@ -20,7 +21,8 @@ void AddKeepOptions(OptionTable& table) {
   table.Section("Checkpoints");
   table.Add(Option::Text("checkpoint-dir", "",
                          "Where checkpoints are saved, and where the same command resumes from: "
-                         "a directory, or s3://BUCKET/PREFIX; without it nothing is saved")
+                         "a directory, or s3://BUCKET/PREFIX (gs:// for Google's store); "
+                         "without it nothing is saved")
                 .Placeholder("DIR"));
   table.Add(Option::Text("checkpoint-mirror", "",
                          "Copy each checkpoint there as well, beside training: another directory, "

@@ -24,7 +24,7 @@ TEST(BucketUrl, HasABucketAndAPrefix) {
 }
 
 TEST(BucketUrl, OthersAreRefused) {
-  for (const char* text : {"", "bucket", "s3:/bucket", "gs://bucket", "s3://", "s3://a", "s3:///a",
+  for (const char* text : {"", "bucket", "s3:/bucket", "gcs://bucket", "gs://", "s3://", "s3://a", "s3:///a",
                            "s3://a b", "s3://a..b", "s3://user@host/x",
                            "s3://a234567890123456789012345678901234567890123456789012345678901234"}) {
     const auto url = ParseBucketUrl(text);
@@ -32,6 +32,14 @@ TEST(BucketUrl, OthersAreRefused) {
     EXPECT_EQ(url.error().code, Code::kInvalid);
     EXPECT_THAT(url.error().message, HasSubstr("s3://BUCKET"));
   }
+}
+
+TEST(BucketUrl, GooglesHasItsOwnScheme) {
+  const auto url = ParseBucketUrl("gs://bucket/run");
+  ASSERT_OK(url);
+  EXPECT_EQ(url->dialect, &kGoogleDialect);
+  EXPECT_EQ(url->bucket + " " + url->prefix, "bucket run");
+  EXPECT_EQ(ParseBucketUrl("s3://bucket")->dialect, &kAwsDialect);
 }
 
 TEST(S3Address, AwsIsAskedByTheBucketsHost) {

@@ -46,7 +46,7 @@ TEST_F(BucketModule, OpensABucketByTheEnvironment) {
 }
 
 TEST_F(BucketModule, RefusesWhatIsNoBucket) {
-  for (const char* url : {"bucket", "gs://bucket", "s3://", "s3://bucket/prefix"}) {
+  for (const char* url : {"bucket", "az://bucket", "s3://", "gs://bucket/prefix", "s3://bucket/prefix"}) {
     const auto objects = Enter()->Open(url);
     ASSERT_FALSE(objects.ok()) << url;
     EXPECT_EQ(objects.error().code, Code::kInvalid);

@@ -27,6 +27,8 @@ using Kind = StubFault::Kind;
 
 constexpr const char* kTime = "2026-11-25T10:00:00.000Z";
 constexpr const char* kMark = "x-amz-meta-keel-upload";
+constexpr const char* kGoogleMark = "x-goog-meta-keel-upload";
+constexpr const char* kTokenPath = "/computeMetadata/v1/instance/service-accounts/default/token";
 
 StubAnswer Refusal(int status, const std::string& code) {
   return {status, {}, StubErrorBody(code)};
@@ -48,7 +50,8 @@ std::string OperationOf(const StubRequest& request) {
   if (method == "POST" && has("uploads")) return "CreateUpload";
   if (method == "POST" && has("uploadId")) return "Complete";
   if (method == "POST" && has("delete")) return "Delete";
-  return method == "DELETE" && has("uploadId") ? "Abort" : "Other";
+  if (method == "DELETE") return has("uploadId") ? "Abort" : "DeleteObject";
+  return "Other";
 }
 
 // Fills in what the path "/bucket/key?query" says.
@@ -132,6 +135,13 @@ Environment S3Stub::environment() const {
           {"AWS_ACCESS_KEY_ID", "STUBKEYID"},
           {"AWS_SECRET_ACCESS_KEY", "stub-secret"},
           {"AWS_EC2_METADATA_DISABLED", "true"}};
+}
+
+Environment S3Stub::google_environment() {
+  Answer(kTokenPath, {200, {}, R"({"access_token": "google-token", "expires_in": 3599,
+                                   "token_type": "Bearer"})"});
+  return {{"STORAGE_EMULATOR_HOST", url()},
+          {"GCE_METADATA_HOST", "127.0.0.1:" + std::to_string(port_)}};
 }
 
 void S3Stub::Fail(const StubFault& fault) {
@@ -257,11 +267,17 @@ StubAnswer S3Stub::Effect(const StubRequest& request, bool ignores_range) {
   if (operation == "GetObject" || operation == "HeadObject") return Read(request, ignores_range);
   if (operation == "List") return List(request);
   if (operation == "Delete") return Delete(request);
+  if (operation == "DeleteObject") {
+    const bool was_there = objects_.erase(request.key) == 1;
+    return was_there ? StubAnswer{204, {}, ""} : Refusal(404, "NoSuchKey");
+  }
   return OfUpload(request);
 }
 
 StubAnswer S3Stub::Put(const StubRequest& request) {
-  if (Header(request, "if-none-match") == "*" && objects_.contains(request.key)) {
+  const bool only_if_absent = Header(request, "if-none-match") == "*" ||
+                              Header(request, "x-goog-if-generation-match") == "0";
+  if (only_if_absent && objects_.contains(request.key)) {
     return Refusal(412, "PreconditionFailed");
   }
   objects_[request.key] = request.body;
@@ -276,6 +292,7 @@ StubAnswer S3Stub::Read(const StubRequest& request, bool ignores_range) const {
   StubAnswer answer{200, {{"Last-Modified", "Wed, 25 Nov 2026 10:00:00 GMT"}}, bytes};
   if (const auto mark = marks_.find(request.key); mark != marks_.end()) {
     answer.headers.emplace_back(kMark, mark->second);
+    answer.headers.emplace_back(kGoogleMark, mark->second);
   }
   const std::string range = Header(request, "range");
   if (range.empty() || ignores_range) return answer;
@@ -312,7 +329,7 @@ StubAnswer S3Stub::Delete(const StubRequest& request) {
 StubAnswer S3Stub::OfUpload(const StubRequest& request) {
   if (request.operation == "CreateUpload") {
     const std::string id = "upload-" + std::to_string(++last_id_);
-    uploads_[id] = {request.key, Header(request, kMark), {}};
+    uploads_[id] = {request.key, Header(request, kMark) + Header(request, kGoogleMark), {}};
     return {200, {}, "<InitiateMultipartUploadResult><UploadId>" + id +
                          "</UploadId></InitiateMultipartUploadResult>"};
   }

@@ -1,7 +1,8 @@
 // S3Stub: a store in memory behind a server of HTTP on loopback, which fails as a test tells it to.
-// Promises   it takes PUT with `If-None-Match: *`, ranges, uploads in parts, lists and removals,
-//            as S3 does, and notes each request. A fault happens to the next requests of its
-//            operation, as many as it says, before or after they had their effect.
+// Promises   in both dialects it takes PUT with its condition (`If-None-Match: *`), ranges, uploads
+//            in parts, lists and removals, as S3 does, and notes each request. A fault happens to
+//            the next requests of its operation, as many as it says, before or after they had
+//            their effect.
 // Does not   check signatures (a real server does), or give lists in pages.
 // Threads    any; one of its own for each connection.
 #pragma once
@@ -64,8 +65,10 @@ class S3Stub {
   S3Stub& operator=(const S3Stub&) = delete;
 
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
-  // What a client's environment holds to reach it.
+  // What a client's environment holds to reach it; of Google's, its metadata service gives
+  // "google-token".
   Environment environment() const;
+  Environment google_environment();
 
   void Fail(const StubFault& fault);
   // To requests of other services than S3, whose path begins so: credentials.
@@ -104,7 +107,7 @@ class S3Stub {
   std::map<std::string, StubAnswer> others_;
   std::vector<StubRequest> requests_;
   std::map<std::string, std::string> objects_;
-  std::map<std::string, std::string> marks_;        // x-amz-meta-keel-upload, by key
+  std::map<std::string, std::string> marks_;        // x-*-meta-keel-upload, by key
   std::map<std::string, Upload> uploads_;           // by id
   int last_id_ = 0;
   std::vector<int> connections_;
