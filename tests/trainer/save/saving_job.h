@@ -124,7 +124,8 @@ class SavingJob : public JobTest {
   // A job that is mirrored loses a worker, is stopped, and then the machine that it saved on. It
   // goes on from the mirror alone.
   void LoseTheDirectoryOfAMirroredJob() {
-    const auto job = Start(2, Saving(Endless({"--save-every=5", "--keep=2"})));
+    const auto job =
+        Start(2, Saving(Endless({"--save-every=5", "--keep=2"})), {"--max-restarts=1"});
     job->Await(" checkpoint-mirrored step=");
     SignalPidIn(job->Await("^step [0-9]+ rank 0 "), SIGKILL);
     job->Await(" checkpoint-mirrored step=", job->Count(" checkpoint-mirrored step=") + 2);
