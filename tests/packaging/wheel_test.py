@@ -56,7 +56,7 @@ class Wheel(unittest.TestCase):
     def test_a_path_in_a_bucket_is_asked_for_there(self):
         nobody = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ACCESS_KEY_ID": "id",
                   "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "here"}
-        told = run([f"{self.bin}/keel", "ls", "s3://bucket/run"], code=1, **nobody).stderr
+        told = run([f"{self.bin}/keel", "ls", "s3://bucket/run"], code=3, **nobody).stderr
         self.assertRegex(told, r"127\.0\.0\.1.*port 1\b")
         told = self.clean.python("-c", "import evenkeel; evenkeel.load('s3://bucket/run')", code=1,
                                  **nobody).stderr

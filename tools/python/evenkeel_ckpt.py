@@ -460,19 +460,24 @@ class _Bucket:
     def __init__(self):
         self.client, self.lock = None, threading.Lock()
 
+    def _connect(self):
+        try:
+            import boto3
+            import botocore.exceptions
+        except ImportError:
+            raise OSError(0, "what is in a bucket is read by boto3, which is missing: "
+                          "pip install boto3") from None
+        self.errors = botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError
+        try:
+            self.client = boto3.client("s3")
+        except self.errors as error:
+            raise OSError(0, str(error)) from None
+
     def _call(self, name, path, **more):
         bucket, _, key = path[len(BUCKET_SCHEME):].partition("/")
         with self.lock:
             if self.client is None:
-                try:
-                    import boto3
-                    import botocore.exceptions
-                except ImportError:
-                    raise OSError(0, "what is in a bucket is read by boto3, which is missing: "
-                                  "pip install boto3") from None
-                self.errors = (botocore.exceptions.BotoCoreError,
-                               botocore.exceptions.ClientError)
-                self.client = boto3.client("s3")
+                self._connect()
         try:
             if name == "list_objects_v2":
                 return self._listed(bucket, key)

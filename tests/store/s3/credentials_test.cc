@@ -43,7 +43,7 @@ class Keys : public testing::Test {
  protected:
   S3KeyRing& Ring() {
     profile_ = ReadAwsProfile(environment_, files_).value();
-    return ring_.emplace(environment_, profile_, files_, clock_, transport_);
+    return ring_.emplace(kAwsDialect, environment_, profile_, files_, clock_, transport_);
   }
   void WriteConfig(const std::string& text) {
     ASSERT_OK(MakeDirs(files_, "/home/.aws"));

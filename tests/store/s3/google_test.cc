@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr uint64_t kPart = uint64_t{64} << 10;
+constexpr uint64_t kPartOfGoogles = uint64_t{64} << 10;
 
 class Google : public testing::Test {
  protected:
@@ -24,7 +24,7 @@ class Google : public testing::Test {
     S3Options options;
     options.retry.pause_first = std::chrono::milliseconds(1);
     options.retry.pause_max = std::chrono::milliseconds(5);
-    options.part_bytes_min = kPart;
+    options.part_bytes_min = kPartOfGoogles;
     auto objects = S3Objects::Open("bucket", environment, files_, options, kGoogleDialect);
     EXPECT_OK(objects);
     return std::move(*objects);
@@ -48,8 +48,8 @@ TEST_F(Google, AllGoesWithTheMachinesTokenAndNoHeaderOfAwss) {
   ASSERT_OK(objects->PutIfAbsent("a", "one"));
   EXPECT_EQ(objects->PutIfAbsent("a", "two").error().code, Code::kExists);
   ASSERT_OK(objects->Replace("b", "two"));
-  const std::string large = std::string(3 * kPart, 'l') + "end";
-  ASSERT_OK_AND_ASSIGN(const auto upload, objects->Upload("large", 10 * kPart));
+  const std::string large = std::string(3 * kPartOfGoogles, 'l') + "end";
+  ASSERT_OK_AND_ASSIGN(const auto upload, objects->Upload("large", 10 * kPartOfGoogles));
   ASSERT_OK(upload->Append(BytesOf(large)));
   ASSERT_OK(upload->Finish());
   EXPECT_TRUE(stub_.objects()["large"] == large);
@@ -75,10 +75,10 @@ TEST_F(Google, AllGoesWithTheMachinesTokenAndNoHeaderOfAwss) {
 TEST_F(Google, AnUploadWhoseLastAnswerIsLostIsKnownByItsMark) {
   const auto objects = Open(stub_.google_environment());
   stub_.Fail({"Complete", StubFault::Kind::kSwallow});
-  ASSERT_OK_AND_ASSIGN(const auto upload, objects->Upload("large", 10 * kPart));
-  ASSERT_OK(upload->Append(BytesOf(std::string(2 * kPart, 'l'))));
+  ASSERT_OK_AND_ASSIGN(const auto upload, objects->Upload("large", 10 * kPartOfGoogles));
+  ASSERT_OK(upload->Append(BytesOf(std::string(2 * kPartOfGoogles, 'l'))));
   EXPECT_OK(upload->Finish());
-  EXPECT_EQ(stub_.objects()["large"].size(), 2 * kPart);
+  EXPECT_EQ(stub_.objects()["large"].size(), 2 * kPartOfGoogles);
 }
 
 TEST_F(Google, ATokenThatIsRefusedIsAskedForAgain) {
