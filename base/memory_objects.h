@@ -31,6 +31,7 @@ class MemoryObjects : public Objects {
   Result<std::vector<UnfinishedObject>> Unfinished(const std::string& prefix) override;
   Status Discard(const UnfinishedObject& unfinished) override;
   int64_t StoreNanos() override;
+  Result<BucketRules> Rules() override { return BucketRules{}; }
 
   // Sets its clock forward, which otherwise rises by 1 ns with each change.
   void Pass(Duration time);

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,6 +66,13 @@ class ObjectUpload {
   virtual void Cancel() = 0;
 };
 
+// What the owner of a bucket has set, as far as the store tells.
+struct BucketRules {
+  std::string other_region = {};                // where it is, unless that is what was asked for
+  std::optional<bool> ends_unfinished = {};     // uploads that nobody finishes end by themselves
+  std::optional<bool> keeps_versions = {};      // what is removed or replaced stays, and is billed
+};
+
 class Objects {
  public:
   Objects() = default;
@@ -100,6 +108,8 @@ class Objects {
 
   virtual Result<std::vector<UnfinishedObject>> Unfinished(const std::string& prefix) = 0;
   virtual Status Discard(const UnfinishedObject& unfinished) = 0;
+
+  virtual Result<BucketRules> Rules() = 0;
 };
 
 }  // namespace keel

@@ -154,11 +154,17 @@ void TrainRun::TellFinished(TrainState& state, const TrainOutcome& outcome,
   result.last_line = "final " + WhereItIs(state, state.registry().StateDigest());
   if (outcome.first_rank) output.print(result.last_line);
   const Status printed = output.status();
-  if (printed.ok()) return;
+  if (printed.ok() && outcome.not_mirrored.empty()) return;
   std::string text = "training has finished";
-  if (outcome.saved_step) text += " and is saved";
-  text += ", but not all of its output could be written (" + printed.error().message + ")";
-  if (outcome.first_rank) text += "; its last line is: " + result.last_line;
+  if (!outcome.not_mirrored.empty()) {
+    text += "; " + outcome.not_mirrored + "; `keel cp` copies it";
+  } else if (outcome.saved_step) {
+    text += " and is saved";
+  }
+  if (!printed.ok()) {
+    text += ", but not all of its output could be written (" + printed.error().message + ")";
+    if (outcome.first_rank) text += "; its last line is: " + result.last_line;
+  }
   result.refused = text;
   // Another attempt would only train again, or fail to print again: nobody shall begin one.
   if (link_ == nullptr) return;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/within.h"
+#include "elastic/doctor/buckets.h"
 #include "elastic/doctor/lease.h"
 #include "elastic/doctor/port.h"
 #include "elastic/doctor/records.h"
@@ -101,6 +102,9 @@ class Doctor {
     AddSlowFacts(facts_, config_, world_.environment, world_.files);
     facts_.program_trouble = world_.program_trouble;
     TryLease();
+    for (const std::string& place : BucketsOf(config_)) {
+      facts_.buckets.push_back(LookAtBucket(place, world_.random.Fork("doctor-" + place)));
+    }
   }
   void TryLease();
   // The meeting to use when the hosts cannot meet.

@@ -32,6 +32,7 @@ class Examination {
     Processors();
     Directory();
     Lease();
+    Buckets();
     Space();
     Each("shared-memory", CheckSharedMemory, SharedMemoryText());
     Each("files", CheckFileLimit, FilesText());
@@ -92,6 +93,8 @@ class Examination {
   void Processors();
   void Directory();
   void Lease();
+  void Buckets();
+  void CheckBucket(size_t host, const BucketFacts& bucket, Check& check);
   void Space();
   void Variables();
   void AllReduce();

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "elastic/launch/host_facts.h"
+#include "store/bucket_files.h"
 #include "elastic/launch/policies.h"
 #include "elastic/process/proc_file.h"
 #include "elastic/process/program_path.h"
@@ -245,7 +246,9 @@ void AddSlowFacts(DoctorFacts& facts, const LaunchConfig& config, const Environm
   if (!facts.program.empty() && config.program.kind != WorkerProgram::Kind::kModule) {
     facts.program_digest = ProgramDigest(facts.program, environment, files);
   }
-  if (config.doctor) facts.directory = config.doctor->directory;
+  if (config.doctor && !IsBucketPath(config.doctor->directory)) {
+    facts.directory = config.doctor->directory;
+  }
 }
 
 }  // namespace keel

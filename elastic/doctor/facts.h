@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,17 @@ struct DiskSpace {
   uint64_t total = 0;
   uint64_t free = 0;
   bool operator==(const DiskSpace&) const = default;
+};
+
+// A place in a bucket, as this host finds it.
+struct BucketFacts {
+  std::string place = {};
+  std::string trouble = {};          // why nothing can be saved there
+  int64_t clock_ahead_ns = 0;        // the store's clock, which tells whole seconds, minus ours
+  std::string other_region = {};     // as in BucketRules, and so are the next
+  std::optional<bool> ends_unfinished = {};
+  std::optional<bool> keeps_versions = {};
+  bool operator==(const BucketFacts&) const = default;
 };
 
 struct DoctorFacts {
@@ -61,6 +73,7 @@ struct DoctorFacts {
   std::string lease = {};         // the directory of the job's lease; empty: it has none
   bool is_lease_found = false;    // nobody named it: if it is of no use, the job has no lease
   std::string lease_trouble = {};
+  std::vector<BucketFacts> buckets = {};   // in which the job saves, or has its lease
   std::string log_directory = {};
   DiskSpace log_space = {};
   std::vector<std::string> gpus = {};   // their models; "" if the driver does not tell

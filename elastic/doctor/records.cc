@@ -37,6 +37,45 @@ struct InterfaceAddresses {
   }
 };
 
+// What is not known is null.
+struct MaybeKnown {
+  static Json Write(const std::optional<bool>& value) { return value ? Json(*value) : Json(); }
+  static Status Read(const Json& object, const char* name, std::optional<bool>& into) {
+    if (object.contains(name) && object[name].is_null()) return Ok();
+    KEEL_TRY_ASSIGN(into, Field<bool>(object, name));
+    return Ok();
+  }
+};
+
+}  // namespace
+
+template <>
+struct JsonFields<BucketFacts> {
+  static void Visit(auto& field, auto& b) {
+    field("place", b.place);
+    field("trouble", b.trouble);
+    field("clock_ahead_ns", b.clock_ahead_ns);
+    field("other_region", b.other_region);
+    field("ends_unfinished", b.ends_unfinished, MaybeKnown());
+    field("keeps_versions", b.keeps_versions, MaybeKnown());
+  }
+};
+
+namespace {
+
+struct BucketList {
+  static Json Write(const std::vector<BucketFacts>& buckets) {
+    Json list = Json::array();
+    for (const BucketFacts& one : buckets) WriteFields(list.emplace_back(Json::object()), one);
+    return list;
+  }
+  static Status Read(const Json& object, const char* name, std::vector<BucketFacts>& into) {
+    KEEL_TRY_ASSIGN(const Json* const list, ArrayField(object, name));
+    for (const Json& one : *list) KEEL_TRY(ReadFields(one, into.emplace_back()));
+    return Ok();
+  }
+};
+
 }  // namespace
 
 template <>
@@ -65,6 +104,7 @@ struct JsonFields<DoctorFacts> {
     field("lease", f.lease);
     field("is_lease_found", f.is_lease_found);
     field("lease_trouble", f.lease_trouble);
+    field("buckets", f.buckets, BucketList());
     field("log_directory", f.log_directory);
     field("gpus", f.gpus);
     field("driver", f.driver);

@@ -1,5 +1,6 @@
 // Checks of what is installed and set on the hosts of a job: programs, devices, space, variables.
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -11,6 +12,8 @@ namespace {
 
 constexpr uint64_t kDiskEnough = uint64_t{1} << 30;
 constexpr uint64_t kLogSpaceEnough = uint64_t{100} << 20;
+// A store's clock is read to the second, and some time after it was told.
+constexpr int64_t kStoreClockDoubt = 60'000'000'000;
 
 }  // namespace
 
@@ -147,6 +150,56 @@ void Examination::Lease() {
   }
   check.Well(view_.hosts.front().lease + " can hold the lease: of two claims of one name, one "
              "succeeds");
+}
+
+void Examination::CheckBucket(size_t host, const BucketFacts& bucket, Check& check) {
+  const std::string& place = bucket.place;
+  if (!bucket.trouble.empty()) {
+    check.Fail(Label(host), place + " cannot be used: " + bucket.trouble,
+               "these credentials must put, read, list and remove objects below it, and list and "
+               "end uploads in parts (s3:PutObject, GetObject, DeleteObject, "
+               "AbortMultipartUpload, ListBucket, ListBucketMultipartUploads)");
+    return;
+  }
+  if (std::abs(bucket.clock_ahead_ns) > kStoreClockDoubt) {
+    const bool is_behind = bucket.clock_ahead_ns > 0;
+    check.Warn(Label(host), "this host's clock is " +
+                                DurationText(Duration(std::abs(bucket.clock_ahead_ns))) +
+                                (is_behind ? " behind" : " ahead of") + " that of " + place,
+               "set it, for example by NTP: stores refuse requests of other times");
+  }
+  if (!bucket.other_region.empty()) {
+    check.Warn(Label(host), place + " is in the region " + bucket.other_region,
+               "set AWS_REGION=" + bucket.other_region +
+                   "; a bucket in the machines' own region is quicker, and costs no transfer");
+  }
+  if (bucket.ends_unfinished == false) {
+    check.Warn(Label(host), "no rule of " + place + " ends uploads that nobody finishes",
+               "add one (AbortIncompleteMultipartUpload, after some days): they are billed, and "
+               "only a job or `keel gc` there ends them");
+  }
+  if (bucket.keeps_versions == true) {
+    check.Warn(Label(host), place + " keeps versions of what is removed",
+               "suspend versioning there, or let old versions expire: retention frees nothing, "
+               "and all checkpoints stay billed");
+  }
+}
+
+void Examination::Buckets() {
+  Check check(findings_, "bucket");
+  std::string places;
+  bool is_known = true;
+  for (size_t host = 0; host < count(); ++host) {
+    for (const BucketFacts& bucket : view_.hosts[host].buckets) {
+      CheckBucket(host, bucket, check);
+      is_known = is_known && bucket.ends_unfinished && bucket.keeps_versions;
+      if (host == 0) places += (places.empty() ? "" : ", ") + bucket.place;
+    }
+  }
+  if (places.empty()) return check.Skip("the command names none");
+  check.Well(places + " can be saved in: of two puts of one key one is refused" +
+             (is_known ? "" : "; which rules are set there (old uploads, versions) may not be "
+                              "asked by these credentials, or is not known to the store"));
 }
 
 void Examination::Space() {

@@ -12,6 +12,7 @@
 #include "elastic/launch/etcd_values.h"
 #include "elastic/launch/meeting.h"
 #include "elastic/launch/options.h"
+#include "elastic/launch/program_words.h"
 #include "elastic/status/request.h"
 #include "elastic/worker_environment.h"
 #include "store/bucket_files.h"
@@ -263,13 +264,7 @@ class ConfigMaker {
 
   // The directory of the checkpoints is the one place that the hosts of a job share for sure.
   std::string CheckpointDirectory() const {
-    const std::vector<std::string>& words = config_.program.arguments;
-    const std::string name = "--checkpoint-dir";
-    for (size_t i = 0; i < words.size(); ++i) {
-      if (words[i] == name && i + 1 < words.size()) return words[i + 1];
-      if (words[i].starts_with(name + "=")) return words[i].substr(name.size() + 1);
-    }
-    return "";
+    return ValueInWords(config_.program.arguments, "--checkpoint-dir");
   }
 
   Status MakeLease() {

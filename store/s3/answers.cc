@@ -1,6 +1,7 @@
 // Element by element.
 #include "store/s3/answers.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/text.h"
@@ -114,6 +115,23 @@ Result<std::vector<S3DeleteFailure>> ParseDeleteFailures(std::string_view body) 
     failures.push_back({one.TextOf("Key"), one.TextOf("Code"), one.TextOf("Message")});
   }
   return failures;
+}
+
+// Google's has it below <Action>.
+Result<bool> EndsUnfinished(std::string_view body) {
+  constexpr std::string_view kAction = "AbortIncompleteMultipartUpload";
+  KEEL_TRY_ASSIGN(const XmlElement root, Document(body, "LifecycleConfiguration"));
+  return std::any_of(root.children.begin(), root.children.end(), [&](const XmlElement& rule) {
+    const XmlElement* const action = rule.Find("Action");
+    const bool has_it = rule.Find(kAction) != nullptr ||
+                        (action != nullptr && action->Find(kAction) != nullptr);
+    return rule.name == "Rule" && has_it && rule.TextOf("Status") != "Disabled";
+  });
+}
+
+Result<bool> KeepsVersions(std::string_view body) {
+  KEEL_TRY_ASSIGN(const XmlElement root, Document(body, "VersioningConfiguration"));
+  return root.TextOf("Status") == "Enabled";
 }
 
 Status CheckCompleted(std::string_view body) {

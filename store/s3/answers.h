@@ -45,6 +45,11 @@ struct S3DeleteFailure {
 };
 Result<std::vector<S3DeleteFailure>> ParseDeleteFailures(std::string_view body);
 
+// Of a bucket's lifecycle rules: whether one that is on ends uploads that nobody finishes.
+Result<bool> EndsUnfinished(std::string_view body);
+// Of a bucket's versioning: whether it is on.
+Result<bool> KeepsVersions(std::string_view body);
+
 // Whether a body says that an upload was completed.
 Status CheckCompleted(std::string_view body);
 

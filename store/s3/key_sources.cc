@@ -221,8 +221,8 @@ FoundKeys GoogleTokenOfMachine(const KeyPlaces& places) {
   request.avoids_proxies = true;
   const std::string what = "the metadata service at " + host;
   const Result<std::string> body = AskService(places.transport, request, what);
-  // No machine of Google's, or one without an account.
-  if (!body.ok() && body.error().code != Code::kTimeout) return std::optional<S3Credentials>();
+  // Where nobody answers to that name, this is no machine of Google's.
+  if (!body.ok() && body.error().code == Code::kPeerLost) return std::optional<S3Credentials>();
   KEEL_TRY(body);
   const Result<Json> json = ParseJson(*body);
   const auto token = json.ok() ? FieldOr<std::string>(*json, "access_token", "") : json.error();

@@ -59,6 +59,7 @@ Result<std::unique_ptr<S3Objects>> S3Objects::Open(const std::string& bucket,
 S3Objects::S3Objects(const S3Address& address, const Environment& environment,
                      const AwsProfile& profile, Files& files, const S3Options& options)
     : name_(address.url()),
+      asked_region_(address.region),
       client_(address, environment, profile, files, RealClock(), options) {}
 
 Result<ObjectListing> S3Objects::List(const std::string& prefix, Depth depth) {
@@ -261,6 +262,32 @@ Result<std::vector<UnfinishedObject>> S3Objects::Unfinished(const std::string& p
 Status S3Objects::Discard(const UnfinishedObject& unfinished) {
   KEEL_TRY(CheckKey(name_, unfinished.key));
   return DiscardUpload(client_, NameOf(unfinished.key), unfinished.key, unfinished.id, {});
+}
+
+S3Ending S3Objects::AskRules(const std::string& what, const char* name) {
+  S3Call call{.doing = "asking for the " + what + " of " + name_};
+  call.query = {{name, ""}};
+  return client_.Send(call);
+}
+
+// Who may save in a bucket may often not ask for these, and some stores do not know them.
+Result<BucketRules> S3Objects::Rules() {
+  BucketRules rules;
+  const S3Ending there = client_.Send({.doing = "looking at " + name_, .method = "HEAD"});
+  if (!there.done()) return there.error;
+  const std::string region = there.answer.Header("x-amz-bucket-region");
+  if (!region.empty() && region != asked_region_) rules.other_region = region;
+  const S3Ending lifecycle = AskRules("lifecycle", "lifecycle");
+  if (lifecycle.done()) {
+    KEEL_TRY_ASSIGN(rules.ends_unfinished, EndsUnfinished(lifecycle.answer.body));
+  } else if (lifecycle.code == "NoSuchLifecycleConfiguration") {
+    rules.ends_unfinished = false;
+  }
+  const S3Ending versioning = AskRules("versioning", "versioning");
+  if (versioning.done()) {
+    KEEL_TRY_ASSIGN(rules.keeps_versions, KeepsVersions(versioning.answer.body));
+  }
+  return rules;
 }
 
 Result<std::unique_ptr<ObjectUpload>> S3Objects::Upload(const std::string& key,

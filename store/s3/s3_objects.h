@@ -37,6 +37,7 @@ class S3Objects : public Objects {
   Result<std::vector<UnfinishedObject>> Unfinished(const std::string& prefix) override;
   Status Discard(const UnfinishedObject& unfinished) override;
   int64_t StoreNanos() override { return client_.StoreNanos(); }
+  Result<BucketRules> Rules() override;
 
  private:
   S3Objects(const S3Address& address, const Environment& environment, const AwsProfile& profile,
@@ -45,8 +46,10 @@ class S3Objects : public Objects {
   Result<bool> HoldsThese(const std::string& key, std::string_view bytes);
   Status RemoveSome(const std::vector<std::string>& keys);
   Status RemoveOne(const std::string& key);
+  S3Ending AskRules(const std::string& what, const char* name);
 
   const std::string name_;
+  const std::string asked_region_;
   S3Client client_;
   std::atomic<bool> has_bucket_{false};   // the store has shown that the bucket is there
 };

@@ -61,6 +61,9 @@ class FaultyObjects : public Objects {
   Status Discard(const UnfinishedObject& unfinished) override {
     return Do<Status>([&] { return below_.Discard(unfinished); });
   }
+  Result<BucketRules> Rules() override {
+    return Do<Result<BucketRules>>([&] { return below_.Rules(); });
+  }
 
  private:
   class Sending : public ObjectUpload {

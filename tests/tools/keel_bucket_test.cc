@@ -82,7 +82,8 @@ TEST_F(KeelInABucket, EachCommandThatReadsSaysTheSame) {
 TEST_F(KeelInABucket, PythonReadsItTooAndSaysTheSame) {
   // An empty AWS_CA_BUNDLE, which is none for others, is an error for boto3.
   const std::string reader =
-      "env -u AWS_CA_BUNDLE " KEEL_TEST_PYTHON " -B " KEEL_SOURCE_DIR "/tools/python/evenkeel_ckpt.py ";
+      "env -u AWS_CA_BUNDLE " KEEL_TEST_PYTHON " -B " KEEL_SOURCE_DIR
+      "/tools/python/evenkeel_ckpt.py ";
   if (RunShell(KEEL_TEST_PYTHON " -c 'import boto3, numpy, zstandard'").exit_code != 0) {
     GTEST_SKIP() << "boto3 is missing: tools/setup.sh --tests installs it";
   }

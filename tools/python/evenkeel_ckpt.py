@@ -27,6 +27,7 @@ import argparse
 import bisect
 import concurrent.futures
 import difflib
+import errno
 import json
 import os
 import re
@@ -48,6 +49,7 @@ STREAM_BYTES_MAX, STEP_LIMIT = 1 << 56, 10**18
 JOB_BYTES = 4 << 20  # content that one thread reads and checks at a time
 PROBLEMS_SHOWN = 20
 BUCKET_SCHEME = "s3://"
+BODY_TRIES = 3
 
 # name: numpy's type, lane width. In the order of ckpt/FORMAT.md section 2.
 DTYPES = {
@@ -451,7 +453,7 @@ class _Disk:
             return stream.read(nbytes)
 
     def folders(self, root):
-        return [(entry.name, entry.path) for entry in os.scandir(root) if entry.is_dir()]
+        return [(entry.name, entry.path) for entry in os.scandir(root or ".") if entry.is_dir()]
 
 
 class _Bucket:
@@ -470,7 +472,7 @@ class _Bucket:
         self.errors = botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError
         try:
             self.client = boto3.client("s3")
-        except self.errors as error:
+        except (*self.errors, ValueError) as error:
             raise OSError(0, str(error)) from None
 
     def _call(self, name, path, **more):
@@ -484,7 +486,9 @@ class _Bucket:
             answer = getattr(self.client, name)(Bucket=bucket, Key=key, **more)
             return answer["Body"].read() if "Body" in answer else answer
         except self.errors as error:
-            raise OSError(0, str(error)) from None
+            status = getattr(error, "response", {}).get("ResponseMetadata", {})
+            is_missing = status.get("HTTPStatusCode") == 404
+            raise OSError(errno.ENOENT if is_missing else 0, str(error)) from None
 
     def _listed(self, bucket, key):
         prefix = key.rstrip("/") + "/" if key else ""
@@ -497,7 +501,7 @@ class _Bucket:
         try:
             self._call("head_object", path)
         except OSError as error:
-            if "404" in str(error):
+            if error.errno == errno.ENOENT:
                 return False
             raise CheckpointError(path, error.strerror) from None
         return True
@@ -509,7 +513,12 @@ class _Bucket:
         if nbytes == 0:
             return b""
         end = "" if nbytes < 0 else at + nbytes - 1
-        return self._call("get_object", path, Range=f"bytes={at}-{end}")
+        for left in reversed(range(BODY_TRIES)):  # a body that breaks off is not read anew by boto3
+            try:
+                return self._call("get_object", path, Range=f"bytes={at}-{end}")
+            except OSError as error:
+                if left == 0 or error.errno == errno.ENOENT:
+                    raise
 
     def folders(self, root):
         return self._call("list_objects_v2", root)
@@ -1054,13 +1063,13 @@ def resolve(path) -> str:
     """The step directory that is meant by itself, or by DIR (its newest), DIR@latest, DIR@1200."""
     path = os.fspath(path)
     root, at, which = path.rpartition("@")
-    if at and not _disk.exists(path):
+    if at and "/" not in which and not _disk.exists(path):
         if which == "latest":
             return _newest(root)
         if not re.match(r"[0-9]{1,18}\Z", which):
             raise CheckpointError(path, "after '@' a step or 'latest' is expected")
         found = os.path.join(root, f"step-{int(which):09}")
-        if found not in [path for _, path in _list_steps(root)]:
+        if int(which) not in [step for step, _ in _list_steps(root)]:
             raise CheckpointError(root, f"there is no step {which}")
         return found
     name = os.path.basename(path.rstrip("/") if path.startswith(BUCKET_SCHEME)

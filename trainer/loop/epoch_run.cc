@@ -42,6 +42,8 @@ class EpochRun {
     if (parts_.saves()) {
       KEEL_TRY(SaveTogether(parts_));
       saved_step_ = state_.step();
+      KEEL_TRY_ASSIGN(not_mirrored_,
+                      AwaitMirror(parts_, /*all=*/true, [this] { return ToldToEnd(); }));
     }
     // No worker leaves before all are known to have made the last step.
     parts_.At(Phase::kVoting);
@@ -52,7 +54,14 @@ class EpochRun {
 
  private:
   EpochOutcome Outcome(EpochEnd end) const {
-    return {end, "", group_.rank() == 0, saved_step_};
+    return {end, "", group_.rank() == 0, saved_step_, not_mirrored_};
+  }
+
+  // While the last save is waited for, nobody votes on stops any more.
+  std::optional<TimePoint> ToldToEnd() const {
+    const EpochCallbacks::Wishes wishes = parts_.peer.wishes();
+    if (!wishes.left) return std::nullopt;
+    return RealClock().Monotonic() + *wishes.left;
   }
 
   Status OpenExchange() {
@@ -256,6 +265,7 @@ class EpochRun {
   EpochGroup& group_;
   std::unique_ptr<Exchange> exchange_;
   std::optional<uint64_t> saved_step_;
+  std::string not_mirrored_;
   StepTimes times_;                     // of the step under way
   std::vector<int64_t> compute_ns_;     // each rank's, from its votes
 };

@@ -59,6 +59,7 @@ struct EpochOutcome {
   std::string reason;
   bool first_rank = false;   // this worker has rank 0 in the epoch, and speaks for all
   std::optional<uint64_t> saved_step = {};   // of a checkpoint committed as the epoch ended
+  std::string not_mirrored = {};             // why the mirror has not the job's last one
 };
 
 // What keeps training beyond the end of a process. It lives longer than an epoch.

@@ -93,12 +93,22 @@ class Meeting {
                                .fingerprint = first.fingerprint,
                                .config = first.config,
                                .terms = terms});
+    KEEL_TRY(TellWhoMirrors());
     if (NobodyHolds(reports) || !parts_.saver().saves()) return Ok();
     KEEL_TRY(CheckDirectory(first.directory));
     if (group_.rank() != 0) return Ok();
     // A failure does not end a job that trains: it goes on, and tries again with each save.
     const Status held = parts_.saver().directory().Hold();
     if (!held.ok()) LogError("cannot-save", {{"reason", held.error().message}});
+    return Ok();
+  }
+
+  // Whoever mirrors next takes the place of this holder at once, should it live on elsewhere.
+  Status TellWhoMirrors() {
+    if (!parts_.saver().mirrors()) return Ok();
+    Mirror& mirror = parts_.saver().mirror();
+    KEEL_TRY_ASSIGN(const auto ids, GatherTexts(group_, mirror.id()));
+    mirror.Know(ids[0]);
     return Ok();
   }
 
@@ -169,17 +179,20 @@ class Meeting {
     KEEL_TRY_ASSIGN(const std::vector<std::string> whys, GatherTexts(group_, why));
     refused_ = whys[0];
     if (!refused_.empty()) return Ok();
+    KEEL_TRY(TellWhoMirrors());
     KEEL_TRY_ASSIGN(const auto ids, GatherTexts(group_, parts_.saver().directory().id()));
     return CheckDirectory(ids[0]);
   }
 
   // Why nothing may be copied to the mirror; empty: that may be tried, now or later.
   std::string WhyNoMirror() {
-    const Status held = parts_.saver().mirror().Hold(parts_.peer.epoch);
+    const Status held = parts_.saver().mirror().Hold(parts_.peer.epoch, parts_.Ticks());
     if (held.ok()) return "";
+    // A job that has begun goes on from its directory, whatever has become of the mirror.
+    const bool has_begun = !parts_.keeping->resume.begun_job.empty();
     const bool is_refused =
         held.error().code == Code::kExists || held.error().code == Code::kInvalid;
-    if (is_refused) return "--checkpoint-mirror: " + held.error().message;
+    if (is_refused && !has_begun) return "--checkpoint-mirror: " + held.error().message;
     LogWarn("mirror-failed", {{"to", parts_.saver().mirror().to()},
                               {"reason", held.error().message},
                               {"note", "training goes on, and this is tried again"}});

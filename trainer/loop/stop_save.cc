@@ -13,6 +13,9 @@
 namespace keel {
 namespace {
 
+// How often the others hear that rank 0 still waits: nobody waits for one answer for minutes.
+constexpr Duration kMirrorSlice = std::chrono::seconds(1);
+
 // A failure to save, with a code that cannot be taken for a break of the group.
 Error NotSaved(uint64_t step, const std::string& why) {
   return {Code::kIo, "step " + std::to_string(step) + " could not be saved: " + why};
@@ -72,14 +75,15 @@ std::vector<StopVote> StopVotesOf(const std::vector<VoteRecord>& records) {
   return votes;
 }
 
-std::optional<Duration> LeastLeft(const std::vector<VoteRecord>& records) {
+std::optional<TimePoint> DeadlineOf(const std::vector<VoteRecord>& records) {
   std::optional<Duration> least;
   for (const VoteRecord& record : records) {
     if (!record.deadline_ms) continue;
     const Duration left = std::chrono::milliseconds(*record.deadline_ms);
     least = std::min(least.value_or(left), left);
   }
-  return least;
+  if (!least) return std::nullopt;
+  return RealClock().Monotonic() + *least;
 }
 
 void TellItDoesNotFit(const EpochParts& parts, const StopDecision& decision) {
@@ -117,20 +121,28 @@ Status FinishUnderWay(const EpochParts& parts) {
   return status;
 }
 
-// Rank 0 waits for the mirror, and tells all. Whoever stays trains on, and copies it meanwhile.
-Result<std::string> WhyNotMirrored(const EpochParts& parts, std::optional<Duration> left) {
-  std::string mine;
-  if (parts.group.rank() == 0) {
-    const Status mirrored = parts.saver().AwaitMirror(parts.Waiting(), left);
-    if (!mirrored.ok()) mine = mirrored.error().message;
-  }
-  KEEL_TRY_ASSIGN(const std::vector<std::string> said, GatherTexts(parts.group, mine));
-  return said[0];
-}
-
 }  // namespace
 
-Status SaveTogether(const EpochParts& parts, const MirrorWait& mirror) {
+Result<std::string> AwaitMirror(const EpochParts& parts, bool all,
+                                const std::function<std::optional<TimePoint>()>& deadline) {
+  if (!parts.saver().mirrors()) return std::string();
+  const bool waits = parts.group.rank() == 0;
+  std::optional<MirrorWait> wait;
+  if (waits) wait.emplace(parts.saver().WaitForMirror(all));
+  for (;;) {
+    constexpr const char* kNotYet = "not yet";
+    std::string mine;
+    parts.Ticks()();
+    if (waits) {
+      const Result<bool> is_there = wait->Await(kMirrorSlice, deadline());
+      mine = is_there.ok() ? (*is_there ? "" : kNotYet) : is_there.error().message;
+    }
+    KEEL_TRY_ASSIGN(const std::vector<std::string> said, GatherTexts(parts.group, mine));
+    if (said[0] != kNotYet) return said[0];
+  }
+}
+
+Status SaveTogether(const EpochParts& parts) {
   parts.At(Phase::kSaving);
   KEEL_TRY(parts.saver().beside().EndUnderWay(parts.Waiting()));
   KEEL_TRY_ASSIGN(bool committed, IsCommittedForAll(parts));
@@ -143,10 +155,6 @@ Status SaveTogether(const EpochParts& parts, const MirrorWait& mirror) {
       KEEL_TRY_ASSIGN(committed, IsCommittedForAll(parts));
     }
   }
-  if (committed && mirror.is_wanted && parts.saver().mirrors()) {
-    KEEL_TRY_ASSIGN(why, WhyNotMirrored(parts, mirror.left));
-    committed = why.empty();
-  }
   return committed ? Ok() : Status(NotSaved(parts.state.step(), why));
 }
 
@@ -156,7 +164,14 @@ Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& 
   Status saved;
   const bool all_stop = std::all_of(records.begin(), records.end(),
                                     [](const VoteRecord& record) { return record.stop; });
-  if (decision.what == StopSave::kSave) saved = SaveTogether(parts, {all_stop, LeastLeft(records)});
+  const std::optional<TimePoint> deadline = DeadlineOf(records);
+  if (decision.what == StopSave::kSave) saved = SaveTogether(parts);
+  // Where some stay, they train on, and copy it meanwhile.
+  if (decision.what == StopSave::kSave && saved.ok() && all_stop) {
+    KEEL_TRY_ASSIGN(const std::string why,
+                    AwaitMirror(parts, /*all=*/false, [&] { return deadline; }));
+    if (!why.empty()) saved = NotSaved(parts.state.step(), why);
+  }
   if (decision.what == StopSave::kFinish) saved = FinishUnderWay(parts);
   if (!saved.ok() && IsBreak(saved.error())) return saved.error();
   const bool is_saved = decision.what == StopSave::kSave && saved.ok();

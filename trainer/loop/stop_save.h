@@ -6,7 +6,9 @@
 // Errors     those of the group; SaveTogether() also gives kIo: the state could not be saved.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -16,13 +18,13 @@
 
 namespace keel {
 
-// Whether the save only counts once the mirror has it, too, and how long there is for that.
-struct MirrorWait {
-  bool is_wanted = true;
-  std::optional<Duration> left = {};   // nothing: as long as it gets on
-};
+Status SaveTogether(const EpochParts& parts);
 
-Status SaveTogether(const EpochParts& parts, const MirrorWait& mirror = {});
+// After SaveTogether(): all wait until the mirror has it, too, and with `all` whatever it is to
+// have. Empty: it has, or there is no mirror; else why not, the same for all members. `deadline` is
+// asked again and again, by rank 0.
+Result<std::string> AwaitMirror(const EpochParts& parts, bool all,
+                                const std::function<std::optional<TimePoint>()>& deadline);
 
 // Saves if the votes say that there is time; those that were told to stop do so in any case.
 // Returns whether the state of this step was saved.

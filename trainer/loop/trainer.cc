@@ -92,7 +92,9 @@ Result<TrainOutcome> Trainer::RunAlone() {
   };
   KEEL_TRY_ASSIGN(const EpochOutcome outcome,
                   RunEpoch(state_, spec, CancelToken::Never(), peer, keeping_));
-  if (outcome.end == EpochEnd::kFinished) return TrainOutcome{true, true, outcome.saved_step};
+  if (outcome.end == EpochEnd::kFinished) {
+    return TrainOutcome{true, true, outcome.saved_step, "", outcome.not_mirrored};
+  }
   if (outcome.end == EpochEnd::kStopped) return TrainOutcome{false, true, outcome.saved_step};
   if (outcome.end == EpochEnd::kRefused) return TrainOutcome{.refused = outcome.reason};
   return Error{Code::kPeerLost, "training alone broke off: " + outcome.reason};
@@ -146,7 +148,8 @@ Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
   }
   if (outcome.saved_step) KEEL_TRY(link_->Send(SavedMessage{StepHeld()}));
   if (outcome.end == EpochEnd::kFinished) {
-    return Ended(TrainOutcome{true, outcome.first_rank, outcome.saved_step});
+    return Ended(TrainOutcome{true, outcome.first_rank, outcome.saved_step, "",
+                              outcome.not_mirrored});
   }
   const bool at_boundary = outcome.end == EpochEnd::kBoundary;
   if (!at_boundary) {
@@ -268,7 +271,7 @@ Result<TrainOutcome> Trainer::LeaveParked() {
   if (!SaveFits()) return Leave(std::nullopt);
   whereabouts_->At(StepHeld(), Phase::kParked);
   const Status saved = keeping_->checkpointer.SaveAlone(
-      {.tick = [this] { whereabouts_->Tick(); }}, TimeLeft());
+      {.tick = [this] { whereabouts_->Tick(); }}, stop_by_);
   if (saved.ok()) return Leave(state_.step());
   LogError("save-failed", {{"step", state_.step()}, {"reason", saved.error().message}});
   keeping_->checkpointer.TellUnsaved("these steps are lost, unless another worker holds them");
@@ -278,8 +281,8 @@ Result<TrainOutcome> Trainer::LeaveParked() {
 Result<TrainOutcome> Trainer::Leave(std::optional<uint64_t> saved_step) {
   // It saves nothing more. Its process may take long to end, and the next first worker waits for
   // the directory before its first step.
-  if (keeping_ != nullptr) keeping_->checkpointer.LetGo();
   if (saved_step) KEEL_TRY(link_->Send(SavedMessage{static_cast<int64_t>(*saved_step)}));
+  if (keeping_ != nullptr) keeping_->checkpointer.LetGo();
   KEEL_TRY(link_->Send(LeavingMessage{StepHeld()}));
   return TrainOutcome{false, false, saved_step};
 }

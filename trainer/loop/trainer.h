@@ -29,6 +29,7 @@ struct TrainOutcome {
   bool first_rank = false;    // this worker speaks for all
   std::optional<uint64_t> saved_step = {};   // the step of a checkpoint committed at the end
   std::string refused = {};   // why the job cannot begin
+  std::string not_mirrored = {};   // as in EpochOutcome
 };
 
 class Trainer {

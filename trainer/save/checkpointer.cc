@@ -6,14 +6,11 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "ckpt/catalog.h"
 
 namespace keel {
 namespace {
 
-// What a process needs to end after it has waited for the mirror.
-constexpr Duration kMirrorMargin = std::chrono::seconds(2);
 constexpr Duration kMirrorLook = std::chrono::milliseconds(200);
 
 }  // namespace
@@ -69,36 +66,24 @@ void Checkpointer::EndEpoch() {
   at_once_.EndEpoch();
 }
 
-Status Checkpointer::SaveAlone(const DiskWaiting& waiting, std::optional<Duration> left) {
+Status Checkpointer::SaveAlone(const DiskWaiting& waiting, std::optional<TimePoint> deadline) {
   if (!saves()) return Error{Code::kNotFound, "no directory to save in"};
   EndEpoch();
   tools_.committer.Await();
   KEEL_TRY(at_once_.SaveAlone(waiting));
+  if (!mirrors()) return Ok();
   tools_.mirror.Begin(tools_.place.epoch);
-  return AwaitMirror(waiting, left);
+  MirrorWait wait = WaitForMirror(/*all=*/false);
+  for (;;) {
+    KEEL_TRY_ASSIGN(const bool is_there, wait.Await(kMirrorLook, deadline));
+    if (is_there) return Ok();
+    KEEL_TRY(waiting.look());
+    waiting.tick();
+  }
 }
 
-Status Checkpointer::AwaitMirror(const DiskWaiting& waiting, std::optional<Duration> left) {
-  if (!mirrors()) return Ok();
-  Mirror& mirror = tools_.mirror;
-  const uint64_t step = tools_.state.step();
-  const TimePoint begin = tools_.clock.Monotonic();
-  const Duration limit = left ? std::max(*left - kMirrorMargin, Duration(0)) : Duration::max();
-  DiskPatience patience(begin);
-  mirror.Wake();
-  while (!mirror.AwaitMirrored(step, kMirrorLook)) {
-    KEEL_TRY(waiting.look());
-    const TimePoint now = tools_.clock.Monotonic();
-    if (now - begin < limit && patience.IsLeft(now, mirror.bytes_done())) {
-      waiting.tick();
-      continue;
-    }
-    const std::string why = mirror.why_not();
-    return Error{Code::kIo, "it is saved in " + config().root + ", but not in " + mirror.to() +
-                                " after " + DurationText(now - begin) +
-                                (why.empty() ? "" : ": " + why)};
-  }
-  return Ok();
+MirrorWait Checkpointer::WaitForMirror(bool all) {
+  return {tools_.mirror, tools_.clock, config().root, tools_.state.step(), all};
 }
 
 std::optional<uint64_t> Checkpointer::NewestSaved() const {

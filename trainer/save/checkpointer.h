@@ -16,6 +16,7 @@
 #include "base/files.h"
 #include "trainer/save/at_once.h"
 #include "trainer/save/beside.h"
+#include "trainer/save/mirror_wait.h"
 #include "trainer/save/tools.h"
 
 namespace keel {
@@ -46,10 +47,10 @@ class Checkpointer {
   SaveAtOnce& at_once() { return at_once_; }
   bool mirrors() const { return saves() && tools_.mirror.wanted(); }
   Mirror& mirror() { return tools_.mirror; }
-  // Waits until the mirror, too, has the state's step; as long as it gets on, and `left` allows.
-  Status AwaitMirror(const DiskWaiting& waiting, std::optional<Duration> left);
+  // For the state's step, which is saved.
+  MirrorWait WaitForMirror(bool all);
   // By a worker that leaves without the others: ends the epoch, then saves all of the state.
-  Status SaveAlone(const DiskWaiting& waiting, std::optional<Duration> left = std::nullopt);
+  Status SaveAlone(const DiskWaiting& waiting, std::optional<TimePoint> deadline = std::nullopt);
 
   // What it would take to save one of so many equal shares; nothing: no save tells.
   std::optional<Duration> ExpectedSave(int shares) const { return tools_.ExpectedSave(shares); }

@@ -25,7 +25,9 @@ HeldDirectory::HeldDirectory(Files& files, Clock& clock, std::string root, std::
 Status HeldDirectory::Hold(Duration limit, OlderLocks older) {
   const std::lock_guard lock(mutex_);
   if (root_.empty() || held_ != nullptr) return Ok();
-  const bool is_beside = is_in_bucket_ && older == OlderLocks::kPassOver;
+  // What was asked already may be answered: a second question would find the first one's claim.
+  const bool is_beside =
+      is_in_bucket_ && (older == OlderLocks::kPassOver || asked_ != nullptr);
   KEEL_TRY(is_beside ? AskBeside(std::min(limit, kAskLimit)) : HoldLocked(limit, older));
   seen_ = true;
   return Ok();
@@ -105,6 +107,11 @@ void HeldDirectory::LetGo() {
 std::string HeldDirectory::id() const {
   const std::lock_guard lock(mutex_);
   return held_ == nullptr ? "" : held_->id();
+}
+
+void HeldDirectory::Know(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  if (!id.empty()) known_ = id;
 }
 
 Status HeldDirectory::Check(const std::string& id) {

@@ -34,6 +34,8 @@ class HeldDirectory {
   void LetGo();
   // What others find it by; empty: it is not held, or nobody can tell.
   std::string id() const;
+  // Of a holder of this very job.
+  void Know(const std::string& id);
   // That what rank 0 holds is the directory we save in; looks until it has once been so.
   Status Check(const std::string& id);
 

@@ -3,19 +3,24 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <utility>
 
+#include "base/file_helpers.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/thread_priority.h"
 #include "ckpt/checkpoint.h"
 #include "ckpt/copy.h"
+#include "ckpt/names.h"
 #include "elastic/process/quiet_thread.h"
 #include "store/bucket_files.h"
+#include "trainer/save/bucket_hold.h"
 #include "trainer/save/fence.h"
 #include "trainer/save/held_directory.h"
 #include "trainer/save/mirror_plan.h"
+#include "trainer/save/steps_in.h"
 
 namespace keel {
 namespace {
@@ -26,12 +31,11 @@ constexpr Duration kPauseMax = std::chrono::minutes(2);
 // How long the end of the thread is waited for.
 constexpr Duration kEndLimit = std::chrono::seconds(1);
 
-// A place that is not there yet holds nothing.
-Result<std::vector<StepEntry>> StepsOf(Files& files, const std::string& root) {
-  auto listed = ListSteps(files, root);
-  if (!listed.ok() && listed.error().code == Code::kNotFound) return std::vector<StepEntry>{};
-  return listed;
-}
+// How often whoever has nothing to copy looks whether its job goes on without it.
+constexpr Duration kFencePeriod = std::chrono::seconds(15);
+// How long a store is asked for the hold while all wait; longer than a holder is waited for.
+constexpr Duration kHoldLimit = kBucketHoldLimit + std::chrono::seconds(5);
+constexpr Duration kTick = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -41,6 +45,9 @@ struct Mirror::Work {
       : files(system), clock(time), places(std::move(where)), fence(lease, job),
         held(system, time, places.to, job, fence) {}
 
+  Status TakeHold();
+  Status LetGoIfFenced();
+  void NoteHold();
   Status CopyNext();
   Status Copy(const StepEntry& entry, const std::string& why);
   void NoteThere(const std::vector<StepEntry>& there);
@@ -58,7 +65,9 @@ struct Mirror::Work {
   bool has_ended = false;
   bool is_all_there = false;             // nothing was left to copy, when that was last looked at
   std::optional<uint64_t> under_way;
+  uint64_t bytes_copied = 0;             // of those that were copied
   std::optional<uint64_t> newest;
+  std::string id;                        // of the hold; empty: there is none
   std::string why_not;
 };
 
@@ -68,7 +77,7 @@ void Mirror::Work::NoteThere(const std::vector<StepEntry>& there) {
   changed.notify_all();
 }
 
-// Ok: it is there, or was there, or is gone here.
+// Ok: it is there, or was there, or is gone here, or another one is waited for.
 Status Mirror::Work::Copy(const StepEntry& entry, const std::string& why) {
   const auto checkpoint = Checkpoint::Open(files, entry.dir);
   if (!checkpoint.ok()) {
@@ -76,12 +85,21 @@ Status Mirror::Work::Copy(const StepEntry& entry, const std::string& why) {
   }
   LogDebug("mirror-begins", {{"step", entry.step}, {"to", places.to}, {"why", why}});
   const TimePoint begin = clock.Monotonic();
-  progress.bytes_done = 0;
   const Result<CommitReport> copied = CopyCheckpoint(files, **checkpoint, places.to, &progress);
   if (!copied.ok()) {
-    const bool is_moot =
-        copied.error().code == Code::kExists || IsRemoved(files, entry.dir);
+    const std::string manifest =
+        JoinPath(JoinPath(places.to, StepDirName(entry.step)), kManifestName);
+    const Result<bool> committed = Exists(files, manifest);
+    const bool is_there =
+        copied.error().code == Code::kExists && committed.ok() && *committed;
+    const bool is_moot = is_there || copied.error().code == Code::kCancelled ||
+                         IsRemoved(files, entry.dir);
     return is_moot ? Ok() : Status(copied.error());
+  }
+  {
+    const std::lock_guard lock(mutex);
+    bytes_copied += copied->stored_bytes;
+    under_way.reset();
   }
   LogInfo("checkpoint-mirrored", {{"step", entry.step},
                                   {"dir", copied->step_dir},
@@ -94,20 +112,45 @@ Status Mirror::Work::Copy(const StepEntry& entry, const std::string& why) {
   return Ok();
 }
 
-Status Mirror::Work::CopyNext() {
+// Whoever the job has gone on without keeps the mirror from others for nothing.
+Status Mirror::Work::TakeHold() {
+  KEEL_TRY(LetGoIfFenced());
   // Here a store may take its time to answer.
   KEEL_TRY(held.Hold(JobDirectory::kHoldLimit, IsBucketPath(places.to) ? OlderLocks::kWaitFor
                                                                       : OlderLocks::kPassOver));
   KEEL_TRY(held.HoldAnewWhereLost());
-  KEEL_TRY_ASSIGN(const std::vector<StepEntry> here, StepsOf(files, places.from));
-  KEEL_TRY_ASSIGN(const std::vector<StepEntry> there, StepsOf(files, places.to));
+  NoteHold();
+  return Ok();
+}
+
+Status Mirror::Work::LetGoIfFenced() {
+  const Status allowed = fence.Check();
+  if (allowed.ok()) return Ok();
+  held.LetGo();
+  NoteHold();
+  return allowed;
+}
+
+void Mirror::Work::NoteHold() {
+  const std::string name = held.id();
+  const std::lock_guard lock(mutex);
+  id = name;
+}
+
+Status Mirror::Work::CopyNext() {
+  KEEL_TRY_ASSIGN(const std::vector<StepEntry> here, StepsIn(files, places.from));
+  KEEL_TRY_ASSIGN(std::vector<StepEntry> there, StepsIn(files, places.to));
   NoteThere(there);
+  KEEL_TRY(TakeHold());
   const MirrorChoice choice = NextToMirror(here, there, places.retention);
   {
     const std::lock_guard lock(mutex);
     is_all_there = !choice.next;
     if (!choice.next || is_ending) return Ok();
     under_way = choice.next->step;
+    progress.bytes_done = 0;
+    progress.cancel = false;
+    progress.bell.Reset();
   }
   const Status copied = Copy(*choice.next, choice.why);
   const std::lock_guard lock(mutex);
@@ -130,7 +173,11 @@ void Mirror::Run(Work& work) {
     const auto is_called = [&] { return work.is_ending || work.is_woken; };
     if (copied.ok()) {
       pause = kFirstPause;
-      if (work.is_all_there) work.changed.wait(lock, is_called);
+      while (work.is_all_there && !work.changed.wait_for(lock, kFencePeriod, is_called)) {
+        lock.unlock();
+        (void)work.LetGoIfFenced();
+        lock.lock();
+      }
       continue;
     }
     LogWarn("mirror-failed", {{"to", work.places.to},
@@ -157,15 +204,45 @@ std::shared_ptr<Mirror::Work> Mirror::Current() const {
 
 std::shared_ptr<Mirror::Work> Mirror::CurrentOrNew() {
   const std::lock_guard lock(mutex_);
-  if (work_ == nullptr) work_ = std::make_shared<Work>(files_, clock_, places_, job_, lease_);
+  if (work_ == nullptr) {
+    work_ = std::make_shared<Work>(files_, clock_, places_, job_, lease_);
+    work_->held.Know(known_);
+  }
   return work_;
 }
 
-Status Mirror::Hold(int64_t epoch) {
+Status Mirror::Hold(int64_t epoch, const std::function<void()>& tick) {
   if (!wanted()) return Ok();
   const std::shared_ptr<Work> work = CurrentOrNew();
   work->fence.BeginEpoch(epoch);
-  return work->held.Hold(JobDirectory::kHoldLimit, OlderLocks::kWaitFor);
+  auto promise = std::make_shared<std::promise<Status>>();
+  std::future<Status> held = promise->get_future();
+  StartQuietThread("keel-hold", [held_by = work, promise]() mutable {
+    const Status held_now = held_by->held.Hold(JobDirectory::kHoldLimit, OlderLocks::kWaitFor);
+    held_by->NoteHold();
+    held_by.reset();   // before the caller goes on, who may be its only other owner
+    promise->set_value(held_now);
+  }).detach();
+  for (Duration waited{0}; held.wait_for(kTick) != std::future_status::ready; waited += kTick) {
+    if (waited >= kHoldLimit) {
+      return Error{Code::kTimeout, "the store has not said yet whether this job may copy to " +
+                                       places_.to};
+    }
+    tick();
+  }
+  return held.get();
+}
+
+std::string Mirror::id() const {
+  const std::shared_ptr<Work> work = Current();
+  if (work == nullptr) return "";
+  const std::lock_guard lock(work->mutex);
+  return work->id;
+}
+
+void Mirror::Know(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  if (!id.empty()) known_ = id;
 }
 
 void Mirror::Begin(int64_t epoch) {
@@ -185,10 +262,10 @@ void Mirror::Begin(int64_t epoch) {
 void Mirror::End() {
   const std::shared_ptr<Work> work = Current();
   if (work != nullptr && std::exchange(is_running_, false)) {
-    work->progress.cancel = true;
-    work->progress.bell.Ring();
     std::unique_lock lock(work->mutex);
     work->is_ending = true;
+    work->progress.cancel = true;
+    work->progress.bell.Ring();
     work->changed.notify_all();
     work->changed.wait_for(lock, kEndLimit, [&] { return work->has_ended; });
   }
@@ -201,6 +278,7 @@ void Mirror::Wake() {
   if (work == nullptr) return;
   const std::lock_guard lock(work->mutex);
   work->is_woken = true;
+  work->is_all_there = false;
   work->changed.notify_all();
 }
 
@@ -218,17 +296,28 @@ std::optional<uint64_t> Mirror::newest() const {
   return work->newest;
 }
 
-uint64_t Mirror::bytes_done() const {
+uint64_t Mirror::bytes_copied() const {
   const std::shared_ptr<Work> work = Current();
-  return work == nullptr ? 0 : work->progress.bytes_done.load();
+  if (work == nullptr) return 0;
+  const std::lock_guard lock(work->mutex);
+  return work->bytes_copied + (work->under_way ? work->progress.bytes_done.load() : 0);
 }
 
-bool Mirror::AwaitMirrored(uint64_t step, Duration limit) const {
+void Mirror::Prefer(uint64_t step) {
+  const std::shared_ptr<Work> work = Current();
+  if (work == nullptr) return;
+  const std::lock_guard lock(work->mutex);
+  if (!work->under_way || work->under_way == step) return;
+  work->progress.cancel = true;
+  work->progress.bell.Ring();
+}
+
+bool Mirror::AwaitMirrored(uint64_t step, Duration limit, bool all) const {
   const std::shared_ptr<Work> work = Current();
   if (work == nullptr) return false;
   std::unique_lock lock(work->mutex);
   return work->changed.wait_for(lock, limit, [&] {
-    return work->newest && *work->newest >= step;
+    return work->newest && *work->newest >= step && (!all || work->is_all_there);
   });
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -40,8 +41,12 @@ class Mirror {
   const std::string& to() const { return places_.to; }
 
   // At the beginning of a job: that no other job copies there. It waits for a holder of this very
-  // job to be gone. kExists, kInvalid: nothing may be copied there; else it will be tried again.
-  Status Hold(int64_t epoch);
+  // job to be gone, but for no store; `tick` is called each second. kExists, kInvalid: nothing may
+  // be copied there; else it will be tried again.
+  Status Hold(int64_t epoch, const std::function<void()>& tick);
+  // What others of the job find its holder by; empty: it is not held.
+  std::string id() const;
+  void Know(const std::string& id);
   // By rank 0, in each of its epochs: copies from now on, beginning with what is there already.
   void Begin(int64_t epoch);
   // By whoever is not rank 0 any more. What is being copied is given up.
@@ -52,10 +57,14 @@ class Mirror {
   std::optional<uint64_t> under_way() const;
   // The newest that is known to be there.
   std::optional<uint64_t> newest() const;
-  uint64_t bytes_done() const;   // of the copy under way; grows as long as it gets on
+  // Of all copies so far, the one under way too, which falls back when it fails.
+  uint64_t bytes_copied() const;
 
-  // Whether that step, or a newer one, is there within `limit`.
-  bool AwaitMirrored(uint64_t step, Duration limit) const;
+  // Gives up the copy of another step: this one is waited for.
+  void Prefer(uint64_t step);
+  // Whether that step, or a newer one, is there within `limit`, and with `all` whatever is to be
+  // there.
+  bool AwaitMirrored(uint64_t step, Duration limit, bool all = false) const;
   // Why the last attempt failed; empty: it did not.
   std::string why_not() const;
 
@@ -73,6 +82,7 @@ class Mirror {
   mutable std::mutex mutex_;
   std::shared_ptr<Work> work_;   // guarded by mutex_; null: nothing is copied
   bool is_running_ = false;      // work_ has its thread
+  std::string known_;            // the id of the last holder
 };
 
 }  // namespace keel

@@ -16,6 +16,7 @@
 #include "ckpt/put_aside.h"
 #include "trainer/save/mirror_plan.h"
 #include "trainer/save/one_checkpoint.h"
+#include "trainer/save/steps_in.h"
 #include "trainer/saved_config.h"
 #include "trainer/weights.h"
 
@@ -23,6 +24,8 @@ namespace keel {
 namespace {
 
 constexpr Duration kTickPeriod = std::chrono::seconds(1);
+// How long a mirror is asked for its steps while all wait.
+constexpr Duration kMirrorLimit = std::chrono::seconds(20);
 
 Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
 
@@ -168,19 +171,14 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
                  "\nrepair one (`keel repair`), or give another --checkpoint-dir");
 }
 
-Result<std::vector<StepEntry>> StepsIn(Files& files, const std::string& root) {
-  if (root.empty()) return std::vector<StepEntry>{};
-  auto listed = ListSteps(files, root);
-  if (!listed.ok() && listed.error().code == Code::kNotFound) return std::vector<StepEntry>{};
-  return listed;
-}
-
 // Of the directory and its mirror together, by step; of one step, what the directory has is last,
 // and so comes first. A job whose directory holds nothing would begin anew beside a mirror that
 // does not answer, so that is refused.
-Result<std::vector<StepEntry>> AllSteps(Files& files, const ResumeConfig& config) {
+Result<std::vector<StepEntry>> AllSteps(Files& files, const ResumeConfig& config,
+                                        const ResumeTick& tick) {
   KEEL_TRY_ASSIGN(std::vector<StepEntry> here, StepsIn(files, config.root));
-  Result<std::vector<StepEntry>> there = StepsIn(files, config.mirror);
+  if (config.mirror.empty()) return here;
+  auto there = StepsWithin(files, config.mirror, kMirrorLimit, tick);
   if (!there.ok()) {
     const std::string why = there.error().message;
     if (!NewestStep(here)) {
@@ -264,7 +262,7 @@ Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig
                              const ResumeTick& tick, ResumeAhead* ahead) {
   if (ahead != nullptr) Ticking(tick, ahead->progress(), [&] { ahead->Finish(); });
   const Task task{state, files, config, tick, ahead};
-  KEEL_TRY_ASSIGN(const std::vector<StepEntry> entries, AllSteps(files, config));
+  KEEL_TRY_ASSIGN(const std::vector<StepEntry> entries, AllSteps(files, config, tick));
   const auto complete = std::find_if(entries.rbegin(), entries.rend(), [](const auto& entry) {
     return entry.state != StepState::kPartial;
   });
@@ -279,7 +277,10 @@ Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig
   if (!config.resume_from.empty()) {
     if (!any) return ResumeFrom(task);
     KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, config.resume_from));
-    if (ParentDir(dir) == ParentDir(complete->dir) && dir != complete->dir) {
+    const auto named = std::find_if(entries.begin(), entries.end(), [&](const StepEntry& entry) {
+      return entry.dir == dir;
+    });
+    if (named != entries.end() && named->step != complete->step) {
       return Refused("--resume-from " + dir + ", but " + ParentDir(dir) + " holds step " +
                      std::to_string(complete->step) + ", which is never overwritten; give another "
                      "--checkpoint-dir, or remove what is newer");

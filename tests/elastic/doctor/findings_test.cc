@@ -33,6 +33,7 @@ DoctorFacts HealthyHost(int number) {
   facts.directory = "/shared/run7";
   facts.directory_space = {uint64_t{1} << 40, uint64_t{1} << 39};
   facts.lease = "/shared/leases";
+  facts.buckets = {{.place = "s3://b/run", .ends_unfinished = true, .keeps_versions = false}};
   facts.log_directory = "/tmp";
   facts.log_space = {uint64_t{1} << 40, uint64_t{1} << 39};
   facts.gpus = {8, "NVIDIA H200"};
@@ -113,7 +114,7 @@ TEST(DoctorFindings, EveryCheckIsNamedOnceWhereAllIsWell) {
   std::string names;
   for (const Finding& one : AllFindings(HealthyView())) names += one.check + " ";
   EXPECT_EQ(names, "hosts store names interface ports clocks versions program gpus processors "
-                   "directory lease disk shared-memory files variables all-reduce ");
+                   "directory lease bucket disk shared-memory files variables all-reduce ");
 }
 
 TEST(DoctorFindings, OneHostIsNotAskedAboutOthers) {
@@ -321,6 +322,30 @@ TEST(DoctorFindings, Lease) {
   DoctorView view = HealthyView();
   for (DoctorFacts& facts : view.hosts) facts.lease = "";
   EXPECT_THAT(DoctorText(AllFindings(view)), HasSubstr("SKIP lease          the job has none"));
+}
+
+TEST(DoctorFindings, Buckets) {
+  ExpectEachFound({
+      {[](DoctorView& view) { view.hosts[1].buckets[0].trouble = "403 AccessDenied"; }, "bucket",
+       kFail, "node1", "s3://b/run cannot be used: 403 AccessDenied"},
+      {[](DoctorView& view) { view.hosts[1].buckets[0].clock_ahead_ns = 90'000'000'000; },
+       "bucket", kWarn, "node1", "this host's clock is 1 min 30 s behind that of s3://b/run"},
+      {[](DoctorView& view) { view.hosts[1].buckets[0].clock_ahead_ns = -90'000'000'000; },
+       "bucket", kWarn, "node1", "this host's clock is 1 min 30 s ahead of that of s3://b/run"},
+      {[](DoctorView& view) { view.hosts[1].buckets[0].other_region = "eu-west-3"; }, "bucket",
+       kWarn, "node1", "s3://b/run is in the region eu-west-3"},
+      {[](DoctorView& view) { view.hosts[1].buckets[0].ends_unfinished = false; }, "bucket", kWarn,
+       "node1", "no rule of s3://b/run ends uploads that nobody finishes"},
+      {[](DoctorView& view) { view.hosts[1].buckets[0].keeps_versions = true; }, "bucket", kWarn,
+       "node1", "s3://b/run keeps versions of what is removed"},
+  });
+  DoctorView view = HealthyView();
+  for (DoctorFacts& facts : view.hosts) facts.buckets[0].ends_unfinished.reset();
+  EXPECT_THAT(DoctorText(AllFindings(view)),
+              HasSubstr("one is refused; which rules are set there"));
+  for (DoctorFacts& facts : view.hosts) facts.buckets.clear();
+  EXPECT_THAT(DoctorText(AllFindings(view)),
+              HasSubstr("SKIP bucket         the command names none"));
 }
 
 TEST(DoctorFindings, AJobThatMeetsByADirectoryIsExaminedHostByHost) {

@@ -33,6 +33,7 @@ DoctorFacts SomeFacts() {
   facts.lease = "/e";
   facts.is_lease_found = true;
   facts.lease_trouble = "et";
+  facts.buckets = {{"s3://b/run", "bt", -5, "eu-west-3", false, std::nullopt}, {}};
   facts.log_directory = "/l";
   facts.log_space = {5, 4};
   facts.gpus = {"", "NVIDIA H200"};
@@ -71,6 +72,10 @@ TEST(DoctorWire, Facts) {
             R"(,"address_name":"n0","address_trouble":"at","address_silent":true,"files_limit)"
             R"(":1024,"files_wanted":4096,"directory":"/d","directory_trouble":"dt",)"
             R"("lease":"/e","is_lease_found":true,"lease_trouble":"et",)"
+            R"("buckets":[{"place":"s3://b/run","trouble":"bt","clock_ahead_ns":-5,"other_reg)"
+            R"(ion":"eu-west-3","ends_unfinished":false,"keeps_versions":null},{"place":"","tr)"
+            R"(ouble":"","clock_ahead_ns":0,"other_region":"","ends_unfinished":null,"keeps_ve)"
+            R"(rsions":null}],)"
             R"("log_directory":"/l","gpus":["","NVIDIA H200"],"driver":"550","kernels":"AVX2",)"
             R"("environ)"
             R"(ment":"A=b\nC=d\n","torch":"2.11","store_trouble":"st","store_nanos":12345,"pr)"
@@ -83,7 +88,7 @@ TEST(DoctorWire, Facts) {
             R"(rank":-1,"hosts_least":1,"hosts_most":1,"workers":1,"hosts_file_number":"","na)"
             R"(me_number":"","name_trouble":"","address_name":"","address_trouble":"","addres)"
             R"(s_silent":false,"files_limit":0,"files_wanted":0,"directory":"","directory_tro)"
-            R"(uble":"","lease":"","is_lease_found":false,"lease_trouble":"",)"
+            R"(uble":"","lease":"","is_lease_found":false,"lease_trouble":"","buckets":[],)"
             R"("log_directory":"","gpus":[],"driver":"","kernels":"","environment":")"
             R"(","torch":"","store_trouble":"","store_nanos":0,"program":"","program_digest":)"
             R"("","program_trouble":"","shared_memory_total":0,"shared_memory_free":0,"direct)"
@@ -146,6 +151,7 @@ directory_trouble: not-found: @ is missing; invalid: @: expected a string, found
 lease: not-found: @ is missing; invalid: @: expected a string, found null
 is_lease_found: not-found: @ is missing; invalid: @: expected true or false, found null
 lease_trouble: not-found: @ is missing; invalid: @: expected a string, found null
+buckets: not-found: @ is missing; invalid: @: expected an array, found null
 log_directory: not-found: @ is missing; invalid: @: expected a string, found null
 gpus: not-found: @ is missing; invalid: @: expected an array, found null
 driver: not-found: @ is missing; invalid: @: expected a string, found null
@@ -191,14 +197,25 @@ log_free: not-found: @ is missing; invalid: @: expected a whole number that is n
   9223372036854775807: taken
 interfaces: not-found: @ is missing; invalid: @: expected an array, found null
 addresses: not-found: @ is missing; invalid: @: expected an array, found null
+buckets/0/place: not-found: @ is missing; invalid: @: expected a string, found null
+buckets/0/trouble: not-found: @ is missing; invalid: @: expected a string, found null
+buckets/0/clock_ahead_ns: not-found: @ is missing; invalid: @: expected a whole number, )"
+    R"(found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+buckets/0/other_region: not-found: @ is missing; invalid: @: expected a string, found null
+buckets/0/ends_unfinished: not-found: @ is missing; taken
+buckets/0/keeps_versions: not-found: @ is missing; taken
 one more in '': taken
+one more in '/buckets/0': taken
 order in '': host version protocol address port machine node_rank hosts_least hosts_most w)"
     R"(orkers hosts_file_number name_number name_trouble address_name address_trouble address_sil)"
     R"(ent files_limit files_wanted directory directory_trouble lease is_lease_found)"
-    R"( lease_trouble log_directory gpus driver kernels)"
+    R"( lease_trouble buckets log_directory gpus driver kernels)"
     R"( environment torch store_trouble store_nanos program program_digest program_trouble shared)"
     R"(_memory_total shared_memory_free directory_total directory_free log_total log_free interfa)"
     R"(ces addresses
+order in '/buckets/0': place trouble clock_ahead_ns other_region - -
 )";
 
 TEST(DoctorWire, FaultsOfFacts) {

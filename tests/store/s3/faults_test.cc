@@ -378,5 +378,15 @@ TEST_F(S3Faults, AKeyThatS3CannotHoldIsRefused) {
   EXPECT_OK(objects_->Replace(std::string(1024, 'k'), "x"));
 }
 
+TEST_F(S3Faults, WhatTheBucketsOwnerHasSetIsToldAsFarAsItMayBeAsked) {
+  stub_.Answer("/bucket", {200, {{"x-amz-bucket-region", "eu-west-3"}}, ""});
+  stub_.Answer("/bucket?lifecycle=", {404, {}, StubErrorBody("NoSuchLifecycleConfiguration")});
+  stub_.Answer("/bucket?versioning=", {403, {}, StubErrorBody("AccessDenied")});
+  ASSERT_OK_AND_ASSIGN(const BucketRules rules, objects_->Rules());
+  EXPECT_EQ(rules.other_region, "eu-west-3");
+  EXPECT_EQ(rules.ends_unfinished, false);
+  EXPECT_EQ(rules.keeps_versions, std::nullopt);
+}
+
 }  // namespace
 }  // namespace keel

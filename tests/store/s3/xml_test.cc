@@ -99,6 +99,21 @@ TEST(S3Answers, AnAnswerToAnotherQuestionIsAnError) {
   EXPECT_FALSE(CheckCompleted("<Error/>").ok());
 }
 
+TEST(S3Answers, RulesOfBothDialects) {
+  const std::string begin = "<LifecycleConfiguration><Rule>";
+  const std::string end = "</Rule></LifecycleConfiguration>";
+  const std::string ends = "<AbortIncompleteMultipartUpload><DaysAfterInitiation>7"
+                           "</DaysAfterInitiation></AbortIncompleteMultipartUpload>";
+  EXPECT_TRUE(*EndsUnfinished(begin + "<Status>Enabled</Status>" + ends + end));
+  EXPECT_FALSE(*EndsUnfinished(begin + "<Status>Disabled</Status>" + ends + end));
+  EXPECT_FALSE(*EndsUnfinished(begin + "<Status>Enabled</Status><Expiration/>" + end));
+  EXPECT_TRUE(*EndsUnfinished(begin + "<Action><AbortIncompleteMultipartUpload/></Action>" + end));
+  EXPECT_FALSE(EndsUnfinished("<html/>").ok());
+  EXPECT_TRUE(*KeepsVersions("<VersioningConfiguration><Status>Enabled</Status>"
+                             "</VersioningConfiguration>"));
+  EXPECT_FALSE(*KeepsVersions("<VersioningConfiguration/>"));
+}
+
 TEST(S3Answers, RangesAreReadStrictly) {
   const auto range = ParseContentRange("bytes 10-19/100");
   ASSERT_TRUE(range.has_value());

@@ -117,6 +117,22 @@ TEST_F(BucketJob, TrainingGoesOnWithoutTheServerAndSavesOnceItIsBack) {
   ExpectSameEnd();
 }
 
+// What it puts there to try it is removed.
+TEST_F(BucketJob, TheDoctorLooksAtThePlace) {
+  const Words command = Joined({"--doctor", "--standalone", "--nproc-per-node=1", kProgram},
+                               Saving({}));
+  const auto well = Launch(command);
+  (void)well->ExitCode();   // of other checks, such as whether this machine has a network
+  EXPECT_GE(well->Count("^(OK|WARN) +bucket "), 1) << well->Output();
+  EXPECT_EQ(well->Count("^FAIL bucket "), 0) << well->Output();
+  EXPECT_TRUE(bucket_->List("run/", Objects::Depth::kAll)->objects.empty());
+  server_->Kill();
+  const auto gone = Launch(command);
+  EXPECT_EQ(gone->ExitCode(), 1) << gone->Output();
+  EXPECT_EQ(gone->Count("^FAIL bucket +s3://checkpoints/run cannot be used: "), 1)
+      << gone->Output();
+}
+
 // --- As a mirror of a directory ---
 
 TEST_F(BucketJob, AMirrorThereIsAllThatALostMachineLeaves) {

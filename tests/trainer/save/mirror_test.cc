@@ -4,18 +4,26 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "base/faulty_files.h"
 #include "base/file_helpers.h"
 #include "base/memory_files.h"
+#include "base/memory_objects.h"
+#include "base/object_files.h"
 #include "ckpt/catalog.h"
 #include "ckpt/verify.h"
+#include "tests/ckpt/faulty_objects.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
 #include "trainer/save/job_directory.h"
+#include "trainer/save/mirror_wait.h"
+#include "trainer/save/steps_in.h"
 
 namespace keel {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -64,7 +72,7 @@ class MirrorTest : public testing::Test {
 TEST_F(MirrorTest, CopiesWhatIsThereAndWhatComes) {
   Save(10);
   const auto mirror = MirrorOf("j");
-  ASSERT_OK(mirror->Hold(1));
+  ASSERT_OK(mirror->Hold(1, [] {}));
   EXPECT_EQ(mirror->newest(), std::nullopt);
   mirror->Begin(1);
   ASSERT_TRUE(mirror->AwaitMirrored(10, kLong)) << mirror->why_not();
@@ -91,17 +99,17 @@ TEST_F(MirrorTest, KeepsThereWhatIsKeptHere) {
 TEST_F(MirrorTest, AnotherJobIsRefusedAndTheNextEpochGoesOn) {
   Save(10);
   const auto first = MirrorOf("a");
-  ASSERT_OK(first->Hold(1));
+  ASSERT_OK(first->Hold(1, [] {}));
   first->Begin(1);
   ASSERT_TRUE(first->AwaitMirrored(10, kLong));
   const auto other = MirrorOf("b");
-  const Status held = other->Hold(1);
+  const Status held = other->Hold(1, [] {});
   ASSERT_FALSE(held.ok());
   EXPECT_EQ(held.error().code, Code::kExists);
   EXPECT_THAT(held.error().message, HasSubstr("another job saves in /there"));
   first->Begin(2);
   first->End();
-  EXPECT_OK(other->Hold(1)) << "nobody holds it any more";
+  EXPECT_OK(other->Hold(1, [] {})) << "nobody holds it any more";
 }
 
 // Each call there fails once. What is there stays whole, and the new one follows.
@@ -158,10 +166,60 @@ TEST_F(MirrorTest, WhatIsBeingCopiedIsNotRemoved) {
   EXPECT_THAT(WholeSteps(files_, "/here"), ElementsAre(10, 30));
 }
 
+// Silence is not emptiness.
+TEST_F(MirrorTest, APlaceIsEmptyOnlyWhereItShowsThat) {
+  EXPECT_TRUE(StepsIn(files_, "/nowhere")->empty());
+  EXPECT_TRUE(StepsIn(files_, "")->empty());
+  MemoryObjects bucket;
+  ObjectFiles there(bucket);
+  EXPECT_TRUE(StepsIn(there, "s3://bucket/run")->empty());
+  FaultyObjects gone(bucket, FaultyObjects::Fault::kDies, 1);
+  ObjectFiles silent(gone);
+  EXPECT_FALSE(StepsIn(silent, "s3://bucket/run").ok());
+  EXPECT_EQ(StepsWithin(files_, "/nowhere", kLong, [] {})->size(), 0u);
+}
+
+TEST_F(MirrorTest, WhoeverWaitsIsToldWhatIsWhere) {
+  Save(10);
+  const auto mirror = MirrorOf("j");
+  files_.Plan({.op = FileOp::kWriteAt, .path_part = "/there/step", .error_number = ENOSPC,
+               .lasting = true});
+  mirror->Begin(1);
+  MirrorWait wait(*mirror, RealClock(), "/here", 10, /*all=*/false);
+  const Result<bool> not_yet = wait.Await(std::chrono::milliseconds(200), std::nullopt);
+  ASSERT_OK(not_yet);
+  EXPECT_FALSE(*not_yet);
+  const Result<bool> late = wait.Await(Duration(0), RealClock().Monotonic() + kEndMargin);
+  ASSERT_FALSE(late.ok());
+  EXPECT_THAT(late.error().message, AllOf(HasSubstr("saved in /here, but not in /there"),
+                                          HasSubstr("No space left")));
+}
+
+// A stop waits for the newest, and does not first wait for one that is kept for ever.
+TEST_F(MirrorTest, WhatIsWaitedForComesFirst) {
+  for (const uint64_t step : {10, 20}) Save(step);
+  std::atomic<bool> has_new{false};
+  files_.Plan({.kind = Fault::Kind::kAct, .op = FileOp::kWriteAt,
+               .path_part = "/there/step-000000010", .act = [&] {
+                 while (!has_new) RealClock().SleepFor(std::chrono::milliseconds(1));
+               }});
+  const auto mirror = MirrorOf("j", {.keep_every = 10});
+  mirror->Begin(1);
+  ASSERT_TRUE(mirror->AwaitMirrored(20, kLong));
+  while (mirror->under_way() != 10u) RealClock().SleepFor(std::chrono::milliseconds(1));
+  Save(25);
+  mirror->Prefer(25);
+  has_new = true;
+  mirror->Wake();
+  ASSERT_TRUE(mirror->AwaitMirrored(25, kLong));
+  ASSERT_TRUE(mirror->AwaitMirrored(25, kLong, /*all=*/true));
+  EXPECT_THAT(WholeSteps(files_, "/there"), ElementsAre(10, 20, 25));
+}
+
 TEST_F(MirrorTest, WithoutAPlaceItDoesNothing) {
   Mirror none(files_, RealClock(), {"/here", "", {}}, "j", "");
   EXPECT_FALSE(none.wanted());
-  EXPECT_OK(none.Hold(1));
+  EXPECT_OK(none.Hold(1, [] {}));
   none.Begin(1);
   none.Wake();
   EXPECT_FALSE(none.AwaitMirrored(0, Duration(0)));
