@@ -2,6 +2,7 @@
 #include "elastic/doctor/buckets.h"
 
 #include <algorithm>
+#include <future>
 
 #include "base/clock.h"
 #include "base/object_files.h"
@@ -44,6 +45,8 @@ std::vector<std::string> BucketsOf(const LaunchConfig& config) {
   return places;
 }
 
+namespace {
+
 BucketFacts LookAtBucket(const std::string& place, Random random) {
   const auto looked = Within<BucketFacts>(kBucketLimit, [place, random]() mutable {
     BucketFacts facts{.place = place};
@@ -55,6 +58,20 @@ BucketFacts LookAtBucket(const std::string& place, Random random) {
   return {.place = place,
           .trouble = "it does not answer within " + DurationText(kBucketLimit) +
                      "; can this host reach the store?"};
+}
+
+}  // namespace
+
+std::vector<BucketFacts> LookAtBuckets(const std::vector<std::string>& places, Random random) {
+  std::vector<std::future<BucketFacts>> looks;
+  for (const std::string& place : places) {
+    looks.push_back(std::async(std::launch::async, [place, own = random.Fork(place)] {
+      return LookAtBucket(place, own);
+    }));
+  }
+  std::vector<BucketFacts> all;
+  for (std::future<BucketFacts>& look : looks) all.push_back(look.get());
+  return all;
 }
 
 }  // namespace keel

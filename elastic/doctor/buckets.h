@@ -1,5 +1,5 @@
 // What a host finds out about the buckets of a job, by trying.
-// Promises   returns within a limit for each; what it puts there is removed.
+// Promises   returns within a limit for all; what it puts there is removed, if the store answers.
 // Threads    any.
 #pragma once
 
@@ -16,6 +16,7 @@ namespace keel {
 // and --checkpoint-mirror.
 std::vector<std::string> BucketsOf(const LaunchConfig& config);
 
-BucketFacts LookAtBucket(const std::string& place, Random random);
+// All at once, in the order of `places`.
+std::vector<BucketFacts> LookAtBuckets(const std::vector<std::string>& places, Random random);
 
 }  // namespace keel

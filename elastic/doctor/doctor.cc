@@ -102,9 +102,7 @@ class Doctor {
     AddSlowFacts(facts_, config_, world_.environment, world_.files);
     facts_.program_trouble = world_.program_trouble;
     TryLease();
-    for (const std::string& place : BucketsOf(config_)) {
-      facts_.buckets.push_back(LookAtBucket(place, world_.random.Fork("doctor-" + place)));
-    }
+    facts_.buckets = LookAtBuckets(BucketsOf(config_), world_.random.Fork("doctor-buckets"));
   }
   void TryLease();
   // The meeting to use when the hosts cannot meet.

@@ -187,17 +187,18 @@ void Examination::CheckBucket(size_t host, const BucketFacts& bucket, Check& che
 
 void Examination::Buckets() {
   Check check(findings_, "bucket");
-  std::string places;
+  std::set<std::string> named;
   bool is_known = true;
   for (size_t host = 0; host < count(); ++host) {
     for (const BucketFacts& bucket : view_.hosts[host].buckets) {
       CheckBucket(host, bucket, check);
       is_known = is_known && bucket.ends_unfinished && bucket.keeps_versions;
-      if (host == 0) places += (places.empty() ? "" : ", ") + bucket.place;
+      named.insert(bucket.place);
     }
   }
-  if (places.empty()) return check.Skip("the command names none");
-  check.Well(places + " can be saved in: of two puts of one key one is refused" +
+  if (named.empty()) return check.Skip("the command names none");
+  check.Well(JoinList({named.begin(), named.end()}, ", ") +
+             " can be saved in: of two puts of one key one is refused" +
              (is_known ? "" : "; which rules are set there (old uploads, versions) may not be "
                               "asked by these credentials, or is not known to the store"));
 }

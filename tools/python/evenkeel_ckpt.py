@@ -486,9 +486,10 @@ class _Bucket:
             answer = getattr(self.client, name)(Bucket=bucket, Key=key, **more)
             return answer["Body"].read() if "Body" in answer else answer
         except self.errors as error:
-            status = getattr(error, "response", {}).get("ResponseMetadata", {})
-            is_missing = status.get("HTTPStatusCode") == 404
-            raise OSError(errno.ENOENT if is_missing else 0, str(error)) from None
+            answer = getattr(error, "response", None)  # none: there was no whole one
+            is_missing = answer and answer["ResponseMetadata"].get("HTTPStatusCode") == 404
+            number = errno.ENOENT if is_missing else 0 if answer else errno.EIO
+            raise OSError(number, str(error)) from None
 
     def _listed(self, bucket, key):
         prefix = key.rstrip("/") + "/" if key else ""
@@ -517,7 +518,7 @@ class _Bucket:
             try:
                 return self._call("get_object", path, Range=f"bytes={at}-{end}")
             except OSError as error:
-                if left == 0 or error.errno == errno.ENOENT:
+                if left == 0 or error.errno != errno.EIO:
                     raise
 
     def folders(self, root):

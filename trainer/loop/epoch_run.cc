@@ -21,6 +21,9 @@
 namespace keel {
 namespace {
 
+// For the mirror of a job that has finished, where it is told to stop and not by when.
+constexpr Duration kStopLimit = std::chrono::seconds(30);
+
 class EpochRun {
  public:
   EpochRun(TrainState& state, const EpochGroup::Spec& spec, EpochGroup& group,
@@ -58,10 +61,11 @@ class EpochRun {
   }
 
   // While the last save is waited for, nobody votes on stops any more.
-  std::optional<TimePoint> ToldToEnd() const {
+  std::optional<TimePoint> ToldToEnd() {
     const EpochCallbacks::Wishes wishes = parts_.peer.wishes();
-    if (!wishes.left) return std::nullopt;
-    return RealClock().Monotonic() + *wishes.left;
+    if (!wishes.stop && !wishes.left) return std::nullopt;
+    const TimePoint by = RealClock().Monotonic() + wishes.left.value_or(kStopLimit);
+    return end_by_ = std::min(end_by_.value_or(by), by);
   }
 
   Status OpenExchange() {
@@ -266,6 +270,7 @@ class EpochRun {
   std::unique_ptr<Exchange> exchange_;
   std::optional<uint64_t> saved_step_;
   std::string not_mirrored_;
+  std::optional<TimePoint> end_by_;   // while the mirror is waited for, if that is told
   StepTimes times_;                     // of the step under way
   std::vector<int64_t> compute_ns_;     // each rank's, from its votes
 };

@@ -166,8 +166,9 @@ Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& 
                                     [](const VoteRecord& record) { return record.stop; });
   const std::optional<TimePoint> deadline = DeadlineOf(records);
   if (decision.what == StopSave::kSave) saved = SaveTogether(parts);
+  const bool is_here = decision.what == StopSave::kSave && saved.ok();
   // Where some stay, they train on, and copy it meanwhile.
-  if (decision.what == StopSave::kSave && saved.ok() && all_stop) {
+  if (is_here && all_stop) {
     KEEL_TRY_ASSIGN(const std::string why,
                     AwaitMirror(parts, /*all=*/false, [&] { return deadline; }));
     if (!why.empty()) saved = NotSaved(parts.state.step(), why);
@@ -177,7 +178,7 @@ Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& 
   const bool is_saved = decision.what == StopSave::kSave && saved.ok();
   if (parts.group.rank() != 0) return is_saved;
   if (!saved.ok()) LogError("save-failed", {{"reason", saved.error().message}});
-  if (!is_saved) TellUnsaved(parts, records);
+  if (!is_saved && !is_here) TellUnsaved(parts, records);
   return is_saved;
 }
 

@@ -274,6 +274,7 @@ Result<TrainOutcome> Trainer::LeaveParked() {
       {.tick = [this] { whereabouts_->Tick(); }}, stop_by_);
   if (saved.ok()) return Leave(state_.step());
   LogError("save-failed", {{"step", state_.step()}, {"reason", saved.error().message}});
+  if (keeping_->checkpointer.at_once().IsCommitted()) return Leave(std::nullopt);
   keeping_->checkpointer.TellUnsaved("these steps are lost, unless another worker holds them");
   return Leave(std::nullopt);
 }

@@ -49,7 +49,8 @@ void Checkpointer::BeginEpoch(const SavePlace& place) {
     tools_.writer.MakeRoom(tools_.layout, static_cast<uint32_t>(place.rank),
                            static_cast<uint32_t>(place.world));
   }
-  if (place.rank != 0) LetGo();
+  if (place.rank == 0) return tools_.mirror.BeginEpoch(place.epoch);
+  LetGo();
 }
 
 void Checkpointer::BeginMirroring() {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <future>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "base/thread_priority.h"
 #include "ckpt/checkpoint.h"
 #include "ckpt/copy.h"
+#include "ckpt/manifest.h"
 #include "ckpt/names.h"
 #include "elastic/process/quiet_thread.h"
 #include "store/bucket_files.h"
@@ -28,11 +30,15 @@ namespace {
 // Before what failed is tried again; twice as long each time, unless a new checkpoint comes.
 constexpr Duration kFirstPause = std::chrono::seconds(2);
 constexpr Duration kPauseMax = std::chrono::minutes(2);
+// While somebody waits.
+constexpr Duration kPauseAwaited = std::chrono::seconds(1);
+// How often a step whose own bytes are damaged is tried.
+constexpr int kCorruptMax = 3;
 // How long the end of the thread is waited for.
 constexpr Duration kEndLimit = std::chrono::seconds(1);
 
 // How often whoever has nothing to copy looks whether its job goes on without it.
-constexpr Duration kFencePeriod = std::chrono::seconds(15);
+constexpr Duration kFencePeriod = std::chrono::seconds(60);
 // How long a store is asked for the hold while all wait; longer than a holder is waited for.
 constexpr Duration kHoldLimit = kBucketHoldLimit + std::chrono::seconds(5);
 constexpr Duration kTick = std::chrono::seconds(1);
@@ -50,7 +56,9 @@ struct Mirror::Work {
   void NoteHold();
   Status CopyNext();
   Status Copy(const StepEntry& entry, const std::string& why);
-  void NoteThere(const std::vector<StepEntry>& there);
+  // Forgets what is of another job; an error: that is the newest.
+  Status NoteThere(const std::vector<StepEntry>& here, const std::vector<StepEntry>& there);
+  Status CheckSameJob(const std::string& here, const std::string& there);
 
   Files& files;
   Clock& clock;
@@ -68,13 +76,40 @@ struct Mirror::Work {
   uint64_t bytes_copied = 0;             // of those that were copied
   std::optional<uint64_t> newest;
   std::string id;                        // of the hold; empty: there is none
+  bool is_awaited = false;               // somebody has waited for a step
+  std::map<uint64_t, int> corrupt = {};  // how often a step was; by the thread alone
   std::string why_not;
 };
 
-void Mirror::Work::NoteThere(const std::vector<StepEntry>& there) {
+// A mirror that is ahead of its directory may be so rightly, if that was lost.
+Status Mirror::Work::NoteThere(const std::vector<StepEntry>& here,
+                               const std::vector<StepEntry>& there) {
+  const StepEntry* const newest_here = NewestIn(here);
+  const StepEntry* const newest_there = NewestIn(there);
+  Status same;
+  if (newest_here != nullptr && newest_there != nullptr &&
+      newest_there->step > newest_here->step) {
+    same = CheckSameJob(newest_here->dir, newest_there->dir);
+  }
   const std::lock_guard lock(mutex);
-  newest = NewestStep(there);
+  newest.reset();
+  if (newest_there != nullptr && same.ok()) newest = newest_there->step;
   changed.notify_all();
+  return same;
+}
+
+Status Mirror::Work::CheckSameJob(const std::string& here, const std::string& there) {
+  KEEL_TRY_ASSIGN(const Manifest ours, ReadManifest(files, here));
+  KEEL_TRY_ASSIGN(const Manifest theirs, ReadManifest(files, there));
+  const auto fingerprint = [](const Manifest& manifest) {
+    const Metadata& metadata = manifest.description.metadata;
+    const auto found = metadata.find("fingerprint");
+    return found == metadata.end() ? MetadataValue(std::string()) : found->second;
+  };
+  if (fingerprint(ours) == fingerprint(theirs)) return Ok();
+  return Error{Code::kInvalid, there + " is newer, and of a job with other options or another "
+                                       "model: give another --checkpoint-mirror, or move that "
+                                       "one away"};
 }
 
 // Ok: it is there, or was there, or is gone here, or another one is waited for.
@@ -92,6 +127,7 @@ Status Mirror::Work::Copy(const StepEntry& entry, const std::string& why) {
     const Result<bool> committed = Exists(files, manifest);
     const bool is_there =
         copied.error().code == Code::kExists && committed.ok() && *committed;
+    if (copied.error().code == Code::kCorrupt) ++corrupt[entry.step];
     const bool is_moot = is_there || copied.error().code == Code::kCancelled ||
                          IsRemoved(files, entry.dir);
     return is_moot ? Ok() : Status(copied.error());
@@ -100,6 +136,8 @@ Status Mirror::Work::Copy(const StepEntry& entry, const std::string& why) {
     const std::lock_guard lock(mutex);
     bytes_copied += copied->stored_bytes;
     under_way.reset();
+    newest = std::max(newest.value_or(0), entry.step);
+    changed.notify_all();
   }
   LogInfo("checkpoint-mirrored", {{"step", entry.step},
                                   {"dir", copied->step_dir},
@@ -138,11 +176,20 @@ void Mirror::Work::NoteHold() {
 }
 
 Status Mirror::Work::CopyNext() {
-  KEEL_TRY_ASSIGN(const std::vector<StepEntry> here, StepsIn(files, places.from));
-  KEEL_TRY_ASSIGN(std::vector<StepEntry> there, StepsIn(files, places.to));
-  NoteThere(there);
+  KEEL_TRY_ASSIGN(std::vector<StepEntry> here, StepsIn(files, places.from));
+  std::erase_if(here, [this](const StepEntry& entry) {
+    const auto found = corrupt.find(entry.step);
+    return found != corrupt.end() && found->second >= kCorruptMax;
+  });
+  KEEL_TRY_ASSIGN(const std::vector<StepEntry> there, StepsIn(files, places.to));
+  KEEL_TRY(NoteThere(here, there));
   KEEL_TRY(TakeHold());
   const MirrorChoice choice = NextToMirror(here, there, places.retention);
+  if (!choice.next && NewestStep(here) > NewestStep(there)) {
+    return Error{Code::kCorrupt, places.to + " holds step " + std::to_string(*NewestStep(here)) +
+                                     ", which is damaged there: see `keel ls " + places.to +
+                                     "`, and move it away"};
+  }
   {
     const std::lock_guard lock(mutex);
     is_all_there = !choice.next;
@@ -182,11 +229,13 @@ void Mirror::Run(Work& work) {
     }
     LogWarn("mirror-failed", {{"to", work.places.to},
                               {"reason", copied.error().message},
-                              {"again_in", DurationText(pause)},
+                              {"again_in", DurationText(work.is_awaited ? kPauseAwaited
+                                                                       : pause)},
                               {"note", "training goes on, and checkpoints are saved in " +
                                            work.places.from + " alone meanwhile"}});
-    work.changed.wait_for(lock, pause, is_called);
-    pause = std::min(2 * pause, kPauseMax);
+    const Duration rest = work.is_awaited ? std::min(pause, kPauseAwaited) : pause;
+    const bool called = work.changed.wait_for(lock, rest, is_called);
+    pause = called ? kFirstPause : std::min(2 * pause, kPauseMax);
   }
 }
 
@@ -245,11 +294,16 @@ void Mirror::Know(const std::string& id) {
   if (!id.empty()) known_ = id;
 }
 
+void Mirror::BeginEpoch(int64_t epoch) {
+  const std::shared_ptr<Work> work = Current();
+  if (work != nullptr) work->fence.BeginEpoch(epoch);
+}
+
 void Mirror::Begin(int64_t epoch) {
   if (!wanted()) return;
   const std::shared_ptr<Work> work = CurrentOrNew();
   work->fence.BeginEpoch(epoch);
-  if (std::exchange(is_running_, true)) return;
+  if (std::exchange(is_running_, true)) return Wake();
   StartQuietThread("keel-mirror", [work] {
     Run(*work);
     work->held.LetGo();
@@ -307,6 +361,7 @@ void Mirror::Prefer(uint64_t step) {
   const std::shared_ptr<Work> work = Current();
   if (work == nullptr) return;
   const std::lock_guard lock(work->mutex);
+  if (work->newest && *work->newest >= step) return;
   if (!work->under_way || work->under_way == step) return;
   work->progress.cancel = true;
   work->progress.bell.Ring();
@@ -316,6 +371,7 @@ bool Mirror::AwaitMirrored(uint64_t step, Duration limit, bool all) const {
   const std::shared_ptr<Work> work = Current();
   if (work == nullptr) return false;
   std::unique_lock lock(work->mutex);
+  work->is_awaited = true;
   return work->changed.wait_for(lock, limit, [&] {
     return work->newest && *work->newest >= step && (!all || work->is_all_there);
   });

@@ -47,6 +47,8 @@ class Mirror {
   // What others of the job find its holder by; empty: it is not held.
   std::string id() const;
   void Know(const std::string& id);
+  // By rank 0, as soon as it is in another epoch.
+  void BeginEpoch(int64_t epoch);
   // By rank 0, in each of its epochs: copies from now on, beginning with what is there already.
   void Begin(int64_t epoch);
   // By whoever is not rank 0 any more. What is being copied is given up.

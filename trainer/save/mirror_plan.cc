@@ -15,11 +15,16 @@ bool Holds(const std::vector<StepEntry>& there, uint64_t step) {
 
 }  // namespace
 
-std::optional<uint64_t> NewestStep(const std::vector<StepEntry>& entries) {
+const StepEntry* NewestIn(const std::vector<StepEntry>& entries) {
   const auto newest = std::find_if(entries.rbegin(), entries.rend(), [](const StepEntry& entry) {
     return entry.state == StepState::kComplete;
   });
-  return newest == entries.rend() ? std::nullopt : std::optional(newest->step);
+  return newest == entries.rend() ? nullptr : &*newest;
+}
+
+std::optional<uint64_t> NewestStep(const std::vector<StepEntry>& entries) {
+  const StepEntry* const newest = NewestIn(entries);
+  return newest == nullptr ? std::nullopt : std::optional(newest->step);
 }
 
 MirrorChoice NextToMirror(const std::vector<StepEntry>& here, const std::vector<StepEntry>& there,

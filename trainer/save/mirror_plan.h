@@ -22,7 +22,8 @@ struct MirrorChoice {
 MirrorChoice NextToMirror(const std::vector<StepEntry>& here, const std::vector<StepEntry>& there,
                           const RetentionPolicy& retention);
 
-// The newest complete one of a list; nothing: there is none.
+// The newest complete one of a list, which must outlive it; null: there is none.
+const StepEntry* NewestIn(const std::vector<StepEntry>& entries);
 std::optional<uint64_t> NewestStep(const std::vector<StepEntry>& entries);
 
 }  // namespace keel

@@ -16,6 +16,10 @@ MirrorWait::MirrorWait(Mirror& mirror, Clock& clock, std::string from, uint64_t 
 
 Result<bool> MirrorWait::Await(Duration limit, std::optional<TimePoint> deadline) {
   if (deadline) mirror_.Prefer(step_);
+  if (deadline) {
+    const Duration left = *deadline - kEndMargin - clock_.Monotonic();
+    limit = std::clamp(left, Duration(0), limit);
+  }
   if (mirror_.AwaitMirrored(step_, limit, all_)) return true;
   const TimePoint now = clock_.Monotonic();
   most_ = std::max(most_, mirror_.bytes_copied());

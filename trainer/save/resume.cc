@@ -24,8 +24,10 @@ namespace keel {
 namespace {
 
 constexpr Duration kTickPeriod = std::chrono::seconds(1);
-// How long a mirror is asked for its steps while all wait.
+// How long a mirror is asked for its steps while all wait: where the job can go on without it, and
+// where it cannot.
 constexpr Duration kMirrorLimit = std::chrono::seconds(20);
+constexpr Duration kOnlyMirrorLimit = std::chrono::minutes(10);
 
 Error Refused(std::string why) { return {Code::kInvalid, std::move(why)}; }
 
@@ -178,7 +180,8 @@ Result<std::vector<StepEntry>> AllSteps(Files& files, const ResumeConfig& config
                                         const ResumeTick& tick) {
   KEEL_TRY_ASSIGN(std::vector<StepEntry> here, StepsIn(files, config.root));
   if (config.mirror.empty()) return here;
-  auto there = StepsWithin(files, config.mirror, kMirrorLimit, tick);
+  const Duration limit = NewestStep(here) ? kMirrorLimit : kOnlyMirrorLimit;
+  auto there = StepsWithin(files, config.mirror, limit, tick);
   if (!there.ok()) {
     const std::string why = there.error().message;
     if (!NewestStep(here)) {
@@ -277,12 +280,13 @@ Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig
   if (!config.resume_from.empty()) {
     if (!any) return ResumeFrom(task);
     KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(files, config.resume_from));
-    const auto named = std::find_if(entries.begin(), entries.end(), [&](const StepEntry& entry) {
-      return entry.dir == dir;
+    // Of the directory, or of its mirror, which may be behind it.
+    const auto last = std::find_if(entries.rbegin(), entries.rend(), [&](const auto& entry) {
+      return entry.state != StepState::kPartial && ParentDir(entry.dir) == ParentDir(dir);
     });
-    if (named != entries.end() && named->step != complete->step) {
+    if (last != entries.rend() && last->dir != dir) {
       return Refused("--resume-from " + dir + ", but " + ParentDir(dir) + " holds step " +
-                     std::to_string(complete->step) + ", which is never overwritten; give another "
+                     std::to_string(last->step) + ", which is never overwritten; give another "
                      "--checkpoint-dir, or remove what is newer");
     }
     // It is the same command again, and the job has come further since.

@@ -63,7 +63,9 @@ TEST_F(Google, AllGoesWithTheMachinesTokenAndNoHeaderOfAwss) {
     }
     const bool has_body = one.operation == "PutObject" || one.operation == "UploadPart";
     EXPECT_EQ(one.headers.contains("x-goog-hash"), has_body) << one.operation;
-    if (has_body) EXPECT_THAT(one.headers.at("x-goog-hash"), StartsWith("crc32c="));
+    if (has_body) {
+      EXPECT_THAT(one.headers.at("x-goog-hash"), StartsWith("crc32c="));
+    }
   }
   EXPECT_EQ(Asked()[0].headers.at("x-goog-if-generation-match"), "0");
   // One for a key; and once for the token.

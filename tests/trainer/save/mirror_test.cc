@@ -195,6 +195,44 @@ TEST_F(MirrorTest, WhoeverWaitsIsToldWhatIsWhere) {
                                           HasSubstr("No space left")));
 }
 
+// Whoever waits with a deadline for all that is kept for ever does not keep it from being copied.
+TEST_F(MirrorTest, AStopWhileAllIsWaitedForLetsTheCopiesGoOn) {
+  for (const uint64_t step : {10, 20, 25}) Save(step);
+  const auto mirror = MirrorOf("j", {.keep_every = 10});
+  mirror->Begin(1);
+  MirrorWait wait(*mirror, RealClock(), "/here", 25, /*all=*/true);
+  const TimePoint deadline = RealClock().Monotonic() + kLong;
+  Result<bool> is_there = false;
+  while (is_there.ok() && !*is_there) {
+    is_there = wait.Await(std::chrono::milliseconds(1), deadline);
+  }
+  ASSERT_OK(is_there);
+  EXPECT_THAT(WholeSteps(files_, "/there"), ElementsAre(10, 20, 25));
+}
+
+TEST_F(MirrorTest, WhatIsOfAnotherJobDoesNotCount) {
+  Save(10);
+  const TestState other = TestState::Make(4, 20'000);
+  MemorySource source(other.Spans());
+  SavePlan plan = PlanOf(other, "/there", 90, 90, 4096);
+  plan.description.metadata["fingerprint"] = std::string("of another model");
+  ASSERT_OK(SaveCheckpoint(files_, plan, source, {}, 0));
+  const auto mirror = MirrorOf("j");
+  mirror->Begin(1);
+  EXPECT_FALSE(mirror->AwaitMirrored(10, std::chrono::milliseconds(200)));
+  EXPECT_THAT(mirror->why_not(), HasSubstr("/there/step-000000090 is newer, and of a job with"));
+}
+
+TEST_F(MirrorTest, ADamagedStepThereIsNamed) {
+  Save(10);
+  ASSERT_OK(MakeDirs(files_, "/there/step-000000010"));
+  ASSERT_OK(WriteDurably(files_, "/there/step-000000010/manifest.json", "no manifest"));
+  const auto mirror = MirrorOf("j");
+  mirror->Begin(1);
+  EXPECT_FALSE(mirror->AwaitMirrored(10, std::chrono::milliseconds(200)));
+  EXPECT_THAT(mirror->why_not(), HasSubstr("/there holds step 10, which is damaged there"));
+}
+
 // A stop waits for the newest, and does not first wait for one that is kept for ever.
 TEST_F(MirrorTest, WhatIsWaitedForComesFirst) {
   for (const uint64_t step : {10, 20}) Save(step);
@@ -208,6 +246,7 @@ TEST_F(MirrorTest, WhatIsWaitedForComesFirst) {
   ASSERT_TRUE(mirror->AwaitMirrored(20, kLong));
   while (mirror->under_way() != 10u) RealClock().SleepFor(std::chrono::milliseconds(1));
   Save(25);
+  mirror->Prefer(20);   // is there
   mirror->Prefer(25);
   has_new = true;
   mirror->Wake();
