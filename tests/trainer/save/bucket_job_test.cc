@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/random.h"
 #include "tests/store/s3/weed.h"
@@ -131,6 +132,18 @@ TEST_F(BucketJob, TheDoctorLooksAtThePlace) {
   EXPECT_EQ(gone->ExitCode(), 1) << gone->Output();
   EXPECT_EQ(gone->Count("^FAIL bucket +s3://checkpoints/run cannot be used: "), 1)
       << gone->Output();
+}
+
+// tests/s3.sh, by which users try buckets of their own.
+TEST_F(BucketJob, TheScriptForRealBucketsFindsAllWell) {
+  if (access(KEEL_BIN_DIR "/minimal_train", X_OK) != 0) GTEST_SKIP() << "no examples were built";
+  // An empty AWS_CA_BUNDLE, which is none for others, is an error for boto3.
+  Launched script(folder_, "s3.sh",
+                  Launched::Command{{"env", "-u", "AWS_CA_BUNDLE", KEEL_SOURCE_DIR "/tests/s3.sh",
+                                     "--build", KEEL_BIN_DIR "/..", "s3://checkpoints/try"}});
+  EXPECT_EQ(script.ExitCode(), 0) << script.Output();
+  EXPECT_EQ(script.Count("^s3.sh: all is well"), 1) << script.Output();
+  EXPECT_EQ(script.Count("^s3.sh: .*: the same bits$"), 2) << script.Output();
 }
 
 // --- As a mirror of a directory ---
