@@ -107,8 +107,8 @@ Duration S3Client::LimitOf(const S3Call& call) const {
   return own + TimeFor(call.body.size() + call.answer_bytes);
 }
 
-HttpRequest S3Client::RequestOf(const S3Call& call, const S3Credentials& keys,
-                                const std::string& checksum, bool with_crc) {
+TransportRequest S3Client::RequestOf(const S3Call& call, const S3Credentials& keys,
+                                     const std::string& checksum, bool with_crc) {
   S3Address address;
   {
     const std::lock_guard lock(mutex_);
@@ -134,7 +134,7 @@ HttpRequest S3Client::RequestOf(const S3Call& call, const S3Credentials& keys,
                               (with_crc ? std::string(before) : "") + checksum);
   }
   const std::string query = CanonicalQuery(call.query);
-  HttpRequest request;
+  TransportRequest request;
   request.method = call.method;
   request.url = address.scheme() + "://" + address.host() + sign.path +
                 (query.empty() ? "" : "?" + query);
@@ -153,7 +153,7 @@ HttpRequest S3Client::RequestOf(const S3Call& call, const S3Credentials& keys,
   return request;
 }
 
-void S3Client::SetLimits(const S3Call& call, Duration left, HttpRequest& request) const {
+void S3Client::SetLimits(const S3Call& call, Duration left, TransportRequest& request) const {
   const uint64_t bytes = call.body.size() + call.answer_bytes;
   const Duration one = std::max(options_.try_limit, call.limit) + TimeFor(bytes);
   request.limit = std::min(left, one);
@@ -263,7 +263,7 @@ S3Ending S3Client::Send(const S3Call& call) {
     if (call.has_checksum && checksum.empty()) {
       checksum = with_crc ? Crc32cBase64(call.body) : Md5Base64(call.body);
     }
-    HttpRequest request = RequestOf(call, *keys, checksum, with_crc);
+    TransportRequest request = RequestOf(call, *keys, checksum, with_crc);
     SetLimits(call, sending.end - clock_.Monotonic(), request);
     HttpOutcome outcome = transport_.Ask(request);
     const S3Try one = TryOf(call, outcome);

@@ -89,9 +89,9 @@ class S3Client {
 
  private:
   struct Sending;
-  HttpRequest RequestOf(const S3Call& call, const S3Credentials& keys, const std::string& checksum,
-                        bool with_crc);
-  void SetLimits(const S3Call& call, Duration left, HttpRequest& request) const;
+  TransportRequest RequestOf(const S3Call& call, const S3Credentials& keys,
+                             const std::string& checksum, bool with_crc);
+  void SetLimits(const S3Call& call, Duration left, TransportRequest& request) const;
   S3Try TryOf(const S3Call& call, const HttpOutcome& outcome);
   S3Verdict Decide(const S3Try& one, Sending& sending);
   void Cure(const S3Verdict& verdict, const HttpAnswer& answer, const S3Credentials& keys,

@@ -28,7 +28,7 @@ constexpr int64_t kTokenMaxS = 7 * 24 * 3600;
 
 // The body of the answer; an answer that is no 200 is refused without its body, which may hold
 // what was sent.
-Result<std::string> AskService(HttpTransport& transport, const HttpRequest& request,
+Result<std::string> AskService(HttpTransport& transport, const TransportRequest& request,
                                const std::string& what, int tries = kTries) {
   Error error;
   for (int i = 0; i < tries; ++i) {
@@ -169,7 +169,7 @@ FoundKeys KeysOfContainer(const KeyPlaces& places) {
   if (!file.empty()) {
     KEEL_TRY_ASSIGN(token, TokenOfFile(places.files, file));
   }
-  HttpRequest request{.method = "GET", .url = url, .limit = kServiceLimit};
+  TransportRequest request{.method = "GET", .url = url, .limit = kServiceLimit};
   request.avoids_proxies = parts.scheme == "http";
   if (!token.empty()) request.headers = {{"Authorization", token}};
   const std::string what = "the container's credentials service at " + parts.host;
@@ -185,7 +185,9 @@ FoundKeys KeysOfInstance(const KeyPlaces& places) {
   std::string host = VariableOf(places.environment, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
   if (host.empty()) host = kInstanceHost;
   while (host.ends_with('/')) host.pop_back();
-  HttpRequest request{.method = "PUT", .url = host + "/latest/api/token", .limit = kServiceLimit};
+  TransportRequest request{.method = "PUT",
+                           .url = host + "/latest/api/token",
+                           .limit = kServiceLimit};
   request.connect_limit = kInstanceConnectLimit;
   request.avoids_proxies = true;
   request.headers = {{"X-aws-ec2-metadata-token-ttl-seconds", "21600"}};
@@ -212,11 +214,11 @@ FoundKeys GoogleKeysOfEnvironment(const KeyPlaces& places) {
 FoundKeys GoogleTokenOfMachine(const KeyPlaces& places) {
   const std::string host =
       FirstOf(VariableOf(places.environment, "GCE_METADATA_HOST"), kGoogleMetadataHost);
-  HttpRequest request{.method = "GET",
-                      .url = "http://" + host +
-                             "/computeMetadata/v1/instance/service-accounts/default/token",
-                      .headers = {{"Metadata-Flavor", "Google"}},
-                      .limit = kServiceLimit};
+  TransportRequest request{
+      .method = "GET",
+      .url = "http://" + host + "/computeMetadata/v1/instance/service-accounts/default/token",
+      .headers = {{"Metadata-Flavor", "Google"}},
+      .limit = kServiceLimit};
   request.connect_limit = kInstanceConnectLimit;
   request.avoids_proxies = true;
   const std::string what = "the metadata service at " + host;

@@ -62,7 +62,7 @@ HttpEnd EndOf(CURLcode code, bool was_sent) {
 }  // namespace
 
 struct HttpTransport::Transfer {
-  const HttpRequest& request;
+  const TransportRequest& request;
   HttpOutcome outcome = {};
   CURL* easy = nullptr;
   curl_slist* headers = nullptr;
@@ -161,7 +161,7 @@ HttpTransport::~HttpTransport() {
 
 void HttpTransport::Wake() { curl_multi_wakeup(multi_); }
 
-HttpOutcome HttpTransport::Ask(const HttpRequest& request) {
+HttpOutcome HttpTransport::Ask(const TransportRequest& request) {
   Transfer transfer{request};
   {
     const std::lock_guard lock(mutex_);
@@ -206,7 +206,7 @@ void HttpTransport::Begin(Transfer& transfer) {
 
 void HttpTransport::Set(Transfer& transfer) {
   CURL* const easy = transfer.easy;
-  const HttpRequest& request = transfer.request;
+  const TransportRequest& request = transfer.request;
   // A header without a value is one that libcurl shall not add by itself.
   transfer.headers = curl_slist_append(nullptr, "Expect:");
   for (const auto& [name, value] : request.headers) {

@@ -40,7 +40,7 @@ struct HttpAnswer {
 // `answer.bytes` came before it. False: no more is wanted, which counts as a whole answer.
 using HttpTake = std::function<bool(const HttpAnswer& answer, std::span<const std::byte> piece)>;
 
-struct HttpRequest {
+struct TransportRequest {
   std::string method;
   std::string url;       // encoded
   HttpPairs headers = {};
@@ -81,7 +81,7 @@ class HttpTransport {
   HttpTransport(const HttpTransport&) = delete;
   HttpTransport& operator=(const HttpTransport&) = delete;
 
-  HttpOutcome Ask(const HttpRequest& request);
+  HttpOutcome Ask(const TransportRequest& request);
   // Has requests whose tokens were raised end now.
   void Wake();
 

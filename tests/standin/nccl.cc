@@ -22,7 +22,7 @@
 #include "tests/standin/stream.h"
 #include "tests/standin/wire.h"
 
-using keel::standin::Piece;
+using keel::standin::WirePiece;
 using keel::standin::Wire;
 
 struct ncclComm {
@@ -238,7 +238,7 @@ thread_local std::vector<Operation> group;
 void Run(ncclComm& comm, const std::vector<Operation>& operations) {
   const Stop stop = [&comm] { return comm.stop.load(); };
   std::vector<uint64_t> lengths;
-  std::vector<Piece> pieces;
+  std::vector<WirePiece> pieces;
   lengths.reserve(operations.size());
   for (const Operation& one : operations) {
     lengths.push_back(one.send ? one.count : 0);

@@ -34,7 +34,7 @@ sockaddr_in Loopback(uint16_t port) {
 }
 
 // Moves what it can of one piece. False: the other side is gone.
-bool Advance(Piece& piece) {
+bool Advance(WirePiece& piece) {
   const size_t left = piece.count - piece.done;
   std::byte* const at = piece.bytes + piece.done;
   const ssize_t moved = piece.send ? send(piece.socket, at, left, MSG_NOSIGNAL)
@@ -102,11 +102,11 @@ Wire Receive(int socket, void* bytes, size_t count, const Stop& stop) {
   return Move({{socket, static_cast<std::byte*>(bytes), count, false, 0}}, stop);
 }
 
-Wire Move(std::vector<Piece> pieces, const Stop& stop) {
+Wire Move(std::vector<WirePiece> pieces, const Stop& stop) {
   while (!stop()) {
     // The first of each direction of each socket may move; the rest waits for its turn.
-    std::map<std::pair<int, bool>, Piece*> next;
-    for (Piece& piece : pieces) {
+    std::map<std::pair<int, bool>, WirePiece*> next;
+    for (WirePiece& piece : pieces) {
       if (piece.done < piece.count) next.try_emplace({piece.socket, piece.send}, &piece);
     }
     if (next.empty()) return Wire::kDone;

@@ -20,7 +20,7 @@ Wire Send(int socket, const void* bytes, size_t count, const Stop& stop);
 Wire Receive(int socket, void* bytes, size_t count, const Stop& stop);
 
 // What goes to one member or comes from it, in order with other pieces of the same socket.
-struct Piece {
+struct WirePiece {
   int socket = -1;
   std::byte* bytes = nullptr;
   size_t count = 0;
@@ -28,6 +28,6 @@ struct Piece {
   size_t done = 0;
 };
 // All of them side by side.
-Wire Move(std::vector<Piece> pieces, const Stop& stop);
+Wire Move(std::vector<WirePiece> pieces, const Stop& stop);
 
 }  // namespace keel::standin

@@ -1,4 +1,5 @@
-// Crew: the members of one epoch as threads of a test, over a real TCPStore and real Gloo groups.
+// GroupCrew: the members of one epoch as threads of a test, over a real TCPStore and real groups of
+// Gloo.
 // Promises   every member's thread is joined before Run() returns.
 // Threads    one: the test's.
 #pragma once
@@ -17,9 +18,9 @@
 
 namespace keel {
 
-class Crew {
+class GroupCrew {
  public:
-  Crew() {
+  GroupCrew() {
     InstallAbortTrace();
     PrepareForGroups();
     Result<std::unique_ptr<TcpStoreHost>> host = TcpStoreHost::Open({.bind = "127.0.0.1"});

@@ -74,7 +74,7 @@ struct Job {
 // Threads take the place of workers; who loses a member is told, as by its supervisor.
 class Survival {
  public:
-  Survival(Crew& crew, const Job& job, const Loss& loss)
+  Survival(GroupCrew& crew, const Job& job, const Loss& loss)
       : crew_(crew), size_(job.members), readers_(job.readers), loss_(loss) {
     for (int i = 0; i < size_; ++i) states_.push_back(MakeState(job.lanes));
     breaks_.resize(states_.size());
@@ -95,7 +95,7 @@ class Survival {
   void RunEpochOf(int size, bool with_loss) {
     const std::string prefix = crew_.NewPrefix();
     const CancelToken broken;
-    Crew::OnThreads(size, [&](int rank) {
+    GroupCrew::OnThreads(size, [&](int rank) {
       EpochGroup::Spec spec = crew_.SpecOf(rank, size, prefix);
       const bool reads = readers_ == Readers::kAll || (readers_ == Readers::kEven && rank % 2 == 0);
       spec.read_bytes_min = reads ? 1 : EpochGroup::kNeverRead;
@@ -141,7 +141,7 @@ class Survival {
     }
   }
 
-  Crew& crew_;
+  GroupCrew& crew_;
   const int size_;
   const Readers readers_;
   const Loss loss_;
@@ -160,7 +160,7 @@ Bits BitsOf(TrainState& state) {
   return {state.trail().Hex(), state.registry().StateDigest().Hex()};
 }
 
-Bits Quiet(Crew& crew, int lanes) {
+Bits Quiet(GroupCrew& crew, int lanes) {
   const auto state = MakeState(lanes);
   const auto outcome =
       RunEpoch(*state, crew.SpecOf(0, 1, crew.NewPrefix()), CancelToken::Never(), QuietPeer());
@@ -173,7 +173,7 @@ class EveryPoint : public testing::TestWithParam<Job> {};
 
 TEST_P(EveryPoint, SurvivorsNeverDisagree) {
   SetLogLevel(LogLevel::kError);   // hundreds of epochs would hide what matters
-  Crew crew;
+  GroupCrew crew;
   const Job job = GetParam();
   const Bits expected = Quiet(crew, job.lanes);
   const auto survive = [&](const Loss& loss) {
@@ -240,11 +240,11 @@ class Holder {
 TEST(GroupsWhoseSocketsAreHeldElsewhere, EndInOrder) {
   constexpr int kMembers = 5, kLanes = 6;
   SetLogLevel(LogLevel::kError);
-  Crew crew;
+  GroupCrew crew;
   for (int round = 0; round < 10; ++round) {
     const std::string prefix = crew.NewPrefix();
     std::optional<Holder> holder;
-    Crew::OnThreads(kMembers, [&](int rank) {
+    GroupCrew::OnThreads(kMembers, [&](int rank) {
       const auto state = MakeState(kLanes);
       EpochGroup::Spec spec = crew.SpecOf(rank, kMembers, prefix);
       spec.whereabouts = std::make_shared<Whereabouts>([&, rank](const Whereabouts::Now& now) {

@@ -171,7 +171,7 @@ class ExchangeTest : public testing::Test {
   }
 
   static constexpr int kSteps = 3;
-  Crew crew_;
+  GroupCrew crew_;
 };
 
 TEST_F(ExchangeTest, GradientsHaveTheBitsOfTheTreeForEveryNumberOfWorkers) {
@@ -529,7 +529,7 @@ TEST_F(ExchangeTest, BreaksAtRandomMomentsEndEveryCall) {
     crew_.read_bytes_min = [&](int) { return reads ? 1 : EpochGroup::kNeverRead; };
     std::atomic<int> failed{0};
     crew_.Run(size, [&](EpochGroup& group) {
-      const Crew::Breaker breaker(group, delay, victim);
+      const GroupCrew::Breaker breaker(group, delay, victim);
       Mlp model;
       const auto exchange = Opened(model, group, OptionsOf(kLanes));
       for (int step = 0; step < 4; ++step) {

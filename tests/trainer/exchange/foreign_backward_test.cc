@@ -76,7 +76,7 @@ std::string ThrownElsewhere(const std::function<void()>& body) {
 class ForeignBackward : public testing::Test {
  protected:
   static void SetUpTestSuite() { at::set_num_threads(1); }
-  Crew crew_;
+  GroupCrew crew_;
 };
 
 TEST_F(ForeignBackward, LeavesTheBitsOfOurs) {

@@ -33,7 +33,7 @@ size_t AllButTheSecond(int rank) { return rank == 1 ? EpochGroup::kNeverRead : 1
 class TransferAs : public testing::TestWithParam<size_t (*)(int rank)> {
  protected:
   TransferAs() { crew_.read_bytes_min = GetParam(); }
-  Crew crew_;
+  GroupCrew crew_;
 };
 constexpr const char* kWhoReads[] = {"AllRead", "NobodyReads", "SomeRead"};
 INSTANTIATE_TEST_SUITE_P(Who, TransferAs, testing::Values(All, Nobody, AllButTheSecond),
@@ -71,7 +71,7 @@ TEST_P(TransferAs, NewcomersGetTheBytes) {
 // So that who waits is heard of.
 TEST(Transfer, ABigStateIsReadInRounds) {
   constexpr int64_t kCount = 40'000'000;
-  Crew crew;
+  GroupCrew crew;
   crew.Run(2, [](EpochGroup& group) {
     const std::vector<at::Tensor> state{at::full({3}, group.rank(), at::kByte),
                                         at::full({kCount}, group.rank(), at::kFloat)};
@@ -87,7 +87,7 @@ TEST(Transfer, ABigStateIsReadInRounds) {
 }
 
 TEST(Transfer, ListsThatDifferAreRefusedByAll) {
-  Crew crew;
+  GroupCrew crew;
   crew.Run(3, [](EpochGroup& group) {
     const std::vector<at::Tensor> state{at::zeros({group.rank() == 1 ? 5 : 4})};
     const Status moved = Transfer(group, state, {true, false, false});
@@ -98,7 +98,7 @@ TEST(Transfer, ListsThatDifferAreRefusedByAll) {
 }
 
 TEST(Transfer, WithNobodyInNeedNothingMoves) {
-  Crew crew;
+  GroupCrew crew;
   crew.Run(2, [](EpochGroup& group) {
     const std::vector<at::Tensor> state = State(group.rank());
     EXPECT_TRUE(Transfer(group, state, {true, true}).ok());
@@ -107,7 +107,7 @@ TEST(Transfer, WithNobodyInNeedNothingMoves) {
 }
 
 TEST(Transfer, NobodyHavingTheStateIsAnError) {
-  Crew crew;
+  GroupCrew crew;
   crew.Run(2, [](EpochGroup& group) {
     EXPECT_EQ(Transfer(group, State(1), {false, false}).error().code, Code::kInvalid);
   });
@@ -123,7 +123,7 @@ TEST_P(TransferAs, ABreakEndsItAndLeavesTheTensorsAlone) {
     const auto delay = std::chrono::microseconds(random.Uniform(15000));
     const int victim = static_cast<int>(random.Uniform(3));
     crew_.Run(3, [&](EpochGroup& group) {
-      const Crew::Breaker breaker(group, delay, victim);
+      const GroupCrew::Breaker breaker(group, delay, victim);
       const std::vector<at::Tensor> state = State(group.rank() == 0 ? 0.7 : -1.0);
       const Status moved = Transfer(group, state, {true, false, false});
       if (moved.ok()) {

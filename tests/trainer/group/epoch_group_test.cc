@@ -21,7 +21,7 @@ using testing::HasSubstr;
 constexpr Tag kTag = TagOf(TagKind::kTransfer, 1);
 
 TEST(EpochGroup, MembersSendToEachOther) {
-  Crew crew;
+  GroupCrew crew;
   for (int size = 1; size <= 5; ++size) {
     crew.Run(size, [](EpochGroup& group) {
       EpochGroup::Batch batch(group);
@@ -55,7 +55,7 @@ int ThreadsOfPolicy(int policy) {
 // Else it keeps a member that sends from going on for a time slice: see trainer/group/gloo_mesh.cc.
 TEST(EpochGroup, GloosThreadsDoNotPreemptTheMembers) {
   if (sched_getscheduler(0) != SCHED_OTHER) GTEST_SKIP() << "somebody chose another policy";
-  Crew crew;
+  GroupCrew crew;
   std::latch built(2);
   std::latch seen(2);
   crew.Run(2, [&](EpochGroup&) {
@@ -67,7 +67,7 @@ TEST(EpochGroup, GloosThreadsDoNotPreemptTheMembers) {
 }
 
 TEST(EpochGroup, MessagesOfOneTagKeepTheirOrder) {
-  Crew crew;
+  GroupCrew crew;
   crew.Run(2, [](EpochGroup& group) {
     constexpr int kCount = 200;
     EpochGroup::Batch batch(group);
@@ -83,7 +83,7 @@ TEST(EpochGroup, MessagesOfOneTagKeepTheirOrder) {
 }
 
 TEST(EpochGroup, AbortEndsAWaitWithItsReason) {
-  Crew crew;
+  GroupCrew crew;
   std::latch done(2);   // a group that has ended is missed by the other one
   crew.Run(2, [&](EpochGroup& group) {
     std::thread breaker;
@@ -108,7 +108,7 @@ TEST(EpochGroup, AbortEndsAWaitWithItsReason) {
 
 // Where notes take the place of messages, no connection ends a wait.
 TEST(EpochGroup, AWaitForANoteEndsWithItsReason) {
-  Crew crew;
+  GroupCrew crew;
   std::latch done(2);
   crew.Run(2, [&](EpochGroup& group) {
     ASSERT_TRUE(group.ReadsMutually(1 - group.rank(), kReadBytesMin));
@@ -123,7 +123,7 @@ TEST(EpochGroup, AWaitForANoteEndsWithItsReason) {
 }
 
 TEST(EpochGroup, WhoseNoteIsNotToBeHadIsNamed) {
-  Crew crew;
+  GroupCrew crew;
   std::latch done(2);
   crew.Run(2, [&](EpochGroup& group) {
     if (group.rank() == 0) {
@@ -142,10 +142,10 @@ TEST(EpochGroup, WhoseNoteIsNotToBeHadIsNamed) {
 
 // All has been taken: who still has to look at that note needs no more than it.
 TEST(EpochGroup, WhoLeavesInOrderLeavesItsNotes) {
-  Crew crew;
+  GroupCrew crew;
   const std::string prefix = crew.NewPrefix();
   std::latch left(2);
-  Crew::OnThreads(2, [&](int rank) {
+  GroupCrew::OnThreads(2, [&](int rank) {
     auto group = EpochGroup::Build(crew.SpecOf(rank, 2, prefix), CancelToken::Never());
     ASSERT_TRUE(group.ok()) << group.error().message;
     const uint32_t number = (*group)->NextReduction();
@@ -162,7 +162,7 @@ TEST(EpochGroup, WhoLeavesInOrderLeavesItsNotes) {
 }
 
 TEST(EpochGroup, AbortBeforeTheWaitIsNotLost) {
-  Crew crew;
+  GroupCrew crew;
   std::latch done(2);
   crew.Run(2, [&](EpochGroup& group) {
     EpochGroup::Batch batch(group);
@@ -176,7 +176,7 @@ TEST(EpochGroup, AbortBeforeTheWaitIsNotLost) {
 
 // A message of which the first bytes have moved is the one that a broken connection does not end.
 TEST(EpochGroup, AbortEndsAHalfReceivedMessage) {
-  Crew crew;
+  GroupCrew crew;
   std::latch posted(2);
   crew.Run(2, [&](EpochGroup& group) {
     const at::Tensor big = at::zeros({16 << 20}, at::kByte);
@@ -196,7 +196,7 @@ TEST(EpochGroup, AbortEndsAHalfReceivedMessage) {
 }
 
 TEST(EpochGroup, AMemberThatEndsItsGroupIsMissedByTheOthers) {
-  Crew crew;
+  GroupCrew crew;
   crew.Run(3, [](EpochGroup& group) {
     if (group.rank() == 2) return;  // its group ends here
     EpochGroup::Batch batch(group);
@@ -209,10 +209,10 @@ TEST(EpochGroup, AMemberThatEndsItsGroupIsMissedByTheOthers) {
 }
 
 TEST(EpochGroup, AnOperationThatIsLateTimesOutAndNamesThePeer) {
-  Crew crew;
+  GroupCrew crew;
   const std::string prefix = crew.NewPrefix();
   std::latch done(2);
-  Crew::OnThreads(2, [&](int rank) {
+  GroupCrew::OnThreads(2, [&](int rank) {
     EpochGroup::Spec spec = crew.SpecOf(rank, 2, prefix);
     spec.members = {"node1/0", "node2/0"};
     auto group = EpochGroup::Build(spec, CancelToken::Never());
@@ -230,7 +230,7 @@ TEST(EpochGroup, AnOperationThatIsLateTimesOutAndNamesThePeer) {
 }
 
 TEST(EpochGroup, ABatchThatIsDroppedAbortsTheGroup) {
-  Crew crew;
+  GroupCrew crew;
   std::latch done(2);
   crew.Run(2, [&](EpochGroup& group) {
     {
@@ -243,7 +243,7 @@ TEST(EpochGroup, ABatchThatIsDroppedAbortsTheGroup) {
 }
 
 TEST(EpochGroup, BuildingWaitsForTheOthersUntilItsLimitAndNamesThem) {
-  Crew crew;
+  GroupCrew crew;
   EpochGroup::Spec spec = crew.SpecOf(0, 3, crew.NewPrefix());
   spec.build_limit = std::chrono::milliseconds(200);
   spec.members = {"a/0", "b/0", "c/0"};
@@ -254,10 +254,10 @@ TEST(EpochGroup, BuildingWaitsForTheOthersUntilItsLimitAndNamesThem) {
 }
 
 TEST(EpochGroup, ABreakEndsBuildingWhileTheOthersAreMissing) {
-  Crew crew;
+  GroupCrew crew;
   for (int present = 1; present <= 2; ++present) {
     const std::string prefix = crew.NewPrefix();
-    Crew::OnThreads(present, [&](int rank) {
+    GroupCrew::OnThreads(present, [&](int rank) {
       const CancelToken broken;
       std::thread breaker([&] {
         RealClock().SleepFor(std::chrono::milliseconds(5 * rank));
@@ -273,9 +273,9 @@ TEST(EpochGroup, ABreakEndsBuildingWhileTheOthersAreMissing) {
 
 // One member publishes its address and is gone: the others wait for a connection that never comes.
 TEST(EpochGroup, ABreakEndsTheWaitForAMemberThatDiedAfterItPublished) {
-  Crew crew;
+  GroupCrew crew;
   const std::string prefix = crew.NewPrefix();
-  Crew::OnThreads(3, [&](int rank) {
+  GroupCrew::OnThreads(3, [&](int rank) {
     const CancelToken broken;
     std::thread breaker([&, rank] {
       RealClock().SleepFor(std::chrono::milliseconds(rank == 1 ? 4 : 150));
@@ -289,7 +289,7 @@ TEST(EpochGroup, ABreakEndsTheWaitForAMemberThatDiedAfterItPublished) {
 
 // Breaks that fall anywhere into the building; whoever got a group uses it, until it fails.
 TEST(EpochGroup, BreaksAtRandomMomentsEndBuildingEverywhere) {
-  Crew crew;
+  GroupCrew crew;
   Random random(20261121);
   for (int round = 0; round < 40; ++round) {
     const std::string prefix = crew.NewPrefix();
@@ -299,7 +299,7 @@ TEST(EpochGroup, BreaksAtRandomMomentsEndBuildingEverywhere) {
       RealClock().SleepFor(delay);
       broken.Cancel();
     });
-    Crew::OnThreads(4, [&](int rank) {
+    GroupCrew::OnThreads(4, [&](int rank) {
       const auto group = EpochGroup::Build(crew.SpecOf(rank, 4, prefix), broken);
       if (!group.ok()) return;
       EpochGroup::Batch batch(**group);
@@ -313,7 +313,7 @@ TEST(EpochGroup, BreaksAtRandomMomentsEndBuildingEverywhere) {
 }
 
 TEST(EpochGroup, WrongRanksAreRefused) {
-  Crew crew;
+  GroupCrew crew;
   EpochGroup::Spec spec = crew.SpecOf(0, 1, crew.NewPrefix());
   spec.rank = 1;
   EXPECT_EQ(EpochGroup::Build(spec, CancelToken::Never()).error().code, Code::kInvalid);

@@ -121,7 +121,7 @@ class GroupOnGpu : public testing::Test {
     return EpochGroup::Build(spec, broken);
   }
 
-  Crew crew_;
+  GroupCrew crew_;
   const std::shared_ptr<FakeLink> link_ = std::make_shared<FakeLink>();
 };
 

@@ -78,7 +78,7 @@ class Evaluations : public testing::Test {
     Ran ran;
     std::mutex mutex;
     const std::string prefix = crew_.NewPrefix();
-    Crew::OnThreads(workers, [&](int rank) {
+    GroupCrew::OnThreads(workers, [&](int rank) {
       const auto state = MakeState(plan, [&](const EvaluationReport& report) -> Status {
         const std::lock_guard lock(mutex);
         const auto [known, is_new] = ran.values.emplace(report.step, report.value);
@@ -110,7 +110,7 @@ class Evaluations : public testing::Test {
     return ran;
   }
 
-  Crew crew_;
+  GroupCrew crew_;
 };
 
 TEST_F(Evaluations, HaveTheSameValueForAnyNumberOfWorkers) {

@@ -24,7 +24,7 @@ VoteRecord RecordOf(int rank, int size, int lanes, int64_t step) {
 }
 
 TEST(Vote, EverybodyHearsEverybody) {
-  Crew crew;
+  GroupCrew crew;
   for (const int size : {1, 2, 3, 5, 6}) {
     for (const int lanes : {1, 8}) {
       crew.Run(size, [&](EpochGroup& group) {
@@ -42,7 +42,7 @@ TEST(Vote, EverybodyHearsEverybody) {
 
 TEST(Vote, SucceedsForNobodyWhereOneDoesNotEnter) {
   for (const int size : {2, 3, 4, 5}) {
-    Crew crew;
+    GroupCrew crew;
     std::atomic<int> succeeded{0};
     crew.Run(size, [&](EpochGroup& group) {
       if (group.rank() == size - 1) return;
@@ -53,7 +53,7 @@ TEST(Vote, SucceedsForNobodyWhereOneDoesNotEnter) {
 }
 
 TEST(Vote, OnAnotherStepIsAnErrorThatNamesBoth) {
-  Crew crew;
+  GroupCrew crew;
   crew.Run(2, [](EpochGroup& group) {
     const auto all = Vote(group, RecordOf(group.rank(), 2, 4, 5 + group.rank()), 4);
     ASSERT_FALSE(all.ok());

@@ -36,7 +36,7 @@ class KeepTogether : public testing::Test {
   void RunAll(const Members& members) {
     const std::string prefix = crew_.NewPrefix();
     const int size = static_cast<int>(members.size());
-    Crew::OnThreads(size, [&](int rank) {
+    GroupCrew::OnThreads(size, [&](int rank) {
       const KeptMember& member = *members[static_cast<size_t>(rank)];
       const auto outcome = RunEpoch(*member.state, crew_.SpecOf(rank, size, prefix),
                                     CancelToken::Never(), QuietPeer(), member.keeping.get());
@@ -51,7 +51,7 @@ class KeepTogether : public testing::Test {
   void RunStep(const std::vector<const KeptMember*>& members, const std::vector<EpochEnd>& ends) {
     const std::string prefix = crew_.NewPrefix();
     const int size = static_cast<int>(members.size());
-    Crew::OnThreads(size, [&](int rank) {
+    GroupCrew::OnThreads(size, [&](int rank) {
       EpochCallbacks peer = QuietPeer();
       peer.wishes = [] { return EpochCallbacks::Wishes{.join = true}; };
       const KeptMember& member = *members[static_cast<size_t>(rank)];
@@ -73,7 +73,7 @@ class KeepTogether : public testing::Test {
   }
 
   MemoryFiles files_;
-  Crew crew_;
+  GroupCrew crew_;
   const std::string quiet_ = QuietBits();
 };
 
@@ -118,7 +118,7 @@ TEST_F(KeepTogether, WhoSavesInAnotherDirectoryIsRefusedAtOnce) {
   members.push_back(std::make_unique<KeptMember>(files_));
   members.push_back(std::make_unique<KeptMember>(elsewhere));
   const std::string prefix = crew_.NewPrefix();
-  Crew::OnThreads(2, [&](int rank) {
+  GroupCrew::OnThreads(2, [&](int rank) {
     const KeptMember& member = *members[static_cast<size_t>(rank)];
     const auto outcome = RunEpoch(*member.state, crew_.SpecOf(rank, 2, prefix),
                                   CancelToken::Never(), QuietPeer(), member.keeping.get());
@@ -162,7 +162,7 @@ TEST_F(KeepTogether, WhoLooksTooLateForTheFirstOnesMarkIsNotRefused) {
   members.push_back(std::make_unique<KeptMember>(files_));
   members.push_back(std::make_unique<KeptMember>(slow));
   const std::string prefix = crew_.NewPrefix();
-  Crew::OnThreads(2, [&](int rank) {
+  GroupCrew::OnThreads(2, [&](int rank) {
     EpochCallbacks peer = QuietPeer();
     if (rank == 0) {
       peer.watch = [&](auto tell) {
@@ -210,7 +210,7 @@ TEST_F(KeepTogether, ABreakIsHeardWhileTheDiskIsWaitedFor) {
              }});
   Members members = MakeMembers(2, slow);
   const std::string prefix = crew_.NewPrefix();
-  Crew::OnThreads(2, [&](int rank) {
+  GroupCrew::OnThreads(2, [&](int rank) {
     EpochCallbacks peer = QuietPeer();
     peer.wishes = [] { return EpochCallbacks::Wishes{.stop = true}; };
     peer.watch = [&](auto tell) {
@@ -246,7 +246,7 @@ class WithoutTime : public KeepTogether {
       EXPECT_OK(members[1]->saver->SaveAlone({}));   // of step 0
     }
     const std::string prefix = crew_.NewPrefix();
-    Crew::OnThreads(2, [&](int rank) {
+    GroupCrew::OnThreads(2, [&](int rank) {
       EpochCallbacks peer = QuietPeer();
       peer.wishes = [&, votes = 0]() mutable {
         EpochCallbacks::Wishes wishes{.stop = votes == stop_at, .save = votes == save_at};

@@ -73,7 +73,7 @@ class Supervisor {
 // Makes the first step with the worker, computes the second one, and never votes on it.
 class SilentMember {
  public:
-  SilentMember(Crew& crew, const std::string& prefix, Files& files)
+  SilentMember(GroupCrew& crew, const std::string& prefix, Files& files)
       : thread_([&crew, prefix, &files, may_end = end_.get_future().share()] {
           const KeptMember member(files);
           EpochGroup::Spec spec = crew.SpecOf(1, 2, prefix);
@@ -95,7 +95,7 @@ class SilentMember {
 };
 
 // Its group breaks in the second step; then it is told to stop.
-Result<TrainOutcome> LoseTheOtherAndStop(Crew& crew, Files& files, const KeptMember& member,
+Result<TrainOutcome> LoseTheOtherAndStop(GroupCrew& crew, Files& files, const KeptMember& member,
                                          int64_t deadline_ms) {
   Supervisor supervisor;
   const std::string prefix = crew.NewPrefix();
@@ -118,7 +118,7 @@ Result<TrainOutcome> LoseTheOtherAndStop(Crew& crew, Files& files, const KeptMem
 }
 
 TEST(LeavingParked, WithAStepPendingSavesWhatWasBeforeIt) {
-  Crew crew;
+  GroupCrew crew;
   MemoryFiles files;
   const std::string quiet = QuietBits();
   {
@@ -135,7 +135,7 @@ TEST(LeavingParked, WithAStepPendingSavesWhatWasBeforeIt) {
 }
 
 TEST(LeavingParked, WithoutTimeToSaveItBeginsNone) {
-  Crew crew;
+  GroupCrew crew;
   MemoryFiles files;
   {
     const KeptMember member(files);
