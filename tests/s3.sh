@@ -51,6 +51,7 @@ ExpectSameLine() {
 
 # Begin OPTIONS...: an endless job, in the background; `job` is its process.
 Begin() {
+  : >"$work/said"   # of the job before; whoever waits for a word shall not find it there
   "$bin/keelrun" --standalone --nproc-per-node=2 "$bin/minimal_train" --log-every=0 \
     --steps=2000000 --save-every=20 "$@" >"$work/said" 2>&1 &
   job=$!

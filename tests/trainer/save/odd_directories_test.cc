@@ -192,9 +192,9 @@ TEST_F(OddDirectory, WhoseLockIsADirectoryIsRefusedBeforeTraining) {
 // What is in s3:// has tests of its own, tests/trainer/save/bucket_job_test.cc.
 TEST_F(OddDirectory, OfAnotherSchemeIsRefusedAndNotMadeHere) {
   for (const char* option : {"--checkpoint-dir", "--resume-from", "--init-from"}) {
-    const auto job = StartAlone({"--steps=3", std::string(option) + "=gs://bucket/run"});
+    const auto job = StartAlone({"--steps=3", std::string(option) + "=az://bucket/run"});
     EXPECT_EQ(job->ExitCode(), 2) << job->Output();
-    EXPECT_THAT(job->Output(), AllOf(HasSubstr(std::string(option) + " gs://bucket/run is neither"),
+    EXPECT_THAT(job->Output(), AllOf(HasSubstr(std::string(option) + " az://bucket/run is neither"),
                                      HasSubstr("s3://BUCKET/PREFIX")));
     EXPECT_FALSE(fs::exists("gs:"));
   }
