@@ -138,7 +138,7 @@ Main() {
   work=$(mktemp -d)
   job=
   # shellcheck disable=SC2154  # job is set above
-  trap '[[ -z $job ]] || kill -KILL "$job" 2>/dev/null; rm -rf "$work"' EXIT
+  trap '[[ -z $job ]] || kill -KILL "$job" 2>/dev/null || true; rm -rf "$work"' EXIT
   [[ -x $bin/keelrun ]] || Fail "there is no $bin/keelrun; build it first: tools/setup.sh"
   place=${1%/}/evenkeel-try-$(date -u +%Y%m%dT%H%M%SZ)-$$
   Say "below $place"
