@@ -161,14 +161,14 @@ class Job:
 
     # --- Ends ---
 
-    def finish(self):
+    def finish(self, **limits):
         """The exit codes, by number, of workers that wait for the file that says to end."""
         with open(self.done_file, "w", encoding="utf-8"):
             pass
-        return self.ends()
+        return self.ends(**limits)
 
-    def ends(self):
-        return {number: machine.end() for number, machine in self.machines.items()}
+    def ends(self, **limits):
+        return {number: machine.end(**limits) for number, machine in self.machines.items()}
 
     def stop(self):
         for machine in self.machines.values():
