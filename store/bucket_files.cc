@@ -49,8 +49,8 @@ Result<BucketOpener*> BucketFiles::Opener() {
   };
   Result<BucketOpener*> loaded = load();
   if (!loaded.ok()) {
-    return loaded.error().Doing("paths in buckets need a module, and that curl's and "
-                                "OpenSSL's libraries (libcurl4 and libssl3 of Debian)");
+    return loaded.error().Doing("paths in buckets need a module, and that the system's "
+                                "curl (libcurl4 of Debian)");
   }
   return opener_ = *loaded;
 }

@@ -107,6 +107,10 @@ def lay_out(root, build, torches, into, patchelf):
         copy(f"{build}/bin/{name}", f"{package}/bin", patchelf)
     for name in MODULES:
         copy(f"{build}/lib/evenkeel/{name}", f"{package}/lib/evenkeel", patchelf)
+    # It finds libcrypto's functions where the system's curl has them. With one of its own beside
+    # curl's, each would call functions of the other.
+    subprocess.run([patchelf, "--remove-needed", "libcrypto.so.3",
+                    f"{package}/lib/evenkeel/libkeel_s3.so"], check=True)
 
 
 def describe(root, torches, into):
