@@ -108,8 +108,8 @@ class Meeting(Case):
             for machine in list(job.machines.values()):
                 job.drop(machine).kill()
             job.start_all(2)
-            # If the dead ones had formed an epoch by then, the next ones wait until its workers
-            # have ended for sure, which nobody can see: 95 s.
+            # If the coordinator still saw the other one vanish, what it wrote last says that its
+            # own host runs the epoch. Then the next ones wait until that has ended for sure: 95 s.
             self.assertEqual(set(job.finish(limit_s=180).values()), {0}, job.text())
             self.check_epochs(job)
 
