@@ -31,22 +31,6 @@ Status Look(const std::string& path, Random& random, BucketFacts& facts) {
   return Ok();
 }
 
-}  // namespace
-
-std::vector<std::string> BucketsOf(const LaunchConfig& config) {
-  std::vector<std::string> places = {config.doctor ? config.doctor->directory : "",
-                                     config.lease_directory};
-  for (const char* name : {"--checkpoint-dir", "--checkpoint-mirror"}) {
-    places.push_back(ValueInWords(config.program.arguments, name));
-  }
-  std::erase_if(places, [](const std::string& place) { return !IsBucketPath(place); });
-  std::sort(places.begin(), places.end());
-  places.erase(std::unique(places.begin(), places.end()), places.end());
-  return places;
-}
-
-namespace {
-
 BucketFacts LookAtBucket(const std::string& place, Random random) {
   const auto looked = Within<BucketFacts>(kBucketLimit, [place, random]() mutable {
     BucketFacts facts{.place = place};
@@ -61,6 +45,18 @@ BucketFacts LookAtBucket(const std::string& place, Random random) {
 }
 
 }  // namespace
+
+std::vector<std::string> BucketsOf(const LaunchConfig& config) {
+  std::vector<std::string> places = {config.doctor ? config.doctor->directory : "",
+                                     config.lease_directory};
+  for (const char* name : {"--checkpoint-dir", "--checkpoint-mirror"}) {
+    places.push_back(ValueInWords(config.program.arguments, name));
+  }
+  std::erase_if(places, [](const std::string& place) { return !IsBucketPath(place); });
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  return places;
+}
 
 std::vector<BucketFacts> LookAtBuckets(const std::vector<std::string>& places, Random random) {
   std::vector<std::future<BucketFacts>> looks;

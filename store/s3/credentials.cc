@@ -1,6 +1,8 @@
 // Keeps what was found, and asks again in time.
 #include "store/s3/credentials.h"
 
+#include <initializer_list>
+
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -14,15 +16,23 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kRenewBefore = 300 * kSecond;
 constexpr int64_t kBetweenTries = 30 * kSecond;
 
-Result<S3Credentials> FindGoogles(const KeyPlaces& places) {
-  for (const auto look : {GoogleKeysOfEnvironment, GoogleTokenOfMachine}) {
+using Look = FoundKeys (*)(const KeyPlaces&);
+
+// What the first place gives that is set up; `otherwise`: what to say where none is.
+Result<S3Credentials> FirstFound(const KeyPlaces& places, std::initializer_list<Look> looks,
+                                 const std::string& otherwise) {
+  for (const Look look : looks) {
     KEEL_TRY_ASSIGN(std::optional<S3Credentials> keys, look(places));
     if (keys) return std::move(*keys);
   }
-  return Error{Code::kInvalid,
-               "no credentials of Google's were found: this is no machine of theirs with a "
-               "service account, and GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY (HMAC keys: "
-               "`gcloud storage hmac create ACCOUNT`) are not set"};
+  return Error{Code::kInvalid, otherwise};
+}
+
+Result<S3Credentials> FindGoogles(const KeyPlaces& places) {
+  return FirstFound(places, {GoogleKeysOfEnvironment, GoogleTokenOfMachine},
+                    "no credentials of Google's were found: this is no machine of theirs with a "
+                    "service account, and GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY (HMAC keys: "
+                    "`gcloud storage hmac create ACCOUNT`) are not set");
 }
 
 }  // namespace
@@ -69,15 +79,12 @@ void S3KeyRing::Renew(const S3Credentials& old) {
 Result<S3Credentials> S3KeyRing::Find() {
   const KeyPlaces places{environment_, profile_, files_, transport_, clock_};
   if (&dialect_ == &kGoogleDialect) return FindGoogles(places);
-  for (const auto look : {KeysOfEnvironment, KeysOfWebIdentity, KeysOfProfile, KeysOfContainer,
-                          KeysOfInstance}) {
-    KEEL_TRY_ASSIGN(std::optional<S3Credentials> keys, look(places));
-    if (keys) return std::move(*keys);
-  }
-  return Error{Code::kInvalid,
-               "no AWS credentials were found, neither in AWS_ACCESS_KEY_ID and "
-               "AWS_SECRET_ACCESS_KEY, nor under the profile " + Shown(profile_.name) +
-                   " in ~/.aws, nor from a role of this container or machine; set one of these"};
+  return FirstFound(
+      places,
+      {KeysOfEnvironment, KeysOfWebIdentity, KeysOfProfile, KeysOfContainer, KeysOfInstance},
+      "no AWS credentials were found, neither in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, nor "
+      "under the profile " + Shown(profile_.name) +
+          " in ~/.aws, nor from a role of this container or machine; set one of these");
 }
 
 Result<S3Credentials> KeysOfJson(const std::string& text, const std::string& from) {

@@ -75,24 +75,13 @@ std::vector<StopVote> StopVotesOf(const std::vector<VoteRecord>& records) {
   return votes;
 }
 
-std::optional<TimePoint> DeadlineOf(const std::vector<VoteRecord>& records) {
-  std::optional<Duration> least;
-  for (const VoteRecord& record : records) {
-    if (!record.deadline_ms) continue;
-    const Duration left = std::chrono::milliseconds(*record.deadline_ms);
-    least = std::min(least.value_or(left), left);
-  }
-  if (!least) return std::nullopt;
-  return RealClock().Monotonic() + *least;
-}
-
 void TellItDoesNotFit(const EpochParts& parts, const StopDecision& decision) {
   if (parts.group.rank() != 0) return;
   const bool finishes = decision.what == StopSave::kFinish;
   LogError("save-does-not-fit",
            {{"step", parts.state.step()},
             {"needs", DurationText(decision.needs)},
-            {"left", DurationText(decision.left)},
+            {"left", DurationText(*decision.left)},
             {"instead", finishes ? "finishing the save under way" : "leaving at once"}});
 }
 
@@ -164,7 +153,8 @@ Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& 
   Status saved;
   const bool all_stop = std::all_of(records.begin(), records.end(),
                                     [](const VoteRecord& record) { return record.stop; });
-  const std::optional<TimePoint> deadline = DeadlineOf(records);
+  std::optional<TimePoint> deadline;
+  if (decision.left) deadline = RealClock().Monotonic() + *decision.left;
   if (decision.what == StopSave::kSave) saved = SaveTogether(parts);
   const bool is_here = decision.what == StopSave::kSave && saved.ok();
   // Where some stay, they train on, and copy it meanwhile.

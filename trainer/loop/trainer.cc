@@ -250,7 +250,7 @@ bool Trainer::SaveFits() const {
   const auto newest = keeping_->checkpointer.NewestSaved();
   LogError("save-does-not-fit", {{"step", state_.step()},
                                  {"needs", DurationText(decision.needs)},
-                                 {"left", DurationText(decision.left)},
+                                 {"left", DurationText(*decision.left)},
                                  {"instead", "leaving at once"},
                                  {"checkpoint", newest ? std::to_string(*newest) : "none"}});
   return false;

@@ -44,8 +44,8 @@ StopDecision DecideStopSave(const std::vector<StopVote>& votes) {
     under_way &= vote.state == SaveState::kWriting || vote.state == SaveState::kDurable;
   }
   StopDecision decision;
+  if (left) decision.left = std::max(*left, Duration(0));
   if (!left || !needs) return decision;
-  decision.left = std::max(*left, Duration(0));
   decision.needs = *needs;
   if (*needs <= *left) return decision;
   decision.what = under_way ? StopSave::kFinish : StopSave::kLeave;

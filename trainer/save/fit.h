@@ -44,8 +44,8 @@ enum class StopSave {
 };
 struct StopDecision {
   StopSave what = StopSave::kSave;
-  Duration left{0};     // the smallest of all votes
-  Duration needs{0};    // the largest of all votes
+  std::optional<Duration> left = {};   // the smallest of all votes, or nothing
+  Duration needs{0};                   // the largest of all votes
 };
 
 // `votes`: by rank.

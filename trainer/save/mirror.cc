@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <future>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "ckpt/names.h"
 #include "elastic/process/quiet_thread.h"
 #include "store/bucket_files.h"
+#include "trainer/save/ask_aside.h"
 #include "trainer/save/bucket_hold.h"
 #include "trainer/save/fence.h"
 #include "trainer/save/held_directory.h"
@@ -41,7 +41,6 @@ constexpr Duration kEndLimit = std::chrono::seconds(1);
 constexpr Duration kFencePeriod = std::chrono::seconds(60);
 // How long a store is asked for the hold while all wait; longer than a holder is waited for.
 constexpr Duration kHoldLimit = kBucketHoldLimit + std::chrono::seconds(5);
-constexpr Duration kTick = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -264,22 +263,14 @@ Status Mirror::Hold(int64_t epoch, const std::function<void()>& tick) {
   if (!wanted()) return Ok();
   const std::shared_ptr<Work> work = CurrentOrNew();
   work->fence.BeginEpoch(epoch);
-  auto promise = std::make_shared<std::promise<Status>>();
-  std::future<Status> held = promise->get_future();
-  StartQuietThread("keel-hold", [held_by = work, promise]() mutable {
-    const Status held_now = held_by->held.Hold(JobDirectory::kHoldLimit, OlderLocks::kWaitFor);
-    held_by->NoteHold();
-    held_by.reset();   // before the caller goes on, who may be its only other owner
-    promise->set_value(held_now);
-  }).detach();
-  for (Duration waited{0}; held.wait_for(kTick) != std::future_status::ready; waited += kTick) {
-    if (waited >= kHoldLimit) {
-      return Error{Code::kTimeout, "the store has not said yet whether this job may copy to " +
-                                       places_.to};
-    }
-    tick();
-  }
-  return held.get();
+  std::optional<Status> held = AskAside<Status>("keel-hold", kHoldLimit, tick, [work] {
+    const Status taken = work->held.Hold(JobDirectory::kHoldLimit, OlderLocks::kWaitFor);
+    work->NoteHold();
+    return taken;
+  });
+  if (held) return *std::move(held);
+  return Error{Code::kTimeout, "the store has not said yet whether this job may copy to " +
+                                   places_.to};
 }
 
 std::string Mirror::id() const {

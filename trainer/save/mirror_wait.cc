@@ -15,8 +15,8 @@ MirrorWait::MirrorWait(Mirror& mirror, Clock& clock, std::string from, uint64_t 
 }
 
 Result<bool> MirrorWait::Await(Duration limit, std::optional<TimePoint> deadline) {
-  if (deadline) mirror_.Prefer(step_);
   if (deadline) {
+    mirror_.Prefer(step_);
     const Duration left = *deadline - kEndMargin - clock_.Monotonic();
     limit = std::clamp(left, Duration(0), limit);
   }

@@ -1,20 +1,13 @@
 // A list, and a second look where it says that nothing is there.
 #include "trainer/save/steps_in.h"
 
-#include <future>
-#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/object_files.h"
-#include "elastic/process/quiet_thread.h"
+#include "trainer/save/ask_aside.h"
 
 namespace keel {
-namespace {
-
-constexpr Duration kListTick = std::chrono::seconds(1);
-
-}  // namespace
-
 Result<std::vector<StepEntry>> StepsIn(Files& files, const std::string& root) {
   if (root.empty()) return std::vector<StepEntry>{};
   Result<std::vector<StepEntry>> listed = ListSteps(files, root);
@@ -33,21 +26,11 @@ Result<std::vector<StepEntry>> StepsIn(Files& files, const std::string& root) {
 Result<std::vector<StepEntry>> StepsWithin(Files& files, const std::string& root, Duration limit,
                                            const std::function<void()>& tick) {
   using Steps = Result<std::vector<StepEntry>>;
-  auto promise = std::make_shared<std::promise<Steps>>();
-  std::future<Steps> answer = promise->get_future();
-  StartQuietThread("keel-list", [promise, &files, root] {
-    promise->set_value(StepsIn(files, root));
-  }).detach();
-  const auto is_there = [&] {
-    return answer.wait_for(kListTick) == std::future_status::ready;
-  };
-  for (Duration waited{0}; !is_there(); waited += kListTick) {
-    if (waited >= limit) {
-      return Error{Code::kTimeout, root + " has not answered within " + DurationText(limit)};
-    }
-    tick();
-  }
-  return answer.get();
+  std::optional<Steps> steps = AskAside<Steps>("keel-list", limit, tick, [&files, root] {
+    return StepsIn(files, root);
+  });
+  if (steps) return *std::move(steps);
+  return Error{Code::kTimeout, root + " has not answered within " + DurationText(limit)};
 }
 
 }  // namespace keel
