@@ -28,7 +28,7 @@ class SystemClock : public Clock {
 }  // namespace
 
 Clock& RealClock() {
-  static SystemClock clock;
+  static SystemClock& clock = *new SystemClock;   // threads may outlive static objects
   return clock;
 }
 

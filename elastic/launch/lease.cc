@@ -24,7 +24,7 @@ namespace {
 constexpr Duration kOpenLimit = std::chrono::seconds(20);
 
 Result<std::unique_ptr<DirLease>> OpenDir(const LaunchConfig& config, Random random) {
-  static PosixFiles files;   // a thread that hangs in it may outlive all else
+  static PosixFiles& files = *new PosixFiles;   // a thread that hangs in it may outlive all else
   // All members of a job have one name, and are one run.
   const LeaseOwner owner{config.run_id, config.run_id};
   const std::string& dir = config.lease_directory;

@@ -131,7 +131,7 @@ Status CheckOpenFiles(const LaunchConfig& config) {
 
 // In place of a job.
 int Examine(const LaunchConfig& config, const Environment& environment, Random random) {
-  static PosixFiles files;   // a file system that hangs holds a thread in it
+  static PosixFiles& files = *new PosixFiles;   // a file system that hangs holds a thread in it
   auto stores = LateStores::Open(config.log_format, config.log_level);
   const Status can_start = config.program.name.empty()
                                ? Ok()
