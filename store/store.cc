@@ -15,6 +15,11 @@ const CancelToken& CancelToken::Never() {
   return never;
 }
 
+Result<bool> Store::Has(const std::string& key) {
+  KEEL_TRY_ASSIGN(const auto value, Get(key));
+  return value.has_value();
+}
+
 Status CheckKey(const std::string& key) {
   if (key.empty()) return Error{Code::kInvalid, "a store key is empty"};
   if (key.size() > kStoreKeyBytesMax) {

@@ -196,6 +196,11 @@ Result<std::optional<std::string>> TcpStore::Get(const std::string& key) {
   });
 }
 
+Result<bool> TcpStore::Has(const std::string& key) {
+  KEEL_TRY(CheckKey(key));
+  return Operate("looking for '" + key + "'", [&] { return connection_->store->check({key}); });
+}
+
 Result<std::vector<std::optional<std::string>>> TcpStore::GetMany(
     const std::vector<std::string>& keys) {
   using Values = std::vector<std::optional<std::string>>;

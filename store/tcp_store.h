@@ -62,6 +62,7 @@ class TcpStore : public Store {
 
   Status Set(const std::string& key, const std::string& value) override;
   Result<std::optional<std::string>> Get(const std::string& key) override;
+  Result<bool> Has(const std::string& key) override;
   Result<std::vector<std::optional<std::string>>> GetMany(
       const std::vector<std::string>& keys) override;
   Result<int64_t> Add(const std::string& key, int64_t delta) override;

@@ -78,6 +78,8 @@ TEST_P(StoreContract, RefusesEmptyAndOverlongKeys) {
 TEST_P(StoreContract, ReadsManyKeysWithTheAbsentOnesMarked) {
   ASSERT_TRUE(store_->Set("m/1", "one").ok());
   ASSERT_TRUE(store_->Set("m/3", "three").ok());
+  EXPECT_TRUE(*store_->Has("m/1"));
+  EXPECT_FALSE(*store_->Has("m/2"));
   const auto some = store_->GetMany({"m/1", "m/2", "m/3"});
   ASSERT_TRUE(some.ok()) << some.error().message;
   EXPECT_THAT(*some, testing::ElementsAre("one", std::nullopt, "three"));
