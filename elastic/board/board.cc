@@ -169,10 +169,11 @@ void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint
     if (where_.is_alone) return alone_.Connect("");
     return stores_.Connect(store, port, kOwnStoreLimit, ending);
   };
+  // This host may open several boards of one term, and no id may be drawn twice.
+  const Random random = random_.Fork("board " + std::to_string(++opened_));
   keeper_ = std::make_unique<BoardKeeper>(
       loop_, clock_, stores_, BoardKeeper::Place{where_.own_address, where_.bind, port, !claimed_},
-      std::move(server), connect, std::move(config),
-      random_.Fork("term " + std::to_string(next.term)), std::move(events));
+      std::move(server), connect, std::move(config), random, std::move(events));
   guide_.SetOwn(keeper_->place());
   TellLease();
 }

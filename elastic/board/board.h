@@ -142,6 +142,7 @@ class Board {
   const std::string job_;
   const JobPolicy policy_;
   Random random_;
+  int64_t opened_ = 0;                // how many boards this host has kept
   const Events events_;
 
   MemoryBoard alone_;                               // the board of a host that is_alone

@@ -277,7 +277,7 @@ void SimHost::OpenBoard(int64_t term, int64_t epoch, const std::string& handed_o
     return EpochStore{"10.0.0.1", 2, coordinator_->generation() + "/" + epoch.id + "/"};
   };
   coordinator_ = std::make_unique<Coordinator>(
-      config, random_->Fork("coordinator " + std::to_string(term)), open_epoch_store);
+      config, random_->Fork("board " + std::to_string(++boards_)), open_epoch_store);
   world_.BoardOpened(number_, coordinator_->generation(), coordinator_->place(), place_, is_asked);
   world_.Trace("h" + std::to_string(number_) + " opens a board of term " + std::to_string(term) +
                ", epoch " + std::to_string(epoch) + ", at " + kept_);
