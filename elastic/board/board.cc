@@ -45,8 +45,7 @@ Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock&
   std::unique_ptr<Lease> lease = std::move(where.lease);
   const bool is_first = server != nullptr || where.is_alone;
   std::unique_ptr<Board> board(new Board(loop, clock, stores, std::move(where), is_first,
-                                         std::move(member),
-                                         std::move(policy), std::move(random),
+                                         std::move(member), std::move(policy), std::move(random),
                                          std::move(events)));
   if (!board->where_.is_alone) {
     KEEL_TRY_ASSIGN(board->presence_server_,
@@ -319,6 +318,7 @@ void Board::TellLease() {
 // --- The member's half ---
 
 Result<std::unique_ptr<Store>> Board::Connect(const CancelToken& ending) {
+  member_.NoteConnection();
   if (where_.is_alone) return alone_.Connect("");
   return guide_.Connect(ending);
 }
@@ -451,11 +451,9 @@ void Board::Publish(MemberRecord record, const std::vector<CountedEpoch>& counte
   record.peer = peer();
   std::vector<std::string> ids;
   for (const CountedEpoch& epoch : counted) ids.push_back(epoch.id);
-  std::optional<std::vector<CountedEpoch>> given;
-  if (std::exchange(counted_, ids) != ids) given = counted;
-  TellMember([this, record = std::move(record), given = std::move(given)] {
-    member_.Publish(record, given);
-  }, hurry);
+  CountedEpochs given;
+  if (std::exchange(counted_, ids) != ids) given = std::make_shared<CountedEpochList>(counted);
+  TellMember([this, record = std::move(record), given] { member_.Publish(record, given); }, hurry);
 }
 
 void Board::ReportBreak(const BreakRecord& record) {

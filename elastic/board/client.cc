@@ -34,9 +34,9 @@ BoardClient::Step BoardClient::Poll(Store& store, TimePoint now) {
   return step;
 }
 
-void BoardClient::Publish(MemberRecord record, std::optional<std::vector<CountedEpoch>> counted) {
+void BoardClient::Publish(MemberRecord record, CountedEpochs counted) {
   wanted_ = Published{std::move(record), ""};
-  if (counted) counted_ = *std::move(counted);
+  if (counted != nullptr) counted_ = std::move(counted);
 }
 
 bool BoardClient::settled() const {
@@ -47,9 +47,13 @@ bool BoardClient::settled() const {
 Status BoardClient::Run(Store& store, TimePoint now, Step& step) {
   if (refused_) return Ok();
   if (wanted_ && wanted_->text.empty()) wanted_->text = MemberText(wanted_->record);
-  if (!registration_) {
+  // Where another board is, it has none of the keys that would be read.
+  if (!registration_ || is_connection_new_) {
     KEEL_TRY_ASSIGN(const bool there, FindGeneration(store));
     if (!there) return Ok();  // the coordinator has not opened the job yet
+    is_connection_new_ = false;
+  }
+  if (!registration_) {
     KEEL_TRY(CheckProtocol(store, step));
     if (refused_) return Ok();
     // It registers before it reads: an epoch that names the slot must not be reported before the
@@ -276,9 +280,13 @@ Status BoardClient::WriteOffer(Store& store) {
 // A board that did not form an epoch learns here who is in it. The key comes before the record that
 // names the epoch.
 Status BoardClient::WriteCounted(Store& store) {
-  for (const CountedEpoch& epoch : counted_) {
+  if (counted_ == nullptr) return Ok();
+  for (const CountedEpoch& epoch : *counted_) {
     if (generation_.counted.contains(epoch.id)) continue;
-    KEEL_TRY(WriteOnce(store, keys().Counted(epoch.id), CountedEpochText(epoch)));
+    // A host of many others mostly finds that one of them has written it, and need not send it.
+    const std::string key = keys().Counted(epoch.id);
+    KEEL_TRY_ASSIGN(const bool is_there, store.Has(key));
+    if (!is_there) KEEL_TRY(WriteOnce(store, key, CountedEpochText(epoch)));
     generation_.counted.insert(epoch.id);
   }
   return Ok();

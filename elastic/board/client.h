@@ -12,6 +12,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,16 +33,22 @@ struct BoardClientConfig {
   Duration beat_interval = kBeatInterval;
 };
 
+// They may be long, and are handed on without a copy. Null: none.
+using CountedEpochList = std::vector<CountedEpoch>;
+using CountedEpochs = std::shared_ptr<const CountedEpochList>;
+
 class BoardClient {
  public:
   explicit BoardClient(BoardClientConfig config) : config_(std::move(config)) {}
 
   // The next Poll() writes these. Of several records only the last one is written. `counted`: who
   // is in each epoch that the record says it has seen; nothing: those that were given last.
-  void Publish(MemberRecord record, std::optional<std::vector<CountedEpoch>> counted);
+  void Publish(MemberRecord record, CountedEpochs counted);
   // Offers a place to the coordinator.
   void Offer(const BoardPlace& place) { offer_ = place; }
   void ReportBreak(const BreakRecord& record) { breaks_.emplace(record.id, record); }
+  // The next Poll() is the first one over a new connection, where another board may be.
+  void NoteConnection() { is_connection_new_ = true; }
   // To be called after Buried, once nothing is left of the former registration.
   void RegisterAnew() { may_register_ = true; }
 
@@ -126,9 +133,10 @@ class BoardClient {
 
   const BoardClientConfig config_;
   std::optional<Published> wanted_;   // to be on the board
-  std::vector<CountedEpoch> counted_;
+  CountedEpochs counted_;
   std::optional<BoardPlace> offer_;
   std::map<std::string, BreakRecord> breaks_;   // by the epoch's id
+  bool is_connection_new_ = true;
   bool may_register_ = true;
   bool refused_ = false;            // the board is of another version
   std::optional<int64_t> other_;    // the version of a record that could not be parsed

@@ -225,6 +225,31 @@ bool BoardFinder::AwaitTurn(const State& state, const CancelToken& ending) {
   return false;
 }
 
+// The last of `answers` are those of `heirs`. Who keeps a board knows that it is there.
+std::vector<PeerSight> BoardFinder::SightsThatCount(const FollowView& view,
+                                                    const std::vector<PeerAnswer>& answers,
+                                                    const std::vector<Heir>& heirs,
+                                                    const CancelToken& ending) {
+  std::vector<BoardPlace> kept;
+  for (size_t i = 0; i < heirs.size(); ++i) {
+    const PeerAnswer& answer = answers[answers.size() - heirs.size() + i];
+    const BoardPlace& place = answer.sight.place;
+    const bool is_sight = answer.kind == PeerAnswer::Kind::kSight;
+    if (is_sight && place.by == heirs[i].incarnation) kept.push_back(place);
+  }
+  std::vector<PeerSight> sights;
+  for (const PeerAnswer& answer : answers) {
+    if (answer.kind != PeerAnswer::Kind::kSight) continue;
+    const auto is_it = [&](const BoardPlace& one) {
+      return IsSameBoard(one, answer.sight.place);
+    };
+    // Others may hear from the lost board although this host cannot reach it.
+    const bool is_known = is_it(view.lost) || std::any_of(kept.begin(), kept.end(), is_it);
+    if (is_known || NamesABoard(answer, ending)) sights.push_back(answer.sight);
+  }
+  return sights;
+}
+
 Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const CancelToken& ending) {
   const bool is_moving = !state.is_reached;   // to a board that it was just told of
   if (!state.lost_at && !is_moving) {
@@ -262,15 +287,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
   const std::vector<Heir> heirs = HeirsToAsk(view, clock_.Monotonic());
   for (const Heir& heir : heirs) asked.push_back(heir.peer);
   const std::vector<PeerAnswer> answers = AskPeers(asked, config_.job, kAskLimit, ending);
-  for (size_t i = 0; i < answers.size(); ++i) {
-    const PeerAnswer& answer = answers[i];
-    const bool is_sight = answer.kind == PeerAnswer::Kind::kSight;
-    const std::string& by = answer.sight.place.by;
-    // Others may hear from the lost board although this host cannot reach it.
-    const bool is_lost = is_sight && IsSameBoard(answer.sight.place, view.lost);
-    const bool is_its_own = is_sight && i >= endpoints && heirs[i - endpoints].incarnation == by;
-    if (is_lost || is_its_own || NamesABoard(answer, ending)) view.sights.push_back(answer.sight);
-  }
+  view.sights = SightsThatCount(view, answers, heirs, ending);
   const TimePoint now = clock_.Monotonic();
   const FollowStep step = DecideFollow(view, now);
   switch (step.verdict) {

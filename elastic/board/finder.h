@@ -107,6 +107,10 @@ class BoardFinder : public BoardGuide {
   Result<std::unique_ptr<Store>> Follow(const BoardPlace& place, const std::string& why,
                                         const CancelToken& ending);
   static bool NamesABoard(const PeerAnswer& answer, const CancelToken& ending);
+  static std::vector<PeerSight> SightsThatCount(const FollowView& view,
+                                                const std::vector<PeerAnswer>& answers,
+                                                const std::vector<Heir>& heirs,
+                                                const CancelToken& ending);
   bool AwaitTurn(const State& state, const CancelToken& ending);
   HostPort WhereLost(const State& state) const;
   Reached Look(const HostPort& where, const CancelToken& ending) const;

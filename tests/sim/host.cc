@@ -248,7 +248,7 @@ void SimHost::GiveToMember() {
     if (std::holds_alternative<RegisterAnew>(action.what)) member_->RegisterAnew();
   }
   if (!publishes) return;
-  member_->Publish(RecordToPublish(), CountedToPublish());
+  member_->Publish(RecordToPublish(), std::make_shared<CountedEpochList>(CountedToPublish()));
 }
 
 MemberRecord SimHost::RecordToPublish() const {

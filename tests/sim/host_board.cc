@@ -31,6 +31,7 @@ void SimHost::Follow(const BoardPlace& place) {
   lost_at_.reset();
   refused_ = false;
   store_ = Connect("member " + std::to_string(number_), place.address);
+  member_->NoteConnection();
 }
 
 // Whether there is a board to talk to, which may not answer.
@@ -46,6 +47,7 @@ bool SimHost::FindBoard(TimePoint now) {
   const bool stands_still = world_.GoesOn(number_, place_->address) != kNever;
   if (reached == Reached::kListener && !stands_still) {
     store_ = Connect("member " + std::to_string(number_), place_->address);
+    member_->NoteConnection();
     return true;
   }
   SearchBoard(now, reached == Reached::kRefused);

@@ -50,6 +50,15 @@ TEST_F(MemberTest, RegistersOnce) {
   EXPECT_TRUE(member_.settled());
 }
 
+TEST_F(MemberTest, OverANewConnectionItFirstFindsOutWhichBoardThatIs) {
+  member_.Publish(record_, {});
+  ASSERT_TRUE(Poll().status.ok());
+  ASSERT_TRUE(store_->Set(GenerationKey("j"), "h").ok());
+  member_.NoteConnection();
+  EXPECT_EQ(IndexOf<Registered>(Poll()), 0);
+  EXPECT_TRUE(*store_->Has(BoardKeys("j", "h").Member(0)));
+}
+
 TEST_F(MemberTest, WithLostAnswersItStillHasOneRecord) {
   member_.Publish(record_, {});
   for (int skip = 0; skip < 10; ++skip) {
