@@ -265,9 +265,14 @@ void Checker::SupervisorExits(int host, int code, bool leaves_workers, const Sim
   if (code == kExitFailed && workers.own_deaths() <= scenario_.policy.restarts.restarts_max) {
     Object(who + "gave up after " + std::to_string(workers.own_deaths()) + " deaths");
   }
-  // Where one host is enough, the odd one may be the only one that is left, and decide.
-  const bool may_be_refused = host == scenario_.odd_host ||
-                              (scenario_.odd_host >= 0 && scenario_.policy.hosts_min == 1);
+  // The coordinator's host decides. Where one host is enough, the odd one may be the only one that
+  // is left; and until the job has made a step, it may be an heir before anybody has compared.
+  const bool has_stepped = std::any_of(epochs_.begin(), epochs_.end(), [](const auto& epoch) {
+    return epoch.second.has_stepped;
+  });
+  const bool may_odd_decide =
+      scenario_.odd_host >= 0 && (scenario_.policy.hosts_min == 1 || !has_stepped);
+  const bool may_be_refused = host == scenario_.odd_host || may_odd_decide;
   if (code == kExitRefused && !may_be_refused) Object(who + "was refused");
 }
 
