@@ -1,0 +1,335 @@
+"""Between a client of S3 and its server: does one request wrong, in a way that has a name.
+
+Promises   one request of all that come is chosen by its number (from 0), or none; all others pass
+           as they are. What was passed on to the server is over when idle() returns.
+Does not   know S3, but for what tells which faults make sense for a request.
+Threads    one a connection.
+"""
+import datetime
+import http.client
+import os
+import re
+import signal
+import socket
+import threading
+import time
+import urllib.parse
+
+TRICKLE_S, TRICKLES = 0.02, 25
+DELAY_S = 1.0
+HOLE_S = 60.0
+
+
+class Request:
+    def __init__(self, method, target, headers, body):
+        self.method, self.target, self.headers, self.body = method, target, headers, body
+        self.query = urllib.parse.parse_qs(urllib.parse.urlsplit(target).query,
+                                           keep_blank_values=True)
+
+    def is_range(self):
+        return self.method == "GET" and "range" in self.headers
+
+    def is_completion(self):
+        return self.method == "POST" and "uploadId" in self.query
+
+    def is_list(self):
+        return self.method == "GET" and "list-type" in self.query
+
+    def is_written(self):
+        return self.method in ("PUT", "POST", "DELETE")
+
+    def text(self):
+        return f"{self.method} {self.target}"
+
+
+class Answer:
+    def __init__(self, status, reason, headers, body):
+        self.status, self.reason, self.headers, self.body = status, reason, headers, body
+
+
+def _error(status, reason, code):
+    body = (f'<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code>'
+            f"<Message>planted</Message></Error>").encode()
+    return Answer(status, reason, {"Content-Type": "application/xml"}, body)
+
+
+def _older(body, seconds):
+    """The times of a list, as if all in it had been written so much earlier."""
+    def shifted(found):
+        when = datetime.datetime.strptime(found[2].decode()[:19], "%Y-%m-%dT%H:%M:%S")
+        when -= datetime.timedelta(seconds=seconds)
+        return found[1] + when.strftime("%Y-%m-%dT%H:%M:%S.000Z").encode() + b"<"
+    return re.sub(rb"(<(?:LastModified|Initiated)>)([^<]*)<", shifted, body)
+
+
+class Cut(Exception):
+    """The connection is closed, without a word more."""
+
+
+def _flipped(data):
+    at = len(data) // 2
+    return data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1:]
+
+
+# Each takes (proxy, request), and returns an Answer or raises Cut.
+def cut_before(proxy, request):
+    raise Cut
+
+
+def cut_inside(proxy, request):
+    proxy.forward(request, half=True)
+    raise Cut
+
+
+def swallow(proxy, request):
+    proxy.forward(request)
+    raise Cut
+
+
+def delay(proxy, request):
+    time.sleep(DELAY_S)
+    return proxy.forward(request)
+
+
+def black_hole(proxy, request):
+    proxy.closing.wait(HOLE_S)
+    raise Cut
+
+
+def black_hole_after(proxy, request):
+    proxy.forward(request)
+    proxy.closing.wait(HOLE_S)
+    raise Cut
+
+
+def flip_request(proxy, request):
+    return proxy.forward(Request(request.method, request.target, request.headers,
+                                 _flipped(request.body)))
+
+
+def flip_answer(proxy, request):
+    answer = proxy.forward(request)
+    if answer.body:
+        answer.body = _flipped(answer.body)
+    return answer
+
+
+def done_twice(proxy, request):
+    proxy.forward(request)
+    return proxy.forward(request)
+
+
+def not_done(proxy, request):
+    headers = {"ETag": '"0123456789abcdef0123456789abcdef"'}
+    return Answer(204 if request.method == "DELETE" else 200, "OK", headers, b"")
+
+
+def short_range(proxy, request):
+    answer = proxy.forward(request)
+    answer.body = answer.body[:len(answer.body) // 2]
+    return answer
+
+
+def whole_range(proxy, request):
+    headers = {name: value for name, value in request.headers.items() if name != "range"}
+    return proxy.forward(Request(request.method, request.target, headers, request.body))
+
+
+def error_in_200(proxy, request):
+    answer = _error(200, "OK", "InternalError")
+    return answer
+
+
+def error_in_200_after(proxy, request):
+    proxy.forward(request)
+    return _error(200, "OK", "InternalError")
+
+
+def stale_list(proxy, request):
+    return proxy.lists.get(request.target) or proxy.forward(request)
+
+
+def kill_before(proxy, request):
+    proxy.kill_client()
+    raise Cut
+
+
+def kill_after(proxy, request):
+    proxy.forward(request)
+    proxy.kill_client()
+    raise Cut
+
+
+def _answers(status, reason, code):
+    return lambda proxy, request: _error(status, reason, code)
+
+
+def _always(request):
+    return True
+
+
+# name: (what is done, for which requests)
+FAULTS = {
+    "cut-before": (cut_before, _always),
+    "cut-inside": (cut_inside, lambda request: len(request.body) > 1),
+    "swallow": (swallow, _always),
+    "delay": (delay, _always),
+    "trickle": (None, lambda request: request.method == "GET"),
+    "black-hole": (black_hole, _always),
+    "black-hole-after": (black_hole_after, Request.is_written),
+    "flip-request": (flip_request, lambda request: len(request.body) > 1),
+    "flip-answer": (flip_answer, lambda request: request.method == "GET"),
+    "500": (_answers(500, "Internal Server Error", "InternalError"), _always),
+    "503": (_answers(503, "Slow Down", "SlowDown"), _always),
+    "429": (_answers(429, "Too Many Requests", "TooManyRequests"), _always),
+    "403-expired": (_answers(403, "Forbidden", "ExpiredToken"), _always),
+    "403-skewed": (_answers(403, "Forbidden", "RequestTimeTooSkewed"), _always),
+    "error-in-200": (error_in_200, Request.is_completion),
+    "error-in-200-after": (error_in_200_after, Request.is_completion),
+    "not-done": (not_done, lambda request: request.method in ("PUT", "DELETE")),
+    "done-twice": (done_twice, Request.is_written),
+    "short-range": (short_range, Request.is_range),
+    "whole-range": (whole_range, Request.is_range),
+    "stale-list": (stale_list, Request.is_list),
+    "kill-before": (kill_before, _always),
+    "kill-after": (kill_after, _always),
+}
+
+
+class Proxy:
+    def __init__(self, server_port):
+        self.server_port = server_port
+        self.closing = threading.Event()
+        self.client_pid = None
+        self.older_s = 0         # by how much what is listed seems older than it is
+        self.lists = {}          # the first answer to each list
+        self._lock = threading.Lock()
+        self._inside = 0         # requests that are being dealt with
+        self.seen = []           # all requests, in their order
+        self._at, self._fault, self.struck = None, None, None
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def plan(self, at, fault):
+        self._at, self._fault = at, fault
+
+    def kill_client(self):
+        if self.client_pid is not None:
+            os.kill(self.client_pid, signal.SIGKILL)
+
+    def idle(self, limit_s=10):
+        end = time.monotonic() + limit_s
+        while self._inside and time.monotonic() < end:
+            time.sleep(0.005)
+
+    def close(self):
+        self.closing.set()
+        self._listener.close()
+        self.idle()
+
+    def forward(self, request, half=False):
+        if half:
+            with socket.create_connection(("127.0.0.1", self.server_port)) as link:
+                head = f"{request.method} {request.target} HTTP/1.1\r\n" + "".join(
+                    f"{name}: {value}\r\n" for name, value in request.headers.items()) + "\r\n"
+                link.sendall(head.encode() + request.body[:len(request.body) // 2])
+            return None
+        link = http.client.HTTPConnection("127.0.0.1", self.server_port, timeout=60)
+        try:
+            link.putrequest(request.method, request.target, skip_host=True,
+                            skip_accept_encoding=True)
+            for name, value in request.headers.items():
+                link.putheader(name, value)
+            link.endheaders(request.body or None)
+            got = link.getresponse()
+            return Answer(got.status, got.reason, dict(got.getheaders()), got.read())
+        finally:
+            link.close()
+
+    def _accept(self):
+        while True:
+            try:
+                link, _ = self._listener.accept()
+            except OSError:
+                return
+            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self._serve, args=(link,), daemon=True).start()
+
+    def _read(self, file, link):
+        words = file.readline().split()
+        if len(words) != 3:
+            return None
+        headers = {}
+        for line in iter(file.readline, b"\r\n"):
+            if not line:
+                return None
+            name, _, value = line.decode("latin-1").partition(":")
+            headers[name.strip().lower()] = value.strip()
+        if headers.pop("expect", None):
+            link.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        length = int(headers.get("content-length", 0))
+        body = file.read(length)
+        if len(body) != length:
+            return None
+        return Request(words[0].decode(), words[1].decode(), headers, body)
+
+    def _serve(self, link):
+        file = link.makefile("rb")
+        try:
+            while (request := self._read(file, link)) is not None:
+                with self._lock:
+                    self._inside += 1
+                try:
+                    self._send(link, request, *self._deal(request))
+                finally:
+                    with self._lock:
+                        self._inside -= 1
+        except (Cut, OSError, http.client.HTTPException):
+            pass
+        finally:
+            file.close()
+            link.close()
+
+    def _deal(self, request):
+        """Returns the answer, and whether it trickles."""
+        with self._lock:
+            number = len(self.seen)
+            self.seen.append(request)
+        if number == self._at:
+            act, makes_sense = FAULTS[self._fault]
+            if makes_sense(request):
+                self.struck = request
+                if act is not None:
+                    return act(self, request), False
+                return self.forward(request), True
+        answer = self.forward(request)
+        if request.is_list():
+            self.lists.setdefault(request.target, answer)
+        if self.older_s and request.method == "GET":
+            answer.body = _older(answer.body, self.older_s)
+        return answer, False
+
+    @staticmethod
+    def _send(link, request, answer, trickles):
+        skipped = ("transfer-encoding", "connection", "content-length", "date")
+        lines = [f"HTTP/1.1 {answer.status} {answer.reason}"]
+        lines += [f"{name}: {value}" for name, value in answer.headers.items()
+                  if name.lower() not in skipped]
+        date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())
+        lines.append(f"Date: {date}")
+        is_head = request.method == "HEAD"
+        length = next((value for name, value in answer.headers.items()
+                       if name.lower() == "content-length"), None)
+        if is_head:
+            lines.append(f"Content-Length: {length or 0}")
+        elif answer.status != 204:
+            lines.append(f"Content-Length: {len(answer.body)}")
+        head = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+        data = head + (b"" if is_head else answer.body)
+        if not trickles:
+            return link.sendall(data)
+        piece = max(1, len(data) // TRICKLES)
+        for at in range(0, len(data), piece):
+            link.sendall(data[at:at + piece])
+            time.sleep(TRICKLE_S)
