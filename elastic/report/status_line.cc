@@ -67,9 +67,13 @@ StatusLine::~StatusLine() {
 }
 
 void StatusLine::Show(const std::string& text) {
+  {
+    const std::lock_guard lock(text_mutex_);
+    text_ = text;
+  }
+  // Where somebody writes just now, or there is no room, the next line brings it.
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || hidden_ || !HasRoom(Duration(0))) return;   // the next try may find room
-  text_ = text;
+  if (!lock.owns_lock() || hidden_ || !HasRoom(Duration(0))) return;
   Write("", CancelToken::Never());
 }
 
@@ -77,7 +81,6 @@ void StatusLine::Show(const std::string& text) {
 void StatusLine::Hide() {
   const std::unique_lock lock(mutex_, kHideLimit);
   if (hidden_.exchange(true) || !lock.owns_lock() || !HasRoom(kHideLimit)) return;
-  text_.clear();
   Write("", CancelToken::Never());
 }
 
@@ -91,7 +94,10 @@ bool StatusLine::Write(std::string_view above, const CancelToken& give_up) {
   const size_t columns = static_cast<size_t>(TerminalColumns());
   std::string all(kWipe);
   all += above;
-  all += text_.substr(0, columns - 1);
+  if (!hidden_) {
+    const std::lock_guard lock(text_mutex_);
+    all += text_.substr(0, columns - 1);
+  }
   return console_.Write(all, give_up);
 }
 

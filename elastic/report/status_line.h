@@ -55,8 +55,9 @@ class StatusLine {
 
   const bool covers_stdout_;
   std::timed_mutex mutex_;
-  Console console_;          // guarded by mutex_, as text_
-  std::string text_;
+  Console console_;          // guarded by mutex_
+  std::mutex text_mutex_;    // is never held for long, and locked last
+  std::string text_;         // guarded by it
   std::atomic<bool> hidden_;
   std::unique_ptr<LogQueue> log_;   // ends first, since it writes here
 };
