@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/python"))
 
@@ -98,7 +99,8 @@ class Field:
         with subprocess.Popen([self.keel, *words], env=self.environment(url), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             if proxy is not None:
-                proxy.client_pid = process.pid
+                proxy.client = process
+                proxy.has_client.set()
             try:
                 out, err = process.communicate(timeout=LIMIT_S)
             except subprocess.TimeoutExpired:
@@ -138,8 +140,21 @@ class Field:
             if not np.array_equal(read[name], value):
                 raise Wrong(f"step {step} has other values in {name}")
 
-    def count(self, trial):
+    def verify_all(self, prefix, objects):
+        """What looks committed is whole."""
+        for step in (OLD, NEW):
+            if f"{prefix}/step-{step:09d}/manifest.json" in objects:
+                self.verify(prefix, step)
+
+    def proxy(self):
         proxy = proxies.Proxy(self.server.port)
+        bucket = f"/{BUCKET}/"
+        proxy.whole = lambda path: self.client.get_object(
+            Bucket=BUCKET, Key=urllib.parse.unquote(path[len(bucket):]))["Body"].read()
+        return proxy
+
+    def count(self, trial):
+        proxy = self.proxy()
         code, _, err = self.run(self.words(trial, self.prepare(trial)), proxy.url, proxy)
         proxy.idle()
         proxy.close()
@@ -151,13 +166,15 @@ class Field:
         """Returns the exit code, or nothing if no request was struck."""
         prefix = self.prepare(trial)
         before = self.objects(prefix)
-        proxy = proxies.Proxy(self.server.port)
+        proxy = self.proxy()
         proxy.plan(at, fault)
         try:
             code, out, err = self.run(self.words(trial, prefix), proxy.url, proxy)
         finally:
             proxy.close()
         if proxy.struck is None:
+            if code != 0:
+                raise Wrong(f"{trial.name} without a fault ended with {code}: {out}{err}")
             return None
         try:
             self.judge(trial, prefix, before, code, out, err, fault)
@@ -194,12 +211,16 @@ class Field:
                 raise Wrong(f"{key} was written again: {value}, {now.get(key)}")
         if code == 0 and trial.brings:
             self.verify(prefix, NEW)
+        if code == 0 and trial.name == "pin" and f"{prefix}/step-{OLD:09d}/pinned" not in now:
+            raise Wrong(f"it says that it pinned what is not: {sorted(now)}")
+        self.verify_all(prefix, now)
         # This server removes another key if the name is changed on its way, and says so.
         claims = re.search(rf"^ *{OLD}  removed", out, re.MULTILINE) and fault != "flip-request"
         if claims and any(f"step-{OLD:09d}" in key for key in now):
             raise Wrong(f"it says that it removed what is there: {sorted(now)}")
         said = self.clean(prefix)
         self.verify(prefix, kept)
+        self.verify_all(prefix, self.objects(prefix))
         left = self.uploads(prefix)
         if left:
             raise Wrong(f"after gc there are unfinished uploads: {left}; it said: {said}")
@@ -224,7 +245,7 @@ def main():
     parser.add_argument("--keel", required=True)
     parser.add_argument("--share", type=int, default=0,
                         help="so many points, drawn at random; 0: all")
-    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--only", default="", help="a trial, or TRIAL/AT/FAULT")
     parser.add_argument("--quick", action="store_true", help="without what takes 20 s and more")
@@ -251,7 +272,7 @@ def main():
             begin = time.monotonic()
             try:
                 code = field.point(*point)
-            except Wrong as error:
+            except Exception as error:
                 with lock:
                     wrongs.append(str(error))
                     print("WRONG:", error, flush=True)
@@ -268,7 +289,7 @@ def main():
     print(f"{len(points)} of {total} points (seed {arguments.seed}): " + ", ".join(
         f"{what}: {count}" for what, count in sorted(counts.items(), key=str))
         + f"; wrong: {len(wrongs)}")
-    return 1 if wrongs or not counts[0] else 0
+    return 1 if wrongs or counts["not struck"] > len(points) / 10 else 0
 
 
 if __name__ == "__main__":
