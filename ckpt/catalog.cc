@@ -358,7 +358,12 @@ Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::stri
 }
 
 Status Pin(Files& files, const std::string& step_dir) {
-  return WriteDurably(files, JoinPath(step_dir, kPinName), "");
+  const std::string path = JoinPath(step_dir, kPinName);
+  KEEL_TRY(WriteDurably(files, path, ""));
+  KEEL_TRY_ASSIGN(const bool is_there, Exists(files, path));
+  if (is_there) return Ok();
+  return Error{Code::kIo, path + " was written, and is not there: what keeps it does not do what "
+                                 "it says"};
 }
 
 Status Unpin(Files& files, const std::string& step_dir) {
