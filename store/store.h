@@ -35,7 +35,7 @@ class Store {
   virtual Result<std::optional<std::string>> Get(const std::string& key) = 0;
   virtual Result<std::vector<std::optional<std::string>>> GetMany(
       const std::vector<std::string>& keys) = 0;
-  // Whether the key exists, which for a long value costs less than to read it.
+  // Whether the key exists. Where the store can tell that, a long value is not read for it.
   virtual Result<bool> Has(const std::string& key);
 
   // Adds to the decimal number in `key` (absent is 0) and returns the sum. A key that is added to

@@ -33,7 +33,7 @@ struct BoardClientConfig {
   Duration beat_interval = kBeatInterval;
 };
 
-// They may be long, and are handed on without a copy. Null: none.
+// They may be long, and are handed on without a copy. Null: none, or no others than before.
 using CountedEpochList = std::vector<CountedEpoch>;
 using CountedEpochs = std::shared_ptr<const CountedEpochList>;
 

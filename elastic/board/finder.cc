@@ -240,11 +240,12 @@ std::vector<PeerSight> BoardFinder::SightsThatCount(const FollowView& view,
   std::vector<PeerSight> sights;
   for (const PeerAnswer& answer : answers) {
     if (answer.kind != PeerAnswer::Kind::kSight) continue;
-    const auto is_it = [&](const BoardPlace& one) {
-      return IsSameBoard(one, answer.sight.place);
-    };
+    const BoardPlace& place = answer.sight.place;
+    const bool is_kept = std::any_of(kept.begin(), kept.end(), [&](const BoardPlace& one) {
+      return IsSameBoard(one, place) && one.address == place.address;
+    });
     // Others may hear from the lost board although this host cannot reach it.
-    const bool is_known = is_it(view.lost) || std::any_of(kept.begin(), kept.end(), is_it);
+    const bool is_known = IsSameBoard(view.lost, place) || is_kept;
     if (is_known || NamesABoard(answer, ending)) sights.push_back(answer.sight);
   }
   return sights;

@@ -62,6 +62,12 @@ void Checker::Formed(const EpochRecord& record) {
   for (const EpochHost& host : record.hosts) {
     if (told_.contains(host.incarnation)) late->second.insert(host.incarnation);
   }
+  // Where no lease keeps it, an epoch is forgotten with the last host that has read of it.
+  if (scenario_.has_lease && !scenario_.lease_apart) return;
+  for (const auto& [id, other] : epochs_) {
+    const std::set<std::string>& readers = readers_[id];
+    if (std::all_of(readers.begin(), readers.end(), is_gone_)) forgotten_[record.id].insert(id);
+  }
 }
 
 // S10: whoever coordinates, no host that knows that the job stops, or has ended, enters an epoch
@@ -241,6 +247,8 @@ void Checker::Stepped(const SimGroup& group, TimePoint now) {
   for (const auto& [id, other] : epochs_) {
     if (other.lineage != epoch.lineage || other.by_rank.empty()) continue;
     if (other.record.number < epoch.record.number || &other == &epoch) continue;
+    const bool is_of_same_board = other.order.first == epoch.order.first;
+    if (!is_of_same_board && forgotten_[epoch.record.id].contains(id)) continue;
     if (other.record.number == epoch.record.number) {
       if (other.has_stepped) {
         Object("S1: " + NameOf(epoch.record) + " and " + NameOf(other.record) + " made steps");

@@ -4,6 +4,7 @@
 // Threads    one.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -34,7 +35,9 @@ struct Opening {
 
 class Checker {
  public:
-  explicit Checker(const Scenario& scenario) : scenario_(scenario) {}
+  // `is_gone`: whether that host is dead.
+  Checker(const Scenario& scenario, std::function<bool(const std::string& incarnation)> is_gone)
+      : scenario_(scenario), is_gone_(std::move(is_gone)) {}
 
   // The coordinator forms epochs of that board from now on.
   void BoardOpened(const Opening& opening);
@@ -77,6 +80,7 @@ class Checker {
   void Object(const std::string& failure);
 
   const Scenario& scenario_;
+  const std::function<bool(const std::string& incarnation)> is_gone_;
   std::map<std::string, int> generations_;
   std::set<std::string> addresses_;                        // of all boards
   std::map<std::string, BoardPlace> open_;                 // those that nobody has left, by address
@@ -86,6 +90,8 @@ class Checker {
   std::map<Order, std::string> ids_;
   std::map<std::string, int> lineages_;       // of hosts, by incarnation
   std::map<std::string, std::set<std::string>> readers_;   // by epoch: hosts in it that know it
+  // By epoch: those that nobody alive had read of when it was formed.
+  std::map<std::string, std::set<std::string>> forgotten_;
   int lineages_made_ = 0;
   TimePoint progress_;
   std::string failure_;

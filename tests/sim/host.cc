@@ -284,14 +284,15 @@ void SimHost::PollMember() {
     return;
   }
   const bool leaving = exiting_.has_value();
-  const auto had_slot = member_->slot();
   const BoardClient::Step step = member_->Poll(*store_, now);
+  bool is_registered = false;
   if (!step.status.ok()) {
     store_.reset();
     world_.Trace("h" + std::to_string(number_) + ": " + step.status.error().message);
   }
   if (step.news) world_.TellCoordinator(number_, coordinator());
   for (const MemberEvent& event : step.events) {
+    is_registered |= std::holds_alternative<Registered>(event);
     if (const auto* const seen = std::get_if<EpochSeen>(&event)) {
       newest_epoch_ = seen->epoch.id;
       world_.EpochRead(number_, seen->epoch);
@@ -303,9 +304,7 @@ void SimHost::PollMember() {
     Act();
     if (!alive()) return;
   }
-  if (member_->slot() && member_->slot() != had_slot) {
-    world_.PresenceOpened(number_, coordinator());
-  }
+  if (is_registered) world_.PresenceOpened(number_, coordinator());
   if (step.beat) {
     host_->OnContact(now);
     heard_ = now;

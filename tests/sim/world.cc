@@ -47,7 +47,7 @@ World::World(const Scenario& scenario, Tracer tracer)
       tracer_(std::move(tracer)),
       network_(Random(scenario.seed).Fork("network")),
       workers_(std::make_unique<SimWorkers>(scheduler_, scenario_, *this, *this)),
-      checker_(scenario_),
+      checker_(scenario_, [this](const std::string& incarnation) { return IsGone(incarnation); }),
       disturbed_{scenario.quiet_after} {
   for (int host = 0; host < scenario_.hosts; ++host) {
     hosts_.push_back(std::make_unique<SimHost>(*this, host));
