@@ -130,7 +130,8 @@ def short_range(proxy, request):
 
 def whole_range(proxy, request):
     # The range is signed, so the request cannot be passed on without it.
-    return Answer(200, "OK", {}, proxy.whole(urllib.parse.urlsplit(request.target).path))
+    whole = proxy.whole(urllib.parse.urlsplit(request.target).path)
+    return proxy.forward(request) if whole is None else Answer(200, "OK", {}, whole)
 
 
 def error_in_200(proxy, request):
