@@ -163,7 +163,6 @@ class Field:
     def count(self, trial):
         proxy = self.proxy()
         code, _, err = self.run(self.words(trial, self.prepare(trial)), proxy.url, proxy)
-        proxy.idle()
         proxy.close()
         if code != 0:
             raise Wrong(f"{trial.name} without a fault: {err}")
@@ -228,14 +227,15 @@ class Field:
             raise Wrong(f"it says that it removed what is there: {sorted(now)}")
         said = self.clean(prefix)
         self.verify(prefix, kept)
-        self.verify_all(prefix, self.objects(prefix), steps)
+        now = self.objects(prefix)
+        self.verify_all(prefix, now, steps)
         left = self.uploads(prefix)
         if left:
             raise Wrong(f"after gc there are unfinished uploads: {left}; it said: {said}")
-        for key in self.objects(prefix):
+        for key in now:
             folder = key[len(prefix) + 1:].split("/")[0]
             manifest = f"{prefix}/{folder}/manifest.json"
-            if "/" in key[len(prefix) + 1:] and manifest not in self.objects(prefix):
+            if "/" in key[len(prefix) + 1:] and manifest not in now:
                 raise Wrong(f"after gc {key} is left over; it said: {said}")
 
 
@@ -291,9 +291,11 @@ def main():
                 if took > 20:
                     print(f"{point[0].name}/{point[1]}/{point[2]}: {took:.0f} s", flush=True)
 
-        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-            list(pool.map(one, points))
-        field.close()
+        try:
+            with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+                list(pool.map(one, points))
+        finally:
+            field.close()
     print(f"{len(points)} of {total} points (seed {arguments.seed}): " + ", ".join(
         f"{what}: {count}" for what, count in sorted(counts.items(), key=str))
         + f"; wrong: {len(wrongs)}")

@@ -134,11 +134,6 @@ def whole_range(proxy, request):
     return proxy.forward(request) if whole is None else Answer(200, "OK", {}, whole)
 
 
-def error_in_200(proxy, request):
-    answer = _error(200, "OK", "InternalError")
-    return answer
-
-
 def error_in_200_after(proxy, request):
     proxy.forward(request)
     return _error(200, "OK", "InternalError")
@@ -183,7 +178,7 @@ FAULTS = {
     "429": (_answers(429, "Too Many Requests", "TooManyRequests"), _always),
     "403-expired": (_answers(403, "Forbidden", "ExpiredToken"), _always),
     "403-skewed": (_answers(403, "Forbidden", "RequestTimeTooSkewed"), _always),
-    "error-in-200": (error_in_200, Request.is_completion),
+    "error-in-200": (_answers(200, "OK", "InternalError"), Request.is_completion),
     "error-in-200-after": (error_in_200_after, Request.is_completion),
     "not-done": (not_done, lambda request: request.method in ("PUT", "DELETE")),
     "done-twice": (done_twice, Request.is_written),

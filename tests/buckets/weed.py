@@ -4,11 +4,14 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../harness"))
+
+from free_port import free_port  # noqa: E402
 
 READY_LIMIT_S = 120
 KEYS = {"AWS_ACCESS_KEY_ID": "TESTKEYID", "AWS_SECRET_ACCESS_KEY": "test-secret",
@@ -18,16 +21,6 @@ PR_SET_PDEATHSIG = 1
 
 def program():
     return os.environ.get("KEEL_WEED") or os.path.join(os.path.dirname(sys.executable), "weed")
-
-
-def _free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def _die_with_us():
@@ -44,7 +37,8 @@ class Weed:
         with open(os.path.join(self.folder, "identity.json"), "w") as file:
             json.dump(identity, file)
         os.mkdir(os.path.join(self.folder, "data"))
-        s3, s3_grpc, master, master_grpc, volume, volume_grpc, filer, filer_grpc = _free_ports(8)
+        s3, s3_grpc, master, master_grpc, volume, volume_grpc, filer, filer_grpc = (
+            free_port() for _ in range(8))
         self.port = s3
         self.log = open(os.path.join(self.folder, "log"), "w")
         self.process = subprocess.Popen(
