@@ -56,7 +56,10 @@ void JobWatch::TakeRecord(HostView& host, Known& known, TimePoint now) {
     return;
   }
   const MemberRecord& record = *parsed->record;
-  if (host.record.incarnation.empty()) known.deaths = DeathsCounted(record);
+  if (host.record.incarnation.empty()) {
+    known.deaths = DeathsCounted(record);
+    NoteAnew(host, record.incarnation);
+  }
   NoteDeaths(known, record, now);
   NotePositions(host.record, record, now);
   host.record = record;
@@ -68,6 +71,14 @@ void JobWatch::TakeRecord(HostView& host, Known& known, TimePoint now) {
   if (record.state == MemberState::kLeft) {
     host.gone = true;
     host.gone_reason = record.host + " left: " + record.reason;
+  }
+}
+
+// A host whose way led over another board is in two slots, of which the later one is its own.
+void JobWatch::NoteAnew(HostView& host, const std::string& incarnation) {
+  for (HostView& other : view_.hosts) {
+    if (other.record.incarnation != incarnation) continue;
+    (other.slot < host.slot ? other.anew : host.anew) = std::max(other.slot, host.slot);
   }
 }
 

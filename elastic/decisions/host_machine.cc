@@ -101,10 +101,6 @@ void HostMachine::On(const StopSeen& event, TimePoint now) {
   Leave(event.stop.reason, std::chrono::milliseconds(event.stop.deadline_ms), now);
 }
 
-void HostMachine::On(const EndSeen& event, TimePoint now) {
-  EndJob(event.end.code, event.end.reason, now);
-}
-
 void HostMachine::On(const Buried& event, TimePoint now) {
   slot_.reset();
   if (event.tombstone.why == Tombstone::Why::kRefused) {
@@ -130,7 +126,7 @@ const EpochWorker* HostMachine::PlaceOf(int index) const {
 // The board names an epoch. It is the one that this host is in, if a new store took that up, or the
 // next one.
 void HostMachine::TakeEpoch(EpochRecord epoch, TimePoint now) {
-  newest_read_ = epoch.id;
+  newest_read_ = {epoch.number, epoch.id};
   const bool mine = slot_ && epoch.FindHost(*slot_, config_.incarnation) != nullptr;
   const bool same = epoch_ && epoch_->id == epoch.id;
   if (!epoch_over_ && !(same && mine)) {

@@ -267,7 +267,10 @@ class HostMachine {
   std::optional<EpochRecord> epoch_;   // the newest one that this host was put into
   int64_t epoch_slot_ = -1;            // the slot that this host has in it
   bool epoch_over_ = true;
-  std::string newest_read_;            // the id of the newest epoch that a board named
+  struct NewestRead {
+    int64_t number = 0;
+    std::string id;
+  } newest_read_;                      // the newest epoch that a board named
   std::vector<CountedEpoch> counted_;
   bool coordinates_ = false;           // the coordinator is in this process
   bool has_heirs_ = false;             // ... and another host can take its role

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "elastic/decisions/host_machine.h"
+#include "elastic/protocol/exit_codes.h"
 
 namespace keel {
 
@@ -68,7 +69,7 @@ void HostMachine::OnBoardLost(const std::string& coordinator, int64_t promised, 
   const Duration beat_age = now - contact_.value_or(born_);
   if (!lost) {
     const ToldEpoch& epoch = record_.epoch;
-    const bool is_inside = epoch.number > promised && epoch.id == newest_read_;
+    const bool is_inside = epoch.number > promised && epoch.id == newest_read_.id;
     lost = {coordinator, is_inside ? epoch.id : "", promised, beat_age, refused};
     tells_of_loss_ = true;
   } else if (tells_of_loss_ && lost->who == coordinator && refused && !lost->refused) {
@@ -82,6 +83,12 @@ void HostMachine::OnBoardLost(const std::string& coordinator, int64_t promised, 
 void HostMachine::OnContact(TimePoint beat) {
   contact_ = beat;
   if (std::exchange(tells_of_loss_, false)) record_.seen.lost.reset();
+}
+
+// A board that is opened after this one was lost learns from hosts that the work is done.
+void HostMachine::On(const EndSeen& event, TimePoint now) {
+  if (event.end.code == kExitFinished) record_.finished = newest_read_.number;
+  EndJob(event.end.code, event.end.reason, now);
 }
 
 }  // namespace keel

@@ -122,6 +122,7 @@ class Judge {
   TimePoint NextSilence() const;
 
   // Is the job over?
+  const HostView* HostWhoKnowsOfTheEnd() const;
   MaybeDecision EndWork() const;
   MaybeDecision StopAll() const;
   Decision AwaitStop() const;
@@ -249,6 +250,11 @@ MaybeDecision Judge::Silent(const HostView& host) const {
                       DurationText(now_ - *host.presence_closed) + " ago";
     return decision;
   }
+  if (host.anew) {   // it went to another board and came back before it was missed
+    decision.reason = Reason::kRegisteredAnew;
+    decision.detail = NameOf(host) + " has registered anew in slot " + std::to_string(*host.anew);
+    return decision;
+  }
   if (now_ - host.heard < BeatLimit(host)) return std::nullopt;
   decision.detail = NameOf(host) + " was last heard from " + DurationText(now_ - host.heard) +
                     " ago; the limit is " + DurationText(BeatLimit(host));
@@ -303,11 +309,28 @@ bool Judge::EpochFinished() const {
          });
 }
 
+// Who has read on a board that is lost that the work was done, unless the job has gone on since.
+const HostView* Judge::HostWhoKnowsOfTheEnd() const {
+  int64_t newest = view_.epoch ? epoch().number : 0;
+  const HostView* knowing = nullptr;
+  for (const HostView& host : view_.hosts) {
+    newest = std::max(newest, host.record.epoch.number);
+    const int64_t told = host.record.finished;
+    if (told > 0 && (knowing == nullptr || told > knowing->record.finished)) knowing = &host;
+  }
+  return knowing != nullptr && knowing->record.finished >= newest ? knowing : nullptr;
+}
+
 MaybeDecision Judge::EndWork() const {
   if (EpochFinished()) {
     return End(kExitFinished, Reason::kFinished,
                "all " + std::to_string(epoch().workers.size()) + " workers of epoch " +
                    std::to_string(epoch().number) + " finished");
+  }
+  if (const HostView* const host = HostWhoKnowsOfTheEnd()) {
+    return End(kExitFinished, Reason::kFinished,
+               "the workers of epoch " + std::to_string(host->record.finished) +
+                   " finished, as " + Shown(host->record.host) + " has read on a board before");
   }
   const RestartDecision restart = DecideRestart(view_.failures, policy_.restarts, now_);
   if (!restart.go_on && !view_.stop) {

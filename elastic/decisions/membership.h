@@ -49,6 +49,7 @@ struct HostView {
   TimePoint arrived;                           // when it was first seen
   TimePoint heard;                             // when its beat last rose
   std::optional<TimePoint> presence_closed;    // unless the connection is open, or never was
+  std::optional<int64_t> anew;                 // the slot in which it has registered since
   std::string unreadable;                      // what is wrong with the record, if something is
   bool gone = false;                           // expired, refused, or left in good order
   bool died = false;                           // its process is dead, as its machine says
@@ -106,7 +107,7 @@ enum class Reason {
   kRunning, kHostsMissing, kLastCall, kWorkersInside, kFence, kTakingUp, kJoinLastCall, kStopping,
   kNumericsOpen, kBarren, kStandsStill, kHandingOver, kNoQuorum, kHeld,
   // kExpire
-  kSilent, kPresenceClosed,
+  kSilent, kPresenceClosed, kRegisteredAnew,
   // kRefuse
   kOtherFingerprint, kUnreadable,
   // kTakeUp

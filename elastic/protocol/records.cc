@@ -353,6 +353,7 @@ struct JsonFields<MemberRecord> {
     field("seen", record.seen);
     field("outside", record.outside);
     field("deaths", record.deaths);
+    field("finished", record.finished);
     field("seats", record.seats);
   }
 };

@@ -131,6 +131,8 @@ struct MemberRecord {
   int64_t outside = 0;     // the promise of section 6: none of its workers is, or ever will be,
                            // inside an epoch up to this one
   int64_t deaths = 0;      // workers that ended by themselves without success
+  int64_t finished = 0;    // the epoch of which this host has read that the job's work was done by
+                           // then; 0: none
   std::vector<SeatRecord> seats;
   bool operator==(const MemberRecord&) const = default;
 };

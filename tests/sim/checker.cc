@@ -155,8 +155,9 @@ void Checker::CheckRanksStable(const Epoch& epoch) {
       const bool same = !was.worker.empty() && was.worker == worker.worker;
       if (!same || was.rank >= static_cast<int>(epoch.record.workers.size())) continue;
       if (was.rank == worker.rank) continue;
-      Object("S2: rank " + std::to_string(was.rank) + " of " + NameOf(former.record) +
-             " became rank " + std::to_string(worker.rank) + " of " + NameOf(epoch.record));
+      Object("S2: worker " + worker.worker + ", rank " + std::to_string(was.rank) + " of " +
+             NameOf(former.record) + " became rank " + std::to_string(worker.rank) + " of " +
+             NameOf(epoch.record));
     }
   }
 }

@@ -37,6 +37,20 @@ TEST(JobWatch, FormerHostsAreForgottenUnlessTheEpochNamesThem) {
   EXPECT_FALSE(watch.IsOver(2000)) << "nobody has come there yet";
 }
 
+// It followed another board for a moment. A slow network may bring the former record later.
+TEST(JobWatch, OfTwoSlotsOfOneHostTheLaterOneIsItsOwn) {
+  JobWatch watch("i0", BoardKeys("j", "g"));
+  watch.NoteOpened(kNow);
+  MemberRecord twice;
+  twice.incarnation = "a";
+  Come(watch, 0);
+  for (const int64_t slot : {2, 1, 4}) watch.NoteMember(slot, MemberText(twice), "1", kNow);
+  EXPECT_FALSE(watch.HostAt(0)->anew);
+  EXPECT_EQ(watch.HostAt(1)->anew, 2);
+  EXPECT_EQ(watch.HostAt(2)->anew, 4);
+  EXPECT_FALSE(watch.HostAt(4)->anew);
+}
+
 // --- Restarts, when the store before was lost ---
 
 MemberRecord Told(int64_t slot, int64_t deaths, ToldEpoch epoch) {

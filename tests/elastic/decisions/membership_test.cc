@@ -608,6 +608,36 @@ TEST_F(Membership, AllFinishedEndsTheJob) {
   EXPECT_EQ(Expect(Verdict::kEnd, Reason::kFinished, "all 2 workers of epoch 4 finished").code, 0);
 }
 
+TEST_F(Membership, WhoHasRegisteredAnewIsNotThereTwice) {
+  Running(2);
+  view_.hosts[1].anew = 5;
+  const Decision decision = Expect(Verdict::kExpire, Reason::kRegisteredAnew,
+                                   "h1 (slot 1) has registered anew in slot 5");
+  EXPECT_EQ(decision.slot, 1);
+}
+
+// Who has read the end may be the only one left of its board, and newcomers are to hear the same.
+TEST_F(Membership, WhatAHostHasReadOfTheEndOfALostBoardHolds) {
+  AddHost();
+  HostView& knowing = AddHost();
+  knowing.record.state = MemberState::kLeaving;
+  knowing.record.finished = 4;
+  const Decision end = Expect(Verdict::kEnd, Reason::kFinished, "of epoch 4 finished, as h1 has");
+  EXPECT_EQ(end.code, 0);
+  view_.hosts[1].gone = true;   // it has left, and was right
+  Expect(Verdict::kEnd, Reason::kFinished, "of epoch 4 finished");
+  view_.hosts[0].record.epoch = {4, "cafe", 2};
+  Expect(Verdict::kEnd, Reason::kFinished, "of epoch 4 finished");
+  view_.hosts[0].record.epoch = {5, "beef", 2};   // the job went on elsewhere
+  EXPECT_NE(Decide(view_, policy_, kNow).verdict, Verdict::kEnd);
+}
+
+TEST_F(Membership, AnEndThatWasReadBeforeThisEpochIsNoEndOfIt) {
+  Running(2);
+  view_.hosts[0].record.finished = 3;
+  Expect(Verdict::kWait, Reason::kRunning, "epoch 4");
+}
+
 // One died while it said goodbye, and again as the only one of the next epoch.
 TEST_F(Membership, HostsThatFinishedInAnEarlierEpochAreNotMissing) {
   Running(1);
