@@ -78,14 +78,12 @@ bool BoardFinder::NamesABoard(const PeerAnswer& answer, const CancelToken& endin
 Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& ending) {
   const bool has_endpoints = !config_.endpoints.empty();
   const HostPort first = has_endpoints ? config_.endpoints.front() : HostPort{"", 0};
-  bool is_ours = config_.is_ours;
-  std::optional<BoardPlace> read;
+  State state;
   {
     const std::lock_guard lock(mutex_);
-    is_ours &= !state_.is_first_left;
-    read = state_.read;
+    state = state_;
   }
-  if (is_ours) {
+  if (config_.is_ours && !state.is_first_left) {
     return stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending);
   }
   std::vector<std::string> addresses = EndpointAddresses();
@@ -95,8 +93,15 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   for (const PeerAnswer& answer : answers) {
     if (NamesABoard(answer, ending)) sights.push_back(answer.sight);
   }
-  const std::optional<BoardPlace> best = FurthestAhead(sights, read);
+  const std::optional<BoardPlace> best = FurthestAhead(sights, state.read);
   if (best) return Follow(*best, "a host at the endpoint names it", ending);
+  if (state.place && Look(PlaceOf(*state.place), ending) == Reached::kListener) {
+    return Follow(*state.place, "it answers again", ending);
+  }
+  if (state.read && clock_.Monotonic() < state.lost_at.value_or(TimePoint()) + config_.beat_limit) {
+    return NoBoardYet("the board of " + PlaceText(*state.place) + " does not answer, and what is "
+                      "at the endpoint may be behind it");
+  }
   for (size_t i = 0; i < answers.size(); ++i) {
     if (answers[i].kind != PeerAnswer::Kind::kStore) continue;
     const Result<HostPort> where = ParseEndpoint(addresses[i]);

@@ -132,7 +132,7 @@ void HostMachine::TakeEpoch(EpochRecord epoch, TimePoint now) {
   if (!epoch_over_ && !(same && mine)) {
     LeaveEpoch("epoch " + std::to_string(epoch.number) + " has been formed without this host", now);
   }
-  if (!mine) return;
+  if (!mine) return NoteNamed(epoch);
   const bool promised = epoch.number <= record_.outside;
   const bool was_over = epoch_over_;
   epoch_ = std::move(epoch);

@@ -201,6 +201,7 @@ class HostMachine {
   // Epochs.
   void TakeEpoch(EpochRecord epoch, TimePoint now);
   void NoteTried(const EpochRecord& epoch);
+  void NoteNamed(const EpochRecord& epoch);
   void NoteLinked();
   bool TakeSeat(const EpochWorker& place, TimePoint now);
   void Enter(int index, TimePoint now);

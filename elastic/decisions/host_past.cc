@@ -51,6 +51,21 @@ void HostMachine::NoteLinked() {
   if (is_known) record_.seen.linked = link_seen_;
 }
 
+// An epoch that it is too late for, since it was taken for dead meanwhile, counts as tried, too: it
+// was formed with this host, so that the next one may have been formed without.
+void HostMachine::NoteNamed(const EpochRecord& epoch) {
+  const bool is_named = std::any_of(epoch.hosts.begin(), epoch.hosts.end(), [&](const auto& host) {
+    return host.incarnation == config_.incarnation;
+  });
+  const bool is_known = std::any_of(counted_.begin(), counted_.end(), [&](const auto& one) {
+    return one.number >= epoch.number || one.id == epoch.id;
+  });
+  if (!is_named || is_known) return;
+  record_.seen.tried.push_back(epoch.id);
+  counted_.push_back(CountedOf(epoch));
+  NoteLinked();
+}
+
 void HostMachine::NoteTried(const EpochRecord& epoch) {
   record_.seen.tried.push_back(epoch.id);
   record_.seen.lost.reset();

@@ -576,11 +576,13 @@ MaybeDecision Judge::BrokenBy(const EpochHost& member) const {
   }
   const bool hands_over =
       view_.handing_over && host->record.incarnation == view_.coordinator;
-  if (host->record.state != MemberState::kMember && !in_place() && !hands_over) {
-    return Break(BreakCause::kLeft, NameOf(*host) + " leaves: " + host->record.reason);
-  }
+  const bool leaves = host->record.state != MemberState::kMember && !in_place();
+  const Decision left =
+      Break(BreakCause::kLeft, NameOf(*host) + " leaves: " + host->record.reason);
+  if (leaves && !hands_over) return left;
   for (const SeatRecord& seat : host->record.seats) {
     if (seat.epoch != epoch().number || seat.state != SeatState::kDead) continue;
+    if (leaves) return left;   // its workers die of the signal that asks them to stop
     return Break(BreakCause::kDied, "rank " + std::to_string(seat.rank) + " on " + NameOf(*host) +
                                         " " + seat.ended);
   }

@@ -140,6 +140,7 @@ class SimHost {
   SimStore::Way BeforeOperation(const std::string& address);
   void OpenBoard(int64_t term, int64_t epoch, const std::string& handed_over_by);
   bool FindBoard(TimePoint now);
+  bool FollowFirst(const std::optional<BoardPlace>& best, TimePoint now);
   void SearchBoard(TimePoint now, bool refused);
   void Follow(const BoardPlace& place);
   void OnSuccession(const SuccessionRecord& record);

@@ -38,10 +38,7 @@ void SimHost::Follow(const BoardPlace& place) {
 bool SimHost::FindBoard(TimePoint now) {
   if (!place_ || (!is_reached_ && heirs_.empty() && lost_at_)) {
     const std::optional<BoardPlace> best = FurthestAhead(world_.AskOthers(number_), reached_);
-    const std::string endpoint = world_.EndpointFor(number_);
-    if (!best && endpoint.empty()) return false;
-    Follow(best.value_or(BoardPlace{0, 0, endpoint, ""}));
-    return true;
+    return FollowFirst(best, now);
   }
   const Reached reached = world_.Look(number_, place_->address);
   const bool stands_still = world_.GoesOn(number_, place_->address) != kNever;
@@ -52,6 +49,21 @@ bool SimHost::FindBoard(TimePoint now) {
   }
   SearchBoard(now, reached == Reached::kRefused);
   return store_ != nullptr;
+}
+
+// Whoever was on a board before goes to one that may be behind it only where it finds no other.
+bool SimHost::FollowFirst(const std::optional<BoardPlace>& best, TimePoint now) {
+  const bool is_back = place_ && world_.Look(number_, place_->address) == Reached::kListener;
+  if (best || is_back) {
+    Follow(best ? *best : *place_);
+    return true;
+  }
+  const std::string endpoint = world_.EndpointFor(number_);
+  if (endpoint.empty()) return false;
+  if (reached_ && now < lost_at_.value_or(TimePoint()) + kBeatLimit) return false;
+  reached_.reset();
+  Follow({0, 0, endpoint, ""});
+  return true;
 }
 
 void SimHost::SearchBoard(TimePoint now, bool refused) {

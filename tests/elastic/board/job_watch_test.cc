@@ -46,7 +46,7 @@ TEST(JobWatch, OfTwoSlotsOfOneHostTheLaterOneIsItsOwn) {
   Come(watch, 0);
   for (const int64_t slot : {2, 1, 4}) watch.NoteMember(slot, MemberText(twice), "1", kNow);
   EXPECT_FALSE(watch.HostAt(0)->anew);
-  EXPECT_EQ(watch.HostAt(1)->anew, 2);
+  EXPECT_EQ(watch.HostAt(1)->anew, 4);
   EXPECT_EQ(watch.HostAt(2)->anew, 4);
   EXPECT_FALSE(watch.HostAt(4)->anew);
 }

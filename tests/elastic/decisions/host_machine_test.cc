@@ -487,6 +487,40 @@ TEST_F(HostTest, TakenForDeadItRegistersAnewOnlyWhenItsWorkersAreGone) {
 }
 
 // If all hosts of an epoch were taken for dead and their coordinator is lost, nobody else knows.
+// It stood still while the epoch was formed, and was taken for dead before it read of it. Others
+// may have gone on without it, so it must not begin anew with those who know nothing.
+TEST_F(HostTest, AnEpochThatItWasTooLateForCountsAsTried) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(Buried{{Tombstone::Why::kExpired, "me", "silent for 3 s"}}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  EXPECT_THAT(host_.record().seen.tried, testing::ElementsAre("id1"));
+  host_.OnMemberEvent(Registered{3}, now_);
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);   // on the way over another board
+  EXPECT_EQ(host_.record().seen.tried.size(), 1u);
+  EXPECT_EQ(host_.record().epoch.number, 0);
+}
+
+TEST_F(HostTest, AnEpochOfOthersIsNotTried) {
+  host_.OnMemberEvent(Registered{3}, now_);
+  EpochRecord others = Epoch(1, "");
+  others.hosts.front().incarnation = "another";
+  host_.OnMemberEvent(EpochSeen{others}, now_);
+  EXPECT_TRUE(host_.record().seen.tried.empty());
+}
+
+TEST_F(HostTest, TellsTheNextBoardThatTheWorkIsDone) {
+  EnterFirstEpoch();
+  EXPECT_EQ(host_.record().finished, 0);
+  host_.OnMemberEvent(EndSeen{{kExitFinished, "all 1 workers of epoch 1 finished"}}, now_);
+  EXPECT_EQ(host_.record().finished, 1);
+}
+
+TEST_F(HostTest, AnEndThatIsNotDoneIsNotPassedOn) {
+  EnterFirstEpoch();
+  host_.OnMemberEvent(EndSeen{{kExitQuorumLost, "too few hosts"}}, now_);
+  EXPECT_EQ(host_.record().finished, 0);
+}
+
 TEST_F(HostTest, TakenForDeadItStillTellsTheRestartsThatWereSpent) {
   host_.OnMemberEvent(Registered{0}, now_);
   EpochRecord epoch = Epoch(3, "");

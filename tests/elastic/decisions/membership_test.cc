@@ -324,6 +324,19 @@ TEST_F(Membership, AGoneForeignHostThatFinishedTheFormerEpochBreaksThisOne) {
             BreakCause::kHostLost);
 }
 
+// Its workers die of the signal while another host is about to coordinate.
+TEST_F(Membership, AForeignHostThatHandsOverAndStopsSpendsNoRestart) {
+  policy_.hosts_min = 1;
+  Running(2, JobKind::kForeign);
+  view_.handing_over = true;
+  view_.hosts[0].record.state = MemberState::kLeaving;
+  view_.hosts[0].record.reason = "SIGTERM";
+  Expect(Verdict::kWait, Reason::kRunning, "");
+  view_.hosts[0].record.seats[0].state = SeatState::kDead;
+  EXPECT_EQ(Expect(Verdict::kBreak, Reason::kBroken, "leaves: SIGTERM").broken.cause,
+            BreakCause::kLeft);
+}
+
 TEST_F(Membership, ABoundaryThatNotAllReachIsABreak) {
   Running(2);
   view_.epoch->parked = kNow - policy_.park_limit;
@@ -622,7 +635,7 @@ TEST_F(Membership, WhatAHostHasReadOfTheEndOfALostBoardHolds) {
   HostView& knowing = AddHost();
   knowing.record.state = MemberState::kLeaving;
   knowing.record.finished = 4;
-  const Decision end = Expect(Verdict::kEnd, Reason::kFinished, "of epoch 4 finished, as h1 has");
+  const Decision end = Expect(Verdict::kEnd, Reason::kFinished, "of epoch 4 finished, as 'h1' has");
   EXPECT_EQ(end.code, 0);
   view_.hosts[1].gone = true;   // it has left, and was right
   Expect(Verdict::kEnd, Reason::kFinished, "of epoch 4 finished");
