@@ -78,8 +78,18 @@ class Job:
         return True
 
     def end(self):
-        """Its exit code, once it has ended by itself."""
-        code = self.process.wait(timeout=HANG_LIMIT)
+        """Its exit code, once it has ended by itself. Where workers die all the time, that takes
+        as long as it takes, while steps are told."""
+        lines, end = self.lines, time.monotonic() + HANG_LIMIT
+        while True:
+            try:
+                code = self.process.wait(timeout=1)
+                break
+            except subprocess.TimeoutExpired:
+                if self.lines != lines:
+                    lines, end = self.lines, time.monotonic() + HANG_LIMIT
+                elif time.monotonic() > end:
+                    raise RuntimeError("the job stands still") from None
         self.reader.join()
         return code
 
