@@ -128,20 +128,28 @@ void Checker::Read(const std::string& incarnation, const EpochRecord& record) {
 }
 
 // Hosts that were ever in one epoch know of each other, through any chain of epochs. Hosts that are
-// new to the job, at a board that is new as well, begin a lineage of their own.
+// new to the job, at a board that is new as well, begin a lineage of their own. If one of them
+// comes to a board that has got further, it changes over, and the others stay where they are.
 int Checker::JoinLineages(const EpochRecord& record) {
-  int lineage = -1;
   const std::vector<std::string> hosts = HostsThatKnow(record);
+  const auto own = lineages_.find(record.coordinator);
+  const bool has_own = own != lineages_.end();
+  int lineage = has_own ? own->second : -1;
   for (const std::string& host : hosts) {
     const auto known = lineages_.find(host);
     if (known == lineages_.end()) continue;
     if (lineage < 0) lineage = known->second;
     const int merged = known->second;
+    if (has_own && joined_[host] != record.number) continue;
     for (auto& [incarnation, one] : lineages_) one = one == merged ? lineage : one;
     for (auto& [id, one] : epochs_) one.lineage = one.lineage == merged ? lineage : one.lineage;
   }
   if (lineage < 0) lineage = lineages_made_++;
-  for (const std::string& host : hosts) lineages_[host] = lineage;
+  for (const std::string& host : hosts) {
+    if (joined_[host] > record.number) continue;
+    lineages_[host] = lineage;
+    joined_[host] = record.number;
+  }
   return lineage;
 }
 

@@ -89,6 +89,7 @@ class Checker {
   std::map<std::string, Epoch> epochs_;       // by id
   std::map<Order, std::string> ids_;
   std::map<std::string, int> lineages_;       // of hosts, by incarnation
+  std::map<std::string, int64_t> joined_;     // the highest number of its epochs, by incarnation
   std::map<std::string, std::set<std::string>> readers_;   // by epoch: hosts in it that know it
   // By epoch: those that nobody alive had read of when it was formed.
   std::map<std::string, std::set<std::string>> forgotten_;
