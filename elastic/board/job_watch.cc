@@ -58,7 +58,7 @@ void JobWatch::TakeRecord(HostView& host, Known& known, TimePoint now) {
   const MemberRecord& record = *parsed->record;
   if (host.record.incarnation.empty()) {
     known.deaths = DeathsCounted(record);
-    NoteAnew(host, record.incarnation);
+    NoteAnew(host, known, record.incarnation);
   }
   NoteDeaths(known, record, now);
   NotePositions(host.record, record, now);
@@ -75,10 +75,12 @@ void JobWatch::TakeRecord(HostView& host, Known& known, TimePoint now) {
 }
 
 // A host whose way led over another board is in two slots, of which the later one is its own.
-void JobWatch::NoteAnew(HostView& host, const std::string& incarnation) {
+// Deaths that it has told in the former slot are not told anew.
+void JobWatch::NoteAnew(HostView& host, Known& known, const std::string& incarnation) {
   for (HostView& other : view_.hosts) {
     if (other.record.incarnation != incarnation) continue;
     (other.slot < host.slot ? other.anew : host.anew) = std::max(other.slot, host.slot);
+    if (!other.gone) known.deaths = std::max(known.deaths, known_[other.slot].deaths);
   }
 }
 

@@ -81,7 +81,7 @@ class JobWatch {
   HostView* Find(int64_t slot, const std::string& incarnation);
   HostView& FindOrAdd(int64_t slot, TimePoint now);
   void TakeRecord(HostView& host, Known& known, TimePoint now);
-  void NoteAnew(HostView& host, const std::string& incarnation);
+  void NoteAnew(HostView& host, Known& known, const std::string& incarnation);
   void NoteOther(HostView& host, const OtherRecord& other);
   void NoteDeaths(Known& known, const MemberRecord& record, TimePoint now);
   void NotePositions(const MemberRecord& before, const MemberRecord& record, TimePoint now);

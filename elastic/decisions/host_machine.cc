@@ -127,6 +127,8 @@ const EpochWorker* HostMachine::PlaceOf(int index) const {
 // next one.
 void HostMachine::TakeEpoch(EpochRecord epoch, TimePoint now) {
   newest_read_ = {epoch.number, epoch.id};
+  // Then it was the end of an earlier run of this job, or of other hosts.
+  if (record_.finished_id != epoch.id) NoteFinished({});
   const bool mine = slot_ && epoch.FindHost(*slot_, config_.incarnation) != nullptr;
   const bool same = epoch_ && epoch_->id == epoch.id;
   if (!epoch_over_ && !(same && mine)) {

@@ -200,8 +200,13 @@ class HostMachine {
 
   // Epochs.
   void TakeEpoch(EpochRecord epoch, TimePoint now);
+  struct NewestRead {
+    int64_t number = 0;
+    std::string id;
+  };
   void NoteTried(const EpochRecord& epoch);
   void NoteNamed(const EpochRecord& epoch);
+  void NoteFinished(const NewestRead& epoch);
   void NoteLinked();
   bool TakeSeat(const EpochWorker& place, TimePoint now);
   void Enter(int index, TimePoint now);
@@ -268,11 +273,9 @@ class HostMachine {
   std::optional<EpochRecord> epoch_;   // the newest one that this host was put into
   int64_t epoch_slot_ = -1;            // the slot that this host has in it
   bool epoch_over_ = true;
-  struct NewestRead {
-    int64_t number = 0;
-    std::string id;
-  } newest_read_;                      // the newest epoch that a board named
+  NewestRead newest_read_;             // the newest epoch that a board named
   std::vector<CountedEpoch> counted_;
+  std::string late_;                   // the id of the one of them that it was too late for
   bool coordinates_ = false;           // the coordinator is in this process
   bool has_heirs_ = false;             // ... and another host can take its role
   std::string link_seen_;              // the newest epoch that the job's lease named

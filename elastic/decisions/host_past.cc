@@ -52,21 +52,29 @@ void HostMachine::NoteLinked() {
 }
 
 // An epoch that it is too late for, since it was taken for dead meanwhile, counts as tried, too: it
-// was formed with this host, so that the next one may have been formed without.
+// was formed with this host, so that the next one may have been formed without. Once it reads of
+// the next one, that counts in its place.
 void HostMachine::NoteNamed(const EpochRecord& epoch) {
+  EpochsSeen& seen = record_.seen;
   const bool is_named = std::any_of(epoch.hosts.begin(), epoch.hosts.end(), [&](const auto& host) {
     return host.incarnation == config_.incarnation;
   });
   const bool is_known = std::any_of(counted_.begin(), counted_.end(), [&](const auto& one) {
     return one.number >= epoch.number || one.id == epoch.id;
   });
-  if (!is_named || is_known) return;
-  record_.seen.tried.push_back(epoch.id);
+  if ((!is_named && late_.empty()) || is_known) return;
+  std::erase(seen.tried, late_);
+  if (seen.met != late_) {
+    std::erase_if(counted_, [&](const CountedEpoch& one) { return one.id == late_; });
+  }
+  late_ = epoch.id;
+  seen.tried.push_back(epoch.id);
   counted_.push_back(CountedOf(epoch));
   NoteLinked();
 }
 
 void HostMachine::NoteTried(const EpochRecord& epoch) {
+  late_.clear();
   record_.seen.tried.push_back(epoch.id);
   record_.seen.lost.reset();
   tells_of_loss_ = false;
@@ -100,9 +108,14 @@ void HostMachine::OnContact(TimePoint beat) {
   if (std::exchange(tells_of_loss_, false)) record_.seen.lost.reset();
 }
 
+void HostMachine::NoteFinished(const NewestRead& epoch) {
+  record_.finished = epoch.number;
+  record_.finished_id = epoch.id;
+}
+
 // A board that is opened after this one was lost learns from hosts that the work is done.
 void HostMachine::On(const EndSeen& event, TimePoint now) {
-  if (event.end.code == kExitFinished) record_.finished = newest_read_.number;
+  if (event.end.code == kExitFinished) NoteFinished(newest_read_);
   EndJob(event.end.code, event.end.reason, now);
 }
 

@@ -123,6 +123,7 @@ class Judge {
 
   // Is the job over?
   const HostView* HostWhoKnowsOfTheEnd() const;
+  bool IsOfThisRun(const MemberRecord& told) const;
   MaybeDecision EndWork() const;
   MaybeDecision StopAll() const;
   Decision AwaitStop() const;
@@ -309,16 +310,31 @@ bool Judge::EpochFinished() const {
          });
 }
 
-// Who has read on a board that is lost that the work was done, unless the job has gone on since.
+// Who has read on a board that is lost that the work was done, unless the job has gone on since. It
+// may tell of an earlier run of a job of this name, if no other host here was in that epoch.
 const HostView* Judge::HostWhoKnowsOfTheEnd() const {
-  int64_t newest = view_.epoch ? epoch().number : 0;
   const HostView* knowing = nullptr;
   for (const HostView& host : view_.hosts) {
-    newest = std::max(newest, host.record.epoch.number);
-    const int64_t told = host.record.finished;
-    if (told > 0 && (knowing == nullptr || told > knowing->record.finished)) knowing = &host;
+    const MemberRecord& told = host.record;
+    const bool is_newer = knowing == nullptr || told.finished > knowing->record.finished;
+    if (told.finished > 0 && is_newer && IsOfThisRun(told)) knowing = &host;
   }
-  return knowing != nullptr && knowing->record.finished >= newest ? knowing : nullptr;
+  if (knowing == nullptr) return nullptr;
+  int64_t newest = view_.epoch ? epoch().number : 0;
+  for (const HostView& host : view_.hosts) newest = std::max(newest, host.record.epoch.number);
+  for (const CountedEpoch& one : view_.counted) newest = std::max(newest, one.number);
+  if (view_.former) newest = std::max(newest, view_.former->number);
+  return knowing->record.finished >= newest ? knowing : nullptr;
+}
+
+bool Judge::IsOfThisRun(const MemberRecord& told) const {
+  return std::any_of(view_.hosts.begin(), view_.hosts.end(), [&](const HostView& host) {
+    const bool opened_this = view_.is_later_board && host.record.incarnation == view_.coordinator &&
+                             host.record.finished_id == told.finished_id;
+    const bool was_in_it = host.record.incarnation != told.incarnation &&
+                           host.record.epoch.id == told.finished_id;
+    return opened_this || was_in_it;
+  });
 }
 
 MaybeDecision Judge::EndWork() const {
@@ -577,12 +593,13 @@ MaybeDecision Judge::BrokenBy(const EpochHost& member) const {
   const bool hands_over =
       view_.handing_over && host->record.incarnation == view_.coordinator;
   const bool leaves = host->record.state != MemberState::kMember && !in_place();
-  const Decision left =
-      Break(BreakCause::kLeft, NameOf(*host) + " leaves: " + host->record.reason);
-  if (leaves && !hands_over) return left;
+  const auto left = [&] {
+    return Break(BreakCause::kLeft, NameOf(*host) + " leaves: " + host->record.reason);
+  };
+  if (leaves && !hands_over) return left();
   for (const SeatRecord& seat : host->record.seats) {
     if (seat.epoch != epoch().number || seat.state != SeatState::kDead) continue;
-    if (leaves) return left;   // its workers die of the signal that asks them to stop
+    if (leaves) return left();   // its workers die of the signal that asks them to stop
     return Break(BreakCause::kDied, "rank " + std::to_string(seat.rank) + " on " + NameOf(*host) +
                                         " " + seat.ended);
   }
@@ -711,11 +728,13 @@ MaybeDecision Judge::NewcomerForeign() const {
 // --- Can the next one be formed? ---
 
 // Whether a host that is gone can have no worker inside the epoch any more. It cannot be asked. If
-// it is back in a new slot, its workers are dead, since it registers anew only then. Otherwise it
+// it is back in a new slot, its workers are dead, or it tells there where they are. Otherwise it
 // stops them by itself within fence_limit.
 bool Judge::Fenced(const HostView& host) const {
   const bool back = std::any_of(view_.hosts.begin(), view_.hosts.end(), [&](const HostView& other) {
-    return other.slot > host.slot && other.record.incarnation == host.record.incarnation;
+    const MemberRecord& told = other.record;
+    const bool is_outside = told.epoch.id != epoch().id || told.outside >= epoch().number;
+    return other.slot > host.slot && told.incarnation == host.record.incarnation && is_outside;
   });
   return back || host.record.state == MemberState::kLeft ||
          host.record.outside >= epoch().number || now_ >= host.heard + policy_.fence_limit;

@@ -13,11 +13,10 @@
 // Does not   judge whether enough hosts are here for the user (membership.h), who may open a board,
 //            or what a lease allows where there is no quorum.
 // Needs      of its caller: a board that was left is never opened again. No epoch that is older
-//            than a host's registration names that host, and no host registers before its workers
-//            have parked. An epoch is formed once each host that is here has promised to be outside
-//            all that this board has formed before (membership.h), and what a host tells is as new
-//            as its promise. The number of an epoch is at least that of the verdict, and higher
-//            than that of all others on its board.
+//            than a host's slot names it there. An epoch is formed once each host that is here has
+//            promised to be outside all that this board has formed before (membership.h), and what
+//            a host tells is as new as its promise. The number of an epoch is at least that of the
+//            verdict, and higher than that of all others on its board.
 // Threads    pure functions over plain values.
 #pragma once
 

@@ -354,6 +354,7 @@ struct JsonFields<MemberRecord> {
     field("outside", record.outside);
     field("deaths", record.deaths);
     field("finished", record.finished);
+    field("finished_id", record.finished_id);
     field("seats", record.seats);
   }
 };

@@ -94,7 +94,7 @@ struct LostCoordinator {
 // Which epochs a host has been put into, by their ids.
 struct EpochsSeen {
   std::string met = {};                  // the newest of which it knows that all its hosts took it
-  std::vector<std::string> tried = {};   // those that it was put into since
+  std::vector<std::string> tried = {};   // those that it was put into since (host_past.cc)
   std::string linked = {};               // the newest that it has found in the job's lease
   std::string shared = {};               // the newest that all of its hosts have found there
   std::optional<LostCoordinator> lost = {};
@@ -131,8 +131,8 @@ struct MemberRecord {
   int64_t outside = 0;     // the promise of section 6: none of its workers is, or ever will be,
                            // inside an epoch up to this one
   int64_t deaths = 0;      // workers that ended by themselves without success
-  int64_t finished = 0;    // the epoch of which this host has read that the job's work was done by
-                           // then; 0: none
+  int64_t finished = 0;    // the newest epoch when it read that the work is done; 0: it has not
+  std::string finished_id;
   std::vector<SeatRecord> seats;
   bool operator==(const MemberRecord&) const = default;
 };

@@ -132,8 +132,12 @@ void Checker::Read(const std::string& incarnation, const EpochRecord& record) {
 // comes to a board that has got further, it changes over, and the others stay where they are.
 int Checker::JoinLineages(const EpochRecord& record) {
   const std::vector<std::string> hosts = HostsThatKnow(record);
+  // Who takes an epoch up need not have been in it.
+  const bool is_in_it = std::any_of(record.hosts.begin(), record.hosts.end(), [&](const auto& one) {
+    return one.incarnation == record.coordinator;
+  });
   const auto own = lineages_.find(record.coordinator);
-  const bool has_own = own != lineages_.end();
+  const bool has_own = is_in_it && own != lineages_.end();
   int lineage = has_own ? own->second : -1;
   for (const std::string& host : hosts) {
     const auto known = lineages_.find(host);

@@ -175,6 +175,7 @@ class SimHost {
   TimePoint heard_, scout_at_;
   std::optional<TimePoint> lost_at_, elsewhere_since_;
   bool refused_ = false;
+  bool takes_any_ = false;                     // the next one may be behind that
   bool is_reached_ = false;
   int64_t epoch_ = 0;                          // the newest that any board named
   std::unique_ptr<MemoryLease> lease_;

@@ -53,15 +53,17 @@ bool SimHost::FindBoard(TimePoint now) {
 
 // Whoever was on a board before goes to one that may be behind it only where it finds no other.
 bool SimHost::FollowFirst(const std::optional<BoardPlace>& best, TimePoint now) {
-  const bool is_back = place_ && world_.Look(number_, place_->address) == Reached::kListener;
+  const bool is_back = place_ && world_.Look(number_, place_->address) == Reached::kListener &&
+                       world_.GoesOn(number_, place_->address) == kNever;
   if (best || is_back) {
     Follow(best ? *best : *place_);
     return true;
   }
   const std::string endpoint = world_.EndpointFor(number_);
   if (endpoint.empty()) return false;
-  if (reached_ && now < lost_at_.value_or(TimePoint()) + kBeatLimit) return false;
-  reached_.reset();
+  const Duration limit = world_.scenario().policy.beat_limit;
+  if (reached_ && now < lost_at_.value_or(TimePoint()) + limit) return false;
+  takes_any_ = reached_.has_value();
   Follow({0, 0, endpoint, ""});
   return true;
 }
@@ -110,7 +112,8 @@ void SimHost::OnSuccession(const SuccessionRecord& record) {
   // A board of its own is as far as this host is, which tells it so as soon as it registers.
   const bool is_own = record.coordinator == incarnation_;
   if (reached_ && is_own) place_->epoch = std::max(place_->epoch, reached_->epoch);
-  if (reached_ && !IsSameBoard(*reached_, *place_)) {
+  const bool takes_any = std::exchange(takes_any_, false);
+  if (reached_ && !IsSameBoard(*reached_, *place_) && !takes_any) {
     world_.BoardReached(number_, *reached_, *place_);
   }
   reached_ = place_;

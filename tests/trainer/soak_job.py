@@ -1,6 +1,7 @@
 """A training job under keelrun, as the soaks start it, and what its workers say.
 
-Promises   every wait ends: with an error where the job stands still for longer than HANG_LIMIT.
+Promises   every wait ends: with an error where the job stands still for longer than HANG_LIMIT, or
+           does not end within DYING_LIMIT.
 Does not   judge how the job ends: that is for who started it.
 """
 import argparse
@@ -13,6 +14,7 @@ import threading
 import time
 
 HANG_LIMIT = 120
+DYING_LIMIT = 900
 STEP = re.compile(r"^step (\d+) rank (\d+) of (\d+) pid (\d+) (loss .* lanes .*)$")
 RESUMED = re.compile(r"^resumed step=(\d+) ")
 # NCCL refuses two ranks on one GPU, unless it takes them for ranks on two hosts.
@@ -78,14 +80,17 @@ class Job:
         return True
 
     def end(self):
-        """Its exit code, once it has ended by itself. Where workers die all the time, that takes
-        as long as it takes, while steps are told."""
+        """Its exit code, once it has ended by itself. Where workers die all the time, it may take
+        longer than HANG_LIMIT, while it says something."""
         lines, end = self.lines, time.monotonic() + HANG_LIMIT
+        last = time.monotonic() + DYING_LIMIT
         while True:
             try:
                 code = self.process.wait(timeout=1)
                 break
             except subprocess.TimeoutExpired:
+                if time.monotonic() > last:
+                    raise RuntimeError(f"the job goes on and on; it has told {self.told} steps")
                 if self.lines != lines:
                     lines, end = self.lines, time.monotonic() + HANG_LIMIT
                 elif time.monotonic() > end:

@@ -486,7 +486,6 @@ TEST_F(HostTest, TakenForDeadItRegistersAnewOnlyWhenItsWorkersAreGone) {
   EXPECT_EQ(Take<RegisterAnew>().size(), 1u);
 }
 
-// If all hosts of an epoch were taken for dead and their coordinator is lost, nobody else knows.
 // It stood still while the epoch was formed, and was taken for dead before it read of it. Others
 // may have gone on without it, so it must not begin anew with those who know nothing.
 TEST_F(HostTest, AnEpochThatItWasTooLateForCountsAsTried) {
@@ -498,6 +497,12 @@ TEST_F(HostTest, AnEpochThatItWasTooLateForCountsAsTried) {
   host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);   // on the way over another board
   EXPECT_EQ(host_.record().seen.tried.size(), 1u);
   EXPECT_EQ(host_.record().epoch.number, 0);
+  EpochRecord without = Epoch(2, "");
+  without.hosts.front().incarnation = "another";
+  host_.OnMemberEvent(EpochSeen{without}, now_);
+  EXPECT_THAT(host_.record().seen.tried, testing::ElementsAre("id2")) << "whose hosts go on";
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  EXPECT_THAT(host_.record().seen.tried, testing::ElementsAre("id2")) << "that one is older";
 }
 
 TEST_F(HostTest, AnEpochOfOthersIsNotTried) {
@@ -513,6 +518,11 @@ TEST_F(HostTest, TellsTheNextBoardThatTheWorkIsDone) {
   EXPECT_EQ(host_.record().finished, 0);
   host_.OnMemberEvent(EndSeen{{kExitFinished, "all 1 workers of epoch 1 finished"}}, now_);
   EXPECT_EQ(host_.record().finished, 1);
+  EXPECT_EQ(host_.record().finished_id, "id1");
+  host_.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);   // as the next board takes it up
+  EXPECT_EQ(host_.record().finished, 1);
+  host_.OnMemberEvent(EpochSeen{Epoch(2, "")}, now_);
+  EXPECT_EQ(host_.record().finished, 0) << "the job has gone on, or begun anew";
 }
 
 TEST_F(HostTest, AnEndThatIsNotDoneIsNotPassedOn) {
@@ -521,6 +531,7 @@ TEST_F(HostTest, AnEndThatIsNotDoneIsNotPassedOn) {
   EXPECT_EQ(host_.record().finished, 0);
 }
 
+// If all hosts of an epoch were taken for dead and their coordinator is lost, nobody else knows.
 TEST_F(HostTest, TakenForDeadItStillTellsTheRestartsThatWereSpent) {
   host_.OnMemberEvent(Registered{0}, now_);
   EpochRecord epoch = Epoch(3, "");

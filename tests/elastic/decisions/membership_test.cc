@@ -630,24 +630,53 @@ TEST_F(Membership, WhoHasRegisteredAnewIsNotThereTwice) {
 }
 
 // Who has read the end may be the only one left of its board, and newcomers are to hear the same.
-TEST_F(Membership, WhatAHostHasReadOfTheEndOfALostBoardHolds) {
+TEST_F(Membership, WhoOpensABoardAndHasReadTheEndOfTheOneBeforePassesItOn) {
+  view_.is_later_board = true;
   AddHost();
-  HostView& knowing = AddHost();
-  knowing.record.state = MemberState::kLeaving;
-  knowing.record.finished = 4;
-  const Decision end = Expect(Verdict::kEnd, Reason::kFinished, "of epoch 4 finished, as 'h1' has");
+  AddHost();
+  HostView& own = view_.hosts[0];
+  own.record.state = MemberState::kLeaving;
+  own.record.finished = 4;
+  own.record.finished_id = "cafe";
+  const Decision end = Expect(Verdict::kEnd, Reason::kFinished, "epoch 4 finished, as 'h0' has");
   EXPECT_EQ(end.code, 0);
+  view_.hosts[1].record.epoch = {5, "beef", 2};   // the job went on elsewhere
+  EXPECT_NE(Decide(view_, policy_, kNow).verdict, Verdict::kEnd);
+  view_.hosts[1].record.epoch = {};
+  view_.counted = {{6, "dada", "i7", {"i7"}}};
+  EXPECT_NE(Decide(view_, policy_, kNow).verdict, Verdict::kEnd);
+}
+
+TEST_F(Membership, TheEndThatAnotherHostHasReadHoldsForWhoWasInThatEpoch) {
+  policy_.hosts_min = 1;
+  AddHost().record.epoch = {4, "cafe", 2};
+  HostView& knowing = AddHost();
+  knowing.record.finished = 4;
+  knowing.record.finished_id = "cafe";
+  Expect(Verdict::kEnd, Reason::kFinished, "epoch 4 finished, as 'h1' has");
   view_.hosts[1].gone = true;   // it has left, and was right
-  Expect(Verdict::kEnd, Reason::kFinished, "of epoch 4 finished");
-  view_.hosts[0].record.epoch = {4, "cafe", 2};
-  Expect(Verdict::kEnd, Reason::kFinished, "of epoch 4 finished");
-  view_.hosts[0].record.epoch = {5, "beef", 2};   // the job went on elsewhere
+  Expect(Verdict::kEnd, Reason::kFinished, "epoch 4 finished");
+}
+
+// The same command, once more: a host of the run before has not left yet, and comes to its board.
+TEST_F(Membership, TheEndOfTheRunBeforeIsNoEndOfThisOne) {
+  AddHost();
+  AddHost();
+  HostView& left_over = view_.hosts[0];
+  left_over.record.incarnation = "of the run before";
+  left_over.record.epoch = {4, "cafe", 2};
+  left_over.record.finished = 4;
+  left_over.record.finished_id = "cafe";
+  EXPECT_NE(Decide(view_, policy_, kNow).verdict, Verdict::kEnd);
+  view_.is_later_board = true;   // as on etcd, where terms only rise
   EXPECT_NE(Decide(view_, policy_, kNow).verdict, Verdict::kEnd);
 }
 
 TEST_F(Membership, AnEndThatWasReadBeforeThisEpochIsNoEndOfIt) {
   Running(2);
+  view_.is_later_board = true;
   view_.hosts[0].record.finished = 3;
+  view_.hosts[0].record.finished_id = "abba";
   Expect(Verdict::kWait, Reason::kRunning, "epoch 4");
 }
 

@@ -27,6 +27,7 @@ MemberRecord SomeMember() {
   record.outside = 6;
   record.deaths = 2;
   record.finished = 7;
+  record.finished_id = "cafe";
   SeatRecord seat{"w1", SeatState::kRunning, 7, 3, {120, 2, 9}, true, ""};
   seat.activity = {"computing, lane 3", 4};
   seat.silent = true;
@@ -85,7 +86,7 @@ TEST(RecordsWire, AMember) {
             R"("seen":{"met":"e6","tried":"cafe beef","linked":"cafe",)"
             R"("shared":"e6","lost":{"who":"a","inside":"cafe","outside":6,)"
             R"("beat_age_ms":1500,"refused":true}},)"
-            R"("outside":6,"deaths":2,"finished":7,"seats":[{"wor)"
+            R"("outside":6,"deaths":2,"finished":7,"finished_id":"cafe","seats":[{"wor)"
             R"(ker":"w1","state":"running","epoch":7,"rank":3,"step":120)"
             R"(,"phase":2,"tick":9,"place":"computing, lane 3","waits_for":4,"silent":true,"s)"
             R"(aved":true,"ended":""},{"worker":"w2","state":"dead","epoch":6,"rank":-1,"step)"
@@ -97,7 +98,7 @@ TEST(RecordsWire, AMember) {
             R"(foreign","fingerprint":"","epoch":{"number":0,"id":"","hosts":0,"keeper":"",)"
             R"("restarts":0,"restarts_recent":0,"deaths":0},"seen":{"met":"","tried":"",)"
             R"("linked":"","shared":"","lost":null},"outside":0,"deaths":0,"finished":0,)"
-            R"("seats":[]})");
+            R"("finished_id":"","seats":[]})");
 }
 
 TEST(RecordsWire, ATombstone) {
@@ -189,34 +190,35 @@ constexpr const char* kMemberFaults =
     R"(6854775808
   9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
     R"(54775807
-incarnation: it has 18 members instead of 19; @: expected a string, found null
-host: it has 18 members instead of 19; @: expected a string, found null
-address: it has 18 members instead of 19; @: expected a string, found null
-peer: it has 18 members instead of 19; @: expected a string, found null
-order: it has 18 members instead of 19; @: expected a whole number, found null
+incarnation: it has 19 members instead of 20; @: expected a string, found null
+host: it has 19 members instead of 20; @: expected a string, found null
+address: it has 19 members instead of 20; @: expected a string, found null
+peer: it has 19 members instead of 20; @: expected a string, found null
+order: it has 19 members instead of 20; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-role: it has 18 members instead of 19; @: expected a string, found null
-state: it has 18 members instead of 19; @: expected a string, found null
-reason: it has 18 members instead of 19; @: expected a string, found null
-deadline_ms: it has 18 members instead of 19; @: expected a whole number, found null
+role: it has 19 members instead of 20; @: expected a string, found null
+state: it has 19 members instead of 20; @: expected a string, found null
+reason: it has 19 members instead of 20; @: expected a string, found null
+deadline_ms: it has 19 members instead of 20; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-refused: it has 18 members instead of 19; @: expected true or false, found null
-kind: it has 18 members instead of 19; @: expected a string, found null
-fingerprint: it has 18 members instead of 19; @: expected a string, found null
-epoch: it has 18 members instead of 19; @: expected an object, found null
-seen: it has 18 members instead of 19; @: expected an object, found null
-outside: it has 18 members instead of 19; @: expected a whole number, found null
+refused: it has 19 members instead of 20; @: expected true or false, found null
+kind: it has 19 members instead of 20; @: expected a string, found null
+fingerprint: it has 19 members instead of 20; @: expected a string, found null
+epoch: it has 19 members instead of 20; @: expected an object, found null
+seen: it has 19 members instead of 20; @: expected an object, found null
+outside: it has 19 members instead of 20; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-deaths: it has 18 members instead of 19; @: expected a whole number, found null
+deaths: it has 19 members instead of 20; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-finished: it has 18 members instead of 19; @: expected a whole number, found null
+finished: it has 19 members instead of 20; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-seats: it has 18 members instead of 19; @: expected an array, found null
+finished_id: it has 19 members instead of 20; @: expected a string, found null
+seats: it has 19 members instead of 20; @: expected an array, found null
 epoch/number: it has 6 members instead of 7; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
@@ -290,13 +292,13 @@ seats/0/waits_for: it has 11 members instead of 12; @: expected a whole number o
 seats/0/silent: it has 11 members instead of 12; @: expected true or false, found null
 seats/0/saved: it has 11 members instead of 12; @: expected true or false, found null
 seats/0/ended: it has 11 members instead of 12; @: expected a string, found null
-one more in '': it has 20 members instead of 19
+one more in '': it has 21 members instead of 20
 one more in '/epoch': it has 8 members instead of 7
 one more in '/seen': it has 6 members instead of 5
 one more in '/seen/lost': it has 6 members instead of 5
 one more in '/seats/0': it has 13 members instead of 12
 order in '': version incarnation host address peer order role state reason deadline_ms refused )"
-    R"(kind fingerprint epoch seen outside deaths finished seats
+    R"(kind fingerprint epoch seen outside deaths finished finished_id seats
 order in '/epoch': number id hosts keeper restarts restarts_recent deaths
 order in '/seen': met tried linked shared -
 order in '/seen/lost': who inside outside beat_age_ms refused
@@ -312,7 +314,7 @@ constexpr const char* kTombstoneFaults =
     R"(version: @ is missing; @: expected a whole number of 32 bits, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-gone: it has 3 members instead of 19; @: expected a string, found null
+gone: it has 3 members instead of 20; @: expected a string, found null
 incarnation: it has 3 members instead of 4; @: expected a string, found null
 reason: it has 3 members instead of 4; @: expected a string, found null
 one more in '': it has 5 members instead of 4
