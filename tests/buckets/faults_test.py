@@ -20,7 +20,6 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/python"))
 
@@ -34,11 +33,12 @@ if "--python" in sys.argv:
 
 import numpy as np  # noqa: E402
 
+import bucket as buckets  # noqa: E402
 import evenkeel_ckpt  # noqa: E402
 import proxy as proxies  # noqa: E402
 import weed  # noqa: E402
+from bucket import BUCKET  # noqa: E402
 
-BUCKET = "faults"
 SLOW = "black-hole"
 LIMIT_S = 150          # of one command, however its request went
 QUIET_S = 2 * 3600     # what nobody has gone on with for an hour is left over
@@ -69,13 +69,12 @@ TRIALS = [
 ]
 
 
-class Field:
+class Field(buckets.Bucket):
     """One server, what is copied to it, and what each command says without a fault."""
 
     def __init__(self, keel, folder):
+        super().__init__()
         self.keel, self.folder = keel, folder
-        self.server = weed.Weed()
-        self.client = self.server.make_bucket(BUCKET)
         self.names = itertools.count()
         os.environ.update(weed.KEYS, AWS_ENDPOINT_URL_S3=self.server.url)
         self.tensors = os.path.join(folder, "new.safetensors")
@@ -88,9 +87,6 @@ class Field:
         self.arrays = {step: evenkeel_ckpt.load(f"{self.here}@{step}") for step in (OLD, NEW)}
         for step in (OLD, NEW):
             self.run(["cp", f"{self.here}@{step}", f"s3://{BUCKET}/whole"], self.server.url)
-
-    def close(self):
-        self.server.close()
 
     def environment(self, url):
         return dict(os.environ, AWS_ENDPOINT_URL_S3=url)
@@ -110,24 +106,11 @@ class Field:
             raise Wrong(f"keel {' '.join(words)} ended with {process.returncode}: {err}")
         return process.returncode, out, err
 
-    def objects(self, prefix):
-        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET,
-                                                                      Prefix=prefix + "/")
-        return {one["Key"]: (one["ETag"], one["LastModified"], one["Size"])
-                for page in pages for one in page.get("Contents", [])}
-
-    def uploads(self, prefix):
-        answer = self.client.list_multipart_uploads(Bucket=BUCKET, Prefix=prefix + "/")
-        return [one["Key"] for one in answer.get("Uploads", [])]
-
     def prepare(self, trial):
         """A prefix of its own, with the old checkpoint, and for gc with both."""
         prefix = f"point-{next(self.names)}"
         steps = (OLD, NEW) if trial.removes else (OLD,)
-        for key in self.objects("whole"):
-            if any(f"step-{step:09d}" in key for step in steps):
-                self.client.copy_object(Bucket=BUCKET, Key=prefix + key[len("whole"):],
-                                        CopySource={"Bucket": BUCKET, "Key": key})
+        self.copy("whole", prefix, lambda key: any(f"step-{step:09d}" in key for step in steps))
         return prefix
 
     def words(self, trial, prefix):
@@ -145,20 +128,6 @@ class Field:
         for step in steps:
             if f"{prefix}/step-{step:09d}/manifest.json" in objects:
                 self.verify(prefix, step)
-
-    def proxy(self):
-        proxy = proxies.Proxy(self.server.port)
-        bucket = f"/{BUCKET}/"
-
-        def whole(path):
-            key = urllib.parse.unquote(path[len(bucket):])
-            try:
-                return self.client.get_object(Bucket=BUCKET, Key=key)["Body"].read()
-            except self.client.exceptions.NoSuchKey:
-                return None
-
-        proxy.whole = whole
-        return proxy
 
     def count(self, trial):
         proxy = self.proxy()
