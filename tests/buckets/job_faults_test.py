@@ -200,6 +200,9 @@ def main():
                         print("WRONG:", error, flush=True)
                     return
                 with lock:
+                    if code is not None and code > 0:
+                        print(f"{point[0].name}/{point[1]}/{point[2]} ended with {code}",
+                              flush=True)
                     counts["not struck" if code is None else "killed" if code < 0 else code] += 1
 
             with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
