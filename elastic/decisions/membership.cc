@@ -175,6 +175,7 @@ class Judge {
     std::unordered_map<std::string_view, int> by_worker;             // their ranks
   };
   int FormerRank(const Places& former, const HostView& host, int index) const;
+  int64_t NewestTold() const;
   int64_t NextNumber() const;
 
   const HostView* Find(const EpochHost& member) const;
@@ -320,11 +321,7 @@ const HostView* Judge::HostWhoKnowsOfTheEnd() const {
     if (told.finished > 0 && is_newer && IsOfThisRun(told)) knowing = &host;
   }
   if (knowing == nullptr) return nullptr;
-  int64_t newest = view_.epoch ? epoch().number : 0;
-  for (const HostView& host : view_.hosts) newest = std::max(newest, host.record.epoch.number);
-  for (const CountedEpoch& one : view_.counted) newest = std::max(newest, one.number);
-  if (view_.former) newest = std::max(newest, view_.former->number);
-  return knowing->record.finished >= newest ? knowing : nullptr;
+  return knowing->record.finished >= NewestTold() ? knowing : nullptr;
 }
 
 bool Judge::IsOfThisRun(const MemberRecord& told) const {
@@ -1024,13 +1021,18 @@ int Judge::FormerRank(const Places& former, const HostView& host, int index) con
   return seat.epoch == epoch().number || worker.worker == seat.worker ? worker.rank : -1;
 }
 
+// The number of the newest epoch that a host here knows of.
+int64_t Judge::NewestTold() const {
+  int64_t newest = view_.epoch ? epoch().number : 0;
+  for (const HostView& host : view_.hosts) newest = std::max(newest, host.record.epoch.number);
+  for (const CountedEpoch& one : view_.counted) newest = std::max(newest, one.number);
+  if (view_.former) newest = std::max(newest, view_.former->number);
+  return newest;
+}
+
 int64_t Judge::NextNumber() const {
-  int64_t highest = view_.epoch ? epoch().number : 0;
-  for (const HostView& host : view_.hosts) highest = std::max(highest, host.record.epoch.number);
-  for (const CountedEpoch& one : view_.counted) highest = std::max(highest, one.number);
-  if (view_.lease) highest = std::max(highest, view_.lease->link.place.epoch);
-  if (view_.former) highest = std::max(highest, view_.former->number);
-  return highest + 1;
+  const int64_t claimed = view_.lease ? view_.lease->link.place.epoch : 0;
+  return std::max(NewestTold(), claimed) + 1;
 }
 
 Decision Judge::Form(const std::vector<const HostView*>& hosts) const {

@@ -10,26 +10,18 @@ With --python EXE it goes on in that one, which has boto3; it skips where there 
 """
 import argparse
 import collections
-import concurrent.futures
 import itertools
 import os
-import random
 import re
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/python"))
 
-if "--python" in sys.argv:
-    _at = sys.argv.index("--python")
-    _python = sys.argv[_at + 1]
-    if not os.access(_python, os.X_OK):
-        print(f"skipped: there is no {_python}: tools/setup.sh --tests makes it")
-        sys.exit(77)
-    os.execv(_python, [_python, "-B", sys.argv[0], *sys.argv[1:_at], *sys.argv[_at + 2:]])
+import points  # noqa: E402
+
+points.go_on_with_python()
 
 import numpy as np  # noqa: E402
 
@@ -208,67 +200,19 @@ class Field(buckets.Bucket):
                 raise Wrong(f"after gc {key} is left over; it said: {said}")
 
 
-def points_of(field):
-    for trial in TRIALS:
-        requests = field.count(trial)
-        for at, request in enumerate(requests):
-            for fault, (_, makes_sense) in proxies.FAULTS.items():
-                if makes_sense(request):
-                    yield trial, at, fault
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keel", required=True)
-    parser.add_argument("--share", type=int, default=0,
-                        help="so many points, drawn at random; 0: all")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=4)
-    parser.add_argument("--only", default="", help="a trial, or TRIAL/AT/FAULT")
+    points.add_options(parser, seed=1)
     parser.add_argument("--quick", action="store_true", help="without what takes 20 s and more")
     arguments = parser.parse_args()
-    if not os.access(weed.program(), os.X_OK):
-        print(f"skipped: there is no {weed.program()}")
-        return 77
-    counts, wrongs, lock = collections.Counter(), [], threading.Lock()
+    points.exit_if_no_server()
+
+    def is_wanted(point):
+        return not arguments.quick or not point[2].startswith(SLOW)
+
     with tempfile.TemporaryDirectory() as folder:
-        field = Field(arguments.keel, folder)
-        points = list(points_of(field))
-        random.Random(arguments.seed).shuffle(points)
-        total = len(points)
-        if arguments.quick:
-            points = [one for one in points if not one[2].startswith(SLOW)]
-        if arguments.share:
-            points = points[:arguments.share]
-        wanted = arguments.only.split("/")
-        points = [one for one in points
-                  if all(not word or word == str(value)
-                         for word, value in zip(wanted, (one[0].name, one[1], one[2])))]
-
-        def one(point):
-            begin = time.monotonic()
-            try:
-                code = field.point(*point)
-            except Exception as error:
-                with lock:
-                    wrongs.append(str(error))
-                    print("WRONG:", error, flush=True)
-                return
-            with lock:
-                counts["not struck" if code is None else "killed" if code < 0 else code] += 1
-                took = time.monotonic() - begin
-                if took > 20:
-                    print(f"{point[0].name}/{point[1]}/{point[2]}: {took:.0f} s", flush=True)
-
-        try:
-            with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-                list(pool.map(one, points))
-        finally:
-            field.close()
-    print(f"{len(points)} of {total} points (seed {arguments.seed}): " + ", ".join(
-        f"{what}: {count}" for what, count in sorted(counts.items(), key=str))
-        + f"; wrong: {len(wrongs)}")
-    return 1 if wrongs or counts["not struck"] > len(points) / 10 else 0
+        return points.run(Field(arguments.keel, folder), TRIALS, arguments, is_wanted)
 
 
 if __name__ == "__main__":

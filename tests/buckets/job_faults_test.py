@@ -10,31 +10,23 @@ With --python EXE it goes on in that one, which has boto3; it skips where there 
 """
 import argparse
 import collections
-import concurrent.futures
 import itertools
 import os
-import random
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/python"))
 
-if "--python" in sys.argv:
-    _at = sys.argv.index("--python")
-    _python = sys.argv[_at + 1]
-    if not os.access(_python, os.X_OK):
-        print(f"skipped: there is no {_python}: tools/setup.sh --tests makes it")
-        sys.exit(77)
-    os.execv(_python, [_python, "-B", sys.argv[0], *sys.argv[1:_at], *sys.argv[_at + 2:]])
+import points  # noqa: E402
+
+points.go_on_with_python()
 
 import numpy as np  # noqa: E402
 
 import bucket as buckets  # noqa: E402
 import evenkeel_ckpt  # noqa: E402
-import proxy as proxies  # noqa: E402
 import weed  # noqa: E402
 from bucket import BUCKET  # noqa: E402
 
@@ -155,64 +147,16 @@ class Field(buckets.Bucket):
                 raise Wrong(f"step {STEPS} has other values in {name}")
 
 
-def points_of(field):
-    for trial in TRIALS:
-        for at, request in enumerate(field.count(trial)):
-            for fault, (_, makes_sense) in proxies.FAULTS.items():
-                if makes_sense(request):
-                    yield trial, at, fault
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keelrun", required=True)
     parser.add_argument("--program", required=True)
-    parser.add_argument("--share", type=int, default=0,
-                        help="so many points, drawn at random; 0: all")
-    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
-    parser.add_argument("--jobs", type=int, default=4)
-    parser.add_argument("--only", default="", help="a trial, or TRIAL/AT/FAULT")
+    points.add_options(parser, seed=int.from_bytes(os.urandom(4), "little"))
     arguments = parser.parse_args()
-    if not os.access(weed.program(), os.X_OK):
-        print(f"skipped: there is no {weed.program()}")
-        return 77
-    counts, wrongs, lock = collections.Counter(), [], threading.Lock()
+    points.exit_if_no_server()
     with tempfile.TemporaryDirectory() as folder:
         field = Field(arguments.keelrun, arguments.program, folder)
-        try:
-            points = list(points_of(field))
-            total = len(points)
-            random.Random(arguments.seed).shuffle(points)
-            wanted = arguments.only.split("/")
-            points = [one for one in points
-                      if all(not word or word == str(value)
-                             for word, value in zip(wanted, (one[0].name, one[1], one[2])))]
-            if arguments.share:
-                points = points[:arguments.share]
-            print(f"{len(points)} of {total} points, seed {arguments.seed}", flush=True)
-
-            def one(point):
-                try:
-                    code = field.point(*point)
-                except Exception as error:
-                    with lock:
-                        wrongs.append(str(error))
-                        print("WRONG:", error, flush=True)
-                    return
-                with lock:
-                    if code is not None and code > 0:
-                        print(f"{point[0].name}/{point[1]}/{point[2]} ended with {code}",
-                              flush=True)
-                    counts["not struck" if code is None else "killed" if code < 0 else code] += 1
-
-            with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-                list(pool.map(one, points))
-        finally:
-            field.close()
-    print(f"{len(points)} of {total} points (seed {arguments.seed}): " + ", ".join(
-        f"{what}: {count}" for what, count in sorted(counts.items(), key=str))
-        + f"; wrong: {len(wrongs)}")
-    return 1 if wrongs or counts["not struck"] > len(points) / 2 else 0
+        return points.run(field, TRIALS, arguments, told_codes=EXITS[1:], not_struck_most=0.5)
 
 
 if __name__ == "__main__":
