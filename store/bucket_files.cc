@@ -32,6 +32,11 @@ struct BucketFiles::Opened {
 BucketFiles::BucketFiles(Files& disk) : disk_(disk) {}
 BucketFiles::~BucketFiles() = default;
 
+void BucketFiles::GoUnguarded() {
+  const std::lock_guard lock(mutex_);
+  is_unguarded_ = true;
+}
+
 Result<BucketOpener*> BucketFiles::Opener() {
   if (opener_ != nullptr) return opener_;
   const auto load = [&]() -> Result<BucketOpener*> {
@@ -62,7 +67,7 @@ Result<Files*> BucketFiles::Of(const std::string& path) {
   const auto found = buckets_.find(bucket);
   if (found != buckets_.end()) return &found->second->files;
   KEEL_TRY_ASSIGN(BucketOpener* const opener, Opener());
-  KEEL_TRY_ASSIGN(std::unique_ptr<Objects> objects, opener->Open(bucket));
+  KEEL_TRY_ASSIGN(std::unique_ptr<Objects> objects, opener->Open(bucket, is_unguarded_));
   std::unique_ptr<Opened>& place = buckets_[bucket];
   place = std::make_unique<Opened>(std::move(objects));
   return &place->files;

@@ -28,6 +28,10 @@ class BucketFiles : public Files {
   explicit BucketFiles(Files& disk);
   ~BucketFiles() override;
 
+  // Buckets that are opened from now on are of stores that ignore conditions: what is to be put
+  // where nothing is, is looked for before and after.
+  void GoUnguarded();
+
   Result<std::unique_ptr<File>> Open(const std::string& path, OpenFlags flags) override;
   Status Rename(const std::string& from, const std::string& to) override;
   Status Remove(const std::string& path) override;
@@ -50,7 +54,8 @@ class BucketFiles : public Files {
 
   Files& disk_;
   std::mutex mutex_;
-  BucketOpener* opener_ = nullptr;
+  BucketOpener* opener_ = nullptr;   // guarded by mutex_, and so is the rest
+  bool is_unguarded_ = false;
   std::map<std::string, std::unique_ptr<Opened>> buckets_;   // by name
 };
 

@@ -12,7 +12,7 @@
 namespace keel {
 
 // Raise it whenever the classes that cross the border change: another version is refused.
-inline constexpr int kBucketModuleVersion = 2;
+inline constexpr int kBucketModuleVersion = 3;
 inline constexpr const char* kBucketModuleEntry = "keel_bucket_module";
 inline constexpr const char* kBucketModuleFile = "libkeel_s3.so";
 
@@ -21,7 +21,8 @@ inline constexpr const char* kBucketModuleFile = "libkeel_s3.so";
 class BucketOpener {
  public:
   virtual ~BucketOpener() = default;
-  virtual Result<std::unique_ptr<Objects>> Open(const std::string& url) = 0;
+  // `is_unguarded`: for a store that ignores conditions (S3Options of store/s3/client.h).
+  virtual Result<std::unique_ptr<Objects>> Open(const std::string& url, bool is_unguarded) = 0;
 };
 
 // The module has a log of its own, so it is told how to log. Returns null for another version; not

@@ -119,6 +119,7 @@ Result<TrainResult> TrainRun::Train(TrainState& state, const TrainOutput& output
                   FingerprintOf(state, options_.keep.resume.config));
   const KeepConfig keep = KeepOf(fingerprint);
   BucketFiles& files = OwnBuckets();
+  if (keep.checkpoint.unguarded) files.GoUnguarded();
   KEEL_TRY_ASSIGN(const auto checkpointer,
                   Checkpointer::Open(state, keep.checkpoint, files, RealClock()));
   Keeping keeping{*checkpointer, keep.resume, files,

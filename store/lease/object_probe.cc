@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kProbeDigits = 16;
 
-Status Probe(Objects& bucket, const std::string& key) {
+Status Probe(Objects& bucket, const std::string& key, const std::string& way_out) {
   KEEL_TRY(bucket.PutIfAbsent(key, "first"));
   const Status second = bucket.PutIfAbsent(key, "second");
   const std::string name = bucket.name() + "/" + key;
@@ -17,7 +17,7 @@ Status Probe(Objects& bucket, const std::string& key) {
                  "the store of " + bucket.name() + " replaces objects though it is asked not to "
                      "(PUT with If-None-Match: *, tried at " + name + "): two savers could damage "
                      "each other's checkpoints. Save in a store that honours it (AWS S3, R2, Ceph, "
-                     "SeaweedFS), or in a directory"};
+                     "SeaweedFS), or in a directory" + way_out};
   }
   if (second.error().code != Code::kExists) return second.error();
   KEEL_TRY_ASSIGN(const ObjectListing listing, bucket.List(key, Objects::Depth::kAll));
@@ -31,9 +31,10 @@ Status Probe(Objects& bucket, const std::string& key) {
 
 }  // namespace
 
-Status ProbeObjects(Objects& bucket, const std::string& prefix, Random& random) {
+Status ProbeObjects(Objects& bucket, const std::string& prefix, Random& random,
+                    const std::string& way_out) {
   const std::string key = prefix + "probe-" + RandomId(random, kProbeDigits);
-  const Status probed = Probe(bucket, key);
+  const Status probed = Probe(bucket, key, way_out);
   const Status removed = bucket.Remove({key});
   if (!probed.ok()) return probed;
   return removed;

@@ -13,7 +13,9 @@
 
 namespace keel {
 
-// `prefix`: "run/a/", or "" for the whole bucket.
-Status ProbeObjects(Objects& bucket, const std::string& prefix, Random& random);
+// `prefix`: "run/a/", or "" for the whole bucket. `way_out`: a clause that ends the advice where a
+// store ignores conditions.
+Status ProbeObjects(Objects& bucket, const std::string& prefix, Random& random,
+                    const std::string& way_out = "");
 
 }  // namespace keel

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/file_helpers.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "store/s3/answers.h"
@@ -235,6 +236,7 @@ S3Ending S3Client::EndingOf(const S3Call& call, const S3Try& one, const S3Verdic
   ending.kind = verdict.kind;
   ending.code = one.code;
   ending.may_have_happened = sending.progress.is_unsure;
+  ending.is_damage = verdict.is_damage;
   if (ending.done()) return ending;
   std::string words = call.doing + ": " + verdict.reason;
   if (sending.progress.tries > 1) {
@@ -261,7 +263,8 @@ S3Ending S3Client::Send(const S3Call& call) {
                           !sending.without_crc;
     std::string& checksum = with_crc ? sending.crc : sending.md5;
     if (call.has_checksum && checksum.empty()) {
-      checksum = with_crc ? Crc32cBase64(call.body) : Md5Base64(call.body);
+      const auto summed = call.has_wrong_checksum ? BytesOf("other bytes") : call.body;
+      checksum = with_crc ? Crc32cBase64(summed) : Md5Base64(summed);
     }
     TransportRequest request = RequestOf(call, *keys, checksum, with_crc);
     SetLimits(call, sending.end - clock_.Monotonic(), request);

@@ -36,6 +36,8 @@ struct S3Options {
   uint64_t part_bytes_min = uint64_t{8} << 20;
   int parts_in_flight = 4;         // of one upload
   int page_keys = 1000;            // of one answer of a listing
+  // PutIfAbsent() does not rely on the store, but looks before and after it writes.
+  bool is_unguarded = false;
 };
 
 inline constexpr uint64_t kSlowBytesPerSecond = uint64_t{64} << 10;
@@ -49,6 +51,7 @@ struct S3Call {
   HttpPairs headers = {};
   std::span<const std::byte> body = {};
   bool has_checksum = false;       // of its body
+  bool has_wrong_checksum = false; // that of other bytes, which the store should refuse
   bool begins_checksums = false;   // it announces those of an upload's parts
   HttpTake take = nullptr;
   uint64_t answer_bytes = 0;       // about how long the answer is
@@ -65,6 +68,7 @@ struct S3Ending {
   HttpAnswer answer = {};          // the last one
   std::string code = {};           // of S3's error
   bool may_have_happened = false;  // though it is given up
+  bool is_damage = false;          // the bytes of the last try did not arrive as they were
   Error error = {};                // unless it is done
 
   bool done() const { return kind == S3Verdict::Kind::kDone; }
@@ -80,6 +84,7 @@ class S3Client {
   S3Ending Send(const S3Call& call);
   // Whether bodies have a CRC32C at present.
   bool has_crc() const { return has_crc_; }
+  void SendCrc(bool has_crc) { has_crc_ = has_crc; }
   const S3Dialect& dialect() const { return dialect_; }
   std::string NewId();
   // The server's clock, as its last answer told it; ours before the first.

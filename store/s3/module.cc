@@ -8,13 +8,14 @@ namespace {
 
 class S3Opener : public BucketOpener {
  public:
-  Result<std::unique_ptr<Objects>> Open(const std::string& url) override {
+  Result<std::unique_ptr<Objects>> Open(const std::string& url, bool is_unguarded) override {
     KEEL_TRY_ASSIGN(const BucketUrl parts, ParseBucketUrl(url));
     if (!parts.prefix.empty()) {
       return Error{Code::kInvalid, "the bucket of '" + url + "' is opened by its own name, " +
                                        std::string(parts.dialect->scheme) + parts.bucket};
     }
-    KEEL_TRY_ASSIGN(auto objects, S3Objects::Open(parts.bucket, OwnEnvironment(), files_, {},
+    KEEL_TRY_ASSIGN(auto objects, S3Objects::Open(parts.bucket, OwnEnvironment(), files_,
+                                                  {.is_unguarded = is_unguarded},
                                                   *parts.dialect));
     return std::unique_ptr<Objects>(std::move(objects));
   }

@@ -161,6 +161,18 @@ Result<bool> S3Objects::HoldsThese(const std::string& key, std::string_view byte
 
 Status S3Objects::PutIfAbsent(const std::string& key, std::string_view bytes) {
   KEEL_TRY(CheckKey(name_, key));
+  if (!client_.options().is_unguarded) return PutGuarded(key, bytes);
+  const std::string doing = "making " + NameOf(key);
+  const Error in_the_way{Code::kExists, doing + ": it is there already, with other bytes"};
+  const Result<bool> holds = HoldsThese(key, bytes);
+  if (holds.ok()) return *holds ? Ok() : Status(in_the_way);
+  if (holds.error().code != Code::kNotFound) return holds.error().Doing(doing);
+  KEEL_TRY(PutGuarded(key, bytes));
+  KEEL_TRY_ASSIGN(const bool is_ours, HoldsThese(key, bytes));
+  return is_ours ? Ok() : Status(in_the_way);
+}
+
+Status S3Objects::PutGuarded(const std::string& key, std::string_view bytes) {
   S3Call call{.doing = "making " + NameOf(key), .effect = S3Effect::kOnce, .method = "PUT",
               .key = key};
   const auto& [condition, value] = client_.dialect().if_absent;
@@ -296,7 +308,7 @@ Result<std::unique_ptr<ObjectUpload>> S3Objects::Upload(const std::string& key,
   KEEL_TRY_ASSIGN(const uint64_t part_bytes,
                   PartBytesFor(bytes_max, client_.options().part_bytes_min));
   return std::unique_ptr<ObjectUpload>(
-      std::make_unique<S3Upload>(client_, NameOf(key), key, bytes_max, part_bytes));
+      std::make_unique<S3Upload>(client_, sums_, NameOf(key), key, bytes_max, part_bytes));
 }
 
 }  // namespace keel

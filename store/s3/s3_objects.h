@@ -1,6 +1,8 @@
 // S3Objects: a bucket of S3, of a store that speaks its language, or of Google's dialect of it.
 // Promises   those of base/objects.h, on a store that honours `If-None-Match: *` (AWS, R2, Ceph,
-//            SeaweedFS and others do; whoever needs PutIfAbsent() asks with a put of its own).
+//            SeaweedFS and others do; whoever needs PutIfAbsent() asks with a put of its own). On
+//            others only with S3Options::is_unguarded, and then two puts of one key at one moment
+//            may both succeed.
 // Does not   ask the store anything when it is made.
 // Threads    as base/objects.h says.
 #pragma once
@@ -14,6 +16,7 @@
 #include "base/files.h"
 #include "base/objects.h"
 #include "store/s3/client.h"
+#include "store/s3/sums.h"
 
 namespace keel {
 
@@ -43,6 +46,8 @@ class S3Objects : public Objects {
   S3Objects(const S3Address& address, const Environment& environment, const AwsProfile& profile,
             Files& files, const S3Options& options);
   std::string NameOf(const std::string& key) const { return name_ + "/" + key; }
+  // Relies on the store alone.
+  Status PutGuarded(const std::string& key, std::string_view bytes);
   Result<bool> HoldsThese(const std::string& key, std::string_view bytes);
   Status RemoveSome(const std::vector<std::string>& keys);
   Status RemoveOne(const std::string& key);
@@ -51,6 +56,7 @@ class S3Objects : public Objects {
   const std::string name_;
   const std::string asked_region_;
   S3Client client_;
+  SumChoice sums_;
   std::atomic<bool> has_bucket_{false};   // the store has shown that the bucket is there
 };
 

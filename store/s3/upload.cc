@@ -51,9 +51,10 @@ Status DiscardUpload(S3Client& client, const std::string& name, const std::strin
   return ending.error;
 }
 
-S3Upload::S3Upload(S3Client& client, std::string name, std::string key, uint64_t bytes_max,
-                   uint64_t part_bytes)
+S3Upload::S3Upload(S3Client& client, SumChoice& sums, std::string name, std::string key,
+                   uint64_t bytes_max, uint64_t part_bytes)
     : client_(client),
+      sums_(sums),
       name_(std::move(name)),
       key_(std::move(key)),
       bytes_max_(bytes_max),
@@ -124,6 +125,7 @@ Status S3Upload::Append(std::span<const std::byte> from) {
 }
 
 Status S3Upload::Begin() {
+  sums_.Find(client_, name_, key_, cancel_);
   S3Call call{.doing = "beginning to write " + name_, .effect = S3Effect::kSame, .method = "POST",
               .key = key_};
   call.query = {{"uploads", ""}};
@@ -237,6 +239,7 @@ Status S3Upload::Finish() {
   KEEL_CHECK(!is_finished_, "an upload is finished twice");
   if (id_.empty() && filling_.size == bytes_) {
     if (const std::optional<Error> failed = failure()) return *failed;
+    sums_.Find(client_, name_, key_, cancel_);
     KEEL_TRY(PutWhole(client_, name_, key_, {filling_.bytes.get(), filling_.size}, cancel_));
     is_finished_ = true;
     return Ok();

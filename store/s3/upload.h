@@ -2,7 +2,8 @@
 // Promises   at most `parts_in_flight` + 1 parts are in memory, each of PartBytesFor(). All parts
 //            but the last are of one size, as some stores demand. The object is what was added, or
 //            Finish() fails: an end whose answer was lost is settled by looking at the object.
-// Does not   check what the store has then (each part has a checksum on its way).
+// Does not   check what the store has then (each part has a checksum on its way, of a kind that the
+//            store was seen to compare, if there is one: store/s3/sums.h).
 // Threads    one at a time; as many as parts are in flight are its own.
 // Errors     those of base/objects.h; an error of a part comes with the next call.
 #pragma once
@@ -22,6 +23,7 @@
 #include "base/objects.h"
 #include "store/s3/answers.h"
 #include "store/s3/client.h"
+#include "store/s3/sums.h"
 
 namespace keel {
 
@@ -39,8 +41,8 @@ Status DiscardUpload(S3Client& client, const std::string& name, const std::strin
 class S3Upload : public ObjectUpload {
  public:
   // `name`: the object as its user knows it.
-  S3Upload(S3Client& client, std::string name, std::string key, uint64_t bytes_max,
-           uint64_t part_bytes);
+  S3Upload(S3Client& client, SumChoice& sums, std::string name, std::string key,
+           uint64_t bytes_max, uint64_t part_bytes);
   ~S3Upload() override;
 
   Status Append(std::span<const std::byte> from) override;
@@ -65,6 +67,7 @@ class S3Upload : public ObjectUpload {
   std::optional<Error> failure();
 
   S3Client& client_;
+  SumChoice& sums_;
   const std::string name_;
   const std::string key_;
   const uint64_t bytes_max_;

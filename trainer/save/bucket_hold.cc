@@ -27,6 +27,8 @@ constexpr const char* kHoldName = "job";
 constexpr const char* kHoldFolder = "held/";
 constexpr Duration kReleaseLimit = std::chrono::seconds(1);
 constexpr int kLostRacesMax = 3;
+constexpr const char* kWayOut =
+    "; or, where no other job will ever save there, say --checkpoint-unguarded";
 constexpr Duration kHoldPoll = std::chrono::milliseconds(500);
 
 Result<std::unique_ptr<ObjectLease>> LeaseOf(const BucketPlace& place, Random& random) {
@@ -85,7 +87,7 @@ Result<std::unique_ptr<JobDirectory>> BucketHold::Take(const BucketPlace& place,
                                                        const JobHolder& holder,
                                                        const std::string& former,
                                                        Duration limit) {
-  KEEL_TRY(ProbeObjects(*place.bucket, PrefixOf(place), random));
+  KEEL_TRY(ProbeObjects(*place.bucket, PrefixOf(place), random, kWayOut));
   KEEL_TRY_ASSIGN(std::unique_ptr<ObjectLease> lease, LeaseOf(place, random));
   const std::string text =
       BucketHolderText({JobHolderText(holder), holder.job, OwnProcessMark()});

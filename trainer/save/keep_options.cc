@@ -29,6 +29,11 @@ void AddKeepOptions(OptionTable& table) {
                          "or s3://BUCKET/PREFIX. A job resumes from the newest of both, and a stop "
                          "counts as saved once its checkpoint is there")
                 .Placeholder("PLACE"));
+  table.Add(Option::Flag("checkpoint-unguarded", false,
+                         "Save also in a bucket whose store ignores conditions on writes "
+                         "(If-None-Match: *), which is refused otherwise: each write looks before "
+                         "and after whether another one is there, and two jobs that save in one "
+                         "place at one moment may damage each other's checkpoints"));
   table.Add(Option::Integer("save-every", 0, "Steps between two saves; 0: save only when "
                                              "training stops or ends")
                 .AtLeast(0).Placeholder("N"));
@@ -64,6 +69,7 @@ Result<KeepConfig> KeepConfigFrom(const Options& options) {
   CheckpointConfig& saves = config.checkpoint;
   saves.root = options.Text("checkpoint-dir");
   saves.mirror = options.Text("checkpoint-mirror");
+  saves.unguarded = options.Flag("checkpoint-unguarded");
   saves.every_steps = static_cast<uint64_t>(options.Integer("save-every"));
   saves.every_time = Duration(static_cast<int64_t>(options.Real("save-minutes") * 60e9));
   saves.retention.keep_last = static_cast<uint64_t>(options.Integer("keep"));

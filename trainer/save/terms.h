@@ -28,6 +28,7 @@ struct SaveTerms {
 struct CheckpointConfig {
   std::string root = {};         // empty: nothing is saved
   std::string mirror = {};       // where it is copied to; empty: nowhere
+  bool unguarded = false;        // also in a store that ignores conditions
   uint64_t every_steps = 0;      // 0: not by steps
   Duration every_time{0};        // 0: not by the clock
   Codec codec = Codec::kPlanes;

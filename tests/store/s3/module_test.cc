@@ -36,7 +36,7 @@ TEST_F(BucketModule, OpensABucketByTheEnvironment) {
   }
   BucketOpener* const opener = Enter();
   ASSERT_NE(opener, nullptr);
-  auto objects = opener->Open("s3://bucket");
+  auto objects = opener->Open("s3://bucket", /*is_unguarded=*/false);
   ASSERT_OK(objects);
   EXPECT_EQ((*objects)->name(), "s3://bucket");
   const auto listing = (*objects)->List("run/", Objects::Depth::kAll);
@@ -47,7 +47,7 @@ TEST_F(BucketModule, OpensABucketByTheEnvironment) {
 
 TEST_F(BucketModule, RefusesWhatIsNoBucket) {
   for (const char* url : {"bucket", "az://bucket", "s3://", "gs://bucket/prefix", "s3://bucket/prefix"}) {
-    const auto objects = Enter()->Open(url);
+    const auto objects = Enter()->Open(url, /*is_unguarded=*/false);
     ASSERT_FALSE(objects.ok()) << url;
     EXPECT_EQ(objects.error().code, Code::kInvalid);
     EXPECT_THAT(objects.error().message, HasSubstr(url));

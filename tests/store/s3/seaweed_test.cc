@@ -249,6 +249,25 @@ TEST_F(Seaweed, WrongKeysAndAWrongBucketAreNamed) {
   EXPECT_THAT(nobody.message, HasSubstr("InvalidAccessKeyId"));
 }
 
+TEST_F(Seaweed, AWrongChecksumIsRefused) {
+  const Environment environment = server_->environment();
+  const auto profile = ReadAwsProfile(environment, files_);
+  ASSERT_OK(profile);
+  const auto address = AddressOf(bucket_, environment, *profile);
+  ASSERT_OK(address);
+  S3Client client(*address, environment, *profile, files_, RealClock(), {});
+  const std::string bytes = "bytes";
+  S3Call call{.doing = "writing", .effect = S3Effect::kSame, .method = "PUT", .key = "a"};
+  call.body = BytesOf(bytes);
+  call.has_checksum = true;
+  call.has_wrong_checksum = true;
+  call.tries_max = 1;
+  EXPECT_TRUE(client.Send(call).is_damage);
+  client.SendCrc(false);
+  EXPECT_TRUE(client.Send(call).is_damage) << "of an MD5";
+  EXPECT_EQ(objects_->Look("a").error().code, Code::kNotFound);
+}
+
 TEST_F(Seaweed, AServerThatIsKilledAmidAnUploadLeavesNoObject) {
   S3Options options;
   options.limit = std::chrono::seconds(3);

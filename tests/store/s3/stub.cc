@@ -13,7 +13,10 @@
 #include <sstream>
 
 #include "base/check.h"
+#include "base/file_helpers.h"
 #include "store/s3/answers.h"
+#include "store/s3/crc32c.h"
+#include "store/s3/hashes.h"
 #include "store/s3/percent.h"
 #include "store/s3/xml.h"
 
@@ -144,6 +147,11 @@ Environment S3Stub::google_environment() {
           {"GCE_METADATA_HOST", "127.0.0.1:" + std::to_string(port_)}};
 }
 
+void S3Stub::Behave(const StubManners& manners) {
+  const std::lock_guard lock(mutex_);
+  manners_ = manners;
+}
+
 void S3Stub::Fail(const StubFault& fault) {
   const std::lock_guard lock(mutex_);
   faults_.push_back(fault);
@@ -262,6 +270,7 @@ StubAnswer S3Stub::Effect(const StubRequest& request, bool ignores_range) {
     if (request.path.starts_with(path)) other = &answer;
   }
   if (other != nullptr) return *other;
+  if (request.method == "PUT" && HasWrongSum(request)) return Refusal(400, "BadDigest");
   const std::string& operation = request.operation;
   if (operation == "PutObject") return Put(request);
   if (operation == "GetObject" || operation == "HeadObject") return Read(request, ignores_range);
@@ -274,10 +283,22 @@ StubAnswer S3Stub::Effect(const StubRequest& request, bool ignores_range) {
   return OfUpload(request);
 }
 
+bool S3Stub::HasWrongSum(const StubRequest& request) const {
+  const auto differs = [&](const std::string& name, const std::string& sum) {
+    const std::string sent = Header(request, name);
+    return !sent.empty() && sent != sum;
+  };
+  const auto body = BytesOf(request.body);
+  const std::string crc = Crc32cBase64(body);
+  return (manners_.compares_md5 && differs("content-md5", Md5Base64(body))) ||
+         (manners_.compares_crc && (differs("x-amz-checksum-crc32c", crc) ||
+                                    differs("x-goog-hash", "crc32c=" + crc)));
+}
+
 StubAnswer S3Stub::Put(const StubRequest& request) {
   const bool only_if_absent = Header(request, "if-none-match") == "*" ||
                               Header(request, "x-goog-if-generation-match") == "0";
-  if (only_if_absent && objects_.contains(request.key)) {
+  if (only_if_absent && manners_.knows_conditions && objects_.contains(request.key)) {
     return Refusal(412, "PreconditionFailed");
   }
   objects_[request.key] = request.body;

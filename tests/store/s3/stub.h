@@ -57,6 +57,13 @@ struct StubFault {
   StubAnswer answer = {};
 };
 
+// What some stores do not do, without a word.
+struct StubManners {
+  bool compares_crc = true;
+  bool compares_md5 = true;
+  bool knows_conditions = true;
+};
+
 class S3Stub {
  public:
   S3Stub();
@@ -71,6 +78,7 @@ class S3Stub {
   Environment google_environment();
 
   void Fail(const StubFault& fault);
+  void Behave(const StubManners& manners);
   // To requests of other services than S3, whose path begins so: credentials.
   void Answer(const std::string& path, const StubAnswer& answer);
 
@@ -92,6 +100,7 @@ class S3Stub {
   bool Respond(int connection, const StubRequest& request);
   StubAnswer Effect(const StubRequest& request, bool ignores_range);
   StubAnswer Put(const StubRequest& request);
+  bool HasWrongSum(const StubRequest& request) const;
   StubAnswer Read(const StubRequest& request, bool ignores_range) const;
   StubAnswer List(const StubRequest& request) const;
   StubAnswer Delete(const StubRequest& request);
@@ -104,6 +113,7 @@ class S3Stub {
   std::condition_variable closed_;
   bool closing_ = false;                            // all below: guarded by mutex_
   std::list<StubFault> faults_;
+  StubManners manners_;
   std::map<std::string, StubAnswer> others_;
   std::vector<StubRequest> requests_;
   std::map<std::string, std::string> objects_;

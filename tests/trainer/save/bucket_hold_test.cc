@@ -148,7 +148,8 @@ TEST(BucketHold, AStoreThatIgnoresConditionsIsRefused) {
                                        OlderLocks::kPassOver, Duration(0));
   ASSERT_FALSE(held.ok());
   EXPECT_EQ(held.error().code, Code::kInvalid);
-  EXPECT_THAT(held.error().message, HasSubstr("If-None-Match"));
+  EXPECT_THAT(held.error().message, AllOf(HasSubstr("If-None-Match"),
+                                         HasSubstr("say --checkpoint-unguarded")));
   EXPECT_TRUE(bucket.List("", Objects::Depth::kAll)->objects.empty());
 }
 
