@@ -39,11 +39,16 @@ bool IsWanted(const std::vector<std::string>& only, const std::string& name) {
 
 }  // namespace
 
-Result<NamedTensors> ReadState(const std::string& path, const std::vector<std::string>& only) {
+Result<NamedTensors> ReadState(const std::string& path, std::vector<std::string> only,
+                               const std::vector<std::string>& if_there) {
   PosixFiles disk;
   BucketFiles files(disk);
   KEEL_TRY_ASSIGN(const std::string from, ResolveCheckpoint(files, path));
   KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, from));
+  for (const PlacedTensor& placed : checkpoint->layout().tensors()) {
+    const std::string& name = placed.spec.name;
+    if (std::find(if_there.begin(), if_there.end(), name) != if_there.end()) only.push_back(name);
+  }
   NamedTensors state;
   for (const PlacedTensor& placed : checkpoint->layout().tensors()) {
     if (!IsWanted(only, placed.spec.name)) continue;
@@ -64,7 +69,8 @@ Result<NamedTensors> ReadState(const std::string& path, const std::vector<std::s
 }
 
 Status WriteState(const NamedTensors& state, const std::string& path, bool replace) {
-  PosixFiles files;
+  PosixFiles disk;
+  BucketFiles files(disk);
   KEEL_TRY_ASSIGN(std::vector<TensorSpec> specs, SpecsOf(state));
   KEEL_TRY_ASSIGN(const SafetensorsHeader header, MakeSafetensorsHeader(std::move(specs), {}));
   KEEL_TRY_ASSIGN(const CpuBytes bytes,

@@ -11,8 +11,10 @@
 
 namespace keel {
 
-// `path`: as for ResolveCheckpoint(). Those that match one of these patterns, or all.
-Result<NamedTensors> ReadState(const std::string& path, const std::vector<std::string>& only);
+// `path`: as for ResolveCheckpoint(). Those that match one of these patterns, each of which must
+// match some, or all; and those of the names `if_there` that there are.
+Result<NamedTensors> ReadState(const std::string& path, std::vector<std::string> only,
+                               const std::vector<std::string>& if_there);
 
 // As a safetensors file, which appears when it is whole.
 Status WriteState(const NamedTensors& state, const std::string& path, bool replace);

@@ -355,9 +355,10 @@ class Engine : public torch::CustomClassHolder {
   std::unique_ptr<Driver> driver_;
 };
 
-std::tuple<Names, Tensors> LoadedState(const std::string& path, const Names& only) {
+std::tuple<Names, Tensors> LoadedState(const std::string& path, const Names& only,
+                                       const Names& if_there) {
   std::tuple<Names, Tensors> state;
-  for (NamedTensor& one : Checked(ReadState(path, only))) {
+  for (NamedTensor& one : Checked(ReadState(path, only, if_there))) {
     std::get<Names>(state).push_back(std::move(one.name));
     std::get<Tensors>(state).push_back(std::move(one.tensor));
   }
@@ -378,7 +379,7 @@ TORCH_LIBRARY(evenkeel, library) {
   library.def("synthetic_text(int seed, int samples, int length, int vocabulary) "
               "-> (Tensor, Tensor)", MadeText);
   library.def("records(str path, str data, str target) -> (Tensor, Tensor)", ReadRecords);
-  library.def("load_state(str path, str[] only) -> (str[], Tensor[])", LoadedState);
+  library.def("load_state(str path, str[] only, str[] if_there) -> (str[], Tensor[])", LoadedState);
   library.def("save_state(str[] names, Tensor[] tensors, str path, bool replace) -> ()",
               SavedState);
   library.class_<Engine>("Engine")

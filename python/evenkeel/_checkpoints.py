@@ -32,12 +32,13 @@ def load(path, only=None):
     """What model.state_dict() gave, from a checkpoint: "runs/a" or "runs/a@latest", "runs/a@1200",
     or the directory of a step. `only`: patterns for whole names, as `keel ls` shows them; then
     tensors come under these very names: load("runs/a", only="*") has the optimizer's, too."""
-    patterns = [f"{MODEL}*", f"kept.{NAMES}"] if only is None else \
-        [only] if isinstance(only, str) else list(only)
-    found = dict(zip(*torch.ops.evenkeel.load_state(os.fspath(path), patterns)))
+    kept = f"kept.{NAMES}"
+    patterns = [f"{MODEL}*"] if only is None else [only] if isinstance(only, str) else list(only)
+    found = dict(zip(*torch.ops.evenkeel.load_state(os.fspath(path), patterns,
+                                                    [kept] if only is None else [])))
     if only is not None:
         return found
-    text = found.pop(f"kept.{NAMES}", None)
+    text = found.pop(kept, None)
     state = {name[len(MODEL):]: tensor for name, tensor in found.items()}
     if text is not None:
         names = json.loads(bytes(text.tolist()))
@@ -48,7 +49,8 @@ def load(path, only=None):
 
 
 def save(state, path, replace=False):
-    """Writes a state_dict as a .safetensors file, which ek.Job(init_from=...) and others read."""
+    """Writes a state_dict as a .safetensors file, which ek.Job(init_from=...) and others read: on
+    a disk, or in a bucket (s3://bucket/model.safetensors)."""
     path = os.fspath(path)
     if not path.endswith(".safetensors"):
         raise ValueError(f"'{path}' does not end with .safetensors, the format that is written")

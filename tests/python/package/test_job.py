@@ -395,6 +395,18 @@ class Kept(scripts.Case):
                          "resumed step=", second)
         self.assertEqual(self.line_of(second), self.line_of(quiet))
 
+    def test_what_is_loaded_of_a_plain_model_is_what_state_dict_gives(self):
+        self.line_of(self.alone(*self.written(f"""
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            loaded, state = ek.load("{self.folder}/ckpts"), model.state_dict()
+            assert loaded.keys() == state.keys(), (loaded.keys(), state.keys())
+            assert all(torch.equal(loaded[name], state[name]) for name in state)
+            print(job.result)
+            """, scripts.SMALL.replace("log_every=0",
+                                       f"log_every=0, checkpoint_dir='{self.folder}/ckpts'"))))
+
     def test_what_is_loaded_is_what_state_dict_gives(self):
         self.line_of(self.alone(*self.written(f"""
             class Tied(torch.nn.Module):
