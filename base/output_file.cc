@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file_helpers.h"
+#include "base/object_files.h"
 #include "base/random.h"
 
 namespace keel {
@@ -91,6 +92,7 @@ Status OutputFile::Commit() {
 }
 
 void RemoveOutputLeftovers(Files& files, const std::string& path) {
+  if (IsInBucket(files, path)) return;   // an upload leaves no object
   const auto resolved = files.Resolve(path);
   if (!resolved.ok()) return;
   const std::string dir = ParentDir(*resolved);

@@ -26,6 +26,8 @@
 
 namespace keel {
 
+// Of the names of such files.
+inline constexpr std::string_view kSafetensorsEnding = ".safetensors";
 inline constexpr size_t kSafetensorsLengthBytes = 8;
 inline constexpr uint64_t kSafetensorsHeaderBytesMax = 100'000'000;
 inline constexpr size_t kSafetensorsHeaderAlignment = 8;  // of headers that we write

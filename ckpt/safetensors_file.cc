@@ -74,8 +74,15 @@ Status SafetensorsFile::Read(size_t tensor, uint64_t offset, std::span<std::byte
 Result<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Begin(
     Files& files, OutputFile::Target target, const SafetensorsHeader& header) {
   std::unique_ptr<SafetensorsWriter> writer(new SafetensorsWriter(target.path));
-  KEEL_TRY_ASSIGN(writer->output_, OutputFile::Open(files, std::move(target)));
-  const Status prepared = writer->Prepare(header);
+  KEEL_TRY_ASSIGN(const std::string head, SafetensorsHead(header));
+  writer->file_bytes_ = head.size() + header.data_bytes();
+  KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(target.path));
+  if (place.bucket != nullptr) {
+    KEEL_TRY(writer->BeginObject(place, target));
+  } else {
+    KEEL_TRY_ASSIGN(writer->output_, OutputFile::Open(files, std::move(target)));
+  }
+  const Status prepared = writer->Prepare(head);
   if (!prepared.ok()) return prepared.error().Doing("writing " + writer->path_);
   return writer;
 }
@@ -84,15 +91,27 @@ Result<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Stream(
     std::unique_ptr<File> to, const SafetensorsHeader& header) {
   std::unique_ptr<SafetensorsWriter> writer(new SafetensorsWriter(to->path()));
   writer->stream_ = std::move(to);
-  KEEL_TRY(writer->Prepare(header));
+  KEEL_TRY_ASSIGN(const std::string head, SafetensorsHead(header));
+  writer->file_bytes_ = head.size() + header.data_bytes();
+  KEEL_TRY(writer->Prepare(head));
   return writer;
 }
 
-Status SafetensorsWriter::Prepare(const SafetensorsHeader& header) {
-  KEEL_TRY_ASSIGN(const std::string head, SafetensorsHead(header));
-  file_bytes_ = head.size() + header.data_bytes();
-  // A disk that cannot promise the room may still have it.
-  KEEL_TRY_ASSIGN([[maybe_unused]] const bool reserved, file().Allocate(file_bytes_));
+Status SafetensorsWriter::BeginObject(const BucketPlace& place, const OutputFile::Target& target) {
+  if (!target.replace) {
+    const Result<ObjectInfo> there = place.bucket->Look(place.key);
+    if (there.ok()) return Error{Code::kExists, target.path + " is there already"};
+    if (there.error().code != Code::kNotFound) return there.error();
+  }
+  KEEL_TRY_ASSIGN(upload_, place.bucket->Upload(place.key, file_bytes_));
+  return Ok();
+}
+
+Status SafetensorsWriter::Prepare(const std::string& head) {
+  if (upload_ == nullptr) {
+    // A disk that cannot promise the room may still have it.
+    KEEL_TRY_ASSIGN([[maybe_unused]] const bool reserved, file().Allocate(file_bytes_));
+  }
   return Append(BytesOf(head));
 }
 
@@ -107,7 +126,8 @@ Status SafetensorsWriter::Append(std::span<const std::byte> bytes) {
 }
 
 Status SafetensorsWriter::Flush() {
-  const Status wrote = file().WriteAt(written_, buffer_);
+  const Status wrote = upload_ != nullptr ? upload_->Append(buffer_)
+                                          : file().WriteAt(written_, buffer_);
   if (!wrote.ok()) return wrote.error().Doing("writing " + path_);
   written_ += buffer_.size();
   buffer_.clear();
@@ -117,8 +137,8 @@ Status SafetensorsWriter::Flush() {
 Status SafetensorsWriter::Commit() {
   KEEL_TRY(Flush());
   KEEL_CHECK(written_ == file_bytes_, written_ << " bytes of " << file_bytes_);
-  if (output_ == nullptr) return Ok();
-  const Status published = output_->Commit();
+  if (output_ == nullptr && upload_ == nullptr) return Ok();
+  const Status published = upload_ != nullptr ? upload_->Finish() : output_->Commit();
   return published.ok() ? published : published.error().Doing("writing " + path_);
 }
 

@@ -1,7 +1,7 @@
 // Reads and writes safetensors files.
 // Promises   reading: the header is whole and fits the file before anything is allocated by what
-//            it says, and so does every range that is read. Writing: to an OutputFile, or to a
-//            stream.
+//            it says, and so does every range that is read. Writing: to an OutputFile, an object of
+//            a bucket, which appears whole at Commit() as well, or a stream.
 // Does not   find flipped bytes in tensors: the format has no digests.
 // Threads    SafetensorsFile: const methods from any thread. SafetensorsWriter: one at a time.
 // Errors     kCorrupt, kInvalid (ckpt/safetensors.h), kExists, those of Files; they name the file.
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/objects.h"
 #include "base/output_file.h"
 #include "base/result.h"
 #include "ckpt/safetensors.h"
@@ -61,12 +62,14 @@ class SafetensorsWriter {
 
  private:
   explicit SafetensorsWriter(std::string path) : path_(std::move(path)) {}
-  Status Prepare(const SafetensorsHeader& header);
+  Status BeginObject(const BucketPlace& place, const OutputFile::Target& target);
+  Status Prepare(const std::string& head);
   Status Flush();
   File& file() { return output_ != nullptr ? output_->file() : *stream_; }
 
   const std::string path_;
-  std::unique_ptr<OutputFile> output_;  // this one, or a stream
+  std::unique_ptr<OutputFile> output_;  // this one, or an object, or a stream
+  std::unique_ptr<ObjectUpload> upload_;
   std::unique_ptr<File> stream_;
   uint64_t file_bytes_ = 0;
   uint64_t written_ = 0;

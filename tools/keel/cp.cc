@@ -1,9 +1,11 @@
-// `keel cp CKPT|DIR ROOT`: a checkpoint, or all that a directory holds, once more elsewhere.
+// `keel cp CKPT|DIR|FILE ROOT|FILE`: a checkpoint, or all that a directory holds, once more
+// elsewhere; to and from a safetensors file it is what `keel export` and `keel import` do.
 #include "base/file_helpers.h"
 #include "base/text.h"
 #include "ckpt/catalog.h"
 #include "ckpt/copy.h"
 #include "ckpt/names.h"
+#include "ckpt/safetensors.h"
 #include "tools/keel/commands.h"
 #include "tools/keel/progress_bar.h"
 
@@ -39,6 +41,18 @@ Result<bool> HasCopy(Files& files, const Checkpoint& from, const std::string& ro
   return there->state == StepState::kComplete && there->attempt == from.manifest().attempt;
 }
 
+// As that command does it without options of its own.
+Result<Outcome> RunAs(const World& world, const OptionTable& table,
+                      Result<Outcome> (*run)(const World&, const Options&),
+                      const Options& options) {
+  if (options.Flag("all")) {
+    return Error{Code::kInvalid, "a .safetensors file holds one checkpoint: leave --all out"};
+  }
+  const std::vector<std::string>& names = options.positionals();
+  KEEL_TRY_ASSIGN(const Options theirs, ParseOptions(table, {{"--", names[0], names[1]}, {}}));
+  return run(world, theirs);
+}
+
 }  // namespace
 
 OptionTable CpTable() {
@@ -46,16 +60,24 @@ OptionTable CpTable() {
       "cp",
       "Copies a checkpoint into the directory or bucket ROOT, byte by byte, as ROOT/step-...: "
       "between directories and buckets in any direction. Each byte is verified on its way, and the "
-      "manifest comes last. A copy that is there already is left alone.",
-      "CKPT|DIR ROOT", "");
+      "manifest comes last. A copy that is there already is left alone. Where one of both ends in "
+      ".safetensors, this is keel export or keel import without options.",
+      "CKPT|DIR|FILE ROOT|FILE", "");
   table.Add(Option::Flag("all", false, "All complete checkpoints of DIR, not only its newest one"));
   table.AddExample("keel cp runs/bert@1200 s3://my-bucket/bert", "One checkpoint into a bucket");
   table.AddExample("keel cp s3://my-bucket/bert runs/bert --all", "All of them to this disk");
+  table.AddExample("keel cp s3://my-bucket/bert bert.safetensors", "The newest as safetensors");
   return table;
 }
 
 Result<Outcome> RunCp(const World& world, const Options& options) {
   const std::string& root = options.positionals()[1];
+  if (root.ends_with(kSafetensorsEnding)) {
+    return RunAs(world, ExportTable(), RunExport, options);
+  }
+  if (options.positionals()[0].ends_with(kSafetensorsEnding)) {
+    return RunAs(world, ImportTable(), RunImport, options);
+  }
   KEEL_TRY_ASSIGN(const auto dirs,
                   WhatToCopy(world.files, options.positionals()[0], options.Flag("all")));
   Outcome outcome;

@@ -51,13 +51,15 @@ OptionTable ExportTable() {
   OptionTable table = CommandTable(
       "export",
       "Writes a checkpoint's tensors to a file of the safetensors format, which Python and others "
-      "read. Every byte is verified on its way; OUT appears only when it is whole. The user's keys "
-      "go into its __metadata__ as they are, the step as 'keel.step' and the rest as "
-      "'keel.metadata.NAME', so that keel import can bring them back.",
+      "read, on a disk or in a bucket. Every byte is verified on its way; OUT appears only when it "
+      "is whole. The user's keys go into its __metadata__ as they are, the step as 'keel.step' and "
+      "the rest as 'keel.metadata.NAME', so that keel import can bring them back.",
       "CKPT OUT", "");
   AddChoiceOptions(&table);
   table.Add(Option::Flag("force", false, "Replace OUT if it is there"));
   table.AddExample("keel export runs/bert bert.safetensors", "All of the newest checkpoint");
+  table.AddExample("keel export s3://my-bucket/bert s3://my-bucket/bert.safetensors",
+                   "From a bucket into a bucket");
   table.AddExample(
       "keel export runs/bert@1200 bert.safetensors --only 'model.*' --rename 'model.*=*'",
       "The model alone, without the prefix");

@@ -40,7 +40,7 @@ SavedConfig ConfigIn(const Metadata& metadata) {
 }
 
 Result<SavedConfig> ConfigOfWeights(Files& files, const std::string& path) {
-  if (path.ends_with(".safetensors")) {
+  if (path.ends_with(kSafetensorsEnding)) {
     KEEL_TRY_ASSIGN(const auto file, SafetensorsFile::Open(files, path));
     return ConfigIn(*file);
   }

@@ -60,8 +60,7 @@ Status ReadSafetensors(const SafetensorsFile& file, const std::vector<RestoreTar
 }
 
 bool IsSafetensors(std::string_view path) {
-  constexpr std::string_view kEnding = ".safetensors";
-  return path.size() > kEnding.size() && path.substr(path.size() - kEnding.size()) == kEnding;
+  return path.size() > kSafetensorsEnding.size() && path.ends_with(kSafetensorsEnding);
 }
 
 }  // namespace
