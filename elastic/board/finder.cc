@@ -118,6 +118,10 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   if (!answers.empty() && answers.front().kind == PeerAnswer::Kind::kUnknown) {
     return NoBoardYet("a supervisor of this job answers at the endpoint, but has no board itself");
   }
+  if (!answers.empty() && answers.front().kind == PeerAnswer::Kind::kSight) {
+    return NoBoardYet("a supervisor of this job answers at the endpoint, but the board that it "
+                      "follows does not");
+  }
   if (!has_endpoints) return ConnectByLease(ending);
   // It is waited for with more patience than its answers are later.
   KEEL_TRY(stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending));

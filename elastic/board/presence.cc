@@ -1,6 +1,8 @@
 // Both ends of the presence connections, which carry lines over TCP.
 #include "elastic/board/presence.h"
 
+#include <sys/resource.h>
+
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 
@@ -32,6 +34,11 @@ constexpr Duration kPauseLast = std::chrono::seconds(2);
 // If no descriptor is left for a connection, the system offers it again at once, without end. A
 // pause keeps the loop free meanwhile.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
+
+size_t DescriptorsMax() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
 
 }  // namespace
 
@@ -118,7 +125,8 @@ Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& l
   const bool may_be_any = where.port != 0 && !where.is_only;
   if (!socket.ok() && may_be_any) socket = ListenSocket::Listen(where.bind, 0);
   if (!socket.ok()) return socket.error().Doing("listening for other hosts");
-  std::unique_ptr<PresenceServer> server(new PresenceServer(loop, std::move(events)));
+  std::unique_ptr<PresenceServer> server(new PresenceServer(
+      loop, std::min(where.silent_max, DescriptorsMax() / 4), std::move(events)));
   server->port_ = socket->port();
   error_code failure;
   server->acceptor_.assign(socket->is_ipv6() ? tcp::v6() : tcp::v4(), socket->number(), failure);
@@ -128,8 +136,9 @@ Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& l
   return server;
 }
 
-PresenceServer::PresenceServer(asio::io_context& loop, Events events)
-    : loop_(loop), events_(std::move(events)), acceptor_(loop), accept_again_(loop) {}
+PresenceServer::PresenceServer(asio::io_context& loop, size_t silent_max, Events events)
+    : loop_(loop), events_(std::move(events)), silent_max_(silent_max), acceptor_(loop),
+      accept_again_(loop) {}
 
 PresenceServer::~PresenceServer() {
   for (const auto& session : sessions_) session->connection->Close();
@@ -169,7 +178,7 @@ void PresenceServer::Admit(tcp::socket socket) {
     const auto held = one.lock();
     return held == nullptr || !held->incarnation.empty();
   });
-  if (silent_.size() > kSilentConnectionsMax) {
+  if (silent_.size() > silent_max_) {
     const auto oldest = silent_.front().lock();
     oldest->connection->Close();
     sessions_.erase(oldest);

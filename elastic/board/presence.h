@@ -29,8 +29,10 @@ namespace keel {
 
 class PresenceConnection;
 
-// The server keeps so many connections that have not said who they are.
-inline constexpr size_t kSilentConnectionsMax = 64;
+// The server keeps so many connections that have not said who they are, if a quarter of this
+// process's descriptors is as many: all hosts of a large job may come at one moment, and need some
+// time to speak.
+inline constexpr size_t kSilentConnectionsMax = 1024;
 
 // The coordinator's side, and that of those who may become it.
 class PresenceServer {
@@ -46,6 +48,7 @@ class PresenceServer {
     std::string bind;     // numeric address; empty: all of this host's
     uint16_t port = 0;    // another one if that is taken; 0: any
     bool is_only = false; // no other one will do
+    size_t silent_max = kSilentConnectionsMax;
   };
   static Result<std::unique_ptr<PresenceServer>> Open(boost::asio::io_context& loop, Where where,
                                                       Events events);
@@ -59,7 +62,7 @@ class PresenceServer {
 
  private:
   struct Session;
-  PresenceServer(boost::asio::io_context& loop, Events events);
+  PresenceServer(boost::asio::io_context& loop, size_t silent_max, Events events);
   void Accept();
   void AcceptLater();
   void TellNotAccepted(const std::string& why);
@@ -69,6 +72,7 @@ class PresenceServer {
 
   boost::asio::io_context& loop_;
   const Events events_;
+  const size_t silent_max_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_again_;
   uint16_t port_ = 0;

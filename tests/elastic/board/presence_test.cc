@@ -31,6 +31,8 @@ using ::testing::IsEmpty;
 using namespace std::chrono_literals;
 
 constexpr Duration kHangLimit = 60s;
+// Fewer than descriptors allow.
+constexpr size_t kSilentMax = 64;
 
 // The other end, by hand: it says what it likes and reads when it is asked to.
 class Peer {
@@ -77,14 +79,12 @@ class Presence : public ::testing::Test {
  protected:
   Presence() {
     LogToCallback([this](std::string_view line) { log_ += line; });
-    auto server = PresenceServer::Open(loop_, {}, {[this](int64_t slot, const std::string& who) {
-                                                 Note("opened", slot, who);
-                                               },
-                                               [this](int64_t slot, const std::string& who) {
-                                                 Note("closed", slot, who);
-                                               },
-                                               [this](int64_t) { ++news_; },
-                                               {}});
+    PresenceServer::Events events;
+    events.on_opened = [this](int64_t slot, const std::string& who) { Note("opened", slot, who); };
+    events.on_closed = [this](int64_t slot, const std::string& who) { Note("closed", slot, who); };
+    events.on_news = [this](int64_t) { ++news_; };
+    auto server =
+        PresenceServer::Open(loop_, {.silent_max = kSilentMax}, std::move(events));
     EXPECT_OK(server);
     server_ = *std::move(server);
   }
@@ -250,7 +250,7 @@ TEST_F(Presence, StrangersThatSayNothingAreNotKeptForEver) {
                                              [](const auto& one) { return one->IsClosed(); }));
   };
   const size_t more = 20;
-  for (size_t i = 0; i < kSilentConnectionsMax + more; ++i) {
+  for (size_t i = 0; i < kSilentMax + more; ++i) {
     strangers.push_back(std::make_unique<Peer>(server_->port()));
   }
   ASSERT_TRUE(Until([&] { return closed() >= more; }));
