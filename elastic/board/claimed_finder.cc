@@ -6,11 +6,11 @@
 
 #include "base/log.h"
 #include "elastic/board/ask.h"
+#include "elastic/decisions/follow.h"
 
 namespace keel {
 namespace {
 
-constexpr Duration kAskLimit = std::chrono::milliseconds(300);
 // A claim that was made is followed in the next step; others may claim meanwhile, again and again.
 constexpr int kStepsMost = 4;
 

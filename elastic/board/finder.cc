@@ -296,7 +296,8 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
   const size_t endpoints = asked.size();
   const std::vector<Heir> heirs = HeirsToAsk(view, clock_.Monotonic());
   for (const Heir& heir : heirs) asked.push_back(heir.peer);
-  const std::vector<PeerAnswer> answers = AskPeers(asked, config_.job, kAskLimit, ending);
+  const std::vector<PeerAnswer> answers =
+      AskPeers(asked, config_.job, AskLimit(state.hosts, state.turns), ending);
   view.sights = SightsThatCount(view, answers, heirs, ending);
   const TimePoint now = clock_.Monotonic();
   const FollowStep step = DecideFollow(view, now);

@@ -91,9 +91,6 @@ class BoardFinder : public BoardGuide {
     bool is_beside = false;
   };
 
-  // For those that are asked, all at once.
-  static constexpr Duration kAskLimit = std::chrono::milliseconds(300);
-
   Result<std::unique_ptr<Store>> ConnectFirst(const CancelToken& ending);
   Result<std::unique_ptr<Store>> ConnectByLease(const CancelToken& ending);
   Result<std::optional<std::string>> OtherKeeper(Store& store) const;

@@ -6,12 +6,11 @@
 
 #include "elastic/board/ask.h"
 #include "elastic/board/snapshot.h"
+#include "elastic/decisions/follow.h"
 #include "elastic/protocol/board_keys.h"
 
 namespace keel {
 namespace {
-
-constexpr Duration kAskLimit = std::chrono::milliseconds(300);
 
 Result<std::optional<EpochRecord>> NewestEpochOf(Store& store, const BoardKeys& keys) {
   const std::optional<EpochRecord> none;

@@ -14,6 +14,9 @@ using Verdict = FollowStep::Verdict;
 // kAskPaceMost at most. If all asked at once, the next coordinator could answer nobody.
 constexpr Duration kAskPace = std::chrono::microseconds(500);
 constexpr Duration kAskPaceMost = std::chrono::milliseconds(500);
+// So many wait twice as long for answers in each turn as in the one before, up to so many turns.
+constexpr int64_t kManyHosts = 100;
+constexpr int kAskDoublings = 3;
 // Two hosts do not lose the coordinator at the same moment.
 constexpr Duration kAskAhead = kTurnAfterRefusal;
 
@@ -63,6 +66,11 @@ Duration AskAfter(const std::string& self, const std::vector<Heir>& heirs, int64
   if (turn > 0) return spread / 2;
   constexpr int64_t kParts = 1024;
   return spread * static_cast<int64_t>(Random(0).Fork(self).Uniform(kParts)) / kParts;
+}
+
+Duration AskLimit(int64_t hosts, int turn) {
+  if (hosts < kManyHosts) return kAskLimit;
+  return kAskLimit * (int64_t{1} << std::clamp(turn, 0, kAskDoublings));
 }
 
 FollowStep DecideFollow(const FollowView& view, TimePoint now) {

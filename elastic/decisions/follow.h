@@ -68,4 +68,10 @@ std::optional<BoardPlace> FurthestAhead(const std::vector<PeerSight>& sights,
 Duration AskAfter(const std::string& self, const std::vector<Heir>& heirs, int64_t hosts,
                   int turn);
 
+// For those that are asked, all at once.
+inline constexpr Duration kAskLimit = std::chrono::milliseconds(300);
+// The same in that turn of a host of a job of so many: where many ask, each is answered later, and
+// whoever asks anew instead of waiting makes it later still for all.
+Duration AskLimit(int64_t hosts, int turn);
+
 }  // namespace keel

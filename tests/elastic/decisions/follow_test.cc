@@ -105,6 +105,14 @@ TEST_F(Follow, ManyHostsAskOneAfterTheOtherAndHeirsAtOnce) {
   EXPECT_EQ(AskAfter("z", view_.heirs, 1'000'000, 1), 250ms);
 }
 
+TEST_F(Follow, ManyHostsWaitLongerForAnswersEachTime) {
+  EXPECT_EQ(AskLimit(1000, 0), kAskLimit);
+  EXPECT_EQ(AskLimit(1000, 1), 2 * kAskLimit);
+  EXPECT_EQ(AskLimit(1000, 3), 8 * kAskLimit);
+  EXPECT_EQ(AskLimit(1000, 400), 8 * kAskLimit);
+  EXPECT_EQ(AskLimit(12, 400), kAskLimit);
+}
+
 TEST_F(Follow, SilenceIsBelievedOnlyOnceTheBeatLimitHasPassed) {
   EXPECT_EQ(After(view_.beat_limit - 500ms).verdict, Verdict::kLook);
   EXPECT_EQ(After(view_.beat_limit + 499ms).verdict, Verdict::kLook);
