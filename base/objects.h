@@ -99,6 +99,8 @@ class Objects {
   // kExists: another one's bytes are there. Bytes that are equal count as put by this call, so that
   // an answer that was lost does no harm: whoever must know its own gives them something unique.
   virtual Status PutIfAbsent(const std::string& key, std::string_view bytes) = 0;
+  // Whether that is so also where two put at one moment; else one may take the other's place.
+  virtual bool is_guarded() const { return true; }
   virtual Status Replace(const std::string& key, std::string_view bytes) = 0;
   // One that is not there counts as removed.
   virtual Status Remove(const std::vector<std::string>& keys) = 0;

@@ -98,13 +98,17 @@ Result<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Stream(
 }
 
 Status SafetensorsWriter::BeginObject(const BucketPlace& place, const OutputFile::Target& target) {
-  if (!target.replace) {
-    const Result<ObjectInfo> there = place.bucket->Look(place.key);
-    if (there.ok()) return Error{Code::kExists, target.path + " is there already"};
-    if (there.error().code != Code::kNotFound) return there.error();
-  }
+  if (!target.replace) free_ = place;
+  KEEL_TRY(CheckObjectIsFree());
   KEEL_TRY_ASSIGN(upload_, place.bucket->Upload(place.key, file_bytes_));
   return Ok();
+}
+
+Status SafetensorsWriter::CheckObjectIsFree() const {
+  if (free_.bucket == nullptr) return Ok();
+  const Result<ObjectInfo> there = free_.bucket->Look(free_.key);
+  if (there.ok()) return Error{Code::kExists, path_ + " is there already"};
+  return there.error().code == Code::kNotFound ? Ok() : Status(there.error());
 }
 
 Status SafetensorsWriter::Prepare(const std::string& head) {
@@ -138,6 +142,7 @@ Status SafetensorsWriter::Commit() {
   KEEL_TRY(Flush());
   KEEL_CHECK(written_ == file_bytes_, written_ << " bytes of " << file_bytes_);
   if (output_ == nullptr && upload_ == nullptr) return Ok();
+  KEEL_TRY(CheckObjectIsFree());
   const Status published = upload_ != nullptr ? upload_->Finish() : output_->Commit();
   return published.ok() ? published : published.error().Doing("writing " + path_);
 }

@@ -63,6 +63,7 @@ class SafetensorsWriter {
  private:
   explicit SafetensorsWriter(std::string path) : path_(std::move(path)) {}
   Status BeginObject(const BucketPlace& place, const OutputFile::Target& target);
+  Status CheckObjectIsFree() const;
   Status Prepare(const std::string& head);
   Status Flush();
   File& file() { return output_ != nullptr ? output_->file() : *stream_; }
@@ -70,6 +71,7 @@ class SafetensorsWriter {
   const std::string path_;
   std::unique_ptr<OutputFile> output_;  // this one, or an object, or a stream
   std::unique_ptr<ObjectUpload> upload_;
+  BucketPlace free_;   // of an object that may replace none; null: there is none such
   std::unique_ptr<File> stream_;
   uint64_t file_bytes_ = 0;
   uint64_t written_ = 0;

@@ -32,9 +32,9 @@ struct BucketFiles::Opened {
 BucketFiles::BucketFiles(Files& disk) : disk_(disk) {}
 BucketFiles::~BucketFiles() = default;
 
-void BucketFiles::GoUnguarded() {
+void BucketFiles::SetUnguarded(bool is_unguarded) {
   const std::lock_guard lock(mutex_);
-  is_unguarded_ = true;
+  is_unguarded_ = is_unguarded;
 }
 
 Result<BucketOpener*> BucketFiles::Opener() {
@@ -64,11 +64,11 @@ Result<Files*> BucketFiles::Of(const std::string& path) {
   if (!IsBucketPath(path)) return &disk_;
   const std::string bucket = path.substr(0, path.find('/', path.find("//") + 2));
   const std::lock_guard lock(mutex_);
-  const auto found = buckets_.find(bucket);
+  const auto found = buckets_.find({bucket, is_unguarded_});
   if (found != buckets_.end()) return &found->second->files;
   KEEL_TRY_ASSIGN(BucketOpener* const opener, Opener());
   KEEL_TRY_ASSIGN(std::unique_ptr<Objects> objects, opener->Open(bucket, is_unguarded_));
-  std::unique_ptr<Opened>& place = buckets_[bucket];
+  std::unique_ptr<Opened>& place = buckets_[{bucket, is_unguarded_}];
   place = std::make_unique<Opened>(std::move(objects));
   return &place->files;
 }

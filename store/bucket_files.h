@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -28,9 +29,9 @@ class BucketFiles : public Files {
   explicit BucketFiles(Files& disk);
   ~BucketFiles() override;
 
-  // Buckets that are opened from now on are of stores that ignore conditions: what is to be put
-  // where nothing is, is looked for before and after.
-  void GoUnguarded();
+  // Whether paths in buckets are, from now on, of stores that may ignore conditions: what is to be
+  // put where nothing is, is then looked for before and after.
+  void SetUnguarded(bool is_unguarded);
 
   Result<std::unique_ptr<File>> Open(const std::string& path, OpenFlags flags) override;
   Status Rename(const std::string& from, const std::string& to) override;
@@ -56,7 +57,8 @@ class BucketFiles : public Files {
   std::mutex mutex_;
   BucketOpener* opener_ = nullptr;   // guarded by mutex_, and so is the rest
   bool is_unguarded_ = false;
-  std::map<std::string, std::unique_ptr<Opened>> buckets_;   // by name
+  // By name, and whether they are unguarded.
+  std::map<std::pair<std::string, bool>, std::unique_ptr<Opened>> buckets_;
 };
 
 // Those of this process, over its disk: they are never closed, since a thread that waits for a

@@ -119,7 +119,7 @@ Result<TrainResult> TrainRun::Train(TrainState& state, const TrainOutput& output
                   FingerprintOf(state, options_.keep.resume.config));
   const KeepConfig keep = KeepOf(fingerprint);
   BucketFiles& files = OwnBuckets();
-  if (keep.checkpoint.unguarded) files.GoUnguarded();
+  files.SetUnguarded(keep.checkpoint.unguarded);
   KEEL_TRY_ASSIGN(const auto checkpointer,
                   Checkpointer::Open(state, keep.checkpoint, files, RealClock()));
   Keeping keeping{*checkpointer, keep.resume, files,

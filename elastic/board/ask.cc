@@ -120,20 +120,26 @@ class Conversation {
 }  // namespace
 
 std::vector<PeerAnswer> AskPeers(const std::vector<std::string>& addresses, const std::string& job,
-                                 Duration limit, const CancelToken& cancel) {
-  const TimePoint end = RealClock().Monotonic() + limit;
+                                 Duration limit, const CancelToken& cancel,
+                                 const AskedLonger& longer) {
+  const TimePoint begin = RealClock().Monotonic();
   std::vector<Conversation> all;
   all.reserve(addresses.size());
   for (const std::string& address : addresses) all.emplace_back(address, "ask " + job + "\n");
   while (!cancel.cancelled()) {
+    const Duration spent = RealClock().Monotonic() - begin;
+    const size_t from = spent < limit ? 0 : longer.from;
+    const Duration left = (spent < limit ? limit : longer.limit) - spent;
     std::vector<pollfd> waiting;
     std::vector<Conversation*> whose;
-    for (Conversation& one : all) {
-      if (one.is_over()) continue;
-      waiting.push_back(one.Waiting());
-      whose.push_back(&one);
+    bool is_named = false;
+    for (size_t i = from; i < all.size(); ++i) {
+      is_named |= all[i].answer().kind == Kind::kSight;
+      if (all[i].is_over()) continue;
+      waiting.push_back(all[i].Waiting());
+      whose.push_back(&all[i]);
     }
-    const Duration left = end - RealClock().Monotonic();
+    if (spent >= limit && is_named) break;
     if (waiting.empty() || left <= Duration(0)) break;
     const auto slice =
         std::chrono::ceil<std::chrono::milliseconds>(std::min(left, kCancelLook)).count();

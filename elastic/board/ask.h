@@ -6,6 +6,8 @@
 // Threads    any.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,9 +33,16 @@ struct PeerAnswer {
   PeerSight sight;
 };
 
+// Where none of those from the address of that number on has named a board when the limit is over,
+// the first of them that does is awaited until `limit`.
+struct AskedLonger {
+  size_t from = std::numeric_limits<size_t>::max();
+  Duration limit{0};
+};
 // `addresses`: numeric, with ports. The answers are in the same order.
 std::vector<PeerAnswer> AskPeers(const std::vector<std::string>& addresses, const std::string& job,
-                                 Duration limit, const CancelToken& cancel);
+                                 Duration limit, const CancelToken& cancel,
+                                 const AskedLonger& longer = {});
 
 // A supervisor is hailed as a store would be (store/store_hail.h), and says first that it is none.
 inline constexpr std::string_view kPeerReply = "peer";

@@ -66,11 +66,12 @@ std::vector<std::string> BoardFinder::EndpointAddresses() const {
 
 // Whether it names a board that was heard of lately, and that is there: another host may name one
 // that it does not know yet to be gone.
-bool BoardFinder::NamesABoard(const PeerAnswer& answer, const CancelToken& ending) {
+bool BoardFinder::NamesABoard(const PeerAnswer& answer, const CancelToken& ending) const {
   if (answer.kind != PeerAnswer::Kind::kSight) return false;
   if (answer.sight.heard_ago >= kHeardLately) return false;
   const HostPort where = PlaceOf(answer.sight.place);
-  return ReachOnce(where.host, where.port.value_or(0), kAskLimit, ending) == Reached::kListener;
+  return ReachOnce(where.host, where.port.value_or(0), config_.ask_limit, ending) ==
+         Reached::kListener;
 }
 
 // A store at an endpoint is the job's first board, as far as a newcomer knows. A supervisor there
@@ -88,7 +89,8 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   }
   std::vector<std::string> addresses = EndpointAddresses();
   std::erase(addresses, config_.own_peer());
-  const std::vector<PeerAnswer> answers = AskPeers(addresses, config_.job, kAskLimit, ending);
+  const std::vector<PeerAnswer> answers =
+      AskPeers(addresses, config_.job, config_.ask_limit, ending);
   std::vector<PeerSight> sights;
   for (const PeerAnswer& answer : answers) {
     if (NamesABoard(answer, ending)) sights.push_back(answer.sight);
@@ -118,9 +120,10 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   if (!answers.empty() && answers.front().kind == PeerAnswer::Kind::kUnknown) {
     return NoBoardYet("a supervisor of this job answers at the endpoint, but has no board itself");
   }
-  if (!answers.empty() && answers.front().kind == PeerAnswer::Kind::kSight) {
-    return NoBoardYet("a supervisor of this job answers at the endpoint, but the board that it "
-                      "follows does not");
+  const bool is_led = !answers.empty() && answers.front().kind == PeerAnswer::Kind::kSight;
+  if (is_led && has_endpoints) {
+    return NoBoardYet("a supervisor of this job answers at the endpoint, and has not heard lately "
+                      "from the board that it follows, or that one does not answer");
   }
   if (!has_endpoints) return ConnectByLease(ending);
   // It is waited for with more patience than its answers are later.
@@ -211,7 +214,7 @@ Reached BoardFinder::Look(const HostPort& where, const CancelToken& ending) cons
   const Result<std::string> number = ResolveHost(where.host, kLookUpLimit);
   if (!number.ok()) return Reached::kNothing;
   const std::string address = AddressText(*number, where.port.value_or(0));
-  switch (AskPeers({address}, config_.job, kAskLimit, ending).front().kind) {
+  switch (AskPeers({address}, config_.job, config_.ask_limit, ending).front().kind) {
     case PeerAnswer::Kind::kStore: return Reached::kListener;
     case PeerAnswer::Kind::kRefused: return Reached::kRefused;
     default: return Reached::kNothing;
@@ -238,7 +241,7 @@ bool BoardFinder::AwaitTurn(const State& state, const CancelToken& ending) {
 std::vector<PeerSight> BoardFinder::SightsThatCount(const FollowView& view,
                                                     const std::vector<PeerAnswer>& answers,
                                                     const std::vector<Heir>& heirs,
-                                                    const CancelToken& ending) {
+                                                    const CancelToken& ending) const {
   std::vector<BoardPlace> kept;
   for (size_t i = 0; i < heirs.size(); ++i) {
     const PeerAnswer& answer = answers[answers.size() - heirs.size() + i];
@@ -296,8 +299,10 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
   const size_t endpoints = asked.size();
   const std::vector<Heir> heirs = HeirsToAsk(view, clock_.Monotonic());
   for (const Heir& heir : heirs) asked.push_back(heir.peer);
-  const std::vector<PeerAnswer> answers =
-      AskPeers(asked, config_.job, AskLimit(state.hosts, state.turns), ending);
+  // Whoever is at an endpoint may be silent for ever.
+  const Duration patience = AskPatience(config_.incarnation, heirs, state.hosts, state.turns);
+  const std::vector<PeerAnswer> answers = AskPeers(asked, config_.job, config_.ask_limit, ending,
+                                                   {endpoints, patience});
   view.sights = SightsThatCount(view, answers, heirs, ending);
   const TimePoint now = clock_.Monotonic();
   const FollowStep step = DecideFollow(view, now);

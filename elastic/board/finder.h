@@ -40,6 +40,7 @@ class BoardFinder : public BoardGuide {
     bool is_ours = false;              // the first board is this host's, at the first of them
     bool may_open = false;             // a first board beside the store of another job
     Duration beat_limit = kBeatLimit;
+    Duration ask_limit = kAskLimit;    // for those that are asked, all at once
   };
   struct Events {
     // The board of that coordinator, which was reached before, is lost. It may be told again, once
@@ -103,11 +104,11 @@ class BoardFinder : public BoardGuide {
   Result<std::unique_ptr<Store>> ConnectTo(const HostPort& where, const CancelToken& ending);
   Result<std::unique_ptr<Store>> Follow(const BoardPlace& place, const std::string& why,
                                         const CancelToken& ending);
-  static bool NamesABoard(const PeerAnswer& answer, const CancelToken& ending);
-  static std::vector<PeerSight> SightsThatCount(const FollowView& view,
-                                                const std::vector<PeerAnswer>& answers,
-                                                const std::vector<Heir>& heirs,
-                                                const CancelToken& ending);
+  bool NamesABoard(const PeerAnswer& answer, const CancelToken& ending) const;
+  std::vector<PeerSight> SightsThatCount(const FollowView& view,
+                                         const std::vector<PeerAnswer>& answers,
+                                         const std::vector<Heir>& heirs,
+                                         const CancelToken& ending) const;
   bool AwaitTurn(const State& state, const CancelToken& ending);
   HostPort WhereLost(const State& state) const;
   Reached Look(const HostPort& where, const CancelToken& ending) const;

@@ -20,7 +20,7 @@ std::optional<BoardPlace> BoardFinder::Scout(const BoardPlace& own,
     asked.insert(asked.end(), state_.peers.begin(), state_.peers.end());
   }
   std::optional<BoardPlace> ahead;
-  const std::vector<PeerAnswer> answers = AskPeers(asked, config_.job, kAskLimit, ending);
+  const std::vector<PeerAnswer> answers = AskPeers(asked, config_.job, config_.ask_limit, ending);
   for (size_t i = 0; i < answers.size(); ++i) {
     const PeerAnswer& answer = answers[i];
     if (answer.kind == PeerAnswer::Kind::kSight) {
@@ -54,7 +54,7 @@ Result<std::optional<BoardPlace>> BoardFinder::ReadBoardAt(const std::string& ad
 
 Result<std::unique_ptr<Store>> BoardFinder::ConnectBriefly(const std::string& address) {
   KEEL_TRY_ASSIGN(const HostPort where, ParseEndpoint(address));
-  return stores_.Connect(where.host, where.port.value_or(0), kAskLimit);
+  return stores_.Connect(where.host, where.port.value_or(0), config_.ask_limit);
 }
 
 Result<std::optional<BoardPlace>> BoardFinder::ReadBoard(Store& store,

@@ -68,8 +68,9 @@ Duration AskAfter(const std::string& self, const std::vector<Heir>& heirs, int64
   return spread * static_cast<int64_t>(Random(0).Fork(self).Uniform(kParts)) / kParts;
 }
 
-Duration AskLimit(int64_t hosts, int turn) {
-  if (hosts < kManyHosts) return kAskLimit;
+Duration AskPatience(const std::string& self, const std::vector<Heir>& heirs, int64_t hosts,
+                     int turn) {
+  if (hosts < kManyHosts || TurnOf(self, heirs)) return kAskLimit;
   return kAskLimit * (int64_t{1} << std::clamp(turn, 0, kAskDoublings));
 }
 

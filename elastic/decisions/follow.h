@@ -70,8 +70,10 @@ Duration AskAfter(const std::string& self, const std::vector<Heir>& heirs, int64
 
 // For those that are asked, all at once.
 inline constexpr Duration kAskLimit = std::chrono::milliseconds(300);
-// The same in that turn of a host of a job of so many: where many ask, each is answered later, and
-// whoever asks anew instead of waiting makes it later still for all.
-Duration AskLimit(int64_t hosts, int turn);
+// How long a host waits for the first heir that answers, in that turn and a job of so many: where
+// many ask, each is answered later, and whoever asks anew instead of waiting makes it later still
+// for all. Heirs, of whom there are few, wait no longer.
+Duration AskPatience(const std::string& self, const std::vector<Heir>& heirs, int64_t hosts,
+                     int turn);
 
 }  // namespace keel

@@ -18,7 +18,8 @@ constexpr Duration kBucketLimit = std::chrono::seconds(15);
 
 Status Look(const std::string& path, Random& random, BucketFacts& facts) {
   KEEL_TRY_ASSIGN(const BucketPlace place, OwnBuckets().Bucket(path));
-  KEEL_TRY(ProbeObjects(*place.bucket, PrefixOf(place), random));
+  KEEL_TRY(ProbeObjects(*place.bucket, PrefixOf(place), random,
+                        "; a job saves there all the same if it is told --checkpoint-unguarded"));
   facts.clock_ahead_ns = place.bucket->StoreNanos() - RealClock().WallNanos();
   // A job ends uploads that dead ones have left.
   const auto unfinished = place.bucket->Unfinished(PrefixOf(place));
@@ -47,10 +48,14 @@ BucketFacts LookAtBucket(const std::string& place, Random random) {
 }  // namespace
 
 std::vector<std::string> BucketsOf(const LaunchConfig& config) {
+  const std::vector<std::string>& words = config.program.arguments;
+  const bool is_unguarded =
+      std::find(words.begin(), words.end(), "--checkpoint-unguarded") != words.end();
+  OwnBuckets().SetUnguarded(is_unguarded);
   std::vector<std::string> places = {config.doctor ? config.doctor->directory : "",
                                      config.lease_directory};
   for (const char* name : {"--checkpoint-dir", "--checkpoint-mirror"}) {
-    places.push_back(ValueInWords(config.program.arguments, name));
+    places.push_back(ValueInWords(words, name));
   }
   std::erase_if(places, [](const std::string& place) { return !IsBucketPath(place); });
   std::sort(places.begin(), places.end());

@@ -75,6 +75,7 @@ class Job:
         progress: Literal["auto", "yes", "no"] | None = ...,
         checkpoint_dir: _Path | None = ...,
         checkpoint_mirror: _Path | None = ...,
+        checkpoint_unguarded: bool | None = ...,
         save_every: int | None = ...,
         save_minutes: float | None = ...,
         keep: int | None = ...,

@@ -176,11 +176,12 @@ Status ObjectLease::WriteBeat(bool released) {
   return bucket_.Replace(folder_ + LeaseBeatName(term_), BeatText(record));
 }
 
-// A claim is never replaced, so a term that is still the highest is still this holder's.
+// A claim is never replaced where the bucket is guarded, so a term that is still the highest is
+// then still this holder's.
 Status ObjectLease::Beat() {
   const Status written = WriteBeat(false);
   const Result<Terms> terms = List();
-  if (terms.ok() && terms->highest() != term_) {
+  if (terms.ok() && (terms->highest() != term_ || !bucket_.is_guarded())) {
     const Status held = CheckHeld(term_);
     if (!held.ok()) return held;
   }

@@ -259,18 +259,20 @@ S3Ending S3Client::Send(const S3Call& call) {
       ending.error = keys.error().Doing(call.doing);
       return ending;
     }
-    const bool with_crc = (call.has_checksum || call.begins_checksums) && has_crc_ &&
-                          !sending.without_crc;
+    const bool with_crc =
+        call.wrong_sum ? *call.wrong_sum == S3Sum::kCrc
+                       : (call.has_checksum || call.begins_checksums) && has_crc_ &&
+                             !sending.without_crc;
     std::string& checksum = with_crc ? sending.crc : sending.md5;
     if (call.has_checksum && checksum.empty()) {
-      const auto summed = call.has_wrong_checksum ? BytesOf("other bytes") : call.body;
+      const auto summed = call.wrong_sum ? BytesOf("other bytes") : call.body;
       checksum = with_crc ? Crc32cBase64(summed) : Md5Base64(summed);
     }
     TransportRequest request = RequestOf(call, *keys, checksum, with_crc);
     SetLimits(call, sending.end - clock_.Monotonic(), request);
     HttpOutcome outcome = transport_.Ask(request);
     const S3Try one = TryOf(call, outcome);
-    if (with_crc && MayRefuseChecksum(one)) {
+    if (with_crc && !call.wrong_sum && MayRefuseChecksum(one)) {
       sending.without_crc = true;
       continue;
     }

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -36,11 +37,14 @@ struct S3Options {
   uint64_t part_bytes_min = uint64_t{8} << 20;
   int parts_in_flight = 4;         // of one upload
   int page_keys = 1000;            // of one answer of a listing
+  bool tries_sums = true;          // finds out which the store compares (store/s3/sums.h)
   // PutIfAbsent() does not rely on the store, but looks before and after it writes.
   bool is_unguarded = false;
 };
 
 inline constexpr uint64_t kSlowBytesPerSecond = uint64_t{64} << 10;
+
+enum class S3Sum { kCrc, kMd5 };
 
 struct S3Call {
   std::string doing;               // "reading s3://bucket/key"
@@ -51,7 +55,8 @@ struct S3Call {
   HttpPairs headers = {};
   std::span<const std::byte> body = {};
   bool has_checksum = false;       // of its body
-  bool has_wrong_checksum = false; // that of other bytes, which the store should refuse
+  // Its checksum is of that kind, and wrong, so that the store should refuse it.
+  std::optional<S3Sum> wrong_sum = {};
   bool begins_checksums = false;   // it announces those of an upload's parts
   HttpTake take = nullptr;
   uint64_t answer_bytes = 0;       // about how long the answer is
@@ -84,7 +89,8 @@ class S3Client {
   S3Ending Send(const S3Call& call);
   // Whether bodies have a CRC32C at present.
   bool has_crc() const { return has_crc_; }
-  void SendCrc(bool has_crc) { has_crc_ = has_crc; }
+  // Content-MD5 instead, from now on.
+  void SendMd5() { has_crc_ = false; }
   const S3Dialect& dialect() const { return dialect_; }
   std::string NewId();
   // The server's clock, as its last answer told it; ours before the first.

@@ -35,6 +35,7 @@ class S3Objects : public Objects {
   Result<std::unique_ptr<ObjectUpload>> Upload(const std::string& key,
                                                uint64_t bytes_max) override;
   Status PutIfAbsent(const std::string& key, std::string_view bytes) override;
+  bool is_guarded() const override { return !client_.options().is_unguarded; }
   Status Replace(const std::string& key, std::string_view bytes) override;
   Status Remove(const std::vector<std::string>& keys) override;
   Result<std::vector<UnfinishedObject>> Unfinished(const std::string& prefix) override;

@@ -3,7 +3,7 @@
 //            but the last are of one size, as some stores demand. The object is what was added, or
 //            Finish() fails: an end whose answer was lost is settled by looking at the object.
 // Does not   check what the store has then (each part has a checksum on its way, of a kind that the
-//            store was seen to compare, if there is one: store/s3/sums.h).
+//            store was seen to compare, as far as it said: store/s3/sums.h).
 // Threads    one at a time; as many as parts are in flight are its own.
 // Errors     those of base/objects.h; an error of a part comes with the next call.
 #pragma once

@@ -134,7 +134,7 @@ TEST_F(KeelInABucket, ASafetensorsFileMayBeThereToo) {
   EXPECT_EQ(*ReadWhole(objects, there, 1 << 24), *ReadWhole(files_, here, 1 << 24));
   const Ran again = RunHere("cp ROOT@10 " + there);
   EXPECT_EQ(again.exit_code, 3);
-  EXPECT_THAT(again.out, HasSubstr(there + " is there already; --force replaces it"));
+  EXPECT_THAT(again.out, HasSubstr(there + " is there already; keel export --force replaces it"));
   EXPECT_EQ(RunHere("export ROOT@20 " + there + " --force").exit_code, 0);
   // And back, by the command that copies all else.
   const Ran back = RunKeel("cp " + there + " " + dir_.File("back"));

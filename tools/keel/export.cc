@@ -77,7 +77,7 @@ Result<Outcome> RunExport(const World& world, const Options& options) {
   const auto writer = OpenWriter(world.files, out, options.Flag("force"), header);
   if (!writer.ok()) {
     Error error = writer.error();
-    if (error.code == Code::kExists) error.message += "; --force replaces it";
+    if (error.code == Code::kExists) error.message += "; keel export --force replaces it";
     return error;
   }
   KEEL_TRY(CopyTensors(world, *checkpoint, chosen, header, writer->get()));

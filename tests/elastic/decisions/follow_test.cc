@@ -106,11 +106,15 @@ TEST_F(Follow, ManyHostsAskOneAfterTheOtherAndHeirsAtOnce) {
 }
 
 TEST_F(Follow, ManyHostsWaitLongerForAnswersEachTime) {
-  EXPECT_EQ(AskLimit(1000, 0), kAskLimit);
-  EXPECT_EQ(AskLimit(1000, 1), 2 * kAskLimit);
-  EXPECT_EQ(AskLimit(1000, 3), 8 * kAskLimit);
-  EXPECT_EQ(AskLimit(1000, 400), 8 * kAskLimit);
-  EXPECT_EQ(AskLimit(12, 400), kAskLimit);
+  const auto patience = [&](int64_t hosts, int turn) {
+    return AskPatience("z", view_.heirs, hosts, turn);
+  };
+  EXPECT_EQ(patience(1000, 0), kAskLimit);
+  EXPECT_EQ(patience(1000, 1), 2 * kAskLimit);
+  EXPECT_EQ(patience(1000, 3), 8 * kAskLimit);
+  EXPECT_EQ(patience(1000, 400), 8 * kAskLimit);
+  EXPECT_EQ(patience(12, 400), kAskLimit);
+  EXPECT_EQ(AskPatience("b", view_.heirs, 1000, 3), kAskLimit) << "an heir";
 }
 
 TEST_F(Follow, SilenceIsBelievedOnlyOnceTheBeatLimitHasPassed) {

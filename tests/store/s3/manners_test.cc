@@ -11,7 +11,7 @@
 namespace keel {
 namespace {
 
-using testing::HasSubstr;
+using testing::IsEmpty;
 using Kind = StubFault::Kind;
 
 constexpr uint64_t kSmallPart = uint64_t{64} << 10;
@@ -56,8 +56,9 @@ TEST_F(S3Manners, AStoreThatComparesIsAskedOnce) {
   ASSERT_OK(Upload("more", "bytes"));
   EXPECT_EQ(stub_.objects()["small"], "bytes");
   EXPECT_TRUE(stub_.objects()["large"] == large_);
-  EXPECT_EQ(stub_.Count("PutObject"), 3);   // one of them refused
-  EXPECT_EQ(stub_.Count("UploadPart"), 3);
+  EXPECT_EQ(stub_.Count("PutObject"), 2);
+  EXPECT_EQ(stub_.Count("UploadPart"), 4);   // one of them refused
+  EXPECT_EQ(stub_.Count("Abort"), 1);
   EXPECT_EQ(PutsWith(kCrcHeader), 6);
 }
 
@@ -69,6 +70,7 @@ TEST_F(S3Manners, AStoreThatTakesAWrongCrcGetsMd5s) {
   EXPECT_TRUE(stub_.objects()["large"] == large_);
   EXPECT_EQ(PutsWith(kCrcHeader), 1);
   EXPECT_EQ(PutsWith(kMd5Header), 5);   // one of them wrong, and refused
+  EXPECT_THAT(*objects_->Unfinished(""), IsEmpty());
 }
 
 TEST_F(S3Manners, AStoreThatComparesNothingGetsACrcAllTheSame) {
@@ -78,23 +80,24 @@ TEST_F(S3Manners, AStoreThatComparesNothingGetsACrcAllTheSame) {
   EXPECT_EQ(stub_.objects()["small"], "bytes");
   EXPECT_EQ(PutsWith(kMd5Header), 1);
   EXPECT_EQ(PutsWith(kCrcHeader), 3);
+  EXPECT_THAT(*objects_->Unfinished(""), IsEmpty());
 }
 
-TEST_F(S3Manners, AStoreThatKnowsNoCrcIsAskedForMd5) {
-  stub_.Fail({"PutObject", Kind::kAnswer, 1, {501, {}, StubErrorBody("NotImplemented")}});
-  ASSERT_OK(Upload("small", "bytes"));
-  EXPECT_EQ(stub_.objects()["small"], "bytes");
-  EXPECT_EQ(stub_.Count("PutObject"), 3);
+TEST_F(S3Manners, WhatIsThereIsNotTouchedByTheQuestion) {
+  stub_.Behave({.compares_crc = false, .compares_md5 = false});
+  stub_.SetObject("a", "of the user");
+  stub_.Fail({"PutObject", Kind::kAnswer, 1, {403, {}, StubErrorBody("AccessDenied")}});
+  EXPECT_FALSE(Upload("a", "new").ok());
+  EXPECT_EQ(stub_.objects()["a"], "of the user");
 }
 
 TEST_F(S3Manners, AnUnclearAnswerIsAskedForAgainAFewTimes) {
-  for (int upload = 0; upload < kSumTriesMax; ++upload) {
-    stub_.Fail({"PutObject", Kind::kAnswer, 1, {503, {}, StubErrorBody("SlowDown")}});
+  for (int upload = 0; upload < kSumTriesMax + 1; ++upload) {
+    stub_.Fail({"UploadPart", Kind::kAnswer, 1, {503, {}, StubErrorBody("SlowDown")}});
     ASSERT_OK(Upload("small", "bytes"));
   }
-  EXPECT_EQ(stub_.Count("PutObject"), 2 * kSumTriesMax);
-  ASSERT_OK(Upload("small", "bytes"));
-  EXPECT_EQ(stub_.Count("PutObject"), 2 * kSumTriesMax + 1);
+  EXPECT_EQ(stub_.Count("UploadPart"), kSumTriesMax);
+  EXPECT_EQ(stub_.Count("Abort"), kSumTriesMax);
 }
 
 TEST_F(S3Manners, UnguardedAPutLooksBeforeAndAfter) {

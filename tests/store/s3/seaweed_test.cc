@@ -256,16 +256,17 @@ TEST_F(Seaweed, AWrongChecksumIsRefused) {
   const auto address = AddressOf(bucket_, environment, *profile);
   ASSERT_OK(address);
   S3Client client(*address, environment, *profile, files_, RealClock(), {});
-  const std::string bytes = "bytes";
-  S3Call call{.doing = "writing", .effect = S3Effect::kSame, .method = "PUT", .key = "a"};
-  call.body = BytesOf(bytes);
-  call.has_checksum = true;
-  call.has_wrong_checksum = true;
-  call.tries_max = 1;
-  EXPECT_TRUE(client.Send(call).is_damage);
-  client.SendCrc(false);
-  EXPECT_TRUE(client.Send(call).is_damage) << "of an MD5";
+  SumChoice sums;
+  sums.Find(client, "a", "a", CancelToken::Never());
+  EXPECT_EQ(sums.found(), SumChoice::Found::kCompared);
+  EXPECT_TRUE(client.has_crc());
+  // And of MD5s.
+  client.SendMd5();
+  SumChoice again;
+  again.Find(client, "a", "a", CancelToken::Never());
+  EXPECT_EQ(again.found(), SumChoice::Found::kCompared);
   EXPECT_EQ(objects_->Look("a").error().code, Code::kNotFound);
+  EXPECT_THAT(*objects_->Unfinished(""), IsEmpty());
 }
 
 TEST_F(Seaweed, AServerThatIsKilledAmidAnUploadLeavesNoObject) {
