@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "base/posix_files.h"
+#include "store/bucket_files.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/store/s3/stub.h"
 
@@ -27,13 +29,17 @@ class BucketModule : public testing::Test {
   BucketModuleEntry entry_ = nullptr;
 };
 
-TEST_F(BucketModule, OpensABucketByTheEnvironment) {
-  S3Stub stub;
-  stub.SetObject("run/a", "one");
+void TakeForOurStore(const S3Stub& stub) {
   for (const auto& [name, value] : stub.environment()) setenv(name.c_str(), value.c_str(), 1);
   for (const char* name : {"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"}) {
     setenv(name, "/nonexistent/aws", 1);
   }
+}
+
+TEST_F(BucketModule, OpensABucketByTheEnvironment) {
+  S3Stub stub;
+  stub.SetObject("run/a", "one");
+  TakeForOurStore(stub);
   BucketOpener* const opener = Enter();
   ASSERT_NE(opener, nullptr);
   auto objects = opener->Open("s3://bucket", /*is_unguarded=*/false);
@@ -43,6 +49,23 @@ TEST_F(BucketModule, OpensABucketByTheEnvironment) {
   ASSERT_OK(listing);
   EXPECT_EQ(listing->objects[0].key, "run/a");
   EXPECT_EQ((*objects)->Look("run/b").error().code, Code::kNotFound);
+}
+
+// As one job of a process may be told, and the next one not.
+TEST_F(BucketModule, ItsFilesGoUnguardedForAsLongAsTheyAreTold) {
+  S3Stub stub;
+  stub.Behave({.knows_conditions = false});
+  TakeForOurStore(stub);
+  PosixFiles disk;
+  BucketFiles files(disk);
+  for (const bool is_unguarded : {false, true, false}) {
+    files.SetUnguarded(is_unguarded);
+    ASSERT_OK_AND_ASSIGN(const BucketPlace place, files.Bucket("s3://bucket/a"));
+    EXPECT_EQ(place.bucket->is_guarded(), !is_unguarded);
+    stub.SetObject("a", "of another");
+    EXPECT_EQ(place.bucket->PutIfAbsent("a", "ours").ok(), !is_unguarded);
+    EXPECT_EQ(stub.objects()["a"], is_unguarded ? "of another" : "ours");
+  }
 }
 
 TEST_F(BucketModule, RefusesWhatIsNoBucket) {
