@@ -83,8 +83,9 @@ class Presence : public ::testing::Test {
     events.on_opened = [this](int64_t slot, const std::string& who) { Note("opened", slot, who); };
     events.on_closed = [this](int64_t slot, const std::string& who) { Note("closed", slot, who); };
     events.on_news = [this](int64_t) { ++news_; };
-    auto server =
-        PresenceServer::Open(loop_, {.silent_max = kSilentMax}, std::move(events));
+    PresenceServer::Where where;
+    where.silent_max = kSilentMax;
+    auto server = PresenceServer::Open(loop_, where, std::move(events));
     EXPECT_OK(server);
     server_ = *std::move(server);
   }
