@@ -48,14 +48,10 @@ BucketFacts LookAtBucket(const std::string& place, Random random) {
 }  // namespace
 
 std::vector<std::string> BucketsOf(const LaunchConfig& config) {
-  const std::vector<std::string>& words = config.program.arguments;
-  const bool is_unguarded =
-      std::find(words.begin(), words.end(), "--checkpoint-unguarded") != words.end();
-  OwnBuckets().SetUnguarded(is_unguarded);
   std::vector<std::string> places = {config.doctor ? config.doctor->directory : "",
                                      config.lease_directory};
   for (const char* name : {"--checkpoint-dir", "--checkpoint-mirror"}) {
-    places.push_back(ValueInWords(words, name));
+    places.push_back(ValueInWords(config.program.arguments, name));
   }
   std::erase_if(places, [](const std::string& place) { return !IsBucketPath(place); });
   std::sort(places.begin(), places.end());

@@ -2,12 +2,9 @@
 """The Python package in a bucket of a real SeaweedFS: a job saves there, stops and goes on, and
 ek.load() and ek.save() read and write there; boto3 judges what is there. Skips where there is none.
 """
-import argparse
 import json
 import os
 import sys
-import tempfile
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, name) for name in

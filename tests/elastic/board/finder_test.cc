@@ -132,11 +132,14 @@ class BoardFinderTest : public testing::Test {
     const auto store = finder_->Connect(CancelToken::Never());
     return store.ok() ? "" : store.error().message;
   }
-  // The first board, read over a connection, says that the job goes on at that place.
-  void ReadMoved(const std::string& address) {
-    finder_->NoteSuccession({.coordinator = "first",
-                             .address = "127.0.0.1:1",
-                             .moved = BoardPlace{2, 0, address, "second"}});
+  // The first board, read over a connection, says that the job goes on at a port of this machine,
+  // where nobody listens.
+  uint16_t MovedToNobody(uint16_t endpoint) {
+    const uint16_t port = FreePort();
+    FinderOf(endpoint);
+    const BoardPlace next{2, 0, "127.0.0.1:" + std::to_string(port), "second"};
+    finder_->NoteSuccession({.coordinator = "first", .address = "127.0.0.1:1", .moved = next});
+    return port;
   }
 
   SleptClock clock_;
@@ -193,9 +196,7 @@ TEST_F(BoardFinderTest, ALostBoardThatAnswersIsTakenAgain) {
 // What is at the endpoint may be behind what was read, so it is taken only as the last resort.
 TEST_F(BoardFinderTest, ABoardThatRefusesIsLookedForAgainBeforeTheEndpointsStoreIsTaken) {
   Answering endpoint;
-  const uint16_t port = FreePort();
-  FinderOf(endpoint.port());
-  ReadMoved("127.0.0.1:" + std::to_string(port));
+  MovedToNobody(endpoint.port());
   const TimePoint begin = clock_.Monotonic();
   int looks = 0;
   for (; clock_.Monotonic() - begin < 9s; clock_.SleepFor(1s)) {
@@ -210,9 +211,7 @@ TEST_F(BoardFinderTest, ABoardThatRefusesIsLookedForAgainBeforeTheEndpointsStore
 
 TEST_F(BoardFinderTest, ABoardThatRefusedAndAnswersIsFollowed) {
   Answering endpoint;
-  const uint16_t port = FreePort();
-  FinderOf(endpoint.port());
-  ReadMoved("127.0.0.1:" + std::to_string(port));
+  const uint16_t port = MovedToNobody(endpoint.port());
   for (int look = 0; look < 3; ++look) EXPECT_NE(Failure(), "");
   Answering board(port);
   EXPECT_EQ(Failure(), "");
