@@ -258,9 +258,11 @@ void Supervisor::OnMemberEvent(const MemberEvent& event) {
 }
 
 void Supervisor::OnTrouble(const Status& status) {
+  const bool is_first = trouble_.empty();
   trouble_ = status.ok() ? "" : status.error().message;
   if (status.ok()) return Tell(StoreReached{});
-  Tell(StoreLost{trouble_});
+  if (is_first) return Tell(StoreLost{trouble_});
+  LogDebug("store-unreachable-still", {{"reason", trouble_}});   // a wait tells the newest
 }
 
 // Without this the workers would wait for the store for ever, and we for them.
@@ -391,14 +393,15 @@ void Supervisor::Tell(const LauncherEvent& event) {
   page_->Post([event, at = Wall()](JobStatus& status) { status.On(event, at); });
 }
 
-// A wait that lasts is told again and again, with what would end it.
+// A wait that lasts is told again and again, with its newest reason and what would end it.
 void Supervisor::TellWait() {
   const TimePoint now = Now();
   const std::optional<HostWait> wait = host_.WaitsFor(now);
   if (wait && now - wait->since >= kWaitTold) {
     std::optional<Duration> left;
     if (wait->until != kNever) left = wait->until - now;
-    Tell(HostWaits{wait->what, now - wait->since, left, wait->cure});
+    const std::string what = wait->what + (trouble_.empty() ? "" : ": " + trouble_);
+    Tell(HostWaits{what, now - wait->since, left, wait->cure});
   }
   wait_timer_.expires_after(wait && now - wait->since < kWaitTold ? wait->since + kWaitTold - now
                                                                   : kWaitTold);

@@ -81,12 +81,11 @@ bool BoardThread::Connect() {
   return false;
 }
 
-// Trouble is told when it begins and when it ends, not with each failure.
+// The first reason may be one that passes, and hide the one that a user has to end.
 void BoardThread::Trouble(const Status& status) {
-  if (status.ok() && !in_trouble_) return;
-  if (!status.ok() && in_trouble_) return;
-  in_trouble_ = !status.ok();
-  work_.on_trouble(status);
+  std::optional<std::string> trouble;
+  if (!status.ok()) trouble = status.error().message;
+  if (std::exchange(trouble_, trouble) != trouble) work_.on_trouble(status);
 }
 
 void BoardThread::WaitUntil(TimePoint when) {

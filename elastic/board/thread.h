@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,7 +36,8 @@ class BoardThread {
     // `ending` is raised when nobody needs the connection any more.
     std::function<Result<std::unique_ptr<Store>>(const CancelToken& ending)> connect;
     std::function<Turn(Store& store, TimePoint now)> poll;
-    // Called when the store cannot be reached any more, and with Ok when it can be reached again.
+    // Called when the store cannot be reached any more, when another reason for that is found, and
+    // with Ok when it can be reached again.
     std::function<void(const Status& status)> on_trouble;
     Duration pause_most = std::chrono::seconds(1);   // between two attempts to connect
   };
@@ -59,7 +61,7 @@ class BoardThread {
   const CancelToken ending_;   // raised with stopping_
   // Only the thread uses these.
   std::unique_ptr<Store> store_;
-  bool in_trouble_ = false;
+  std::optional<std::string> trouble_;   // as it was told last
   Duration pause_{0};
 
   std::mutex mutex_;
