@@ -190,6 +190,17 @@ function(keel_program name)
   endif()
 endfunction()
 
+# keel_module(keel_s3 LINK ... [FOLDER wing]): what programs load once they need it. It shows nothing
+# of the libraries that it is made of, so what it does not call is left out.
+function(keel_module name)
+  cmake_parse_arguments(ARG "" "FOLDER" "LINK" ${ARGN})
+  keel_sources(sources ${name} FOLDER ${ARG_FOLDER})
+  add_library(${name} MODULE ${sources})
+  target_link_libraries(${name} PRIVATE keel_flags ${ARG_LINK})
+  target_link_options(${name} PRIVATE LINKER:--exclude-libs,ALL)
+  install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/evenkeel)
+endfunction()
+
 # What tests/run.sh builds and runs under a sanitizer: the programs, and the tests of these labels.
 add_custom_target(asan_tests)
 add_custom_target(tsan_tests)

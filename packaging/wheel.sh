@@ -147,7 +147,7 @@ MakeWheel() {
   "$tools/bin/python" -m wheel pack --dest-dir "$work" "$work/wheel" >/dev/null
   # PyTorch's libraries are those of the PyTorch that is there. curl's is the system's, which knows
   # whom to trust and mends it; only paths in buckets need it.
-  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --wheel-dir "$work/repaired" \
+  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair -z 9 --wheel-dir "$work/repaired" \
     --exclude 'libtorch*' --exclude 'libc10*' --exclude 'libcurl*' \
     "$work"/evenkeel_torch-*.whl >"$work/log" 2>&1 ||
     { cat "$work/log" >&2; Fail "auditwheel could not make the wheel; what it said is above"; }

@@ -24,6 +24,7 @@ OF_TORCH = ("python/evenkeel/libevenkeel_python.so", "lib/evenkeel/libkeel_store
 # What CMake's preset `engine` reads.
 SOURCES = ("CMakeLists.txt", "CMakePresets.json", "LICENSE", "meson_options.txt", "base", "ckpt",
            "cmake", "elastic", "packaging/CMakeLists.txt", "python", "store", "tools", "trainer")
+UNREAD = (".md", ".py", ".pyi", ".sh", ".svg")
 METADATA = """Metadata-Version: 2.1
 Name: evenkeel-torch
 Version: {version}
@@ -79,7 +80,7 @@ def copy(source, folder, patchelf=None, rpath=None):
 def pack_sources(root, package):
     """The same bytes whoever packs them, whenever."""
     def of_nobody(entry):
-        if "__pycache__" in entry.name or entry.name.endswith(".md"):
+        if "__pycache__" in entry.name or entry.name.endswith(UNREAD):
             return None
         entry.uid = entry.gid = entry.mtime = 0
         entry.uname = entry.gname = ""
