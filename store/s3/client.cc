@@ -280,6 +280,7 @@ S3Ending S3Client::Send(const S3Call& call) {
     if (verdict.kind != S3Verdict::Kind::kAgain) {
       if (sending.without_crc && verdict.kind == S3Verdict::Kind::kDone) has_crc_ = false;
       S3Ending ending = EndingOf(call, one, verdict, sending);
+      if (ending.done() && with_crc) ending.crc = sending.crc;
       ending.answer = std::move(outcome.answer);
       return ending;
     }

@@ -75,6 +75,7 @@ struct S3Ending {
   bool may_have_happened = false;  // though it is given up
   bool is_damage = false;          // the bytes of the last try did not arrive as they were
   Error error = {};                // unless it is done
+  std::string crc = {};            // of the body, where it is done and the store was sent that
 
   bool done() const { return kind == S3Verdict::Kind::kDone; }
 };

@@ -9,7 +9,6 @@
 #include "base/file_helpers.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "store/s3/crc32c.h"
 #include "store/s3/own_thread.h"
 #include "store/s3/s3_objects.h"
 
@@ -204,8 +203,7 @@ Result<S3Part> S3Upload::Send(const Part& part) {
   const S3Ending ending = client_.Send(call);
   if (!ending.done()) return ending.error;
   return S3Part{part.number, ending.answer.Header("etag"),
-                client_.has_crc() && client_.dialect().announces_sums ? Crc32cBase64(call.body)
-                                                                      : ""};
+                client_.dialect().announces_sums ? ending.crc : ""};
 }
 
 Status S3Upload::AwaitParts() {
