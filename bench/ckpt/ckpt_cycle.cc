@@ -24,6 +24,7 @@
 #include "ckpt/catalog.h"
 #include "ckpt/restore.h"
 #include "ckpt/snapshot.h"
+#include "store/bucket_files.h"
 
 namespace keel {
 namespace {
@@ -276,7 +277,8 @@ int main(int argc, char** argv) {
     std::fputs(keel::HelpText(table, keel::TerminalWidth()).c_str(), stdout);
     return 0;
   }
-  keel::PosixFiles files;
+  keel::PosixFiles disk;
+  keel::BucketFiles files(disk);
   keel::Status status;
   if (!options.ok()) {
     status = options.error();
