@@ -44,4 +44,5 @@ class Bucket:
                 return None
 
         proxy.whole = whole
+        proxy.restart_server = lambda: self.server.restart(BUCKET)
         return proxy

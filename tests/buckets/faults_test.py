@@ -209,7 +209,9 @@ def main():
     points.exit_if_no_server()
 
     def is_wanted(point):
-        return not arguments.quick or not point[2].startswith(SLOW)
+        fault = point[2]
+        return not fault.startswith(proxies.OF_JOBS) and not (
+            arguments.quick and fault.startswith(SLOW))
 
     with tempfile.TemporaryDirectory() as folder:
         return points.run(Field(arguments.keel, folder), TRIALS, arguments, is_wanted)

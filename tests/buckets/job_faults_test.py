@@ -4,8 +4,10 @@ proxy.py knows: of a job that saves, and of one that goes on from what was saved
 After each: the job has ended with 0 and the bits of a quiet run, or says why not; what looks
 committed is whole. Then the same command, with nothing in its way, ends with 0 and those bits.
 
-usage: job_faults_test.py --keelrun EXE --program EXE [--share N] [--seed S] [--jobs J]
-                          [--only TRIAL/AT/FAULT]
+usage: job_faults_test.py --keelrun EXE --program EXE [--kills sender|server] [--share N] [--seed S]
+                          [--jobs J] [--only TRIAL/AT/FAULT]
+With --kills it is the worker whose request that is, or the server, that is killed, and nothing
+else; a server comes back with what it had, and has one job at a time.
 With --python EXE it goes on in that one, which has boto3; it skips where there is none.
 """
 import argparse
@@ -27,6 +29,7 @@ import numpy as np  # noqa: E402
 
 import bucket as buckets  # noqa: E402
 import evenkeel_ckpt  # noqa: E402
+import proxy as proxies  # noqa: E402
 import weed  # noqa: E402
 from bucket import BUCKET  # noqa: E402
 
@@ -151,12 +154,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keelrun", required=True)
     parser.add_argument("--program", required=True)
+    parser.add_argument("--kills", choices=("sender", "server"))
     points.add_options(parser, seed=int.from_bytes(os.urandom(4), "little"))
     arguments = parser.parse_args()
     points.exit_if_no_server()
+    if arguments.kills == "server":
+        arguments.jobs = 1
+
+    def is_wanted(point):
+        if arguments.kills:
+            return point[2].startswith(f"kill-{arguments.kills}")
+        return not point[2].startswith(proxies.OF_JOBS)
+
     with tempfile.TemporaryDirectory() as folder:
         field = Field(arguments.keelrun, arguments.program, folder)
-        return points.run(field, TRIALS, arguments, told_codes=EXITS[1:], not_struck_most=0.5)
+        return points.run(field, TRIALS, arguments, is_wanted, told_codes=EXITS[1:],
+                          not_struck_most=0.5)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,11 @@ Does not   know S3, but for what tells which faults make sense for a request.
 Threads    one a connection.
 """
 import datetime
+import glob
 import http.client
+import os
 import re
+import signal
 import socket
 import threading
 import time
@@ -21,6 +24,7 @@ HOLE_S = 60.0
 class Request:
     def __init__(self, method, target, headers, body):
         self.method, self.target, self.headers, self.body = method, target, headers, body
+        self.port = None         # of the client, from which it came
         self.query = urllib.parse.parse_qs(urllib.parse.urlsplit(target).query,
                                            keep_blank_values=True)
 
@@ -154,6 +158,34 @@ def kill_after(proxy, request):
     raise Cut
 
 
+def kill_sender_before(proxy, request):
+    proxy.kill_sender(request)
+    raise Cut
+
+
+def kill_sender_after(proxy, request):
+    proxy.forward(request)
+    proxy.kill_sender(request)
+    raise Cut
+
+
+def kill_server_before(proxy, request):
+    proxy.restart_server()
+    raise Cut
+
+
+def kill_server_inside(proxy, request):
+    proxy.forward(request, half=True)
+    proxy.restart_server()
+    raise Cut
+
+
+def kill_server_after(proxy, request):
+    proxy.forward(request)
+    proxy.restart_server()
+    raise Cut
+
+
 def _answers(status, reason, code):
     return lambda proxy, request: _error(status, reason, code)
 
@@ -187,7 +219,34 @@ FAULTS = {
     "stale-list": (stale_list, Request.is_list),
     "kill-before": (kill_before, _always),
     "kill-after": (kill_after, _always),
+    # What OF_JOBS begins: of a job with several processes, the one whose request this is.
+    "kill-sender-before": (kill_sender_before, _always),
+    "kill-sender-after": (kill_sender_after, _always),
+    # Alone with the server, which others would miss.
+    "kill-server-before": (kill_server_before, _always),
+    "kill-server-inside": (kill_server_inside, lambda request: len(request.body) > 1),
+    "kill-server-after": (kill_server_after, Request.is_written),
 }
+
+
+OF_JOBS = ("kill-sender", "kill-server")
+
+
+def owner_of(port):
+    """The process that has the connection from that port of 127.0.0.1, or nothing."""
+    inode = None
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        for line in file:
+            words = line.split()
+            if words[1] == f"0100007F:{port:04X}":
+                inode = words[9]
+    for link in glob.glob("/proc/[0-9]*/fd/*"):
+        try:
+            if os.readlink(link) == f"socket:[{inode}]":
+                return int(link.split("/")[2])
+        except OSError:
+            pass   # it has ended, or is another's
+    return None
 
 
 class Proxy:
@@ -196,6 +255,7 @@ class Proxy:
         self.closing = threading.Event()
         self.client = None       # the process to kill
         self.has_client = threading.Event()
+        self.restart_server = None   # kills it, and returns once it is there again
         self.whole = None        # fetches all of an object, as the server has it
         self.older_s = 0         # by how much what is listed seems older than it is
         self.lists = {}          # the first answer to each list
@@ -213,6 +273,11 @@ class Proxy:
     def kill_client(self):
         self.has_client.wait()
         self.client.kill()
+
+    def kill_sender(self, request):
+        pid = owner_of(request.port)
+        if pid is not None:   # else it has given the request up
+            os.kill(pid, signal.SIGKILL)
 
     def idle(self, limit_s=70):
         end = time.monotonic() + limit_s
@@ -277,6 +342,7 @@ class Proxy:
         file = link.makefile("rb")
         try:
             while (request := self._read(file, link)) is not None:
+                request.port = link.getpeername()[1]
                 with self._lock:
                     self._inside += 1
                 try:

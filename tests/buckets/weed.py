@@ -1,4 +1,5 @@
 """A SeaweedFS of this machine, which speaks S3, for as long as the process that starts it lives."""
+import concurrent.futures
 import ctypes
 import json
 import os
@@ -41,19 +42,26 @@ class Weed:
             free_port() for _ in range(8))
         self.port = s3
         self.log = open(os.path.join(self.folder, "log"), "w")
-        self.process = subprocess.Popen(
-            [program(), "-logtostderr=true", "server", f"-dir={self.folder}/data",
-             "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false", "-s3",
-             f"-s3.port={s3}", f"-s3.port.grpc={s3_grpc}", f"-master.port={master}",
-             f"-master.port.grpc={master_grpc}", f"-volume.port={volume}",
-             f"-volume.port.grpc={volume_grpc}", f"-filer.port={filer}",
-             f"-filer.port.grpc={filer_grpc}", f"-s3.config={self.folder}/identity.json",
-             f"-filer.localSocket={self.folder}/filer.sock",
-             f"-s3.localSocket={self.folder}/s3.sock",
-             "-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.iam=false", "-volume.max=100",
-             "-master.volumeSizeLimitMB=128"],
-            stdout=self.log, stderr=self.log, cwd=self.folder, preexec_fn=_die_with_us)
+        self.command = [
+            program(), "-logtostderr=true", "server", f"-dir={self.folder}/data",
+            "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false", "-s3",
+            f"-s3.port={s3}", f"-s3.port.grpc={s3_grpc}", f"-master.port={master}",
+            f"-master.port.grpc={master_grpc}", f"-volume.port={volume}",
+            f"-volume.port.grpc={volume_grpc}", f"-filer.port={filer}",
+            f"-filer.port.grpc={filer_grpc}", f"-s3.config={self.folder}/identity.json",
+            f"-filer.localSocket={self.folder}/filer.sock",
+            f"-s3.localSocket={self.folder}/s3.sock",
+            "-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.iam=false", "-volume.max=100",
+            "-master.volumeSizeLimitMB=128"]
         self.url = f"http://127.0.0.1:{s3}"
+        self.starter = concurrent.futures.ThreadPoolExecutor(1)
+        self._start()
+
+    def _start(self):
+        # The server dies with the thread that starts it, so that one stays.
+        self.process = self.starter.submit(
+            subprocess.Popen, self.command, stdout=self.log, stderr=self.log, cwd=self.folder,
+            preexec_fn=_die_with_us).result()
 
     def client(self):
         import boto3
@@ -62,6 +70,13 @@ class Weed:
                             aws_access_key_id=KEYS["AWS_ACCESS_KEY_ID"],
                             aws_secret_access_key=KEYS["AWS_SECRET_ACCESS_KEY"],
                             config=Config(retries={"max_attempts": 3}))
+
+    def restart(self, bucket):
+        """Kills it, and returns once it takes and gives objects of that bucket again."""
+        self.process.kill()
+        self.process.wait()
+        self._start()
+        self.make_bucket(bucket)
 
     def make_bucket(self, name):
         """Returns once an object can be put there and read: its parts come up one by one."""
@@ -84,5 +99,6 @@ class Weed:
     def close(self):
         self.process.kill()
         self.process.wait()
+        self.starter.shutdown()
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
