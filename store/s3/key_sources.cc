@@ -96,8 +96,10 @@ FoundKeys KeysOfWebIdentity(const KeyPlaces& places) {
   KEEL_TRY_ASSIGN(const std::string token, TokenOfFile(places.files, file));
   const std::string region = AwsRegion(places.environment, places.profile);
   const std::string domain = region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com";
-  const std::string url = FirstOf(VariableOf(places.environment, "AWS_ENDPOINT_URL_STS"),
-                                  "https://sts." + region + domain);
+  // Stores that are not AWS's answer for it at their own address.
+  const std::string given = FirstOf(VariableOf(places.environment, "AWS_ENDPOINT_URL_STS"),
+                                    setting("AWS_ENDPOINT_URL", "endpoint_url"));
+  const std::string url = FirstOf(given, "https://sts." + region + domain);
   const std::string session = FirstOf(setting("AWS_ROLE_SESSION_NAME", "role_session_name"),
                                       "evenkeel");
   const std::string form = "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=" +

@@ -24,7 +24,7 @@ def program():
     return os.environ.get("KEEL_WEED") or os.path.join(os.path.dirname(sys.executable), "weed")
 
 
-def _die_with_us():
+def die_with_us():
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -61,7 +61,7 @@ class Weed:
         # The server dies with the thread that starts it, so that one stays.
         self.process = self.starter.submit(
             subprocess.Popen, self.command, stdout=self.log, stderr=self.log, cwd=self.folder,
-            preexec_fn=_die_with_us).result()
+            preexec_fn=die_with_us).result()
 
     def client(self):
         import boto3

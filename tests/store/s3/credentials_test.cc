@@ -144,7 +144,7 @@ TEST_F(Keys, OfAWebIdentity) {
   ASSERT_OK(WriteDurably(files_, "token", "web-token"));
   environment_["AWS_WEB_IDENTITY_TOKEN_FILE"] = "token";
   environment_["AWS_ROLE_ARN"] = "arn:aws:iam::1:role/r";
-  environment_["AWS_ENDPOINT_URL_STS"] = stub_.url();
+  environment_["AWS_ENDPOINT_URL"] = stub_.url() + "/";   // of all services, unless one has its own
   stub_.Answer("/", {200, {}, "<AssumeRoleWithWebIdentityResponse>"
                               "<AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>WEB"
                               "</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t"
@@ -158,7 +158,8 @@ TEST_F(Keys, OfAWebIdentity) {
               AllOf(HasSubstr("Action=AssumeRoleWithWebIdentity"),
                     HasSubstr("RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fr"),
                     HasSubstr("WebIdentityToken=web-token")));
-  stub_.Answer("/", {403, {}, "web-token"});
+  stub_.Answer("/sts", {403, {}, "web-token"});
+  environment_["AWS_ENDPOINT_URL_STS"] = stub_.url() + "/sts";
   EXPECT_THAT(Ring().Get().error().message,
               AllOf(HasSubstr("status 403"), Not(HasSubstr("web-token"))));
 }
