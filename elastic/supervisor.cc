@@ -171,6 +171,7 @@ Status Supervisor::OpenBoard() {
     Carry();
   };
   events.on_trouble = [this](const Status& status) { OnTrouble(status); };
+  events.on_reason = [this](const Error& reason) { OnReason(reason); };
   events.on_no_store = [this](const Error& why) {
     OnNoStore("no store can be used on this host: " + why.message);
   };
@@ -258,11 +259,15 @@ void Supervisor::OnMemberEvent(const MemberEvent& event) {
 }
 
 void Supervisor::OnTrouble(const Status& status) {
-  const bool is_first = trouble_.empty();
   trouble_ = status.ok() ? "" : status.error().message;
   if (status.ok()) return Tell(StoreReached{});
-  if (is_first) return Tell(StoreLost{trouble_});
-  LogDebug("store-unreachable-still", {{"reason", trouble_}});   // a wait tells the newest
+  Tell(StoreLost{trouble_});
+}
+
+// There may be one for each attempt, so TellWait() tells the newest, and so does the end.
+void Supervisor::OnReason(const Error& reason) {
+  trouble_ = reason.message;
+  LogDebug("store-unreachable-still", {{"reason", trouble_}});
 }
 
 // Without this the workers would wait for the store for ever, and we for them.

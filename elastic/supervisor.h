@@ -72,6 +72,7 @@ class Supervisor {
   // What happens.
   void OnMemberEvent(const MemberEvent& event);
   void OnTrouble(const Status& status);
+  void OnReason(const Error& reason);
   void OnNoStore(const std::string& reason);
   void OnWorkerEnded(int index, const ExitStatus& status);
   void AwaitSignal();

@@ -97,7 +97,7 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
   std::string outcome = why;
   if (action.code == kExitQuorumLost) {
     outcome += "; the store is at " + board_->Target();
-    // The last attempt may not have ended yet.
+    // The last attempt may not have ended yet, so WhyUnreachable() looks once more.
     const bool is_first =
         world_.home == nullptr && board_->Target() == AddressText(meeting_.host, meeting_.port);
     if (!is_first && !trouble_.empty()) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a store that goes black for a minute costs the training: one job that saves in a bucket.
 
-The store (s3_sink) is stopped with SIGSTOP at the first request of a save, as a network that
+The store (s3_sink) is stopped with SIGSTOP when the job says that a save begins, as a network that
 carries nothing any more, and goes on after --black seconds. Prints the steps' times before, while
 and after it was black, what the job told of its saves, and whether its last line is that of the
 same job without a bucket.
@@ -32,10 +32,20 @@ class Job:
                 [program, *JOB, "--steps", str(steps), "--log-jsonl", self.log, *more],
                 stdout=said, stderr=subprocess.STDOUT, env=env)
 
+    def said(self):
+        with open(self.name, encoding="utf-8") as file:
+            return file.read()
+
+    def wait_for(self, is_so):
+        until = time.monotonic() + RUN_LIMIT_S
+        while not is_so():
+            if self.process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"the job ended or hangs: {self.said()[-2000:]}")
+            time.sleep(0.002)
+
     def end(self):
         self.process.wait(timeout=RUN_LIMIT_S)
-        with open(self.name, encoding="utf-8") as file:
-            said = file.read()
+        said = self.said()
         final, = re.findall(r"^final (.*)$", said, re.M)
         return final, said
 
@@ -47,16 +57,6 @@ class Job:
             lines = [json.loads(line) for line in file if line.endswith("\n")]
         return [(line["wall_ns"] / 1e9, sum(line["ms"].values()) / 1e3) for line in lines
                 if line.get("event") == "step"]
-
-
-def await_save(sink, limit_s):
-    """Until a request of a save has come."""
-    until = time.monotonic() + limit_s
-    while time.monotonic() < until:
-        if sink.count()["received"]:
-            return
-        time.sleep(0.002)
-    raise RuntimeError("no save began")
 
 
 def of(times):
@@ -72,8 +72,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True, help="build/bin")
     parser.add_argument("--black", type=float, default=60, help="seconds")
-    parser.add_argument("--steps", type=int, default=9000)
-    parser.add_argument("--save-every", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=14000)
+    parser.add_argument("--save-every", type=int, default=5000)
     args = parser.parse_args()
     program = f"{args.bin}/model_train"
     with tempfile.TemporaryDirectory() as folder, \
@@ -81,11 +81,13 @@ def main():
         env = environment(sink)
         job = Job(program, args.steps, folder, env, [
             "--checkpoint-dir", "s3://bench/black", "--save-every", str(args.save_every)])
-        while len(job.steps()) < args.save_every // 2:   # the job's own beginning is over
-            time.sleep(0.1)
-        began = time.time()
-        sink.count()
-        await_save(sink, RUN_LIMIT_S)
+        try:
+            job.wait_for(lambda: "step 100 " in job.said())   # the job's own beginning is over
+            began = time.time()
+            job.wait_for(lambda: "save-begins" in job.said())
+        except BaseException:
+            job.process.kill()
+            raise
         sink.process.send_signal(signal.SIGSTOP)
         stopped = time.time()
         time.sleep(args.black)

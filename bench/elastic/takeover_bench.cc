@@ -77,6 +77,7 @@ class ActedHost {
     events.on_contact = [one = host.get()](TimePoint beat) { one->machine_.OnContact(beat); };
     events.on_decision = [](const Decision&) {};
     events.on_trouble = [](const Status&) {};
+    events.on_reason = [](const Error&) {};
     events.on_lost = [one = host.get()](const std::string& coordinator, int64_t promised,
                                         bool refused) {
       one->machine_.OnBoardLost(coordinator, promised, refused, RealClock().Monotonic());

@@ -15,9 +15,6 @@ namespace {
 
 // The limit for a connection to the own store, and for each operation on it.
 constexpr Duration kOwnStoreLimit = std::chrono::seconds(5);
-// A store may answer for a moment before its coordinator has opened the job. Only a job that is
-// missing for longer is told to the user.
-constexpr Duration kUnknownTime = std::chrono::seconds(5);
 // How long a search for the board pauses at most between two attempts.
 constexpr Duration kSearchPause = std::chrono::milliseconds(200);
 // How often a board that nobody has opened yet is looked at, and, where a host keeps it, how long.
@@ -330,6 +327,9 @@ void Board::StartMember() {
   work.on_trouble = [this](const Status& status) {
     boost::asio::post(loop_, [this, status] { OnMemberTrouble(status); });
   };
+  work.on_reason = [this](const Error& reason) {
+    boost::asio::post(loop_, [this, reason] { OnMemberReason(reason); });
+  };
   work.pause_most = kSearchPause;
   member_thread_ = std::make_unique<BoardThread>("board", clock_, std::move(work));
 }
@@ -415,26 +415,6 @@ void Board::OnSuccession(const SuccessionRecord& record) {
            "the coordinator leaves, and asks this host");
   if (!keeps() || keeper_->place().term != record.term + 1) return;
   TellMember([this, place = keeper_->place()] { member_.Offer(place); });
-}
-
-// Warns once if a store answers, but no coordinator has opened this job there.
-void Board::WarnIfUnknown(const BoardClient::Step& step, TimePoint polled) {
-  if (!step.status.ok() || is_known_) return;
-  is_known_ = !step.events.empty();
-  if (!answered_) answered_ = polled;
-  if (is_known_ || polled - *answered_ < kUnknownTime) return;
-  is_known_ = true;   // so that it is told only once
-  events_.on_trouble(Error{Code::kNotFound,
-                           "the store at " + Target() + " has no job '" + job_ +
-                               "': does the host that keeps the store run this job, with the same "
-                               "--rdzv-id?"});
-}
-
-void Board::OnMemberTrouble(const Status& status) {
-  const bool is_refused = !status.ok() && status.error().code == Code::kExists;
-  if (is_refused && !has_board_ && !claimed_) return events_.on_refused(status.error());
-  events_.on_trouble(status);
-  if (!status.ok() && finishing_ && !coordinates() && !has_moved_) LimitFinish(Duration(0));
 }
 
 void Board::TellMember(std::function<void()> job, bool hurry) {

@@ -59,6 +59,8 @@ class Board {
     std::function<void(TimePoint beat)> on_contact;
     std::function<void(const Decision& decision)> on_decision;   // the coordinator's
     std::function<void(const Status& status)> on_trouble;
+    // A further reason, while the trouble lasts.
+    std::function<void(const Error& reason)> on_reason;
     // The board is lost: HostMachine::OnBoardLost().
     std::function<void(const std::string& coordinator, int64_t promised, bool refused)> on_lost;
     // The store at which an epoch's workers are to meet cannot be opened, even after many attempts.
@@ -132,6 +134,8 @@ class Board {
   void OnSuccession(const SuccessionRecord& record);
   void WarnIfUnknown(const BoardClient::Step& step, TimePoint polled);
   void OnMemberTrouble(const Status& status);
+  void OnMemberReason(const Error& reason);
+  bool IsRefusedFor(const Error& reason) const;
   void CheckFinished();
 
   boost::asio::io_context& loop_;

@@ -9,7 +9,7 @@
 namespace keel {
 namespace {
 
-constexpr Duration kPauseFirst = std::chrono::milliseconds(50);
+constexpr Duration kConnectPauseFirst = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void BoardThread::Run() {
     Trouble(turn.status);
     if (!turn.status.ok()) {
       store_.reset();
-      turn.next = clock_.Monotonic() + std::min(kPauseFirst, work_.pause_most);
+      turn.next = clock_.Monotonic() + std::min(kConnectPauseFirst, work_.pause_most);
     }
     if (turn.reconnect) {
       store_.reset();
@@ -76,16 +76,24 @@ bool BoardThread::Connect() {
   }
   if (ending_.cancelled()) return false;
   Trouble(store.error());
-  pause_ = std::min(std::max(2 * pause_, kPauseFirst), work_.pause_most);
+  pause_ = std::min(std::max(2 * pause_, kConnectPauseFirst), work_.pause_most);
   WaitUntil(clock_.Monotonic() + pause_);
   return false;
 }
 
-// The first reason may be one that passes, and hide the one that a user has to end.
+// Each reason is told, not each failure: the first one may pass by itself, and the one behind it
+// may need the user.
 void BoardThread::Trouble(const Status& status) {
-  std::optional<std::string> trouble;
-  if (!status.ok()) trouble = status.error().message;
-  if (std::exchange(trouble_, trouble) != trouble) work_.on_trouble(status);
+  if (status.ok()) {
+    if (!trouble_) return;
+    trouble_.reset();
+    return work_.on_trouble(status);
+  }
+  const bool is_first = !trouble_;
+  if (trouble_ == status.error().message) return;
+  trouble_ = status.error().message;
+  if (is_first) return work_.on_trouble(status);
+  if (work_.on_reason) work_.on_reason(status.error());
 }
 
 void BoardThread::WaitUntil(TimePoint when) {

@@ -6,8 +6,8 @@
 //            lets no further one begin; an attempt to connect is cancelled, but for a name that is
 //            being looked up.
 // Does not   know what is polled.
-// Threads    Post() and Wake() from any; `connect`, `poll`, `on_trouble` and the jobs run on the
-//            thread itself.
+// Threads    Post() and Wake() from any; `connect`, `poll`, `on_trouble`, `on_reason` and the jobs
+//            run on the thread itself.
 #pragma once
 
 #include <condition_variable>
@@ -36,9 +36,10 @@ class BoardThread {
     // `ending` is raised when nobody needs the connection any more.
     std::function<Result<std::unique_ptr<Store>>(const CancelToken& ending)> connect;
     std::function<Turn(Store& store, TimePoint now)> poll;
-    // Called when the store cannot be reached any more, when another reason for that is found, and
-    // with Ok when it can be reached again.
+    // Called when the store cannot be reached any more, and with Ok when it can be reached again.
     std::function<void(const Status& status)> on_trouble;
+    // Called between these with each further reason; may be left out.
+    std::function<void(const Error& reason)> on_reason = {};
     Duration pause_most = std::chrono::seconds(1);   // between two attempts to connect
   };
 

@@ -97,8 +97,9 @@ FoundKeys KeysOfWebIdentity(const KeyPlaces& places) {
   const std::string region = AwsRegion(places.environment, places.profile);
   const std::string domain = region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com";
   // Stores that are not AWS's answer for it at their own address.
-  const std::string given = FirstOf(VariableOf(places.environment, "AWS_ENDPOINT_URL_STS"),
-                                    setting("AWS_ENDPOINT_URL", "endpoint_url"));
+  std::string given = FirstOf(VariableOf(places.environment, "AWS_ENDPOINT_URL_STS"),
+                              setting("AWS_ENDPOINT_URL", "endpoint_url"));
+  while (given.ends_with('/')) given.pop_back();   // the path follows
   const std::string url = FirstOf(given, "https://sts." + region + domain);
   const std::string session = FirstOf(setting("AWS_ROLE_SESSION_NAME", "role_session_name"),
                                       "evenkeel");

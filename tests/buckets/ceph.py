@@ -111,9 +111,16 @@ class Ceph:
             except (urllib.error.URLError, OSError) as error:
                 ended = [one.args[0] for one in self.running if one.poll() is not None]
                 if ended or time.monotonic() > end:
-                    raise RuntimeError(f"the gateway did not come up; ended: {ended}; see "
-                                       f"{self.folder}") from error
+                    raise RuntimeError(f"the gateway did not come up; ended: {ended}; "
+                                       f"{self._said()}") from error
                 time.sleep(0.1)
+
+    def _said(self):
+        words = ""
+        for one in self.running:
+            with open(f"{self.folder}/{one.args[0]}.said", encoding="utf-8") as file:
+                words += f"\n{one.args[0]}: {file.read()[-1500:]}"
+        return words
 
     def close(self):
         for one in self.running:

@@ -6,8 +6,8 @@ committed is whole. Then the same command, with nothing in its way, ends with 0 
 
 usage: job_faults_test.py --keelrun EXE --program EXE [--kills sender|server] [--share N] [--seed S]
                           [--jobs J] [--only TRIAL/AT/FAULT]
-With --kills it is the worker whose request that is, or the server, that is killed, and nothing
-else; a server comes back with what it had, and has one job at a time.
+With --kills it kills the worker that sent the request, or the server, and does no other fault; a
+server comes back with what it had, and has one job at a time.
 With --python EXE it goes on in that one, which has boto3; it skips where there is none.
 """
 import argparse
@@ -129,7 +129,7 @@ class Field(buckets.Bucket):
         return None if proxy.struck is None else ended.code
 
     def judge(self, prefix, place, ended, fault):
-        if not fault.startswith("kill") and ended.code not in EXITS:
+        if fault not in ("kill-before", "kill-after") and ended.code not in EXITS:
             raise Wrong("that is no exit code for this")
         if weed.KEYS["AWS_SECRET_ACCESS_KEY"] in ended.log:
             raise Wrong("it tells the secret")

@@ -22,9 +22,10 @@ import boto3  # noqa: E402
 
 import ceph  # noqa: E402
 from free_port import free_port  # noqa: E402
+from weed import die_with_us  # noqa: E402
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
-LIMIT_S = 900
+LIMIT_S = 600
 READY_LIMIT_S = 60
 BUCKET = "tried"
 
@@ -37,7 +38,8 @@ class Moto:
         self.url = f"http://127.0.0.1:{port}"
         self.keys = {"AWS_ACCESS_KEY_ID": "TESTKEYID", "AWS_SECRET_ACCESS_KEY": "test-secret"}
         self.process = subprocess.Popen([self.program(), "-H", "127.0.0.1", "-p", str(port)],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        preexec_fn=die_with_us)
 
     @classmethod
     def program(cls):

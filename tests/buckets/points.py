@@ -75,11 +75,11 @@ def run(field, trials, arguments, is_wanted=lambda point: True, told_codes=(), n
                 print(f"{name_of(point)}: {took:.0f} s", flush=True)
 
     try:
-        points = list(points_of(field, trials))
+        points = [point for point in points_of(field, trials) if is_wanted(point)]
         total = len(points)
         random.Random(arguments.seed).shuffle(points)
         wanted = arguments.only.split("/")
-        points = [point for point in points if is_wanted(point) and all(
+        points = [point for point in points if all(
             not word or word == str(value)
             for word, value in zip(wanted, (point[0].name, point[1], point[2])))]
         if arguments.share:
@@ -91,4 +91,5 @@ def run(field, trials, arguments, is_wanted=lambda point: True, told_codes=(), n
     print(f"{len(points)} of {total} points (seed {arguments.seed}): " + ", ".join(
         f"{what}: {count}" for what, count in sorted(counts.items(), key=str))
         + f"; wrong: {len(wrongs)}")
-    return 1 if wrongs or counts["not struck"] > len(points) * not_struck_most else 0
+    is_well = points and not wrongs and counts["not struck"] <= len(points) * not_struck_most
+    return 0 if is_well else 1

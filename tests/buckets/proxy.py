@@ -219,10 +219,10 @@ FAULTS = {
     "stale-list": (stale_list, Request.is_list),
     "kill-before": (kill_before, _always),
     "kill-after": (kill_after, _always),
-    # What OF_JOBS begins: of a job with several processes, the one whose request this is.
+    # For jobs (OF_JOBS): kills the process that sent the request.
     "kill-sender-before": (kill_sender_before, _always),
     "kill-sender-after": (kill_sender_after, _always),
-    # Alone with the server, which others would miss.
+    # Only with one job at a time: others would lose the server, too.
     "kill-server-before": (kill_server_before, _always),
     "kill-server-inside": (kill_server_inside, lambda request: len(request.body) > 1),
     "kill-server-after": (kill_server_after, Request.is_written),
@@ -232,14 +232,13 @@ FAULTS = {
 OF_JOBS = ("kill-sender", "kill-server")
 
 
-def owner_of(port):
-    """The process that has the connection from that port of 127.0.0.1, or nothing."""
-    inode = None
+def owner_of(port, other_port):
+    """The process that has the connection between those ports of 127.0.0.1, or nothing."""
+    wanted = [f"0100007F:{one:04X}" for one in (port, other_port)]
     with open("/proc/net/tcp", encoding="ascii") as file:
-        for line in file:
-            words = line.split()
-            if words[1] == f"0100007F:{port:04X}":
-                inode = words[9]
+        inode = next((words[9] for words in map(str.split, file) if words[1:3] == wanted), "0")
+    if inode == "0":
+        return None
     for link in glob.glob("/proc/[0-9]*/fd/*"):
         try:
             if os.readlink(link) == f"socket:[{inode}]":
@@ -264,7 +263,8 @@ class Proxy:
         self.seen = []           # all requests, in their order
         self._at, self._fault, self.struck = None, None, None
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.port = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def plan(self, at, fault):
@@ -275,8 +275,10 @@ class Proxy:
         self.client.kill()
 
     def kill_sender(self, request):
-        pid = owner_of(request.port)
-        if pid is not None:   # else it has given the request up
+        pid = owner_of(request.port, self.port)
+        if pid is None:   # it has given the request up, so nobody is killed
+            self.struck = None
+        else:
             os.kill(pid, signal.SIGKILL)
 
     def idle(self, limit_s=70):
@@ -314,11 +316,11 @@ class Proxy:
     def _accept(self):
         while True:
             try:
-                link, _ = self._listener.accept()
+                link, (_, port) = self._listener.accept()
             except OSError:
                 return
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=self._serve, args=(link,), daemon=True).start()
+            threading.Thread(target=self._serve, args=(link, port), daemon=True).start()
 
     def _read(self, file, link):
         words = file.readline().split()
@@ -338,11 +340,11 @@ class Proxy:
             return None
         return Request(words[0].decode(), words[1].decode(), headers, body)
 
-    def _serve(self, link):
+    def _serve(self, link, port):
         file = link.makefile("rb")
         try:
             while (request := self._read(file, link)) is not None:
-                request.port = link.getpeername()[1]
+                request.port = port
                 with self._lock:
                     self._inside += 1
                 try:

@@ -93,6 +93,9 @@ def markdown_files(root):
                 yield os.path.relpath(os.path.join(folder, name), root)
 
 
+UNFILLED = re.compile(r"@[A-Z]+@")   # what stands for a figure that is still to be measured
+
+
 # --- Options ---
 
 def options_in_help(text):
@@ -292,6 +295,11 @@ class Documents(unittest.TestCase):
         self.assertGreater(len(figures), 5)
         self.assertEqual([one for one in figures if one not in measured], [])
 
+    def test_no_figure_is_missing(self):
+        left = [(path, UNFILLED.findall(read(f"{ARGS.source}/{path}")))
+                for path in markdown_files(ARGS.source)]
+        self.assertEqual([one for one in left if one[1]], [])
+
     def test_code_on_the_front_door_is_that_of_the_example(self):
         example = read(f"{ARGS.source}/examples/minimal/minimal_train.cc")
         shown = [content for info, content in split_markdown(read(f"{ARGS.source}/README.md"))[2]
@@ -314,6 +322,9 @@ class Checks(unittest.TestCase):
         prose, inline, blocks = split_markdown("a `b [c](d)` [e](f)\n```sh x\n[g](h)\n```\n")
         self.assertEqual((prose, inline, blocks),
                          ("a  [e](f)", ["b [c](d)"], [("sh x", "[g](h)")]))
+
+    def test_of_figures(self):
+        self.assertEqual(UNFILLED.findall("after @DEATHS@ deaths, by name@host"), ["@DEATHS@"])
 
     def test_of_options(self):
         known = {"keelrun": {"tee"}, "keel ls": {"json"}, "keel": set()}

@@ -33,14 +33,13 @@ OptionTable Table() {
   table.Add(Option::Integer("rate", 0, "The link's MB a second, each way; 0: no limit").AtLeast(0));
   table.Add(
       Option::Integer("warm", 1200, "MB of memory that it holds from the beginning").AtLeast(0));
-  table.Add(Option::Integer("delay-ms", 0, "How long each answer waits").AtLeast(0));
   return table;
 }
 
 Status Serve(const Options& options) {
   KeepWarm(options.Integer("warm"));
   const double rate = 1e6 * static_cast<double>(options.Integer("rate"));
-  SinkServer server(rate, rate, std::chrono::milliseconds(options.Integer("delay-ms")));
+  SinkServer server(rate, rate);
   const auto wanted = static_cast<uint16_t>(options.Integer("port"));
   KEEL_TRY_ASSIGN(const uint16_t port, server.Listen(wanted));
   std::printf("listening at http://127.0.0.1:%d\n", port);

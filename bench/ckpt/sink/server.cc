@@ -14,6 +14,7 @@
 
 #include "base/file_helpers.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "bench/ckpt/sink/wire.h"
 #include "store/s3/crc32c.h"
 #include "store/s3/hashes.h"
@@ -50,8 +51,8 @@ std::string SinkRequest::Header(const std::string& name) const {
   return found == headers.end() ? "" : found->second;
 }
 
-SinkServer::SinkServer(double upload_rate, double download_rate, Duration delay)
-    : up_(upload_rate), down_(download_rate), delay_(delay) {}
+SinkServer::SinkServer(double upload_rate, double download_rate)
+    : up_(upload_rate), down_(download_rate) {}
 
 Result<uint16_t> SinkServer::Listen(uint16_t port) {
   listener_ = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -74,7 +75,10 @@ Result<uint16_t> SinkServer::Listen(uint16_t port) {
 void SinkServer::Run() {
   for (;;) {
     Fd connection(accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!connection.valid()) continue;
+    if (!connection.valid()) {
+      RealClock().SleepFor(std::chrono::milliseconds(10));   // descriptors may be short
+      continue;
+    }
     const int on = 1;
     setsockopt(connection.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     std::thread([this, number = connection.Release()] { Serve(Fd(number)); }).detach();
@@ -91,7 +95,6 @@ void SinkServer::Serve(Fd connection) {
     if (!is_itself) {
       ++requests_;
       received_ += request->body.size();
-      if (delay_ > Duration(0)) RealClock().SleepFor(delay_);
     }
     const SinkAnswer answer = is_itself ? OfItself(*request) : Answer(*request);
     uint64_t length = answer.text.size();
@@ -143,8 +146,10 @@ SinkAnswer SinkServer::Put(SinkRequest& request) {
   if (HasWrongSum(request)) return Refusal(400, "BadDigest");
   if (request.Asks("partNumber")) {
     const std::string number = request.query["partNumber"];
-    const bool is_there =
-        objects_.AddPart(request.query["uploadId"], std::stoi(number), std::move(request.body));
+    const Result<int64_t> which = ParseInteger(number);
+    const bool is_there = which.ok() && objects_.AddPart(request.query["uploadId"],
+                                                         static_cast<int>(*which),
+                                                         std::move(request.body));
     if (!is_there) return Refusal(404, "NoSuchUpload");
     return {200, "ETag: \"part-" + number + "\"\r\n", ""};
   }

@@ -1,8 +1,9 @@
-// SinkServer: answers S3's requests out of memory, as fast as one connection a thread can.
+// SinkServer: answers S3's requests out of memory, with a thread for each connection.
 // Promises   counts what it was asked for and the bytes of bodies both ways; GET /_sink says them,
-//            DELETE /_sink begins anew.
-// Does not   check signatures, give lists in pages, or check sums of what is larger than 64 KB:
-//            whose time that takes is not what is measured.
+//            DELETE /_sink says them and counts anew.
+// Does not   check signatures, look which parts an upload is completed with or on what condition,
+//            give lists in pages, or check sums of what is larger than 64 KB: the time that this
+//            takes is not what is measured.
 // Threads    one for each connection; Run() never returns.
 #pragma once
 
@@ -43,7 +44,7 @@ struct SinkAnswer {
 
 class SinkServer {
  public:
-  SinkServer(double upload_rate, double download_rate, Duration delay);
+  SinkServer(double upload_rate, double download_rate);
 
   Result<uint16_t> Listen(uint16_t port);
   void Run();
@@ -60,7 +61,6 @@ class SinkServer {
   SinkObjects objects_;
   SinkLink up_;
   SinkLink down_;
-  const Duration delay_;
   Fd listener_;
   std::atomic<uint64_t> requests_{0};
   std::atomic<uint64_t> received_{0};

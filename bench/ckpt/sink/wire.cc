@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 #include "store/s3/percent.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::string_view kEnd = "\r\n\r\n";
 constexpr size_t kHeadMax = size_t{64} << 10;
+constexpr uint64_t kBodyMax = uint64_t{5} << 30;   // S3's own limit
 
 // Fills in what the path "/bucket/key?query" says.
 void ReadPath(std::string_view target, SinkRequest* request) {
@@ -53,6 +55,13 @@ bool ReadHead(std::string_view head, SinkRequest* request) {
   return true;
 }
 
+// 0 where it is none: what comes of that is an answer that its client does not want.
+uint64_t NumberOf(std::string_view text, int base = 10) {
+  uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return number;
+}
+
 // "400;chunk-signature=...\r\n" and 1024 bytes and "\r\n", again and again; the last has 0 bytes.
 std::string OutOfChunks(std::string_view body) {
   std::string whole;
@@ -60,8 +69,8 @@ std::string OutOfChunks(std::string_view body) {
   for (size_t at = 0; at < body.size();) {
     const size_t end = body.find("\r\n", at);
     if (end == std::string::npos) break;
-    const size_t bytes = std::stoull(std::string(body.substr(at, end - at)), nullptr, 16);
-    if (bytes == 0) break;
+    const size_t bytes = NumberOf(body.substr(at, end - at), 16);
+    if (bytes == 0 || bytes > body.size() - end) break;
     whole += body.substr(end + 2, bytes);
     at = end + 2 + bytes + 2;
   }
@@ -113,9 +122,8 @@ std::optional<SinkRequest> SinkReader::Next(size_t piece_max,
       !SendWhole(connection_, "HTTP/1.1 100 Continue\r\n\r\n")) {
     return std::nullopt;
   }
-  const std::string length = request.Header("content-length");
-  const uint64_t bytes = length.empty() ? 0 : std::stoull(length);
-  if (!Body(bytes, piece_max, carry, &request.body)) return std::nullopt;
+  const uint64_t bytes = NumberOf(request.Header("content-length"));
+  if (bytes > kBodyMax || !Body(bytes, piece_max, carry, &request.body)) return std::nullopt;
   const bool is_chunked = request.Header("content-encoding").find("aws-chunked") !=
                           std::string::npos;
   if (is_chunked) request.body = OutOfChunks(request.body);
@@ -133,16 +141,16 @@ bool SendWhole(int connection, std::string_view bytes) {
 
 std::optional<std::pair<uint64_t, uint64_t>> ParseSinkRange(const std::string& text,
                                                             uint64_t bytes) {
-  if (!text.starts_with("bytes=")) return std::nullopt;
   const size_t dash = text.find('-');
+  if (!text.starts_with("bytes=") || dash == text.npos) return std::nullopt;
   const std::string from = text.substr(6, dash - 6);
   const std::string to = text.substr(dash + 1);
   if (from.empty()) {
-    const uint64_t count = std::min<uint64_t>(std::stoull(to), bytes);
+    const uint64_t count = std::min(NumberOf(to), bytes);
     return std::pair(bytes - count, count);
   }
-  const uint64_t first = std::stoull(from);
-  const uint64_t end = to.empty() ? bytes : std::min<uint64_t>(std::stoull(to) + 1, bytes);
+  const uint64_t first = NumberOf(from);
+  const uint64_t end = to.empty() ? bytes : std::min(NumberOf(to) + 1, bytes);
   return std::pair(first, end > first ? end - first : 0);
 }
 

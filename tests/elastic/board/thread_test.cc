@@ -1,4 +1,4 @@
-// BoardThread: it ends when it is told to, whatever it is doing.
+// BoardThread: it ends when it is told to, whatever it is doing, and tells what keeps it.
 #include "elastic/board/thread.h"
 
 #include <gtest/gtest.h>
@@ -39,13 +39,16 @@ TEST(BoardThread, EachNewReasonIsToldOnce) {
     return Error{Code::kTimeout, reasons[which]};
   };
   work.poll = [](Store&, TimePoint) { return BoardThread::Turn{}; };
-  work.on_trouble = [&](const Status& status) { told.push_back(status.error().message); };
+  work.on_trouble = [&](const Status& status) {
+    told.push_back("begins: " + status.error().message);
+  };
+  work.on_reason = [&](const Error& reason) { told.push_back(reason.message); };
   work.pause_most = std::chrono::milliseconds(1);
   {
     BoardThread thread("board", RealClock(), std::move(work));
     tried_all.get_future().wait();
   }
-  EXPECT_EQ(told, (std::vector<std::string>{"loading", "another job's"}));
+  EXPECT_EQ(told, (std::vector<std::string>{"begins: loading", "another job's"}));
 }
 
 }  // namespace

@@ -154,6 +154,7 @@ TEST_F(Keys, OfAWebIdentity) {
   const Result<S3Credentials> keys = Ring().Get();
   ASSERT_OK(keys);
   EXPECT_EQ(keys->key_id, "WEB");
+  EXPECT_EQ(stub_.requests()[0].path, "/");
   EXPECT_THAT(stub_.requests()[0].body,
               AllOf(HasSubstr("Action=AssumeRoleWithWebIdentity"),
                     HasSubstr("RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fr"),
