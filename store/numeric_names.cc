@@ -17,13 +17,15 @@ extern "C" __attribute__((visibility("default"))) int getnameinfo(
   return original(address, address_bytes, host, host_bytes, service, service_bytes, numeric);
 }
 
-// Tells this library, when it is preloaded, from a getnameinfo() of anybody else.
+// Tells a getnameinfo() of this file from one of anybody else, where this file is in the program or
+// preloaded, and whoever asks has it, too.
 extern "C" __attribute__((visibility("default"))) void keel_numeric_names() {}
 
 namespace keel {
 
 bool NumericNamesActive() {
-  // A library that has this file, too, as that of the Python package, is not the one that answers.
+  // A library that has this file, too, as the store's module and that of the Python package, is not
+  // the one that answers.
   return dlsym(RTLD_DEFAULT, "getnameinfo") == reinterpret_cast<void*>(&::getnameinfo) ||
          dlsym(RTLD_DEFAULT, "keel_numeric_names") != nullptr;
 }
