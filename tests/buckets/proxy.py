@@ -281,7 +281,7 @@ class Proxy:
         else:
             os.kill(pid, signal.SIGKILL)
 
-    def idle(self, limit_s=70):
+    def idle(self, limit_s=150):   # a server that is begun anew takes its time
         end = time.monotonic() + limit_s
         while self._inside:
             if time.monotonic() > end:
