@@ -27,8 +27,7 @@ def save(system, state, url):
     if system == "dcp_s3":
         import torch.distributed.checkpoint as dcp
         from s3torchconnector.dcp import S3StorageWriter
-        dcp.save(state, storage_writer=S3StorageWriter(region=REGION, path=url,
-                                                       s3client_config=client_config()))
+        dcp.save(state, storage_writer=S3StorageWriter(**connection_to(url)))
         return
     whole = io.BytesIO()
     torch.save(state, whole)
@@ -41,8 +40,7 @@ def load(system, state, url):
     if system == "dcp_s3":
         import torch.distributed.checkpoint as dcp
         from s3torchconnector.dcp import S3StorageReader
-        dcp.load(state, storage_reader=S3StorageReader(region=REGION, path=url,
-                                                       s3client_config=client_config()))
+        dcp.load(state, storage_reader=S3StorageReader(**connection_to(url)))
         return
     whole = io.BytesIO()
     bucket, key = place_of(url)
@@ -52,9 +50,11 @@ def load(system, state, url):
         state[name].copy_(value)
 
 
-def client_config():
+def connection_to(url):
+    """What s3torchconnector's writer and reader are told."""
     from s3torchconnector import S3ClientConfig
-    return S3ClientConfig(force_path_style=True)
+    return {"region": REGION, "path": url,
+            "s3client_config": S3ClientConfig(force_path_style=True)}
 
 
 def place_of(url):

@@ -17,11 +17,10 @@ import subprocess
 import sys
 import urllib.request
 
-from common import bytes_of, evict, now
+from common import Part, bytes_of, evict, lay_out_state, now
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SYSTEMS = ("keel_disk", "keel_s3", "dcp_s3", "torch_save_s3")
-RUN_LIMIT_S = 600
 
 
 class Sink:
@@ -39,30 +38,6 @@ class Sink:
         asked = urllib.request.Request(self.url + "/_sink", method="DELETE")
         with urllib.request.urlopen(asked) as answer:
             return json.load(answer)
-
-
-class Part:
-    """A process that is ready and waits for the word."""
-
-    def __init__(self, command, env):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, env=env)
-        self.expect("READY")
-
-    def expect(self, word):
-        line = self.process.stdout.readline()
-        if not line.startswith(word):
-            raise RuntimeError(f"{self.process.args[:2]} said {line!r} where {word} was due")
-        return line[len(word):]
-
-    def tell(self):
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-
-    def end(self):
-        self.process.stdin.close()
-        if self.process.wait(RUN_LIMIT_S) != 0:
-            raise RuntimeError(f"{self.process.args[:2]} ended with {self.process.returncode}")
 
 
 def environment(sink):
@@ -169,9 +144,7 @@ def main():
     if unknown := set(systems) - set(SYSTEMS):
         parser.error(f"no system {unknown.pop()}; there are {', '.join(SYSTEMS)}")
     os.makedirs(args.tmp, exist_ok=True)
-    if not os.path.isdir(f"{args.tmp}/state"):
-        subprocess.run([f"{args.bin}/keel", "import", f"{args.state}/state.safetensors",
-                        f"{args.tmp}/state", "--codec=none"], check=True)
+    lay_out_state(args.bin, args.state, args.tmp)
     rounds = []
     for number in range(args.rounds):
         order = list(systems)

@@ -4,9 +4,11 @@ Promises figures that mean the same for every system. Linux only.
 """
 import glob
 import os
+import subprocess
 import time
 
 now = time.perf_counter
+END_LIMIT_S = 600
 
 
 def files_of(path):
@@ -56,3 +58,34 @@ def load_state(path):
     """Tensors in memory of their own, not in a mapped file."""
     from safetensors.torch import load_file
     return {name: value.clone() for name, value in load_file(path).items()}
+
+
+def lay_out_state(programs, state, folder):
+    """The state as ours reads it: what make_state.py wrote, as a checkpoint in that folder."""
+    if not os.path.isdir(f"{folder}/state"):
+        subprocess.run([f"{programs}/keel", "import", f"{state}/state.safetensors",
+                        f"{folder}/state", "--codec=none"], check=True)
+
+
+class Part:
+    """A process that is ready and waits for the word."""
+
+    def __init__(self, command, env=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env=env)
+        self.expect("READY")
+
+    def expect(self, word):
+        line = self.process.stdout.readline()
+        if not line.startswith(word):
+            raise RuntimeError(f"{self.process.args[:2]} said {line!r} where {word} was due")
+        return line[len(word):]
+
+    def tell(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        self.process.stdin.close()
+        if self.process.wait(END_LIMIT_S) != 0:
+            raise RuntimeError(f"{self.process.args[:2]} ended with {self.process.returncode}")

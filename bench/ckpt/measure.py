@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 
-from common import bytes_of, evict, now
+from common import Part, bytes_of, evict, lay_out_state, now
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = ["torch_save", "safetensors", "dcp", "dcp_async"]
@@ -31,31 +31,17 @@ OURS = {
 }
 
 
-class Cycle:
+def cycle(args, mode, root, options):
     """A ckpt_cycle that is ready and waits for the word."""
-
-    def __init__(self, args, mode, root, options):
-        command = [f"{args.bin}/ckpt_cycle", mode, f"--state={args.tmp}/state", f"--root={root}"]
-        self.process = subprocess.Popen(command + options, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-        self.expect("READY")
-
-    def expect(self, word):
-        line = self.process.stdout.readline()
-        if not line.startswith(word):
-            raise RuntimeError(f"ckpt_cycle said {line!r} where {word} was due")
-        return line[len(word):]
-
-    def tell(self):
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
+    return Part([f"{args.bin}/ckpt_cycle", mode, f"--state={args.tmp}/state", f"--root={root}",
+                 *options])
 
 
 def measure_ours(args, system, world):
     save_options, load_options = OURS[system]
     root = f"{args.tmp}/ck"
     shutil.rmtree(root, ignore_errors=True)
-    parts = [Cycle(args, "save", root, save_options + [f"--part={part}", f"--parts={world}"])
+    parts = [cycle(args, "save", root, save_options + [f"--part={part}", f"--parts={world}"])
              for part in range(world)]
     os.sync()
     start = now()
@@ -72,7 +58,7 @@ def measure_ours(args, system, world):
     for name, over in (("call_s", max), ("slow_s", max), ("cpu_s", sum), ("peak_mb", sum)):
         result[name] = over(shard[name] for shard in shards)
     result["steps"], result["step_ms"] = shards[0]["steps"], shards[0].get("step_ms")
-    loader = Cycle(args, "load", root, load_options)
+    loader = cycle(args, "load", root, load_options)
     evict(root)
     loader.tell()
     loaded = json.loads(loader.expect("RESULT"))
@@ -134,9 +120,7 @@ def main():
         known = ", ".join([*PEERS, *MORE_PEERS, *OURS])
         parser.error(f"no system {unknown.pop()}; there are {known}")
     os.makedirs(args.tmp, exist_ok=True)
-    if not os.path.isdir(f"{args.tmp}/state"):
-        subprocess.run([f"{args.bin}/keel", "import", f"{args.state}/state.safetensors",
-                        f"{args.tmp}/state", "--codec=none"], check=True)
+    lay_out_state(args.bin, args.state, args.tmp)
     worlds = [int(world) for world in args.worlds.split(",")]
     for rnd in range(args.rounds):
         for system, world in order(args.systems.split(","), worlds, rnd):

@@ -147,43 +147,14 @@ def stale_list(proxy, request):
     return proxy.lists.get(request.target) or proxy.forward(request)
 
 
-def kill_before(proxy, request):
-    proxy.kill_client()
-    raise Cut
-
-
-def kill_after(proxy, request):
-    proxy.forward(request)
-    proxy.kill_client()
-    raise Cut
-
-
-def kill_sender_before(proxy, request):
-    proxy.kill_sender(request)
-    raise Cut
-
-
-def kill_sender_after(proxy, request):
-    proxy.forward(request)
-    proxy.kill_sender(request)
-    raise Cut
-
-
-def kill_server_before(proxy, request):
-    proxy.restart_server()
-    raise Cut
-
-
-def kill_server_inside(proxy, request):
-    proxy.forward(request, half=True)
-    proxy.restart_server()
-    raise Cut
-
-
-def kill_server_after(proxy, request):
-    proxy.forward(request)
-    proxy.restart_server()
-    raise Cut
+def _then_kills(victim, forward=None):
+    """Forwards the request, or half of it, or nothing; then kills `victim` of the proxy."""
+    def act(proxy, request):
+        if forward:
+            proxy.forward(request, half=forward == "half")
+        getattr(proxy, f"kill_{victim}")(request)
+        raise Cut
+    return act
 
 
 def _answers(status, reason, code):
@@ -217,15 +188,15 @@ FAULTS = {
     "short-range": (short_range, Request.is_range),
     "whole-range": (whole_range, Request.is_range),
     "stale-list": (stale_list, Request.is_list),
-    "kill-before": (kill_before, _always),
-    "kill-after": (kill_after, _always),
+    "kill-before": (_then_kills("client"), _always),
+    "kill-after": (_then_kills("client", "whole"), _always),
     # For jobs (OF_JOBS): kills the process that sent the request.
-    "kill-sender-before": (kill_sender_before, _always),
-    "kill-sender-after": (kill_sender_after, _always),
+    "kill-sender-before": (_then_kills("sender"), _always),
+    "kill-sender-after": (_then_kills("sender", "whole"), _always),
     # Only with one job at a time: others would lose the server, too.
-    "kill-server-before": (kill_server_before, _always),
-    "kill-server-inside": (kill_server_inside, lambda request: len(request.body) > 1),
-    "kill-server-after": (kill_server_after, Request.is_written),
+    "kill-server-before": (_then_kills("server"), _always),
+    "kill-server-inside": (_then_kills("server", "half"), lambda request: len(request.body) > 1),
+    "kill-server-after": (_then_kills("server", "whole"), Request.is_written),
 }
 
 
@@ -270,7 +241,7 @@ class Proxy:
     def plan(self, at, fault):
         self._at, self._fault = at, fault
 
-    def kill_client(self):
+    def kill_client(self, _):
         self.has_client.wait()
         self.client.kill()
 
@@ -280,6 +251,9 @@ class Proxy:
             self.struck = None
         else:
             os.kill(pid, signal.SIGKILL)
+
+    def kill_server(self, _):
+        self.restart_server()
 
     def idle(self, limit_s=150):   # a server that is begun anew takes its time
         end = time.monotonic() + limit_s
