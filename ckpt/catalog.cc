@@ -138,6 +138,7 @@ void Judge(Files& files, const Contents& contents, const Result<Manifest>& manif
     const Code code = manifest.error().code;
     const bool is_refused = contents.sizes.has_value() && code == Code::kInvalid;   // by a store
     entry->unreadable = MayBeSound(code) || is_refused;
+    entry->unreached = MayBeSound(code) && contents.sizes.has_value();
     return;
   }
   entry->step = manifest->description.step;

@@ -37,6 +37,7 @@ struct StepEntry {
   StepState state = StepState::kPartial;
   std::string reason;          // why it is not complete; empty if it is
   bool unreadable = false;     // its place did not return it
+  bool unreached = false;      // since the store it is in could not be reached
   bool pinned = false;
   bool put_aside = false;      // in a bucket: a job has taken it out of the way (ckpt/put_aside.h)
   bool in_progress = false;    // a live process holds a lock of one of its attempts, or see above

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/object_files.h"
+#include "ckpt/catalog.h"
 #include "ckpt/frame.h"
 #include "trainer/exchange/gather.h"
 #include "trainer/exchange/transfer.h"
@@ -155,7 +157,7 @@ class Meeting {
     if (!refused_.empty()) return Ok();
     Beginning mine;
     if (group_.rank() == static_cast<int>(resumer)) {
-      mine = Begin((*reports)[resumer].step == MemberReport::kFresh);
+      KEEL_TRY_ASSIGN(mine, Begin((*reports)[resumer].step == MemberReport::kFresh));
     }
     KEEL_TRY_ASSIGN(const std::vector<Beginning> all, GatherBeginnings(mine));
     const Beginning& found = all[resumer];
@@ -174,6 +176,7 @@ class Meeting {
                             ? parts_.saver().directory().Hold(JobDirectory::kHoldLimit,
                                                               OlderLocks::kWaitFor)
                             : Ok();
+    if (!held.ok()) KEEL_TRY(CheckRefused(parts_.saver().config().root, held.error()));
     std::string why = held.ok() ? "" : held.error().message;
     if (why.empty() && group_.rank() == 0) why = WhyNoMirror();
     KEEL_TRY_ASSIGN(const std::vector<std::string> whys, GatherTexts(group_, why));
@@ -199,19 +202,33 @@ class Meeting {
     return "";
   }
 
+  // A store that cannot be reached now may answer later. So that is no refusal, after which nobody
+  // would try again, and no break of the group either: this worker fails, and is started again.
+  Status CheckRefused(const std::string& place, const Error& error) const {
+    const bool may_answer = IsInBucket(parts_.keeping->files, place) && MayBeSound(error.code);
+    return may_answer ? Status(Error{Code::kIo, error.message}) : Ok();
+  }
+
   // Weights complete only a state that the program has just built, not one that is half received.
-  Beginning Begin(bool fresh) {
+  Result<Beginning> Begin(bool fresh) {
     ResumeConfig config = parts_.keeping->resume;
     if (!fresh) config.init_from.clear();
     parts_.Stage("resuming");
     const auto outcome = Resume(state_, parts_.keeping->files, config, parts_.Ticks(),
                                 parts_.keeping->ahead);
-    if (!outcome.ok()) return {Beginning::Kind::kRefused, outcome.error().message};
+    if (!outcome.ok()) {
+      for (const std::string& place :
+           {config.root, config.mirror, config.resume_from, config.init_from}) {
+        KEEL_TRY(CheckRefused(place, outcome.error()));
+      }
+      return Beginning{Beginning::Kind::kRefused, outcome.error().message};
+    }
     if (outcome->resumed) parts_.keeping->resumed_from = outcome->from;
     if (!outcome->resumed && !outcome->from.empty()) {
       LogInfo("weights-loaded", {{"from", outcome->from}});
     }
-    return {outcome->from.empty() ? Beginning::Kind::kNothing : Beginning::Kind::kResumed, ""};
+    return Beginning{outcome->from.empty() ? Beginning::Kind::kNothing : Beginning::Kind::kResumed,
+                     ""};
   }
 
   Result<std::vector<Beginning>> GatherBeginnings(const Beginning& mine) {

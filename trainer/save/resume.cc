@@ -64,13 +64,18 @@ struct Attempt {
   bool resumed = false;
   std::string why_not;
   bool unreadable = false;   // the disk or the store failed; it may work next time
+  bool unreached = false;    // the store could not be reached
 };
+
+bool IsUnreached(Files& files, const std::string& dir, const Error& error) {
+  return MayBeSound(error.code) && IsInBucket(files, dir);
+}
 
 // Of a bucket only what its bytes show counts as damage: the store may refuse to return them.
 Attempt NotUsable(Files& files, const std::string& dir, const Error& error) {
   const bool is_damage = error.code == Code::kCorrupt;
   const bool unreadable = IsInBucket(files, dir) ? !is_damage : MayBeSound(error.code);
-  return {false, error.message, unreadable};
+  return {false, error.message, unreadable, IsUnreached(files, dir, error)};
 }
 
 // After such an error another checkpoint may still be usable, and will fill all of the state.
@@ -147,8 +152,9 @@ void MoveAway(Files& files, const StepEntry& entry) {
 Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry>& entries) {
   std::vector<StepEntry> damaged;
   std::string passed;
+  bool unreached = false;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    Attempt attempt{false, entry->reason, entry->unreadable};
+    Attempt attempt{false, entry->reason, entry->unreadable, entry->unreached};
     if (entry->state == StepState::kComplete) {
       KEEL_TRY_ASSIGN(attempt, TryOne(task, entry->dir));
     }
@@ -161,16 +167,19 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
     if (entry->state == StepState::kPartial) continue;
     const std::string line = "\n  " + entry->dir + ": " + attempt.why_not;
     if (task.config.strict) {
-      return Refused("--strict: the newest checkpoint cannot be used:" + line);
+      return Error{attempt.unreached ? Code::kIo : Code::kInvalid,
+                   "--strict: the newest checkpoint cannot be used:" + line};
     }
     passed += line;
+    unreached |= attempt.unreached;
     // A checkpoint that could not be read may be as good as ever, so it stays where it is.
     if (entry->state != StepState::kNewer && !attempt.unreadable) damaged.push_back(*entry);
   }
   if (passed.empty()) return ResumeOutcome{};
-  return Refused("no checkpoint in " + Places(task.config) +
-                 " can be used, and beginning anew would leave them behind:" + passed +
-                 "\nrepair one (`keel repair`), or give another --checkpoint-dir");
+  return Error{unreached ? Code::kIo : Code::kInvalid,
+               "no checkpoint in " + Places(task.config) +
+                   " can be used, and beginning anew would leave them behind:" + passed +
+                   "\nrepair one (`keel repair`), or give another --checkpoint-dir"};
 }
 
 // Of the directory and its mirror together, by step; of one step, what the directory has is last,
@@ -185,8 +194,9 @@ Result<std::vector<StepEntry>> AllSteps(Files& files, const ResumeConfig& config
   if (!there.ok()) {
     const std::string why = there.error().message;
     if (!NewestStep(here)) {
-      return Refused("what --checkpoint-mirror " + config.mirror + " holds is not known, and " +
-                     config.root + " holds nothing to go on from: " + why);
+      return Error{there.error().code,
+                   "what --checkpoint-mirror " + config.mirror + " holds is not known, and " +
+                       config.root + " holds nothing to go on from: " + why};
     }
     LogWarn("mirror-unread", {{"mirror", config.mirror},
                               {"reason", why},
@@ -225,7 +235,8 @@ Result<ResumeOutcome> ResumeFrom(const Task& task) {
   KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(task.files, from));
   KEEL_TRY_ASSIGN(const Attempt attempt, TryOne(task, dir));
   if (attempt.resumed) return ResumeOutcome{true, dir};
-  return Refused("--resume-from " + dir + " cannot be used: " + attempt.why_not);
+  return Error{attempt.unreached ? Code::kIo : Code::kInvalid,
+               "--resume-from " + dir + " cannot be used: " + attempt.why_not};
 }
 
 // Whether the newest readable checkpoint is of the very job that looks for it now.

@@ -118,6 +118,17 @@ TEST_F(BucketJob, TrainingGoesOnWithoutTheServerAndSavesOnceItIsBack) {
   ExpectSameEnd();
 }
 
+// Nothing was refused, so its workers are started again until the store is there.
+TEST_F(BucketJob, BeginsOnceTheServerIsThere) {
+  server_->Kill();
+  const auto job = Launch(Joined({"--standalone", "--nproc-per-node=2", "--max-restarts=100",
+                                  kProgram}, Saving({"--steps=3"})));
+  job->Await("worker-died .*exited with 1: .*s3://checkpoints/run: .* cannot be reached");
+  server_->Restart();
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(NewestComplete(files_, dir_)->step, 3u);
+}
+
 // What it puts there to try it is removed.
 TEST_F(BucketJob, TheDoctorLooksAtThePlace) {
   const Words command = Joined({"--doctor", "--standalone", "--nproc-per-node=1", kProgram},
@@ -184,7 +195,7 @@ TEST_F(BucketJob, AMirrorThatDoesNotAnswerIsNotTakenForAnEmptyOne) {
   dir_ = folder_.File("ckpts");
   server_->Kill();
   const auto job = Start(1, Saving({"--steps=3"}));
-  EXPECT_EQ(job->ExitCode(), 78) << job->Output();
+  EXPECT_EQ(job->ExitCode(), 1) << job->Output();
   EXPECT_THAT(job->Output(), HasSubstr("what --checkpoint-mirror s3://checkpoints/run holds is not "
                                        "known"));
 }
