@@ -71,8 +71,9 @@ Result<Digest> TrainFewSteps(EpochGroup& group) {
                               torch::nn::Linear(64, 1));
   model->to(kGpu);
   torch::optim::SGD optimizer(model->parameters(), 0.05);
+  auto gradients = std::make_shared<GradientBuckets>(model->parameters(), BucketLimits{});
   KEEL_TRY_ASSIGN(const auto exchange,
-                  Exchange::Open(model->parameters(), group, {.lanes = group.size()}));
+                  Exchange::Open(std::move(gradients), group, {.lanes = group.size()}));
   for (int step = 0; step < 10; ++step) {
     torch::manual_seed(1000 + step * 10 + group.rank());
     const torch::Tensor input = torch::randn({16, 32}).to(kGpu);

@@ -106,6 +106,11 @@ void ExchangeBucket::EndLane() {
 }
 
 void ExchangeBucket::EndLastLane() {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (reached_[i]) continue;
+    CountAsZero(i);
+    parameters_[i].mutable_grad() = place_->views[i];
+  }
   if (lane_.whole.size > 0) sum_.Push(lane_.whole, bucket_.tensor);
 }
 

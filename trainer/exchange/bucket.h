@@ -1,9 +1,8 @@
-// ExchangeBucket: where the gradients of a worker's lanes come together, for one bucket of c10d's
-// Reducer.
+// ExchangeBucket: where the gradients of a worker's lanes come together, for some parameters.
 // Promises   gradients are added in the order of trainer/numerics/lanes.h, each one as soon as it
 //            is made, with as few places in memory as there are sums kept: the second lane of a
 //            pair is added where the first one lies. What remains to be exchanged after a step is
-//            in sum(); its last entry lies in the Reducer's own memory.
+//            in sum(); its last entry lies in buffer().
 // Does not   exchange anything. Take a parameter's gradient twice in one backward: it throws.
 // Threads    one at a time; TakeGradient() on that of the backward.
 // Errors     throws as ATen does: call it inside CatchTorch().
@@ -23,7 +22,7 @@ namespace keel {
 // Where a lane's gradients go.
 struct LanePlace {
   bool adds = false;        // to what the lane before has left there
-  bool in_bucket = false;   // in the Reducer's memory
+  bool in_bucket = false;   // in the memory in which the means arrive
   LaneNode whole{0, 0};     // the lanes whose sum is there after this lane; size 0: none yet
 
   bool operator==(const LanePlace&) const = default;
@@ -34,7 +33,7 @@ LanePlace PlaceOf(int lane, const LaneRange& lanes, bool plain);
 
 class ExchangeBucket {
  public:
-  // `buffer`: the Reducer's memory for gradients of these parameters, in this order.
+  // `buffer`: flat memory for the gradients of these parameters, in this order.
   ExchangeBucket(std::vector<at::Tensor> parameters, at::Tensor buffer);
 
   void BeginStep();
@@ -46,20 +45,20 @@ class ExchangeBucket {
   // Parameters that the lane's loss did not reach count as zero. Afterwards no grad() shows the
   // sum.
   void EndLane();
-  // Ends the last lane, whose loss has reached all parameters: their grad() stays, to become the
-  // mean.
+  // Ends the worker's last lane: grad() stays, to become the mean.
   void EndLastLane();
 
   // For a worker without lanes: what arrived in buffer() becomes its gradients.
   void TakeBufferAsGradients();
 
+  size_t parameters() const { return parameters_.size(); }
   const at::Tensor& buffer() const { return bucket_.tensor; }
   size_t places() const { return 1 + flats_.size(); }   // in memory: the bucket, and ours
   TreeSum& sum() { return sum_; }
   ReductionScratch& scratch() { return scratch_; }
 
  private:
-  // One flat tensor with a view for each parameter, laid out like the Reducer's buckets.
+  // One flat tensor with a view for each parameter.
   struct Flat {
     at::Tensor tensor;
     std::vector<at::Tensor> views;

@@ -1,5 +1,5 @@
-// The Reducer with our communication hook; each gradient is taken to its place as soon as it is
-// made.
+// Each gradient is taken to its place as soon as it is made, and each bucket is exchanged once it
+// is full and those before it are on their way.
 #include "trainer/exchange/exchange.h"
 
 #include <torch/csrc/autograd/autograd.h>
@@ -12,7 +12,6 @@
 #include <string>
 #include <utility>
 
-#include "base/log.h"
 #include "base/memory_warmer.h"
 #include "elastic/protocol/position.h"
 #include "store/catch_torch.h"
@@ -20,20 +19,14 @@
 #include "trainer/exchange/flat_reduction.h"
 #include "trainer/exchange/gpu_reducer.h"
 #include "trainer/exchange/gradient_watch.h"
-#include "trainer/exchange/pinned_reducer.h"
 #include "trainer/group/serial_queue.h"
 #include "trainer/group/whereabouts.h"
 
 namespace keel {
-namespace {
-
-using Future = c10::ivalue::Future;
-
-}  // namespace
 
 class Exchange::Impl {
  public:
-  Impl(std::vector<at::Tensor> parameters, EpochGroup& group, const Options& options);
+  Impl(std::shared_ptr<GradientBuckets> gradients, EpochGroup& group, const Options& options);
   ~Impl();
 
   LaneRange lanes() const { return lanes_; }
@@ -47,113 +40,81 @@ class Exchange::Impl {
   Status Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
               const std::vector<at::Tensor>& into);
 
-  // The hook: called by the Reducer as soon as a bucket is full, in the order of buckets.
-  c10::intrusive_ptr<Future> RunHook(c10d::GradBucket& bucket);
-
  private:
-  // A parameter's place: its bucket, and its index in that bucket.
-  struct BucketPlace {
-    size_t bucket = 0;
-    size_t index = 0;
-  };
-
   bool plain() const { return options_.reduce == Reduce::kAllReduce; }
-  void OpenReducer();
-  void OpenBuckets(const std::vector<std::vector<size_t>>& members);
+  const std::vector<std::unique_ptr<ExchangeBucket>>& buckets() const {
+    return gradients_->buckets();
+  }
   void OnGradient(size_t parameter, const at::Tensor& made);
   bool IsLastLane() const { return lanes_done_ + 1 == lanes_.count(); }
   std::string LaneText() const;
   void CompleteLane();
-  void CompleteLastLane();
-  c10::intrusive_ptr<Future> ReduceBucket(c10d::GradBucket& bucket);
-  c10::intrusive_ptr<Future> ReduceOnGpu(ExchangeBucket& bucket, const at::Tensor& buffer);
-  c10::intrusive_ptr<Future> Broken(c10::intrusive_ptr<Future> future, const Error& error);
-  Status ReduceHere(ExchangeBucket& bucket, const at::Tensor& into);
+  Status CompleteLastLane();
+  Status ReduceThoseFull();
+  Status ReduceBucket(size_t index);
+  Status ReduceOnGpu(ExchangeBucket& bucket);
   Status ReduceWithoutLanes();
   // Ends a reduction that was started; runs once.
   using Ending = std::function<Status()>;
-  Result<Ending> StartReducing(ExchangeBucket& bucket, const at::Tensor& into);
+  Result<Ending> StartReducing(ExchangeBucket& bucket);
   Result<Ending> StartAllReduce(const at::Tensor& into);
   Status MeanOfType(at::ScalarType type, const std::vector<std::vector<at::Tensor>>& of_lanes,
                     const std::vector<at::Tensor>& into);
   Status ReduceNow(const at::Tensor& into, std::vector<TreeSum::Entry> own);
   Error Failed(const Error& error);
 
-  const std::vector<at::Tensor> parameters_;
+  const std::shared_ptr<GradientBuckets> gradients_;
   EpochGroup& group_;
   const Options options_;
   const LaneRange lanes_;
   const LaneShares shares_;
-  std::vector<std::unique_ptr<ExchangeBucket>> buckets_;
-  std::vector<BucketPlace> seats_;              // by parameter
   bool is_collecting_ = false;           // in a lane
   int lanes_done_ = 0;
-  size_t hooks_run_ = 0;                 // in the step's last backward
-  // Set from the moment all gradients are there until the last backward has returned.
+  // In the step's last backward: how many gradients each bucket still lacks, and how many buckets
+  // are on their way.
+  std::vector<size_t> missing_;
+  size_t reducing_ = 0;
+  // Set from the moment all gradients are there until all sums are.
   std::optional<Whereabouts::HandedOver> handed_over_;
-  TimePoint hook_begun_;   // when the gradients of the step's latest bucket were there
+  TimePoint last_full_;   // when the gradients of the step's latest bucket were there
   Duration waited_{0};
-  // Made before the Reducer, which therefore finds each gradient in its bucket already.
   const GradientWatch watch_;
   std::unique_ptr<GpuReducer> gpu_;  // null where the parameters are on the CPU
-  std::unique_ptr<PinnedReducer> reducer_;
   std::unique_ptr<MemoryWarmer> warmer_;  // null: WarmUp() was not called
   SerialQueue finisher_;  // declared last, so destroyed first: its jobs use all the others
 };
 
-Exchange::Impl::Impl(std::vector<at::Tensor> parameters, EpochGroup& group,
+Exchange::Impl::Impl(std::shared_ptr<GradientBuckets> gradients, EpochGroup& group,
                      const Options& options)
-    : parameters_(std::move(parameters)), group_(group), options_(options),
+    : gradients_(std::move(gradients)), group_(group), options_(options),
       lanes_(LanesOf(group.rank(), group.size(), options.lanes)),
-      shares_(group.size(), options.lanes),
-      watch_(parameters_, [this](size_t parameter, const at::Tensor& made) {
+      shares_(group.size(), options.lanes), missing_(buckets().size()),
+      watch_(gradients_->parameters(), [this](size_t parameter, const at::Tensor& made) {
         OnGradient(parameter, made);
       }) {
-  KEEL_CHECK(parameters_.front().is_cpu() || group_.has_nccl(), "a GPU in a group without NCCL");
-  if (group_.has_nccl()) {
-    gpu_ = std::make_unique<GpuReducer>(group_, shares_, parameters_.front().device());
-  }
-  OpenReducer();
+  const at::Tensor& first = gradients_->parameters().front();
+  KEEL_CHECK(first.is_cpu() || group_.has_nccl(), "a GPU in a group without NCCL");
+  if (group_.has_nccl()) gpu_ = std::make_unique<GpuReducer>(group_, shares_, first.device());
 }
 
-void Exchange::Impl::OpenReducer() {
-  const auto members =
-      BucketsOf(parameters_, options_.first_bucket_bytes_max, options_.bucket_bytes_max);
-  reducer_ = keel::OpenReducer(
-      {.parameters = parameters_,
-       .buckets = members,
-       .rank = group_.rank(),
-       .size = group_.size(),
-       .bucket_bytes_max = options_.bucket_bytes_max,
-       .first_bucket_bytes_max = options_.first_bucket_bytes_max,
-       .hook = [this](c10d::GradBucket& bucket) { return RunHook(bucket); }});
-  OpenBuckets(members);
-}
-
-void Exchange::Impl::OpenBuckets(const std::vector<std::vector<size_t>>& members) {
-  auto buffers = reducer_->get_grad_buckets(/*return_zero_tensors=*/false);
-  KEEL_CHECK(buffers.size() == members.size(), buffers.size() << " of " << members.size());
-  seats_.resize(parameters_.size());
-  for (size_t bucket = 0; bucket < members.size(); ++bucket) {
-    std::vector<at::Tensor> own;
-    for (const size_t parameter : members[bucket]) {
-      seats_[parameter] = {bucket, own.size()};
-      own.push_back(parameters_[parameter]);
-    }
-    buckets_.push_back(
-        std::make_unique<ExchangeBucket>(std::move(own), buffers[bucket].getBuffer()));
-  }
-}
-
+// Runs in a backward, which an exception ends.
 void Exchange::Impl::OnGradient(size_t parameter, const at::Tensor& made) {
-  const BucketPlace& seat = seats_[parameter];
-  if (is_collecting_) buckets_[seat.bucket]->TakeGradient(seat.index, made);
+  if (!is_collecting_) return;
+  const GradientBuckets::Seat& seat = gradients_->SeatOf(parameter);
+  buckets()[seat.bucket]->TakeGradient(seat.index, made);
+  if (!IsLastLane()) return;
+  --missing_[seat.bucket];
+  const Status reducing = ReduceThoseFull();
+  if (reducing.ok()) return;
+  // The group knows why, whatever becomes of this exception.
+  group_.Abort(reducing.error());
+  throw std::runtime_error(reducing.error().message);
 }
 
 void Exchange::Impl::WarmUp() {
   if (gpu_) return;
   std::vector<std::span<std::byte>> places;
-  for (const auto& bucket : buckets_) {
+  for (const auto& bucket : buckets()) {
     const at::Tensor& buffer = bucket->buffer();
     places.emplace_back(static_cast<std::byte*>(buffer.mutable_data_ptr()), buffer.nbytes());
   }
@@ -163,10 +124,6 @@ void Exchange::Impl::WarmUp() {
 Exchange::Impl::~Impl() {
   if (group_.IsRead()) group_.Abort("the exchange ends in the middle of a step");
   finisher_.Drain();
-  // c10d's Reducer may throw from its destructor, which would end the process here and also in
-  // unique_ptr's own reset(), which is noexcept.
-  const Status ended = CatchTorch("ending the exchange", [&] { delete reducer_.release(); });
-  if (!ended.ok()) LogWarn("reducer-teardown", {{"error", ended.error().message}});
 }
 
 Error Exchange::Impl::Failed(const Error& error) {
@@ -195,16 +152,13 @@ Status Exchange::Impl::BeginLane() {
   }
   if (warmer_) warmer_->Stop();
   const Status begun = CatchTorch(LaneText(), [&] {
-    for (const auto& bucket : buckets_) {
-      if (lanes_done_ == 0) bucket->BeginStep();
-      bucket->BeginLane(PlaceOf(lanes_.begin + lanes_done_, lanes_, plain()));
+    for (size_t i = 0; i < buckets().size(); ++i) {
+      ExchangeBucket& bucket = *buckets()[i];
+      if (lanes_done_ == 0) bucket.BeginStep();
+      bucket.BeginLane(PlaceOf(lanes_.begin + lanes_done_, lanes_, plain()));
+      missing_[i] = bucket.parameters();
     }
-    hooks_run_ = 0;
-    // It ignores the gradients of other lanes, for which it is not prepared.
-    if (IsLastLane()) {
-      reducer_->prepare_for_forward();
-      reducer_->prepare_for_backward({});
-    }
+    reducing_ = 0;
   });
   if (!begun.ok()) return Failed(begun.error());
   is_collecting_ = true;
@@ -216,14 +170,18 @@ Status Exchange::Impl::EndLane(const Status& backward) {
   const bool is_last = IsLastLane();
   Status done = backward;
   if (done.ok()) {
-    done = CatchTorch(LaneText(), [&] { is_last ? CompleteLastLane() : CompleteLane(); });
+    const Result<Status> completed = CatchTorch(LaneText(), [&]() -> Status {
+      if (is_last) return CompleteLastLane();
+      CompleteLane();
+      return Ok();
+    });
+    done = completed.ok() ? *completed : Status(completed.error());
   }
   is_collecting_ = false;
   handed_over_.reset();
   ++lanes_done_;
   if (!done.ok()) return Failed(done.error());
   // Whoever ran the backward may have kept to himself that it threw.
-  if (is_last) finisher_.Drain();
   KEEL_TRY(group_.status());
   if (!is_last) return Ok();
   if (gpu_) {
@@ -231,93 +189,66 @@ Status Exchange::Impl::EndLane(const Status& backward) {
     if (!awaited.ok()) return Failed(awaited.error());
     if (!awaited->ok()) return Failed(awaited->error());
   }
-  waited_ = RealClock().Monotonic() - hook_begun_;
+  waited_ = RealClock().Monotonic() - last_full_;
   return Ok();
 }
 
 void Exchange::Impl::CompleteLane() {
   const torch::autograd::AutoGradMode no_grad(false);
-  for (const auto& bucket : buckets_) bucket->EndLane();
+  for (const auto& bucket : buckets()) bucket->EndLane();
 }
 
-void Exchange::Impl::CompleteLastLane() {
-  // The Reducer waits for every parameter. Those that the loss did not reach get zeros from a
-  // second backward, which starts at the parameters themselves.
-  torch::autograd::variable_list missing;
-  torch::autograd::variable_list zeros;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (buckets_[seats_[i].bucket]->IsReached(seats_[i].index)) continue;
-    missing.push_back(parameters_[i]);
-    zeros.push_back(at::zeros_like(parameters_[i]));
-  }
-  if (!missing.empty()) torch::autograd::backward(missing, zeros);
+// Buckets with parameters that the loss did not reach are full only now.
+Status Exchange::Impl::CompleteLastLane() {
+  missing_.assign(missing_.size(), 0);
+  KEEL_TRY(ReduceThoseFull());
   finisher_.Drain();
+  return Ok();
 }
 
-// The backward that waits for it throws; the group knows why, whatever becomes of that exception.
-c10::intrusive_ptr<Future> Exchange::Impl::Broken(c10::intrusive_ptr<Future> future,
-                                                  const Error& error) {
-  group_.Abort(error);
-  future->setError(std::make_exception_ptr(std::runtime_error(error.message)));
-  return future;
+// All workers reduce the buckets in one order.
+Status Exchange::Impl::ReduceThoseFull() {
+  while (reducing_ < buckets().size() && missing_[reducing_] == 0) {
+    KEEL_TRY(ReduceBucket(reducing_++));
+    // Whoever runs the backward only waits from now on.
+    if (reducing_ == buckets().size()) handed_over_.emplace(group_.whereabouts());
+  }
+  return Ok();
 }
 
-// On a GPU everything is only enqueued; it is done once the future's stream has come that far.
-c10::intrusive_ptr<Future> Exchange::Impl::ReduceOnGpu(ExchangeBucket& bucket,
-                                                       const at::Tensor& buffer) {
-  std::vector<c10::Device> devices;
-  if (!buffer.is_cpu()) devices.push_back(buffer.device());
-  auto future = c10::make_intrusive<Future>(c10::TensorType::get(), std::move(devices));
-  const Status enqueued = ReduceHere(bucket, buffer);
-  if (!enqueued.ok()) return Broken(std::move(future), enqueued.error());
-  gpu_->queue().Now([&] { future->markCompleted(buffer); });
-  return future;
+Status Exchange::Impl::ReduceBucket(size_t index) {
+  last_full_ = RealClock().Monotonic();
+  ExchangeBucket& bucket = *buckets()[index];
+  const torch::autograd::AutoGradMode no_grad(false);
+  bucket.EndLastLane();
+  if (gpu_) return ReduceOnGpu(bucket);
+  KEEL_TRY_ASSIGN(const Ending end, StartReducing(bucket));
+  finisher_.Submit([this, index, end] {
+    group_.whereabouts().SidePlace("bucket " + std::to_string(index));
+    const Result<Status> ended = CatchTorch("reducing gradients", [&] { return end(); });
+    if (!ended.ok()) {
+      group_.Abort(ended.error());
+    } else if (!ended->ok()) {
+      group_.Abort(ended->error());
+    }
+  });
+  return Ok();
 }
 
-Status Exchange::Impl::ReduceHere(ExchangeBucket& bucket, const at::Tensor& into) {
+// Only enqueues.
+Status Exchange::Impl::ReduceOnGpu(ExchangeBucket& bucket) {
+  const at::Tensor& into = bucket.buffer();
   return plain() ? gpu_->AllReduce(into) : gpu_->Reduce(into, bucket.sum().Take());
 }
 
-c10::intrusive_ptr<Future> Exchange::Impl::RunHook(c10d::GradBucket& grad_bucket) {
-  auto future = ReduceBucket(grad_bucket);
-  // After the last bucket, the Reducer only waits until all buckets are reduced.
-  if (++hooks_run_ == buckets_.size()) handed_over_.emplace(group_.whereabouts());
-  return future;
-}
-
-c10::intrusive_ptr<Future> Exchange::Impl::ReduceBucket(c10d::GradBucket& grad_bucket) {
-  hook_begun_ = RealClock().Monotonic();
-  const size_t index = grad_bucket.getIndex();
-  ExchangeBucket& bucket = *buckets_[index];
-  const at::Tensor buffer = grad_bucket.getBuffer();
-  const torch::autograd::AutoGradMode no_grad(false);
-  bucket.EndLastLane();
-  if (gpu_) return ReduceOnGpu(bucket, buffer);
-  auto future = c10::make_intrusive<Future>(c10::TensorType::get());
-  Result<Ending> started = StartReducing(bucket, buffer);
-  if (!started.ok()) return Broken(std::move(future), started.error());
-  // A future that is never completed would block backward for ever: every path completes it.
-  finisher_.Submit([this, index, future, buffer, end = std::move(*started)] {
-    group_.whereabouts().SidePlace("bucket " + std::to_string(index));
-    const Result<Status> ended = CatchTorch("reducing gradients", [&] { return end(); });
-    if (ended.ok() && ended->ok()) {
-      future->markCompleted(buffer);
-    } else {
-      Broken(future, ended.ok() ? ended->error() : ended.error());
-    }
-  });
-  return future;
-}
-
-Result<Exchange::Impl::Ending> Exchange::Impl::StartReducing(ExchangeBucket& bucket,
-                                                             const at::Tensor& into) {
+Result<Exchange::Impl::Ending> Exchange::Impl::StartReducing(ExchangeBucket& bucket) {
   if (gpu_) {
-    KEEL_TRY(ReduceHere(bucket, into));
+    KEEL_TRY(ReduceOnGpu(bucket));
     return Ending([this] { return gpu_->Await(); });
   }
-  if (plain()) return StartAllReduce(into);
-  auto reduction = std::make_shared<FlatReduction>(group_, shares_, into, bucket.sum().Take(),
-                                                   bucket.scratch());
+  if (plain()) return StartAllReduce(bucket.buffer());
+  auto reduction = std::make_shared<FlatReduction>(group_, shares_, bucket.buffer(),
+                                                   bucket.sum().Take(), bucket.scratch());
   KEEL_TRY(reduction->Start());
   return Ending([reduction] { return reduction->Finish(); });
 }
@@ -364,15 +295,15 @@ Status Exchange::Impl::ReduceWithoutLanes() {
     for (const Ending& end : std::exchange(endings, {})) KEEL_TRY(end());
     return Ok();
   };
-  for (const auto& bucket : buckets_) {
+  for (const auto& bucket : buckets()) {
     bucket->BeginStep();
     if (plain()) at::Tensor(bucket->buffer()).zero_();
     if (endings.size() == FlatReduction::kStartedMax) KEEL_TRY(end_all());
-    KEEL_TRY_ASSIGN(Ending ending, StartReducing(*bucket, bucket->buffer()));
+    KEEL_TRY_ASSIGN(Ending ending, StartReducing(*bucket));
     endings.push_back(std::move(ending));
   }
   KEEL_TRY(end_all());
-  for (const auto& bucket : buckets_) bucket->TakeBufferAsGradients();
+  for (const auto& bucket : buckets()) bucket->TakeBufferAsGradients();
   return Ok();
 }
 
@@ -447,16 +378,17 @@ Status Exchange::Impl::MeanOfType(at::ScalarType type,
 
 // ----------------------------------------------------------------------------------- the interface
 
-Result<std::unique_ptr<Exchange>> Exchange::Open(std::vector<at::Tensor> parameters,
+Result<std::unique_ptr<Exchange>> Exchange::Open(std::shared_ptr<GradientBuckets> gradients,
                                                  EpochGroup& group, const Options& options) {
-  if (parameters.empty() || options.lanes < 1) {
-    return Error{Code::kInvalid, "an exchange of " + std::to_string(parameters.size()) +
+  const size_t count = gradients->parameters().size();
+  if (count == 0 || options.lanes < 1) {
+    return Error{Code::kInvalid, "an exchange of " + std::to_string(count) +
                                      " parameters over " + std::to_string(options.lanes) +
                                      " lanes: there must be at least one of each"};
   }
   return CatchTorch("setting up the exchange of gradients", [&] {
     return std::unique_ptr<Exchange>(
-        new Exchange(std::make_unique<Impl>(std::move(parameters), group, options)));
+        new Exchange(std::make_unique<Impl>(std::move(gradients), group, options)));
   });
 }
 

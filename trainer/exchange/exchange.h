@@ -1,6 +1,5 @@
 // Exchange: makes every worker's gradients the mean over all lanes, with the same bits for every
-// number of workers. It uses c10d's own Reducer: a bucket is exchanged while backward makes the
-// next one.
+// number of workers. A bucket is exchanged while backward makes the next one.
 // Promises   after a Finish() that succeeded, each parameter's grad() holds the complete mean, the
 //            same bits on all workers, and keeps it when this object is gone; no other worker
 //            needs it any more. If only some workers share a host, this is certain only once a
@@ -13,7 +12,7 @@
 //            anywhere, ends every call here.
 // Errors     those of the group; kForeign with backward's message if it threw.
 // Lifetime   the group outlives it, and is aborted if this object ends in the middle of a step.
-//            Each epoch makes a new one.
+//            Each epoch makes a new one, with the same buckets.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -23,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "trainer/exchange/gradient_buckets.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/numerics/lanes.h"
 #include "trainer/train_config.h"
@@ -34,11 +34,9 @@ class Exchange {
   struct Options {
     int lanes = 1;
     Reduce reduce = Reduce::kTree;
-    size_t bucket_bytes_max = 25 << 20;
-    size_t first_bucket_bytes_max = 1 << 20;  // small, so that the exchange begins early
   };
-  // The parameters that require a gradient, in the same order on all workers.
-  static Result<std::unique_ptr<Exchange>> Open(std::vector<at::Tensor> parameters,
+  // Of the parameters that require a gradient, in the same order on all workers.
+  static Result<std::unique_ptr<Exchange>> Open(std::shared_ptr<GradientBuckets> gradients,
                                                 EpochGroup& group, const Options& options);
   ~Exchange();
 

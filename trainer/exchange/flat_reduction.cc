@@ -14,8 +14,6 @@
 namespace keel {
 namespace {
 
-// Slices begin at multiples of this many elements, so that additions work on whole cache lines.
-constexpr int64_t kSliceAlignment = 64;
 // Small enough that a chunk stays in the cache from the socket through the additions back to the
 // socket, and that sums go out while nodes still come in.
 constexpr int64_t kChunkBytesMax = 1 << 20;
@@ -28,8 +26,9 @@ LaneShares::LaneShares(int world, int all_lanes) : lanes(all_lanes) {
 
 FlatReduction::FlatReduction(EpochGroup& group, const LaneShares& shares, at::Tensor into,
                              std::vector<TreeSum::Entry> own, ReductionScratch& scratch)
-    : group_(group), shares_(shares), into_(std::move(into)), own_(std::move(own)),
-      scratch_(scratch), places_(shares.nodes.size()), sums_in_(group), out_(group) {
+    : group_(group), shares_(shares), into_(std::move(into)), slices_(into_.numel(), group.size()),
+      own_(std::move(own)), scratch_(scratch), places_(shares.nodes.size()), sums_in_(group),
+      out_(group) {
   const auto& expected = shares_.nodes[static_cast<size_t>(group_.rank())];
   KEEL_CHECK(own_.size() == expected.size(), own_.size() << " nodes, not " << expected.size());
   for (size_t i = 0; i < own_.size(); ++i) {
@@ -38,23 +37,8 @@ FlatReduction::FlatReduction(EpochGroup& group, const LaneShares& shares, at::Te
   }
 }
 
-int64_t FlatReduction::SliceBegin(int rank) const {
-  const int64_t blocks = (into_.numel() + kSliceAlignment - 1) / kSliceAlignment;
-  return std::min(into_.numel(), blocks * rank / group_.size() * kSliceAlignment);
-}
-
-FlatReduction::Chunk FlatReduction::SliceOf(int rank) const {
-  return {SliceBegin(rank), SliceBegin(rank + 1) - SliceBegin(rank)};
-}
-
-std::vector<FlatReduction::Chunk> FlatReduction::ChunksOf(int rank) const {
-  const int64_t most = kChunkBytesMax / static_cast<int64_t>(into_.element_size());
-  const Chunk slice = SliceOf(rank);
-  std::vector<Chunk> chunks;
-  for (int64_t done = 0; done < slice.count; done += most) {
-    chunks.push_back({slice.begin + done, std::min(most, slice.count - done)});
-  }
-  return chunks;
+std::vector<Slice> FlatReduction::ChunksOf(int rank) const {
+  return slices_.ChunksOf(rank, kChunkBytesMax / static_cast<int64_t>(into_.element_size()));
 }
 
 Status FlatReduction::Start() {
@@ -67,9 +51,14 @@ Status FlatReduction::Start() {
   return ReceiveSums();
 }
 
-at::Tensor FlatReduction::Scratch(size_t slot, const Chunk& chunk) {
-  while (slot >= scratch_.size()) scratch_.push_back(at::empty_like(chunk.Of(into_)));
-  return scratch_[slot].narrow(0, 0, chunk.count);
+// In a smaller group, chunks may be larger.
+at::Tensor FlatReduction::Scratch(size_t slot, const Slice& chunk) {
+  if (slot >= scratch_.size()) scratch_.resize(slot + 1);
+  at::Tensor& place = scratch_[slot];
+  if (!place.defined() || place.numel() < chunk.count) {
+    place = at::empty({chunk.count}, into_.options());
+  }
+  return place.narrow(0, 0, chunk.count);
 }
 
 Status FlatReduction::OfferNodes() {
@@ -91,14 +80,14 @@ Status FlatReduction::ReceiveNodes(Tag tag) {
     if (Reads(rank)) read += shares_.nodes[static_cast<size_t>(rank)].size();
   }
   size_t received = read;
-  for (const Chunk& chunk : ChunksOf(group_.rank())) {
+  for (const Slice& chunk : ChunksOf(group_.rank())) {
     nodes_in_.push_back({chunk, {}, EpochGroup::Batch(group_)});
     Arriving& arriving = nodes_in_.back();
     for (int rank = 0; rank < group_.size(); ++rank) {
       const auto& nodes = shares_.nodes[static_cast<size_t>(rank)];
       for (size_t i = 0; i < nodes.size(); ++i) {
         if (rank == group_.rank()) {
-          arriving.nodes.push_back({.node = nodes[i], .here = chunk.Of(own_[i].value)});
+          arriving.nodes.push_back({.node = nodes[i], .here = PartOf(own_[i].value, chunk)});
         } else if (Reads(rank)) {
           arriving.nodes.push_back({.node = nodes[i], .here = {}, .rank = rank, .place = i});
         } else {
@@ -116,9 +105,9 @@ Status FlatReduction::SendNodes(Tag tag) {
   for (int step = 1; step < group_.size(); ++step) {
     const int to = (group_.rank() + step) % group_.size();
     if (Reads(to)) continue;
-    for (const Chunk& chunk : ChunksOf(to)) {
+    for (const Slice& chunk : ChunksOf(to)) {
       for (const TreeSum::Entry& entry : own_) {
-        KEEL_TRY(out_.Send(chunk.Of(entry.value), to, tag));
+        KEEL_TRY(out_.Send(PartOf(entry.value, chunk), to, tag));
       }
     }
   }
@@ -129,14 +118,14 @@ Status FlatReduction::ReceiveSums() {
   for (int step = 1; step < group_.size(); ++step) {
     const int from = (group_.rank() + step) % group_.size();
     if (Reads(from)) continue;
-    for (const Chunk& chunk : ChunksOf(from)) {
-      KEEL_TRY(sums_in_.Receive(chunk.Of(into_), from, sums_tag_));
+    for (const Slice& chunk : ChunksOf(from)) {
+      KEEL_TRY(sums_in_.Receive(PartOf(into_, chunk), from, sums_tag_));
     }
   }
   return Ok();
 }
 
-Status FlatReduction::Read(int rank, size_t place, const Chunk& chunk, const at::Tensor& into) {
+Status FlatReduction::Read(int rank, size_t place, const Slice& chunk, const at::Tensor& into) {
   const auto begin = static_cast<uint64_t>(chunk.begin) * into_.element_size();
   return group_.Read(rank, places_[static_cast<size_t>(rank)].at(place) + begin, into);
 }
@@ -161,24 +150,24 @@ Status FlatReduction::Add(const Arriving& arrived) {
     }
     sum.Push(source.node, std::move(value));
   }
-  at::Tensor mean = arrived.chunk.Of(into_);
+  at::Tensor mean = PartOf(into_, arrived.chunk);
   sum.FinishMean(shares_.lanes, mean);
   return Ok();
 }
 
-Status FlatReduction::SendSum(const Chunk& chunk) {
+Status FlatReduction::SendSum(const Slice& chunk) {
   for (int step = 1; step < group_.size(); ++step) {
     const int to = (group_.rank() + step) % group_.size();
-    if (!Reads(to)) KEEL_TRY(out_.Send(chunk.Of(into_), to, sums_tag_));
+    if (!Reads(to)) KEEL_TRY(out_.Send(PartOf(into_, chunk), to, sums_tag_));
   }
   return Ok();
 }
 
 Status FlatReduction::ReadSums(int rank) {
   KEEL_TRY(group_.Await(rank, Note::kSummed, number_));
-  const Chunk slice = SliceOf(rank);
+  const Slice slice = slices_.Of(rank);
   const size_t place = shares_.nodes[static_cast<size_t>(rank)].size();
-  return slice.count > 0 ? Read(rank, place, slice, slice.Of(into_)) : Ok();
+  return slice.count > 0 ? Read(rank, place, slice, PartOf(into_, slice)) : Ok();
 }
 
 Status FlatReduction::Finish() {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "trainer/exchange/slice_map.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/numerics/lanes.h"
 #include "trainer/numerics/tree_sum.h"
@@ -31,6 +32,10 @@ struct LaneShares {
 
   LaneShares(int world, int lanes);
 };
+
+inline at::Tensor PartOf(const at::Tensor& flat, const Slice& slice) {
+  return flat.narrow(0, slice.begin, slice.count);
+}
 
 // Tensors that are reused from step to step, so that their memory is not touched anew.
 using ReductionScratch = std::vector<at::Tensor>;
@@ -48,13 +53,6 @@ class FlatReduction {
   Status Finish();
 
  private:
-  // A part of a slice, which travels and is added by itself.
-  struct Chunk {
-    int64_t begin = 0;
-    int64_t count = 0;
-
-    at::Tensor Of(const at::Tensor& flat) const { return flat.narrow(0, begin, count); }
-  };
   // A node of a chunk: it is here already, or will be read just before it is added.
   struct Source {
     LaneNode node;
@@ -64,29 +62,28 @@ class FlatReduction {
   };
   // The nodes of one chunk of our slice, from all workers, in lane order.
   struct Arriving {
-    Chunk chunk;
+    Slice chunk;
     std::vector<Source> nodes;
     EpochGroup::Batch batch;
   };
 
-  int64_t SliceBegin(int rank) const;
-  Chunk SliceOf(int rank) const;
-  std::vector<Chunk> ChunksOf(int rank) const;
+  std::vector<Slice> ChunksOf(int rank) const;
   bool Reads(int rank) const { return group_.ReadsMutually(rank, into_.nbytes()); }
-  at::Tensor Scratch(size_t slot, const Chunk& chunk);
+  at::Tensor Scratch(size_t slot, const Slice& chunk);
   Status OfferNodes();
   Status ReceiveNodes(Tag tag);
   Status SendNodes(Tag tag);
   Status ReceiveSums();
   Status AwaitOffers();
   Status Add(const Arriving& arrived);
-  Status SendSum(const Chunk& chunk);
+  Status SendSum(const Slice& chunk);
   Status ReadSums(int rank);
-  Status Read(int rank, size_t place, const Chunk& chunk, const at::Tensor& into);
+  Status Read(int rank, size_t place, const Slice& chunk, const at::Tensor& into);
 
   EpochGroup& group_;
   const LaneShares& shares_;
   at::Tensor into_;
+  const SliceMap slices_;
   std::vector<TreeSum::Entry> own_;
   ReductionScratch& scratch_;
   uint32_t number_ = 0;

@@ -1,7 +1,6 @@
 // All-to-all, additions, all-to-all, one after the other in the queue.
 #include "trainer/exchange/gpu_reducer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -10,7 +9,6 @@
 namespace keel {
 namespace {
 
-constexpr int64_t kSliceAlignment = 64;
 constexpr Duration kLook = std::chrono::microseconds(50);
 
 }  // namespace
@@ -20,14 +18,8 @@ GpuReducer::GpuReducer(EpochGroup& group, const LaneShares& shares, c10::Device 
   KEEL_CHECK(group_.has_nccl(), "tensors on a GPU in a group without NCCL");
 }
 
-int64_t GpuReducer::SliceBegin(const at::Tensor& flat, int rank) const {
-  const int64_t blocks = (flat.numel() + kSliceAlignment - 1) / kSliceAlignment;
-  return std::min(flat.numel(), blocks * rank / group_.size() * kSliceAlignment);
-}
-
 at::Tensor GpuReducer::SliceOf(const at::Tensor& flat, int rank) const {
-  const int64_t begin = SliceBegin(flat, rank);
-  return flat.narrow(0, begin, SliceBegin(flat, rank + 1) - begin);
+  return PartOf(flat, SliceMap(flat.numel(), group_.size()).Of(rank));
 }
 
 // After an abort the caller frees its tensors while work on them is still in the queue.

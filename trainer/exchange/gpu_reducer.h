@@ -35,7 +35,6 @@ class GpuReducer {
   GpuQueue& queue() { return *queue_; }
 
  private:
-  int64_t SliceBegin(const at::Tensor& flat, int rank) const;
   at::Tensor SliceOf(const at::Tensor& flat, int rank) const;
   void Follow(const at::Tensor& into);
   // What each member is sent, and what it sends; undefined: nothing, as for ourselves.

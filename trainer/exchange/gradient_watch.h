@@ -1,6 +1,5 @@
 // GradientWatch: reports each gradient as soon as autograd has put it into its parameter's grad().
-// Promises   `on_gradient` is called in the thread of the backward, before the hooks of a later
-//            watcher of the same parameters (c10d's Reducer). An exception from it ends the
+// Promises   `on_gradient` is called in the thread of the backward. An exception from it ends the
 //            backward. `made` is what this backward adds, undefined if that is nothing.
 // Does not   report parameters that the loss does not reach, or call once it is gone.
 // Threads    construct and destroy it while no backward runs.

@@ -70,14 +70,12 @@ class EpochRun {
 
   Status OpenExchange() {
     const TrainConfig& config = state_.config();
-    Exchange::Options options{.lanes = parts_.lanes(), .reduce = config.reduce};
-    options.bucket_bytes_max = config.bucket_bytes;
-    options.first_bucket_bytes_max = std::min(options.first_bucket_bytes_max, config.bucket_bytes);
+    const Exchange::Options options{.lanes = parts_.lanes(), .reduce = config.reduce};
     // Gradients of a step that was not made would be carried into the new exchange.
     if (!state_.pending()) {
       for (at::Tensor parameter : state_.parameters()) parameter.mutable_grad() = at::Tensor();
     }
-    KEEL_TRY_ASSIGN(exchange_, Exchange::Open(state_.parameters(), group_, options));
+    KEEL_TRY_ASSIGN(exchange_, Exchange::Open(state_.gradients(), group_, options));
     // A worker without a state has used none of this memory yet. It warms it up now, while it may
     // have to wait for a checkpoint or a transfer.
     if (!state_.whole()) exchange_->WarmUp();

@@ -1,11 +1,13 @@
 // Lists what a step changes in one registry, and changes it.
 #include "trainer/state/train_state.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
 #include "store/catch_torch.h"
+#include "trainer/exchange/gradient_buckets.h"
 #include "trainer/numerics/fold.h"
 #include "trainer/numerics/tensor_digest.h"
 #include "trainer/state/device.h"
@@ -65,6 +67,11 @@ Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
     return Error{Code::kInvalid, "the model has no parameters that require a gradient"};
   }
   KEEL_TRY(state->CheckDevices());
+  BucketLimits limits{.most_bytes = config.bucket_bytes};
+  limits.last_bytes = std::min(limits.last_bytes, limits.most_bytes);
+  KEEL_TRY_ASSIGN(state->gradients_, CatchTorch("making room for gradients", [&] {
+    return std::make_shared<GradientBuckets>(state->parameters_, limits);
+  }));
   state->loader_ = std::make_unique<BatchLoader>(
       *state->program_.dataset, state->order_,
       BatchLoader::Spec{config.loader, config.steps, config.seed, config.device});

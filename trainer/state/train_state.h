@@ -31,6 +31,8 @@
 
 namespace keel {
 
+class GradientBuckets;
+
 class TrainState {
  public:
   static Result<std::unique_ptr<TrainState>> Make(const TrainConfig& config, TrainProgram program);
@@ -40,6 +42,8 @@ class TrainState {
   const TrainConfig& config() const { return config_; }
   TrainProgram& program() { return program_; }
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
+  // Where their gradients come together.
+  const std::shared_ptr<GradientBuckets>& gradients() const { return gradients_; }
   LaneBuffers& buffers() { return *buffers_; }
   const SampleOrder& samples() const { return order_; }
   BatchLoader& loader() { return *loader_; }
@@ -101,6 +105,7 @@ class TrainState {
   const SampleOrder order_;
   const ModelFace model_;
   std::vector<at::Tensor> parameters_;
+  std::shared_ptr<GradientBuckets> gradients_;
   std::unique_ptr<LaneBuffers> buffers_;
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<Updater> updater_;

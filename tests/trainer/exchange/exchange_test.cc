@@ -4,18 +4,22 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <torch/nn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
 
 #include "base/large_pages.h"
 #include "base/random.h"
+#include "tests/harness/expect_ok.h"
 #include "tests/support/large_pages_seen.h"
 #include "tests/trainer/crew.h"
 #include "trainer/exchange/bucket.h"
 #include "trainer/exchange/flat_reduction.h"
+#include "trainer/exchange/gradient_buckets.h"
 #include "trainer/exchange/gradient_watch.h"
 
 namespace keel {
@@ -23,11 +27,16 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// Small buckets, so that there are several of them.
 Exchange::Options OptionsOf(int lanes, Reduce reduce = Reduce::kTree) {
-  return {.lanes = lanes, .reduce = reduce, .bucket_bytes_max = 16 << 10,
-          .first_bucket_bytes_max = 2 << 10};
+  return {.lanes = lanes, .reduce = reduce};
 }
+
+std::shared_ptr<GradientBuckets> BucketsOf(Tensors parameters, const BucketLimits& limits = {}) {
+  return std::make_shared<GradientBuckets>(std::move(parameters), limits);
+}
+
+// Small, so that there are several of them.
+constexpr BucketLimits kSmall{.most_bytes = 16 << 10, .last_bytes = 2 << 10};
 
 // Numbers without any generator, the same in every thread.
 at::Tensor Wave(at::IntArrayRef shape, double phase) {
@@ -50,7 +59,10 @@ class Mlp {
     }
     unused_ = Wave({33}, 1.0).requires_grad_();
     seldom_ = Wave({33}, 2.0).requires_grad_();
+    buckets_ = BucketsOf(parameters(), kSmall);
   }
+
+  const std::shared_ptr<GradientBuckets>& buckets() const { return buckets_; }
 
   // One of them is never used, one in some lanes.
   Tensors parameters() const {
@@ -76,6 +88,7 @@ class Mlp {
 
   torch::nn::Sequential net_;
   at::Tensor unused_;
+  std::shared_ptr<GradientBuckets> buckets_;
   at::Tensor seldom_;
 };
 
@@ -125,7 +138,7 @@ Status Step(Exchange& exchange, Mlp& model, int step) {
 }
 
 std::unique_ptr<Exchange> Opened(Mlp& model, EpochGroup& group, const Exchange::Options& options) {
-  auto exchange = Exchange::Open(model.parameters(), group, options);
+  auto exchange = Exchange::Open(model.buckets(), group, options);
   KEEL_CHECK(exchange.ok(), exchange.error().message);
   return std::move(*exchange);
 }
@@ -212,6 +225,46 @@ TEST_F(ExchangeTest, GradientsOutliveTheExchange) {
   });
 }
 
+// As over the epochs of a job: memory that is there is not asked for again, and fits each group.
+TEST_F(ExchangeTest, BucketsServeGroupsOfAnySizeInTheSameMemory) {
+  constexpr int kLanes = 8;
+  Mlp models[4];
+  std::map<const void*, int> places;
+  for (const int size : {3, 2, 4, 1, 3}) {
+    const Tensors reference = Reference(size, kLanes);
+    crew_.Run(size, [&](EpochGroup& group) {
+      Mlp& model = models[group.rank()];
+      const auto exchange = Opened(model, group, OptionsOf(kLanes));
+      ASSERT_OK(Step(*exchange, model, size));
+      ExpectSameBits(model.parameters(), reference, Workers(size));
+    });
+    for (const at::Tensor& parameter : models[0].parameters()) {
+      ++places[parameter.grad().const_data_ptr()];
+    }
+  }
+  for (const auto& [place, times] : places) EXPECT_EQ(times, 5);
+}
+
+// The order of c10d's own plan for plain data-parallel training.
+TEST(GradientBucketsTest, AreFilledFromTheFirstParameterOnAndEndWithIt) {
+  Tensors parameters;
+  for (const int64_t elements : {10, 700, 300, 5, 2000, 40, 900, 1}) {
+    const bool is_half = elements == 5 || elements == 900;
+    parameters.push_back(at::zeros({elements}, is_half ? at::kBFloat16 : at::kFloat));
+  }
+  const GradientBuckets made(parameters, {.most_bytes = 4000, .last_bytes = 1000});
+  auto [expected, limits] = c10d::compute_bucket_assignment_by_size(parameters, {1000, 4000});
+  std::reverse(expected.begin(), expected.end());
+  ASSERT_EQ(made.buckets().size(), expected.size());
+  for (size_t bucket = 0; bucket < expected.size(); ++bucket) {
+    EXPECT_EQ(made.buckets()[bucket]->parameters(), expected[bucket].size());
+    for (size_t i = 0; i < expected[bucket].size(); ++i) {
+      EXPECT_EQ(made.SeatOf(expected[bucket][i]).bucket, bucket);
+      EXPECT_EQ(made.SeatOf(expected[bucket][i]).index, i);
+    }
+  }
+}
+
 // The planted opposite: the comparison above would see an order that depends on the workers.
 TEST_F(ExchangeTest, PlainAllReduceIsNearButHasOtherBits) {
   const Tensors reference = Reference(0, 12);
@@ -295,9 +348,8 @@ TEST_F(ExchangeTest, AnyNumberOfBucketsIsUnderWayAtATime) {
   crew_.Run(3, [&](EpochGroup& group) {
     Tensors parameters;
     for (int i = 0; i < kParameters; ++i) parameters.push_back(at::zeros({200}).requires_grad_());
-    Exchange::Options options = OptionsOf(kLanes);
-    options.bucket_bytes_max = options.first_bucket_bytes_max = 1;
-    auto exchange = Exchange::Open(parameters, group, options);
+    auto exchange = Exchange::Open(BucketsOf(parameters, {.most_bytes = 1, .last_bytes = 1}),
+                                   group, OptionsOf(kLanes));
     ASSERT_TRUE(exchange.ok()) << exchange.error().message;
     for (int step = 1; step <= 3; ++step) {
       for (int lane = (*exchange)->lanes().begin; lane < (*exchange)->lanes().end; ++lane) {
@@ -371,8 +423,8 @@ TEST_F(ExchangeTest, WhatIsNoParameterIsRefused) {
   crew_.Run(1, [](EpochGroup& group) {
     const at::Tensor leaf = at::ones({3}).requires_grad_();
     const at::Tensor loss = leaf.sum();   // what is hooked on lives as long
-    EXPECT_FALSE(Exchange::Open({leaf, leaf * 2}, group, {}).ok());
-    EXPECT_FALSE(Exchange::Open({leaf, at::ones({3})}, group, {}).ok());
+    EXPECT_FALSE(Exchange::Open(BucketsOf({leaf, leaf * 2}), group, {}).ok());
+    EXPECT_FALSE(Exchange::Open(BucketsOf({leaf, at::ones({3})}), group, {}).ok());
     loss.backward();
     EXPECT_TRUE(at::equal(leaf.grad(), at::ones({3})));
   });
@@ -381,7 +433,7 @@ TEST_F(ExchangeTest, WhatIsNoParameterIsRefused) {
 TEST_F(ExchangeTest, WarmingUpEndsWithIt) {
   crew_.Run(2, [&](EpochGroup& group) {
     const Tensors parameters{at::zeros({20 << 20}).requires_grad_()};
-    const auto exchange = Exchange::Open(parameters, group, {.lanes = 2});
+    const auto exchange = Exchange::Open(BucketsOf(parameters), group, {.lanes = 2});
     ASSERT_TRUE(exchange.ok());
     (*exchange)->WarmUp();
   });
@@ -492,7 +544,7 @@ TEST_F(ExchangeTest, MisuseIsAnErrorInWords) {
     EXPECT_THAT(early.error().message, testing::HasSubstr("1 of 2 lanes"));
   });
   crew_.Run(1, [](EpochGroup& group) {
-    EXPECT_EQ(Exchange::Open({}, group, {}).error().code, Code::kInvalid);
+    EXPECT_EQ(Exchange::Open(BucketsOf({}), group, {}).error().code, Code::kInvalid);
   });
 }
 

@@ -49,9 +49,9 @@ class Model {
 };
 
 std::unique_ptr<Exchange> Opened(const Model& model, EpochGroup& group) {
-  auto exchange = Exchange::Open(model.parameters(), group,
-                                 {.lanes = kLanes, .bucket_bytes_max = 4 << 10,
-                                  .first_bucket_bytes_max = 1 << 10});
+  const BucketLimits small{.most_bytes = 4 << 10, .last_bytes = 1 << 10};
+  auto exchange = Exchange::Open(std::make_shared<GradientBuckets>(model.parameters(), small),
+                                 group, {.lanes = kLanes});
   KEEL_CHECK(exchange.ok(), exchange.error().message);
   return std::move(*exchange);
 }
