@@ -62,6 +62,9 @@ struct TrainConfig {
   // Workers on one host read each other's memory instead of sending, from this many bytes on.
   size_t read_bytes_min = kReadBytesMin;
   uint64_t digest_every = 100;  // steps after which parameters are compared; 0: never
+  // Where members go on together, a state larger than this is compared piece by piece in the next
+  // steps, so that nobody waits for it.
+  uint64_t piece_bytes = 16 << 20;
 };
 
 }  // namespace keel

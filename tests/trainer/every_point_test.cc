@@ -41,9 +41,9 @@ std::unique_ptr<TrainState> MakeState(int lanes) {
   };
   program.dataset = *SyntheticClasses({.samples = 50, .shape = {8}});
   program.optimizer = *MakeAdamW(TensorsOf(*model).parameters, {});
-  // Buckets so small that there are two, with points between them.
+  // Buckets so small that there are two, with points between them; survivors compare by pieces.
   const TrainConfig config{.steps = kSteps, .lanes = static_cast<uint64_t>(lanes),
-                           .lane_batch = 2, .bucket_bytes = 600};
+                           .lane_batch = 2, .bucket_bytes = 600, .piece_bytes = 1 << 10};
   auto state = TrainState::Make(config, std::move(program));
   KEEL_CHECK(state.ok(), state.error().message);
   return std::move(*state);

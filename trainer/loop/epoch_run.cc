@@ -32,9 +32,12 @@ class EpochRun {
 
   Result<EpochOutcome> Run() {
     KEEL_TRY(OpenExchange());
-    KEEL_TRY_ASSIGN(const std::string refused,
+    KEEL_TRY_ASSIGN(const Met met,
                     Meet(parts_, [this](const auto& losses) { return Apply(losses); }));
-    if (!refused.empty()) return EpochOutcome{EpochEnd::kRefused, refused, group_.rank() == 0};
+    if (!met.refused.empty()) {
+      return EpochOutcome{EpochEnd::kRefused, met.refused, group_.rank() == 0};
+    }
+    pieces_left_ = met.pieces;
     if (parts_.saves()) parts_.saver().BeginMirroring();
     KEEL_TRY(EvaluateIfDue());
     while (state_.step() < state_.config().steps) {
@@ -108,6 +111,7 @@ class EpochRun {
   Result<std::optional<EpochEnd>> Step() {
     const ProfileRange range(state_.config().device, "step");
     parts_.At(Phase::kComputing);
+    KEEL_TRY_ASSIGN(const std::optional<Digest> piece, PieceToCompare());
     LaneWork work = ComputeLanes(state_, *exchange_);
     if (!work.status.ok()) return Failed(work);
     work.times.save = times_.save;   // for the save that began after the step before
@@ -121,6 +125,7 @@ class EpochRun {
     if (every > 0 && state_.step() % every == every - 1) {
       record.parameters = state_.ParametersDigest();
     }
+    record.piece = piece;
     KEEL_TRY_ASSIGN(const std::vector<VoteRecord> records, VoteOn(record));
     watch.Add(&StepTimes::vote);
     parts_.At(Phase::kApplying);
@@ -145,12 +150,24 @@ class EpochRun {
     return {Code::kInvalid, group_.NameOf(group_.rank()) + ", " + work.status.error().message};
   }
 
-  // Compares the parameters that the step began with: a difference was there before its gradients.
+  // Of what steps made together have proved, some of the bits are looked at in each of the epoch's
+  // first steps, before its lanes.
+  Result<std::optional<Digest>> PieceToCompare() {
+    if (pieces_left_ == 0) return std::optional<Digest>();
+    --pieces_left_;
+    KEEL_TRY_ASSIGN(const Digest digest, CatchTorch("comparing states", [&] {
+      return state_.PieceDigest(state_.step() % state_.pieces());
+    }));
+    return std::optional<Digest>(digest);
+  }
+
+  // Compares what the step began with: a difference was there before its gradients.
   Status CompareParameters(const std::vector<VoteRecord>& records) const {
     for (size_t rank = 1; rank < records.size(); ++rank) {
-      if (records[rank].parameters == records[0].parameters) continue;
+      const bool same_piece = records[rank].piece == records[0].piece;
+      if (same_piece && records[rank].parameters == records[0].parameters) continue;
       return Error{Code::kCorrupt, "before step " + std::to_string(state_.step()) +
-                                       " the parameters of " +
+                                       (same_piece ? " the parameters of " : " the state of ") +
                                        group_.NameOf(static_cast<int>(rank)) +
                                        " differ from those of " + group_.NameOf(0) +
                                        ": bits have changed in the memory of one of them, or "
@@ -269,6 +286,7 @@ class EpochRun {
   std::optional<uint64_t> saved_step_;
   std::string not_mirrored_;
   std::optional<TimePoint> end_by_;   // while the mirror is waited for, if that is told
+  uint64_t pieces_left_ = 0;            // of the state, to be compared by as many steps
   StepTimes times_;                     // of the step under way
   std::vector<int64_t> compute_ns_;     // each rank's, from its votes
 };

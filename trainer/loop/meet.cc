@@ -61,7 +61,7 @@ class Meeting {
     return CompareStates(plan);
   }
 
-  const std::string& refused() const { return refused_; }
+  Met met() const { return {refused_, pieces_}; }
 
  private:
   // The coordinator refuses misfits, but what it knows is a moment old, so all members check before
@@ -311,10 +311,13 @@ class Meeting {
     return Ok();
   }
 
-  // Compares all bits of the state, once per epoch.
+  // Compares all bits of the state, once per epoch; or what is small, and leaves the rest to the
+  // next steps.
   Status CompareStates(const ReformPlan& plan) {
     parts_.Stage("comparing states");
-    const Digest own = state_.registry().StateDigest();
+    const bool by_pieces = plan.proved && state_.pieces() > 1;
+    if (by_pieces) pieces_ = state_.pieces();
+    const Digest own = by_pieces ? state_.SmallDigest() : state_.registry().StateDigest();
     const RecordBytes mine = RecordOf(own.Hex());
     const std::vector<size_t> sizes(static_cast<size_t>(group_.size()), mine.size());
     KEEL_TRY_ASSIGN(const auto all, Gather(group_, mine, sizes));
@@ -326,7 +329,8 @@ class Meeting {
                        group_.NameOf(plan.source) + ", although both report the same steps" +
                        (plan.step == 0 ? ": build the model from the seed alone" : "")};
     }
-    TellResumed(own);
+    if (!by_pieces) TellResumed(own);
+    state_.NoteCompared();
     return Ok();
   }
 
@@ -342,14 +346,15 @@ class Meeting {
   EpochGroup& group_;
   const ApplyPending& apply_;
   std::string refused_;   // why nobody, or not this member, may begin
+  uint64_t pieces_ = 0;   // of the state, left to be compared by the next steps
 };
 
 }  // namespace
 
-Result<std::string> Meet(const EpochParts& parts, const ApplyPending& apply) {
+Result<Met> Meet(const EpochParts& parts, const ApplyPending& apply) {
   Meeting meeting(parts, apply);
   KEEL_TRY(meeting.Run());
-  return meeting.refused();
+  return meeting.met();
 }
 
 }  // namespace keel

@@ -1,12 +1,14 @@
 // Meet: the members of a new epoch come to the same state. They report what they hold; if nobody
 // holds a state, one begins from a checkpoint; those that lack it receive it; and all compare.
 // Promises   when it succeeded and nobody was refused, all members hold the same bits, at a step
-//            that all know to be decided.
+//            that all know to be decided. What the steps they made together prove is compared only
+//            by the next steps, if it is large.
 // Does not   make a step, except one that was decided in the epoch before.
 // Threads    one; all members call it once, as the first thing of an epoch.
 // Errors     those of the group; kCorrupt: the states differ; those of the program's on_step.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,7 +21,12 @@ namespace keel {
 // Applies a step whose gradients are pending, once the losses of all its lanes are known.
 using ApplyPending = std::function<Status(const std::vector<float>& lane_losses)>;
 
-// Empty, or the reason why nobody, or not this member, may begin.
-Result<std::string> Meet(const EpochParts& parts, const ApplyPending& apply);
+struct Met {
+  std::string refused;    // why nobody, or not this member, may begin; empty: all may
+  // How many steps shall compare a piece of the state, each the one whose number is the step's
+  // modulo state.pieces(). 0: all of it was compared.
+  uint64_t pieces = 0;
+};
+Result<Met> Meet(const EpochParts& parts, const ApplyPending& apply);
 
 }  // namespace keel

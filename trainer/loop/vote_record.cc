@@ -18,7 +18,8 @@ enum Flags : uint64_t {
   kHasDeadline = 16,
   kHasDigest = 32,
   kHasSaveTime = 64,
-  kAllFlags = 127,
+  kHasPiece = 128,
+  kAllFlags = 255,
 };
 // The state of the save lies above the flags.
 constexpr int kSavingShift = 8;
@@ -31,8 +32,9 @@ struct Head {
   int64_t save_ns = 0;
   int64_t compute_ns = 0;
   std::array<std::byte, 16> digest{};
+  std::array<std::byte, 16> piece{};
 };
-static_assert(sizeof(Head) == 56, "no padding that would be sent");
+static_assert(sizeof(Head) == 72, "no padding that would be sent");
 
 uint64_t FlagsOf(const VoteRecord& record) {
   uint64_t flags = 0;
@@ -43,6 +45,7 @@ uint64_t FlagsOf(const VoteRecord& record) {
   if (record.deadline_ms) flags |= kHasDeadline;
   if (record.parameters) flags |= kHasDigest;
   if (record.save_ns) flags |= kHasSaveTime;
+  if (record.piece) flags |= kHasPiece;
   return flags | static_cast<uint64_t>(record.saving) << kSavingShift;
 }
 
@@ -64,6 +67,7 @@ std::vector<std::byte> EncodeVote(const VoteRecord& record) {
   head.save_ns = record.save_ns.value_or(0);
   head.compute_ns = record.compute_ns;
   if (record.parameters) head.digest = record.parameters->bytes;
+  if (record.piece) head.piece = record.piece->bytes;
   std::vector<std::byte> bytes(VoteRecordBytes(static_cast<int>(record.losses.size())));
   std::memcpy(bytes.data(), &head, sizeof(Head));
   if (!record.losses.empty()) {
@@ -96,6 +100,7 @@ Result<VoteRecord> DecodeVote(std::span<const std::byte> bytes, int lanes) {
   if ((head.flags & kHasSaveTime) != 0) record.save_ns = head.save_ns;
   record.compute_ns = head.compute_ns;
   if ((head.flags & kHasDigest) != 0) record.parameters = Digest{head.digest};
+  if ((head.flags & kHasPiece) != 0) record.piece = Digest{head.piece};
   record.losses.resize(static_cast<size_t>(lanes));
   if (lanes > 0) {
     std::memcpy(record.losses.data(), bytes.data() + sizeof(Head), bytes.size() - sizeof(Head));

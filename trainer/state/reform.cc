@@ -88,6 +88,17 @@ Part PartOf(const MemberReport& report, int64_t furthest) {
   return one_behind && report.pending ? Part::kApplies : Part::kReceives;
 }
 
+// Trails are compared apart. Members of other numerics may come to other bits by the same steps.
+bool IsProved(const std::vector<MemberReport>& reports, const ReformPlan& plan) {
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    const bool same_numerics = reports[rank].fingerprint == reports[0].fingerprint;
+    if (plan.parts[rank] == Part::kReceives || !reports[rank].compared || !same_numerics) {
+      return false;
+    }
+  }
+  return true;
+}
+
 std::string ReasonOf(const ReformPlan& plan) {
   const auto count = [&](Part part) {
     return std::to_string(std::count(plan.parts.begin(), plan.parts.end(), part));
@@ -125,6 +136,7 @@ struct JsonFields<MemberReport> {
     field("pending", report.pending);
     field("layout", report.layout);
     field("trail", report.trail);
+    field("compared", report.compared);
     field("numbers", report.numbers);
     field("inexact_since", report.inexact_since);
     field("fingerprint", report.fingerprint);
@@ -140,7 +152,7 @@ struct JsonFields<MemberReport> {
 
 bool MemberReport::operator==(const MemberReport& other) const {
   return step == other.step && pending == other.pending && layout == other.layout &&
-         trail == other.trail && numbers == other.numbers &&
+         trail == other.trail && compared == other.compared && numbers == other.numbers &&
          inexact_since == other.inexact_since && fingerprint == other.fingerprint &&
          together == other.together && beginning == other.beginning &&
          directory == other.directory && save_every == other.save_every && codec == other.codec &&
@@ -207,6 +219,7 @@ Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
   plan.source = static_cast<int>(first - plan.parts.begin());
   KEEL_TRY(CheckTrails(reports, plan));
   plan.inexact_since = InexactSince(reports, plan.step);
+  plan.proved = IsProved(reports, plan);
   plan.reason = ReasonOf(plan);
   return plan;
 }

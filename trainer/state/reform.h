@@ -31,6 +31,8 @@ struct MemberReport {
   bool pending = false;              // holds the complete gradients of step `step`
   std::string layout;                // digest of names, types and shapes, in hex
   std::string trail;                 // after `step` steps, in hex
+  // Its state was compared with all others', bit for bit, and has only made steps since.
+  bool compared = false;
   std::string numbers;               // the state's numbers, as text
   // The first step that was made on other numerics than those before it; -1: there is none.
   int64_t inexact_since = -1;
@@ -76,6 +78,9 @@ struct ReformPlan {
   // The first step on other numerics, as all shall note it; -1: there is none. Some may have noted
   // it for a member that was lost on its way in, and others not.
   int64_t inexact_since = -1;
+  // All have come from one compared state by the same steps, so that their states are the same
+  // unless bits have changed in the memory of one of them.
+  bool proved = false;
   std::string reason;           // "step 12: 2 ready, 1 applies its own gradients, 1 receives"
 };
 Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports);

@@ -2,6 +2,7 @@
 #include "trainer/state/train_state.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "trainer/numerics/fold.h"
 #include "trainer/numerics/tensor_digest.h"
 #include "trainer/state/device.h"
+#include "trainer/state/state_pieces.h"
 
 namespace keel {
 namespace {
@@ -153,6 +155,31 @@ float TrainState::MeanLoss(const std::vector<float>& lane_losses) {
 
 Digest TrainState::ParametersDigest() const { return DigestOfTensors(parameters_); }
 
+uint64_t TrainState::pieces() const {
+  return PiecesFor(registry_.bytes(), config_.piece_bytes);
+}
+
+Digest TrainState::SmallDigest() const {
+  Digester digester;
+  digester.Update(registry_.LayoutDigest().bytes);
+  const std::string numbers = registry_.NumbersText();
+  digester.Update(std::as_bytes(std::span(numbers)));
+  digester.Update(DigestOfTensors(JustTensors(model_.tensors.buffers)).bytes);
+  return digester.Current();
+}
+
+// Whatever runs beside the lanes may change buffers, which are put back before each of them.
+Digest TrainState::PieceDigest(uint64_t piece) const {
+  const std::vector<at::Tensor> buffers = JustTensors(model_.tensors.buffers);
+  std::vector<at::Tensor> others;
+  for (const NamedTensor& named : registry_.tensors()) {
+    const auto is_it = [&](const at::Tensor& buffer) { return buffer.is_same(named.tensor); };
+    if (std::any_of(buffers.begin(), buffers.end(), is_it)) continue;
+    others.push_back(FlatAlias(named.tensor));
+  }
+  return DigestOfPiece(others, piece, pieces());
+}
+
 MemberReport TrainState::Report() const {
   MemberReport report;
   report.layout = registry_.LayoutDigest().Hex();
@@ -163,6 +190,7 @@ MemberReport TrainState::Report() const {
   if (held_ == Held::kWhole) report.step = static_cast<int64_t>(step_);
   report.pending = pending();
   report.trail = trail_.Hex();
+  report.compared = compared_;
   report.numbers = registry_.NumbersText();
   report.inexact_since = inexact_since_;
   report.last_losses = last_losses_;
@@ -205,6 +233,7 @@ Status TrainState::TakeOwn() {
 void TrainState::EndLoadingWeights() { BeginReplaced(); }
 
 void TrainState::BeginReplaced() {
+  compared_ = false;
   buffers_->BeginStep();
   held_ = Held::kWhole;
   if (program_.on_replaced) program_.on_replaced();

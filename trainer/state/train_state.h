@@ -63,13 +63,26 @@ class TrainState {
   // The mean over lanes, added in the order in which gradients are.
   static float MeanLoss(const std::vector<float>& lane_losses);
 
+  // --- Comparing it with others' ---
+
+  // All members hold the same bits. That is so until this state is replaced.
+  void NoteCompared() { compared_ = true; }
+  // 1: it is small enough to be compared at once.
+  uint64_t pieces() const;
+  // Of what no piece covers: layout, numbers, and the buffers, which lanes change.
+  Digest SmallDigest() const;
+  Digest PieceDigest(uint64_t piece) const;
+
   // --- The whole state ---
 
   StateRegistry& registry() { return registry_; }
   Digest ParametersDigest() const;
   MemberReport Report() const;
   // A transfer begins to write into the tensors; it has ended well.
-  void BeginReceiving() { held_ = Held::kSpoiled; }
+  void BeginReceiving() {
+    held_ = Held::kSpoiled;
+    compared_ = false;
+  }
   Status EndReceiving(const MemberReport& source);
   // The same for a checkpoint: the tensors are restored, and these are its numbers.
   Status EndRestoring(const Metadata& numbers, int64_t inexact_since);
@@ -118,6 +131,7 @@ class TrainState {
   std::vector<float> last_losses_;
   int64_t inexact_since_ = -1;
   Held held_ = Held::kFresh;
+  bool compared_ = false;
   std::optional<at::Tensor> pending_;
 };
 

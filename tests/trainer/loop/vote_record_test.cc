@@ -26,6 +26,10 @@ VoteRecord RandomRecord(Random& random, int lanes) {
     record.parameters.emplace();
     random.Bytes(record.parameters->bytes);
   }
+  if (random.Chance(0.5)) {
+    record.piece.emplace();
+    random.Bytes(record.piece->bytes);
+  }
   for (int lane = 0; lane < lanes; ++lane) record.losses.push_back(random.Double());
   return record;
 }
@@ -49,6 +53,7 @@ TEST(VoteRecord, DecodesToWhatWasEncoded) {
     EXPECT_EQ(decoded->save_ns, record.save_ns);
     EXPECT_EQ(decoded->compute_ns, record.compute_ns);
     EXPECT_EQ(decoded->parameters, record.parameters);
+    EXPECT_EQ(decoded->piece, record.piece);
     EXPECT_EQ(decoded->losses, record.losses);
     EXPECT_EQ(*decoded, record);
   }

@@ -25,6 +25,7 @@ MemberReport At(int64_t step, bool pending = false) {
 TEST(Reform, ReportsAreReadBackBitForBit) {
   MemberReport report = At(7, true);
   report.numbers = "{\"step\":7}";
+  report.compared = true;
   report.inexact_since = 3;
   report.fingerprint = "threads=1";
   report.together = "evaluation=none";
@@ -85,6 +86,22 @@ TEST(Reform, WhatAProgramBeganWithIsBetterThanHalfATransfer) {
   const auto none = PlanReform({At(MemberReport::kSpoiled), At(MemberReport::kSpoiled)});
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(none.error().message, HasSubstr("no worker that is left has the whole state"));
+}
+
+// Whoever received a state, or has other numerics, may hold other bits.
+TEST(Reform, StepsMadeTogetherFromOneStateProveTheNext) {
+  const auto compared = [](MemberReport report) {
+    report.compared = true;
+    return report;
+  };
+  const MemberReport at = compared(At(6)), behind = compared(At(5, true));
+  EXPECT_TRUE(PlanReform({at, behind, at})->proved);
+  EXPECT_FALSE(PlanReform({at, At(6)})->proved);
+  EXPECT_FALSE(PlanReform({at, At(-1)})->proved);
+  EXPECT_FALSE(PlanReform({at, compared(At(3, true))})->proved);
+  MemberReport other = at;
+  other.fingerprint = "cpu=AVX512";
+  EXPECT_FALSE(PlanReform({at, other})->proved);
 }
 
 // Whoever noted it first: members whose notes differ could never save together again.

@@ -16,6 +16,7 @@ MemberReport SomeReport() {
   report.pending = true;
   report.layout = "00ff";
   report.trail = "t7";
+  report.compared = true;
   report.numbers = "{\"step\":7}";
   report.inexact_since = 3;
   report.fingerprint = "threads=1";
@@ -40,15 +41,15 @@ std::string SaidOf(const std::string& text) {
 
 TEST(ReportWire, AReport) {
   EXPECT_EQ(ReportText(SomeReport()),
-            R"({"step":7,"pending":true,"layout":"00ff","trail":"t7","numbers":"{\"step\":7}")"
-            R"(,"inexact_since":3,"fingerprint":"threads=1","together":"evaluation=none","beg)"
-            R"(inning":"--init-from=none","directory":"0123456789abcdef�","save_every":7,"cod)"
-            R"(ec":"zstd","config":{"lr":"0.1","name":"a \"b\""},"last_losses":[1036831949,21)"
-            R"(47483648,2139095040,3217031168]})");
+            R"({"step":7,"pending":true,"layout":"00ff","trail":"t7","compared":true,"numbers)"
+            R"(":"{\"step\":7}","inexact_since":3,"fingerprint":"threads=1","together":"eval)"
+            R"(uation=none","beginning":"--init-from=none","directory":"0123456789abcdef�")"
+            R"(,"save_every":7,"codec":"zstd","config":{"lr":"0.1","name":"a \"b\""},"last_lo)"
+            R"(sses":[1036831949,2147483648,2139095040,3217031168]})");
   EXPECT_EQ(ReportText({}),
-            R"({"step":-1,"pending":false,"layout":"","trail":"","numbers":"","inexact_since")"
-            R"(:-1,"fingerprint":"","together":"","beginning":"","directory":"","save_every":)"
-            R"(0,"codec":"","config":{},"last_losses":[]})");
+            R"({"step":-1,"pending":false,"layout":"","trail":"","compared":false,"numbers":")"
+            R"(","inexact_since":-1,"fingerprint":"","together":"","beginning":"","directory":)"
+            R"("","save_every":0,"codec":"","config":{},"last_losses":[]})");
 }
 
 constexpr const char* kReportFaults =
@@ -58,6 +59,7 @@ constexpr const char* kReportFaults =
 pending: @ is missing; @: expected true or false, found null
 layout: @ is missing; @: expected a string, found null
 trail: @ is missing; @: expected a string, found null
+compared: @ is missing; @: expected true or false, found null
 numbers: @ is missing; @: expected a string, found null
 inexact_since: @ is missing; @: expected a whole number, found null
   -9223372036854775808: taken
@@ -76,8 +78,8 @@ config/lr: taken; @: expected a string, found null
 config/name: taken; @: expected a string, found null
 one more in '': taken
 one more in '/config': @: expected a string, found the number 1
-order in '': step pending layout trail numbers inexact_since fingerprint together beginnin)"
-    R"(g directory save_every codec config last_losses
+order in '': step pending layout trail compared numbers inexact_since fingerprint together )"
+    R"(beginning directory save_every codec config last_losses
 order in '/config': lr name
 )";
 
