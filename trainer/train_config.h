@@ -58,6 +58,7 @@ struct TrainConfig {
   Reduce reduce = Reduce::kTree;
   UpdateConfig update = {};
   LoaderConfig loader = {};        // no bit depends on it
+  bool places_lanes = true;        // where they cost least; false: an even split
   size_t bucket_bytes = 25 << 20;  // of gradients that travel together; no bit depends on it
   // Workers on one host read each other's memory instead of sending, from this many bytes on.
   size_t read_bytes_min = kReadBytesMin;

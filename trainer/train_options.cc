@@ -64,6 +64,10 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
                            ReduceName(preset.reduce),
                            "tree: the same bits for any number of workers; allreduce: a plain "
                            "all-reduce, for comparison"));
+  table.Add(Option::Choice("lane-placement", {"auto", "even"},
+                           preset.places_lanes ? "auto" : "even",
+                           "Who computes which lanes: auto: as it takes least time, by what lanes "
+                           "and the network are measured to take; even: an even split"));
   table.Add(Option::Integer("load-threads", preset.loader.threads,
                             "Threads that load samples ahead, if the dataset allows it; 0: none")
                 .Range(0, 1024).Placeholder("N"));
@@ -91,6 +95,7 @@ Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
   config.device = *device;
   KEEL_TRY_ASSIGN(config.numerics.numerics, ParseNumerics(options.Text("numerics")));
   config.numerics.threads = static_cast<int>(options.Integer("threads"));
+  config.places_lanes = options.Text("lane-placement") == "auto";
   config.loader.threads = static_cast<int>(options.Integer("load-threads"));
   config.loader.ahead = static_cast<size_t>(options.Integer("load-ahead"));
   config.read_bytes_min = options.Bytes("read-memory-from");

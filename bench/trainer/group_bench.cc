@@ -83,11 +83,12 @@ class Bench {
   Status Votes(EpochGroup& group) {
     VoteRecord record;
     record.losses.resize(kLanesEach);
+    const Placement placement = EvenPlacement(spec_.size, spec_.size * kLanesEach);
     for (int64_t i = 0; i < options_.Integer("votes"); ++i) {
       record.step = i;
       KEEL_TRY(Barrier(group));
       KEEL_TRY(Timed("vote", [&]() -> Status {
-        KEEL_TRY(Vote(group, record, spec_.size * kLanesEach));
+        KEEL_TRY(Vote(group, record, placement));
         return Ok();
       }));
       KEEL_TRY(Barrier(group));

@@ -66,6 +66,7 @@ class Job:
         numerics: Literal["portable", "native"] | None = ...,
         threads: int | None = ...,
         reduce: Literal["tree", "allreduce"] | None = ...,
+        lane_placement: Literal["auto", "even"] | None = ...,
         load_threads: int | None = ...,
         load_ahead: int | None = ...,
         read_memory_from: int | str | None = ...,

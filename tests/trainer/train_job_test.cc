@@ -193,6 +193,32 @@ TEST_F(TrainJob, NoSampleIsLostOrSeenTwiceWhoeverIsKilledOrJoins) {
   }
 }
 
+// --- Who computes which lanes ---
+
+// With the bits of an even split, and of one worker.
+TEST_F(TrainJob, ASlowHostGetsFewerLanes) {
+  const Words options = {"--model=resnet", "--lanes=8", "--steps=60"};
+  const auto fast = StartHost(1, Joined(options, {"--lane-time=4ms"}));
+  fast->Await("^step 2 rank 0 ");
+  const auto slow = StartHost(1, Joined(options, {"--lane-time=16ms"}));
+  EXPECT_EQ(fast->ExitCode(), 0) << fast->Output();
+  EXPECT_EQ(slow->ExitCode(), 0) << slow->Output();
+  EXPECT_EQ(fast->Count(" lanes-moved .*reason=\"[67]\\+[12] lanes instead of 4\\+4: "), 1)
+      << fast->Output();
+  EXPECT_EQ(LastLineOf(*fast), LastLine(1, options));
+}
+
+TEST_F(TrainJob, AnEvenSplitIsKeptWhereItIsAskedForByAll) {
+  const Words options = {"--lanes=8", "--steps=40"};
+  const Words even = Joined(options, {"--lane-placement=even"});
+  const auto fast = StartHost(1, Joined(even, {"--lane-time=2ms"}));
+  fast->Await("^step 2 rank 0 ");
+  const auto slow = StartHost(1, Joined(even, {"--lane-time=8ms"}));
+  EXPECT_EQ(fast->ExitCode(), 0) << fast->Output();
+  EXPECT_EQ(fast->Count(" lanes-moved "), 0) << fast->Output();
+  EXPECT_EQ(LastLineOf(*fast), LastLine(1, options));
+}
+
 // --- Loading, evaluation, logs ---
 
 TEST_F(TrainJob, LoadingAheadOrNotLeavesTheSameLine) {

@@ -29,6 +29,7 @@ class Exchange::Impl {
   Impl(std::shared_ptr<GradientBuckets> gradients, EpochGroup& group, const Options& options);
   ~Impl();
 
+  Status Place(const Placement& placement);
   LaneRange lanes() const { return lanes_; }
   Whereabouts& whereabouts() { return group_.whereabouts(); }
   void WarmUp();
@@ -66,8 +67,8 @@ class Exchange::Impl {
   const std::shared_ptr<GradientBuckets> gradients_;
   EpochGroup& group_;
   const Options options_;
-  const LaneRange lanes_;
-  const LaneShares shares_;
+  LaneRange lanes_;
+  LaneShares shares_;
   bool is_collecting_ = false;           // in a lane
   int lanes_done_ = 0;
   // In the step's last backward: how many gradients each bucket still lacks, and how many buckets
@@ -88,7 +89,8 @@ Exchange::Impl::Impl(std::shared_ptr<GradientBuckets> gradients, EpochGroup& gro
                      const Options& options)
     : gradients_(std::move(gradients)), group_(group), options_(options),
       lanes_(LanesOf(group.rank(), group.size(), options.lanes)),
-      shares_(group.size(), options.lanes), missing_(buckets().size()),
+      shares_(EvenPlacement(group.size(), options.lanes), options.lanes),
+      missing_(buckets().size()),
       watch_(gradients_->parameters(), [this](size_t parameter, const at::Tensor& made) {
         OnGradient(parameter, made);
       }) {
@@ -131,6 +133,17 @@ Error Exchange::Impl::Failed(const Error& error) {
   finisher_.Drain();  // jobs of other buckets now fail at once
   // A GPU that is lost is more than a group that is broken.
   return error.code == Code::kNoDevice ? error : group_.status().error();
+}
+
+Status Exchange::Impl::Place(const Placement& placement) {
+  if (is_collecting_ || lanes_done_ > 0 ||
+      placement.size() != static_cast<size_t>(group_.size())) {
+    return Failed({Code::kInvalid, "lanes change hands only between steps, and among all of the " +
+                                       std::to_string(group_.size()) + " workers"});
+  }
+  lanes_ = placement[static_cast<size_t>(group_.rank())];
+  shares_ = LaneShares(placement, options_.lanes);
+  return Ok();
 }
 
 Status Exchange::Impl::Backward(const at::Tensor& loss) {
@@ -395,6 +408,7 @@ Result<std::unique_ptr<Exchange>> Exchange::Open(std::shared_ptr<GradientBuckets
 Exchange::Exchange(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Exchange::~Exchange() = default;
 
+Status Exchange::Place(const Placement& placement) { return impl_->Place(placement); }
 LaneRange Exchange::lanes() const { return impl_->lanes(); }
 Whereabouts& Exchange::whereabouts() { return impl_->whereabouts(); }
 void Exchange::WarmUp() { impl_->WarmUp(); }

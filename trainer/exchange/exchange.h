@@ -25,6 +25,7 @@
 #include "trainer/exchange/gradient_buckets.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/numerics/lanes.h"
+#include "trainer/numerics/placement.h"
 #include "trainer/train_config.h"
 
 namespace keel {
@@ -40,6 +41,9 @@ class Exchange {
                                                 EpochGroup& group, const Options& options);
   ~Exchange();
 
+  // Who computes which lanes from the next step on; an even split at first. All members call it
+  // between the same steps.
+  Status Place(const Placement& placement);
   // The lanes that this worker computes; may be empty.
   LaneRange lanes() const;
   // Those of the group.

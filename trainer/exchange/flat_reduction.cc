@@ -20,8 +20,8 @@ constexpr int64_t kChunkBytesMax = 1 << 20;
 
 }  // namespace
 
-LaneShares::LaneShares(int world, int all_lanes) : lanes(all_lanes) {
-  for (int rank = 0; rank < world; ++rank) nodes.push_back(NodesOf(LanesOf(rank, world, lanes)));
+LaneShares::LaneShares(const Placement& placement, int all_lanes) : lanes(all_lanes) {
+  for (const LaneRange& range : placement) nodes.push_back(NodesOf(range));
 }
 
 FlatReduction::FlatReduction(EpochGroup& group, const LaneShares& shares, at::Tensor into,

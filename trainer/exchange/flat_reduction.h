@@ -21,6 +21,7 @@
 #include "trainer/exchange/slice_map.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/numerics/lanes.h"
+#include "trainer/numerics/placement.h"
 #include "trainer/numerics/tree_sum.h"
 
 namespace keel {
@@ -30,7 +31,7 @@ struct LaneShares {
   int lanes = 1;
   std::vector<std::vector<LaneNode>> nodes;  // by rank
 
-  LaneShares(int world, int lanes);
+  LaneShares(const Placement& placement, int lanes);
 };
 
 inline at::Tensor PartOf(const at::Tensor& flat, const Slice& slice) {

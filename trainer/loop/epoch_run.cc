@@ -12,6 +12,7 @@
 #include "trainer/exchange/gather.h"
 #include "trainer/loop/epoch_parts.h"
 #include "trainer/loop/evaluation.h"
+#include "trainer/loop/lane_placer.h"
 #include "trainer/loop/lane_work.h"
 #include "trainer/loop/meet.h"
 #include "trainer/loop/stop_save.h"
@@ -28,7 +29,8 @@ class EpochRun {
  public:
   EpochRun(TrainState& state, const EpochGroup::Spec& spec, EpochGroup& group,
            const EpochCallbacks& peer, Keeping* keeping)
-      : parts_{state, spec.prefix, group, peer, keeping}, state_(state), group_(group) {}
+      : parts_{state, spec.prefix, group, peer, keeping}, state_(state), group_(group),
+        placer_(group.size(), parts_.lanes(), MovesLanes(state.config())) {}
 
   Result<EpochOutcome> Run() {
     KEEL_TRY(OpenExchange());
@@ -38,6 +40,8 @@ class EpochRun {
       return EpochOutcome{EpochEnd::kRefused, met.refused, group_.rank() == 0};
     }
     pieces_left_ = met.pieces;
+    placer_.Begin(met.costs);
+    KEEL_TRY(exchange_->Place(placer_.now()));
     if (parts_.saves()) parts_.saver().BeginMirroring();
     KEEL_TRY(EvaluateIfDue());
     while (state_.step() < state_.config().steps) {
@@ -54,7 +58,7 @@ class EpochRun {
     // No worker leaves before all are known to have made the last step.
     parts_.At(Phase::kVoting);
     VoteRecord record = Record({}, {});
-    KEEL_TRY(Vote(group_, record, parts_.lanes()));
+    KEEL_TRY(Vote(group_, record, placer_.now()));
     return Outcome(EpochEnd::kFinished);
   }
 
@@ -106,7 +110,12 @@ class EpochRun {
     return record;
   }
 
-  LaneRange Own() const { return LanesOf(group_.rank(), group_.size(), parts_.lanes()); }
+  LaneRange Own() const { return placer_.now()[static_cast<size_t>(group_.rank())]; }
+
+  // A plain all-reduce ships the same, whoever computes what.
+  static bool MovesLanes(const TrainConfig& config) {
+    return config.places_lanes && config.reduce == Reduce::kTree;
+  }
 
   Result<std::optional<EpochEnd>> Step() {
     const ProfileRange range(state_.config().device, "step");
@@ -121,6 +130,7 @@ class EpochRun {
     const EpochCallbacks::Wishes wishes = parts_.peer.wishes();
     VoteRecord record = Record(wishes, std::move(work.losses));
     record.compute_ns = times_.Own().count();
+    record.exchange_ns = times_.exchange.count();
     const uint64_t every = state_.config().digest_every;
     if (every > 0 && state_.step() % every == every - 1) {
       record.parameters = state_.ParametersDigest();
@@ -137,12 +147,31 @@ class EpochRun {
       for (const double loss : one.losses) lane_losses.push_back(static_cast<float>(loss));
     }
     KEEL_TRY(Apply(lane_losses));
+    KEEL_TRY(PlaceLanes(records));
     return AfterVote(records, wishes);
+  }
+
+  // All have the same records, and so the same placement.
+  Status PlaceLanes(const std::vector<VoteRecord>& records) {
+    std::vector<int64_t> compute_ns;
+    std::vector<int64_t> exchange_ns;
+    for (const VoteRecord& record : records) {
+      compute_ns.push_back(record.compute_ns);
+      exchange_ns.push_back(record.exchange_ns);
+    }
+    const std::optional<std::string> change = placer_.Note(compute_ns, exchange_ns);
+    const PlacementCosts& costs = placer_.costs();
+    state_.NoteSpeed({costs.lane_ns[static_cast<size_t>(group_.rank())], costs.link_ns});
+    if (!change) return Ok();
+    if (group_.rank() == 0) {
+      LogInfo("lanes-moved", {{"step", state_.step()}, {"reason", *change}});
+    }
+    return exchange_->Place(placer_.now());
   }
 
   Result<std::vector<VoteRecord>> VoteOn(const VoteRecord& record) {
     const ProfileRange range(state_.config().device, "vote");
-    return Vote(group_, record, parts_.lanes());
+    return Vote(group_, record, placer_.now());
   }
 
   Error Failed(const LaneWork& work) const {
@@ -200,7 +229,7 @@ class EpochRun {
     report.world = group_.size();
     report.compute_ns = std::exchange(compute_ns_, {});
     for (int rank = 0; rank < static_cast<int>(report.compute_ns.size()); ++rank) {
-      report.lanes.push_back(LanesOf(rank, group_.size(), parts_.lanes()).count());
+      report.lanes.push_back(placer_.now()[static_cast<size_t>(rank)].count());
     }
     const std::string where =
         group_.NameOf(group_.rank()) + ", after step " + std::to_string(report.step);
@@ -283,6 +312,7 @@ class EpochRun {
   TrainState& state_;
   EpochGroup& group_;
   std::unique_ptr<Exchange> exchange_;
+  LanePlacer placer_;
   std::optional<uint64_t> saved_step_;
   std::string not_mirrored_;
   std::optional<TimePoint> end_by_;   // while the mirror is waited for, if that is told

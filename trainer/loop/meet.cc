@@ -44,6 +44,10 @@ class Meeting {
     Keeping* const keeping = parts_.keeping;
     if (keeping != nullptr && keeping->ahead != nullptr) keeping->ahead->Stop();
     KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
+    for (const MemberReport& report : reports) {
+      costs_.lane_ns.push_back(report.lane_ns);
+      if (costs_.link_ns == 0) costs_.link_ns = report.link_ns;
+    }
     // Every report is here, so the pending step is decided, and nobody can ask for it again.
     const MemberReport& source = reports[static_cast<size_t>(plan.source)];
     const Part part = plan.parts[static_cast<size_t>(group_.rank())];
@@ -61,7 +65,7 @@ class Meeting {
     return CompareStates(plan);
   }
 
-  Met met() const { return {refused_, pieces_}; }
+  Met met() const { return {refused_, pieces_, costs_}; }
 
  private:
   // The coordinator refuses misfits, but what it knows is a moment old, so all members check before
@@ -283,6 +287,7 @@ class Meeting {
                    std::to_string(plan.dataset->size()) + "_by_" + std::to_string(plan.batch);
     }
     together.Add("evaluation", evaluation);
+    together.Add("--lane-placement", state_.config().places_lanes ? "auto" : "even");
     return together.Text();
   }
 
@@ -347,6 +352,7 @@ class Meeting {
   const ApplyPending& apply_;
   std::string refused_;   // why nobody, or not this member, may begin
   uint64_t pieces_ = 0;   // of the state, left to be compared by the next steps
+  PlacementCosts costs_;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "trainer/loop/epoch_parts.h"
+#include "trainer/numerics/placement.h"
 
 namespace keel {
 
@@ -26,6 +27,7 @@ struct Met {
   // How many steps shall compare a piece of the state, each the one whose number is the step's
   // modulo state.pieces(). 0: all of it was compared.
   uint64_t pieces = 0;
+  PlacementCosts costs;   // as the members know them from epochs before
 };
 Result<Met> Meet(const EpochParts& parts, const ApplyPending& apply);
 

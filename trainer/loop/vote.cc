@@ -5,17 +5,17 @@
 
 #include "trainer/exchange/gather.h"
 #include "trainer/group/epoch_group.h"
-#include "trainer/numerics/lanes.h"
 
 namespace keel {
 namespace {
 
-Result<std::vector<VoteRecord>> DecodeAll(const EpochGroup& group, const VoteRecord& own, int lanes,
+Result<std::vector<VoteRecord>> DecodeAll(const EpochGroup& group, const VoteRecord& own,
+                                          const Placement& placement,
                                           const std::vector<RecordBytes>& all) {
   std::vector<VoteRecord> records;
   for (int rank = 0; rank < group.size(); ++rank) {
-    const int count = LanesOf(rank, group.size(), lanes).count();
-    Result<VoteRecord> record = DecodeVote(all[static_cast<size_t>(rank)], count);
+    const auto index = static_cast<size_t>(rank);
+    Result<VoteRecord> record = DecodeVote(all[index], placement[index].count());
     if (!record.ok()) return record.error().Doing("the vote of " + group.NameOf(rank));
     if (record->step != own.step) {
       return Error{Code::kStaleEpoch, group.NameOf(rank) + " votes on step " +
@@ -30,13 +30,12 @@ Result<std::vector<VoteRecord>> DecodeAll(const EpochGroup& group, const VoteRec
 
 }  // namespace
 
-Result<std::vector<VoteRecord>> Vote(EpochGroup& group, const VoteRecord& record, int lanes) {
+Result<std::vector<VoteRecord>> Vote(EpochGroup& group, const VoteRecord& record,
+                                     const Placement& placement) {
   std::vector<size_t> sizes;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    sizes.push_back(VoteRecordBytes(LanesOf(rank, group.size(), lanes).count()));
-  }
+  for (const LaneRange& range : placement) sizes.push_back(VoteRecordBytes(range.count()));
   KEEL_TRY_ASSIGN(const std::vector<RecordBytes> all, Gather(group, EncodeVote(record), sizes));
-  Result<std::vector<VoteRecord>> records = DecodeAll(group, record, lanes, all);
+  Result<std::vector<VoteRecord>> records = DecodeAll(group, record, placement, all);
   if (!records.ok()) group.Abort(records.error());
   return records;
 }

@@ -13,13 +13,14 @@
 
 #include "base/result.h"
 #include "trainer/loop/vote_record.h"
+#include "trainer/numerics/placement.h"
 
 namespace keel {
 
 class EpochGroup;
 
-// `lanes` counts those of the whole job; `record.losses` holds those of this worker. Returns the
-// records by rank.
-Result<std::vector<VoteRecord>> Vote(EpochGroup& group, const VoteRecord& record, int lanes);
+// `record.losses` holds those of this worker's lanes. Returns the records by rank.
+Result<std::vector<VoteRecord>> Vote(EpochGroup& group, const VoteRecord& record,
+                                     const Placement& placement);
 
 }  // namespace keel

@@ -146,6 +146,8 @@ struct JsonFields<MemberReport> {
     field("save_every", report.save_every);
     field("codec", report.codec);
     field("config", report.config, NamedTexts());
+    field("lane_ns", report.lane_ns);
+    field("link_ns", report.link_ns);
     field("last_losses", report.last_losses, Bits());
   }
 };
@@ -156,7 +158,8 @@ bool MemberReport::operator==(const MemberReport& other) const {
          inexact_since == other.inexact_since && fingerprint == other.fingerprint &&
          together == other.together && beginning == other.beginning &&
          directory == other.directory && save_every == other.save_every && codec == other.codec &&
-         config == other.config && BitsOf(last_losses) == BitsOf(other.last_losses);
+         config == other.config && lane_ns == other.lane_ns && link_ns == other.link_ns &&
+         BitsOf(last_losses) == BitsOf(other.last_losses);
 }
 
 std::string WhyUnfit(const std::vector<MemberReport>& reports, size_t rank) {

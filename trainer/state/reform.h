@@ -47,6 +47,10 @@ struct MemberReport {
   std::string codec;
   // Of the first rank, for all to save the same: its options and their values.
   std::map<std::string, std::string> config;
+  // What a lane took here, and what the busiest link took for the gradients of one whole model,
+  // when that was measured last; 0: it was not (trainer/numerics/placement.h).
+  int64_t lane_ns = 0;
+  int64_t link_ns = 0;
   std::vector<float> last_losses;    // all lanes', of step `step`-1: for who is one behind
   // Losses by their bits.
   bool operator==(const MemberReport& other) const;

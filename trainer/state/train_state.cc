@@ -183,6 +183,8 @@ Digest TrainState::PieceDigest(uint64_t piece) const {
 MemberReport TrainState::Report() const {
   MemberReport report;
   report.layout = registry_.LayoutDigest().Hex();
+  report.lane_ns = speed_.lane_ns;
+  report.link_ns = speed_.link_ns;
   if (held_ == Held::kSpoiled) {
     report.step = MemberReport::kSpoiled;
     return report;

@@ -63,6 +63,13 @@ class TrainState {
   // The mean over lanes, added in the order in which gradients are.
   static float MeanLoss(const std::vector<float>& lane_losses);
 
+  // How fast this worker and its links were, for the next epoch to begin with.
+  struct Speed {
+    int64_t lane_ns = 0;   // as in MemberReport
+    int64_t link_ns = 0;
+  };
+  void NoteSpeed(const Speed& speed) { speed_ = speed; }
+
   // --- Comparing it with others' ---
 
   // All members hold the same bits. That is so until this state is replaced.
@@ -132,6 +139,7 @@ class TrainState {
   int64_t inexact_since_ = -1;
   Held held_ = Held::kFresh;
   bool compared_ = false;
+  Speed speed_;
   std::optional<at::Tensor> pending_;
 };
 

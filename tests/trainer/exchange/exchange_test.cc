@@ -225,6 +225,33 @@ TEST_F(ExchangeTest, GradientsOutliveTheExchange) {
   });
 }
 
+// Who computes a lane decides no bit, also where that changes from step to step.
+TEST_F(ExchangeTest, LanesMayMoveBetweenSteps) {
+  constexpr int kLanes = 9;
+  constexpr int kSize = 4;
+  const std::vector<Tensors> reference = References(kLanes);
+  const int ends[][kSize] = {{9, 9, 9, 9}, {0, 1, 5, 9}, {4, 6, 8, 9}};
+  crew_.Run(kSize, [&](EpochGroup& group) {
+    Mlp model;
+    const auto exchange = Opened(model, group, OptionsOf(kLanes));
+    for (int step = 0; step < kSteps; ++step) {
+      Placement placement;
+      int begin = 0;
+      for (const int end : ends[step]) {
+        placement.push_back({begin, end});
+        begin = end;
+      }
+      ASSERT_OK(exchange->Place(placement));
+      ASSERT_OK(Step(*exchange, model, step));
+      ExpectSameBits(model.parameters(), reference[static_cast<size_t>(step)],
+                     "step " + std::to_string(step));
+    }
+    // Not in the middle of one.
+    if (exchange->lanes().count() > 1) ASSERT_OK(exchange->Backward(model.Loss(0, 0)));
+    EXPECT_FALSE(exchange->lanes().count() > 1 && exchange->Place(EvenPlacement(4, 9)).ok());
+  });
+}
+
 // As over the epochs of a job: memory that is there is not asked for again, and fits each group.
 TEST_F(ExchangeTest, BucketsServeGroupsOfAnySizeInTheSameMemory) {
   constexpr int kLanes = 8;

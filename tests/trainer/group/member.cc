@@ -32,7 +32,7 @@ Status WorkUntilItEnds(EpochGroup& group, bool votes) {
   const at::Tensor out = at::zeros({kBigBytes}, at::kByte);
   for (int64_t step = 0;; ++step) {
     if (votes) {
-      KEEL_TRY(Vote(group, {.step = step}, 0));
+      KEEL_TRY(Vote(group, {.step = step}, EvenPlacement(group.size(), 0)));
     } else {
       KEEL_TRY(SendAround(group, in, out));
     }

@@ -22,6 +22,7 @@ VoteRecord RandomRecord(Random& random, int lanes) {
   if (random.Chance(0.5)) record.deadline_ms = static_cast<int64_t>(random.Uniform(100000));
   if (random.Chance(0.5)) record.save_ns = static_cast<int64_t>(random.Uniform(1u << 30));
   record.compute_ns = static_cast<int64_t>(random.Uniform(1u << 30));
+  record.exchange_ns = static_cast<int64_t>(random.Uniform(1u << 30));
   if (random.Chance(0.5)) {
     record.parameters.emplace();
     random.Bytes(record.parameters->bytes);
@@ -52,6 +53,7 @@ TEST(VoteRecord, DecodesToWhatWasEncoded) {
     EXPECT_EQ(decoded->deadline_ms, record.deadline_ms);
     EXPECT_EQ(decoded->save_ns, record.save_ns);
     EXPECT_EQ(decoded->compute_ns, record.compute_ns);
+    EXPECT_EQ(decoded->exchange_ns, record.exchange_ns);
     EXPECT_EQ(decoded->parameters, record.parameters);
     EXPECT_EQ(decoded->piece, record.piece);
     EXPECT_EQ(decoded->losses, record.losses);

@@ -29,7 +29,8 @@ TEST(Vote, EverybodyHearsEverybody) {
     for (const int lanes : {1, 8}) {
       crew.Run(size, [&](EpochGroup& group) {
         for (int64_t step = 0; step < 20; ++step) {
-          const auto all = Vote(group, RecordOf(group.rank(), size, lanes, step), lanes);
+          const VoteRecord own = RecordOf(group.rank(), size, lanes, step);
+          const auto all = Vote(group, own, EvenPlacement(size, lanes));
           ASSERT_TRUE(all.ok()) << all.error().message;
           for (int rank = 0; rank < size; ++rank) {
             EXPECT_EQ((*all)[static_cast<size_t>(rank)], RecordOf(rank, size, lanes, step));
@@ -46,7 +47,7 @@ TEST(Vote, SucceedsForNobodyWhereOneDoesNotEnter) {
     std::atomic<int> succeeded{0};
     crew.Run(size, [&](EpochGroup& group) {
       if (group.rank() == size - 1) return;
-      if (Vote(group, RecordOf(group.rank(), size, 4, 3), 4).ok()) ++succeeded;
+      if (Vote(group, RecordOf(group.rank(), size, 4, 3), EvenPlacement(size, 4)).ok()) ++succeeded;
     });
     EXPECT_EQ(succeeded.load(), 0);
   }
@@ -55,7 +56,8 @@ TEST(Vote, SucceedsForNobodyWhereOneDoesNotEnter) {
 TEST(Vote, OnAnotherStepIsAnErrorThatNamesBoth) {
   GroupCrew crew;
   crew.Run(2, [](EpochGroup& group) {
-    const auto all = Vote(group, RecordOf(group.rank(), 2, 4, 5 + group.rank()), 4);
+    const VoteRecord own = RecordOf(group.rank(), 2, 4, 5 + group.rank());
+    const auto all = Vote(group, own, EvenPlacement(2, 4));
     ASSERT_FALSE(all.ok());
     EXPECT_EQ(all.error().code, Code::kStaleEpoch);
     EXPECT_THAT(all.error().message, testing::HasSubstr("votes on step"));

@@ -26,6 +26,8 @@ MemberReport SomeReport() {
   report.save_every = 7;
   report.codec = "zstd";
   report.config = {{"name", "a \"b\""}, {"lr", "0.1"}};
+  report.lane_ns = 1200;
+  report.link_ns = 3400;
   report.last_losses = {0.1f, -0.0f, std::numeric_limits<float>::infinity(), -1.5f};
   return report;
 }
@@ -44,12 +46,14 @@ TEST(ReportWire, AReport) {
             R"({"step":7,"pending":true,"layout":"00ff","trail":"t7","compared":true,"numbers)"
             R"(":"{\"step\":7}","inexact_since":3,"fingerprint":"threads=1","together":"eval)"
             R"(uation=none","beginning":"--init-from=none","directory":"0123456789abcdef�")"
-            R"(,"save_every":7,"codec":"zstd","config":{"lr":"0.1","name":"a \"b\""},"last_lo)"
-            R"(sses":[1036831949,2147483648,2139095040,3217031168]})");
+            R"(,"save_every":7,"codec":"zstd","config":{"lr":"0.1","name":"a \"b\""},"lane_n)"
+            R"(s":1200,"link_ns":3400,"last_losses":[1036831949,2147483648,2139095040,3217031)"
+            R"(168]})");
   EXPECT_EQ(ReportText({}),
             R"({"step":-1,"pending":false,"layout":"","trail":"","compared":false,"numbers":")"
             R"(","inexact_since":-1,"fingerprint":"","together":"","beginning":"","directory":)"
-            R"("","save_every":0,"codec":"","config":{},"last_losses":[]})");
+            R"("","save_every":0,"codec":"","config":{},"lane_ns":0,"link_ns":0,"last_losses")"
+            R"(:[]})");
 }
 
 constexpr const char* kReportFaults =
@@ -73,13 +77,19 @@ save_every: @ is missing; @: expected a whole number, found null
   9223372036854775807: taken
 codec: @ is missing; @: expected a string, found null
 config: @ is missing; @: expected an object, found null
+lane_ns: @ is missing; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+link_ns: @ is missing; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
 last_losses: @ is missing; @: expected an array, found null
 config/lr: taken; @: expected a string, found null
 config/name: taken; @: expected a string, found null
 one more in '': taken
 one more in '/config': @: expected a string, found the number 1
 order in '': step pending layout trail compared numbers inexact_since fingerprint together )"
-    R"(beginning directory save_every codec config last_losses
+    R"(beginning directory save_every codec config lane_ns link_ns last_losses
 order in '/config': lr name
 )";
 

@@ -1,0 +1,109 @@
+// Medians over the steps of a window, so that one slow step decides nothing.
+#include "trainer/loop/lane_placer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace keel {
+namespace {
+
+constexpr size_t kFirstWindow = 8;
+constexpr size_t kWindowMax = 128;
+constexpr int kSkipped = 2;   // steps after a change, which touch memory for the first time
+// In percent: what another placement must promise, and how much slower than before it may be.
+constexpr int64_t kGain = 5;
+constexpr int64_t kTolerance = 2;
+
+int64_t Median(std::vector<int64_t> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::string Took(int64_t ns) { return DurationText(std::chrono::nanoseconds(ns)); }
+
+}  // namespace
+
+LanePlacer::LanePlacer(int world, int lanes, bool moves)
+    : lanes_(lanes), moves_(moves), now_(EvenPlacement(world, lanes)), window_(kFirstWindow) {
+  costs_.lane_ns.resize(static_cast<size_t>(world));
+}
+
+void LanePlacer::Begin(const PlacementCosts& known) {
+  costs_ = known;
+  if (moves_) now_ = BestPlacement(lanes_, known);
+}
+
+std::optional<std::string> LanePlacer::Note(const std::vector<int64_t>& compute_ns,
+                                            const std::vector<int64_t>& exchange_ns) {
+  if (skipped_ < kSkipped) {
+    ++skipped_;
+    return std::nullopt;
+  }
+  steps_.push_back({compute_ns, exchange_ns});
+  if (steps_.size() < window_) return std::nullopt;
+  Measure();
+  steps_.clear();
+  return moves_ && state_ != State::kSettled ? Judge() : std::nullopt;
+}
+
+// Whoever computes longest waits for nothing but the links.
+void LanePlacer::Measure() {
+  std::vector<int64_t> waits;
+  std::vector<int64_t> whole;
+  for (const Step& step : steps_) {
+    int64_t wait = 0;
+    int64_t slowest = 0;
+    for (size_t rank = 0; rank < now_.size(); ++rank) {
+      if (now_[rank].empty() || step.compute_ns[rank] < slowest) continue;
+      slowest = step.compute_ns[rank];
+      wait = step.exchange_ns[rank];
+    }
+    waits.push_back(wait);
+    whole.push_back(slowest + wait);
+  }
+  took_ns_ = Median(whole);
+  const int64_t link = std::max<int64_t>(BusiestLink(now_), 1);
+  costs_.link_ns = Median(waits) * static_cast<int64_t>(now_.size()) / link;
+  for (size_t rank = 0; rank < now_.size(); ++rank) {
+    if (now_[rank].empty()) continue;
+    std::vector<int64_t> own;
+    for (const Step& step : steps_) own.push_back(step.compute_ns[rank]);
+    costs_.lane_ns[rank] = Median(own) / now_[rank].count();
+  }
+}
+
+std::optional<std::string> LanePlacer::Judge() {
+  const bool is_slower = took_ns_ * 100 > before_took_ns_ * (100 + kTolerance);
+  if (state_ == State::kTrying && is_slower) {
+    const std::string why = "a step took " + Took(took_ns_) + ", and " + Took(before_took_ns_) +
+                            " before that was tried";
+    return Change(State::kSettled, Placement(before_), why);
+  }
+  state_ = State::kMeasuring;
+  const PlacementCosts costs = Completed(costs_);
+  const Placement best = BestPlacement(lanes_, costs);
+  const int64_t promised = StepTimeOf(best, costs);
+  const int64_t expected = StepTimeOf(now_, costs);
+  if (promised * 100 <= expected * (100 - kGain)) {
+    return Change(State::kTrying, best, "a step should take " + Took(promised) + " instead of " +
+                                            Took(expected));
+  }
+  window_ = std::min(window_ * 2, kWindowMax);
+  return std::nullopt;
+}
+
+std::string LanePlacer::Change(State state, const Placement& to, const std::string& why) {
+  const std::string text =
+      PlacementText(to) + " lanes instead of " + PlacementText(now_) + ": " + why;
+  state_ = state;
+  before_ = std::exchange(now_, to);
+  before_took_ns_ = took_ns_;
+  window_ = kFirstWindow;
+  skipped_ = 0;
+  return text;
+}
+
+}  // namespace keel

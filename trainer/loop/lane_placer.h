@@ -1,0 +1,70 @@
+// LanePlacer: decides at the steps of an epoch who computes which lanes, from what the members'
+// votes say that their parts took.
+//
+// | it is | after so many steps | it becomes |
+// |---|---|---|
+// | measuring | another placement promises 5 % or more | trying that one |
+// | measuring | none does | measuring, over twice as many steps |
+// | trying | that was slower than the one before | settled, with the one before |
+// | trying | it was not | measuring |
+// | settled | | settled, until the epoch ends |
+//
+// Promises   all members that are told the same times decide the same, at the same steps. The first
+//            steps after a change do not count.
+// Does not   move anything: lanes are computed anew in each step.
+// Threads    one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/numerics/placement.h"
+
+namespace keel {
+
+class LanePlacer {
+ public:
+  enum class State { kMeasuring, kTrying, kSettled };
+
+  // `moves`: false keeps an even split.
+  LanePlacer(int world, int lanes, bool moves);
+
+  // What is known from epochs before.
+  void Begin(const PlacementCosts& known);
+
+  const Placement& now() const { return now_; }
+  State state() const { return state_; }
+
+  // By rank, of a step: what the lanes took, and how long the others' were waited for. Returns why
+  // the placement changes, if it does.
+  std::optional<std::string> Note(const std::vector<int64_t>& compute_ns,
+                                  const std::vector<int64_t>& exchange_ns);
+  // As measured last; 0 where nothing was.
+  const PlacementCosts& costs() const { return costs_; }
+
+ private:
+  struct Step {
+    std::vector<int64_t> compute_ns;
+    std::vector<int64_t> exchange_ns;
+  };
+
+  void Measure();
+  std::optional<std::string> Judge();
+  std::string Change(State state, const Placement& to, const std::string& why);
+
+  const int lanes_;
+  const bool moves_;
+  Placement now_;
+  State state_ = State::kMeasuring;
+  size_t window_;                // steps from which the next decision is made
+  int skipped_ = 0;              // of those that do not count
+  std::vector<Step> steps_;
+  PlacementCosts costs_;
+  int64_t took_ns_ = 0;          // a step, in the last window
+  Placement before_;             // while trying
+  int64_t before_took_ns_ = 0;
+};
+
+}  // namespace keel
