@@ -266,7 +266,9 @@ int main(int argc, char** argv) {
 #endif
   const keel::TrainMainSpec spec{.name = "model_train",
                                  .about = "Trains one of the tests' models.",
-                                 .defaults = {.steps = 20, .lanes = 8, .lane_batch = 4},
+                                 // Survivors compare even these small states by pieces.
+                                 .defaults = {.steps = 20, .lanes = 8, .lane_batch = 4,
+                                              .piece_bytes = 4 << 10},
                                  .add_options = AddOptions,
                                  .make = MakeProgram};
   const bool is_played = std::find(argv, argv + argc, std::string("--played")) != argv + argc;

@@ -82,6 +82,8 @@ class EpochRun {
     if (!state_.pending()) {
       for (at::Tensor parameter : state_.parameters()) parameter.mutable_grad() = at::Tensor();
     }
+    // What an epoch that broke has enqueued on a GPU may still write where it was told to.
+    if (group_.has_nccl()) KEEL_TRY(state_.RenewGradients());
     KEEL_TRY_ASSIGN(exchange_, Exchange::Open(state_.gradients(), group_, options));
     // A worker without a state has used none of this memory yet. It warms it up now, while it may
     // have to wait for a checkpoint or a transfer.

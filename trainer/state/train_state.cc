@@ -69,11 +69,7 @@ Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
     return Error{Code::kInvalid, "the model has no parameters that require a gradient"};
   }
   KEEL_TRY(state->CheckDevices());
-  BucketLimits limits{.most_bytes = config.bucket_bytes};
-  limits.last_bytes = std::min(limits.last_bytes, limits.most_bytes);
-  KEEL_TRY_ASSIGN(state->gradients_, CatchTorch("making room for gradients", [&] {
-    return std::make_shared<GradientBuckets>(state->parameters_, limits);
-  }));
+  KEEL_TRY(state->RenewGradients());
   state->loader_ = std::make_unique<BatchLoader>(
       *state->program_.dataset, state->order_,
       BatchLoader::Spec{config.loader, config.steps, config.seed, config.device});
@@ -120,6 +116,15 @@ Status TrainState::Register() {
                                 trail_ = Trail(digest);
                                 return Ok();
                               }});
+}
+
+Status TrainState::RenewGradients() {
+  BucketLimits limits{.most_bytes = config_.bucket_bytes};
+  limits.last_bytes = std::min(limits.last_bytes, limits.most_bytes);
+  KEEL_TRY_ASSIGN(gradients_, CatchTorch("making room for gradients", [&] {
+    return std::make_shared<GradientBuckets>(parameters_, limits);
+  }));
+  return Ok();
 }
 
 void TrainState::Drop() {

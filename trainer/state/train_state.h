@@ -44,6 +44,8 @@ class TrainState {
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
   // Where their gradients come together.
   const std::shared_ptr<GradientBuckets>& gradients() const { return gradients_; }
+  // In other memory from now on. Pending ones stay where they are.
+  Status RenewGradients();
   LaneBuffers& buffers() { return *buffers_; }
   const SampleOrder& samples() const { return order_; }
   BatchLoader& loader() { return *loader_; }
