@@ -195,28 +195,45 @@ TEST_F(TrainJob, NoSampleIsLostOrSeenTwiceWhoeverIsKilledOrJoins) {
 
 // --- Who computes which lanes ---
 
-// With the bits of an even split, and of one worker.
-TEST_F(TrainJob, ASlowHostGetsFewerLanes) {
-  const Words options = {"--model=resnet", "--lanes=8", "--steps=60"};
-  const auto fast = StartHost(1, Joined(options, {"--lane-time=4ms"}));
-  fast->Await("^step 2 rank 0 ");
-  const auto slow = StartHost(1, Joined(options, {"--lane-time=16ms"}));
-  EXPECT_EQ(fast->ExitCode(), 0) << fast->Output();
-  EXPECT_EQ(slow->ExitCode(), 0) << slow->Output();
-  EXPECT_EQ(fast->Count(" lanes-moved .*reason=\"[67]\\+[12] lanes instead of 4\\+4: "), 1)
-      << fast->Output();
-  EXPECT_EQ(LastLineOf(*fast), LastLine(1, options));
+// Two hosts, of which one needs five times as long for a lane; what the first rank's host printed.
+class UnlikeHosts : public JobTest {
+ protected:
+  void Train(const Words& more) {
+    for (const char* const lane_time : {"--lane-time=10ms", "--lane-time=50ms"}) {
+      hosts_.push_back(Launch(Joined(
+          Joined({"--rdzv-backend=c10d", "--rdzv-id=job", "--nnodes=2", "--nproc-per-node=1",
+                  "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_), kProgram, lane_time},
+                 kOptions),
+          more)));
+    }
+    for (const auto& host : hosts_) EXPECT_EQ(host->ExitCode(), 0) << host->Output();
+  }
+  int Count(const std::string& pattern) const {
+    return hosts_[0]->Count(pattern) + hosts_[1]->Count(pattern);
+  }
+  // With the bits of one worker.
+  void ExpectSameEnd() {
+    Launched& first = *hosts_[hosts_[0]->Count("^final step=") > 0 ? 0 : 1];
+    EXPECT_EQ(LastLineOf(first), LastLine(1, kOptions));
+  }
+
+  const Words kOptions = {"--model=resnet", "--lanes=8", "--steps=30"};
+  std::vector<std::unique_ptr<Launched>> hosts_;
+};
+
+TEST_F(UnlikeHosts, TheSlowOneGetsFewerLanes) {
+  Train({});
+  const std::string moved = "([5-7]\\+[1-3]|[1-3]\\+[5-7]) lanes instead of 4\\+4: ";
+  EXPECT_GE(Count(" lanes-moved .*reason=\"" + moved), 1)
+      << hosts_[0]->Output() << hosts_[1]->Output();
+  ExpectSameEnd();
 }
 
-TEST_F(TrainJob, AnEvenSplitIsKeptWhereItIsAskedForByAll) {
-  const Words options = {"--lanes=8", "--steps=40"};
-  const Words even = Joined(options, {"--lane-placement=even"});
-  const auto fast = StartHost(1, Joined(even, {"--lane-time=2ms"}));
-  fast->Await("^step 2 rank 0 ");
-  const auto slow = StartHost(1, Joined(even, {"--lane-time=8ms"}));
-  EXPECT_EQ(fast->ExitCode(), 0) << fast->Output();
-  EXPECT_EQ(fast->Count(" lanes-moved "), 0) << fast->Output();
-  EXPECT_EQ(LastLineOf(*fast), LastLine(1, options));
+TEST_F(UnlikeHosts, AnEvenSplitIsKeptWhereItIsAskedFor) {
+  Train({"--lane-placement=even"});
+  EXPECT_EQ(Count(" lanes-moved "), 0);
+  EXPECT_GE(Count("^step 30 rank [01] of 2 "), 1);
+  ExpectSameEnd();
 }
 
 // --- Loading, evaluation, logs ---

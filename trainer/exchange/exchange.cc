@@ -102,15 +102,18 @@ Exchange::Impl::Impl(std::shared_ptr<GradientBuckets> gradients, EpochGroup& gro
 // Runs in a backward, which an exception ends.
 void Exchange::Impl::OnGradient(size_t parameter, const at::Tensor& made) {
   if (!is_collecting_) return;
-  const GradientBuckets::Seat& seat = gradients_->SeatOf(parameter);
-  buckets()[seat.bucket]->TakeGradient(seat.index, made);
-  if (!IsLastLane()) return;
-  --missing_[seat.bucket];
-  const Status reducing = ReduceThoseFull();
-  if (reducing.ok()) return;
+  const Result<Status> done = CatchTorch(LaneText(), [&]() -> Status {
+    const GradientBuckets::Seat& seat = gradients_->SeatOf(parameter);
+    buckets()[seat.bucket]->TakeGradient(seat.index, made);
+    if (!IsLastLane()) return Ok();
+    --missing_[seat.bucket];
+    return ReduceThoseFull();
+  });
+  const Status status = done.ok() ? *done : Status(done.error());
+  if (status.ok()) return;
   // The group knows why, whatever becomes of this exception.
-  group_.Abort(reducing.error());
-  throw std::runtime_error(reducing.error().message);
+  group_.Abort(status.error());
+  throw std::runtime_error(status.error().message);
 }
 
 void Exchange::Impl::WarmUp() {
@@ -305,8 +308,12 @@ Status Exchange::Impl::ReduceWithoutLanes() {
   const torch::autograd::AutoGradMode no_grad(false);
   std::vector<Ending> endings;
   const auto end_all = [&]() -> Status {
-    for (const Ending& end : std::exchange(endings, {})) KEEL_TRY(end());
-    return Ok();
+    Status all = Ok();   // after an error, too, nothing of the others may be in flight
+    for (const Ending& end : std::exchange(endings, {})) {
+      Status ended = end();
+      if (all.ok()) all = std::move(ended);
+    }
+    return all;
   };
   for (const auto& bucket : buckets()) {
     bucket->BeginStep();

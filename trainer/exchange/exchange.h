@@ -1,11 +1,12 @@
 // Exchange: makes every worker's gradients the mean over all lanes, with the same bits for every
 // number of workers. A bucket is exchanged while backward makes the next one.
 // Promises   after a Finish() that succeeded, each parameter's grad() holds the complete mean, the
-//            same bits on all workers, and keeps it when this object is gone; no other worker
-//            needs it any more. If only some workers share a host, this is certain only once a
-//            later vote has said that all have finished, since a worker that breaks off may
-//            overwrite what others still read. After an error nothing is in flight any more, the
-//            group is aborted, and gradients are undefined.
+//            same bits on all workers, until the next step begins, here or in another exchange
+//            with these buckets; no other worker needs it any more. Before that, from a worker's
+//            last backward on, it may hold anything. If only some workers share a host, this is
+//            certain only once a later vote has said that all have finished, since a worker that
+//            breaks off may overwrite what others still read. After an error nothing is in flight
+//            any more, the group is aborted, and gradients are undefined.
 // Does not   decide a step (trainer/loop/vote.h), or scale for mixed precision: scale the loss.
 //            Parameters that a lane's loss does not reach count as a gradient of zero.
 // Threads    one; a thread of its own finishes buckets in order. Abort() of the group, from

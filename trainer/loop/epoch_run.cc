@@ -49,6 +49,7 @@ class EpochRun {
       if (end) return Outcome(*end);
       KEEL_TRY(EvaluateIfDue());
     }
+    KEEL_TRY(CompareRest());
     if (parts_.saves()) {
       KEEL_TRY(SaveTogether(parts_));
       saved_step_ = state_.step();
@@ -82,8 +83,7 @@ class EpochRun {
     if (!state_.pending()) {
       for (at::Tensor parameter : state_.parameters()) parameter.mutable_grad() = at::Tensor();
     }
-    // What an epoch that broke has enqueued on a GPU may still write where it was told to.
-    if (group_.has_nccl()) KEEL_TRY(state_.RenewGradients());
+    KEEL_TRY(state_.MakeRoomForGradients());
     KEEL_TRY_ASSIGN(exchange_, Exchange::Open(state_.gradients(), group_, options));
     // A worker without a state has used none of this memory yet. It warms it up now, while it may
     // have to wait for a checkpoint or a transfer.
@@ -187,22 +187,41 @@ class EpochRun {
     if (pieces_left_ == 0) return std::optional<Digest>();
     --pieces_left_;
     KEEL_TRY_ASSIGN(const Digest digest, CatchTorch("comparing states", [&] {
-      return state_.PieceDigest(state_.step() % state_.pieces());
+      return state_.PieceDigest(pieces_left_);
     }));
     return std::optional<Digest>(digest);
+  }
+
+  // All members call it at the same step, before what they hold is saved or told.
+  Status CompareRest() {
+    if (pieces_left_ == 0) return Ok();
+    Digester all;
+    while (pieces_left_ > 0) {
+      KEEL_TRY_ASSIGN(const std::optional<Digest> piece, PieceToCompare());
+      all.Update(piece->bytes);
+    }
+    const RecordBytes mine = RecordOf(all.Current().Hex());
+    const std::vector<size_t> sizes(static_cast<size_t>(group_.size()), mine.size());
+    KEEL_TRY_ASSIGN(const std::vector<RecordBytes> digests, Gather(group_, mine, sizes));
+    for (size_t rank = 1; rank < digests.size(); ++rank) {
+      if (digests[rank] != digests[0]) return Differs(rank, "the state");
+    }
+    return Ok();
+  }
+
+  Error Differs(size_t rank, const std::string& what) const {
+    return {Code::kCorrupt, "before step " + std::to_string(state_.step()) + " " + what + " of " +
+                                group_.NameOf(static_cast<int>(rank)) + " differs from that of " +
+                                group_.NameOf(0) + ": bits have changed in the memory of one of "
+                                "them, or its program has changed them beside the optimizer"};
   }
 
   // Compares what the step began with: a difference was there before its gradients.
   Status CompareParameters(const std::vector<VoteRecord>& records) const {
     for (size_t rank = 1; rank < records.size(); ++rank) {
-      const bool same_piece = records[rank].piece == records[0].piece;
-      if (same_piece && records[rank].parameters == records[0].parameters) continue;
-      return Error{Code::kCorrupt, "before step " + std::to_string(state_.step()) +
-                                       (same_piece ? " the parameters of " : " the state of ") +
-                                       group_.NameOf(static_cast<int>(rank)) +
-                                       " differ from those of " + group_.NameOf(0) +
-                                       ": bits have changed in the memory of one of them, or "
-                                       "its program has changed them beside the optimizer"};
+      if (records[rank].piece != records[0].piece) return Differs(rank, "the state");
+      if (records[rank].parameters == records[0].parameters) continue;
+      return Differs(rank, "the parameters' digest");
     }
     return Ok();
   }
@@ -290,11 +309,13 @@ class EpochRun {
     }
     if (parts_.saves()) {
       if (stop) {
+        KEEL_TRY(CompareRest());
         KEEL_TRY_ASSIGN(const bool saved, SaveToStop(parts_, records));
         if (saved) saved_step_ = state_.step();
       } else {
         StepWatch watch(times_);
-        ActOnSave(DecideSave(saves, state_.step(), parts_.saver().terms().every_steps), join);
+        KEEL_TRY(ActOnSave(
+            DecideSave(saves, state_.step(), parts_.saver().terms().every_steps), join));
         watch.Add(&StepTimes::save);
       }
     }
@@ -304,10 +325,17 @@ class EpochRun {
   }
 
   // A save that begins as the epoch ends would be given up at once, so it is wanted again instead.
-  void ActOnSave(const SaveDecision& decision, bool epoch_ends) {
+  Status ActOnSave(const SaveDecision& decision, bool epoch_ends) {
     SaveBeside& beside = parts_.saver().beside();
-    if (epoch_ends && decision.action == SaveAction::kBegin) return beside.WantSave();
+    if (decision.action == SaveAction::kBegin) {
+      if (epoch_ends) {
+        beside.WantSave();
+        return Ok();
+      }
+      KEEL_TRY(CompareRest());
+    }
     beside.Act(decision);
+    return Ok();
   }
 
   const EpochParts parts_;
@@ -349,6 +377,8 @@ Result<EpochOutcome> RunEpoch(TrainState& state, const EpochGroup::Spec& spec,
   };
   Result<EpochOutcome> outcome = run();
   if (keeping != nullptr) keeping->checkpointer.EndEpoch();
+  // What an epoch that broke has enqueued on a GPU may still write where it was told to.
+  if (state.config().device.is_cuda()) state.LeaveGradients();
   // Lanes of a step that was not made have changed the buffers.
   if (!state.pending()) state.Drop();
   if (outcome.ok() || !IsBreak(outcome.error())) return outcome;

@@ -16,6 +16,7 @@ constexpr int kSkipped = 2;   // steps after a change, which touch memory for th
 // In percent: what another placement must promise, and how much slower than before it may be.
 constexpr int64_t kGain = 5;
 constexpr int64_t kTolerance = 2;
+constexpr int64_t kTimeMax = 1'000'000'000'000;   // 1000 s: others tell times, which could overflow
 
 int64_t Median(std::vector<int64_t> values) {
   std::sort(values.begin(), values.end());
@@ -31,9 +32,20 @@ LanePlacer::LanePlacer(int world, int lanes, bool moves)
   costs_.lane_ns.resize(static_cast<size_t>(world));
 }
 
+// What is known was measured in another group, so it is only tried.
 void LanePlacer::Begin(const PlacementCosts& known) {
   costs_ = known;
-  if (moves_) now_ = BestPlacement(lanes_, known);
+  if (!moves_) return;
+  now_ = BestPlacement(lanes_, {std::vector<int64_t>(known.lane_ns.size()), 0});
+  const PlacementCosts costs = Completed(known);
+  const Placement best = BestPlacement(lanes_, costs);
+  took_ns_ = StepTimeOf(now_, costs);
+  if (!Promises(best, costs)) return;
+  (void)Change(State::kTrying, best, "");
+}
+
+bool LanePlacer::Promises(const Placement& other, const PlacementCosts& costs) const {
+  return StepTimeOf(other, costs) * 100 <= StepTimeOf(now_, costs) * (100 - kGain);
 }
 
 std::optional<std::string> LanePlacer::Note(const std::vector<int64_t>& compute_ns,
@@ -42,7 +54,11 @@ std::optional<std::string> LanePlacer::Note(const std::vector<int64_t>& compute_
     ++skipped_;
     return std::nullopt;
   }
-  steps_.push_back({compute_ns, exchange_ns});
+  const auto known = [](std::vector<int64_t> times) {
+    for (int64_t& time : times) time = std::clamp<int64_t>(time, 0, kTimeMax);
+    return times;
+  };
+  steps_.push_back({known(compute_ns), known(exchange_ns)});
   if (steps_.size() < window_) return std::nullopt;
   Measure();
   steps_.clear();
@@ -65,8 +81,9 @@ void LanePlacer::Measure() {
     whole.push_back(slowest + wait);
   }
   took_ns_ = Median(whole);
-  const int64_t link = std::max<int64_t>(BusiestLink(now_), 1);
-  costs_.link_ns = Median(waits) * static_cast<int64_t>(now_.size()) / link;
+  if (now_.size() > 1) {
+    costs_.link_ns = Median(waits) * static_cast<int64_t>(now_.size()) / BusiestLink(now_);
+  }
   for (size_t rank = 0; rank < now_.size(); ++rank) {
     if (now_[rank].empty()) continue;
     std::vector<int64_t> own;
@@ -78,26 +95,25 @@ void LanePlacer::Measure() {
 std::optional<std::string> LanePlacer::Judge() {
   const bool is_slower = took_ns_ * 100 > before_took_ns_ * (100 + kTolerance);
   if (state_ == State::kTrying && is_slower) {
-    const std::string why = "a step took " + Took(took_ns_) + ", and " + Took(before_took_ns_) +
-                            " before that was tried";
-    return Change(State::kSettled, Placement(before_), why);
+    return Change(State::kSettled, Placement(before_),
+                  " lanes again: a step took " + Took(took_ns_) + " instead of " +
+                      Took(before_took_ns_));
   }
   state_ = State::kMeasuring;
   const PlacementCosts costs = Completed(costs_);
   const Placement best = BestPlacement(lanes_, costs);
-  const int64_t promised = StepTimeOf(best, costs);
-  const int64_t expected = StepTimeOf(now_, costs);
-  if (promised * 100 <= expected * (100 - kGain)) {
-    return Change(State::kTrying, best, "a step should take " + Took(promised) + " instead of " +
-                                            Took(expected));
+  if (Promises(best, costs)) {
+    return Change(State::kTrying, best,
+                  " lanes instead of " + PlacementText(now_) + ": a step should take " +
+                      Took(StepTimeOf(best, costs)) + " instead of " +
+                      Took(StepTimeOf(now_, costs)));
   }
   window_ = std::min(window_ * 2, kWindowMax);
   return std::nullopt;
 }
 
 std::string LanePlacer::Change(State state, const Placement& to, const std::string& why) {
-  const std::string text =
-      PlacementText(to) + " lanes instead of " + PlacementText(now_) + ": " + why;
+  const std::string text = PlacementText(to) + why;
   state_ = state;
   before_ = std::exchange(now_, to);
   before_took_ns_ = took_ns_;

@@ -3,6 +3,8 @@
 //
 // | it is | after so many steps | it becomes |
 // |---|---|---|
+// | new | none: by what is known, another placement promises 5 % or more | trying that one |
+// | new | none: it does not | measuring |
 // | measuring | another placement promises 5 % or more | trying that one |
 // | measuring | none does | measuring, over twice as many steps |
 // | trying | that was slower than the one before | settled, with the one before |
@@ -50,6 +52,7 @@ class LanePlacer {
     std::vector<int64_t> exchange_ns;
   };
 
+  bool Promises(const Placement& other, const PlacementCosts& costs) const;
   void Measure();
   std::optional<std::string> Judge();
   std::string Change(State state, const Placement& to, const std::string& why);

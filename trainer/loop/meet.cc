@@ -46,7 +46,7 @@ class Meeting {
     KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
     for (const MemberReport& report : reports) {
       costs_.lane_ns.push_back(report.lane_ns);
-      if (costs_.link_ns == 0) costs_.link_ns = report.link_ns;
+      costs_.link_ns = std::max(costs_.link_ns, report.link_ns);
     }
     // Every report is here, so the pending step is decided, and nobody can ask for it again.
     const MemberReport& source = reports[static_cast<size_t>(plan.source)];

@@ -24,8 +24,8 @@ using ApplyPending = std::function<Status(const std::vector<float>& lane_losses)
 
 struct Met {
   std::string refused;    // why nobody, or not this member, may begin; empty: all may
-  // How many steps shall compare a piece of the state, each the one whose number is the step's
-  // modulo state.pieces(). 0: all of it was compared.
+  // How many pieces of the state the next steps shall compare, from the last one to the first: the
+  // optimizer's before the parameters, which it changes. 0: all of it was compared.
   uint64_t pieces = 0;
   PlacementCosts costs;   // as the members know them from epochs before
 };

@@ -21,8 +21,8 @@ struct LaneRange {
   auto operator<=>(const LaneRange&) const = default;
 };
 
-// The lanes of worker `rank` of `world`: [lanes*rank/world, lanes*(rank+1)/world). Some workers
-// have none if there are more workers than lanes.
+// Those of worker `rank` of `world` in an even split: [lanes*rank/world, lanes*(rank+1)/world).
+// Some workers have none if there are more workers than lanes.
 LaneRange LanesOf(int rank, int world, int lanes);
 
 // A node of the tree: the sum of lanes begin .. begin+size-1. `size` is a power of two that divides

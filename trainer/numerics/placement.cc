@@ -11,23 +11,31 @@
 namespace keel {
 namespace {
 
-// In a larger group lanes are split evenly: the search takes the square of its size.
-constexpr int kWorldMax = 512;
+// Where the search would look at more ways than this, lanes are split evenly.
+constexpr int64_t kWaysMax = 4'000'000;
 // A worker so much faster than the others that it should have more than this many times an even
 // share gets no more.
 constexpr int kTimesEven = 4;
 // Of a lane about which nothing is known, beside a link about which nothing is known.
 constexpr int64_t kUnknownLane = 1'000'000;
 constexpr int64_t kUnknownLink = 1'000;
+// 100 s. Others tell costs, and larger ones could overflow.
+constexpr int64_t kCostMax = 100'000'000'000;
 
 int64_t NodesIn(const LaneRange& range) { return static_cast<int64_t>(NodesOf(range).size()); }
+
+// Of a worker's lanes, at most.
+int MostLanes(int world, int lanes) {
+  const int64_t even = (lanes + world - 1) / world;
+  return static_cast<int>(std::min<int64_t>(lanes, kTimesEven * even));
+}
 
 class Search {
  public:
   Search(int lanes, const PlacementCosts& costs)
       : lanes_(lanes), costs_(costs), world_(static_cast<int>(costs.lane_ns.size())),
         least_(lanes >= world_ ? 1 : 0),
-        most_(std::min(lanes, kTimesEven * ((lanes + world_ - 1) / world_))) {
+        most_(MostLanes(world_, lanes)) {
     for (int begin = 0; begin <= lanes_; ++begin) {
       nodes_.emplace_back();
       for (int count = 0; count <= std::min(most_, lanes_ - begin); ++count) {
@@ -145,8 +153,9 @@ PlacementCosts Completed(const PlacementCosts& known) {
   PlacementCosts all = known;
   for (int64_t& lane : all.lane_ns) {
     if (lane <= 0) lane = usual;
+    lane = std::min(lane, kCostMax);
   }
-  if (measured.empty()) all.link_ns = kUnknownLink;
+  all.link_ns = measured.empty() ? kUnknownLink : std::clamp<int64_t>(known.link_ns, 0, kCostMax);
   return all;
 }
 
@@ -154,7 +163,7 @@ Placement BestPlacement(int lanes, const PlacementCosts& costs) {
   const int world = static_cast<int>(costs.lane_ns.size());
   const PlacementCosts all = Completed(costs);
   Placement best = EvenPlacement(world, lanes);
-  if (world > kWorldMax || world == 1) return best;
+  if (world == 1 || int64_t{world} * lanes * MostLanes(world, lanes) > kWaysMax) return best;
   Search search(lanes, all);
   for (int64_t most = 1; most <= search.nodes_max(); ++most) {
     Placement found = search.WithNodes(most);

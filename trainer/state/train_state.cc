@@ -69,7 +69,6 @@ Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
     return Error{Code::kInvalid, "the model has no parameters that require a gradient"};
   }
   KEEL_TRY(state->CheckDevices());
-  KEEL_TRY(state->RenewGradients());
   state->loader_ = std::make_unique<BatchLoader>(
       *state->program_.dataset, state->order_,
       BatchLoader::Spec{config.loader, config.steps, config.seed, config.device});
@@ -118,7 +117,8 @@ Status TrainState::Register() {
                               }});
 }
 
-Status TrainState::RenewGradients() {
+Status TrainState::MakeRoomForGradients() {
+  if (gradients_) return Ok();
   BucketLimits limits{.most_bytes = config_.bucket_bytes};
   limits.last_bytes = std::min(limits.last_bytes, limits.most_bytes);
   KEEL_TRY_ASSIGN(gradients_, CatchTorch("making room for gradients", [&] {
@@ -161,7 +161,9 @@ float TrainState::MeanLoss(const std::vector<float>& lane_losses) {
 Digest TrainState::ParametersDigest() const { return DigestOfTensors(parameters_); }
 
 uint64_t TrainState::pieces() const {
-  return PiecesFor(registry_.bytes(), config_.piece_bytes);
+  uint64_t bytes = registry_.bytes();
+  for (const auto& [name, buffer] : model_.tensors.buffers) bytes -= buffer.nbytes();
+  return PiecesFor(bytes, config_.piece_bytes);
 }
 
 Digest TrainState::SmallDigest() const {

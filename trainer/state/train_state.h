@@ -43,9 +43,11 @@ class TrainState {
   TrainProgram& program() { return program_; }
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
   // Where their gradients come together.
+  // Once there is room for them.
   const std::shared_ptr<GradientBuckets>& gradients() const { return gradients_; }
-  // In other memory from now on. Pending ones stay where they are.
-  Status RenewGradients();
+  Status MakeRoomForGradients();
+  // The next ones will be in other memory. Pending ones stay where they are.
+  void LeaveGradients() { gradients_.reset(); }
   LaneBuffers& buffers() { return *buffers_; }
   const SampleOrder& samples() const { return order_; }
   BatchLoader& loader() { return *loader_; }

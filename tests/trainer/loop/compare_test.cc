@@ -1,6 +1,6 @@
 // Members that go on together compare a large state piece by piece: a bit that changed between two
-// epochs, wherever it is, ends the job within as many steps as there are pieces, unless the steps
-// themselves round it away before.
+// epochs, wherever it is, ends the job within as many steps as there are pieces, and before it is
+// saved, unless the steps themselves round it away before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,8 @@ class ComparedByPieces : public testing::TestWithParam<const char*> {
     for (int rank = 0; rank < 2; ++rank) states_.push_back(MakeCompared(GetParam()));
   }
 
-  std::vector<Result<EpochOutcome>> Epoch(bool parks) {
+  // `parks_at`: somebody asks to join at that step; 0: nobody does.
+  std::vector<Result<EpochOutcome>> Epoch(uint64_t parks_at = 0) {
     std::vector<Result<EpochOutcome>> outcomes(2, Error{Code::kCancelled, "it did not run"});
     const std::string prefix = crew_.NewPrefix();
     GroupCrew::OnThreads(2, [&](int rank) {
@@ -62,7 +63,7 @@ class ComparedByPieces : public testing::TestWithParam<const char*> {
       EpochCallbacks peer;
       peer.watch = [](auto) { return std::shared_ptr<void>(); };
       peer.wishes = [&] {
-        return EpochCallbacks::Wishes{.join = parks && state.step() + 1 == kParked};
+        return EpochCallbacks::Wishes{.join = state.step() + 1 == parks_at};
       };
       outcomes[static_cast<size_t>(rank)] =
           RunEpoch(state, crew_.SpecOf(rank, 2, prefix), CancelToken::Never(), peer);
@@ -70,13 +71,13 @@ class ComparedByPieces : public testing::TestWithParam<const char*> {
     return outcomes;
   }
 
-  void Park() {
-    for (const auto& outcome : Epoch(true)) {
+  void Park(uint64_t at = kParked) {
+    for (const auto& outcome : Epoch(at)) {
       ASSERT_OK(outcome);
       ASSERT_EQ(outcome->end, EpochEnd::kBoundary);
     }
     for (const auto& state : states_) {
-      EXPECT_EQ(state->step(), kParked);
+      EXPECT_EQ(state->step(), at);
       EXPECT_GT(state->pieces(), 4u);
     }
   }
@@ -97,7 +98,7 @@ class ComparedByPieces : public testing::TestWithParam<const char*> {
 
 TEST_P(ComparedByPieces, WhatIsTheSameGoesOn) {
   Park();
-  for (const auto& outcome : Epoch(false)) {
+  for (const auto& outcome : Epoch()) {
     ASSERT_OK(outcome);
     EXPECT_EQ(outcome->end, EpochEnd::kFinished);
   }
@@ -111,7 +112,7 @@ TEST_P(ComparedByPieces, AnyBitThatChangedIsFoundOrLeavesNoTrace) {
   Random random(seed);
   FlipABit(states_[1]->registry().FlatAliases(), random);
   bool finished = true;
-  for (const auto& outcome : Epoch(false)) finished &= ExpectFoundIfNotFinished(outcome);
+  for (const auto& outcome : Epoch()) finished &= ExpectFoundIfNotFinished(outcome);
   if (!finished) return;
   EXPECT_EQ(states_[0]->registry().StateDigest(), states_[1]->registry().StateDigest());
 }
@@ -121,8 +122,16 @@ TEST_P(ComparedByPieces, AWeightThatChangedIsFound) {
   Park();
   const at::NoGradGuard no_grad;
   states_[1]->parameters().back().view({-1})[0] += 0.25;
-  for (const auto& outcome : Epoch(false)) EXPECT_FALSE(ExpectFoundIfNotFinished(outcome));
+  for (const auto& outcome : Epoch()) EXPECT_FALSE(ExpectFoundIfNotFinished(outcome));
   EXPECT_LE(states_[0]->step(), kParked + states_[0]->pieces());
+}
+
+// What is left is compared before the last step counts.
+TEST_P(ComparedByPieces, AJobThatEndsSoonerIsComparedAtItsEnd) {
+  Park(kStepsCompared - 2);
+  const at::NoGradGuard no_grad;
+  states_[1]->parameters().front().view({-1})[0] += 0.25;
+  for (const auto& outcome : Epoch()) EXPECT_FALSE(ExpectFoundIfNotFinished(outcome));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ComparedByPieces, testing::Values("mlp", "resnet", "gpt"));

@@ -87,7 +87,7 @@ TEST(LanePlacer, GoesBackFromWhatWasSlowerAndStaysThere) {
   }};
   const auto changes = Changes(placer, job, 2000);
   ASSERT_EQ(changes.size(), 2u);
-  EXPECT_THAT(changes[1], HasSubstr("4+4+4 lanes instead of 5+2+5: a step took "));
+  EXPECT_THAT(changes[1], HasSubstr("4+4+4 lanes again: a step took "));
   EXPECT_EQ(placer.state(), State::kSettled);
   EXPECT_EQ(placer.now(), first);
 }
@@ -104,6 +104,19 @@ TEST(LanePlacer, OneSlowStepDecidesNothing) {
 TEST(LanePlacer, BeginsWithWhatWasKnown) {
   EXPECT_EQ(PlacementText(Begun(3, 8, {{kMs, kMs, 0}, 10 * kMs}).now()), "2+2+4");
   EXPECT_EQ(PlacementText(Begun(3, 12, {{kMs, 2 * kMs, 0}, 0}).now()), "5+2+5");
+}
+
+// It was measured in another group.
+TEST(LanePlacer, WhatWasKnownIsOnlyTried) {
+  LanePlacer placer = Begun(3, 12, {{kMs, 2 * kMs, kMs}, 0});
+  EXPECT_EQ(PlacementText(placer.now()), "5+2+5");
+  EXPECT_EQ(placer.state(), State::kTrying);
+  const Job job{{2 * kMs, kMs, 2 * kMs}, 0, [](const Placement&) { return int64_t{0}; }};
+  EXPECT_EQ(Changes(placer, job, 50).size(), 1u);
+  EXPECT_EQ(PlacementText(placer.now()), "4+4+4");
+  EXPECT_EQ(placer.state(), State::kSettled);
+  // A little more is not worth it.
+  EXPECT_EQ(PlacementText(Begun(2, 64, {{kMs, kMs + kMs / 50}, 0}).now()), "32+32");
 }
 
 TEST(LanePlacer, AnEvenSplitCanBeAskedFor) {

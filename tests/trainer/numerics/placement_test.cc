@@ -119,6 +119,7 @@ TEST(Placement, LargeGroupsArePlacedSoonAndHugeOnesEvenly) {
     }
     ExpectCovers(BestPlacement(2 * world, costs), world, 2 * world);
   }
+  EXPECT_EQ(BestPlacement(65536, CostsOf({1, 2}, 3)), EvenPlacement(2, 65536));
   const PlacementCosts many{std::vector<int64_t>(4096, 1000), 100};
   EXPECT_EQ(BestPlacement(8192, many), EvenPlacement(4096, 8192));
 }
