@@ -378,7 +378,7 @@ Result<EpochOutcome> RunEpoch(TrainState& state, const EpochGroup::Spec& spec,
   Result<EpochOutcome> outcome = run();
   if (keeping != nullptr) keeping->checkpointer.EndEpoch();
   // What an epoch that broke has enqueued on a GPU may still write where it was told to.
-  if (state.config().device.is_cuda()) state.LeaveGradients();
+  if (spec.gpu) state.LeaveGradients();
   // Lanes of a step that was not made have changed the buffers.
   if (!state.pending()) state.Drop();
   if (outcome.ok() || !IsBreak(outcome.error())) return outcome;
