@@ -41,7 +41,6 @@ class ExchangeBucket {
   // `made` is what the lane has just added to parameter `i`'s gradient. It is moved to its place
   // while it is still in the cache, so that the memory of one layer serves the next one.
   void TakeGradient(size_t i, const at::Tensor& made);
-  bool IsReached(size_t i) const { return reached_[i]; }
   // Parameters that the lane's loss did not reach count as zero. Afterwards no grad() shows the
   // sum.
   void EndLane();

@@ -23,6 +23,16 @@
 #include "trainer/group/whereabouts.h"
 
 namespace keel {
+namespace {
+
+// The status of `work`, or what it threw.
+template <class Work>
+Status Caught(const std::string& doing, const Work& work) {
+  const Result<Status> done = CatchTorch(doing, work);
+  return done.ok() ? *done : Status(done.error());
+}
+
+}  // namespace
 
 class Exchange::Impl {
  public:
@@ -102,18 +112,17 @@ Exchange::Impl::Impl(std::shared_ptr<GradientBuckets> gradients, EpochGroup& gro
 // Runs in a backward, which an exception ends.
 void Exchange::Impl::OnGradient(size_t parameter, const at::Tensor& made) {
   if (!is_collecting_) return;
-  const Result<Status> done = CatchTorch(LaneText(), [&]() -> Status {
+  const Status done = Caught(LaneText(), [&]() -> Status {
     const GradientBuckets::Seat& seat = gradients_->SeatOf(parameter);
     buckets()[seat.bucket]->TakeGradient(seat.index, made);
     if (!IsLastLane()) return Ok();
     --missing_[seat.bucket];
     return ReduceThoseFull();
   });
-  const Status status = done.ok() ? *done : Status(done.error());
-  if (status.ok()) return;
+  if (done.ok()) return;
   // The group knows why, whatever becomes of this exception.
-  group_.Abort(status.error());
-  throw std::runtime_error(status.error().message);
+  group_.Abort(done.error());
+  throw std::runtime_error(done.error().message);
 }
 
 void Exchange::Impl::WarmUp() {
@@ -186,12 +195,11 @@ Status Exchange::Impl::EndLane(const Status& backward) {
   const bool is_last = IsLastLane();
   Status done = backward;
   if (done.ok()) {
-    const Result<Status> completed = CatchTorch(LaneText(), [&]() -> Status {
+    done = Caught(LaneText(), [&]() -> Status {
       if (is_last) return CompleteLastLane();
       CompleteLane();
       return Ok();
     });
-    done = completed.ok() ? *completed : Status(completed.error());
   }
   is_collecting_ = false;
   handed_over_.reset();
@@ -201,9 +209,8 @@ Status Exchange::Impl::EndLane(const Status& backward) {
   KEEL_TRY(group_.status());
   if (!is_last) return Ok();
   if (gpu_) {
-    const Result<Status> awaited = CatchTorch("awaiting the GPU", [&] { return gpu_->Await(); });
+    const Status awaited = Caught("awaiting the GPU", [&] { return gpu_->Await(); });
     if (!awaited.ok()) return Failed(awaited.error());
-    if (!awaited->ok()) return Failed(awaited->error());
   }
   waited_ = RealClock().Monotonic() - last_full_;
   return Ok();
@@ -241,12 +248,8 @@ Status Exchange::Impl::ReduceBucket(size_t index) {
   KEEL_TRY_ASSIGN(const Ending end, StartReducing(bucket));
   finisher_.Submit([this, index, end] {
     group_.whereabouts().SidePlace("bucket " + std::to_string(index));
-    const Result<Status> ended = CatchTorch("reducing gradients", [&] { return end(); });
-    if (!ended.ok()) {
-      group_.Abort(ended.error());
-    } else if (!ended->ok()) {
-      group_.Abort(ended->error());
-    }
+    const Status ended = Caught("reducing gradients", end);
+    if (!ended.ok()) group_.Abort(ended.error());
   });
   return Ok();
 }
@@ -294,10 +297,9 @@ Status Exchange::Impl::Finish() {
   lanes_done_ = 0;
   group_.whereabouts().Place("gradients");
   if (lanes_.empty()) {
-    const Result<Status> reduced =
-        CatchTorch("taking part without lanes", [&] { return ReduceWithoutLanes(); });
+    const Status reduced =
+        Caught("taking part without lanes", [&] { return ReduceWithoutLanes(); });
     if (!reduced.ok()) return Failed(reduced.error());
-    if (!reduced->ok()) return Failed(reduced->error());
   }
   return group_.AwaitReaders();
 }
@@ -345,10 +347,9 @@ Status Exchange::Impl::Mean(const std::vector<std::vector<at::Tensor>>& of_lanes
     if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
   }
   for (const at::ScalarType type : types) {
-    const Result<Status> made = CatchTorch("averaging tensors over the lanes",
-                                      [&] { return MeanOfType(type, of_lanes, into); });
+    const Status made = Caught("averaging tensors over the lanes",
+                               [&] { return MeanOfType(type, of_lanes, into); });
     if (!made.ok()) return Failed(made.error());
-    if (!made->ok()) return Failed(made->error());
   }
   return Ok();
 }
