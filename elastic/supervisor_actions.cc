@@ -30,6 +30,7 @@ void Supervisor::Do(const StartWorker& action, const std::string& why) {
   start.index = action.index;
   start.epoch = action.epoch;
   start.rank = action.rank;
+  start.polite = action.polite;
   if (action.epoch) {
     for (const EpochHost& host : action.epoch->hosts) {
       if (host.incarnation == incarnation_) start.slot = host.slot;

@@ -51,6 +51,7 @@ struct StartWorker {
   std::string worker;                 // its incarnation
   std::optional<EpochRecord> epoch;   // nothing: the worker waits for one
   int rank = -1;
+  bool polite = false;                // others train here: it takes what they leave until it joins
 };
 // The worker is sent `epoch` on its link.
 struct EnterEpoch { int index = 0; int rank = 0; EpochRecord epoch; };
@@ -230,6 +231,7 @@ class HostMachine {
   TimePoint SilentAt(int index) const;
   void NoteSilence(TimePoint now);
   bool AnyInPlace() const;
+  bool OthersTrain(int index) const;
   void NoteSaved(int index);
   void LetOthersGoOn(int index, TimePoint now);
   SeatEvent EndOf(int index, const ExitStatus& status) const;

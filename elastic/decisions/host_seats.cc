@@ -332,7 +332,7 @@ void HostMachine::Start(int index, TimePoint now) {
   MustMove(index, inside ? SeatEvent::kStartedInside : SeatEvent::kStarted);
   WorkerOf(index).started = now;
   record.worker = RandomId(random_, 16);
-  StartWorker start{index, record.worker, std::nullopt, -1};
+  StartWorker start{index, record.worker, std::nullopt, -1, OthersTrain(index)};
   if (for_epoch) {
     record.epoch = epoch_->number;
     record.rank = start.rank = place->rank;
@@ -350,6 +350,16 @@ void HostMachine::TellJoin(int index) {
   if (!link || link->told_join) return;
   link->told_join = true;
   Do(SendToWorker{index, JoinMessage{joining_}}, "somebody waits");
+}
+
+// Those that wait for a quorum leave their processors, so a newcomer is as fast as without them.
+bool HostMachine::OthersTrain(int index) const {
+  for (int other = 0; other < config_.seats; ++other) {
+    const SeatPhase phase = seats_[other].phase;
+    const bool trains = phase == SeatPhase::kRunning || phase == SeatPhase::kParked;
+    if (other != index && trains && seats_[other].worker->link) return true;
+  }
+  return false;
 }
 
 bool HostMachine::AnyInPlace() const {

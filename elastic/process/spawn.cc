@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "elastic/process/politeness.h"
 #include "elastic/process/program_path.h"
 
 namespace keel {
@@ -45,6 +46,7 @@ struct Launch {
   int first_free = 3;        // above all targets
   pid_t parent = 0;
   int report = -1;
+  bool polite = false;
 };
 
 // ---- In the child: async-signal-safe calls only, no allocation. ----
@@ -95,6 +97,7 @@ bool ArrangeDescriptors(Launch& launch) {
   // A parent that died before prctl() sends no signal any more.
   if (getppid() != launch.parent) _exit(127);
   ResetSignals();
+  if (launch.polite) BecomePolite();
   if (!ArrangeDescriptors(launch)) Fail(report, Stage::kDescriptors);
   if (!launch.working_dir.empty() && chdir(launch.working_dir.c_str()) != 0) {
     Fail(report, Stage::kFolder);
@@ -157,6 +160,7 @@ Result<Launch> Prepare(const ChildSpec& spec) {
   launch.argv = Pointers(spec.argv);
   launch.envp = Pointers(launch.environment);
   launch.working_dir = spec.working_dir;
+  launch.polite = spec.polite;
   launch.parent = getpid();
   return launch;
 }

@@ -58,6 +58,7 @@ struct ChildSpec {
   Stream out;
   Stream err;
   std::vector<InheritedFd> fds;
+  bool polite = false;             // until EndPoliteness() (elastic/process/politeness.h)
 };
 
 // Returns when the child is inside exec(), as soon as that can no longer fail.

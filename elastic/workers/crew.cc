@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "elastic/process/ending.h"
+#include "elastic/process/politeness.h"
 #include "elastic/process/stack_signal.h"
 #include "elastic/process/stacks.h"
 
@@ -21,10 +22,8 @@ namespace {
 // Per stream: the most that is kept for the console when its file does not take it.
 constexpr size_t kSpoolBytesMax = 1 << 20;
 constexpr Duration kFinishLimit = std::chrono::seconds(2);
-// How often a look is taken for workers that the kernel is ending, and at which look it is told: a
-// small one has ended by then.
-constexpr Duration kEndingLook = std::chrono::milliseconds(15);
-constexpr int kEndingTold = 3;
+// How often a look is taken for workers that the kernel is ending. One costs about 10 us a worker.
+constexpr Duration kEndingLook = std::chrono::milliseconds(5);
 
 }  // namespace
 
@@ -52,8 +51,9 @@ Crew::Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files,
       logs_(std::move(logs)),
       lost_([&loop](const LostBytes& lost) { TellLost(loop, lost); }),
       tail_(files, lost_, STDOUT_FILENO, STDERR_FILENO, status),
+      may_be_polite_(CanEndPoliteness()),
       seats_(plan.workers),
-      spares_(loop, plan.spares, spare_delay),
+      spares_(loop, plan.spares, spare_delay, may_be_polite_),
       endings_(loop) {}
 
 Crew::~Crew() {
@@ -76,6 +76,7 @@ void Crew::TellLost(boost::asio::io_context& loop, const LostBytes& lost) {
 Status Crew::Start(WorkerStart start) {
   Seat& seat = seats_[start.index];
   seat = {};
+  seat.polite = start.polite = start.polite && may_be_polite_;
   const int attempt = start.epoch ? start.epoch->restarts : 0;
   KEEL_TRY_ASSIGN(start.logs, logs_.Prepare(attempt, start.index));
   KEEL_TRY_ASSIGN(ChildSpec spec, MakeChildSpec(plan_, start, own_));
@@ -154,9 +155,11 @@ void Crew::LookForEndings() {
       Seat& seat = seats_[index];
       if (!seat.process || !seat.in_place) continue;
       looks_for_endings_ = true;
-      if (seat.ending_looks >= kEndingTold) continue;
+      if (seat.ending_told) continue;
       const std::optional<ExitStatus> ending = EndingOf(seat.pid);
-      if (!ending || ++seat.ending_looks < kEndingTold) continue;
+      if (!ending) continue;
+      seat.ending_told = true;
+      seat.process->HearRest();   // which may say that it ends as it should
       events_.on_ending(static_cast<int>(index), *ending);
     }
     if (looks_for_endings_) LookForEndings();
@@ -175,7 +178,12 @@ void Crew::OnEnd(int index, const ExitStatus& status) {
 }
 
 void Crew::Send(int index, const SupervisorMessage& message) {
-  if (seats_[index].process) seats_[index].process->Send(message);
+  Seat& seat = seats_[index];
+  if (!seat.process) return;
+  if (std::holds_alternative<EpochMessage>(message) && std::exchange(seat.polite, false)) {
+    EndPoliteness(seat.pid);
+  }
+  seat.process->Send(message);
 }
 
 void Crew::Signal(int index, int signal) {

@@ -37,7 +37,8 @@ class Crew {
     std::function<void(int index, const WorkerMessage& message)> on_message;
     // kPeerLost: the worker closed its end; otherwise it wrote garbage.
     std::function<void(int index, const Error& why)> on_link_broken;
-    // The kernel has begun to end a worker in place, and is not done for a while: it frees memory.
+    // The kernel has begun to end a worker in place, which has said all that it will say. Its end
+    // may take a while: its memory is freed first.
     std::function<void(int index, const ExitStatus& status)> on_ending;
     std::function<void(int index, const ExitStatus& status)> on_ended;
   };
@@ -51,6 +52,7 @@ class Crew {
 
   // Fills in `start.logs`.
   Status Start(WorkerStart start);
+  // A polite worker is one of those that train once it is sent an epoch, and stops being polite.
   void Send(int index, const SupervisorMessage& message);
   // Sends the signal to the whole process group.
   void Signal(int index, int signal);
@@ -73,7 +75,8 @@ class Crew {
     std::vector<int> streams;          // of the pump
     ChildSpec spec;                    // what it was started with
     bool in_place = false;             // it said hello
-    int ending_looks = 0;              // so often it was found ending
+    bool polite = false;               // until it is sent an epoch
+    bool ending_told = false;          // by on_ending
     std::unique_ptr<boost::asio::steady_timer> stacks;   // while it writes its stacks
   };
 
@@ -98,6 +101,7 @@ class Crew {
   LostOutput lost_;
   LogTail tail_;
   std::unique_ptr<OutputPump> pump_;
+  const bool may_be_polite_;
   std::vector<Seat> seats_;
   Spares spares_;
   boost::asio::steady_timer endings_;

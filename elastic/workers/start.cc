@@ -70,6 +70,7 @@ Result<ChildSpec> MakeChildSpec(const WorkerPlan& plan, const WorkerStart& start
   if (!start.epoch) {
     for (const char* name : kOfAnEpoch) spec.environment.erase(name);
   }
+  spec.polite = start.polite;
   spec.argv = plan.program.CommandLine(start.index);
   spec.in = Stream::Inherit();
   spec.out = start.logs.out.AsStream();

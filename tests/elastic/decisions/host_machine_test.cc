@@ -120,6 +120,55 @@ TEST_F(HostTest, AWorkerThatIsStoppedBeforeItsHelloIsReplacedAndDoesNotMakeItsHo
   EXPECT_EQ(host_.record().deaths, 0);
 }
 
+// It would take the processors from them, and they gain nothing by its haste.
+TEST(HostWithTwoSeats, StartsAReplacementThatIsPoliteToWhoTrains) {
+  HostConfig config;
+  config.incarnation = "me";
+  config.seats = 2;
+  TimePoint now{10s};
+  HostMachine host(config, Random(1), now);
+  std::vector<StartWorker> starts;
+  const auto take = [&] {
+    starts.clear();
+    for (const HostAction& action : host.TakeActions()) {
+      if (const auto* const start = std::get_if<StartWorker>(&action.what)) {
+        starts.push_back(*start);
+      }
+    }
+  };
+  host.OnMemberEvent(Registered{0}, now);
+  host.OnMemberEvent(KindKnown{JobKind::kInPlace}, now);
+  host.OnTime(now);
+  take();
+  ASSERT_EQ(starts.size(), 2u);
+  EXPECT_FALSE(starts[0].polite || starts[1].polite) << "nobody trains yet";
+  EpochRecord epoch;
+  epoch.number = 1;
+  epoch.id = "id1";
+  epoch.hosts = {{0, "me", 0}};
+  for (int seat = 0; seat < 2; ++seat) {
+    host.OnWorkerMessage(seat, HelloMessage{}, now);
+    host.OnWorkerMessage(seat, ReadyMessage{}, now);
+    epoch.workers.push_back({seat, 0, seat, starts[seat].worker});
+  }
+  host.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now);
+  now = now + 6s;   // the longest delay
+  host.OnTime(now);
+  take();
+  ASSERT_EQ(starts.size(), 1u);
+  EXPECT_FALSE(starts[0].polite) << "the other one waits for it";
+  host.OnWorkerMessage(0, HelloMessage{}, now);
+  host.OnWorkerMessage(0, ReadyMessage{}, now);
+  epoch.workers[0].worker = starts[0].worker;
+  host.OnMemberEvent(EpochSeen{epoch}, now);
+  host.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now);
+  now = now + 6s;
+  host.OnTime(now);
+  take();
+  ASSERT_EQ(starts.size(), 1u);
+  EXPECT_TRUE(starts[0].polite);
+}
+
 // Nobody waits for long once the lease's beat stands still, and a suspended supervisor breaks none.
 TEST_F(HostTest, WorkersOfAnEpochWithoutAQuorumSoonMissTheirSupervisor) {
   EnterFirstEpoch();

@@ -4,12 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include <csignal>
+#include <set>
 
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/posix_files.h"
 #include "base/random.h"
+#include "elastic/process/politeness.h"
+#include "elastic/process/proc_file.h"
 #include "elastic/process/stacks.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/sanitizers.h"
@@ -37,7 +42,7 @@ class CrewOfOneThatHangs : public ::testing::Test {
   }
 
   void Start(const std::string& argument, int deaf_threads = 1,
-             Duration stacks_limit = kStacksLimit) {
+             Duration stacks_limit = kStacksLimit, bool polite = false) {
     plan_.program = {WorkerProgram::Kind::kBinary, "", KEEL_BIN_DIR "/hanging_worker",
                        {argument, std::to_string(deaf_threads)}};
     plan_.logs.log_dir = folder_.File("logs");
@@ -53,6 +58,7 @@ class CrewOfOneThatHangs : public ::testing::Test {
     crew_ = *std::move(crew);
     WorkerStart start;
     start.index = 0;
+    start.polite = polite;
     ASSERT_OK(crew_->Start(std::move(start)));
     ASSERT_TRUE(Until([&] { return Has(Worker("stdout.log"), "up"); }));
   }
@@ -144,6 +150,24 @@ TEST_F(CrewOfOneThatHangs, AStoppedOneIsKilledAtOnce) {
   crew_->Signal(0, SIGKILL);
   ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
   EXPECT_EQ(*ended_, ExitStatus::Killed(SIGKILL));
+}
+
+TEST_F(CrewOfOneThatHangs, APoliteOneIsSoUntilItIsSentAnEpoch) {
+  if (!CanEndPoliteness()) GTEST_SKIP() << "this user may not raise a priority";
+  Start("silent", 1, kStacksLimit, true);
+  const int own = getpriority(PRIO_PROCESS, 0);
+  const pid_t pid = crew_->Describe(0, 0, {}, 0).pid;
+  const auto nices = [&] {
+    std::set<int> all;
+    for (const pid_t thread : ThreadsOf(pid)) {
+      all.insert(getpriority(PRIO_PROCESS, static_cast<id_t>(thread)));
+    }
+    return all;
+  };
+  crew_->Send(0, AliveMessage{});
+  EXPECT_EQ(nices(), std::set<int>{own + 13});
+  crew_->Send(0, EpochMessage{});
+  EXPECT_EQ(nices(), std::set<int>{own}) << "with its threads";
 }
 
 TEST_F(CrewOfOneThatHangs, AfterItsEndThereIsNothingToLookAt) {

@@ -1,0 +1,25 @@
+// Politeness: a child that takes what processors others leave until it is needed: one that is
+// started as a replacement beside workers that train (ChildSpec::polite).
+// Promises   where others leave nothing it still gets about a twentieth of a processor, so that it
+//            comes up in the end. What EndPoliteness() was told of runs as others do from then on,
+//            with the threads and processes that it has started; what such a thread had lowered
+//            further stays lower.
+// Does not   work where the system does not let a process raise its priority again (an ordinary
+//            user without `ulimit -e`): CanEndPoliteness() says so, and nobody may be polite then.
+// Threads    any.
+// Errors     none: what the system refuses is logged.
+#pragma once
+
+#include <sys/types.h>
+
+namespace keel {
+
+bool CanEndPoliteness();
+
+// For Spawn(), between fork and exec: it lowers the calling thread, and makes system calls only.
+void BecomePolite();
+
+// Of the process group that `leader` leads.
+void EndPoliteness(pid_t leader);
+
+}  // namespace keel

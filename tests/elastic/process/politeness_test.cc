@@ -1,0 +1,84 @@
+// Politeness of real processes: a child that starts polite, what it starts, and how both end it.
+#include "elastic/process/politeness.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+#include "elastic/process/spawn.h"
+#include "tests/harness/expect_ok.h"
+#include "tests/support/file_text.h"
+#include "tests/support/temp_dir.h"
+
+namespace keel {
+namespace {
+
+using namespace std::chrono_literals;
+
+int NiceOf(pid_t thread) { return getpriority(PRIO_PROCESS, static_cast<id_t>(thread)); }
+
+class Politeness : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!CanEndPoliteness()) GTEST_SKIP() << "this user may not raise a priority";
+  }
+
+  // Starts a shell that starts a `sleep` and writes its process id, and waits for that.
+  Child Start(bool polite, const std::string& before = "") {
+    ChildSpec spec;
+    spec.environment = OwnEnvironment();
+    spec.argv = {"/bin/sh", "-c", before + " sleep 600 & echo $! >$0.new; mv $0.new $0; wait",
+                 folder_.File("pid")};
+    spec.polite = polite;
+    auto child = Spawn(spec);
+    EXPECT_OK(child);
+    const TimePoint by = RealClock().Monotonic() + 60s;
+    while (access(folder_.File("pid").c_str(), R_OK) != 0 && RealClock().Monotonic() < by) {
+      RealClock().SleepFor(1ms);
+    }
+    started_ = std::stoi(ReadFile(folder_.File("pid")));
+    return *std::move(child);
+  }
+
+  const int own_ = NiceOf(0);
+  TempDir folder_;
+  pid_t started_ = 0;
+};
+
+TEST_F(Politeness, IsOfTheChildAndWhatItStartsUntilItEnds) {
+  const Child child = Start(true);
+  EXPECT_EQ(NiceOf(child.pid()), own_ + 13);
+  EXPECT_EQ(NiceOf(started_), own_ + 13);
+  EXPECT_EQ(NiceOf(0), own_) << "ours stays";
+  EndPoliteness(child.pid());
+  EXPECT_EQ(NiceOf(child.pid()), own_);
+  EXPECT_EQ(NiceOf(started_), own_);
+}
+
+TEST_F(Politeness, LeavesLowerWhatWasLoweredFurther) {
+  const Child child = Start(true, "nice -n 4");
+  EXPECT_EQ(NiceOf(child.pid()), own_ + 13);
+  EndPoliteness(child.pid());
+  EXPECT_EQ(NiceOf(child.pid()), own_);
+  EXPECT_EQ(NiceOf(started_), own_ + 4);
+}
+
+TEST_F(Politeness, IsNotOfOtherChildren) {
+  const Child child = Start(false);
+  EXPECT_EQ(NiceOf(child.pid()), own_);
+  EndPoliteness(child.pid());
+  EXPECT_EQ(NiceOf(child.pid()), own_);
+}
+
+TEST_F(Politeness, OfWhoHasEndedIsOver) {
+  const Child child = Start(true);
+  ASSERT_OK(child.SignalGroup(SIGKILL));
+  ASSERT_OK(child.Wait(RealClock().Monotonic() + 60s));
+  EndPoliteness(child.pid());
+}
+
+}  // namespace
+}  // namespace keel
