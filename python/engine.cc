@@ -311,6 +311,8 @@ class Engine : public torch::CustomClassHolder {
     stray_->Forbid(task && task->kind == Kind::kLane);
     return task ? TaskOf(*task) : Task{-1, 0, 0, 0.0, false, {}, {}, ""};
   }
+  void LeaveOut() { Begun().LeaveOut(); }
+
   void Answer(double number, const std::string& error) {
     // After a lane's backward the loop's body goes on, until it asks for the next task.
     stray_->Forbid(is_backward_);
@@ -396,6 +398,7 @@ TORCH_LIBRARY(evenkeel, library) {
       .def("begin", &Engine::Begin)
       .def("next", &Engine::Next)
       .def("answer", &Engine::Answer)
+      .def("leave_out", &Engine::LeaveOut)
       .def("fail", &Engine::Fail)
       .def("ended", &Engine::Ended)
       .def("join", &Engine::Join)

@@ -18,12 +18,13 @@ using Kind = ScriptTask::Kind;
 // The step of the script's own optimizer.
 class AskedOptimizer final : public Optimizer {
  public:
-  using Ask = std::function<Result<double>(double rate)>;
+  using Ask = std::function<Result<double>(double rate, std::vector<at::Tensor> left_out)>;
   AskedOptimizer(NamedTensors state, std::string text, Ask ask)
       : state_(std::move(state)), text_(std::move(text)), ask_(std::move(ask)) {}
 
-  Status Step(double learning_rate) override {
-    KEEL_TRY_ASSIGN(rate_, ask_(learning_rate));
+  Status Step(double learning_rate) override { return StepWithout({}, learning_rate); }
+  Status StepWithout(const std::vector<at::Tensor>& left_out, double learning_rate) override {
+    KEEL_TRY_ASSIGN(rate_, ask_(learning_rate, left_out));
     return Ok();
   }
   const NamedTensors& state() const override { return state_; }
@@ -86,6 +87,11 @@ Result<TrainResult> Driver::Join() {
   return *std::move(result_);
 }
 
+void Driver::LeaveOut() {
+  for (const at::Tensor& parameter : left_out_) parameter.mutable_grad().reset();
+  left_out_.clear();
+}
+
 Result<ScriptAnswer> Driver::Ask(ScriptTask task) {
   KEEL_TRY_ASSIGN(ScriptAnswer answer, handoff_.Ask(std::move(task)));
   if (!answer.error.empty()) return Error{Code::kForeign, answer.error};
@@ -138,7 +144,8 @@ TrainProgram Driver::Made(ScriptProgram program) {
   if (made.optimizer == nullptr) {
     made.optimizer = std::make_unique<AskedOptimizer>(
         std::move(program.optimizer_state), std::move(program.optimizer_text),
-        [this](double rate) -> Result<double> {
+        [this](double rate, std::vector<at::Tensor> left_out) -> Result<double> {
+          left_out_ = std::move(left_out);
           KEEL_TRY_ASSIGN(const ScriptAnswer answer,
                           Ask({.kind = Kind::kApply, .number = rate}));
           return answer.number;

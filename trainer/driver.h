@@ -87,6 +87,9 @@ class Driver {
   // Empty: nothing is to be done within the limit.
   Result<std::optional<ScriptTask>> Next(Duration limit);
   Status Answer(ScriptAnswer answer);
+  // In kApply, before the script's optimizer makes its step: the gradients of those parameters are
+  // removed that this worker has yet to receive.
+  void LeaveOut();
   // The script cannot go on: the engine ends as soon as it needs it, and tells the launcher why.
   void Fail(const std::string& why);
   // Whether the engine's thread has ended.
@@ -108,6 +111,7 @@ class Driver {
   const std::shared_ptr<ScriptLoads> loads_ = std::make_shared<ScriptLoads>();
   std::atomic<bool> is_replaced_{false};
   std::atomic<bool> ended_{false};
+  std::vector<at::Tensor> left_out_;   // by the optimizer's step under way
   at::Tensor loss_;   // of the lane under way, for the engine's thread
   std::optional<Result<TrainResult>> result_;
   std::thread engine_;

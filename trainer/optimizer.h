@@ -30,6 +30,11 @@ class Optimizer {
 
   // Uses the gradients that the parameters hold.
   virtual Status Step(double learning_rate) = 0;
+  // The same, leaving alone some of the parameters, whose gradients it removes.
+  virtual Status StepWithout(const std::vector<at::Tensor>& left_out, double learning_rate) {
+    RemoveGradients(left_out);
+    return Step(learning_rate);
+  }
   // "layer1.weight.exp_avg" ...: live tensors, in a fixed order. What is written into them counts
   // from the next Step() on.
   virtual const NamedTensors& state() const = 0;
@@ -38,6 +43,11 @@ class Optimizer {
   // The rate that the last Step() took, if that is the optimizer's own business; what Step() is
   // given does not matter then.
   virtual std::optional<double> OwnRate() const { return std::nullopt; }
+
+ protected:
+  static void RemoveGradients(const std::vector<at::Tensor>& parameters) {
+    for (const at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
+  }
 };
 
 // Which parameters are exempt from weight decay.

@@ -105,6 +105,10 @@ class Engine:
                      for one, is_evaluation, its_seed, indices in wanted],
                     [one & _MASK for one in dropped], json.loads(report) if report else None)
 
+    def leave_out(self):
+        """Before the optimizer's step: not of parameters that this worker has yet to receive."""
+        self._engine.leave_out()
+
     def answer(self, number=0.0, error=""):
         self._engine.answer(float(number), error)
 

@@ -406,6 +406,7 @@ class _Program:
         rate = self.optimizer.param_groups[0]["lr"]
         self.is_applying = True
         try:
+            self.engine.leave_out()
             self.optimizer.step()
             for scheduler in self.schedulers:
                 scheduler.step()

@@ -38,16 +38,18 @@ Task TaskOf(std::shared_ptr<Model> model, Result<std::unique_ptr<Dataset>> datas
   return {model, CrossEntropyOf(model), std::move(dataset).value()};
 }
 
-inline Task MakeTask(const std::string& name) {
+// Without dropout, several of them can train in threads of one process, which share a generator.
+inline Task MakeTask(const std::string& name, double dropout = 0.1) {
   if (name == "resnet") {
     return TaskOf(std::make_shared<MiniResNet>(MiniResNetOptions{.width = 4}),
                   SyntheticClasses({.samples = 50, .shape = {3, 8, 8}}));
   }
   if (name == "gpt") {
-    return TaskOf(std::make_shared<Gpt>(GptOptions{.vocabulary = 16, .width = 16, .heads = 2}),
+    return TaskOf(std::make_shared<Gpt>(GptOptions{.vocabulary = 16, .width = 16, .heads = 2,
+                                                  .dropout = dropout}),
                   SyntheticText({.samples = 50, .length = 8, .vocabulary = 16}));
   }
-  return TaskOf(std::make_shared<Mlp>(MlpOptions{.hidden = {16, 16}}),
+  return TaskOf(std::make_shared<Mlp>(MlpOptions{.hidden = {16, 16}, .dropout = dropout}),
                 SyntheticClasses({.samples = 50}));
 }
 

@@ -10,6 +10,7 @@
 #include "store/catch_torch.h"
 #include "trainer/exchange/exchange.h"
 #include "trainer/exchange/gather.h"
+#include "trainer/loop/catch_up.h"
 #include "trainer/loop/epoch_parts.h"
 #include "trainer/loop/evaluation.h"
 #include "trainer/loop/lane_placer.h"
@@ -41,13 +42,16 @@ class EpochRun {
     }
     pieces_left_ = met.pieces;
     placer_.Begin(met.costs);
-    KEEL_TRY(exchange_->Place(placer_.now()));
+    if (!met.catching_up.empty()) catch_up_.emplace(parts_, met.catching_up);
+    KEEL_TRY(exchange_->Place(Lanes()));
     if (parts_.saves()) parts_.saver().BeginMirroring();
-    KEEL_TRY(EvaluateIfDue());
-    while (state_.step() < state_.config().steps) {
+    for (;;) {
+      KEEL_TRY_ASSIGN(const bool all_hold, CatchUpIfNeeded());
+      if (!all_hold) return Outcome(EpochEnd::kBoundary);
+      KEEL_TRY(EvaluateIfDue());
+      if (state_.step() >= state_.config().steps) break;
       KEEL_TRY_ASSIGN(const std::optional<EpochEnd> end, Step());
       if (end) return Outcome(*end);
-      KEEL_TRY(EvaluateIfDue());
     }
     KEEL_TRY(CompareRest());
     if (parts_.saves()) {
@@ -59,7 +63,7 @@ class EpochRun {
     // No worker leaves before all are known to have made the last step.
     parts_.At(Phase::kVoting);
     VoteRecord record = Record({}, {});
-    KEEL_TRY(Vote(group_, record, placer_.now()));
+    KEEL_TRY(Vote(group_, record, Lanes()));
     return Outcome(EpochEnd::kFinished);
   }
 
@@ -112,7 +116,10 @@ class EpochRun {
     return record;
   }
 
-  LaneRange Own() const { return placer_.now()[static_cast<size_t>(group_.rank())]; }
+  bool catching_up() const { return catch_up_ && catch_up_->under_way(); }
+  bool CatchesUp(size_t rank) const { return catch_up_ && catch_up_->Is(rank); }
+  Placement Lanes() const { return catching_up() ? catch_up_->Lanes() : placer_.now(); }
+  LaneRange Own() const { return Lanes()[static_cast<size_t>(group_.rank())]; }
 
   // A plain all-reduce ships the same, whoever computes what.
   static bool MovesLanes(const TrainConfig& config) {
@@ -123,8 +130,10 @@ class EpochRun {
     const ProfileRange range(state_.config().device, "step");
     parts_.At(Phase::kComputing);
     KEEL_TRY_ASSIGN(const std::optional<Digest> piece, PieceToCompare());
+    if (catching_up()) KEEL_TRY(catch_up_->BeginStep());
     LaneWork work = ComputeLanes(state_, *exchange_);
     if (!work.status.ok()) return Failed(work);
+    if (catching_up()) KEEL_TRY(catch_up_->EndStep());
     work.times.save = times_.save;   // for the save that began after the step before
     times_ = work.times;
     StepWatch watch(times_);
@@ -134,10 +143,11 @@ class EpochRun {
     record.compute_ns = times_.Own().count();
     record.exchange_ns = times_.exchange.count();
     const uint64_t every = state_.config().digest_every;
-    if (every > 0 && state_.step() % every == every - 1) {
+    if (every > 0 && state_.step() % every == every - 1 && !catching_up()) {
       record.parameters = state_.ParametersDigest();
     }
     record.piece = piece;
+    if (catch_up_) catch_up_->FillIn(record);
     KEEL_TRY_ASSIGN(const std::vector<VoteRecord> records, VoteOn(record));
     watch.Add(&StepTimes::vote);
     parts_.At(Phase::kApplying);
@@ -149,8 +159,39 @@ class EpochRun {
       for (const double loss : one.losses) lane_losses.push_back(static_cast<float>(loss));
     }
     KEEL_TRY(Apply(lane_losses));
-    KEEL_TRY(PlaceLanes(records));
+    if (catching_up()) {
+      catch_up_->Note(records);
+      KEEL_TRY_ASSIGN(const bool all_hold, EndCatchingUp());
+      if (!all_hold) return std::optional<EpochEnd>(EpochEnd::kBoundary);
+    } else {
+      KEEL_TRY(PlaceLanes(records));
+    }
     return AfterVote(records, wishes);
+  }
+
+  // --- Members that catch up ---
+
+  bool IsEvaluated(uint64_t step) const {
+    const EvaluationPlan& plan = state_.program().evaluation;
+    return plan.dataset && step > 0 && step % plan.every == 0;
+  }
+
+  // What comes next may need all members. False: one of them did not come to the same state, and
+  // all meet again.
+  Result<bool> CatchUpIfNeeded() {
+    const bool is_last = state_.step() >= state_.config().steps;
+    if (!catching_up() || (!is_last && !IsEvaluated(state_.step()))) return true;
+    KEEL_TRY(catch_up_->Rest());
+    return EndCatchingUp();
+  }
+
+  Result<bool> EndCatchingUp() {
+    if (catch_up_->state() == CatchUp::State::kFailed) return false;
+    if (catching_up()) return true;
+    catch_up_.reset();
+    pieces_left_ = 0;   // all members have just compared all
+    KEEL_TRY(exchange_->Place(Lanes()));
+    return true;
   }
 
   // All have the same records, and so the same placement.
@@ -173,7 +214,7 @@ class EpochRun {
 
   Result<std::vector<VoteRecord>> VoteOn(const VoteRecord& record) {
     const ProfileRange range(state_.config().device, "vote");
-    return Vote(group_, record, placer_.now());
+    return Vote(group_, record, Lanes());
   }
 
   Error Failed(const LaneWork& work) const {
@@ -186,6 +227,7 @@ class EpochRun {
   Result<std::optional<Digest>> PieceToCompare() {
     if (pieces_left_ == 0) return std::optional<Digest>();
     --pieces_left_;
+    if (CatchesUp(static_cast<size_t>(group_.rank()))) return std::optional<Digest>();
     KEEL_TRY_ASSIGN(const Digest digest, CatchTorch("comparing states", [&] {
       return state_.PieceDigest(pieces_left_);
     }));
@@ -204,24 +246,27 @@ class EpochRun {
     const std::vector<size_t> sizes(static_cast<size_t>(group_.size()), mine.size());
     KEEL_TRY_ASSIGN(const std::vector<RecordBytes> digests, Gather(group_, mine, sizes));
     for (size_t rank = 1; rank < digests.size(); ++rank) {
-      if (digests[rank] != digests[0]) return Differs(rank, "the state");
+      if (digests[rank] != digests[0]) return Differs(rank, 0, "the state");
     }
     return Ok();
   }
 
-  Error Differs(size_t rank, const std::string& what) const {
+  Error Differs(size_t rank, size_t from, const std::string& what) const {
     return {Code::kCorrupt, "before step " + std::to_string(state_.step()) + " " + what + " of " +
                                 group_.NameOf(static_cast<int>(rank)) + " differs from that of " +
-                                group_.NameOf(0) + ": bits have changed in the memory of one of "
+                                group_.NameOf(static_cast<int>(from)) + ": bits have changed in the memory of one of "
                                 "them, or its program has changed them beside the optimizer"};
   }
 
   // Compares what the step began with: a difference was there before its gradients.
   Status CompareParameters(const std::vector<VoteRecord>& records) const {
-    for (size_t rank = 1; rank < records.size(); ++rank) {
-      if (records[rank].piece != records[0].piece) return Differs(rank, "the state");
-      if (records[rank].parameters == records[0].parameters) continue;
-      return Differs(rank, "the parameters' digest");
+    size_t first = 0;
+    while (CatchesUp(first)) ++first;
+    for (size_t rank = first + 1; rank < records.size(); ++rank) {
+      if (CatchesUp(rank)) continue;   // that is judged apart
+      if (records[rank].piece != records[first].piece) return Differs(rank, first, "the state");
+      if (records[rank].parameters == records[first].parameters) continue;
+      return Differs(rank, first, "the parameters' digest");
     }
     return Ok();
   }
@@ -250,7 +295,7 @@ class EpochRun {
     report.world = group_.size();
     report.compute_ns = std::exchange(compute_ns_, {});
     for (int rank = 0; rank < static_cast<int>(report.compute_ns.size()); ++rank) {
-      report.lanes.push_back(placer_.now()[static_cast<size_t>(rank)].count());
+      report.lanes.push_back(Lanes()[static_cast<size_t>(rank)].count());
     }
     const std::string where =
         group_.NameOf(group_.rank()) + ", after step " + std::to_string(report.step);
@@ -267,8 +312,7 @@ class EpochRun {
   // All members are at the same step here, so all evaluate or none does. If the membership changes
   // at such a step, the new epoch evaluates it again.
   Status EvaluateIfDue() {
-    const EvaluationPlan& plan = state_.program().evaluation;
-    if (!plan.dataset || state_.step() == 0 || state_.step() % plan.every != 0) return Ok();
+    if (!IsEvaluated(state_.step())) return Ok();
     const EvaluationCallbacks peer{
         .at = [this](uint64_t) { parts_.At(Phase::kEvaluating); },
         .stop = [this] {
@@ -307,6 +351,9 @@ class EpochRun {
       join |= record.join_waiting;
       saves.push_back({record.saving, record.save});
     }
+    // Who holds the state saves it alone, if told to stop.
+    if (stop && catching_up()) return End(EpochEnd::kBoundary);
+    join &= !catching_up() || catch_up_->has_hardly_begun();
     if (parts_.saves()) {
       if (stop) {
         KEEL_TRY(CompareRest());
@@ -324,11 +371,12 @@ class EpochRun {
     return End();
   }
 
-  // A save that begins as the epoch ends would be given up at once, so it is wanted again instead.
+  // A save that begins as the epoch ends would be given up at once, and who catches up has nothing
+  // to write, so it is wanted again instead.
   Status ActOnSave(const SaveDecision& decision, bool epoch_ends) {
     SaveBeside& beside = parts_.saver().beside();
     if (decision.action == SaveAction::kBegin) {
-      if (epoch_ends) {
+      if (epoch_ends || catching_up()) {
         beside.WantSave();
         return Ok();
       }
@@ -343,6 +391,7 @@ class EpochRun {
   EpochGroup& group_;
   std::unique_ptr<Exchange> exchange_;
   LanePlacer placer_;
+  std::optional<CatchUp> catch_up_;     // while members do, or one has failed to
   std::optional<uint64_t> saved_step_;
   std::string not_mirrored_;
   std::optional<TimePoint> end_by_;   // while the mirror is waited for, if that is told

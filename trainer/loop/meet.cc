@@ -60,12 +60,13 @@ class Meeting {
       state_.Drop();
     }
     KEEL_TRY(MoveState(plan, source, part));
+    if (plan.catches_up()) KEEL_TRY(BeginCatchingUp(plan, source, part));
     if (part == Part::kReady) KEEL_TRY(state_.TakeOwn());
     state_.SetInexactSince(plan.inexact_since);
     return CompareStates(plan);
   }
 
-  Met met() const { return {refused_, pieces_, costs_}; }
+  Met met() const { return {refused_, pieces_, catching_up_, costs_}; }
 
  private:
   // The coordinator refuses misfits, but what it knows is a moment old, so all members check before
@@ -316,26 +317,43 @@ class Meeting {
     return Ok();
   }
 
+  // What is small goes now, and the rest during the next steps.
+  Status BeginCatchingUp(const ReformPlan& plan, const MemberReport& source, Part part) {
+    std::vector<bool> has_it;
+    for (const Part one : plan.parts) {
+      catching_up_.push_back(one == Part::kCatchesUp);
+      has_it.push_back(one != Part::kCatchesUp);
+    }
+    parts_.Stage("beginning to catch up");
+    if (part == Part::kCatchesUp) state_.BeginReceiving();
+    const std::vector<at::Tensor>& first = state_.parts()->first;
+    if (!first.empty()) KEEL_TRY(Transfer(group_, first, has_it));
+    return part == Part::kCatchesUp ? state_.BeginCatchingUp(source) : Ok();
+  }
+
   // Compares all bits of the state, once per epoch; or what is small, and leaves the rest to the
   // next steps.
   Status CompareStates(const ReformPlan& plan) {
     parts_.Stage("comparing states");
     const bool by_pieces = plan.proved && state_.pieces() > 1;
     if (by_pieces) pieces_ = state_.pieces();
-    const Digest own = by_pieces ? state_.SmallDigest() : state_.registry().StateDigest();
+    const bool whole = !by_pieces && plan.parts[static_cast<size_t>(group_.rank())] !=
+                                         Part::kCatchesUp;
+    const Digest own = whole ? state_.registry().StateDigest() : state_.SmallDigest();
     const RecordBytes mine = RecordOf(own.Hex());
     const std::vector<size_t> sizes(static_cast<size_t>(group_.size()), mine.size());
     KEEL_TRY_ASSIGN(const auto all, Gather(group_, mine, sizes));
     for (int rank = 0; rank < group_.size(); ++rank) {
       if (all[static_cast<size_t>(rank)] == all[static_cast<size_t>(plan.source)]) continue;
+      if (!by_pieces && plan.parts[static_cast<size_t>(rank)] == Part::kCatchesUp) continue;
       return Error{Code::kCorrupt,
                    "at step " + std::to_string(state_.step()) + " the state of " +
                        group_.NameOf(rank) + " differs from that of " +
                        group_.NameOf(plan.source) + ", although both report the same steps" +
                        (plan.step == 0 ? ": build the model from the seed alone" : "")};
     }
-    if (!by_pieces) TellResumed(own);
-    state_.NoteCompared();
+    if (whole) TellResumed(own);
+    if (state_.whole()) state_.NoteCompared();
     return Ok();
   }
 
@@ -352,6 +370,7 @@ class Meeting {
   const ApplyPending& apply_;
   std::string refused_;   // why nobody, or not this member, may begin
   uint64_t pieces_ = 0;   // of the state, left to be compared by the next steps
+  std::vector<bool> catching_up_;
   PlacementCosts costs_;
 };
 

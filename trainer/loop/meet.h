@@ -1,7 +1,8 @@
 // Meet: the members of a new epoch come to the same state. They report what they hold; if nobody
-// holds a state, one begins from a checkpoint; those that lack it receive it; and all compare.
-// Promises   when it succeeded and nobody was refused, all members hold the same bits, at a step
-//            that all know to be decided. What the steps they made together prove is compared only
+// holds a state, one begins from a checkpoint; those that lack it receive it, or begin to catch up
+// (trainer/loop/catch_up.h); and all compare.
+// Promises   when it succeeded and nobody was refused, all members that do not catch up hold the
+//            same bits, at a step that all know to be decided. What the steps they made together prove is compared only
 //            by the next steps, if it is large.
 // Does not   make a step, except one that was decided in the epoch before.
 // Threads    one; all members call it once, as the first thing of an epoch.
@@ -27,6 +28,8 @@ struct Met {
   // How many pieces of the state the next steps shall compare, from the last one to the first: the
   // optimizer's before the parameters, which it changes. 0: all of it was compared.
   uint64_t pieces = 0;
+  // By rank, who begins to catch up with the others; empty: nobody.
+  std::vector<bool> catching_up;
   PlacementCosts costs;   // as the members know them from epochs before
 };
 Result<Met> Meet(const EpochParts& parts, const ApplyPending& apply);

@@ -32,10 +32,11 @@ struct Head {
   int64_t save_ns = 0;
   int64_t compute_ns = 0;
   int64_t exchange_ns = 0;
+  int64_t sent_ns = 0;
   std::array<std::byte, 16> digest{};
   std::array<std::byte, 16> piece{};
 };
-static_assert(sizeof(Head) == 80, "no padding that would be sent");
+static_assert(sizeof(Head) == 88, "no padding that would be sent");
 
 uint64_t FlagsOf(const VoteRecord& record) {
   uint64_t flags = 0;
@@ -68,6 +69,7 @@ std::vector<std::byte> EncodeVote(const VoteRecord& record) {
   head.save_ns = record.save_ns.value_or(0);
   head.compute_ns = record.compute_ns;
   head.exchange_ns = record.exchange_ns;
+  head.sent_ns = record.sent_ns;
   if (record.parameters) head.digest = record.parameters->bytes;
   if (record.piece) head.piece = record.piece->bytes;
   std::vector<std::byte> bytes(VoteRecordBytes(static_cast<int>(record.losses.size())));
@@ -102,6 +104,7 @@ Result<VoteRecord> DecodeVote(std::span<const std::byte> bytes, int lanes) {
   if ((head.flags & kHasSaveTime) != 0) record.save_ns = head.save_ns;
   record.compute_ns = head.compute_ns;
   record.exchange_ns = head.exchange_ns;
+  record.sent_ns = head.sent_ns;
   if ((head.flags & kHasDigest) != 0) record.parameters = Digest{head.digest};
   if ((head.flags & kHasPiece) != 0) record.piece = Digest{head.piece};
   record.losses.resize(static_cast<size_t>(lanes));

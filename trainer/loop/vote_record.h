@@ -27,6 +27,7 @@ struct VoteRecord {
   std::optional<int64_t> save_ns = {};      // how long it takes to save its share, if known
   int64_t compute_ns = 0;              // forward and backward of its lanes
   int64_t exchange_ns = 0;             // what it waited for the others beyond that
+  int64_t sent_ns = 0;                 // what it sent of the state to who catches up took so long
   std::optional<Digest> parameters = {};    // sent only every so many steps
   std::optional<Digest> piece = {};         // of its state before the step, after a new epoch began
   std::vector<double> losses = {};          // one for each of its own lanes

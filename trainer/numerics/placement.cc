@@ -113,6 +113,17 @@ Placement EvenPlacement(int world, int lanes) {
   return placement;
 }
 
+Placement EvenPlacementAmong(const std::vector<bool>& takes_part, int lanes) {
+  const auto world = static_cast<int>(std::count(takes_part.begin(), takes_part.end(), true));
+  Placement placement;
+  int place = 0, end = 0;
+  for (const bool takes : takes_part) {
+    placement.push_back(takes ? LanesOf(place++, world, lanes) : LaneRange{end, end});
+    end = placement.back().end;
+  }
+  return placement;
+}
+
 std::string PlacementText(const Placement& placement) {
   std::string text;
   for (const LaneRange& range : placement) {

@@ -21,6 +21,9 @@ using Placement = std::vector<LaneRange>;   // by rank
 // As LanesOf() shares them.
 Placement EvenPlacement(int world, int lanes);
 
+// The same among those that take part; the others have none.
+Placement EvenPlacementAmong(const std::vector<bool>& takes_part, int lanes);
+
 // "4+2+2"
 std::string PlacementText(const Placement& placement);
 

@@ -91,6 +91,7 @@ Part PartOf(const MemberReport& report, int64_t furthest) {
 // Trails are compared apart. Members of other numerics may come to other bits by the same steps.
 bool IsProved(const std::vector<MemberReport>& reports, const ReformPlan& plan) {
   for (size_t rank = 0; rank < reports.size(); ++rank) {
+    if (plan.parts[rank] == Part::kCatchesUp) continue;
     const bool same_numerics = reports[rank].fingerprint == reports[0].fingerprint;
     if (plan.parts[rank] == Part::kReceives || !reports[rank].compared || !same_numerics) {
       return false;
@@ -99,13 +100,28 @@ bool IsProved(const std::vector<MemberReport>& reports, const ReformPlan& plan) 
   return true;
 }
 
+// Who catches up computes no lanes meanwhile, so this is for few among many. Where nobody has made
+// a step with the others yet, all wait for the first one anyway.
+bool MayCatchUp(const std::vector<MemberReport>& reports, const ReformPlan& plan) {
+  const auto lacking = std::count(plan.parts.begin(), plan.parts.end(), Part::kReceives);
+  const bool few = lacking > 0 && static_cast<size_t>(lacking) * 2 <= reports.size();
+  const bool begun = std::any_of(reports.begin(), reports.end(), [](const MemberReport& report) {
+    return report.step > 0 && report.compared;
+  });
+  return few && begun &&
+         std::all_of(reports.begin(), reports.end(), [&](const MemberReport& report) {
+           return report.by_parts && report.fingerprint == reports[0].fingerprint;
+         });
+}
+
 std::string ReasonOf(const ReformPlan& plan) {
   const auto count = [&](Part part) {
     return std::to_string(std::count(plan.parts.begin(), plan.parts.end(), part));
   };
   return "step " + std::to_string(plan.step) + ": " + count(Part::kReady) + " ready, " +
          count(Part::kApplies) + " apply gradients they hold, " + count(Part::kReceives) +
-         " receive the state";
+         " receive the state" +
+         (plan.catches_up() ? ", " + count(Part::kCatchesUp) + " catch up beside the others" : "");
 }
 
 // Whose state counts: of those furthest, the first.
@@ -137,6 +153,7 @@ struct JsonFields<MemberReport> {
     field("layout", report.layout);
     field("trail", report.trail);
     field("compared", report.compared);
+    field("by_parts", report.by_parts);
     field("numbers", report.numbers);
     field("inexact_since", report.inexact_since);
     field("fingerprint", report.fingerprint);
@@ -154,7 +171,8 @@ struct JsonFields<MemberReport> {
 
 bool MemberReport::operator==(const MemberReport& other) const {
   return step == other.step && pending == other.pending && layout == other.layout &&
-         trail == other.trail && compared == other.compared && numbers == other.numbers &&
+         trail == other.trail && compared == other.compared && by_parts == other.by_parts &&
+         numbers == other.numbers &&
          inexact_since == other.inexact_since && fingerprint == other.fingerprint &&
          together == other.together && beginning == other.beginning &&
          directory == other.directory && save_every == other.save_every && codec == other.codec &&
@@ -206,6 +224,10 @@ Result<MemberReport> ParseReport(std::string_view text) {
   return Error{Code::kCorrupt, "a member's report: " + status.error().message};
 }
 
+bool ReformPlan::catches_up() const {
+  return std::find(parts.begin(), parts.end(), Part::kCatchesUp) != parts.end();
+}
+
 Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
   KEEL_TRY(CheckLayouts(reports));
   int64_t furthest = MemberReport::kSpoiled;
@@ -221,6 +243,9 @@ Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
   const auto first = std::find(plan.parts.begin(), plan.parts.end(), Part::kReady);
   plan.source = static_cast<int>(first - plan.parts.begin());
   KEEL_TRY(CheckTrails(reports, plan));
+  if (MayCatchUp(reports, plan)) {
+    std::replace(plan.parts.begin(), plan.parts.end(), Part::kReceives, Part::kCatchesUp);
+  }
   plan.inexact_since = InexactSince(reports, plan.step);
   plan.proved = IsProved(reports, plan);
   plan.reason = ReasonOf(plan);

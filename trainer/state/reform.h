@@ -33,6 +33,8 @@ struct MemberReport {
   std::string trail;                 // after `step` steps, in hex
   // Its state was compared with all others', bit for bit, and has only made steps since.
   bool compared = false;
+  // It is large, and whoever lacks it can receive it in parts while the others make steps.
+  bool by_parts = false;
   std::string numbers;               // the state's numbers, as text
   // The first step that was made on other numerics than those before it; -1: there is none.
   int64_t inexact_since = -1;
@@ -63,6 +65,7 @@ enum class Part {
   kReady,     // is where the job goes on
   kApplies,   // holds the gradients of the one step it lacks
   kReceives,  // takes the state from those who are ready
+  kCatchesUp, // the same, in the next steps, while the others make them
 };
 
 // Why the member of that rank must not make a step beside the one whose state counts (of those
@@ -79,11 +82,12 @@ struct ReformPlan {
   int64_t step = 0;             // where the job goes on
   int source = 0;               // the first member that is ready: its numbers and losses count
   std::vector<Part> parts;      // by rank
+  bool catches_up() const;      // somebody does
   // The first step on other numerics, as all shall note it; -1: there is none. Some may have noted
   // it for a member that was lost on its way in, and others not.
   int64_t inexact_since = -1;
-  // All have come from one compared state by the same steps, so that their states are the same
-  // unless bits have changed in the memory of one of them.
+  // All who have it have come from one compared state by the same steps, so that their states are
+  // the same unless bits have changed in the memory of one of them.
   bool proved = false;
   std::string reason;           // "step 12: 2 ready, 1 applies its own gradients, 1 receives"
 };

@@ -75,6 +75,8 @@ Result<std::unique_ptr<TrainState>> TrainState::Make(const TrainConfig& config,
   KEEL_TRY_ASSIGN(state->updater_, Updater::Make(config.update, state->parameters_,
                                                  *state->program_.optimizer));
   KEEL_TRY(state->Register());
+  state->parts_ = PartsOf(state->model_.tensors, state->program_.optimizer->state(),
+                          state->program_.kept);
   return state;
 }
 
@@ -190,6 +192,7 @@ Digest TrainState::PieceDigest(uint64_t piece) const {
 MemberReport TrainState::Report() const {
   MemberReport report;
   report.layout = registry_.LayoutDigest().Hex();
+  report.by_parts = parts_.has_value() && pieces() > 1;
   report.lane_ns = speed_.lane_ns;
   report.link_ns = speed_.link_ns;
   if (held_ == Held::kSpoiled) {
@@ -206,14 +209,39 @@ MemberReport TrainState::Report() const {
   return report;
 }
 
-Status TrainState::EndReceiving(const MemberReport& source) {
+Status TrainState::TakeNumbers(const MemberReport& source) {
   pending_.reset();
   KEEL_TRY(registry_.SetNumbersText(source.numbers));
   KEEL_TRY(CheckSeed("job"));
   last_losses_ = source.last_losses;
   inexact_since_ = source.inexact_since;
+  return Ok();
+}
+
+Status TrainState::EndReceiving(const MemberReport& source) {
+  KEEL_TRY(TakeNumbers(source));
   BeginReplaced();
   return Ok();
+}
+
+Status TrainState::BeginCatchingUp(const MemberReport& source) {
+  KEEL_TRY(TakeNumbers(source));
+  BeginReplaced();
+  held_ = Held::kSpoiled;
+  received_.assign(parameters_.size(), false);
+  updater_->ApplyOnlyTo(received_);
+  return Ok();
+}
+
+void TrainState::NoteReceived(const StatePart& part) {
+  if (!part.parameter) return;
+  received_[*part.parameter] = true;
+  updater_->ApplyOnlyTo(received_);
+}
+
+void TrainState::EndCatchingUp() {
+  BeginReplaced();
+  compared_ = true;
 }
 
 Status TrainState::EndRestoring(const Metadata& numbers, int64_t inexact_since) {
@@ -243,6 +271,7 @@ void TrainState::EndLoadingWeights() { BeginReplaced(); }
 
 void TrainState::BeginReplaced() {
   compared_ = false;
+  updater_->ApplyOnlyTo({});
   buffers_->BeginStep();
   held_ = Held::kWhole;
   if (program_.on_replaced) program_.on_replaced();

@@ -24,6 +24,7 @@
 #include "trainer/state/lane_buffers.h"
 #include "trainer/state/reform.h"
 #include "trainer/state/registry.h"
+#include "trainer/state/state_parts.h"
 #include "trainer/state/trail.h"
 #include "trainer/state/update.h"
 #include "trainer/train_config.h"
@@ -95,6 +96,15 @@ class TrainState {
     compared_ = false;
   }
   Status EndReceiving(const MemberReport& source);
+  // Null: it must be received as a whole.
+  const StateParts* parts() const { return parts_ ? &*parts_ : nullptr; }
+  // It begins to catch up, with the numbers of `source` and what parts()->first names: steps are
+  // made with what has been received. Until it has ended the state counts as being received.
+  Status BeginCatchingUp(const MemberReport& source);
+  void NoteReceived(const StatePart& part);
+  void EndCatchingUp();
+  // What came of it differs from the others' state: from now on it is received as a whole.
+  void NoteNotByParts() { parts_.reset(); }
   // The same for a checkpoint: the tensors are restored, and these are its numbers.
   Status EndRestoring(const Metadata& numbers, int64_t inexact_since);
   // Weights were loaded here, so what other members' programs built is no longer the state.
@@ -123,6 +133,7 @@ class TrainState {
   Status Register();
   Status CheckSeed(const std::string& whose) const;
   void BeginReplaced();
+  Status TakeNumbers(const MemberReport& source);
 
   const TrainConfig config_;
   TrainProgram program_;
@@ -134,6 +145,8 @@ class TrainState {
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<Updater> updater_;
   StateRegistry registry_;
+  std::optional<StateParts> parts_;
+  std::vector<bool> received_;   // by parameter, while catching up
 
   uint64_t step_ = 0;
   uint64_t cursor_ = 0;

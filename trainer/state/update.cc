@@ -123,7 +123,13 @@ Result<StepOutcome> Updater::Apply(uint64_t step, std::span<const float> lane_lo
   outcome.applied = outcome.note.empty();
   if (!outcome.applied) return outcome;
   KEEL_TRY(CatchTorch("scaling the gradients", [&] { ScaleInPlace(Gradients(), factor); }));
-  const Status applied = optimizer_.Step(outcome.learning_rate);
+  std::vector<at::Tensor> left_out;
+  for (size_t i = 0; i < only_.size(); ++i) {
+    if (!only_[i]) left_out.push_back(parameters_[i]);
+  }
+  const Status applied = left_out.empty()
+                             ? optimizer_.Step(outcome.learning_rate)
+                             : optimizer_.StepWithout(left_out, outcome.learning_rate);
   if (!applied.ok()) return applied.error().Doing("step " + std::to_string(step));
   outcome.learning_rate = optimizer_.OwnRate().value_or(outcome.learning_rate);
   return outcome;

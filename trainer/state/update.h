@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -41,6 +42,9 @@ class Updater {
   // loss_scale(). It may change them.
   Result<StepOutcome> Apply(uint64_t step, std::span<const float> lane_losses);
 
+  // Empty: to all parameters. Others keep what they hold, whatever their gradients.
+  void ApplyOnlyTo(std::vector<bool> parameters) { only_ = std::move(parameters); }
+
   // Losses are multiplied by it before backward; 1 without loss scaling.
   double loss_scale() const { return scale_ ? scale_->scale : 1.0; }
   double LearningRate(uint64_t step) const;
@@ -57,6 +61,7 @@ class Updater {
   const std::vector<at::Tensor> parameters_;
   Optimizer& optimizer_;
   std::optional<LossScale> scale_;
+  std::vector<bool> only_;
 };
 
 }  // namespace keel

@@ -23,6 +23,7 @@ VoteRecord RandomRecord(Random& random, int lanes) {
   if (random.Chance(0.5)) record.save_ns = static_cast<int64_t>(random.Uniform(1u << 30));
   record.compute_ns = static_cast<int64_t>(random.Uniform(1u << 30));
   record.exchange_ns = static_cast<int64_t>(random.Uniform(1u << 30));
+  record.sent_ns = static_cast<int64_t>(random.Uniform(1u << 30));
   if (random.Chance(0.5)) {
     record.parameters.emplace();
     random.Bytes(record.parameters->bytes);
@@ -54,6 +55,7 @@ TEST(VoteRecord, DecodesToWhatWasEncoded) {
     EXPECT_EQ(decoded->save_ns, record.save_ns);
     EXPECT_EQ(decoded->compute_ns, record.compute_ns);
     EXPECT_EQ(decoded->exchange_ns, record.exchange_ns);
+    EXPECT_EQ(decoded->sent_ns, record.sent_ns);
     EXPECT_EQ(decoded->parameters, record.parameters);
     EXPECT_EQ(decoded->piece, record.piece);
     EXPECT_EQ(decoded->losses, record.losses);

@@ -47,6 +47,14 @@ int64_t LeastTime(int lanes, const PlacementCosts& costs) {
   return least;
 }
 
+TEST(Placement, AmongSomeIsEvenAndGivesTheOthersNone) {
+  using Ranges = std::vector<LaneRange>;
+  EXPECT_EQ(EvenPlacementAmong({true, false, true}, 8), (Ranges{{0, 4}, {4, 4}, {4, 8}}));
+  EXPECT_EQ(EvenPlacementAmong({false, true, true, true}, 2),
+            (Ranges{{0, 0}, {0, 0}, {0, 1}, {1, 2}}));
+  EXPECT_EQ(EvenPlacementAmong({true, true, true}, 8), EvenPlacement(3, 8));
+}
+
 TEST(Placement, TakesTheLeastTimeOfAll) {
   Random random(11);
   for (int round = 0; round < 400; ++round) {

@@ -26,6 +26,7 @@ TEST(Reform, ReportsAreReadBackBitForBit) {
   MemberReport report = At(7, true);
   report.numbers = "{\"step\":7}";
   report.compared = true;
+  report.by_parts = true;
   report.inexact_since = 3;
   report.fingerprint = "threads=1";
   report.together = "evaluation=none";
@@ -54,6 +55,31 @@ TEST(Reform, ANewcomerReceivesFromThoseWhoAreFurthest) {
   EXPECT_EQ(plan->step, 5);
   EXPECT_EQ(plan->source, 1);
   EXPECT_THAT(plan->parts, ElementsAre(Part::kReceives, Part::kReady, Part::kReady));
+}
+
+TEST(Reform, OfFewWhoLackALargeStateEachCatchesUpBesideTheOthers) {
+  const auto large = [](int64_t step, bool compared = true) {
+    MemberReport report = At(step);
+    report.by_parts = true;
+    report.compared = step > 0 && compared;
+    return report;
+  };
+  const auto plan = PlanReform({large(5), large(-1), large(5)});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(plan->parts, ElementsAre(Part::kReady, Part::kCatchesUp, Part::kReady));
+  EXPECT_TRUE(plan->proved) << "that the others are the same";
+  EXPECT_THAT(plan->reason, HasSubstr("0 receive the state, 1 catch up"));
+  EXPECT_TRUE(PlanReform({large(5), large(-1)})->catches_up());
+  EXPECT_TRUE(PlanReform({large(5), large(3), large(MemberReport::kSpoiled), large(5)})
+                  ->catches_up());
+  // Most would compute nothing, one cannot, bits may differ, or nobody trains yet.
+  EXPECT_FALSE(PlanReform({large(5), large(-1), large(-1)})->catches_up());
+  EXPECT_FALSE(PlanReform({large(5), At(-1)})->catches_up());
+  MemberReport other = large(-1);
+  other.fingerprint = "threads=2";
+  EXPECT_FALSE(PlanReform({large(5), other})->catches_up());
+  EXPECT_FALSE(PlanReform({large(5, false), large(-1)})->catches_up());
+  EXPECT_FALSE(PlanReform({large(0), large(-1)})->catches_up());
 }
 
 TEST(Reform, AStepThatOneAppliedIsAppliedByWhoHoldsItsGradients) {

@@ -17,6 +17,7 @@ MemberReport SomeReport() {
   report.layout = "00ff";
   report.trail = "t7";
   report.compared = true;
+  report.by_parts = true;
   report.numbers = "{\"step\":7}";
   report.inexact_since = 3;
   report.fingerprint = "threads=1";
@@ -43,15 +44,15 @@ std::string SaidOf(const std::string& text) {
 
 TEST(ReportWire, AReport) {
   EXPECT_EQ(ReportText(SomeReport()),
-            R"({"step":7,"pending":true,"layout":"00ff","trail":"t7","compared":true,"numbers)"
-            R"(":"{\"step\":7}","inexact_since":3,"fingerprint":"threads=1","together":"eval)"
+            R"({"step":7,"pending":true,"layout":"00ff","trail":"t7","compared":true,"by_parts)"
+            R"(":true,"numbers":"{\"step\":7}","inexact_since":3,"fingerprint":"threads=1","together":"eval)"
             R"(uation=none","beginning":"--init-from=none","directory":"0123456789abcdef�")"
             R"(,"save_every":7,"codec":"zstd","config":{"lr":"0.1","name":"a \"b\""},"lane_n)"
             R"(s":1200,"link_ns":3400,"last_losses":[1036831949,2147483648,2139095040,3217031)"
             R"(168]})");
   EXPECT_EQ(ReportText({}),
-            R"({"step":-1,"pending":false,"layout":"","trail":"","compared":false,"numbers":")"
-            R"(","inexact_since":-1,"fingerprint":"","together":"","beginning":"","directory":)"
+            R"({"step":-1,"pending":false,"layout":"","trail":"","compared":false,"by_parts":false,)"
+            R"("numbers":"","inexact_since":-1,"fingerprint":"","together":"","beginning":"","directory":)"
             R"("","save_every":0,"codec":"","config":{},"lane_ns":0,"link_ns":0,"last_losses")"
             R"(:[]})");
 }
@@ -64,6 +65,7 @@ pending: @ is missing; @: expected true or false, found null
 layout: @ is missing; @: expected a string, found null
 trail: @ is missing; @: expected a string, found null
 compared: @ is missing; @: expected true or false, found null
+by_parts: @ is missing; @: expected true or false, found null
 numbers: @ is missing; @: expected a string, found null
 inexact_since: @ is missing; @: expected a whole number, found null
   -9223372036854775808: taken
@@ -88,7 +90,7 @@ config/lr: taken; @: expected a string, found null
 config/name: taken; @: expected a string, found null
 one more in '': taken
 one more in '/config': @: expected a string, found the number 1
-order in '': step pending layout trail compared numbers inexact_since fingerprint together )"
+order in '': step pending layout trail compared by_parts numbers inexact_since fingerprint together )"
     R"(beginning directory save_every codec config lane_ns link_ns last_losses
 order in '/config': lr name
 )";

@@ -1,0 +1,78 @@
+// Portions of a state that grow and shrink with the time that is left for them.
+#include "trainer/exchange/portions.h"
+
+#include <gtest/gtest.h>
+
+namespace keel {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+std::vector<uint64_t> Parts(size_t count, uint64_t bytes) {
+  return std::vector<uint64_t>(count, bytes);
+}
+
+uint64_t NextBytes(const Portions& portions, uint64_t part) {
+  return (portions.Next().end - portions.Next().begin) * part;
+}
+
+TEST(Portions, CoverAllPartsOnceInOrder) {
+  Portions portions({5, 0, 700, 3, 3, 3, 10'000, 1}, 100);
+  size_t next = 0;
+  while (!portions.done()) {
+    const Portions::Range range = portions.Next();
+    ASSERT_EQ(range.begin, next);
+    ASSERT_LT(range.begin, range.end);
+    next = range.end;
+    portions.Note(kSecond, kSecond);
+  }
+  EXPECT_EQ(next, 8u);
+  EXPECT_TRUE(portions.Next().empty());
+  EXPECT_EQ(portions.bytes_sent(), portions.bytes());
+}
+
+TEST(Portions, GrowWhileThereIsTime) {
+  Portions portions(Parts(10'000, 10), 100);
+  EXPECT_GE(NextBytes(portions, 10), 1560u) << "a sixty-fourth of all, at least";
+  Portions larger(Parts(100'000, 10), 20'000);
+  for (const uint64_t bytes : {20'000u, 40'000u, 80'000u}) {
+    EXPECT_EQ(NextBytes(larger, 10), bytes);
+    larger.Note(kSecond / 10, kSecond);
+  }
+  larger.Note(kSecond / 2, kSecond);
+  EXPECT_EQ(NextBytes(larger, 10), 160'000u) << "as much as before";
+}
+
+TEST(Portions, ShrinkWhereSendingTookTooLong) {
+  Portions portions(Parts(100'000, 10), 200'000);
+  portions.Note(kSecond, kSecond);
+  EXPECT_EQ(NextBytes(portions, 10), 100'000u);
+  for (int i = 0; i < 5; ++i) portions.Note(kSecond, kSecond);
+  EXPECT_GE(NextBytes(portions, 10), 15'620u);
+  EXPECT_LE(NextBytes(portions, 10), 15'640u) << "a sixty-fourth of all";
+}
+
+TEST(Portions, EndWithinSoManySteps) {
+  for (const size_t count : {1u, 2u, 63u, 64u, 65u, 1000u}) {
+    Portions portions(Parts(count, 1000), 1);
+    uint64_t steps = 0;
+    for (; !portions.done(); ++steps) portions.Note(kSecond, 0);
+    EXPECT_LE(steps, Portions::kStepsMax) << count;
+  }
+}
+
+TEST(Portions, OfAPartThatIsLargeArePart) {
+  Portions portions({10, 1'000'000, 10}, 100);
+  portions.Note(0, kSecond);
+  EXPECT_EQ(portions.bytes_sent(), 1'000'010u) << "it is sent whole";
+}
+
+TEST(Portions, OfNothingAreDone) {
+  EXPECT_TRUE(Portions({}, 100).done());
+  Portions portions({5, 5}, 1);
+  portions.TakeAll();
+  EXPECT_TRUE(portions.done());
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,52 @@
+// Doubles and halves what a step sends, by how its sending compares with its computing.
+#include "trainer/exchange/portions.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace keel {
+namespace {
+
+// Of the time that is computed, in percent: below the first there is room for twice as much, and
+// above the second the exchange of gradients would wait.
+constexpr int64_t kRoom = 35;
+constexpr int64_t kLate = 80;
+
+}  // namespace
+
+Portions::Portions(std::vector<uint64_t> parts, uint64_t first)
+    : parts_(std::move(parts)),
+      bytes_(std::accumulate(parts_.begin(), parts_.end(), uint64_t{0})),
+      least_(bytes_ / kStepsMax + 1),
+      wanted_(std::max(first, least_)) {}
+
+Portions::Range Portions::Next() const {
+  Range range{next_, next_};
+  uint64_t bytes = 0;
+  while (range.end < parts_.size() && (bytes == 0 || bytes + parts_[range.end] <= wanted_ ||
+                                       bytes < least_)) {
+    bytes += parts_[range.end++];
+  }
+  return range;
+}
+
+uint64_t Portions::BytesOf(const Range& range) const {
+  return std::accumulate(parts_.begin() + static_cast<std::ptrdiff_t>(range.begin),
+                         parts_.begin() + static_cast<std::ptrdiff_t>(range.end), uint64_t{0});
+}
+
+void Portions::Note(int64_t sent_ns, int64_t computed_ns) {
+  const Range made = Next();
+  const uint64_t bytes = BytesOf(made);
+  sent_ += bytes;
+  next_ = made.end;
+  const auto share = [&](int64_t percent) { return computed_ns / 100 * percent; };
+  if (sent_ns > share(kLate)) {
+    wanted_ = std::max(least_, std::min(wanted_, bytes) / 2);
+  } else if (sent_ns < share(kRoom) && bytes * 2 >= wanted_) {
+    wanted_ = std::min(wanted_ * 2, bytes_);
+  }
+}
+
+}  // namespace keel

@@ -1,0 +1,101 @@
+// CatchUp: members of an epoch that lack the state receive it while the others make steps, each of
+// which they make, too, with what they have received so far. They compute no lanes until then.
+//
+// | it is | at a step | it becomes |
+// |---|---|---|
+// | moving | some parts were sent, and some are left | moving |
+// | moving | the last part was sent | comparing |
+// | comparing | some digests of all members were the same, and some are left | comparing |
+// | comparing | all were the same | done |
+// | comparing | that of a member that catches up was another one | failed |
+//
+// Promises   a part (trainer/state/state_parts.h) is sent within one step, before the optimizer
+//            changes it, so that who receives it makes that step with it and all that follow. When
+//            it is done all members hold the same bits, which were compared; until then the state
+//            of who catches up counts for nothing. Holders send from where the state lies, and
+//            share the bytes. All members see the same states at the same steps.
+// Does not   save, evaluate, or end an epoch: its owner calls Rest() before, or waits.
+// Threads    the training thread; another one waits for what is sent.
+// Errors     those of the group, which is aborted if this ends while something is on its way;
+//            kCorrupt: two who hold the state differ.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/result.h"
+#include "trainer/exchange/portions.h"
+#include "trainer/group/serial_queue.h"
+#include "trainer/loop/epoch_parts.h"
+#include "trainer/loop/vote_record.h"
+#include "trainer/numerics/placement.h"
+
+namespace keel {
+
+class CatchUp {
+ public:
+  enum class State { kMoving, kComparing, kDone, kFailed };
+
+  // `who`: by rank, the members that catch up; not all.
+  CatchUp(const EpochParts& parts, std::vector<bool> who);
+  ~CatchUp();
+  CatchUp(const CatchUp&) = delete;
+  CatchUp& operator=(const CatchUp&) = delete;
+
+  State state() const { return state_; }
+  bool under_way() const { return state_ == State::kMoving || state_ == State::kComparing; }
+  bool Is(size_t rank) const { return under_way() && who_[rank]; }
+  Placement Lanes() const;
+  // Whether most is still to be sent, so that little is lost if it begins anew with others.
+  bool has_hardly_begun() const { return portions_.bytes_sent() * 2 < portions_.bytes(); }
+
+  // A step: what it sends or compares begins before its lanes, and has ended before its vote.
+  Status BeginStep();
+  Status EndStep();
+  void FillIn(VoteRecord& record) const;
+  // It was decided, and applied here.
+  void Note(const std::vector<VoteRecord>& records);
+  // All that is left, between two steps; nobody computes meanwhile.
+  Status Rest();
+
+ private:
+  // Bytes of a tensor that go to those who catch up in one message.
+  struct Message {
+    at::Tensor bytes;     // of the state itself
+    at::Tensor staged;    // what travels
+  };
+
+  bool own() const { return who_[static_cast<size_t>(group_.rank())]; }
+  Status Move(const Portions::Range& range);
+  Status AddMessages(const at::Tensor& flat);
+  Status Arrived();
+  Result<Digest> NextDigest();
+  void Judge(const std::vector<std::optional<Digest>>& digests);
+  void EndIfCompared();
+
+  TrainState& state_of_;
+  EpochGroup& group_;
+  const std::vector<bool> who_;
+  std::vector<int> holders_;
+  const Tag tag_;
+  State state_ = State::kMoving;
+  Portions portions_;
+  Portions::Range moving_;            // on their way
+  size_t messages_sent_ = 0;          // in all, by whomever
+  std::vector<Message> messages_;     // of ours
+  std::optional<EpochGroup::Batch> batch_;
+  Status moved_;
+  int64_t sent_ns_ = 0;
+  uint64_t pieces_left_ = 0;
+  std::optional<Digest> digest_;
+  uint64_t steps_ = 0;
+  const TimePoint begun_;
+  SerialQueue waiter_;                // declared last, so destroyed first
+};
+
+}  // namespace keel
