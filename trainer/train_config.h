@@ -59,12 +59,13 @@ struct TrainConfig {
   UpdateConfig update = {};
   LoaderConfig loader = {};        // no bit depends on it
   bool places_lanes = true;        // where they cost least; false: an even split
+  bool joins_beside = true;        // newcomers receive a large state while the others go on
   size_t bucket_bytes = 25 << 20;  // of gradients that travel together; no bit depends on it
   // Workers on one host read each other's memory instead of sending, from this many bytes on.
   size_t read_bytes_min = kReadBytesMin;
   uint64_t digest_every = 100;  // steps after which parameters are compared; 0: never
   // Where members go on together, a state larger than this is compared piece by piece in the next
-  // steps, so that nobody waits for it.
+  // steps, so that nobody waits for it. A newcomer receives such a state while the others go on.
   uint64_t piece_bytes = 16 << 20;
 };
 

@@ -68,6 +68,9 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
                            preset.places_lanes ? "auto" : "even",
                            "Who computes which lanes: auto: as it takes least time, by what lanes "
                            "and the network are measured to take; even: an even split"));
+  table.Add(Option::Choice("joins", {"beside", "wait"}, preset.joins_beside ? "beside" : "wait",
+                           "How a newcomer receives a large state: beside: while the others make "
+                           "their steps; wait: all wait for it"));
   table.Add(Option::Integer("load-threads", preset.loader.threads,
                             "Threads that load samples ahead, if the dataset allows it; 0: none")
                 .Range(0, 1024).Placeholder("N"));
@@ -95,6 +98,7 @@ Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
   config.device = *device;
   KEEL_TRY_ASSIGN(config.numerics.numerics, ParseNumerics(options.Text("numerics")));
   config.numerics.threads = static_cast<int>(options.Integer("threads"));
+  config.joins_beside = options.Text("joins") == "beside";
   config.places_lanes = options.Text("lane-placement") == "auto";
   config.loader.threads = static_cast<int>(options.Integer("load-threads"));
   config.loader.ahead = static_cast<size_t>(options.Integer("load-ahead"));

@@ -68,7 +68,8 @@ void EndPoliteness(pid_t leader) {
     }
     int raised = 0;
     for (const ProcessInfo& process : *all) {
-      if (process.group == leader && !process.ended) raised += RaiseThreads(process.pid, polite_from);
+      if (process.group != leader || process.ended) continue;
+      raised += RaiseThreads(process.pid, polite_from);
     }
     if (raised == 0) return;
   }

@@ -67,6 +67,7 @@ class Job:
         threads: int | None = ...,
         reduce: Literal["tree", "allreduce"] | None = ...,
         lane_placement: Literal["auto", "even"] | None = ...,
+        joins: Literal["beside", "wait"] | None = ...,
         load_threads: int | None = ...,
         load_ahead: int | None = ...,
         read_memory_from: int | str | None = ...,

@@ -40,7 +40,8 @@ std::vector<int> RanksOf(const std::vector<bool>& who, bool those) {
 CatchUp::CatchUp(const EpochParts& parts, std::vector<bool> who)
     : state_of_(parts.state), group_(parts.group), who_(std::move(who)),
       holders_(RanksOf(who_, false)), tag_(group_.NextTag(TagKind::kTransfer)),
-      portions_(SizesOf(*state_of_.parts()), state_of_.config().piece_bytes / kFirstOfPiece), begun_(RealClock().Monotonic()) {
+      portions_(SizesOf(*state_of_.parts()), state_of_.config().piece_bytes / kFirstOfPiece),
+      begun_(RealClock().Monotonic()) {
   KEEL_CHECK(!holders_.empty(), "all " << who_.size() << " members catch up with nobody");
 }
 

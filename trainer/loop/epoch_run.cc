@@ -254,8 +254,9 @@ class EpochRun {
   Error Differs(size_t rank, size_t from, const std::string& what) const {
     return {Code::kCorrupt, "before step " + std::to_string(state_.step()) + " " + what + " of " +
                                 group_.NameOf(static_cast<int>(rank)) + " differs from that of " +
-                                group_.NameOf(static_cast<int>(from)) + ": bits have changed in the memory of one of "
-                                "them, or its program has changed them beside the optimizer"};
+                                group_.NameOf(static_cast<int>(from)) +
+                                ": bits have changed in the memory of one of them, or its program "
+                                "has changed them beside the optimizer"};
   }
 
   // Compares what the step began with: a difference was there before its gradients.

@@ -2,8 +2,8 @@
 // holds a state, one begins from a checkpoint; those that lack it receive it, or begin to catch up
 // (trainer/loop/catch_up.h); and all compare.
 // Promises   when it succeeded and nobody was refused, all members that do not catch up hold the
-//            same bits, at a step that all know to be decided. What the steps they made together prove is compared only
-//            by the next steps, if it is large.
+//            same bits, at a step that all know to be decided. What the steps they made together
+//            prove is compared only by the next steps, if it is large.
 // Does not   make a step, except one that was decided in the epoch before.
 // Threads    one; all members call it once, as the first thing of an epoch.
 // Errors     those of the group; kCorrupt: the states differ; those of the program's on_step.

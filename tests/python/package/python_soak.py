@@ -16,7 +16,8 @@ import scripts
 WAYS = [[], ["--workers=2"]]
 MORE = {"mlp": ["--optimizer=engine", "--augment"],
         "norms": ["--optimizer=SGD", "--evaluate-every=7"],
-        "gpt": ["--optimizer=AdamW", "--schedule-of=cosine", "--clip=0.5"]}
+        "gpt": ["--optimizer=AdamW", "--schedule-of=cosine", "--clip=0.5"],
+        "wide": ["--optimizer=AdamW", "--schedule-of=cosine", "--clip=0.5", "--average"]}
 
 if __name__ == "__main__":
     args, rest = scripts.parsed(__doc__, launchers.find_python)

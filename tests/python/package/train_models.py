@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 SETTINGS = {"model": "mlp", "optimizer": "AdamW", "samples": 100, "workers": 0, "augment": False,
-            "schedule-of": "none", "evaluate-every": 0, "clip": 0.0}
+            "schedule-of": "none", "evaluate-every": 0, "clip": 0.0, "average": False}
 
 
 class Mlp(nn.Module):
@@ -19,6 +19,18 @@ class Mlp(nn.Module):
         self.layers = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Dropout(0.1),
                                     nn.Linear(32, 32), nn.ReLU(), nn.Dropout(0.1),
                                     nn.Linear(32, 10))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+class Wide(nn.Module):
+    """Its state is so large that newcomers catch up with it beside the others."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(32, 1500), nn.ReLU(), nn.Dropout(0.1),
+                                    nn.Linear(1500, 1000), nn.ReLU(), nn.Linear(1000, 10))
 
     def forward(self, x):
         return self.layers(x)
@@ -109,7 +121,7 @@ def told(report):
 def main():
     job = ek.Job.from_args(steps=20, lanes=8, lane_batch=4, settings=SETTINGS)
     is_set = job.settings
-    model = {"mlp": Mlp, "norms": Norms, "gpt": Gpt}[is_set["model"]]()
+    model = {"mlp": Mlp, "wide": Wide, "norms": Norms, "gpt": Gpt}[is_set["model"]]()
     optimizer = optimizer_of(is_set["optimizer"], model)
     samples, seed = is_set["samples"], job.config["seed"]
     data = Samples(*made(is_set["model"], samples, seed), is_set["augment"])
@@ -122,8 +134,17 @@ def main():
         others = Samples(*made(is_set["model"], samples + 1, seed), False)
         evaluate = (others, loss_of, is_set["evaluate-every"])
     clip = is_set["clip"]
+    say_step = say
+    if is_set["average"]:
+        average = torch.optim.swa_utils.AveragedModel(
+            model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))
+        job.register("average", average)
+
+        def say_step(report):
+            average.update_parameters(model)
+            say(report)
     job.prepare(model, optimizer, data, schedulers=schedule_of(is_set["schedule-of"], optimizer),
-                num_workers=is_set["workers"], evaluate=evaluate, on_step=say, on_evaluation=told,
+                num_workers=is_set["workers"], evaluate=evaluate, on_step=say_step, on_evaluation=told,
                 before_apply=(lambda: nn.utils.clip_grad_norm_(model.parameters(), clip))
                 if clip else None)
     for batch in job:

@@ -246,16 +246,16 @@ TEST_F(CatchUpTest, ABreakAtAnyStepLeavesTheOthersWithTheirState) {
     const std::string prefix = crew_.NewPrefix();
     GroupCrew::OnThreads(3, [&](int rank) {
       TrainState& state = At(static_cast<size_t>(rank));
-      std::function<void(const std::string&)> abort;
+      std::function<void(const std::string&)> lose;
       EpochCallbacks peer;
       peer.watch = [&](auto break_it) {
-        abort = break_it;
+        lose = break_it;
         return std::shared_ptr<void>();
       };
       // The member that catches up, or, every other time, one that does not, is lost in its vote.
       const int victim = at % 2 == 0 ? 2 : 1;
       peer.wishes = [&, rank] {
-        if (rank == victim && state.step() == at) abort("it was lost");
+        if (rank == victim && state.step() == at) lose("it was lost");
         return EpochCallbacks::Wishes{};
       };
       const auto outcome = RunEpoch(state, crew_.SpecOf(rank, 3, prefix), CancelToken::Never(),
