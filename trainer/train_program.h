@@ -75,8 +75,7 @@ struct TrainProgram {
   // Empty: loss.backward(). If the workers' exchange breaks meanwhile, it fails, and what it tells
   // of that does not matter.
   std::function<Status(const at::Tensor& loss)> backward = {};
-  // Called when the tensors of the whole state hold another step's: those of others, or of a
-  // checkpoint.
+  // Called when tensors of the state hold another step's: those of others, or of a checkpoint.
   std::function<void()> on_replaced = {};
   // It may compile what it computes for the first time, so that takes up to kStartLimit
   // (elastic/protocol/limits.h) before this worker is held to hang.

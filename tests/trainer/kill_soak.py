@@ -84,7 +84,8 @@ def shoot(job, rng, left):
 
 
 def survive(workers, kills, rng, options, expected):
-    """How many died before the job ended; raises where it is not as `expected`: line and losses."""
+    """How many died before the job ended, and how many newcomers caught up with the others; raises
+    where it is not as `expected`: line and losses."""
     # So many steps that the job outlives its kills; only the quiet run's count is compared.
     job = soak_job.Job(ARGS, workers, options)
     try:
@@ -98,7 +99,7 @@ def survive(workers, kills, rng, options, expected):
         if line != expected[0]:
             raise RuntimeError(f"bits differ: {line} instead of {expected[0]}")
         job.compare(expected[1])
-        return died
+        return died, job.caught_up
     except Exception:
         job.kill_and_show()
         raise
@@ -119,19 +120,20 @@ def main(ways=WAYS, more=None):
     rng = random.Random(ARGS.seed)
     print(f"seed {ARGS.seed}", flush=True)
     quiet_runs = soak_job.QuietRuns(ARGS, more)
-    died, job = 0, 0
+    died, job, caught_up = 0, 0, 0
     while died < ARGS.kills:
         model = ARGS.models[job % len(ARGS.models)]
         workers = ARGS.workers[job % len(ARGS.workers)]
         expected = quiet_runs.expected(model)
         begun = time.monotonic()
-        now = survive(workers, min(ARGS.kills_a_job, ARGS.kills - died), rng,
+        now, here = survive(workers, min(ARGS.kills_a_job, ARGS.kills - died), rng,
                       quiet_runs.options(model) + rng.choice(TRAVELS) + ways[job % len(ways)],
                       expected)
-        died, job = died + now, job + 1
+        died, job, caught_up = died + now, job + 1, caught_up + here
         print(f"{model} on {workers} workers: {now} kills, the same last line, "
               f"{time.monotonic() - begun:.1f} s; {died} of {ARGS.kills}", flush=True)
-    print(f"all {died} kills in {job} jobs left the same bits", flush=True)
+    print(f"all {died} kills in {job} jobs left the same bits; {caught_up} newcomers caught up",
+          flush=True)
 
 
 if __name__ == "__main__":

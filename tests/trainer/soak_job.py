@@ -16,6 +16,10 @@ import time
 HANG_LIMIT = 120
 DYING_LIMIT = 900
 STEP = re.compile(r"^step (\d+) rank (\d+) of (\d+) pid (\d+) (loss .* lanes .*)$")
+# It is nobody's fault if all who had the state were killed.
+OWN_FAULT = re.compile(r"worker-died [^\n]* how=\"exited with (?![^\n]*no worker that is left)"
+                       r"[^\n]*|not-caught-up [^\n]*")
+CAUGHT_UP = re.compile(r" caught-up ")
 RESUMED = re.compile(r"^resumed step=(\d+) ")
 # NCCL refuses two ranks on one GPU, unless it takes them for ranks on two hosts.
 ON_FIRST_GPU = ["sh", "-c", 'NCCL_HOSTID=host$LOCAL_RANK NCCL_SOCKET_IFNAME=lo exec "$@"', "sh"]
@@ -25,6 +29,7 @@ class Job:
     def __init__(self, args, workers, options, max_restarts=1000000):
         self.workers = workers
         self.told = 0        # the highest step
+        self.caught_up = 0   # so many newcomers did
         self.losses = {}     # of each step, as first told
         self.differing = []  # lines of steps that were told with others
         self.pids = {}       # of each rank, the newest
@@ -105,7 +110,18 @@ class Job:
         if code != 0 or len(lines) != 1:
             raise RuntimeError(f"the job ended with {code} and the last lines {lines}")
         self.compare(self.losses)
+        self.caught_up = self.check_log()
         return lines[0], self.losses
+
+    def check_log(self):
+        """How often a newcomer caught up; raises where a worker died, or did not catch up, though
+        nobody made it."""
+        with open(self.log.name, encoding="utf-8", errors="replace") as log:
+            text = log.read()
+        own = OWN_FAULT.search(text)
+        if own:
+            raise RuntimeError(f"a worker failed by itself: {own[0]}")
+        return len(CAUGHT_UP.findall(text))
 
     def compare(self, losses):
         """Raises where a step was told twice and differently, or otherwise than in `losses`."""

@@ -126,9 +126,7 @@ Status CatchUp::Arrived() {
     const at::NoGradGuard no_grad;
     for (const Message& message : messages_) at::Tensor(message.bytes).copy_(message.staged);
   }));
-  for (size_t i = moving_.begin; i < moving_.end; ++i) {
-    state_of_.NoteReceived(state_of_.parts()->parts[i]);
-  }
+  state_of_.NoteReceived(moving_.begin, moving_.end);
   return Ok();
 }
 

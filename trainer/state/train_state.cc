@@ -233,10 +233,12 @@ Status TrainState::BeginCatchingUp(const MemberReport& source) {
   return Ok();
 }
 
-void TrainState::NoteReceived(const StatePart& part) {
-  if (!part.parameter) return;
-  received_[*part.parameter] = true;
+void TrainState::NoteReceived(size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) {
+    if (parts_->parts[i].parameter) received_[*parts_->parts[i].parameter] = true;
+  }
   updater_->ApplyOnlyTo(received_);
+  if (program_.on_replaced) program_.on_replaced();
 }
 
 void TrainState::EndCatchingUp() {

@@ -101,7 +101,8 @@ class TrainState {
   // It begins to catch up, with the numbers of `source` and what parts()->first names: steps are
   // made with what has been received. Until it has ended the state counts as being received.
   Status BeginCatchingUp(const MemberReport& source);
-  void NoteReceived(const StatePart& part);
+  // Some of parts()->parts have been written into its tensors.
+  void NoteReceived(size_t begin, size_t end);
   void EndCatchingUp();
   // What came of it differs from the others' state: from now on it is received as a whole.
   void NoteNotByParts() { parts_.reset(); }

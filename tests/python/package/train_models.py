@@ -135,6 +135,10 @@ def main():
         evaluate = (others, loss_of, is_set["evaluate-every"])
     clip = is_set["clip"]
     say_step = say
+
+    def clipped():
+        nn.utils.clip_grad_norm_(model.parameters(), clip)
+
     if is_set["average"]:
         average = torch.optim.swa_utils.AveragedModel(
             model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))
@@ -143,10 +147,10 @@ def main():
         def say_step(report):
             average.update_parameters(model)
             say(report)
+
     job.prepare(model, optimizer, data, schedulers=schedule_of(is_set["schedule-of"], optimizer),
-                num_workers=is_set["workers"], evaluate=evaluate, on_step=say_step, on_evaluation=told,
-                before_apply=(lambda: nn.utils.clip_grad_norm_(model.parameters(), clip))
-                if clip else None)
+                num_workers=is_set["workers"], evaluate=evaluate, on_step=say_step,
+                on_evaluation=told, before_apply=clipped if clip else None)
     for batch in job:
         job.backward(loss_of(batch))
     put(job.result)
