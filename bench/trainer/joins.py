@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """A third host joins two that train a GPT, over links that are shaped: network namespaces.
 
-Promises   one JSON line a run: {"what":"join","way":W,"rate":R,"step_s":S,"waited_s":T,
-           "longest_s":L,"member_after_s":M,"steps":N}. `way` is beside or wait (--joins); ways
-           take turns. `step_s` is a median step of two hosts before the join. From the step before
-           the new membership until the newcomer computes: `waited_s` is by how much all these steps
-           were longer than that, `longest_s` by how much the longest one was, `member_after_s` the
-           time and `steps` the steps that it took.
+Promises   one JSON line a run: {"what":"join","way":W,"rate":R,"step_s":S,
+           "after_step_s":A,"waited_s":T,"longest_s":L,"member_after_s":M,"steps":N}. `way` is
+           beside or wait (--joins); ways take turns. `step_s` and `after_step_s` are median steps
+           of two hosts before the join and of three after it. From the step before the new
+           membership until the newcomer computes: `waited_s` is by how much all these steps were
+           longer than the longer of these two, `longest_s` by how much the longest one was,
+           `member_after_s` the time and `steps` the steps that it took.
 Does not   shape anything outside its namespaces. All hosts share the machine's processors.
 """
 import argparse
@@ -101,9 +102,15 @@ def measure(args, way):
         all_steps = steps()
         last_before = max(at for at in all_steps if at <= joined)
         lengths = [b - a for a, b in zip(all_steps, all_steps[1:]) if last_before <= a < member]
+        for launcher in lan.launchers:
+            launcher.process.terminate()
+            launcher.end(LIMIT_S)
+        after = [at for at in all_steps if at >= member][1:]
+        after_s = statistics.median(b - a for a, b in zip(after, after[1:]))
+        usual = max(step_s, after_s)
         return {"what": "join", "way": way, "rate": args.rate, "step_s": step_s,
-                "waited_s": sum(lengths) - step_s * len(lengths),
-                "longest_s": max(lengths) - step_s, "member_after_s": member - joined,
+                "after_step_s": after_s, "waited_s": sum(lengths) - usual * len(lengths),
+                "longest_s": max(lengths) - usual, "member_after_s": member - joined,
                 "steps": len(lengths)}
 
 

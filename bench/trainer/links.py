@@ -106,4 +106,5 @@ def main():
         show(rounds)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -37,8 +37,8 @@ std::vector<int> RanksOf(const std::vector<bool>& who, bool those) {
 
 }  // namespace
 
-CatchUp::CatchUp(const EpochParts& parts, std::vector<bool> who)
-    : state_of_(parts.state), group_(parts.group), who_(std::move(who)),
+CatchUp::CatchUp(const EpochParts& parts, std::vector<bool> who, Placement lanes)
+    : state_of_(parts.state), group_(parts.group), who_(std::move(who)), lanes_(std::move(lanes)),
       holders_(RanksOf(who_, false)), tag_(group_.NextTag(TagKind::kTransfer)),
       portions_(SizesOf(*state_of_.parts()), state_of_.config().piece_bytes / kFirstOfPiece),
       begun_(RealClock().Monotonic()) {
@@ -48,12 +48,6 @@ CatchUp::CatchUp(const EpochParts& parts, std::vector<bool> who)
 CatchUp::~CatchUp() {
   if (batch_) group_.Abort("the epoch ended while a member was catching up");
   waiter_.Drain();
-}
-
-Placement CatchUp::Lanes() const {
-  std::vector<bool> holds = who_;
-  holds.flip();
-  return EvenPlacementAmong(holds, static_cast<int>(state_of_.config().lanes));
 }
 
 // --- A step ---

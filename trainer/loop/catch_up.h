@@ -41,8 +41,8 @@ class CatchUp {
  public:
   enum class State { kMoving, kComparing, kDone, kFailed };
 
-  // `who`: by rank, the members that catch up; not all.
-  CatchUp(const EpochParts& parts, std::vector<bool> who);
+  // `who`: by rank, the members that catch up; not all. `lanes`: those of the others meanwhile.
+  CatchUp(const EpochParts& parts, std::vector<bool> who, Placement lanes);
   ~CatchUp();
   CatchUp(const CatchUp&) = delete;
   CatchUp& operator=(const CatchUp&) = delete;
@@ -50,7 +50,7 @@ class CatchUp {
   State state() const { return state_; }
   bool under_way() const { return state_ == State::kMoving || state_ == State::kComparing; }
   bool Is(size_t rank) const { return under_way() && who_[rank]; }
-  Placement Lanes() const;
+  const Placement& lanes() const { return lanes_; }
   // Whether most is still to be sent, so that little is lost if it begins anew with others.
   bool has_hardly_begun() const { return portions_.bytes_sent() * 2 < portions_.bytes(); }
 
@@ -81,6 +81,7 @@ class CatchUp {
   TrainState& state_of_;
   EpochGroup& group_;
   const std::vector<bool> who_;
+  const Placement lanes_;
   std::vector<int> holders_;
   const Tag tag_;
   State state_ = State::kMoving;

@@ -42,7 +42,9 @@ class EpochRun {
     }
     pieces_left_ = met.pieces;
     placer_.Begin(met.costs);
-    if (!met.catching_up.empty()) catch_up_.emplace(parts_, met.catching_up);
+    if (!met.catching_up.empty()) {
+      catch_up_.emplace(parts_, met.catching_up, LanesOfOthers(met));
+    }
     KEEL_TRY(exchange_->Place(Lanes()));
     if (parts_.saves()) parts_.saver().BeginMirroring();
     for (;;) {
@@ -118,7 +120,7 @@ class EpochRun {
 
   bool catching_up() const { return catch_up_ && catch_up_->under_way(); }
   bool CatchesUp(size_t rank) const { return catch_up_ && catch_up_->Is(rank); }
-  Placement Lanes() const { return catching_up() ? catch_up_->Lanes() : placer_.now(); }
+  const Placement& Lanes() const { return catching_up() ? catch_up_->lanes() : placer_.now(); }
   LaneRange Own() const { return Lanes()[static_cast<size_t>(group_.rank())]; }
 
   // A plain all-reduce ships the same, whoever computes what.
@@ -174,6 +176,17 @@ class EpochRun {
   bool IsEvaluated(uint64_t step) const {
     const EvaluationPlan& plan = state_.program().evaluation;
     return plan.dataset && step > 0 && step % plan.every == 0;
+  }
+
+  // They are not asked again until nobody catches up any more.
+  Placement LanesOfOthers(const Met& met) const {
+    std::vector<bool> holds = met.catching_up;
+    holds.flip();
+    const PlacementCosts costs = CostsOf(holds, met.costs);
+    const auto count = static_cast<int>(costs.lane_ns.size());
+    return SpreadOver(holds, MovesLanes(state_.config())
+                                 ? BestPlacement(parts_.lanes(), Completed(costs))
+                                 : EvenPlacement(count, parts_.lanes()));
   }
 
   // What comes next may need all members. False: one of them did not come to the same state, and

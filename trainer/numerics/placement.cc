@@ -113,17 +113,6 @@ Placement EvenPlacement(int world, int lanes) {
   return placement;
 }
 
-Placement EvenPlacementAmong(const std::vector<bool>& takes_part, int lanes) {
-  const auto world = static_cast<int>(std::count(takes_part.begin(), takes_part.end(), true));
-  Placement placement;
-  int place = 0, end = 0;
-  for (const bool takes : takes_part) {
-    placement.push_back(takes ? LanesOf(place++, world, lanes) : LaneRange{end, end});
-    end = placement.back().end;
-  }
-  return placement;
-}
-
 std::string PlacementText(const Placement& placement) {
   std::string text;
   for (const LaneRange& range : placement) {
@@ -182,6 +171,25 @@ Placement BestPlacement(int lanes, const PlacementCosts& costs) {
     if (StepTimeOf(found, all) < StepTimeOf(best, all)) best = std::move(found);
   }
   return best;
+}
+
+Placement SpreadOver(const std::vector<bool>& takes_part, const Placement& theirs) {
+  Placement placement;
+  size_t next = 0;
+  int end = 0;
+  for (const bool takes : takes_part) {
+    placement.push_back(takes ? theirs.at(next++) : LaneRange{end, end});
+    end = placement.back().end;
+  }
+  return placement;
+}
+
+PlacementCosts CostsOf(const std::vector<bool>& takes_part, const PlacementCosts& all) {
+  PlacementCosts costs{{}, all.link_ns};
+  for (size_t rank = 0; rank < takes_part.size(); ++rank) {
+    if (takes_part[rank]) costs.lane_ns.push_back(all.lane_ns.at(rank));
+  }
+  return costs;
 }
 
 }  // namespace keel

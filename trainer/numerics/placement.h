@@ -21,9 +21,6 @@ using Placement = std::vector<LaneRange>;   // by rank
 // As LanesOf() shares them.
 Placement EvenPlacement(int world, int lanes);
 
-// The same among those that take part; the others have none.
-Placement EvenPlacementAmong(const std::vector<bool>& takes_part, int lanes);
-
 // "4+2+2"
 std::string PlacementText(const Placement& placement);
 
@@ -47,5 +44,10 @@ int64_t StepTimeOf(const Placement& placement, const PlacementCosts& costs);
 PlacementCosts Completed(const PlacementCosts& known);
 
 Placement BestPlacement(int lanes, const PlacementCosts& costs);
+
+// The lanes of a placement of some workers, by rank of all: the others have none.
+Placement SpreadOver(const std::vector<bool>& takes_part, const Placement& theirs);
+// What is known of those.
+PlacementCosts CostsOf(const std::vector<bool>& takes_part, const PlacementCosts& all);
 
 }  // namespace keel

@@ -12,7 +12,7 @@
 namespace keel {
 namespace {
 
-PlacementCosts CostsOf(std::vector<int64_t> lane_ns, int64_t link_ns) {
+PlacementCosts Costs(std::vector<int64_t> lane_ns, int64_t link_ns) {
   return {std::move(lane_ns), link_ns};
 }
 
@@ -47,12 +47,14 @@ int64_t LeastTime(int lanes, const PlacementCosts& costs) {
   return least;
 }
 
-TEST(Placement, AmongSomeIsEvenAndGivesTheOthersNone) {
+TEST(Placement, OfSomeGivesTheOthersNone) {
   using Ranges = std::vector<LaneRange>;
-  EXPECT_EQ(EvenPlacementAmong({true, false, true}, 8), (Ranges{{0, 4}, {4, 4}, {4, 8}}));
-  EXPECT_EQ(EvenPlacementAmong({false, true, true, true}, 2),
-            (Ranges{{0, 0}, {0, 0}, {0, 1}, {1, 2}}));
-  EXPECT_EQ(EvenPlacementAmong({true, true, true}, 8), EvenPlacement(3, 8));
+  EXPECT_EQ(SpreadOver({true, false, true}, {{0, 4}, {4, 8}}), (Ranges{{0, 4}, {4, 4}, {4, 8}}));
+  EXPECT_EQ(SpreadOver({false, true, true, false}, {{0, 1}, {1, 2}}),
+            (Ranges{{0, 0}, {0, 1}, {1, 2}, {2, 2}}));
+  const PlacementCosts costs = CostsOf({true, false, true}, {{1, 2, 3}, 7});
+  EXPECT_EQ(costs.lane_ns, (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(costs.link_ns, 7);
 }
 
 TEST(Placement, TakesTheLeastTimeOfAll) {
@@ -81,21 +83,21 @@ TEST(Placement, OverSlowLinksEachWorkerShipsOneNode) {
   for (const int world : {3, 5, 6, 7}) {
     for (const int lanes : {8, 12, 16}) {
       const std::vector<int64_t> alike(static_cast<size_t>(world), 1000);
-      const Placement placed = BestPlacement(lanes, CostsOf(alike, 1'000'000));
+      const Placement placed = BestPlacement(lanes, Costs(alike, 1'000'000));
       ExpectCovers(placed, world, lanes);
       EXPECT_LE(static_cast<double>(BusiestLink(placed)), 1.1 * 2 * (world - 1))
           << PlacementText(placed);
     }
   }
-  EXPECT_EQ(PlacementText(BestPlacement(8, CostsOf({10, 10, 10}, 1000))), "2+2+4");
+  EXPECT_EQ(PlacementText(BestPlacement(8, Costs({10, 10, 10}, 1000))), "2+2+4");
 }
 
 TEST(Placement, OverFastLinksNobodyComputesMoreThanTheBusiestOfAnEvenSplit) {
-  EXPECT_EQ(PlacementText(BestPlacement(8, CostsOf({1000, 1000, 1000}, 1))),
+  EXPECT_EQ(PlacementText(BestPlacement(8, Costs({1000, 1000, 1000}, 1))),
             PlacementText(EvenPlacement(3, 8)));
   for (int world = 1; world <= 16; ++world) {
     for (int lanes = 1; lanes <= 24; ++lanes) {
-      const Placement placed = BestPlacement(lanes, CostsOf(std::vector<int64_t>(world), 0));
+      const Placement placed = BestPlacement(lanes, Costs(std::vector<int64_t>(world), 0));
       ExpectCovers(placed, world, lanes);
       const auto most = [](const Placement& placement) {
         int count = 0;
@@ -108,14 +110,14 @@ TEST(Placement, OverFastLinksNobodyComputesMoreThanTheBusiestOfAnEvenSplit) {
     }
   }
   // As many lanes at most, and yet one node each.
-  EXPECT_EQ(PlacementText(BestPlacement(8, CostsOf({0, 0, 0, 0, 0}, 0))), "1+1+2+2+2");
+  EXPECT_EQ(PlacementText(BestPlacement(8, Costs({0, 0, 0, 0, 0}, 0))), "1+1+2+2+2");
 }
 
 TEST(Placement, SlowWorkersGetFewerLanes) {
-  EXPECT_EQ(PlacementText(BestPlacement(12, CostsOf({1000, 2000, 1000}, 1))), "5+2+5");
+  EXPECT_EQ(PlacementText(BestPlacement(12, Costs({1000, 2000, 1000}, 1))), "5+2+5");
   // Of whom nothing is known, the usual is expected.
-  EXPECT_EQ(PlacementText(BestPlacement(12, CostsOf({1000, 0, 1000}, 1))), "4+4+4");
-  EXPECT_EQ(PlacementText(BestPlacement(8, CostsOf({1000, 900'000}, 1))), "7+1");
+  EXPECT_EQ(PlacementText(BestPlacement(12, Costs({1000, 0, 1000}, 1))), "4+4+4");
+  EXPECT_EQ(PlacementText(BestPlacement(8, Costs({1000, 900'000}, 1))), "7+1");
 }
 
 TEST(Placement, LargeGroupsArePlacedSoonAndHugeOnesEvenly) {
@@ -127,7 +129,7 @@ TEST(Placement, LargeGroupsArePlacedSoonAndHugeOnesEvenly) {
     }
     ExpectCovers(BestPlacement(2 * world, costs), world, 2 * world);
   }
-  EXPECT_EQ(BestPlacement(65536, CostsOf({1, 2}, 3)), EvenPlacement(2, 65536));
+  EXPECT_EQ(BestPlacement(65536, Costs({1, 2}, 3)), EvenPlacement(2, 65536));
   const PlacementCosts many{std::vector<int64_t>(4096, 1000), 100};
   EXPECT_EQ(BestPlacement(8192, many), EvenPlacement(4096, 8192));
 }
