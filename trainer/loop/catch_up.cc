@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kFirstOfPiece = 4;
 constexpr int64_t kMessageBytes = 4 << 20;
 // Over so many steps the whole state is compared.
-constexpr uint64_t kCompareSteps = 8;
+constexpr uint64_t kCompareSteps = 4;
 // Without steps between, so much is sent before others hear that it goes on.
 constexpr size_t kPartsAtOnce = 64;
 
