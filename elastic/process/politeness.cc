@@ -1,7 +1,11 @@
-// Nice values, which Linux has for each thread, and a new thread inherits.
+// Nice values. Linux has one for each thread, which a new thread inherits; and, where it schedules
+// by sessions (autogroups, outside of containers), one for each session, which alone counts beside
+// other sessions. A worker has a session of its own.
 #include "elastic/process/politeness.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "elastic/process/proc_file.h"
 #include "elastic/process/process_table.h"
@@ -22,9 +27,38 @@ constexpr int kNiceStep = 13;
 constexpr int kNiceMax = 19;
 // A thread that is not raised yet may start another one meanwhile.
 constexpr int kPassesMax = 5;
+// The kernel takes such a change from an ordinary user ten times a second only, from whomever.
+constexpr int kTriesMax = 12;
+constexpr Duration kTryAgain = std::chrono::milliseconds(10);
+constexpr const char* kPoliteText = "13";
 
 bool SetNice(pid_t thread, int nice) {
   return setpriority(PRIO_PROCESS, static_cast<id_t>(thread), nice) == 0;
+}
+
+// False with errno; a kernel that does not schedule by sessions has no such file.
+bool WriteTo(const char* path, const char* text) {
+  const int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT;
+  const bool done = write(fd, text, std::strlen(text)) > 0;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return done;
+}
+
+void RaiseSession(pid_t leader) {
+  const std::string path = "/proc/" + std::to_string(leader) + "/autogroup";
+  for (int tries = 1; !WriteTo(path.c_str(), "0"); ++tries) {
+    const bool is_gone = errno == ESRCH;
+    if (errno != EAGAIN || tries == kTriesMax) {
+      if (!is_gone) {
+        LogWarn("stays-polite", {{"pid", leader}, {"reason", std::strerror(errno)}});
+      }
+      return;
+    }
+    RealClock().SleepFor(kTryAgain);
+  }
 }
 
 // Returns how many threads were polite and are not any more.
@@ -57,9 +91,11 @@ bool CanEndPoliteness() {
 
 void BecomePolite() {
   (void)SetNice(0, std::min(getpriority(PRIO_PROCESS, 0) + kNiceStep, kNiceMax));
+  (void)WriteTo("/proc/self/autogroup", kPoliteText);
 }
 
 void EndPoliteness(pid_t leader) {
+  RaiseSession(leader);
   const int polite_from = getpriority(PRIO_PROCESS, 0) + kNiceStep;
   for (int pass = 0; pass < kPassesMax; ++pass) {
     const Result<std::vector<ProcessInfo>> all = AllProcesses();

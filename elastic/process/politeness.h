@@ -16,10 +16,11 @@ namespace keel {
 
 bool CanEndPoliteness();
 
-// For Spawn(), between fork and exec: it lowers the calling thread, and makes system calls only.
+// For Spawn(), between fork and exec, in a session of its own: it lowers that and the calling
+// thread, and makes system calls only.
 void BecomePolite();
 
-// Of the process group that `leader` leads.
+// Of the session and process group that `leader` leads.
 void EndPoliteness(pid_t leader);
 
 }  // namespace keel

@@ -125,6 +125,7 @@ TEST(HostWithTwoSeats, StartsAReplacementThatIsPoliteToWhoTrains) {
   HostConfig config;
   config.incarnation = "me";
   config.seats = 2;
+  config.restarts.restarts_max = 10;
   TimePoint now{10s};
   HostMachine host(config, Random(1), now);
   std::vector<StartWorker> starts;

@@ -1,6 +1,7 @@
 // Politeness of real processes: a child that starts polite, what it starts, and how both end it.
 #include "elastic/process/politeness.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <csignal>
 #include <string>
 
+#include "elastic/process/proc_file.h"
 #include "elastic/process/spawn.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/support/file_text.h"
@@ -17,6 +19,7 @@ namespace keel {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::HasSubstr;
 
 int NiceOf(pid_t thread) { return getpriority(PRIO_PROCESS, static_cast<id_t>(thread)); }
 
@@ -56,6 +59,19 @@ TEST_F(Politeness, IsOfTheChildAndWhatItStartsUntilItEnds) {
   EndPoliteness(child.pid());
   EXPECT_EQ(NiceOf(child.pid()), own_);
   EXPECT_EQ(NiceOf(started_), own_);
+}
+
+// Linux compares sessions first, where it does at all.
+TEST_F(Politeness, IsOfTheSessionToo) {
+  const auto session_of = [](pid_t pid) {
+    return ReadProcFile("/proc/" + std::to_string(pid) + "/autogroup").value_or("");
+  };
+  if (session_of(getpid()).empty()) GTEST_SKIP() << "this kernel does not schedule by sessions";
+  const Child child = Start(true);
+  EXPECT_THAT(session_of(child.pid()), HasSubstr(" nice 13\n"));
+  EXPECT_EQ(session_of(started_), session_of(child.pid()));
+  EndPoliteness(child.pid());
+  EXPECT_THAT(session_of(child.pid()), HasSubstr(" nice 0\n"));
 }
 
 TEST_F(Politeness, LeavesLowerWhatWasLoweredFurther) {
