@@ -22,15 +22,15 @@
 namespace keel {
 namespace {
 
-// It weighs a twentieth of what 0 weighs.
-constexpr int kNiceStep = 13;
+// It weighs a tenth of what 0 weighs.
+constexpr int kNiceStep = 10;
 constexpr int kNiceMax = 19;
 // A thread that is not raised yet may start another one meanwhile.
 constexpr int kPassesMax = 5;
 // The kernel takes such a change from an ordinary user ten times a second only, from whomever.
 constexpr int kTriesMax = 12;
 constexpr Duration kTryAgain = std::chrono::milliseconds(10);
-constexpr const char* kPoliteText = "13";
+constexpr const char* kPoliteText = "10";
 
 bool SetNice(pid_t thread, int nice) {
   return setpriority(PRIO_PROCESS, static_cast<id_t>(thread), nice) == 0;

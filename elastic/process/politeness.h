@@ -1,6 +1,6 @@
 // Politeness: a child that takes what processors others leave until it is needed: one that is
 // started as a replacement beside workers that train (ChildSpec::polite).
-// Promises   where others leave nothing it still gets about a twentieth of a processor, so that it
+// Promises   where others leave nothing it still gets about a tenth of a processor, so that it
 //            comes up in the end. What EndPoliteness() was told of runs as others do from then on,
 //            with the threads and processes that it has started; what such a thread had lowered
 //            further stays lower.

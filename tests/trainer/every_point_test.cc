@@ -1,5 +1,5 @@
 // A member is lost at every point of a step: before each send and receive that it makes, from the
-// first contact to the vote, and between the vote and the optimizer. The others meet again, and
+// first contact to the vote, and between the vote and the optimizer; also while one catches up. The others meet again, and
 // nobody disagrees: all end with the bits of a quiet run.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -25,10 +25,12 @@ namespace keel {
 namespace {
 
 constexpr uint64_t kSteps = 2;
+// Enough for a newcomer that comes after the first one to catch up.
+constexpr uint64_t kStepsToCatchUp = 11;
 // A member is lost at every so many-th point.
 constexpr int64_t kStride = Rounds(1, 3);
 
-std::unique_ptr<TrainState> MakeState(int lanes) {
+std::unique_ptr<TrainState> MakeState(int lanes, uint64_t steps = kSteps) {
   // Building draws from the one generator that all threads share.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -42,7 +44,7 @@ std::unique_ptr<TrainState> MakeState(int lanes) {
   program.dataset = *SyntheticClasses({.samples = 50, .shape = {8}});
   program.optimizer = *MakeAdamW(TensorsOf(*model).parameters, {});
   // Buckets so small that there are two, with points between them; survivors compare by pieces.
-  const TrainConfig config{.steps = kSteps, .lanes = static_cast<uint64_t>(lanes),
+  const TrainConfig config{.steps = steps, .lanes = static_cast<uint64_t>(lanes),
                            .lane_batch = 2, .bucket_bytes = 600, .piece_bytes = 1 << 10};
   auto state = TrainState::Make(config, std::move(program));
   KEEL_CHECK(state.ok(), state.error().message);
@@ -63,11 +65,14 @@ struct Job {
   int members = 1;
   int lanes = 1;
   Readers readers = Readers::kNone;
+  bool newcomer = false;   // the last member comes after the first step
+  int64_t one_of = 1;      // a member is lost at one of so many points
 
+  uint64_t steps() const { return newcomer ? kStepsToCatchUp : kSteps; }
   std::string Name() const {
     const char* const readers_text[] = {"", "OfReaders", "OfWhomHalfRead"};
     return std::to_string(members) + readers_text[static_cast<int>(readers)] + "With" +
-           std::to_string(lanes) + "Lanes";
+           std::to_string(lanes) + "Lanes" + (newcomer ? "AndANewcomer" : "");
   }
 };
 
@@ -75,13 +80,15 @@ struct Job {
 class Survival {
  public:
   Survival(GroupCrew& crew, const Job& job, const Loss& loss)
-      : crew_(crew), size_(job.members), readers_(job.readers), loss_(loss) {
-    for (int i = 0; i < size_; ++i) states_.push_back(MakeState(job.lanes));
+      : crew_(crew), size_(job.members), readers_(job.readers), loss_(loss),
+        newcomer_(job.newcomer) {
+    for (int i = 0; i < size_; ++i) states_.push_back(MakeState(job.lanes, job.steps()));
     breaks_.resize(states_.size());
   }
 
   // Whether the loss came to pass: a run may have fewer operations.
   bool Run() {
+    if (newcomer_) RunEpochOf(size_ - 1, false, 1);
     RunEpochOf(size_, true);
     if (!lost_) return false;
     states_.erase(states_.begin() + loss_.rank);
@@ -92,7 +99,8 @@ class Survival {
   const std::vector<std::unique_ptr<TrainState>>& states() const { return states_; }
 
  private:
-  void RunEpochOf(int size, bool with_loss) {
+  // `parks_at`: somebody asks to join at that step; 0: nobody does.
+  void RunEpochOf(int size, bool with_loss, uint64_t parks_at = 0) {
     const std::string prefix = crew_.NewPrefix();
     const CancelToken broken;
     GroupCrew::OnThreads(size, [&](int rank) {
@@ -120,13 +128,13 @@ class Survival {
         const bool applying = now.position.phase == static_cast<int>(Phase::kApplying);
         if (victim && applying && now.position.step == loss_.after_vote_of) Lose(broken);
       });
-      peer.wishes = [] { return EpochCallbacks::Wishes{}; };
-      const Result<EpochOutcome> outcome =
-          RunEpoch(*states_[static_cast<size_t>(rank)], spec, broken, peer);
+      TrainState& state = *states_[static_cast<size_t>(rank)];
+      peer.wishes = [&] { return EpochCallbacks::Wishes{.join = state.step() + 1 == parks_at}; };
+      const Result<EpochOutcome> outcome = RunEpoch(state, spec, broken, peer);
       if (victim && lost_) return;   // whatever it thinks: it is dead
       EXPECT_OK(outcome);
       if (!with_loss && outcome.ok()) {
-        EXPECT_EQ(outcome->end, EpochEnd::kFinished);
+        EXPECT_EQ(outcome->end, parks_at > 0 ? EpochEnd::kBoundary : EpochEnd::kFinished);
       }
     });
     lost_now_ = false;
@@ -145,6 +153,7 @@ class Survival {
   const int size_;
   const Readers readers_;
   const Loss loss_;
+  const bool newcomer_;
   std::vector<std::unique_ptr<TrainState>> states_;
   std::mutex mutex_;
   std::vector<std::function<void(const std::string&)>> breaks_;
@@ -160,12 +169,12 @@ Bits BitsOf(TrainState& state) {
   return {state.trail().Hex(), state.registry().StateDigest().Hex()};
 }
 
-Bits Quiet(GroupCrew& crew, int lanes) {
-  const auto state = MakeState(lanes);
+Bits Quiet(GroupCrew& crew, const Job& job) {
+  const auto state = MakeState(job.lanes, job.steps());
   const auto outcome =
       RunEpoch(*state, crew.SpecOf(0, 1, crew.NewPrefix()), CancelToken::Never(), QuietPeer());
   EXPECT_OK(outcome);
-  EXPECT_EQ(state->step(), kSteps);
+  EXPECT_EQ(state->step(), job.steps());
   return BitsOf(*state);
 }
 
@@ -175,12 +184,12 @@ TEST_P(EveryPoint, SurvivorsNeverDisagree) {
   SetLogLevel(LogLevel::kError);   // hundreds of epochs would hide what matters
   GroupCrew crew;
   const Job job = GetParam();
-  const Bits expected = Quiet(crew, job.lanes);
+  const Bits expected = Quiet(crew, job);
   const auto survive = [&](const Loss& loss) {
     Survival survival(crew, job, loss);
     if (!survival.Run()) return false;
     for (const auto& state : survival.states()) {
-      EXPECT_EQ(state->step(), kSteps);
+      EXPECT_EQ(state->step(), job.steps());
       EXPECT_TRUE(BitsOf(*state) == expected)
           << "rank " << loss.rank << " lost before operation " << loss.operation
           << " or after the vote of step " << loss.after_vote_of;
@@ -188,10 +197,12 @@ TEST_P(EveryPoint, SurvivorsNeverDisagree) {
     return true;
   };
   for (int rank = 0; rank < job.members; ++rank) {
-    int64_t operation = rank % kStride;   // each time others
-    while (survive({.rank = rank, .operation = operation}) && !HasFailure()) operation += kStride;
+    const int64_t stride = kStride * job.one_of;
+    int64_t operation = rank % stride;   // each time others
+    while (survive({.rank = rank, .operation = operation}) && !HasFailure()) operation += stride;
     EXPECT_GT(operation, 20);
-    for (int64_t step = 0; step < static_cast<int64_t>(kSteps); ++step) {
+    for (int64_t step = 0; step < static_cast<int64_t>(job.steps()); ++step) {
+      if (job.newcomer && step == 0) continue;   // that one was made before
       EXPECT_TRUE(survive({.rank = rank, .after_vote_of = step}));
     }
     EXPECT_TRUE(EpochGroup::AwaitTeardown(std::chrono::seconds(40)));
@@ -201,11 +212,13 @@ TEST_P(EveryPoint, SurvivorsNeverDisagree) {
 // The last ones have a member without lanes, before the loss or before and after it.
 INSTANTIATE_TEST_SUITE_P(Members, EveryPoint,
                          testing::Values(Job{2, 6}, Job{2, 6, Readers::kAll},
-                                         Job{3, 2, Readers::kAll}, Job{4, 1, Readers::kEven}),
+                                         Job{3, 2, Readers::kAll}, Job{4, 1, Readers::kEven},
+                                         Job{3, 2, Readers::kNone, true, 6}),
                          [](const auto& info) { return info.param.Name(); });
 INSTANTIATE_TEST_SUITE_P(Nightly, EveryPoint,
                          testing::Values(Job{3, 6, Readers::kAll}, Job{4, 6, Readers::kEven},
-                                         Job{5, 6}),
+                                         Job{5, 6}, Job{3, 2, Readers::kNone, true},
+                                         Job{4, 6, Readers::kAll, true}),
                          [](const auto& info) { return info.param.Name(); });
 
 uint16_t PortOf(int fd, int (*name)(int, sockaddr*, socklen_t*)) {

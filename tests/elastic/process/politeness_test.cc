@@ -53,8 +53,8 @@ class Politeness : public ::testing::Test {
 
 TEST_F(Politeness, IsOfTheChildAndWhatItStartsUntilItEnds) {
   const Child child = Start(true);
-  EXPECT_EQ(NiceOf(child.pid()), own_ + 13);
-  EXPECT_EQ(NiceOf(started_), own_ + 13);
+  EXPECT_EQ(NiceOf(child.pid()), own_ + 10);
+  EXPECT_EQ(NiceOf(started_), own_ + 10);
   EXPECT_EQ(NiceOf(0), own_) << "ours stays";
   EndPoliteness(child.pid());
   EXPECT_EQ(NiceOf(child.pid()), own_);
@@ -68,7 +68,7 @@ TEST_F(Politeness, IsOfTheSessionToo) {
   };
   if (session_of(getpid()).empty()) GTEST_SKIP() << "this kernel does not schedule by sessions";
   const Child child = Start(true);
-  EXPECT_THAT(session_of(child.pid()), HasSubstr(" nice 13\n"));
+  EXPECT_THAT(session_of(child.pid()), HasSubstr(" nice 10\n"));
   EXPECT_EQ(session_of(started_), session_of(child.pid()));
   EndPoliteness(child.pid());
   EXPECT_THAT(session_of(child.pid()), HasSubstr(" nice 0\n"));
@@ -76,7 +76,7 @@ TEST_F(Politeness, IsOfTheSessionToo) {
 
 TEST_F(Politeness, LeavesLowerWhatWasLoweredFurther) {
   const Child child = Start(true, "nice -n 4");
-  EXPECT_EQ(NiceOf(child.pid()), own_ + 13);
+  EXPECT_EQ(NiceOf(child.pid()), own_ + 10);
   EndPoliteness(child.pid());
   EXPECT_EQ(NiceOf(child.pid()), own_);
   EXPECT_EQ(NiceOf(started_), own_ + 4);

@@ -165,7 +165,7 @@ TEST_F(CrewOfOneThatHangs, APoliteOneIsSoUntilItIsSentAnEpoch) {
     return all;
   };
   crew_->Send(0, AliveMessage{});
-  EXPECT_EQ(nices(), std::set<int>{own + 13});
+  EXPECT_EQ(nices(), std::set<int>{own + 10});
   crew_->Send(0, EpochMessage{});
   EXPECT_EQ(nices(), std::set<int>{own}) << "with its threads";
 }
