@@ -88,8 +88,7 @@ Result<TrainResult> Driver::Join() {
 }
 
 void Driver::LeaveOut() {
-  for (const at::Tensor& parameter : left_out_) parameter.mutable_grad().reset();
-  left_out_.clear();
+  if (!left_out_.empty()) without_.emplace(std::exchange(left_out_, {}));
 }
 
 Result<ScriptAnswer> Driver::Ask(ScriptTask task) {
@@ -146,9 +145,10 @@ TrainProgram Driver::Made(ScriptProgram program) {
         std::move(program.optimizer_state), std::move(program.optimizer_text),
         [this](double rate, std::vector<at::Tensor> left_out) -> Result<double> {
           left_out_ = std::move(left_out);
-          KEEL_TRY_ASSIGN(const ScriptAnswer answer,
-                          Ask({.kind = Kind::kApply, .number = rate}));
-          return answer.number;
+          const Result<ScriptAnswer> answer = Ask({.kind = Kind::kApply, .number = rate});
+          without_.reset();
+          if (!answer.ok()) return answer.error();
+          return answer->number;
         });
   }
   made.loss = [this](const Batch& batch) { return Loss(batch); };

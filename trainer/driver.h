@@ -46,7 +46,7 @@ struct ScriptTask {
   double number = 1;   // kApply: the rate of the config's schedule
   StepReport step = {};
   EvaluationReport evaluation = {};
-  bool is_replaced = false;   // all tensors have got the values of another step since the last task
+  bool is_replaced = false;   // tensors have got another step's values since the last task
   ScriptLoads::News news = {};
 };
 
@@ -87,8 +87,8 @@ class Driver {
   // Empty: nothing is to be done within the limit.
   Result<std::optional<ScriptTask>> Next(Duration limit);
   Status Answer(ScriptAnswer answer);
-  // In kApply, before the script's optimizer makes its step: the gradients of those parameters are
-  // removed that this worker has yet to receive.
+  // In kApply, before the script's optimizer makes its step: until the answer, those parameters
+  // have no gradients that this worker has yet to receive.
   void LeaveOut();
   // The script cannot go on: the engine ends as soon as it needs it, and tells the launcher why.
   void Fail(const std::string& why);
@@ -111,7 +111,8 @@ class Driver {
   const std::shared_ptr<ScriptLoads> loads_ = std::make_shared<ScriptLoads>();
   std::atomic<bool> is_replaced_{false};
   std::atomic<bool> ended_{false};
-  std::vector<at::Tensor> left_out_;   // by the optimizer's step under way
+  std::vector<at::Tensor> left_out_;           // by the optimizer's next step
+  std::optional<WithoutGradients> without_;    // while it makes that
   at::Tensor loss_;   // of the lane under way, for the engine's thread
   std::optional<Result<TrainResult>> result_;
   std::thread engine_;

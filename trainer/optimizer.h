@@ -14,12 +14,35 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "trainer/tensors.h"
 
 namespace keel {
+
+// These parameters have no gradients as long as it lives.
+class WithoutGradients {
+ public:
+  explicit WithoutGradients(std::vector<at::Tensor> parameters)
+      : parameters_(std::move(parameters)) {
+    for (const at::Tensor& parameter : parameters_) {
+      gradients_.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
+    }
+  }
+  ~WithoutGradients() {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      parameters_[i].mutable_grad() = std::move(gradients_[i]);
+    }
+  }
+  WithoutGradients(const WithoutGradients&) = delete;
+  WithoutGradients& operator=(const WithoutGradients&) = delete;
+
+ private:
+  const std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> gradients_;
+};
 
 class Optimizer {
  public:
@@ -30,9 +53,9 @@ class Optimizer {
 
   // Uses the gradients that the parameters hold.
   virtual Status Step(double learning_rate) = 0;
-  // The same, leaving alone some of the parameters, whose gradients it removes.
+  // The same, leaving alone some of the parameters, which have no gradient meanwhile.
   virtual Status StepWithout(const std::vector<at::Tensor>& left_out, double learning_rate) {
-    RemoveGradients(left_out);
+    const WithoutGradients without(left_out);
     return Step(learning_rate);
   }
   // "layer1.weight.exp_avg" ...: live tensors, in a fixed order. What is written into them counts
@@ -43,11 +66,6 @@ class Optimizer {
   // The rate that the last Step() took, if that is the optimizer's own business; what Step() is
   // given does not matter then.
   virtual std::optional<double> OwnRate() const { return std::nullopt; }
-
- protected:
-  static void RemoveGradients(const std::vector<at::Tensor>& parameters) {
-    for (const at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
-  }
 };
 
 // Which parameters are exempt from weight decay.

@@ -27,7 +27,7 @@ from links import shape  # noqa: E402
 LIMIT_S = 600
 STEP = re.compile(r"(?:^|\s)step (\d+) loss|step=(\d+) .*loss=")
 JOINED = re.compile(r"state-agreed .*workers=3")
-CAUGHT_UP = re.compile(r"caught-up ")
+CAUGHT_UP = re.compile(r" caught-up ")
 BEFORE, AFTER = 12, 8   # steps
 
 

@@ -22,8 +22,11 @@ namespace {
 // Per stream: the most that is kept for the console when its file does not take it.
 constexpr size_t kSpoolBytesMax = 1 << 20;
 constexpr Duration kFinishLimit = std::chrono::seconds(2);
-// How often a look is taken for workers that the kernel is ending. One costs about 10 us a worker.
-constexpr Duration kEndingLook = std::chrono::milliseconds(5);
+// How often a look is taken for workers that the kernel is ending, which costs 10 us for each.
+// The second one that sees it tells: by then all that the worker said has been heard, and older
+// kernels have noted with what it ends.
+constexpr Duration kEndingLook = std::chrono::milliseconds(4);
+constexpr int kEndingTold = 2;
 
 }  // namespace
 
@@ -155,11 +158,9 @@ void Crew::LookForEndings() {
       Seat& seat = seats_[index];
       if (!seat.process || !seat.in_place) continue;
       looks_for_endings_ = true;
-      if (seat.ending_told) continue;
+      if (seat.ending_looks >= kEndingTold) continue;
       const std::optional<ExitStatus> ending = EndingOf(seat.pid);
-      if (!ending) continue;
-      seat.ending_told = true;
-      seat.process->HearRest();   // which may say that it ends as it should
+      if (!ending || ++seat.ending_looks < kEndingTold) continue;
       events_.on_ending(static_cast<int>(index), *ending);
     }
     if (looks_for_endings_) LookForEndings();
@@ -180,10 +181,10 @@ void Crew::OnEnd(int index, const ExitStatus& status) {
 void Crew::Send(int index, const SupervisorMessage& message) {
   Seat& seat = seats_[index];
   if (!seat.process) return;
+  seat.process->Send(message);
   if (std::holds_alternative<EpochMessage>(message) && std::exchange(seat.polite, false)) {
     EndPoliteness(seat.pid);
   }
-  seat.process->Send(message);
 }
 
 void Crew::Signal(int index, int signal) {

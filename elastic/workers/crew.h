@@ -76,7 +76,7 @@ class Crew {
     ChildSpec spec;                    // what it was started with
     bool in_place = false;             // it said hello
     bool polite = false;               // until it is sent an epoch
-    bool ending_told = false;          // by on_ending
+    int ending_looks = 0;              // so often it was found ending
     std::unique_ptr<boost::asio::steady_timer> stacks;   // while it writes its stacks
   };
 

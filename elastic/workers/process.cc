@@ -86,7 +86,7 @@ void WorkerProcess::OnEnd() {
   if (!child_) return;
   const Result<std::optional<ExitStatus>> status = child_->TryWait();
   if (status.ok() && !*status) return AwaitEnd();
-  HearRest();
+  DrainLink();
   const auto on_end = std::exchange(events_, {}).on_end;
   Forget();
   if (!status.ok()) LogError("worker-lost", {{"pid", pid_}, {"reason", status.error().message}});
@@ -146,7 +146,8 @@ void WorkerProcess::TellUnknown(const std::string& type) {
            {"note", is_last ? "further unknown types are not logged" : ""}});
 }
 
-void WorkerProcess::HearRest() {
+// Reads what the worker said before it ended.
+void WorkerProcess::DrainLink() {
   while (link_.is_open()) {
     const ssize_t bytes = recv(link_.native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
     if (bytes < 0 && errno == EINTR) continue;

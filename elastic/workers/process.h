@@ -47,8 +47,6 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   // Does not wait: what the worker has not read yet is kept.
   void Send(const SupervisorMessage& message);
   void SignalGroup(int signal);
-  // Reports what it has said on its link up to now.
-  void HearRest();
   // Calls nothing of `events` from now on, and ends the process.
   void Forget();
 
@@ -60,6 +58,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   void OnEnd();
   void Read();
   void TakeBytes(std::string_view bytes);
+  void DrainLink();
   void BreakLink(const Error& why);
   void TellUnknown(const std::string& type);
   void Write();

@@ -355,7 +355,7 @@ class _Program:
                 self.evaluation_loader.drop(batch)
 
     def load(self):
-        """The engine has replaced the values of all tensors."""
+        """The engine has replaced the values of tensors."""
         for one in self.leaves:
             one.load()
         self._note_rates()

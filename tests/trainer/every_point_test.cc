@@ -1,6 +1,6 @@
 // A member is lost at every point of a step: before each send and receive that it makes, from the
-// first contact to the vote, and between the vote and the optimizer; also while one catches up. The others meet again, and
-// nobody disagrees: all end with the bits of a quiet run.
+// first contact to the vote, and between the vote and the optimizer; also while one catches up. The
+// others meet again, and nobody disagrees: all end with the bits of a quiet run.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>

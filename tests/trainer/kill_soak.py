@@ -64,6 +64,8 @@ TRAVELS = [[], ["--read-memory-from=1"]]
 WAYS = [[], ["--played"]]
 
 
+# Of fewer kills none may leave a worker with a state and another one to catch up with it.
+LARGE_CATCHES_UP_FROM = 100
 KINDS = ["single", "single", "double", "stopped", "forming", "newcomer"]
 
 
@@ -107,8 +109,9 @@ def survive(workers, kills, rng, options, expected):
         job.destroy()
 
 
-def main(ways=WAYS, more=None):
-    """`ways`: options that change no bit; `more`: further options, by model."""
+def main(ways=WAYS, more=None, large=()):
+    """`ways`: options that change no bit; `more`: further options, by model; `large`: models whose
+    state newcomers catch up with: one of them must."""
     global ARGS
     parser = soak_job.parser(__doc__)
     parser.add_argument("--kills", type=int, default=300, help="in all")
@@ -120,7 +123,7 @@ def main(ways=WAYS, more=None):
     rng = random.Random(ARGS.seed)
     print(f"seed {ARGS.seed}", flush=True)
     quiet_runs = soak_job.QuietRuns(ARGS, more)
-    died, job, caught_up = 0, 0, 0
+    died, job, caught_up, of_large = 0, 0, 0, 0
     while died < ARGS.kills:
         model = ARGS.models[job % len(ARGS.models)]
         workers = ARGS.workers[job % len(ARGS.workers)]
@@ -130,8 +133,11 @@ def main(ways=WAYS, more=None):
                       quiet_runs.options(model) + rng.choice(TRAVELS) + ways[job % len(ways)],
                       expected)
         died, job, caught_up = died + now, job + 1, caught_up + here
+        of_large += here if model in large else 0
         print(f"{model} on {workers} workers: {now} kills, the same last line, "
               f"{time.monotonic() - begun:.1f} s; {died} of {ARGS.kills}", flush=True)
+    if large and of_large == 0 and ARGS.kills >= LARGE_CATCHES_UP_FROM:
+        raise RuntimeError(f"no newcomer caught up with {large}")
     print(f"all {died} kills in {job} jobs left the same bits; {caught_up} newcomers caught up",
           flush=True)
 

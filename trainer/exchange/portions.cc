@@ -12,6 +12,8 @@ namespace {
 // above the second the exchange of gradients would wait.
 constexpr int64_t kRoom = 35;
 constexpr int64_t kLate = 80;
+// A second, where nothing is known.
+constexpr uint64_t kUnknownRate = 50'000'000;
 
 }  // namespace
 
@@ -36,11 +38,23 @@ uint64_t Portions::BytesOf(const Range& range) const {
                          parts_.begin() + static_cast<std::ptrdiff_t>(range.end), uint64_t{0});
 }
 
+int64_t Portions::rest_ns() const {
+  const double left = static_cast<double>(bytes_ - sent_);
+  const double a_byte = timed_bytes_ > 0 ? static_cast<double>(timed_ns_) /
+                                               static_cast<double>(timed_bytes_)
+                                         : 1e9 / static_cast<double>(kUnknownRate);
+  return static_cast<int64_t>(left * a_byte);
+}
+
 void Portions::Note(int64_t sent_ns, int64_t computed_ns) {
   const Range made = Next();
   const uint64_t bytes = BytesOf(made);
   sent_ += bytes;
   next_ = made.end;
+  if (sent_ns > 0) {
+    timed_bytes_ = bytes;
+    timed_ns_ = sent_ns;
+  }
   const auto share = [&](int64_t percent) { return computed_ns / 100 * percent; };
   if (sent_ns > share(kLate)) {
     wanted_ = std::max(least_, std::min(wanted_, bytes) / 2);

@@ -14,7 +14,7 @@ namespace keel {
 
 class Portions {
  public:
-  static constexpr uint64_t kStepsMax = 64;
+  static constexpr uint64_t kStepsMax = 32;
 
   // Bytes of each part, and those that the first step sends, if parts are small.
   Portions(std::vector<uint64_t> parts, uint64_t first);
@@ -30,7 +30,13 @@ class Portions {
   // `computed_ns`. It sends twice as much, or half, where that leaves time, or took too long.
   void Note(int64_t sent_ns, int64_t computed_ns);
   // What is left is sent without steps between.
-  void TakeAll() { next_ = parts_.size(); }
+  void TakeAll() {
+    next_ = parts_.size();
+    sent_ = bytes_;
+  }
+
+  // How long what is left would take, by how long the last portions took.
+  int64_t rest_ns() const;
 
   bool done() const { return next_ == parts_.size(); }
   uint64_t bytes_sent() const { return sent_; }
@@ -44,6 +50,8 @@ class Portions {
   const uint64_t least_;    // of a step
   uint64_t wanted_;         // of the next step, if parts were small
   uint64_t sent_ = 0;
+  uint64_t timed_bytes_ = 0;   // of the last portion that took any time
+  int64_t timed_ns_ = 0;
   size_t next_ = 0;
 };
 

@@ -29,6 +29,11 @@ void SerialQueue::Drain() {
   changed_.wait(lock, [&] { return jobs_.empty() && !busy_; });
 }
 
+bool SerialQueue::DrainFor(Duration time) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, time, [&] { return jobs_.empty() && !busy_; });
+}
+
 void SerialQueue::Run() {
   std::unique_lock lock(mutex_);
   while (true) {

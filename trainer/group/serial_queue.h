@@ -12,6 +12,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/clock.h"
+
 namespace keel {
 
 class SerialQueue {
@@ -24,6 +26,8 @@ class SerialQueue {
   void Submit(Job job);
   // Returns once all jobs submitted before have ended.
   void Drain();
+  // The same; false if they have not within that time.
+  bool DrainFor(Duration time);
 
  private:
   void Run();

@@ -1,7 +1,8 @@
-// The messages of a step are posted before its lanes, and waited for in another thread.
+// Another thread moves a step's messages while the training thread computes lanes, a few at a time.
 #include "trainer/loop/catch_up.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "base/check.h"
@@ -18,8 +19,10 @@ constexpr uint64_t kFirstOfPiece = 4;
 constexpr int64_t kMessageBytes = 4 << 20;
 // Over so many steps the whole state is compared.
 constexpr uint64_t kCompareSteps = 4;
-// Without steps between, so much is sent before others hear that it goes on.
-constexpr size_t kPartsAtOnce = 64;
+// So many messages are on their way at a time.
+constexpr size_t kWindow = 16;
+// How often the supervisor is told that what is waited for goes on.
+constexpr Duration kTickPause = std::chrono::seconds(1);
 
 std::vector<uint64_t> SizesOf(const StateParts& parts) {
   std::vector<uint64_t> sizes;
@@ -46,7 +49,7 @@ CatchUp::CatchUp(const EpochParts& parts, std::vector<bool> who, Placement lanes
 }
 
 CatchUp::~CatchUp() {
-  if (batch_) group_.Abort("the epoch ended while a member was catching up");
+  if (is_moving_) group_.Abort("the epoch ended while a member was catching up");
   waiter_.Drain();
 }
 
@@ -58,69 +61,76 @@ Status CatchUp::BeginStep() {
   if (state_ == State::kComparing) {
     KEEL_TRY_ASSIGN(digest_, NextDigest());
   }
-  return state_ == State::kMoving ? Move(portions_.Next()) : Ok();
-}
-
-Status CatchUp::Move(const Portions::Range& range) {
-  moving_ = range;
-  messages_.clear();
-  moved_ = Ok();
-  batch_.emplace(group_);
-  const Result<Status> posted = CatchTorch("sending the state to who catches up",
-                                           [&]() -> Status {
-    for (size_t i = range.begin; i < range.end; ++i) {
-      for (const at::Tensor& flat : state_of_.parts()->parts[i].tensors) {
-        KEEL_TRY(AddMessages(flat));
-      }
-    }
-    return Ok();
-  });
-  KEEL_TRY(posted.ok() ? *posted : Status(posted.error()));
-  const TimePoint begun = RealClock().Monotonic();
-  waiter_.Submit([this, begun] {
-    moved_ = batch_->Wait();
-    if (!messages_.empty() && !own()) sent_ns_ = (RealClock().Monotonic() - begun).count();
-  });
+  if (state_ == State::kMoving) Move(portions_.Next());
   return Ok();
 }
 
+void CatchUp::Move(const Portions::Range& range) {
+  moving_ = range;
+  messages_.clear();
+  for (size_t i = range.begin; i < range.end; ++i) {
+    for (const at::Tensor& flat : state_of_.parts()->parts[i].tensors) AddMessages(flat);
+  }
+  is_moving_ = true;
+  waiter_.Submit([this] {
+    const TimePoint begun = RealClock().Monotonic();
+    const Result<Status> moved = CatchTorch("catching up", [&] { return MoveAll(); });
+    moved_ = moved.ok() ? *moved : Status(moved.error());
+    if (!moved_.ok()) group_.Abort(moved_.error());
+    if (!messages_.empty() && !own()) sent_ns_ = (RealClock().Monotonic() - begun).count();
+  });
+}
+
 // The holders take turns.
-Status CatchUp::AddMessages(const at::Tensor& flat) {
+void CatchUp::AddMessages(const at::Tensor& flat) {
   const at::Tensor all = flat.view(at::kByte);
   for (int64_t begin = 0; begin < all.numel(); begin += kMessageBytes) {
     const int from = holders_[messages_sent_++ % holders_.size()];
     if (!own() && from != group_.rank()) continue;
-    Message message{all.narrow(0, begin, std::min(kMessageBytes, all.numel() - begin)), {}};
-    if (own()) {
-      // Never into the state itself: what is on its way when the group breaks may arrive later.
-      message.staged = at::empty({message.bytes.numel()}, at::kByte);
-      KEEL_TRY(batch_->Receive(message.staged, from, tag_));
-    } else {
-      message.staged = message.bytes.to(at::kCPU);
-      for (const int to : RanksOf(who_, true)) KEEL_TRY(batch_->Send(message.staged, to, tag_));
+    messages_.push_back({all.narrow(0, begin, std::min(kMessageBytes, all.numel() - begin)), from});
+  }
+}
+
+Status CatchUp::MoveAll() {
+  const at::NoGradGuard no_grad;
+  std::deque<Moving> window;
+  size_t next = 0;
+  while (next < messages_.size() || !window.empty()) {
+    if (next < messages_.size() && window.size() < kWindow) {
+      window.push_back({nullptr, {}, EpochGroup::Batch(group_)});
+      KEEL_TRY(Post(messages_[next++], window.back()));
+      continue;
     }
-    messages_.push_back(std::move(message));
+    Moving& first = window.front();
+    KEEL_TRY(first.batch.Wait());
+    if (own()) at::Tensor(first.message->bytes).copy_(first.staged);
+    bytes_moved_ += static_cast<uint64_t>(first.staged.numel());
+    window.pop_front();
   }
   return Ok();
 }
 
-Status CatchUp::EndStep() {
-  if (!batch_) return Ok();
-  {
-    const Whereabouts::HandedOver handed_over(group_.whereabouts());
-    waiter_.Drain();
-  }
-  batch_.reset();
-  KEEL_TRY(moved_);
-  return own() ? Arrived() : Ok();
+// What travels is never the state itself: after a break it may travel on for a while.
+Status CatchUp::Post(const Message& message, Moving& moving) {
+  moving.message = &message;
+  moving.staged = at::empty({message.bytes.numel()}, at::kByte);
+  if (own()) return moving.batch.Receive(moving.staged, message.from, tag_);
+  moving.staged.copy_(message.bytes);
+  for (const int to : RanksOf(who_, true)) KEEL_TRY(moving.batch.Send(moving.staged, to, tag_));
+  return Ok();
 }
 
-Status CatchUp::Arrived() {
-  KEEL_TRY(CatchTorch("receiving the state", [&] {
-    const at::NoGradGuard no_grad;
-    for (const Message& message : messages_) at::Tensor(message.bytes).copy_(message.staged);
-  }));
-  state_of_.NoteReceived(moving_.begin, moving_.end);
+Status CatchUp::EndStep() {
+  if (!is_moving_) return Ok();
+  {
+    const Whereabouts::HandedOver handed_over(group_.whereabouts());
+    for (uint64_t before = bytes_moved_; !waiter_.DrainFor(kTickPause);) {
+      if (std::exchange(before, bytes_moved_.load()) != before) group_.whereabouts().Tick();
+    }
+  }
+  is_moving_ = false;
+  KEEL_TRY(moved_);
+  if (own()) state_of_.NoteReceived(moving_.begin, moving_.end);
   return Ok();
 }
 
@@ -202,18 +212,16 @@ void CatchUp::EndIfCompared() {
 }
 
 Status CatchUp::Rest() {
-  for (Portions::Range range = portions_.Next(); state_ == State::kMoving; range = {range.end, 0}) {
-    range.end = std::min(range.begin + kPartsAtOnce, state_of_.parts()->parts.size());
-    KEEL_TRY(Move(range));
+  if (state_ == State::kMoving) {
+    Move({portions_.Next().begin, state_of_.parts()->parts.size()});
     KEEL_TRY(EndStep());
-    group_.whereabouts().Tick();
-    if (range.end < state_of_.parts()->parts.size()) continue;
     portions_.TakeAll();
     state_ = State::kComparing;
     pieces_left_ = state_of_.pieces();
   }
   messages_.clear();
   while (state_ == State::kComparing) {
+    group_.whereabouts().Tick();
     KEEL_TRY_ASSIGN(const Digest own_digest, NextDigest());
     const RecordBytes mine(own_digest.bytes.begin(), own_digest.bytes.end());
     KEEL_TRY_ASSIGN(const std::vector<RecordBytes> all,

@@ -12,16 +12,17 @@
 // Promises   a part (trainer/state/state_parts.h) is sent within one step, before the optimizer
 //            changes it, so that who receives it makes that step with it and all that follow. When
 //            it is done all members hold the same bits, which were compared; until then the state
-//            of who catches up counts for nothing. Holders send from where the state lies, and
-//            share the bytes. All members see the same states at the same steps.
+//            of who catches up counts for nothing. Holders share the bytes, and copy only what is
+//            on its way, which is never much. All members see the same states at the same steps.
 // Does not   save, evaluate, or end an epoch: its owner calls Rest() before, or waits.
-// Threads    the training thread; another one waits for what is sent.
+// Threads    the training thread; another one sends and receives while it computes.
 // Errors     those of the group, which is aborted if this ends while something is on its way;
 //            kCorrupt: two who hold the state differ.
 #pragma once
 
 #include <ATen/ATen.h>
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -51,6 +52,8 @@ class CatchUp {
   bool under_way() const { return state_ == State::kMoving || state_ == State::kComparing; }
   bool Is(size_t rank) const { return under_way() && who_[rank]; }
   const Placement& lanes() const { return lanes_; }
+  // How long Rest() may take.
+  Duration rest() const { return Duration(portions_.rest_ns()); }
   // Whether most is still to be sent, so that little is lost if it begins anew with others.
   bool has_hardly_begun() const { return portions_.bytes_sent() * 2 < portions_.bytes(); }
 
@@ -67,13 +70,19 @@ class CatchUp {
   // Bytes of a tensor that go to those who catch up in one message.
   struct Message {
     at::Tensor bytes;     // of the state itself
+    int from = 0;
+  };
+  struct Moving {
+    const Message* message = nullptr;
     at::Tensor staged;    // what travels
+    EpochGroup::Batch batch;
   };
 
   bool own() const { return who_[static_cast<size_t>(group_.rank())]; }
-  Status Move(const Portions::Range& range);
-  Status AddMessages(const at::Tensor& flat);
-  Status Arrived();
+  void Move(const Portions::Range& range);
+  void AddMessages(const at::Tensor& flat);
+  Status MoveAll();
+  Status Post(const Message& message, Moving& moving);
   Result<Digest> NextDigest();
   void Judge(const std::vector<std::optional<Digest>>& digests);
   void EndIfCompared();
@@ -89,8 +98,9 @@ class CatchUp {
   Portions::Range moving_;            // on their way
   size_t messages_sent_ = 0;          // in all, by whomever
   std::vector<Message> messages_;     // of ours
-  std::optional<EpochGroup::Batch> batch_;
-  Status moved_;
+  bool is_moving_ = false;
+  std::atomic<uint64_t> bytes_moved_{0};
+  Status moved_;                      // the other thread's while it moves, like the next one
   int64_t sent_ns_ = 0;
   uint64_t pieces_left_ = 0;
   std::optional<Digest> digest_;

@@ -189,6 +189,20 @@ class EpochRun {
                                  : EvenPlacement(count, parts_.lanes()));
   }
 
+  // Before a stop: so that those who stay have the state, and all save it together.
+  bool HasTimeToCatchUp(const std::vector<VoteRecord>& records) const {
+    std::optional<Duration> left;
+    const Duration needs = catch_up_->rest() * 3 / 2;   // it is only expected
+    Duration save{0};
+    for (const VoteRecord& record : records) {
+      if (record.save_ns) save = std::max(save, Duration(*record.save_ns));
+      if (!record.deadline_ms) continue;
+      const Duration one = std::chrono::milliseconds(*record.deadline_ms);
+      left = std::min(left.value_or(one), one);
+    }
+    return !left || needs + save <= *left;
+  }
+
   // What comes next may need all members. False: one of them did not come to the same state, and
   // all meet again.
   Result<bool> CatchUpIfNeeded() {
@@ -365,8 +379,13 @@ class EpochRun {
       join |= record.join_waiting;
       saves.push_back({record.saving, record.save});
     }
-    // Who holds the state saves it alone, if told to stop.
-    if (stop && catching_up()) return End(EpochEnd::kBoundary);
+    if (stop && catching_up()) {
+      // Else who holds the state and was told to stop saves it alone.
+      if (!HasTimeToCatchUp(records)) return End(EpochEnd::kBoundary);
+      KEEL_TRY(catch_up_->Rest());
+      KEEL_TRY_ASSIGN(const bool all_hold, EndCatchingUp());
+      if (!all_hold) return End(EpochEnd::kBoundary);
+    }
     join &= !catching_up() || catch_up_->has_hardly_begun();
     if (parts_.saves()) {
       if (stop) {

@@ -46,12 +46,10 @@ std::optional<StateParts> PartsOf(const ModelTensors& model, const NamedTensors&
     all.parts.push_back({{FlatAlias(frozen.tensor)}});
   }
   for (const NamedTensor& buffer : model.buffers) all.first.push_back(FlatAlias(buffer.tensor));
-  StatePart last;
   for (const NamedTensor& one : kept) {
-    last.tensors.push_back(FlatAlias(one.tensor));
-    if (one.tensor.nbytes() <= kSmallBytes) all.first.push_back(last.tensors.back());
+    all.parts.push_back({{FlatAlias(one.tensor)}});
+    if (one.tensor.nbytes() <= kSmallBytes) all.first.push_back(FlatAlias(one.tensor));
   }
-  if (!last.tensors.empty()) all.parts.push_back(std::move(last));
   return all;
 }
 

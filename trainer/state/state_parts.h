@@ -2,8 +2,8 @@
 // the optimizer keeps for it can go on by itself as soon as it is here, since the optimizer changes
 // it from its own gradient alone.
 // Promises   each tensor of the state is in `first` or in one of the parts; those that the program
-//            keeps beside the model come last, in a part of their own, when all parameters are
-//            there. All workers of a job get the same parts in the same order.
+//            keeps beside the model come last, when all parameters are there, each in a part of
+//            its own. All workers of a job get the same parts in the same order.
 // Does not   know whether the optimizer really treats each parameter by itself: who received a
 //            state by parts compares it with others' before it counts.
 // Threads    pure functions.

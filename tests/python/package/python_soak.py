@@ -24,4 +24,4 @@ if __name__ == "__main__":
     os.environ.update(scripts.environment())
     sys.argv[1:] = ["--keelrun", args.keelrun, "--interpreter", args.python,
                     "--models", *MORE, "--workers", "2", "3", "5", *rest]
-    kill_soak.main(WAYS, MORE)
+    kill_soak.main(WAYS, MORE, ["wide"])

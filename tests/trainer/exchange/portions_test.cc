@@ -33,9 +33,9 @@ TEST(Portions, CoverAllPartsOnceInOrder) {
 
 TEST(Portions, GrowWhileThereIsTime) {
   Portions portions(Parts(10'000, 10), 100);
-  EXPECT_GE(NextBytes(portions, 10), 1560u) << "a sixty-fourth of all, at least";
-  Portions larger(Parts(100'000, 10), 20'000);
-  for (const uint64_t bytes : {20'000u, 40'000u, 80'000u}) {
+  EXPECT_GE(NextBytes(portions, 10), 3120u) << "a thirty-second of all, at least";
+  Portions larger(Parts(100'000, 10), 40'000);
+  for (const uint64_t bytes : {40'000u, 80'000u}) {
     EXPECT_EQ(NextBytes(larger, 10), bytes);
     larger.Note(kSecond / 10, kSecond);
   }
@@ -48,12 +48,12 @@ TEST(Portions, ShrinkWhereSendingTookTooLong) {
   portions.Note(kSecond, kSecond);
   EXPECT_EQ(NextBytes(portions, 10), 100'000u);
   for (int i = 0; i < 5; ++i) portions.Note(kSecond, kSecond);
-  EXPECT_GE(NextBytes(portions, 10), 15'620u);
-  EXPECT_LE(NextBytes(portions, 10), 15'640u) << "a sixty-fourth of all";
+  EXPECT_GE(NextBytes(portions, 10), 31'240u);
+  EXPECT_LE(NextBytes(portions, 10), 31'270u) << "a thirty-second of all";
 }
 
 TEST(Portions, EndWithinSoManySteps) {
-  for (const size_t count : {1u, 2u, 63u, 64u, 65u, 1000u}) {
+  for (const size_t count : {1u, 2u, 31u, 32u, 33u, 1000u}) {
     Portions portions(Parts(count, 1000), 1);
     uint64_t steps = 0;
     for (; !portions.done(); ++steps) portions.Note(kSecond, 0);
@@ -65,6 +65,15 @@ TEST(Portions, OfAPartThatIsLargeArePart) {
   Portions portions({10, 1'000'000, 10}, 100);
   portions.Note(0, kSecond);
   EXPECT_EQ(portions.bytes_sent(), 1'000'010u) << "it is sent whole";
+}
+
+TEST(Portions, KnowHowLongTheRestTakes) {
+  Portions portions(Parts(100, 1'000'000), 10'000'000);
+  EXPECT_EQ(portions.rest_ns(), 2 * kSecond) << "as if over a slow link";
+  portions.Note(kSecond / 10, kSecond);
+  EXPECT_EQ(portions.rest_ns(), kSecond * 9 / 10);
+  portions.TakeAll();
+  EXPECT_EQ(portions.rest_ns(), 0);
 }
 
 TEST(Portions, OfNothingAreDone) {

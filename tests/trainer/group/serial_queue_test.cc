@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,15 @@ TEST(SerialQueue, WhatWasSubmittedRunsBeforeTheQueueIsGone) {
     for (int i = 0; i < 100; ++i) queue.Submit([&ran] { ++ran; });
   }
   EXPECT_EQ(ran, 100);
+}
+
+TEST(SerialQueue, SaysWhetherItIsDrainedInTime) {
+  std::promise<void> go;
+  SerialQueue queue;
+  queue.Submit([&go] { go.get_future().wait(); });
+  EXPECT_FALSE(queue.DrainFor(std::chrono::milliseconds(1)));
+  go.set_value();
+  EXPECT_TRUE(queue.DrainFor(std::chrono::seconds(60)));
 }
 
 TEST(SerialQueue, WhatAJobHoldsIsGoneOnceItIsDrained) {

@@ -112,6 +112,11 @@ class CatchUpTest : public testing::Test {
     return log_;
   }
 
+  void Forget() {
+    const std::lock_guard lock(log_mutex_);
+    log_.clear();
+  }
+
   using Wishes = std::function<EpochCallbacks::Wishes(int rank, const TrainState& state)>;
   // One epoch of these members, by rank.
   std::vector<EpochOutcome> Epoch(const std::vector<TrainState*>& members, const Wishes& wishes) {
@@ -174,13 +179,14 @@ class CatchUpOf : public CatchUpTest, public testing::WithParamInterface<const c
 TEST_P(CatchUpOf, ANewcomerHasTheBitsOfTheOthersInTheEnd) {
   for (const std::optional<double> clip : {std::optional<double>(), std::optional<double>(0.01)}) {
     states_.clear();
+    Forget();
     const Making making{.model = GetParam(), .clip = clip};
     Begin(making);
     // It need not be the last one.
     ExpectEnd(Epoch({&At(0), &At(2), &At(1)}, None), EpochEnd::kFinished);
     ExpectBits(Alone(making));
     EXPECT_THAT(Log(), HasSubstr("0 receive the state, 1 catch up beside the others"));
-    EXPECT_THAT(Log(), HasSubstr("caught-up"));
+    EXPECT_THAT(Log(), HasSubstr(" caught-up"));
   }
 }
 
@@ -203,7 +209,7 @@ TEST_F(CatchUpTest, AnEvaluationHasAllMembers) {
   Begin(making);
   ExpectEnd(Epoch({&At(0), &At(1), &At(2)}, None), EpochEnd::kFinished);
   ExpectBits(Alone(making));
-  EXPECT_THAT(Log(), HasSubstr("caught-up step=" + std::to_string(kComesAt + 2)));
+  EXPECT_THAT(Log(), HasSubstr(" caught-up step=" + std::to_string(kComesAt + 2)));
 }
 
 TEST_F(CatchUpTest, AJobThatEndsMeanwhileHasAllMembers) {
@@ -214,11 +220,29 @@ TEST_F(CatchUpTest, AJobThatEndsMeanwhileHasAllMembers) {
   ExpectBits(Alone(making));
 }
 
-// Whoever holds the state saves it alone, so nobody waits for one that does not.
-TEST_F(CatchUpTest, AStopParksAll) {
+// Those who stay must have the state before the others leave.
+TEST_F(CatchUpTest, AStopWaitsForTheRest) {
   Begin({});
   const auto stops = [](int rank, const TrainState& state) {
-    return EpochCallbacks::Wishes{.stop = rank == 1 && state.step() == kComesAt + 1};
+    return EpochCallbacks::Wishes{.stop = rank < 2 && state.step() == kComesAt + 1};
+  };
+  const std::vector<EpochOutcome> outcomes = Epoch({&At(0), &At(1), &At(2)}, stops);
+  EXPECT_EQ(outcomes[0].end, EpochEnd::kStopped);
+  EXPECT_EQ(outcomes[1].end, EpochEnd::kStopped);
+  EXPECT_EQ(outcomes[2].end, EpochEnd::kBoundary);
+  EXPECT_TRUE(At(2).whole());
+  ExpectEnd(Epoch({&At(2)}, None), EpochEnd::kFinished);
+  EXPECT_EQ(At(2).registry().StateDigest().Hex(), Alone({}));
+}
+
+// Whoever holds the state saves it alone.
+TEST_F(CatchUpTest, AStopThatHasNoTimeForTheRestParksAll) {
+  Begin({});
+  const auto stops = [](int rank, const TrainState& state) {
+    const bool now = rank == 1 && state.step() == kComesAt + 1;
+    return EpochCallbacks::Wishes{.stop = now,
+                                  .left = now ? std::optional<Duration>(Duration(0))
+                                              : std::nullopt};
   };
   ExpectEnd(Epoch({&At(0), &At(1), &At(2)}, stops), EpochEnd::kBoundary);
   EXPECT_TRUE(At(0).whole() && At(1).whole());
