@@ -51,7 +51,7 @@ struct StartWorker {
   std::string worker;                 // its incarnation
   std::optional<EpochRecord> epoch;   // nothing: the worker waits for one
   int rank = -1;
-  bool polite = false;                // others train here: it takes what they leave until it joins
+  bool polite = false;                // others train here: it takes what they leave at first
 };
 // The worker is sent `epoch` on its link.
 struct EnterEpoch { int index = 0; int rank = 0; EpochRecord epoch; };

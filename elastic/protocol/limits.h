@@ -53,6 +53,8 @@ inline constexpr Duration kLeaseCourtesy = std::chrono::seconds(3);
 // From exec to `ready`, in place; and from `epoch` to the first position.
 inline constexpr Duration kStartLimit = std::chrono::seconds(600);
 inline constexpr Duration kEnterLimit = std::chrono::seconds(600);
+// How long a replacement takes only what processors those leave who train beside it.
+inline constexpr Duration kPoliteLimit = std::chrono::seconds(5);
 // To leave a broken epoch.
 inline constexpr Duration kParkLimit = std::chrono::seconds(5);
 // From SIGTERM, or a goodbye, to SIGKILL; and from a stop without a deadline to SIGTERM.

@@ -56,7 +56,7 @@ Crew::Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files,
       tail_(files, lost_, STDOUT_FILENO, STDERR_FILENO, status),
       may_be_polite_(CanEndPoliteness()),
       seats_(plan.workers),
-      spares_(loop, plan.spares, spare_delay, may_be_polite_),
+      spares_(loop, plan.spares, spare_delay),
       endings_(loop) {}
 
 Crew::~Crew() {
@@ -79,7 +79,7 @@ void Crew::TellLost(boost::asio::io_context& loop, const LostBytes& lost) {
 Status Crew::Start(WorkerStart start) {
   Seat& seat = seats_[start.index];
   seat = {};
-  seat.polite = start.polite = start.polite && may_be_polite_;
+  start.polite &= may_be_polite_;
   const int attempt = start.epoch ? start.epoch->restarts : 0;
   KEEL_TRY_ASSIGN(start.logs, logs_.Prepare(attempt, start.index));
   KEEL_TRY_ASSIGN(ChildSpec spec, MakeChildSpec(plan_, start, own_));
@@ -101,6 +101,7 @@ Status Crew::Start(WorkerStart start) {
                                          return spares_.Start(whole);
                                        }));
   seat.pid = seat.process->pid();
+  if (start.polite) BePoliteForAWhile(start.index);
   seat.logs = start.logs;
   return Ok();
 }
@@ -174,6 +175,7 @@ void Crew::OnEnd(int index, const ExitStatus& status) {
   (void)pump_->Finish(seat.streams, RealClock().Monotonic() + kFinishLimit);
   seat.streams.clear();
   seat.stacks.reset();
+  seat.polite.reset();
   seat.process.reset();
   events_.on_ended(index, status);
 }
@@ -182,9 +184,20 @@ void Crew::Send(int index, const SupervisorMessage& message) {
   Seat& seat = seats_[index];
   if (!seat.process) return;
   seat.process->Send(message);
-  if (std::holds_alternative<EpochMessage>(message) && std::exchange(seat.polite, false)) {
-    EndPoliteness(seat.pid);
-  }
+  if (std::holds_alternative<EpochMessage>(message)) EndPolite(seat);
+}
+
+// A machine may have no time left for minutes, and the others lack this worker meanwhile.
+void Crew::BePoliteForAWhile(int index) {
+  Seat& seat = seats_[index];
+  seat.polite = std::make_unique<boost::asio::steady_timer>(loop_, kPoliteLimit);
+  seat.polite->async_wait([this, &seat](const boost::system::error_code& failure) {
+    if (!failure) EndPolite(seat);
+  });
+}
+
+void Crew::EndPolite(Seat& seat) {
+  if (std::exchange(seat.polite, nullptr)) EndPoliteness(seat.pid);
 }
 
 void Crew::Signal(int index, int signal) {

@@ -52,7 +52,7 @@ class Crew {
 
   // Fills in `start.logs`.
   Status Start(WorkerStart start);
-  // A polite worker is one of those that train once it is sent an epoch, and stops being polite.
+  // A polite worker is one of those that train once it is sent an epoch, and is polite no more.
   void Send(int index, const SupervisorMessage& message);
   // Sends the signal to the whole process group.
   void Signal(int index, int signal);
@@ -75,7 +75,7 @@ class Crew {
     std::vector<int> streams;          // of the pump
     ChildSpec spec;                    // what it was started with
     bool in_place = false;             // it said hello
-    bool polite = false;               // until it is sent an epoch
+    std::unique_ptr<boost::asio::steady_timer> polite;   // while it is
     int ending_looks = 0;              // so often it was found ending
     std::unique_ptr<boost::asio::steady_timer> stacks;   // while it writes its stacks
   };
@@ -90,6 +90,8 @@ class Crew {
   void OnMessage(int index, const WorkerMessage& message);
   void OnEnd(int index, const ExitStatus& status);
   void LookForEndings();
+  void BePoliteForAWhile(int index);
+  void EndPolite(Seat& seat);
 
   boost::asio::io_context& loop_;
   const WorkerPlan plan_;

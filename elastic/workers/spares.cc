@@ -20,7 +20,6 @@
 
 #include "base/log.h"
 #include "elastic/process/exit_status.h"
-#include "elastic/process/politeness.h"
 #include "elastic/protocol/control_link.h"
 #include "elastic/workers/process.h"
 
@@ -112,8 +111,8 @@ Status Become(const ChildSpec& spec, int gate) {
 
 }  // namespace
 
-Spares::Spares(boost::asio::io_context& loop, int count, Duration delay, bool polite)
-    : loop_(loop), delay_(delay), polite_(polite), wanted_(count), later_(loop) {}
+Spares::Spares(boost::asio::io_context& loop, int count, Duration delay)
+    : loop_(loop), delay_(delay), wanted_(count), later_(loop) {}
 
 Spares::~Spares() {
   for (const std::shared_ptr<Spare>& spare : spares_) spare->child.reset();
@@ -138,7 +137,6 @@ Result<Child> Spares::Start(const ChildSpec& spec) {
     spare->gate.close(ignored);
     Child child = *std::exchange(spare->child, std::nullopt);
     if (told.ok()) {
-      if (polite_ && !spec.polite) EndPoliteness(child.pid());
       LogInfo("spare-taken", {{"pid", child.pid()}});
       return child;
     }
@@ -175,7 +173,6 @@ Status Spares::Make() {
   spec.environment = like_->environment;
   spec.environment.erase(kControlFdVariable);
   spec.out = spec.err = Stream::Null();
-  spec.polite = polite_;
   spec.fds = {{theirs.number(), kWorkerControlFd}};
   KEEL_TRY_ASSIGN(Child child, Spawn(spec));
   const auto spare = std::make_shared<Spare>(loop_, std::move(child));

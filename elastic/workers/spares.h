@@ -28,9 +28,8 @@ inline constexpr Duration kSpareDelay = std::chrono::seconds(2);
 
 class Spares {
  public:
-  // At most so many at a time, each begun when no worker has been started for `delay`. `polite`:
-  // they take what processors others leave until they are taken by a worker that does not.
-  Spares(boost::asio::io_context& loop, int count, Duration delay, bool polite);
+  // At most so many at a time, each begun when no worker has been started for `delay`.
+  Spares(boost::asio::io_context& loop, int count, Duration delay);
   ~Spares();
 
   // A worker with such a spec has shown that it trains in place: those that replace it, or others
@@ -58,7 +57,6 @@ class Spares {
 
   boost::asio::io_context& loop_;
   const Duration delay_;
-  const bool polite_;
   int wanted_;                        // 0: none, or no longer
   int failed_ = 0;                    // ended before they were ready, one after the other
   std::optional<ChildSpec> like_;     // a worker's; nothing: none has shown what it is

@@ -21,7 +21,7 @@ struct WorkerStart {
   std::optional<EpochRecord> epoch;    // empty: it waits for one
   int64_t slot = -1;                   // of its host in that epoch
   int rank = -1;
-  bool polite = false;                 // until an epoch is sent to it
+  bool polite = false;                 // until an epoch is sent to it, or for kPoliteLimit
   SeatLogs logs;
 };
 

@@ -65,7 +65,10 @@ std::unique_ptr<TrainState> Make(const Making& making) {
   const std::lock_guard lock(mutex);
   torch::manual_seed(1);
   Task task = MakeTask(making.model, 0);
-  TrainProgram program{.model = task.model, .loss = task.loss, .dataset = std::move(task.dataset)};
+  TrainProgram program;
+  program.model = task.model;
+  program.loss = task.loss;
+  program.dataset = std::move(task.dataset);
   const NamedTensors parameters = TensorsOf(*task.model).parameters;
   if (making.by_itself) {
     program.optimizer = *MakeAdamW(parameters, {});
@@ -73,7 +76,7 @@ std::unique_ptr<TrainState> Make(const Making& making) {
     program.optimizer = std::make_unique<WholeNorm>(parameters);
   }
   if (making.evaluates > 0) {
-    program.evaluation = {.every = making.evaluates};
+    program.evaluation.every = making.evaluates;
     program.evaluation.dataset = std::move(MakeTask(making.model).dataset);
     program.evaluation.metric = task.loss;
   }

@@ -44,7 +44,7 @@ TEST(StateParts, AParameterComesWithWhatTheOptimizerKeepsForIt) {
 }
 
 TEST(StateParts, StateOfNoParameterIsNotCut) {
-  const ModelTensors model{.parameters = {Named("a")}};
+  const ModelTensors model{.parameters = {Named("a")}, .buffers = {}, .frozen = {}};
   for (const char* name : {"step", "ab.step", "b.a.step", ".a", "a"}) {
     EXPECT_FALSE(PartsOf(model, {Named(name)}, {})) << name;
   }
