@@ -1,4 +1,5 @@
 """What tests of jobs whose coordinator goes do and check alike: a part of their test cases."""
+import collections
 import signal
 
 SAVED = 75
@@ -7,8 +8,10 @@ SAVED = 75
 class Checks:
     """`job`: a machines.Job."""
 
-    def check_epochs(self, job):
-        twice = {number: count for number, count in job.epochs_formed().items() if count > 1}
+    def check_epochs(self, job, before=None):
+        """`before`: those that another job of this name had formed."""
+        formed = job.epochs_formed() - (before or collections.Counter())
+        twice = {number: count for number, count in formed.items() if count > 1}
         self.assertEqual(twice, {}, f"formed by two coordinators\n{job.text()}")
 
     def check_steps(self, job, may_miss=0):
