@@ -30,7 +30,8 @@ constexpr int kPassesMax = 5;
 // The kernel takes such a change from an ordinary user ten times a second only, from whomever.
 constexpr int kTriesMax = 12;
 constexpr Duration kTryAgain = std::chrono::milliseconds(10);
-constexpr const char* kPoliteText = "10";
+// As text, for who may not allocate.
+constexpr char kPoliteText[] = {'0' + kNiceStep / 10, '0' + kNiceStep % 10, '\0'};
 
 bool SetNice(pid_t thread, int nice) {
   return setpriority(PRIO_PROCESS, static_cast<id_t>(thread), nice) == 0;
@@ -50,12 +51,9 @@ bool WriteTo(const char* path, const char* text) {
 void RaiseSession(pid_t leader) {
   const std::string path = "/proc/" + std::to_string(leader) + "/autogroup";
   for (int tries = 1; !WriteTo(path.c_str(), "0"); ++tries) {
-    const bool is_gone = errno == ESRCH;
+    if (errno == ESRCH) return;   // it has ended
     if (errno != EAGAIN || tries == kTriesMax) {
-      if (!is_gone) {
-        LogWarn("stays-polite", {{"pid", leader}, {"reason", std::strerror(errno)}});
-      }
-      return;
+      return LogWarn("stays-polite", {{"pid", leader}, {"reason", std::strerror(errno)}});
     }
     RealClock().SleepFor(kTryAgain);
   }
