@@ -1,6 +1,7 @@
 // Plays the plan of trainer/exchange/gather_plan.h over the group.
 #include "trainer/exchange/gather.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -117,6 +118,17 @@ Result<std::vector<bool>> GatherFlags(EpochGroup& group, bool mine) {
   std::vector<bool> flags;
   for (const RecordBytes& bytes : all) flags.push_back(bytes[0] != std::byte{0});
   return flags;
+}
+
+Result<std::vector<Digest>> GatherDigests(EpochGroup& group, const Digest& mine) {
+  const std::vector<size_t> lengths(static_cast<size_t>(group.size()), mine.bytes.size());
+  KEEL_TRY_ASSIGN(const auto all,
+                  Gather(group, {mine.bytes.begin(), mine.bytes.end()}, lengths));
+  std::vector<Digest> digests(all.size());
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    std::copy(all[rank].begin(), all[rank].end(), digests[rank].bytes.begin());
+  }
+  return digests;
 }
 
 RecordBytes RecordOf(std::string_view text) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/result.h"
 
 namespace keel {
@@ -27,6 +28,7 @@ Result<std::vector<RecordBytes>> Gather(EpochGroup& group, const RecordBytes& mi
 Result<std::vector<RecordBytes>> GatherRecords(EpochGroup& group, const RecordBytes& mine);
 Result<std::vector<std::string>> GatherTexts(EpochGroup& group, std::string_view mine);
 Result<std::vector<bool>> GatherFlags(EpochGroup& group, bool mine);
+Result<std::vector<Digest>> GatherDigests(EpochGroup& group, const Digest& mine);
 
 RecordBytes RecordOf(std::string_view text);
 std::string TextOf(std::span<const std::byte> bytes);

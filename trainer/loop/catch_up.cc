@@ -154,8 +154,8 @@ void CatchUp::Note(const std::vector<VoteRecord>& records) {
     state_ = State::kComparing;
     pieces_left_ = state_of_.pieces();
   } else if (state_ == State::kComparing) {
-    std::vector<std::optional<Digest>> digests;
-    for (const VoteRecord& record : records) digests.push_back(record.piece);
+    std::vector<Digest> digests;
+    for (const VoteRecord& record : records) digests.push_back(record.piece.value_or(Digest()));
     Judge(digests);
   }
 }
@@ -177,8 +177,8 @@ Result<Digest> CatchUp::NextDigest() {
 }
 
 // That holders agree is their own affair.
-void CatchUp::Judge(const std::vector<std::optional<Digest>>& digests) {
-  const std::optional<Digest>& sound = digests[static_cast<size_t>(holders_.front())];
+void CatchUp::Judge(const std::vector<Digest>& digests) {
+  const Digest& sound = digests[static_cast<size_t>(holders_.front())];
   for (size_t rank = 0; rank < digests.size(); ++rank) {
     if (!who_[rank] || digests[rank] == sound) continue;
     state_ = State::kFailed;
@@ -223,13 +223,9 @@ Status CatchUp::Rest() {
   while (state_ == State::kComparing) {
     group_.whereabouts().Tick();
     KEEL_TRY_ASSIGN(const Digest own_digest, NextDigest());
-    const RecordBytes mine(own_digest.bytes.begin(), own_digest.bytes.end());
-    KEEL_TRY_ASSIGN(const std::vector<RecordBytes> all,
-                    Gather(group_, mine, std::vector<size_t>(who_.size(), mine.size())));
-    std::vector<std::optional<Digest>> digests(all.size());
-    for (size_t rank = 0; rank < all.size(); ++rank) {
-      std::copy(all[rank].begin(), all[rank].end(), digests[rank].emplace().bytes.begin());
-      if (who_[rank] || all[rank] == all[static_cast<size_t>(holders_.front())]) continue;
+    KEEL_TRY_ASSIGN(const std::vector<Digest> digests, GatherDigests(group_, own_digest));
+    for (size_t rank = 0; rank < digests.size(); ++rank) {
+      if (who_[rank] || digests[rank] == digests[static_cast<size_t>(holders_.front())]) continue;
       return Error{Code::kCorrupt, "before step " + std::to_string(state_of_.step()) +
                                        " the state of " + group_.NameOf(static_cast<int>(rank)) +
                                        " differs from that of " + group_.NameOf(holders_.front())};

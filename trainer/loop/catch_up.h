@@ -84,7 +84,7 @@ class CatchUp {
   Status MoveAll();
   Status Post(const Message& message, Moving& moving);
   Result<Digest> NextDigest();
-  void Judge(const std::vector<std::optional<Digest>>& digests);
+  void Judge(const std::vector<Digest>& digests);
   void EndIfCompared();
 
   TrainState& state_of_;

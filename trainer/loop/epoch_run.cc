@@ -191,16 +191,9 @@ class EpochRun {
 
   // Before a stop: so that those who stay have the state, and all save it together.
   bool HasTimeToCatchUp(const std::vector<VoteRecord>& records) const {
-    std::optional<Duration> left;
-    const Duration needs = catch_up_->rest() * 3 / 2;   // it is only expected
-    Duration save{0};
-    for (const VoteRecord& record : records) {
-      if (record.save_ns) save = std::max(save, Duration(*record.save_ns));
-      if (!record.deadline_ms) continue;
-      const Duration one = std::chrono::milliseconds(*record.deadline_ms);
-      left = std::min(left.value_or(one), one);
-    }
-    return !left || needs + save <= *left;
+    const StopDecision stop = DecideStopBy(records);
+    const Duration rest = catch_up_->rest() * 3 / 2;   // it is only expected
+    return !stop.left || rest + stop.needs <= *stop.left;
   }
 
   // What comes next may need all members. False: one of them did not come to the same state, and
@@ -269,9 +262,7 @@ class EpochRun {
       KEEL_TRY_ASSIGN(const std::optional<Digest> piece, PieceToCompare());
       all.Update(piece->bytes);
     }
-    const RecordBytes mine = RecordOf(all.Current().Hex());
-    const std::vector<size_t> sizes(static_cast<size_t>(group_.size()), mine.size());
-    KEEL_TRY_ASSIGN(const std::vector<RecordBytes> digests, Gather(group_, mine, sizes));
+    KEEL_TRY_ASSIGN(const std::vector<Digest> digests, GatherDigests(group_, all.Current()));
     for (size_t rank = 1; rank < digests.size(); ++rank) {
       if (digests[rank] != digests[0]) return Differs(rank, 0, "the state");
     }

@@ -340,9 +340,7 @@ class Meeting {
     const bool whole = !by_pieces && plan.parts[static_cast<size_t>(group_.rank())] !=
                                          Part::kCatchesUp;
     const Digest own = whole ? state_.registry().StateDigest() : state_.SmallDigest();
-    const RecordBytes mine = RecordOf(own.Hex());
-    const std::vector<size_t> sizes(static_cast<size_t>(group_.size()), mine.size());
-    KEEL_TRY_ASSIGN(const auto all, Gather(group_, mine, sizes));
+    KEEL_TRY_ASSIGN(const std::vector<Digest> all, GatherDigests(group_, own));
     for (int rank = 0; rank < group_.size(); ++rank) {
       if (all[static_cast<size_t>(rank)] == all[static_cast<size_t>(plan.source)]) continue;
       if (!by_pieces && plan.parts[static_cast<size_t>(rank)] == Part::kCatchesUp) continue;

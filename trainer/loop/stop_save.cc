@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "trainer/exchange/gather.h"
-#include "trainer/save/fit.h"
 
 namespace keel {
 namespace {
@@ -147,8 +146,12 @@ Status SaveTogether(const EpochParts& parts) {
   return committed ? Ok() : Status(NotSaved(parts.state.step(), why));
 }
 
+StopDecision DecideStopBy(const std::vector<VoteRecord>& records) {
+  return DecideStopSave(StopVotesOf(records));
+}
+
 Result<bool> SaveToStop(const EpochParts& parts, const std::vector<VoteRecord>& records) {
-  const StopDecision decision = DecideStopSave(StopVotesOf(records));
+  const StopDecision decision = DecideStopBy(records);
   if (decision.what != StopSave::kSave) TellItDoesNotFit(parts, decision);
   Status saved;
   const bool all_stop = std::all_of(records.begin(), records.end(),

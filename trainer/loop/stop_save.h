@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "trainer/loop/epoch_parts.h"
 #include "trainer/loop/vote_record.h"
+#include "trainer/save/fit.h"
 
 namespace keel {
 
@@ -25,6 +26,9 @@ Status SaveTogether(const EpochParts& parts);
 // asked again and again, by rank 0.
 Result<std::string> AwaitMirror(const EpochParts& parts, bool all,
                                 const std::function<std::optional<TimePoint>()>& deadline);
+
+// Whether there is time to save before a stop.
+StopDecision DecideStopBy(const std::vector<VoteRecord>& records);
 
 // Saves if the votes say that there is time; those that were told to stop do so in any case.
 // Returns whether the state of this step was saved.
