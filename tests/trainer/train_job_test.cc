@@ -144,7 +144,7 @@ TEST_F(TrainJob, KillsAndJoinsLeaveTheBitsOfAQuietRun) {
   const auto job = Start(3, Joined(kThreeWanted, options), {"--max-restarts=10"});
   for (const int rank : {0, 1, 2}) Volley(*job, rank, false);
   EXPECT_EQ(job->ExitCode(), 0) << job->Output();
-  EXPECT_GE(job->Count("state-agreed .*1 receive the state"), 3) << job->Output();
+  EXPECT_GE(job->Count("state-agreed .*1 (receive the state|catch up)"), 3) << job->Output();
   EXPECT_EQ(LastLineOf(*job), LastLine(1, options)) << job->Output();
 }
 

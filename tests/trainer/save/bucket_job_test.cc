@@ -82,6 +82,7 @@ TEST_F(BucketJob, HostsMeetThereAndOneOfTwoGoesOnByItsLease) {
   const auto first = start(slow);
   first->Await("^step 2 rank 0 ");
   const auto second = start(slow);
+  first->Await(" caught-up ");   // before, only the first one has the state
   const std::string both = second->Await("^step [0-9]+ rank 1 of 2 ", 3);
   SignalPidIn(first->Await("^step [0-9]+ rank 0 of 2 "), SIGKILL);
   first->Kill();
