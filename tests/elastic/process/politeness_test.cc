@@ -29,7 +29,7 @@ class Politeness : public ::testing::Test {
     if (!CanEndPoliteness()) GTEST_SKIP() << "this user may not raise a priority";
   }
 
-  // Starts a shell that starts a `sleep` and writes its process id, and waits for that.
+  // Starts a shell that starts a `sleep` and writes its process id; returns once that sleeps.
   Child Start(bool polite, const std::string& before = "") {
     ChildSpec spec;
     spec.environment = OwnEnvironment();
@@ -39,11 +39,16 @@ class Politeness : public ::testing::Test {
     auto child = Spawn(spec);
     EXPECT_OK(child);
     const TimePoint by = RealClock().Monotonic() + 60s;
-    while (access(folder_.File("pid").c_str(), R_OK) != 0 && RealClock().Monotonic() < by) {
-      RealClock().SleepFor(1ms);
-    }
-    started_ = std::stoi(ReadFile(folder_.File("pid")));
+    while (!Sleeps() && RealClock().Monotonic() < by) RealClock().SleepFor(1ms);
+    EXPECT_GT(started_, 0);
     return *std::move(child);
+  }
+
+  // Before that it is a shell, or the program that lowers itself.
+  bool Sleeps() {
+    if (access(folder_.File("pid").c_str(), R_OK) != 0) return false;
+    started_ = std::stoi(ReadFile(folder_.File("pid")));
+    return ReadProcFile("/proc/" + std::to_string(started_) + "/comm").value_or("") == "sleep\n";
   }
 
   const int own_ = NiceOf(0);
