@@ -13,7 +13,7 @@
 // Errors     kCancelled (the token, or Abort()), kPeerLost, kTimeout, kNoDevice, kForeign.
 // Lifetime   batches must be gone before their group.
 // Cures      for the traps of c10d and Gloo are explained where they are applied, in
-//            epoch_group.cc, gloo_mesh.cc and breakable_store.cc.
+//            epoch_group.cc, gloo_mesh.cc, address_store.h and breakable_store.h.
 #pragma once
 
 #include <ATen/ATen.h>

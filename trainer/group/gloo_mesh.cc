@@ -3,7 +3,6 @@
 // objects of Gloo and NCCL on several threads: each part is right only beside the others.
 #include "trainer/group/gloo_mesh.h"
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -22,6 +21,8 @@
 #include "elastic/process/quiet_thread.h"
 #include "store/catch_torch.h"
 #include "store/torch_shim.h"
+#include "trainer/group/address_book.h"
+#include "trainer/group/address_store.h"
 #include "trainer/group/nccl_links.h"
 #include "trainer/group/peer_memory.h"
 #include "trainer/group/whereabouts.h"
@@ -32,6 +33,14 @@ namespace keel {
 class ClosableGloo final : public c10d::ProcessGroupGloo {
  public:
   using ProcessGroupGloo::ProcessGroupGloo;
+
+  // All at once, and without waiting: connecting goes on in Gloo's thread. By itself, Gloo would
+  // begin with each pair when it is first used.
+  [[gnu::no_sanitize("vptr")]] void BeginConnections() {
+    for (const auto& context : contexts_) {
+      for (int peer = 0; peer < getSize(); ++peer) (void)context->getPair(peer);
+    }
+  }
 
   // Debian's header of Gloo declares a virtual destructor for a context; LibTorch's has none. That
   // does not matter to this call, but UBSan would look for a table of virtual functions.
@@ -75,35 +84,11 @@ Value ValueOf(const at::Tensor& bytes) {
   return value;
 }
 
-// What members tell each other at first contact.
-struct ContactCard {
-  MemoryCard memory;
-  SharedNotes::Card notes;
-};
-
-// The key under which a rank publishes its address; Gloo's first (and only) context is number 0.
-std::string AddressKey(int rank) { return "0/" + std::to_string(rank); }
-
-// The address in what Gloo published: length and text of the host's name, length of the address,
-// the address. Empty if this version of Gloo writes it differently.
-std::optional<sockaddr_storage> PublishedAddress(const std::vector<uint8_t>& published) {
-  uint64_t name_bytes = 0;
-  if (published.size() < sizeof(name_bytes)) return {};
-  std::memcpy(&name_bytes, published.data(), sizeof(name_bytes));
-  const uint64_t offset = 2 * sizeof(uint64_t) + name_bytes;
-  sockaddr_storage address{};
-  if (name_bytes > published.size() || published.size() < offset + sizeof(address)) return {};
-  std::memcpy(&address, published.data() + offset, sizeof(address));
-  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return {};
-  return address;
-}
-
 void Knock(const sockaddr_storage& address, int64_t as_rank) {
   const Fd socket(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return;
-  const socklen_t size = address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
   const auto* where = reinterpret_cast<const sockaddr*>(&address);
-  if (::connect(socket.number(), where, size) != 0) return;
+  if (::connect(socket.number(), where, sizeof(address)) != 0) return;
   // If it fails, the helper is left behind; there is nothing else to do here.
   (void)!::send(socket.number(), &as_rank, sizeof(as_rank), MSG_NOSIGNAL);
 }
@@ -133,7 +118,7 @@ GlooMesh::GlooMesh(const EpochGroup::Spec& spec)
 // lsof). The thread then gets an event of a connection that is closed already, and throws where
 // nobody catches.
 GlooMesh::~GlooMesh() {
-  // This throws at the first pair that was never connected; none after it is connected either.
+  // This throws at the first pair that was never begun with; none after it was either.
   if (cut_ && gloo_ != nullptr) {
     const Status closed = CatchTorch("closing", [&] { gloo_->CloseConnections(); });
     if (!closed.ok()) LogDebug("group-half-built", {{"group", spec_.prefix}});
@@ -383,8 +368,11 @@ Error GlooMesh::TooLate() const {
 void GlooMesh::RunHelper() {
   const Status built = CatchTorch(Doing(), [&] {
     ConnectGloo();
-    ContactAll();
+    const std::vector<MemberCard> book = MeetOthers();
+    gloo_->BeginConnections();
+    ContactAll(book);
     if (spec_.gpu && !this->broken()) ConnectNccl();
+    if (spec_.size > 1 && !this->broken()) ForgetCards(*store_, spec_.rank);
   });
   if (!built.ok()) Abort(built.error());
   const std::lock_guard lock(mutex_);
@@ -396,46 +384,57 @@ void GlooMesh::RunHelper() {
 // times the limit, and frees its pairs before it stops the thread that uses them. Each group has
 // its own device, because lazy devices number their pairs from 0.
 void GlooMesh::ConnectGloo() {
-  auto store = c10::make_intrusive<BreakableStore>(
-      c10::make_intrusive<c10d::PrefixStore>(spec_.prefix, spec_.store),
-      [this] { return this->broken(); }, spec_.build_limit);
+  auto addresses = c10::make_intrusive<AddressStore>([this] { return this->broken(); });
   {
     const std::lock_guard lock(mutex_);
-    store_ = store;
+    addresses_ = addresses;
   }
   auto options = c10d::ProcessGroupGloo::Options::create();
   options->threads = 1;
   options->timeout = Millis(spec_.build_limit);
   options->devices.push_back(DeviceOfPatientThread(spec_.address));
-  gloo_ = c10::make_intrusive<ClosableGloo>(store, spec_.rank, spec_.size, options);
+  gloo_ = c10::make_intrusive<ClosableGloo>(addresses, spec_.rank, spec_.size, options);
 }
 
-// Exchanges a card with every other member, so that late peers are waited for here and not in the
-// middle of a step. Members on one host then tell each other whether they can read. Both must: a
-// member that reads without being read could not tell that it has taken something.
-void GlooMesh::ContactAll() {
+// Late members are waited for here.
+std::vector<MemberCard> GlooMesh::MeetOthers() {
   const bool reads = spec_.read_bytes_min != EpochGroup::kNeverRead;
-  const ContactCard own{reads ? OwnMemoryCard(spec_.read_bytes_min) : MemoryCard(), notes_.card()};
-  ByRank out(neighbours_.size());
-  for (at::Tensor& card : out) card = TensorOf(own);
-  Result<ByRank> cards = Swap(out);
-  if (!cards.ok()) return;
-  for (size_t rank = 0; rank < out.size(); ++rank) {
-    out[rank].reset();
-    if (!(*cards)[rank].defined()) continue;
-    const auto memory = ValueOf<ContactCard>((*cards)[rank]).memory;
-    if (!ShareHost(own.memory, memory)) continue;
-    neighbours_[rank] = {memory.pid, std::max(own.memory.bytes_min, memory.bytes_min),
-                         keel::CanRead(memory)};
+  store_.emplace(c10::make_intrusive<c10d::PrefixStore>(spec_.prefix, spec_.store),
+                 [this] { return this->broken(); }, spec_.build_limit, spec_.size);
+  std::optional<Whereabouts::Waiting> waiting;
+  std::vector<MemberCard> book = ExchangeCards(
+      *store_, spec_.rank, spec_.size,
+      {addresses_->Of(spec_.rank), reads ? OwnMemoryCard(spec_.read_bytes_min) : MemoryCard(),
+       notes_.card()},
+      [&](int rank) {
+        if (waiting_for_.exchange(rank) != rank) waiting.emplace(*whereabouts_, rank);
+      });
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    if (rank != spec_.rank) addresses_->Put(rank, book[static_cast<size_t>(rank)].address);
+  }
+  return book;
+}
+
+// Hears from every other member, so that connections are waited for here and not in the middle of
+// a step. Members on one host tell each other whether they can read. Both must: a member that reads
+// without being read could not tell that it has taken something.
+void GlooMesh::ContactAll(const std::vector<MemberCard>& book) {
+  const MemberCard& own = book[static_cast<size_t>(spec_.rank)];
+  ByRank out(book.size());
+  for (size_t rank = 0; rank < book.size(); ++rank) {
+    if (rank == static_cast<size_t>(spec_.rank)) continue;
+    const MemoryCard& memory = book[rank].memory;
+    if (ShareHost(own.memory, memory)) {
+      neighbours_[rank] = {memory.pid, std::max(own.memory.bytes_min, memory.bytes_min),
+                           keel::CanRead(memory)};
+    }
     out[rank] = TensorOf(neighbours_[rank].can_be_read);
   }
   const Result<ByRank> verdicts = Swap(out);
   if (!verdicts.ok()) return;
-  for (size_t rank = 0; rank < out.size(); ++rank) {
-    if (!out[rank].defined() || !neighbours_[rank].can_be_read) continue;
-    if (!ValueOf<bool>((*verdicts)[rank])) continue;
-    neighbours_[rank].notes.emplace(neighbours_[rank].pid,
-                                    ValueOf<ContactCard>((*cards)[rank]).notes);
+  for (size_t rank = 0; rank < book.size(); ++rank) {
+    if (!neighbours_[rank].can_be_read || !ValueOf<bool>((*verdicts)[rank])) continue;
+    neighbours_[rank].notes.emplace(neighbours_[rank].pid, book[rank].notes);
   }
 }
 
@@ -505,25 +504,25 @@ void GlooMesh::ConnectNccl() {
 Result<std::string> GlooMesh::NcclId(NcclModule& module) {
   constexpr const char* kKey = "nccl/id";
   if (spec_.rank != 0) {
-    const std::vector<uint8_t> id = store_->get(kKey);
+    const std::vector<uint8_t> id = store_->Get(kKey);
     return std::string(id.begin(), id.end());
   }
   KEEL_TRY_ASSIGN(const std::string id, module.NewId());
-  store_->set(kKey, std::vector<uint8_t>(id.begin(), id.end()));
+  store_->Set(kKey, std::vector<uint8_t>(id.begin(), id.end()));
   return id;
 }
 
 // Connects to our own listener in the name of each peer (a lazy device numbers its pairs by rank):
 // a helper that waits for a peer's connection then goes on, and finds the group broken.
 void GlooMesh::KnockAtOwnDoor() {
-  c10::intrusive_ptr<BreakableStore> store;
+  c10::intrusive_ptr<AddressStore> addresses;
   {
     const std::lock_guard lock(mutex_);
     if (ended_ || status_.ok()) return;
-    store = store_;
+    addresses = addresses_;
   }
-  if (store == nullptr) return;
-  const auto address = PublishedAddress(store->LastSet(AddressKey(spec_.rank)));
+  if (addresses == nullptr) return;
+  const auto address = SocketAddressOf(addresses->Of(spec_.rank));
   if (!address) return;
   for (int64_t rank = 0; rank < spec_.size; ++rank) {
     if (rank != spec_.rank) Knock(*address, rank);

@@ -28,9 +28,11 @@
 
 namespace keel {
 
+class AddressStore;
 class ClosableGloo;
 class NcclLink;
 class NcclModule;
+struct MemberCard;
 
 class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
  public:
@@ -101,7 +103,8 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   Error LookFailed(int peer, const Error& why);
   void RunHelper();
   void ConnectGloo();
-  void ContactAll();
+  std::vector<MemberCard> MeetOthers();
+  void ContactAll(const std::vector<MemberCard>& book);
   // By rank. An undefined tensor: nothing is sent to that rank or received from it.
   using ByRank = std::vector<at::Tensor>;
   Result<ByRank> Swap(const ByRank& out);
@@ -116,7 +119,8 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
 
   const EpochGroup::Spec spec_;
   const std::shared_ptr<Whereabouts> whereabouts_;
-  c10::intrusive_ptr<BreakableStore> store_;
+  std::optional<BreakableStore> store_;          // the helper's
+  c10::intrusive_ptr<AddressStore> addresses_;
   c10::intrusive_ptr<ClosableGloo> gloo_;
   std::shared_ptr<NcclLink> nccl_;               // guarded by mutex_ while Build() runs
   std::vector<Neighbour> neighbours_;            // by rank; the helper's until Build() ends
