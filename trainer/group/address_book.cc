@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace keel {
 namespace {
@@ -13,6 +14,7 @@ constexpr const char* kBook = "book";
 std::string CardKey(int rank) { return "card/" + std::to_string(rank); }
 
 template <class Value>
+  requires std::is_trivially_copyable_v<Value>
 void Append(std::vector<uint8_t>& bytes, const Value& value) {
   const auto* const begin = reinterpret_cast<const uint8_t*>(&value);
   bytes.insert(bytes.end(), begin, begin + sizeof(Value));
@@ -30,6 +32,7 @@ class Reader {
   explicit Reader(const std::vector<uint8_t>& bytes) : bytes_(bytes) {}
 
   template <class Value>
+    requires std::is_trivially_copyable_v<Value>
   Value Next() {
     Value value;
     std::memcpy(&value, Take(sizeof(Value)), sizeof(Value));
@@ -99,11 +102,9 @@ std::vector<MemberCard> ExchangeCards(BreakableStore& store, int rank, int size,
   }
   store.Set(CardKey(rank), bytes);
   on_waiting(0);
-  return BookOf(store.Get(kBook), size);
-}
-
-void ForgetCards(BreakableStore& store, int rank) {
-  store.Delete(rank == 0 ? kBook : CardKey(rank));
+  std::vector<MemberCard> book = BookOf(store.Get(kBook), size);
+  store.Delete(CardKey(rank));
+  return book;
 }
 
 }  // namespace keel

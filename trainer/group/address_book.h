@@ -1,8 +1,8 @@
 // AddressBook: how the members of an epoch find each other. Each writes a card to the store; the
 // first member makes a book of all cards, and everybody reads that.
 // Promises   a member asks the store for a few things, however many members there are; only the
-//            first one reads as many cards as that. All members have the same book. Once all have
-//            met, nothing of it stays in the store.
+//            first one reads as many cards as that. All members have the same book. Who has it has
+//            taken its card back: of an epoch, one key stays in the store.
 // Does not   connect to anybody (trainer/group/gloo_mesh.h).
 // Threads    one.
 // Errors     exceptions: those of the store; a book that makes no sense.
@@ -24,14 +24,12 @@ struct MemberCard {
   SharedNotes::Card notes;
 };
 
-// Is told for which member we wait now.
+// Is told for which member we wait now; all but the first one wait for the first one.
 using OnWaitingFor = std::function<void(int rank)>;
 
 // Returns the cards of all members, by rank.
 std::vector<MemberCard> ExchangeCards(BreakableStore& store, int rank, int size,
                                       const MemberCard& own, const OnWaitingFor& on_waiting);
-// Every member calls it once it has heard from all others, who thus have read the book.
-void ForgetCards(BreakableStore& store, int rank);
 
 // --- Their bytes ---
 

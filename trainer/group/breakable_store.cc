@@ -13,8 +13,13 @@ constexpr Duration kNapMin = std::chrono::microseconds(100);
 constexpr Duration kNapMax = std::chrono::milliseconds(2);
 // Where many wait, each of them asks less often.
 constexpr Duration kNapOfEach = std::chrono::microseconds(100);
-// So many keys are asked for one by one between two questions after all that are left.
-constexpr int kSinglesMax = 16;
+// A break is noticed so soon.
+constexpr Duration kLookForBreak = std::chrono::milliseconds(2);
+
+std::vector<std::string> Part(const std::vector<std::string>& keys, size_t begin, size_t end) {
+  return {keys.begin() + static_cast<std::ptrdiff_t>(begin),
+          keys.begin() + static_cast<std::ptrdiff_t>(end)};
+}
 
 }  // namespace
 
@@ -40,21 +45,32 @@ std::vector<BreakableStore::Bytes> BreakableStore::GetAll(const std::vector<std:
 void BreakableStore::WaitFor(const std::vector<std::string>& keys, const OnMissing& on_missing) {
   const TimePoint deadline = RealClock().Monotonic() + limit_;
   size_t there = 0;   // all keys before it
-  const auto rest = [&] {
-    return std::vector<std::string>(keys.begin() + static_cast<std::ptrdiff_t>(there), keys.end());
-  };
   for (Duration nap = kNapMin;; nap = std::min<Duration>(nap * 3 / 2, nap_max_)) {
     if (broken_()) throw std::runtime_error("broken while waiting for key " + keys[there]);
-    if (store_->check(rest())) return;
-    for (int i = 0; i < kSinglesMax && there + 1 < keys.size(); ++i) {
-      if (!store_->check({keys[there]})) break;
-      ++there;
-    }
+    if (store_->check(Part(keys, there, keys.size()))) return;
+    there = FirstMissing(keys, there);
     if (on_missing) on_missing(there);
     if (RealClock().Monotonic() >= deadline) {
       throw std::runtime_error("timed out waiting for key " + keys[there]);
     }
-    RealClock().SleepFor(nap);
+    Nap(nap);
+  }
+}
+
+// Of keys that are not all there.
+size_t BreakableStore::FirstMissing(const std::vector<std::string>& keys, size_t there) const {
+  for (size_t end = keys.size(); end - there > 1;) {
+    const size_t middle = there + (end - there) / 2;
+    (store_->check(Part(keys, there, middle)) ? there : end) = middle;
+  }
+  return there;
+}
+
+void BreakableStore::Nap(Duration nap) const {
+  for (const TimePoint end = RealClock().Monotonic() + nap; !broken_();) {
+    const Duration left = end - RealClock().Monotonic();
+    if (left <= Duration::zero()) return;
+    RealClock().SleepFor(std::min<Duration>(left, kLookForBreak));
   }
 }
 

@@ -1,8 +1,8 @@
 // BreakableStore: what the building of a group needs of a c10d store, with waits that end when a
 // flag is raised.
 // Promises   a wait ends within a few milliseconds of the flag, or at the limit, with an exception
-//            that says for which key it waited. All members of a group that wait together ask the
-//            store no more often than one of a few does.
+//            that says for which key it waited. However many members wait together for one key,
+//            they ask for it about ten thousand times a second at most.
 // Does not   interrupt an operation of the store underneath: a store whose host is frozen blocks
 //            until its own limit.
 // Threads    one.
@@ -25,10 +25,10 @@ namespace keel {
 class BreakableStore {
  public:
   using Bytes = std::vector<uint8_t>;
-  // Is told the first of the keys that is not there yet.
+  // Is told the first of the keys that was not there when it was looked for.
   using OnMissing = std::function<void(size_t index)>;
 
-  // `broken` is asked while waiting, for `limit` at most; `waiters` members may wait at a time.
+  // `broken` is asked while waiting, for `limit` at most; so many members wait for the same.
   BreakableStore(c10::intrusive_ptr<c10d::Store> store, std::function<bool()> broken,
                  Duration limit, int waiters);
 
@@ -40,6 +40,8 @@ class BreakableStore {
 
  private:
   void WaitFor(const std::vector<std::string>& keys, const OnMissing& on_missing);
+  size_t FirstMissing(const std::vector<std::string>& keys, size_t there) const;
+  void Nap(Duration nap) const;
 
   const c10::intrusive_ptr<c10d::Store> store_;
   const std::function<bool()> broken_;

@@ -34,12 +34,10 @@ class ClosableGloo final : public c10d::ProcessGroupGloo {
  public:
   using ProcessGroupGloo::ProcessGroupGloo;
 
-  // All at once, and without waiting: connecting goes on in Gloo's thread. By itself, Gloo would
-  // begin with each pair when it is first used.
-  [[gnu::no_sanitize("vptr")]] void BeginConnections() {
-    for (const auto& context : contexts_) {
-      for (int peer = 0; peer < getSize(); ++peer) (void)context->getPair(peer);
-    }
+  // Without waiting: connecting goes on in Gloo's thread. By itself, Gloo would begin with a pair
+  // when it is first used. Throws if the address is none that can be reached from here.
+  [[gnu::no_sanitize("vptr")]] void BeginConnection(int peer) {
+    for (const auto& context : contexts_) (void)context->getPair(peer);
   }
 
   // Debian's header of Gloo declares a virtual destructor for a context; LibTorch's has none. That
@@ -87,6 +85,9 @@ Value ValueOf(const at::Tensor& bytes) {
 void Knock(const sockaddr_storage& address, int64_t as_rank) {
   const Fd socket(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return;
+  // A listener with a full queue is left alone.
+  const timeval limit{.tv_sec = 0, .tv_usec = 10'000};
+  (void)::setsockopt(socket.number(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   const auto* where = reinterpret_cast<const sockaddr*>(&address);
   if (::connect(socket.number(), where, sizeof(address)) != 0) return;
   // If it fails, the helper is left behind; there is nothing else to do here.
@@ -117,6 +118,8 @@ GlooMesh::GlooMesh(const EpochGroup::Spec& spec)
 // child or, for a microsecond, a process that inspects our descriptors (SocketsConnectedTo(), ss,
 // lsof). The thread then gets an event of a connection that is closed already, and throws where
 // nobody catches.
+// A pair that was still connecting may be connected after it was cut, until the thread stops; then
+// nothing was sent to it that somebody here has asked for, so it is read to its end.
 GlooMesh::~GlooMesh() {
   // This throws at the first pair that was never begun with; none after it was either.
   if (cut_ && gloo_ != nullptr) {
@@ -361,18 +364,20 @@ bool GlooMesh::CoaxHelperOut() {
 
 Error GlooMesh::TooLate() const {
   const int rank = waiting_for_.load();
-  return {Code::kTimeout, Doing() + ": waited " + DurationText(spec_.build_limit) + " for " +
-                              (rank < 0 ? "the store" : NameOf(rank))};
+  const std::string whom = rank < 0            ? "the store"
+                           : waiting_for_book_ ? "the list of all members, which " + NameOf(rank) +
+                                                     " makes once all have come"
+                                               : NameOf(rank);
+  return {Code::kTimeout, Doing() + ": waited " + DurationText(spec_.build_limit) + " for " + whom};
 }
 
 void GlooMesh::RunHelper() {
   const Status built = CatchTorch(Doing(), [&] {
     ConnectGloo();
     const std::vector<MemberCard> book = MeetOthers();
-    gloo_->BeginConnections();
+    BeginConnections(book);
     ContactAll(book);
     if (spec_.gpu && !this->broken()) ConnectNccl();
-    if (spec_.size > 1 && !this->broken()) ForgetCards(*store_, spec_.rank);
   });
   if (!built.ok()) Abort(built.error());
   const std::lock_guard lock(mutex_);
@@ -384,23 +389,21 @@ void GlooMesh::RunHelper() {
 // times the limit, and frees its pairs before it stops the thread that uses them. Each group has
 // its own device, because lazy devices number their pairs from 0.
 void GlooMesh::ConnectGloo() {
-  auto addresses = c10::make_intrusive<AddressStore>([this] { return this->broken(); });
-  {
-    const std::lock_guard lock(mutex_);
-    addresses_ = addresses;
-  }
+  addresses_ = c10::make_intrusive<AddressStore>([this] { return this->broken(); });
   auto options = c10d::ProcessGroupGloo::Options::create();
   options->threads = 1;
   options->timeout = Millis(spec_.build_limit);
   options->devices.push_back(DeviceOfPatientThread(spec_.address));
-  gloo_ = c10::make_intrusive<ClosableGloo>(addresses, spec_.rank, spec_.size, options);
+  gloo_ = c10::make_intrusive<ClosableGloo>(addresses_, spec_.rank, spec_.size, options);
 }
 
 // Late members are waited for here.
 std::vector<MemberCard> GlooMesh::MeetOthers() {
   const bool reads = spec_.read_bytes_min != EpochGroup::kNeverRead;
   store_.emplace(c10::make_intrusive<c10d::PrefixStore>(spec_.prefix, spec_.store),
-                 [this] { return this->broken(); }, spec_.build_limit, spec_.size);
+                 [this] { return this->broken(); }, spec_.build_limit,
+                 spec_.rank == 0 ? 1 : spec_.size);
+  waiting_for_book_ = spec_.rank != 0;
   std::optional<Whereabouts::Waiting> waiting;
   std::vector<MemberCard> book = ExchangeCards(
       *store_, spec_.rank, spec_.size,
@@ -409,10 +412,21 @@ std::vector<MemberCard> GlooMesh::MeetOthers() {
       [&](int rank) {
         if (waiting_for_.exchange(rank) != rank) waiting.emplace(*whereabouts_, rank);
       });
+  waiting_for_book_ = false;
+  return book;
+}
+
+void GlooMesh::BeginConnections(const std::vector<MemberCard>& book) {
   for (int rank = 0; rank < spec_.size; ++rank) {
     if (rank != spec_.rank) addresses_->Put(rank, book[static_cast<size_t>(rank)].address);
   }
-  return book;
+  connecting_ = true;
+  for (int rank = 0; rank < spec_.size && !this->broken(); ++rank) {
+    if (rank == spec_.rank) continue;
+    const Status begun = CatchTorch("connecting to " + NameOf(rank),
+                                    [&] { gloo_->BeginConnection(rank); });
+    if (!begun.ok()) Abort(begun.error().Doing(Doing()));
+  }
 }
 
 // Hears from every other member, so that connections are waited for here and not in the middle of
@@ -452,7 +466,7 @@ Result<GlooMesh::ByRank> GlooMesh::Swap(const ByRank& out) {
     const auto at = static_cast<size_t>(peer);
     if (peer == spec_.rank || !out[at].defined()) continue;
     waiting_for_.store(peer);
-    const Whereabouts::Waiting waiting(*whereabouts_, peer);   // a connection may have to be made
+    const Whereabouts::Waiting waiting(*whereabouts_, peer);   // it may not be connected yet
     in[at] = at::empty_like(out[at]);
     for (const bool send : {false, true}) {
       Result<Work> posted = Post(send ? out[at] : in[at], peer, TagOf(TagKind::kContact, 0), send);
@@ -515,14 +529,12 @@ Result<std::string> GlooMesh::NcclId(NcclModule& module) {
 // Connects to our own listener in the name of each peer (a lazy device numbers its pairs by rank):
 // a helper that waits for a peer's connection then goes on, and finds the group broken.
 void GlooMesh::KnockAtOwnDoor() {
-  c10::intrusive_ptr<AddressStore> addresses;
   {
     const std::lock_guard lock(mutex_);
     if (ended_ || status_.ok()) return;
-    addresses = addresses_;
   }
-  if (addresses == nullptr) return;
-  const auto address = SocketAddressOf(addresses->Of(spec_.rank));
+  if (!connecting_) return;   // it waits for the store, and finds the group broken by itself
+  const auto address = SocketAddressOf(addresses_->Of(spec_.rank));
   if (!address) return;
   for (int64_t rank = 0; rank < spec_.size; ++rank) {
     if (rank != spec_.rank) Knock(*address, rank);

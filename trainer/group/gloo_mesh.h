@@ -104,6 +104,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   void RunHelper();
   void ConnectGloo();
   std::vector<MemberCard> MeetOthers();
+  void BeginConnections(const std::vector<MemberCard>& book);
   void ContactAll(const std::vector<MemberCard>& book);
   // By rank. An undefined tensor: nothing is sent to that rank or received from it.
   using ByRank = std::vector<at::Tensor>;
@@ -120,7 +121,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   const EpochGroup::Spec spec_;
   const std::shared_ptr<Whereabouts> whereabouts_;
   std::optional<BreakableStore> store_;          // the helper's
-  c10::intrusive_ptr<AddressStore> addresses_;
+  c10::intrusive_ptr<AddressStore> addresses_;   // the helper's until `connecting_`
   c10::intrusive_ptr<ClosableGloo> gloo_;
   std::shared_ptr<NcclLink> nccl_;               // guarded by mutex_ while Build() runs
   std::vector<Neighbour> neighbours_;            // by rank; the helper's until Build() ends
@@ -131,6 +132,8 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   std::atomic<uint32_t> released_{0};
   std::atomic<bool> broken_{false};
   std::atomic<int> waiting_for_{-1};  // the rank that Build() now waits for
+  std::atomic<bool> waiting_for_book_{false};   // of that rank
+  std::atomic<bool> connecting_{false};         // all have met, and connect
   std::atomic<std::chrono::milliseconds> limit_;
   std::atomic<bool> cut_{false};  // connections may be cut: messages on their way may be lost
   std::mutex posting_;  // ProcessGroupGloo counts its sends and receives without a lock

@@ -5,18 +5,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <cstdlib>
 #include <latch>
+#include <mutex>
+#include <string>
 #include <thread>
 
+#include "base/log.h"
 #include "base/random.h"
 #include "tests/trainer/crew.h"
+#include "tests/trainer/group/unused_gloo.h"
 
 namespace keel {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr Tag kTag = TagOf(TagKind::kTransfer, 1);
 
@@ -250,7 +256,12 @@ TEST(EpochGroup, BuildingWaitsForTheOthersUntilItsLimitAndNamesThem) {
   const auto group = EpochGroup::Build(spec, CancelToken::Never());
   ASSERT_FALSE(group.ok());
   EXPECT_EQ(group.error().code, Code::kTimeout);
-  EXPECT_THAT(group.error().message, HasSubstr("rank 1 (b/0)"));
+  EXPECT_THAT(group.error().message, HasSubstr("for rank 1 (b/0)"));
+  spec = crew.SpecOf(1, 3, crew.NewPrefix());
+  spec.build_limit = std::chrono::milliseconds(200);
+  spec.members = {"a/0", "b/0", "c/0"};
+  EXPECT_THAT(EpochGroup::Build(spec, CancelToken::Never()).error().message,
+              HasSubstr("for the list of all members, which rank 0 (a/0) makes once all have come"));
 }
 
 TEST(EpochGroup, ABreakEndsBuildingWhileTheOthersAreMissing) {
@@ -271,20 +282,53 @@ TEST(EpochGroup, ABreakEndsBuildingWhileTheOthersAreMissing) {
   }
 }
 
-// One member publishes its address and is gone: the others wait for a connection that never comes.
-TEST(EpochGroup, ABreakEndsTheWaitForAMemberThatDiedAfterItPublished) {
+// One member has written its card and is gone: the others, which have the book, wait for a
+// connection that never comes (of the lower address, it is they who wait to be connected to), or
+// for a word over one that is there.
+TEST(EpochGroup, ABreakEndsTheWaitForAMemberThatDiedAfterAllHadMet) {
   GroupCrew crew;
-  const std::string prefix = crew.NewPrefix();
-  GroupCrew::OnThreads(3, [&](int rank) {
-    const CancelToken broken;
-    std::thread breaker([&, rank] {
-      RealClock().SleepFor(std::chrono::milliseconds(rank == 1 ? 4 : 150));
-      broken.Cancel();
-    });
-    const auto group = EpochGroup::Build(crew.SpecOf(rank, 4, prefix), broken);
-    breaker.join();
-    EXPECT_FALSE(group.ok());
+  std::mutex mutex;
+  std::string log;
+  LogToCallback([&](std::string_view line) {
+    const std::lock_guard lock(mutex);
+    log += line;
   });
+  for (const char* const address : {"127.0.0.2", "127.0.0.1"}) {
+    const std::string prefix = crew.NewPrefix();
+    std::latch met(4), ended(4);
+    GroupCrew::OnThreads(4, [&](int rank) {
+      const EpochGroup::Spec spec = crew.SpecOf(rank, 4, prefix);
+      if (rank == 3) {
+        BreakableStore store(c10::make_intrusive<c10d::PrefixStore>(prefix, spec.store),
+                             [] { return false; }, spec.build_limit, 4);
+        const UnusedGloo unused(address, rank, 4);
+        (void)ExchangeCards(store, rank, 4, unused.card(), [](int) {});
+        met.arrive_and_wait();
+        ended.arrive_and_wait();
+        return;
+      }
+      const CancelToken broken;
+      std::thread breaker([&, rank] {
+        met.arrive_and_wait();
+        RealClock().SleepFor(std::chrono::milliseconds(20 * rank));
+        broken.Cancel();
+      });
+      const auto group = EpochGroup::Build(spec, broken);
+      breaker.join();
+      EXPECT_FALSE(group.ok());
+      ended.arrive_and_wait();
+    });
+  }
+  LogToStderr();
+  EXPECT_THAT(log, Not(HasSubstr("group-helper-left-behind")));
+}
+
+TEST(EpochGroup, LeavesOneKeyInTheStore) {
+  GroupCrew crew;
+  const auto plain = crew.SpecOf(0, 1, "").store;
+  const int64_t keys = plain->getNumKeys();
+  for (int size = 1; size <= 5; ++size) crew.Run(size, [](EpochGroup&) {});
+  EXPECT_EQ(plain->getNumKeys(), keys + 4);
 }
 
 // Breaks that fall anywhere into the building; whoever got a group uses it, until it fails.
