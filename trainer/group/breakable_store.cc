@@ -14,7 +14,7 @@ constexpr Duration kNapMax = std::chrono::milliseconds(2);
 // Where many wait, each of them asks less often.
 constexpr Duration kNapOfEach = std::chrono::microseconds(100);
 // A break is noticed so soon.
-constexpr Duration kLookForBreak = std::chrono::milliseconds(2);
+constexpr Duration kLookForBreak = std::chrono::milliseconds(10);
 
 std::vector<std::string> Part(const std::vector<std::string>& keys, size_t begin, size_t end) {
   return {keys.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -24,8 +24,8 @@ std::vector<std::string> Part(const std::vector<std::string>& keys, size_t begin
 }  // namespace
 
 BreakableStore::BreakableStore(c10::intrusive_ptr<c10d::Store> store,
-                               std::function<bool()> broken, Duration limit, int waiters)
-    : store_(std::move(store)), broken_(std::move(broken)), limit_(limit),
+                               std::function<bool()> broken, int waiters)
+    : store_(std::move(store)), broken_(std::move(broken)),
       nap_max_(std::max<Duration>(kNapMax, kNapOfEach * waiters)) {}
 
 BreakableStore::Bytes BreakableStore::Get(const std::string& key) {
@@ -43,15 +43,13 @@ std::vector<BreakableStore::Bytes> BreakableStore::GetAll(const std::vector<std:
 }
 
 void BreakableStore::WaitFor(const std::vector<std::string>& keys, const OnMissing& on_missing) {
-  const TimePoint deadline = RealClock().Monotonic() + limit_;
   size_t there = 0;   // all keys before it
   for (Duration nap = kNapMin;; nap = std::min<Duration>(nap * 3 / 2, nap_max_)) {
     if (broken_()) throw std::runtime_error("broken while waiting for key " + keys[there]);
     if (store_->check(Part(keys, there, keys.size()))) return;
-    there = FirstMissing(keys, there);
-    if (on_missing) on_missing(there);
-    if (RealClock().Monotonic() >= deadline) {
-      throw std::runtime_error("timed out waiting for key " + keys[there]);
+    if (nap == nap_max_) {   // most often all are there before it is worth a look
+      there = FirstMissing(keys, there);
+      if (on_missing) on_missing(there);
     }
     Nap(nap);
   }

@@ -1,10 +1,10 @@
 // BreakableStore: what the building of a group needs of a c10d store, with waits that end when a
 // flag is raised.
-// Promises   a wait ends within a few milliseconds of the flag, or at the limit, with an exception
-//            that says for which key it waited. However many members wait together for one key,
-//            they ask for it about ten thousand times a second at most.
-// Does not   interrupt an operation of the store underneath: a store whose host is frozen blocks
-//            until its own limit.
+// Promises   a wait ends within ten milliseconds of the flag, with an exception that says for which
+//            key it waited. However many members wait together for one key, they ask for it about
+//            ten thousand times a second at most.
+// Does not   end a wait by itself: who wants a limit raises the flag. Interrupt an operation of the
+//            store underneath: a store whose host is frozen blocks until its own limit.
 // Threads    one.
 // Errors     exceptions, as those of the store underneath.
 // Cures      a trap: TCPStore's get() and wait() block inside the client's lock and end only at
@@ -28,9 +28,9 @@ class BreakableStore {
   // Is told the first of the keys that was not there when it was looked for.
   using OnMissing = std::function<void(size_t index)>;
 
-  // `broken` is asked while waiting, for `limit` at most; so many members wait for the same.
+  // `broken` is asked while waiting; so many members wait for the same.
   BreakableStore(c10::intrusive_ptr<c10d::Store> store, std::function<bool()> broken,
-                 Duration limit, int waiters);
+                 int waiters);
 
   void Set(const std::string& key, const Bytes& value) { store_->set(key, value); }
   // Both wait until they are there.
@@ -45,7 +45,6 @@ class BreakableStore {
 
   const c10::intrusive_ptr<c10d::Store> store_;
   const std::function<bool()> broken_;
-  const Duration limit_;
   const Duration nap_max_;
 };
 

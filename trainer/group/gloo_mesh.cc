@@ -401,8 +401,7 @@ void GlooMesh::ConnectGloo() {
 std::vector<MemberCard> GlooMesh::MeetOthers() {
   const bool reads = spec_.read_bytes_min != EpochGroup::kNeverRead;
   store_.emplace(c10::make_intrusive<c10d::PrefixStore>(spec_.prefix, spec_.store),
-                 [this] { return this->broken(); }, spec_.build_limit,
-                 spec_.rank == 0 ? 1 : spec_.size);
+                 [this] { return this->broken(); }, spec_.rank == 0 ? 1 : spec_.size);
   waiting_for_book_ = spec_.rank != 0;
   std::optional<Whereabouts::Waiting> waiting;
   std::vector<MemberCard> book = ExchangeCards(

@@ -61,7 +61,7 @@ TEST(AddressBook, IsRefusedWhereItIsShorterOrLonger) {
 BreakableStore StoreOf(const GroupCrew& crew, const std::string& prefix, int rank, int size,
                        std::function<bool()> broken = [] { return false; }) {
   return {c10::make_intrusive<c10d::PrefixStore>(prefix, crew.SpecOf(rank, size, prefix).store),
-          std::move(broken), std::chrono::seconds(40), size};
+          std::move(broken), size};
 }
 
 TEST(AddressBook, IsTheSameForAllAndAloneStaysInTheStore) {

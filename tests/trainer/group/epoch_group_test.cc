@@ -261,7 +261,8 @@ TEST(EpochGroup, BuildingWaitsForTheOthersUntilItsLimitAndNamesThem) {
   spec.build_limit = std::chrono::milliseconds(200);
   spec.members = {"a/0", "b/0", "c/0"};
   EXPECT_THAT(EpochGroup::Build(spec, CancelToken::Never()).error().message,
-              HasSubstr("for the list of all members, which rank 0 (a/0) makes once all have come"));
+              HasSubstr("for the list of all members, which rank 0 (a/0) makes once all have "
+                        "come"));
 }
 
 TEST(EpochGroup, ABreakEndsBuildingWhileTheOthersAreMissing) {
@@ -300,7 +301,7 @@ TEST(EpochGroup, ABreakEndsTheWaitForAMemberThatDiedAfterAllHadMet) {
       const EpochGroup::Spec spec = crew.SpecOf(rank, 4, prefix);
       if (rank == 3) {
         BreakableStore store(c10::make_intrusive<c10d::PrefixStore>(prefix, spec.store),
-                             [] { return false; }, spec.build_limit, 4);
+                             [] { return false; }, 4);
         const UnusedGloo unused(address, rank, 4);
         (void)ExchangeCards(store, rank, 4, unused.card(), [](int) {});
         met.arrive_and_wait();
