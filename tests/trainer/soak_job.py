@@ -151,6 +151,9 @@ def quiet(args, options):
     job = Job(args, 1, options)
     try:
         return job.finish()
+    except Exception:
+        job.kill_and_show()
+        raise
     finally:
         job.destroy()
 
