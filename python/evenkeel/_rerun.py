@@ -43,6 +43,7 @@ TELL_S = 1.0         # how often the launcher hears that the process moves
 CUT_PAUSES_S = (0.05, 0.5, 2.0)    # between interrupts that the function takes no notice of
 LOOK_S = 5.0         # a function that has not asked about a stop for so long never does
 JUDGE_S = 2.0        # an error may be a break's, of which the launcher tells a moment later
+UNUSED_TAG = 0x6b65656c   # of no message in a group
 FAILURES_MAX = 3     # in a row, without a death
 _links = []          # they stay open until the process ends, which is when the launcher looks
 
@@ -136,6 +137,7 @@ class _Reruns:
         self.stop = self.gone = ""
         self.ended = False
         self.runs = False               # within the function, which may be cut off
+        self.called = False             # since its groups were ended
         self.failures = 0
         self.sockets = _sockets.Sockets()
         _ending.install()
@@ -159,7 +161,7 @@ class _Reruns:
                     self._leave()
                 result = self._run_one(message)
                 if result is not AGAIN:
-                    _destroy()
+                    self._destroy()
                     self._send("bye", code=0, message="finished")
                     self.link.flush()
                     return result
@@ -169,6 +171,7 @@ class _Reruns:
             self._send("bye", code=1, message=f"{type(error).__name__}: {error}")
             raise
         finally:
+            gc.unfreeze()
             self.ended = True   # a thread that is in the engine while Python ends would abort it
             listener.join()
             signal.signal(CUT_OFF, before)
@@ -208,6 +211,9 @@ class _Reruns:
                 self.runs = True
                 if self.broken:
                     raise _Broken(self.broken)
+                self._destroy()
+                gc.freeze()   # what this call leaves is soon found, of all that there is
+                self.called = True
                 self._meet(message)
                 result = self.call(self.epoch)
                 if result is not AGAIN and not self.epoch._stops:   # all finish, or none
@@ -231,15 +237,17 @@ class _Reruns:
             self._leave()
         if self.broken:
             self._abort()
-            _destroy()   # now; whoever returned AGAIN is still heard by the others
+            self._destroy()   # now; whoever returned AGAIN is still heard by the others
             result = AGAIN
         if result is AGAIN:
             self._park(message["epoch"])
+            gc.unfreeze()
+            if not self.called:
+                gc.collect()   # what earlier calls have left; nobody waits for this worker now
         return result
 
     def _meet(self, message):
         """Nobody builds a group before all are there: that could not be cut off."""
-        _destroy()
         self.sockets = _sockets.Sockets()
         os.environ |= {"RANK": str(message["rank"]), "WORLD_SIZE": str(message["world"]),
                        "MASTER_ADDR": message["address"], "MASTER_PORT": str(message["port"])}
@@ -277,8 +285,13 @@ class _Reruns:
             self.epoch = None
         self._send("parked", epoch=number, step=0, at_boundary=joined)
 
+    def _destroy(self):
+        if self.called:
+            _destroy()
+        self.called = False
+
     def _leave(self):
-        _destroy()
+        self._destroy()
         self._send("leaving", step=0)
         self._send("bye", code=0, message="stopped")
         self.link.flush()
@@ -364,6 +377,7 @@ class _Reruns:
     def _abort(self):
         """Ends what is in flight in all groups, so that the thread that waits for it goes on."""
         for group in list(_c10d._world.pg_map):
+            _end_waits(group)
             try:
                 group.abort()   # NCCL's; Gloo has none
             except Exception:   # it is broken already
@@ -373,6 +387,21 @@ class _Reruns:
     def _cut(self, _, frame):
         if self.runs and self.broken and not _is_needed(frame):
             raise _Broken(self.broken)
+
+
+def _end_waits(group):
+    """Fails whatever waits in a group of Gloo's, by a wait that is over at once: that closes the
+    group's connections, after all who wait for one have been told. Closing them from outside first
+    would lose each send that is begun meanwhile, and Gloo would wait for it for ever; it does so
+    still if a peer closes first."""
+    try:
+        backend = group._get_backend(torch.device("cpu"))
+        if isinstance(backend, getattr(dist, "ProcessGroupGloo", ())) and group.size() > 1:
+            neighbour = (group.rank() + 1) % group.size()
+            nothing = backend.recv([torch.zeros(1)], neighbour, UNUSED_TAG)
+            nothing.wait(datetime.timedelta(milliseconds=1))
+    except Exception:   # now it is broken
+        pass
 
 
 def _is_needed(frame):
