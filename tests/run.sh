@@ -100,7 +100,7 @@ Main() {
   esac
   # LibTorch itself is not instrumented.
   local asan=detect_stack_use_after_return=1:check_initialization_order=1:verify_asan_link_order=0
-  # GCC 12's LeakSanitizer takes what lies before a thread's own variables for a header of Glibc's if
+  # GCC 12's LeakSanitizer takes what lies before thread-local variables for a header of Glibc's if
   # they begin 16 bytes into a page, and dies of it at the end ("Tracer caught signal 11"). Glibc's
   # allocations are reachable for it anyway.
   asan+=:intercept_tls_get_addr=0
