@@ -14,6 +14,7 @@ if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
     del sys.path[0]
 
 import fcntl
+import gc
 import os
 import runpy
 import socket
@@ -26,8 +27,10 @@ DESCRIPTORS_MAX = 16
 def wait():
     """Imports what takes long, says so, and returns what the worker shall be: (arguments,
     environment). Without any it ends, since keelrun has gone."""
+    gc.disable()            # nearly all that is made here stays
     import torch            # noqa: F401
     import torch._dynamo    # noqa: F401  (by the first optimizer; it takes as long again)
+    gc.enable()
     gate = socket.socket(fileno=GATE)
     gate.sendall(b"r")
     word, descriptors, _, _ = socket.recv_fds(gate, 1, DESCRIPTORS_MAX)
