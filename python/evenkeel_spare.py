@@ -1,10 +1,14 @@
 """What keelrun starts to have a process at hand that has imported PyTorch, when a worker dies.
 
-    python -u -m evenkeel_spare        # by keelrun alone; descriptor 3 leads to it
+    python -u -m evenkeel_spare        # by keelrun alone; descriptor 3, its gate, leads to it
+
+It imports PyTorch once, and stays: for each word of keelrun's it makes one process more, which
+waits at a gate of its own to become a worker. Where it cannot make any, it waits itself.
 
 Promises   the process becomes the worker as if it had just been started: its command line,
            environment, streams and descriptors are the worker's, the script is __main__, and its
-           tracebacks hold nothing of this file.
+           tracebacks hold nothing of this file. Whom it makes is keelrun's own child, which
+           outlives the maker.
 Does not   import evenkeel, which looks at the environment, or anything else of the script's.
 """
 import sys
@@ -13,26 +17,95 @@ import sys
 if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
     del sys.path[0]
 
+import ctypes
 import fcntl
 import gc
 import os
 import runpy
+import signal
 import socket
+import time
 import types
 
 GATE = 3
 DESCRIPTORS_MAX = 16
+# What keelrun hears, and says (elastic/workers/spares.cc).
+WAITS, MAKES = b"r", b"m"
+PR_SET_PDEATHSIG = 1
 
 
-def wait():
-    """Imports what takes long, says so, and returns what the worker shall be: (arguments,
-    environment). Without any it ends, since keelrun has gone."""
+def bring_in():
+    """Imports what takes long."""
     gc.disable()            # nearly all that is made here stays
     import torch            # noqa: F401
     import torch._dynamo    # noqa: F401  (by the first optimizer; it takes as long again)
     gc.enable()
+    gc.freeze()             # all that are made share it, as long as nobody writes to it
+
+
+def can_make():
+    """Whether this process can be doubled: what other threads do would be lost."""
+    return len(os.listdir("/proc/self/task")) == 1
+
+
+def make_one(keelrun):
+    """A process like this one, by a process between that ends at once, since keelrun takes over
+    the orphans below it. Returns its number, 0 if there is none; in itself nothing."""
+    read, write = os.pipe()
+    try:
+        between = os.fork()
+    except OSError:
+        between = -1
+    if between == 0:
+        between = os.getpid()
+        try:
+            os.fork()
+        finally:
+            if os.getpid() == between:
+                os._exit(0)
+        os.close(read)
+        while os.getppid() == between:
+            time.sleep(0.001)
+        # As whatever keelrun starts: a group of its own, and it dies with keelrun.
+        os.setsid()
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != keelrun:
+            sys.exit(0)
+        os.write(write, os.getpid().to_bytes(4, sys.byteorder))
+        os.close(write)
+        return None
+    os.close(write)
+    with open(read, "rb") as file:
+        told = file.read(4)
+    if between > 0:
+        os.waitpid(between, 0)
+    return int.from_bytes(told, sys.byteorder)
+
+
+def make():
+    """Makes a process for each word of keelrun's. Returns in those, at their own gates; in this
+    one never."""
+    gate, keelrun = socket.socket(fileno=GATE), os.getppid()
+    gate.sendall(MAKES)
+    while True:
+        word, descriptors, _, _ = socket.recv_fds(gate, 1, 1)
+        if not word:
+            sys.exit(0)
+        made = make_one(keelrun)
+        if made is None:
+            break
+        gate.sendall(made.to_bytes(4, sys.byteorder))
+        os.close(descriptors[0])
+    gate.detach()
+    os.dup2(descriptors[0], GATE)
+    os.close(descriptors[0])
+
+
+def wait():
+    """Says that it waits, and returns what the worker shall be: (arguments, environment). Without
+    any it ends, since keelrun has gone."""
     gate = socket.socket(fileno=GATE)
-    gate.sendall(b"r")
+    gate.sendall(WAITS)
     word, descriptors, _, _ = socket.recv_fds(gate, 1, DESCRIPTORS_MAX)
     if not word:
         sys.exit(0)
@@ -99,4 +172,7 @@ def run(what, name, main):
 
 
 if __name__ == "__main__":
+    bring_in()
+    if can_make():
+        make()
     become(*wait())

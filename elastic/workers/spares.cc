@@ -1,10 +1,12 @@
 // A spare has one end of a socket, its gate, under the number that a worker's control link has. It
-// writes a byte once it has imported PyTorch. Whom it becomes comes as one byte with descriptors:
-// first a file in memory with the words, then those that it shall have (evenkeel_spare.py reads
-// them).
+// writes a byte once it has imported PyTorch: that it waits, or that it makes more. Whom it becomes
+// comes as one byte with descriptors: first a file in memory with the words, then those that it
+// shall have (evenkeel_spare.py reads them). A maker gets a byte with the gate of the one that it
+// shall make, and answers with its number.
 #include "elastic/workers/spares.h"
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/read.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -31,8 +33,9 @@ using boost::system::error_code;
 constexpr const char* kSpareModule = "evenkeel_spare";
 // As many as one message may carry is 253; a worker has four.
 constexpr size_t kDescriptorsMax = 16;
-// So often may spares end before they are ready, one after the other.
+// So often may spares end before they are ready, or a maker make none, one after the other.
 constexpr int kFailuresMax = 3;
+constexpr char kMakes = 'm';   // a first byte; any other: it waits
 
 // `python -u ...`: what a Python worker is started with, however its script was named.
 bool IsPython(const std::vector<std::string>& argv) { return argv.size() > 2 && argv[1] == "-u"; }
@@ -67,7 +70,8 @@ Result<Fd> FileInMemory(const std::string& text) {
   return file;
 }
 
-Status SendDescriptors(int socket, const std::vector<int>& descriptors) {
+Status SendDescriptors(int socket, const std::vector<int>& descriptors,
+                       const std::string& doing) {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kDescriptorsMax)> control{};
   char word = 'w';
   iovec data{&word, 1};
@@ -83,7 +87,7 @@ Status SendDescriptors(int socket, const std::vector<int>& descriptors) {
   std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof(int) * descriptors.size());
   for (;;) {
     if (sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) return Ok();
-    if (errno != EINTR) return System("telling a spare process whom it becomes");
+    if (errno != EINTR) return System(doing);
   }
 }
 
@@ -106,7 +110,19 @@ Status Become(const ChildSpec& spec, int gate) {
   }
   KEEL_TRY_ASSIGN(const Fd words, FileInMemory(WordsOf(spec, numbers)));
   descriptors[0] = words.number();
-  return SendDescriptors(gate, descriptors);
+  return SendDescriptors(gate, descriptors, "telling a spare process whom it becomes");
+}
+
+struct Gate {
+  Fd ours, theirs;
+};
+
+Result<Gate> MakeGate() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return System("making a socket");
+  }
+  return Gate{Fd(ends[0]), Fd(ends[1])};
 }
 
 }  // namespace
@@ -116,6 +132,7 @@ Spares::Spares(boost::asio::io_context& loop, int count, Duration delay)
 
 Spares::~Spares() {
   for (const std::shared_ptr<Spare>& spare : spares_) spare->child.reset();
+  if (maker_) maker_->child.reset();
 }
 
 void Spares::MakeFor(const ChildSpec& worker) {
@@ -125,7 +142,7 @@ void Spares::MakeFor(const ChildSpec& worker) {
 }
 
 Result<Child> Spares::Start(const ChildSpec& spec) {
-  if (like_) MakeLater();
+  if (like_ && !maker_) MakeLater();
   for (auto at = spares_.begin(); at != spares_.end(); ++at) {
     const std::shared_ptr<Spare> spare = *at;
     if (!spare->is_ready || spec.argv.front() != like_->argv.front() || !IsPython(spec.argv)) {
@@ -136,6 +153,7 @@ Result<Child> Spares::Start(const ChildSpec& spec) {
     error_code ignored;
     spare->gate.close(ignored);
     Child child = *std::exchange(spare->child, std::nullopt);
+    if (maker_) MakeOne();
     if (told.ok()) {
       LogInfo("spare-taken", {{"pid", child.pid()}});
       return child;
@@ -155,31 +173,41 @@ void Spares::MakeLater() {
 }
 
 void Spares::MakeOne() {
-  if (static_cast<int>(spares_.size()) >= wanted_) return;
-  const Status made = Make();
-  if (!made.ok()) return GiveUp(made.error().message);
+  if (static_cast<int>(spares_.size() + asked_.size()) >= wanted_) return;
+  if (maker_) {
+    if (const Status asked = AskMaker(); !asked.ok()) return LoseMaker(asked.error().message);
+    return MakeOne();
+  }
+  if (const Status started = StartOne(); !started.ok()) return GiveUp(started.error().message);
   MakeLater();
 }
 
-Status Spares::Make() {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return System("making a socket");
-  }
-  Fd ours(ends[0]);
-  const Fd theirs(ends[1]);
+Status Spares::StartOne() {
+  KEEL_TRY_ASSIGN(Gate gate, MakeGate());
   ChildSpec spec;
   spec.argv = {like_->argv.front(), "-u", "-m", kSpareModule};
   spec.environment = like_->environment;
   spec.environment.erase(kControlFdVariable);
   spec.out = spec.err = Stream::Null();
-  spec.fds = {{theirs.number(), kWorkerControlFd}};
+  spec.fds = {{gate.theirs.number(), kWorkerControlFd}};
   KEEL_TRY_ASSIGN(Child child, Spawn(spec));
+  return Add(std::move(child), std::move(gate.ours));
+}
+
+Status Spares::AskMaker() {
+  KEEL_TRY_ASSIGN(Gate gate, MakeGate());
+  KEEL_TRY(SendDescriptors(maker_->gate.native_handle(), {gate.theirs.number()},
+                           "asking for a spare process"));
+  asked_.push_back(std::move(gate.ours));
+  return Ok();
+}
+
+Status Spares::Add(Child child, Fd gate) {
   const auto spare = std::make_shared<Spare>(loop_, std::move(child));
   error_code failure;
-  spare->gate.assign(boost::asio::local::stream_protocol(), ours.number(), failure);
+  spare->gate.assign(boost::asio::local::stream_protocol(), gate.number(), failure);
   if (failure) return Error{Code::kForeign, "watching a socket: " + failure.message()};
-  ours.Release();
+  gate.Release();
   spares_.push_back(spare);
   Listen(spare);
   return Ok();
@@ -190,11 +218,42 @@ void Spares::Listen(const std::shared_ptr<Spare>& spare) {
                               [this, spare](const error_code& failure, size_t) {
                                 if (failure == boost::asio::error::operation_aborted) return;
                                 if (failure) return OnGone(spare);
-                                spare->is_ready = true;
-                                failed_ = 0;
-                                LogInfo("spare-ready", {{"pid", spare->child->pid()}});
-                                Listen(spare);
+                                OnWord(spare);
                               });
+}
+
+void Spares::OnWord(const std::shared_ptr<Spare>& spare) {
+  if (spare->word != kMakes) {
+    spare->is_ready = true;
+    failed_ = 0;
+    LogInfo("spare-ready", {{"pid", spare->child->pid()}});
+    return Listen(spare);
+  }
+  spares_.remove(spare);
+  maker_ = spare;
+  ListenToMaker(spare);
+  MakeOne();
+}
+
+void Spares::ListenToMaker(const std::shared_ptr<Spare>& maker) {
+  boost::asio::async_read(maker->gate, boost::asio::buffer(&maker->made, sizeof maker->made),
+                          [this, maker](const error_code& failure, size_t) {
+                            if (failure == boost::asio::error::operation_aborted) return;
+                            if (failure) return LoseMaker("it has ended");
+                            OnMade(maker->made);
+                            if (maker_ == maker) ListenToMaker(maker);
+                          });
+}
+
+// The process is a child of ours, as if we had started it.
+void Spares::OnMade(pid_t pid) {
+  Fd gate = std::move(asked_.front());
+  asked_.pop_front();
+  if (pid <= 0) return LoseMaker("it could not double itself");
+  Result<Child> child = Child::Adopt(pid);
+  if (!child.ok()) return LoseMaker(child.error().message);
+  const Status added = Add(std::move(*child), std::move(gate));
+  if (!added.ok()) LoseMaker(added.error().message);
 }
 
 void Spares::OnGone(const std::shared_ptr<Spare>& spare) {
@@ -203,6 +262,18 @@ void Spares::OnGone(const std::shared_ptr<Spare>& spare) {
   if (spare->is_ready || ++failed_ < kFailuresMax) return MakeLater();
   GiveUp("python -m " + std::string(kSpareModule) + " ended; is the package evenkeel where " +
          like_->argv.front() + " looks for modules?");
+}
+
+// Those that it has made stay.
+void Spares::LoseMaker(const std::string& why) {
+  LogInfo("spare-maker-lost", {{"pid", maker_->child->pid()}, {"reason", why}});
+  const std::shared_ptr<Spare> maker = std::exchange(maker_, nullptr);
+  error_code ignored;
+  maker->gate.close(ignored);
+  maker->child.reset();
+  asked_.clear();
+  if (++failed_ < kFailuresMax) return MakeLater();
+  GiveUp("the processes that make them are lost again and again");
 }
 
 void Spares::GiveUp(const std::string& why) {

@@ -1,7 +1,9 @@
 // Spares: processes that have imported PyTorch already and wait to become a worker, so that a
-// replacement of a Python worker is back without that second.
+// replacement of a Python worker is back without that second. The first process that is started for
+// this makes the others, by doubling itself; where it cannot, each imports PyTorch itself.
 // Promises   Start() gives a process for any spec: a spare that is ready and fits, or a fresh one.
 //            A spare becomes what the spec says: command line, environment, streams, descriptors.
+//            One is at hand again some milliseconds after another was taken, without computing.
 //            What cannot have spares (another program than a Python script, a Python without the
 //            package `evenkeel`) goes on without them, and says so once.
 // Does not   see that a spare hangs; that shows when it is a worker.
@@ -13,11 +15,16 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/result.h"
 #include "elastic/process/child.h"
 #include "elastic/process/spawn.h"
@@ -28,7 +35,8 @@ inline constexpr Duration kSpareDelay = std::chrono::seconds(2);
 
 class Spares {
  public:
-  // At most so many at a time, each begun when no worker has been started for `delay`.
+  // At most so many at a time. What imports PyTorch is begun when no worker has been started for
+  // `delay`.
   Spares(boost::asio::io_context& loop, int count, Duration delay);
   ~Spares();
 
@@ -46,13 +54,20 @@ class Spares {
     boost::asio::local::stream_protocol::socket gate;
     bool is_ready = false;
     char word = 0;
+    int32_t made = 0;   // what a maker answers: the process, or 0
   };
 
   void MakeLater();
   void MakeOne();
-  Status Make();
+  Status StartOne();
+  Status AskMaker();
+  Status Add(Child child, Fd gate);
   void Listen(const std::shared_ptr<Spare>& spare);
+  void OnWord(const std::shared_ptr<Spare>& spare);
+  void ListenToMaker(const std::shared_ptr<Spare>& maker);
+  void OnMade(pid_t pid);
   void OnGone(const std::shared_ptr<Spare>& spare);
+  void LoseMaker(const std::string& why);
   void GiveUp(const std::string& why);
 
   boost::asio::io_context& loop_;
@@ -62,6 +77,8 @@ class Spares {
   std::optional<ChildSpec> like_;     // a worker's; nothing: none has shown what it is
   boost::asio::steady_timer later_;
   std::list<std::shared_ptr<Spare>> spares_;
+  std::shared_ptr<Spare> maker_;      // ready to make more; not among the spares
+  std::list<Fd> asked_;               // the gates of those that it has not answered for
 };
 
 }  // namespace keel

@@ -4,6 +4,7 @@
 Whom() plays keelrun before evenkeel_spare.py, with a PyTorch that is two empty modules; Replaced
 has the real ones.
 """
+import ctypes
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "dropin")]
 import launchers
 import scripts
 
+PR_SET_CHILD_SUBREAPER = 36
 MODULES = os.path.join(HERE, "..", "..", "..", "python")
 TOLD = """
 import os, sys
@@ -34,6 +36,8 @@ class Whom(scripts.Case):
     def setUpClass(cls):
         cls.nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(cls.nothing, 3)   # so that nothing else gets that number
+        # As keelrun, which whoever the maker makes is a child of.
+        assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
     def setUp(self):
         super().setUp()
@@ -69,7 +73,8 @@ class Whom(scripts.Case):
         finally:
             os.dup2(self.nothing, 3)
 
-    def spare(self):
+    def maker(self):
+        """The process that keelrun starts, and its gate."""
         ours, theirs = socket.socketpair()
         os.dup2(theirs.fileno(), 3)
         theirs.close()
@@ -79,11 +84,32 @@ class Whom(scripts.Case):
                                    cwd=self.folder)
         os.dup2(self.nothing, 3)
         ours.settimeout(scripts.HANG_LIMIT_S)
+        self.addCleanup(ours.close)
         return process, ours
 
+    def made(self, gate):
+        """The number of a process that the maker makes, and its gate."""
+        ours, theirs = socket.socketpair()
+        socket.send_fds(gate, [b"m"], [theirs.fileno()])
+        theirs.close()
+        pid = int.from_bytes(gate.recv(4), sys.byteorder)
+        ours.settimeout(scripts.HANG_LIMIT_S)
+        self.addCleanup(ours.close)
+        self.assertEqual(ours.recv(1), b"r")
+        self.assertEqual(os.getpgid(pid), pid)
+        return pid, ours
+
     def become(self, words):
-        process, gate = self.spare()
-        self.assertEqual(gate.recv(1), b"r")
+        """What a spare that the maker makes becomes; the maker goes first."""
+        process, gate = self.maker()
+        self.assertEqual(gate.recv(1), b"m")
+        pid, spare = self.made(gate)
+        process.kill()
+        process.wait()
+        return self.become_at(spare, words, lambda: os.waitstatus_to_exitcode(
+            os.waitpid(pid, 0)[1]))
+
+    def become_at(self, gate, words, wait):
         outputs = [os.pipe(), os.pipe()]
         environment = self.environment(MINE="a=b")
         text = ["0 1 2 3", str(2 + len(words)), sys.executable, "-u", *words,
@@ -103,7 +129,7 @@ class Whom(scripts.Case):
             with open(read, encoding="utf-8") as file:
                 texts.append(file.read())
         out, err = texts
-        return subprocess.CompletedProcess(words, process.wait(), out, err)
+        return subprocess.CompletedProcess(words, wait(), out, err)
 
     def same(self, *words):
         fresh, became = self.fresh(words), self.become(words)
@@ -167,10 +193,25 @@ if __name__ == "__main__":
             self.assertEqual(became.stdout.count("told"), 4, became)
 
     def test_it_ends_with_keelrun(self):
-        process, gate = self.spare()
-        self.assertEqual(gate.recv(1), b"r")
+        process, gate = self.maker()
+        self.assertEqual(gate.recv(1), b"m")
+        made = [self.made(gate) for _ in range(3)]
         gate.close()
         self.assertEqual(process.wait(scripts.HANG_LIMIT_S), 0)
+        for pid, its in made:
+            its.close()
+            self.assertEqual(os.waitpid(pid, 0), (pid, 0))
+
+    def test_with_threads_it_makes_none_and_becomes_the_worker_itself(self):
+        self.file("stubs/torch/__init__.py", """
+import threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+""")
+        process, gate = self.maker()
+        self.assertEqual(gate.recv(1), b"r")
+        became = self.become_at(gate, [self.file("told.py", TOLD)], process.wait)
+        self.assertEqual(became.returncode, 0, became)
+        self.assertIn("mine a=b b'hello'", became.stdout)
 
 
 class Replaced(scripts.Watched):
@@ -200,6 +241,21 @@ class Replaced(scripts.Watched):
         self.assertEqual(len(lines), 1, self.read("out"))
         return lines.pop()
 
+    def maker(self):
+        """keelrun has started it, and it is no worker and has made the spares."""
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children",
+                  encoding="ascii") as file:
+            children = [int(word) for word in file.read().split()]
+        spare = re.findall(r"spare-ready pid=(\d+)", self.read("err"))[-1]
+        workers = re.findall(r"up (\d+) of", self.read("out"))
+        makers = []
+        for pid in children:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if b"evenkeel_spare" in file.read() and str(pid) not in (spare, *workers):
+                    makers.append(pid)
+        self.assertEqual(len(makers), 1, makers)
+        return makers[0]
+
     def test_a_spare_takes_the_place_of_each_worker_that_dies(self):
         self.begin(2)
         for death in range(1, 4):
@@ -208,8 +264,8 @@ class Replaced(scripts.Watched):
             victim = self.last("out", rf"up (\d+) of {rank}\n")
             os.kill(int(victim), signal.SIGKILL)
             self.last("out", rf"up {spare} of {rank}\n")
+            self.last("err", "state-agreed.* 1 receive the state", death)
         self.assertEqual(len(re.findall("spare-taken", self.read("err"))), 3)
-        self.last("err", "state-agreed.* 1 receive the state", 3)
         replaced = self.end()
         self.assertNotIn("leftover-killed", self.read("err"))
         self.begin(1, "--spares=0")
@@ -221,8 +277,12 @@ class Replaced(scripts.Watched):
         spare = self.last("err", r"spare-ready pid=(\d+)")
         os.kill(int(spare), signal.SIGKILL)
         again = self.last("err", r"spare-ready pid=(\d+)", 2)
+        # Its maker dies as well: who is there stays, and another maker makes the next one.
+        os.kill(self.maker(), signal.SIGKILL)
+        self.last("err", "spare-maker-lost")
         os.kill(int(self.last("out", r"up (\d+) of 0\n")), signal.SIGKILL)
         self.last("out", rf"up {again} of 0\n")
+        self.last("err", r"spare-ready pid=(\d+)", 3)
         self.process.send_signal(signal.SIGTERM)
         self.ends(77)   # without a place to save
 
