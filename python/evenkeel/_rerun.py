@@ -12,11 +12,14 @@
     train()
 
 Promises   a death takes no survivor's process: what the function does is cut off, its groups are
-           aborted, and it is called again with the members of the next epoch. Imports, compiled
-           code and objects outside of the function stay. Without a launcher the function runs
-           alone, under torchrun in torchrun's group; then once.
+           aborted (but see below), and it is called again with the members of the next epoch.
+           Imports, compiled code and objects outside of the function stay. Without a launcher the
+           function runs alone, under torchrun in torchrun's group; then once.
 Does not   make the result exact: what a call has done since the function's own last checkpoint is
            lost, and data goes on where the function says. ek.Job has no such gaps.
+           Look for garbage in what was there before the first call, until the last has returned.
+           Get Gloo to give up a send that is half written, or whose receiver is gone: a worker
+           that waits for one does not park, and the launcher ends it.
 Threads    the function runs in the main thread, which is interrupted by a signal (CUT_OFF); a
            thread beside it listens to the launcher.
 """
@@ -43,7 +46,8 @@ TELL_S = 1.0         # how often the launcher hears that the process moves
 CUT_PAUSES_S = (0.05, 0.5, 2.0)    # between interrupts that the function takes no notice of
 LOOK_S = 5.0         # a function that has not asked about a stop for so long never does
 JUDGE_S = 2.0        # an error may be a break's, of which the launcher tells a moment later
-UNUSED_TAG = 0x6b65656c   # of no message in a group
+UNUSED_TAG = 0x6b65656c   # and those behind it, of no message in a group
+LAZY_VARIABLE = "TORCH_GLOO_LAZY_INIT"
 FAILURES_MAX = 3     # in a row, without a death
 _links = []          # they stay open until the process ends, which is when the launcher looks
 
@@ -147,6 +151,9 @@ class _Reruns:
         _links.append(self.link)
 
     def run(self):
+        # What a call leaves is soon found then, among all that PyTorch has.
+        gc.collect()
+        gc.freeze()
         before = signal.signal(CUT_OFF, self._cut)
         make_group = _c10d._new_process_group_helper   # of the first group, and of each further one
         _c10d._new_process_group_helper = self._watched(make_group)
@@ -212,7 +219,6 @@ class _Reruns:
                 if self.broken:
                     raise _Broken(self.broken)
                 self._destroy()
-                gc.freeze()   # what this call leaves is soon found, of all that there is
                 self.called = True
                 self._meet(message)
                 result = self.call(self.epoch)
@@ -241,9 +247,6 @@ class _Reruns:
             result = AGAIN
         if result is AGAIN:
             self._park(message["epoch"])
-            gc.unfreeze()
-            if not self.called:
-                gc.collect()   # what earlier calls have left; nobody waits for this worker now
         return result
 
     def _meet(self, message):
@@ -377,7 +380,8 @@ class _Reruns:
     def _abort(self):
         """Ends what is in flight in all groups, so that the thread that waits for it goes on."""
         for group in list(_c10d._world.pg_map):
-            _end_waits(group)
+            if not os.environ.get(LAZY_VARIABLE):   # else it would have to be connected first
+                _end_waits(group)
             try:
                 group.abort()   # NCCL's; Gloo has none
             except Exception:   # it is broken already
@@ -390,18 +394,23 @@ class _Reruns:
 
 
 def _end_waits(group):
-    """Fails whatever waits in a group of Gloo's, by a wait that is over at once: that closes the
-    group's connections, after all who wait for one have been told. Closing them from outside first
-    would lose each send that is begun meanwhile, and Gloo would wait for it for ever; it does so
-    still if a peer closes first."""
+    """Fails what waits in a group of Gloo's, by a wait that is over at once: Gloo then tells all
+    that wait in the group, and closes its connections. To close them from outside first would lose
+    each send that is begun meanwhile, for which Gloo waits until the group's timeout."""
     try:
         backend = group._get_backend(torch.device("cpu"))
-        if isinstance(backend, getattr(dist, "ProcessGroupGloo", ())) and group.size() > 1:
-            neighbour = (group.rank() + 1) % group.size()
-            nothing = backend.recv([torch.zeros(1)], neighbour, UNUSED_TAG)
+        backend = getattr(backend, "wrapped_pg", backend)   # TORCH_DISTRIBUTED_DEBUG=DETAIL
+        if group.size() == 1 or not isinstance(backend, getattr(dist, "ProcessGroupGloo", ())):
+            return
+        contexts = len(backend.options._devices)
+    except Exception:   # it has no part for CPUs, or PyTorch does not say
+        return
+    for context in range(contexts):
+        try:
+            nothing = backend.recv_anysource([torch.zeros(1)], UNUSED_TAG + context)
             nothing.wait(datetime.timedelta(milliseconds=1))
-    except Exception:   # now it is broken
-        pass
+        except RuntimeError:   # the time is over
+            pass
 
 
 def _is_needed(frame):

@@ -1,7 +1,7 @@
 """The connections of a process group, so that they can be ended from outside.
 
-Promises   shut() ends each connection that was opened within the object, whatever waits for it: an
-           operation of Gloo's then fails, which nothing else can make it do while its peers live.
+Promises   shut() ends each connection that was opened within the object, whatever waits for it,
+           also while the group is being made, of which Gloo has nothing yet to end it by.
            A descriptor that has become another's meanwhile is left alone.
 Does not   know whose a connection is: another thread's that opens in that moment counts, too.
 """

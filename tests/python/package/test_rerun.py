@@ -96,6 +96,48 @@ class Rerun(scripts.Watched):
         self.assertEqual(len(re.findall(r"result 3 \d+", self.read("out"))), 3, self.read("out"))
         self.assertIn("ek.rerun: the call is cut off", self.read("out"))
 
+    def test_a_group_of_gloos_tells_whoever_waits_though_a_neighbour_is_gone(self):
+        """Rank 0 waits for a word of rank 2, which lives and says nothing."""
+        for detail in ("OFF", "DETAIL"):
+            with self.subTest(detail=detail):
+                run = self.alone(*self.written("""
+import signal, threading
+from evenkeel import _rerun
+
+def member(rank):
+    dist.init_process_group("gloo", init_method=f"file://{HERE}/" + os.environ["MEET_AT"],
+                            rank=rank, world_size=3)
+    dist.barrier()
+    if rank == 1:
+        os._exit(0)
+    if rank == 2:
+        time.sleep(1000)
+    told = []
+
+    def wait(source):
+        try:
+            dist.recv(torch.zeros(1), src=source)
+        except RuntimeError as error:
+            told.append(str(error))
+
+    wait(1)                       # until it is seen to be gone
+    thread = threading.Thread(target=wait, args=(2,))
+    thread.start()
+    while _rerun._end_waits(dist.group.WORLD) or thread.is_alive():
+        time.sleep(0.01)          # it may not wait yet
+    say("told", len(told))
+    os._exit(0)
+
+members = []
+for rank in range(3):
+    members.append(os.fork())
+    if members[-1] == 0:
+        member(rank)
+say("ends", os.waitpid(members[0], 0)[1])
+os.kill(members[2], signal.SIGKILL)
+""", BEGINNING), TORCH_DISTRIBUTED_DEBUG=detail, MEET_AT=f"meeting of {detail}")
+                self.assertEqual(run.out, "told 2\nends 0\n", run)
+
     def test_code_that_exchanges_nothing_is_cut_off(self):
         for idle in ("time.sleep(1000)", "sum(range(10 ** 5)); x = [i for i in range(10 ** 5)]",
                      "dist.recv(torch.zeros(1), src=(epoch.rank + 1) % epoch.world)"):
