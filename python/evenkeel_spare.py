@@ -24,6 +24,7 @@ import os
 import runpy
 import signal
 import socket
+import struct
 import time
 import types
 
@@ -44,8 +45,12 @@ def bring_in():
 
 
 def can_make():
-    """Whether this process can be doubled: what other threads do would be lost."""
-    return len(os.listdir("/proc/self/task")) == 1
+    """Whether this process can be doubled: what other threads do would be lost, and keelrun must be
+    its parent, which takes over whom it makes."""
+    with socket.socket(fileno=os.dup(GATE)) as gate:
+        peer = gate.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    keelrun = struct.unpack("3i", peer)[0]
+    return len(os.listdir("/proc/self/task")) == 1 and keelrun == os.getppid() != 0
 
 
 def make_one(keelrun):
@@ -71,6 +76,8 @@ def make_one(keelrun):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != keelrun:
             sys.exit(0)
+        if "numpy.random" in sys.modules:   # Python's own is seeded anew by fork()
+            sys.modules["numpy.random"].seed()
         os.write(write, os.getpid().to_bytes(4, sys.byteorder))
         os.close(write)
         return None

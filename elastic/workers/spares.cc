@@ -11,8 +11,10 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -113,6 +115,12 @@ Status Become(const ChildSpec& spec, int gate) {
   return SendDescriptors(gate, descriptors, "telling a spare process whom it becomes");
 }
 
+bool IsOurChild(pid_t pid) {
+  siginfo_t info{};
+  return pid > 0 &&
+         waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 struct Gate {
   Fd ours, theirs;
 };
@@ -131,8 +139,12 @@ Spares::Spares(boost::asio::io_context& loop, int count, Duration delay)
     : loop_(loop), delay_(delay), wanted_(count), later_(loop) {}
 
 Spares::~Spares() {
-  for (const std::shared_ptr<Spare>& spare : spares_) spare->child.reset();
-  if (maker_) maker_->child.reset();
+  if (maker_) spares_.push_back(maker_);
+  for (const std::shared_ptr<Spare>& spare : spares_) {
+    error_code ignored;
+    spare->gate.close(ignored);
+    spare->child.reset();
+  }
 }
 
 void Spares::MakeFor(const ChildSpec& worker) {
@@ -177,6 +189,10 @@ void Spares::MakeOne() {
   if (maker_) {
     if (const Status asked = AskMaker(); !asked.ok()) return LoseMaker(asked.error().message);
     return MakeOne();
+  }
+  // Whoever imports PyTorch now may become the maker.
+  if (std::any_of(spares_.begin(), spares_.end(), [](const auto& one) { return !one->is_ready; })) {
+    return MakeLater();
   }
   if (const Status started = StartOne(); !started.ok()) return GiveUp(started.error().message);
   MakeLater();
@@ -238,7 +254,8 @@ void Spares::OnWord(const std::shared_ptr<Spare>& spare) {
 void Spares::ListenToMaker(const std::shared_ptr<Spare>& maker) {
   boost::asio::async_read(maker->gate, boost::asio::buffer(&maker->made, sizeof maker->made),
                           [this, maker](const error_code& failure, size_t) {
-                            if (failure == boost::asio::error::operation_aborted) return;
+                            // A word may have been on its way when the maker was lost.
+                            if (maker_ != maker) return;
                             if (failure) return LoseMaker("it has ended");
                             OnMade(maker->made);
                             if (maker_ == maker) ListenToMaker(maker);
@@ -249,7 +266,7 @@ void Spares::ListenToMaker(const std::shared_ptr<Spare>& maker) {
 void Spares::OnMade(pid_t pid) {
   Fd gate = std::move(asked_.front());
   asked_.pop_front();
-  if (pid <= 0) return LoseMaker("it could not double itself");
+  if (!IsOurChild(pid)) return LoseMaker("it could not double itself");
   Result<Child> child = Child::Adopt(pid);
   if (!child.ok()) return LoseMaker(child.error().message);
   const Status added = Add(std::move(*child), std::move(gate));

@@ -3,7 +3,7 @@
 // this makes the others, by doubling itself; where it cannot, each imports PyTorch itself.
 // Promises   Start() gives a process for any spec: a spare that is ready and fits, or a fresh one.
 //            A spare becomes what the spec says: command line, environment, streams, descriptors.
-//            One is at hand again some milliseconds after another was taken, without computing.
+//            Where they are made by doubling, the next one is ready soon after one was taken.
 //            What cannot have spares (another program than a Python script, a Python without the
 //            package `evenkeel`) goes on without them, and says so once.
 // Does not   see that a spare hangs; that shows when it is a worker.

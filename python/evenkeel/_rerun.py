@@ -47,7 +47,7 @@ CUT_PAUSES_S = (0.05, 0.5, 2.0)    # between interrupts that the function takes 
 LOOK_S = 5.0         # a function that has not asked about a stop for so long never does
 JUDGE_S = 2.0        # an error may be a break's, of which the launcher tells a moment later
 UNUSED_TAG = 0x6b65656c   # and those behind it, of no message in a group
-LAZY_VARIABLE = "TORCH_GLOO_LAZY_INIT"
+LAZY_VARIABLE, TRUE_WORDS = "TORCH_GLOO_LAZY_INIT", ("1", "t", "true", "y", "yes")
 FAILURES_MAX = 3     # in a row, without a death
 _links = []          # they stay open until the process ends, which is when the launcher looks
 
@@ -380,7 +380,7 @@ class _Reruns:
     def _abort(self):
         """Ends what is in flight in all groups, so that the thread that waits for it goes on."""
         for group in list(_c10d._world.pg_map):
-            if not os.environ.get(LAZY_VARIABLE):   # else it would have to be connected first
+            if os.environ.get(LAZY_VARIABLE, "").lower() not in TRUE_WORDS:   # it may be connecting
                 _end_waits(group)
             try:
                 group.abort()   # NCCL's; Gloo has none
@@ -409,7 +409,7 @@ def _end_waits(group):
         try:
             nothing = backend.recv_anysource([torch.zeros(1)], UNUSED_TAG + context)
             nothing.wait(datetime.timedelta(milliseconds=1))
-        except RuntimeError:   # the time is over
+        except Exception:   # the time is over
             pass
 
 

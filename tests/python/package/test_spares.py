@@ -73,12 +73,12 @@ class Whom(scripts.Case):
         finally:
             os.dup2(self.nothing, 3)
 
-    def maker(self):
+    def maker(self, *before):
         """The process that keelrun starts, and its gate."""
         ours, theirs = socket.socketpair()
         os.dup2(theirs.fileno(), 3)
         theirs.close()
-        process = subprocess.Popen([sys.executable, "-u", "-m", "evenkeel_spare"],
+        process = subprocess.Popen([*before, sys.executable, "-u", "-m", "evenkeel_spare"],
                                    env=self.environment(SPARE_ONLY="1"), pass_fds=[3],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    cwd=self.folder)
@@ -202,16 +202,22 @@ if __name__ == "__main__":
             its.close()
             self.assertEqual(os.waitpid(pid, 0), (pid, 0))
 
-    def test_with_threads_it_makes_none_and_becomes_the_worker_itself(self):
-        self.file("stubs/torch/__init__.py", """
-import threading
-threading.Thread(target=threading.Event().wait, daemon=True).start()
-""")
-        process, gate = self.maker()
+    def becomes_it_itself(self, *before):
+        process, gate = self.maker(*before)
         self.assertEqual(gate.recv(1), b"r")
         became = self.become_at(gate, [self.file("told.py", TOLD)], process.wait)
         self.assertEqual(became.returncode, 0, became)
         self.assertIn("mine a=b b'hello'", became.stdout)
+
+    def test_with_threads_it_makes_none(self):
+        self.file("stubs/torch/__init__.py", """
+import threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+""")
+        self.becomes_it_itself()
+
+    def test_below_a_program_that_stays_it_makes_none(self):
+        self.becomes_it_itself("sh", "-c", '"$@"; exit $?', "sh")
 
 
 class Replaced(scripts.Watched):
@@ -246,12 +252,12 @@ class Replaced(scripts.Watched):
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children",
                   encoding="ascii") as file:
             children = [int(word) for word in file.read().split()]
-        spare = re.findall(r"spare-ready pid=(\d+)", self.read("err"))[-1]
+        spares = re.findall(r"spare-ready pid=(\d+)", self.read("err"))
         workers = re.findall(r"up (\d+) of", self.read("out"))
         makers = []
         for pid in children:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if b"evenkeel_spare" in file.read() and str(pid) not in (spare, *workers):
+                if b"evenkeel_spare" in file.read() and str(pid) not in spares + workers:
                     makers.append(pid)
         self.assertEqual(len(makers), 1, makers)
         return makers[0]
@@ -271,6 +277,17 @@ class Replaced(scripts.Watched):
         self.begin(1, "--spares=0")
         self.assertEqual(self.end(), replaced)
         self.assertNotIn("spare", self.read("err"))
+
+    def test_two_that_die_at_once_find_a_spare_each_of_one_maker(self):
+        self.begin(2, "--spares=2")
+        spares = self.found(r"spare-ready pid=(\d+)", 2, "err")
+        self.maker()
+        for pid in self.found(r"up (\d+) of", 2):
+            os.kill(int(pid), signal.SIGKILL)
+        for spare in spares:
+            self.last("out", rf"up {spare} of ")
+        self.process.send_signal(signal.SIGTERM)
+        self.ends(77)   # without a place to save
 
     def test_one_that_is_killed_is_replaced_as_well(self):
         self.begin(1)
