@@ -225,7 +225,11 @@ class Replaced(scripts.Watched):
         import os, time
         os.write(1, f"up {os.getpid()} of {os.environ['LOCAL_RANK']}\\n".encode())
         job.prepare(model, optimizer, data)
+        trains = False
         for x, y in job:
+            if not trains:
+                trains = True   # so it has the state
+                os.write(1, f"trains {os.getpid()}\\n".encode())
             if not os.path.exists(os.path.dirname(__file__) + "/go"):
                 time.sleep(0.02)
             job.backward(F.cross_entropy(model(x), y))
@@ -270,8 +274,10 @@ class Replaced(scripts.Watched):
             victim = self.last("out", rf"up (\d+) of {rank}\n")
             os.kill(int(victim), signal.SIGKILL)
             self.last("out", rf"up {spare} of {rank}\n")
-            self.last("err", "state-agreed.* 1 receive the state", death)
-        self.assertEqual(len(re.findall("spare-taken", self.read("err"))), 3)
+            self.last("out", rf"trains {spare}\n")
+        self.assertEqual(len(re.findall("spare-taken", self.read("err"))), 3, self.all_told())
+        self.assertEqual(len(re.findall("state-agreed.* 1 receive the state", self.read("err"))), 3,
+                         self.all_told())
         replaced = self.end()
         self.assertNotIn("leftover-killed", self.read("err"))
         self.begin(1, "--spares=0")
