@@ -141,7 +141,6 @@ class _Reruns:
         self.stop = self.gone = ""
         self.ended = False
         self.runs = False               # within the function, which may be cut off
-        self.called = False             # since its groups were ended
         self.failures = 0
         self.sockets = _sockets.Sockets()
         _ending.install()
@@ -168,7 +167,7 @@ class _Reruns:
                     self._leave()
                 result = self._run_one(message)
                 if result is not AGAIN:
-                    self._destroy()
+                    _destroy()
                     self._send("bye", code=0, message="finished")
                     self.link.flush()
                     return result
@@ -218,8 +217,6 @@ class _Reruns:
                 self.runs = True
                 if self.broken:
                     raise _Broken(self.broken)
-                self._destroy()
-                self.called = True
                 self._meet(message)
                 result = self.call(self.epoch)
                 if result is not AGAIN and not self.epoch._stops:   # all finish, or none
@@ -243,7 +240,7 @@ class _Reruns:
             self._leave()
         if self.broken:
             self._abort()
-            self._destroy()   # now; whoever returned AGAIN is still heard by the others
+            _destroy()   # now; whoever returned AGAIN is still heard by the others
             result = AGAIN
         if result is AGAIN:
             self._park(message["epoch"])
@@ -251,6 +248,7 @@ class _Reruns:
 
     def _meet(self, message):
         """Nobody builds a group before all are there: that could not be cut off."""
+        _destroy()
         self.sockets = _sockets.Sockets()
         os.environ |= {"RANK": str(message["rank"]), "WORLD_SIZE": str(message["world"]),
                        "MASTER_ADDR": message["address"], "MASTER_PORT": str(message["port"])}
@@ -288,13 +286,8 @@ class _Reruns:
             self.epoch = None
         self._send("parked", epoch=number, step=0, at_boundary=joined)
 
-    def _destroy(self):
-        if self.called:
-            _destroy()
-        self.called = False
-
     def _leave(self):
-        self._destroy()
+        _destroy()
         self._send("leaving", step=0)
         self._send("bye", code=0, message="stopped")
         self.link.flush()
@@ -380,8 +373,7 @@ class _Reruns:
     def _abort(self):
         """Ends what is in flight in all groups, so that the thread that waits for it goes on."""
         for group in list(_c10d._world.pg_map):
-            if os.environ.get(LAZY_VARIABLE, "").lower() not in TRUE_WORDS:   # it may be connecting
-                _end_waits(group)
+            _end_waits(group)
             try:
                 group.abort()   # NCCL's; Gloo has none
             except Exception:   # it is broken already
@@ -397,6 +389,8 @@ def _end_waits(group):
     """Fails what waits in a group of Gloo's, by a wait that is over at once: Gloo then tells all
     that wait in the group, and closes its connections. To close them from outside first would lose
     each send that is begun meanwhile, for which Gloo waits until the group's timeout."""
+    if os.environ.get(LAZY_VARIABLE, "").lower() in TRUE_WORDS:   # a connection may be on its way
+        return
     try:
         backend = group._get_backend(torch.device("cpu"))
         backend = getattr(backend, "wrapped_pg", backend)   # TORCH_DISTRIBUTED_DEBUG=DETAIL

@@ -89,8 +89,7 @@ def survive(workers, kills, rng, options, expected):
     """How many died before the job ended, and how many newcomers caught up with the others; raises
     where it is not as `expected`: line and losses."""
     # So many steps that the job outlives its kills; only the quiet run's count is compared.
-    job = soak_job.Job(ARGS, workers, options)
-    try:
+    with soak_job.Job(ARGS, workers, options) as job:
         died = 0
         while died < kills:
             more = shoot(job, rng, kills - died)
@@ -102,11 +101,6 @@ def survive(workers, kills, rng, options, expected):
             raise RuntimeError(f"bits differ: {line} instead of {expected[0]}")
         job.compare(expected[1])
         return died, job.caught_up
-    except Exception:
-        job.kill_and_show()
-        raise
-    finally:
-        job.destroy()
 
 
 def main(ways=WAYS, more=None, large=()):

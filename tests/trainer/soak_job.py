@@ -26,6 +26,8 @@ ON_FIRST_GPU = ["sh", "-c", 'NCCL_HOSTID=host$LOCAL_RANK NCCL_SOCKET_IFNAME=lo e
 
 
 class Job:
+    """`with Job(...) as job:` destroys it at the end, after it has shown its log if that failed."""
+
     def __init__(self, args, workers, options, max_restarts=1000000):
         self.workers = workers
         self.told = 0        # the highest step
@@ -131,13 +133,21 @@ class Job:
             if text != losses[step]:
                 raise RuntimeError(f"step {step}: {text} instead of {losses[step]}")
 
-    def kill_and_show(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is not None and issubclass(kind, Exception):
+            self._kill_and_show()
+        self._destroy()
+
+    def _kill_and_show(self):
         self.process.kill()
         self.log.flush()
         self.log.seek(0)
         sys.stderr.write(self.log.read()[-20000:])
 
-    def destroy(self):
+    def _destroy(self):
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -148,14 +158,8 @@ class Job:
 
 def quiet(args, options):
     """The last line and the losses of one worker that nobody disturbs."""
-    job = Job(args, 1, options)
-    try:
+    with Job(args, 1, options) as job:
         return job.finish()
-    except Exception:
-        job.kill_and_show()
-        raise
-    finally:
-        job.destroy()
 
 
 def parser(description):

@@ -20,17 +20,12 @@ def survive(args, workers, options, expected, kill_at):
     os.environ["KEEL_STANDIN_HANG"] = str(args.hangs)
     job = soak_job.Job(args, workers, options)
     del os.environ["KEEL_STANDIN_KILL"], os.environ["KEEL_STANDIN_HANG"]
-    try:
+    with job:
         line, _ = job.finish()
         if line != expected[0]:
             raise RuntimeError(f"bits differ: {line} instead of {expected[0]}")
         job.compare(expected[1])
         return ends(job)
-    except Exception:
-        job.kill_and_show()
-        raise
-    finally:
-        job.destroy()
 
 
 def ends(job):

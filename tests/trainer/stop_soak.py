@@ -72,35 +72,33 @@ def chain(options, expected, stops, rng):
                 max_restarts=1000)
             kind = "none"
             try:
-                killed = False
-                if not last:
-                    kind, killed, begun = stop(job, rng)
-                code = job.end()
-                if not last:
-                    slowest = max(slowest, time.monotonic() - begun)
-                if job.told and job.resumed is None and told > 0:
-                    raise RuntimeError(f"begun anew, although step {told} was told before")
-                if job.resumed is not None and job.resumed < told:
-                    raise RuntimeError(f"resumed at {job.resumed}, but {told} was told before")
-                job.compare(expected[1])
-                if code == 0:
-                    if job.final != [expected[0]]:
-                        raise RuntimeError(f"last lines {job.final} instead of {expected[0]}")
-                    return done, slowest
-                # Who is hit before main() cannot say that it has nothing to lose.
-                if code == 77 and job.lines == 0:
-                    continue
-                if code != 75:
-                    raise RuntimeError(f"stopped ({kind}), it exits with {code}")
-                # A step that only the killed one had applied may be made anew.
-                told = max(told, job.told - (1 if killed else 0))
-                done += 1
+                with job:
+                    killed = False
+                    if not last:
+                        kind, killed, begun = stop(job, rng)
+                    code = job.end()
+                    if not last:
+                        slowest = max(slowest, time.monotonic() - begun)
+                    if job.told and job.resumed is None and told > 0:
+                        raise RuntimeError(f"begun anew, although step {told} was told before")
+                    if job.resumed is not None and job.resumed < told:
+                        raise RuntimeError(f"resumed at {job.resumed}, but {told} was told before")
+                    job.compare(expected[1])
+                    if code == 0:
+                        if job.final != [expected[0]]:
+                            raise RuntimeError(f"last lines {job.final} instead of {expected[0]}")
+                        return done, slowest
+                    # Who is hit before main() cannot say that it has nothing to lose.
+                    if code == 77 and job.lines == 0:
+                        continue
+                    if code != 75:
+                        raise RuntimeError(f"stopped ({kind}), it exits with {code}")
+                    # A step that only the killed one had applied may be made anew.
+                    told = max(told, job.told - (1 if killed else 0))
+                    done += 1
             except Exception:
                 print(f"stop {done} of a chain, {kind}, every {every}", file=sys.stderr)
-                job.kill_and_show()
                 raise
-            finally:
-                job.destroy()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
