@@ -24,6 +24,7 @@ class HostLog:
     told: list = dataclasses.field(default_factory=list)       # Told
     epochs: list = dataclasses.field(default_factory=list)     # when its launcher was in a new one
     resumed: list = dataclasses.field(default_factory=list)    # (at, step gone on from)
+    receiving: list = dataclasses.field(default_factory=list)  # (at, whether from then on)
     killed: float | None = None                     # without a notice before
 
     @property
@@ -67,9 +68,11 @@ def usual(typical, world):
 
 
 def knew(log, at):
-    """Whether that host was there then, had made steps, and was not told to leave."""
+    """Whether that host was there then, had made steps, was not told to leave, and did not lack
+    the state, as a newcomer does for some steps."""
     until = log.tenure.gone if log.tenure.notice is None else log.tenure.notice
-    return until > at and any(told.at < at for told in log.told)
+    lacks = [receives for when, receives in log.receiving if when < at][-1:] == [True]
+    return until > at and any(told.at < at for told in log.told) and not lacks
 
 
 class Rewinds:

@@ -27,6 +27,7 @@ from marked import await_none_marked, kill  # noqa: E402
 STEP = re.compile(r"^step (\d+) rank (\d+) of (\d+) pid (\d+)(?: (loss .* lanes .*))?$")
 EPOCH = re.compile(r"^\S+ info epoch epoch=\d+ |^quorum \d+$")   # keelrun's, torchft's
 RESUMED = re.compile(r"^resumed step=(\d+)")
+RECEIVING = re.compile(r"^\S+ info (catching-up|state-complete) ")
 AGAIN_S = 0.5          # before a launcher is started anew that ended soon after its start
 SOON_S = 1.0
 TAIL = 25
@@ -212,8 +213,11 @@ class Fleet:
                 self.differing.append(line)
         elif EPOCH.match(line):
             host.log.epochs.append(now)
+        elif receiving := RECEIVING.match(line):
+            host.log.receiving.append((now, receiving[1] == "catching-up"))
         elif resumed := RESUMED.match(line):
             host.log.resumed.append((now, int(resumed[1])))
+            host.log.receiving.append((now, False))   # it was in the middle of that
 
     def listen(self, seconds):
         for key, _ in self.selector.select(max(seconds, 0)):

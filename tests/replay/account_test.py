@@ -12,7 +12,8 @@ Told = account.Told
 
 def log(steps, come=0, gone=10, pid=1, world=1, **more):
     """`steps`: {step: at}."""
-    fields = {name: more.pop(name) for name in ("epochs", "resumed", "killed") if name in more}
+    known = ("epochs", "resumed", "receiving", "killed")
+    fields = {name: more.pop(name) for name in known if name in more}
     told = [Told(at, step, world, pid) for step, at in steps.items()]
     return account.HostLog(plan.Tenure(0, "a", come, gone, **more), told, **fields)
 
@@ -64,6 +65,15 @@ class Goodput(unittest.TestCase):
             first = log(steady(1, 5, 1), gone=gone, goes=True, notice=notice)
             found = account.Rewinds([first, later])
             self.assertEqual((found.steps_lost, found.with_hosts_left), (3, left), (gone, notice))
+
+    def test_a_newcomer_that_still_receives_the_state_knows_no_step(self):
+        later = log({}, come=5.5, gone=9, resumed=[(6, 2)])
+        again = [(2, True), (4, False), (5, True)]
+        for receiving, left in (([], 3), ([(2, True)], 0), ([(2, True), (4, False)], 3),
+                                (again, 0), ([(2, True), (7, False)], 0)):
+            newcomer = log(steady(1, 5, 1), receiving=receiving)
+            found = account.Rewinds([newcomer, later])
+            self.assertEqual((found.steps_lost, found.with_hosts_left), (3, left), receiving)
 
     def test_all_workers_of_a_restart_tell_of_one_loss(self):
         logs = [log({**steady(1, 5, 1)}, resumed=[(6, 2)]), log({}, resumed=[(6.1, 2), (7, 2)])]

@@ -46,6 +46,7 @@ CatchUp::CatchUp(const EpochParts& parts, std::vector<bool> who, Placement lanes
       portions_(SizesOf(*state_of_.parts()), state_of_.config().piece_bytes / kFirstOfPiece),
       begun_(RealClock().Monotonic()) {
   KEEL_CHECK(!holders_.empty(), "all " << who_.size() << " members catch up with nobody");
+  if (own()) LogInfo("catching-up", {{"step", state_of_.step()}, {"bytes", portions_.bytes()}});
 }
 
 CatchUp::~CatchUp() {
@@ -200,7 +201,10 @@ void CatchUp::EndIfCompared() {
   }
   if (pieces_left_ > 0) return;
   state_ = State::kDone;
-  if (own()) state_of_.EndCatchingUp();
+  if (own()) {
+    state_of_.EndCatchingUp();
+    LogInfo("state-complete", {{"step", state_of_.step()}, {"steps", steps_}});
+  }
   if (group_.rank() != holders_.front()) return;
   std::vector<std::string> names;
   for (const int rank : RanksOf(who_, true)) names.push_back(group_.NameOf(rank));

@@ -313,7 +313,10 @@ class Meeting {
     if (part == Part::kReceives) state_.BeginReceiving();
     KEEL_TRY(Transfer(group_, state_.registry().FlatAliases(), has_it,
                       [tick = parts_.Ticks()](uint64_t, uint64_t) { tick(); }));
-    if (part == Part::kReceives) KEEL_TRY(state_.EndReceiving(source));
+    if (part == Part::kReceives) {
+      KEEL_TRY(state_.EndReceiving(source));
+      LogInfo("state-complete", {{"step", state_.step()}, {"steps", 0}});
+    }
     return Ok();
   }
 
