@@ -75,8 +75,9 @@ void AddSettings(const Json& settings, OptionTable& table) {
 TrainOptions Declared(const std::string& name, const std::string& about,
                       const std::string& settings) {
   const Json given = Checked(ParseJson(settings));
+  // A lane that is computed again is one more turn of the script's loop, so it must ask for that.
   TrainOptions declared = MakeTrainOptions(
-      name, about, {}, [&](OptionTable& table) { AddSettings(given, table); });
+      name, about, {.recheck_every = 0}, [&](OptionTable& table) { AddSettings(given, table); });
   declared.table.AddExitCode(kExitFinished, "the script has ended, or its launcher stopped it");
   declared.table.AddExitCode(kExitFailed, "the script failed, or the job refused it");
   declared.table.AddExitCode(kExitUsage, "the options are not valid; nothing was started");

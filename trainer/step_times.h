@@ -20,12 +20,13 @@ struct StepTimes {
   Duration exchange{0};
   Duration vote{0};
   Duration optimizer{0};
+  Duration recheck{0};
   Duration save{0};
   bool operator==(const StepTimes&) const = default;
 
   // The time that a worker spends on its own lanes, whatever other workers there are.
   Duration Own() const { return data + forward + backward; }
-  Duration Total() const { return Own() + exchange + vote + optimizer + save; }
+  Duration Total() const { return Own() + exchange + vote + optimizer + recheck + save; }
   StepTimes& operator+=(const StepTimes& other);
 };
 
@@ -37,6 +38,7 @@ inline constexpr std::array kStepParts = {
     StepPart{"data", &StepTimes::data},         StepPart{"forward", &StepTimes::forward},
     StepPart{"backward", &StepTimes::backward}, StepPart{"exchange", &StepTimes::exchange},
     StepPart{"vote", &StepTimes::vote},         StepPart{"optimizer", &StepTimes::optimizer},
+    StepPart{"recheck", &StepTimes::recheck},
     StepPart{"save", &StepTimes::save}};
 
 // Divides the time that passes among the parts.

@@ -28,6 +28,9 @@ enum class Reduce {
 // What to do with a step whose loss or gradients are NaN or infinite.
 enum class NonFinite { kStop, kSkip };
 
+// What to do where two workers come to other bits, and nobody can tell which one is wrong.
+enum class OnCorruption { kStop, kContinue };
+
 struct UpdateConfig {
   double learning_rate = 1e-3;
   Schedule schedule = {};
@@ -63,6 +66,10 @@ struct TrainConfig {
   size_t bucket_bytes = 25 << 20;  // of gradients that travel together; no bit depends on it
   // Workers on one host read each other's memory instead of sending, from this many bytes on.
   size_t read_bytes_min = kReadBytesMin;
+  // Steps between those in which workers compute some lanes twice; none: as UsualRecheckEvery()
+  // says (trainer/loop/recheck_plan.h); 0: never.
+  std::optional<uint64_t> recheck_every = {};
+  OnCorruption on_corruption = OnCorruption::kStop;
   uint64_t digest_every = 100;  // steps after which parameters are compared; 0: never
   // Where members go on together, a state larger than this is compared piece by piece in the next
   // steps, so that nobody waits for it. A newcomer receives such a state while the others go on.

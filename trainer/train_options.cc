@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/environment.h"
+#include "base/text.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/job_fingerprint.h"
 #include "trainer/numerics/numerics.h"
@@ -13,6 +14,19 @@
 
 namespace keel {
 namespace {
+
+void AddRecheckOptions(OptionTable& table, const TrainConfig& preset) {
+  const std::string every = preset.recheck_every ? std::to_string(*preset.recheck_every) : "auto";
+  table.Add(Option::Text("recheck-every", every,
+                         "Steps between those in which each worker computes a lane of another host "
+                         "again, and all compare the results; auto: what costs about half a "
+                         "percent; 0: never")
+                .Placeholder("N"));
+  table.Add(Option::Choice("on-corruption", {"stop", "continue"},
+                           preset.on_corruption == OnCorruption::kStop ? "stop" : "continue",
+                           "What to do where results differ, and nobody can tell which worker is "
+                           "wrong"));
+}
 
 void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
   table.Add(Option::Text("config", "",
@@ -71,6 +85,7 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
   table.Add(Option::Choice("joins", {"beside", "wait"}, preset.joins_beside ? "beside" : "wait",
                            "How a newcomer receives a large state: beside: while the others make "
                            "their steps; wait: all wait for it"));
+  AddRecheckOptions(table, preset);
   table.Add(Option::Integer("load-threads", preset.loader.threads,
                             "Threads that load samples ahead, if the dataset allows it; 0: none")
                 .Range(0, 1024).Placeholder("N"));
@@ -79,6 +94,15 @@ void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
                           "From this size on, workers on one host read gradients and the state "
                           "directly from each other's memory instead of sending them; 0: never")
                 .Placeholder("BYTES"));
+}
+
+// "auto", or a number.
+Result<std::optional<uint64_t>> ParseRecheckEvery(const std::string& text) {
+  if (text == "auto") return std::optional<uint64_t>();
+  const Result<int64_t> number = ParseInteger(text);
+  if (number.ok() && *number >= 0) return std::optional<uint64_t>(*number);
+  return Error{Code::kInvalid, "--recheck-every: '" + text + "' is neither a number of steps nor "
+                               "auto"};
 }
 
 Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
@@ -98,6 +122,9 @@ Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
   config.device = *device;
   KEEL_TRY_ASSIGN(config.numerics.numerics, ParseNumerics(options.Text("numerics")));
   config.numerics.threads = static_cast<int>(options.Integer("threads"));
+  KEEL_TRY_ASSIGN(config.recheck_every, ParseRecheckEvery(options.Text("recheck-every")));
+  config.on_corruption = options.Text("on-corruption") == "stop" ? OnCorruption::kStop
+                                                                 : OnCorruption::kContinue;
   config.joins_beside = options.Text("joins") == "beside";
   config.places_lanes = options.Text("lane-placement") == "auto";
   config.loader.threads = static_cast<int>(options.Integer("load-threads"));

@@ -68,6 +68,8 @@ class Job:
         reduce: Literal["tree", "allreduce"] | None = ...,
         lane_placement: Literal["auto", "even"] | None = ...,
         joins: Literal["beside", "wait"] | None = ...,
+        recheck_every: int | Literal["auto"] | None = ...,
+        on_corruption: Literal["stop", "continue"] | None = ...,
         load_threads: int | None = ...,
         load_ahead: int | None = ...,
         read_memory_from: int | str | None = ...,

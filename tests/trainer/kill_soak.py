@@ -60,6 +60,8 @@ def kill(pid, stop_first, pause):
 
 # These models' gradients are small: by default they are sent, so that half of the jobs read them.
 TRAVELS = [[], ["--read-memory-from=1"]]
+# Compared twice: some lanes now and then, or one of each worker in every step.
+COMPARED = [[], ["--recheck-every=1"]]
 # Whether workers train by callbacks or, as a script does, by tasks; the quiet run has callbacks.
 WAYS = [[], ["--played"]]
 
@@ -124,7 +126,8 @@ def main(ways=WAYS, more=None, large=()):
         expected = quiet_runs.expected(model)
         begun = time.monotonic()
         now, here = survive(workers, min(ARGS.kills_a_job, ARGS.kills - died), rng,
-                      quiet_runs.options(model) + rng.choice(TRAVELS) + ways[job % len(ways)],
+                      quiet_runs.options(model) + rng.choice(TRAVELS) +
+                      rng.choice(COMPARED) + ways[job % len(ways)],
                       expected)
         died, job, caught_up = died + now, job + 1, caught_up + here
         of_large += here if model in large else 0

@@ -23,6 +23,7 @@
 #include "tests/standin/host_queue.h"
 #endif
 #include "tests/trainer/played_script.h"
+#include "tests/trainer/rigged_bits.h"
 #include "tests/trainer/rigged_stop.h"
 #include "trainer/early_stop.h"
 #include "trainer/group/epoch_group.h"
@@ -195,6 +196,7 @@ Result<keel::TrainProgram> MakeProgram(const keel::TrainConfig& config,
   PutLaneTime(program, options.Time("lane-time"));
   const auto moment = std::make_shared<Moment>();
   PutFaults(program, moment, options);
+  keel::RigBits(program, [moment] { return moment->steps_seen; });
   const keel::Duration pause = options.Time("pause");
   const int64_t full_world = options.Integer("full-world");
   program.on_step = [moment, pause, full_world](const keel::StepReport& report) -> keel::Status {

@@ -18,7 +18,8 @@ DYING_LIMIT = 900
 STEP = re.compile(r"^step (\d+) rank (\d+) of (\d+) pid (\d+) (loss .* lanes .*)$")
 # It is nobody's fault if all who had the state were killed, or a GPU was lost (79).
 OWN_FAULT = re.compile(r"worker-died [^\n]* how=\"exited with (?!79)"
-                       r"(?![^\n]*no worker that is left)[^\n]*|not-caught-up [^\n]*")
+                       r"(?![^\n]*no worker that is left)[^\n]*"
+                       r"|not-caught-up [^\n]*| error corruption [^\n]*")
 CAUGHT_UP = re.compile(r" caught-up ")
 RESUMED = re.compile(r"^resumed step=(\d+) ")
 # NCCL refuses two ranks on one GPU, unless it takes them for ranks on two hosts.

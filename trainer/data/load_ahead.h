@@ -83,6 +83,15 @@ class LoadAhead {
     return std::move(*slot->value);
   }
 
+  // One that is not in that order: it is loaded next. What is loaded ahead stays.
+  Result<Value> TakeBeside(const LoadRequest& request) {
+    std::unique_lock lock(mutex_);
+    const auto slot = beside_ = std::make_shared<Slot>(Slot{request});
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return slot->value.has_value(); });
+    return std::move(*slot->value);
+  }
+
  private:
   struct Slot {
     LoadRequest request;
@@ -119,6 +128,7 @@ class LoadAhead {
   }
 
   std::shared_ptr<Slot> Unstarted() const {
+    if (beside_ && !beside_->started) return beside_;
     for (const std::shared_ptr<Slot>& slot : slots_) {
       if (!slot->started) return slot;
     }
@@ -147,6 +157,7 @@ class LoadAhead {
   // Guarded by mutex_, as all below. The next request comes first.
   std::deque<std::shared_ptr<Slot>> slots_;
   LoadOrder order_;
+  std::shared_ptr<Slot> beside_;   // asked for beside them; null: nothing was
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

@@ -43,11 +43,17 @@ Result<Batch> BatchLoader::Load(const LoadRequest& request) {
 }
 
 Result<Batch> BatchLoader::Take(const LoadRequest& request, const LaneRange& lanes) {
-  Result<Batch> batch =
-      ahead_ ? ahead_->Take(request, {.lanes = lanes,
-                                      .samples_per_step = order_.samples_per_step(),
-                                      .steps = spec_.steps})
-             : Load(request);
+  return OnDevice(ahead_ ? ahead_->Take(request, {.lanes = lanes,
+                                                  .samples_per_step = order_.samples_per_step(),
+                                                  .steps = spec_.steps})
+                         : Load(request));
+}
+
+Result<Batch> BatchLoader::TakeAnother(const LoadRequest& request) {
+  return OnDevice(ahead_ ? ahead_->TakeBeside(request) : Load(request));
+}
+
+Result<Batch> BatchLoader::OnDevice(const Result<Batch>& batch) const {
   if (!batch.ok() || !spec_.device.is_cuda()) return batch;
   // The allocator of pinned memory keeps the pinned tensors until the copy is done.
   return CatchTorch("copying samples to " + spec_.device.str(), [&] {

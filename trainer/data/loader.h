@@ -37,9 +37,12 @@ class BatchLoader {
 
   // `lanes`: all that this worker computes, in the order in which it asks.
   Result<Batch> Take(const LoadRequest& request, const LaneRange& lanes);
+  // Of a lane that another worker computes. What is loaded ahead stays.
+  Result<Batch> TakeAnother(const LoadRequest& request);
 
  private:
   Result<Batch> Load(const LoadRequest& request);
+  Result<Batch> OnDevice(const Result<Batch>& batch) const;
 
   Dataset& dataset_;
   const SampleOrder& order_;

@@ -21,6 +21,7 @@
 #include "trainer/exchange/gradient_watch.h"
 #include "trainer/group/serial_queue.h"
 #include "trainer/group/whereabouts.h"
+#include "trainer/numerics/tensor_digest.h"
 
 namespace keel {
 namespace {
@@ -47,6 +48,8 @@ class Exchange::Impl {
   Status Backward(const at::Tensor& loss);
   Status BeginLane();
   Status EndLane(const Status& backward);
+  void DigestNextLane(std::vector<Digest>* digests) { digests_ = digests; }
+  Status BeginAgain(std::vector<Digest>* digests);
   Status Finish();
   Status Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
               const std::vector<at::Tensor>& into);
@@ -59,6 +62,8 @@ class Exchange::Impl {
   void OnGradient(size_t parameter, const at::Tensor& made);
   bool IsLastLane() const { return lanes_done_ + 1 == lanes_.count(); }
   std::string LaneText() const;
+  void ForgetGradients();
+  Status EndAgain(const Status& backward);
   void CompleteLane();
   Status CompleteLastLane();
   Status ReduceThoseFull();
@@ -80,6 +85,8 @@ class Exchange::Impl {
   LaneRange lanes_;
   LaneShares shares_;
   bool is_collecting_ = false;           // in a lane
+  bool is_again_ = false;                // in one that counts for nothing
+  std::vector<Digest>* digests_ = nullptr;   // of the lane's gradients, if they are wanted
   int lanes_done_ = 0;
   // In the step's last backward: how many gradients each bucket still lacks, and how many buckets
   // are on their way.
@@ -113,6 +120,13 @@ Exchange::Impl::Impl(std::shared_ptr<GradientBuckets> gradients, EpochGroup& gro
 void Exchange::Impl::OnGradient(size_t parameter, const at::Tensor& made) {
   if (!is_collecting_) return;
   const Status done = Caught(LaneText(), [&]() -> Status {
+    if (digests_ != nullptr && made.defined()) {
+      (*digests_)[parameter] = DigestOfTensors({made});
+    }
+    if (is_again_) {
+      at::Tensor(gradients_->parameters()[parameter]).mutable_grad() = at::Tensor();
+      return Ok();
+    }
     const GradientBuckets::Seat& seat = gradients_->SeatOf(parameter);
     buckets()[seat.bucket]->TakeGradient(seat.index, made);
     if (!IsLastLane()) return Ok();
@@ -164,6 +178,7 @@ Status Exchange::Impl::Backward(const at::Tensor& loss) {
 }
 
 std::string Exchange::Impl::LaneText() const {
+  if (is_again_) return "backward of another worker's lane";
   return "backward of lane " + std::to_string(lanes_.begin + lanes_done_);
 }
 
@@ -190,7 +205,32 @@ Status Exchange::Impl::BeginLane() {
   return Ok();
 }
 
+void Exchange::Impl::ForgetGradients() {
+  for (at::Tensor parameter : gradients_->parameters()) parameter.mutable_grad() = at::Tensor();
+}
+
+Status Exchange::Impl::BeginAgain(std::vector<Digest>* digests) {
+  KEEL_TRY(group_.status());
+  if (is_collecting_ || lanes_done_ > 0) {
+    return Failed({Code::kInvalid, "a lane is computed again in the middle of a step"});
+  }
+  if (warmer_) warmer_->Stop();
+  ForgetGradients();
+  digests_ = digests;
+  is_collecting_ = is_again_ = true;
+  return Ok();
+}
+
+Status Exchange::Impl::EndAgain(const Status& backward) {
+  is_collecting_ = is_again_ = false;
+  digests_ = nullptr;
+  ForgetGradients();
+  if (!backward.ok()) return Failed(backward.error());
+  return group_.status();
+}
+
 Status Exchange::Impl::EndLane(const Status& backward) {
+  if (is_again_) return EndAgain(backward);
   if (!is_collecting_) return Failed({Code::kInvalid, "the end of a lane that has not begun"});
   const bool is_last = IsLastLane();
   Status done = backward;
@@ -202,6 +242,7 @@ Status Exchange::Impl::EndLane(const Status& backward) {
     });
   }
   is_collecting_ = false;
+  digests_ = nullptr;
   handed_over_.reset();
   ++lanes_done_;
   if (!done.ok()) return Failed(done.error());
@@ -423,6 +464,8 @@ void Exchange::WarmUp() { impl_->WarmUp(); }
 Status Exchange::Backward(const at::Tensor& loss) { return impl_->Backward(loss); }
 Status Exchange::BeginLane() { return impl_->BeginLane(); }
 Status Exchange::EndLane(const Status& backward) { return impl_->EndLane(backward); }
+void Exchange::DigestNextLane(std::vector<Digest>* digests) { impl_->DigestNextLane(digests); }
+Status Exchange::BeginAgain(std::vector<Digest>* digests) { return impl_->BeginAgain(digests); }
 Duration Exchange::waited() const { return impl_->waited(); }
 Status Exchange::Finish() { return impl_->Finish(); }
 Status Exchange::Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/result.h"
 #include "trainer/exchange/gradient_buckets.h"
 #include "trainer/group/epoch_group.h"
@@ -64,6 +65,12 @@ class Exchange {
   // backward made of that: an exception of other words, or nothing.
   Status BeginLane();
   Status EndLane(const Status& backward);
+  // The gradients of the next lane are digested as they are made, by parameter: zeros remain where
+  // the loss does not reach it. The digests stay where they are until that lane has ended.
+  void DigestNextLane(std::vector<Digest>* digests);
+  // Before a step's own lanes, or after Finish(): the next lane counts for nothing. What it makes
+  // is digested and thrown away, and so are the gradients of the last step.
+  Status BeginAgain(std::vector<Digest>* digests);
   // How long the step's last Backward() waited for others after its own gradients were there.
   Duration waited() const;
   // A worker without lanes takes part here. For the others it returns as soon as nobody reads their

@@ -79,6 +79,8 @@ class EpochGroup {
   Whereabouts& whereabouts() const;
   // "rank 2 (node7/0)".
   std::string NameOf(int rank) const;
+  // "node7"; empty where members have no names.
+  std::string HostOf(int rank) const;
 
   // The tag of the next operation of a kind. All members make the same number of such operations,
   // one at a time.

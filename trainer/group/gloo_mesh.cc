@@ -137,6 +137,12 @@ std::string GlooMesh::NameOf(int rank) const {
   return index < spec_.members.size() ? name + " (" + spec_.members[index] + ")" : name;
 }
 
+std::string GlooMesh::HostOf(int rank) const {
+  const auto index = static_cast<size_t>(rank);
+  if (index >= spec_.members.size()) return "";
+  return spec_.members[index].substr(0, spec_.members[index].rfind('/'));
+}
+
 std::string GlooMesh::Doing() const {
   return "building the group '" + spec_.prefix + "' as rank " + std::to_string(spec_.rank) +
          " of " + std::to_string(spec_.size);

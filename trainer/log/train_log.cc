@@ -174,6 +174,7 @@ void TrainLog::Write(const LoggedStep& step) {
                    {"exchange_ms", part(&StepTimes::exchange)},
                    {"vote_ms", part(&StepTimes::vote)},
                    {"optimizer_ms", part(&StepTimes::optimizer)},
+                   {"recheck_ms", part(&StepTimes::recheck)},
                    {"save_ms", part(&StepTimes::save)}});
   if (json_) {
     Json times;

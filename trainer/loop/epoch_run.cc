@@ -16,6 +16,7 @@
 #include "trainer/loop/lane_placer.h"
 #include "trainer/loop/lane_work.h"
 #include "trainer/loop/meet.h"
+#include "trainer/loop/recheck.h"
 #include "trainer/loop/stop_save.h"
 #include "trainer/loop/vote.h"
 #include "trainer/numerics/profile_range.h"
@@ -31,7 +32,7 @@ class EpochRun {
   EpochRun(TrainState& state, const EpochGroup::Spec& spec, EpochGroup& group,
            const EpochCallbacks& peer, Keeping* keeping)
       : parts_{state, spec.prefix, group, peer, keeping}, state_(state), group_(group),
-        placer_(group.size(), parts_.lanes(), MovesLanes(state.config())) {}
+        placer_(group.size(), parts_.lanes(), MovesLanes(state.config())), recheck_(parts_) {}
 
   Result<EpochOutcome> Run() {
     KEEL_TRY(OpenExchange());
@@ -71,7 +72,7 @@ class EpochRun {
 
  private:
   EpochOutcome Outcome(EpochEnd end) const {
-    return {end, "", group_.rank() == 0, saved_step_, not_mirrored_};
+    return {end, refused_, group_.rank() == 0, saved_step_, not_mirrored_};
   }
 
   // While the last save is waited for, nobody votes on stops any more.
@@ -133,7 +134,10 @@ class EpochRun {
     parts_.At(Phase::kComputing);
     KEEL_TRY_ASSIGN(const std::optional<Digest> piece, PieceToCompare());
     if (catching_up()) KEEL_TRY(catch_up_->BeginStep());
-    LaneWork work = ComputeLanes(state_, *exchange_);
+    // Who receives the state has nothing yet that could be compared.
+    if (catching_up()) recheck_.Skip();
+    const RecheckTask recheck = catching_up() ? RecheckTask() : recheck_.TaskFor(Lanes());
+    LaneWork work = ComputeLanes(state_, *exchange_, recheck);
     if (!work.status.ok()) return Failed(work);
     if (catching_up()) KEEL_TRY(catch_up_->EndStep());
     work.times.save = times_.save;   // for the save that began after the step before
@@ -141,7 +145,8 @@ class EpochRun {
     StepWatch watch(times_);
     parts_.At(Phase::kVoting);
     const EpochCallbacks::Wishes wishes = parts_.peer.wishes();
-    VoteRecord record = Record(wishes, std::move(work.losses));
+    VoteRecord record = Record(wishes, work.losses);
+    KEEL_TRY(recheck_.FillIn(work, record));
     record.compute_ns = times_.Own().count();
     record.exchange_ns = times_.exchange.count();
     const uint64_t every = state_.config().digest_every;
@@ -154,6 +159,14 @@ class EpochRun {
     watch.Add(&StepTimes::vote);
     parts_.At(Phase::kApplying);
     KEEL_TRY(CompareParameters(records));
+    KEEL_TRY_ASSIGN(const Recheck::Outcome judged, recheck_.Judge(records, work, *exchange_));
+    if (judged.what != Recheck::Outcome::What::kApply) {
+      state_.Drop();
+      refused_ = judged.reason;
+      // A step is made again in an epoch of its own, since positions only rise within one.
+      return std::optional(judged.what == Recheck::Outcome::What::kStop ? EpochEnd::kRefused
+                                                                        : EpochEnd::kBoundary);
+    }
     std::vector<float> lane_losses;
     compute_ns_.clear();
     for (const VoteRecord& one : records) {
@@ -415,9 +428,11 @@ class EpochRun {
   EpochGroup& group_;
   std::unique_ptr<Exchange> exchange_;
   LanePlacer placer_;
+  Recheck recheck_;
   std::optional<CatchUp> catch_up_;     // while members do, or one has failed to
   std::optional<uint64_t> saved_step_;
   std::string not_mirrored_;
+  std::string refused_;                 // why the job cannot go on
   std::optional<TimePoint> end_by_;   // while the mirror is waited for, if that is told
   uint64_t pieces_left_ = 0;            // of the state, to be compared by as many steps
   StepTimes times_;                     // of the step under way

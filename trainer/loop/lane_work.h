@@ -10,10 +10,13 @@
 //            process (trainer/group/nccl_links.h).
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
 #include "trainer/exchange/exchange.h"
+#include "trainer/loop/lane_result.h"
+#include "trainer/loop/recheck_plan.h"
 #include "trainer/state/train_state.h"
 #include "trainer/step_times.h"
 
@@ -23,8 +26,15 @@ struct LaneWork {
   std::vector<double> losses = {};  // of our own lanes
   Status status = Ok();
   bool users_fault = false;         // the program failed, and would fail again
-  StepTimes times = {};             // data, forward, backward, exchange
+  StepTimes times = {};             // data, forward, backward, exchange, recheck
+  // What came of the lanes that the task names.
+  std::optional<LaneResult> own = {};
+  std::optional<LaneResult> other = {};
 };
-LaneWork ComputeLanes(TrainState& state, Exchange& exchange);
+LaneWork ComputeLanes(TrainState& state, Exchange& exchange, const RecheckTask& recheck = {});
+
+// Any lane of this step, which counts for nothing: before ComputeLanes(), or after it where the
+// step is not applied. Gradients are gone afterwards.
+Result<LaneResult> ComputeAgain(TrainState& state, Exchange& exchange, int lane);
 
 }  // namespace keel

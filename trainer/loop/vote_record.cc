@@ -19,9 +19,12 @@ enum Flags : uint64_t {
   kHasDigest = 32,
   kHasSaveTime = 64,
   kHasPiece = 128,
-  kAllFlags = 255,
+  // The state of the save lies above these, and below the rest.
+  kHasOwnLane = 1 << 11,
+  kHasOtherLane = 1 << 12,
+  kHasSums = 1 << 13,
+  kAllFlags = 255 | kHasOwnLane | kHasOtherLane | kHasSums,
 };
-// The state of the save lies above the flags.
 constexpr int kSavingShift = 8;
 constexpr uint64_t kSavingMask = uint64_t{7} << kSavingShift;
 
@@ -35,8 +38,11 @@ struct Head {
   int64_t sent_ns = 0;
   std::array<std::byte, 16> digest{};
   std::array<std::byte, 16> piece{};
+  std::array<std::byte, 16> own_lane{};
+  std::array<std::byte, 16> other_lane{};
+  std::array<std::byte, 16> sums{};
 };
-static_assert(sizeof(Head) == 88, "no padding that would be sent");
+static_assert(sizeof(Head) == 136, "no padding that would be sent");
 
 uint64_t FlagsOf(const VoteRecord& record) {
   uint64_t flags = 0;
@@ -48,6 +54,9 @@ uint64_t FlagsOf(const VoteRecord& record) {
   if (record.parameters) flags |= kHasDigest;
   if (record.save_ns) flags |= kHasSaveTime;
   if (record.piece) flags |= kHasPiece;
+  if (record.own_lane) flags |= kHasOwnLane;
+  if (record.other_lane) flags |= kHasOtherLane;
+  if (record.sums) flags |= kHasSums;
   return flags | static_cast<uint64_t>(record.saving) << kSavingShift;
 }
 
@@ -72,6 +81,9 @@ std::vector<std::byte> EncodeVote(const VoteRecord& record) {
   head.sent_ns = record.sent_ns;
   if (record.parameters) head.digest = record.parameters->bytes;
   if (record.piece) head.piece = record.piece->bytes;
+  if (record.own_lane) head.own_lane = record.own_lane->bytes;
+  if (record.other_lane) head.other_lane = record.other_lane->bytes;
+  if (record.sums) head.sums = record.sums->bytes;
   std::vector<std::byte> bytes(VoteRecordBytes(static_cast<int>(record.losses.size())));
   std::memcpy(bytes.data(), &head, sizeof(Head));
   if (!record.losses.empty()) {
@@ -107,6 +119,9 @@ Result<VoteRecord> DecodeVote(std::span<const std::byte> bytes, int lanes) {
   record.sent_ns = head.sent_ns;
   if ((head.flags & kHasDigest) != 0) record.parameters = Digest{head.digest};
   if ((head.flags & kHasPiece) != 0) record.piece = Digest{head.piece};
+  if ((head.flags & kHasOwnLane) != 0) record.own_lane = Digest{head.own_lane};
+  if ((head.flags & kHasOtherLane) != 0) record.other_lane = Digest{head.other_lane};
+  if ((head.flags & kHasSums) != 0) record.sums = Digest{head.sums};
   record.losses.resize(static_cast<size_t>(lanes));
   if (lanes > 0) {
     std::memcpy(record.losses.data(), bytes.data() + sizeof(Head), bytes.size() - sizeof(Head));

@@ -30,6 +30,11 @@ struct VoteRecord {
   int64_t sent_ns = 0;                 // what it sent of the state to who catches up took so long
   std::optional<Digest> parameters = {};    // sent only every so many steps
   std::optional<Digest> piece = {};         // of its state before the step, after a new epoch began
+  // In a step that is rechecked: of its own lane that another worker computes, too; of that of
+  // another one which it does; and of the sums of all gradients.
+  std::optional<Digest> own_lane = {};
+  std::optional<Digest> other_lane = {};
+  std::optional<Digest> sums = {};
   std::vector<double> losses = {};          // one for each of its own lanes
 
   // Compares bits, so that a NaN equals itself.

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/digest.h"
@@ -74,6 +75,10 @@ class TrainState {
     int64_t link_ns = 0;
   };
   void NoteSpeed(const Speed& speed) { speed_ = speed; }
+
+  // The step at which nobody could tell whose gradients' sums are right, if there was one: before,
+  // and from now on.
+  std::optional<uint64_t> ExchangeDoubted(uint64_t step) { return std::exchange(doubted_, step); }
 
   // --- Comparing it with others' ---
 
@@ -158,6 +163,7 @@ class TrainState {
   Held held_ = Held::kFresh;
   bool compared_ = false;
   Speed speed_;
+  std::optional<uint64_t> doubted_;
   std::optional<at::Tensor> pending_;
 };
 

@@ -62,6 +62,30 @@ TEST(LoadAhead, LoadsEachRequestOnceInAQuietRun) {
   }
 }
 
+// Beside the order, the dataset is not asked by more threads at once, and nothing is loaded twice.
+TEST(LoadAhead, OneBesideTheOrderIsLoadedNextAndTheOthersStay) {
+  for (const int threads : {1, 3}) {
+    Source source;
+    {
+      LoadAhead<std::string> loader(source.Spec(threads, 5));
+      for (uint64_t step = 0; step < 20; ++step) {
+        {
+          const std::lock_guard lock(source.mutex);
+          source.bad = step == 7 ? Text(At(7, 9)) : "";
+        }
+        const Result<std::string> got = loader.TakeBeside(At(step, 9));
+        EXPECT_EQ(got.ok(), step != 7);
+        if (got.ok()) {
+          EXPECT_EQ(*got, Text(At(step, 9)));
+        }
+        TakeStep(loader, step, {{2, 5}, kPerStep, 20});
+      }
+    }
+    EXPECT_EQ(source.loaded.size(), 80u);
+    EXPECT_EQ(std::set(source.loaded.begin(), source.loaded.end()).size(), 80u);
+  }
+}
+
 TEST(LoadAhead, NeverLoadsMoreThanItMayHold) {
   Source source;
   const LoadOrder order{{0, 4}, kPerStep, 100};

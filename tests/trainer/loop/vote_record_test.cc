@@ -32,6 +32,11 @@ VoteRecord RandomRecord(Random& random, int lanes) {
     record.piece.emplace();
     random.Bytes(record.piece->bytes);
   }
+  for (auto* const digest : {&record.own_lane, &record.other_lane, &record.sums}) {
+    if (!random.Chance(0.5)) continue;
+    digest->emplace();
+    random.Bytes((*digest)->bytes);
+  }
   for (int lane = 0; lane < lanes; ++lane) record.losses.push_back(random.Double());
   return record;
 }
@@ -58,6 +63,9 @@ TEST(VoteRecord, DecodesToWhatWasEncoded) {
     EXPECT_EQ(decoded->sent_ns, record.sent_ns);
     EXPECT_EQ(decoded->parameters, record.parameters);
     EXPECT_EQ(decoded->piece, record.piece);
+    EXPECT_EQ(decoded->own_lane, record.own_lane);
+    EXPECT_EQ(decoded->other_lane, record.other_lane);
+    EXPECT_EQ(decoded->sums, record.sums);
     EXPECT_EQ(decoded->losses, record.losses);
     EXPECT_EQ(*decoded, record);
   }

@@ -1,0 +1,322 @@
+// One bit that one member computes wrongly in a step that is rechecked is found before the step is
+// applied: the right one is named, and the others end with the bits of a worker alone.
+#include "trainer/loop/recheck.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "tests/harness/expect_ok.h"
+#include "tests/trainer/crew.h"
+#include "tests/trainer/quiet_peer.h"
+#include "tests/trainer/tasks.h"
+#include "trainer/loop/epoch_run.h"
+
+namespace keel {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr uint64_t kRecheckedSteps = 12;
+constexpr int kRecheckedLanes = 6;
+
+enum class Planted { kGradient, kLoss, kBuffer, kSum };
+
+// What goes wrong on one member.
+struct PlantedFault {
+  Planted what = Planted::kGradient;
+  uint64_t step = 0;
+  bool always = false;     // from that step on; else the first time in it
+  int lane = -1;           // -1: every lane that it computes
+  uint64_t where = 0;      // draws the tensor and the bit
+};
+
+void FlipBitOf(const at::Tensor& tensor, uint64_t where) {
+  if (tensor.numel() == 0) return;
+  const uint64_t byte = where % static_cast<uint64_t>(tensor.nbytes());
+  static_cast<unsigned char*>(tensor.mutable_data_ptr())[byte] ^=
+      static_cast<unsigned char>(1u << (where / 8 % 8));
+}
+
+// A member, with a state of its own, and what is wrong with it.
+class RecheckedMember {
+ public:
+  RecheckedMember(const std::string& model, std::optional<PlantedFault> fault, uint64_t every)
+      : fault_(std::move(fault)) {
+    static std::mutex mutex;   // building draws from the one generator that all threads share
+    const std::lock_guard lock(mutex);
+    torch::manual_seed(1);
+    Task task = MakeTask(model, 0);
+    TrainProgram program;
+    program.model = task.model;
+    const ModelTensors tensors = TensorsOf(*task.model);
+    for (const NamedTensor& buffer : tensors.buffers) {
+      if (buffer.tensor.is_floating_point()) buffers_.push_back(buffer.tensor);
+    }
+    program.loss = [this, loss = task.loss](const Batch& batch) { return Loss(loss, batch); };
+    program.dataset = std::move(task.dataset);
+    program.optimizer = *MakeAdamW(tensors.parameters, {});
+    TrainConfig config{.steps = kRecheckedSteps, .lanes = kRecheckedLanes, .lane_batch = 2};
+    config.recheck_every = every;
+    auto state = TrainState::Make(config, std::move(program));
+    KEEL_CHECK(state.ok(), state.error().message);
+    state_ = std::move(*state);
+    if (fault_ && fault_->what == Planted::kGradient) Hook();
+  }
+
+  TrainState& state() { return *state_; }
+
+  // Called between the sums and the vote.
+  void BeforeVote() {
+    if (!fault_ || fault_->what != Planted::kSum || !IsDue()) return;
+    const auto& parameters = state_->parameters();
+    FlipBitOf(parameters[fault_->where % parameters.size()].grad(), fault_->where);
+    ++times_;
+  }
+
+ private:
+  bool IsDue() const {
+    if (fault_->always) return state_->step() >= fault_->step;
+    return state_->step() == fault_->step && times_ == 0;
+  }
+
+  at::Tensor Loss(const std::function<at::Tensor(const Batch&)>& loss, const Batch& batch) {
+    const at::Tensor made = loss(batch);
+    if (!fault_ || !IsDue()) return made;
+    if (fault_->what == Planted::kLoss) {
+      ++times_;
+      return made + 1e-3;
+    }
+    if (fault_->what == Planted::kBuffer && !buffers_.empty()) {
+      ++times_;
+      const at::NoGradGuard no_grad;
+      FlipBitOf(buffers_[fault_->where % buffers_.size()], fault_->where);
+    }
+    return made;
+  }
+
+  void Hook() {
+    const auto& parameters = state_->parameters();
+    parameters[fault_->where % parameters.size()].register_hook([this](const at::Tensor& made) {
+      if (!IsDue()) return made;
+      ++times_;
+      const at::Tensor wrong = made.clone();
+      FlipBitOf(wrong, fault_->where);
+      return wrong;
+    });
+  }
+
+  const std::optional<PlantedFault> fault_;
+  int times_ = 0;
+  std::vector<at::Tensor> buffers_;
+  std::unique_ptr<TrainState> state_;
+};
+
+class RecheckTest : public testing::Test {
+ protected:
+  RecheckTest() {
+    at::set_num_threads(1);
+    SetLogLevel(LogLevel::kError);
+    LogToCallback([this](std::string_view line) {
+      const std::lock_guard lock(log_mutex_);
+      log_ += line;
+    });
+  }
+  ~RecheckTest() override { LogToStderr(); }
+
+  // Rank `wrong` has the fault; -1: nobody has one.
+  void Make(const std::string& model, int size, int wrong, const PlantedFault& fault,
+            uint64_t every = 1) {
+    log_.clear();
+    members_.clear();
+    for (int rank = 0; rank < size; ++rank) {
+      members_.push_back(std::make_unique<RecheckedMember>(
+          model, rank == wrong ? std::optional(fault) : std::nullopt, every));
+    }
+  }
+
+  // One epoch of these members, by rank; each one is on a host of its own.
+  std::vector<Result<EpochOutcome>> Epoch() {
+    const int size = static_cast<int>(members_.size());
+    std::vector<Result<EpochOutcome>> outcomes(members_.size(),
+                                               Error{Code::kCancelled, "it did not run"});
+    const std::string prefix = crew_.NewPrefix();
+    GroupCrew::OnThreads(size, [&](int rank) {
+      RecheckedMember& member = *members_[static_cast<size_t>(rank)];
+      EpochCallbacks peer = QuietPeer();
+      peer.wishes = [&] {
+        member.BeforeVote();
+        return EpochCallbacks::Wishes{};
+      };
+      EpochGroup::Spec spec = crew_.SpecOf(rank, size, prefix);
+      for (int one = 0; one < size; ++one) {
+        spec.members.push_back("host" + std::to_string(one) + "/0");
+      }
+      outcomes[static_cast<size_t>(rank)] =
+          RunEpoch(member.state(), spec, CancelToken::Never(), peer);
+    });
+    return outcomes;
+  }
+
+  std::string Alone(const std::string& model) {
+    RecheckedMember member(model, std::nullopt, 0);
+    EXPECT_OK(RunEpoch(member.state(), crew_.SpecOf(0, 1, crew_.NewPrefix()),
+                       CancelToken::Never(), QuietPeer()));
+    return member.state().registry().StateDigest().Hex();
+  }
+
+  void ExpectBits(const std::string& expected) {
+    for (const auto& member : members_) {
+      EXPECT_EQ(member->state().step(), kRecheckedSteps);
+      EXPECT_EQ(member->state().registry().StateDigest().Hex(), expected);
+    }
+  }
+
+  std::vector<EpochOutcome> ExpectEnds(EpochEnd end) {
+    std::vector<EpochOutcome> ended;
+    for (const auto& outcome : Epoch()) {
+      EXPECT_OK(outcome);
+      ended.push_back(outcome.ok() ? *outcome : EpochOutcome{});
+      EXPECT_EQ(ended.back().end, end) << ended.back().reason;
+    }
+    return ended;
+  }
+
+  // Exactly that one fails, before the step is applied; the others make it again without it.
+  void ExpectNamed(int wrong, uint64_t step) {
+    const auto outcomes = Epoch();
+    for (size_t rank = 0; rank < outcomes.size(); ++rank) {
+      EXPECT_EQ(members_[rank]->state().step(), step);
+      if (static_cast<int>(rank) == wrong) {
+        ASSERT_FALSE(outcomes[rank].ok());
+        EXPECT_EQ(outcomes[rank].error().code, Code::kCorrupt) << outcomes[rank].error().message;
+        EXPECT_THAT(outcomes[rank].error().message, HasSubstr("rank " + std::to_string(wrong)));
+      } else {
+        ASSERT_OK(outcomes[rank]);
+        EXPECT_EQ(outcomes[rank]->end, EpochEnd::kBoundary);
+      }
+    }
+    EXPECT_THAT(log_, HasSubstr("corruption step=" + std::to_string(step)));
+    members_.erase(members_.begin() + wrong);
+    ExpectEnds(EpochEnd::kFinished);
+  }
+
+  GroupCrew crew_;
+  std::mutex log_mutex_;
+  std::string log_;
+  std::vector<std::unique_ptr<RecheckedMember>> members_;
+};
+
+TEST_F(RecheckTest, NobodyIsAccusedWhereNothingIsWrong) {
+  for (const char* const model : {"mlp", "gpt", "resnet"}) {
+    const std::string expected = Alone(model);
+    for (const int size : {1, 2, 3, 4}) {
+      Make(model, size, -1, {});
+      ExpectEnds(EpochEnd::kFinished);
+      ExpectBits(expected);
+      EXPECT_EQ(log_, "");
+    }
+  }
+}
+
+// Workers that have no lane check, too.
+TEST_F(RecheckTest, MoreWorkersThanLanes) {
+  const std::string expected = Alone("mlp");
+  Make("mlp", kRecheckedLanes + 2, -1, {});
+  ExpectEnds(EpochEnd::kFinished);
+  ExpectBits(expected);
+  EXPECT_EQ(log_, "");
+}
+
+// With two, too, since who is right comes to the same bits again.
+TEST_F(RecheckTest, WhoeverIsWrongOnceIsNamed) {
+  Random random(11);
+  for (const char* const model : {"mlp", "gpt", "resnet"}) {
+    const std::string expected = Alone(model);
+    for (int round = 0; round < 12; ++round) {
+      const int size = 2 + round % 3;
+      const int wrong = static_cast<int>(random.Uniform(static_cast<uint64_t>(size)));
+      const auto what = static_cast<Planted>(random.Uniform(3));
+      if (what == Planted::kBuffer && std::string_view(model) != "resnet") continue;
+      const PlantedFault fault{
+          .what = what, .step = random.Uniform(kRecheckedSteps), .where = random.Next()};
+      SCOPED_TRACE(testing::Message() << model << " " << size << " " << wrong << " "
+                                      << static_cast<int>(what) << " " << fault.step);
+      Make(model, size, wrong, fault);
+      ASSERT_NO_FATAL_FAILURE(ExpectNamed(wrong, fault.step));
+      ExpectBits(expected);
+    }
+  }
+}
+
+TEST_F(RecheckTest, WhoeverIsAlwaysWrongIsNamedWithAThirdOne) {
+  Random random(12);
+  const std::string expected = Alone("mlp");
+  for (int round = 0; round < 12; ++round) {
+    const int size = 3 + round % 2;
+    const int wrong = static_cast<int>(random.Uniform(static_cast<uint64_t>(size)));
+    const PlantedFault fault{.what = round % 4 == 0 ? Planted::kLoss : Planted::kGradient,
+                             .step = random.Uniform(kRecheckedSteps), .always = true,
+                             .where = random.Next()};
+    Make("mlp", size, wrong, fault);
+    ASSERT_NO_FATAL_FAILURE(ExpectNamed(wrong, fault.step));
+    ExpectBits(expected);
+  }
+}
+
+TEST_F(RecheckTest, WhoHoldsOtherSumsIsNamed) {
+  Random random(13);
+  const std::string expected = Alone("mlp");
+  for (int round = 0; round < 12; ++round) {
+    const int wrong = round % 3;
+    const PlantedFault fault{.what = Planted::kSum, .step = random.Uniform(kRecheckedSteps),
+                             .always = round % 2 == 0, .where = random.Next()};
+    Make("mlp", 3, wrong, fault);
+    ASSERT_NO_FATAL_FAILURE(ExpectNamed(wrong, fault.step));
+    EXPECT_THAT(log_, HasSubstr("in=sums"));
+    ExpectBits(expected);
+  }
+}
+
+TEST_F(RecheckTest, TwoThatDifferForEverStop) {
+  Make("mlp", 2, 1, {.step = 4, .always = true, .where = 5});
+  const auto outcomes = ExpectEnds(EpochEnd::kRefused);
+  EXPECT_THAT(outcomes[0].reason, AllOf(HasSubstr("step 4, lane "), HasSubstr("--on-corruption")));
+  EXPECT_EQ(outcomes[1].reason, outcomes[0].reason);
+}
+
+TEST_F(RecheckTest, TwoWithOtherSumsMakeTheStepAgainAndStopTheSecondTime) {
+  const std::string expected = Alone("mlp");
+  Make("mlp", 2, 0, {.what = Planted::kSum, .step = 7, .where = 9});
+  ExpectEnds(EpochEnd::kBoundary);
+  ExpectEnds(EpochEnd::kFinished);
+  ExpectBits(expected);
+  EXPECT_THAT(log_, HasSubstr("corruption step=7 in=sums"));
+  Make("mlp", 2, 0, {.what = Planted::kSum, .step = 7, .always = true, .where = 9});
+  ExpectEnds(EpochEnd::kBoundary);
+  ExpectEnds(EpochEnd::kRefused);
+}
+
+TEST_F(RecheckTest, OneAloneIsComparedWithItself) {
+  Make("mlp", 1, 0, {.step = 3, .where = 5});
+  const auto outcomes = Epoch();
+  ASSERT_FALSE(outcomes[0].ok());
+  EXPECT_THAT(outcomes[0].error().message, HasSubstr("computed the lane twice"));
+  EXPECT_EQ(members_[0]->state().step(), 3u);
+}
+
+// In steps between, a wrong gradient is everybody's: that is why rechecks are frequent.
+TEST_F(RecheckTest, OnlyEverySoManySteps) {
+  Make("mlp", 3, 1, {.step = 4, .where = 5}, /*every=*/4);
+  ExpectEnds(EpochEnd::kFinished);
+  EXPECT_EQ(log_, "");
+  Make("mlp", 3, 1, {.step = 7, .where = 5}, /*every=*/4);
+  ASSERT_NO_FATAL_FAILURE(ExpectNamed(1, 7));
+}
+
+}  // namespace
+}  // namespace keel

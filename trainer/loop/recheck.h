@@ -1,0 +1,73 @@
+// Recheck: in some steps every worker computes a lane of another one, too, and the votes compare
+// what came of it, and the sums of all gradients, before anything is applied. Where they differ, a
+// third worker decides who is wrong; that one fails, and the others make the step again.
+//
+// | the votes show | all of them then | this step |
+// |---|---|---|
+// | the same results | go on | is applied |
+// | another lane, and it can be told whose is wrong | meet without that worker | is made again |
+// | other sums at a minority of workers | meet without these | is made again |
+// | other sums, and no majority: the first time | meet | is made again |
+// | another lane, nobody can tell whose is wrong; --on-corruption=continue | go on | is applied |
+// | the same with stop; other sums again | end the job | is not applied |
+//
+// Promises   all members that have the same votes come to the same outcome.
+// Does not   find what goes wrong in the same way on both machines, or on a single one each time.
+//            Look at members that receive the state: there are no rechecks meanwhile.
+// Threads    the training thread.
+// Errors     those of the group and of the user's program; kCorrupt: this worker is the one that is
+//            wrong.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/exchange/exchange.h"
+#include "trainer/loop/epoch_parts.h"
+#include "trainer/loop/lane_work.h"
+#include "trainer/loop/recheck_plan.h"
+#include "trainer/loop/vote_record.h"
+#include "trainer/numerics/placement.h"
+
+namespace keel {
+
+class Recheck {
+ public:
+  explicit Recheck(const EpochParts& parts);
+
+  // Of the step that begins. `lanes`: who computes which ones.
+  RecheckTask TaskFor(const Placement& lanes);
+  // No recheck in this step.
+  void Skip() { tasks_.clear(); }
+  Status FillIn(const LaneWork& work, VoteRecord& record) const;
+
+  struct Outcome {
+    enum class What { kApply, kAgain, kStop };
+    What what = What::kApply;
+    std::string reason = {};   // to stop
+  };
+  Result<Outcome> Judge(const std::vector<VoteRecord>& records, const LaneWork& work,
+                        Exchange& exchange);
+
+ private:
+  int rank() const { return group_.rank(); }
+  Result<Outcome> JudgeSums(const std::vector<VoteRecord>& records);
+  Result<Testimony> Hear(const Dispute& dispute, const LaneWork& work, Exchange& exchange);
+  Result<Outcome> JudgeLane(const Dispute& dispute, const Testimony& testimony);
+  std::string StepText() const { return "step " + std::to_string(state_.step()); }
+  // Logged once, by the first member that is not `wrong`.
+  void Tell(const std::string& what, const std::vector<int>& wrong, const std::string& reason,
+            const std::string& then) const;
+  std::string NamesOf(const std::vector<int>& ranks, const std::string& between) const;
+
+  TrainState& state_;
+  EpochGroup& group_;
+  std::vector<std::string> hosts_;   // by rank
+  const bool all_compute_alike_;
+  std::vector<RecheckTask> tasks_;   // by rank, of the step under way; empty: no recheck
+};
+
+}  // namespace keel
