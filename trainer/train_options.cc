@@ -24,8 +24,8 @@ void AddRecheckOptions(OptionTable& table, const TrainConfig& preset) {
                 .Placeholder("N"));
   table.Add(Option::Choice("on-corruption", {"stop", "continue"},
                            preset.on_corruption == OnCorruption::kStop ? "stop" : "continue",
-                           "What to do where results differ, and nobody can tell which worker is "
-                           "wrong"));
+                           "What to do where two workers come to other results of a lane each "
+                           "time, and nobody can tell which one is wrong"));
 }
 
 void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {

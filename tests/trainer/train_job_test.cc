@@ -339,9 +339,49 @@ TEST_F(TrainJob, AnExceptionIsSurvivedWhereRestartsAreLeft) {
   EXPECT_EQ(LastLineOf(*job), LastLine(1, options));
 }
 
+// One worker computes a wrong gradient from the 8th step on (tests/trainer/rigged_bits.h).
+class ABitThatIsWrong : public JobTest {
+ protected:
+  void SetUp() override { ASSERT_EQ(setenv("KEEL_RIGGED_BITS", "1 7 always gradient 5", 1), 0); }
+  void TearDown() override { unsetenv("KEEL_RIGGED_BITS"); }
+};
+
+TEST_F(ABitThatIsWrong, StopsTwoWorkersThatCannotTellWhoItIsWithAllStepsSaved) {
+  const std::string dir = folder_.File("ckpts");
+  const Words options = {"--steps=20", "--recheck-every=1", "--checkpoint-dir", dir};
+  const auto job = Start(2, options);
+  EXPECT_EQ(job->ExitCode(), 78) << job->Output();
+  EXPECT_EQ(job->Count("^final"), 0);
+  EXPECT_GE(job->Count("step 7, lane [0-9]: rank [01] .* or rank [01] .* computes other bits than "
+                       "it should .*each one comes to its own result every time.*"
+                       "--on-corruption=continue"),
+            1)
+      << job->Output();
+  // Without that machine the same command goes on.
+  unsetenv("KEEL_RIGGED_BITS");
+  const auto again = Start(2, options);
+  EXPECT_EQ(again->ExitCode(), 0) << again->Output();
+  EXPECT_EQ(again->Count("^resumed step=7 "), 1) << again->Output();
+  EXPECT_EQ(LastLineOf(*again), LastLine(1, {"--steps=20"}));
+}
+
+TEST_F(ABitThatIsWrong, IsTakenWhereTheUserWantsToContinue) {
+  const Words options = {"--steps=10", "--lanes=2"};
+  const auto job =
+      Start(2, Joined(options, {"--recheck-every=1", "--on-corruption=continue"}));
+  EXPECT_EQ(job->ExitCode(), 0) << job->Output();
+  EXPECT_EQ(job->Count("error corruption step=[789] .*--on-corruption=continue says"), 3)
+      << job->Output();
+  const std::string unseen = LastLine(2, Joined(options, {"--recheck-every=0"}));
+  EXPECT_EQ(LastLineOf(*job), unseen);
+  unsetenv("KEEL_RIGGED_BITS");
+  EXPECT_NE(LastLine(2, options), unseen);
+}
+
 TEST_F(TrainJob, ValuesThatMakeNoSenseAreRefusedByName) {
   for (const char* option : {"--lanes=0", "--lane-batch=0", "--steps=0", "--threads=0",
-                             "--schedule=sometimes", "--lr=-1"}) {
+                             "--schedule=sometimes", "--recheck-every=often",
+                             "--recheck-every=-1", "--lr=-1"}) {
     const auto job = Start(1, {option});
     EXPECT_EQ(job->ExitCode(), 1) << option;   // the launcher's: its program failed
     const std::string name = std::string(option).substr(2, std::string(option).find('=') - 2);

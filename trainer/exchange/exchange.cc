@@ -62,7 +62,6 @@ class Exchange::Impl {
   void OnGradient(size_t parameter, const at::Tensor& made);
   bool IsLastLane() const { return lanes_done_ + 1 == lanes_.count(); }
   std::string LaneText() const;
-  void ForgetGradients();
   Status EndAgain(const Status& backward);
   void CompleteLane();
   Status CompleteLastLane();
@@ -86,6 +85,7 @@ class Exchange::Impl {
   LaneShares shares_;
   bool is_collecting_ = false;           // in a lane
   bool is_again_ = false;                // in one that counts for nothing
+  std::vector<at::Tensor> kept_;         // the gradients as they were before that, meanwhile
   std::vector<Digest>* digests_ = nullptr;   // of the lane's gradients, if they are wanted
   int lanes_done_ = 0;
   // In the step's last backward: how many gradients each bucket still lacks, and how many buckets
@@ -205,17 +205,15 @@ Status Exchange::Impl::BeginLane() {
   return Ok();
 }
 
-void Exchange::Impl::ForgetGradients() {
-  for (at::Tensor parameter : gradients_->parameters()) parameter.mutable_grad() = at::Tensor();
-}
-
 Status Exchange::Impl::BeginAgain(std::vector<Digest>* digests) {
   KEEL_TRY(group_.status());
   if (is_collecting_ || lanes_done_ > 0) {
     return Failed({Code::kInvalid, "a lane is computed again in the middle of a step"});
   }
   if (warmer_) warmer_->Stop();
-  ForgetGradients();
+  for (at::Tensor parameter : gradients_->parameters()) {
+    kept_.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
+  }
   digests_ = digests;
   is_collecting_ = is_again_ = true;
   return Ok();
@@ -224,7 +222,10 @@ Status Exchange::Impl::BeginAgain(std::vector<Digest>* digests) {
 Status Exchange::Impl::EndAgain(const Status& backward) {
   is_collecting_ = is_again_ = false;
   digests_ = nullptr;
-  ForgetGradients();
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    at::Tensor(gradients_->parameters()[i]).mutable_grad() = std::move(kept_[i]);
+  }
+  kept_.clear();
   if (!backward.ok()) return Failed(backward.error());
   return group_.status();
 }

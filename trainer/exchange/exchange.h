@@ -69,7 +69,7 @@ class Exchange {
   // the loss does not reach it. The digests stay where they are until that lane has ended.
   void DigestNextLane(std::vector<Digest>* digests);
   // Before a step's own lanes, or after Finish(): the next lane counts for nothing. What it makes
-  // is digested and thrown away, and so are the gradients of the last step.
+  // is digested and thrown away; gradients that were there are there again when it has ended.
   Status BeginAgain(std::vector<Digest>* digests);
   // How long the step's last Backward() waited for others after its own gradients were there.
   Duration waited() const;

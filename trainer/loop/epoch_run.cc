@@ -160,13 +160,7 @@ class EpochRun {
     parts_.At(Phase::kApplying);
     KEEL_TRY(CompareParameters(records));
     KEEL_TRY_ASSIGN(const Recheck::Outcome judged, recheck_.Judge(records, work, *exchange_));
-    if (judged.what != Recheck::Outcome::What::kApply) {
-      state_.Drop();
-      refused_ = judged.reason;
-      // A step is made again in an epoch of its own, since positions only rise within one.
-      return std::optional(judged.what == Recheck::Outcome::What::kStop ? EpochEnd::kRefused
-                                                                        : EpochEnd::kBoundary);
-    }
+    if (judged.what != Recheck::Outcome::What::kApply) return NotApplied(judged);
     std::vector<float> lane_losses;
     compute_ns_.clear();
     for (const VoteRecord& one : records) {
@@ -182,6 +176,15 @@ class EpochRun {
       KEEL_TRY(PlaceLanes(records));
     }
     return AfterVote(records, wishes);
+  }
+
+  // All members come to it together.
+  Result<std::optional<EpochEnd>> NotApplied(const Recheck::Outcome& judged) {
+    state_.Drop();
+    // A step is made again in an epoch of its own, since positions only rise within one.
+    if (judged.what == Recheck::Outcome::What::kAgain) return std::optional(EpochEnd::kBoundary);
+    refused_ = judged.reason;
+    return std::optional(EpochEnd::kDoubted);
   }
 
   // --- Members that catch up ---

@@ -53,6 +53,7 @@ enum class EpochEnd {
   kStopped,    // this worker was told to stop: it may leave
   kBroken,     // a member was lost
   kRefused,    // the job or this worker cannot begin; another attempt would fail, too
+  kDoubted,    // all stop: they come to different results, and nobody can tell who is wrong
 };
 struct EpochOutcome {
   EpochEnd end = EpochEnd::kBroken;

@@ -183,8 +183,9 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange, const RecheckTask& 
 }
 
 Result<LaneResult> ComputeAgain(TrainState& state, Exchange& exchange, int lane) {
-  // As the program's own error code could be taken for a break of the group.
+  // The program's own error code could be taken for a break of the group, so it is replaced.
   const auto failed = [&](const Error& error) {
+    if (error.code == Code::kNoDevice) return error;
     return Error{Code::kForeign, error.Doing("computed again").message};
   };
   const Status prepared = PrepareLane(state, lane);

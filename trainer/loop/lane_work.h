@@ -33,8 +33,9 @@ struct LaneWork {
 };
 LaneWork ComputeLanes(TrainState& state, Exchange& exchange, const RecheckTask& recheck = {});
 
-// Any lane of this step, which counts for nothing: before ComputeLanes(), or after it where the
-// step is not applied. Gradients are gone afterwards.
+// Any lane of this step, which counts for nothing: before ComputeLanes(), or after it. Gradients
+// are as before then; buffers are not, but a pending step brings its own. kForeign: the program
+// failed.
 Result<LaneResult> ComputeAgain(TrainState& state, Exchange& exchange, int lane);
 
 }  // namespace keel

@@ -288,7 +288,12 @@ class Meeting {
                    std::to_string(plan.dataset->size()) + "_by_" + std::to_string(plan.batch);
     }
     together.Add("evaluation", evaluation);
-    together.Add("--lane-placement", state_.config().places_lanes ? "auto" : "even");
+    const TrainConfig& config = state_.config();
+    together.Add("--lane-placement", config.places_lanes ? "auto" : "even");
+    together.Add("--recheck-every",
+                 config.recheck_every ? std::to_string(*config.recheck_every) : "auto");
+    together.Add("--on-corruption",
+                 config.on_corruption == OnCorruption::kStop ? "stop" : "continue");
     return together.Text();
   }
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "store/catch_torch.h"
 #include "trainer/exchange/gather.h"
+#include "trainer/group/nccl_links.h"
 #include "trainer/numerics/tensor_digest.h"
 
 namespace keel {
@@ -21,8 +22,9 @@ std::vector<std::string> TensorNames(const NamedTensors& tensors) {
   return names;
 }
 
+// Those who read it break the group, and are no worse themselves.
 Error Garbled(const std::string& whose) {
-  return {Code::kCorrupt, "the results of a lane that " + whose + " sent are not complete"};
+  return {Code::kPeerLost, "the results of a lane that " + whose + " sent are not complete"};
 }
 
 }  // namespace
@@ -43,6 +45,7 @@ RecheckTask Recheck::TaskFor(const Placement& lanes) {
 
 Status Recheck::FillIn(const LaneWork& work, VoteRecord& record) const {
   if (tasks_.empty()) return Ok();
+  record.doubted = state_.doubted();
   if (work.own) record.own_lane = work.own->All();
   if (work.other) record.other_lane = work.other->All();
   KEEL_TRY_ASSIGN(record.sums, CatchTorch("comparing gradients", [&] {
@@ -56,52 +59,58 @@ Status Recheck::FillIn(const LaneWork& work, VoteRecord& record) const {
 Result<Recheck::Outcome> Recheck::Judge(const std::vector<VoteRecord>& records,
                                         const LaneWork& work, Exchange& exchange) {
   if (tasks_.empty()) return Outcome();
+  const bool doubted = std::any_of(records.begin(), records.end(),
+                                   [](const VoteRecord& record) { return record.doubted; });
   const std::optional<Dispute> dispute = DisputeIn(tasks_, records, hosts_);
-  if (!dispute) return JudgeSums(records);
+  if (!dispute) return JudgeSums(records, doubted);
   KEEL_TRY_ASSIGN(const Testimony testimony, Hear(*dispute, work, exchange));
-  return JudgeLane(*dispute, testimony);
+  return JudgeLane(*dispute, testimony, doubted);
 }
 
-Result<Recheck::Outcome> Recheck::JudgeSums(const std::vector<VoteRecord>& records) {
-  using What = Outcome::What;
+Recheck::Outcome Recheck::Again(const std::string& in, const std::string& reason) {
+  state_.NoteDoubted();
+  Tell(in, {}, reason, "the step is made again");
+  return {Outcome::What::kAgain};
+}
+
+Result<Recheck::Outcome> Recheck::JudgeSums(const std::vector<VoteRecord>& records,
+                                            bool doubted) {
   const SumsVerdict verdict = CompareSums(records);
   if (!verdict.differ) return Outcome();
-  const bool again = state_.ExchangeDoubted(state_.step()) == state_.step();
-  if (verdict.wrong.empty()) {
-    if (again) {
-      return Outcome{What::kStop, StepText() + ": workers hold other sums of the gradients than "
-                                               "others, twice, and no majority agrees"};
-    }
-    Tell("sums", {}, "no majority holds the same", "the step is made again");
-    return Outcome{What::kAgain};
-  }
   const auto& wrong = verdict.wrong;
+  if (wrong.empty() && doubted) {
+    return Outcome{Outcome::What::kStop,
+                   StepText() + ": workers hold other sums of the gradients than others, twice, "
+                                "and no majority agrees"};
+  }
+  if (wrong.empty()) return Again("sums", "no majority holds the same");
   if (std::find(wrong.begin(), wrong.end(), rank()) != wrong.end()) {
     return Error{Code::kCorrupt, StepText() + ": the gradients' sums of " + group_.NameOf(rank()) +
-                                     " are not those that most others have: this machine, or its "
-                                     "network, changes bits"};
+                                     " are not those that most others have: this machine changes "
+                                     "bits, or what it receives is changed on the way"};
   }
   Tell("sums", wrong, "most others hold the same", kLeaves);
-  return Outcome{What::kAgain};
+  return Outcome{Outcome::What::kAgain};
 }
 
-// Those whom the dispute is about compute the lane, once more, while the others wait for them.
+// Those whom the dispute is about compute the lane, once more, while the others wait for them. If
+// they began with different parameters, that is what all are told instead.
 Result<Testimony> Recheck::Hear(const Dispute& dispute, const LaneWork& work,
                                 Exchange& exchange) {
-  std::vector<LaneResult> mine;
-  if (rank() == dispute.owner && work.own) mine.push_back(*work.own);
-  if (rank() == dispute.checker && work.other) mine.push_back(*work.other);
-  if (dispute.IsAbout(rank())) {
-    group_.whereabouts().Place("recheck");
-    KEEL_TRY_ASSIGN(LaneResult again, ComputeAgain(state_, exchange, dispute.lane));
-    mine.push_back(std::move(again));
+  KEEL_TRY_ASSIGN(const Digest parameters,
+                  CatchTorch("comparing parameters", [&] { return state_.ParametersDigest(); }));
+  KEEL_TRY_ASSIGN(const std::vector<Digest> of_all, GatherDigests(group_, parameters));
+  for (size_t other = 1; other < of_all.size(); ++other) {
+    if (of_all[other] != of_all[0]) return OtherParameters(static_cast<int>(other));
   }
+  KEEL_TRY_ASSIGN(const std::vector<LaneResult> mine, Testify(dispute, work, exchange));
   KEEL_TRY_ASSIGN(const std::vector<RecordBytes> all, GatherRecords(group_, EncodeResults(mine)));
   const auto of = [&](int rank, size_t count) -> Result<std::vector<LaneResult>> {
-    KEEL_TRY_ASSIGN(std::vector<LaneResult> results,
-                    DecodeResults(all[static_cast<size_t>(rank)], state_.parameters().size()));
-    if (results.size() != count) return Garbled(group_.NameOf(rank));
-    return results;
+    Result<std::vector<LaneResult>> results =
+        DecodeResults(all[static_cast<size_t>(rank)], state_.parameters().size());
+    if (results.ok() && results->size() == count) return results;
+    group_.Abort(Garbled(group_.NameOf(rank)));
+    return group_.status().error();
   };
   const bool alone = dispute.owner == dispute.checker;
   KEEL_TRY_ASSIGN(const std::vector<LaneResult> owner, of(dispute.owner, alone ? 3 : 2));
@@ -115,31 +124,60 @@ Result<Testimony> Recheck::Hear(const Dispute& dispute, const LaneWork& work,
   return testimony;
 }
 
-Result<Recheck::Outcome> Recheck::JudgeLane(const Dispute& dispute, const Testimony& testimony) {
-  using What = Outcome::What;
+// What this worker computed before, and computes now.
+Result<std::vector<LaneResult>> Recheck::Testify(const Dispute& dispute, const LaneWork& work,
+                                                 Exchange& exchange) {
+  std::vector<LaneResult> mine;
+  if (rank() == dispute.owner && work.own) mine.push_back(*work.own);
+  if (rank() == dispute.checker && work.other) mine.push_back(*work.other);
+  if (!dispute.IsAbout(rank())) return mine;
+  group_.whereabouts().Place("recheck");
+  Result<LaneResult> again = ComputeAgain(state_, exchange, dispute.lane);
+  if (again.ok()) {
+    mine.push_back(*std::move(again));
+    return mine;
+  }
+  if (state_.config().device.is_cuda()) LeaveIfLost(again.error());
+  if (again.error().code != Code::kForeign) return again.error();
+  return Error{Code::kInvalid, group_.NameOf(rank()) + ", " + again.error().message};
+}
+
+Error Recheck::OtherParameters(int rank) const {
+  return {Code::kCorrupt, "before step " + std::to_string(state_.step()) + " the parameters of " +
+                              group_.NameOf(rank) + " differ from those of " + group_.NameOf(0) +
+                              ": bits have changed in the memory of one of them, or its program "
+                              "has changed them beside the optimizer"};
+}
+
+Result<Recheck::Outcome> Recheck::JudgeLane(const Dispute& dispute, const Testimony& testimony,
+                                            bool doubted) {
   const Verdict verdict = Decide(dispute, testimony);
   const std::string lane = "lane " + std::to_string(dispute.lane);
   const std::string differs = DifferencesOf(testimony.owner, testimony.checker,
                                             TensorNames(state_.model().tensors.parameters));
   const std::string reason = differs + ": " + verdict.reason;
+  const std::string where = StepText() + ", " + lane + ": ";
   if (verdict.wrong == rank()) {
-    return Error{Code::kCorrupt, StepText() + ", " + lane + ": " + group_.NameOf(rank()) +
-                                     " computes other bits than it should (" + reason +
-                                     "): do not trust this machine"};
+    return Error{Code::kCorrupt, where + group_.NameOf(rank()) + " computes other bits than it "
+                                     "should (" + reason + "): do not trust this machine"};
   }
   if (verdict.wrong) {
     Tell(lane, {*verdict.wrong}, reason, kLeaves);
-    return Outcome{What::kAgain};
+    return Outcome{Outcome::What::kAgain};
   }
-  const std::vector<int> both = {dispute.owner, dispute.checker};
-  if (state_.config().on_corruption == OnCorruption::kContinue) {
+  const bool alone = dispute.owner == dispute.checker;
+  if (!doubted) return Again(lane, reason);
+  std::vector<int> both = {dispute.owner};
+  if (!alone) both.push_back(dispute.checker);
+  if (state_.config().on_corruption == OnCorruption::kContinue && !alone) {
     Tell(lane, both, reason, "the job goes on with the former's, as --on-corruption=continue says");
     return Outcome{};
   }
-  return Outcome{What::kStop, StepText() + ", " + lane + ": " + NamesOf(both, " or ") +
-                                  " computes other bits than it should (" + reason +
-                                  "). Find out which machine it is, or go on all the same with "
-                                  "--on-corruption=continue"};
+  return Outcome{Outcome::What::kStop,
+                 where + NamesOf(both, " or ") + " computes other bits than it should (" + reason +
+                     (alone ? "). Do not trust this machine"
+                            : "). Find out which machine it is, or go on all the same with "
+                              "--on-corruption=continue")};
 }
 
 std::string Recheck::NamesOf(const std::vector<int>& ranks, const std::string& between) const {

@@ -5,18 +5,17 @@
 // | the votes show | all of them then | this step |
 // |---|---|---|
 // | the same results | go on | is applied |
-// | another lane, and it can be told whose is wrong | meet without that worker | is made again |
-// | other sums at a minority of workers | meet without these | is made again |
-// | other sums, and no majority: the first time | meet | is made again |
-// | another lane, nobody can tell whose is wrong; --on-corruption=continue | go on | is applied |
-// | the same with stop; other sums again | end the job | is not applied |
+// | others of a lane, or other sums, and whose are wrong | meet without it | is made again |
+// | others, and not whose are wrong: the first time | meet | is made again |
+// | the same once more, of a lane; --on-corruption=continue | go on | is applied |
+// | the same once more, otherwise | end the job | is not applied |
 //
 // Promises   all members that have the same votes come to the same outcome.
 // Does not   find what goes wrong in the same way on both machines, or on a single one each time.
 //            Look at members that receive the state: there are no rechecks meanwhile.
 // Threads    the training thread.
 // Errors     those of the group and of the user's program; kCorrupt: this worker is the one that is
-//            wrong.
+//            wrong, or members began the step with different parameters.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +53,13 @@ class Recheck {
 
  private:
   int rank() const { return group_.rank(); }
-  Result<Outcome> JudgeSums(const std::vector<VoteRecord>& records);
+  Outcome Again(const std::string& in, const std::string& reason);
+  Result<Outcome> JudgeSums(const std::vector<VoteRecord>& records, bool doubted);
   Result<Testimony> Hear(const Dispute& dispute, const LaneWork& work, Exchange& exchange);
-  Result<Outcome> JudgeLane(const Dispute& dispute, const Testimony& testimony);
+  Result<std::vector<LaneResult>> Testify(const Dispute& dispute, const LaneWork& work,
+                                          Exchange& exchange);
+  Error OtherParameters(int rank) const;
+  Result<Outcome> JudgeLane(const Dispute& dispute, const Testimony& testimony, bool doubted);
   std::string StepText() const { return "step " + std::to_string(state_.step()); }
   // Logged once, by the first member that is not `wrong`.
   void Tell(const std::string& what, const std::vector<int>& wrong, const std::string& reason,

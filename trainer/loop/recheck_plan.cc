@@ -31,7 +31,7 @@ std::vector<int> OwnersFor(size_t rank, const Placement& placement,
   return owners.empty() ? std::vector<int>{static_cast<int>(rank)} : owners;
 }
 
-std::optional<int> ThirdFor(const Dispute& dispute, const std::vector<std::string>& hosts) {
+void NameThird(Dispute& dispute, const std::vector<std::string>& hosts) {
   const auto is_apart = [&](size_t rank) {
     return static_cast<int>(rank) != dispute.owner && static_cast<int>(rank) != dispute.checker;
   };
@@ -41,17 +41,22 @@ std::optional<int> ThirdFor(const Dispute& dispute, const std::vector<std::strin
     return is_apart(rank) && hosts[rank] != owners && hosts[rank] != checkers;
   });
   if (others.empty()) others = RanksWhere(hosts.size(), is_apart);
-  return others.empty() ? std::nullopt : std::optional<int>(others.front());
+  if (others.empty()) return;
+  dispute.third = others.front();
+  if (owners == checkers) return;   // who is of one host with both takes no side
+  const std::string& thirds = hosts[static_cast<size_t>(others.front())];
+  if (thirds == owners) dispute.beside_third = dispute.owner;
+  if (thirds == checkers) dispute.beside_third = dispute.checker;
 }
 
 }  // namespace
 
 uint64_t UsualRecheckEvery(const Placement& placement) {
-  uint64_t most = 1;
+  uint64_t fewest = kUsualLanes;
   for (const LaneRange& lanes : placement) {
-    most = std::max(most, static_cast<uint64_t>(lanes.count()));
+    if (!lanes.empty()) fewest = std::min(fewest, static_cast<uint64_t>(lanes.count()));
   }
-  return (kUsualLanes + most - 1) / most;
+  return (kUsualLanes + fewest - 1) / fewest;
 }
 
 std::vector<RecheckTask> PlanRecheck(uint64_t turn, const Placement& placement,
@@ -80,7 +85,7 @@ std::optional<Dispute> DisputeIn(const std::vector<RecheckTask>& tasks,
     if (!task.other) continue;
     if (records[rank].other_lane == records[static_cast<size_t>(task.owner)].own_lane) continue;
     Dispute dispute{*task.other, task.owner, static_cast<int>(rank)};
-    dispute.third = ThirdFor(dispute, hosts);
+    NameThird(dispute, hosts);
     return dispute;
   }
   return std::nullopt;
@@ -88,13 +93,14 @@ std::optional<Dispute> DisputeIn(const std::vector<RecheckTask>& tasks,
 
 Verdict Decide(const Dispute& dispute, const Testimony& testimony) {
   if (dispute.owner == dispute.checker) {
-    return {dispute.owner, "it computed the lane twice, and came to two results"};
+    return {std::nullopt, "it computed the lane twice, and came to two results"};
   }
-  if (testimony.third == testimony.checker) {
-    return {dispute.owner, "two others came to one result"};
+  const std::string outvoted = "two others came to one result";
+  if (testimony.third == testimony.checker && dispute.beside_third != dispute.checker) {
+    return {dispute.owner, outvoted};
   }
-  if (testimony.third == testimony.owner) {
-    return {dispute.checker, "two others came to one result"};
+  if (testimony.third == testimony.owner && dispute.beside_third != dispute.owner) {
+    return {dispute.checker, outvoted};
   }
   const bool owner_repeats = testimony.owner == testimony.owner_again;
   const bool checker_repeats = testimony.checker == testimony.checker_again;

@@ -27,8 +27,8 @@ struct RecheckTask {
   bool operator==(const RecheckTask&) const = default;
 };
 
-// Steps from one recheck to the next that cost about half a percent of the time, since the others
-// wait for the slowest: a worker with many lanes has little more to do with another one.
+// Steps from one recheck to the next that cost half a percent of the time. All wait for the worker
+// with the fewest lanes, for whom another one is the most.
 uint64_t UsualRecheckEvery(const Placement& placement);
 
 // By rank. `hosts`: where each one is.
@@ -42,6 +42,8 @@ struct Dispute {
   int checker = 0;
   std::optional<int> third = {};   // who computes it, too, to decide; of another host than both
                                    // where there is one
+  // Of one host with the third, so that they may be wrong together.
+  std::optional<int> beside_third = {};
 
   bool IsAbout(int rank) const { return rank == owner || rank == checker || rank == third; }
   bool operator==(const Dispute&) const = default;
@@ -65,8 +67,7 @@ struct Verdict {
 };
 Verdict Decide(const Dispute& dispute, const Testimony& testimony);
 
-// By rank, who has other reduced gradients than most; empty where none differ. Nobody where no
-// majority has the same.
+// By rank, who has other reduced gradients than most; nobody where no majority has the same.
 struct SumsVerdict {
   bool differ = false;
   std::vector<int> wrong = {};

@@ -15,7 +15,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/digest.h"
@@ -76,9 +75,9 @@ class TrainState {
   };
   void NoteSpeed(const Speed& speed) { speed_ = speed; }
 
-  // The step at which nobody could tell whose gradients' sums are right, if there was one: before,
-  // and from now on.
-  std::optional<uint64_t> ExchangeDoubted(uint64_t step) { return std::exchange(doubted_, step); }
+  // The step under way is made again, since results differ, and nobody can tell whose are right.
+  void NoteDoubted() { doubted_ = step_; }
+  bool doubted() const { return doubted_ == step_; }
 
   // --- Comparing it with others' ---
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/random.h"
 
@@ -66,7 +67,9 @@ TEST(RecheckPlan, OneAloneChecksItself) {
 
 TEST(RecheckPlan, WhoHasManyLanesChecksMoreOften) {
   EXPECT_EQ(UsualRecheckEvery(EvenPlacement(8, 8)), 200u);
-  EXPECT_EQ(UsualRecheckEvery(EvenPlacement(3, 8)), 67u);
+  EXPECT_EQ(UsualRecheckEvery(EvenPlacement(3, 8)), 100u);
+  EXPECT_EQ(UsualRecheckEvery({{0, 1}, {1, 8}}), 200u);
+  EXPECT_EQ(UsualRecheckEvery(EvenPlacement(6, 4)), 200u);   // two of them have none
   EXPECT_EQ(UsualRecheckEvery(EvenPlacement(1, 1000)), 1u);
 }
 
@@ -86,12 +89,28 @@ TEST(RecheckPlan, AThirdOneIsOfAThirdHostWhereThereIsOne) {
     EXPECT_EQ(dispute->lane, 4);
     EXPECT_EQ(dispute->owner, 1);
     EXPECT_EQ(dispute->checker, 0);
-    return dispute->third;
+    return std::pair(dispute->third.value_or(-1), dispute->beside_third.value_or(-1));
   };
-  EXPECT_EQ(third({0, 1}), std::nullopt);
-  EXPECT_EQ(third({0, 1, 1, 2}), 3);
-  EXPECT_EQ(third({0, 1, 1}), 2);
-  EXPECT_EQ(third({0, 0, 0}), 2);
+  EXPECT_EQ(third({0, 1}), std::pair(-1, -1));
+  EXPECT_EQ(third({0, 1, 1, 2}), std::pair(3, -1));
+  EXPECT_EQ(third({0, 1, 1}), std::pair(2, 1));
+  EXPECT_EQ(third({0, 1, 0}), std::pair(2, 0));
+  EXPECT_EQ(third({0, 0, 0}), std::pair(2, -1));
+}
+
+// A whole host may compute wrongly, whichever of its workers does.
+TEST(RecheckPlan, AThirdOneDoesNotSpeakForAWorkerOfItsOwnHost) {
+  Dispute dispute{.lane = 1, .owner = 0, .checker = 2, .third = 1, .beside_third = 0};
+  const Testimony bad_host{.owner = ResultNumber(9), .owner_again = ResultNumber(9),
+                           .checker = ResultNumber(1), .checker_again = ResultNumber(1),
+                           .third = ResultNumber(9)};
+  EXPECT_EQ(Decide(dispute, bad_host).wrong, std::nullopt);
+  Testimony bad_worker = bad_host;
+  bad_worker.third = ResultNumber(1);
+  EXPECT_EQ(Decide(dispute, bad_worker).wrong, 0);
+  Testimony other_host = bad_host;
+  other_host.checker_again = ResultNumber(3);
+  EXPECT_EQ(Decide(dispute, other_host).wrong, 2);
 }
 
 TEST(RecheckPlan, AVoteWithoutADigestDiffersFromOneThatHasIt) {
@@ -124,7 +143,7 @@ TEST(RecheckPlan, WhoIsWrong) {
   const Verdict alone = Decide({.lane = 1, .owner = 3, .checker = 3},
                                {.owner = ResultNumber(1), .owner_again = ResultNumber(1),
                                 .checker = ResultNumber(2), .checker_again = ResultNumber(1)});
-  EXPECT_EQ(alone.wrong, 3);
+  EXPECT_EQ(alone.wrong, std::nullopt);
 }
 
 TEST(RecheckPlan, SumsOfAMinorityAreWrong) {

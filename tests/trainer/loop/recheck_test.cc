@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -31,7 +33,7 @@ struct PlantedFault {
   Planted what = Planted::kGradient;
   uint64_t step = 0;
   bool always = false;     // from that step on; else the first time in it
-  int lane = -1;           // -1: every lane that it computes
+  bool fickle = false;     // another bit each time
   uint64_t where = 0;      // draws the tensor and the bit
 };
 
@@ -45,7 +47,8 @@ void FlipBitOf(const at::Tensor& tensor, uint64_t where) {
 // A member, with a state of its own, and what is wrong with it.
 class RecheckedMember {
  public:
-  RecheckedMember(const std::string& model, std::optional<PlantedFault> fault, uint64_t every)
+  RecheckedMember(const std::string& model, std::optional<PlantedFault> fault, uint64_t every,
+                  OnCorruption on_corruption = OnCorruption::kStop)
       : fault_(std::move(fault)) {
     static std::mutex mutex;   // building draws from the one generator that all threads share
     const std::lock_guard lock(mutex);
@@ -62,6 +65,7 @@ class RecheckedMember {
     program.optimizer = *MakeAdamW(tensors.parameters, {});
     TrainConfig config{.steps = kRecheckedSteps, .lanes = kRecheckedLanes, .lane_batch = 2};
     config.recheck_every = every;
+    config.on_corruption = on_corruption;
     auto state = TrainState::Make(config, std::move(program));
     KEEL_CHECK(state.ok(), state.error().message);
     state_ = std::move(*state);
@@ -70,8 +74,15 @@ class RecheckedMember {
 
   TrainState& state() { return *state_; }
 
+  // That is done in that step, between the sums and the vote.
+  void AtStep(uint64_t step, std::function<void()> what) {
+    at_step_ = step;
+    what_ = std::move(what);
+  }
+
   // Called between the sums and the vote.
   void BeforeVote() {
+    if (what_ && state_->step() == at_step_) std::exchange(what_, nullptr)();
     if (!fault_ || fault_->what != Planted::kSum || !IsDue()) return;
     const auto& parameters = state_->parameters();
     FlipBitOf(parameters[fault_->where % parameters.size()].grad(), fault_->where);
@@ -105,13 +116,15 @@ class RecheckedMember {
       if (!IsDue()) return made;
       ++times_;
       const at::Tensor wrong = made.clone();
-      FlipBitOf(wrong, fault_->where);
+      FlipBitOf(wrong, fault_->where + (fault_->fickle ? static_cast<uint64_t>(times_) : 0));
       return wrong;
     });
   }
 
   const std::optional<PlantedFault> fault_;
   int times_ = 0;
+  uint64_t at_step_ = 0;
+  std::function<void()> what_;
   std::vector<at::Tensor> buffers_;
   std::unique_ptr<TrainState> state_;
 };
@@ -128,18 +141,20 @@ class RecheckTest : public testing::Test {
   }
   ~RecheckTest() override { LogToStderr(); }
 
-  // Rank `wrong` has the fault; -1: nobody has one.
-  void Make(const std::string& model, int size, int wrong, const PlantedFault& fault,
-            uint64_t every = 1) {
+  // These ranks have the fault.
+  void Make(const std::string& model, int size, const std::vector<int>& wrong,
+            const PlantedFault& fault, uint64_t every = 1,
+            OnCorruption on_corruption = OnCorruption::kStop) {
     log_.clear();
     members_.clear();
     for (int rank = 0; rank < size; ++rank) {
+      const bool is_wrong = std::find(wrong.begin(), wrong.end(), rank) != wrong.end();
       members_.push_back(std::make_unique<RecheckedMember>(
-          model, rank == wrong ? std::optional(fault) : std::nullopt, every));
+          model, is_wrong ? std::optional(fault) : std::nullopt, every, on_corruption));
     }
   }
 
-  // One epoch of these members, by rank; each one is on a host of its own.
+  // One epoch of these members, by rank.
   std::vector<Result<EpochOutcome>> Epoch() {
     const int size = static_cast<int>(members_.size());
     std::vector<Result<EpochOutcome>> outcomes(members_.size(),
@@ -154,7 +169,7 @@ class RecheckTest : public testing::Test {
       };
       EpochGroup::Spec spec = crew_.SpecOf(rank, size, prefix);
       for (int one = 0; one < size; ++one) {
-        spec.members.push_back("host" + std::to_string(one) + "/0");
+        spec.members.push_back("host" + std::to_string(one / per_host_) + "/0");
       }
       outcomes[static_cast<size_t>(rank)] =
           RunEpoch(member.state(), spec, CancelToken::Never(), peer);
@@ -205,6 +220,7 @@ class RecheckTest : public testing::Test {
     ExpectEnds(EpochEnd::kFinished);
   }
 
+  int per_host_ = 1;
   GroupCrew crew_;
   std::mutex log_mutex_;
   std::string log_;
@@ -215,7 +231,7 @@ TEST_F(RecheckTest, NobodyIsAccusedWhereNothingIsWrong) {
   for (const char* const model : {"mlp", "gpt", "resnet"}) {
     const std::string expected = Alone(model);
     for (const int size : {1, 2, 3, 4}) {
-      Make(model, size, -1, {});
+      Make(model, size, {}, {});
       ExpectEnds(EpochEnd::kFinished);
       ExpectBits(expected);
       EXPECT_EQ(log_, "");
@@ -226,7 +242,7 @@ TEST_F(RecheckTest, NobodyIsAccusedWhereNothingIsWrong) {
 // Workers that have no lane check, too.
 TEST_F(RecheckTest, MoreWorkersThanLanes) {
   const std::string expected = Alone("mlp");
-  Make("mlp", kRecheckedLanes + 2, -1, {});
+  Make("mlp", kRecheckedLanes + 2, {}, {});
   ExpectEnds(EpochEnd::kFinished);
   ExpectBits(expected);
   EXPECT_EQ(log_, "");
@@ -246,7 +262,7 @@ TEST_F(RecheckTest, WhoeverIsWrongOnceIsNamed) {
           .what = what, .step = random.Uniform(kRecheckedSteps), .where = random.Next()};
       SCOPED_TRACE(testing::Message() << model << " " << size << " " << wrong << " "
                                       << static_cast<int>(what) << " " << fault.step);
-      Make(model, size, wrong, fault);
+      Make(model, size, {wrong}, fault);
       ASSERT_NO_FATAL_FAILURE(ExpectNamed(wrong, fault.step));
       ExpectBits(expected);
     }
@@ -262,7 +278,7 @@ TEST_F(RecheckTest, WhoeverIsAlwaysWrongIsNamedWithAThirdOne) {
     const PlantedFault fault{.what = round % 4 == 0 ? Planted::kLoss : Planted::kGradient,
                              .step = random.Uniform(kRecheckedSteps), .always = true,
                              .where = random.Next()};
-    Make("mlp", size, wrong, fault);
+    Make("mlp", size, {wrong}, fault);
     ASSERT_NO_FATAL_FAILURE(ExpectNamed(wrong, fault.step));
     ExpectBits(expected);
   }
@@ -275,7 +291,7 @@ TEST_F(RecheckTest, WhoHoldsOtherSumsIsNamed) {
     const int wrong = round % 3;
     const PlantedFault fault{.what = Planted::kSum, .step = random.Uniform(kRecheckedSteps),
                              .always = round % 2 == 0, .where = random.Next()};
-    Make("mlp", 3, wrong, fault);
+    Make("mlp", 3, {wrong}, fault);
     ASSERT_NO_FATAL_FAILURE(ExpectNamed(wrong, fault.step));
     EXPECT_THAT(log_, HasSubstr("in=sums"));
     ExpectBits(expected);
@@ -283,38 +299,81 @@ TEST_F(RecheckTest, WhoHoldsOtherSumsIsNamed) {
 }
 
 TEST_F(RecheckTest, TwoThatDifferForEverStop) {
-  Make("mlp", 2, 1, {.step = 4, .always = true, .where = 5});
-  const auto outcomes = ExpectEnds(EpochEnd::kRefused);
+  Make("mlp", 2, {1}, {.step = 4, .always = true, .where = 5});
+  ExpectEnds(EpochEnd::kBoundary);
+  const auto outcomes = ExpectEnds(EpochEnd::kDoubted);
   EXPECT_THAT(outcomes[0].reason, AllOf(HasSubstr("step 4, lane "), HasSubstr("--on-corruption")));
   EXPECT_EQ(outcomes[1].reason, outcomes[0].reason);
 }
 
+// What the owner of a lane came to is applied, with all members, as if nobody had looked.
+TEST_F(RecheckTest, TheUserMayContinue) {
+  const PlantedFault fault{.step = 8, .always = true, .where = 5};
+  for (const int size : {2, 4}) {   // on two hosts
+    per_host_ = size / 2;
+    const std::vector<int> wrong = size == 2 ? std::vector{1} : std::vector{0, 1};
+    Make("mlp", size, wrong, fault, /*every=*/0);
+    ExpectEnds(EpochEnd::kFinished);
+    const std::string unseen = members_[0]->state().registry().StateDigest().Hex();
+    Make("mlp", size, wrong, fault, /*every=*/1, OnCorruption::kContinue);
+    for (uint64_t step = 8; step < kRecheckedSteps; ++step) ExpectEnds(EpochEnd::kBoundary);
+    ExpectEnds(EpochEnd::kFinished);
+    ExpectBits(unseen);
+    EXPECT_NE(unseen, Alone("mlp"));
+    EXPECT_THAT(log_, HasSubstr("as --on-corruption=continue says"));
+  }
+}
+
+// The host's other worker is no witness.
+TEST_F(RecheckTest, AHostThatIsWrongInAllItsWorkersAccusesNobody) {
+  per_host_ = 2;
+  Make("mlp", 4, {0, 1}, {.step = 4, .always = true, .where = 5});
+  ExpectEnds(EpochEnd::kBoundary);
+  ExpectEnds(EpochEnd::kDoubted);
+}
+
+TEST_F(RecheckTest, OtherParametersAreToldAsSuch) {
+  Make("mlp", 3, {}, {}, /*every=*/4);
+  // Of the last layer's bias, which each sample's loss depends on.
+  const at::Tensor& parameter = members_[1]->state().parameters().back();
+  members_[1]->AtStep(2, [parameter] { FlipBitOf(parameter.detach(), 22); });
+  for (const auto& outcome : Epoch()) {
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_THAT(outcome.error().message,
+                AllOf(HasSubstr("before step 3 the parameters of rank 1"), HasSubstr("memory")));
+  }
+}
+
 TEST_F(RecheckTest, TwoWithOtherSumsMakeTheStepAgainAndStopTheSecondTime) {
   const std::string expected = Alone("mlp");
-  Make("mlp", 2, 0, {.what = Planted::kSum, .step = 7, .where = 9});
+  Make("mlp", 2, {0}, {.what = Planted::kSum, .step = 7, .where = 9});
   ExpectEnds(EpochEnd::kBoundary);
   ExpectEnds(EpochEnd::kFinished);
   ExpectBits(expected);
   EXPECT_THAT(log_, HasSubstr("corruption step=7 in=sums"));
-  Make("mlp", 2, 0, {.what = Planted::kSum, .step = 7, .always = true, .where = 9});
+  Make("mlp", 2, {0}, {.what = Planted::kSum, .step = 7, .always = true, .where = 9});
   ExpectEnds(EpochEnd::kBoundary);
-  ExpectEnds(EpochEnd::kRefused);
+  ExpectEnds(EpochEnd::kDoubted);
 }
 
 TEST_F(RecheckTest, OneAloneIsComparedWithItself) {
-  Make("mlp", 1, 0, {.step = 3, .where = 5});
-  const auto outcomes = Epoch();
-  ASSERT_FALSE(outcomes[0].ok());
-  EXPECT_THAT(outcomes[0].error().message, HasSubstr("computed the lane twice"));
+  const std::string expected = Alone("mlp");
+  Make("mlp", 1, {0}, {.step = 3, .where = 5});
+  ExpectEnds(EpochEnd::kBoundary);
   EXPECT_EQ(members_[0]->state().step(), 3u);
+  ExpectEnds(EpochEnd::kFinished);
+  ExpectBits(expected);
+  Make("mlp", 1, {0}, {.step = 3, .always = true, .fickle = true, .where = 5});
+  ExpectEnds(EpochEnd::kBoundary);
+  EXPECT_THAT(ExpectEnds(EpochEnd::kDoubted)[0].reason, HasSubstr("computed the lane twice"));
 }
 
 // In steps between, a wrong gradient is everybody's: that is why rechecks are frequent.
 TEST_F(RecheckTest, OnlyEverySoManySteps) {
-  Make("mlp", 3, 1, {.step = 4, .where = 5}, /*every=*/4);
+  Make("mlp", 3, {1}, {.step = 4, .where = 5}, /*every=*/4);
   ExpectEnds(EpochEnd::kFinished);
   EXPECT_EQ(log_, "");
-  Make("mlp", 3, 1, {.step = 7, .where = 5}, /*every=*/4);
+  Make("mlp", 3, {1}, {.step = 7, .where = 5}, /*every=*/4);
   ASSERT_NO_FATAL_FAILURE(ExpectNamed(1, 7));
 }
 
