@@ -42,6 +42,7 @@ class EpochRun {
       return EpochOutcome{EpochEnd::kRefused, met.refused, group_.rank() == 0};
     }
     pieces_left_ = met.pieces;
+    if (met.doubted) state_.NoteDoubted();   // whoever was not there, too
     placer_.Begin(met.costs);
     if (!met.catching_up.empty()) {
       catch_up_.emplace(parts_, met.catching_up, LanesOfOthers(met));
@@ -184,6 +185,19 @@ class EpochRun {
     // A step is made again in an epoch of its own, since positions only rise within one.
     if (judged.what == Recheck::Outcome::What::kAgain) return std::optional(EpochEnd::kBoundary);
     refused_ = judged.reason;
+    if (!parts_.saves()) return std::optional(EpochEnd::kDoubted);
+    KEEL_TRY(CompareRest());
+    const Status saved = SaveTogether(parts_, Phase::kParked);
+    if (!saved.ok() && IsBreak(saved.error())) return saved.error();
+    if (saved.ok()) {
+      saved_step_ = state_.step();
+      KEEL_TRY_ASSIGN(not_mirrored_,
+                      AwaitMirror(parts_, /*all=*/true, [this] { return ToldToEnd(); }));
+      if (!not_mirrored_.empty()) refused_ += ". It is saved, but not mirrored: " + not_mirrored_;
+    } else if (group_.rank() == 0) {
+      LogError("save-failed", {{"reason", saved.error().message}});
+      parts_.saver().TellUnsaved("these steps are lost");
+    }
     return std::optional(EpochEnd::kDoubted);
   }
 

@@ -44,6 +44,7 @@ class Meeting {
     Keeping* const keeping = parts_.keeping;
     if (keeping != nullptr && keeping->ahead != nullptr) keeping->ahead->Stop();
     KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
+    doubted_ = plan.doubted;
     for (const MemberReport& report : reports) {
       costs_.lane_ns.push_back(report.lane_ns);
       costs_.link_ns = std::max(costs_.link_ns, report.link_ns);
@@ -66,7 +67,7 @@ class Meeting {
     return CompareStates(plan);
   }
 
-  Met met() const { return {refused_, pieces_, catching_up_, costs_}; }
+  Met met() const { return {refused_, pieces_, catching_up_, doubted_, costs_}; }
 
  private:
   // The coordinator refuses misfits, but what it knows is a moment old, so all members check before
@@ -377,6 +378,7 @@ class Meeting {
   std::string refused_;   // why nobody, or not this member, may begin
   uint64_t pieces_ = 0;   // of the state, left to be compared by the next steps
   std::vector<bool> catching_up_;
+  bool doubted_ = false;
   PlacementCosts costs_;
 };
 

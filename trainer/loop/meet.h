@@ -30,6 +30,7 @@ struct Met {
   uint64_t pieces = 0;
   // By rank, who begins to catch up with the others; empty: nobody.
   std::vector<bool> catching_up;
+  bool doubted = false;   // the first step is made again (MemberReport::doubted)
   PlacementCosts costs;   // as the members know them from epochs before
 };
 Result<Met> Meet(const EpochParts& parts, const ApplyPending& apply);

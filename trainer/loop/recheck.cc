@@ -38,14 +38,14 @@ RecheckTask Recheck::TaskFor(const Placement& lanes) {
   tasks_.clear();
   const uint64_t every = state_.config().recheck_every.value_or(UsualRecheckEvery(lanes));
   // Workers of other kernels may come to other bits.
-  if (every == 0 || !all_compute_alike_ || state_.step() % every != every - 1) return {};
+  if (every == 0 || !all_compute_alike_) return {};
+  if (!state_.doubted() && state_.step() % every != every - 1) return {};
   tasks_ = PlanRecheck(state_.step() / every, lanes, hosts_);
   return tasks_[static_cast<size_t>(rank())];
 }
 
 Status Recheck::FillIn(const LaneWork& work, VoteRecord& record) const {
   if (tasks_.empty()) return Ok();
-  record.doubted = state_.doubted();
   if (work.own) record.own_lane = work.own->All();
   if (work.other) record.other_lane = work.other->All();
   KEEL_TRY_ASSIGN(record.sums, CatchTorch("comparing gradients", [&] {
@@ -59,12 +59,17 @@ Status Recheck::FillIn(const LaneWork& work, VoteRecord& record) const {
 Result<Recheck::Outcome> Recheck::Judge(const std::vector<VoteRecord>& records,
                                         const LaneWork& work, Exchange& exchange) {
   if (tasks_.empty()) return Outcome();
-  const bool doubted = std::any_of(records.begin(), records.end(),
-                                   [](const VoteRecord& record) { return record.doubted; });
-  const std::optional<Dispute> dispute = DisputeIn(tasks_, records, hosts_);
-  if (!dispute) return JudgeSums(records, doubted);
-  KEEL_TRY_ASSIGN(const Testimony testimony, Hear(*dispute, work, exchange));
-  return JudgeLane(*dispute, testimony, doubted);
+  const std::vector<Dispute> disputes = DisputesIn(tasks_, records, hosts_);
+  if (!disputes.empty()) {
+    KEEL_TRY_ASSIGN(Outcome outcome, JudgeParameters());
+    if (outcome.what != Outcome::What::kApply) return outcome;
+  }
+  for (const Dispute& dispute : disputes) {
+    KEEL_TRY_ASSIGN(const Testimony testimony, Hear(dispute, work, exchange));
+    KEEL_TRY_ASSIGN(Outcome outcome, JudgeLane(dispute, testimony));
+    if (outcome.what != Outcome::What::kApply) return outcome;
+  }
+  return JudgeSums(records);
 }
 
 Recheck::Outcome Recheck::Again(const std::string& in, const std::string& reason) {
@@ -73,36 +78,53 @@ Recheck::Outcome Recheck::Again(const std::string& in, const std::string& reason
   return {Outcome::What::kAgain};
 }
 
-Result<Recheck::Outcome> Recheck::JudgeSums(const std::vector<VoteRecord>& records,
-                                            bool doubted) {
-  const SumsVerdict verdict = CompareSums(records);
-  if (!verdict.differ) return Outcome();
-  const auto& wrong = verdict.wrong;
-  if (wrong.empty() && doubted) {
-    return Outcome{Outcome::What::kStop,
-                   StepText() + ": workers hold other sums of the gradients than others, twice, "
-                                "and no majority agrees"};
-  }
-  if (wrong.empty()) return Again("sums", "no majority holds the same");
+// `what`: what a member that is wrong says of itself, behind the step.
+Result<Recheck::Outcome> Recheck::GoOnWithout(const std::vector<int>& wrong, const std::string& in,
+                                              const std::string& what) {
   if (std::find(wrong.begin(), wrong.end(), rank()) != wrong.end()) {
-    return Error{Code::kCorrupt, StepText() + ": the gradients' sums of " + group_.NameOf(rank()) +
-                                     " are not those that most others have: this machine changes "
-                                     "bits, or what it receives is changed on the way"};
+    return Error{Code::kCorrupt, StepText() + what};
   }
-  Tell("sums", wrong, "most others hold the same", kLeaves);
+  Tell(in, wrong, "most others hold the same", kLeaves);
   return Outcome{Outcome::What::kAgain};
 }
 
-// Those whom the dispute is about compute the lane, once more, while the others wait for them. If
-// they began with different parameters, that is what all are told instead.
+// Who began the step with others comes to other results without computing wrongly.
+Result<Recheck::Outcome> Recheck::JudgeParameters() {
+  KEEL_TRY_ASSIGN(const Digest mine,
+                  CatchTorch("comparing parameters", [&] { return state_.ParametersDigest(); }));
+  KEEL_TRY_ASSIGN(const std::vector<Digest> all, GatherDigests(group_, mine));
+  const Minority minority = MinorityOf({all.begin(), all.end()});
+  if (!minority.differ) return Outcome();
+  const std::string cause = ": bits have changed in the memory of one of them, or its program has "
+                            "changed them beside the optimizer";
+  if (!minority.wrong.empty()) {
+    return GoOnWithout(minority.wrong, "parameters",
+                       ": the parameters of " + group_.NameOf(rank()) +
+                           " are not those that most others have" + cause);
+  }
+  return Error{Code::kCorrupt, StepText() + ": workers began with different parameters" + cause};
+}
+
+Result<Recheck::Outcome> Recheck::JudgeSums(const std::vector<VoteRecord>& records) {
+  std::vector<std::optional<Digest>> sums;
+  for (const VoteRecord& record : records) sums.push_back(record.sums);
+  const Minority minority = MinorityOf(sums);
+  if (!minority.differ) return Outcome();
+  if (!minority.wrong.empty()) {
+    return GoOnWithout(minority.wrong, "sums",
+                       ": the gradients' sums of " + group_.NameOf(rank()) +
+                           " are not those that most others have: this machine changes bits, or "
+                           "what it receives is changed on the way");
+  }
+  if (!state_.doubted()) return Again("sums", "no majority holds the same");
+  return Outcome{Outcome::What::kStop,
+                 StepText() + ": workers hold other sums of the gradients than others, twice, and "
+                              "no majority agrees"};
+}
+
+// Those whom the dispute is about compute the lane, once more, while the others wait for them.
 Result<Testimony> Recheck::Hear(const Dispute& dispute, const LaneWork& work,
                                 Exchange& exchange) {
-  KEEL_TRY_ASSIGN(const Digest parameters,
-                  CatchTorch("comparing parameters", [&] { return state_.ParametersDigest(); }));
-  KEEL_TRY_ASSIGN(const std::vector<Digest> of_all, GatherDigests(group_, parameters));
-  for (size_t other = 1; other < of_all.size(); ++other) {
-    if (of_all[other] != of_all[0]) return OtherParameters(static_cast<int>(other));
-  }
   KEEL_TRY_ASSIGN(const std::vector<LaneResult> mine, Testify(dispute, work, exchange));
   KEEL_TRY_ASSIGN(const std::vector<RecordBytes> all, GatherRecords(group_, EncodeResults(mine)));
   const auto of = [&](int rank, size_t count) -> Result<std::vector<LaneResult>> {
@@ -118,9 +140,10 @@ Result<Testimony> Recheck::Hear(const Dispute& dispute, const LaneWork& work,
   KEEL_TRY_ASSIGN(const std::vector<LaneResult> checker, of(dispute.checker, alone ? 3 : 2));
   testimony.checker = checker[alone ? 1 : 0];
   testimony.checker_again = checker.back();
-  if (!dispute.third) return testimony;
-  KEEL_TRY_ASSIGN(const std::vector<LaneResult> third, of(*dispute.third, 1));
-  testimony.third = third.front();
+  for (const Witness& witness : dispute.witnesses) {
+    KEEL_TRY_ASSIGN(const std::vector<LaneResult> result, of(witness.rank, 1));
+    testimony.witnesses.push_back(result.front());
+  }
   return testimony;
 }
 
@@ -142,15 +165,8 @@ Result<std::vector<LaneResult>> Recheck::Testify(const Dispute& dispute, const L
   return Error{Code::kInvalid, group_.NameOf(rank()) + ", " + again.error().message};
 }
 
-Error Recheck::OtherParameters(int rank) const {
-  return {Code::kCorrupt, "before step " + std::to_string(state_.step()) + " the parameters of " +
-                              group_.NameOf(rank) + " differ from those of " + group_.NameOf(0) +
-                              ": bits have changed in the memory of one of them, or its program "
-                              "has changed them beside the optimizer"};
-}
-
-Result<Recheck::Outcome> Recheck::JudgeLane(const Dispute& dispute, const Testimony& testimony,
-                                            bool doubted) {
+Result<Recheck::Outcome> Recheck::JudgeLane(const Dispute& dispute,
+                                            const Testimony& testimony) {
   const Verdict verdict = Decide(dispute, testimony);
   const std::string lane = "lane " + std::to_string(dispute.lane);
   const std::string differs = DifferencesOf(testimony.owner, testimony.checker,
@@ -166,7 +182,7 @@ Result<Recheck::Outcome> Recheck::JudgeLane(const Dispute& dispute, const Testim
     return Outcome{Outcome::What::kAgain};
   }
   const bool alone = dispute.owner == dispute.checker;
-  if (!doubted) return Again(lane, reason);
+  if (!state_.doubted()) return Again(lane, reason);
   std::vector<int> both = {dispute.owner};
   if (!alone) both.push_back(dispute.checker);
   if (state_.config().on_corruption == OnCorruption::kContinue && !alone) {

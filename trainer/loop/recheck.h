@@ -54,12 +54,14 @@ class Recheck {
  private:
   int rank() const { return group_.rank(); }
   Outcome Again(const std::string& in, const std::string& reason);
-  Result<Outcome> JudgeSums(const std::vector<VoteRecord>& records, bool doubted);
+  Result<Outcome> GoOnWithout(const std::vector<int>& wrong, const std::string& in,
+                              const std::string& what);
+  Result<Outcome> JudgeParameters();
+  Result<Outcome> JudgeSums(const std::vector<VoteRecord>& records);
   Result<Testimony> Hear(const Dispute& dispute, const LaneWork& work, Exchange& exchange);
   Result<std::vector<LaneResult>> Testify(const Dispute& dispute, const LaneWork& work,
                                           Exchange& exchange);
-  Error OtherParameters(int rank) const;
-  Result<Outcome> JudgeLane(const Dispute& dispute, const Testimony& testimony, bool doubted);
+  Result<Outcome> JudgeLane(const Dispute& dispute, const Testimony& testimony);
   std::string StepText() const { return "step " + std::to_string(state_.step()); }
   // Logged once, by the first member that is not `wrong`.
   void Tell(const std::string& what, const std::vector<int>& wrong, const std::string& reason,

@@ -31,22 +31,30 @@ std::vector<int> OwnersFor(size_t rank, const Placement& placement,
   return owners.empty() ? std::vector<int>{static_cast<int>(rank)} : owners;
 }
 
-void NameThird(Dispute& dispute, const std::vector<std::string>& hosts) {
-  const auto is_apart = [&](size_t rank) {
-    return static_cast<int>(rank) != dispute.owner && static_cast<int>(rank) != dispute.checker;
-  };
+std::vector<Witness> WitnessesOf(const Dispute& dispute, const std::vector<std::string>& hosts) {
   const std::string& owners = hosts[static_cast<size_t>(dispute.owner)];
   const std::string& checkers = hosts[static_cast<size_t>(dispute.checker)];
-  std::vector<int> others = RanksWhere(hosts.size(), [&](size_t rank) {
-    return is_apart(rank) && hosts[rank] != owners && hosts[rank] != checkers;
+  const auto first_of = [&](const auto& take) -> std::optional<int> {
+    const std::vector<int> found = RanksWhere(hosts.size(), [&](size_t rank) {
+      const bool apart = static_cast<int>(rank) != dispute.owner &&
+                         static_cast<int>(rank) != dispute.checker;
+      return apart && take(hosts[rank]);
+    });
+    return found.empty() ? std::nullopt : std::optional<int>(found.front());
+  };
+  const auto third = first_of([&](const std::string& host) {
+    return host != owners && host != checkers;
   });
-  if (others.empty()) others = RanksWhere(hosts.size(), is_apart);
-  if (others.empty()) return;
-  dispute.third = others.front();
-  if (owners == checkers) return;   // who is of one host with both takes no side
-  const std::string& thirds = hosts[static_cast<size_t>(others.front())];
-  if (thirds == owners) dispute.beside_third = dispute.owner;
-  if (thirds == checkers) dispute.beside_third = dispute.checker;
+  if (third) return {{*third}};
+  const auto beside_owner = first_of([&](const std::string& host) { return host == owners; });
+  if (owners == checkers) {   // who is of one host with both takes no side
+    return beside_owner ? std::vector<Witness>{{*beside_owner}} : std::vector<Witness>();
+  }
+  const auto beside_checker = first_of([&](const std::string& host) { return host == checkers; });
+  std::vector<Witness> witnesses;
+  if (beside_owner) witnesses.push_back({*beside_owner, dispute.owner});
+  if (beside_checker) witnesses.push_back({*beside_checker, dispute.checker});
+  return witnesses;
 }
 
 }  // namespace
@@ -77,30 +85,41 @@ std::vector<RecheckTask> PlanRecheck(uint64_t turn, const Placement& placement,
   return tasks;
 }
 
-std::optional<Dispute> DisputeIn(const std::vector<RecheckTask>& tasks,
-                                 const std::vector<VoteRecord>& records,
-                                 const std::vector<std::string>& hosts) {
+bool Dispute::IsAbout(int rank) const {
+  return rank == owner || rank == checker ||
+         std::any_of(witnesses.begin(), witnesses.end(),
+                     [rank](const Witness& witness) { return witness.rank == rank; });
+}
+
+std::vector<Dispute> DisputesIn(const std::vector<RecheckTask>& tasks,
+                                const std::vector<VoteRecord>& records,
+                                const std::vector<std::string>& hosts) {
+  std::vector<Dispute> disputes;
   for (size_t rank = 0; rank < tasks.size(); ++rank) {
     const RecheckTask& task = tasks[rank];
     if (!task.other) continue;
     if (records[rank].other_lane == records[static_cast<size_t>(task.owner)].own_lane) continue;
     Dispute dispute{*task.other, task.owner, static_cast<int>(rank)};
-    NameThird(dispute, hosts);
-    return dispute;
+    if (dispute.owner != dispute.checker) dispute.witnesses = WitnessesOf(dispute, hosts);
+    disputes.push_back(std::move(dispute));
   }
-  return std::nullopt;
+  return disputes;
 }
 
 Verdict Decide(const Dispute& dispute, const Testimony& testimony) {
   if (dispute.owner == dispute.checker) {
     return {std::nullopt, "it computed the lane twice, and came to two results"};
   }
-  const std::string outvoted = "two others came to one result";
-  if (testimony.third == testimony.checker && dispute.beside_third != dispute.checker) {
-    return {dispute.owner, outvoted};
+  bool against_owner = false;
+  bool against_checker = false;
+  for (size_t i = 0; i < dispute.witnesses.size(); ++i) {
+    const std::optional<int> beside = dispute.witnesses[i].beside;
+    const LaneResult& result = testimony.witnesses[i];
+    against_owner |= result == testimony.checker && beside != dispute.checker;
+    against_checker |= result == testimony.owner && beside != dispute.owner;
   }
-  if (testimony.third == testimony.owner && dispute.beside_third != dispute.owner) {
-    return {dispute.checker, outvoted};
+  if (against_owner != against_checker) {
+    return {against_owner ? dispute.owner : dispute.checker, "two others came to one result"};
   }
   const bool owner_repeats = testimony.owner == testimony.owner_again;
   const bool checker_repeats = testimony.checker == testimony.checker_again;
@@ -112,17 +131,17 @@ Verdict Decide(const Dispute& dispute, const Testimony& testimony) {
                                       : "neither one came to the same result twice"};
 }
 
-SumsVerdict CompareSums(const std::vector<VoteRecord>& records) {
-  SumsVerdict verdict;
-  for (const VoteRecord& record : records) verdict.differ |= record.sums != records[0].sums;
-  if (!verdict.differ) return verdict;
-  for (const VoteRecord& most : records) {
-    const auto others = RanksWhere(records.size(), [&](size_t rank) {
-      return records[rank].sums != most.sums;
+Minority MinorityOf(const std::vector<std::optional<Digest>>& digests) {
+  Minority minority;
+  for (const auto& digest : digests) minority.differ |= digest != digests.front();
+  if (!minority.differ) return minority;
+  for (const auto& most : digests) {
+    const auto others = RanksWhere(digests.size(), [&](size_t rank) {
+      return digests[rank] != most;
     });
-    if (others.size() * 2 < records.size()) verdict.wrong = others;
+    if (others.size() * 2 < digests.size()) minority.wrong = others;
   }
-  return verdict;
+  return minority;
 }
 
 }  // namespace keel

@@ -35,31 +35,36 @@ uint64_t UsualRecheckEvery(const Placement& placement);
 std::vector<RecheckTask> PlanRecheck(uint64_t turn, const Placement& placement,
                                      const std::vector<std::string>& hosts);
 
+// Somebody who has nothing to do with a dispute, and computes the lane, too.
+struct Witness {
+  int rank = 0;
+  // Of the two, who is of the same host, so that they may be wrong together.
+  std::optional<int> beside = {};
+
+  bool operator==(const Witness&) const = default;
+};
 // Two results of one lane differ.
 struct Dispute {
   int lane = 0;
   int owner = 0;     // ranks
   int checker = 0;
-  std::optional<int> third = {};   // who computes it, too, to decide; of another host than both
-                                   // where there is one
-  // Of one host with the third, so that they may be wrong together.
-  std::optional<int> beside_third = {};
+  // One of a third host; else one beside each of the two, as far as there are any.
+  std::vector<Witness> witnesses = {};
 
-  bool IsAbout(int rank) const { return rank == owner || rank == checker || rank == third; }
-  bool operator==(const Dispute&) const = default;
+  bool IsAbout(int rank) const;
 };
-// The first one that the votes show; all members see the same.
-std::optional<Dispute> DisputeIn(const std::vector<RecheckTask>& tasks,
-                                 const std::vector<VoteRecord>& records,
-                                 const std::vector<std::string>& hosts);
+// All that the votes show, the same for all members.
+std::vector<Dispute> DisputesIn(const std::vector<RecheckTask>& tasks,
+                                const std::vector<VoteRecord>& records,
+                                const std::vector<std::string>& hosts);
 
-// What each of a dispute has computed: before the vote (not the third one), and once more.
+// What each of a dispute has computed: the two before the vote, and all once more.
 struct Testimony {
   LaneResult owner = {};
   LaneResult owner_again = {};
   LaneResult checker = {};
   LaneResult checker_again = {};
-  std::optional<LaneResult> third = {};
+  std::vector<LaneResult> witnesses = {};   // in their order
 };
 struct Verdict {
   std::optional<int> wrong = {};   // the rank; none: that cannot be told
@@ -67,11 +72,11 @@ struct Verdict {
 };
 Verdict Decide(const Dispute& dispute, const Testimony& testimony);
 
-// By rank, who has other reduced gradients than most; nobody where no majority has the same.
-struct SumsVerdict {
+// Whose digest is another one than that of most; nobody where no majority has the same.
+struct Minority {
   bool differ = false;
-  std::vector<int> wrong = {};
+  std::vector<int> wrong = {};   // ranks
 };
-SumsVerdict CompareSums(const std::vector<VoteRecord>& records);
+Minority MinorityOf(const std::vector<std::optional<Digest>>& digests);
 
 }  // namespace keel

@@ -130,8 +130,8 @@ Result<std::string> AwaitMirror(const EpochParts& parts, bool all,
   }
 }
 
-Status SaveTogether(const EpochParts& parts) {
-  parts.At(Phase::kSaving);
+Status SaveTogether(const EpochParts& parts, Phase phase) {
+  parts.At(phase);
   KEEL_TRY(parts.saver().beside().EndUnderWay(parts.Waiting()));
   KEEL_TRY_ASSIGN(bool committed, IsCommittedForAll(parts));
   std::string why;

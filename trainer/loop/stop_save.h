@@ -19,7 +19,8 @@
 
 namespace keel {
 
-Status SaveTogether(const EpochParts& parts);
+// `phase`: where the members are meanwhile; after a vote it is a later one.
+Status SaveTogether(const EpochParts& parts, Phase phase = Phase::kSaving);
 
 // After SaveTogether(): all wait until the mirror has it, too, and with `all` whatever it is to
 // have. Empty: it has, or there is no mirror; else why not, the same for all members. `deadline` is

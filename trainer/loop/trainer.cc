@@ -100,7 +100,9 @@ Result<TrainOutcome> Trainer::RunAlone() {
   }
   if (outcome.end == EpochEnd::kStopped) return TrainOutcome{false, true, outcome.saved_step};
   if (outcome.end == EpochEnd::kRefused) return TrainOutcome{.refused = outcome.reason};
-  if (outcome.end == EpochEnd::kDoubted) return Doubted(outcome);
+  if (outcome.end == EpochEnd::kDoubted) {
+    return TrainOutcome{.saved_step = outcome.saved_step, .refused = outcome.reason};
+  }
   return Error{Code::kPeerLost, "training alone broke off: " + outcome.reason};
 }
 
@@ -146,7 +148,10 @@ Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
   TellFigures();
   KEEL_TRY_ASSIGN(const EpochOutcome outcome, ended);
   if (outcome.end == EpochEnd::kRefused) return Ended(TrainOutcome{.refused = outcome.reason});
-  if (outcome.end == EpochEnd::kDoubted) return Ended(Doubted(outcome));
+  if (outcome.end == EpochEnd::kDoubted) {
+    if (outcome.saved_step) KEEL_TRY(link_->Send(SavedMessage{StepHeld()}));
+    return Ended(TrainOutcome{.saved_step = outcome.saved_step, .refused = outcome.reason});
+  }
   if (outcome.end == EpochEnd::kStopped) {
     KEEL_TRY_ASSIGN(const TrainOutcome left, Leave(outcome.saved_step));
     return Ended(left);
@@ -268,32 +273,20 @@ bool Trainer::SaveWanted() {
 
 // A worker that holds the whole state can save all of it without a group. A pending step is dropped
 // first, since its lanes have changed the buffers.
-Result<TrainOutcome> Trainer::LeaveParked() { return Leave(SaveParked()); }
-
-// The steps before the one that is in doubt are not; the first worker saves them for all.
-TrainOutcome Trainer::Doubted(const EpochOutcome& outcome) {
-  TrainOutcome ended{.refused = outcome.reason};
-  if (outcome.first_rank) ended.saved_step = SaveParked();
-  if (ended.saved_step && link_ != nullptr) {
-    (void)link_->Send(SavedMessage{static_cast<int64_t>(*ended.saved_step)});
-  }
-  return ended;
-}
-
-std::optional<uint64_t> Trainer::SaveParked() {
+Result<TrainOutcome> Trainer::LeaveParked() {
   state_.Drop();
   if (keeping_ == nullptr || !keeping_->checkpointer.saves() || !state_.whole()) {
-    return std::nullopt;
+    return Leave(std::nullopt);
   }
-  if (!SaveFits()) return std::nullopt;
+  if (!SaveFits()) return Leave(std::nullopt);
   whereabouts_->At(StepHeld(), Phase::kParked);
   const Status saved = keeping_->checkpointer.SaveAlone(
       {.tick = [this] { whereabouts_->Tick(); }}, stop_by_);
-  if (saved.ok()) return state_.step();
+  if (saved.ok()) return Leave(state_.step());
   LogError("save-failed", {{"step", state_.step()}, {"reason", saved.error().message}});
-  if (keeping_->checkpointer.at_once().IsCommitted()) return std::nullopt;
+  if (keeping_->checkpointer.at_once().IsCommitted()) return Leave(std::nullopt);
   keeping_->checkpointer.TellUnsaved("these steps are lost, unless another worker holds them");
-  return std::nullopt;
+  return Leave(std::nullopt);
 }
 
 Result<TrainOutcome> Trainer::Leave(std::optional<uint64_t> saved_step) {

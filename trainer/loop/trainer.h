@@ -58,8 +58,6 @@ class Trainer {
   bool SaveFits() const;
   bool SaveWanted();
   Result<TrainOutcome> LeaveParked();
-  std::optional<uint64_t> SaveParked();
-  TrainOutcome Doubted(const EpochOutcome& outcome);
   Result<TrainOutcome> Leave(std::optional<uint64_t> saved_step);
   int64_t StepHeld() const;
   void OnMade(uint64_t step, float loss, const StepTimes& times);

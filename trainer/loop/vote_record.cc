@@ -23,8 +23,7 @@ enum Flags : uint64_t {
   kHasOwnLane = 1 << 11,
   kHasOtherLane = 1 << 12,
   kHasSums = 1 << 13,
-  kDoubted = 1 << 14,
-  kAllFlags = 255 | kHasOwnLane | kHasOtherLane | kHasSums | kDoubted,
+  kAllFlags = 255 | kHasOwnLane | kHasOtherLane | kHasSums,
 };
 constexpr int kSavingShift = 8;
 constexpr uint64_t kSavingMask = uint64_t{7} << kSavingShift;
@@ -55,7 +54,6 @@ uint64_t FlagsOf(const VoteRecord& record) {
   if (record.parameters) flags |= kHasDigest;
   if (record.save_ns) flags |= kHasSaveTime;
   if (record.piece) flags |= kHasPiece;
-  if (record.doubted) flags |= kDoubted;
   if (record.own_lane) flags |= kHasOwnLane;
   if (record.other_lane) flags |= kHasOtherLane;
   if (record.sums) flags |= kHasSums;
@@ -114,7 +112,6 @@ Result<VoteRecord> DecodeVote(std::span<const std::byte> bytes, int lanes) {
   record.saving = static_cast<SaveState>(saving);
   record.join_waiting = (head.flags & kJoinWaiting) != 0;
   record.leaving = (head.flags & kLeaving) != 0;
-  record.doubted = (head.flags & kDoubted) != 0;
   if ((head.flags & kHasDeadline) != 0) record.deadline_ms = head.deadline_ms;
   if ((head.flags & kHasSaveTime) != 0) record.save_ns = head.save_ns;
   record.compute_ns = head.compute_ns;

@@ -23,7 +23,6 @@ struct VoteRecord {
   SaveState saving = SaveState::kIdle;  // how far its save under way is
   bool join_waiting = false;  // somebody waits to join
   bool leaving = false;       // will leave after this step
-  bool doubted = false;       // this step was made before, and nobody could tell who was wrong
   std::optional<int64_t> deadline_ms = {};  // how long it has left
   std::optional<int64_t> save_ns = {};      // how long it takes to save its share, if known
   int64_t compute_ns = 0;              // forward and backward of its lanes

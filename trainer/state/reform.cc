@@ -108,7 +108,8 @@ bool MayCatchUp(const std::vector<MemberReport>& reports, const ReformPlan& plan
   const bool begun = std::any_of(reports.begin(), reports.end(), [](const MemberReport& report) {
     return report.step > 0 && report.compared;
   });
-  return few && begun &&
+  // All shall look at a step that is in doubt.
+  return few && begun && !plan.doubted &&
          std::all_of(reports.begin(), reports.end(), [&](const MemberReport& report) {
            return report.by_parts && report.fingerprint == reports[0].fingerprint;
          });
@@ -154,6 +155,7 @@ struct JsonFields<MemberReport> {
     field("trail", report.trail);
     field("compared", report.compared);
     field("by_parts", report.by_parts);
+    field("doubted", report.doubted);
     field("numbers", report.numbers);
     field("inexact_since", report.inexact_since);
     field("fingerprint", report.fingerprint);
@@ -172,7 +174,7 @@ struct JsonFields<MemberReport> {
 bool MemberReport::operator==(const MemberReport& other) const {
   return step == other.step && pending == other.pending && layout == other.layout &&
          trail == other.trail && compared == other.compared && by_parts == other.by_parts &&
-         numbers == other.numbers &&
+         doubted == other.doubted && numbers == other.numbers &&
          inexact_since == other.inexact_since && fingerprint == other.fingerprint &&
          together == other.together && beginning == other.beginning &&
          directory == other.directory && save_every == other.save_every && codec == other.codec &&
@@ -243,6 +245,9 @@ Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
   const auto first = std::find(plan.parts.begin(), plan.parts.end(), Part::kReady);
   plan.source = static_cast<int>(first - plan.parts.begin());
   KEEL_TRY(CheckTrails(reports, plan));
+  plan.doubted = std::any_of(reports.begin(), reports.end(), [&](const MemberReport& report) {
+    return report.doubted && report.step == plan.step;
+  });
   if (MayCatchUp(reports, plan)) {
     std::replace(plan.parts.begin(), plan.parts.end(), Part::kReceives, Part::kCatchesUp);
   }

@@ -35,6 +35,9 @@ struct MemberReport {
   bool compared = false;
   // It is large, and whoever lacks it can receive it in parts while the others make steps.
   bool by_parts = false;
+  // The step after `step` is made again, since results differed, and nobody could tell whose are
+  // right.
+  bool doubted = false;
   std::string numbers;               // the state's numbers, as text
   // The first step that was made on other numerics than those before it; -1: there is none.
   int64_t inexact_since = -1;
@@ -86,6 +89,7 @@ struct ReformPlan {
   // The first step on other numerics, as all shall note it; -1: there is none. Some may have noted
   // it for a member that was lost on its way in, and others not.
   int64_t inexact_since = -1;
+  bool doubted = false;         // the next step is (MemberReport)
   // All who have it have come from one compared state by the same steps, so that their states are
   // the same unless bits have changed in the memory of one of them.
   bool proved = false;

@@ -192,6 +192,7 @@ Digest TrainState::PieceDigest(uint64_t piece) const {
 MemberReport TrainState::Report() const {
   MemberReport report;
   report.layout = registry_.LayoutDigest().Hex();
+  report.doubted = doubted();
   report.by_parts = config_.joins_beside && parts_.has_value() && pieces() > 1;
   report.lane_ns = speed_.lane_ns;
   report.link_ns = speed_.link_ns;

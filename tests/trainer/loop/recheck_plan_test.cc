@@ -73,8 +73,8 @@ TEST(RecheckPlan, WhoHasManyLanesChecksMoreOften) {
   EXPECT_EQ(UsualRecheckEvery(EvenPlacement(1, 1000)), 1u);
 }
 
-TEST(RecheckPlan, AThirdOneIsOfAThirdHostWhereThereIsOne) {
-  const auto third = [](const std::vector<int>& numbers) {
+TEST(RecheckPlan, AWitnessIsOfAThirdHostOrThereIsOneBesideEach) {
+  const auto witnesses = [](const std::vector<int>& numbers) {
     const std::vector<std::string> hosts = HostsOf(numbers);
     std::vector<RecheckTask> tasks(hosts.size());
     tasks[0] = {.other = 4, .owner = 1};
@@ -82,49 +82,60 @@ TEST(RecheckPlan, AThirdOneIsOfAThirdHostWhereThereIsOne) {
     std::vector<VoteRecord> records(hosts.size());
     records[0].other_lane = ResultNumber(1).All();
     records[1].own_lane = ResultNumber(1).All();
-    EXPECT_FALSE(DisputeIn(tasks, records, hosts));
+    EXPECT_TRUE(DisputesIn(tasks, records, hosts).empty());
     records[1].own_lane = ResultNumber(2).All();
-    const auto dispute = DisputeIn(tasks, records, hosts);
-    EXPECT_TRUE(dispute);
-    EXPECT_EQ(dispute->lane, 4);
-    EXPECT_EQ(dispute->owner, 1);
-    EXPECT_EQ(dispute->checker, 0);
-    return std::pair(dispute->third.value_or(-1), dispute->beside_third.value_or(-1));
+    const auto disputes = DisputesIn(tasks, records, hosts);
+    EXPECT_EQ(disputes.size(), 1u);
+    EXPECT_EQ(disputes[0].lane, 4);
+    EXPECT_EQ(disputes[0].owner, 1);
+    EXPECT_EQ(disputes[0].checker, 0);
+    return disputes[0].witnesses;
   };
-  EXPECT_EQ(third({0, 1}), std::pair(-1, -1));
-  EXPECT_EQ(third({0, 1, 1, 2}), std::pair(3, -1));
-  EXPECT_EQ(third({0, 1, 1}), std::pair(2, 1));
-  EXPECT_EQ(third({0, 1, 0}), std::pair(2, 0));
-  EXPECT_EQ(third({0, 0, 0}), std::pair(2, -1));
+  using Witnesses = std::vector<Witness>;
+  EXPECT_EQ(witnesses({0, 1}), Witnesses());
+  EXPECT_EQ(witnesses({0, 1, 1, 2, 2}), Witnesses({{3}}));
+  EXPECT_EQ(witnesses({0, 1, 1}), Witnesses({{2, 1}}));
+  EXPECT_EQ(witnesses({0, 1, 0}), Witnesses({{2, 0}}));
+  EXPECT_EQ(witnesses({0, 1, 0, 0, 1}), Witnesses({{4, 1}, {2, 0}}));
+  EXPECT_EQ(witnesses({0, 0, 0}), Witnesses({{2}}));
+}
+
+TEST(RecheckPlan, AllDisputesAreSeen) {
+  const auto tasks = PlanRecheck(3, EvenPlacement(4, 4), HostsOf({0, 1, 2, 3}));
+  std::vector<VoteRecord> records(4);
+  for (size_t rank = 0; rank < 4; ++rank) {
+    records[rank].own_lane = ResultNumber(static_cast<uint8_t>(*tasks[rank].own)).All();
+    records[rank].other_lane = ResultNumber(static_cast<uint8_t>(*tasks[rank].other)).All();
+  }
+  EXPECT_TRUE(DisputesIn(tasks, records, HostsOf({0, 1, 2, 3})).empty());
+  records[2].own_lane = records[2].other_lane = ResultNumber(99).All();
+  EXPECT_EQ(DisputesIn(tasks, records, HostsOf({0, 1, 2, 3})).size(), 2u);
 }
 
 // A whole host may compute wrongly, whichever of its workers does.
-TEST(RecheckPlan, AThirdOneDoesNotSpeakForAWorkerOfItsOwnHost) {
-  Dispute dispute{.lane = 1, .owner = 0, .checker = 2, .third = 1, .beside_third = 0};
-  const Testimony bad_host{.owner = ResultNumber(9), .owner_again = ResultNumber(9),
-                           .checker = ResultNumber(1), .checker_again = ResultNumber(1),
-                           .third = ResultNumber(9)};
-  EXPECT_EQ(Decide(dispute, bad_host).wrong, std::nullopt);
-  Testimony bad_worker = bad_host;
-  bad_worker.third = ResultNumber(1);
-  EXPECT_EQ(Decide(dispute, bad_worker).wrong, 0);
-  Testimony other_host = bad_host;
-  other_host.checker_again = ResultNumber(3);
-  EXPECT_EQ(Decide(dispute, other_host).wrong, 2);
+TEST(RecheckPlan, AWitnessDoesNotSpeakForAWorkerOfItsOwnHost) {
+  const Dispute dispute{.lane = 1, .owner = 0, .checker = 2, .witnesses = {{1, 0}, {3, 2}}};
+  const auto wrong = [&dispute](const std::string& letters) {
+    const auto result = [&letters](size_t i) {
+      return ResultNumber(static_cast<uint8_t>(letters[i]));
+    };
+    return Decide(dispute, {.owner = result(0), .owner_again = result(0), .checker = result(1),
+                            .checker_again = result(1), .witnesses = {result(2), result(3)}})
+        .wrong.value_or(-1);
+  };
+  EXPECT_EQ(wrong("abab"), -1);   // host against host
+  EXPECT_EQ(wrong("abbb"), 0);
+  EXPECT_EQ(wrong("abaa"), 2);
+  EXPECT_EQ(wrong("abba"), -1);   // each one's neighbour is for the other one
+  EXPECT_EQ(wrong("abcb"), -1);
+  EXPECT_EQ(wrong("abca"), 2);
 }
 
-TEST(RecheckPlan, AVoteWithoutADigestDiffersFromOneThatHasIt) {
-  std::vector<RecheckTask> tasks(2);
-  tasks[0] = {.other = 0, .owner = 1};
-  std::vector<VoteRecord> records(2);
-  records[0].other_lane = ResultNumber(1).All();
-  EXPECT_TRUE(DisputeIn(tasks, records, {"", ""}));
-}
-
-// Each letter is one result: of the owner, once more; of the checker, once more; of a third one, if
-// there is one. The last letter says who is wrong.
+// Each letter is one result: of the owner, once more; of the checker, once more; of a third host's
+// worker, if there is one. The last letter says who is wrong.
 TEST(RecheckPlan, WhoIsWrong) {
-  const Dispute dispute{.lane = 1, .owner = 5, .checker = 6, .third = 7};
+  const Dispute alone_they_are{.lane = 1, .owner = 5, .checker = 6};
+  const Dispute with_a_third_host{.lane = 1, .owner = 5, .checker = 6, .witnesses = {{7}}};
   const std::map<std::string, char> cases = {
       {"aabb-", 'n'}, {"aabc-", 'c'}, {"abcc-", 'o'}, {"abcd-", 'n'},
       {"aabbb", 'o'}, {"aabba", 'c'}, {"abbbb", 'o'}, {"aabca", 'c'}, {"aabcb", 'o'},
@@ -135,8 +146,9 @@ TEST(RecheckPlan, WhoIsWrong) {
     };
     Testimony testimony{.owner = result(0), .owner_again = result(1), .checker = result(2),
                         .checker_again = result(3)};
-    if (letters[4] != '-') testimony.third = result(4);
-    const Verdict verdict = Decide(dispute, testimony);
+    const bool is_third = letters[4] != '-';
+    if (is_third) testimony.witnesses = {result(4)};
+    const Verdict verdict = Decide(is_third ? with_a_third_host : alone_they_are, testimony);
     EXPECT_EQ(verdict.wrong.value_or(0), wrong == 'o' ? 5 : wrong == 'c' ? 6 : 0) << letters;
     EXPECT_FALSE(verdict.reason.empty());
   }
@@ -146,13 +158,13 @@ TEST(RecheckPlan, WhoIsWrong) {
   EXPECT_EQ(alone.wrong, std::nullopt);
 }
 
-TEST(RecheckPlan, SumsOfAMinorityAreWrong) {
+TEST(RecheckPlan, AMinorityIsWrong) {
   const auto of = [](const std::string& letters) {
-    std::vector<VoteRecord> records;
+    std::vector<std::optional<Digest>> digests;
     for (const char letter : letters) {
-      records.push_back({.sums = ResultNumber(static_cast<uint8_t>(letter)).All()});
+      digests.push_back(ResultNumber(static_cast<uint8_t>(letter)).All());
     }
-    return CompareSums(records);
+    return MinorityOf(digests);
   };
   EXPECT_FALSE(of("aaa").differ);
   EXPECT_FALSE(of("a").differ);

@@ -332,16 +332,47 @@ TEST_F(RecheckTest, AHostThatIsWrongInAllItsWorkersAccusesNobody) {
   ExpectEnds(EpochEnd::kDoubted);
 }
 
-TEST_F(RecheckTest, OtherParametersAreToldAsSuch) {
+// Of two hosts either one has a witness beside the one that is right.
+TEST_F(RecheckTest, OneWorkerOfTwoHostsIsNamedWhereverItIs) {
+  const std::string expected = Alone("mlp");
+  per_host_ = 2;
+  for (const int wrong : {0, 1, 2, 3}) {
+    const uint64_t step = 5 + static_cast<uint64_t>(wrong);
+    Make("mlp", 4, {wrong}, {.step = step, .always = true, .where = 5});
+    ASSERT_NO_FATAL_FAILURE(ExpectNamed(wrong, step));
+    ExpectBits(expected);
+  }
+}
+
+// Of the last layer's bias, which each sample's loss depends on.
+TEST_F(RecheckTest, WhoBeganWithOtherParametersIsNamedAsSuch) {
+  const std::string expected = Alone("mlp");
+  const auto change = [this] {
+    const at::Tensor& parameter = members_[1]->state().parameters().back();
+    members_[1]->AtStep(2, [parameter] { FlipBitOf(parameter.detach(), 22); });
+  };
   Make("mlp", 3, {}, {}, /*every=*/4);
-  // Of the last layer's bias, which each sample's loss depends on.
-  const at::Tensor& parameter = members_[1]->state().parameters().back();
-  members_[1]->AtStep(2, [parameter] { FlipBitOf(parameter.detach(), 22); });
+  change();
+  ASSERT_NO_FATAL_FAILURE(ExpectNamed(1, 3));
+  EXPECT_THAT(log_, HasSubstr("in=parameters"));
+  ExpectBits(expected);
+  Make("mlp", 2, {}, {}, /*every=*/4);
+  change();
   for (const auto& outcome : Epoch()) {
     ASSERT_FALSE(outcome.ok());
     EXPECT_THAT(outcome.error().message,
-                AllOf(HasSubstr("before step 3 the parameters of rank 1"), HasSubstr("memory")));
+                AllOf(HasSubstr("step 3: workers began with different parameters"),
+                      HasSubstr("memory")));
   }
+}
+
+// A newcomer learns of it from those who are left.
+TEST_F(RecheckTest, AStepInDoubtIsRecheckedByThoseWhoDoNotKnowOfIt) {
+  Make("mlp", 2, {0}, {.what = Planted::kSum, .step = 7, .always = true, .where = 9},
+       /*every=*/8);
+  ExpectEnds(EpochEnd::kBoundary);
+  members_[1] = std::make_unique<RecheckedMember>("mlp", std::nullopt, 8);
+  ExpectEnds(EpochEnd::kDoubted);
 }
 
 TEST_F(RecheckTest, TwoWithOtherSumsMakeTheStepAgainAndStopTheSecondTime) {

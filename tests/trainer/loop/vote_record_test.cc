@@ -19,7 +19,6 @@ VoteRecord RandomRecord(Random& random, int lanes) {
   record.saving = static_cast<SaveState>(random.Uniform(kSaveStates));
   record.join_waiting = random.Chance(0.5);
   record.leaving = random.Chance(0.5);
-  record.doubted = random.Chance(0.5);
   if (random.Chance(0.5)) record.deadline_ms = static_cast<int64_t>(random.Uniform(100000));
   if (random.Chance(0.5)) record.save_ns = static_cast<int64_t>(random.Uniform(1u << 30));
   record.compute_ns = static_cast<int64_t>(random.Uniform(1u << 30));
@@ -57,7 +56,6 @@ TEST(VoteRecord, DecodesToWhatWasEncoded) {
     EXPECT_EQ(decoded->saving, record.saving);
     EXPECT_EQ(decoded->join_waiting, record.join_waiting);
     EXPECT_EQ(decoded->leaving, record.leaving);
-    EXPECT_EQ(decoded->doubted, record.doubted);
     EXPECT_EQ(decoded->deadline_ms, record.deadline_ms);
     EXPECT_EQ(decoded->save_ns, record.save_ns);
     EXPECT_EQ(decoded->compute_ns, record.compute_ns);
