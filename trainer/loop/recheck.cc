@@ -185,15 +185,17 @@ Result<Recheck::Outcome> Recheck::JudgeLane(const Dispute& dispute,
   if (!state_.doubted()) return Again(lane, reason);
   std::vector<int> both = {dispute.owner};
   if (!alone) both.push_back(dispute.checker);
-  if (state_.config().on_corruption == OnCorruption::kContinue && !alone) {
-    Tell(lane, both, reason, "the job goes on with the former's, as --on-corruption=continue says");
+  if (state_.config().on_corruption == OnCorruption::kContinue) {
+    Tell(lane, both, reason, "the first result counts, as --on-corruption=continue says");
     return Outcome{};
   }
   return Outcome{Outcome::What::kStop,
                  where + NamesOf(both, " or ") + " computes other bits than it should (" + reason +
-                     (alone ? "). Do not trust this machine"
-                            : "). Find out which machine it is, or go on all the same with "
-                              "--on-corruption=continue")};
+                     (alone ? "). Do not trust this machine, unless the program itself comes to "
+                              "another result each time: then give --recheck-every=0"
+                            : "). Find out which machine it is, or whether the program itself "
+                              "comes to another result each time; --on-corruption=continue goes "
+                              "on all the same")};
 }
 
 std::string Recheck::NamesOf(const std::vector<int>& ranks, const std::string& between) const {

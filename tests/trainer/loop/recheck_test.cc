@@ -397,6 +397,10 @@ TEST_F(RecheckTest, OneAloneIsComparedWithItself) {
   Make("mlp", 1, {0}, {.step = 3, .always = true, .fickle = true, .where = 5});
   ExpectEnds(EpochEnd::kBoundary);
   EXPECT_THAT(ExpectEnds(EpochEnd::kDoubted)[0].reason, HasSubstr("computed the lane twice"));
+  Make("mlp", 1, {0}, {.step = kRecheckedSteps - 1, .always = true, .fickle = true, .where = 5},
+       /*every=*/1, OnCorruption::kContinue);
+  ExpectEnds(EpochEnd::kBoundary);
+  ExpectEnds(EpochEnd::kFinished);
 }
 
 // In steps between, a wrong gradient is everybody's: that is why rechecks are frequent.
