@@ -45,6 +45,7 @@ class Meeting {
     if (keeping != nullptr && keeping->ahead != nullptr) keeping->ahead->Stop();
     KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
     doubted_ = plan.doubted;
+    recheck_every_ = plan.recheck_every;
     for (const MemberReport& report : reports) {
       costs_.lane_ns.push_back(report.lane_ns);
       costs_.link_ns = std::max(costs_.link_ns, report.link_ns);
@@ -67,7 +68,7 @@ class Meeting {
     return CompareStates(plan);
   }
 
-  Met met() const { return {refused_, pieces_, catching_up_, doubted_, costs_}; }
+  Met met() const { return {refused_, pieces_, catching_up_, doubted_, recheck_every_, costs_}; }
 
  private:
   // The coordinator refuses misfits, but what it knows is a moment old, so all members check before
@@ -291,8 +292,6 @@ class Meeting {
     together.Add("evaluation", evaluation);
     const TrainConfig& config = state_.config();
     together.Add("--lane-placement", config.places_lanes ? "auto" : "even");
-    together.Add("--recheck-every",
-                 config.recheck_every ? std::to_string(*config.recheck_every) : "auto");
     together.Add("--on-corruption",
                  config.on_corruption == OnCorruption::kStop ? "stop" : "continue");
     return together.Text();
@@ -379,6 +378,7 @@ class Meeting {
   uint64_t pieces_ = 0;   // of the state, left to be compared by the next steps
   std::vector<bool> catching_up_;
   bool doubted_ = false;
+  int64_t recheck_every_ = 0;
   PlacementCosts costs_;
 };
 

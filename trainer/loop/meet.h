@@ -31,6 +31,7 @@ struct Met {
   // By rank, who begins to catch up with the others; empty: nobody.
   std::vector<bool> catching_up;
   bool doubted = false;   // the first step is made again (MemberReport::doubted)
+  int64_t recheck_every = 0;   // for all (ReformPlan)
   PlacementCosts costs;   // as the members know them from epochs before
 };
 Result<Met> Meet(const EpochParts& parts, const ApplyPending& apply);

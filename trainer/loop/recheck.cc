@@ -36,7 +36,8 @@ Recheck::Recheck(const EpochParts& parts)
 
 RecheckTask Recheck::TaskFor(const Placement& lanes) {
   tasks_.clear();
-  const uint64_t every = state_.config().recheck_every.value_or(UsualRecheckEvery(lanes));
+  const uint64_t every = every_ == MemberReport::kUsual ? UsualRecheckEvery(lanes)
+                                                        : static_cast<uint64_t>(every_);
   // Workers of other kernels may come to other bits.
   if (every == 0 || !all_compute_alike_) return {};
   if (!state_.doubted() && state_.step() % every != every - 1) return {};

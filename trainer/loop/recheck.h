@@ -37,6 +37,8 @@ class Recheck {
  public:
   explicit Recheck(const EpochParts& parts);
 
+  // `every`: as the members have agreed (ReformPlan).
+  void BeginEpoch(int64_t every) { every_ = every; }
   // Of the step that begins. `lanes`: who computes which ones.
   RecheckTask TaskFor(const Placement& lanes);
   // No recheck in this step.
@@ -72,6 +74,7 @@ class Recheck {
   EpochGroup& group_;
   std::vector<std::string> hosts_;   // by rank
   const bool all_compute_alike_;
+  int64_t every_ = 0;
   std::vector<RecheckTask> tasks_;   // by rank, of the step under way; empty: no recheck
 };
 

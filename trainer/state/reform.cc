@@ -156,6 +156,7 @@ struct JsonFields<MemberReport> {
     field("compared", report.compared);
     field("by_parts", report.by_parts);
     field("doubted", report.doubted);
+    field("recheck_every", report.recheck_every);
     field("numbers", report.numbers);
     field("inexact_since", report.inexact_since);
     field("fingerprint", report.fingerprint);
@@ -174,7 +175,8 @@ struct JsonFields<MemberReport> {
 bool MemberReport::operator==(const MemberReport& other) const {
   return step == other.step && pending == other.pending && layout == other.layout &&
          trail == other.trail && compared == other.compared && by_parts == other.by_parts &&
-         doubted == other.doubted && numbers == other.numbers &&
+         doubted == other.doubted && recheck_every == other.recheck_every &&
+         numbers == other.numbers &&
          inexact_since == other.inexact_since && fingerprint == other.fingerprint &&
          together == other.together && beginning == other.beginning &&
          directory == other.directory && save_every == other.save_every && codec == other.codec &&
@@ -245,6 +247,10 @@ Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
   const auto first = std::find(plan.parts.begin(), plan.parts.end(), Part::kReady);
   plan.source = static_cast<int>(first - plan.parts.begin());
   KEEL_TRY(CheckTrails(reports, plan));
+  const bool any_never = std::any_of(reports.begin(), reports.end(), [](const auto& report) {
+    return report.recheck_every == 0;
+  });
+  plan.recheck_every = any_never ? 0 : reports.front().recheck_every;
   plan.doubted = std::any_of(reports.begin(), reports.end(), [&](const MemberReport& report) {
     return report.doubted && report.step == plan.step;
   });

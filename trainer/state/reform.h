@@ -26,6 +26,7 @@ struct MemberReport {
   // before the first step, if nobody has more. kSpoiled: half of a transfer is in its memory.
   static constexpr int64_t kFresh = -1;
   static constexpr int64_t kSpoiled = -2;
+  static constexpr int64_t kUsual = -1;
 
   int64_t step = kFresh;
   bool pending = false;              // holds the complete gradients of step `step`
@@ -38,6 +39,7 @@ struct MemberReport {
   // The step after `step` is made again, since results differed, and nobody could tell whose are
   // right.
   bool doubted = false;
+  int64_t recheck_every = kUsual;    // TrainConfig's; 0: never
   std::string numbers;               // the state's numbers, as text
   // The first step that was made on other numerics than those before it; -1: there is none.
   int64_t inexact_since = -1;
@@ -90,6 +92,7 @@ struct ReformPlan {
   // it for a member that was lost on its way in, and others not.
   int64_t inexact_since = -1;
   bool doubted = false;         // the next step is (MemberReport)
+  int64_t recheck_every = 0;    // as the first one says, but never if any says so
   // All who have it have come from one compared state by the same steps, so that their states are
   // the same unless bits have changed in the memory of one of them.
   bool proved = false;

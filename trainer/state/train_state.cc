@@ -193,6 +193,7 @@ MemberReport TrainState::Report() const {
   MemberReport report;
   report.layout = registry_.LayoutDigest().Hex();
   report.doubted = doubted();
+  if (config_.recheck_every) report.recheck_every = static_cast<int64_t>(*config_.recheck_every);
   report.by_parts = config_.joins_beside && parts_.has_value() && pieces() > 1;
   report.lane_ns = speed_.lane_ns;
   report.link_ns = speed_.link_ns;

@@ -42,6 +42,36 @@ TEST(Reform, ReportsAreReadBackBitForBit) {
   }
 }
 
+TEST(Reform, LanesAreComputedTwiceAsOftenAsTheFirstSaysButNotIfAnyoneNeverDoes) {
+  const auto agreed = [](const std::vector<int64_t>& asked) {
+    std::vector<MemberReport> reports;
+    for (const int64_t every : asked) {
+      reports.push_back(At(7));
+      reports.back().recheck_every = every;
+    }
+    return PlanReform(reports)->recheck_every;
+  };
+  EXPECT_EQ(agreed({MemberReport::kUsual, MemberReport::kUsual}), MemberReport::kUsual);
+  EXPECT_EQ(agreed({7, MemberReport::kUsual, 3}), 7);
+  EXPECT_EQ(agreed({MemberReport::kUsual, 7, 0}), 0);
+}
+
+TEST(Reform, AStepThatOneDoubtsIsDoubtedByAllAndNobodyCatchesUpMeanwhile) {
+  std::vector<MemberReport> reports;
+  for (const int64_t step : {7, 7, 3}) {
+    reports.push_back(At(step));
+    reports.back().by_parts = true;
+    reports.back().compared = true;
+  }
+  EXPECT_FALSE(PlanReform(reports)->doubted);
+  EXPECT_TRUE(PlanReform(reports)->catches_up());
+  reports[2].doubted = true;   // it is behind: that was another step
+  EXPECT_FALSE(PlanReform(reports)->doubted);
+  reports[1].doubted = true;
+  EXPECT_TRUE(PlanReform(reports)->doubted);
+  EXPECT_FALSE(PlanReform(reports)->catches_up());
+}
+
 TEST(Reform, AJobBeginsWithWhatItsProgramsBuilt) {
   const auto plan = PlanReform({At(-1), At(-1)});
   ASSERT_TRUE(plan.ok());

@@ -19,6 +19,7 @@ MemberReport SomeReport() {
   report.compared = true;
   report.by_parts = true;
   report.doubted = true;
+  report.recheck_every = 25;
   report.numbers = "{\"step\":7}";
   report.inexact_since = 3;
   report.fingerprint = "threads=1";
@@ -46,7 +47,8 @@ std::string SaidOf(const std::string& text) {
 TEST(ReportWire, AReport) {
   EXPECT_EQ(ReportText(SomeReport()),
             R"({"step":7,"pending":true,"layout":"00ff","trail":"t7","compared":true,"by)"
-            R"(_parts":true,"doubted":true,"numbers":"{\"step\":7}","inexact_since":3,"f)"
+            R"(_parts":true,"doubted":true,"recheck_every":25,"numbers":"{\"step\":7}",)"
+            R"("inexact_since":3,"f)"
             R"(ingerprint":"threads=1","together":"evaluation=none","beginning":"--ini)"
             R"(t-from=none","dir)"
             R"(ectory":"0123456789abcdef�","save_every":7,"codec":"zstd","config":{"lr":)"
@@ -54,7 +56,8 @@ TEST(ReportWire, AReport) {
             R"(831949,2147483648,2139095040,3217031168]})");
   EXPECT_EQ(ReportText({}),
             R"({"step":-1,"pending":false,"layout":"","trail":"","compared":false,"by_pa)"
-            R"(rts":false,"doubted":false,"numbers":"","inexact_since":-1,"fingerpri)"
+            R"(rts":false,"doubted":false,"recheck_every":-1,"numbers":"","inexact_s)"
+            R"(ince":-1,"fingerpri)"
             R"(nt":"","together":"")"
             R"(,"beginning":"","directory":"","save_every":0,"codec":"","config":{},"lan)"
             R"(e_ns":0,"link_ns":0,"last_losses":[]})");
@@ -70,6 +73,9 @@ trail: @ is missing; @: expected a string, found null
 compared: @ is missing; @: expected true or false, found null
 by_parts: @ is missing; @: expected true or false, found null
 doubted: @ is missing; @: expected true or false, found null
+recheck_every: @ is missing; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
 numbers: @ is missing; @: expected a string, found null
 inexact_since: @ is missing; @: expected a whole number, found null
   -9223372036854775808: taken
@@ -94,8 +100,9 @@ config/lr: taken; @: expected a string, found null
 config/name: taken; @: expected a string, found null
 one more in '': taken
 one more in '/config': @: expected a string, found the number 1
-order in '': step pending layout trail compared by_parts doubted numbers inexact_since )"
-    R"(fingerprint together beginning directory save_every codec config lane_ns link_ns last_losses
+order in '': step pending layout trail compared by_parts doubted recheck_every numbers )"
+    R"(inexact_since fingerprint together beginning directory )"
+    R"(save_every codec config lane_ns link_ns last_losses
 order in '/config': lr name
 )";
 
