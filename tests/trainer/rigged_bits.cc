@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/print_out.h"
+#include "tests/trainer/flip_bit.h"
 
 namespace keel {
 namespace {
@@ -26,13 +27,6 @@ bool ReadBitsRule(BitsRule& rule) {
   std::istringstream stream(text == nullptr ? "" : text);
   return (stream >> rule.rank >> rule.step >> rule.how >> rule.what >> rule.where) &&
          rule.rank == (rank == nullptr ? "0" : rank);
-}
-
-void FlipOneBit(const at::Tensor& tensor, uint64_t where) {
-  if (tensor.numel() == 0) return;
-  const uint64_t byte = where % static_cast<uint64_t>(tensor.nbytes());
-  static_cast<unsigned char*>(tensor.mutable_data_ptr())[byte] ^=
-      static_cast<unsigned char>(1u << (where / 8 % 8));
 }
 
 class Rigged {
@@ -71,7 +65,7 @@ void RigBits(TrainProgram& program, const std::function<uint64_t()>& steps_made)
     parameter.register_hook([rigged, where](const at::Tensor& made) {
       if (!rigged->Strikes()) return made;
       const at::Tensor wrong = made.clone();
-      FlipOneBit(wrong, where);
+      FlipBitOf(wrong, where);
       return wrong;
     });
     return;
@@ -86,7 +80,7 @@ void RigBits(TrainProgram& program, const std::function<uint64_t()>& steps_made)
     if (rigged->rule().what == "loss") return rigged->Strikes() ? loss + 1e-3 : loss;
     if (buffers.empty() || !rigged->Strikes()) return loss;
     const at::NoGradGuard no_grad;
-    FlipOneBit(buffers[where % buffers.size()], where);
+    FlipBitOf(buffers[where % buffers.size()], where);
     return loss;
   };
 }

@@ -137,8 +137,7 @@ class EpochRun {
     KEEL_TRY_ASSIGN(const std::optional<Digest> piece, PieceToCompare());
     if (catching_up()) KEEL_TRY(catch_up_->BeginStep());
     // Who receives the state has nothing yet that could be compared.
-    if (catching_up()) recheck_.Skip();
-    const RecheckTask recheck = catching_up() ? RecheckTask() : recheck_.TaskFor(Lanes());
+    const RecheckTask recheck = catching_up() ? recheck_.Skip() : recheck_.TaskFor(Lanes());
     LaneWork work = ComputeLanes(state_, *exchange_, recheck);
     if (!work.status.ok()) return Failed(work);
     if (catching_up()) KEEL_TRY(catch_up_->EndStep());
@@ -147,7 +146,7 @@ class EpochRun {
     StepWatch watch(times_);
     parts_.At(Phase::kVoting);
     const EpochCallbacks::Wishes wishes = parts_.peer.wishes();
-    VoteRecord record = Record(wishes, work.losses);
+    VoteRecord record = Record(wishes, std::move(work.losses));
     KEEL_TRY(recheck_.FillIn(work, record));
     record.compute_ns = times_.Own().count();
     record.exchange_ns = times_.exchange.count();

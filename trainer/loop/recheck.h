@@ -41,8 +41,11 @@ class Recheck {
   void BeginEpoch(int64_t every) { every_ = every; }
   // Of the step that begins. `lanes`: who computes which ones.
   RecheckTask TaskFor(const Placement& lanes);
-  // No recheck in this step.
-  void Skip() { tasks_.clear(); }
+  // The same where there shall be no recheck.
+  RecheckTask Skip() {
+    tasks_.clear();
+    return {};
+  }
   Status FillIn(const LaneWork& work, VoteRecord& record) const;
 
   struct Outcome {

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/crew.h"
+#include "tests/trainer/flip_bit.h"
 #include "tests/trainer/quiet_peer.h"
 #include "tests/trainer/tasks.h"
 #include "trainer/loop/epoch_run.h"
@@ -36,13 +37,6 @@ struct PlantedFault {
   bool fickle = false;     // another bit each time
   uint64_t where = 0;      // draws the tensor and the bit
 };
-
-void FlipBitOf(const at::Tensor& tensor, uint64_t where) {
-  if (tensor.numel() == 0) return;
-  const uint64_t byte = where % static_cast<uint64_t>(tensor.nbytes());
-  static_cast<unsigned char*>(tensor.mutable_data_ptr())[byte] ^=
-      static_cast<unsigned char>(1u << (where / 8 % 8));
-}
 
 // A member, with a state of its own, and what is wrong with it.
 class RecheckedMember {
