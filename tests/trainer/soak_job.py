@@ -16,9 +16,11 @@ import time
 HANG_LIMIT = 120
 DYING_LIMIT = 900
 STEP = re.compile(r"^step (\d+) rank (\d+) of (\d+) pid (\d+) (loss .* lanes .*)$")
-# It is nobody's fault if all who had the state were killed, or a GPU was lost (79).
+# It is nobody's fault if all who had the state were killed, or a GPU was lost (79), or a process
+# that loaded samples for a script was killed as it did so.
 OWN_FAULT = re.compile(r"worker-died [^\n]* how=\"exited with (?!79)"
-                       r"(?![^\n]*no worker that is left)[^\n]*"
+                       r"(?![^\n]*no worker that is left)"
+                       r"(?![^\n]*was ended by SIGKILL while it loaded)[^\n]*"
                        r"|not-caught-up [^\n]*| error corruption [^\n]*")
 CAUGHT_UP = re.compile(r" caught-up ")
 RESUMED = re.compile(r"^resumed step=(\d+) ")
@@ -137,13 +139,14 @@ class Job:
     def __enter__(self):
         return self
 
-    def __exit__(self, kind, *_):
+    def __exit__(self, kind, error, _):
         if kind is not None and issubclass(kind, Exception):
-            self._kill_and_show()
+            self._kill_and_show(error)
         self._destroy()
 
-    def _kill_and_show(self):
+    def _kill_and_show(self, error):
         self.process.kill()
+        sys.stderr.write(f"{error}\n")
         self.log.flush()
         self.log.seek(0)
         sys.stderr.write(self.log.read()[-20000:])
