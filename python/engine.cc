@@ -4,6 +4,8 @@
 #include <torch/custom_class.h>
 #include <torch/torch.h>
 
+#include <unistd.h>
+
 #include <chrono>
 #include <memory>
 #include <numeric>
@@ -219,6 +221,14 @@ class Engine : public torch::CustomClassHolder {
     run_ = Checked(TrainRun::Open(std::move(wanted)));
   }
 
+  // In a child that the script has forked there is none of the threads that would be waited for.
+  ~Engine() override {
+    if (getpid() == owner_) return;
+    (void)driver_.release();
+    (void)stray_.release();
+    (void)run_.release();
+  }
+
   // The options that shape the loop.
   std::string Config() const {
     const TrainConfig& config = run_->config();
@@ -349,6 +359,7 @@ class Engine : public torch::CustomClassHolder {
     return *driver_;
   }
 
+  const pid_t owner_ = getpid();
   const TrainOptions declared_;
   const Options options_;
   std::unique_ptr<TrainRun> run_;
