@@ -43,10 +43,18 @@ def install():
     global _hook_before, _pid
     if _hook_before is None:
         _hook_before, _pid = sys.excepthook, os.getpid()
+        _print_whole_lines()
         sys.excepthook = _on_exception
         atexit.register(_on_exit)
     elif "KEEL_CONTROL_FD" in os.environ and os.getpid() == _pid:
         raise RuntimeError("a launcher's worker trains one job: start another script for the next")
+
+
+def _print_whole_lines():
+    """Launchers start Python with -u, which writes a line and its end one after the other: those of
+    several workers would mix."""
+    if getattr(sys.stdout, "write_through", False):
+        sys.stdout.reconfigure(line_buffering=True, write_through=False)
 
 
 def watch(job):

@@ -12,8 +12,11 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 import unittest
+
+import makers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HANG_LIMIT_S = 300
@@ -128,6 +131,41 @@ class Case(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             file.write(beginning + textwrap.dedent(text))
         return [ARGS.python, "-B", path]
+
+
+class Imported(Case):
+    """Scripts alone are processes that have imported PyTorch already, as spares are: nearly all the
+    time of a small script would be that import."""
+
+    @classmethod
+    def setUpClass(cls):
+        makers.play_keelrun()
+        cls.maker = makers.Maker([ARGS.python, "-B", "-u", "-m", "evenkeel_spare"], HANG_LIMIT_S,
+                                 env=environment())
+        cls.addClassCleanup(cls.maker.end)
+        assert cls.maker.said() == b"m"
+
+    def fresh(self, *command):
+        return super().alone(*command)
+
+    def alone(self, *command):
+        if command[0] != ARGS.python:
+            return self.fresh(*command)
+        interpreter, _, *words = command
+        pid, gate = self.maker.make()
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, \
+                open(os.devnull, "rb") as nothing:
+            makers.become(gate, [interpreter, "-u", *words], environment(),
+                          {0: nothing.fileno(), 1: out.fileno(), 2: err.fileno()})
+            late = threading.Timer(HANG_LIMIT_S, os.killpg, (pid, signal.SIGKILL))
+            late.start()
+            try:
+                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            finally:
+                late.cancel()
+            out.seek(0)
+            err.seek(0)
+            return Run(code, out.read(), err.read())
 
 
 class Watched(Case):

@@ -6,6 +6,8 @@ Skips, and says why, without a Python that has PyTorch.
 """
 import os
 import signal
+import socket
+import subprocess
 import sys
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
@@ -15,7 +17,7 @@ import scripts
 from scripts import python
 
 
-class SameLine(scripts.Case):
+class SameLine(scripts.Imported):
     """With one lane a batch is the loop's own; with eight they are shared among workers."""
 
     def compare(self, *options, workers=(2, 3, 5)):
@@ -69,7 +71,7 @@ class SameLine(scripts.Case):
         self.assertEqual(self.line_of(mixed), cpp)
 
     def test_one_lane_is_a_plain_loop(self):
-        run = self.alone(*python("plain_loop.py"))
+        run = self.fresh(*python("plain_loop.py"))
         self.assertEqual(run.code, 0, run)
         self.assertIn("the same bits after 40 steps", run.out)
         self.assertIn("PyTorch's compiler was left out", run.out)
@@ -129,7 +131,7 @@ class Stops(scripts.Case):
         self.assertEqual(self.stopped(script).code, 77)
 
 
-class Mistakes(scripts.Case):
+class Mistakes(scripts.Imported):
     def told(self, text, beginning=scripts.SMALL_OWN):
         run = self.alone(*self.written(text, beginning))
         self.assertEqual(run.code, 1, run)
@@ -362,7 +364,20 @@ class Mistakes(scripts.Case):
             "", scripts.SMALL.replace("steps=4", "stpes=4"))).err)
 
 
-class Kept(scripts.Case):
+class Lines(scripts.Case):
+    def test_of_several_workers_do_not_mix(self):
+        """Each write to such a socket is a packet of its own."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        interpreter, *script = self.written("print('a line', 'of words')\n", scripts.SMALL_OWN)
+        with ours, theirs:
+            done = subprocess.run([interpreter, "-u", *script], stdout=theirs.fileno(),
+                                  stderr=subprocess.PIPE, env=scripts.environment(), text=True,
+                                  timeout=scripts.HANG_LIMIT_S, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(ours.recv(100), b"a line of words\n")
+
+
+class Kept(scripts.Imported):
     def test_what_is_registered_goes_on(self):
         script = self.written("""
             class Count:

@@ -4,7 +4,6 @@
 Whom() plays keelrun before evenkeel_spare.py, with a PyTorch that is two empty modules; Replaced
 has the real ones.
 """
-import ctypes
 import os
 import re
 import signal
@@ -15,9 +14,9 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "dropin")]
 import launchers
+import makers
 import scripts
 
-PR_SET_CHILD_SUBREAPER = 36
 MODULES = os.path.join(HERE, "..", "..", "..", "python")
 TOLD = """
 import os, sys
@@ -34,10 +33,7 @@ class Whom(scripts.Case):
 
     @classmethod
     def setUpClass(cls):
-        cls.nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(cls.nothing, 3)   # so that nothing else gets that number
-        # As keelrun, which whoever the maker makes is a child of.
-        assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+        makers.play_keelrun()
 
     def setUp(self):
         super().setUp()
@@ -65,65 +61,38 @@ class Whom(scripts.Case):
         return theirs
 
     def fresh(self, words):
-        link = self.link()
-        os.dup2(link.fileno(), 3)
-        try:
+        with makers.at_the_gates_number(self.link()):
             return subprocess.run([sys.executable, "-u", *words], env=self.environment(MINE="a=b"),
-                                  capture_output=True, text=True, pass_fds=[3], cwd=self.folder)
-        finally:
-            os.dup2(self.nothing, 3)
+                                  capture_output=True, text=True, pass_fds=[makers.GATE],
+                                  cwd=self.folder)
 
     def maker(self, *before):
-        """The process that keelrun starts, and its gate."""
-        ours, theirs = socket.socketpair()
-        os.dup2(theirs.fileno(), 3)
-        theirs.close()
-        process = subprocess.Popen([*before, sys.executable, "-u", "-m", "evenkeel_spare"],
-                                   env=self.environment(SPARE_ONLY="1"), pass_fds=[3],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                   cwd=self.folder)
-        os.dup2(self.nothing, 3)
-        ours.settimeout(scripts.HANG_LIMIT_S)
-        self.addCleanup(ours.close)
-        return process, ours
-
-    def made(self, gate):
-        """The number of a process that the maker makes, and its gate."""
-        ours, theirs = socket.socketpair()
-        socket.send_fds(gate, [b"m"], [theirs.fileno()])
-        theirs.close()
-        pid = int.from_bytes(gate.recv(4), sys.byteorder)
-        ours.settimeout(scripts.HANG_LIMIT_S)
-        self.addCleanup(ours.close)
-        self.assertEqual(ours.recv(1), b"r")
-        self.assertEqual(os.getpgid(pid), pid)
-        return pid, ours
+        """What keelrun starts."""
+        maker = makers.Maker([*before, sys.executable, "-u", "-m", "evenkeel_spare"],
+                             scripts.HANG_LIMIT_S, env=self.environment(SPARE_ONLY="1"),
+                             cwd=self.folder)
+        self.addCleanup(maker.gate.close)
+        return maker
 
     def become(self, words):
         """What a spare that the maker makes becomes; the maker goes first."""
-        process, gate = self.maker()
-        self.assertEqual(gate.recv(1), b"m")
-        pid, spare = self.made(gate)
-        process.kill()
-        process.wait()
+        maker = self.maker()
+        self.assertEqual(maker.said(), b"m")
+        pid, spare = maker.make()
+        self.addCleanup(spare.close)
+        maker.process.kill()
+        maker.process.wait()
         return self.become_at(spare, words, lambda: os.waitstatus_to_exitcode(
             os.waitpid(pid, 0)[1]))
 
     def become_at(self, gate, words, wait):
         outputs = [os.pipe(), os.pipe()]
-        environment = self.environment(MINE="a=b")
-        text = ["0 1 2 3", str(2 + len(words)), sys.executable, "-u", *words,
-                *(f"{name}={value}" for name, value in environment.items())]
-        file = os.memfd_create("words")
-        os.write(file, b"".join(os.fsencode(word) + b"\0" for word in text))
-        os.lseek(file, 0, os.SEEK_SET)
         with open(os.devnull, "rb") as nothing:
-            socket.send_fds(gate, [b"w"], [file, nothing.fileno(), outputs[0][1], outputs[1][1],
-                                           self.link().fileno()])
-        gate.close()
+            makers.become(gate, [sys.executable, "-u", *words], self.environment(MINE="a=b"),
+                          {0: nothing.fileno(), 1: outputs[0][1], 2: outputs[1][1],
+                           3: self.link().fileno()})
         for _, write in outputs:
             os.close(write)
-        os.close(file)
         texts = []
         for read, _ in outputs:
             with open(read, encoding="utf-8") as file:
@@ -193,19 +162,19 @@ if __name__ == "__main__":
             self.assertEqual(became.stdout.count("told"), 4, became)
 
     def test_it_ends_with_keelrun(self):
-        process, gate = self.maker()
-        self.assertEqual(gate.recv(1), b"m")
-        made = [self.made(gate) for _ in range(3)]
-        gate.close()
-        self.assertEqual(process.wait(scripts.HANG_LIMIT_S), 0)
+        maker = self.maker()
+        self.assertEqual(maker.said(), b"m")
+        made = [maker.make() for _ in range(3)]
+        maker.gate.close()
+        self.assertEqual(maker.process.wait(scripts.HANG_LIMIT_S), 0)
         for pid, its in made:
             its.close()
             self.assertEqual(os.waitpid(pid, 0), (pid, 0))
 
     def becomes_it_itself(self, *before):
-        process, gate = self.maker(*before)
-        self.assertEqual(gate.recv(1), b"r")
-        became = self.become_at(gate, [self.file("told.py", TOLD)], process.wait)
+        maker = self.maker(*before)
+        self.assertEqual(maker.said(), b"r")
+        became = self.become_at(maker.gate, [self.file("told.py", TOLD)], maker.process.wait)
         self.assertEqual(became.returncode, 0, became)
         self.assertIn("mine a=b b'hello'", became.stdout)
 
