@@ -254,8 +254,17 @@ void Supervisor::OnMemberEvent(const MemberEvent& event) {
   if (const auto* const seen = std::get_if<EpochSeen>(&event)) Tell(*seen);
   if (const auto* const broken = std::get_if<BreakSeen>(&event)) Tell(*broken);
   if (const auto* const stop = std::get_if<StopSeen>(&event)) Tell(*stop);
+  if (const auto* const seen = std::get_if<ShunnedSeen>(&event)) TellShunned(seen->record);
   host_.OnMemberEvent(event, Now());
   Carry();
+}
+
+// Each one once, whatever board names it.
+void Supervisor::TellShunned(const ShunnedRecord& record) {
+  for (const ShunnedHost& one : record.hosts) {
+    if (!shunned_told_.insert(one.incarnation).second) continue;
+    Tell(HostShunned{one.host, one.reason, one.incarnation == incarnation_});
+  }
 }
 
 void Supervisor::OnTrouble(const Status& status) {

@@ -17,6 +17,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -71,6 +72,7 @@ class Supervisor {
 
   // What happens.
   void OnMemberEvent(const MemberEvent& event);
+  void TellShunned(const ShunnedRecord& record);
   void OnTrouble(const Status& status);
   void OnReason(const Error& reason);
   void OnNoStore(const std::string& reason);
@@ -128,6 +130,7 @@ class Supervisor {
   TimeLedger ledger_;
   std::vector<std::optional<StatusFigures>> figures_;   // by seat
   JobStory story_;
+  std::set<std::string> shunned_told_;   // incarnations
   std::string trouble_;               // why the store cannot be reached; empty: it can
   bool no_store_ = false;             // no store can be used, now or later
   TimePoint show_by_;

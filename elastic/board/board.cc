@@ -146,6 +146,7 @@ void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint
   config.policy = policy_;
   config.term = next.term;
   config.epoch = next.epoch;
+  config.shunned = shunned_;
   config.handed_over_by = handed_over_by;
   if (lease_) {
     config.lease = [this] { return lease_->View(); };
@@ -355,6 +356,13 @@ BoardThread::Turn Board::PollMember(Store& store, TimePoint now) {
   return turn;
 }
 
+// A board that was opened in a hurry may know less than the one before it.
+void Board::NoteShunned(const ShunnedRecord& record) {
+  for (const ShunnedHost& one : record.hosts) {
+    if (shunned_.FindLauncher(one.incarnation) == nullptr) shunned_.Add(one);
+  }
+}
+
 // Returns whether the board was left for another one.
 bool Board::NoteSuccession(const BoardClient::Step& step) {
   bool has_moved = false;
@@ -381,6 +389,7 @@ void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
   for (const MemberEvent& event : step.events) {
     if (const auto* const seen = std::get_if<EpochSeen>(&event)) newest_epoch_ = seen->epoch.id;
     if (const auto* const seen = std::get_if<SuccessionSeen>(&event)) OnSuccession(seen->record);
+    if (const auto* const seen = std::get_if<ShunnedSeen>(&event)) NoteShunned(seen->record);
     if (const auto* const seen = std::get_if<PresenceSeen>(&event)) {
       follows_own_ = seen->address == peer();
       presence_client_.SetServer(follows_own_ ? "" : seen->address);

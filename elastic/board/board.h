@@ -128,6 +128,7 @@ class Board {
   void StartMember();
   Result<std::unique_ptr<Store>> Connect(const CancelToken& ending);
   BoardThread::Turn PollMember(Store& store, TimePoint now);
+  void NoteShunned(const ShunnedRecord& record);
   bool NoteSuccession(const BoardClient::Step& step);
   void TellMember(std::function<void()> job, bool hurry = true);
   void OnMemberStep(const BoardClient::Step& step, TimePoint polled);
@@ -147,6 +148,7 @@ class Board {
   const JobPolicy policy_;
   Random random_;
   int64_t opened_ = 0;                // how many boards this host has kept
+  ShunnedRecord shunned_;             // as the boards that it followed had it
   const Events events_;
 
   MemoryBoard alone_;                               // the board of a host that is_alone

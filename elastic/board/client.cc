@@ -119,7 +119,7 @@ Result<bool> BoardClient::Read(Store& store, Step& step) {
   const std::string generation_key = GenerationKey(config_.job);
   std::vector<std::string> asked = {generation_key, keys().Kind(), keys().Presence(),
                                     keys().NewestEpoch(), keys().Joining(), keys().Stop(),
-                                    keys().End(), keys().Succession()};
+                                    keys().End(), keys().Shunned(), keys().Succession()};
   if (registration_) asked.push_back(own_key());
   Seen& seen = generation_.seen;
   if (!seen.epoch_id.empty()) asked.push_back(keys().Break(seen.epoch_id));
@@ -181,6 +181,12 @@ Status BoardClient::ReadOfJob(const BoardSnapshot& board, Step& step) {
                      [&](const auto& key, const auto& text) -> Status {
     KEEL_TRY_ASSIGN(StopRecord stop, Noted(ParseStop(key, text), text));
     step.events.push_back(StopSeen{std::move(stop)});
+    return Ok();
+  }));
+  KEEL_TRY(ReadFresh(board, keys().Shunned(), seen.shunned,
+                     [&](const auto& key, const auto& text) -> Status {
+    KEEL_TRY_ASSIGN(ShunnedRecord record, Noted(ParseShunned(key, text), text));
+    step.events.push_back(ShunnedSeen{std::move(record)});
     return Ok();
   }));
   return ReadFresh(board, keys().End(), seen.end, [&](const auto& key, const auto& text) -> Status {
@@ -253,7 +259,7 @@ Status BoardClient::Register(Store& store, Step& step) {
     KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(key, text));
     if (slot.tombstone) {   // it was taken for dead meanwhile: the next poll takes another slot
       tried.reset();
-      if (slot.tombstone->why == Tombstone::Why::kRefused) LoseSlot(*slot.tombstone, step);
+      if (slot.tombstone->why != Tombstone::Why::kExpired) LoseSlot(*slot.tombstone, step);
       return Ok();
     }
     if (slot.record->incarnation != wanted_->record.incarnation) {

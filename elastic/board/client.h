@@ -112,7 +112,7 @@ class BoardClient {
   struct Seen {
     int64_t epoch = 0;
     std::string epoch_id;
-    std::string broken, joining, stop, end, presence, kind, succession;
+    std::string broken, joining, stop, end, shunned, presence, kind, succession;
   };
 
   struct Generation {

@@ -113,6 +113,8 @@ Status Coordinator::Open(Store& store, TimePoint now) {
        {keys_.Kind(), keys_.Joining(), keys_.Stop(), keys_.End(), keys_.Offer()}) {
     KEEL_TRY(store.Set(key, kNothingYet));
   }
+  watch_.NoteShunned(config_.shunned);
+  KEEL_TRY(store.Set(keys_.Shunned(), ShunnedText(config_.shunned)));
   succession_written_ = SuccessionText(succession_.record);
   KEEL_TRY(store.Set(keys_.Succession(), succession_written_));
   KEEL_TRY(store.Set(kKeeperKey, config_.job));
@@ -316,6 +318,7 @@ Result<bool> Coordinator::Apply(Store& store, const Decision& decision, TimePoin
     case Decision::Verdict::kWait: break;
     case Decision::Verdict::kExpire:
     case Decision::Verdict::kRefuse: KEEL_TRY(Bury(store, decision)); break;
+    case Decision::Verdict::kShun: KEEL_TRY(Shun(store, decision, now)); break;
     case Decision::Verdict::kTakeUp:
     case Decision::Verdict::kForm: return WriteEpoch(store, decision, now);
     case Decision::Verdict::kBreak: KEEL_TRY(WriteBreak(store, decision, now)); break;
@@ -341,10 +344,30 @@ Status Coordinator::Bury(Store& store, const Decision& decision) {
   if (is_closed && config_.is_dead && config_.is_dead(lost.peer)) {
     watch_.NoteDied(decision.slot, lost.incarnation);
   }
-  const Tombstone tombstone{refused ? Tombstone::Why::kRefused : Tombstone::Why::kExpired,
-                            lost.incarnation, decision.detail};
+  const bool shunned = decision.reason == Reason::kShunnedBefore;
+  const auto why = shunned   ? Tombstone::Why::kShunned
+                   : refused ? Tombstone::Why::kRefused
+                             : Tombstone::Why::kExpired;
+  const Tombstone tombstone{why, lost.incarnation, decision.detail};
   KEEL_TRY(store.Set(keys_.Member(decision.slot), TombstoneText(tombstone)));
   watch_.NoteGone(decision.slot, decision.detail);
+  return Ok();
+}
+
+// The host reads that it is left out, and leaves as if it had been asked to.
+Status Coordinator::Shun(Store& store, const Decision& decision, TimePoint now) {
+  if (decision.reason == Reason::kUnfitNeeded) {
+    watch_.NoteBlamed(decision.slot);
+    return Ok();
+  }
+  const MemberRecord& member = watch_.HostAt(decision.slot)->record;
+  ShunnedHost shunned{member.incarnation, member.host, member.machine, decision.detail};
+  shunned.epoch = view().epoch->record.number;
+  shunned.deaths = watch_.DeathsTold(decision.slot, config_.policy.restarts.window, now);
+  ShunnedRecord record = view().shunned;
+  record.Add(std::move(shunned));
+  KEEL_TRY(store.Set(keys_.Shunned(), ShunnedText(record)));
+  watch_.NoteShunned(std::move(record));
   return Ok();
 }
 

@@ -34,6 +34,7 @@ struct CoordinatorConfig {
   std::string address;            // of the store of the board
   int64_t term = 1;
   int64_t epoch = 0;              // the newest that was known when this board was opened
+  ShunnedRecord shunned = {};     // who was left out before
   // The coordinator that asked this host to take its role, and comes to this board, too. Empty:
   // none did.
   std::string handed_over_by = {};
@@ -160,6 +161,7 @@ class Coordinator {
   Status DecideAll(Store& store, TimePoint now, Step& step);
   Result<bool> Apply(Store& store, const Decision& decision, TimePoint now);
   Status Bury(Store& store, const Decision& decision);
+  Status Shun(Store& store, const Decision& decision, TimePoint now);
   Result<bool> WriteEpoch(Store& store, const Decision& decision, TimePoint now);
   LinkView SeenLease();
   Result<bool> ClaimLink(const EpochRecord& record, int64_t after);

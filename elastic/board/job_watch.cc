@@ -58,9 +58,10 @@ void JobWatch::TakeRecord(HostView& host, Known& known, TimePoint now) {
   const MemberRecord& record = *parsed->record;
   if (host.record.incarnation.empty()) {
     known.deaths = DeathsCounted(record);
+    known.incidents = record.incidents;   // nobody can tell when those were
     NoteAnew(host, known, record.incarnation);
   }
-  NoteDeaths(known, record, now);
+  NoteDeaths(host, known, record, now);
   NotePositions(host.record, record, now);
   host.record = record;
   // It was taken for dead before, so there may be nobody who tells of the epoch that it was in.
@@ -92,14 +93,18 @@ void JobWatch::NoteOther(HostView& host, const OtherRecord& other) {
                     OtherVersionText(other.version);
 }
 
-void JobWatch::NoteDeaths(Known& known, const MemberRecord& record, TimePoint now) {
+void JobWatch::NoteDeaths(HostView& host, Known& known, const MemberRecord& record,
+                          TimePoint now) {
   if (record.kind == JobKind::kInPlace) view_.kind = JobKind::kInPlace;
   // A host that no epoch has had yet spends restarts of its own, not the job's: see
   // HostMachine::GiveUpOutside().
   const bool is_newcomer = view_.epoch && record.epoch.number == 0;
+  for (; known.incidents < record.incidents; ++known.incidents) {
+    if (!is_newcomer) host.incidents.push_back(now);
+  }
   for (; known.deaths < record.deaths; ++known.deaths) {
-    if (is_newcomer) continue;
-    deaths_.push_back(now);
+    if (is_newcomer || view_.shunned.FindLauncher(record.incarnation)) continue;
+    deaths_.push_back({host.slot, now});
     view_.barren = 0;   // a death spends a restart, which limits how often the job tries again
   }
 }
@@ -124,8 +129,12 @@ void JobWatch::CountFailures() {
                                                    });
   view_.failures = remembered_;
   if (is_open) return;
-  const auto& own = view_.kind == JobKind::kInPlace ? deaths_ : failed_breaks_;
-  view_.failures.insert(view_.failures.end(), own.begin(), own.end());
+  std::vector<TimePoint>& failures = view_.failures;
+  if (view_.kind == JobKind::kInPlace) {
+    for (const Death& death : deaths_) failures.push_back(death.at);
+  } else {
+    failures.insert(failures.end(), failed_breaks_.begin(), failed_breaks_.end());
+  }
 }
 
 void JobWatch::NotePositions(const MemberRecord& before, const MemberRecord& record,
@@ -164,6 +173,7 @@ void JobWatch::NoteEpoch(EpochRecord record, const Decision& decision, TimePoint
   view_.epoch->incomplete = decision.incomplete;
   view_.epoch->keeper_lost = decision.keeper_lost;
   progress_ = {};
+  for (Death& death : deaths_) death.is_told = true;
   // What was taken up is counted as its hosts tell it: this board may not know all of them.
   if (!view_.epoch->taken_up) NoteCounted(CountedOf(view_.epoch->record));
   if (view_.epoch->taken_up) RememberRestarts(view_.epoch->record, now);
@@ -182,14 +192,43 @@ void JobWatch::Remember(int restarts, int restarts_recent, TimePoint now) {
 // Deaths that this epoch has not counted, on hosts of its own, count as well. Deaths on others are
 // in its count, or not the job's.
 void JobWatch::RememberRestarts(const EpochRecord& record, TimePoint now) {
-  Remember(record.restarts, record.restarts_recent, now);
+  int64_t recent = record.restarts_recent;
+  for (const ShunnedHost& one : view_.shunned.hosts) {
+    // Later epochs have been formed without them.
+    if (one.epoch >= record.number) recent = std::max<int64_t>(recent - one.deaths, 0);
+  }
+  Remember(record.restarts, static_cast<int>(recent), now);
   deaths_.clear();
   for (HostView& host : view_.hosts) {
+    if (view_.shunned.FindLauncher(host.record.incarnation)) continue;
     Known& known = known_[host.slot];
     known.deaths = host.record.epoch.number > 0 ? DeathsCounted(host.record) : host.record.deaths;
-    for (; known.deaths < host.record.deaths; ++known.deaths) deaths_.push_back(now);
+    for (; known.deaths < host.record.deaths; ++known.deaths) {
+      deaths_.push_back({host.slot, now});
+    }
   }
   CountFailures();
+}
+
+void JobWatch::NoteShunned(ShunnedRecord shunned) {
+  view_.shunned = std::move(shunned);
+  for (const HostView& host : view_.hosts) {
+    if (!view_.shunned.FindLauncher(host.record.incarnation)) continue;
+    std::erase_if(deaths_, [&](const Death& death) { return death.slot == host.slot; });
+  }
+  CountFailures();
+}
+
+int64_t JobWatch::DeathsTold(int64_t slot, Duration window, TimePoint now) const {
+  return std::count_if(deaths_.begin(), deaths_.end(), [&](const Death& death) {
+    const bool is_recent = window == Duration(0) || now - death.at < window;
+    return death.slot == slot && death.is_told && is_recent;
+  });
+}
+
+void JobWatch::NoteBlamed(int64_t slot) {
+  HostView* const host = Find(slot);
+  if (host != nullptr) host->blamed_when_needed = host->record.deaths;
 }
 
 void JobWatch::NoteBreak(BreakRecord record, TimePoint now) {

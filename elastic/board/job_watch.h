@@ -45,6 +45,12 @@ class JobWatch {
     view_.is_later_board = is_later;
   }
   void NoteFormer(std::optional<CountedEpoch> former) { view_.former = std::move(former); }
+  // Their deaths cost the job no restarts any more.
+  void NoteShunned(ShunnedRecord shunned);
+  // Of that host's deaths, those that the epoch's record tells as recent restarts.
+  int64_t DeathsTold(int64_t slot, Duration window, TimePoint now) const;
+  // What speaks against that host was told; it had to stay.
+  void NoteBlamed(int64_t slot);
   // Nothing: it waits for something else now.
   void NoteNoQuorum(std::optional<TimePoint> since) { view_.no_quorum_since = since; }
   void NoteLease(std::optional<LinkView> lease) { view_.lease = std::move(lease); }
@@ -68,6 +74,7 @@ class JobWatch {
     std::string text;        // of its record, which is parsed only when this changes
     int64_t beat = -1;
     int64_t deaths = 0;      // how many of its deaths were counted
+    int64_t incidents = 0;
   };
 
   // How far the workers of the epoch have got.
@@ -83,7 +90,7 @@ class JobWatch {
   void TakeRecord(HostView& host, Known& known, TimePoint now);
   void NoteAnew(HostView& host, Known& known, const std::string& incarnation);
   void NoteOther(HostView& host, const OtherRecord& other);
-  void NoteDeaths(Known& known, const MemberRecord& record, TimePoint now);
+  void NoteDeaths(HostView& host, Known& known, const MemberRecord& record, TimePoint now);
   void NotePositions(const MemberRecord& before, const MemberRecord& record, TimePoint now);
   void NoteStep(Position position, TimePoint now);
   void CountFailures();
@@ -97,7 +104,12 @@ class JobWatch {
   std::map<int64_t, Known> known_;   // by slot, like view_.hosts
   std::set<int64_t> forgotten_;      // slots of hosts that are gone, and in the view no more
   std::vector<TimePoint> remembered_;  // failures under former stores, within the window
-  std::vector<TimePoint> deaths_;
+  struct Death {
+    int64_t slot = 0;
+    TimePoint at;
+    bool is_told = false;    // in the record of the epoch
+  };
+  std::vector<Death> deaths_;
   std::vector<TimePoint> failed_breaks_;
   Progress progress_;
   std::vector<Duration> step_times_;

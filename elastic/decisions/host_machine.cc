@@ -27,7 +27,9 @@ HostMachine::HostMachine(HostConfig config, Random random, TimePoint now)
   record_.incarnation = config_.incarnation;
   record_.host = config_.host;
   record_.address = config_.address;
+  record_.machine = config_.machine;
   record_.order = config_.order;
+  record_.forgiven = config_.forgiven;
   record_.role = config_.role;
   record_.seats.resize(config_.seats);
   published_ = record_;
@@ -99,15 +101,6 @@ void HostMachine::On(const StopSeen& event, TimePoint now) {
   job_stops_ = true;
   if (mode_ != Mode::kMember) return;
   Leave(event.stop.reason, std::chrono::milliseconds(event.stop.deadline_ms), now);
-}
-
-void HostMachine::On(const Buried& event, TimePoint now) {
-  slot_.reset();
-  if (event.tombstone.why == Tombstone::Why::kRefused) {
-    EndJob(kExitRefused, event.tombstone.reason, now);
-  } else {
-    Fence(event.tombstone.reason, now);
-  }
 }
 
 // --- Epochs ---
@@ -200,6 +193,8 @@ void HostMachine::LeaveEpoch(const std::string& reason, TimePoint now) {
 void HostMachine::BreakSeat(int index, const std::string& reason, TimePoint now) {
   seats_[index].start_at.reset();
   if (RecordOf(index).state != SeatState::kRunning) return;
+  // Nobody can hasten that, and its work is done, whatever its group does now.
+  if (WorkerOf(index).has_finished) return;
   if (WorkerOf(index).link) {
     Do(SendToWorker{index, BreakMessage{epoch_->number, reason}}, reason);
     // One that has failed breaks the epoch before its process has ended, which may take a while.
@@ -311,7 +306,7 @@ void HostMachine::EndJob(int code, const std::string& reason, TimePoint now) {
   record_.state = MemberState::kLeaving;
   record_.reason = reason;
   record_.deadline_ms = Millis(config_.save_limit);
-  record_.refused = code == kExitRefused;
+  record_.refused = code == kExitRefused || code == kExitShunned;
   for (int index = 0; index < config_.seats; ++index) {
     seats_[index].start_at.reset();
     if (code == kExitFinished) Terminate(index, reason, now);
@@ -353,6 +348,7 @@ void HostMachine::LeaveIfAllLeft(TimePoint now) {
 // A host that leaves alone finds its exit code by what its own workers did, for no coordinator
 // tells it one.
 int HostMachine::LeaveCode() const {
+  if (is_shunned_) return kExitShunned;
   for (const SeatRecord& seat : record_.seats) {
     const bool never = seat.worker.empty() || NothingMade(seat);
     const bool good = seat.state == SeatState::kFinished ||
@@ -360,35 +356,6 @@ int HostMachine::LeaveCode() const {
     if (!never && !good) return kExitUnsaved;
   }
   return kExitStopped;
-}
-
-// The other hosts go on without this one, so none of its workers may make another step.
-void HostMachine::Fence(const std::string& reason, TimePoint now) {
-  epoch_over_ = true;
-  outside_since_ = now;
-  if (mode_ == Mode::kMember) mode_ = Mode::kFencing;
-  for (int index = 0; index < config_.seats; ++index) {
-    seats_[index].start_at.reset();
-    if (HasProcess(RecordOf(index).state)) Kill(index, reason, false, now);
-  }
-}
-
-void HostMachine::BeginAnew() {
-  mode_ = Mode::kMember;
-  epoch_.reset();
-  deaths_.clear();
-  for (int index = 0; index < config_.seats; ++index) {
-    record_.seats[index] = {};
-    MustMove(index, SeatEvent::kRegisteredAnew);
-  }
-  // Restarts stay spent, also where nobody is left who tells of the epoch that counted them.
-  const ToldEpoch former = std::exchange(record_.epoch, {});
-  record_.epoch.restarts = former.restarts;
-  record_.epoch.restarts_recent = former.restarts_recent;
-  record_.outside = 0;
-  record_.deaths = 0;
-  Do(RegisterAnew{},
-     "this host was taken for dead; its workers have ended, and it registers again");
 }
 
 void HostMachine::Exit(int code, const std::string& why) {

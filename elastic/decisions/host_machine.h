@@ -30,8 +30,10 @@ struct HostConfig {
   std::string incarnation;
   std::string host;
   std::string address;
+  std::string machine;
   int seats = 1;
   int64_t order = 0;                                      // among the hosts, as the user gave it
+  bool forgiven = false;                                  // it comes although it was left out
   std::string role;                                       // of the workers, as the user gave it
   bool program_says_hello = false;                        // its file says that it is in place
   RestartPolicy restarts;
@@ -153,6 +155,8 @@ class HostMachine {
     std::optional<int64_t> leaving_step;
     bool said_bye = false;              // so it closes its link before it ends, signalled or not
     bool has_failed = false;            // it said so, or the kernel is ending it
+    bool has_finished = false;          // the kernel is ending it with 0
+    bool lost_device = false;           // as its exit code says
     std::string fault;                  // why it was signalled, where it is to blame for it
   };
 
@@ -194,6 +198,7 @@ class HostMachine {
   void On(const JoiningSeen& event, TimePoint now);
   void On(const StopSeen& event, TimePoint now);
   void On(const EndSeen& event, TimePoint now);
+  void On(const ShunnedSeen& event, TimePoint now);
   void On(const PresenceSeen&, TimePoint) {}
   void On(const SuccessionSeen& event, TimePoint now);
   void On(const LinkSeen& event, TimePoint now);
@@ -285,11 +290,13 @@ class HostMachine {
   std::string reported_;               // the id of the epoch whose break was reported
   int64_t joining_ = 0;
   std::vector<TimePoint> deaths_;
+  std::optional<TimePoint> incident_;  // the last one of record_.incidents
   std::optional<TimePoint> contact_;
   TimePoint entered_{};                // when it took the epoch that its record tells
   TimePoint store_grace_{};            // the store is not given up before this
   TimePoint alive_at_{};               // when workers are told again that this host is there
   bool job_stops_ = false;             // the whole job stops, not only this host
+  bool is_shunned_ = false;            // the job goes on without this host
   int stop_signal_ = SIGTERM;          // for foreign workers, which know no `stop` message
   std::string stopped_outside_;        // names a worker of the epoch stopped before it entered
   TimePoint leave_by_ = kNever;

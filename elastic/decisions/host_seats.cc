@@ -203,7 +203,8 @@ void HostMachine::NoteSaved(int index) {
 void HostMachine::On(int index, const ByeMessage& message, TimePoint now) {
   RecordOf(index).ended = message.message;
   WorkerOf(index).said_bye = true;
-  WorkerOf(index).has_failed = message.code == kExitFailed;
+  WorkerOf(index).has_failed = message.code == kExitFailed || message.code == kExitShunned;
+  if (message.code == kExitShunned) record_.unfit = message.message;
   // A worker that says goodbye and stays is at fault: if that did not count, its successors could
   // do the same for ever. While the host stops it does not matter, since nothing is started again.
   Limit(index, now + config_.shutdown_limit,
@@ -241,7 +242,10 @@ void HostMachine::OnWorkerEnding(int index, const ExitStatus& status, TimePoint 
   Worker& worker = WorkerOf(index);
   // A signal cannot hasten it, and a worker that has ended well is not at fault for the time that
   // the kernel takes.
-  if (status.ok() && !IsSignalled(seats_[index].phase)) worker.limit.reset();
+  if (status.ok() && !IsSignalled(seats_[index].phase)) {
+    worker.limit.reset();
+    worker.has_finished = true;
+  }
   if (record.state != SeatState::kRunning) return;
   const bool in_epoch = PlaceOf(index) != nullptr && record.epoch == epoch_->number;
   // Who was told to end, or said goodbye, ends as it should.
@@ -258,6 +262,7 @@ std::string HostMachine::OnWorkerEnded(int index, const ExitStatus& status, Time
   const std::string fault = WorkerOf(index).fault;
   if (!said.empty()) how += ": " + said;
   if (!fault.empty()) how += " by its launcher: " + fault;
+  WorkerOf(index).lost_device = status == ExitStatus::Exited(kExitDeviceLost);
   End(index, EndOf(index, status), how, now);
   Settle(now);
   return how;
@@ -284,6 +289,9 @@ void HostMachine::End(int index, SeatEvent event, const std::string& how, TimePo
   const bool own_fault = event == SeatEvent::kEndedDead && !record_.refused &&
                          (!IsSignalled(seat.phase) || !worker.fault.empty());
   const bool settled = now - worker.started >= kSettled;
+  // All that were there may die of one thing. Those who lost their GPU may have lost a peer first.
+  const bool is_incident = own_fault && !worker.lost_device &&
+                           (!incident_ || worker.started >= *incident_);
   const int failures_before = settled ? 0 : seat.failures_in_a_row;
   MustMove(index, event);
   seat.failures_in_a_row = 0;
@@ -293,6 +301,10 @@ void HostMachine::End(int index, SeatEvent event, const std::string& how, TimePo
     seat.failures_in_a_row = failures_before + 1;
     deaths_.push_back(now);
     ++record_.deaths;
+  }
+  if (is_incident) {
+    ++record_.incidents;
+    incident_ = now;
   }
   if (!in_epoch) return;
   if (own_fault) {

@@ -15,6 +15,7 @@
 #include "elastic/decisions/quorum.h"
 #include "elastic/decisions/ranks.h"
 #include "elastic/decisions/restarts.h"
+#include "elastic/decisions/shun.h"
 #include "elastic/protocol/differing_words.h"
 #include "elastic/protocol/exit_codes.h"
 
@@ -51,10 +52,6 @@ Decision End(int code, Reason reason, std::string detail) {
   Decision decision = Make(Verdict::kEnd, reason, std::move(detail));
   decision.code = code;
   return decision;
-}
-
-std::string NameOf(const HostView& host) {
-  return host.record.host + " (slot " + std::to_string(host.slot) + ")";
 }
 
 bool AnyProcess(const HostView& host) {
@@ -100,6 +97,8 @@ class Judge {
 
   Decision Decide() const {
     if (MaybeDecision d = RemoveHost()) return *d;
+    // Before restarts are counted, for the deaths of a host that is left out cost the job none.
+    if (MaybeDecision d = DecideShun(view_, policy_, now_)) return *d;
     if (MaybeDecision d = EndWork()) return *d;
     if (MaybeDecision d = TakeUp()) return *d;
     if (MaybeDecision d = StopAll()) return *d;
@@ -158,6 +157,10 @@ class Judge {
   Decision FormNext() const;
   MaybeDecision StillInside() const;
   bool Fenced(const HostView& host) const;
+  // It has not read yet that it is to leave.
+  bool IsShunned(const HostView& host) const {
+    return view_.shunned.FindLauncher(host.record.incarnation) != nullptr;
+  }
   bool CanTakePart(const HostView& host) const;
   std::vector<const HostView*> Choose() const;
   MaybeDecision LastCall(const std::vector<const HostView*>& hosts) const;
@@ -357,8 +360,10 @@ MaybeDecision Judge::StopAll() const {
   if (view_.stop) return std::nullopt;
   const HostView* leaving = nullptr;
   bool coordinator_leaves = false;
+  bool own_is_here = false;   // on a later board it comes a moment after the others may
   int staying = 0;
   for (const HostView& host : view_.hosts) {
+    own_is_here |= host.record.incarnation == view_.coordinator;
     if (host.record.state == MemberState::kMember) {
       staying += host.gone ? 0 : 1;
       continue;
@@ -369,7 +374,7 @@ MaybeDecision Judge::StopAll() const {
     coordinator_leaves |= is_coordinator;
     if (leaving == nullptr || is_coordinator) leaving = &host;
   }
-  if (leaving == nullptr) return std::nullopt;
+  if (leaving == nullptr || !own_is_here) return std::nullopt;
   // Otherwise another host takes its role (succession.h).
   const bool is_last = staying == 0 || leaving->record.refused;
   coordinator_leaves = coordinator_leaves && (is_last || staying < policy_.hosts_min);
@@ -694,7 +699,7 @@ MaybeDecision Judge::NewcomerInPlace() const {
   if (view_.epoch->announced) return std::nullopt;
   const bool room = static_cast<int>(epoch().hosts.size()) < policy_.hosts_max;
   for (const HostView& host : view_.hosts) {
-    if (host.gone || host.record.state != MemberState::kMember) continue;
+    if (host.gone || host.record.state != MemberState::kMember || IsShunned(host)) continue;
     if (!InEpoch(host) && !room) continue;
     for (const SeatRecord& seat : host.record.seats) {
       // A parked one comes from an older epoch, perhaps of another board.
@@ -769,7 +774,7 @@ MaybeDecision Judge::StillInside() const {
 }
 
 bool Judge::CanTakePart(const HostView& host) const {
-  if (host.gone || host.record.state != MemberState::kMember) return false;
+  if (host.gone || host.record.state != MemberState::kMember || IsShunned(host)) return false;
   if (!in_place()) return !AnyProcess(host);
   return std::any_of(host.record.seats.begin(), host.record.seats.end(), CanEnter);
 }
@@ -1083,6 +1088,10 @@ Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
 }
 
 }  // namespace
+
+std::string NameOf(const HostView& host) {
+  return host.record.host + " (slot " + std::to_string(host.slot) + ")";
+}
 
 Decision Decide(const JobView& view, const JobPolicy& policy, TimePoint now) {
   return Judge(view, policy, now).Decide();

@@ -35,6 +35,7 @@ struct JobPolicy {
   Duration enter_limit = kEnterLimit;                      // from an epoch to a first position
   std::optional<Duration> hang_limit;                      // nothing: from the median step
   RestartPolicy restarts;
+  int shun_after = kShunAfter;                             // deaths on one host; 0: never
   bool allow_inexact = false;
   bool program_says_hello = false;                         // its file says that it is in place
   bool needs_quorum = true;                                // for each epoch (quorum.h)
@@ -54,7 +55,12 @@ struct HostView {
   bool gone = false;                           // expired, refused, or left in good order
   bool died = false;                           // its process is dead, as its machine says
   std::string gone_reason;
+  std::vector<TimePoint> incidents = {};       // of its record, while it was in the job
+  int64_t blamed_when_needed = 0;              // so many deaths were told of, and it had to stay
 };
+
+// "node7 (slot 2)"
+std::string NameOf(const HostView& host);
 
 // The host of that slot among `hosts`, which are in the order of slots; null: there is none.
 template <class Hosts>
@@ -93,6 +99,7 @@ struct JobView {
   bool is_later_board = false;         // not the one that the job began with
   std::optional<CountedEpoch> former;  // the newest of the board before, which is written no more:
                                        // with those of its hosts that may still run it
+  ShunnedRecord shunned;               // hosts that are left out
   std::optional<StopRecord> stop;
   TimePoint stopped_at;                // when that was first seen
   Duration median_step{0};
@@ -109,7 +116,9 @@ enum class Reason {
   // kExpire
   kSilent, kPresenceClosed, kRegisteredAnew,
   // kRefuse
-  kOtherFingerprint, kUnreadable,
+  kOtherFingerprint, kUnreadable, kShunnedBefore,
+  // kShun
+  kUnfit, kUnfitNeeded,
   // kTakeUp
   kTold,
   // kForm
@@ -125,7 +134,9 @@ enum class Reason {
 };
 
 struct Decision {
-  enum class Verdict { kWait, kExpire, kRefuse, kTakeUp, kForm, kBreak, kAnnounce, kStop, kEnd };
+  enum class Verdict {
+    kWait, kExpire, kRefuse, kShun, kTakeUp, kForm, kBreak, kAnnounce, kStop, kEnd
+  };
 
   Verdict verdict = Verdict::kWait;
   Reason reason = Reason::kRunning;
@@ -134,7 +145,7 @@ struct Decision {
   TimePoint gives_up = kNever;   // kWait: when it ends, if nothing changes
   std::string cure = {};      // kWait: what a person can do about it
   Duration waited{0};         // kWait: for how long so far, where it was told before
-  int64_t slot = -1;          // kExpire, kRefuse
+  int64_t slot = -1;          // kExpire, kRefuse, kShun
   EpochRecord epoch;          // kForm, kTakeUp: all but its id and store
   // kForm: once the number of the lease that follows this one is claimed for it; else nothing is.
   std::optional<int64_t> claims_after = {};

@@ -47,7 +47,9 @@ std::vector<Heir> HeirsAmong(const std::vector<const HostView*>& staying, const 
     const MemberRecord& record = host->record;
     const bool differs =
         !numerics.empty() && !record.fingerprint.empty() && record.fingerprint != numerics;
-    if (!record.peer.empty() && !differs) heirs.push_back({record.incarnation, record.peer});
+    const bool is_shunned = job.shunned.FindLauncher(record.incarnation) != nullptr;
+    if (record.peer.empty() || differs || is_shunned) continue;
+    heirs.push_back({record.incarnation, record.peer});
   }
   return heirs;
 }

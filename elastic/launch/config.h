@@ -22,6 +22,7 @@
 namespace keel {
 
 inline constexpr int64_t kSparesMax = 64;
+inline constexpr int64_t kShunAfterMax = 1'000'000;
 
 struct LaunchConfig {
   // Who: the job, its hosts, its workers.
@@ -70,6 +71,8 @@ struct LaunchConfig {
   int restarts_max = 0;
   int spares = 1;                        // as asked for; workers of other programs have none
   Duration restart_window = kRestartWindow;   // 0: all deaths count
+  int shun_after = kShunAfter;                // deaths of one host's workers; 0: never
+  bool forgiven = false;                      // this host comes although it was left out
   std::vector<int> signals;              // that stop the job
   std::string signals_text;              // as workers are told
   bool allow_inexact = false;

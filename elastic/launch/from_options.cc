@@ -303,6 +303,8 @@ class ConfigMaker {
     }
     config_.restarts_max = static_cast<int>(std::min(restarts, kRestartsMax));
     config_.restart_window = options_.Time("restart-window");
+    config_.forgiven = options_.Flag("forgive");
+    config_.shun_after = static_cast<int>(options_.Integer("shun-after"));
     config_.shutdown_limit = options_.Time("shutdown-timeout");
     config_.park_limit = options_.Time("park-limit");
     config_.start_limit = options_.Time("start-limit");

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+#include "elastic/process/proc_file.h"
 #include "store/own_address.h"
 #include "store/reach.h"
 #include "store/resolve.h"
@@ -108,6 +110,7 @@ std::string WhyUnreachable(const Meeting& meeting, bool coordinates, const std::
 Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
   Meeting meeting;
   meeting.own_name = OwnHostName();
+  meeting.own_machine = Trim(ReadProcFile("/proc/sys/kernel/random/boot_id").value_or(""));
   meeting.bind = BindingFrom(config);
   if (config.meets_by_lease) {   // whoever has the lease of the job says where it is
     meeting.own_address = ChooseAddress(config, "");

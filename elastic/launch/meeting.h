@@ -25,6 +25,7 @@ struct Meeting {
   std::string bind;                      // numeric address to listen on; empty: all
   std::string own_address;               // numeric address where others reach us
   std::string own_name;                  // for people
+  std::string own_machine;               // the id of its kernel's boot; empty: it has none
 };
 
 Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores);

@@ -135,6 +135,36 @@ Section IdleSection() {
   }};
 }
 
+Section FailureSection() {
+  return {"When something fails", {
+      WithOwn(Wait("restart-window", kRestartWindow,
+                   "How long a death counts for --max-restarts; 0s: for ever")),
+      WithOwn(Option::Integer("shun-after", kShunAfter,
+                              "The job goes on without a host whose workers die so many times more "
+                              "often than those of others (within --restart-window, or 1h where "
+                              "that is for ever; give --max-restarts, too), or which is shown to "
+                              "compute wrongly, if enough hosts are left; 0: never")
+                  .Range(int64_t{0}, kShunAfterMax)),
+      WithOwn(Option::Flag("forgive", false,
+                           "Let this host in although the job has gone on without it before, as "
+                           "--shun-after says: its machine is sound now")),
+      WithOwn(Option::Text("hang-limit", "auto",
+                           "How long no worker may make progress before the one that the others "
+                           "wait for is killed: auto, off, or a time (at least " +
+                               SecondsText(kHangLook) + ")")),
+      WithOwn(SomeWait("park-limit", kParkLimit,
+                       "How long a worker may take to leave a broken epoch")),
+      WithOwn(SomeWait("start-limit", kStartLimit,
+                       "How long a worker may take to get ready after its start")),
+      WithOwn(Wait("store-limit", kStoreLimit,
+                   "How long the store may be unreachable before this host gives up")),
+      WithOwn(Option::Integer("spares", 1,
+                              "Processes of this host that have imported PyTorch and wait to "
+                              "replace a worker; only for Python scripts that train by evenkeel")
+                  .Range(int64_t{0}, kSparesMax)),
+  }};
+}
+
 Section OwnSection() {
   return {"Evenkeel's own", {
       WithOwn(Option::Text("lease", "none",
@@ -147,18 +177,6 @@ Section OwnSection() {
                              "those that are not known to be dead), strict (nobody is taken for "
                              "dead because its machine refuses connections), off (any MIN hosts, "
                              "even if others go on as well)")),
-      WithOwn(Wait("restart-window", kRestartWindow,
-                   "How long a death counts for --max-restarts; 0s: for ever")),
-      WithOwn(Option::Text("hang-limit", "auto",
-                           "How long no worker may make progress before the one that the others "
-                           "wait for is killed: auto, off, or a time (at least " +
-                               SecondsText(kHangLook) + ")")),
-      WithOwn(SomeWait("park-limit", kParkLimit,
-                       "How long a worker may take to leave a broken epoch")),
-      WithOwn(SomeWait("start-limit", kStartLimit,
-                       "How long a worker may take to get ready after its start")),
-      WithOwn(Wait("store-limit", kStoreLimit,
-                   "How long the store may be unreachable before this host gives up")),
       WithOwn(Option::Choice("notice", {"auto", "aws", "gcp", "azure", "slurm", "none"}, "auto",
                              "Which service announces the end of this machine (spot, "
                              "preemptible, time limit), so that this host saves and leaves in "
@@ -192,10 +210,6 @@ Section OwnSection() {
                            "Keep workers from asking the name service for every peer's name")),
       WithOwn(Option::Flag("allow-inexact", false,
                            "Let in workers whose numbers may differ in the last bits")),
-      WithOwn(Option::Integer("spares", 1,
-                              "Processes of this host that have imported PyTorch and wait to "
-                              "replace a worker; only for Python scripts that train by evenkeel")
-                  .Range(int64_t{0}, kSparesMax)),
       WithOwn(Option::Choice("log-format", {"text", "json"}, "text",
                              "Format of the launcher's own log")),
       WithOwn(Option::Choice("log-level", {"debug", "info", "warn", "error"}, "info",
@@ -261,6 +275,8 @@ void AddExitCodes(OptionTable& table) {
       {kExitQuorumLost, "too few hosts for too long"},
       {kExitUnsaved, "stopped on request, but not saved in time"},
       {kExitRefused, "refused: the version, job or numerics of this host do not fit"},
+      {kExitShunned, "the job goes on without this host, whose machine is not to be trusted: "
+                     "replace it"},
   };
   for (const auto& [code, meaning] : codes) table.AddExitCode(code, meaning);
 }
@@ -270,11 +286,12 @@ void AddExitCodes(OptionTable& table) {
 OptionTable LaunchTable() {
   std::vector<Section> sections = {JobSection(), MeetingSection(), ProgramSection(), LogSection(),
                                    IdleSection()};
+  const Section failure = FailureSection();
   const Section own = OwnSection();
   const Section help = HelpSection();
-  KeepAbbreviations(sections, {own, help});
+  KeepAbbreviations(sections, {own, failure, help});
   // Options without effect come last in the help.
-  sections.insert(sections.end() - 1, own);
+  sections.insert(sections.end() - 1, {own, failure});
   sections.push_back(help);
   OptionTable table("keelrun", "Starts workers on this host, joins them with those of other hosts, "
                                "and keeps the job going when some of them die.");

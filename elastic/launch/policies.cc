@@ -46,9 +46,11 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
   host.incarnation = incarnation;
   host.host = meeting.own_name;
   host.address = meeting.own_address;
+  host.machine = meeting.own_machine;
   host.seats = config.workers_per_host;
   if (config.meeting == LaunchConfig::Meeting::kStatic) host.order = config.node_rank;
   host.role = config.role;
+  host.forgiven = config.forgiven;
   host.program_says_hello = config.is_in_place;
   host.restarts = RestartsFrom(config);
   host.join_limit = config.join_limit;
@@ -101,6 +103,7 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
                        config.shutdown_limit + config.park_limit;
   policy.hang_limit = HangLimitFrom(config);
   policy.restarts = RestartsFrom(config);
+  policy.shun_after = config.shun_after;
   policy.program_says_hello = config.is_in_place;
   policy.allow_inexact = config.allow_inexact;
   policy.quorum_limit = config.store_limit;

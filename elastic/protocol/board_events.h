@@ -17,11 +17,13 @@ struct BreakSeen { BreakRecord record; };
 struct JoiningSeen { int64_t epoch = 0; };
 struct StopSeen { StopRecord stop; };
 struct EndSeen { EndRecord end; };
+struct ShunnedSeen { ShunnedRecord record; };
 struct PresenceSeen { std::string address; };
 struct SuccessionSeen { SuccessionRecord record; };
 struct LinkSeen { std::string epoch; };       // the job's lease names this epoch now, by its id
-struct Buried { Tombstone tombstone; };       // taken for dead, or refused
+struct Buried { Tombstone tombstone; };       // taken for dead, refused or shunned
 using MemberEvent = std::variant<Registered, KindKnown, EpochSeen, BreakSeen, JoiningSeen, StopSeen,
-                                 EndSeen, PresenceSeen, SuccessionSeen, LinkSeen, Buried>;
+                                 EndSeen, ShunnedSeen, PresenceSeen, SuccessionSeen, LinkSeen,
+                                 Buried>;
 
 }  // namespace keel

@@ -49,6 +49,7 @@ class BoardKeys {
   std::string Joining() const { return prefix_ + "joining"; }
   std::string Stop() const { return prefix_ + "stop"; }
   std::string End() const { return prefix_ + "end"; }
+  std::string Shunned() const { return prefix_ + "shunned"; }
   std::string Succession() const { return prefix_ + "succession"; }
   // A place that another host offers to the coordinator.
   std::string Offer() const { return prefix_ + "offer"; }

@@ -12,6 +12,8 @@ inline constexpr int kExitStopped = 75;      // stopped on request and saved: st
 inline constexpr int kExitQuorumLost = 76;   // too few hosts, or the store is gone
 inline constexpr int kExitUnsaved = 77;      // stopped, but not saved in time
 inline constexpr int kExitRefused = 78;      // config, fingerprint, damaged checkpoint
+inline constexpr int kExitShunned = 79;      // a launcher's: its machine is not to be trusted, and
+                                             // the job goes on without it
 inline constexpr int kExitDeviceLost = 79;   // a worker's alone: its GPU, or NCCL, is of no more
                                              // use to the process; another takes its place
 

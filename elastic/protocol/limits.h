@@ -29,6 +29,10 @@ inline constexpr int kOwnBeatLimits = 10;
 inline constexpr Duration kWaitTold = std::chrono::seconds(30);
 // For a presence connection that was closed to come again.
 inline constexpr Duration kPresenceGrace = std::chrono::milliseconds(30);
+// A host of which so many workers died of their own within the window of restarts is left out;
+// where that is for ever, within this one.
+inline constexpr int kShunAfter = 3;
+inline constexpr Duration kShunWindow = std::chrono::hours(1);
 
 // --- Who coordinates ---
 

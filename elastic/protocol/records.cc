@@ -36,8 +36,9 @@ constexpr Names<MemberState, 3> kMemberStates = {{{MemberState::kMember, "member
                                                   {MemberState::kLeft, "left"}}};
 constexpr Names<JobKind, 2> kJobKinds = {
     {{JobKind::kForeign, "foreign"}, {JobKind::kInPlace, "in-place"}}};
-constexpr Names<Tombstone::Why, 2> kWhys = {
-    {{Tombstone::Why::kExpired, "expired"}, {Tombstone::Why::kRefused, "refused"}}};
+constexpr Names<Tombstone::Why, 3> kWhys = {{{Tombstone::Why::kExpired, "expired"},
+                                             {Tombstone::Why::kRefused, "refused"},
+                                             {Tombstone::Why::kShunned, "shunned"}}};
 constexpr Names<BreakCause, 9> kCauses = {{{BreakCause::kDied, "died"},
                                            {BreakCause::kHostLost, "host-lost"},
                                            {BreakCause::kLeft, "left"},
@@ -340,6 +341,7 @@ struct JsonFields<MemberRecord> {
     field("incarnation", record.incarnation);
     field("host", record.host);
     field("address", record.address);
+    field("machine", record.machine);
     field("peer", record.peer);
     field("order", record.order);
     field("role", record.role);
@@ -347,12 +349,15 @@ struct JsonFields<MemberRecord> {
     field("reason", record.reason, kReason);
     field("deadline_ms", record.deadline_ms);
     field("refused", record.refused);
+    field("forgiven", record.forgiven);
+    field("unfit", record.unfit, CutTo{kUnfitBytesMax});
     field("kind", record.kind, Named(kJobKinds));
     field("fingerprint", record.fingerprint);
     field("epoch", record.epoch);
     field("seen", record.seen);
     field("outside", record.outside);
     field("deaths", record.deaths);
+    field("incidents", record.incidents);
     field("finished", record.finished);
     field("finished_id", record.finished_id);
     field("seats", record.seats);
@@ -366,6 +371,23 @@ struct JsonFields<Tombstone> {
     field("incarnation", tombstone.incarnation);
     field("reason", tombstone.reason, kReason);
   }
+};
+
+template <>
+struct JsonFields<ShunnedHost> {
+  static void Visit(auto& field, auto& shunned) {
+    field("incarnation", shunned.incarnation);
+    field("host", shunned.host);
+    field("machine", shunned.machine);
+    field("reason", shunned.reason, CutTo{kUnfitBytesMax});
+    field("epoch", shunned.epoch);
+    field("deaths", shunned.deaths);
+  }
+};
+
+template <>
+struct JsonFields<ShunnedRecord> {
+  static void Visit(auto& field, auto& record) { field("hosts", record.hosts); }
 };
 
 template <>
@@ -583,12 +605,33 @@ const EpochHost* EpochRecord::FindHost(int64_t slot, std::string_view incarnatio
   return nullptr;
 }
 
+const ShunnedHost* ShunnedRecord::FindLauncher(std::string_view incarnation) const {
+  const auto at = std::find_if(hosts.begin(), hosts.end(), [&](const ShunnedHost& one) {
+    return one.incarnation == incarnation;
+  });
+  return at != hosts.end() ? &*at : nullptr;
+}
+
+const ShunnedHost* ShunnedRecord::FindMachine(std::string_view machine) const {
+  if (machine.empty()) return nullptr;
+  const auto at = std::find_if(hosts.begin(), hosts.end(), [&](const ShunnedHost& one) {
+    return one.machine == machine;
+  });
+  return at != hosts.end() ? &*at : nullptr;
+}
+
+void ShunnedRecord::Add(ShunnedHost host) {
+  if (hosts.size() >= kShunnedMax) hosts.erase(hosts.begin());
+  hosts.push_back(std::move(host));
+}
+
 std::string MemberText(const MemberRecord& record) { return TextOf(record); }
 std::string TombstoneText(const Tombstone& tombstone) { return TextOf(tombstone); }
 std::string EpochText(const EpochRecord& record) { return TextOf(record); }
 std::string BreakText(const BreakRecord& record) { return TextOf(record); }
 std::string StopText(const StopRecord& record) { return TextOf(record); }
 std::string EndText(const EndRecord& record) { return TextOf(record); }
+std::string ShunnedText(const ShunnedRecord& record) { return TextOf(record); }
 std::string SuccessionText(const SuccessionRecord& record) { return TextOf(record); }
 std::string BoardPlaceText(const BoardPlace& place) { return TextOf(place); }
 std::string CountedEpochText(const CountedEpoch& epoch) { return TextOf(epoch); }
@@ -613,6 +656,9 @@ Result<StopRecord> ParseStop(std::string_view key, std::string_view text) {
 }
 Result<EndRecord> ParseEnd(std::string_view key, std::string_view text) {
   return ParseRecord<EndRecord>(key, text);
+}
+Result<ShunnedRecord> ParseShunned(std::string_view key, std::string_view text) {
+  return ParseRecord<ShunnedRecord>(key, text);
 }
 
 Result<SuccessionRecord> ParseSuccession(std::string_view key, std::string_view text) {

@@ -21,13 +21,15 @@
 
 namespace keel {
 
-inline constexpr int kProtocolVersion = 2;
+inline constexpr int kProtocolVersion = 3;
 inline constexpr size_t kRecordBytesMax = 64 << 10;   // and, in addition,
 inline constexpr size_t kSeatBytesMax = 1 << 10;      // for each seat, worker or rank in it
 // As JSON has them, where a byte may need six. Beside the reason, the role and the fingerprint of
 // 4096 bytes each still find room.
 inline constexpr size_t kReasonBytesMax = 8 << 10;
 inline constexpr size_t kEndedBytesMax = 640;
+inline constexpr size_t kUnfitBytesMax = 1 << 10;
+inline constexpr size_t kShunnedMax = 32;             // hosts that are remembered
 
 // A foreign worker is started anew for each epoch; one in place survives them.
 enum class JobKind { kForeign, kInPlace };
@@ -117,6 +119,7 @@ struct MemberRecord {
   std::string incarnation;
   std::string host;
   std::string address;     // numeric
+  std::string machine;     // the id of its kernel's boot, which its containers have, too
   std::string peer;        // where its supervisor answers others: address and port; empty: nowhere
   int64_t order = 0;       // the number that its user gave the host; ranks follow it, then slots
   std::string role;        // of its workers, as its user named it
@@ -124,6 +127,8 @@ struct MemberRecord {
   std::string reason;      // why it leaves
   int64_t deadline_ms = 0; // for leaving: how long it has
   bool refused = false;    // ... because it does not fit: nobody else need leave for that
+  bool forgiven = false;   // its user wants it in although its host was left out before
+  std::string unfit;       // what shows that its machine is not to be trusted; empty: nothing does
   JobKind kind = JobKind::kForeign;
   std::string fingerprint;  // empty until a worker told it
   ToldEpoch epoch;
@@ -131,6 +136,7 @@ struct MemberRecord {
   int64_t outside = 0;     // the promise of section 6: none of its workers is, or ever will be,
                            // inside an epoch up to this one
   int64_t deaths = 0;      // workers that ended by themselves without success
+  int64_t incidents = 0;   // the same, but those that one worker did not outlive count once
   int64_t finished = 0;    // the newest epoch when it read that the work is done; 0: it has not
   std::string finished_id;
   std::vector<SeatRecord> seats;
@@ -142,11 +148,35 @@ MemberRecord WithoutStandings(MemberRecord record);
 
 // What the coordinator puts in place of a member's record.
 struct Tombstone {
-  enum class Why { kExpired, kRefused };
+  enum class Why { kExpired, kRefused, kShunned };
   Why why = Why::kExpired;
   std::string incarnation;   // whose record it was
   std::string reason;
   bool operator==(const Tombstone&) const = default;
+};
+
+// A host whose machine is not to be trusted: it is left out, and so is another launcher of that
+// machine which comes, unless its user has forgiven it.
+struct ShunnedHost {
+  std::string incarnation;   // of the launcher that was there
+  std::string host;
+  std::string machine;       // as in its record
+  std::string reason;
+  int64_t epoch = 0;         // the newest then
+  int64_t deaths = 0;        // of its workers, as that epoch's `restarts` has them
+  bool operator==(const ShunnedHost&) const = default;
+};
+
+struct ShunnedRecord {
+  std::vector<ShunnedHost> hosts;   // the oldest first, at most kShunnedMax
+  bool operator==(const ShunnedRecord&) const = default;
+
+  // The launcher of that incarnation was there, and is to leave. Null: it is not.
+  const ShunnedHost* FindLauncher(std::string_view incarnation) const;
+  // Some launcher of that machine was there. Null: none was, or it is not known which it is.
+  const ShunnedHost* FindMachine(std::string_view machine) const;
+  // Forgets the oldest one where there are too many.
+  void Add(ShunnedHost host);
 };
 
 struct EpochHost {
@@ -300,6 +330,7 @@ std::string EpochText(const EpochRecord& record);
 std::string BreakText(const BreakRecord& record);
 std::string StopText(const StopRecord& record);
 std::string EndText(const EndRecord& record);
+std::string ShunnedText(const ShunnedRecord& record);
 std::string SuccessionText(const SuccessionRecord& record);
 std::string BoardPlaceText(const BoardPlace& place);
 std::string CountedEpochText(const CountedEpoch& epoch);
@@ -311,6 +342,7 @@ Result<EpochRecord> ParseEpoch(std::string_view key, std::string_view text);
 Result<BreakRecord> ParseBreak(std::string_view key, std::string_view text);
 Result<StopRecord> ParseStop(std::string_view key, std::string_view text);
 Result<EndRecord> ParseEnd(std::string_view key, std::string_view text);
+Result<ShunnedRecord> ParseShunned(std::string_view key, std::string_view text);
 Result<SuccessionRecord> ParseSuccession(std::string_view key, std::string_view text);
 Result<BoardPlace> ParseBoardPlace(std::string_view key, std::string_view text);
 Result<CountedEpoch> ParseCountedEpoch(std::string_view key, std::string_view text);

@@ -31,6 +31,9 @@ void LogDecision(const Decision& decision, TimePoint now) {
       return LogWait(decision, now);
     case Verdict::kExpire: return LogWarn("host-lost", {{"reason", why}});
     case Verdict::kRefuse: return LogError("host-refused", {{"reason", why}});
+    case Verdict::kShun:   // who is left out is told by each launcher as it reads so
+      if (decision.reason == Reason::kUnfit) return LogDebug("shunning", {{"reason", why}});
+      return LogWarn("host-unfit", {{"reason", why}});
     case Verdict::kTakeUp: return LogInfo("epoch-taken-up", {{"reason", why}});
     case Verdict::kForm:
       return LogInfo("epoch-formed", {{"epoch", decision.epoch.number}, {"reason", why}});

@@ -76,6 +76,10 @@ void Log(const NoticeObeyed& event) {
 
 void Log(const KilledByUser&) { LogWarn("killing-all", {{"reason", "interrupted twice"}}); }
 
+void Log(const HostShunned& event) {
+  LogWarn("host-shunned", {{"host", event.host}, {"reason", event.reason}});
+}
+
 void Log(const RegistersAnew& event) { LogWarn("registering-anew", {{"reason", event.reason}}); }
 
 // The coordinator logs why a job waits (decision_log.h), whoever gets a signal logs it with the

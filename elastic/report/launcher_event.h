@@ -58,6 +58,12 @@ struct NoticeObeyed {
 };
 struct KilledByUser { std::string why; };
 struct RegistersAnew { std::string reason; };
+// The job goes on without that host, whose machine is not to be trusted.
+struct HostShunned {
+  std::string host;
+  std::string reason;
+  bool is_own = false;            // it is this launcher's
+};
 struct LauncherEnds {
   int code = 0;
   std::string outcome;
@@ -67,6 +73,6 @@ using LauncherEvent =
     std::variant<Registered, EpochSeen, BreakSeen, StopSeen, StoreLost, StoreReached, NoStore,
                  JobWaits, HostWaits, WorkerFailed, WorkerEnded, CheckpointSaved, SaveAsked,
                  StopAsked,
-                 NoticeEvent, NoticeObeyed, KilledByUser, RegistersAnew, LauncherEnds>;
+                 NoticeEvent, NoticeObeyed, KilledByUser, RegistersAnew, HostShunned, LauncherEnds>;
 
 }  // namespace keel

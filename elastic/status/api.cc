@@ -44,6 +44,7 @@ Json HostJson(const StatusHost& host) {
           {"state", host.gone.empty() ? MemberStateName(host.record.state) : "gone"},
           {"reason", host.gone.empty() ? host.record.reason : host.gone},
           {"deaths", host.record.deaths},
+          {"unfit", host.record.unfit},
           {"workers", std::move(seats)}};
 }
 

@@ -147,7 +147,9 @@ std::string HostState(const StatusHost& host) {
   const std::string reason =
       host.record.reason.empty() ? "" : ": " + HtmlText(host.record.reason);
   switch (host.record.state) {
-    case MemberState::kMember: return "<span class=\"good\">here</span>";
+    case MemberState::kMember:
+      if (host.record.unfit.empty()) return "<span class=\"good\">here</span>";
+      return "<span class=\"bad\">unfit</span>: " + HtmlText(host.record.unfit);
     case MemberState::kLeaving: return "leaving" + reason;
     case MemberState::kLeft: return "left" + reason;
   }
@@ -194,7 +196,7 @@ std::string Members(const JobStatus& status) {
 }
 
 const char* ClassOf(const StatusEvent& event) {
-  for (const char* kind : {"break", "death", "host-gone", "store-lost", "host-refused"}) {
+  for (const char* kind : {"break", "death", "host-gone", "store-lost", "host-shunned"}) {
     if (event.kind == kind) return "bad";
   }
   return event.kind == "epoch" || event.kind == "saved" ? "good" : "";

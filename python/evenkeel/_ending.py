@@ -51,9 +51,9 @@ def install():
 
 
 def _print_whole_lines():
-    """Launchers start Python with -u, which writes a line and its end one after the other: those of
+    """keelrun starts Python with -u, which writes a line and its end one after the other: those of
     several workers would mix."""
-    if getattr(sys.stdout, "write_through", False):
+    if "KEEL_CONTROL_FD" in os.environ and getattr(sys.stdout, "write_through", False):
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
 
 

@@ -101,7 +101,8 @@ Checker::Epoch& Checker::Know(const EpochRecord& record) {
   CheckRestarts(epoch);
   // With a window, those that have grown old are told, too, but allowed for.
   const RestartPolicy& restarts = scenario_.policy.restarts;
-  if (restarts.window == Duration(0) && record.restarts > restarts.restarts_max) {
+  const bool all_count = restarts.window == Duration(0) && scenario_.policy.shun_after == 0;
+  if (all_count && record.restarts > restarts.restarts_max) {
     Object("S6: " + NameOf(record) + " was formed after " + std::to_string(record.restarts) +
            " restarts");
   }
@@ -308,10 +309,12 @@ void Checker::Tick(const Health& health) {
          "wrong; here are " + health.who);
 }
 
-// S6: where no host was lost, every death was counted; so many restarts, and not one more.
+// S6: where no host was lost, every death was counted; so many restarts, and not one more. What a
+// host that is left out costs is told by tests of JobWatch.
 void Checker::JobOver(const SimWorkers& workers) {
   const RestartPolicy& policy = scenario_.policy.restarts;
-  const bool counted = scenario_.hosts_stay && policy.window == Duration(0);
+  const bool shuns = scenario_.policy.shun_after > 0;
+  const bool counted = scenario_.hosts_stay && policy.window == Duration(0) && !shuns;
   if (!counted || scenario_.stop_asked || !workers.work_done()) return;
   // A break for a newcomer stops foreign workers whatever befell them at the same time.
   const auto is_late = [](Duration arrival) { return arrival > std::chrono::seconds(1); };

@@ -298,6 +298,7 @@ void SimHost::PollMember() {
       world_.EpochRead(number_, seen->epoch);
     }
     if (const auto* const seen = std::get_if<SuccessionSeen>(&event)) OnSuccession(seen->record);
+    if (const auto* const seen = std::get_if<ShunnedSeen>(&event)) shunned_ = seen->record;
     if (std::holds_alternative<StopSeen>(event)) world_.ToldOfEnd(number_, "that the job stops");
     if (std::holds_alternative<EndSeen>(event)) world_.ToldOfEnd(number_, "that the job has ended");
     host_->OnMemberEvent(event, Now());

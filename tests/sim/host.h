@@ -167,6 +167,7 @@ class SimHost {
   std::unique_ptr<Store> store_, coordinator_store_;
   std::optional<Random> random_;
   int boards_ = 0;                       // that this host has opened
+  ShunnedRecord shunned_;                // as the board that it follows has it
   std::string endpoint_;                       // the address of the board that it opened first
   std::string kept_;                           // ... of that which its coordinator keeps
   std::optional<BoardPlace> place_;            // of the board that it follows

@@ -265,6 +265,7 @@ void SimHost::OpenBoard(int64_t term, int64_t epoch, const std::string& handed_o
   config.address = kept_;
   config.term = term;
   config.epoch = epoch;
+  config.shunned = shunned_;
   const bool is_asked = !handed_over_by.empty();
   const bool outruns = is_asked && Errs(Defect::kOutrunsMoved);
   if (!outruns) config.handed_over_by = handed_over_by;

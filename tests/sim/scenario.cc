@@ -145,6 +145,7 @@ Scenario DrawScenario(uint64_t seed) {
   Random random = Random(seed).Fork("scenario");
   Scenario s;
   s.seed = seed;
+  s.policy.shun_after = seed % 2 == 0 ? kShunAfter : 0;   // in no other draw's way
   s.hosts = 1 + static_cast<int>(random.Uniform(5));
   s.seats = 1 + static_cast<int>(random.Uniform(3));
   s.in_place = random.Chance(0.65);

@@ -32,8 +32,9 @@ class JobTest : public ::testing::Test {
     return Launch(Joined(Joined(Joined(arguments, of_keelrun), {kProgram}), options));
   }
   // A host of a job that goes on with or without the others.
-  std::unique_ptr<Launched> StartHost(int workers, const Words& options) {
-    return Launch(Joined({"--rdzv-backend=c10d", "--rdzv-id=job", "--nnodes=1:2",
+  std::unique_ptr<Launched> StartHost(int workers, const Words& options,
+                                      const std::string& hosts = "1:2") {
+    return Launch(Joined({"--rdzv-backend=c10d", "--rdzv-id=job", "--nnodes=" + hosts,
                           "--rdzv-endpoint=127.0.0.1:" + std::to_string(port_),
                           "--nproc-per-node=" + std::to_string(workers),
                           "--rdzv-conf=last_call_timeout=0.2", kProgram},

@@ -15,6 +15,7 @@
 #include "base/posix_files.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "elastic/protocol/exit_codes.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/trainer/job_test.h"
 
@@ -377,6 +378,26 @@ TEST_F(ABitThatIsWrong, IsTakenWhereTheUserWantsToContinue) {
   EXPECT_EQ(LastLineOf(*job), unseen);
   unsetenv("KEEL_RIGGED_BITS");
   EXPECT_NE(LastLine(2, options), unseen);
+}
+
+// It is shown to be wrong as soon as it takes part.
+TEST_F(TrainJob, AMachineThatComputesWronglyIsLeftOut) {
+  const Words options = {"--steps=1000000", "--pause=2ms", "--recheck-every=1"};
+  const auto first = StartHost(1, options, "1:3");
+  first->Await("^step 3 rank 0 of 1 ");
+  const auto second = StartHost(1, options, "1:3");
+  first->Await("^step [0-9]+ rank 0 of 2 ");
+  ASSERT_EQ(setenv("KEEL_RIGGED_BITS", "0 0 always gradient 5", 1), 0);
+  const auto bad = StartHost(1, options, "1:3");
+  unsetenv("KEEL_RIGGED_BITS");
+  EXPECT_EQ(bad->ExitCode(), kExitShunned) << bad->Output();
+  EXPECT_GE(bad->Count("host-shunned .*rank 2 .* computes other bits than it should"), 1)
+      << bad->Output();
+  first->Await("epoch-formed .*2 workers on 2 hosts, after: ");
+  for (const auto* host : {&first, &second}) {
+    EXPECT_EQ((*host)->Count("worker-died"), 0) << (*host)->Output();
+    (*host)->Kill();
+  }
 }
 
 TEST_F(TrainJob, ValuesThatMakeNoSenseAreRefusedByName) {

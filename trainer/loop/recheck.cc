@@ -22,6 +22,10 @@ std::vector<std::string> TensorNames(const NamedTensors& tensors) {
   return names;
 }
 
+bool Holds(const std::vector<int>& ranks, int rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
 // Those who read it break the group, and are no worse themselves.
 Error Garbled(const std::string& whose) {
   return {Code::kPeerLost, "the results of a lane that " + whose + " sent are not complete"};
@@ -82,7 +86,7 @@ Recheck::Outcome Recheck::Again(const std::string& in, const std::string& reason
 // `what`: what a member that is wrong says of itself, behind the step.
 Result<Recheck::Outcome> Recheck::GoOnWithout(const std::vector<int>& wrong, const std::string& in,
                                               const std::string& what) {
-  if (std::find(wrong.begin(), wrong.end(), rank()) != wrong.end()) {
+  if (Holds(wrong, rank())) {
     return Error{Code::kCorrupt, StepText() + what};
   }
   Tell(in, wrong, "most others hold the same", kLeaves);
@@ -175,6 +179,7 @@ Result<Recheck::Outcome> Recheck::JudgeLane(const Dispute& dispute,
   const std::string reason = differs + ": " + verdict.reason;
   const std::string where = StepText() + ", " + lane + ": ";
   if (verdict.wrong == rank()) {
+    state_.NoteUnfit();
     return Error{Code::kCorrupt, where + group_.NameOf(rank()) + " computes other bits than it "
                                      "should (" + reason + "): do not trust this machine"};
   }

@@ -67,7 +67,7 @@ Result<TrainOutcome> Trainer::Run() {
   Result<TrainOutcome> outcome = RunSupervised();
   ByeMessage bye{0, "finished"};
   if (!outcome.ok()) {
-    bye = {1, outcome.error().message};
+    bye = {state_.is_unfit() ? kExitShunned : kExitFailed, outcome.error().message};
   } else if (!outcome->refused.empty()) {
     bye = {kExitRefused, outcome->refused};
   } else if (!outcome->finished) {

@@ -78,6 +78,9 @@ class TrainState {
   // The step under way is made again, since results differ, and nobody can tell whose are right.
   void NoteDoubted() { doubted_ = step_; }
   bool doubted() const { return doubted_ == step_; }
+  // Others have shown that this machine changes bits.
+  void NoteUnfit() { is_unfit_ = true; }
+  bool is_unfit() const { return is_unfit_; }
 
   // --- Comparing it with others' ---
 
@@ -163,6 +166,7 @@ class TrainState {
   bool compared_ = false;
   Speed speed_;
   std::optional<uint64_t> doubted_;
+  bool is_unfit_ = false;
   std::optional<at::Tensor> pending_;
 };
 

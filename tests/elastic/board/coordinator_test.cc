@@ -347,6 +347,72 @@ TEST_F(CoordinatorOfTwo, WhatAWorkerReportsEndsTheEpochAndCostsNoRestart) {
   EXPECT_EQ(next.workers[1].worker, "other-w");
 }
 
+// --- A machine that is not to be trusted ---
+
+TEST(CoordinatorThatShuns, WritesWhomItLeavesOutAndSendsOthersOfThatHostAway) {
+  MemoryBoard board(RealClock());
+  const std::unique_ptr<Store> store = board.Connect("test");
+  CoordinatorConfig config;
+  config.job = "j";
+  config.incarnation = "me";
+  config.policy.hosts_max = 3;
+  config.policy.last_call_limit = Duration(0);
+  config.policy.restarts = {2, 0s};
+  config.shunned.Add({"i8", "h8", "m8", "it was left out on the board before"});
+  Coordinator coordinator(config, Random(1), [](const EpochRecord& epoch) {
+    return Result<EpochStore>(EpochStore{"10.0.0.1", 2, epoch.id});
+  });
+  TimePoint now{10s};
+  const auto poll = [&] {
+    now = now + 100ms;
+    EXPECT_TRUE(coordinator.Poll(*store, now).status.ok());
+  };
+  poll();
+  const BoardKeys keys("j", coordinator.generation());
+  const auto read = [&] { return *ParseShunned("k", **store->Get(keys.Shunned())); };
+  ASSERT_EQ(read().hosts.size(), 1u);
+  const auto write = [&](int64_t slot, const MemberRecord& record) {
+    ASSERT_TRUE(store->Set(keys.Member(slot), MemberText(record)).ok());
+    ASSERT_TRUE(store->Add(keys.Beat(slot), 1).ok());
+    ASSERT_TRUE(store->Add(keys.News(), 1).ok());
+  };
+  ASSERT_EQ(*store->Add(keys.Slots(), 5), 5);
+  MemberRecord members[3];
+  for (int64_t slot = 0; slot < 3; ++slot) {
+    members[slot].incarnation = slot == 0 ? "me" : slot == 1 ? "bad" : "third";
+    members[slot].host = "h" + std::to_string(slot);
+    members[slot].machine = "m" + std::to_string(slot);
+    members[slot].kind = JobKind::kInPlace;
+    members[slot].seats.resize(1);
+    members[slot].seats[0] = {"w", SeatState::kReady, 0, -1};
+    write(slot, members[slot]);
+  }
+  poll();
+  const auto text = store->Get(keys.Epoch(1));
+  ASSERT_TRUE(text.ok() && text->has_value());
+  const EpochRecord epoch = *ParseEpoch("k", **text);
+  for (MemberRecord& member : members) {
+    member.epoch = ToldBy(member.incarnation, epoch);
+    member.seats[0].state = SeatState::kRunning;
+  }
+  members[1].deaths = members[1].incidents = 3;   // one more than there are restarts
+  for (int64_t slot = 0; slot < 3; ++slot) write(slot, members[slot]);
+  poll();
+  ASSERT_EQ(read().hosts.size(), 2u);
+  EXPECT_EQ(read().hosts[1].incarnation, "bad");
+  EXPECT_FALSE(coordinator.end()) << coordinator.end()->reason;
+  for (const int64_t slot : {3, 4}) {   // others of both machines
+    MemberRecord other;
+    other.incarnation = "other";
+    other.machine = slot == 3 ? "m1" : "m8";
+    write(slot, other);
+    poll();
+    const auto answer = *ParseMemberSlot("k", **store->Get(keys.Member(slot)));
+    ASSERT_TRUE(answer.tombstone);
+    EXPECT_EQ(answer.tombstone->why, Tombstone::Why::kShunned);
+  }
+}
+
 // --- Another version of the protocol ---
 
 // One more than ours, in any record.

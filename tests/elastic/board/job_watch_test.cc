@@ -103,6 +103,52 @@ TEST_F(LostStore, ADeathOnAHostOutsideTheEpochIsInItsCountAlready) {
   EXPECT_EQ(failures(), 1u) << "it came only after that";
 }
 
+// The job pays for a machine that is left out no more than for one that never came.
+TEST_F(LostStore, DeathsOfAHostThatIsShunnedCostNothingMore) {
+  Read(Told(1, 0, {5, "five", 2, "", 0, 0, 0}));
+  Read(Told(2, 0, {5, "five", 2, "", 0, 0, 0}));
+  TakeUp(0);
+  Read(Told(1, 3, {5, "five", 2, "", 0, 0, 0}));
+  Read(Told(2, 1, {5, "five", 2, "", 0, 0, 0}));
+  EXPECT_EQ(failures(), 4u);
+  watch_.NoteShunned({{{"i1", "h1", "m1", "it dies"}}});
+  EXPECT_EQ(failures(), 1u);
+  Read(Told(1, 4, {5, "five", 2, "", 0, 0, 0}));
+  EXPECT_EQ(failures(), 1u) << "it is on its way out";
+  Read(Told(2, 2, {5, "five", 2, "", 0, 0, 0}));
+  EXPECT_EQ(failures(), 2u);
+}
+
+// Its coordinator was the one that was left out: the epoch has counted two of its deaths, and the
+// third one, of which the new board hears, costs nothing, either.
+TEST_F(LostStore, TheNextBoardDoesNotChargeDeathsOfAHostThatIsShunned) {
+  watch_.NoteShunned({{{"i1", "h1", "m1", "it dies", 5, 2}}});
+  Read(Told(1, 3, {5, "five", 2, "", 3, 3, 2}));
+  Read(Told(2, 1, {5, "five", 2, "", 3, 3, 1}));
+  TakeUp(3);
+  EXPECT_EQ(failures(), 1u);
+  EXPECT_EQ(watch_.view().restarts_before, 2) << "they were spent, and are told";
+}
+
+TEST_F(LostStore, WhatAnEpochAfterItHasCountedIsNotOfAShunnedHost) {
+  watch_.NoteShunned({{{"i9", "h9", "m9", "it dies", 4, 2}}});
+  Read(Told(2, 2, {5, "five", 2, "", 2, 2, 2}));
+  TakeUp(2);
+  EXPECT_EQ(failures(), 2u);
+}
+
+// When those were that the board before was told of, nobody knows.
+TEST_F(LostStore, IncidentsOfABoardBeforeAreNotTakenForNewOnes) {
+  MemberRecord told = Told(1, 3, {5, "five", 2, "", 3, 3, 3});
+  told.incidents = 3;
+  Read(told);
+  TakeUp(3);
+  EXPECT_TRUE(watch_.HostAt(1)->incidents.empty());
+  told.incidents = 4;
+  Read(told);
+  EXPECT_EQ(watch_.HostAt(1)->incidents.size(), 1u);
+}
+
 TEST_F(LostStore, DeathsOfANewcomerAreItsOwnWheneverItComes) {
   Read(Told(2, 3, {}));
   Read(Told(1, 0, {5, "five", 1, "", 1, 1, 0}));

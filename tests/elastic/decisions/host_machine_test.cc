@@ -712,6 +712,82 @@ TEST_F(HostTest, ASaveIsAskedOfWorkersThatRun) {
   EXPECT_TRUE(std::holds_alternative<SaveMessage>(sent[0].message));
 }
 
+// Of much memory the kernel needs a while to end it; a successor would wait for others for ever.
+TEST_F(HostTest, AWorkerThatEndsWellIsNotEndedForABreakMeanwhile) {
+  EnterFirstEpoch();
+  host_.OnWorkerEnding(0, ExitStatus::Exited(0), now_);
+  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kHostLost, "other", "h1 lost", {}}}, now_);
+  host_.OnContact(now_);
+  Pass(20s);
+  EXPECT_TRUE(Take<SignalWorker>().empty());
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  EXPECT_EQ(host_.record().seats[0].state, SeatState::kFinished);
+}
+
+TEST_F(HostTest, AHostThatIsLeftOutLeavesInGoodOrderWithACodeOfItsOwn) {
+  EnterFirstEpoch();
+  ShunnedRecord shunned{{{"other", "h1", "", "it dies"}}};
+  host_.OnMemberEvent(ShunnedSeen{shunned}, now_);
+  EXPECT_EQ(host_.record().state, MemberState::kMember);
+  shunned.Add({"me", "h0", "", "it dies, too"});
+  host_.OnMemberEvent(ShunnedSeen{shunned}, now_);
+  EXPECT_EQ(host_.record().state, MemberState::kLeaving);
+  EXPECT_EQ(host_.record().reason, "it dies, too");
+  const auto wishes = TakeWishes();
+  ASSERT_EQ(wishes.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<StopMessage>(wishes[0]));
+  host_.OnWorkerMessage(0, LeavingMessage{5}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitShunned);
+}
+
+TEST_F(HostTest, ALauncherOfAHostThatWasLeftOutIsSentAway) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(Buried{{Tombstone::Why::kShunned, "me", "it was left out"}}, now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitShunned);
+}
+
+TEST_F(HostTest, WhereBitsMayBeWrongNothingIsSaved) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{kExitShunned, "step 3, lane 1"}, now_);
+  (void)host_.TakeActions();
+  host_.OnMemberEvent(ShunnedSeen{{{{"me", "h0", "", "step 3, lane 1"}}}}, now_);
+  const auto signals = Take<SignalWorker>();
+  ASSERT_GE(signals.size(), 1u);
+  EXPECT_EQ(signals.back().signal, SIGKILL);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitShunned);
+}
+
+TEST_F(HostTest, OneThatIsLeftOutWhileItIsFencedEndsAsWell) {
+  EnterFirstEpoch();
+  host_.OnMemberEvent(Buried{{Tombstone::Why::kExpired, "me", "silent"}}, now_);
+  host_.OnMemberEvent(ShunnedSeen{{{{"me", "h0", "", "it dies"}}}}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitShunned);
+  EXPECT_TRUE(Take<RegisterAnew>().empty());
+}
+
+// Its launcher starts another worker, unless the job does without this host.
+TEST_F(HostTest, AWorkerThatWasShownToComputeWronglyMakesItsHostUnfit) {
+  EnterFirstEpoch();
+  host_.OnWorkerMessage(0, ByeMessage{kExitFailed, "my own mistake"}, now_);
+  EXPECT_EQ(host_.record().unfit, "");
+  host_.OnWorkerMessage(0, ByeMessage{kExitShunned, "step 3, lane 1"}, now_);
+  EXPECT_EQ(host_.record().unfit, "step 3, lane 1");
+  host_.OnWorkerEnded(0, ExitStatus::Exited(1), now_);
+  EXPECT_EQ(host_.record().deaths, 1);
+  EXPECT_EQ(host_.record().state, MemberState::kMember);
+}
+
 TEST_F(HostTest, AWorkerThatIsRefusedEndsTheHostWithThatCode) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, ByeMessage{kExitRefused, "other lanes"}, now_);

@@ -10,7 +10,7 @@ namespace keel {
 
 // How GoogleTest shows them.
 inline void PrintTo(Decision::Verdict verdict, std::ostream* out) {
-  constexpr const char* kNames[] = {"wait",  "expire",   "refuse", "take up", "form",
+  constexpr const char* kNames[] = {"wait",  "expire",   "refuse", "shun", "take up", "form",
                                     "break", "announce", "stop",   "end"};
   *out << kNames[static_cast<int>(verdict)];
 }
@@ -744,6 +744,29 @@ TEST_F(Membership, OneThatLeavesStopsTheJobOnlyWhereTooFewStay) {
   const Decision decision =
       Expect(Verdict::kStop, Reason::kCoordinatorLeaves, "and the coordinator with it");
   EXPECT_EQ(decision.stop.deadline_ms, 5000);
+}
+
+// The former coordinator may come to say that it leaves before the next one's own member is there.
+TEST_F(Membership, WhoLeavesStopsNoJobOfWhichTheCoordinatorsOwnHostIsYetToCome) {
+  Running(1);
+  view_.coordinator = "i1";
+  view_.hosts[0].record.state = MemberState::kLeaving;
+  policy_.hosts_min = 1;
+  EXPECT_NE(Decide(view_, policy_, kNow).verdict, Verdict::kStop);
+  AddHost(SeatState::kReady);
+  EXPECT_NE(Decide(view_, policy_, kNow).verdict, Verdict::kStop);
+}
+
+// It has not read yet that it is left out.
+TEST_F(Membership, AHostThatIsShunnedIsInNoFurtherEpoch) {
+  Running(3);
+  for (int slot = 0; slot < 3; ++slot) Out(slot, SeatState::kParked);
+  Broken();
+  view_.shunned.Add({"i1", "h1", "m1", "it dies"});
+  policy_.hosts_min = 1;
+  const Decision next = Expect(Verdict::kForm, Reason::kReformed, "2 workers on 2 hosts");
+  EXPECT_EQ(next.epoch.hosts.size(), 2u);
+  EXPECT_EQ(next.epoch.hosts[1].slot, 2);
 }
 
 TEST_F(Membership, AStopWaitsForAllAndSaysWhetherTheyHaveSaved) {

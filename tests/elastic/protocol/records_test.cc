@@ -30,6 +30,7 @@ MemberRecord SomeMember() {
   record.epoch = {7, "cafe", 3};
   record.outside = 6;
   record.deaths = 2;
+  record.unfit = "step 3, lane 1";
   record.seats = {{"w1", SeatState::kRunning, 7, 3, {120, 2}, true, ""},
                   {"w2", SeatState::kDead, 6, -1, {}, false, "killed by signal 9 (SIGKILL)"}};
   return record;
@@ -72,6 +73,8 @@ std::vector<Sample> Samples() {
        [](const auto& text) { return Forget(ParseBreak("k", text)); }},
       {"stop", StopText({"a", "SIGTERM", 30000}),
        [](const auto& text) { return Forget(ParseStop("k", text)); }},
+      {"shunned", ShunnedText({{{"a", "node-7", "m7", "died"}}}),
+       [](const auto& text) { return Forget(ParseShunned("k", text)); }},
       {"end", EndText({75, "stopped"}),
        [](const auto& text) { return Forget(ParseEnd("k", text)); }},
   };
@@ -86,6 +89,8 @@ TEST(Records, AreReadBackAsTheyWereWritten) {
   EXPECT_EQ(*ParseBreak("k", BreakText(broken)), broken);
   const StopRecord stop{"a", "SIGTERM", 30000};
   EXPECT_EQ(*ParseStop("k", StopText(stop)), stop);
+  const ShunnedRecord shunned{{{"a", "node-7", "m7", "died"}, {"b", "node-8", "", ""}}};
+  EXPECT_EQ(*ParseShunned("k", ShunnedText(shunned)), shunned);
   const EndRecord end{77, "not saved"};
   EXPECT_EQ(*ParseEnd("k", EndText(end)), end);
 }
@@ -160,6 +165,20 @@ TEST(Records, OurTombstonesHaveTheFormOfAllVersions) {
   const std::string text = TombstoneText({Tombstone::Why::kRefused, "a", "because"});
   EXPECT_EQ(text, "{\"version\":" + std::to_string(kProtocolVersion) +
                       R"(,"gone":"refused","incarnation":"a","reason":"because"})");
+}
+
+TEST(Records, AShunnedHostIsForgottenOnlyWhereThereAreTooMany) {
+  ShunnedRecord record;
+  for (size_t i = 0; i <= kShunnedMax; ++i) {
+    record.Add({"i" + std::to_string(i), "node", "m" + std::to_string(i), std::string(5000, '"')});
+  }
+  EXPECT_EQ(record.FindLauncher("i0"), nullptr);
+  EXPECT_NE(record.FindLauncher("i1"), nullptr);
+  EXPECT_TRUE(ParseShunned("k", ShunnedText(record)).ok()) << "too long to be read";
+  EXPECT_EQ(record.FindMachine("m0"), nullptr);
+  EXPECT_NE(record.FindMachine("m1"), nullptr);
+  record.Add({"i", "node", "", "of nobody knows which machine"});
+  EXPECT_EQ(record.FindMachine(""), nullptr);
 }
 
 TEST(Records, WhatChangesAllTheTimeIsNoNewsButAMove) {

@@ -15,17 +15,21 @@ MemberRecord SomeMember() {
   record.incarnation = "0123456789abcdef";
   record.host = "node-7 \"quoted\" \xc3\xa4\xff\n";
   record.address = "10.0.0.7";
+  record.machine = "m";
   record.order = 5;
   record.role = "a role of words";
   record.state = MemberState::kLeaving;
   record.reason = "SIGTERM";
   record.deadline_ms = 30000;
   record.refused = true;
+  record.forgiven = true;
+  record.unfit = "lane 3";
   record.kind = JobKind::kInPlace;
   record.fingerprint = "torch 2.11.0";
   record.epoch = {7, "cafe", 3, "a", 4, 1, 2};
   record.outside = 6;
   record.deaths = 2;
+  record.incidents = 1;
   record.finished = 7;
   record.finished_id = "cafe";
   SeatRecord seat{"w1", SeatState::kRunning, 7, 3, {120, 2, 9}, true, ""};
@@ -58,6 +62,7 @@ const Tombstone kTombstone{Tombstone::Why::kRefused, "a", "other fingerprint"};
 const BreakRecord kBreak{7, "cafe", BreakCause::kHung, "a", "nothing moved", {1, 3}};
 const StopRecord kStop{"a", "SIGTERM", 30000};
 const EndRecord kEnd{75, "stopped"};
+const ShunnedRecord kShunned{{{"a", "node-7", "m", "lane 3", 7, 2}}};
 
 // What is said of it, without the key that all begin with.
 template <class T>
@@ -77,46 +82,51 @@ std::string SaidOfEnd(const std::string& text) { return SaidOf(ParseEnd("k", tex
 
 TEST(RecordsWire, AMember) {
   EXPECT_EQ(MemberText(SomeMember()),
-            R"({"version":2,"incarnation":"0123456789abcdef","host":"node-7 \"quoted\" ä�\n",)"
-            R"("address":"10.0.0.7","peer":"10.0.0.7:29400",)"
+            R"({"version":3,"incarnation":"0123456789abcdef","host":"node-7 \"quoted\" ä�\n",)"
+            R"("address":"10.0.0.7","machine":"m","peer":"10.0.0.7:29400",)"
             R"("order":5,"role":"a role of words","state":"leaving","rea)"
-            R"(son":"SIGTERM","deadline_ms":30000,"refused":true,"kind":"in-place","fingerpri)"
+            R"(son":"SIGTERM","deadline_ms":30000,"refused":true,"forgiven":true,"unfit":"lane 3",)"
+            R"("kind":"in-place","fingerpri)"
             R"(nt":"torch 2.11.0","epoch":{"number":7,"id":"cafe","hosts":3,"keeper":"a","res)"
             R"(tarts":4,"restarts_recent":1,"deaths":2},)"
             R"("seen":{"met":"e6","tried":"cafe beef","linked":"cafe",)"
             R"("shared":"e6","lost":{"who":"a","inside":"cafe","outside":6,)"
             R"("beat_age_ms":1500,"refused":true}},)"
-            R"("outside":6,"deaths":2,"finished":7,"finished_id":"cafe","seats":[{"wor)"
+            R"("outside":6,"deaths":2,"incidents":1,"finished":7,)"
+            R"("finished_id":"cafe","seats":[{"wor)"
             R"(ker":"w1","state":"running","epoch":7,"rank":3,"step":120)"
             R"(,"phase":2,"tick":9,"place":"computing, lane 3","waits_for":4,"silent":true,"s)"
             R"(aved":true,"ended":""},{"worker":"w2","state":"dead","epoch":6,"rank":-1,"step)"
             R"(":-1,"phase":0,"tick":0,"place":"","waits_for":-3,"silent":false,"saved":false)"
             R"(,"ended":"killed by signal 9"}]})");
   EXPECT_EQ(MemberText({}),
-            R"({"version":2,"incarnation":"","host":"","address":"","peer":"","order":0,"ro)"
-            R"(le":"","state":"member","reason":"","deadline_ms":0,"refused":false,"kind":")"
+            R"({"version":3,"incarnation":"","host":"","address":"","machine":"",)"
+            R"("peer":"","order":0,"ro)"
+            R"(le":"","state":"member","reason":"","deadline_ms":0,"refused":false,)"
+            R"("forgiven":false,"unfit":"","kind":")"
             R"(foreign","fingerprint":"","epoch":{"number":0,"id":"","hosts":0,"keeper":"",)"
             R"("restarts":0,"restarts_recent":0,"deaths":0},"seen":{"met":"","tried":"",)"
-            R"("linked":"","shared":"","lost":null},"outside":0,"deaths":0,"finished":0,)"
+            R"("linked":"","shared":"","lost":null},"outside":0,"deaths":0,"incidents":0,)"
+            R"("finished":0,)"
             R"("finished_id":"","seats":[]})");
 }
 
 TEST(RecordsWire, ATombstone) {
   EXPECT_EQ(TombstoneText(kTombstone),
-            R"({"version":2,"gone":"refused","incarnation":"a","reason":"other fingerprint"})");
+            R"({"version":3,"gone":"refused","incarnation":"a","reason":"other fingerprint"})");
   EXPECT_EQ(TombstoneText({}),
-            R"({"version":2,"gone":"expired","incarnation":"","reason":""})");
+            R"({"version":3,"gone":"expired","incarnation":"","reason":""})");
 }
 
 TEST(RecordsWire, AnEpoch) {
   EXPECT_EQ(EpochText(SomeEpoch()),
-            R"({"version":2,"number":7,"id":"cafe","kind":"in-place","reason":"2 workers on 2)"
+            R"({"version":3,"number":7,"id":"cafe","kind":"in-place","reason":"2 workers on 2)"
             R"( hosts","coordinator":"a","restarts":4,"restarts_recent":1,"inexact_allowed":t)"
             R"(rue,"by_lease":false,)"
             R"("store":{"address":"10.0.0.1","port":29400,"prefix":"epoch/cafe/"},"hosts")"
             R"(:"0 a 0 2 4 b 1 0 5 c 0 0","workers":"0 0 w1 4 0 -"})");
   EXPECT_EQ(EpochText({}),
-            R"({"version":2,"number":0,"id":"","kind":"foreign","reason":"","coordinator":"",)"
+            R"({"version":3,"number":0,"id":"","kind":"foreign","reason":"","coordinator":"",)"
             R"("restarts":0,"restarts_recent":0,"inexact_allowed":false,"by_lease":false,)"
             R"("store":{"address":"")"
             R"(,"port":0,"prefix":""},"hosts":"","workers":""})");
@@ -124,18 +134,22 @@ TEST(RecordsWire, AnEpoch) {
 
 TEST(RecordsWire, ABreakAStopAndAnEnd) {
   EXPECT_EQ(BreakText(kBreak),
-            R"({"version":2,"epoch":7,"id":"cafe","cause":"hung","by":"a","reason":"nothing m)"
+            R"({"version":3,"epoch":7,"id":"cafe","cause":"hung","by":"a","reason":"nothing m)"
             R"(oved","ranks":[1,3]})");
   EXPECT_EQ(BreakText({}),
-            R"({"version":2,"epoch":0,"id":"","cause":"died","by":"","reason":"","ranks":[]})");
+            R"({"version":3,"epoch":0,"id":"","cause":"died","by":"","reason":"","ranks":[]})");
   EXPECT_EQ(StopText(kStop),
-            R"({"version":2,"by":"a","reason":"SIGTERM","deadline_ms":30000})");
+            R"({"version":3,"by":"a","reason":"SIGTERM","deadline_ms":30000})");
   EXPECT_EQ(StopText({}),
-            R"({"version":2,"by":"","reason":"","deadline_ms":0})");
+            R"({"version":3,"by":"","reason":"","deadline_ms":0})");
   EXPECT_EQ(EndText(kEnd),
-            R"({"version":2,"code":75,"reason":"stopped"})");
+            R"({"version":3,"code":75,"reason":"stopped"})");
+  EXPECT_EQ(ShunnedText(kShunned),
+            R"({"version":3,"hosts":[{"incarnation":"a","host":"node-7",)"
+            R"("machine":"m","reason":"lane 3","epoch":7,"deaths":2}]})");
+  EXPECT_EQ(ShunnedText({}), R"({"version":3,"hosts":[]})");
   EXPECT_EQ(EndText({}),
-            R"({"version":2,"code":0,"reason":""})");
+            R"({"version":3,"code":0,"reason":""})");
 }
 
 TEST(RecordsWire, EveryWord) {
@@ -188,60 +202,60 @@ constexpr const char* kMemberFaults =
     R"(version: @ is missing; @: expected a whole number of 32 bits, found null
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
-  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
-    R"(54775807
-incarnation: it has 19 members instead of 20; @: expected a string, found null
-host: it has 19 members instead of 20; @: expected a string, found null
-address: it has 19 members instead of 20; @: expected a string, found null
-peer: it has 19 members instead of 20; @: expected a string, found null
-order: it has 19 members instead of 20; @: expected a whole number, found null
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 9223372036854775807
+incarnation: it has 23 members instead of 24; @: expected a string, found null
+host: it has 23 members instead of 24; @: expected a string, found null
+address: it has 23 members instead of 24; @: expected a string, found null
+machine: it has 23 members instead of 24; @: expected a string, found null
+peer: it has 23 members instead of 24; @: expected a string, found null
+order: it has 23 members instead of 24; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-role: it has 19 members instead of 20; @: expected a string, found null
-state: it has 19 members instead of 20; @: expected a string, found null
-reason: it has 19 members instead of 20; @: expected a string, found null
-deadline_ms: it has 19 members instead of 20; @: expected a whole number, found null
+role: it has 23 members instead of 24; @: expected a string, found null
+state: it has 23 members instead of 24; @: expected a string, found null
+reason: it has 23 members instead of 24; @: expected a string, found null
+deadline_ms: it has 23 members instead of 24; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-refused: it has 19 members instead of 20; @: expected true or false, found null
-kind: it has 19 members instead of 20; @: expected a string, found null
-fingerprint: it has 19 members instead of 20; @: expected a string, found null
-epoch: it has 19 members instead of 20; @: expected an object, found null
-seen: it has 19 members instead of 20; @: expected an object, found null
-outside: it has 19 members instead of 20; @: expected a whole number, found null
+refused: it has 23 members instead of 24; @: expected true or false, found null
+forgiven: it has 23 members instead of 24; @: expected true or false, found null
+unfit: it has 23 members instead of 24; @: expected a string, found null
+kind: it has 23 members instead of 24; @: expected a string, found null
+fingerprint: it has 23 members instead of 24; @: expected a string, found null
+epoch: it has 23 members instead of 24; @: expected an object, found null
+seen: it has 23 members instead of 24; @: expected an object, found null
+outside: it has 23 members instead of 24; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-deaths: it has 19 members instead of 20; @: expected a whole number, found null
+deaths: it has 23 members instead of 24; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-finished: it has 19 members instead of 20; @: expected a whole number, found null
+incidents: it has 23 members instead of 24; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-finished_id: it has 19 members instead of 20; @: expected a string, found null
-seats: it has 19 members instead of 20; @: expected an array, found null
+finished: it has 23 members instead of 24; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+finished_id: it has 23 members instead of 24; @: expected a string, found null
+seats: it has 23 members instead of 24; @: expected an array, found null
 epoch/number: it has 6 members instead of 7; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
 epoch/id: it has 6 members instead of 7; @: expected a string, found null
-epoch/hosts: it has 6 members instead of 7; @: expected a whole number of 32 bits, found n)"
-    R"(ull
+epoch/hosts: it has 6 members instead of 7; @: expected a whole number of 32 bits, found null
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
-  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
-    R"(54775807
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 9223372036854775807
 epoch/keeper: it has 6 members instead of 7; @: expected a string, found null
-epoch/restarts: it has 6 members instead of 7; @: expected a whole number of 32 bits, foun)"
-    R"(d null
+epoch/restarts: it has 6 members instead of 7; @: expected a whole number of 32 bits, found null
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
-  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
-    R"(54775807
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 9223372036854775807
 epoch/restarts_recent: it has 6 members instead of 7; @: expected a whole number of 32 bit)"
     R"(s, found null
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
-  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
-    R"(54775807
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 9223372036854775807
 epoch/deaths: it has 6 members instead of 7; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
@@ -264,21 +278,17 @@ seats/0/state: it has 11 members instead of 12; @: expected a string, found null
 seats/0/epoch: it has 11 members instead of 12; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-seats/0/rank: it has 11 members instead of 12; @: expected a whole number of 32 bits, foun)"
-    R"(d null
+seats/0/rank: it has 11 members instead of 12; @: expected a whole number of 32 bits, found null
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
-  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
-    R"(54775807
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 9223372036854775807
 seats/0/step: it has 11 members instead of 12; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-seats/0/phase: it has 11 members instead of 12; @: expected a whole number of 32 bits, fou)"
-    R"(nd null
+seats/0/phase: it has 11 members instead of 12; @: expected a whole number of 32 bits, found null
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
-  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
-    R"(54775807
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 9223372036854775807
 seats/0/tick: it has 11 members instead of 12; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
@@ -287,23 +297,23 @@ seats/0/waits_for: it has 11 members instead of 12; @: expected a whole number o
     R"( found null
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
-  9223372036854775807: @: expected a whole number of 32 bits, found the number 92233720368)"
-    R"(54775807
+  9223372036854775807: @: expected a whole number of 32 bits, found the number 9223372036854775807
 seats/0/silent: it has 11 members instead of 12; @: expected true or false, found null
 seats/0/saved: it has 11 members instead of 12; @: expected true or false, found null
 seats/0/ended: it has 11 members instead of 12; @: expected a string, found null
-one more in '': it has 21 members instead of 20
+one more in '': it has 25 members instead of 24
 one more in '/epoch': it has 8 members instead of 7
 one more in '/seen': it has 6 members instead of 5
 one more in '/seen/lost': it has 6 members instead of 5
 one more in '/seats/0': it has 13 members instead of 12
-order in '': version incarnation host address peer order role state reason deadline_ms refused )"
-    R"(kind fingerprint epoch seen outside deaths finished finished_id seats
+order in '': version incarnation host address machine peer order role state reason deadlin)"
+    R"(e_ms refused forgiven unfit kind fingerprint epoch seen outside deaths incidents )"
+    R"(finished fin)"
+    R"(ished_id seats
 order in '/epoch': number id hosts keeper restarts restarts_recent deaths
 order in '/seen': met tried linked shared -
 order in '/seen/lost': who inside outside beat_age_ms refused
-order in '/seats/0': worker state epoch rank step phase tick place waits_for silent saved )"
-    R"(ended
+order in '/seats/0': worker state epoch rank step phase tick place waits_for silent saved ended
 )";
 
 TEST(RecordsWire, FaultsOfAMember) {
@@ -314,7 +324,7 @@ constexpr const char* kTombstoneFaults =
     R"(version: @ is missing; @: expected a whole number of 32 bits, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-gone: it has 3 members instead of 20; @: expected a string, found null
+gone: it has 3 members instead of 24; @: expected a string, found null
 incarnation: it has 3 members instead of 4; @: expected a string, found null
 reason: it has 3 members instead of 4; @: expected a string, found null
 one more in '': it has 5 members instead of 4
@@ -459,7 +469,7 @@ field 'version': expected an object, found the number 7
 field 'version' is missing
 line 1, column 1: unexpected end of input; expected '[', '{', or a literal
 line 1, column 22: found the key 'version' a second time in one object
-its protocol version is 3, ours is 2: run the same release of Evenkeel on every host
+its protocol version is 2, ours is 3: run the same release of Evenkeel on every host
 field 'version': expected a whole number of 32 bits, found a string
 )";
 
@@ -496,14 +506,14 @@ TEST(RecordsWire, OtherFaults) {
   said += SaidOfBreak(with(BreakText(kBreak), "\"hung\"", "\"stuck\"")) + "\n";
   said += SaidOfBreak(with(BreakText(kBreak), "[1,3]", "[1,\"3\"]")) + "\n";
   said += SaidOfEnd("[]") + "\n" + SaidOfEnd("7") + "\n" + SaidOfEnd("{}") + "\n";
-  said += SaidOfEnd("") + "\n" + SaidOfEnd(R"({"version":2,"version":2})") + "\n";
-  said += SaidOfEnd(R"({"version":3,"more":1})") + "\n" + SaidOfEnd(R"({"version":"2"})") + "\n";
+  said += SaidOfEnd("") + "\n" + SaidOfEnd(R"({"version":3,"version":2})") + "\n";
+  said += SaidOfEnd(R"({"version":2,"more":1})") + "\n" + SaidOfEnd(R"({"version":"2"})") + "\n";
   EXPECT_EQ(said, kOtherFaults);
 }
 
 // Readers of JSON do not look at the order of members.
 TEST(RecordsWire, InAnotherOrderTheyAreTheSame) {
-  const auto end = ParseEnd("k", R"( {"reason" : "stopped", "code":75,"version":2 } )");
+  const auto end = ParseEnd("k", R"( {"reason" : "stopped", "code":75,"version":3 } )");
   ASSERT_TRUE(end.ok());
   EXPECT_EQ(*end, kEnd);
 }

@@ -24,7 +24,7 @@ SuccessionRecord SomeSuccession() {
 TEST(SuccessionRecords, AreReadAsTheyWereWritten) {
   SuccessionRecord record = SomeSuccession();
   EXPECT_EQ(SuccessionText(record),
-            R"({"version":2,"term":2,"coordinator":"beef","address":"10.0.0.1:29400",)"
+            R"({"version":3,"term":2,"coordinator":"beef","address":"10.0.0.1:29400",)"
             R"("heirs":[{"incarnation":"cafe","peer":"10.0.0.7:29400"},)"
             R"({"incarnation":"f00d","peer":"[2001:db8::7]:40000"}],"chosen":"cafe",)"
             R"("met":"e7","shared":"e6","moved":null})");
@@ -35,20 +35,20 @@ TEST(SuccessionRecords, AreReadAsTheyWereWritten) {
     EXPECT_EQ(*read, record);
   }
   EXPECT_EQ(BoardPlaceText(kPlace),
-            R"({"version":2,"term":3,"epoch":12,"address":"10.0.0.7:29400","by":"cafe"})");
+            R"({"version":3,"term":3,"epoch":12,"address":"10.0.0.7:29400","by":"cafe"})");
   const auto place = ParseBoardPlace("k", BoardPlaceText(kPlace));
   ASSERT_OK(place);
   EXPECT_EQ(*place, kPlace);
   const CountedEpoch epoch{7, "e7", "beef", {"beef", "cafe"}};
   EXPECT_EQ(CountedEpochText(epoch),
-            R"({"version":2,"number":7,"id":"e7","coordinator":"beef","hosts":"beef cafe",)"
+            R"({"version":3,"number":7,"id":"e7","coordinator":"beef","hosts":"beef cafe",)"
             R"("by_lease":false})");
   const auto counted = ParseCountedEpoch("k", CountedEpochText(epoch));
   ASSERT_OK(counted);
   EXPECT_EQ(*counted, epoch);
   const LinkRecord link{kPlace, "10.0.0.7:29401", "e12"};
   EXPECT_EQ(LinkText(link),
-            R"({"version":2,"place":{"term":3,"epoch":12,"address":"10.0.0.7:29400","by":"cafe"},)"
+            R"({"version":3,"place":{"term":3,"epoch":12,"address":"10.0.0.7:29400","by":"cafe"},)"
             R"("peer":"10.0.0.7:29401","epoch":"e12"})");
   const auto linked = ParseLink("k", LinkText(link));
   ASSERT_OK(linked);
@@ -57,10 +57,10 @@ TEST(SuccessionRecords, AreReadAsTheyWereWritten) {
 
 TEST(SuccessionRecords, WhatIsNoneIsRefusedByName) {
   EXPECT_FALSE(ParseBoardPlace("k", "-").ok());
-  EXPECT_FALSE(ParseBoardPlace("k", R"({"version":2,"term":3})").ok());
+  EXPECT_FALSE(ParseBoardPlace("k", R"({"version":3,"term":3})").ok());
   EXPECT_FALSE(ParseSuccession("k", R"({"version":1})").ok());
   const auto odd = ParseSuccession(
-      "k", R"({"version":2,"term":2,"coordinator":"a","address":"b","heirs":[],"chosen":"",)"
+      "k", R"({"version":3,"term":2,"coordinator":"a","address":"b","heirs":[],"chosen":"",)"
            R"("met":"","shared":"","moved":{"term":3,"epoch":1,"address":"c","by":"d","more":1}})");
   ASSERT_FALSE(odd.ok());
   EXPECT_NE(odd.error().message.find("store key 'k'"), std::string::npos) << odd.error().message;

@@ -76,6 +76,10 @@ std::vector<Row> Rows() {
        "stop: interrupted twice"},
       {RegistersAnew{"taken for dead"}, {"warn registering-anew reason=\"taken for dead\""},
        "registering-anew: taken for dead", ""},
+      {HostShunned{"n1", "it dies", false}, {"warn host-shunned host=n1 reason=\"it dies\""},
+       "host-shunned: it dies", ""},
+      {HostShunned{"n0", "it dies", true}, {"warn host-shunned host=n0 reason=\"it dies\""},
+       "host-shunned: it dies", "stop: this host is left out: it dies"},
       {LauncherEnds{75, "stopped"}, {}, "end: stopped (exit code 75)", ""},
   };
 }

@@ -368,12 +368,14 @@ class Lines(scripts.Case):
     def test_of_several_workers_do_not_mix(self):
         """Each write to such a socket is a packet of its own."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        interpreter, *script = self.written("print('a line', 'of words')\n", scripts.SMALL_OWN)
+        script = self.written("print('a line', 'of words')\n", scripts.SMALL_OWN)[-1]
         with ours, theirs:
-            done = subprocess.run([interpreter, "-u", *script], stdout=theirs.fileno(),
-                                  stderr=subprocess.PIPE, env=scripts.environment(), text=True,
+            done = subprocess.run([scripts.ARGS.keelrun, "--standalone", script],
+                                  stdout=theirs.fileno(), stderr=subprocess.PIPE, text=True,
+                                  env=scripts.environment(PYTHON_EXEC=scripts.ARGS.python),
                                   timeout=scripts.HANG_LIMIT_S, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
+            ours.settimeout(0)
             self.assertEqual(ours.recv(100), b"a line of words\n")
 
 

@@ -1,0 +1,159 @@
+// Counts what speaks against each host.
+#include "elastic/decisions/shun.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+
+namespace keel {
+namespace {
+
+bool IsMember(const HostView& host) {
+  return !host.gone && host.record.state == MemberState::kMember;
+}
+
+// In a job of weeks each host loses some.
+Duration WindowOf(const JobPolicy& policy) {
+  const Duration window = policy.restarts.window;
+  return window == Duration(0) ? kShunWindow : window;
+}
+
+int RecentIncidents(const HostView& host, const JobPolicy& policy, TimePoint now) {
+  const Duration window = WindowOf(policy);
+  return static_cast<int>(
+      std::count_if(host.incidents.begin(), host.incidents.end(),
+                    [&](TimePoint incident) { return now - incident < window; }));
+}
+
+std::string LastEnd(const HostView& host) {
+  for (const SeatRecord& seat : host.record.seats) {
+    if (seat.state == SeatState::kDead || seat.state == SeatState::kStarting) {
+      if (!seat.ended.empty()) return "; the last one " + Shown(seat.ended);
+    }
+  }
+  return "";
+}
+
+std::string IncidentsText(int incidents, const HostView& host, const JobPolicy& policy) {
+  return "its workers died " + std::to_string(incidents) + " times within " +
+         DurationText(WindowOf(policy)) + LastEnd(host);
+}
+
+bool HasBeenInAnEpoch(const MemberRecord& record) {
+  return !record.seen.met.empty() || !record.seen.tried.empty();
+}
+
+// A launcher that was left out and registers anew, or another one of a machine of which one was.
+// One that was with the job before comes from another board, or was missed for a moment.
+std::optional<Decision> RefuseReturned(const JobView& view) {
+  for (const HostView& host : view.hosts) {
+    const MemberRecord& record = host.record;
+    if (!IsMember(host) || record.epoch.number > 0) continue;
+    const ShunnedHost* before = view.shunned.FindLauncher(record.incarnation);
+    if (before == nullptr && !record.forgiven && !HasBeenInAnEpoch(record)) {
+      before = view.shunned.FindMachine(record.machine);
+    }
+    if (before == nullptr) continue;
+    Decision decision;
+    decision.verdict = Decision::Verdict::kRefuse;
+    decision.reason = Reason::kShunnedBefore;
+    decision.slot = host.slot;
+    decision.detail = NameOf(host) + " was left out of this job before (" + before->reason +
+                      "). If its machine is sound now, start it with --forgive";
+    return decision;
+  }
+  return std::nullopt;
+}
+
+bool IsInEpoch(const HostView& host, const JobView& view) {
+  return view.epoch->record.FindHost(host.slot, host.record.incarnation) != nullptr;
+}
+
+// Whether the next epoch may have it.
+bool TakesPart(const HostView& host, const JobView& view) {
+  if (!IsMember(host) || view.shunned.FindLauncher(host.record.incarnation)) return false;
+  if (IsInEpoch(host, view)) return true;
+  return std::any_of(host.record.seats.begin(), host.record.seats.end(), [](const auto& seat) {
+    return seat.state == SeatState::kReady || seat.state == SeatState::kParked;
+  });
+}
+
+// Those that were forgotten may not have read yet that they are to leave.
+bool CanBeRemembered(const JobView& view) {
+  if (view.shunned.hosts.size() < kShunnedMax) return true;
+  const std::string& oldest = view.shunned.hosts.front().incarnation;
+  return std::none_of(view.hosts.begin(), view.hosts.end(), [&](const HostView& host) {
+    return !host.gone && host.record.incarnation == oldest;
+  });
+}
+
+struct HostCount {
+  int members = 0;
+  int in_epoch = 0;   // of these
+  int usual = 0;   // incidents of the one in the middle
+  int sound = 0;   // members whose workers do not die too often
+};
+
+HostCount CountHosts(const JobView& view, const JobPolicy& policy, TimePoint now) {
+  HostCount count;
+  std::vector<int> incidents;
+  for (const HostView& host : view.hosts) {
+    if (!TakesPart(host, view)) continue;
+    incidents.push_back(RecentIncidents(host, policy, now));
+    count.in_epoch += IsInEpoch(host, view) ? 1 : 0;
+    count.sound += incidents.back() < policy.shun_after ? 1 : 0;
+  }
+  count.members = static_cast<int>(incidents.size());
+  if (incidents.empty()) return count;
+  const auto middle = incidents.begin() + (count.members - 1) / 2;
+  std::nth_element(incidents.begin(), middle, incidents.end());
+  count.usual = *middle;
+  return count;
+}
+
+}  // namespace
+
+std::optional<Decision> DecideShun(const JobView& view, const JobPolicy& policy, TimePoint now) {
+  if (std::optional<Decision> refused = RefuseReturned(view)) return refused;
+  // Workers that are not in place die because of each other.
+  const bool may_shun = policy.shun_after > 0 && view.kind == JobKind::kInPlace && view.epoch &&
+                        !view.stop && CanBeRemembered(view);
+  if (!may_shun) return std::nullopt;
+  const HostCount count = CountHosts(view, policy, now);
+  // Of all that there ever were half are sound at least, or it is the program.
+  const auto left_out = static_cast<int>(view.shunned.hosts.size());
+  const bool is_program = 2 * count.sound < count.members + left_out;
+  for (const HostView& host : view.hosts) {
+    if (!IsMember(host) || view.shunned.FindLauncher(host.record.incarnation)) continue;
+    const int incidents = RecentIncidents(host, policy, now);
+    const bool is_named = !host.record.unfit.empty();
+    const bool is_odd_one = !is_program && incidents >= count.usual + policy.shun_after;
+    if (!is_named && !is_odd_one) continue;
+    Decision decision;
+    decision.verdict = Decision::Verdict::kShun;
+    decision.slot = host.slot;
+    decision.detail = NameOf(host) + ": " + (is_named ? host.record.unfit
+                                                      : IncidentsText(incidents, host, policy));
+    const int staying = count.members - (TakesPart(host, view) ? 1 : 0);
+    // Newcomers do not have the state yet.
+    const bool others_have_it = count.in_epoch > (IsInEpoch(host, view) ? 1 : 0);
+    if (staying >= policy.hosts_min && others_have_it) {
+      decision.reason = Reason::kUnfit;
+      return decision;
+    }
+    if (host.blamed_when_needed >= host.record.deaths) continue;
+    decision.reason = Reason::kUnfitNeeded;
+    decision.detail += staying < policy.hosts_min
+                           ? ". It stays, since the job needs " +
+                                 std::to_string(policy.hosts_min) +
+                                 (policy.hosts_min == 1 ? " host" : " hosts") +
+                                 ": add another machine"
+                           : ". It stays, since nobody else has what the job has made so far";
+    return decision;
+  }
+  return std::nullopt;
+}
+
+}  // namespace keel
