@@ -86,6 +86,7 @@ void HostMachine::On(const BreakSeen& event, TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     const bool named = std::count(record.ranks.begin(), record.ranks.end(), RecordOf(index).rank);
     if (!named || PlaceOf(index) == nullptr || !HasProcess(RecordOf(index).state)) continue;
+    if (WorkerOf(index).has_finished) continue;   // the kernel takes its time
     Do(SignalWorker{index, 0, true}, record.reason);
     Kill(index, record.reason, true, now);
   }
@@ -302,7 +303,7 @@ void HostMachine::EndJob(int code, const std::string& reason, TimePoint now) {
   if (mode_ == Mode::kEnding) return;
   const bool stopping = mode_ == Mode::kLeaving;
   mode_ = Mode::kEnding;
-  exit_code_ = code;
+  exit_code_ = is_shunned_ ? kExitShunned : code;
   record_.state = MemberState::kLeaving;
   record_.reason = reason;
   record_.deadline_ms = Millis(config_.save_limit);

@@ -89,6 +89,27 @@ bool CanBeRemembered(const JobView& view) {
   });
 }
 
+// The one that coordinates may leave only where another one can take its role.
+bool HasHeir(const HostView& coordinator, const JobView& view) {
+  const std::string& numerics = coordinator.record.fingerprint;
+  return std::any_of(view.hosts.begin(), view.hosts.end(), [&](const HostView& host) {
+    const MemberRecord& record = host.record;
+    const bool differs =
+        !numerics.empty() && !record.fingerprint.empty() && record.fingerprint != numerics;
+    return record.incarnation != view.coordinator && TakesPart(host, view) && !differs &&
+           !record.peer.empty();
+  });
+}
+
+std::string WhyNeeded(int staying, bool others_have_it, const JobPolicy& policy) {
+  if (staying < policy.hosts_min) {
+    return "the job needs " + std::to_string(policy.hosts_min) +
+           (policy.hosts_min == 1 ? " host" : " hosts") + ": add another machine";
+  }
+  if (!others_have_it) return "nobody else has what the job has made so far";
+  return "it coordinates, and nobody can take that over";
+}
+
 struct HostCount {
   int members = 0;
   int in_epoch = 0;   // of these
@@ -103,7 +124,8 @@ HostCount CountHosts(const JobView& view, const JobPolicy& policy, TimePoint now
     if (!TakesPart(host, view)) continue;
     incidents.push_back(RecentIncidents(host, policy, now));
     count.in_epoch += IsInEpoch(host, view) ? 1 : 0;
-    count.sound += incidents.back() < policy.shun_after ? 1 : 0;
+    const bool is_sound = incidents.back() < policy.shun_after && host.record.unfit.empty();
+    count.sound += is_sound ? 1 : 0;
   }
   count.members = static_cast<int>(incidents.size());
   if (incidents.empty()) return count;
@@ -129,8 +151,8 @@ std::optional<Decision> DecideShun(const JobView& view, const JobPolicy& policy,
     if (!IsMember(host) || view.shunned.FindLauncher(host.record.incarnation)) continue;
     const int incidents = RecentIncidents(host, policy, now);
     const bool is_named = !host.record.unfit.empty();
-    const bool is_odd_one = !is_program && incidents >= count.usual + policy.shun_after;
-    if (!is_named && !is_odd_one) continue;
+    const bool is_odd_one = incidents >= count.usual + policy.shun_after;
+    if (is_program || (!is_named && !is_odd_one)) continue;
     Decision decision;
     decision.verdict = Decision::Verdict::kShun;
     decision.slot = host.slot;
@@ -139,18 +161,14 @@ std::optional<Decision> DecideShun(const JobView& view, const JobPolicy& policy,
     const int staying = count.members - (TakesPart(host, view) ? 1 : 0);
     // Newcomers do not have the state yet.
     const bool others_have_it = count.in_epoch > (IsInEpoch(host, view) ? 1 : 0);
-    if (staying >= policy.hosts_min && others_have_it) {
+    const bool can_leave = host.record.incarnation != view.coordinator || HasHeir(host, view);
+    if (staying >= policy.hosts_min && others_have_it && can_leave) {
       decision.reason = Reason::kUnfit;
       return decision;
     }
     if (host.blamed_when_needed >= host.record.deaths) continue;
     decision.reason = Reason::kUnfitNeeded;
-    decision.detail += staying < policy.hosts_min
-                           ? ". It stays, since the job needs " +
-                                 std::to_string(policy.hosts_min) +
-                                 (policy.hosts_min == 1 ? " host" : " hosts") +
-                                 ": add another machine"
-                           : ". It stays, since nobody else has what the job has made so far";
+    decision.detail += ". It stays, since " + WhyNeeded(staying, others_have_it, policy);
     return decision;
   }
   return std::nullopt;

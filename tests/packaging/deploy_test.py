@@ -97,7 +97,8 @@ class KubernetesTest(unittest.TestCase):
                 by_action[rule["action"]] = set(rule["onExitCodes"]["values"])
         self.assertEqual(by_action["FailJob"], {codes["Usage"], codes["Refused"]})
         self.assertEqual(by_action["Ignore"],
-                         {codes["Stopped"], codes["QuorumLost"], codes["Unsaved"]})
+                         {codes["Stopped"], codes["QuorumLost"], codes["Unsaved"],
+                          codes["Shunned"]})
 
     def test_every_volume_is_there(self):
         there = {one["name"] for one in self.pod["volumes"]}

@@ -145,6 +145,7 @@ class StandInsTest(unittest.TestCase):
     def test_it_is_queued_again_where_that_makes_sense(self):
         for code, state, restarts, queued in (
                 (75, "RUNNING", "0", True), (76, "RUNNING", "99", True),
+                (79, "RUNNING", "0", True),
                 (75, "COMPLETING", "0", False), (75, "RUNNING", "100", False),
                 (77, "RUNNING", "0", False), (78, "RUNNING", "0", False),
                 (1, "RUNNING", "0", False), (0, "RUNNING", "0", False)):

@@ -69,6 +69,8 @@ Scenario Stopped(uint64_t seed, Duration at) {
   scenario.odd_host = -1;
   scenario.policy.hosts_min = scenario.policy.hosts_max = scenario.hosts;
   scenario.host.seats = scenario.seats;
+  // Or a worker that ends before its hello is taken for a foreign one, and something for lost.
+  scenario.host.program_says_hello = scenario.policy.program_says_hello = true;
   scenario.host.restarts = scenario.policy.restarts = {.restarts_max = 10};
   scenario.host.shutdown_limit = 60s;
   scenario.host.close_limit = 1s;

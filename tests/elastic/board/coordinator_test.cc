@@ -384,7 +384,8 @@ TEST(CoordinatorThatShuns, WritesWhomItLeavesOutAndSendsOthersOfThatHostAway) {
     members[slot].machine = "m" + std::to_string(slot);
     members[slot].kind = JobKind::kInPlace;
     members[slot].seats.resize(1);
-    members[slot].seats[0] = {"w", SeatState::kReady, 0, -1};
+    members[slot].seats[0].worker = "w";
+    members[slot].seats[0].state = SeatState::kReady;
     write(slot, members[slot]);
   }
   poll();

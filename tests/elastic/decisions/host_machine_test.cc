@@ -716,7 +716,8 @@ TEST_F(HostTest, ASaveIsAskedOfWorkersThatRun) {
 TEST_F(HostTest, AWorkerThatEndsWellIsNotEndedForABreakMeanwhile) {
   EnterFirstEpoch();
   host_.OnWorkerEnding(0, ExitStatus::Exited(0), now_);
-  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kHostLost, "other", "h1 lost", {}}}, now_);
+  // Not even where it seems to hang.
+  host_.OnMemberEvent(BreakSeen{{1, "id1", BreakCause::kHung, "other", "it hangs", {0}}}, now_);
   host_.OnContact(now_);
   Pass(20s);
   EXPECT_TRUE(Take<SignalWorker>().empty());
@@ -736,6 +737,17 @@ TEST_F(HostTest, AHostThatIsLeftOutLeavesInGoodOrderWithACodeOfItsOwn) {
   const auto wishes = TakeWishes();
   ASSERT_EQ(wishes.size(), 1u);
   EXPECT_TRUE(std::holds_alternative<StopMessage>(wishes[0]));
+  host_.OnWorkerMessage(0, LeavingMessage{5}, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
+  const auto exits = Take<ExitHost>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].code, kExitShunned);
+}
+
+TEST_F(HostTest, ItHasThatCodeHoweverTheJobEndsMeanwhile) {
+  EnterFirstEpoch();
+  host_.OnMemberEvent(ShunnedSeen{{{{"me", "h0", "", "it dies"}}}}, now_);
+  host_.OnMemberEvent(EndSeen{{75, "stopped"}}, now_);
   host_.OnWorkerMessage(0, LeavingMessage{5}, now_);
   host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
   const auto exits = Take<ExitHost>();

@@ -184,9 +184,9 @@ TEST_F(Shun, NobodyIsLeftOutOfWhomTheJobNeedsButThatIsSaidForEachDeath) {
 }
 
 TEST_F(Shun, WhoWasShownToComputeWronglyIsLeftOutAtOnce) {
-  Add(4);
-  Add(4);
-  Add(4);
+  Add(2);
+  Add(2);
+  Add(2);
   view_.hosts[2].record.unfit = "step 40, lane 3: rank 2 computes other bits";
   const auto decision = Decide();
   ASSERT_TRUE(decision);
@@ -194,6 +194,31 @@ TEST_F(Shun, WhoWasShownToComputeWronglyIsLeftOutAtOnce) {
   EXPECT_THAT(decision->detail, HasSubstr("computes other bits"));
   policy_.shun_after = 0;
   EXPECT_FALSE(Decide());
+}
+
+// Or a program that comes to another result now and then would lose all of its machines.
+TEST_F(Shun, WhereMostHostsAreShownToComputeWronglyItIsTheProgram) {
+  for (int host = 0; host < 4; ++host) Add(0);
+  view_.hosts[0].record.unfit = "lane 3";
+  view_.shunned.Add({"i8", "h8", "m8", "lane 4"});
+  EXPECT_TRUE(Decide()) << "three of five are sound";
+  view_.shunned.Add({"i9", "h9", "m9", "lane 4"});
+  view_.shunned.Add({"i7", "h7", "m7", "lane 4"});
+  EXPECT_FALSE(Decide()) << "three of seven";
+}
+
+TEST_F(Shun, TheCoordinatorStaysWhereNobodyCanTakeItsRole) {
+  Add(3);
+  Add(0);
+  view_.coordinator = "i0";
+  ASSERT_TRUE(Decide());
+  EXPECT_EQ(Decide()->reason, Reason::kUnfitNeeded);
+  EXPECT_THAT(Decide()->detail, HasSubstr("it coordinates, and nobody can take that over"));
+  view_.hosts[1].record.peer = "10.0.0.2:1";
+  EXPECT_EQ(Decide()->reason, Reason::kUnfit);
+  view_.hosts[0].record.fingerprint = "avx512";
+  view_.hosts[1].record.fingerprint = "avx2";
+  EXPECT_EQ(Decide()->reason, Reason::kUnfitNeeded);
 }
 
 TEST_F(Shun, AnotherLauncherOfItsHostIsRefusedUnlessItIsForgiven) {
