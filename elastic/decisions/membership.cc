@@ -360,7 +360,7 @@ MaybeDecision Judge::StopAll() const {
   if (view_.stop) return std::nullopt;
   const HostView* leaving = nullptr;
   bool coordinator_leaves = false;
-  bool own_is_here = false;   // on a later board it comes a moment after the others may
+  bool own_is_here = false;
   int staying = 0;
   for (const HostView& host : view_.hosts) {
     own_is_here |= host.record.incarnation == view_.coordinator;
@@ -374,7 +374,9 @@ MaybeDecision Judge::StopAll() const {
     coordinator_leaves |= is_coordinator;
     if (leaving == nullptr || is_coordinator) leaving = &host;
   }
-  if (leaving == nullptr || !own_is_here) return std::nullopt;
+  // On a later board it takes a moment until all who stay are there as well.
+  const bool may_more_come = view_.is_later_board && now_ < view_.opened + policy_.beat_limit;
+  if (leaving == nullptr || !own_is_here || may_more_come) return std::nullopt;
   // Otherwise another host takes its role (succession.h).
   const bool is_last = staying == 0 || leaving->record.refused;
   coordinator_leaves = coordinator_leaves && (is_last || staying < policy_.hosts_min);

@@ -113,8 +113,8 @@ std::string WhyNeeded(int staying, bool others_have_it, const JobPolicy& policy)
 struct HostCount {
   int members = 0;
   int in_epoch = 0;   // of these
-  int usual = 0;   // incidents of the one in the middle
-  int sound = 0;   // members whose workers do not die too often
+  int usual = 0;      // incidents of the one in the middle
+  int sound = 0;      // members against which nothing speaks
 };
 
 HostCount CountHosts(const JobView& view, const JobPolicy& policy, TimePoint now) {
@@ -143,6 +143,11 @@ std::optional<Decision> DecideShun(const JobView& view, const JobPolicy& policy,
   const bool may_shun = policy.shun_after > 0 && view.kind == JobKind::kInPlace && view.epoch &&
                         !view.stop && CanBeRemembered(view);
   if (!may_shun) return std::nullopt;
+  // Asked first, since it is seldom so, and the rest takes long with a thousand hosts.
+  const bool is_any = std::any_of(view.hosts.begin(), view.hosts.end(), [&](const auto& host) {
+    return !host.record.unfit.empty() || RecentIncidents(host, policy, now) >= policy.shun_after;
+  });
+  if (!is_any) return std::nullopt;
   const HostCount count = CountHosts(view, policy, now);
   // Of all that there ever were half are sound at least, or it is the program.
   const auto left_out = static_cast<int>(view.shunned.hosts.size());
