@@ -200,7 +200,7 @@ void JobWatch::RememberRestarts(const EpochRecord& record, TimePoint now) {
   Remember(record.restarts, static_cast<int>(recent), now);
   deaths_.clear();
   for (HostView& host : view_.hosts) {
-    if (view_.shunned.FindLauncher(host.record.incarnation)) continue;
+    if (view_.IsShunned(host)) continue;
     Known& known = known_[host.slot];
     known.deaths = host.record.epoch.number > 0 ? DeathsCounted(host.record) : host.record.deaths;
     for (; known.deaths < host.record.deaths; ++known.deaths) {
@@ -213,7 +213,7 @@ void JobWatch::RememberRestarts(const EpochRecord& record, TimePoint now) {
 void JobWatch::NoteShunned(ShunnedRecord shunned) {
   view_.shunned = std::move(shunned);
   for (const HostView& host : view_.hosts) {
-    if (!view_.shunned.FindLauncher(host.record.incarnation)) continue;
+    if (!view_.IsShunned(host)) continue;
     std::erase_if(deaths_, [&](const Death& death) { return death.slot == host.slot; });
   }
   CountFailures();

@@ -25,9 +25,7 @@ void HostMachine::On(const ShunnedSeen& event, TimePoint now) {
   job_stops_ = coordinates_ && !has_heirs_;
   if (record_.unfit.empty()) return Leave(own->reason, config_.save_limit, now);
   Leave(own->reason, Duration(0), now);
-  for (int index = 0; index < config_.seats; ++index) {
-    if (HasProcess(RecordOf(index).state)) Kill(index, own->reason, false, now);
-  }
+  KillSeats(own->reason, now);
 }
 
 // The other hosts go on without this one, so none of its workers may make another step.
@@ -35,6 +33,10 @@ void HostMachine::Fence(const std::string& reason, TimePoint now) {
   epoch_over_ = true;
   outside_since_ = now;
   if (mode_ == Mode::kMember) mode_ = Mode::kFencing;
+  KillSeats(reason, now);
+}
+
+void HostMachine::KillSeats(const std::string& reason, TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     seats_[index].start_at.reset();
     if (HasProcess(RecordOf(index).state)) Kill(index, reason, false, now);

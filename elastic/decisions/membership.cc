@@ -66,11 +66,6 @@ bool AllFinished(const HostView& host) {
          });
 }
 
-// Whether an epoch can take in the worker of that seat.
-bool CanEnter(const SeatRecord& seat) {
-  return seat.state == SeatState::kReady || seat.state == SeatState::kParked;
-}
-
 // The hosts of an epoch, whose group ranks follow the order of `hosts`.
 std::vector<EpochHost> EpochHosts(const std::vector<const HostView*>& hosts) {
   std::vector<EpochHost> made;
@@ -157,10 +152,6 @@ class Judge {
   Decision FormNext() const;
   MaybeDecision StillInside() const;
   bool Fenced(const HostView& host) const;
-  // It has not read yet that it is to leave.
-  bool IsShunned(const HostView& host) const {
-    return view_.shunned.FindLauncher(host.record.incarnation) != nullptr;
-  }
   bool CanTakePart(const HostView& host) const;
   std::vector<const HostView*> Choose() const;
   MaybeDecision LastCall(const std::vector<const HostView*>& hosts) const;
@@ -360,10 +351,8 @@ MaybeDecision Judge::StopAll() const {
   if (view_.stop) return std::nullopt;
   const HostView* leaving = nullptr;
   bool coordinator_leaves = false;
-  bool own_is_here = false;
   int staying = 0;
   for (const HostView& host : view_.hosts) {
-    own_is_here |= host.record.incarnation == view_.coordinator;
     if (host.record.state == MemberState::kMember) {
       staying += host.gone ? 0 : 1;
       continue;
@@ -376,7 +365,7 @@ MaybeDecision Judge::StopAll() const {
   }
   // On a later board it takes a moment until all who stay are there as well.
   const bool may_more_come = view_.is_later_board && now_ < view_.opened + policy_.beat_limit;
-  if (leaving == nullptr || !own_is_here || may_more_come) return std::nullopt;
+  if (leaving == nullptr || may_more_come) return std::nullopt;
   // Otherwise another host takes its role (succession.h).
   const bool is_last = staying == 0 || leaving->record.refused;
   coordinator_leaves = coordinator_leaves && (is_last || staying < policy_.hosts_min);
@@ -701,7 +690,7 @@ MaybeDecision Judge::NewcomerInPlace() const {
   if (view_.epoch->announced) return std::nullopt;
   const bool room = static_cast<int>(epoch().hosts.size()) < policy_.hosts_max;
   for (const HostView& host : view_.hosts) {
-    if (host.gone || host.record.state != MemberState::kMember || IsShunned(host)) continue;
+    if (host.gone || host.record.state != MemberState::kMember || view_.IsShunned(host)) continue;
     if (!InEpoch(host) && !room) continue;
     for (const SeatRecord& seat : host.record.seats) {
       // A parked one comes from an older epoch, perhaps of another board.
@@ -776,7 +765,7 @@ MaybeDecision Judge::StillInside() const {
 }
 
 bool Judge::CanTakePart(const HostView& host) const {
-  if (host.gone || host.record.state != MemberState::kMember || IsShunned(host)) return false;
+  if (host.gone || host.record.state != MemberState::kMember || view_.IsShunned(host)) return false;
   if (!in_place()) return !AnyProcess(host);
   return std::any_of(host.record.seats.begin(), host.record.seats.end(), CanEnter);
 }
@@ -1090,6 +1079,10 @@ Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
 }
 
 }  // namespace
+
+bool CanEnter(const SeatRecord& seat) {
+  return seat.state == SeatState::kReady || seat.state == SeatState::kParked;
+}
 
 std::string NameOf(const HostView& host) {
   return host.record.host + " (slot " + std::to_string(host.slot) + ")";

@@ -61,6 +61,8 @@ struct HostView {
 
 // "node7 (slot 2)"
 std::string NameOf(const HostView& host);
+// Whether an epoch can take in the worker of that seat.
+bool CanEnter(const SeatRecord& seat);
 
 // The host of that slot among `hosts`, which are in the order of slots; null: there is none.
 template <class Hosts>
@@ -107,6 +109,11 @@ struct JobView {
   // is likely that their group cannot be built.
   int barren = 0;
   TimePoint barren_since;
+
+  // It may not have read yet that it is left out.
+  bool IsShunned(const HostView& host) const {
+    return shunned.FindLauncher(host.record.incarnation) != nullptr;
+  }
 };
 
 enum class Reason {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "elastic/decisions/succession.h"
 
 namespace keel {
 namespace {
@@ -73,11 +74,9 @@ bool IsInEpoch(const HostView& host, const JobView& view) {
 
 // Whether the next epoch may have it.
 bool TakesPart(const HostView& host, const JobView& view) {
-  if (!IsMember(host) || view.shunned.FindLauncher(host.record.incarnation)) return false;
+  if (!IsMember(host) || view.IsShunned(host)) return false;
   if (IsInEpoch(host, view)) return true;
-  return std::any_of(host.record.seats.begin(), host.record.seats.end(), [](const auto& seat) {
-    return seat.state == SeatState::kReady || seat.state == SeatState::kParked;
-  });
+  return std::any_of(host.record.seats.begin(), host.record.seats.end(), CanEnter);
 }
 
 // Those that were forgotten may not have read yet that they are to leave.
@@ -91,13 +90,9 @@ bool CanBeRemembered(const JobView& view) {
 
 // The one that coordinates may leave only where another one can take its role.
 bool HasHeir(const HostView& coordinator, const JobView& view) {
-  const std::string& numerics = coordinator.record.fingerprint;
   return std::any_of(view.hosts.begin(), view.hosts.end(), [&](const HostView& host) {
-    const MemberRecord& record = host.record;
-    const bool differs =
-        !numerics.empty() && !record.fingerprint.empty() && record.fingerprint != numerics;
-    return record.incarnation != view.coordinator && TakesPart(host, view) && !differs &&
-           !record.peer.empty();
+    return host.record.incarnation != view.coordinator && TakesPart(host, view) &&
+           CanCoordinate(host, coordinator.record.fingerprint, view);
   });
 }
 
@@ -153,7 +148,7 @@ std::optional<Decision> DecideShun(const JobView& view, const JobPolicy& policy,
   const auto left_out = static_cast<int>(view.shunned.hosts.size());
   const bool is_program = 2 * count.sound < count.members + left_out;
   for (const HostView& host : view.hosts) {
-    if (!IsMember(host) || view.shunned.FindLauncher(host.record.incarnation)) continue;
+    if (!IsMember(host) || view.IsShunned(host)) continue;
     const int incidents = RecentIncidents(host, policy, now);
     const bool is_named = !host.record.unfit.empty();
     const bool is_odd_one = incidents >= count.usual + policy.shun_after;

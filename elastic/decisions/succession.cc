@@ -37,19 +37,14 @@ std::vector<const HostView*> Staying(const JobView& job) {
   return staying;
 }
 
-// The numerics of the coordinator's host are the job's, so a host with others is no heir.
 std::vector<Heir> HeirsAmong(const std::vector<const HostView*>& staying, const JobView& job) {
   const HostView* const own = FindHost(job, job.coordinator);
   const std::string numerics = own != nullptr ? own->record.fingerprint : "";
   std::vector<Heir> heirs;
   for (const HostView* const host : staying) {
     if (heirs.size() == kHeirsMax) break;
-    const MemberRecord& record = host->record;
-    const bool differs =
-        !numerics.empty() && !record.fingerprint.empty() && record.fingerprint != numerics;
-    const bool is_shunned = job.shunned.FindLauncher(record.incarnation) != nullptr;
-    if (record.peer.empty() || differs || is_shunned) continue;
-    heirs.push_back({record.incarnation, record.peer});
+    if (!CanCoordinate(*host, numerics, job)) continue;
+    heirs.push_back({host->record.incarnation, host->record.peer});
   }
   return heirs;
 }
@@ -109,6 +104,12 @@ void Choose(Succession& next, TimePoint now) {
 }
 
 }  // namespace
+
+bool CanCoordinate(const HostView& host, const std::string& numerics, const JobView& job) {
+  const std::string& own = host.record.fingerprint;
+  const bool differs = !numerics.empty() && !own.empty() && own != numerics;
+  return !host.record.peer.empty() && !differs && !job.IsShunned(host);
+}
 
 Succession NextSuccession(Succession before, const SuccessionView& view, TimePoint now) {
   Succession next = std::move(before);

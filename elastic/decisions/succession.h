@@ -34,6 +34,10 @@ struct SuccessionView {
   std::optional<BoardPlace> held = {};       // where the job goes on, as its lease says
 };
 
+// Whether that host could take the role, if it stays. `numerics`: the job's, which are those of the
+// coordinator's host; empty: not known yet.
+bool CanCoordinate(const HostView& host, const std::string& numerics, const JobView& job);
+
 Succession NextSuccession(Succession before, const SuccessionView& view, TimePoint now);
 
 // When to ask again although nothing has changed.

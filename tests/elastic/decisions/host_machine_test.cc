@@ -46,6 +46,13 @@ class HostTest : public testing::Test {
     return wishes;
   }
 
+  // Since the last call, with this code.
+  void ExpectExit(int code) {
+    const auto exits = Take<ExitHost>();
+    ASSERT_EQ(exits.size(), 1u);
+    EXPECT_EQ(exits[0].code, code);
+  }
+
   // Registered, in an epoch, its one worker inside.
   void EnterFirstEpoch() {
     host_.OnMemberEvent(Registered{0}, now_);
@@ -606,9 +613,7 @@ TEST_F(HostTest, WithoutTheStoreItGivesUpAtTheLimitAndNotBefore) {
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_TRUE(std::holds_alternative<StopMessage>(sent[0]));
   host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitQuorumLost);
+  ExpectExit(kExitQuorumLost);
 }
 
 TEST_F(HostTest, TheStoresOwnHostThatWasStoppedDoesNotTakeItsStoreForLost) {
@@ -739,9 +744,7 @@ TEST_F(HostTest, AHostThatIsLeftOutLeavesInGoodOrderWithACodeOfItsOwn) {
   EXPECT_TRUE(std::holds_alternative<StopMessage>(wishes[0]));
   host_.OnWorkerMessage(0, LeavingMessage{5}, now_);
   host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitShunned);
+  ExpectExit(kExitShunned);
 }
 
 TEST_F(HostTest, ItHasThatCodeHoweverTheJobEndsMeanwhile) {
@@ -750,17 +753,13 @@ TEST_F(HostTest, ItHasThatCodeHoweverTheJobEndsMeanwhile) {
   host_.OnMemberEvent(EndSeen{{75, "stopped"}}, now_);
   host_.OnWorkerMessage(0, LeavingMessage{5}, now_);
   host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitShunned);
+  ExpectExit(kExitShunned);
 }
 
 TEST_F(HostTest, ALauncherOfAHostThatWasLeftOutIsSentAway) {
   host_.OnMemberEvent(Registered{0}, now_);
   host_.OnMemberEvent(Buried{{Tombstone::Why::kShunned, "me", "it was left out"}}, now_);
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitShunned);
+  ExpectExit(kExitShunned);
 }
 
 TEST_F(HostTest, WhereBitsMayBeWrongNothingIsSaved) {
@@ -772,9 +771,7 @@ TEST_F(HostTest, WhereBitsMayBeWrongNothingIsSaved) {
   ASSERT_GE(signals.size(), 1u);
   EXPECT_EQ(signals.back().signal, SIGKILL);
   host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitShunned);
+  ExpectExit(kExitShunned);
 }
 
 TEST_F(HostTest, OneThatIsLeftOutWhileItIsFencedEndsAsWell) {
@@ -782,10 +779,8 @@ TEST_F(HostTest, OneThatIsLeftOutWhileItIsFencedEndsAsWell) {
   host_.OnMemberEvent(Buried{{Tombstone::Why::kExpired, "me", "silent"}}, now_);
   host_.OnMemberEvent(ShunnedSeen{{{{"me", "h0", "", "it dies"}}}}, now_);
   host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitShunned);
-  EXPECT_TRUE(Take<RegisterAnew>().empty());
+  ExpectExit(kExitShunned);
+  EXPECT_EQ(host_.record().state, MemberState::kLeft) << "it does not register anew";
 }
 
 // Its launcher starts another worker, unless the job does without this host.
@@ -804,9 +799,7 @@ TEST_F(HostTest, AWorkerThatIsRefusedEndsTheHostWithThatCode) {
   EnterFirstEpoch();
   host_.OnWorkerMessage(0, ByeMessage{kExitRefused, "other lanes"}, now_);
   host_.OnWorkerEnded(0, ExitStatus::Exited(kExitRefused), now_);
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitRefused);
+  ExpectExit(kExitRefused);
 }
 
 // Somebody told the worker alone, and the host does not know why.
@@ -827,9 +820,7 @@ TEST_F(HostTest, AWorkerOfAnotherVersionEndsTheHostAsRefused) {
   host_.OnTime(now_);
   host_.OnWorkerMessage(0, HelloMessage{kControlVersion + 1, ""}, now_);
   host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitRefused);
+  ExpectExit(kExitRefused);
 }
 
 TEST_F(HostTest, AWorkerThatIsRefusedCostsTheJobNoRestart) {
@@ -852,9 +843,7 @@ TEST_F(HostTest, WhoseWorkersFailBeforeAnyEpochHadThemGivesUpAlone) {
     Pass(6s);   // the longest delay
     host_.OnWorkerEnded(0, ExitStatus::Exited(3), now_);
   }
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitFailed);
+  ExpectExit(kExitFailed);
   EXPECT_EQ(host_.record().reason,
             "the workers of h0 failed before they could join (11 failures, 10 allowed): the last "
             "one exited with 3");
@@ -890,9 +879,7 @@ TEST_F(HostTest, WhenItsLastWorkerLeavesSavedSoDoesTheHost) {
   host_.OnWorkerMessage(0, LeavingMessage{8}, now_);
   host_.OnWorkerMessage(0, ByeMessage{0, "stopped"}, now_);
   host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitStopped);
+  ExpectExit(kExitStopped);
 }
 
 // A process with a big model takes long to end.
@@ -926,9 +913,7 @@ TEST_F(HostTest, StoppedBeforeTheFirstStepNothingWasLost) {
   host_.OnStopAsked("SIGTERM", 30s, now_);
   host_.OnWorkerMessage(0, LeavingMessage{0}, now_);
   host_.OnWorkerEnded(0, ExitStatus::Exited(0), now_);
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitStopped);
+  ExpectExit(kExitStopped);
 }
 
 class HostOfAProgramInPlace : public HostTest {
@@ -948,9 +933,7 @@ TEST_F(HostOfAProgramInPlace, StoppedBeforeItsWorkersSaidHelloNothingWasLost) {
   host_.OnTime(now_);
   host_.OnStopAsked("SIGTERM", 30s, now_);
   host_.OnWorkerEnded(0, ExitStatus::Killed(SIGTERM), now_);
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitStopped);
+  ExpectExit(kExitStopped);
 }
 
 TEST_F(HostTest, AForeignWorkerThatDiesOfAStopHasNotSaved) {
@@ -959,9 +942,7 @@ TEST_F(HostTest, AForeignWorkerThatDiesOfAStopHasNotSaved) {
   host_.OnTime(now_);
   host_.OnStopAsked("SIGTERM", 30s, now_);
   host_.OnWorkerEnded(0, ExitStatus::Killed(SIGTERM), now_);
-  const auto exits = Take<ExitHost>();
-  ASSERT_EQ(exits.size(), 1u);
-  EXPECT_EQ(exits[0].code, kExitUnsaved);
+  ExpectExit(kExitUnsaved);
 }
 
 // Programs for torchrun expect what came, and may know how to save at no other signal.

@@ -749,6 +749,7 @@ TEST_F(Membership, OneThatLeavesStopsTheJobOnlyWhereTooFewStay) {
 // The former coordinator may come to say that it leaves before the next one's own member is there.
 TEST_F(Membership, WhoLeavesStopsNoJobOfWhichTheCoordinatorsOwnHostIsYetToCome) {
   Running(1);
+  view_.is_later_board = true;
   view_.coordinator = "i1";
   view_.hosts[0].record.state = MemberState::kLeaving;
   policy_.hosts_min = 1;
