@@ -84,10 +84,12 @@ Supervisor::Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeti
       ledger_(static_cast<size_t>(config_.workers_per_host), Now()),
       figures_(static_cast<size_t>(config_.workers_per_host)),
       story_(config_.run_id, world_.clock.WallNanos()),
+      healthy_until_(Now() + kHealthHolds),
       host_(HostConfigFrom(config_, meeting_, incarnation_), world_.random.Fork("host"), Now()) {}
 
 Supervisor::~Supervisor() {
   world_.stores.WhenBroken({});
+  if (health_) health_->Forget();
   notices_.reset();
   board_.reset();
   crew_.reset();
@@ -214,6 +216,7 @@ int Supervisor::Run() {
   loop_.run();
   page_.reset();
   notices_.reset();
+  if (health_) health_->Forget();
   HoldSignals();
   if (status_) status_->Hide();
   board_.reset();
@@ -288,6 +291,7 @@ void Supervisor::OnNoStore(const std::string& reason) {
 }
 
 void Supervisor::OnWorkerEnded(int index, const ExitStatus& status) {
+  healthy_until_ = {};   // its machine may be the reason
   const MemberRecord before = host_.record();
   const SeatRecord& seat = before.seats[index];
   const std::string who = host_.RankText(index);   // of this one, not of its successor

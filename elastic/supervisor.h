@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/environment.h"
@@ -36,6 +37,7 @@
 #include "elastic/report/time_ledger.h"
 #include "elastic/status/server.h"
 #include "elastic/workers/crew.h"
+#include "elastic/workers/health_check.h"
 #include "store/store_maker.h"
 
 namespace keel {
@@ -109,6 +111,18 @@ class Supervisor {
   void Do(const ExitHost& action, const std::string& why);
   void EndStory(int code, const std::string& outcome);
 
+  // A worker that the host wants to start, and that may have to wait until this machine is found
+  // to be fit.
+  struct WantedStart {
+    StartWorker action;
+    std::string why;
+  };
+  void StartNow(const WantedStart& wanted);
+  void CheckHealth();
+  void OnHealth(const HealthOutcome& outcome);
+  void ReleaseStarts();
+  bool DropStart(int index);
+
   TimePoint Now() { return world_.clock.Monotonic(); }
   int64_t Wall() { return world_.clock.WallNanos(); }
 
@@ -141,6 +155,11 @@ class Supervisor {
   bool carrying_ = false;
   bool has_started_ = false;          // a worker, ever
   bool has_contact_ = false;          // with a store, ever
+  TimePoint healthy_until_{};         // unless a worker ends
+  std::vector<WantedStart> wanted_;   // for the next check
+  std::vector<WantedStart> checked_;  // for the one that runs
+  TimePoint check_began_{};
+  std::shared_ptr<HealthCheck> health_;   // while it runs
   HostMachine host_;
   std::unique_ptr<Crew> crew_;
   std::unique_ptr<Board> board_;

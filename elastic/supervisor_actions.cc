@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "elastic/launch/meeting.h"
+#include "elastic/launch/policies.h"
 #include "elastic/protocol/exit_codes.h"
 #include "elastic/supervisor.h"
 #include "store/host_port.h"
@@ -26,6 +27,58 @@ void Supervisor::Carry() {
 }
 
 void Supervisor::Do(const StartWorker& action, const std::string& why) {
+  const bool is_fit = config_.health_command.empty() || (!health_ && Now() < healthy_until_);
+  if (is_fit) return StartNow({action, why});
+  wanted_.push_back({action, why});
+  if (!health_) CheckHealth();
+}
+
+void Supervisor::CheckHealth() {
+  checked_ = std::exchange(wanted_, {});
+  check_began_ = Now();
+  healthy_until_ = kNever;
+  health_ = HealthCheck::Start(loop_, HealthPlanFrom(config_, world_.environment),
+                               [this](const HealthOutcome& outcome) { OnHealth(outcome); });
+}
+
+void Supervisor::OnHealth(const HealthOutcome& outcome) {
+  using Verdict = HealthOutcome::Verdict;
+  health_.reset();
+  const bool is_fit = outcome.verdict == Verdict::kFit;
+  Tell(HealthChecked{is_fit, outcome.reason, Now() - check_began_});
+  if (is_fit) {
+    ReleaseStarts();
+  } else {
+    const int code = outcome.verdict == Verdict::kUnfit ? kExitShunned : kExitFailed;
+    host_.OnUnfit(outcome.reason, code, Now());
+  }
+  Carry();
+}
+
+// If a worker has ended while the check ran, those that were wanted since then need another one.
+void Supervisor::ReleaseStarts() {
+  const bool holds = healthy_until_ == kNever;
+  std::vector<WantedStart> released = std::exchange(checked_, {});
+  if (holds) {
+    healthy_until_ = Now() + kHealthHolds;
+    released.insert(released.end(), wanted_.begin(), wanted_.end());
+    wanted_.clear();
+  }
+  for (const WantedStart& wanted : released) {
+    host_.OnFit(wanted.action.index, Now());
+    StartNow(wanted);
+  }
+  if (!wanted_.empty()) CheckHealth();
+}
+
+// A worker that waits for the check has no process that could hear a signal.
+bool Supervisor::DropStart(int index) {
+  const auto is_it = [&](const WantedStart& wanted) { return wanted.action.index == index; };
+  return std::erase_if(wanted_, is_it) + std::erase_if(checked_, is_it) > 0;
+}
+
+void Supervisor::StartNow(const WantedStart& wanted) {
+  const StartWorker& action = wanted.action;
   WorkerStart start;
   start.index = action.index;
   start.epoch = action.epoch;
@@ -39,7 +92,8 @@ void Supervisor::Do(const StartWorker& action, const std::string& why) {
   const Status started = crew_->Start(std::move(start));
   if (started.ok()) {
     has_started_ = true;
-    LogDebug("worker-started", {{"rank", action.rank}, {"local_rank", action.index}, {"for", why}});
+    LogDebug("worker-started",
+             {{"rank", action.rank}, {"local_rank", action.index}, {"for", wanted.why}});
     return;
   }
   LogError("worker-not-started",
@@ -72,6 +126,7 @@ void Supervisor::Do(const SendToWorker& action, const std::string&) {
 
 void Supervisor::Do(const SignalWorker& action, const std::string& why) {
   if (action.dump_stacks) return crew_->DumpStacks(action.index);
+  if (DropStart(action.index)) return host_.OnNotStarted(action.index, Now());
   LogInfo("worker-signalled", {{"rank", host_.record().seats[action.index].rank},
                                {"local_rank", action.index},
                                {"signal", SignalName(action.signal)},

@@ -30,6 +30,7 @@ HostMachine::HostMachine(HostConfig config, Random random, TimePoint now)
   record_.machine = config_.machine;
   record_.order = config_.order;
   record_.forgiven = config_.forgiven;
+  record_.health = config_.health;
   record_.role = config_.role;
   record_.seats.resize(config_.seats);
   published_ = record_;
@@ -303,7 +304,7 @@ void HostMachine::EndJob(int code, const std::string& reason, TimePoint now) {
   if (mode_ == Mode::kEnding) return;
   const bool stopping = mode_ == Mode::kLeaving;
   mode_ = Mode::kEnding;
-  exit_code_ = is_shunned_ ? kExitShunned : code;
+  exit_code_ = own_code_.value_or(code);
   record_.state = MemberState::kLeaving;
   record_.reason = reason;
   record_.deadline_ms = Millis(config_.save_limit);
@@ -349,7 +350,7 @@ void HostMachine::LeaveIfAllLeft(TimePoint now) {
 // A host that leaves alone finds its exit code by what its own workers did, for no coordinator
 // tells it one.
 int HostMachine::LeaveCode() const {
-  if (is_shunned_) return kExitShunned;
+  if (own_code_) return *own_code_;
   for (const SeatRecord& seat : record_.seats) {
     const bool never = seat.worker.empty() || NothingMade(seat);
     const bool good = seat.state == SeatState::kFinished ||

@@ -34,6 +34,7 @@ struct HostConfig {
   int seats = 1;
   int64_t order = 0;                                      // among the hosts, as the user gave it
   bool forgiven = false;                                  // it comes although it was left out
+  std::string health;                                     // what its first check said
   std::string role;                                       // of the workers, as the user gave it
   bool program_says_hello = false;                        // its file says that it is in place
   RestartPolicy restarts;
@@ -86,6 +87,14 @@ class HostMachine {
   std::string OnWorkerEnded(int index, const ExitStatus& status, TimePoint now);
   // The worker has no process, because exec failed.
   void OnStartFailed(int index, const std::string& reason, TimePoint now);
+  // Before a worker's process is made the machine may be checked. It is fit: the process is made
+  // now.
+  void OnFit(int index, TimePoint now);
+  // It is not, or that cannot be said: this host leaves with `code`, and its workers that wait for
+  // the check are told to end.
+  void OnUnfit(const std::string& reason, int code, TimePoint now);
+  // A worker that waited for the check was told to end, so it has no process.
+  void OnNotStarted(int index, TimePoint now);
   void OnMemberEvent(const MemberEvent& event, TimePoint now);
   // The store was reached: the board had this host's beat at that time.
   void OnContact(TimePoint beat);
@@ -297,7 +306,7 @@ class HostMachine {
   TimePoint store_grace_{};            // the store is not given up before this
   TimePoint alive_at_{};               // when workers are told again that this host is there
   bool job_stops_ = false;             // the whole job stops, not only this host
-  bool is_shunned_ = false;            // the job goes on without this host
+  std::optional<int> own_code_;        // with which it ends, whatever its workers and the job do
   int stop_signal_ = SIGTERM;          // for foreign workers, which know no `stop` message
   std::string stopped_outside_;        // names a worker of the epoch stopped before it entered
   TimePoint leave_by_ = kNever;

@@ -236,6 +236,26 @@ void HostMachine::OnStartFailed(int index, const std::string& reason, TimePoint 
   Settle(now);
 }
 
+// Its time begins with its process.
+void HostMachine::OnFit(int index, TimePoint now) {
+  record_.health = kHealthGood;
+  if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
+  Worker& worker = WorkerOf(index);
+  worker.started = now;
+  if (worker.limit) {
+    worker.limit.reset();
+    LimitStart(index);
+  }
+  Settle(now);
+}
+
+void HostMachine::OnNotStarted(int index, TimePoint now) {
+  if (mode_ == Mode::kExited) return;
+  End(index, SeatEvent::kEndedStopped, "was told to end before it was started", now);
+  RecordOf(index).worker.clear();   // nobody has been there
+  Settle(now);
+}
+
 void HostMachine::OnWorkerEnding(int index, const ExitStatus& status, TimePoint now) {
   const SeatRecord& record = RecordOf(index);
   if (mode_ == Mode::kExited || !HasProcess(record.state) || !in_place()) return;

@@ -73,6 +73,8 @@ struct LaunchConfig {
   Duration restart_window = kRestartWindow;   // 0: all deaths count
   int shun_after = kShunAfter;                // deaths of one host's workers; 0: never
   bool forgiven = false;                      // this host comes although it was left out
+  std::string health_command;                 // says whether this machine is fit; empty: it is
+  Duration health_limit = kHealthLimit;
   std::vector<int> signals;              // that stop the job
   std::string signals_text;              // as workers are told
   bool allow_inexact = false;

@@ -309,6 +309,7 @@ class ConfigMaker {
     config_.park_limit = options_.Time("park-limit");
     config_.start_limit = options_.Time("start-limit");
     config_.store_limit = options_.Time("store-limit");
+    KEEL_TRY(MakeHealth());
     config_.allow_inexact = options_.Flag("allow-inexact");
     KEEL_TRY(MakeHangLimit());
     const Result<KeyValues> pairs = ParseKeyValues(options_.Text("rdzv-conf"));
@@ -325,6 +326,20 @@ class ConfigMaker {
     return Refused("rdzv-conf",
                    "keep_alive_interval times keep_alive_max_attempt must be at most " +
                        DurationText(kLongestWait));
+  }
+
+  Status MakeHealth() {
+    config_.health_command = options_.Text("health-check");
+    config_.health_limit = options_.Time("health-limit");
+    if (config_.health_command.empty()) {
+      NoteIfGiven("health-limit", "--health-check is not given");
+      return Ok();
+    }
+    // A worker that waits for the check counts as one that has been started.
+    if (config_.health_limit < config_.start_limit) return Ok();
+    return Refused("health-limit", DurationText(config_.health_limit) +
+                                       " must be less than --start-limit, which is " +
+                                       DurationText(config_.start_limit));
   }
 
   Status MakeHangLimit() {

@@ -148,6 +148,14 @@ Section FailureSection() {
       WithOwn(Option::Flag("forgive", false,
                            "Let this host in although the job has gone on without it before, as "
                            "--shun-after says: its machine is sound now")),
+      WithOwn(Option::Text("health-check", "",
+                           "A command, for the shell, that says before each start of workers "
+                           "whether this machine is fit: where it exits with another code than 0, "
+                           "this host does not take part, or leaves. keel health is one")
+                  .Placeholder("COMMAND")),
+      WithOwn(SomeWait("health-limit", kHealthLimit,
+                       "How long a health check may take; a machine that needs longer is not "
+                       "fit")),
       WithOwn(Option::Text("hang-limit", "auto",
                            "How long no worker may make progress before the one that the others "
                            "wait for is killed: auto, off, or a time (at least " +

@@ -51,6 +51,7 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
   if (config.meeting == LaunchConfig::Meeting::kStatic) host.order = config.node_rank;
   host.role = config.role;
   host.forgiven = config.forgiven;
+  if (!config.health_command.empty()) host.health = kHealthGood;   // or it would not come
   host.program_says_hello = config.is_in_place;
   host.restarts = RestartsFrom(config);
   host.join_limit = config.join_limit;
@@ -69,6 +70,11 @@ BoardClientConfig MemberConfigFrom(const LaunchConfig& config) {
   member.beat_interval = config.beat_interval;
   member.poll_interval = std::min(member.poll_interval, config.beat_interval);
   return member;
+}
+
+HealthPlan HealthPlanFrom(const LaunchConfig& config, const Environment& environment) {
+  return {config.health_command, config.health_limit,
+          With(environment, {{"LOCAL_WORLD_SIZE", std::to_string(config.workers_per_host)}})};
 }
 
 WorkerPlan WorkerPlanFrom(const LaunchConfig& config) {

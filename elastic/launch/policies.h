@@ -9,6 +9,7 @@
 #include "elastic/decisions/host_machine.h"
 #include "elastic/launch/config.h"
 #include "elastic/launch/meeting.h"
+#include "elastic/workers/health_check.h"
 #include "elastic/workers/plan.h"
 
 namespace keel {
@@ -17,6 +18,7 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
                           const std::string& incarnation);
 BoardClientConfig MemberConfigFrom(const LaunchConfig& config);
 WorkerPlan WorkerPlanFrom(const LaunchConfig& config);
+HealthPlan HealthPlanFrom(const LaunchConfig& config, const Environment& environment);
 JobPolicy JobPolicyFrom(const LaunchConfig& config);
 
 // Whether this host opens the first board where the endpoint is another job's.

@@ -57,6 +57,10 @@ inline constexpr Duration kLeaseCourtesy = std::chrono::seconds(3);
 // From exec to `ready`, in place; and from `epoch` to the first position.
 inline constexpr Duration kStartLimit = std::chrono::seconds(600);
 inline constexpr Duration kEnterLimit = std::chrono::seconds(600);
+// For a health check to end.
+inline constexpr Duration kHealthLimit = std::chrono::seconds(60);
+// A check holds for so long, unless a worker ends.
+inline constexpr Duration kHealthHolds = std::chrono::seconds(60);
 // How long a replacement takes only what processors those leave who train beside it.
 inline constexpr Duration kPoliteLimit = std::chrono::seconds(5);
 // To leave a broken epoch.

@@ -351,6 +351,7 @@ struct JsonFields<MemberRecord> {
     field("refused", record.refused);
     field("forgiven", record.forgiven);
     field("unfit", record.unfit, CutTo{kUnfitBytesMax});
+    field("health", record.health, CutTo{kUnfitBytesMax});
     field("kind", record.kind, Named(kJobKinds));
     field("fingerprint", record.fingerprint);
     field("epoch", record.epoch);

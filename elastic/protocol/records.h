@@ -115,6 +115,9 @@ struct ToldEpoch {
   bool operator==(const ToldEpoch&) const = default;
 };
 
+// What a record says of a health check that has passed.
+inline constexpr const char* kHealthGood = "good";
+
 struct MemberRecord {
   std::string incarnation;
   std::string host;
@@ -129,6 +132,7 @@ struct MemberRecord {
   bool refused = false;    // ... because it does not fit: nobody else need leave for that
   bool forgiven = false;   // its user wants it in although its host was left out before
   std::string unfit;       // what shows that its machine is not to be trusted; empty: nothing does
+  std::string health;      // what its last health check said; empty: there was none
   JobKind kind = JobKind::kForeign;
   std::string fingerprint;  // empty until a worker told it
   ToldEpoch epoch;

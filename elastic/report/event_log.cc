@@ -74,6 +74,12 @@ void Log(const NoticeObeyed& event) {
                             {"to_save", DurationText(event.to_save)}});
 }
 
+void Log(const HealthChecked& event) {
+  const std::string took = DurationText(event.took);
+  if (event.is_fit) return LogInfo("healthy", {{"took", took}});
+  LogError("not-healthy", {{"reason", event.reason}, {"took", took}});
+}
+
 void Log(const KilledByUser&) { LogWarn("killing-all", {{"reason", "interrupted twice"}}); }
 
 void Log(const HostShunned& event) {

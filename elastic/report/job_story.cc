@@ -34,6 +34,8 @@ void JobStory::On(const LauncherEvent& event, int64_t at) {
     OnStop(obeyed->by, at);
   } else if (const auto* const killed = std::get_if<KilledByUser>(&event)) {
     OnStop(killed->why, at);
+  } else if (const auto* const checked = std::get_if<HealthChecked>(&event)) {
+    if (!checked->is_fit) OnStop(checked->reason, at);
   } else if (const auto* const shunned = std::get_if<HostShunned>(&event)) {
     if (shunned->is_own) OnStop("this host is left out: " + shunned->reason, at);
   } else if (const auto* const end = std::get_if<LauncherEnds>(&event)) {

@@ -56,6 +56,12 @@ struct NoticeObeyed {
   Duration to_save{0};
   std::string by;                 // as of StopAsked
 };
+// Before a worker starts.
+struct HealthChecked {
+  bool is_fit = true;
+  std::string reason;             // if it is not
+  Duration took{0};
+};
 struct KilledByUser { std::string why; };
 struct RegistersAnew { std::string reason; };
 // The job goes on without that host, whose machine is not to be trusted.
@@ -72,7 +78,7 @@ struct LauncherEnds {
 using LauncherEvent =
     std::variant<Registered, EpochSeen, BreakSeen, StopSeen, StoreLost, StoreReached, NoStore,
                  JobWaits, HostWaits, WorkerFailed, WorkerEnded, CheckpointSaved, SaveAsked,
-                 StopAsked,
-                 NoticeEvent, NoticeObeyed, KilledByUser, RegistersAnew, HostShunned, LauncherEnds>;
+                 StopAsked, NoticeEvent, NoticeObeyed, HealthChecked, KilledByUser, RegistersAnew,
+                 HostShunned, LauncherEnds>;
 
 }  // namespace keel

@@ -45,6 +45,7 @@ Json HostJson(const StatusHost& host) {
           {"reason", host.gone.empty() ? host.record.reason : host.gone},
           {"deaths", host.record.deaths},
           {"unfit", host.record.unfit},
+          {"health", host.record.health},
           {"workers", std::move(seats)}};
 }
 

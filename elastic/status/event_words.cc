@@ -38,6 +38,10 @@ Words Of(const NoticeEvent& event) {
 Words Of(const NoticeObeyed& event) {
   return {{"notice", NoticeKindText(NoticeEvent::Kind::kLeave) + event.notice}};
 }
+Words Of(const HealthChecked& event) {
+  if (event.is_fit) return {};
+  return {{"not-healthy", event.reason}};
+}
 Words Of(const HostShunned& event) { return {{"host-shunned", event.reason}}; }
 Words Of(const RegistersAnew& event) { return {{"registering-anew", event.reason}}; }
 Words Of(const LauncherEnds& event) {

@@ -17,7 +17,7 @@ std::string Cut(const std::string& text) {
 // Cuts all texts in it that others wrote.
 void CutTexts(StatusHost& host) {
   for (std::string* text : {&host.gone, &host.record.host, &host.record.address, &host.record.role,
-                            &host.record.reason, &host.record.unfit}) {
+                            &host.record.reason, &host.record.unfit, &host.record.health}) {
     *text = Cut(*text);
   }
   host.record.fingerprint.clear();   // nobody looks at it here

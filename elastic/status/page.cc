@@ -148,7 +148,10 @@ std::string HostState(const StatusHost& host) {
       host.record.reason.empty() ? "" : ": " + HtmlText(host.record.reason);
   switch (host.record.state) {
     case MemberState::kMember:
-      if (host.record.unfit.empty()) return "<span class=\"good\">here</span>";
+      if (host.record.unfit.empty()) {
+        return "<span class=\"good\">here</span>" +
+               std::string(host.record.health == kHealthGood ? ", found fit" : "");
+      }
       return "<span class=\"bad\">unfit</span>: " + HtmlText(host.record.unfit);
     case MemberState::kLeaving: return "leaving" + reason;
     case MemberState::kLeft: return "left" + reason;

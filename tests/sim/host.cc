@@ -1,6 +1,8 @@
 // Carries out the machines' actions, and polls when they want to be polled.
 #include "tests/sim/host.h"
 
+#include "elastic/protocol/exit_codes.h"
+
 namespace keel {
 namespace {
 
@@ -44,6 +46,7 @@ void SimHost::Start() {
   config.host = "h" + std::to_string(number_);
   config.address = "10.0.0." + std::to_string(number_ + 1);
   workers_.assign(config.seats, "");
+  checked_.clear();
   to_member_.clear();
   exiting_.reset();
   told_ = false;
@@ -55,6 +58,7 @@ void SimHost::Start() {
   host_ = std::make_unique<HostMachine>(config, random.Fork("host"), now);
   world_.Trace(config.host + " starts as " + incarnation_.substr(0, 4));
   wake_ = poll_ = coordinate_ = kNever;
+  health_.emplace(random.Fork("health"));
   random_.emplace(std::move(random));
   powered_off_ = false;
   place_.reset();
@@ -145,10 +149,8 @@ void SimHost::Do(const HostAction& action) {
   const std::string who = "h" + std::to_string(number_) + " ";
   if (const auto* const start = std::get_if<StartWorker>(&action.what)) {
     workers_[start->index] = start->worker;
-    if (world_.workers().FailsToStart()) {
-      return host_->OnStartFailed(start->index, "no such program", Now());
-    }
-    world_.workers().Start(PlaceOf(start->index), start->epoch, start->rank);
+    if (world_.scenario().checks_health) return CheckHealth(*start);
+    StartNow(*start);
   } else if (const auto* const enter = std::get_if<EnterEpoch>(&action.what)) {
     world_.workers().Deliver(PlaceOf(enter->index), *enter);
   } else if (const auto* const send = std::get_if<SendToWorker>(&action.what)) {
@@ -156,6 +158,7 @@ void SimHost::Do(const HostAction& action) {
   } else if (const auto* const signal = std::get_if<SignalWorker>(&action.what)) {
     world_.Trace(who + "signal " + std::to_string(signal->signal) + " to seat " +
                  std::to_string(signal->index) + ": " + action.why);
+    if (checked_.erase(signal->index) > 0) return host_->OnNotStarted(signal->index, Now());
     world_.workers().Signal(PlaceOf(signal->index), signal->signal);
   } else if (const auto* const end = std::get_if<ExitHost>(&action.what)) {
     world_.Trace(who + "exits with " + std::to_string(end->code) + ": " + action.why);
@@ -172,6 +175,31 @@ void SimHost::Do(const HostAction& action) {
     to_member_.push_back(action);
     if (publish == nullptr || publish->hurry) PlanPoll(Now());
   }
+}
+
+void SimHost::StartNow(const StartWorker& start) {
+  if (world_.workers().FailsToStart()) {
+    return host_->OnStartFailed(start.index, "no such program", Now());
+  }
+  world_.workers().Start(PlaceOf(start.index), start.epoch, start.rank);
+}
+
+void SimHost::CheckHealth(const StartWorker& start) {
+  checked_[start.index] = start.worker;
+  const bool is_fit = !health_->Chance(world_.scenario().unfit);
+  const auto length = std::chrono::milliseconds(health_->Uniform(2000));
+  Later(Now() + length, Scheduler::kNobody, [this, start, is_fit] {
+    const auto waiting = checked_.find(start.index);
+    if (waiting == checked_.end() || waiting->second != start.worker) return;
+    if (is_fit) {
+      checked_.erase(waiting);
+      host_->OnFit(start.index, Now());
+      StartNow(start);
+    } else {
+      host_->OnUnfit("its health check says so", kExitShunned, Now());
+    }
+    Act();
+  });
 }
 
 void SimHost::PlanWake() {

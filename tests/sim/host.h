@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -131,6 +132,8 @@ class SimHost {
   void AtTrueTime(TimePoint when, int busy, std::function<void()> work);
   void Act();
   void Do(const HostAction& action);
+  void StartNow(const StartWorker& start);
+  void CheckHealth(const StartWorker& start);
   void PlanWake();
   void PlanPoll(TimePoint when);
   void PlanCoordinator(TimePoint when);
@@ -165,7 +168,8 @@ class SimHost {
   std::unique_ptr<BoardClient> member_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Store> store_, coordinator_store_;
-  std::optional<Random> random_;
+  std::optional<Random> random_, health_;
+  std::map<int, std::string> checked_;   // workers that wait for the health check, by seat
   int boards_ = 0;                       // that this host has opened
   ShunnedRecord shunned_;                // as the board that it follows has it
   std::string endpoint_;                       // the address of the board that it opened first

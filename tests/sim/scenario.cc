@@ -150,6 +150,8 @@ Scenario DrawScenario(uint64_t seed) {
   s.seats = 1 + static_cast<int>(random.Uniform(3));
   s.in_place = random.Chance(0.65);
   s.hosts_stay = random.Chance(0.25);
+  s.checks_health = seed % 4 == 2;       // in no other draw's way, either
+  s.unfit = s.checks_health && !s.hosts_stay ? 0.05 : 0;
   s.quiet_after = Between(random, 30s, 90s);
   DrawPolicy(s, random);
   s.poke_loss = random.Chance(0.5) ? 0 : random.Double();

@@ -86,6 +86,8 @@ struct Scenario {
   double poke_loss = 0;
   double interleave = 0;
   double start_failure = 0;
+  bool checks_health = false;            // before each start of a worker
+  double unfit = 0;                      // how often that finds a host not fit
   double slow = 0;               // of parking, ending, starting
   Duration step_time{0};
   int64_t steps = 0;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -30,6 +31,7 @@
 #include "elastic/process/program_path.h"
 #include "elastic/protocol/exit_codes.h"
 #include "elastic/report/error_file.h"
+#include "elastic/report/event_log.h"
 #include "elastic/report/failures.h"
 #include "elastic/supervisor.h"
 #include "tools/keelrun/etcd_home.h"
@@ -173,6 +175,21 @@ Environment ForWorkers(Environment environment, const std::string& launcher) {
   return With(std::move(environment), {{kLauncherVariable, launcher}});
 }
 
+// Before another host hears of this one. Nothing: it is fit.
+std::optional<int> FindUnfit(const LaunchConfig& config, const Environment& environment) {
+  if (config.health_command.empty()) return std::nullopt;
+  using Verdict = HealthOutcome::Verdict;
+  std::vector<int> signals = config.signals;
+  signals.push_back(SIGUSR1);
+  const TimePoint began = RealClock().Monotonic();
+  const HealthOutcome outcome = CheckHealth(HealthPlanFrom(config, environment), signals);
+  if (outcome.verdict == Verdict::kStopped) return Fail(kExitStopped, outcome.reason);
+  const bool is_fit = outcome.verdict == Verdict::kFit;
+  LogEvent(HealthChecked{is_fit, outcome.reason, RealClock().Monotonic() - began});
+  if (is_fit) return std::nullopt;
+  return outcome.verdict == Verdict::kUnfit ? kExitShunned : kExitFailed;
+}
+
 int Launch(const LaunchConfig& config, const Environment& environment, Random random) {
   const Status open_files = CheckOpenFiles(config);
   if (!open_files.ok()) return Fail(kExitFailed, open_files.error().message);
@@ -239,7 +256,8 @@ int Run(const OptionInputs& inputs) {
   if (config->doctor) return Examine(*config, inputs.environment, std::move(random));
   const Status can_start = CheckCanStart(config->program, inputs.environment);
   if (!can_start.ok()) return Fail(kExitFailed, can_start.error().message);
-  return Launch(*config, inputs.environment, std::move(random));
+  const std::optional<int> unfit = FindUnfit(*config, inputs.environment);
+  return unfit ? *unfit : Launch(*config, inputs.environment, std::move(random));
 }
 
 }  // namespace

@@ -783,6 +783,87 @@ TEST_F(HostTest, OneThatIsLeftOutWhileItIsFencedEndsAsWell) {
   EXPECT_EQ(host_.record().state, MemberState::kLeft) << "it does not register anew";
 }
 
+// Its machine is checked before the worker's process is made.
+TEST_F(HostTest, AWorkersTimeBeginsOnceItsMachineIsFoundFit) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+  host_.OnTime(now_);
+  ASSERT_EQ(Take<StartWorker>().size(), 1u);
+  Pass(kStartLimit - 1s);
+  host_.OnContact(now_);
+  host_.OnFit(0, now_);
+  EXPECT_EQ(host_.record().health, kHealthGood);
+  Pass(kStartLimit - 1s);
+  EXPECT_EQ(Take<SignalWorker>().size(), 0u);
+  host_.OnContact(now_);
+  Pass(1s);
+  EXPECT_EQ(Take<SignalWorker>().size(), 1u);
+}
+
+TEST_F(HostTest, AWorkerThatDiesAtOnceAfterALongCheckIsStartedAfterADelay) {
+  EnterFirstEpoch();
+  for (int death = 0; death < 2; ++death) {
+    host_.OnWorkerEnded(0, ExitStatus::Exited(1), now_);
+    Pass(100ms);
+    ASSERT_EQ(Take<StartWorker>().size(), 1u);
+    Pass(5s);
+    host_.OnContact(now_);
+    host_.OnFit(0, now_);
+  }
+  host_.OnWorkerEnded(0, ExitStatus::Exited(1), now_);
+  Pass(100ms);
+  EXPECT_EQ(Take<StartWorker>().size(), 0u);
+}
+
+TEST_F(HostTest, AHostThatIsNotFitLeavesAndChargesNobody) {
+  EnterFirstEpoch();
+  host_.OnWorkerEnded(0, ExitStatus::Exited(1), now_);
+  Pass(1s);
+  ASSERT_EQ(Take<StartWorker>().size(), 1u);
+  host_.OnUnfit("the GPU is lost", kExitShunned, now_);
+  EXPECT_EQ(host_.record().state, MemberState::kLeaving);
+  EXPECT_EQ(host_.record().health, "the GPU is lost");
+  ASSERT_EQ(Take<SignalWorker>().size(), 1u);
+  host_.OnNotStarted(0, now_);
+  EXPECT_EQ(host_.record().deaths, 1) << "the one before";
+  ExpectExit(kExitShunned);
+}
+
+// For whoever gives the command, another machine would not be better.
+TEST_F(HostTest, AHostWhoseCheckCannotBeRunEndsWithAFailure) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+  host_.OnTime(now_);
+  ASSERT_EQ(Take<StartWorker>().size(), 1u);
+  host_.OnUnfit("no such program", kExitFailed, now_);
+  host_.OnNotStarted(0, now_);
+  ExpectExit(kExitFailed);
+}
+
+TEST_F(HostTest, AStopDuringTheCheckSavesNothingAndLosesNothing) {
+  host_.OnMemberEvent(Registered{0}, now_);
+  host_.OnMemberEvent(KindKnown{JobKind::kInPlace}, now_);
+  host_.OnTime(now_);
+  ASSERT_EQ(Take<StartWorker>().size(), 1u);
+  host_.OnStopAsked("SIGTERM", 30s, now_);
+  ASSERT_EQ(Take<SignalWorker>().size(), 1u);
+  host_.OnNotStarted(0, now_);
+  host_.OnUnfit("too late to tell", kExitShunned, now_);
+  ExpectExit(kExitStopped);
+}
+
+TEST_F(HostTest, OneThatIsTakenForDeadDuringTheCheckRegistersAnew) {
+  EnterFirstEpoch();
+  host_.OnWorkerEnded(0, ExitStatus::Exited(1), now_);
+  Pass(1s);
+  ASSERT_EQ(Take<StartWorker>().size(), 1u);
+  host_.OnMemberEvent(Buried{{Tombstone::Why::kExpired, "me", "silent"}}, now_);
+  ASSERT_EQ(Take<SignalWorker>().size(), 1u);
+  host_.OnNotStarted(0, now_);
+  EXPECT_EQ(Take<RegisterAnew>().size(), 1u);
+  EXPECT_EQ(host_.record().state, MemberState::kMember);
+}
+
 // Its launcher starts another worker, unless the job does without this host.
 TEST_F(HostTest, AWorkerThatWasShownToComputeWronglyMakesItsHostUnfit) {
   EnterFirstEpoch();

@@ -24,6 +24,7 @@ MemberRecord SomeMember() {
   record.refused = true;
   record.forgiven = true;
   record.unfit = "lane 3";
+  record.health = "good";
   record.kind = JobKind::kInPlace;
   record.fingerprint = "torch 2.11.0";
   record.epoch = {7, "cafe", 3, "a", 4, 1, 2};
@@ -86,7 +87,7 @@ TEST(RecordsWire, AMember) {
             R"("address":"10.0.0.7","machine":"m","peer":"10.0.0.7:29400",)"
             R"("order":5,"role":"a role of words","state":"leaving","rea)"
             R"(son":"SIGTERM","deadline_ms":30000,"refused":true,"forgiven":true,"unfit":"lane 3",)"
-            R"("kind":"in-place","fingerpri)"
+            R"("health":"good","kind":"in-place","fingerpri)"
             R"(nt":"torch 2.11.0","epoch":{"number":7,"id":"cafe","hosts":3,"keeper":"a","res)"
             R"(tarts":4,"restarts_recent":1,"deaths":2},)"
             R"("seen":{"met":"e6","tried":"cafe beef","linked":"cafe",)"
@@ -103,7 +104,7 @@ TEST(RecordsWire, AMember) {
             R"({"version":3,"incarnation":"","host":"","address":"","machine":"",)"
             R"("peer":"","order":0,"ro)"
             R"(le":"","state":"member","reason":"","deadline_ms":0,"refused":false,)"
-            R"("forgiven":false,"unfit":"","kind":")"
+            R"("forgiven":false,"unfit":"","health":"","kind":")"
             R"(foreign","fingerprint":"","epoch":{"number":0,"id":"","hosts":0,"keeper":"",)"
             R"("restarts":0,"restarts_recent":0,"deaths":0},"seen":{"met":"","tried":"",)"
             R"("linked":"","shared":"","lost":null},"outside":0,"deaths":0,"incidents":0,)"
@@ -203,41 +204,42 @@ constexpr const char* kMemberFaults =
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
   9223372036854775807: @: expected a whole number of 32 bits, found the number 9223372036854775807
-incarnation: it has 23 members instead of 24; @: expected a string, found null
-host: it has 23 members instead of 24; @: expected a string, found null
-address: it has 23 members instead of 24; @: expected a string, found null
-machine: it has 23 members instead of 24; @: expected a string, found null
-peer: it has 23 members instead of 24; @: expected a string, found null
-order: it has 23 members instead of 24; @: expected a whole number, found null
+incarnation: it has 24 members instead of 25; @: expected a string, found null
+host: it has 24 members instead of 25; @: expected a string, found null
+address: it has 24 members instead of 25; @: expected a string, found null
+machine: it has 24 members instead of 25; @: expected a string, found null
+peer: it has 24 members instead of 25; @: expected a string, found null
+order: it has 24 members instead of 25; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-role: it has 23 members instead of 24; @: expected a string, found null
-state: it has 23 members instead of 24; @: expected a string, found null
-reason: it has 23 members instead of 24; @: expected a string, found null
-deadline_ms: it has 23 members instead of 24; @: expected a whole number, found null
+role: it has 24 members instead of 25; @: expected a string, found null
+state: it has 24 members instead of 25; @: expected a string, found null
+reason: it has 24 members instead of 25; @: expected a string, found null
+deadline_ms: it has 24 members instead of 25; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-refused: it has 23 members instead of 24; @: expected true or false, found null
-forgiven: it has 23 members instead of 24; @: expected true or false, found null
-unfit: it has 23 members instead of 24; @: expected a string, found null
-kind: it has 23 members instead of 24; @: expected a string, found null
-fingerprint: it has 23 members instead of 24; @: expected a string, found null
-epoch: it has 23 members instead of 24; @: expected an object, found null
-seen: it has 23 members instead of 24; @: expected an object, found null
-outside: it has 23 members instead of 24; @: expected a whole number, found null
+refused: it has 24 members instead of 25; @: expected true or false, found null
+forgiven: it has 24 members instead of 25; @: expected true or false, found null
+unfit: it has 24 members instead of 25; @: expected a string, found null
+health: it has 24 members instead of 25; @: expected a string, found null
+kind: it has 24 members instead of 25; @: expected a string, found null
+fingerprint: it has 24 members instead of 25; @: expected a string, found null
+epoch: it has 24 members instead of 25; @: expected an object, found null
+seen: it has 24 members instead of 25; @: expected an object, found null
+outside: it has 24 members instead of 25; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-deaths: it has 23 members instead of 24; @: expected a whole number, found null
+deaths: it has 24 members instead of 25; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-incidents: it has 23 members instead of 24; @: expected a whole number, found null
+incidents: it has 24 members instead of 25; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-finished: it has 23 members instead of 24; @: expected a whole number, found null
+finished: it has 24 members instead of 25; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-finished_id: it has 23 members instead of 24; @: expected a string, found null
-seats: it has 23 members instead of 24; @: expected an array, found null
+finished_id: it has 24 members instead of 25; @: expected a string, found null
+seats: it has 24 members instead of 25; @: expected an array, found null
 epoch/number: it has 6 members instead of 7; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
@@ -301,13 +303,13 @@ seats/0/waits_for: it has 11 members instead of 12; @: expected a whole number o
 seats/0/silent: it has 11 members instead of 12; @: expected true or false, found null
 seats/0/saved: it has 11 members instead of 12; @: expected true or false, found null
 seats/0/ended: it has 11 members instead of 12; @: expected a string, found null
-one more in '': it has 25 members instead of 24
+one more in '': it has 26 members instead of 25
 one more in '/epoch': it has 8 members instead of 7
 one more in '/seen': it has 6 members instead of 5
 one more in '/seen/lost': it has 6 members instead of 5
 one more in '/seats/0': it has 13 members instead of 12
 order in '': version incarnation host address machine peer order role state reason deadlin)"
-    R"(e_ms refused forgiven unfit kind fingerprint epoch seen outside deaths incidents )"
+    R"(e_ms refused forgiven unfit health kind fingerprint epoch seen outside deaths incidents )"
     R"(finished fin)"
     R"(ished_id seats
 order in '/epoch': number id hosts keeper restarts restarts_recent deaths
@@ -324,7 +326,7 @@ constexpr const char* kTombstoneFaults =
     R"(version: @ is missing; @: expected a whole number of 32 bits, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-gone: it has 3 members instead of 24; @: expected a string, found null
+gone: it has 3 members instead of 25; @: expected a string, found null
 incarnation: it has 3 members instead of 4; @: expected a string, found null
 reason: it has 3 members instead of 4; @: expected a string, found null
 one more in '': it has 5 members instead of 4

@@ -80,6 +80,10 @@ std::vector<Row> Rows() {
        "host-shunned: it dies", ""},
       {HostShunned{"n0", "it dies", true}, {"warn host-shunned host=n0 reason=\"it dies\""},
        "host-shunned: it dies", "stop: this host is left out: it dies"},
+      {HealthChecked{true, "", 5ms}, {"info healthy took=\"5 ms\""}, "", ""},
+      {HealthChecked{false, "it is hot", 5ms},
+       {"error not-healthy reason=\"it is hot\" took=\"5 ms\""}, "not-healthy: it is hot",
+       "stop: it is hot"},
       {LauncherEnds{75, "stopped"}, {}, "end: stopped (exit code 75)", ""},
   };
 }
