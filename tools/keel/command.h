@@ -50,7 +50,8 @@ inline constexpr int kExitUsage = 2;
 inline constexpr int kExitFailed = 3;
 
 // Of the whole program, for people.
-inline constexpr std::string_view kAbout = "Looks after checkpoints and training data.";
+inline constexpr std::string_view kAbout =
+    "Looks after checkpoints and training data, and says whether a machine is fit to train.";
 inline constexpr std::string_view kHowToName =
     "A checkpoint is named by its own directory, by the directory that holds several (then the\n"
     "newest complete one is meant), or by DIR@latest or DIR@STEP.";
@@ -62,7 +63,8 @@ const std::vector<Command>& Commands();
 std::vector<CompletedCommand> CompletedCommands();
 
 // A table with what all commands have: --json, how positionals are named, the exit codes.
-// `no`: what exit code 1 means; empty where the command never gives it.
+// `positionals`: empty where it takes none. `no`: what exit code 1 means; empty where the command
+// never gives it.
 OptionTable CommandTable(const std::string& name, const std::string& summary,
                          const std::string& positionals, const std::string& no);
 

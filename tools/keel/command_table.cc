@@ -7,7 +7,8 @@ OptionTable CommandTable(const std::string& name, const std::string& summary,
                          const std::string& positionals, const std::string& no) {
   OptionTable table("keel " + name, summary);
   table.WithoutPrintConfig();
-  table.TakePositionals(Positionals::kAnywhere, positionals);
+  table.TakePositionals(positionals.empty() ? Positionals::kNone : Positionals::kAnywhere,
+                        positionals);
   table.Add(Option::Flag("json", false,
                          "Print one JSON object, for programs. A command that fails, or is not "
                          "understood, prints {\"error\": {\"code\": ..., \"message\": ...}}"));

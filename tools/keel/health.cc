@@ -1,0 +1,100 @@
+// `keel health`: whether this machine is fit to train.
+#include <memory>
+
+#include "base/text.h"
+#include "tools/keel/commands.h"
+#include "tools/keel/health_cpu.h"
+#include "tools/keel/health_look.h"
+#include "tools/keel/text_table.h"
+
+namespace keel {
+namespace {
+
+constexpr double kSecondsMost = 86400;
+
+std::vector<HealthFinding> LookAtProcessors(Duration duration, Clock& clock) {
+  const auto exact = std::make_unique<SquareMatrix>(ExactProduct(KnownFactors()));
+  return ProcessorFindings(ComputeOnEach(OwnProcessors(), ProductKernels(), duration, clock),
+                           *exact);
+}
+
+Result<std::vector<HealthFinding>> LookAtGpus(const World& world, const Options& options) {
+  const std::string& program = options.Text("nvidia-smi");
+  if (program.empty()) {
+    return std::vector<HealthFinding>{
+        {"gpu", Fitness::kUnknown, "GPUs were not to be asked (--nvidia-smi is empty)"}};
+  }
+  const bool is_named =
+      options.Source("nvidia-smi").kind != OptionSource::Kind::kDefault;
+  return AskGpus({program, is_named, options.Time("limit")}, world.files, "");
+}
+
+TextTable::Cell FitnessCell(Fitness fitness, const Paint& paint) {
+  const std::string name(FitnessName(fitness));
+  switch (fitness) {
+    case Fitness::kFit: return {name, paint.Good(name)};
+    case Fitness::kUnfit: return {name, paint.Bad(name)};
+    case Fitness::kUnknown: break;
+  }
+  return {name, paint.Warn(name)};
+}
+
+Outcome OutcomeOf(const std::vector<HealthFinding>& findings, const Paint& paint) {
+  Outcome outcome;
+  const std::string sentence = HealthSentence(findings);
+  outcome.exit_code = IsFit(findings) ? 0 : kExitNo;
+  outcome.json = {{"fit", IsFit(findings)}, {"sentence", sentence}, {"findings", Json::array()}};
+  TextTable table({"CHECK", "VERDICT", "FOUND"});
+  for (const HealthFinding& one : findings) {
+    table.Add({{one.check},
+               FitnessCell(one.fitness, paint),
+               {one.what + (one.cure.empty() ? "" : "; cure: " + one.cure)}});
+    Json json = {{"check", one.check}, {"verdict", FitnessName(one.fitness)}, {"found", one.what}};
+    if (!one.cure.empty()) json["cure"] = one.cure;
+    outcome.json["findings"].push_back(std::move(json));
+  }
+  outcome.text = table.Text() + sentence + "\n";
+  return outcome;
+}
+
+}  // namespace
+
+OptionTable HealthTable() {
+  OptionTable table = CommandTable(
+      "health",
+      "Says whether this machine is fit to train. Each processor that this process may run on "
+      "computes a matrix product that is known; the kernel is asked for uncorrected errors of "
+      "memory and for machine checks, and nvidia-smi for faults of GPUs. What nobody tells is "
+      "not known, and does not make the machine unfit. GPUs are asked, and not computed with; "
+      "their errors in the kernel's log (Xid) take root to read, and are not looked at. The last "
+      "line says in a sentence what is unfit.",
+      "", "the machine is unfit: the last line says why");
+  table.Add(Option::Real("seconds", 1,
+                         "How long the processors compute, about; 0: once in each way")
+                .RealRange(0, kSecondsMost));
+  table.Add(Option::Text("nvidia-smi", "nvidia-smi",
+                         "The program that is asked for GPUs; empty: they are not asked for")
+                .Placeholder("PATH"));
+  table.Add(Option::Time("limit", "20s",
+                         "How long nvidia-smi may take. Where there is a GPU, it makes the machine "
+                         "unfit to take longer")
+                .Range(std::chrono::milliseconds(1), std::chrono::hours(1)));
+  table.AddExample("keel health", "Before a job begins, on each of its machines");
+  table.AddExample("keel health --seconds 600 --nvidia-smi ''",
+                   "Ten minutes of all processors, and no question of GPUs");
+  table.AddExample("keel health --json | jq -r '.findings[] | select(.cure) | .cure'",
+                   "What to do");
+  return table;
+}
+
+Result<Outcome> RunHealth(const World& world, const Options& options) {
+  const Duration duration(static_cast<int64_t>(options.Real("seconds") * 1e9));
+  std::vector<HealthFinding> findings = LookAtProcessors(duration, world.clock);
+  for (HealthFinding& one : LookAtMemory(world.files, "")) findings.push_back(std::move(one));
+  findings.push_back(LookAtMachineChecks(world.files, ""));
+  KEEL_TRY_ASSIGN(const std::vector<HealthFinding> of_gpus, LookAtGpus(world, options));
+  findings.insert(findings.end(), of_gpus.begin(), of_gpus.end());
+  return OutcomeOf(findings, world.paint);
+}
+
+}  // namespace keel

@@ -1,0 +1,31 @@
+// HealthLook: looks at this machine for `keel health`: its memory's counters, its machine checks,
+// its GPUs.
+// Promises   needs no right that a user lacks; changes nothing. What cannot be read is a finding.
+// Does not   conclude (tools/keel/health_findings.h, tools/keel/health_gpu.h); compute.
+// Threads    one at a time: AskGpus() starts a program, which ends before the call does.
+// Errors     kNotFound, kInvalid: the nvidia-smi that the user names cannot be run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/result.h"
+#include "tools/keel/health_findings.h"
+
+namespace keel {
+
+// `root`: what stands before "/sys", "/proc" and "/dev"; empty, but for tests.
+std::vector<HealthFinding> LookAtMemory(Files& files, const std::string& root);
+HealthFinding LookAtMachineChecks(Files& files, const std::string& root);
+
+struct GpuQuestion {
+  std::string program = "nvidia-smi";  // a path, or a name to look up in PATH
+  bool is_named_by_user = false;       // then it must be there
+  Duration limit{0};                   // for all of its runs
+};
+Result<std::vector<HealthFinding>> AskGpus(const GpuQuestion& question, Files& files,
+                                           const std::string& root);
+
+}  // namespace keel
