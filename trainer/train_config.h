@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "trainer/loss_scale.h"
 #include "trainer/precision.h"
@@ -27,6 +28,9 @@ enum class Reduce {
 
 // What to do with a step whose loss or gradients are NaN or infinite.
 enum class NonFinite { kStop, kSkip };
+
+// In place of a folder.
+inline constexpr const char* kNoEvidence = "none";
 
 // What to do where two workers come to other bits, and nobody can tell which one is wrong.
 enum class OnCorruption { kStop, kContinue };
@@ -70,6 +74,8 @@ struct TrainConfig {
   // says (trainer/loop/recheck_plan.h); 0: never.
   std::optional<uint64_t> recheck_every = {};
   OnCorruption on_corruption = OnCorruption::kStop;
+  // Where what shows a wrong result is saved. Empty: beside the checkpoints, if there are any.
+  std::string evidence_dir = {};
   uint64_t digest_every = 100;  // steps after which parameters are compared; 0: never
   // Where members go on together, a state larger than this is compared piece by piece in the next
   // steps, so that nobody waits for it. A newcomer receives such a state while the others go on.

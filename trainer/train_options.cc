@@ -26,6 +26,11 @@ void AddRecheckOptions(OptionTable& table, const TrainConfig& preset) {
                            preset.on_corruption == OnCorruption::kStop ? "stop" : "continue",
                            "What to do where two workers come to other results of a lane each "
                            "time, and nobody can tell which one is wrong"));
+  table.Add(Option::Text("evidence-dir", preset.evidence_dir,
+                         "Where to save what shows that a lane was computed wrongly, for keel "
+                         "recompute: a directory or s3://BUCKET/PREFIX; without it the checkpoint "
+                         "directory, if there is one; none: nowhere")
+                .Placeholder("DIR"));
 }
 
 void AddTrainOptions(OptionTable& table, const TrainConfig& preset) {
@@ -125,6 +130,7 @@ Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
   KEEL_TRY_ASSIGN(config.recheck_every, ParseRecheckEvery(options.Text("recheck-every")));
   config.on_corruption = options.Text("on-corruption") == "stop" ? OnCorruption::kStop
                                                                  : OnCorruption::kContinue;
+  config.evidence_dir = options.Text("evidence-dir");
   config.joins_beside = options.Text("joins") == "beside";
   config.places_lanes = options.Text("lane-placement") == "auto";
   config.loader.threads = static_cast<int>(options.Integer("load-threads"));

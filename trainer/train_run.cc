@@ -5,13 +5,18 @@
 
 #include <utility>
 
+#include "base/json.h"
 #include "base/log.h"
+#include "base/output_file.h"
+#include "base/posix_files.h"
 #include "base/process_setup.h"
 #include "elastic/protocol/exit_codes.h"
 #include "store/bucket_files.h"
 #include "store/catch_torch.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/job_fingerprint.h"
+#include "trainer/loop/recompute.h"
+#include "trainer/loop/recompute_variables.h"
 #include "trainer/numerics/numerics.h"
 #include "trainer/save/resume_ahead.h"
 #include "trainer/state/device.h"
@@ -117,6 +122,11 @@ Result<TrainResult> TrainRun::Run(TrainProgram program, const TrainOutput& outpu
 Result<TrainResult> TrainRun::Train(TrainState& state, const TrainOutput& output) {
   KEEL_TRY_ASSIGN(const std::string fingerprint,
                   FingerprintOf(state, options_.keep.resume.config));
+  const std::string evidence = Value(options_.environment, kRecomputeVariable, "");
+  if (!evidence.empty()) {
+    KEEL_TRY(TellRecomputed(state, fingerprint, evidence));
+    return TrainResult{};
+  }
   const KeepConfig keep = KeepOf(fingerprint);
   BucketFiles& files = OwnBuckets();
   files.SetUnguarded(keep.checkpoint.unguarded);
@@ -146,6 +156,24 @@ Result<TrainResult> TrainRun::Train(TrainState& state, const TrainOutput& output
   result.lost = !outcome.finished && !outcome.saved_step;
   if (outcome.finished) TellFinished(state, outcome, output, result);
   return result;
+}
+
+// In place of training.
+Status TrainRun::TellRecomputed(TrainState& state, const std::string& fingerprint,
+                                const std::string& evidence) const {
+  if (!IsAlone()) {
+    return Error{Code::kInvalid, std::string(kRecomputeVariable) +
+                                     " is for a program without a launcher"};
+  }
+  KEEL_TRY_ASSIGN(const Recomputed recomputed,
+                  Recompute(state, fingerprint, OwnBuckets(), evidence));
+  PosixFiles files;
+  KEEL_TRY_ASSIGN(const auto output,
+                  OutputFile::Open(files, {Value(options_.environment, kRecomputedVariable, ""),
+                                           NewOutputId(), /*replace=*/true}));
+  const std::string text = DumpJson(RecomputedJson(recomputed)) + "\n";
+  KEEL_TRY(output->file().WriteAt(0, std::as_bytes(std::span(text))));
+  return output->Commit();
 }
 
 // The first rank of a job that has finished tells its last line. If not all output arrives, the

@@ -90,6 +90,8 @@ class TrainRun {
   bool StoppedBeforeItsFirstStep() const;
   KeepConfig KeepOf(const std::string& fingerprint) const;
   Result<TrainResult> Train(TrainState& state, const TrainOutput& output);
+  Status TellRecomputed(TrainState& state, const std::string& fingerprint,
+                        const std::string& evidence) const;
   void TellFinished(TrainState& state, const TrainOutcome& outcome, const TrainOutput& output,
                     TrainResult& result);
 

@@ -48,8 +48,8 @@ class Exchange::Impl {
   Status Backward(const at::Tensor& loss);
   Status BeginLane();
   Status EndLane(const Status& backward);
-  void DigestNextLane(std::vector<Digest>* digests) { digests_ = digests; }
-  Status BeginAgain(std::vector<Digest>* digests);
+  void NoteNextLane(const LaneNotes& notes) { notes_ = notes; }
+  Status BeginAgain(const LaneNotes& notes);
   Status Finish();
   Status Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,
               const std::vector<at::Tensor>& into);
@@ -60,6 +60,7 @@ class Exchange::Impl {
     return gradients_->buckets();
   }
   void OnGradient(size_t parameter, const at::Tensor& made);
+  void Note(size_t parameter, const at::Tensor& made) const;
   bool IsLastLane() const { return lanes_done_ + 1 == lanes_.count(); }
   std::string LaneText() const;
   Status EndAgain(const Status& backward);
@@ -86,7 +87,7 @@ class Exchange::Impl {
   bool is_collecting_ = false;           // in a lane
   bool is_again_ = false;                // in one that counts for nothing
   std::vector<at::Tensor> kept_;         // the gradients as they were before that, meanwhile
-  std::vector<Digest>* digests_ = nullptr;   // of the lane's gradients, if they are wanted
+  LaneNotes notes_;                      // of the lane under way, or the next one
   int lanes_done_ = 0;
   // In the step's last backward: how many gradients each bucket still lacks, and how many buckets
   // are on their way.
@@ -116,13 +117,18 @@ Exchange::Impl::Impl(std::shared_ptr<GradientBuckets> gradients, EpochGroup& gro
   if (group_.has_nccl()) gpu_ = std::make_unique<GpuReducer>(group_, shares_, first.device());
 }
 
+void Exchange::Impl::Note(size_t parameter, const at::Tensor& made) const {
+  if (notes_.digests != nullptr) (*notes_.digests)[parameter] = DigestOfTensors({made});
+  if (notes_.copies == nullptr) return;
+  (*notes_.copies)[parameter] =
+      made.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true).contiguous();
+}
+
 // Runs in a backward, which an exception ends.
 void Exchange::Impl::OnGradient(size_t parameter, const at::Tensor& made) {
   if (!is_collecting_) return;
   const Status done = Caught(LaneText(), [&]() -> Status {
-    if (digests_ != nullptr && made.defined()) {
-      (*digests_)[parameter] = DigestOfTensors({made});
-    }
+    if (made.defined()) Note(parameter, made);
     if (is_again_) {
       at::Tensor(gradients_->parameters()[parameter]).mutable_grad() = at::Tensor();
       return Ok();
@@ -205,7 +211,7 @@ Status Exchange::Impl::BeginLane() {
   return Ok();
 }
 
-Status Exchange::Impl::BeginAgain(std::vector<Digest>* digests) {
+Status Exchange::Impl::BeginAgain(const LaneNotes& notes) {
   KEEL_TRY(group_.status());
   if (is_collecting_ || lanes_done_ > 0) {
     return Failed({Code::kInvalid, "a lane is computed again in the middle of a step"});
@@ -214,14 +220,14 @@ Status Exchange::Impl::BeginAgain(std::vector<Digest>* digests) {
   for (at::Tensor parameter : gradients_->parameters()) {
     kept_.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
   }
-  digests_ = digests;
+  notes_ = notes;
   is_collecting_ = is_again_ = true;
   return Ok();
 }
 
 Status Exchange::Impl::EndAgain(const Status& backward) {
   is_collecting_ = is_again_ = false;
-  digests_ = nullptr;
+  notes_ = {};
   for (size_t i = 0; i < kept_.size(); ++i) {
     at::Tensor(gradients_->parameters()[i]).mutable_grad() = std::move(kept_[i]);
   }
@@ -243,7 +249,7 @@ Status Exchange::Impl::EndLane(const Status& backward) {
     });
   }
   is_collecting_ = false;
-  digests_ = nullptr;
+  notes_ = {};
   handed_over_.reset();
   ++lanes_done_;
   if (!done.ok()) return Failed(done.error());
@@ -465,8 +471,8 @@ void Exchange::WarmUp() { impl_->WarmUp(); }
 Status Exchange::Backward(const at::Tensor& loss) { return impl_->Backward(loss); }
 Status Exchange::BeginLane() { return impl_->BeginLane(); }
 Status Exchange::EndLane(const Status& backward) { return impl_->EndLane(backward); }
-void Exchange::DigestNextLane(std::vector<Digest>* digests) { impl_->DigestNextLane(digests); }
-Status Exchange::BeginAgain(std::vector<Digest>* digests) { return impl_->BeginAgain(digests); }
+void Exchange::NoteNextLane(const LaneNotes& notes) { impl_->NoteNextLane(notes); }
+Status Exchange::BeginAgain(const LaneNotes& notes) { return impl_->BeginAgain(notes); }
 Duration Exchange::waited() const { return impl_->waited(); }
 Status Exchange::Finish() { return impl_->Finish(); }
 Status Exchange::Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,

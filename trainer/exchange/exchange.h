@@ -32,6 +32,12 @@
 
 namespace keel {
 
+// What is noted of the gradients that a lane makes, by parameter, as they are made.
+struct LaneNotes {
+  std::vector<Digest>* digests = nullptr;      // zeros remain where the loss does not reach
+  std::vector<at::Tensor>* copies = nullptr;   // on the CPU; null: none are kept
+};
+
 class Exchange {
  public:
   struct Options {
@@ -65,12 +71,11 @@ class Exchange {
   // backward made of that: an exception of other words, or nothing.
   Status BeginLane();
   Status EndLane(const Status& backward);
-  // The gradients of the next lane are digested as they are made, by parameter: zeros remain where
-  // the loss does not reach it. The digests stay where they are until that lane has ended.
-  void DigestNextLane(std::vector<Digest>* digests);
+  // Of the next lane. The vectors stay where they are until that has ended.
+  void NoteNextLane(const LaneNotes& notes);
   // Before a step's own lanes, or after Finish(): the next lane counts for nothing. What it makes
-  // is digested and thrown away; gradients that were there are there again when it has ended.
-  Status BeginAgain(std::vector<Digest>* digests);
+  // is noted and thrown away; gradients that were there are there again when it has ended.
+  Status BeginAgain(const LaneNotes& notes);
   // How long the step's last Backward() waited for others after its own gradients were there.
   Duration waited() const;
   // A worker without lanes takes part here. For the others it returns as soon as nobody reads their

@@ -53,11 +53,30 @@ Result<Forwarded> Forward(TrainState& state, const Batch& batch, int lane) {
   });
 }
 
-LaneResult ResultOf(const TrainState& state, const Forwarded& forwarded) {
+// Those of two lanes are kept for a while in each step that is rechecked.
+constexpr size_t kKeptBytesMax = size_t{256} << 20;
+
+bool MayKeep(const TrainState& state) {
+  size_t bytes = 0;
+  for (const at::Tensor& parameter : state.parameters()) bytes += parameter.nbytes();
+  return bytes <= kKeptBytesMax;
+}
+
+// Both are to be filled in by the lane's backward.
+LaneResult ResultOf(const TrainState& state, const Forwarded& forwarded, LaneTensors* tensors) {
   LaneResult result{.loss = forwarded.loss};
   result.buffers = DigestOfTensors({forwarded.buffers});
   result.gradients.resize(state.parameters().size());
+  if (tensors != nullptr && MayKeep(state)) {
+    tensors->buffers = forwarded.buffers.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
+    tensors->gradients.resize(state.parameters().size());
+  }
   return result;
+}
+
+LaneNotes NotesFor(LaneResult& result, LaneTensors* tensors) {
+  const bool keeps = tensors != nullptr && tensors->kept();
+  return {&result.gradients, keeps ? &tensors->gradients : nullptr};
 }
 
 // Of a lane that has begun. kForeign: the program failed.
@@ -78,9 +97,9 @@ Status Backward(TrainState& state, Exchange& exchange, const at::Tensor& loss) {
 }
 
 Status BackwardAgain(TrainState& state, Exchange& exchange, const at::Tensor& loss,
-                     std::vector<Digest>& digests) {
+                     const LaneNotes& notes) {
   const ProfileRange range(state.config().device, "recheck");
-  KEEL_TRY(exchange.BeginAgain(&digests));
+  KEEL_TRY(exchange.BeginAgain(notes));
   if (state.program().backward) return OwnBackward(state, exchange, loss);
   return exchange.EndLane(CatchTorch("backward", [&] { loss.backward(); }));
 }
@@ -126,8 +145,8 @@ LaneWork ComputeOwn(TrainState& state, Exchange& exchange, const RecheckTask& re
     if (!state.buffers().empty()) of_lanes.push_back(forwarded->buffers);
     watch.Add(&StepTimes::forward);
     if (lane == recheck.own) {
-      work.own = ResultOf(state, *forwarded);
-      exchange.DigestNextLane(&work.own->gradients);
+      work.own = ResultOf(state, *forwarded, &work.own_tensors);
+      exchange.NoteNextLane(NotesFor(*work.own, &work.own_tensors));
     }
     whereabouts.Place("lane " + std::to_string(lane) + ", backward");
     const Status backward = Backward(state, exchange, forwarded->scaled);
@@ -145,7 +164,8 @@ LaneWork Compute(TrainState& state, Exchange& exchange, const RecheckTask& reche
   if (recheck.other) {
     StepWatch watch(work.times);
     exchange.whereabouts().Place("recheck of lane " + std::to_string(*recheck.other));
-    Result<LaneResult> again = ComputeAgain(state, exchange, *recheck.other);
+    Result<LaneResult> again =
+        ComputeAgain(state, exchange, {*recheck.other, &work.other_tensors});
     if (!again.ok()) {
       return Ended(std::move(work), again.error(), again.error().code == Code::kForeign);
     }
@@ -182,21 +202,30 @@ LaneWork ComputeLanes(TrainState& state, Exchange& exchange, const RecheckTask& 
   return work;
 }
 
-Result<LaneResult> ComputeAgain(TrainState& state, Exchange& exchange, int lane) {
+Result<Batch> BatchOf(TrainState& state, int lane) {
+  KEEL_TRY(PrepareLane(state, lane));
+  const Result<Batch> batch =
+      state.loader().TakeAnother({state.step(), state.cursor(), lane});
+  if (!batch.ok()) return batch.error().Doing(LaneText(state, lane));
+  return batch;
+}
+
+Result<LaneResult> ComputeAgain(TrainState& state, Exchange& exchange, const Again& again) {
+  const int lane = again.lane;
   // The program's own error code could be taken for a break of the group, so it is replaced.
   const auto failed = [&](const Error& error) {
     if (error.code == Code::kNoDevice) return error;
     return Error{Code::kForeign, error.Doing("computed again").message};
   };
-  const Status prepared = PrepareLane(state, lane);
-  if (!prepared.ok()) return failed(prepared.error());
+  if (again.batch != nullptr) KEEL_TRY(PrepareLane(state, lane));
   const Result<Batch> batch =
-      state.loader().TakeAnother({state.step(), state.cursor(), lane});
-  if (!batch.ok()) return failed(batch.error().Doing(LaneText(state, lane)));
+      again.batch != nullptr ? Result<Batch>(*again.batch) : BatchOf(state, lane);
+  if (!batch.ok()) return failed(batch.error());
   const Result<Forwarded> forwarded = Forward(state, *batch, lane);
   if (!forwarded.ok()) return failed(forwarded.error());
-  LaneResult result = ResultOf(state, *forwarded);
-  const Status backward = BackwardAgain(state, exchange, forwarded->scaled, result.gradients);
+  LaneResult result = ResultOf(state, *forwarded, again.tensors);
+  const Status backward = BackwardAgain(state, exchange, forwarded->scaled,
+                                        NotesFor(result, again.tensors));
   if (!backward.ok()) return backward.error().Doing(LaneText(state, lane) + ", computed again");
   return result;
 }

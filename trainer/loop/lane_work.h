@@ -22,6 +22,13 @@
 
 namespace keel {
 
+// What a lane made, on the CPU, to be looked at where it differs from what another worker made.
+struct LaneTensors {
+  at::Tensor buffers = {};                   // LaneBuffers::LaneResult()
+  std::vector<at::Tensor> gradients = {};    // by parameter; undefined: the loss does not reach it
+  bool kept() const { return !gradients.empty(); }
+};
+
 struct LaneWork {
   std::vector<double> losses = {};  // of our own lanes
   Status status = Ok();
@@ -30,12 +37,22 @@ struct LaneWork {
   // What came of the lanes that the task names.
   std::optional<LaneResult> own = {};
   std::optional<LaneResult> other = {};
+  LaneTensors own_tensors = {};
+  LaneTensors other_tensors = {};
 };
 LaneWork ComputeLanes(TrainState& state, Exchange& exchange, const RecheckTask& recheck = {});
+
+// The samples of any lane of this step. Buffers and generators are as that lane begins then.
+Result<Batch> BatchOf(TrainState& state, int lane);
 
 // Any lane of this step, which counts for nothing: before ComputeLanes(), or after it. Gradients
 // are as before then; buffers are not, but a pending step brings its own. kForeign: the program
 // failed.
-Result<LaneResult> ComputeAgain(TrainState& state, Exchange& exchange, int lane);
+struct Again {
+  int lane = 0;
+  LaneTensors* tensors = nullptr;   // to be filled in, if they are not too large to be kept
+  const Batch* batch = nullptr;     // in place of the lane's own samples
+};
+Result<LaneResult> ComputeAgain(TrainState& state, Exchange& exchange, const Again& again);
 
 }  // namespace keel

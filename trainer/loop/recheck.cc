@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "store/bucket_files.h"
 #include "store/catch_torch.h"
 #include "trainer/exchange/gather.h"
 #include "trainer/group/nccl_links.h"
@@ -15,6 +16,15 @@ namespace keel {
 namespace {
 
 constexpr char kLeaves[] = "it leaves, and the step is made again";
+
+// Others wait while evidence is written.
+constexpr uint64_t kEvidenceBytesMax = uint64_t{1} << 30;
+
+uint64_t ModelBytes(const TrainState& state) {
+  uint64_t bytes = 0;
+  for (const at::Tensor& parameter : state.parameters()) bytes += parameter.nbytes();
+  return bytes;
+}
 
 std::vector<std::string> TensorNames(const NamedTensors& tensors) {
   std::vector<std::string> names;
@@ -34,7 +44,8 @@ Error Garbled(const std::string& whose) {
 }  // namespace
 
 Recheck::Recheck(const EpochParts& parts)
-    : state_(parts.state), group_(parts.group), all_compute_alike_(!parts.peer.inexact_allowed) {
+    : state_(parts.state), group_(parts.group), keeping_(parts.keeping),
+      all_compute_alike_(!parts.peer.inexact_allowed) {
   for (int rank = 0; rank < group_.size(); ++rank) hosts_.push_back(group_.HostOf(rank));
 }
 
@@ -71,7 +82,9 @@ Result<Recheck::Outcome> Recheck::Judge(const std::vector<VoteRecord>& records,
   }
   for (const Dispute& dispute : disputes) {
     KEEL_TRY_ASSIGN(const Testimony testimony, Hear(dispute, work, exchange));
-    KEEL_TRY_ASSIGN(Outcome outcome, JudgeLane(dispute, testimony));
+    KEEL_TRY_ASSIGN(const std::vector<DifferingTensor> differing,
+                    GatherDiffering(state_, group_, dispute, testimony, work));
+    KEEL_TRY_ASSIGN(Outcome outcome, JudgeLane(dispute, testimony, differing));
     if (outcome.what != Outcome::What::kApply) return outcome;
   }
   return JudgeSums(records);
@@ -160,7 +173,7 @@ Result<std::vector<LaneResult>> Recheck::Testify(const Dispute& dispute, const L
   if (rank() == dispute.checker && work.other) mine.push_back(*work.other);
   if (!dispute.IsAbout(rank())) return mine;
   group_.whereabouts().Place("recheck");
-  Result<LaneResult> again = ComputeAgain(state_, exchange, dispute.lane);
+  Result<LaneResult> again = ComputeAgain(state_, exchange, {dispute.lane});
   if (again.ok()) {
     mine.push_back(*std::move(again));
     return mine;
@@ -170,23 +183,31 @@ Result<std::vector<LaneResult>> Recheck::Testify(const Dispute& dispute, const L
   return Error{Code::kInvalid, group_.NameOf(rank()) + ", " + again.error().message};
 }
 
-Result<Recheck::Outcome> Recheck::JudgeLane(const Dispute& dispute,
-                                            const Testimony& testimony) {
+Result<Recheck::Outcome> Recheck::JudgeLane(const Dispute& dispute, const Testimony& testimony,
+                                            const std::vector<DifferingTensor>& differing) {
   const Verdict verdict = Decide(dispute, testimony);
-  const std::string lane = "lane " + std::to_string(dispute.lane);
   const std::string differs = DifferencesOf(testimony.owner, testimony.checker,
                                             TensorNames(state_.model().tensors.parameters));
-  const std::string reason = differs + ": " + verdict.reason;
-  const std::string where = StepText() + ", " + lane + ": ";
+  const std::string reason = differs + ElementsText(differing) + ": " + verdict.reason;
+  LaneEvidence evidence = EvidenceOf(dispute, testimony);
+  evidence.differing = differing;
+  evidence.verdict = (verdict.wrong ? group_.NameOf(*verdict.wrong) + " is wrong: " : "") + reason;
+  Save(std::move(evidence), verdict.wrong);
+  if (!verdict.wrong) return JudgeBoth(dispute, reason);
+  const std::string lane = "lane " + std::to_string(dispute.lane);
   if (verdict.wrong == rank()) {
     state_.NoteUnfit();
-    return Error{Code::kCorrupt, where + group_.NameOf(rank()) + " computes other bits than it "
-                                     "should (" + reason + "): do not trust this machine"};
+    return Error{Code::kCorrupt, StepText() + ", " + lane + ": " + group_.NameOf(rank()) +
+                                     " computes other bits than it should (" + reason +
+                                     "): do not trust this machine"};
   }
-  if (verdict.wrong) {
-    Tell(lane, {*verdict.wrong}, reason, kLeaves);
-    return Outcome{Outcome::What::kAgain};
-  }
+  Tell(lane, {*verdict.wrong}, reason, kLeaves);
+  return Outcome{Outcome::What::kAgain};
+}
+
+// Nobody can tell which one is wrong.
+Recheck::Outcome Recheck::JudgeBoth(const Dispute& dispute, const std::string& reason) {
+  const std::string lane = "lane " + std::to_string(dispute.lane);
   const bool alone = dispute.owner == dispute.checker;
   if (!state_.doubted()) return Again(lane, reason);
   std::vector<int> both = {dispute.owner};
@@ -196,12 +217,51 @@ Result<Recheck::Outcome> Recheck::JudgeLane(const Dispute& dispute,
     return Outcome{};
   }
   return Outcome{Outcome::What::kStop,
-                 where + NamesOf(both, " or ") + " computes other bits than it should (" + reason +
+                 StepText() + ", " + lane + ": " + NamesOf(both, " or ") +
+                     " computes other bits than it should (" + reason +
                      (alone ? "). Do not trust this machine, unless the program itself comes to "
                               "another result each time: then give --recheck-every=0"
                             : "). Find out which machine it is, or whether the program itself "
                               "comes to another result each time; --on-corruption=continue goes "
                               "on all the same")};
+}
+
+LaneEvidence Recheck::EvidenceOf(const Dispute& dispute, const Testimony& testimony) const {
+  LaneEvidence evidence{.step = state_.step(), .lane = dispute.lane};
+  if (keeping_ != nullptr) evidence.fingerprint = keeping_->resume.fingerprint;
+  evidence.numbers = state_.registry().NumbersText();
+  evidence.parameters = TensorNames(state_.model().tensors.parameters);
+  const auto claim = [&](int rank, const char* role, bool is_second, const LaneResult& result) {
+    evidence.claims.push_back({group_.NameOf(rank), role, is_second, result});
+  };
+  claim(dispute.owner, "owner", false, testimony.owner);
+  claim(dispute.checker, "checker", false, testimony.checker);
+  claim(dispute.owner, "owner", true, testimony.owner_again);
+  claim(dispute.checker, "checker", true, testimony.checker_again);
+  for (size_t i = 0; i < dispute.witnesses.size(); ++i) {
+    claim(dispute.witnesses[i].rank, "witness", true, testimony.witnesses[i]);
+  }
+  return evidence;
+}
+
+// By one of those who tell the truth; the others wait for it in the next meeting.
+void Recheck::Save(LaneEvidence evidence, const std::optional<int>& wrong) const {
+  if (!IsTeller(wrong ? std::vector{*wrong} : std::vector<int>())) return;
+  std::string folder = state_.config().evidence_dir;
+  if (folder.empty() && keeping_ != nullptr) folder = keeping_->resume.root;
+  if (folder.empty() || folder == kNoEvidence) return;
+  const std::string path = folder + "/" + EvidenceName(evidence.step, evidence.lane);
+  const auto save = [&]() -> Status {
+    if (ModelBytes(state_) > kEvidenceBytesMax) {
+      return Error{Code::kInvalid, "the model is larger than " + BytesText(kEvidenceBytesMax)};
+    }
+    KEEL_TRY_ASSIGN(Batch batch, BatchOf(state_, evidence.lane));
+    if (batch.tag == nullptr) evidence.batch = std::move(batch);
+    return WriteEvidence(OwnBuckets(), path, evidence, state_);
+  };
+  const Status saved = save();
+  if (!saved.ok()) return LogWarn("evidence-not-saved", {{"reason", saved.error().message}});
+  LogInfo("evidence-saved", {{"file", path}, {"next", "keel recompute"}});
 }
 
 std::string Recheck::NamesOf(const std::vector<int>& ranks, const std::string& between) const {
@@ -210,11 +270,16 @@ std::string Recheck::NamesOf(const std::vector<int>& ranks, const std::string& b
   return JoinList(names, between);
 }
 
+// The first one that is not wrong; where all may be, the first one.
+bool Recheck::IsTeller(const std::vector<int>& wrong) const {
+  int teller = 0;
+  while (Holds(wrong, teller)) ++teller;
+  return rank() == teller % group_.size();
+}
+
 void Recheck::Tell(const std::string& what, const std::vector<int>& wrong,
                    const std::string& reason, const std::string& then) const {
-  int teller = 0;
-  while (std::find(wrong.begin(), wrong.end(), teller) != wrong.end()) ++teller;
-  if (rank() != teller % group_.size()) return;   // where all may be wrong, the first one
+  if (!IsTeller(wrong)) return;
   LogError("corruption", {{"step", state_.step()},
                           {"in", what},
                           {"member", NamesOf(wrong, ", ")},

@@ -25,6 +25,7 @@
 
 #include "base/result.h"
 #include "trainer/exchange/exchange.h"
+#include "trainer/loop/differing.h"
 #include "trainer/loop/epoch_parts.h"
 #include "trainer/loop/lane_work.h"
 #include "trainer/loop/recheck_plan.h"
@@ -66,7 +67,12 @@ class Recheck {
   Result<Testimony> Hear(const Dispute& dispute, const LaneWork& work, Exchange& exchange);
   Result<std::vector<LaneResult>> Testify(const Dispute& dispute, const LaneWork& work,
                                           Exchange& exchange);
-  Result<Outcome> JudgeLane(const Dispute& dispute, const Testimony& testimony);
+  Result<Outcome> JudgeLane(const Dispute& dispute, const Testimony& testimony,
+                            const std::vector<DifferingTensor>& differing);
+  Outcome JudgeBoth(const Dispute& dispute, const std::string& reason);
+  LaneEvidence EvidenceOf(const Dispute& dispute, const Testimony& testimony) const;
+  void Save(LaneEvidence evidence, const std::optional<int>& wrong) const;
+  bool IsTeller(const std::vector<int>& wrong) const;
   std::string StepText() const { return "step " + std::to_string(state_.step()); }
   // Logged once, by the first member that is not `wrong`.
   void Tell(const std::string& what, const std::vector<int>& wrong, const std::string& reason,
@@ -75,6 +81,7 @@ class Recheck {
 
   TrainState& state_;
   EpochGroup& group_;
+  const Keeping* const keeping_;     // null: nothing is saved
   std::vector<std::string> hosts_;   // by rank
   const bool all_compute_alike_;
   int64_t every_ = 0;

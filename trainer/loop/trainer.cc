@@ -1,30 +1,22 @@
 // The loop over epochs.
 #include "trainer/loop/trainer.h"
 
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
-
 #include <cmath>
 #include <optional>
 #include <variant>
 
 #include "base/log.h"
-#include "base/random.h"
 #include "elastic/protocol/exit_codes.h"
 #include "store/tcp_store.h"
 #include "store/torch_store.h"
 #include "trainer/group/whereabouts.h"
-#include "trainer/nccl_module.h"
+#include "trainer/loop/alone.h"
 
 namespace keel {
 namespace {
 
 constexpr Duration kFlushLimit = std::chrono::seconds(10);
 constexpr Duration kFiguresPause = std::chrono::milliseconds(500);
-
-std::optional<int> GpuOf(const TrainConfig& config) {
-  if (TheStandIn() != nullptr) return 0;
-  return config.device.is_cuda() ? std::optional<int>(config.device.index()) : std::nullopt;
-}
 
 // Each epoch has a connection of its own: leftovers on a broken epoch's one cannot reach the next.
 Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& config) {
@@ -85,15 +77,11 @@ Result<TrainOutcome> Trainer::RunAlone() {
   peer.wishes = [this] {
     return EpochCallbacks::Wishes{.stop = StopWanted(), .save = SaveWanted()};
   };
-  Random random(EntropySeed());
   EpochOutcome outcome;
   outcome.end = EpochEnd::kBoundary;
   while (outcome.end == EpochEnd::kBoundary) {   // a step is made again
-    EpochGroup::Spec spec;
-    spec.store = c10::make_intrusive<c10d::HashStore>();
-    spec.prefix = "alone-" + RandomId(random, 16);   // attempts to save are named after it
-    spec.gpu = GpuOf(state_.config());
-    KEEL_TRY_ASSIGN(outcome, RunEpoch(state_, spec, CancelToken::Never(), peer, keeping_));
+    KEEL_TRY_ASSIGN(outcome, RunEpoch(state_, SpecAlone(state_.config()), CancelToken::Never(),
+                                      peer, keeping_));
   }
   if (outcome.end == EpochEnd::kFinished) {
     return TrainOutcome{true, true, outcome.saved_step, "", outcome.not_mirrored};

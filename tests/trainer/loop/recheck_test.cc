@@ -10,13 +10,17 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/posix_files.h"
 #include "base/random.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/support/file_text.h"
+#include "tests/support/temp_dir.h"
 #include "tests/trainer/crew.h"
 #include "tests/trainer/flip_bit.h"
 #include "tests/trainer/quiet_peer.h"
 #include "tests/trainer/tasks.h"
 #include "trainer/loop/epoch_run.h"
+#include "trainer/loop/recompute.h"
 
 namespace keel {
 namespace {
@@ -42,7 +46,8 @@ struct PlantedFault {
 class RecheckedMember {
  public:
   RecheckedMember(const std::string& model, std::optional<PlantedFault> fault, uint64_t every,
-                  OnCorruption on_corruption = OnCorruption::kStop, bool places_lanes = true)
+                  OnCorruption on_corruption = OnCorruption::kStop, bool places_lanes = true,
+                  const std::string& evidence_dir = "")
       : fault_(std::move(fault)) {
     static std::mutex mutex;   // building draws from the one generator that all threads share
     const std::lock_guard lock(mutex);
@@ -61,6 +66,7 @@ class RecheckedMember {
     config.recheck_every = every;
     config.on_corruption = on_corruption;
     config.places_lanes = places_lanes;
+    config.evidence_dir = evidence_dir;
     auto state = TrainState::Make(config, std::move(program));
     KEEL_CHECK(state.ok(), state.error().message);
     state_ = std::move(*state);
@@ -146,7 +152,7 @@ class RecheckTest : public testing::Test {
       const bool is_wrong = std::find(wrong.begin(), wrong.end(), rank) != wrong.end();
       members_.push_back(std::make_unique<RecheckedMember>(
           model, is_wrong ? std::optional(fault) : std::nullopt, every, on_corruption,
-          places_lanes_));
+          places_lanes_, evidence_dir_));
     }
   }
 
@@ -218,6 +224,7 @@ class RecheckTest : public testing::Test {
 
   int per_host_ = 1;
   bool places_lanes_ = true;
+  std::string evidence_dir_;
   GroupCrew crew_;
   std::mutex log_mutex_;
   std::string log_;
@@ -243,6 +250,56 @@ TEST_F(RecheckTest, MoreWorkersThanLanes) {
   ExpectEnds(EpochEnd::kFinished);
   ExpectBits(expected);
   EXPECT_EQ(log_, "");
+}
+
+// What is saved tells anybody who was wrong: in which elements, and in buffers.
+TEST_F(RecheckTest, TheEvidenceTellsAnotherMachineWhoWasWrong) {
+  const TempDir folder;
+  evidence_dir_ = folder.path();
+  PosixFiles files;
+  for (const auto& [model, what] : {std::pair{"mlp", Planted::kGradient},
+                                    std::pair{"gpt", Planted::kGradient},
+                                    std::pair{"resnet", Planted::kGradient},
+                                    std::pair{"resnet", Planted::kBuffer},
+                                    std::pair{"mlp", Planted::kLoss}}) {
+    SCOPED_TRACE(testing::Message() << model << " " << static_cast<int>(what));
+    const std::string expected = Alone(model);
+    Make(model, 3, {1}, {.what = what, .step = 5, .always = true, .where = 77});
+    ASSERT_NO_FATAL_FAILURE(ExpectNamed(1, 5));
+    ExpectBits(expected);
+    const auto list = files.List(folder.path());
+    ASSERT_OK(list);
+    ASSERT_EQ(list->size(), 1u);
+    const std::string path = folder.File(list->front().name);
+    RecheckedMember elsewhere(model, std::nullopt, 0);
+    const auto recomputed = Recompute(elsewhere.state(), "", files, path);
+    ASSERT_OK(recomputed);
+    EXPECT_EQ(recomputed->step, 5u);
+    EXPECT_GE(recomputed->claims.size(), 5u);
+    for (const Recomputed::Claim& claim : recomputed->claims) {
+      const bool is_wrong = claim.member.find("rank 1") == 0;
+      EXPECT_EQ(claim.differs.empty(), !is_wrong) << claim.member << ": " << claim.differs;
+      const bool has_elements = what != Planted::kLoss && is_wrong && !claim.is_second;
+      EXPECT_EQ(claim.differs.find(" element") != std::string::npos, has_elements)
+          << claim.differs;
+    }
+    // Of another model, or cut short.
+    RecheckedMember other(std::string_view(model) == "mlp" ? "gpt" : "mlp", std::nullopt, 0);
+    EXPECT_FALSE(Recompute(other.state(), "", files, path).ok());
+    const std::string whole = ReadFile(path);
+    WriteFile(path, whole.substr(0, whole.size() / 2));
+    EXPECT_FALSE(Recompute(elsewhere.state(), "", files, path).ok());
+    ASSERT_OK(files.Remove(path));
+  }
+}
+
+// A folder that cannot be written costs the evidence, and nothing else.
+TEST_F(RecheckTest, WithoutAPlaceForTheEvidenceTheJobGoesOn) {
+  evidence_dir_ = "/proc/no-such-folder";
+  const std::string expected = Alone("mlp");
+  Make("mlp", 3, {1}, {.step = 5, .where = 77});
+  ASSERT_NO_FATAL_FAILURE(ExpectNamed(1, 5));
+  ExpectBits(expected);
 }
 
 // With two, too, since who is right comes to the same bits again.
