@@ -366,6 +366,30 @@ TEST_F(ABitThatIsWrong, StopsTwoWorkersThatCannotTellWhoItIsWithAllStepsSaved) {
   EXPECT_EQ(LastLineOf(*again), LastLine(1, {"--steps=20"}));
 }
 
+TEST_F(ABitThatIsWrong, IsShownToAnybodyWhoComputesTheLaneAgain) {
+  const std::string dir = folder_.File("ckpts");
+  const Words options = {"--steps=10", "--recheck-every=1", "--checkpoint-dir", dir};
+  const auto job = Start(3, options, {"--max-restarts=1"});
+  const std::string saved = job->Await("evidence-saved file=");
+  const size_t at = saved.find("file=") + 5;
+  const std::string file = saved.substr(at, saved.find(' ', at) - at);
+  EXPECT_EQ(file.rfind(dir + "/corruption-step-7-lane-", 0), 0u) << saved;
+  job->Await("^rigged .*");
+  job->Kill();
+  unsetenv("KEEL_RIGGED_BITS");
+  Words words = {KEEL_BIN_DIR "/keel", "recompute", file, KEEL_BIN_DIR "/model_train"};
+  words.insert(words.end(), options.begin(), options.end());
+  Launched again(folder_, "recompute", Launched::Command{words});
+  EXPECT_EQ(again.ExitCode(), 0) << again.Output();
+  EXPECT_EQ(again.Count("^This machine comes to the results of .*Wrong: rank 1 "), 1)
+      << again.Output();
+  words.emplace_back("--seed=5");
+  Launched other(folder_, "other", Launched::Command{words});
+  EXPECT_EQ(other.ExitCode(), 3) << other.Output();
+  EXPECT_GE(other.Count("is of another program, machine or options: 'seed=0'"), 1)
+      << other.Output();
+}
+
 TEST_F(ABitThatIsWrong, IsTakenWhereTheUserWantsToContinue) {
   const Words options = {"--steps=10", "--lanes=2"};
   const auto job =

@@ -27,6 +27,8 @@ const std::vector<Command>& Commands() {
       {"tokens", "make training data from text", 2, kAnyNumber, TokensTable, RunTokens},
       {"records", "make training data from images", 2, kAnyNumber, RecordsTable, RunRecords},
       {"data", "show what a file of training data holds", 1, 1, DataTable, RunData},
+      {"recompute", "say who computed a lane wrongly", 2, kAnyNumber, RecomputeTable,
+       RunRecompute},
       {"health", "say whether this machine is fit to train", 0, 0, HealthTable, RunHealth},
       {"completion", "print a completion script for a shell", 1, 1, CompletionTable,
        RunCompletion, CheckCompletion},

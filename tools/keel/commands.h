@@ -35,6 +35,8 @@ OptionTable RecordsTable();
 Result<Outcome> RunRecords(const World& world, const Options& options);
 OptionTable DataTable();
 Result<Outcome> RunData(const World& world, const Options& options);
+OptionTable RecomputeTable();
+Result<Outcome> RunRecompute(const World& world, const Options& options);
 OptionTable HealthTable();
 Result<Outcome> RunHealth(const World& world, const Options& options);
 OptionTable CompletionTable();

@@ -80,6 +80,8 @@ OptionTable HealthTable() {
                          "unfit to take longer")
                 .Range(std::chrono::milliseconds(1), std::chrono::hours(1)));
   table.AddExample("keel health", "Before a job begins, on each of its machines");
+  table.AddExample("keelrun --health-check=\"keel health\" --standalone train.py",
+                   "Before workers start, and start again");
   table.AddExample("keel health --seconds 600 --nvidia-smi ''",
                    "Ten minutes of all processors, and no question of GPUs");
   table.AddExample("keel health --json | jq -r '.findings[] | select(.cure) | .cure'",

@@ -1,0 +1,50 @@
+// RecomputeVerdict: who is right, by what this machine has come to.
+#include "tools/keel/recompute_verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "tests/harness/expect_ok.h"
+
+namespace keel {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(RecomputeVerdict, WhoseResultsAreAllTheSameIsRight) {
+  const auto verdict = JudgeClaims({{"a", "owner", false, ""},
+                                    {"b", "checker", false, "the loss"},
+                                    {"a", "owner", true, ""},
+                                    {"b", "checker", true, ""},
+                                    {"c", "witness", true, ""}});
+  EXPECT_THAT(verdict.right, ElementsAre("a", "c"));
+  EXPECT_THAT(verdict.wrong, ElementsAre("b"));
+  EXPECT_EQ(verdict.sentence, "This machine comes to the results of a, c. Wrong: b.");
+}
+
+TEST(RecomputeVerdict, WhereAllDifferThisMachineIsInDoubt) {
+  const auto verdict =
+      JudgeClaims({{"a", "owner", false, "the loss"}, {"b", "checker", false, "the loss"}});
+  EXPECT_THAT(verdict.right, IsEmpty());
+  EXPECT_THAT(verdict.sentence, HasSubstr("another result than everybody"));
+}
+
+TEST(RecomputeVerdict, WhoeverIsAloneMayDifferFromItself) {
+  const auto verdict =
+      JudgeClaims({{"a", "owner", false, ""}, {"a", "checker", false, "the buffers"}});
+  EXPECT_THAT(verdict.right, IsEmpty());
+  EXPECT_THAT(verdict.wrong, ElementsAre("a"));
+}
+
+TEST(RecomputeVerdict, AnAnswerThatMakesNoSenseIsRefused) {
+  for (const char* const text : {"{}", R"({"claims":[]})", R"({"claims":[{"member":1}]})",
+                                 R"({"claims":[{"member":"a","role":"owner","second":false}]})"}) {
+    EXPECT_FALSE(ClaimsIn(*ParseJson(text)).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,58 @@
+// Each member once, in the order of the claims.
+#include "tools/keel/recompute_verdict.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace keel {
+namespace {
+
+bool Holds(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+Result<std::vector<RecomputedClaim>> ClaimsIn(const Json& answer) {
+  KEEL_TRY_ASSIGN(const Json* const array, ArrayField(answer, "claims"));
+  std::vector<RecomputedClaim> claims;
+  for (const Json& one : *array) {
+    RecomputedClaim claim;
+    KEEL_TRY_ASSIGN(claim.member, Field<std::string>(one, "member"));
+    KEEL_TRY_ASSIGN(claim.role, Field<std::string>(one, "role"));
+    KEEL_TRY_ASSIGN(claim.is_second, Field<bool>(one, "second"));
+    KEEL_TRY_ASSIGN(claim.differs, Field<std::string>(one, "differs"));
+    claims.push_back(std::move(claim));
+  }
+  if (claims.empty()) return Error{Code::kInvalid, "the program's answer has no results in it"};
+  return claims;
+}
+
+RecomputeVerdict JudgeClaims(const std::vector<RecomputedClaim>& claims) {
+  RecomputeVerdict verdict;
+  for (const RecomputedClaim& claim : claims) {
+    const bool is_new = !Holds(verdict.wrong, claim.member);
+    if (!claim.differs.empty() && is_new) verdict.wrong.push_back(claim.member);
+  }
+  for (const RecomputedClaim& claim : claims) {
+    const bool is_known =
+        Holds(verdict.wrong, claim.member) || Holds(verdict.right, claim.member);
+    if (!is_known) verdict.right.push_back(claim.member);
+  }
+  const std::string right = JoinList(verdict.right, ", ");
+  const std::string wrong = JoinList(verdict.wrong, ", ");
+  if (verdict.right.empty()) {
+    verdict.sentence = "This machine comes to another result than everybody: it is wrong, or the "
+                       "program comes to another one each time.";
+  } else if (verdict.wrong.empty()) {
+    verdict.sentence = "This machine comes to the result of everybody: " + right + ".";
+  } else {
+    verdict.sentence = "This machine comes to the results of " + right + ". Wrong: " + wrong + ".";
+  }
+  return verdict;
+}
+
+}  // namespace keel
