@@ -172,6 +172,7 @@ void Supervisor::Do(const ExitHost& action, const std::string& why) {
 void Supervisor::EndStory(int code, const std::string& outcome) {
   ledger_.OnEnd(Now());
   story_.OnTime(ledger_.Sum(Now()));
+  story_.OnBlame(host_.record().blame, host_.record().health);
   Tell(LauncherEnds{code, outcome});
 }
 

@@ -167,6 +167,7 @@ class HostMachine {
     bool has_finished = false;          // the kernel is ending it with 0
     bool lost_device = false;           // as its exit code says
     std::string fault;                  // why it was signalled, where it is to blame for it
+    WorkerChecks checks;                // as it told last
   };
 
   struct Seat {
@@ -196,7 +197,7 @@ class HostMachine {
   void On(int index, const SavedMessage& message, TimePoint now);
   void On(int index, const LeavingMessage& message, TimePoint now);
   void On(int index, const ByeMessage& message, TimePoint now);
-  void On(int, const FiguresMessage&, TimePoint) {}   // nothing is decided by figures
+  void On(int index, const FiguresMessage& message, TimePoint now);
   void On(int, const UnknownMessage&, TimePoint) {}
 
   // What the board says.
@@ -249,7 +250,9 @@ class HostMachine {
   void NoteSaved(int index);
   void LetOthersGoOn(int index, TimePoint now);
   SeatEvent EndOf(int index, const ExitStatus& status) const;
-  void End(int index, SeatEvent event, const std::string& how, TimePoint now);
+  int64_t HostBlame::*CauseOf(int index, const ExitStatus& status) const;
+  void End(int index, SeatEvent event, const std::string& how, int64_t HostBlame::*cause,
+           TimePoint now);
 
   // The host as a whole.
   void StopSeats(const std::string& reason, Duration deadline, TimePoint now);

@@ -1,5 +1,5 @@
 // What a host does that the job goes on without, though nobody asked it to leave: it was taken for
-// dead, refused, or its machine is not fit or not to be trusted.
+// dead, refused, or its machine is not to be trusted.
 #include "elastic/decisions/host_machine.h"
 #include "elastic/protocol/exit_codes.h"
 
@@ -26,20 +26,6 @@ void HostMachine::On(const ShunnedSeen& event, TimePoint now) {
   if (record_.unfit.empty()) return Leave(own->reason, config_.save_limit, now);
   Leave(own->reason, Duration(0), now);
   KillSeats(own->reason, now);
-}
-
-// What its other workers hold is good, as far as anybody knows, so they leave as if a signal had
-// asked them to.
-void HostMachine::OnUnfit(const std::string& reason, int code, TimePoint now) {
-  record_.health = reason;
-  if (mode_ == Mode::kFencing) {
-    EndJob(code, reason, now);
-  } else if (mode_ == Mode::kMember) {
-    own_code_ = code;
-    job_stops_ = coordinates_ && !has_heirs_;
-    Leave(reason, config_.save_limit, now);
-  }
-  Settle(now);
 }
 
 // The other hosts go on without this one, so none of its workers may make another step.

@@ -166,6 +166,16 @@ void HostMachine::On(int index, const AtMessage& message, TimePoint now) {
   if (stop && HasMoved(before, record)) stop->moved = now;
 }
 
+// Nothing is decided by figures; some are told to all hosts.
+void HostMachine::On(int index, const FiguresMessage& message, TimePoint) {
+  WorkerChecks& told = WorkerOf(index).checks;
+  WorkerChecks& all = record_.blame.checks;
+  all.rechecks += message.checks.rechecks - told.rechecks;
+  all.differences += message.checks.differences - told.differences;
+  all.slow_steps += message.checks.slow_steps - told.slow_steps;
+  told = message.checks;
+}
+
 void HostMachine::On(int index, const SavedMessage& message, TimePoint) {
   MustMove(index, SeatEvent::kSaved);
   std::optional<int64_t>& saved = WorkerOf(index).saved_step;
@@ -232,27 +242,8 @@ void HostMachine::OnLinkBroken(int index, const Error& why, TimePoint now) {
 
 void HostMachine::OnStartFailed(int index, const std::string& reason, TimePoint now) {
   if (mode_ == Mode::kExited) return;
-  End(index, SeatEvent::kEndedDead, "could not be started: " + reason, now);
-  Settle(now);
-}
-
-// Its time begins with its process.
-void HostMachine::OnFit(int index, TimePoint now) {
-  record_.health = kHealthGood;
-  if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
-  Worker& worker = WorkerOf(index);
-  worker.started = now;
-  if (worker.limit) {
-    worker.limit.reset();
-    LimitStart(index);
-  }
-  Settle(now);
-}
-
-void HostMachine::OnNotStarted(int index, TimePoint now) {
-  if (mode_ == Mode::kExited) return;
-  End(index, SeatEvent::kEndedStopped, "was told to end before it was started", now);
-  RecordOf(index).worker.clear();   // nobody has been there
+  End(index, SeatEvent::kEndedDead, "could not be started: " + reason, &HostBlame::not_started,
+      now);
   Settle(now);
 }
 
@@ -283,7 +274,7 @@ std::string HostMachine::OnWorkerEnded(int index, const ExitStatus& status, Time
   if (!said.empty()) how += ": " + said;
   if (!fault.empty()) how += " by its launcher: " + fault;
   WorkerOf(index).lost_device = status == ExitStatus::Exited(kExitDeviceLost);
-  End(index, EndOf(index, status), how, now);
+  End(index, EndOf(index, status), how, CauseOf(index, status), now);
   Settle(now);
   return how;
 }
@@ -299,7 +290,15 @@ SeatEvent HostMachine::EndOf(int index, const ExitStatus& status) const {
   return status.ok() && !signalled ? SeatEvent::kEndedFinished : SeatEvent::kEndedDead;
 }
 
-void HostMachine::End(int index, SeatEvent event, const std::string& how, TimePoint now) {
+int64_t HostBlame::*HostMachine::CauseOf(int index, const ExitStatus& status) const {
+  const Worker& worker = *seats_[index].worker;
+  if (worker.lost_device) return &HostBlame::lost_device;
+  if (!worker.fault.empty()) return &HostBlame::ended;
+  return status.kind == ExitStatus::Kind::kExited ? &HostBlame::exited : &HostBlame::signalled;
+}
+
+void HostMachine::End(int index, SeatEvent event, const std::string& how,
+                      int64_t HostBlame::*cause, TimePoint now) {
   SeatRecord& record = RecordOf(index);
   Seat& seat = seats_[index];
   const Worker& worker = WorkerOf(index);
@@ -321,6 +320,7 @@ void HostMachine::End(int index, SeatEvent event, const std::string& how, TimePo
     seat.failures_in_a_row = failures_before + 1;
     deaths_.push_back(now);
     ++record_.deaths;
+    ++(record_.blame.*cause);
   }
   if (is_incident) {
     ++record_.incidents;

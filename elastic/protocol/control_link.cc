@@ -150,6 +150,10 @@ struct JsonFields<FiguresMessage> {
     field("samples", m.samples, kCounts);
     field("parts_ns", m.parts, NanosOfParts());
     field("evaluating_ns", m.evaluating_ns, Within{0, kFigureNanosMax});
+    auto& [rechecks, differences, slow_steps] = m.checks;
+    field.Optional("rechecks", rechecks != 0, rechecks, kCounts);
+    field.Optional("differences", differences != 0, differences, kCounts);
+    field.Optional("slow_steps", slow_steps != 0, slow_steps, kCounts);
   }
 };
 

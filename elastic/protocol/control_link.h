@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "elastic/protocol/blame.h"
 #include "elastic/protocol/position.h"
 
 namespace keel {
@@ -84,6 +85,7 @@ struct FiguresMessage {
   // What their time went into, in nanoseconds; no part overlaps another.
   std::vector<std::pair<std::string, int64_t>> parts;
   int64_t evaluating_ns = 0;         // beside steps
+  WorkerChecks checks = {};
   bool operator==(const FiguresMessage&) const = default;
 };
 struct ByeMessage {

@@ -262,6 +262,16 @@ struct JsonFields<ToldEpoch> {
 };
 
 template <>
+struct JsonFields<HostBlame> {
+  static void Visit(auto& field, auto& blame) {
+    for (const DeathCause& cause : kDeathCauses) field(cause.name, blame.*cause.count);
+    field("rechecks", blame.checks.rechecks);
+    field("differences", blame.checks.differences);
+    field("slow_steps", blame.checks.slow_steps);
+  }
+};
+
+template <>
 struct JsonFields<LostCoordinator> {
   static void Visit(auto& field, auto& lost) {
     field("who", lost.who);
@@ -359,6 +369,7 @@ struct JsonFields<MemberRecord> {
     field("outside", record.outside);
     field("deaths", record.deaths);
     field("incidents", record.incidents);
+    field("blame", record.blame);
     field("finished", record.finished);
     field("finished_id", record.finished_id);
     field("seats", record.seats);
@@ -545,6 +556,7 @@ SeatRecord WithoutStanding(SeatRecord seat) {
 
 MemberRecord WithoutStandings(MemberRecord record) {
   for (SeatRecord& seat : record.seats) seat = WithoutStanding(std::move(seat));
+  record.blame.checks = {};
   return record;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "elastic/protocol/blame.h"
 #include "elastic/protocol/position.h"
 
 namespace keel {
@@ -141,6 +142,7 @@ struct MemberRecord {
                            // inside an epoch up to this one
   int64_t deaths = 0;      // workers that ended by themselves without success
   int64_t incidents = 0;   // the same, but those that one worker did not outlive count once
+  HostBlame blame;
   int64_t finished = 0;    // the newest epoch when it read that the work is done; 0: it has not
   std::string finished_id;
   std::vector<SeatRecord> seats;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "elastic/report/blame_words.h"
 
 namespace keel {
 namespace {
@@ -135,6 +136,7 @@ std::string JobSummaryText(const JobSummary& summary) {
     text += EventText(summary.events[i]);
   }
   if (summary.time.knows_steps) text += "  " + WorkerTimeText(summary.time) + "\n";
+  text += BlameText(summary.blame, summary.health);
   text += LostOutputText(summary.lost_output);
   if (!summary.logs.empty()) text += "  logs: " + Printable(summary.logs) + "\n";
   return text;
@@ -174,6 +176,8 @@ Json JobSummaryJson(const JobSummary& summary) {
           {"logs", summary.logs},
           {"output_missing", std::move(lost_output)},
           {"time_here", WorkerTimeJson(summary.time)},
+          {"blame_here", BlameJson(summary.blame)},
+          {"health_here", summary.health},
           {"events", std::move(events)}};
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/json_fwd.h"
 #include "elastic/process/exit_status.h"
+#include "elastic/protocol/blame.h"
 #include "elastic/report/error_file.h"
 #include "elastic/report/lost_output.h"
 #include "elastic/report/time_ledger.h"
@@ -62,6 +63,8 @@ struct JobSummary {
   std::string logs;            // the folder; empty: none
   std::vector<LostBytes> lost_output;   // what log files of this host's workers miss
   WorkerTime time;             // of this host's seats
+  HostBlame blame;             // of this host
+  std::string health;          // what its last health check said; empty: there was none
 };
 
 std::string JobSummaryText(const JobSummary& summary);

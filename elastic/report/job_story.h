@@ -29,6 +29,10 @@ class JobStory {
   void OnJobStops(const std::string& reason, int64_t wall_nanos);
   // How the time of this host's seats was spent.
   void OnTime(const WorkerTime& time) { summary_.time = time; }
+  void OnBlame(const HostBlame& blame, const std::string& health) {
+    summary_.blame = blame;
+    summary_.health = health;
+  }
   void OnLostOutput(std::vector<LostBytes> lost) { summary_.lost_output = std::move(lost); }
   void OnEnd(int exit_code, const std::string& outcome, int64_t wall_nanos);
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "elastic/report/blame_words.h"
 
 namespace keel {
 namespace {
@@ -46,6 +47,7 @@ Json HostJson(const StatusHost& host) {
           {"deaths", host.record.deaths},
           {"unfit", host.record.unfit},
           {"health", host.record.health},
+          {"blame", BlameJson(host.record.blame)},
           {"workers", std::move(seats)}};
 }
 

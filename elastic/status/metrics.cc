@@ -14,7 +14,7 @@ namespace {
 
 double Seconds(int64_t nanos) { return static_cast<double>(nanos) / 1e9; }
 
-using Labels = std::initializer_list<std::pair<const char*, std::string>>;
+using Labels = std::vector<std::pair<const char*, std::string>>;
 
 // Printable() leaves no line feed, but writes a backslash for one.
 std::string LabelText(const std::string& value) {
@@ -32,7 +32,7 @@ class Metrics {
     name_ = "keel_" + name;
     text_ += "# HELP " + name_ + " " + help + "\n# TYPE " + name_ + " " + type + "\n";
   }
-  void Add(double value, Labels labels = {}) {
+  void Add(double value, const Labels& labels = {}) {
     text_ += name_;
     const char* between = "{";
     for (const auto& [label, of] : labels) {
@@ -90,6 +90,42 @@ void AddEpochs(Metrics& metrics, const JobStatus& status) {
   }
 }
 
+// What speaks for and against each host.
+void AddBlame(Metrics& metrics, const JobStatus& status) {
+  const auto each = [&](const auto& add) {
+    for (const StatusHost& host : status.hosts()) {
+      if (!host.gone.empty()) continue;
+      add(host.record, Labels{{"host", host.record.host}, {"slot", std::to_string(host.slot)}});
+    }
+  };
+  metrics.Family("host_deaths_by_cause_total", "counter",
+                 "Workers that ended without success, by host and cause.");
+  each([&](const MemberRecord& record, Labels labels) {
+    labels.emplace_back("cause", "");
+    for (const DeathCause& cause : kDeathCauses) {
+      labels.back().second = cause.name;
+      metrics.Add(static_cast<double>(record.blame.*cause.count), labels);
+    }
+  });
+  const auto checks = [&](const char* name, const char* what, int64_t WorkerChecks::*count) {
+    metrics.Family(name, "counter", what);
+    each([&](const MemberRecord& record, const Labels& labels) {
+      metrics.Add(static_cast<double>(record.blame.checks.*count), labels);
+    });
+  };
+  checks("host_rechecks_total", "Lanes that a worker of the host and another one both computed.",
+         &WorkerChecks::rechecks);
+  checks("host_differences_total", "Lanes of these of which they came to different results.",
+         &WorkerChecks::differences);
+  checks("host_slow_steps_total", "Steps in which a worker of the host was much slower than most.",
+         &WorkerChecks::slow_steps);
+  metrics.Family("host_healthy", "gauge",
+                 "Whether the host's last health check found it fit; absent: there was none.");
+  each([&](const MemberRecord& record, const Labels& labels) {
+    if (!record.health.empty()) metrics.Add(record.health == kHealthGood ? 1 : 0, labels);
+  });
+}
+
 void AddHosts(Metrics& metrics, const JobStatus& status) {
   std::map<std::string, int64_t> workers;
   metrics.Family("host_deaths_total", "counter", "Workers that ended without success, by host.");
@@ -101,6 +137,7 @@ void AddHosts(Metrics& metrics, const JobStatus& status) {
       ++workers[std::string(SeatStateName(seat.state))];
     }
   }
+  AddBlame(metrics, status);
   metrics.Family("workers", "gauge", "Seats by the state of their workers.");
   for (const auto& [state, count] : workers) {
     metrics.Add(static_cast<double>(count), {{"state", state}});

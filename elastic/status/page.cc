@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "elastic/report/blame_words.h"
 #include "elastic/status/charts.h"
 #include "elastic/status/html.h"
 #include "elastic/status/page_parts.h"
@@ -198,6 +199,27 @@ std::string Members(const JobStatus& status) {
          rows + "</table>" + note + "</section>\n";
 }
 
+// A host of which nothing is to be told has no row.
+std::string Blame(const JobStatus& status) {
+  std::string rows;
+  for (const StatusHost& host : status.hosts()) {
+    const HostBlame& blame = host.record.blame;
+    if (blame == HostBlame() && host.record.health.empty()) continue;
+    const std::string health = host.record.health.empty() ? "not checked" : host.record.health;
+    rows += "<tr>" + Cell(HtmlText(host.record.host)) + Cell(DeathsText(blame)) +
+            Cell(std::to_string(blame.checks.rechecks), "n") +
+            Cell(std::to_string(blame.checks.differences),
+                 blame.checks.differences > 0 ? "n bad" : "n") +
+            Cell(std::to_string(blame.checks.slow_steps), "n") + Cell(HtmlText(health)) +
+            "</tr>\n";
+  }
+  if (rows.empty()) return "";
+  return "<section><h2>Hosts</h2>\n<table><tr><th>host</th><th>deaths</th>"
+         "<th class=\"n\">lanes compared</th><th class=\"n\">different</th>"
+         "<th class=\"n\">slow steps</th><th>health check</th></tr>\n" +
+         rows + "</table></section>\n";
+}
+
 const char* ClassOf(const StatusEvent& event) {
   for (const char* kind : {"break", "death", "host-gone", "store-lost", "host-shunned"}) {
     if (event.kind == kind) return "bad";
@@ -235,7 +257,8 @@ std::string StatusPageText(const JobStatus& status, int64_t now_nanos, const std
          "</style></head>\n<body>\n<div id=\"lost\" hidden>keelrun does not answer: the job may "
          "have ended. Below is the last known state.</div>\n<main id=\"all\">\n" +
          Head(status) + Cards(status, now_nanos) + Timeline(status, now_nanos) +
-         Curves(status, now_nanos) + StepTimes(status) + Members(status) + TimeSpent(status) +
+         Curves(status, now_nanos) + StepTimes(status) + Members(status) + Blame(status) +
+         TimeSpent(status) +
          Checkpoints(status) + Events(status) + "</main>\n<script nonce=\"" + nonce + "\">" +
          std::string(kStatusScript) + "</script>\n</body></html>\n";
 }

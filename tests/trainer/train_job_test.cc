@@ -374,8 +374,11 @@ TEST_F(ABitThatIsWrong, IsShownToAnybodyWhoComputesTheLaneAgain) {
   const size_t at = saved.find("file=") + 5;
   const std::string file = saved.substr(at, saved.find(' ', at) - at);
   EXPECT_EQ(file.rfind(dir + "/corruption-step-7-lane-", 0), 0u) << saved;
-  job->Await("^rigged .*");
-  job->Kill();
+  job->ExitCode();   // the two others may have made all steps before its next life is shown wrong
+  EXPECT_GE(job->Count("this host: workers that died: [12] exited with a code; [0-9]+ of [0-9]+ "
+                       "compared lanes came out differently"),
+            1)
+      << job->Output();
   unsetenv("KEEL_RIGGED_BITS");
   Words words = {KEEL_BIN_DIR "/keel", "recompute", file, KEEL_BIN_DIR "/model_train"};
   words.insert(words.end(), options.begin(), options.end());

@@ -17,6 +17,7 @@
 #include "trainer/loop/lane_work.h"
 #include "trainer/loop/meet.h"
 #include "trainer/loop/recheck.h"
+#include "trainer/loop/slow_steps.h"
 #include "trainer/loop/stop_save.h"
 #include "trainer/loop/vote.h"
 #include "trainer/numerics/profile_range.h"
@@ -32,7 +33,8 @@ class EpochRun {
   EpochRun(TrainState& state, const EpochGroup::Spec& spec, EpochGroup& group,
            const EpochCallbacks& peer, Keeping* keeping)
       : parts_{state, spec.prefix, group, peer, keeping}, state_(state), group_(group),
-        placer_(group.size(), parts_.lanes(), MovesLanes(state.config())), recheck_(parts_) {}
+        placer_(group.size(), parts_.lanes(), MovesLanes(state.config())), recheck_(parts_),
+        slow_steps_(group.rank()) {}
 
   Result<EpochOutcome> Run() {
     KEEL_TRY(OpenExchange());
@@ -160,8 +162,10 @@ class EpochRun {
     watch.Add(&StepTimes::vote);
     parts_.At(Phase::kApplying);
     KEEL_TRY(CompareParameters(records));
-    KEEL_TRY_ASSIGN(const Recheck::Outcome judged, recheck_.Judge(records, work, *exchange_));
-    if (judged.what != Recheck::Outcome::What::kApply) return NotApplied(judged);
+    const Result<Recheck::Outcome> judged = recheck_.Judge(records, work, *exchange_);
+    TellChecks(records);
+    if (!judged.ok()) return judged.error();
+    if (judged->what != Recheck::Outcome::What::kApply) return NotApplied(*judged);
     std::vector<float> lane_losses;
     compute_ns_.clear();
     for (const VoteRecord& one : records) {
@@ -177,6 +181,12 @@ class EpochRun {
       KEEL_TRY(PlaceLanes(records));
     }
     return AfterVote(records, wishes);
+  }
+
+  void TellChecks(const std::vector<VoteRecord>& records) {
+    WorkerChecks checks = recheck_.TakeChecks();
+    if (!catching_up()) checks.slow_steps = slow_steps_.Note(records, Lanes());
+    if (parts_.peer.checked) parts_.peer.checked(checks);
   }
 
   // All members come to it together.
@@ -446,6 +456,7 @@ class EpochRun {
   std::unique_ptr<Exchange> exchange_;
   LanePlacer placer_;
   Recheck recheck_;
+  SlowSteps slow_steps_;
   std::optional<CatchUp> catch_up_;     // while members do, or one has failed to
   std::optional<uint64_t> saved_step_;
   std::string not_mirrored_;
@@ -455,17 +466,6 @@ class EpochRun {
   StepTimes times_;                     // of the step under way
   std::vector<int64_t> compute_ns_;     // each rank's, from its votes
 };
-
-// How long to wait for the others at the epoch's end, when all know already how it ends.
-constexpr std::chrono::seconds kPartLimit(1);
-
-// All agreed to end here. Once all have arrived, everybody has the records that end the epoch, and
-// a member that is lost or late no longer matters.
-void PartInOrder(EpochGroup& group) {
-  group.LimitTo(kPartLimit);
-  const std::vector<size_t> sizes(static_cast<size_t>(group.size()), 1);
-  if (Gather(group, RecordBytes(1), sizes).ok()) group.Parted();
-}
 
 }  // namespace
 

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "elastic/protocol/blame.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/save/checkpointer.h"
 #include "trainer/save/resume.h"
@@ -42,6 +43,8 @@ struct EpochCallbacks {
   // went.
   std::function<void(uint64_t step, float loss, const StepTimes& times)> made = {};
   std::function<void(Duration took)> evaluated = {};
+  // What was compared, since it was told last.
+  std::function<void(const WorkerChecks& more)> checked = {};
   std::string fingerprint = {};     // this worker's; used only without Keeping, which has its own
   bool inexact_allowed = false;     // members of different fingerprints may make steps together
   int64_t epoch = 0;                // its number; 0: there is no supervisor

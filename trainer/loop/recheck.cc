@@ -76,6 +76,11 @@ Result<Recheck::Outcome> Recheck::Judge(const std::vector<VoteRecord>& records,
                                         const LaneWork& work, Exchange& exchange) {
   if (tasks_.empty()) return Outcome();
   const std::vector<Dispute> disputes = DisputesIn(tasks_, records, hosts_);
+  const RecheckTask& own = tasks_[static_cast<size_t>(rank())];
+  checks_.rechecks += int{own.own.has_value()} + int{own.other.has_value()};
+  for (const Dispute& dispute : disputes) {
+    checks_.differences += int{dispute.owner == rank() || dispute.checker == rank()};
+  }
   if (!disputes.empty()) {
     KEEL_TRY_ASSIGN(Outcome outcome, JudgeParameters());
     if (outcome.what != Outcome::What::kApply) return outcome;

@@ -21,9 +21,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "elastic/protocol/blame.h"
 #include "trainer/exchange/exchange.h"
 #include "trainer/loop/differing.h"
 #include "trainer/loop/epoch_parts.h"
@@ -56,6 +58,8 @@ class Recheck {
   };
   Result<Outcome> Judge(const std::vector<VoteRecord>& records, const LaneWork& work,
                         Exchange& exchange);
+  // Of this worker, since the last call.
+  WorkerChecks TakeChecks() { return std::exchange(checks_, {}); }
 
  private:
   int rank() const { return group_.rank(); }
@@ -85,6 +89,7 @@ class Recheck {
   std::vector<std::string> hosts_;   // by rank
   const bool all_compute_alike_;
   int64_t every_ = 0;
+  WorkerChecks checks_;
   std::vector<RecheckTask> tasks_;   // by rank, of the step under way; empty: no recheck
 };
 

@@ -169,6 +169,12 @@ EpochCallbacks Trainer::Peer(const EpochMessage& message) {
   peer.made = [this](uint64_t step, float loss, const StepTimes& times) {
     OnMade(step, loss, times);
   };
+  peer.checked = [this](const WorkerChecks& more) {
+    figures_.checks.rechecks += more.rechecks;
+    figures_.checks.differences += more.differences;
+    figures_.checks.slow_steps += more.slow_steps;
+    if (more.differences > 0) TellFigures();   // it may be the last thing that this worker says
+  };
   peer.evaluated = [this](Duration took) { figures_.evaluating_ns += took.count(); };
   return peer;
 }

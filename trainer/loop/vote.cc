@@ -9,6 +9,9 @@
 namespace keel {
 namespace {
 
+// How long to wait for the others at the epoch's end, when all know already how it ends.
+constexpr std::chrono::seconds kPartLimit(1);
+
 Result<std::vector<VoteRecord>> DecodeAll(const EpochGroup& group, const VoteRecord& own,
                                           const Placement& placement,
                                           const std::vector<RecordBytes>& all) {
@@ -38,6 +41,12 @@ Result<std::vector<VoteRecord>> Vote(EpochGroup& group, const VoteRecord& record
   Result<std::vector<VoteRecord>> records = DecodeAll(group, record, placement, all);
   if (!records.ok()) group.Abort(records.error());
   return records;
+}
+
+void PartInOrder(EpochGroup& group) {
+  group.LimitTo(kPartLimit);
+  const std::vector<size_t> sizes(static_cast<size_t>(group.size()), 1);
+  if (Gather(group, RecordBytes(1), sizes).ok()) group.Parted();
 }
 
 }  // namespace keel

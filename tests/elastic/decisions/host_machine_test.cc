@@ -852,6 +852,26 @@ TEST_F(HostTest, AStopDuringTheCheckSavesNothingAndLosesNothing) {
   ExpectExit(kExitStopped);
 }
 
+// Whoever looks for the reason of trouble reads it.
+TEST_F(HostTest, WhatSpeaksForAndAgainstAHostIsCountedOverAllLivesOfItsWorkers) {
+  EnterFirstEpoch();
+  FiguresMessage figures;
+  figures.checks = {10, 1, 20};
+  host_.OnWorkerMessage(0, figures, now_);
+  figures.checks = {12, 1, 40};
+  host_.OnWorkerMessage(0, figures, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Killed(SIGSEGV), now_);
+  Pass(1s);
+  ASSERT_EQ(Take<StartWorker>().size(), 1u);
+  host_.OnWorkerMessage(0, HelloMessage{}, now_);
+  figures.checks = {3, 0, 0};
+  host_.OnWorkerMessage(0, figures, now_);
+  host_.OnWorkerEnded(0, ExitStatus::Exited(kExitDeviceLost), now_);
+  Pass(1s);
+  host_.OnStartFailed(0, "no memory", now_);
+  EXPECT_EQ(host_.record().blame, (HostBlame{0, 1, 0, 1, 1, {15, 1, 40}}));
+}
+
 TEST_F(HostTest, OneThatIsTakenForDeadDuringTheCheckRegistersAnew) {
   EnterFirstEpoch();
   host_.OnWorkerEnded(0, ExitStatus::Exited(1), now_);

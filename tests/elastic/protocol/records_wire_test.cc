@@ -31,6 +31,7 @@ MemberRecord SomeMember() {
   record.outside = 6;
   record.deaths = 2;
   record.incidents = 1;
+  record.blame = {1, 2, 3, 4, 5, {6, 7, 8}};
   record.finished = 7;
   record.finished_id = "cafe";
   SeatRecord seat{"w1", SeatState::kRunning, 7, 3, {120, 2, 9}, true, ""};
@@ -93,7 +94,9 @@ TEST(RecordsWire, AMember) {
             R"("seen":{"met":"e6","tried":"cafe beef","linked":"cafe",)"
             R"("shared":"e6","lost":{"who":"a","inside":"cafe","outside":6,)"
             R"("beat_age_ms":1500,"refused":true}},)"
-            R"("outside":6,"deaths":2,"incidents":1,"finished":7,)"
+            R"("outside":6,"deaths":2,"incidents":1,)"
+            R"("blame":{"exited":1,"signalled":2,"ended":3,"lost_device":4,"not_started":5,)"
+            R"("rechecks":6,"differences":7,"slow_steps":8},"finished":7,)"
             R"("finished_id":"cafe","seats":[{"wor)"
             R"(ker":"w1","state":"running","epoch":7,"rank":3,"step":120)"
             R"(,"phase":2,"tick":9,"place":"computing, lane 3","waits_for":4,"silent":true,"s)"
@@ -108,6 +111,8 @@ TEST(RecordsWire, AMember) {
             R"(foreign","fingerprint":"","epoch":{"number":0,"id":"","hosts":0,"keeper":"",)"
             R"("restarts":0,"restarts_recent":0,"deaths":0},"seen":{"met":"","tried":"",)"
             R"("linked":"","shared":"","lost":null},"outside":0,"deaths":0,"incidents":0,)"
+            R"("blame":{"exited":0,"signalled":0,"ended":0,"lost_device":0,"not_started":0,)"
+            R"("rechecks":0,"differences":0,"slow_steps":0},)"
             R"("finished":0,)"
             R"("finished_id":"","seats":[]})");
 }
@@ -204,42 +209,43 @@ constexpr const char* kMemberFaults =
   -9223372036854775808: @: expected a whole number of 32 bits, found the number -922337203)"
     R"(6854775808
   9223372036854775807: @: expected a whole number of 32 bits, found the number 9223372036854775807
-incarnation: it has 24 members instead of 25; @: expected a string, found null
-host: it has 24 members instead of 25; @: expected a string, found null
-address: it has 24 members instead of 25; @: expected a string, found null
-machine: it has 24 members instead of 25; @: expected a string, found null
-peer: it has 24 members instead of 25; @: expected a string, found null
-order: it has 24 members instead of 25; @: expected a whole number, found null
+incarnation: it has 25 members instead of 26; @: expected a string, found null
+host: it has 25 members instead of 26; @: expected a string, found null
+address: it has 25 members instead of 26; @: expected a string, found null
+machine: it has 25 members instead of 26; @: expected a string, found null
+peer: it has 25 members instead of 26; @: expected a string, found null
+order: it has 25 members instead of 26; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-role: it has 24 members instead of 25; @: expected a string, found null
-state: it has 24 members instead of 25; @: expected a string, found null
-reason: it has 24 members instead of 25; @: expected a string, found null
-deadline_ms: it has 24 members instead of 25; @: expected a whole number, found null
+role: it has 25 members instead of 26; @: expected a string, found null
+state: it has 25 members instead of 26; @: expected a string, found null
+reason: it has 25 members instead of 26; @: expected a string, found null
+deadline_ms: it has 25 members instead of 26; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-refused: it has 24 members instead of 25; @: expected true or false, found null
-forgiven: it has 24 members instead of 25; @: expected true or false, found null
-unfit: it has 24 members instead of 25; @: expected a string, found null
-health: it has 24 members instead of 25; @: expected a string, found null
-kind: it has 24 members instead of 25; @: expected a string, found null
-fingerprint: it has 24 members instead of 25; @: expected a string, found null
-epoch: it has 24 members instead of 25; @: expected an object, found null
-seen: it has 24 members instead of 25; @: expected an object, found null
-outside: it has 24 members instead of 25; @: expected a whole number, found null
+refused: it has 25 members instead of 26; @: expected true or false, found null
+forgiven: it has 25 members instead of 26; @: expected true or false, found null
+unfit: it has 25 members instead of 26; @: expected a string, found null
+health: it has 25 members instead of 26; @: expected a string, found null
+kind: it has 25 members instead of 26; @: expected a string, found null
+fingerprint: it has 25 members instead of 26; @: expected a string, found null
+epoch: it has 25 members instead of 26; @: expected an object, found null
+seen: it has 25 members instead of 26; @: expected an object, found null
+outside: it has 25 members instead of 26; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-deaths: it has 24 members instead of 25; @: expected a whole number, found null
+deaths: it has 25 members instead of 26; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-incidents: it has 24 members instead of 25; @: expected a whole number, found null
+incidents: it has 25 members instead of 26; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-finished: it has 24 members instead of 25; @: expected a whole number, found null
+blame: it has 25 members instead of 26; @: expected an object, found null
+finished: it has 25 members instead of 26; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-finished_id: it has 24 members instead of 25; @: expected a string, found null
-seats: it has 24 members instead of 25; @: expected an array, found null
+finished_id: it has 25 members instead of 26; @: expected a string, found null
+seats: it has 25 members instead of 26; @: expected an array, found null
 epoch/number: it has 6 members instead of 7; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
@@ -275,6 +281,30 @@ seen/lost/beat_age_ms: it has 4 members instead of 5; @: expected a whole number
   -9223372036854775808: 'beat_age_ms' is -9223372036854775808, expected 0 to 1099511627776
   9223372036854775807: 'beat_age_ms' is 9223372036854775807, expected 0 to 1099511627776
 seen/lost/refused: it has 4 members instead of 5; @: expected true or false, found null
+blame/exited: it has 7 members instead of 8; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+blame/signalled: it has 7 members instead of 8; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+blame/ended: it has 7 members instead of 8; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+blame/lost_device: it has 7 members instead of 8; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+blame/not_started: it has 7 members instead of 8; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+blame/rechecks: it has 7 members instead of 8; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+blame/differences: it has 7 members instead of 8; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+blame/slow_steps: it has 7 members instead of 8; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
 seats/0/worker: it has 11 members instead of 12; @: expected a string, found null
 seats/0/state: it has 11 members instead of 12; @: expected a string, found null
 seats/0/epoch: it has 11 members instead of 12; @: expected a whole number, found null
@@ -303,18 +333,21 @@ seats/0/waits_for: it has 11 members instead of 12; @: expected a whole number o
 seats/0/silent: it has 11 members instead of 12; @: expected true or false, found null
 seats/0/saved: it has 11 members instead of 12; @: expected true or false, found null
 seats/0/ended: it has 11 members instead of 12; @: expected a string, found null
-one more in '': it has 26 members instead of 25
+one more in '': it has 27 members instead of 26
 one more in '/epoch': it has 8 members instead of 7
 one more in '/seen': it has 6 members instead of 5
 one more in '/seen/lost': it has 6 members instead of 5
+one more in '/blame': it has 9 members instead of 8
 one more in '/seats/0': it has 13 members instead of 12
 order in '': version incarnation host address machine peer order role state reason deadlin)"
     R"(e_ms refused forgiven unfit health kind fingerprint epoch seen outside deaths incidents )"
-    R"(finished fin)"
+    R"(blame finished fin)"
     R"(ished_id seats
 order in '/epoch': number id hosts keeper restarts restarts_recent deaths
 order in '/seen': met tried linked shared -
 order in '/seen/lost': who inside outside beat_age_ms refused
+order in '/blame': exited signalled ended lost_device not_started rechecks differences )"
+    R"(slow_steps
 order in '/seats/0': worker state epoch rank step phase tick place waits_for silent saved ended
 )";
 
@@ -326,7 +359,7 @@ constexpr const char* kTombstoneFaults =
     R"(version: @ is missing; @: expected a whole number of 32 bits, found null
   -9223372036854775808: taken
   9223372036854775807: taken
-gone: it has 3 members instead of 25; @: expected a string, found null
+gone: it has 3 members instead of 26; @: expected a string, found null
 incarnation: it has 3 members instead of 4; @: expected a string, found null
 reason: it has 3 members instead of 4; @: expected a string, found null
 one more in '': it has 5 members instead of 4

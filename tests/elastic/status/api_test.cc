@@ -18,7 +18,7 @@ Json ApiOf(const JobStatus& status, int64_t now = kBegin + 10 * kSecondNanos) {
 
 TEST(StatusApi, TellsMembersEpochsAndEvents) {
   JobStatus status(JobOf());
-  status.OnHosts({HostOf(0, 2, 40)}, kBegin);
+  status.OnHosts({HostOf(0, 2, 40), HostOf(1, 2, 40)}, kBegin);
   status.OnEpoch(EpochOf(1, 2, 1), kBegin + kSecondNanos);
   status.OnBreak(BreakOf(1, BreakCause::kDied, "rank 1 died"), kBegin + 2 * kSecondNanos);
   status.OnEpoch(EpochOf(2, 1, 1), kBegin + 3 * kSecondNanos);
@@ -35,9 +35,12 @@ TEST(StatusApi, TellsMembersEpochsAndEvents) {
                        json["epochs"][0]["begun_s"].get<double>(), 1.0);
   EXPECT_EQ(json["members"][0]["workers"][1]["rank"], 1);
   EXPECT_EQ(json["members"][0]["workers"][1]["state"], "running");
-  EXPECT_EQ(json["events_total"], 4);
-  EXPECT_EQ(json["events"][2]["kind"], "break");
-  EXPECT_EQ(json["events"][2]["epoch"], 1);
+  EXPECT_EQ(json["members"][1]["blame"]["deaths"]["signalled"], 2);
+  EXPECT_EQ(json["members"][1]["health"], "good");
+  EXPECT_EQ(json["members"][0]["health"], "");
+  EXPECT_EQ(json["events_total"], 5);
+  EXPECT_EQ(json["events"][3]["kind"], "break");
+  EXPECT_EQ(json["events"][3]["epoch"], 1);
 }
 
 TEST(StatusApi, TellsWhatWorkersTellOfThemselves) {

@@ -57,6 +57,13 @@ TEST(StatusMetrics, TellsTheJobItsEpochsAndItsWorkers) {
   EXPECT_THAT(text, HasSubstr("keel_workers{state=\"running\"} 4\n"));
   EXPECT_THAT(text, HasSubstr("keel_worker_step{host=\"node1\",slot=\"1\",local_rank=\"0\"} 41\n"));
   EXPECT_THAT(text, HasSubstr("keel_events_total{kind=\"host-joined\"} 2\n"));
+  const std::string host = "{host=\"node1\",slot=\"1\"";
+  EXPECT_THAT(text, HasSubstr("keel_host_deaths_by_cause_total" + host +
+                              ",cause=\"signalled\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("keel_host_rechecks_total" + host + "} 40\n"));
+  EXPECT_THAT(text, HasSubstr("keel_host_differences_total" + host + "} 3\n"));
+  EXPECT_THAT(text, HasSubstr("keel_host_slow_steps_total" + host + "} 20\n"));
+  EXPECT_THAT(text, HasSubstr("keel_host_healthy" + host + "} 1\n"));
   ExpectFormat(text);
 }
 

@@ -89,6 +89,7 @@ TEST(StatusPage, ShowsMembersEpochsAndEvents) {
   EXPECT_EQ(CountOf(page, "<rect class=\"broken\""), 1U);
   EXPECT_EQ(CountOf(page, "<rect class=\"running\""), 1U);
   EXPECT_EQ(CountOf(page, "<rect class=\"death\""), 1U);
+  EXPECT_THAT(page, HasSubstr("<td>node1</td><td>1 exited with a code, 2 killed by a signal</td>"));
   ExpectWellFormed(page);
 }
 
