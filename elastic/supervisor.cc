@@ -216,11 +216,11 @@ int Supervisor::Run() {
   loop_.run();
   page_.reset();
   notices_.reset();
-  if (health_) health_->Forget();
   HoldSignals();
   if (status_) status_->Hide();
   board_.reset();
   crew_->KillAll();
+  if (health_) health_->Forget();
   show_by_ = Now() + kShowLimit;
   crew_->ShowRest(show_by_);
   story_.OnLostOutput(crew_->lost_output());

@@ -131,6 +131,7 @@ Result<TrainConfig> ConfigFrom(const Options& options, TrainConfig config) {
   config.on_corruption = options.Text("on-corruption") == "stop" ? OnCorruption::kStop
                                                                  : OnCorruption::kContinue;
   config.evidence_dir = options.Text("evidence-dir");
+  KEEL_TRY(CheckIsNoForeignUrl("evidence-dir", config.evidence_dir));
   config.joins_beside = options.Text("joins") == "beside";
   config.places_lanes = options.Text("lane-placement") == "auto";
   config.loader.threads = static_cast<int>(options.Integer("load-threads"));

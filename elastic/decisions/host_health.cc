@@ -9,7 +9,7 @@ void HostMachine::OnFit(int index, TimePoint now) {
   if (mode_ == Mode::kExited || !HasProcess(RecordOf(index).state)) return;
   Worker& worker = WorkerOf(index);
   worker.started = now;
-  if (worker.limit) {
+  if (worker.limit && !IsSignalled(seats_[index].phase)) {
     worker.limit.reset();
     LimitStart(index);
   }

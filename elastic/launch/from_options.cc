@@ -335,10 +335,11 @@ class ConfigMaker {
       NoteIfGiven("health-limit", "--health-check is not given");
       return Ok();
     }
-    // A worker that waits for the check counts as one that has been started.
-    if (config_.health_limit < config_.start_limit) return Ok();
+    // A worker that waits for checks counts as one that has been started, and may wait for the rest
+    // of one and for another one.
+    if (config_.health_limit < config_.start_limit / 2) return Ok();
     return Refused("health-limit", DurationText(config_.health_limit) +
-                                       " must be less than --start-limit, which is " +
+                                       " must be less than half of --start-limit, which is " +
                                        DurationText(config_.start_limit));
   }
 

@@ -112,9 +112,10 @@ Status HealthCheck::Spawn() {
 void HealthCheck::AwaitEnd() {
   ended_.async_wait(stream_descriptor::wait_read,
                     [self = shared_from_this()](const error_code& failure) {
-    if (failure || !self->child_) return;
+    if (failure) return;
     const auto status = self->child_->TryWait();
     if (status.ok() && !*status) return self->AwaitEnd();
+    if (!self->on_end_) return self->child_.reset();   // it was ended at its limit, or is forgotten
     self->ReadRest();
     if (status.ok()) return self->End(JudgeHealth(self->plan_, *status, self->said_));
     self->End({HealthOutcome::Verdict::kCannotRun, "the health check " +
@@ -132,12 +133,17 @@ void HealthCheck::AwaitLimit() {
   });
 }
 
+// Only looks for bytes are under way between two handlers: a read would take some that its handler
+// has yet to see while the command's end is judged.
 void HealthCheck::Read() {
-  output_.async_read_some(boost::asio::buffer(buffer_),
-                          [self = shared_from_this()](const error_code& failure, size_t size) {
-    if (failure) return;   // its end, which says nothing of the command's
+  output_.async_wait(stream_descriptor::wait_read,
+                     [self = shared_from_this()](const error_code& failure) {
+    if (failure) return;
+    error_code ended;
+    const size_t size = self->output_.read_some(boost::asio::buffer(self->buffer_), ended);
     self->Take({self->buffer_.data(), size});
-    self->Read();
+    const bool is_open = !ended || ended == boost::asio::error::would_block;
+    if (is_open) self->Read();   // its end says nothing of the command's
   });
 }
 
@@ -163,11 +169,12 @@ void HealthCheck::End(const HealthOutcome& outcome) {
   if (on_end) on_end(outcome);
 }
 
+// A process that is stuck in the kernel takes its time to end, for which the loop does not wait:
+// AwaitEnd() sees it.
 void HealthCheck::Forget() {
   on_end_ = {};
-  child_.reset();   // with its process group
+  if (child_) (void)child_->SignalGroup(SIGKILL);
   error_code ignored;
-  ended_.close(ignored);
   output_.close(ignored);
   limit_.cancel();
 }

@@ -1,6 +1,7 @@
 // HealthCheck: runs the command by which a user says whether this machine is fit for a worker.
-// Promises   one outcome, within the plan's limit; then nothing of the command is left, nor of what
-//            it started in its process group. Of what it printed, the last line is told.
+// Promises   one outcome, within the plan's limit. The command gets SIGKILL then, with all of its
+//            process group, and nobody waits for the end of what is stuck in the kernel, but the
+//            loop's own. Of what it printed, the last line is told.
 // Does not   decide what becomes of a host that is not fit (elastic/decisions/host_machine.h).
 // Threads    the loop's, which must be the one that outlives the command
 //            (elastic/process/spawn.h).

@@ -30,7 +30,6 @@
 #include "elastic/process/orphan_guard.h"
 #include "elastic/process/program_path.h"
 #include "elastic/protocol/exit_codes.h"
-#include "elastic/report/blame_words.h"
 #include "elastic/report/error_file.h"
 #include "elastic/report/event_log.h"
 #include "elastic/report/failures.h"
@@ -94,7 +93,6 @@ std::string EndText(const LaunchConfig& config, const JobStory& story) {
   }
   const bool quiet = story.summary().exit_code == kExitFinished && story.summary().events.empty();
   const std::string quiet_text = GoodputLine(story.summary()) +
-                                 BlameText(story.summary().blame, story.summary().health) +
                                  LostOutputText(story.summary().lost_output);
   return (quiet ? quiet_text : JobSummaryText(story.summary())) +
          (failed ? FailureReportText(title, story.failures()) : "");

@@ -118,10 +118,12 @@ Exchange::Impl::Impl(std::shared_ptr<GradientBuckets> gradients, EpochGroup& gro
 }
 
 void Exchange::Impl::Note(size_t parameter, const at::Tensor& made) const {
-  if (notes_.digests != nullptr) (*notes_.digests)[parameter] = DigestOfTensors({made});
-  if (notes_.copies == nullptr) return;
-  (*notes_.copies)[parameter] =
-      made.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true).contiguous();
+  at::Tensor noted = made;
+  if (notes_.copies != nullptr) {
+    noted = made.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true).contiguous();
+    (*notes_.copies)[parameter] = noted;
+  }
+  if (notes_.digests != nullptr) (*notes_.digests)[parameter] = DigestOfTensors({noted});
 }
 
 // Runs in a backward, which an exception ends.

@@ -40,8 +40,8 @@ std::vector<SentTensor> TensorsToSend(TrainState& state, const LaneResult& a, co
   size_t sum = 0;
   std::vector<SentTensor> chosen;
   for (SentTensor& sent : all) {
+    if (sum + sent.bytes > kSentBytesMax) continue;
     sum += sent.bytes;
-    if (sum > kSentBytesMax) break;
     chosen.push_back(std::move(sent));
   }
   return chosen;

@@ -16,7 +16,7 @@
 
 namespace keel {
 
-// As far as they were kept, and are not too large to be sent: the first ones.
+// As far as they were kept, and are not too large to be sent.
 Result<std::vector<DifferingTensor>> GatherDiffering(TrainState& state, EpochGroup& group,
                                                      const Dispute& dispute,
                                                      const Testimony& testimony,
@@ -24,6 +24,7 @@ Result<std::vector<DifferingTensor>> GatherDiffering(TrainState& state, EpochGro
 
 // To follow what differs: ", in 1 of 4096 elements, the first ..."; of several tensors that of the
 // first one: "; in the gradient of layer1.weight 1 of ...". Empty: there is none.
+// Throws what LibTorch throws.
 std::string ElementsText(const std::vector<DifferingTensor>& differing);
 
 }  // namespace keel

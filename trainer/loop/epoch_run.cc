@@ -163,6 +163,7 @@ class EpochRun {
     parts_.At(Phase::kApplying);
     KEEL_TRY(CompareParameters(records));
     const Result<Recheck::Outcome> judged = recheck_.Judge(records, work, *exchange_);
+    work.own_tensors = work.other_tensors = {};
     TellChecks(records);
     if (!judged.ok()) return judged.error();
     if (judged->what != Recheck::Outcome::What::kApply) return NotApplied(*judged);

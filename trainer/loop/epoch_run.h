@@ -28,6 +28,8 @@
 namespace keel {
 
 // What the epoch needs of the worker's supervisor, beside the whereabouts of its group.
+class EvidenceKeeper;
+
 struct EpochCallbacks {
   // Called once the group is built. It passes `abort` to the watch for breaks, and returns an
   // object that is destroyed before the group.
@@ -45,6 +47,7 @@ struct EpochCallbacks {
   std::function<void(Duration took)> evaluated = {};
   // What was compared, since it was told last.
   std::function<void(const WorkerChecks& more)> checked = {};
+  EvidenceKeeper* evidence = nullptr;   // null: none is saved
   std::string fingerprint = {};     // this worker's; used only without Keeping, which has its own
   bool inexact_allowed = false;     // members of different fingerprints may make steps together
   int64_t epoch = 0;                // its number; 0: there is no supervisor

@@ -105,15 +105,6 @@ Result<LaneEvidence> EvidenceIn(const std::string& text) {
   return evidence;
 }
 
-NamedTensors ModelOf(const TrainState& state) {
-  const ModelTensors& model = state.model().tensors;
-  NamedTensors all;
-  for (const NamedTensors* part : {&model.parameters, &model.buffers, &model.frozen}) {
-    for (const NamedTensor& one : *part) all.push_back({kModel + one.name, one.tensor});
-  }
-  return all;
-}
-
 using ByName = std::map<std::string, at::Tensor>;
 
 Status FillModel(const ByName& found, const std::string& path, TrainState& state) {
@@ -150,14 +141,23 @@ std::optional<Batch> BatchIn(const ByName& found) {
 
 }  // namespace
 
+NamedTensors ModelOf(const TrainState& state) {
+  const ModelTensors& model = state.model().tensors;
+  NamedTensors all;
+  for (const NamedTensors* part : {&model.parameters, &model.buffers, &model.frozen}) {
+    for (const NamedTensor& one : *part) all.push_back({kModel + one.name, one.tensor});
+  }
+  return all;
+}
+
 std::string EvidenceName(uint64_t step, int lane) {
   return "corruption-step-" + std::to_string(step) + "-lane-" + std::to_string(lane) +
          ".safetensors";
 }
 
 Status WriteEvidence(Files& files, const std::string& path, const LaneEvidence& evidence,
-                     const TrainState& state) {
-  TensorFile file{ModelOf(state), {{kMetadata, MetadataOf(evidence)}}};
+                     const NamedTensors& model) {
+  TensorFile file{model, {{kMetadata, MetadataOf(evidence)}}};
   NamedTensors& tensors = file.tensors;
   // A batch that is not of tensors alone has none of these.
   if (evidence.batch && evidence.batch->data.defined() && evidence.batch->target.defined()) {
@@ -182,6 +182,12 @@ Result<LaneEvidence> ReadEvidence(Files& files, const std::string& path, TrainSt
   }
   Result<LaneEvidence> evidence = EvidenceIn(metadata->second);
   if (!evidence.ok()) return evidence.error().Doing(path);
+  const NamedTensors& parameters = state.model().tensors.parameters;
+  const bool are_same =
+      std::equal(parameters.begin(), parameters.end(), evidence->parameters.begin(),
+                 evidence->parameters.end(),
+                 [](const NamedTensor& one, const std::string& name) { return one.name == name; });
+  if (!are_same) return Error{Code::kInvalid, path + " is of a model with other parameters"};
   ByName found;
   for (const NamedTensor& one : file.tensors) found[one.name] = one.tensor;
   KEEL_TRY(FillModel(found, path, state));

@@ -52,9 +52,11 @@ struct LaneEvidence {
 
 std::string EvidenceName(uint64_t step, int lane);
 
-// With the model as it is in `state`.
+// The model as it lies in the file. It shares the memory of what trains.
+NamedTensors ModelOf(const TrainState& state);
+// With this model.
 Status WriteEvidence(Files& files, const std::string& path, const LaneEvidence& evidence,
-                     const TrainState& state);
+                     const NamedTensors& model);
 // Brings the model into `state`, but not the numbers.
 Result<LaneEvidence> ReadEvidence(Files& files, const std::string& path, TrainState& state);
 

@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "store/bucket_files.h"
 #include "store/catch_torch.h"
 #include "trainer/exchange/gather.h"
 #include "trainer/group/nccl_links.h"
@@ -17,14 +16,8 @@ namespace {
 
 constexpr char kLeaves[] = "it leaves, and the step is made again";
 
-// Others wait while evidence is written.
+// It is copied before it is written.
 constexpr uint64_t kEvidenceBytesMax = uint64_t{1} << 30;
-
-uint64_t ModelBytes(const TrainState& state) {
-  uint64_t bytes = 0;
-  for (const at::Tensor& parameter : state.parameters()) bytes += parameter.nbytes();
-  return bytes;
-}
 
 std::vector<std::string> TensorNames(const NamedTensors& tensors) {
   std::vector<std::string> names;
@@ -45,6 +38,7 @@ Error Garbled(const std::string& whose) {
 
 Recheck::Recheck(const EpochParts& parts)
     : state_(parts.state), group_(parts.group), keeping_(parts.keeping),
+      keeper_(parts.peer.evidence), fingerprint_(parts.peer.fingerprint),
       all_compute_alike_(!parts.peer.inexact_allowed) {
   for (int rank = 0; rank < group_.size(); ++rank) hosts_.push_back(group_.HostOf(rank));
 }
@@ -193,20 +187,23 @@ Result<Recheck::Outcome> Recheck::JudgeLane(const Dispute& dispute, const Testim
   const Verdict verdict = Decide(dispute, testimony);
   const std::string differs = DifferencesOf(testimony.owner, testimony.checker,
                                             TensorNames(state_.model().tensors.parameters));
-  const std::string reason = differs + ElementsText(differing) + ": " + verdict.reason;
+  KEEL_TRY_ASSIGN(const std::string elements, CatchTorch("comparing results", [&] {
+                    return ElementsText(differing);
+                  }));
+  const std::string reason = differs + elements + ": " + verdict.reason;
   LaneEvidence evidence = EvidenceOf(dispute, testimony);
   evidence.differing = differing;
   evidence.verdict = (verdict.wrong ? group_.NameOf(*verdict.wrong) + " is wrong: " : "") + reason;
+  const std::string lane = "lane " + std::to_string(dispute.lane);
+  if (verdict.wrong && verdict.wrong != rank()) Tell(lane, {*verdict.wrong}, reason, kLeaves);
   Save(std::move(evidence), verdict.wrong);
   if (!verdict.wrong) return JudgeBoth(dispute, reason);
-  const std::string lane = "lane " + std::to_string(dispute.lane);
   if (verdict.wrong == rank()) {
     state_.NoteUnfit();
     return Error{Code::kCorrupt, StepText() + ", " + lane + ": " + group_.NameOf(rank()) +
                                      " computes other bits than it should (" + reason +
                                      "): do not trust this machine"};
   }
-  Tell(lane, {*verdict.wrong}, reason, kLeaves);
   return Outcome{Outcome::What::kAgain};
 }
 
@@ -233,7 +230,7 @@ Recheck::Outcome Recheck::JudgeBoth(const Dispute& dispute, const std::string& r
 
 LaneEvidence Recheck::EvidenceOf(const Dispute& dispute, const Testimony& testimony) const {
   LaneEvidence evidence{.step = state_.step(), .lane = dispute.lane};
-  if (keeping_ != nullptr) evidence.fingerprint = keeping_->resume.fingerprint;
+  evidence.fingerprint = keeping_ != nullptr ? keeping_->resume.fingerprint : fingerprint_;
   evidence.numbers = state_.registry().NumbersText();
   evidence.parameters = TensorNames(state_.model().tensors.parameters);
   const auto claim = [&](int rank, const char* role, bool is_second, const LaneResult& result) {
@@ -249,24 +246,38 @@ LaneEvidence Recheck::EvidenceOf(const Dispute& dispute, const Testimony& testim
   return evidence;
 }
 
-// By one of those who tell the truth; the others wait for it in the next meeting.
+// By one of those who tell the truth, while it goes on.
 void Recheck::Save(LaneEvidence evidence, const std::optional<int>& wrong) const {
   if (!IsTeller(wrong ? std::vector{*wrong} : std::vector<int>())) return;
   std::string folder = state_.config().evidence_dir;
   if (folder.empty() && keeping_ != nullptr) folder = keeping_->resume.root;
-  if (folder.empty() || folder == kNoEvidence) return;
-  const std::string path = folder + "/" + EvidenceName(evidence.step, evidence.lane);
-  const auto save = [&]() -> Status {
-    if (ModelBytes(state_) > kEvidenceBytesMax) {
-      return Error{Code::kInvalid, "the model is larger than " + BytesText(kEvidenceBytesMax)};
+  const bool is_wanted = !folder.empty() && folder != kNoEvidence && keeper_ != nullptr &&
+                         keeper_->Wants(evidence.step);
+  if (!is_wanted) return;
+  const NamedTensors model = ModelOf(state_);
+  uint64_t bytes = 0;
+  for (const NamedTensor& one : model) bytes += one.tensor.nbytes();
+  if (bytes > kEvidenceBytesMax) {
+    return LogWarn("evidence-not-saved",
+                   {{"reason", "the model is larger than " + BytesText(kEvidenceBytesMax)}});
+  }
+  // It is of use without samples, too.
+  Result<Batch> batch = BatchOf(state_, evidence.lane);
+  const Result<NamedTensors> copied = CatchTorch("copying the model", [&] {
+    NamedTensors copies;
+    for (const NamedTensor& one : model) {
+      copies.push_back({one.name, one.tensor.detach().to(at::kCPU, /*non_blocking=*/false,
+                                                         /*copy=*/true)});
     }
-    KEEL_TRY_ASSIGN(Batch batch, BatchOf(state_, evidence.lane));
-    if (batch.tag == nullptr) evidence.batch = std::move(batch);
-    return WriteEvidence(OwnBuckets(), path, evidence, state_);
-  };
-  const Status saved = save();
-  if (!saved.ok()) return LogWarn("evidence-not-saved", {{"reason", saved.error().message}});
-  LogInfo("evidence-saved", {{"file", path}, {"next", "keel recompute"}});
+    if (batch.ok() && batch->tag == nullptr) {
+      evidence.batch = Changed(*batch, [](const at::Tensor& one) {
+        return one.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
+      });
+    }
+    return copies;
+  });
+  if (!copied.ok()) return LogWarn("evidence-not-saved", {{"reason", copied.error().message}});
+  keeper_->Save(folder, std::move(evidence), *copied);
 }
 
 std::string Recheck::NamesOf(const std::vector<int>& ranks, const std::string& between) const {

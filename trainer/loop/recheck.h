@@ -29,6 +29,7 @@
 #include "trainer/exchange/exchange.h"
 #include "trainer/loop/differing.h"
 #include "trainer/loop/epoch_parts.h"
+#include "trainer/loop/evidence_keeper.h"
 #include "trainer/loop/lane_work.h"
 #include "trainer/loop/recheck_plan.h"
 #include "trainer/loop/vote_record.h"
@@ -86,6 +87,8 @@ class Recheck {
   TrainState& state_;
   EpochGroup& group_;
   const Keeping* const keeping_;     // null: nothing is saved
+  EvidenceKeeper* const keeper_;     // null: no evidence, either
+  const std::string fingerprint_;
   std::vector<std::string> hosts_;   // by rank
   const bool all_compute_alike_;
   int64_t every_ = 0;

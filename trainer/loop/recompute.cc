@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "elastic/protocol/differing_words.h"
+#include "store/catch_torch.h"
 #include "trainer/exchange/exchange.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/loop/alone.h"
@@ -62,7 +63,9 @@ std::string ElementsOf(const LaneClaim& claim, const LaneEvidence& evidence, con
   for (const DifferingTensor& one : evidence.differing) {
     const at::Tensor own = TensorOf(mine, evidence, one);
     const at::Tensor& claimed = is_owner ? one.owner : one.checker;
-    if (!own.defined() || own.sizes() != claimed.sizes()) continue;
+    const bool are_alike = own.defined() && own.sizes() == claimed.sizes() &&
+                           own.scalar_type() == claimed.scalar_type();
+    if (!are_alike) continue;
     const std::string text = ElementsText({{one.name, claimed, own}});
     if (!text.empty()) return text;
   }
@@ -74,7 +77,7 @@ std::string ElementsOf(const LaneClaim& claim, const LaneEvidence& evidence, con
 Result<Recomputed> Recompute(TrainState& state, const std::string& fingerprint, Files& files,
                              const std::string& path) {
   KEEL_TRY_ASSIGN(const LaneEvidence evidence, ReadEvidence(files, path, state));
-  if (!evidence.fingerprint.empty() && evidence.fingerprint != fingerprint) {
+  if (evidence.fingerprint != fingerprint) {
     return Error{Code::kInvalid,
                  path + " is of another program, machine or options: " +
                      Shown(DifferingWords(evidence.fingerprint, fingerprint)) +
@@ -92,7 +95,12 @@ Result<Recomputed> Recompute(TrainState& state, const std::string& fingerprint, 
   Recomputed recomputed{evidence.step, evidence.lane, evidence.verdict, {}};
   for (const LaneClaim& claim : evidence.claims) {
     std::string differs = DifferencesOf(claim.result, mine.result, evidence.parameters);
-    if (!differs.empty()) differs += ElementsOf(claim, evidence, mine);
+    if (!differs.empty()) {
+      KEEL_TRY_ASSIGN(const std::string elements, CatchTorch("comparing results", [&] {
+                        return ElementsOf(claim, evidence, mine);
+                      }));
+      differs += elements;
+    }
     recomputed.claims.push_back({claim.member, claim.role, claim.is_second, std::move(differs)});
   }
   return recomputed;

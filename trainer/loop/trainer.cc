@@ -73,6 +73,8 @@ Result<TrainOutcome> Trainer::Run() {
 
 Result<TrainOutcome> Trainer::RunAlone() {
   EpochCallbacks peer;
+  peer.fingerprint = fingerprint_;
+  peer.evidence = &evidence_;
   peer.watch = [](auto) { return std::shared_ptr<void>(); };
   peer.wishes = [this] {
     return EpochCallbacks::Wishes{.stop = StopWanted(), .save = SaveWanted()};
@@ -163,6 +165,7 @@ EpochCallbacks Trainer::Peer(const EpochMessage& message) {
     return std::make_shared<WorkerLink::BreakWatch>(link_->WatchBreak(epoch, abort));
   };
   peer.fingerprint = fingerprint_;
+  peer.evidence = &evidence_;
   peer.inexact_allowed = message.inexact_allowed;
   peer.epoch = message.epoch;
   peer.wishes = [this, epoch = message.epoch] { return Wishes(epoch); };
@@ -197,7 +200,7 @@ void Trainer::OnMade(uint64_t step, float loss, const StepTimes& times) {
 
 // Failed sends are ignored: figures do not matter to a supervisor that is gone or reads nothing.
 void Trainer::TellFigures() {
-  if (figures_.steps == 0) return;
+  if (figures_.steps == 0 && figures_.checks == WorkerChecks()) return;
   figures_told_ = RealClock().Monotonic();
   figures_.parts.clear();
   for (const StepPart& each : kStepParts) {

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "elastic/worker_link.h"
 #include "trainer/loop/epoch_run.h"
+#include "trainer/loop/evidence_keeper.h"
 #include "trainer/loop/signal_wishes.h"
 #include "trainer/state/train_state.h"
 
@@ -74,6 +75,7 @@ class Trainer {
   std::optional<TimePoint> stop_by_;   // if a deadline was given
   bool save_ = false;
   std::optional<EpochMessage> next_;
+  EvidenceKeeper evidence_;
   FiguresMessage figures_;             // of this worker's whole life
   StepTimes step_times_;               // summed over all of its steps
   std::optional<TimePoint> figures_told_;

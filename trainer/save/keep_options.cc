@@ -4,9 +4,7 @@
 #include "store/bucket_files.h"
 
 namespace keel {
-namespace {
 
-// It would be a directory of that name below the working directory.
 Status CheckIsNoForeignUrl(const std::string& option, const std::string& path) {
   if (path.find("://") == std::string::npos || IsBucketPath(path)) return Ok();
   return Error{Code::kInvalid, "--" + option + " " + path +
@@ -14,8 +12,6 @@ Status CheckIsNoForeignUrl(const std::string& option, const std::string& path) {
                                    "checkpoints are in directories, or in s3://BUCKET/PREFIX "
                                    "or gs://BUCKET/PREFIX"};
 }
-
-}  // namespace
 
 void AddKeepOptions(OptionTable& table) {
   table.Section("Checkpoints");

@@ -21,6 +21,9 @@ struct KeepConfig {
   }
 };
 
+// Else it would be a directory of that name below the working directory.
+Status CheckIsNoForeignUrl(const std::string& option, const std::string& path);
+
 void AddKeepOptions(OptionTable& table);
 Result<KeepConfig> KeepConfigFrom(const Options& options);
 

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "tests/support/file_text.h"
 #include "tests/support/temp_dir.h"
 
@@ -49,6 +51,10 @@ HealthOutcome Checked(const std::string& command, Duration limit = 60s) {
   return CheckHealth({command, limit, OwnEnvironment()}, {});
 }
 
+bool IsAlive(const std::string& stat) {
+  return !stat.empty() && stat.find(") Z ") == std::string::npos;
+}
+
 TEST(HealthCheck, RunsItsCommandInAShell) {
   EXPECT_EQ(Checked("exit 0").verdict, Verdict::kFit);
   EXPECT_THAT(Checked("echo one; echo two >&2; exit 4").reason, HasSubstr("exited with 4: two"));
@@ -64,13 +70,28 @@ TEST(HealthCheck, ReadsAllOfALongOutput) {
               HasSubstr("exited with 1: at last"));
 }
 
+// However much of it there is to be read when the command has ended.
+TEST(HealthCheck, TellsTheLastLineOfABurst) {
+  for (const int bytes : {4000, 4096, 5000, 6000, 8192, 9000, 20000}) {
+    const std::string command =
+        "printf \"%0" + std::to_string(bytes) + "d\\nGPU 3 is lost\\n\" 0; exit 1";
+    for (int round = 0; round < 20; ++round) {
+      EXPECT_THAT(Checked(command).reason, HasSubstr("exited with 1: GPU 3 is lost"));
+    }
+  }
+}
+
 TEST(HealthCheck, LeavesNothingOfWhatHangs) {
   const TempDir folder;
   const std::string file = folder.File("pid");
   const HealthOutcome late = Checked("sleep 600 & echo $! > " + file + "; wait", 300ms);
   EXPECT_EQ(late.verdict, Verdict::kUnfit);
   EXPECT_THAT(late.reason, HasSubstr("did not end within 300 ms"));
-  EXPECT_NE(kill(std::stoi(ReadFile(file)), 0), 0);
+  // Whoever inherits it may not have reaped it yet.
+  const std::string stat = "/proc/" + std::to_string(std::stoi(ReadFile(file))) + "/stat";
+  const TimePoint limit = RealClock().Monotonic() + 60s;
+  while (IsAlive(ReadFile(stat)) && RealClock().Monotonic() < limit) std::this_thread::yield();
+  EXPECT_FALSE(IsAlive(ReadFile(stat)));
 }
 
 TEST(HealthCheck, EndsForASignal) {

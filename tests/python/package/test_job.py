@@ -412,6 +412,27 @@ class Kept(scripts.Imported):
                          "resumed step=", second)
         self.assertEqual(self.line_of(second), self.line_of(quiet))
 
+    def test_who_computed_a_lane_wrongly_is_told_by_whoever_computes_it_again(self):
+        folder = f"{self.folder}/ckpts"
+        script = self.written("""
+            import os
+            if os.environ.get("LOCAL_RANK") == "1":
+                model.weight.register_hook(lambda grad: grad + 0.25)
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            print("done")
+            """, scripts.SMALL.replace("log_every=0", "log_every=0, recheck_every=1, "
+                                       f"checkpoint_dir='{folder}'"))
+        run = self.job(3, *script, options=("--max-restarts=2",))
+        self.assertIn("evidence-saved", run.err)
+        file, = [name for name in os.listdir(folder) if name.startswith("corruption-step-0-")]
+        keel = os.path.join(os.path.dirname(scripts.ARGS.keelrun), "keel")
+        again = self.alone(keel, "recompute", f"{folder}/{file}", *script)
+        self.assertEqual(again.code, 0, again)
+        self.assertRegex(again.out, r"This machine comes to the results of .*Wrong: rank 1 ")
+        self.assertNotIn("done", again.out + again.err)
+
     def test_what_is_loaded_of_a_plain_model_is_what_state_dict_gives(self):
         self.line_of(self.alone(*self.written(f"""
             job.prepare(model, optimizer, data)

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -165,6 +167,8 @@ class RecheckTest : public testing::Test {
     GroupCrew::OnThreads(size, [&](int rank) {
       RecheckedMember& member = *members_[static_cast<size_t>(rank)];
       EpochCallbacks peer = QuietPeer();
+      peer.fingerprint = "torch=2.11";
+      peer.evidence = &keepers_[static_cast<size_t>(rank)];
       peer.wishes = [&] {
         member.BeforeVote();
         return EpochCallbacks::Wishes{};
@@ -225,6 +229,7 @@ class RecheckTest : public testing::Test {
   int per_host_ = 1;
   bool places_lanes_ = true;
   std::string evidence_dir_;
+  std::array<EvidenceKeeper, 8> keepers_;   // by rank
   GroupCrew crew_;
   std::mutex log_mutex_;
   std::string log_;
@@ -267,12 +272,13 @@ TEST_F(RecheckTest, TheEvidenceTellsAnotherMachineWhoWasWrong) {
     Make(model, 3, {1}, {.what = what, .step = 5, .always = true, .where = 77});
     ASSERT_NO_FATAL_FAILURE(ExpectNamed(1, 5));
     ExpectBits(expected);
+    for (EvidenceKeeper& keeper : keepers_) std::destroy_at(&keeper), std::construct_at(&keeper);
     const auto list = files.List(folder.path());
     ASSERT_OK(list);
     ASSERT_EQ(list->size(), 1u);
     const std::string path = folder.File(list->front().name);
     RecheckedMember elsewhere(model, std::nullopt, 0);
-    const auto recomputed = Recompute(elsewhere.state(), "", files, path);
+    const auto recomputed = Recompute(elsewhere.state(), "torch=2.11", files, path);
     ASSERT_OK(recomputed);
     EXPECT_EQ(recomputed->step, 5u);
     EXPECT_GE(recomputed->claims.size(), 5u);
@@ -283,12 +289,13 @@ TEST_F(RecheckTest, TheEvidenceTellsAnotherMachineWhoWasWrong) {
       EXPECT_EQ(claim.differs.find(" element") != std::string::npos, has_elements)
           << claim.differs;
     }
+    EXPECT_FALSE(Recompute(elsewhere.state(), "torch=2.12", files, path).ok());
     // Of another model, or cut short.
     RecheckedMember other(std::string_view(model) == "mlp" ? "gpt" : "mlp", std::nullopt, 0);
-    EXPECT_FALSE(Recompute(other.state(), "", files, path).ok());
+    EXPECT_FALSE(Recompute(other.state(), "torch=2.11", files, path).ok());
     const std::string whole = ReadFile(path);
     WriteFile(path, whole.substr(0, whole.size() / 2));
-    EXPECT_FALSE(Recompute(elsewhere.state(), "", files, path).ok());
+    EXPECT_FALSE(Recompute(elsewhere.state(), "torch=2.11", files, path).ok());
     ASSERT_OK(files.Remove(path));
   }
 }
