@@ -1,5 +1,6 @@
 // What comes of a check of this machine, before the process of a worker is made.
 #include "elastic/decisions/host_machine.h"
+#include "elastic/protocol/exit_codes.h"
 
 namespace keel {
 
@@ -19,7 +20,7 @@ void HostMachine::OnFit(int index, TimePoint now) {
 // What its other workers hold is good, as far as anybody knows, so they leave as if a signal had
 // asked them to.
 void HostMachine::OnUnfit(const std::string& reason, int code, TimePoint now) {
-  record_.health = reason;
+  if (code == kExitShunned) record_.health = reason;   // else it says nothing of the machine
   if (mode_ == Mode::kFencing) {
     EndJob(code, reason, now);
   } else if (mode_ == Mode::kMember) {

@@ -154,8 +154,8 @@ Section FailureSection() {
                            "this host does not take part, or leaves. keel health is one")
                   .Placeholder("COMMAND")),
       WithOwn(SomeWait("health-limit", kHealthLimit,
-                       "How long a health check may take; a machine that needs longer is not "
-                       "fit")),
+                       "How long a health check may take: less than half of --start-limit. A "
+                       "machine that needs longer is not fit")),
       WithOwn(Option::Text("hang-limit", "auto",
                            "How long no worker may make progress before the one that the others "
                            "wait for is killed: auto, off, or a time (at least " +

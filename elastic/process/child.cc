@@ -76,6 +76,7 @@ Child::Child(pid_t pid, Fd pidfd)
 Child::Child(Child&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)),
       pidfd_(std::move(other.pidfd_)),
+      leaves_group_(other.leaves_group_),
       living_(std::move(other.living_)) {}
 
 Child::~Child() {
@@ -84,7 +85,7 @@ Child::~Child() {
   (void)SignalGroup(SIGKILL);
   if (WaitReadable(pidfd_, deadline)) {
     Reap(pid_);
-    AwaitGroupGone(pid_, deadline);
+    if (!leaves_group_) AwaitGroupGone(pid_, deadline);
   }
   --*living_;
 }

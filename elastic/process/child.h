@@ -2,7 +2,7 @@
 // Promises   signals reach that very process and its group, never one that took over the pid: the
 //            ended child stays a zombie until this object is destroyed. The destructor kills the
 //            whole process group (even a stopped one), reaps the child, and returns when the group
-//            is gone, or after 10 s if the kernel cannot end a process.
+//            is gone (but see LeaveGroup()), or after 10 s if the kernel cannot end a process.
 // Does not   keep track of processes that left the group by setsid() or setpgid()
 //            (elastic/process/descendants.h).
 // Threads    all methods from any thread; destroyed by one. The thread that spawned must not end
@@ -39,6 +39,8 @@ class Child {
   // Signalling a child that has ended is no error.
   Status Signal(int signal) const;
   Status SignalGroup(int signal) const;
+  // The destructor kills the rest of its group, too, but does not wait for that.
+  void LeaveGroup() { leaves_group_ = true; }
 
   // Empty while it runs.
   Result<std::optional<ExitStatus>> TryWait() const;
@@ -49,6 +51,7 @@ class Child {
 
   pid_t pid_ = 0;   // 0: moved from
   Fd pidfd_;
+  bool leaves_group_ = false;
   std::shared_ptr<std::atomic<int>> living_;   // number of children that the spawning thread has
 };
 

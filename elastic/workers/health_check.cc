@@ -99,6 +99,7 @@ Status HealthCheck::Spawn() {
   spec.err = Stream::Borrowed(pipe.write);
   KEEL_TRY_ASSIGN(Child child, keel::Spawn(spec));
   child_.emplace(std::move(child));
+  child_->LeaveGroup();   // some of it may be stuck in the kernel
   // Opened with the loop that they were made for.
   auto& loop = static_cast<boost::asio::io_context&>(ended_.get_executor().context());
   KEEL_TRY_ASSIGN(ended_, Watched(loop, child_->pidfd()));

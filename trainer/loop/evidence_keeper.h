@@ -1,15 +1,16 @@
 // EvidenceKeeper: saves evidence on a thread beside training, so that nobody waits for a disk or a
 // bucket, whose writes may take longer than a worker may take to park.
-// Promises   at most one file for each step, and a few in all: a program that comes to another
-//            result each time fills no disk. The destructor waits for what is being written.
+// Promises   one file at a time, at most one for each step, and a few in all: a program that comes
+//            to another result each time fills no disk. The destructor waits for a few seconds for
+//            what is being written, and says so if that was not enough.
 // Threads    one; the thread that writes is its own.
 // Errors     are logged.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "trainer/loop/evidence.h"
 #include "trainer/tensors.h"
@@ -30,7 +31,8 @@ class EvidenceKeeper {
  private:
   std::optional<uint64_t> step_;   // of the last one
   int files_ = 0;
-  std::thread writer_;
+  struct Writing;
+  std::shared_ptr<Writing> writing_;   // of the last one
 };
 
 }  // namespace keel

@@ -836,6 +836,7 @@ TEST_F(HostTest, AHostWhoseCheckCannotBeRunEndsWithAFailure) {
   host_.OnTime(now_);
   ASSERT_EQ(Take<StartWorker>().size(), 1u);
   host_.OnUnfit("no such program", kExitFailed, now_);
+  EXPECT_EQ(host_.record().health, "");
   host_.OnNotStarted(0, now_);
   ExpectExit(kExitFailed);
 }
