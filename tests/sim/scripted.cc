@@ -18,7 +18,7 @@ Scenario Untroubled(uint64_t seed, int hosts) {
   scenario.policy.hosts_min = 1;
   scenario.policy.hosts_max = hosts;
   scenario.host.restarts = scenario.policy.restarts = {.restarts_max = 1000};
-  scenario.start_failure = 0;
+  scenario.start_failure = scenario.unfit = 0;
   scenario.steps = 400;
   scenario.arrivals.assign(hosts, 0s);
   scenario.has_lease = false;
@@ -74,7 +74,7 @@ Scenario Stopped(uint64_t seed, Duration at) {
   scenario.host.restarts = scenario.policy.restarts = {.restarts_max = 10};
   scenario.host.shutdown_limit = 60s;
   scenario.host.close_limit = 1s;
-  scenario.poke_loss = scenario.start_failure = scenario.slow = 0;
+  scenario.poke_loss = scenario.start_failure = scenario.slow = scenario.unfit = 0;
   scenario.has_lease = false;
   scenario.steps = 1000;
   scenario.arrivals.assign(scenario.hosts, 0s);
