@@ -25,8 +25,7 @@ void HostMachine::OnUnfit(const std::string& reason, int code, TimePoint now) {
     EndJob(code, reason, now);
   } else if (mode_ == Mode::kMember) {
     own_code_ = code;
-    job_stops_ = coordinates_ && !has_heirs_;
-    Leave(reason, config_.save_limit, now);
+    LeaveAlone(reason, config_.save_limit, now);
   }
   Settle(now);
 }

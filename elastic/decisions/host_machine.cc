@@ -48,9 +48,8 @@ void HostMachine::OnStopAsked(const std::string& reason, Duration deadline, Time
   if (mode_ == Mode::kFencing) {   // its workers are being killed: nothing is left to be saved
     EndJob(kExitUnsaved, reason + ", after this host was taken for dead", now);
   } else if (mode_ == Mode::kMember) {
-    job_stops_ = coordinates_ && !has_heirs_;
     stop_signal_ = signal;
-    Leave(reason, deadline, now);
+    LeaveAlone(reason, deadline, now);
   }
   Settle(now);
 }
@@ -245,6 +244,12 @@ void HostMachine::Leave(const std::string& reason, Duration deadline, TimePoint 
   StopSeats(reason, deadline, now);
 }
 
+// The others go on, unless nobody can take the role of this host.
+void HostMachine::LeaveAlone(const std::string& reason, Duration deadline, TimePoint now) {
+  job_stops_ = coordinates_ && !has_heirs_;
+  Leave(reason, deadline, now);
+}
+
 void HostMachine::StopSeats(const std::string& reason, Duration deadline, TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     if (stopped_outside_.empty() && IsOnItsWayIn(index)) {
@@ -343,8 +348,7 @@ void HostMachine::LeaveIfAllLeft(TimePoint now) {
       std::all_of(record_.seats.begin(), record_.seats.end(),
                   [](const SeatRecord& seat) { return seat.state == SeatState::kLeft; });
   if (mode_ != Mode::kMember || !in_place() || !all_left) return;
-  job_stops_ = coordinates_ && !has_heirs_;
-  Leave("all workers of " + config_.host + " were told to stop", config_.save_limit, now);
+  LeaveAlone("all workers of " + config_.host + " were told to stop", config_.save_limit, now);
 }
 
 // A host that leaves alone finds its exit code by what its own workers did, for no coordinator

@@ -261,6 +261,7 @@ class HostMachine {
   void LeaveAloneIfCutOff(TimePoint now);
   void BreakIfStoppedOutside(TimePoint now);
   void Leave(const std::string& reason, Duration deadline, TimePoint now);
+  void LeaveAlone(const std::string& reason, Duration deadline, TimePoint now);
   void EndJob(int code, const std::string& reason, TimePoint now);
   int LeaveCode() const;
   bool NothingMade(const SeatRecord& seat) const;

@@ -22,9 +22,8 @@ void HostMachine::On(const ShunnedSeen& event, TimePoint now) {
   if (mode_ == Mode::kFencing) return EndJob(kExitShunned, own->reason, now);
   if (mode_ != Mode::kMember) return;
   own_code_ = kExitShunned;
-  job_stops_ = coordinates_ && !has_heirs_;
-  if (record_.unfit.empty()) return Leave(own->reason, config_.save_limit, now);
-  Leave(own->reason, Duration(0), now);
+  if (record_.unfit.empty()) return LeaveAlone(own->reason, config_.save_limit, now);
+  LeaveAlone(own->reason, Duration(0), now);
   KillSeats(own->reason, now);
 }
 
