@@ -12,13 +12,13 @@
 #include "base/text.h"
 #include "store/catch_torch.h"
 #include "trainer/save/tensor_file.h"
+#include "trainer/state/image.h"
 
 namespace keel {
 namespace {
 
 constexpr const char* kMetadata = "evenkeel.corruption";
 constexpr int64_t kVersion = 1;
-constexpr const char* kModel = "model.";
 constexpr const char* kData = "input.data";
 constexpr const char* kTarget = "input.target";
 constexpr const char* kMore = "input.more.";
@@ -108,7 +108,7 @@ Result<LaneEvidence> EvidenceIn(const std::string& text) {
 using ByName = std::map<std::string, at::Tensor>;
 
 Status FillModel(const ByName& found, const std::string& path, TrainState& state) {
-  for (const NamedTensor& one : ModelOf(state)) {
+  for (const NamedTensor& one : AsSaved(state.model().tensors)) {
     const auto there = found.find(one.name);
     const bool fits = there != found.end() && there->second.sizes() == one.tensor.sizes() &&
                       there->second.scalar_type() == one.tensor.scalar_type();
@@ -140,15 +140,6 @@ std::optional<Batch> BatchIn(const ByName& found) {
 }
 
 }  // namespace
-
-NamedTensors ModelOf(const TrainState& state) {
-  const ModelTensors& model = state.model().tensors;
-  NamedTensors all;
-  for (const NamedTensors* part : {&model.parameters, &model.buffers, &model.frozen}) {
-    for (const NamedTensor& one : *part) all.push_back({kModel + one.name, one.tensor});
-  }
-  return all;
-}
 
 std::string EvidenceName(uint64_t step, int lane) {
   return "corruption-step-" + std::to_string(step) + "-lane-" + std::to_string(lane) +

@@ -52,9 +52,7 @@ struct LaneEvidence {
 
 std::string EvidenceName(uint64_t step, int lane);
 
-// The model as it lies in the file. It shares the memory of what trains.
-NamedTensors ModelOf(const TrainState& state);
-// With this model.
+// `model`: as AsSaved() names it.
 Status WriteEvidence(Files& files, const std::string& path, const LaneEvidence& evidence,
                      const NamedTensors& model);
 // Brings the model into `state`, but not the numbers.

@@ -10,6 +10,7 @@
 #include "trainer/exchange/gather.h"
 #include "trainer/group/nccl_links.h"
 #include "trainer/numerics/tensor_digest.h"
+#include "trainer/state/image.h"
 
 namespace keel {
 namespace {
@@ -254,7 +255,7 @@ void Recheck::Save(LaneEvidence evidence, const std::optional<int>& wrong) const
   const bool is_wanted = !folder.empty() && folder != kNoEvidence && keeper_ != nullptr &&
                          keeper_->Wants(evidence.step);
   if (!is_wanted) return;
-  const NamedTensors model = ModelOf(state_);
+  const NamedTensors model = AsSaved(state_.model().tensors);
   uint64_t bytes = 0;
   for (const NamedTensor& one : model) bytes += one.tensor.nbytes();
   if (bytes > kEvidenceBytesMax) {

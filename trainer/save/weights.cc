@@ -15,19 +15,7 @@
 namespace keel {
 namespace {
 
-constexpr std::string_view kModelPrefix = "model.";
 constexpr std::string_view kOptimizerPrefix = "optimizer.";
-
-// All tensors of the model, under the names that a checkpoint gives them.
-NamedTensors AsSaved(const ModelTensors& tensors) {
-  NamedTensors all;
-  for (const NamedTensors* part : {&tensors.parameters, &tensors.buffers, &tensors.frozen}) {
-    for (const NamedTensor& named : *part) {
-      all.push_back({std::string(kModelPrefix) + named.name, named.tensor});
-    }
-  }
-  return all;
-}
 
 // Names may begin with "model." or not; tensors of an optimizer are ignored.
 Status ReadSafetensors(const SafetensorsFile& file, const std::vector<RestoreTarget>& targets) {

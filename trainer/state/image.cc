@@ -35,6 +35,16 @@ bool LiesAsSaved(const at::Tensor& tensor) {
 
 }  // namespace
 
+NamedTensors AsSaved(const ModelTensors& tensors) {
+  NamedTensors all;
+  for (const NamedTensors* part : {&tensors.parameters, &tensors.buffers, &tensors.frozen}) {
+    for (const NamedTensor& named : *part) {
+      all.push_back({std::string(kModelPrefix) + named.name, named.tensor});
+    }
+  }
+  return all;
+}
+
 Result<std::vector<TensorSpec>> SpecsOf(const NamedTensors& tensors) {
   std::vector<TensorSpec> specs;
   std::vector<std::string> wrong;

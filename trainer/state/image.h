@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -18,6 +19,11 @@
 #include "trainer/state/registry.h"
 
 namespace keel {
+
+// Before the names of a model's tensors in a checkpoint.
+inline constexpr std::string_view kModelPrefix = "model.";
+// All tensors of the model, under the names that a checkpoint gives them.
+NamedTensors AsSaved(const ModelTensors& tensors);
 
 Result<std::vector<TensorSpec>> SpecsOf(const NamedTensors& tensors);
 

@@ -12,6 +12,7 @@
 #include "trainer/numerics/fold.h"
 #include "trainer/numerics/tensor_digest.h"
 #include "trainer/state/device.h"
+#include "trainer/state/image.h"
 #include "trainer/state/state_pieces.h"
 
 namespace keel {
@@ -98,9 +99,7 @@ Status TrainState::CheckDevices() const {
 }
 
 Status TrainState::Register() {
-  KEEL_TRY(registry_.AddTensors("model.", model_.tensors.parameters));
-  KEEL_TRY(registry_.AddTensors("model.", model_.tensors.buffers));
-  KEEL_TRY(registry_.AddTensors("model.", model_.tensors.frozen));
+  KEEL_TRY(registry_.AddTensors("", AsSaved(model_.tensors)));
   KEEL_TRY(registry_.AddTensors("optimizer.", program_.optimizer->state()));
   KEEL_TRY(registry_.AddTensors("kept.", program_.kept));
   KEEL_TRY(registry_.AddNumber("step", &step_));
