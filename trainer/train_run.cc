@@ -5,9 +5,9 @@
 
 #include <utility>
 
+#include "base/file_helpers.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/output_file.h"
 #include "base/posix_files.h"
 #include "base/process_setup.h"
 #include "elastic/protocol/exit_codes.h"
@@ -168,12 +168,8 @@ Status TrainRun::TellRecomputed(TrainState& state, const std::string& fingerprin
   KEEL_TRY_ASSIGN(const Recomputed recomputed,
                   Recompute(state, fingerprint, OwnBuckets(), evidence));
   PosixFiles files;
-  KEEL_TRY_ASSIGN(const auto output,
-                  OutputFile::Open(files, {Value(options_.environment, kRecomputedVariable, ""),
-                                           NewOutputId(), /*replace=*/true}));
-  const std::string text = DumpJson(RecomputedJson(recomputed)) + "\n";
-  KEEL_TRY(output->file().WriteAt(0, std::as_bytes(std::span(text))));
-  return output->Commit();
+  return WriteDurably(files, Value(options_.environment, kRecomputedVariable, ""),
+                      DumpJson(RecomputedJson(recomputed)) + "\n");
 }
 
 // The first rank of a job that has finished tells its last line. If not all output arrives, the

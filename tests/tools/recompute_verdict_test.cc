@@ -40,10 +40,15 @@ TEST(RecomputeVerdict, WhoeverIsAloneMayDifferFromItself) {
 }
 
 TEST(RecomputeVerdict, AnAnswerThatMakesNoSenseIsRefused) {
-  for (const char* const text : {"{}", R"({"claims":[]})", R"({"claims":[{"member":1}]})",
-                                 R"({"claims":[{"member":"a","role":"owner","second":false}]})"}) {
-    EXPECT_FALSE(ClaimsIn(*ParseJson(text)).ok()) << text;
+  const std::string start = R"({"step":4,"lane":2,"verdict":"b")";
+  for (const char* const rest : {"}", R"(,"claims":[]})", R"(,"claims":[{"member":1}]})",
+                                 R"(,"claims":[{"member":"a","role":"owner","second":false}]})"}) {
+    EXPECT_FALSE(RecomputedIn(*ParseJson(start + rest)).ok()) << rest;
   }
+  const auto whole = RecomputedIn(RecomputedJson({4, 2, "b", {{"a", "owner", true, "the loss"}}}));
+  ASSERT_OK(whole);
+  EXPECT_EQ(whole->step, 4u);
+  EXPECT_EQ(whole->claims[0].differs, "the loss");
 }
 
 }  // namespace

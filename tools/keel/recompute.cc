@@ -90,13 +90,13 @@ Result<Outcome> RunRecompute(const World& world, const Options& options) {
                              NewOutputId() + ".json";
   KEEL_TRY_ASSIGN(const ExitStatus ended, RunProgram(std::move(words), evidence, answer));
   KEEL_TRY_ASSIGN(Json json, Answer(world, answer, ended, program));
-  KEEL_TRY_ASSIGN(const std::vector<RecomputedClaim> claims, ClaimsIn(json));
-  const RecomputeVerdict verdict = JudgeClaims(claims);
+  KEEL_TRY_ASSIGN(const Recomputed recomputed, RecomputedIn(json));
+  const RecomputeVerdict verdict = JudgeClaims(recomputed.claims);
   json["wrong"] = verdict.wrong;
   json["right"] = verdict.right;
   json["sentence"] = verdict.sentence;
   TextTable table({"MEMBER", "ROLE", "COMPUTED", "RESULT"});
-  for (const RecomputedClaim& claim : claims) {
+  for (const RecomputedClaim& claim : recomputed.claims) {
     table.Add({{claim.member},
                {claim.role},
                {claim.is_second ? "once more" : "in the step"},

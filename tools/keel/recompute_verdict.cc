@@ -2,9 +2,7 @@
 #include "tools/keel/recompute_verdict.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "base/json.h"
 #include "base/text.h"
 
 namespace keel {
@@ -15,21 +13,6 @@ bool Holds(const std::vector<std::string>& names, const std::string& name) {
 }
 
 }  // namespace
-
-Result<std::vector<RecomputedClaim>> ClaimsIn(const Json& answer) {
-  KEEL_TRY_ASSIGN(const Json* const array, ArrayField(answer, "claims"));
-  std::vector<RecomputedClaim> claims;
-  for (const Json& one : *array) {
-    RecomputedClaim claim;
-    KEEL_TRY_ASSIGN(claim.member, Field<std::string>(one, "member"));
-    KEEL_TRY_ASSIGN(claim.role, Field<std::string>(one, "role"));
-    KEEL_TRY_ASSIGN(claim.is_second, Field<bool>(one, "second"));
-    KEEL_TRY_ASSIGN(claim.differs, Field<std::string>(one, "differs"));
-    claims.push_back(std::move(claim));
-  }
-  if (claims.empty()) return Error{Code::kInvalid, "the program's answer has no results in it"};
-  return claims;
-}
 
 RecomputeVerdict JudgeClaims(const std::vector<RecomputedClaim>& claims) {
   RecomputeVerdict verdict;

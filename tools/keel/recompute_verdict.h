@@ -1,24 +1,14 @@
 // RecomputeVerdict: whose results of a lane are right, as far as the machine is that has just
 // computed it.
-// Threads    pure functions. Errors: kInvalid: the answer of the program makes no sense.
+// Threads    a pure function.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "base/json_fwd.h"
-#include "base/result.h"
+#include "trainer/loop/recomputed.h"
 
 namespace keel {
-
-// What somebody came to, compared with what this machine comes to.
-struct RecomputedClaim {
-  std::string member;
-  std::string role;            // owner, checker, witness
-  bool is_second = false;      // after a difference had been seen
-  std::string differs;         // in what; empty: it is the same
-};
-Result<std::vector<RecomputedClaim>> ClaimsIn(const Json& answer);
 
 struct RecomputeVerdict {
   std::vector<std::string> wrong;   // members with a result that differs

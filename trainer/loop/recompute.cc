@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "elastic/protocol/differing_words.h"
 #include "store/catch_torch.h"
@@ -104,21 +103,6 @@ Result<Recomputed> Recompute(TrainState& state, const std::string& fingerprint, 
     recomputed.claims.push_back({claim.member, claim.role, claim.is_second, std::move(differs)});
   }
   return recomputed;
-}
-
-Json RecomputedJson(const Recomputed& recomputed) {
-  Json claims = Json::array();
-  for (const Recomputed::Claim& claim : recomputed.claims) {
-    claims.push_back({{"member", claim.member},
-                      {"role", claim.role},
-                      {"second", claim.is_second},
-                      {"same", claim.differs.empty()},
-                      {"differs", claim.differs}});
-  }
-  return {{"step", recomputed.step},
-          {"lane", recomputed.lane},
-          {"verdict", recomputed.verdict},
-          {"claims", std::move(claims)}};
 }
 
 }  // namespace keel

@@ -282,7 +282,7 @@ TEST_F(RecheckTest, TheEvidenceTellsAnotherMachineWhoWasWrong) {
     ASSERT_OK(recomputed);
     EXPECT_EQ(recomputed->step, 5u);
     EXPECT_GE(recomputed->claims.size(), 5u);
-    for (const Recomputed::Claim& claim : recomputed->claims) {
+    for (const RecomputedClaim& claim : recomputed->claims) {
       const bool is_wrong = claim.member.find("rank 1") == 0;
       EXPECT_EQ(claim.differs.empty(), !is_wrong) << claim.member << ": " << claim.differs;
       const bool has_elements = what != Planted::kLoss && is_wrong && !claim.is_second;
