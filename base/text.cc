@@ -340,4 +340,15 @@ std::string Beginning(std::string_view text, size_t bytes_max) {
   return std::string(text.substr(0, bytes_max - end <= kFollowersMax ? end : bytes_max));
 }
 
+std::string HexText(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const char byte : bytes) {
+    text += kDigits[static_cast<unsigned char>(byte) >> 4];
+    text += kDigits[static_cast<unsigned char>(byte) & 15];
+  }
+  return text;
+}
+
 }  // namespace keel

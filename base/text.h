@@ -37,6 +37,9 @@ Result<uint64_t> ParseBytes(std::string_view text);
 // "250ms", "10s", "1.5 h", "1h30min"; a bare number means seconds. Never negative.
 Result<Duration> ParseDuration(std::string_view text);
 
+// Two lower-case digits for each byte.
+std::string HexText(std::string_view bytes);
+
 // "1 host", "3 hosts".
 std::string CountText(uint64_t count, const std::string& one);
 

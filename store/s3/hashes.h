@@ -1,5 +1,5 @@
 // The hashes that S3 asks for, from OpenSSL's libcrypto.
-// Promises   the digest's own bytes, unless a name says Hex or Base64.
+// Promises   the digest's own bytes, unless a name says Base64.
 // Threads    any. Errors: none; a libcrypto that lacks such a hash is a checked bug.
 #pragma once
 
@@ -11,11 +11,7 @@
 namespace keel {
 
 std::string Sha256Of(std::string_view bytes);
-std::string HmacSha256(std::string_view key, std::string_view text);
 // Of `Content-MD5`: no protection against forgery, only against damage on the way.
 std::string Md5Base64(std::span<const std::byte> bytes);
-
-// Lower-case digits.
-std::string HexText(std::string_view bytes);
 
 }  // namespace keel

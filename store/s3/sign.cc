@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/hmac.h"
 #include "base/text.h"
 #include "store/s3/hashes.h"
 #include "store/s3/percent.h"

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "store/s3/hashes.h"
 #include "store/s3/times.h"
 
