@@ -152,6 +152,7 @@ Result<int64_t> EtcdStore::Add(const std::string& key, int64_t delta) {
                                        ", to which " + std::to_string(delta) +
                                        " cannot be added"};
     }
+    if (delta == 0 && held.value) return sum;
     EtcdTxn txn;
     txn.compares = {EtcdModRevisionIs(keys_.Data(key), held.mod_revision)};
     txn.then = {EtcdPut(keys_.Data(key), std::to_string(sum), writer_.lease())};
