@@ -185,7 +185,8 @@ Status Supervisor::OpenBoard() {
   Board::Where where{std::move(endpoints), std::move(meeting_.server),
                            config_.meeting == LaunchConfig::Meeting::kStandalone,
                            meeting_.peer_port, meeting_.bind, meeting_.own_address,
-                           incarnation_, std::move(lease), MayOpenBeside(config_), world_.home};
+                           incarnation_, std::move(lease), MayOpenBeside(config_), world_.home,
+                           world_.seal};
   KEEL_TRY_ASSIGN(board_, Board::Open(loop_, world_.clock, world_.stores, std::move(where),
                                       MemberConfigFrom(config_), JobPolicyFrom(config_),
                                       world_.random.Fork("coordinator"), std::move(events)));

@@ -38,6 +38,7 @@
 #include "elastic/status/server.h"
 #include "elastic/workers/crew.h"
 #include "elastic/workers/health_check.h"
+#include "store/seal/seal.h"
 #include "store/store_maker.h"
 
 namespace keel {
@@ -49,6 +50,8 @@ struct SupervisorWorld {
   Random random;
   Environment environment;   // ours, which workers inherit
   JobHome* home = nullptr;   // for LaunchConfig::Meeting::kEtcd
+  // Of the job's token. `stores` and `home` then give sealed stores alone.
+  std::optional<Seal> seal = {};
 };
 
 // It has more than 25 methods and 12 data members because it joins all parts of a launcher: each

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "elastic/launch/meeting.h"
 #include "elastic/launch/policies.h"
 #include "elastic/protocol/exit_codes.h"
@@ -113,6 +114,7 @@ void Supervisor::Do(const EnterEpoch& action, const std::string&) {
   message.reason = epoch.reason;
   message.inexact_allowed = epoch.inexact_allowed;
   message.own_address = meeting_.own_address;
+  if (world_.seal) message.seal = HexText(world_.seal->For({"epoch", epoch.id}).secret());
   for (const EpochWorker& worker : epoch.workers) {
     message.members.push_back("host" + std::to_string(worker.slot) + "/" +
                               std::to_string(worker.index));

@@ -12,6 +12,8 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "elastic/board/peer_seal.h"
+#include "elastic/board/strangers.h"
 #include "store/host_port.h"
 #include "store/store_hail.h"
 
@@ -43,8 +45,14 @@ PeerAnswer Parse(const std::string& line) {
 // The conversation with one peer.
 class Conversation {
  public:
-  Conversation(const std::string& address, std::string question)
-      : to_say_(std::string(kStoreHail) + "\n"), question_(std::move(question)) {
+  Conversation(const std::string& address, const PeerQuestion& question)
+      : address_(address), to_say_(std::string(kStoreHail) + "\n"), seal_(question.seal) {
+    if (seal_) {
+      const bool is_ask = question.generation.empty();
+      sealed_ = {std::string(is_ask ? kVerbAsk : kVerbVouch),
+                 is_ask ? question.job : question.generation, Seal::Nonce()};
+    }
+    question_ = (seal_ ? QuestionLine(*seal_, sealed_) : "ask " + question.job) + "\n";
     const Result<HostPort> where = ParseEndpoint(address);
     if (!where.ok() || !where->port) return;
     addrinfo hints{};
@@ -61,7 +69,10 @@ class Conversation {
   }
   Conversation(Conversation&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),
+        address_(std::move(other.address_)),
         to_say_(std::move(other.to_say_)),
+        seal_(std::move(other.seal_)),
+        sealed_(std::move(other.sealed_)),
         question_(std::move(other.question_)),
         heard_(std::move(other.heard_)),
         answer_(std::move(other.answer_)) {}
@@ -99,11 +110,22 @@ class Conversation {
       const std::string line = heard_.substr(0, end);
       heard_.clear();   // it says nothing more before it is asked
       if (line == kStoreReply) return End({Kind::kStore, {}});
-      if (line != kPeerReply) return End(Parse(line));
+      if (line != kPeerReply) return End(Judged(line));
       to_say_ = std::exchange(question_, "");
       return;
     }
     if (got <= 0 || heard_.size() > kAnswerMax) End({Kind::kNothing, {}});
+  }
+  PeerAnswer Judged(const std::string& line) const {
+    if (line == kClosed) return {Kind::kClosed, {}};
+    if (!seal_) return Parse(line);
+    const auto answer = OpenAnswer(*seal_, sealed_, line);
+    if (answer && sealed_.verb == kVerbVouch) {
+      return {*answer == kYes ? Kind::kVouches : Kind::kUnknown, {}};
+    }
+    if (answer) return Parse(*answer);
+    TellStranger(address_, "what it answers has no seal of this job's token");
+    return {Kind::kNothing, {}};
   }
   void End(PeerAnswer answer) {
     if (fd_ >= 0) close(std::exchange(fd_, -1));
@@ -111,7 +133,10 @@ class Conversation {
   }
 
   int fd_ = -1;
+  std::string address_;
   std::string to_say_;     // now
+  std::optional<Seal> seal_;
+  SealedQuestion sealed_;
   std::string question_;   // for a supervisor
   std::string heard_;
   PeerAnswer answer_;
@@ -119,13 +144,13 @@ class Conversation {
 
 }  // namespace
 
-std::vector<PeerAnswer> AskPeers(const std::vector<std::string>& addresses, const std::string& job,
-                                 Duration limit, const CancelToken& cancel,
-                                 const AskedLonger& longer) {
+std::vector<PeerAnswer> AskPeers(const std::vector<std::string>& addresses,
+                                 const PeerQuestion& question, Duration limit,
+                                 const CancelToken& cancel, const AskedLonger& longer) {
   const TimePoint begin = RealClock().Monotonic();
   std::vector<Conversation> all;
   all.reserve(addresses.size());
-  for (const std::string& address : addresses) all.emplace_back(address, "ask " + job + "\n");
+  for (const std::string& address : addresses) all.emplace_back(address, question);
   while (!cancel.cancelled()) {
     const Duration spent = RealClock().Monotonic() - begin;
     const size_t from = spent < limit ? 0 : longer.from;
@@ -151,6 +176,12 @@ std::vector<PeerAnswer> AskPeers(const std::vector<std::string>& addresses, cons
   std::vector<PeerAnswer> answers;
   for (const Conversation& one : all) answers.push_back(one.answer());
   return answers;
+}
+
+bool Vouches(const std::string& address, const std::string& generation, const Seal& seal,
+             Duration limit, const CancelToken& cancel) {
+  const auto answers = AskPeers({address}, {"", seal, generation}, limit, cancel);
+  return answers.front().kind == Kind::kVouches;
 }
 
 std::string AnswerText(bool is_our_job, const std::optional<PeerSight>& sight) {

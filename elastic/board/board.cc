@@ -66,13 +66,14 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
       where_(std::move(where)),
       is_first_(is_first),
       job_(member.job),
+      peer_seal_(where_.seal ? std::optional(where_.seal->For({"peer"})) : std::nullopt),
       policy_(std::move(policy)),
       random_(std::move(random)),
       events_(std::move(events)),
       alone_(clock),
       finder_({job_, where_.incarnation, where_.endpoints, [this] { return peer(); },
                [this] { return lease_ ? std::optional(lease_->View()) : std::nullopt; },
-               is_first_, where_.may_open, policy_.beat_limit},
+               is_first_, where_.may_open, policy_.beat_limit, kAskLimit, peer_seal_},
               clock, stores,
               {[this](const std::string& coordinator, bool refused) {
                  boost::asio::post(loop_, [this, coordinator, refused,
@@ -90,7 +91,7 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
                }}),
       claimed_(MakeClaimedFinder()),
       guide_(claimed_ ? *claimed_ : finder_),
-      member_(std::move(member)),
+      member_(AskingForVouchers(std::move(member))),
       follows_own_(is_first_),
       finish_limit_(loop),
       left_timer_(loop),
@@ -99,7 +100,8 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
           [this] {
             guide_.NotePresenceLost();
             member_thread_->Wake();   // which finds the board gone, or goes on as before
-          }) {}
+          },
+          peer_seal_) {}
 
 Board::~Board() {
   member_thread_.reset();
@@ -114,27 +116,6 @@ std::string Board::peer() const {
   return presence_server_ ? AddressText(where_.own_address, presence_server_->port()) : "";
 }
 
-// --- The peer port ---
-
-Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(PresenceServer::Where where) {
-  PresenceServer::Events seen;
-  seen.on_opened = [this](int64_t slot, const std::string& incarnation) {
-    if (keeper_) keeper_->PresenceOpened(slot, incarnation);
-  };
-  seen.on_closed = [this](int64_t slot, const std::string& incarnation) {
-    if (keeper_) keeper_->PresenceClosed(slot, incarnation);
-  };
-  seen.on_news = [this](int64_t slot) {
-    if (keeper_) keeper_->NoteNews(slot);
-  };
-  seen.on_ask = [this](const std::string& job) { return Answer(job); };
-  return PresenceServer::Open(loop_, std::move(where), std::move(seen));
-}
-
-std::string Board::Answer(const std::string& job) const {
-  return AnswerText(job == job_, guide_.Sight());
-}
-
 // --- The board that this host keeps ---
 
 void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint16_t port,
@@ -147,6 +128,7 @@ void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint
   config.term = next.term;
   config.epoch = next.epoch;
   config.shunned = shunned_;
+  config.is_sealed = IsSealed();
   config.handed_over_by = handed_over_by;
   if (lease_) {
     config.lease = [this] { return lease_->View(); };

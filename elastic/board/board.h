@@ -53,6 +53,8 @@ class Board {
     bool may_open = false;       // the first board, where the endpoint is another job's
     // Where the boards are if no host keeps them; null: hosts do. It must outlive the board.
     JobHome* home = nullptr;
+    // Of the job's token. The stores that are made then believe sealed values alone.
+    std::optional<Seal> seal = {};
   };
   struct Events {
     std::function<void(const MemberEvent& event)> on_member_event;
@@ -106,6 +108,9 @@ class Board {
 
   // Whether it keeps a board that was not left. Nobody need ever come to that.
   bool keeps() const { return keeper_ != nullptr && !keeper_->moved(); }
+  // Whether the stores of its boards believe sealed values alone.
+  bool IsSealed() const { return where_.seal.has_value() && !where_.is_alone; }
+  BoardClientConfig AskingForVouchers(BoardClientConfig member) const;
   Result<std::unique_ptr<PresenceServer>> OpenPeerPort(PresenceServer::Where where);
   std::string Answer(const std::string& job) const;
   // `next`: its term, and the newest epoch that is known. `former`: as in CoordinatorConfig.
@@ -145,6 +150,7 @@ class Board {
   const Where where_;   // but for its server, which is the first keeper's
   const bool is_first_;
   const std::string job_;
+  const std::optional<Seal> peer_seal_;   // of what is said at the peer port
   const JobPolicy policy_;
   Random random_;
   int64_t opened_ = 0;                // how many boards this host has kept

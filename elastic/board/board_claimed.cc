@@ -24,8 +24,8 @@ std::unique_ptr<BoardGuide> Board::MakeClaimedFinder() {
     boost::asio::post(loop_, [this, term, why] { LoseRole(term, why); });
   };
   return std::make_unique<ClaimedFinder>(
-      ClaimedFinder::Config{job_, where_.incarnation, [this] { return peer(); }}, clock_,
-      *where_.home, std::move(events));
+      ClaimedFinder::Config{job_, where_.incarnation, [this] { return peer(); }, peer_seal_},
+      clock_, *where_.home, std::move(events));
 }
 
 void Board::TakeRole(const ClaimedFinder::Turn& turn) {

@@ -70,7 +70,7 @@ Result<ClaimStep> ClaimedFinder::LookAndDecide(const CancelToken& ending) {
 // The process is dead where a connection to it was closed, and its machine then refuses another.
 bool ClaimedFinder::IsHolderDead(const RoleClaim& holder, const CancelToken& ending) {
   using Kind = PeerAnswer::Kind;
-  const Kind kind = AskPeers({holder.peer}, config_.job, kAskLimit, ending).front().kind;
+  const Kind kind = AskPeers({holder.peer}, Question(), kAskLimit, ending).front().kind;
   if (kind == Kind::kSight || kind == Kind::kUnknown) {
     const std::lock_guard lock(mutex_);
     state_.is_presence_lost = false;   // it lives
@@ -159,7 +159,7 @@ FormerBoard ClaimedFinder::ReadFormer(const std::optional<RoleClaim>& before,
   if (!before || before->has_ended) return {};
   const auto read = [&]() -> Result<FormerBoard> {
     KEEL_TRY_ASSIGN(const std::unique_ptr<Store> store, home_.ConnectReader(*before));
-    return ReadFormerBoard(*store, config_.job, before->peer, ending);
+    return ReadFormerBoard(*store, Question(), before->peer, ending);
   };
   Result<FormerBoard> former = read();
   if (former.ok()) return *std::move(former);

@@ -29,6 +29,7 @@ class ClaimedFinder : public BoardGuide {
     std::string job;
     std::string incarnation;
     std::function<std::string()> own_peer;
+    std::optional<Seal> seal = {};   // of the job's token, for those that are asked
   };
   // A board that this host is to open.
   struct Turn {
@@ -73,6 +74,7 @@ class ClaimedFinder : public BoardGuide {
     bool is_presence_lost = false;
   };
 
+  PeerQuestion Question() const { return {config_.job, config_.seal}; }
   Result<ClaimStep> LookAndDecide(const CancelToken& ending);
   bool IsHolderDead(const RoleClaim& holder, const CancelToken& ending);
   void NoteSeen(const std::optional<RoleClaim>& seen, bool is_dead);

@@ -3,8 +3,13 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+#include "store/seal/sealed_value.h"
+
 namespace keel {
 namespace {
+
+constexpr int kBeatTriesMost = 4;
 
 // Reports the value of `key` if it is new. It counts as seen only once it could be parsed.
 template <class Report>
@@ -49,7 +54,7 @@ Status BoardClient::Run(Store& store, TimePoint now, Step& step) {
   if (wanted_ && wanted_->text.empty()) wanted_->text = MemberText(wanted_->record);
   // Where another board is, it has none of the keys that would be read.
   if (!registration_ || is_connection_new_) {
-    KEEL_TRY_ASSIGN(const bool there, FindGeneration(store));
+    KEEL_TRY_ASSIGN(const bool there, FindGeneration(store, step));
     if (!there) return Ok();  // the coordinator has not opened the job yet
     is_connection_new_ = false;
   }
@@ -69,12 +74,38 @@ Status BoardClient::Run(Store& store, TimePoint now, Step& step) {
   return registration_ ? Beat(store, now, step) : Ok();
 }
 
-Result<bool> BoardClient::FindGeneration(Store& store) {
+Result<bool> BoardClient::FindGeneration(Store& store, Step& step) {
   KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(config_.job)));
   awaits_coordinator_ = !generation;
-  if (!generation) return false;
-  if (*generation != generation_.name) EnterGeneration(*generation);
-  return true;
+  if (!generation) {
+    KEEL_TRY(RefuseIfStrange(store, step));
+    return false;
+  }
+  if (*generation == generation_.name) return true;
+  KEEL_TRY_ASSIGN(const bool is_there, IsVouchedFor(store, *generation));
+  awaits_coordinator_ = !is_there;
+  if (is_there) EnterGeneration(*generation);
+  return is_there;
+}
+
+Result<bool> BoardClient::IsVouchedFor(Store& store, const std::string& generation) const {
+  if (!config_.vouches) return true;
+  KEEL_TRY_ASSIGN(const auto peer, store.Get(BoardKeys(config_.job, generation).Presence()));
+  return peer && config_.vouches(*peer, generation);
+}
+
+// Where only sealed values count, a store has no generation for us whose seal is of another token,
+// or missing.
+Status BoardClient::RefuseIfStrange(Store& store, Step& step) {
+  if (!config_.vouches) return Ok();
+  const Status is_there = store.Wait({GenerationKey(config_.job)}, Duration(0));
+  if (is_there.ok()) {
+    Refuse("the board of job '" + config_.job + "' there is not sealed by the token that this "
+               "launcher has: give all launchers of the job the same one (KEELRUN_TOKEN or "
+               "--token-file)",
+           step);
+  }
+  return is_there.ok() || is_there.error().code == Code::kTimeout ? Ok() : is_there;
 }
 
 // Reads the version of the protocol before anything else is read or written in that generation.
@@ -82,6 +113,12 @@ Status BoardClient::CheckProtocol(Store& store, Step& step) {
   if (generation_.is_checked) return Ok();
   const std::string key = ProtocolKey(config_.job);
   KEEL_TRY_ASSIGN(const auto text, store.Get(key));
+  if (text && LooksSealed(*text)) {
+    Refuse("job '" + config_.job + "' is closed to launchers without its token: give this one the "
+               "same by KEELRUN_TOKEN or --token-file",
+           step);
+    return Ok();
+  }
   const Result<int64_t> version = text ? ParseCount(key, *text) : Result<int64_t>(kProtocolVersion);
   if (!version.ok()) return version.error();
   generation_.is_checked = *version == kProtocolVersion;
@@ -90,10 +127,12 @@ Status BoardClient::CheckProtocol(Store& store, Step& step) {
 }
 
 void BoardClient::RefuseBoard(int64_t version, Step& step) {
+  Refuse("the coordinator of the job speaks " + OtherVersionText(version), step);
+}
+
+void BoardClient::Refuse(const std::string& why, Step& step) {
   refused_ = true;
-  LoseSlot({Tombstone::Why::kRefused, wanted_ ? wanted_->record.incarnation : "",
-            "the coordinator of the job speaks " + OtherVersionText(version)},
-           step);
+  LoseSlot({Tombstone::Why::kRefused, wanted_ ? wanted_->record.incarnation : "", why}, step);
   step.status = Ok();
 }
 
@@ -126,9 +165,13 @@ Result<bool> BoardClient::Read(Store& store, Step& step) {
   KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, asked));
   const std::string* const generation = board.Of(generation_key);
   awaits_coordinator_ = generation == nullptr;
-  if (generation == nullptr || *generation != generation_.name) {
-    if (generation != nullptr) EnterGeneration(*generation);
-    return false;
+  if (generation == nullptr) return false;
+  if (*generation != generation_.name) {
+    KEEL_TRY_ASSIGN(const bool is_another, IsVouchedFor(store, *generation));
+    if (is_another) {
+      EnterGeneration(*generation);
+      return false;
+    }
   }
   const std::string* const mine = registration_ ? board.Of(own_key()) : nullptr;
   if (mine != nullptr) KEEL_TRY(ReadMine(*mine, step));
@@ -263,12 +306,13 @@ Status BoardClient::Register(Store& store, Step& step) {
       return Ok();
     }
     if (slot.record->incarnation != wanted_->record.incarnation) {
+      tried.reset();   // whoever changed the number of slots: the next poll takes another one
       return Error{Code::kInvalid, "store key " + key + " was written by " +
                                        slot.record->incarnation + ", who was not given that slot"};
     }
     there = {*slot.record, text};
   }
-  registration_ = Registration{*tried, std::move(there), std::nullopt};
+  registration_ = Registration{*tried, std::move(there), std::nullopt, {}};
   tried.reset();
   hurry_ = true;
   step.events.push_back(Registered{registration_->slot});
@@ -334,10 +378,21 @@ Status BoardClient::Write(Store& store, Step& step) {
 Status BoardClient::Beat(Store& store, TimePoint now, Step& step) {
   std::optional<TimePoint>& beaten = registration_->beaten;
   if (beaten && now - *beaten < config_.beat_interval) return Ok();
-  KEEL_TRY(store.Add(keys().Beat(registration_->slot), 1));
-  beaten = now;
-  step.beat = true;
-  return Ok();
+  // It proves that the board answers, which Set() would not.
+  Beaten& last = registration_->last;
+  const std::string key = keys().Beat(registration_->slot);
+  for (int i = 0; i < kBeatTriesMost; ++i) {
+    const std::string next = std::to_string(last.count + 1);
+    KEEL_TRY_ASSIGN(const Store::Outcome outcome, store.CompareSet(key, last.text, next));
+    last.text = outcome.now;
+    const Result<int64_t> there = ParseInteger(outcome.now.value_or("0"));
+    last.count = std::max(last.count, there.ok() ? *there : 0);
+    if (!outcome.holds_desired) continue;   // an answer was lost
+    beaten = now;
+    step.beat = true;
+    return Ok();
+  }
+  return Error{Code::kInvalid, "store key " + key + " is written by somebody else"};
 }
 
 }  // namespace keel

@@ -11,6 +11,7 @@
 // Errors     those of the store, and kInvalid for a record that is none; the poll is repeated.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,6 +32,10 @@ struct BoardClientConfig {
   std::string job;
   Duration poll_interval = std::chrono::milliseconds(500);
   Duration beat_interval = kBeatInterval;
+  // Where stores believe sealed values alone (store/seal/sealed_store.h): whether the coordinator,
+  // at that peer port, says that it keeps the board of that generation now. A stranger may have put
+  // back what belongs to a board of the past. Null: whatever a store says is believed.
+  std::function<bool(const std::string& peer, const std::string& generation)> vouches = {};
 };
 
 // They may be long, and are handed on without a copy. Null: none, or no others than before.
@@ -79,14 +84,17 @@ class BoardClient {
 
  private:
   Status Run(Store& store, TimePoint now, Step& step);
-  Result<bool> FindGeneration(Store& store);
+  Result<bool> FindGeneration(Store& store, Step& step);
+  Status RefuseIfStrange(Store& store, Step& step);
   Status CheckProtocol(Store& store, Step& step);
   void RefuseBoard(int64_t version, Step& step);
+  void Refuse(const std::string& why, Step& step);
   template <class T>
   Result<T> Noted(Result<T> parsed, const std::string& text);
   Result<bool> Read(Store& store, Step& step);
   Status ReadOfJob(const BoardSnapshot& board, Step& step);
   void EnterGeneration(const std::string& generation);
+  Result<bool> IsVouchedFor(Store& store, const std::string& generation) const;
   Status ReadSuccession(const BoardSnapshot& board, Step& step);
   Status WriteOffer(Store& store);
   Status WriteCounted(Store& store);
@@ -125,10 +133,17 @@ class BoardClient {
     Seen seen;
   };
 
+  // The beat, as far as is known.
+  struct Beaten {
+    int64_t count = 0;
+    std::optional<std::string> text;     // as it is on the board
+  };
+
   struct Registration {
     int64_t slot = 0;
     Published written;                   // as it is on the board
     std::optional<TimePoint> beaten;
+    Beaten last;
   };
 
   const BoardClientConfig config_;

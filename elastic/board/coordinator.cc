@@ -18,6 +18,10 @@ constexpr Duration kHostsPatience = std::chrono::seconds(1);
 constexpr Duration kReadPace = std::chrono::microseconds(200);
 constexpr Duration kPollPace = std::chrono::microseconds(10);
 
+// Whoever was given a slot and lost the answer leaves it empty. More than so many in a row, and a
+// stranger has changed the number.
+constexpr int64_t kEmptySlotsMax = 4096;
+
 // A poll that carries out more decisions than this is an endless loop, and our bug.
 size_t DecisionsMax(size_t members) { return 2 * members + 16; }
 
@@ -141,9 +145,7 @@ Result<Coordinator::Reading> Coordinator::Due(Store& store, TimePoint now) {
   const bool is_over = now >= wait_.until || now >= NextSuccessionLook(succession_);
   const bool is_due = now >= read_.next || is_over;
   if (!is_due && now < polls_.soonest) return Reading::kNothing;
-  KEEL_TRY_ASSIGN(const auto text, store.Get(keys_.News()));
-  KEEL_TRY_ASSIGN(const int64_t news,
-                  text ? ParseCount(keys_.News(), *text) : Result<int64_t>(int64_t{0}));
+  KEEL_TRY_ASSIGN(const int64_t news, store.Add(keys_.News(), 0));
   if (is_due || (news != read_.news && now >= read_.soonest)) {
     read_.news = news;
     return Reading::kAll;
@@ -155,10 +157,8 @@ Result<Coordinator::Reading> Coordinator::Due(Store& store, TimePoint now) {
 // promise that was read has its break on the board. If breaks were read first, an epoch that broke
 // in between would look as if all had parked at a boundary.
 Status Coordinator::Read(Store& store, Reading reading, TimePoint now, Step& step) {
-  KEEL_TRY_ASSIGN(const auto slots_text, store.Get(keys_.Slots()));
-  KEEL_TRY_ASSIGN(const int64_t slots, slots_text ? ParseCount(keys_.Slots(), *slots_text)
-                                                  : Result<int64_t>(int64_t{0}));
-  read_.slots = std::max(read_.slots, slots);
+  KEEL_TRY_ASSIGN(const int64_t slots, store.Add(keys_.Slots(), 0));
+  read_.slots = std::clamp(slots, read_.slots, watch_.slots() + kEmptySlotsMax);
   KEEL_TRY(ReadMembers(store, reading, now));
   KEEL_TRY(ReadCounted(store));
   KEEL_TRY(ReadWishes(store, now, step));
@@ -206,6 +206,16 @@ Status Coordinator::ReadCounted(Store& store) {
   return Ok();
 }
 
+// What this coordinator alone writes. Where strangers may write, too, it looks at it, for a sealed
+// store puts back what they have spoilt: newcomers have not seen what was there before.
+std::vector<std::string> Coordinator::OwnKeys() const {
+  std::vector<std::string> own = {
+      GenerationKey(config_.job), ProtocolKey(config_.job), keys_.Presence(), keys_.NewestEpoch(),
+      keys_.Kind(), keys_.Joining(), keys_.End(), keys_.Shunned(), keys_.Succession()};
+  if (view().epoch) own.push_back(keys_.Epoch(view().epoch->record.number));
+  return own;
+}
+
 // Reads the break of the epoch, which members write as well, the stop, which only the coordinator
 // writes, and what other hosts offer.
 Status Coordinator::ReadWishes(Store& store, TimePoint now, Step& step) {
@@ -214,7 +224,15 @@ Status Coordinator::ReadWishes(Store& store, TimePoint now, Step& step) {
   const std::string break_key = epoch ? keys_.Break(epoch->record.id) : "";
   std::vector<std::string> keys = {stop_key, keys_.Offer()};
   if (epoch) keys.push_back(break_key);
+  if (config_.is_sealed) {
+    const std::vector<std::string> own = OwnKeys();
+    keys.insert(keys.end(), own.begin(), own.end());
+  }
   KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, keys));
+  const std::string* const generation = board.Of(GenerationKey(config_.job));
+  if (config_.is_sealed && generation != nullptr && *generation != generation_) {
+    KEEL_TRY(store.Set(GenerationKey(config_.job), generation_));   // it is that of another board
+  }
   const std::string* const stop = board.Of(stop_key);
   if (stop != nullptr && *stop != kNothingYet && !view().stop) {
     KEEL_TRY_ASSIGN(StopRecord record, ParseStop(stop_key, *stop));

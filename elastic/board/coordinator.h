@@ -49,6 +49,7 @@ struct CoordinatorConfig {
   // that somebody else has it. Null: the job has none.
   std::function<LinkView()> lease = {};
   std::function<Status(const LinkRecord& link, int64_t after)> claim = {};
+  bool is_sealed = false;         // its store believes sealed values alone
   Duration poll_interval = std::chrono::milliseconds(50);    // looks at `news`
   Duration read_interval = std::chrono::milliseconds(500);   // reads all, news or not
   Duration close_limit = kCloseLimit;                         // for members to see the end
@@ -152,6 +153,7 @@ class Coordinator {
   void NoteGap(TimePoint now);
   Status Read(Store& store, Reading reading, TimePoint now, Step& step);
   Status ReadMembers(Store& store, Reading reading, TimePoint now);
+  std::vector<std::string> OwnKeys() const;
   Status ReadWishes(Store& store, TimePoint now, Step& step);
   Status ReadCounted(Store& store);
   Status NoteKind(Store& store);

@@ -90,7 +90,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   std::vector<std::string> addresses = EndpointAddresses();
   std::erase(addresses, config_.own_peer());
   const std::vector<PeerAnswer> answers =
-      AskPeers(addresses, config_.job, config_.ask_limit, ending);
+      AskPeers(addresses, Question(), config_.ask_limit, ending);
   std::vector<PeerSight> sights;
   for (const PeerAnswer& answer : answers) {
     if (NamesABoard(answer, ending)) sights.push_back(answer.sight);
@@ -116,6 +116,12 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
                                     "' listens at the endpoint " + TextOf(first) +
                                     "; give all hosts of this job the same --rdzv-id, and each job "
                                     "an endpoint of its own"};
+  }
+  if (!answers.empty() && answers.front().kind == PeerAnswer::Kind::kClosed) {
+    return Error{Code::kExists, "the launcher at the endpoint " + TextOf(first) +
+                                    " has another token than this one, or one of both has none; "
+                                    "give all launchers of the job the same one (KEELRUN_TOKEN or "
+                                    "--token-file)"};
   }
   if (!answers.empty() && answers.front().kind == PeerAnswer::Kind::kUnknown) {
     return NoBoardYet("a supervisor of this job answers at the endpoint, but has no board itself");
@@ -214,7 +220,7 @@ Reached BoardFinder::Look(const HostPort& where, const CancelToken& ending) cons
   const Result<std::string> number = ResolveHost(where.host, kLookUpLimit);
   if (!number.ok()) return Reached::kNothing;
   const std::string address = AddressText(*number, where.port.value_or(0));
-  switch (AskPeers({address}, config_.job, config_.ask_limit, ending).front().kind) {
+  switch (AskPeers({address}, Question(), config_.ask_limit, ending).front().kind) {
     case PeerAnswer::Kind::kStore: return Reached::kListener;
     case PeerAnswer::Kind::kRefused: return Reached::kRefused;
     default: return Reached::kNothing;
@@ -301,7 +307,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
   for (const Heir& heir : heirs) asked.push_back(heir.peer);
   // Whoever is at an endpoint may be silent for ever.
   const Duration patience = AskPatience(config_.incarnation, heirs, state.hosts, state.turns);
-  const std::vector<PeerAnswer> answers = AskPeers(asked, config_.job, config_.ask_limit, ending,
+  const std::vector<PeerAnswer> answers = AskPeers(asked, Question(), config_.ask_limit, ending,
                                                    {endpoints, patience});
   view.sights = SightsThatCount(view, answers, heirs, ending);
   const TimePoint now = clock_.Monotonic();

@@ -41,6 +41,7 @@ class BoardFinder : public BoardGuide {
     bool may_open = false;             // a first board beside the store of another job
     Duration beat_limit = kBeatLimit;
     Duration ask_limit = kAskLimit;    // for those that are asked, all at once
+    std::optional<Seal> seal = {};     // of the job's token, for them
   };
   struct Events {
     // The board of that coordinator, which was reached before, is lost. It may be told again, once
@@ -74,6 +75,7 @@ class BoardFinder : public BoardGuide {
                                   const CancelToken& ending);
 
  private:
+  PeerQuestion Question() const { return {config_.job, config_.seal}; }
   struct State {
     std::optional<BoardPlace> place;      // the board that is followed; nothing: none was reached
     std::optional<BoardPlace> read;       // the last one that has told of itself

@@ -20,7 +20,7 @@ std::optional<BoardPlace> BoardFinder::Scout(const BoardPlace& own,
     asked.insert(asked.end(), state_.peers.begin(), state_.peers.end());
   }
   std::optional<BoardPlace> ahead;
-  const std::vector<PeerAnswer> answers = AskPeers(asked, config_.job, config_.ask_limit, ending);
+  const std::vector<PeerAnswer> answers = AskPeers(asked, Question(), config_.ask_limit, ending);
   for (size_t i = 0; i < answers.size(); ++i) {
     const PeerAnswer& answer = answers[i];
     if (answer.kind == PeerAnswer::Kind::kSight) {
@@ -66,6 +66,12 @@ Result<std::optional<BoardPlace>> BoardFinder::ReadBoard(Store& store,
   KEEL_TRY_ASSIGN(const auto text, store.Get(keys.Succession()));
   KEEL_TRY_ASSIGN(const auto epoch, store.Get(keys.NewestEpoch()));
   if (!text || !epoch) return Found();
+  if (config_.seal) {   // what is there may belong to a board of the past
+    KEEL_TRY_ASSIGN(const auto peer, store.Get(keys.Presence()));
+    const bool is_kept = peer && Vouches(*peer, generation, *config_.seal, config_.ask_limit,
+                                         CancelToken::Never());
+    if (!is_kept) return Found();
+  }
   KEEL_TRY_ASSIGN(const SuccessionRecord record, ParseSuccession(keys.Succession(), *text));
   KEEL_TRY_ASSIGN(const int64_t number, ParseCount(keys.NewestEpoch(), *epoch));
   const BoardPlace there{record.term, number, record.address, record.coordinator};

@@ -52,14 +52,14 @@ Result<std::vector<MaybeInside>> HostsInside(Store& store, const BoardKeys& keys
 
 }  // namespace
 
-Result<FormerBoard> ReadFormerBoard(Store& store, const std::string& job,
+Result<FormerBoard> ReadFormerBoard(Store& store, const PeerQuestion& question,
                                     const std::string& coordinator, const CancelToken& ending) {
   using Kind = PeerAnswer::Kind;
   FormerBoard former;
   std::vector<MaybeInside> inside;
-  KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(job)));
+  KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(question.job)));
   if (generation) {
-    const BoardKeys keys(job, *generation);
+    const BoardKeys keys(question.job, *generation);
     KEEL_TRY_ASSIGN(const auto epoch, NewestEpochOf(store, keys));
     if (epoch) {
       KEEL_TRY_ASSIGN(inside, HostsInside(store, keys, *epoch));
@@ -71,7 +71,7 @@ Result<FormerBoard> ReadFormerBoard(Store& store, const std::string& job,
   for (const MaybeInside& host : inside) {
     if (!host.peer.empty()) asked.push_back(host.peer);
   }
-  const std::vector<PeerAnswer> answers = AskPeers(asked, job, kAskLimit, ending);
+  const std::vector<PeerAnswer> answers = AskPeers(asked, question, kAskLimit, ending);
   former.coordinator_lives =
       answers.front().kind == Kind::kSight || answers.front().kind == Kind::kUnknown;
   size_t next = 1;

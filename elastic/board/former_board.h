@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "elastic/board/ask.h"
 #include "elastic/protocol/records.h"
 #include "store/cancel.h"
 #include "store/store.h"
@@ -21,7 +22,7 @@ struct FormerBoard {
 };
 
 // `coordinator`: its peer port.
-Result<FormerBoard> ReadFormerBoard(Store& store, const std::string& job,
+Result<FormerBoard> ReadFormerBoard(Store& store, const PeerQuestion& question,
                                     const std::string& coordinator, const CancelToken& ending);
 
 }  // namespace keel

@@ -335,6 +335,11 @@ void JobWatch::ForgetGone() {
                 [this](const HostView& host) { return forgotten_.contains(host.slot); });
 }
 
+int64_t JobWatch::slots() const {
+  const int64_t known = known_.empty() ? 0 : known_.rbegin()->first + 1;
+  return forgotten_.empty() ? known : std::max(known, *forgotten_.rbegin() + 1);
+}
+
 bool JobWatch::IsOver(int64_t slot) const {
   const HostView* const host = HostAt(slot);
   return host != nullptr ? host->gone : forgotten_.contains(slot);

@@ -65,6 +65,8 @@ class JobWatch {
 
   // Null: that slot was never seen, or is forgotten.
   const HostView* HostAt(int64_t slot) const;
+  // One more than the highest slot in which somebody was.
+  int64_t slots() const;
   // Whether nothing more is to be read of that slot: its host is gone.
   bool IsOver(int64_t slot) const;
 

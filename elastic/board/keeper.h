@@ -58,6 +58,7 @@ class BoardKeeper {
   // As of the last step that was told.
   const BoardPlace& place() const { return told_.place; }
   const std::optional<BoardPlace>& moved() const { return told_.moved; }
+  const std::string& generation() const { return generation_; }
   // Nobody needs it any more: the job is over for all, or nobody else is here.
   bool is_free() const { return told_.is_free; }
   bool is_stopping() const { return told_.is_stopping; }   // the job
@@ -101,6 +102,7 @@ class BoardKeeper {
 
   // Only the coordinator's thread uses these.
   Coordinator coordinator_;
+  const std::string generation_ = coordinator_.generation();
   std::deque<std::unique_ptr<StoreServer>> epoch_stores_;
   std::optional<TimePoint> no_store_since_;   // since when no epoch's store can be opened
   bool announced_ = false;

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "elastic/board/ask.h"
+#include "elastic/board/strangers.h"
 #include "store/host_port.h"
 #include "store/listen_socket.h"
 #include "store/store_hail.h"
@@ -27,6 +28,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr size_t kLineMax = 1024;
+constexpr std::string_view kAsk = "ask ";
 // A peer that has not read so many lines is suspended or lost, and will soon be expired.
 constexpr size_t kUnsentMax = 64;
 constexpr Duration kPauseFirst = std::chrono::milliseconds(50);
@@ -38,6 +40,14 @@ constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
 size_t DescriptorsMax() {
   rlimit limit{};
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+// Of whoever is at the other end, as people write it.
+std::string AddressOf(const tcp::socket& socket) {
+  error_code unknown;
+  const asio::ip::address address = socket.remote_endpoint(unknown).address();
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address.to_string();
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
 }
 
 }  // namespace
@@ -117,6 +127,10 @@ struct PresenceServer::Session {
   std::shared_ptr<PresenceConnection> connection;
   int64_t slot = -1;
   std::string incarnation;    // empty: the peer has not said hello
+  std::string address = {};
+  std::optional<SealedSession> sealed = {};   // once it has greeted, where the job has a token
+
+  void Say(const std::string& line) { connection->Send(sealed ? sealed->Say(line) : line); }
 };
 
 Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& loop, Where where,
@@ -126,7 +140,7 @@ Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& l
   if (!socket.ok() && may_be_any) socket = ListenSocket::Listen(where.bind, 0);
   if (!socket.ok()) return socket.error().Doing("listening for other hosts");
   std::unique_ptr<PresenceServer> server(new PresenceServer(
-      loop, std::min(where.silent_max, DescriptorsMax() / 4), std::move(events)));
+      loop, where, std::move(events)));
   server->port_ = socket->port();
   error_code failure;
   server->acceptor_.assign(socket->is_ipv6() ? tcp::v6() : tcp::v4(), socket->number(), failure);
@@ -136,9 +150,10 @@ Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& l
   return server;
 }
 
-PresenceServer::PresenceServer(asio::io_context& loop, size_t silent_max, Events events)
-    : loop_(loop), events_(std::move(events)), silent_max_(silent_max), acceptor_(loop),
-      accept_again_(loop) {}
+PresenceServer::PresenceServer(asio::io_context& loop, const Where& where, Events events)
+    : loop_(loop), events_(std::move(events)),
+      silent_max_(std::min(where.silent_max, DescriptorsMax() / 4)), seal_(where.seal),
+      acceptor_(loop), accept_again_(loop) {}
 
 PresenceServer::~PresenceServer() {
   for (const auto& session : sessions_) session->connection->Close();
@@ -170,6 +185,7 @@ void PresenceServer::AcceptLater() {
 
 void PresenceServer::Admit(tcp::socket socket) {
   auto session = std::make_shared<Session>();
+  session->address = AddressOf(socket);
   session->connection = std::make_shared<PresenceConnection>(std::move(socket));
   sessions_.insert(session);
   const std::weak_ptr<Session> weak = session;
@@ -188,28 +204,66 @@ void PresenceServer::Admit(tcp::socket socket) {
       [this, weak] { OnClosed(weak.lock()); });
 }
 
+std::string PresenceServer::Answer(const std::string& line) const {
+  if (!seal_) return line.starts_with(kAsk) ? events_.on_ask(line.substr(kAsk.size()))
+                                            : std::string(kClosed);
+  const auto question = OpenQuestion(*seal_, line);
+  if (!question) return std::string(kClosed);
+  if (question->verb == kVerbAsk) {
+    return AnswerLine(*seal_, *question, events_.on_ask(question->subject));
+  }
+  const bool is_kept = question->verb == kVerbVouch && events_.on_vouch &&
+                       events_.on_vouch(question->subject);
+  return AnswerLine(*seal_, *question, std::string(is_kept ? kYes : kNo));
+}
+
+std::optional<std::string> PresenceServer::Opened(Session& session, const std::string& line) {
+  const bool is_question = line.starts_with(kAsk) || line.starts_with(kSealed);
+  if (events_.on_ask && (line == kStoreHail || is_question)) {
+    const std::string answer = is_question ? Answer(line) : std::string(kPeerReply);
+    session.connection->Send(answer);
+    if (answer == kClosed) TellStranger(session.address, "it asks without this job's token");
+    return std::nullopt;
+  }
+  if (!seal_) return line;
+  if (session.sealed) {
+    std::optional<std::string> said = session.sealed->Hear(line);
+    return said ? said : std::optional<std::string>("");   // which is no word of members
+  }
+  if (!line.starts_with(kGreet)) return "";
+  const std::string of_member = line.substr(kGreet.size());
+  const std::string own = Seal::Nonce();
+  session.connection->Send(ChallengeLine(*seal_, of_member, own));
+  session.sealed.emplace(*seal_, of_member, own, PeerEnd::kCoordinator);
+  return std::nullopt;
+}
+
 void PresenceServer::OnLine(const std::shared_ptr<Session>& session, const std::string& line) {
   if (session == nullptr) return;
-  if (line == "news") return events_.on_news(session->slot);
-  if (events_.on_ask && line == kStoreHail) {
-    return session->connection->Send(std::string(kPeerReply));
+  const std::optional<std::string> said = Opened(*session, line);
+  if (!said) return;
+  if (*said == "news" && (!seal_ || !session->incarnation.empty())) {
+    return events_.on_news(session->slot);
   }
-  if (events_.on_ask && line.starts_with("ask ")) {
-    return session->connection->Send(events_.on_ask(line.substr(4)));
-  }
-  const std::vector<std::string> words = SplitList(line, ' ');
+  const std::vector<std::string> words = SplitList(*said, ' ');
   const bool is_hello = words.size() == 3 && words[0] == "hello" && !words[2].empty() &&
                         session->incarnation.empty();
   const Result<int64_t> slot =
       is_hello ? ParseInteger(words[1]) : Error{Code::kCorrupt, "no word of members"};
-  if (!slot.ok()) {
-    LogWarn("presence-garbage", {{"line", Shown(line)}});
-    session->connection->Close();
-    return OnClosed(session);
-  }
+  if (!slot.ok()) return Refuse(session, line);
   session->slot = *slot;
   session->incarnation = words[2];
   events_.on_opened(session->slot, session->incarnation);
+}
+
+void PresenceServer::Refuse(const std::shared_ptr<Session>& session, const std::string& line) {
+  if (seal_) {
+    TellStranger(session->address, "what it says has no seal of this job's token");
+  } else {
+    LogWarn("presence-garbage", {{"line", Shown(line)}});
+  }
+  session->connection->Close();
+  OnClosed(session);
 }
 
 void PresenceServer::OnClosed(const std::shared_ptr<Session>& session) {
@@ -230,15 +284,16 @@ size_t PresenceServer::members() const {
 
 void PresenceServer::Look() {
   for (const auto& session : sessions_) {
-    if (!session->incarnation.empty()) session->connection->Send("look");
+    if (!session->incarnation.empty()) session->Say("look");
   }
 }
 
 // --- A member's side ---
 
 PresenceClient::PresenceClient(asio::io_context& loop, std::function<void()> on_look,
-                               std::function<void()> on_lost)
-    : loop_(loop), on_look_(std::move(on_look)), on_lost_(std::move(on_lost)), again_(loop) {}
+                               std::function<void()> on_lost, std::optional<Seal> seal)
+    : loop_(loop), on_look_(std::move(on_look)), on_lost_(std::move(on_lost)),
+      seal_(std::move(seal)), again_(loop) {}
 
 PresenceClient::~PresenceClient() {
   if (connection_) connection_->Close();
@@ -260,13 +315,20 @@ void PresenceClient::SetSelf(int64_t slot, const std::string& incarnation) {
 }
 
 void PresenceClient::News() {
-  if (connection_) connection_->Send("news");
+  Say("news");
+}
+
+// Until the server has shown that it has the token, nothing is said: it is told all of it then.
+void PresenceClient::Say(const std::string& line) {
+  if (!connection_ || (seal_ && !session_)) return;
+  connection_->Send(session_ ? session_->Say(line) : line);
 }
 
 void PresenceClient::Drop() {
   again_.cancel();
   if (connection_) connection_->Close();
   connection_.reset();
+  session_.reset();
 }
 
 void PresenceClient::TryAgain() {
@@ -296,16 +358,40 @@ void PresenceClient::Connect() {
         const auto self = weak.lock();
         if (self == nullptr || self != connection_) return;
         if (failed) return TryAgain();
-        self->Start(
-            [this](const std::string& line) {
-              if (line == "look") on_look_();
-            },
-            [this] { TryAgain(); });
-        self->Send(hello_);
-        self->Send("news");
-        pause_ = Duration(0);
-        was_open_ = true;
+        self->Start([this](const std::string& line) { OnLine(line); }, [this] { TryAgain(); });
+        Begin();
       });
+}
+
+void PresenceClient::Begin() {
+  if (!seal_) return Introduce();
+  nonce_ = Seal::Nonce();
+  connection_->Send(std::string(kGreet) + nonce_);
+}
+
+void PresenceClient::Introduce() {
+  Say(hello_);
+  Say("news");
+  pause_ = Duration(0);
+  was_open_ = true;
+}
+
+void PresenceClient::OnLine(const std::string& line) {
+  std::optional<std::string> said = line;
+  if (session_) {
+    said = session_->Hear(line);
+  } else if (seal_) {
+    const auto theirs = OpenChallenge(*seal_, nonce_, line);
+    if (theirs) {
+      session_.emplace(*seal_, nonce_, *theirs, PeerEnd::kMember);
+      return Introduce();
+    }
+    said.reset();
+  }
+  if (said == "look") return on_look_();
+  if (said || !seal_) return;
+  TellStranger(server_, "it coordinates without this job's token");
+  TryAgain();
 }
 
 }  // namespace keel

@@ -4,7 +4,8 @@
 // Promises   nothing is decided here, and garbage only closes its own connection. A lost connection
 //            is made again, with pauses that grow to two seconds, until told otherwise. Strangers
 //            that connect and say nothing cannot use up the descriptors: the oldest of them is
-//            closed for the next. For a peer that does not read, only a few lines are kept.
+//            closed for the next. For a peer that does not read, only a few lines are kept. Where
+//            the job has a token, nobody is heard who has not shown it (elastic/board/peer_seal.h).
 // Does not   read or write the board.
 // Threads    the loop's.
 #pragma once
@@ -24,6 +25,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/seldom.h"
+#include "elastic/board/peer_seal.h"
 
 namespace keel {
 
@@ -43,12 +45,15 @@ class PresenceServer {
     std::function<void(int64_t slot)> on_news;
     // The answer to "ask <job>", without its line feed. Null: nobody is answered.
     std::function<std::string(const std::string& job)> on_ask;
+    // Whether the board of that generation is kept here. Null: none is.
+    std::function<bool(const std::string& generation)> on_vouch = {};
   };
   struct Where {
     std::string bind;     // numeric address; empty: all of this host's
     uint16_t port = 0;    // another one if that is taken; 0: any
     bool is_only = false; // no other one will do
     size_t silent_max = kSilentConnectionsMax;
+    std::optional<Seal> seal = {};   // of the job's token; nothing: anybody is believed
   };
   static Result<std::unique_ptr<PresenceServer>> Open(boost::asio::io_context& loop, Where where,
                                                       Events events);
@@ -62,17 +67,23 @@ class PresenceServer {
 
  private:
   struct Session;
-  PresenceServer(boost::asio::io_context& loop, size_t silent_max, Events events);
+  PresenceServer(boost::asio::io_context& loop, const Where& where, Events events);
   void Accept();
   void AcceptLater();
   void TellNotAccepted(const std::string& why);
   void Admit(boost::asio::ip::tcp::socket socket);
   void OnLine(const std::shared_ptr<Session>& session, const std::string& line);
+  // What it says in the clear, if that may be believed; answers a question, and what begins a
+  // sealed session. Nothing: no more is to be done with it.
+  std::optional<std::string> Opened(Session& session, const std::string& line);
+  std::string Answer(const std::string& line) const;
+  void Refuse(const std::shared_ptr<Session>& session, const std::string& line);
   void OnClosed(const std::shared_ptr<Session>& session);
 
   boost::asio::io_context& loop_;
   const Events events_;
   const size_t silent_max_;
+  const std::optional<Seal> seal_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_again_;
   uint16_t port_ = 0;
@@ -86,7 +97,7 @@ class PresenceClient {
  public:
   // `on_lost`: an open connection to the present server was lost, or cannot be made again.
   PresenceClient(boost::asio::io_context& loop, std::function<void()> on_look,
-                 std::function<void()> on_lost = {});
+                 std::function<void()> on_lost = {}, std::optional<Seal> seal = {});
   ~PresenceClient();
 
   // Both come from the board, and change when the coordinator or the slot changes.
@@ -99,16 +110,23 @@ class PresenceClient {
   void Connect();
   void Drop();
   void TryAgain();
+  void Begin();
+  void Introduce();
+  void Say(const std::string& line);
+  void OnLine(const std::string& line);
 
   boost::asio::io_context& loop_;
   const std::function<void()> on_look_;
   const std::function<void()> on_lost_;
+  const std::optional<Seal> seal_;
   boost::asio::steady_timer again_;
   std::string server_;
   std::string hello_;
   Duration pause_{0};
   bool was_open_ = false;   // to the present server
   std::shared_ptr<PresenceConnection> connection_;
+  std::string nonce_;                      // of this connection, where there is a seal
+  std::optional<SealedSession> session_;   // once the server has shown that it has the token
 };
 
 }  // namespace keel

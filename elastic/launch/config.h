@@ -53,6 +53,7 @@ struct LaunchConfig {
     std::string password;
   };
   Etcd etcd;
+  std::string token_file;                // with the job's secret; empty: it is in the environment
   int node_rank = 0;                     // for kStatic
   std::string local_address;             // empty: it is found out
   std::string lease_directory;           // empty: the job has no lease

@@ -95,6 +95,7 @@ class ConfigMaker {
     KEEL_TRY(RefuseControls("role"));
     KEEL_TRY(RefuseControls("rdzv-id"));
     config_.run_id = options_.Text("rdzv-id");
+    config_.token_file = options_.Text("token-file");
     config_.role = options_.Text("role");
     config_.virtual_local_rank = options_.Flag("virtual-local-rank");
     config_.local_address = options_.Text("local-addr");

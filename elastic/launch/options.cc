@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "elastic/launch/token.h"
 #include "elastic/protocol/exit_codes.h"
 #include "elastic/protocol/limits.h"
 
@@ -204,6 +205,12 @@ Section OwnSection() {
                            "Secret that a viewer of the status page must give; needed if other "
                            "machines can reach the page. Other users can read a command line, so "
                            "use KEELRUN_STATUS_TOKEN or the config file")),
+      WithOwn(Option::Text("token-file", "",
+                           "File with the job's token, a secret of 16 characters or more that is "
+                           "the same on all hosts: who lacks it is not believed, whatever port he "
+                           "reaches. KEELRUN_TOKEN may hold it instead; the command line, which "
+                           "other users can read, cannot")
+                  .Placeholder("FILE")),
       Option::Flag("doctor", false,
                    "Start no job: check on each host whether one would work with these options, "
                    "and say what is wrong and how to cure it")
@@ -308,7 +315,7 @@ OptionTable LaunchTable() {
     for (const Option& option : section.options) table.Add(option);
   }
   table.TakePositionals(Positionals::kRemainder, "script [args...]");
-  table.EnvironmentPrefix("KEELRUN_").ConfigFileFrom("config");
+  table.EnvironmentPrefix("KEELRUN_", {kTokenVariable}).ConfigFileFrom("config");
   table.AddExample("keelrun --standalone --nproc-per-node=4 train.py",
                    "start 4 workers on this host");
   table.AddExample("keelrun --nnodes=2:4 --rdzv-backend=c10d --rdzv-endpoint=node0 --rdzv-id=run7 "

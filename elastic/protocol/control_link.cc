@@ -181,6 +181,7 @@ struct JsonFields<EpochMessage> {
     field("members", m.members);
     field("inexact_allowed", m.inexact_allowed);
     field.Optional("own_address", true, m.own_address);
+    field.Optional("seal", !m.seal.empty(), m.seal);
     const size_t world = static_cast<size_t>(m.world);
     field.Expect(m.members.empty() || m.members.size() == world, [&] {
       return "'members' has " + std::to_string(m.members.size()) + " names for a world of " +

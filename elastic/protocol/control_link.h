@@ -111,6 +111,8 @@ struct EpochMessage {
   // Whether workers of different fingerprints may make steps together.
   bool inexact_allowed = false;
   std::string own_address = "127.0.0.1";  // numeric: by which workers of other hosts reach this one
+  // In hexadecimal digits: the secret of the workers of this epoch. Empty: they have none.
+  std::string seal = {};
   bool operator==(const EpochMessage&) const = default;
 };
 struct BreakMessage {

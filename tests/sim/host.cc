@@ -54,7 +54,14 @@ void SimHost::Start() {
   stall_ = {};
   store_.reset();
   coordinator_store_.reset();
-  member_ = std::make_unique<BoardClient>(BoardClientConfig{.job = kSimJob});
+  sealer_.emplace(SimSeal(), std::set<std::string>{kKeeperKey});
+  BoardClientConfig member{.job = kSimJob};
+  if (world_.scenario().sealed) {
+    member.vouches = [this](const std::string&, const std::string& generation) {
+      return world_.Vouches(number_, generation);
+    };
+  }
+  member_ = std::make_unique<BoardClient>(std::move(member));
   host_ = std::make_unique<HostMachine>(config, random.Fork("host"), now);
   world_.Trace(config.host + " starts as " + incarnation_.substr(0, 4));
   wake_ = poll_ = coordinate_ = kNever;
@@ -221,13 +228,15 @@ void SimHost::PlanWake() {
 // --- The board's threads: BoardClient and Coordinator ---
 
 std::unique_ptr<Store> SimHost::Connect(const std::string& name, const std::string& address) {
-  return std::make_unique<SimStore>(
+  auto store = std::make_unique<SimStore>(
       world_.BoardAt(address).Connect(name), [this, address, life = life_] {
         return life == life_ && alive() ? BeforeOperation(address) : SimStore::Way::kLost;
       },
       [this, address](std::function<void()> operation) {
         world_.scheduler().At(world_.GoesOn(number_, address), Scheduler::kNobody, operation);
       });
+  if (!world_.scenario().sealed || Errs(Defect::kBelievesAnybody)) return store;
+  return sealer_->Sealed(std::move(store), address);
 }
 
 SimStore::Way SimHost::BeforeOperation(const std::string& address) {

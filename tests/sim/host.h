@@ -20,10 +20,12 @@
 #include "elastic/decisions/host_machine.h"
 #include "store/memory_store.h"
 #include "store/reach.h"
+#include "store/seal/store_sealer.h"
 #include "tests/sim/host_clock.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/scheduler.h"
 #include "tests/sim/sim_store.h"
+#include "tests/sim/stranger.h"
 #include "tests/sim/workers.h"
 #include "tests/support/memory_lease.h"
 
@@ -73,6 +75,8 @@ class SimHostWorld {
   // The host has read that the job stops, or that it has ended.
   virtual void ToldOfEnd(int host, const std::string& what) = 0;
   // Its process is dead, or another one runs there.
+  // Whether the coordinator that keeps the board of that generation says so to that host.
+  virtual bool Vouches(int host, const std::string& generation) = 0;
   virtual bool IsGone(const std::string& incarnation) = 0;
   virtual void TellCoordinator(int from, const std::string& coordinator) = 0;
   virtual void TellMembers(int from) = 0;
@@ -112,6 +116,9 @@ class SimHost {
   bool cut_off() const;
   bool powered_off() const { return powered_off_; }
   bool coordinates() const { return coordinator_ != nullptr; }
+  bool Keeps(const std::string& generation) const {
+    return coordinator_ != nullptr && coordinator_->generation() == generation;
+  }
   const std::string& endpoint() const { return endpoint_; }
   // Whom it follows.
   std::string coordinator() const { return place_ ? place_->by : ""; }
@@ -168,6 +175,7 @@ class SimHost {
   std::unique_ptr<BoardClient> member_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Store> store_, coordinator_store_;
+  std::optional<StoreSealer> sealer_;   // of this life, which remembers nothing of those before
   std::optional<Random> random_, health_;
   std::map<int, std::string> checked_;   // workers that wait for the health check, by seat
   int boards_ = 0;                       // that this host has opened

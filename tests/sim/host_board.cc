@@ -260,6 +260,7 @@ void SimHost::OpenBoard(int64_t term, int64_t epoch, const std::string& handed_o
   coordinator_store_.reset();
   CoordinatorConfig config;
   config.job = kSimJob;
+  config.is_sealed = world_.scenario().sealed;
   config.incarnation = incarnation_;
   config.presence = PeerOf(number_);
   config.address = kept_;

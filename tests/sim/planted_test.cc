@@ -56,6 +56,17 @@ TEST(PlantedMistake, FormingEpochsWithoutAQuorumIsFound) {
   EXPECT_THAT(WhatFinds(Defect::kNoQuorum, 200), testing::MatchesRegex("S[15]: .*"));
 }
 
+// What a stranger puts back or moves makes hosts do what nobody has decided.
+TEST(PlantedMistake, BelievingStrangersIsFound) {
+  const auto attacked = [](int seed) {
+    Scenario scenario = DrawScenario(seed);
+    scenario.sealed = true;
+    return scenario;
+  };
+  EXPECT_THAT(WhatAloneFinds(Defect::kBelievesAnybody, 20, attacked),
+              testing::MatchesRegex("[SL][0-9]: .*"));
+}
+
 TEST(PlantedMistake, TakingSilenceForDeathIsFound) {
   EXPECT_THAT(WhatFinds(Defect::kSilenceIsDeath, 200), testing::MatchesRegex("S[15]: .*"));
 }

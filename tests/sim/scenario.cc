@@ -152,6 +152,7 @@ Scenario DrawScenario(uint64_t seed) {
   s.hosts_stay = random.Chance(0.25);
   s.checks_health = seed % 4 == 2;       // in no other draw's way, either
   s.unfit = s.checks_health && !s.hosts_stay ? 0.05 : 0;
+  s.sealed = seed % 5 == 3;              // nor does this
   s.quiet_after = Between(random, 30s, 90s);
   DrawPolicy(s, random);
   s.poke_loss = random.Chance(0.5) ? 0 : random.Double();

@@ -68,6 +68,7 @@ enum class Defect {
   kOutrunsMoved,       // an heir that is asked forms epochs before the former board was left
   kForgetsRestarts,    // a later board is not told how many restarts were spent
   kDeadNotCounted,     // no dead host is counted, whatever it has done since that epoch
+  kBelievesAnybody,    // stores are not sealed, although strangers can write to them
   kFormsOn,            // a coordinator that has lost the lease to another one holds on to it
 };
 
@@ -88,6 +89,7 @@ struct Scenario {
   double start_failure = 0;
   bool checks_health = false;            // before each start of a worker
   double unfit = 0;                      // how often that finds a host not fit
+  bool sealed = false;                   // the job has a token, and a stranger writes to its boards
   double slow = 0;               // of parking, ending, starting
   Duration step_time{0};
   int64_t steps = 0;

@@ -19,6 +19,7 @@ Scenario Untroubled(uint64_t seed, int hosts) {
   scenario.policy.hosts_max = hosts;
   scenario.host.restarts = scenario.policy.restarts = {.restarts_max = 1000};
   scenario.start_failure = scenario.unfit = 0;
+  scenario.sealed = false;
   scenario.steps = 400;
   scenario.arrivals.assign(hosts, 0s);
   scenario.has_lease = false;
@@ -75,6 +76,7 @@ Scenario Stopped(uint64_t seed, Duration at) {
   scenario.host.shutdown_limit = 60s;
   scenario.host.close_limit = 1s;
   scenario.poke_loss = scenario.start_failure = scenario.slow = scenario.unfit = 0;
+  scenario.sealed = false;
   scenario.has_lease = false;
   scenario.steps = 1000;
   scenario.arrivals.assign(scenario.hosts, 0s);

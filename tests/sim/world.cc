@@ -10,6 +10,7 @@ using namespace std::chrono_literals;
 using Kind = SimFault::Kind;
 
 constexpr size_t kTraceKept = 400;
+constexpr Duration kStrangerPause = 300ms;
 constexpr TimePoint kEndless{4h};
 constexpr uint64_t kEventsMax = 5'000'000;
 
@@ -47,6 +48,7 @@ World::World(const Scenario& scenario, Tracer tracer)
       tracer_(std::move(tracer)),
       network_(Random(scenario.seed).Fork("network")),
       workers_(std::make_unique<SimWorkers>(scheduler_, scenario_, *this, *this)),
+      stranger_(Random(scenario.seed).Fork("stranger")),
       checker_(scenario_, [this](const std::string& incarnation) { return IsGone(incarnation); }),
       disturbed_{scenario.quiet_after} {
   for (int host = 0; host < scenario_.hosts; ++host) {
@@ -102,6 +104,19 @@ void World::Plan() {
     scheduler_.At(TimePoint{fault.at}, Scheduler::kAlone, [this, &fault] { Strike(fault); });
   }
   PlanTick();
+  if (scenario_.sealed) PlanStranger();
+}
+
+// It strikes every board that is kept.
+void World::PlanStranger() {
+  scheduler_.After(kStrangerPause, Scheduler::kAlone, [this] {
+    for (auto& [address, kept] : boards_) {
+      if (kept.is_closed || scheduler_.now() > TimePoint{scenario_.quiet_after}) continue;
+      const std::string done = stranger_.Strike(*kept.board, kSimJob, 3 * scenario_.hosts);
+      if (!done.empty()) Trace(done + " at " + address);
+    }
+    PlanStranger();
+  });
 }
 
 void World::PlanTick() {
@@ -323,6 +338,12 @@ bool World::IsRefused(int host, const std::string& peer) {
     return Connected(host, one->number()) && !one->alive() && !one->powered_off();
   }
   return false;
+}
+
+bool World::Vouches(int host, const std::string& generation) {
+  return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& other) {
+    return other->alive() && other->Keeps(generation) && Connected(host, other->number());
+  });
 }
 
 Reached World::LookAtPeer(int host, const std::string& peer) {

@@ -16,6 +16,7 @@
 #include "tests/sim/host.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/scheduler.h"
+#include "tests/sim/stranger.h"
 #include "tests/sim/workers.h"
 
 namespace keel {
@@ -78,6 +79,7 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   void ToldOfEnd(int host, const std::string& what) override {
     checker_.ToldOfEnd(hosts_[host]->incarnation(), what);
   }
+  bool Vouches(int host, const std::string& generation) override;
   bool IsGone(const std::string& incarnation) override { return FindHost(incarnation) == nullptr; }
   void TellCoordinator(int from, const std::string& coordinator) override;
   void TellMembers(int from) override;
@@ -87,6 +89,7 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
 
   void Plan();
   void PlanTick();
+  void PlanStranger();
   void Strike(const SimFault& fault);
   void StrikeWorker(const SimFault& fault);
   void FlapPresence(const SimFault& fault);
@@ -123,6 +126,7 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   Random network_;
   std::unique_ptr<SimWorkers> workers_;
   std::vector<std::unique_ptr<SimHost>> hosts_;
+  SimStranger stranger_;
   Checker checker_;
   Outcome outcome_;
   std::deque<std::string> trace_;

@@ -25,6 +25,7 @@
 #include "elastic/launch/etcd_values.h"
 #include "elastic/launch/options.h"
 #include "elastic/launch/policies.h"
+#include "elastic/launch/token.h"
 #include "elastic/process/console.h"
 #include "elastic/process/log_queue.h"
 #include "elastic/process/orphan_guard.h"
@@ -34,8 +35,10 @@
 #include "elastic/report/event_log.h"
 #include "elastic/report/failures.h"
 #include "elastic/supervisor.h"
+#include "store/seal/sealed_stores.h"
 #include "tools/keelrun/etcd_home.h"
 #include "tools/keelrun/late_stores.h"
+#include "tools/keelrun/sealed_home.h"
 
 namespace {
 
@@ -131,15 +134,35 @@ Status CheckOpenFiles(const LaunchConfig& config) {
                    "`, or LimitNOFILE of a service)"};
 }
 
+// The store module, and what its stores are sealed with if the job has a token.
+class JobStores {
+ public:
+  static Result<std::unique_ptr<JobStores>> Open(const LaunchConfig& config,
+                                                 const std::optional<Seal>& seal) {
+    std::unique_ptr<JobStores> stores(new JobStores);
+    KEEL_TRY_ASSIGN(stores->late_, LateStores::Open(config.log_format, config.log_level));
+    if (seal) stores->sealed_.emplace(*stores->late_, SealOfStores(*seal), OpenKeys());
+    return stores;
+  }
+  StoreMaker& maker() { return sealed_ ? static_cast<StoreMaker&>(*sealed_) : *late_; }
+
+ private:
+  JobStores() = default;
+
+  std::unique_ptr<LateStores> late_;
+  std::optional<SealedStores> sealed_;
+};
+
 // In place of a job.
-int Examine(const LaunchConfig& config, const Environment& environment, Random random) {
+int Examine(const LaunchConfig& config, const std::optional<Seal>& seal,
+            const Environment& environment, Random random) {
   static PosixFiles& files = *new PosixFiles;   // a file system that hangs holds a thread in it
-  auto stores = LateStores::Open(config.log_format, config.log_level);
+  auto stores = JobStores::Open(config, seal);
   const Status can_start = config.program.name.empty()
                                ? Ok()
                                : CheckCanStart(config.program, environment);
   const std::vector<Finding> findings = RunDoctor(
-      config, {.stores = stores.ok() ? stores->get() : nullptr,
+      config, {.stores = stores.ok() ? &(*stores)->maker() : nullptr,
                .stores_trouble = stores.ok() ? "" : stores.error().message,
                .files = files,
                .clock = RealClock(),
@@ -154,7 +177,8 @@ int Examine(const LaunchConfig& config, const Environment& environment, Random r
 }
 
 // Null: the job needs none.
-Result<std::unique_ptr<JobHome>> OpenHome(const LaunchConfig& config) {
+Result<std::unique_ptr<JobHome>> OpenHome(const LaunchConfig& config,
+                                          const std::optional<Seal>& seal) {
   if (config.meeting != LaunchConfig::Meeting::kEtcd) return std::unique_ptr<JobHome>();
   EtcdAccess access;
   access.members.push_back({config.endpoint_host, config.endpoint_port});
@@ -166,13 +190,16 @@ Result<std::unique_ptr<JobHome>> OpenHome(const LaunchConfig& config) {
   access.user = etcd.user;
   access.password = etcd.password;
   KEEL_TRY_ASSIGN(std::unique_ptr<EtcdHome> home, EtcdHome::Open(access, config.run_id));
-  return std::unique_ptr<JobHome>(std::move(home));
+  if (!seal) return std::unique_ptr<JobHome>(std::move(home));
+  return std::unique_ptr<JobHome>(
+      std::make_unique<SealedHome>(std::move(home), SealOfStores(*seal), OpenKeys()));
 }
 
-// Workers inherit it, and need no password of the cluster.
-Environment ForWorkers(Environment environment, const std::string& launcher) {
+// What we start inherits it, and needs no password of the cluster and no token of the job.
+Environment WithoutSecrets(Environment environment) {
   environment.erase(kEtcdPasswordVariable);
-  return With(std::move(environment), {{kLauncherVariable, launcher}});
+  environment.erase(kTokenVariable);
+  return environment;
 }
 
 // Before another host hears of this one. Nothing: it is fit.
@@ -190,7 +217,8 @@ std::optional<int> FindUnfit(const LaunchConfig& config, const Environment& envi
   return outcome.verdict == Verdict::kUnfit ? kExitShunned : kExitFailed;
 }
 
-int Launch(const LaunchConfig& config, const Environment& environment, Random random) {
+int Launch(const LaunchConfig& config, const std::optional<Seal>& seal,
+           const Environment& environment, Random random) {
   const Status open_files = CheckOpenFiles(config);
   if (!open_files.ok()) return Fail(kExitFailed, open_files.error().message);
   const std::string id = RandomId(random, 16);
@@ -203,12 +231,14 @@ int Launch(const LaunchConfig& config, const Environment& environment, Random ra
     (void)console.Write(line, give_up);
   });
   PosixFiles files;
-  auto stores = LateStores::Open(config.log_format, config.log_level);
+  auto stores = JobStores::Open(config, seal);
   if (!stores.ok()) return Fail(kExitFailed, stores.error().message);
-  const auto home = OpenHome(config);
+  const auto home = OpenHome(config, seal);
   if (!home.ok()) return Fail(kExitFailed, home.error().message);
-  auto supervisor = Supervisor::Open(config, {**stores, files, RealClock(), std::move(random),
-                                              ForWorkers(environment, id), home->get()});
+  auto supervisor = Supervisor::Open(config, {(*stores)->maker(), files, RealClock(),
+                                              std::move(random),
+                                              With(environment, {{kLauncherVariable, id}}),
+                                              home->get(), seal});
   if (!supervisor.ok()) return Fail(kExitFailed, supervisor.error().message);
   const int code = (*supervisor)->Run();
   const JobStory& story = (*supervisor)->story();
@@ -253,11 +283,15 @@ int Run(const OptionInputs& inputs) {
   SetLogFormat(config->log_format);
   SetLogLevel(config->log_level);
   for (const std::string& note : config->notes) LogWarn("option-note", {{"note", note}});
-  if (config->doctor) return Examine(*config, inputs.environment, std::move(random));
-  const Status can_start = CheckCanStart(config->program, inputs.environment);
+  PosixFiles files;
+  const auto seal = ReadJobSeal(files, *config, inputs.environment);
+  if (!seal.ok()) return Fail(kExitFailed, seal.error().message);
+  const Environment environment = WithoutSecrets(inputs.environment);
+  if (config->doctor) return Examine(*config, *seal, environment, std::move(random));
+  const Status can_start = CheckCanStart(config->program, environment);
   if (!can_start.ok()) return Fail(kExitFailed, can_start.error().message);
-  const std::optional<int> unfit = FindUnfit(*config, inputs.environment);
-  return unfit ? *unfit : Launch(*config, inputs.environment, std::move(random));
+  const std::optional<int> unfit = FindUnfit(*config, environment);
+  return unfit ? *unfit : Launch(*config, *seal, environment, std::move(random));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include "elastic/board/ask.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -22,18 +24,21 @@ constexpr Duration kHangLimit = 60s;
 std::string Here(uint16_t port) { return "127.0.0.1:" + std::to_string(port); }
 
 Kind Ask(uint16_t port, Duration limit = kHangLimit, const std::string& job = "j") {
-  return AskPeers({Here(port)}, job, limit, CancelToken::Never()).front().kind;
+  return AskPeers({Here(port)}, {job}, limit, CancelToken::Never()).front().kind;
 }
 
 // A supervisor's peer port, with a loop of its own.
 class PeerPort : public testing::Test {
  protected:
-  PeerPort() {
+  explicit PeerPort(std::optional<Seal> seal = {}) {
     PresenceServer::Events events;
     events.on_opened = events.on_closed = [](int64_t, const std::string&) {};
     events.on_news = [](int64_t) {};
     events.on_ask = [this](const std::string& job) { return AnswerText(job == "j", sight_); };
-    auto server = PresenceServer::Open(loop_, {"127.0.0.1", 0}, std::move(events));
+    events.on_vouch = [](const std::string& generation) { return generation == "cafe"; };
+    PresenceServer::Where where{.bind = "127.0.0.1"};
+    where.seal = std::move(seal);
+    auto server = PresenceServer::Open(loop_, std::move(where), std::move(events));
     EXPECT_OK(server);
     server_ = *std::move(server);
   }
@@ -67,11 +72,71 @@ TEST_F(PeerPort, AnswersEachThatAsks) {
   sight_ = PeerSight{{3, 12, "10.0.0.7:29400", "cafe"}, 1500ms};
   Start();
   const std::vector<std::string> all(20, Here(server_->port()));
-  for (const PeerAnswer& answer : AskPeers(all, "j", kHangLimit, CancelToken::Never())) {
+  for (const PeerAnswer& answer : AskPeers(all, {"j"}, kHangLimit, CancelToken::Never())) {
     ASSERT_EQ(answer.kind, Kind::kSight);
     EXPECT_EQ(answer.sight.place, sight_->place);
     EXPECT_EQ(answer.sight.heard_ago, 1500ms);
   }
+}
+
+// --- With a token ---
+
+class SealedPeerPort : public PeerPort {
+ protected:
+  SealedPeerPort() : PeerPort(kSeal) {
+    sight_ = PeerSight{{3, 12, "10.0.0.7:29400", "cafe"}, 1500ms};
+    Start();
+  }
+  Kind AskWith(std::optional<Seal> seal) {
+    return AskPeers({Here(server_->port())}, {"j", std::move(seal)}, kHangLimit,
+                    CancelToken::Never()).front().kind;
+  }
+
+  inline static const Seal kSeal{"the secret of the job"};
+};
+
+TEST_F(SealedPeerPort, AnswersThoseWhoHaveTheTokenAlone) {
+  EXPECT_EQ(AskWith(kSeal), Kind::kSight);
+  EXPECT_EQ(AskWith(std::nullopt), Kind::kClosed);
+  EXPECT_EQ(AskWith(Seal("another secret")), Kind::kClosed);
+}
+
+TEST_F(SealedPeerPort, VouchesForTheBoardThatIsKeptThere) {
+  const std::string here = Here(server_->port());
+  const auto vouches = [&](const std::string& generation, const Seal& seal) {
+    return Vouches(here, generation, seal, kHangLimit, CancelToken::Never());
+  };
+  EXPECT_TRUE(vouches("cafe", kSeal));
+  EXPECT_FALSE(vouches("beef", kSeal));
+  EXPECT_FALSE(vouches("cafe", Seal("another secret")));
+  EXPECT_FALSE(Vouches(Here(FreePort()), "cafe", kSeal, kHangLimit, CancelToken::Never()));
+}
+
+TEST_F(PeerPort, WithoutATokenItIsClosedToThoseWhoHaveOne) {
+  Start();
+  EXPECT_EQ(AskPeers({Here(server_->port())}, {"j", Seal("a secret")}, kHangLimit,
+                     CancelToken::Never()).front().kind,
+            Kind::kClosed);
+}
+
+// Somebody at a peer's address says what he likes.
+TEST(AskPeers, AnAnswerWithoutASealIsNone) {
+  auto listener = ListenSocket::Listen("127.0.0.1", 0);
+  ASSERT_OK(listener);
+  std::thread stranger([&] {
+    const int peer = accept(listener->number(), nullptr, nullptr);
+    char heard[1024];
+    for (const std::string& says :
+         {std::string(kPeerReply), std::string("at 0 {\"term\":9}")}) {
+      EXPECT_GT(recv(peer, heard, sizeof heard, 0), 0);
+      EXPECT_GT(send(peer, (says + "\n").data(), says.size() + 1, 0), 0);
+    }
+    close(peer);
+  });
+  EXPECT_EQ(AskPeers({Here(listener->port())}, {"j", Seal("a secret")}, kHangLimit,
+                     CancelToken::Never()).front().kind,
+            Kind::kNothing);
+  stranger.join();
 }
 
 TEST(AskPeers, NobodyAndSilenceAreToldApart) {
@@ -79,10 +144,10 @@ TEST(AskPeers, NobodyAndSilenceAreToldApart) {
   ASSERT_OK(silent);
   EXPECT_EQ(Ask(silent->port(), 50ms), Kind::kNothing);
   EXPECT_EQ(Ask(FreePort()), Kind::kRefused);
-  EXPECT_EQ(AskPeers({"no address", "host:1", ""}, "j", 50ms, CancelToken::Never()).size(), 3u);
+  EXPECT_EQ(AskPeers({"no address", "host:1", ""}, {"j"}, 50ms, CancelToken::Never()).size(), 3u);
   CancelToken cancelled;
   cancelled.Cancel();
-  EXPECT_EQ(AskPeers({Here(silent->port())}, "j", kHangLimit, cancelled).front().kind,
+  EXPECT_EQ(AskPeers({Here(silent->port())}, {"j"}, kHangLimit, cancelled).front().kind,
             Kind::kNothing);
 }
 

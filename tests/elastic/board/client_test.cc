@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "store/memory_store.h"
+#include "store/seal/store_sealer.h"
 
 namespace keel {
 namespace {
@@ -118,6 +119,77 @@ TEST_F(MemberTest, NeverWritesOverATombstone) {
   member_.RegisterAnew();
   EXPECT_GE(IndexOf<Registered>(Poll()), 0);
   EXPECT_EQ(member_.slot(), 1);
+}
+
+// --- With a token ---
+
+class SealedMember : public MemberTest {
+ protected:
+  SealedMember() { member_.Publish(record_, {}); }
+  BoardClient::Step PollSealed(bool vouches = true) {
+    vouches_ = vouches;
+    now_ = now_ + 500ms;
+    return sealed_.Poll(*its_store_, now_);
+  }
+  static bool IsRefused(const BoardClient::Step& step) {
+    const int at = IndexOf<Buried>(step);
+    return at >= 0 && std::get<Buried>(step.events[at]).tombstone.reason.find("token") !=
+                          std::string::npos;
+  }
+  // Writes a board with another secret than the member's, or its own.
+  std::unique_ptr<Store> Sealed(const std::string& secret) {
+    return StoreSealer(Seal(secret), {}).Sealed(board_.Connect("sealed"), "there");
+  }
+
+  bool vouches_ = true;
+  std::vector<std::string> asked_;
+  BoardClient sealed_{BoardClientConfig{
+      .job = "j", .vouches = [this](const std::string& peer, const std::string& generation) {
+        asked_.push_back(peer + " " + generation);
+        return vouches_;
+      }}};
+};
+
+TEST_F(SealedMember, WithoutATokenItIsRefusedBySealedBoards) {
+  ASSERT_TRUE(Sealed("secret")->Set(GenerationKey("j"), "g").ok());
+  ASSERT_TRUE(Sealed("secret")->Set(ProtocolKey("j"), "3").ok());
+  EXPECT_TRUE(IsRefused(Poll()));
+}
+
+TEST_F(SealedMember, WithAnotherTokenItIsRefusedByBoards) {
+  const auto its_store = Sealed("its own");
+  now_ = now_ + 1s;
+  EXPECT_TRUE(IsRefused(sealed_.Poll(*its_store, now_))) << "that board is not sealed";
+  EXPECT_THAT(asked_, testing::IsEmpty());
+}
+
+TEST_F(SealedMember, ComesToABoardOnlyOnceItsCoordinatorVouchesForIt) {
+  ASSERT_TRUE(store_->Set(keys_.Presence(), "there:1").ok());
+  sealed_.Publish(record_, {});
+  EXPECT_EQ(IndexOf<Registered>(PollSealed(false)), -1);
+  EXPECT_EQ(IndexOf<Registered>(PollSealed()), 0);
+  EXPECT_THAT(asked_, testing::Each("there:1 g"));
+  asked_.clear();
+  (void)PollSealed();
+  EXPECT_THAT(asked_, testing::IsEmpty());
+}
+
+// A stranger puts back what belongs to a board of the past.
+TEST_F(SealedMember, StaysWithItsBoardWhereAnotherGenerationIsNamed) {
+  ASSERT_TRUE(store_->Set(keys_.Presence(), "there:1").ok());
+  sealed_.Publish(record_, {});
+  ASSERT_EQ(IndexOf<Registered>(PollSealed()), 0);
+  ASSERT_TRUE(store_->Set(GenerationKey("j"), "past").ok());
+  ASSERT_TRUE(store_->Set(BoardKeys("j", "past").Presence(), "dead:1").ok());
+  ASSERT_TRUE(
+      store_->Set(BoardKeys("j", "past").End(), EndText({.code = 0, .reason = "done"})).ok());
+  for (int i = 0; i < 3; ++i) {
+    const BoardClient::Step step = PollSealed(false);
+    EXPECT_TRUE(step.status.ok());
+    EXPECT_EQ(IndexOf<EndSeen>(step), -1);
+  }
+  EXPECT_EQ(sealed_.slot(), 0);
+  EXPECT_THAT(asked_, testing::Contains("dead:1 past"));
 }
 
 // --- Another version of the protocol ---

@@ -92,7 +92,7 @@ class BoardsByPort : public StoreMaker {
                                          const CancelToken& cancel) override {
     tried.push_back(port);
     const std::string address = host + ":" + std::to_string(port);
-    if (AskPeers({address}, "j", 60s, cancel).front().kind != PeerAnswer::Kind::kStore) {
+    if (AskPeers({address}, {"j"}, 60s, cancel).front().kind != PeerAnswer::Kind::kStore) {
       return Error{Code::kTimeout, "there is no store at " + address};
     }
     connected.push_back(port);

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "elastic/board/coordinator.h"
+#include "elastic/board/strangers.h"
 #include "store/host_port.h"
 #include "store/memory_store.h"
 #include "tests/harness/expect_ok.h"
@@ -77,7 +78,7 @@ class Peer {
 
 class Presence : public ::testing::Test {
  protected:
-  Presence() {
+  explicit Presence(std::optional<Seal> seal = {}) {
     LogToCallback([this](std::string_view line) { log_ += line; });
     PresenceServer::Events events;
     events.on_opened = [this](int64_t slot, const std::string& who) { Note("opened", slot, who); };
@@ -85,6 +86,7 @@ class Presence : public ::testing::Test {
     events.on_news = [this](int64_t) { ++news_; };
     PresenceServer::Where where;
     where.silent_max = kSilentMax;
+    where.seal = std::move(seal);
     auto server = PresenceServer::Open(loop_, where, std::move(events));
     EXPECT_OK(server);
     server_ = *std::move(server);
@@ -349,6 +351,88 @@ TEST_F(Presence, AnAddressThatIsNoneIsLoggedAndNotTried) {
   EXPECT_THAT(log_, testing::HasSubstr("presence-address"));
   client.SetServer(AddressText("127.0.0.1", server_->port()));
   ASSERT_TRUE(UntilTold(1));
+}
+
+// --- With a token ---
+
+class SealedPresence : public Presence {
+ protected:
+  SealedPresence() : Presence(kSeal) {}
+  std::string Address() const { return AddressText("127.0.0.1", server_->port()); }
+
+  inline static const Seal kSeal{"the secret of the job"};
+};
+
+// The list is one for the whole process, so each test has addresses of its own.
+TEST_F(Presence, AStrangerIsToldOnceForEachAddressAndNotForAsManyAsHeLikes) {
+  TellStranger("10.1.0.1", "it says nonsense");
+  TellStranger("10.1.0.1", "it says nonsense");
+  EXPECT_THAT(log_, testing::HasSubstr("stranger address=10.1.0.1 reason=\"it says nonsense\""));
+  for (int i = 0; i < 1000; ++i) TellStranger("10.2.0." + std::to_string(i), "?");
+  const auto lines = std::count(log_.begin(), log_.end(), '\n');
+  EXPECT_GT(lines, 50);
+  EXPECT_LE(lines, 100);
+}
+
+TEST_F(SealedPresence, HelloNewsAndLookReachTheOtherSide) {
+  int looks = 0;
+  PresenceClient client(loop_, [&] { ++looks; }, {}, kSeal);
+  client.SetServer(Address());
+  client.SetSelf(3, "cafe");
+  ASSERT_TRUE(UntilTold(1));
+  EXPECT_THAT(told_, ElementsAre("opened 3 cafe"));
+  const int news = news_;
+  client.News();
+  ASSERT_TRUE(Until([&] { return news_ > news; }));
+  server_->Look();
+  ASSERT_TRUE(Until([&] { return looks == 1; }));
+  EXPECT_THAT(log_, testing::Not(testing::HasSubstr("stranger")));
+}
+
+TEST_F(SealedPresence, NobodyIsHeardWhoHasNotTheToken) {
+  const std::string greeting = "greet " + Seal::Nonce() + "\n";
+  for (const std::string& words :
+       {std::string("hello 3 cafe\n"), std::string("news\n"), greeting + "hello 3 cafe\n",
+        greeting + "news 0123\n", greeting + greeting,
+        greeting + SealedSession(Seal("another secret"), "a", "b", PeerEnd::kMember)
+                       .Say("hello 3 cafe") + "\n"}) {
+    Peer stranger(server_->port());
+    stranger.Say(words);
+    ASSERT_TRUE(Until([&] { return stranger.IsClosed(); })) << words;
+  }
+  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_EQ(news_, 0);
+}
+
+// What was heard on one connection is of no use on another one.
+TEST_F(SealedPresence, ARecordedMemberIsNotHeard) {
+  Peer member(server_->port());
+  const std::string nonce = Seal::Nonce();
+  member.Say("greet " + nonce + "\n");
+  ASSERT_TRUE(Until([&] { return member.Heard().ends_with("\n"); }));
+  const std::string challenge = member.Heard().substr(0, member.Heard().size() - 1);
+  const auto of_server = OpenChallenge(kSeal, nonce, challenge);
+  ASSERT_TRUE(of_server);
+  SealedSession session(kSeal, nonce, *of_server, PeerEnd::kMember);
+  const std::string hello = session.Say("hello 3 cafe") + "\n";
+  member.Say(hello);
+  ASSERT_TRUE(UntilTold(1));
+  Peer stranger(server_->port());
+  stranger.Say("greet " + nonce + "\n" + hello);
+  ASSERT_TRUE(Until([&] { return stranger.IsClosed(); }));
+  member.Say(hello);
+  ASSERT_TRUE(Until([&] { return member.IsClosed(); })) << "nor is it heard twice";
+  EXPECT_THAT(told_, ElementsAre("opened 3 cafe", "closed 3 cafe"));
+}
+
+TEST_F(SealedPresence, AMemberDoesNotHearACoordinatorWithoutTheToken) {
+  int looks = 0;
+  PresenceClient client(loop_, [&] { ++looks; }, {}, Seal("another secret"));
+  client.SetServer(Address());
+  client.SetSelf(3, "cafe");
+  ASSERT_TRUE(Until([&] { return log_.find("it coordinates without") != std::string::npos; }));
+  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_EQ(looks, 0);
 }
 
 // --- What the coordinator makes of it ---

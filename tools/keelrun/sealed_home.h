@@ -1,0 +1,48 @@
+// SealedHome: a home of the job's boards whose stores are sealed (store/seal/sealed_store.h).
+// Promises   as elastic/board/job_home.h.
+// Does not   seal the claims: whoever may write to the place can disturb who coordinates.
+// Threads    and errors as elastic/board/job_home.h.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "elastic/board/job_home.h"
+#include "store/seal/store_sealer.h"
+
+namespace keel {
+
+class SealedHome : public JobHome {
+ public:
+  SealedHome(std::unique_ptr<JobHome> home, Seal seal, std::set<std::string> open_keys)
+      : home_(std::move(home)), sealer_(std::move(seal), std::move(open_keys)) {}
+
+  Result<std::optional<RoleClaim>> Look() override { return home_->Look(); }
+  Result<bool> Claim(const RoleClaim& claim) override { return home_->Claim(claim); }
+  void Release() override { home_->Release(); }
+  void End(const RoleClaim& own) override { home_->End(own); }
+  Result<std::unique_ptr<Store>> Connect(const RoleClaim& claim) override {
+    return Sealed(home_->Connect(claim), claim.term);
+  }
+  Result<std::unique_ptr<Store>> ConnectCoordinator(int64_t term) override {
+    return Sealed(home_->ConnectCoordinator(term), term);
+  }
+  Result<std::unique_ptr<Store>> ConnectReader(const RoleClaim& claim) override {
+    return Sealed(home_->ConnectReader(claim), claim.term);
+  }
+  std::string Text() const override { return home_->Text(); }
+
+ private:
+  // Each term has a board of its own.
+  Result<std::unique_ptr<Store>> Sealed(Result<std::unique_ptr<Store>> store, int64_t term) {
+    if (!store.ok()) return store;
+    return sealer_.Sealed(*std::move(store), "board " + std::to_string(term));
+  }
+
+  const std::unique_ptr<JobHome> home_;
+  StoreSealer sealer_;
+};
+
+}  // namespace keel
