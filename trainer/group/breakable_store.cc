@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/log.h"
+
 namespace keel {
 namespace {
 
@@ -24,21 +26,59 @@ std::vector<std::string> Part(const std::vector<std::string>& keys, size_t begin
 }  // namespace
 
 BreakableStore::BreakableStore(c10::intrusive_ptr<c10d::Store> store,
-                               std::function<bool()> broken, int waiters)
+                               std::function<bool()> broken, int waiters,
+                               std::optional<Seal> seal)
     : store_(std::move(store)), broken_(std::move(broken)),
-      nap_max_(std::max<Duration>(kNapMax, kNapOfEach * waiters)) {}
+      nap_max_(std::max<Duration>(kNapMax, kNapOfEach * waiters)), seal_(std::move(seal)) {}
+
+BreakableStore::Bytes BreakableStore::SealOf(const std::string& key, const Bytes& value) const {
+  const std::string seal =
+      seal_->Of({"group", key, {reinterpret_cast<const char*>(value.data()), value.size()}});
+  return {seal.begin(), seal.end()};
+}
+
+void BreakableStore::Set(const std::string& key, const Bytes& value) {
+  Bytes bytes = seal_ ? SealOf(key, value) : Bytes();
+  bytes.insert(bytes.end(), value.begin(), value.end());
+  store_->set(key, bytes);
+}
+
+// Nothing: somebody has written it who has not the secret.
+std::optional<BreakableStore::Bytes> BreakableStore::Opened(const std::string& key,
+                                                            const Bytes& bytes) {
+  if (!seal_) return bytes;
+  if (bytes.size() >= Seal::kBytes) {
+    Bytes value(bytes.begin() + Seal::kBytes, bytes.end());
+    if (SealOf(key, value) == Bytes(bytes.begin(), bytes.begin() + Seal::kBytes)) return value;
+  }
+  if (!std::exchange(is_stranger_told_, true)) {
+    LogWarn("store-stranger",
+            {{"key", key}, {"reason", "it has no seal of this epoch's workers"}});
+  }
+  return std::nullopt;
+}
 
 BreakableStore::Bytes BreakableStore::Get(const std::string& key) {
-  WaitFor({key}, {});
-  return store_->get(key);
+  while (true) {
+    WaitFor({key}, {});
+    if (auto value = Opened(key, store_->get(key))) return *std::move(value);
+    Nap(nap_max_);
+  }
 }
 
 std::vector<BreakableStore::Bytes> BreakableStore::GetAll(const std::vector<std::string>& keys,
                                                           const OnMissing& on_missing) {
   WaitFor(keys, on_missing);
-  if (store_->hasExtendedApi()) return store_->multiGet(keys);
   std::vector<Bytes> values;
-  for (const std::string& key : keys) values.push_back(store_->get(key));
+  if (store_->hasExtendedApi()) {
+    values = store_->multiGet(keys);
+  } else {
+    for (const std::string& key : keys) values.push_back(store_->get(key));
+  }
+  for (size_t i = 0; seal_ && i < keys.size(); ++i) {
+    std::optional<Bytes> value = Opened(keys[i], values[i]);
+    values[i] = value ? *std::move(value) : Get(keys[i]);
+  }
   return values;
 }
 

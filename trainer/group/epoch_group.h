@@ -31,6 +31,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "store/cancel.h"
+#include "store/seal/seal.h"
 #include "trainer/group/shared_notes.h"
 #include "trainer/group/tags.h"
 #include "trainer/nccl_module.h"
@@ -63,6 +64,8 @@ class EpochGroup {
     // Members on one host read each other's memory instead of sending, from this many bytes on; of
     // two members the larger number counts. kNeverRead: never.
     size_t read_bytes_min = kReadBytesMin;
+    // Of the secret of this epoch's workers: who lacks it is no member. Nothing: all are believed.
+    std::optional<Seal> seal = {};
     // Called before each operation: tests break the group there.
     std::function<void()> before_each = {};
     // Is told which member this worker waits for; may be null.

@@ -16,6 +16,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "base/fd.h"
+#include "base/hmac.h"
 #include "base/log.h"
 #include "base/thread_priority.h"
 #include "elastic/process/quiet_thread.h"
@@ -382,6 +383,7 @@ void GlooMesh::RunHelper() {
     ConnectGloo();
     const std::vector<MemberCard> book = MeetOthers();
     BeginConnections(book);
+    ProveMembers();
     ContactAll(book);
     if (spec_.gpu && !this->broken()) ConnectNccl();
   });
@@ -407,7 +409,7 @@ void GlooMesh::ConnectGloo() {
 std::vector<MemberCard> GlooMesh::MeetOthers() {
   const bool reads = spec_.read_bytes_min != EpochGroup::kNeverRead;
   store_.emplace(c10::make_intrusive<c10d::PrefixStore>(spec_.prefix, spec_.store),
-                 [this] { return this->broken(); }, spec_.rank == 0 ? 1 : spec_.size);
+                 [this] { return this->broken(); }, spec_.rank == 0 ? 1 : spec_.size, spec_.seal);
   waiting_for_book_ = spec_.rank != 0;
   std::optional<Whereabouts::Waiting> waiting;
   std::vector<MemberCard> book = ExchangeCards(
@@ -434,6 +436,44 @@ void GlooMesh::BeginConnections(const std::vector<MemberCard>& book) {
   }
 }
 
+// A connection says nothing of who has made it: each member shows each other one that it has the
+// secret of this epoch.
+void GlooMesh::ProveMembers() {
+  if (!spec_.seal) return;
+  using Nonce = std::array<char, 32>;
+  using Proof = std::array<char, Seal::kBytes>;
+  const auto words = [](auto& bytes) { return std::string_view(bytes.data(), bytes.size()); };
+  Nonce own;
+  std::ranges::copy(Seal::Nonce(), own.begin());
+  const auto seal_of = [&](int from, int to, const Nonce& of_receiver) {
+    return spec_.seal->Of({"member", std::to_string(from), std::to_string(to),
+                           words(of_receiver)});
+  };
+  const auto others = [&](auto value_for) {
+    ByRank out(static_cast<size_t>(spec_.size));
+    for (int rank = 0; rank < spec_.size; ++rank) {
+      if (rank != spec_.rank) out[static_cast<size_t>(rank)] = TensorOf(value_for(rank));
+    }
+    return out;
+  };
+  const Result<ByRank> nonces = Swap(others([&](int) { return own; }), 0);
+  if (!nonces.ok()) return;
+  const Result<ByRank> proofs = Swap(others([&](int rank) {
+    const auto theirs = ValueOf<Nonce>((*nonces)[static_cast<size_t>(rank)]);
+    Proof proof;
+    std::ranges::copy(seal_of(spec_.rank, rank, theirs), proof.begin());
+    return proof;
+  }), 1);
+  if (!proofs.ok()) return;
+  for (int rank = 0; rank < spec_.size; ++rank) {
+    if (rank == spec_.rank) continue;
+    const Proof proof = ValueOf<Proof>((*proofs)[static_cast<size_t>(rank)]);
+    if (SameSecret(words(proof), seal_of(rank, spec_.rank, own))) continue;
+    return Abort({Code::kPeerLost, Doing() + ": whoever answers as " + NameOf(rank) +
+                                       " has not the secret of this epoch's workers"});
+  }
+}
+
 // Hears from every other member, so that connections are waited for here and not in the middle of
 // a step. Members on one host tell each other whether they can read. Both must: a member that reads
 // without being read could not tell that it has taken something.
@@ -449,7 +489,7 @@ void GlooMesh::ContactAll(const std::vector<MemberCard>& book) {
     }
     out[rank] = TensorOf(neighbours_[rank].can_be_read);
   }
-  const Result<ByRank> verdicts = Swap(out);
+  const Result<ByRank> verdicts = Swap(out, 2);
   if (!verdicts.ok()) return;
   for (size_t rank = 0; rank < book.size(); ++rank) {
     if (!neighbours_[rank].can_be_read || !ValueOf<bool>((*verdicts)[rank])) continue;
@@ -458,7 +498,7 @@ void GlooMesh::ContactAll(const std::vector<MemberCard>& book) {
 }
 
 // All go in the order of ranks, so no two members wait for each other.
-Result<GlooMesh::ByRank> GlooMesh::Swap(const ByRank& out) {
+Result<GlooMesh::ByRank> GlooMesh::Swap(const ByRank& out, uint64_t turn) {
   struct Contact {
     Work work;
     int peer;
@@ -474,7 +514,8 @@ Result<GlooMesh::ByRank> GlooMesh::Swap(const ByRank& out) {
     const Whereabouts::Waiting waiting(*whereabouts_, peer);   // it may not be connected yet
     in[at] = at::empty_like(out[at]);
     for (const bool send : {false, true}) {
-      Result<Work> posted = Post(send ? out[at] : in[at], peer, TagOf(TagKind::kContact, 0), send);
+      Result<Work> posted =
+          Post(send ? out[at] : in[at], peer, TagOf(TagKind::kContact, turn), send);
       if (!posted.ok()) {
         status = posted.error();
         break;

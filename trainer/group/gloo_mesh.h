@@ -109,7 +109,8 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   void ContactAll(const std::vector<MemberCard>& book);
   // By rank. An undefined tensor: nothing is sent to that rank or received from it.
   using ByRank = std::vector<at::Tensor>;
-  Result<ByRank> Swap(const ByRank& out);
+  Result<ByRank> Swap(const ByRank& out, uint64_t turn);
+  void ProveMembers();
   void ConnectNccl();
   Status Judged(const Status& on_gpu);
   Result<std::string> NcclId(NcclModule& module);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <variant>
 
+#include "base/hmac.h"
 #include "base/log.h"
 #include "elastic/protocol/exit_codes.h"
 #include "store/tcp_store.h"
@@ -31,6 +32,10 @@ Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& 
   spec.address = message.own_address;
   spec.read_bytes_min = config.read_bytes_min;
   spec.gpu = GpuOf(config);
+  if (!message.seal.empty()) {
+    KEEL_TRY(HmacReady());
+    spec.seal.emplace(message.seal);
+  }
   return spec;
 }
 
