@@ -5,6 +5,7 @@
 // Errors     of HmacReady(): kNotFound: this machine has no libcrypto.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,8 @@ namespace keel {
 
 // To be asked before the first HmacSha256(), which without a libcrypto is a checked bug.
 Status HmacReady();
+// Of the parts as if they were one text.
+std::string HmacSha256(std::string_view key, std::span<const std::string_view> parts);
 std::string HmacSha256(std::string_view key, std::string_view text);
 
 // Whether both are the same, in a time that does not depend on where they differ.

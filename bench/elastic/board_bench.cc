@@ -4,7 +4,7 @@
 // Prints "formed after <s> s (decided after <s> s), arriving took <s> s, cpu <s> s": from when the
 // last host had registered until every host has read the epoch (until it was decided); from the
 // first start to that; and the processor time of all of it.
-// Usage: board_bench <hosts>
+// Usage: board_bench <hosts> [sealed]     sealed: the job has a token
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -18,7 +18,10 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
@@ -27,6 +30,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "elastic/board/board.h"
+#include "store/seal/sealed_stores.h"
 #include "store/tcp_store_maker.h"
 #include "store/torch_log.h"
 
@@ -59,8 +63,8 @@ struct Times {
 
 class Fleet {
  public:
-  Fleet(int hosts, StoreMaker& stores, uint16_t port)
-      : stores_(stores), port_(port), random_(EntropySeed()) {
+  Fleet(int hosts, StoreMaker& stores, uint16_t port, const std::optional<Seal>& seal)
+      : stores_(stores), port_(port), seal_(seal), random_(EntropySeed()) {
     policy_.hosts_min = hosts;
     policy_.hosts_max = hosts;
   }
@@ -83,8 +87,9 @@ class Fleet {
     Board::Where where = {.endpoints = {{"127.0.0.1", port_}},
                           .server = std::move(server),
                           .own_address = "127.0.0.1",
-                          .incarnation = incarnation};
-    KEEL_TRY_ASSIGN(auto board, Board::Open(loop_, RealClock(), stores_, std::move(where), member,
+                          .incarnation = incarnation,
+                          .seal = seal_};
+    KEEL_TRY_ASSIGN(auto board, Board::Open(loop_, RealClock(), Stores(), std::move(where), member,
                                             policy_,
                                             random_.Fork("board"), std::move(events)));
     MemberRecord record;
@@ -110,6 +115,12 @@ class Fleet {
   }
 
  private:
+  // What a launcher sees of a store it remembers for itself alone.
+  StoreMaker& Stores() {
+    if (!seal_) return stores_;
+    sealed_.push_back(std::make_unique<SealedStores>(stores_, *seal_, std::set<std::string>()));
+    return *sealed_.back();
+  }
   void Note(const MemberEvent& event) {
     if (std::holds_alternative<Registered>(event)) {
       ++registered_;
@@ -122,6 +133,8 @@ class Fleet {
 
   StoreMaker& stores_;
   const uint16_t port_;
+  const std::optional<Seal> seal_;
+  std::vector<std::unique_ptr<SealedStores>> sealed_;
   Random random_;
   JobPolicy policy_;
   boost::asio::io_context loop_;
@@ -140,7 +153,7 @@ class Fleet {
 // and tells its times when it has them.
 class Share {
  public:
-  static Result<Share> Fork(int hosts, int count) {
+  static Result<Share> Fork(int hosts, int count, const std::optional<Seal>& seal) {
     KEEL_TRY_ASSIGN(PipeEnds down, MakePipe());
     KEEL_TRY_ASSIGN(PipeEnds up, MakePipe());
     const pid_t child = fork();
@@ -148,7 +161,7 @@ class Share {
     Share share = child == 0 ? Share(std::move(down.read), std::move(up.write))
                              : Share(std::move(down.write), std::move(up.read));
     if (child != 0) return share;
-    const Status done = share.Run(hosts, count);
+    const Status done = share.Run(hosts, count, seal);
     if (!done.ok()) std::fprintf(stderr, "board_bench: %s\n", done.error().message.c_str());
     _exit(done.ok() ? 0 : 1);
   }
@@ -171,13 +184,13 @@ class Share {
  private:
   Share(Fd down, Fd up) : down_(std::move(down)), up_(std::move(up)) {}
 
-  Status Run(int hosts, int count) {
+  Status Run(int hosts, int count, const std::optional<Seal>& seal) {
     uint16_t port = 0;
     if (read(down_.number(), &port, sizeof port) != sizeof port) {
       return Error{Code::kPeerLost, "the bench ended before its hosts began"};
     }
     TcpStoreMaker stores;
-    Fleet fleet(hosts, stores, port);
+    Fleet fleet(hosts, stores, port, seal);
     for (int i = 0; i < count; ++i) KEEL_TRY(fleet.Arrive(nullptr));
     KEEL_TRY_ASSIGN(const Times times, fleet.AwaitEpoch());
     if (write(up_.number(), &times, sizeof times) == sizeof times) return Ok();
@@ -188,17 +201,17 @@ class Share {
   Fd up_;
 };
 
-Status Measure(int hosts) {
+Status Measure(int hosts, const std::optional<Seal>& seal) {
   KEEL_TRY(RaiseFileLimit());
   std::vector<Share> shares;
   for (int left = hosts - 1; left > 0; left -= kHostsPerProcess) {
-    KEEL_TRY_ASSIGN(Share share, Share::Fork(hosts, std::min(left, kHostsPerProcess)));
+    KEEL_TRY_ASSIGN(Share share, Share::Fork(hosts, std::min(left, kHostsPerProcess), seal));
     shares.push_back(std::move(share));
   }
   TcpStoreMaker stores;
   KEEL_TRY_ASSIGN(std::unique_ptr<StoreServer> server, stores.Serve("", 0));
   const uint16_t port = server->port();
-  Fleet fleet(hosts, stores, port);
+  Fleet fleet(hosts, stores, port, seal);
   const TimePoint begin = RealClock().Monotonic();
   for (Share& share : shares) KEEL_TRY(share.Start(port));
   KEEL_TRY(fleet.Arrive(std::move(server)));
@@ -221,12 +234,15 @@ int main(int argc, char** argv) {
   RouteTorchLog();
   OmitTorchStacks();
   SetLogLevel(LogLevel::kError);
-  const Result<int64_t> hosts = ParseInteger(argc == 2 ? argv[1] : "");
+  const bool is_sealed = argc == 3 && std::string_view(argv[2]) == "sealed";
+  const Result<int64_t> hosts = ParseInteger(argc == 2 || is_sealed ? argv[1] : "");
   if (!hosts.ok() || *hosts < 1 || *hosts > 10000) {
-    std::fprintf(stderr, "usage: board_bench <hosts>\n");
+    std::fprintf(stderr, "usage: board_bench <hosts> [sealed]\n");
     return 2;
   }
-  const Status done = Measure(static_cast<int>(*hosts));
+  const Status done = Measure(static_cast<int>(*hosts),
+                             is_sealed ? std::optional(Seal("a token for the bench"))
+                                       : std::nullopt);
   if (done.ok()) return 0;
   std::fprintf(stderr, "board_bench: %s\n", done.error().message.c_str());
   return 1;

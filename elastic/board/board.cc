@@ -153,6 +153,7 @@ void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint
   keeper_ = std::make_unique<BoardKeeper>(
       loop_, clock_, stores_, BoardKeeper::Place{where_.own_address, where_.bind, port, !claimed_},
       std::move(server), connect, std::move(config), random, std::move(events));
+  TellKept();
   guide_.SetOwn(keeper_->place());
   TellLease();
 }
@@ -199,6 +200,7 @@ void Board::OnKeeperStep(const Coordinator::Step& step) {
 void Board::OnMoved() {
   if (std::exchange(is_left_, true)) return;
   LogInfo("board-left", {{"board", PlaceText(*keeper_->moved())}});
+  TellKept();
   guide_.SetOwn(std::nullopt);
   left_timer_.expires_after(kLeftBoardTime);
   left_timer_.async_wait([this](const boost::system::error_code& failure) {
@@ -213,6 +215,7 @@ void Board::OnMoved() {
 void Board::CloseKeeper() {
   for (auto& store : keeper_->Close()) former_stores_.push_back(std::move(store));
   keeper_.reset();
+  TellKept();
   is_left_ = false;
   guide_.SetOwn(std::nullopt);
   ScoutOrNot();
@@ -387,6 +390,7 @@ void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
     is_lost_ = false;
     has_board_ = true;
     events_.on_contact(polled);
+    presence_client_.Beat();
     CloseIfNeedless(polled);
     ListenAtEndpoint();
   }

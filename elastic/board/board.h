@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -111,6 +112,7 @@ class Board {
   // Whether the stores of its boards believe sealed values alone.
   bool IsSealed() const { return where_.seal.has_value() && !where_.is_alone; }
   BoardClientConfig AskingForVouchers(BoardClientConfig member) const;
+  void TellKept();
   Result<std::unique_ptr<PresenceServer>> OpenPeerPort(PresenceServer::Where where);
   std::string Answer(const std::string& job) const;
   // `next`: its term, and the newest epoch that is known. `former`: as in CoordinatorConfig.
@@ -156,6 +158,24 @@ class Board {
   int64_t opened_ = 0;                // how many boards this host has kept
   ShunnedRecord shunned_;             // as the boards that it followed had it
   const Events events_;
+
+  // The generation of the board that is kept here and was not left; empty: none is. Any thread.
+  class Kept {
+   public:
+    bool Is(const std::string& generation) const {
+      const std::lock_guard lock(mutex_);
+      return !generation_.empty() && generation_ == generation;
+    }
+    void Set(const std::string& generation) {
+      const std::lock_guard lock(mutex_);
+      generation_ = generation;
+    }
+
+   private:
+    mutable std::mutex mutex_;
+    std::string generation_;   // guarded by mutex_
+  };
+  const std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
 
   MemoryBoard alone_;                               // the board of a host that is_alone
   std::unique_ptr<LeaseThread> lease_;              // null: the job has none

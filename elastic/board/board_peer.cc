@@ -3,13 +3,11 @@
 #include <utility>
 
 #include "elastic/board/board.h"
+#include "elastic/protocol/limits.h"
 
 namespace keel {
-namespace {
 
-constexpr Duration kVouchLimit = std::chrono::seconds(1);
-
-}  // namespace
+void Board::TellKept() { kept_->Set(keeps() ? keeper_->generation() : ""); }
 
 Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(PresenceServer::Where where) {
   PresenceServer::Events seen;
@@ -22,9 +20,12 @@ Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(PresenceServer::Wher
   seen.on_news = [this](int64_t slot) {
     if (keeper_) keeper_->NoteNews(slot);
   };
+  seen.on_beat = [this](int64_t slot, const std::string& incarnation) {
+    if (keeper_) keeper_->NoteBeat(slot, incarnation);
+  };
   seen.on_ask = [this](const std::string& job) { return Answer(job); };
-  seen.on_vouch = [this](const std::string& generation) {
-    return keeps() && keeper_->generation() == generation;
+  seen.on_vouch = [kept = kept_](const std::string& generation) {
+    return kept->Is(generation);
   };
   where.seal = peer_seal_;
   return PresenceServer::Open(loop_, std::move(where), std::move(seen));
@@ -36,8 +37,10 @@ std::string Board::Answer(const std::string& job) const {
 
 BoardClientConfig Board::AskingForVouchers(BoardClientConfig member) const {
   if (!IsSealed()) return member;
-  member.vouches = [seal = *peer_seal_](const std::string& peer, const std::string& generation) {
-    return Vouches(peer, generation, seal, kVouchLimit, CancelToken::Never());
+  member.vouches = [seal = *peer_seal_, kept = kept_](const std::string& peer,
+                                                      const std::string& generation) {
+    if (kept->Is(generation)) return true;   // no network is needed to know that
+    return Vouches(peer, generation, seal, kAskLimit, CancelToken::Never());
   };
   return member;
 }

@@ -10,6 +10,8 @@ namespace keel {
 namespace {
 
 constexpr int kBeatTriesMost = 4;
+// A board that nobody here can believe is given up after so long.
+constexpr Duration kStrangePatience = std::chrono::seconds(5);
 
 // Reports the value of `key` if it is new. It counts as seen only once it could be parsed.
 template <class Report>
@@ -54,7 +56,7 @@ Status BoardClient::Run(Store& store, TimePoint now, Step& step) {
   if (wanted_ && wanted_->text.empty()) wanted_->text = MemberText(wanted_->record);
   // Where another board is, it has none of the keys that would be read.
   if (!registration_ || is_connection_new_) {
-    KEEL_TRY_ASSIGN(const bool there, FindGeneration(store, step));
+    KEEL_TRY_ASSIGN(const bool there, FindGeneration(store, now, step));
     if (!there) return Ok();  // the coordinator has not opened the job yet
     is_connection_new_ = false;
   }
@@ -74,18 +76,23 @@ Status BoardClient::Run(Store& store, TimePoint now, Step& step) {
   return registration_ ? Beat(store, now, step) : Ok();
 }
 
-Result<bool> BoardClient::FindGeneration(Store& store, Step& step) {
+Result<bool> BoardClient::FindGeneration(Store& store, TimePoint now, Step& step) {
   KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(config_.job)));
   awaits_coordinator_ = !generation;
   if (!generation) {
-    KEEL_TRY(RefuseIfStrange(store, step));
+    KEEL_TRY(RefuseIfStrange(store, now, step));
     return false;
   }
+  strange_since_.reset();
   if (*generation == generation_.name) return true;
-  KEEL_TRY_ASSIGN(const bool is_there, IsVouchedFor(store, *generation));
-  awaits_coordinator_ = !is_there;
-  if (is_there) EnterGeneration(*generation);
-  return is_there;
+  KEEL_TRY_ASSIGN(const bool is_kept, IsVouchedFor(store, *generation));
+  if (!is_kept) {
+    return Error{Code::kTimeout, "whoever keeps the board there does not say so at his peer port, "
+                                 "which a job with a token needs: either it is a board of the "
+                                 "past, or that port cannot be reached from here"};
+  }
+  EnterGeneration(*generation);
+  return true;
 }
 
 Result<bool> BoardClient::IsVouchedFor(Store& store, const std::string& generation) const {
@@ -95,17 +102,21 @@ Result<bool> BoardClient::IsVouchedFor(Store& store, const std::string& generati
 }
 
 // Where only sealed values count, a store has no generation for us whose seal is of another token,
-// or missing.
-Status BoardClient::RefuseIfStrange(Store& store, Step& step) {
-  if (!config_.vouches) return Ok();
+// or missing. A stranger may have spoilt it a moment ago, and who has been here has the right token.
+Status BoardClient::RefuseIfStrange(Store& store, TimePoint now, Step& step) {
+  if (!config_.vouches || had_board_) return Ok();
   const Status is_there = store.Wait({GenerationKey(config_.job)}, Duration(0));
-  if (is_there.ok()) {
-    Refuse("the board of job '" + config_.job + "' there is not sealed by the token that this "
-               "launcher has: give all launchers of the job the same one (KEELRUN_TOKEN or "
-               "--token-file)",
-           step);
+  if (!is_there.ok()) {
+    strange_since_.reset();
+    return is_there.error().code == Code::kTimeout ? Ok() : is_there;
   }
-  return is_there.ok() || is_there.error().code == Code::kTimeout ? Ok() : is_there;
+  if (!strange_since_) strange_since_ = now;
+  if (now - *strange_since_ < kStrangePatience) return Ok();
+  Refuse("the board of job '" + config_.job + "' there is not sealed by the token that this "
+             "launcher has: give all launchers of the job the same one (KEELRUN_TOKEN or "
+             "--token-file)",
+         step);
+  return Ok();
 }
 
 // Reads the version of the protocol before anything else is read or written in that generation.
@@ -290,6 +301,10 @@ Status BoardClient::Register(Store& store, Step& step) {
   std::optional<int64_t>& tried = generation_.tried_slot;
   if (!tried) {
     KEEL_TRY_ASSIGN(const int64_t given, store.Add(keys().Slots(), 1));
+    if (given < 1) {
+      return Error{Code::kInvalid, "store key " + keys().Slots() + " was " +
+                                       std::to_string(given) + ", no number of slots"};
+    }
     tried = given - 1;
   }
   KEEL_TRY(WriteCounted(store));
@@ -302,7 +317,12 @@ Status BoardClient::Register(Store& store, Step& step) {
     KEEL_TRY_ASSIGN(const MemberSlot slot, ParseMemberSlot(key, text));
     if (slot.tombstone) {   // it was taken for dead meanwhile: the next poll takes another slot
       tried.reset();
-      if (slot.tombstone->why != Tombstone::Why::kExpired) LoseSlot(*slot.tombstone, step);
+      // Where strangers may change the number of slots, it can be that of another host.
+      const bool is_ours =
+          !config_.vouches || slot.tombstone->incarnation == wanted_->record.incarnation;
+      if (is_ours && slot.tombstone->why != Tombstone::Why::kExpired) {
+        LoseSlot(*slot.tombstone, step);
+      }
       return Ok();
     }
     if (slot.record->incarnation != wanted_->record.incarnation) {
@@ -314,6 +334,7 @@ Status BoardClient::Register(Store& store, Step& step) {
   }
   registration_ = Registration{*tried, std::move(there), std::nullopt, {}};
   tried.reset();
+  had_board_ = true;
   hurry_ = true;
   step.events.push_back(Registered{registration_->slot});
   return Ok();

@@ -84,8 +84,8 @@ class BoardClient {
 
  private:
   Status Run(Store& store, TimePoint now, Step& step);
-  Result<bool> FindGeneration(Store& store, Step& step);
-  Status RefuseIfStrange(Store& store, Step& step);
+  Result<bool> FindGeneration(Store& store, TimePoint now, Step& step);
+  Status RefuseIfStrange(Store& store, TimePoint now, Step& step);
   Status CheckProtocol(Store& store, Step& step);
   void RefuseBoard(int64_t version, Step& step);
   void Refuse(const std::string& why, Step& step);
@@ -153,7 +153,9 @@ class BoardClient {
   std::map<std::string, BreakRecord> breaks_;   // by the epoch's id
   bool is_connection_new_ = true;
   bool may_register_ = true;
-  bool refused_ = false;            // the board is of another version
+  bool refused_ = false;            // the board is of another version, or token
+  bool had_board_ = false;          // this member was registered, on any
+  std::optional<TimePoint> strange_since_;   // since when there is a board that is not believed
   std::optional<int64_t> other_;    // the version of a record that could not be parsed
   Generation generation_;
   std::optional<Registration> registration_;

@@ -22,6 +22,9 @@ constexpr Duration kPollPace = std::chrono::microseconds(10);
 // stranger has changed the number.
 constexpr int64_t kEmptySlotsMax = 4096;
 
+// A number that cannot be read so many times in a row is none.
+constexpr int kNotReadMost = 3;
+
 // A poll that carries out more decisions than this is an endless loop, and our bug.
 size_t DecisionsMax(size_t members) { return 2 * members + 16; }
 
@@ -145,7 +148,7 @@ Result<Coordinator::Reading> Coordinator::Due(Store& store, TimePoint now) {
   const bool is_over = now >= wait_.until || now >= NextSuccessionLook(succession_);
   const bool is_due = now >= read_.next || is_over;
   if (!is_due && now < polls_.soonest) return Reading::kNothing;
-  KEEL_TRY_ASSIGN(const int64_t news, store.Add(keys_.News(), 0));
+  KEEL_TRY_ASSIGN(const int64_t news, NumberAt(store, keys_.News(), 1));
   if (is_due || (news != read_.news && now >= read_.soonest)) {
     read_.news = news;
     return Reading::kAll;
@@ -153,15 +156,31 @@ Result<Coordinator::Reading> Coordinator::Due(Store& store, TimePoint now) {
   return read_.poked.empty() ? Reading::kNothing : Reading::kPoked;
 }
 
+// Of a number that is added to. A stranger may have put words there, which nobody can add to: then
+// it begins anew, at no less than `least`. Who is given a slot twice finds that it is taken.
+Result<int64_t> Coordinator::NumberAt(Store& store, const std::string& key, int64_t least) {
+  int& failures = not_read_[key];
+  if (config_.is_sealed && failures >= kNotReadMost) {
+    failures = 0;
+    KEEL_TRY(store.Delete(key));
+    KEEL_TRY(store.Add(key, least));
+  }
+  ++failures;
+  KEEL_TRY_ASSIGN(const int64_t number, store.Add(key, 0));
+  failures = 0;
+  return number;
+}
+
 // Members are read before breaks. A host reports a break before it promises to be outside, so a
 // promise that was read has its break on the board. If breaks were read first, an epoch that broke
 // in between would look as if all had parked at a boundary.
 Status Coordinator::Read(Store& store, Reading reading, TimePoint now, Step& step) {
-  KEEL_TRY_ASSIGN(const int64_t slots, store.Add(keys_.Slots(), 0));
+  KEEL_TRY_ASSIGN(const int64_t slots, NumberAt(store, keys_.Slots(), watch_.slots()));
   read_.slots = std::clamp(slots, read_.slots, watch_.slots() + kEmptySlotsMax);
   KEEL_TRY(ReadMembers(store, reading, now));
   KEEL_TRY(ReadCounted(store));
   KEEL_TRY(ReadWishes(store, now, step));
+  if (config_.is_sealed && reading == Reading::kAll) KEEL_TRY(MendOwn(store));
   watch_.NoteAllRead(now);
   const auto hosts = static_cast<int64_t>(view().hosts.size());
   polls_.soonest = now + hosts * kPollPace;
@@ -206,14 +225,22 @@ Status Coordinator::ReadCounted(Store& store) {
   return Ok();
 }
 
-// What this coordinator alone writes. Where strangers may write, too, it looks at it, for a sealed
-// store puts back what they have spoilt: newcomers have not seen what was there before.
-std::vector<std::string> Coordinator::OwnKeys() const {
+// Where strangers may write, too, the coordinator looks at what it alone writes, for a sealed store
+// puts back what they have spoilt: newcomers have not seen what was there before. The name of the
+// generation may also be that of another board, whose seal is as good.
+Status Coordinator::MendOwn(Store& store) {
+  const std::string generation_key = GenerationKey(config_.job);
   std::vector<std::string> own = {
-      GenerationKey(config_.job), ProtocolKey(config_.job), keys_.Presence(), keys_.NewestEpoch(),
+      generation_key, ProtocolKey(config_.job), keys_.Presence(), keys_.NewestEpoch(),
       keys_.Kind(), keys_.Joining(), keys_.End(), keys_.Shunned(), keys_.Succession()};
   if (view().epoch) own.push_back(keys_.Epoch(view().epoch->record.number));
-  return own;
+  for (const HostView& host : view().hosts) {
+    if (host.gone) own.push_back(keys_.Member(host.slot));   // its tombstone
+  }
+  KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, own));
+  const std::string* const generation = board.Of(generation_key);
+  if (generation == nullptr || *generation == generation_) return Ok();
+  return store.Set(generation_key, generation_);
 }
 
 // Reads the break of the epoch, which members write as well, the stop, which only the coordinator
@@ -224,15 +251,7 @@ Status Coordinator::ReadWishes(Store& store, TimePoint now, Step& step) {
   const std::string break_key = epoch ? keys_.Break(epoch->record.id) : "";
   std::vector<std::string> keys = {stop_key, keys_.Offer()};
   if (epoch) keys.push_back(break_key);
-  if (config_.is_sealed) {
-    const std::vector<std::string> own = OwnKeys();
-    keys.insert(keys.end(), own.begin(), own.end());
-  }
   KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, keys));
-  const std::string* const generation = board.Of(GenerationKey(config_.job));
-  if (config_.is_sealed && generation != nullptr && *generation != generation_) {
-    KEEL_TRY(store.Set(GenerationKey(config_.job), generation_));   // it is that of another board
-  }
   const std::string* const stop = board.Of(stop_key);
   if (stop != nullptr && *stop != kNothingYet && !view().stop) {
     KEEL_TRY_ASSIGN(StopRecord record, ParseStop(stop_key, *stop));

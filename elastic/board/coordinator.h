@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -76,6 +77,10 @@ class Coordinator {
   void NoteNews(int64_t slot) {
     if (slot >= 0) read_.poked.insert(slot);
     polls_.next = std::min(polls_.next, polls_.soonest);
+  }
+  // As a member says that has shown that it has the job's token.
+  void NoteBeat(int64_t slot, const std::string& incarnation, TimePoint at) {
+    watch_.NoteBeat(slot, incarnation, at);
   }
   void PresenceOpened(int64_t slot, const std::string& incarnation);
   void PresenceClosed(int64_t slot, const std::string& incarnation, TimePoint now);
@@ -153,7 +158,8 @@ class Coordinator {
   void NoteGap(TimePoint now);
   Status Read(Store& store, Reading reading, TimePoint now, Step& step);
   Status ReadMembers(Store& store, Reading reading, TimePoint now);
-  std::vector<std::string> OwnKeys() const;
+  Status MendOwn(Store& store);
+  Result<int64_t> NumberAt(Store& store, const std::string& key, int64_t least);
   Status ReadWishes(Store& store, TimePoint now, Step& step);
   Status ReadCounted(Store& store);
   Status NoteKind(Store& store);
@@ -180,6 +186,7 @@ class Coordinator {
   JobWatch watch_;
   Announced announced_;
   LastRead read_;
+  std::map<std::string, int> not_read_;   // how often in a row, by key, of numbers that are added to
   Polls polls_;
   Wait wait_;
   std::optional<Decision> unwritten_;   // an epoch that may be on the board, wholly or in part

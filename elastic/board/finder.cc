@@ -19,6 +19,8 @@ constexpr Duration kStoreLimitFirst = std::chrono::seconds(5);
 constexpr Duration kStoreLimitAgain = std::chrono::seconds(2);
 constexpr Duration kLookUpLimit = std::chrono::seconds(1);
 constexpr Duration kCancelLook = std::chrono::milliseconds(20);
+// For whoever has another token to be gone.
+constexpr Duration kClosedPatience = std::chrono::seconds(5);
 constexpr size_t kPeersKept = 2 * kHeirsMax;
 
 std::string TextOf(const HostPort& where) {
@@ -117,12 +119,7 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
                                     "; give all hosts of this job the same --rdzv-id, and each job "
                                     "an endpoint of its own"};
   }
-  if (!answers.empty() && answers.front().kind == PeerAnswer::Kind::kClosed) {
-    return Error{Code::kExists, "the launcher at the endpoint " + TextOf(first) +
-                                    " has another token than this one, or one of both has none; "
-                                    "give all launchers of the job the same one (KEELRUN_TOKEN or "
-                                    "--token-file)"};
-  }
+  if (const auto closed = WhyClosed(answers, first)) return *closed;
   if (!answers.empty() && answers.front().kind == PeerAnswer::Kind::kUnknown) {
     return NoBoardYet("a supervisor of this job answers at the endpoint, but has no board itself");
   }
@@ -136,6 +133,26 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectFirst(const CancelToken& endi
   KEEL_TRY(stores_.Connect(first.host, first.port.value_or(0), kStoreLimitFirst, ending));
   KEEL_TRY_ASSIGN(std::unique_ptr<Store> store, ConnectTo(first, ending));
   return ConnectBy(std::move(store), first, ending);
+}
+
+// Whoever listens there may be about to end, or nobody of this job.
+std::optional<Error> BoardFinder::WhyClosed(const std::vector<PeerAnswer>& answers,
+                                            const HostPort& endpoint) {
+  const bool is_closed =
+      !answers.empty() && answers.front().kind == PeerAnswer::Kind::kClosed;
+  const TimePoint now = clock_.Monotonic();
+  const std::lock_guard lock(mutex_);
+  if (!is_closed) {
+    state_.closed_since.reset();
+    return std::nullopt;
+  }
+  if (!state_.closed_since) state_.closed_since = now;
+  const std::string why = "the launcher at the endpoint " + TextOf(endpoint) +
+                          " has another token than this one, or one of both has none: give all "
+                          "launchers of the job the same one (KEELRUN_TOKEN or --token-file), and "
+                          "each job an endpoint of its own";
+  return now - *state_.closed_since < kClosedPatience ? NoBoardYet(why)
+                                                      : Error{Code::kExists, why};
 }
 
 // The job that keeps this store, if it is another one, and ours has no board in it. A store that

@@ -76,6 +76,7 @@ class BoardFinder : public BoardGuide {
 
  private:
   PeerQuestion Question() const { return {config_.job, config_.seal}; }
+  std::optional<Error> WhyClosed(const std::vector<PeerAnswer>& answers, const HostPort& endpoint);
   struct State {
     std::optional<BoardPlace> place;      // the board that is followed; nothing: none was reached
     std::optional<BoardPlace> read;       // the last one that has told of itself
@@ -92,6 +93,7 @@ class BoardFinder : public BoardGuide {
     bool is_reached = false;              // it has told of itself
     bool is_first_left = false;           // the own first board was
     bool is_beside = false;
+    std::optional<TimePoint> closed_since;   // since when the endpoint has another token
   };
 
   Result<std::unique_ptr<Store>> ConnectFirst(const CancelToken& ending);

@@ -43,6 +43,11 @@ void JobWatch::NoteMember(int64_t slot, const std::optional<std::string>& record
   }
 }
 
+void JobWatch::NoteBeat(int64_t slot, const std::string& incarnation, TimePoint at) {
+  HostView* const host = Find(slot, incarnation);
+  if (host != nullptr) host->heard = std::max(host->heard, at);
+}
+
 void JobWatch::TakeRecord(HostView& host, Known& known, TimePoint now) {
   Result<MemberSlot> parsed = ParseMemberSlot(keys_.Member(host.slot), known.text);
   if (!parsed.ok()) {

@@ -33,6 +33,7 @@ class JobWatch {
   // What the board has of that slot; nothing: no such key.
   void NoteMember(int64_t slot, const std::optional<std::string>& record,
                   const std::optional<std::string>& beat, TimePoint now);
+  void NoteBeat(int64_t slot, const std::string& incarnation, TimePoint at);
   // All members, and then the break of the epoch, have been read.
   void NoteAllRead(TimePoint now);
   // `closed`: when its presence connection was lost; nothing: it has one.

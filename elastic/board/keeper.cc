@@ -66,6 +66,12 @@ void BoardKeeper::NoteNews(int64_t slot) {
   thread_->Post([this, slot] { coordinator_.NoteNews(slot); });
 }
 
+void BoardKeeper::NoteBeat(int64_t slot, const std::string& incarnation) {
+  thread_->Post([this, slot, incarnation, at = clock_.Monotonic()] {
+    coordinator_.NoteBeat(slot, incarnation, at);
+  }, /*hurry=*/false);
+}
+
 void BoardKeeper::PresenceOpened(int64_t slot, const std::string& incarnation) {
   thread_->Post([this, slot, incarnation] { coordinator_.PresenceOpened(slot, incarnation); });
 }

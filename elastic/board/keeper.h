@@ -49,6 +49,8 @@ class BoardKeeper {
   void Wake() { thread_->Wake(); }
   // That member has written to the board; -1: some member has.
   void NoteNews(int64_t slot);
+  // That member has raised its beat.
+  void NoteBeat(int64_t slot, const std::string& incarnation);
   void PresenceOpened(int64_t slot, const std::string& incarnation);
   void PresenceClosed(int64_t slot, const std::string& incarnation);
   void Offer(const BoardPlace& place);

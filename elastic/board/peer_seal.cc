@@ -40,7 +40,7 @@ PeerEnd OtherOf(PeerEnd end) {
 
 std::string QuestionLine(const Seal& seal, const SealedQuestion& question) {
   return std::string(kSealed) + question.verb + " " + question.nonce + " " +
-         HexSeal(seal, {question.verb, question.subject, question.nonce}) + " " +
+         HexSeal(seal, {"question", question.verb, question.subject, question.nonce}) + " " +
          question.subject;
 }
 
@@ -57,7 +57,7 @@ std::optional<SealedQuestion> OpenQuestion(const Seal& seal, std::string_view li
   const std::string_view verb = take();
   const std::string_view nonce = take();
   const std::string_view digits = take();
-  if (!FitsHex(seal, digits, {verb, rest, nonce})) return std::nullopt;
+  if (!FitsHex(seal, digits, {"question", verb, rest, nonce})) return std::nullopt;
   return SealedQuestion{std::string(verb), std::string(rest), std::string(nonce)};
 }
 

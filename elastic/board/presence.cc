@@ -68,8 +68,10 @@ class PresenceConnection : public std::enable_shared_from_this<PresenceConnectio
     Read();
   }
 
+  // A line that has no room is lost, and must not be sealed before: it would be missing.
+  bool has_room() const { return socket_.is_open() && unsent_.size() < kUnsentMax; }
   void Send(const std::string& line) {
-    if (!socket_.is_open() || unsent_.size() >= kUnsentMax) return;
+    if (!has_room()) return;
     unsent_.push_back(line + "\n");
     if (unsent_.size() == 1) Write();
   }
@@ -130,7 +132,9 @@ struct PresenceServer::Session {
   std::string address = {};
   std::optional<SealedSession> sealed = {};   // once it has greeted, where the job has a token
 
-  void Say(const std::string& line) { connection->Send(sealed ? sealed->Say(line) : line); }
+  void Say(const std::string& line) {
+    if (connection->has_room()) connection->Send(sealed ? sealed->Say(line) : line);
+  }
 };
 
 Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& loop, Where where,
@@ -212,8 +216,8 @@ std::string PresenceServer::Answer(const std::string& line) const {
   if (question->verb == kVerbAsk) {
     return AnswerLine(*seal_, *question, events_.on_ask(question->subject));
   }
-  const bool is_kept = question->verb == kVerbVouch && events_.on_vouch &&
-                       events_.on_vouch(question->subject);
+  if (question->verb != kVerbVouch) return std::string(kClosed);
+  const bool is_kept = events_.on_vouch && events_.on_vouch(question->subject);
   return AnswerLine(*seal_, *question, std::string(is_kept ? kYes : kNo));
 }
 
@@ -222,7 +226,10 @@ std::optional<std::string> PresenceServer::Opened(Session& session, const std::s
   if (events_.on_ask && (line == kStoreHail || is_question)) {
     const std::string answer = is_question ? Answer(line) : std::string(kPeerReply);
     session.connection->Send(answer);
-    if (answer == kClosed) TellStranger(session.address, "it asks without this job's token");
+    if (answer == kClosed) {
+      TellStranger(session.address, seal_ ? "it asks without this job's token"
+                                          : "it asks with a token, and this job has none");
+    }
     return std::nullopt;
   }
   if (!seal_) return line;
@@ -244,6 +251,9 @@ void PresenceServer::OnLine(const std::shared_ptr<Session>& session, const std::
   if (!said) return;
   if (*said == "news" && (!seal_ || !session->incarnation.empty())) {
     return events_.on_news(session->slot);
+  }
+  if (seal_ && *said == "beat" && !session->incarnation.empty()) {
+    return events_.on_beat ? events_.on_beat(session->slot, session->incarnation) : void();
   }
   const std::vector<std::string> words = SplitList(*said, ' ');
   const bool is_hello = words.size() == 3 && words[0] == "hello" && !words[2].empty() &&
@@ -318,9 +328,13 @@ void PresenceClient::News() {
   Say("news");
 }
 
+void PresenceClient::Beat() {
+  if (session_) Say("beat");
+}
+
 // Until the server has shown that it has the token, nothing is said: it is told all of it then.
 void PresenceClient::Say(const std::string& line) {
-  if (!connection_ || (seal_ && !session_)) return;
+  if (!connection_ || !connection_->has_room() || (seal_ && !session_)) return;
   connection_->Send(session_ ? session_->Say(line) : line);
 }
 

@@ -43,6 +43,8 @@ class PresenceServer {
     std::function<void(int64_t slot, const std::string& incarnation)> on_opened;
     std::function<void(int64_t slot, const std::string& incarnation)> on_closed;
     std::function<void(int64_t slot)> on_news;
+    // Told only where the job has a token. Null: nobody wants to know.
+    std::function<void(int64_t slot, const std::string& incarnation)> on_beat = {};
     // The answer to "ask <job>", without its line feed. Null: nobody is answered.
     std::function<std::string(const std::string& job)> on_ask;
     // Whether the board of that generation is kept here. Null: none is.
@@ -105,6 +107,9 @@ class PresenceClient {
   void SetSelf(int64_t slot, const std::string& incarnation);
   // Tells the coordinator that this member has written to the board.
   void News();
+  // ... that it has just raised its beat there, which a stranger may spoil before it is read. Only
+  // where the job has a token.
+  void Beat();
 
  private:
   void Connect();

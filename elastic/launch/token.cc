@@ -21,9 +21,13 @@ Result<std::string> ReadToken(Files& files, const std::string& file,
                                              "by ") + kTokenVariable + "; give one of them"};
   }
   const Result<std::string> text = ReadWhole(files, file, kTokenBytesMax);
-  if (!text.ok()) return text.error().Doing("reading the job's token (--token-file)");
+  // Who has given the token itself must not see it in a log.
+  if (!text.ok()) {
+    return Error{text.error().code, "the file of the job's token (--token-file) cannot be read: is "
+                                    "it there, and may this user read it?"};
+  }
   if (Trim(*text).empty()) {
-    return Error{Code::kInvalid, "the file of the job's token, " + Shown(file) + ", is empty"};
+    return Error{Code::kInvalid, "the file of the job's token (--token-file) is empty"};
   }
   return std::string(Trim(*text));
 }

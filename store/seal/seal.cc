@@ -1,5 +1,7 @@
-// Each part goes in with its length before it.
+// Long parts are not copied.
 #include "store/seal/seal.h"
+
+#include <vector>
 
 #include "base/hmac.h"
 #include "base/random.h"
@@ -9,23 +11,27 @@
 namespace keel {
 namespace {
 
-std::string Framed(std::initializer_list<std::string_view> words) {
-  std::string framed;
-  for (const std::string_view part : words) {
-    framed += NumberBytes(part.size());
-    framed += part;
+// The key's HMAC of `kind`, and of each part with its length before it.
+std::string Sum(const std::string& secret, std::string_view kind,
+                std::initializer_list<std::string_view> words) {
+  std::vector<std::string> lengths;
+  for (const std::string_view part : words) lengths.push_back(NumberBytes(part.size()));
+  std::vector<std::string_view> parts = {kind};
+  for (size_t i = 0; i < words.size(); ++i) {
+    parts.push_back(lengths[i]);
+    parts.push_back(words.begin()[i]);
   }
-  return framed;
+  return HmacSha256(secret, parts);
 }
 
 }  // namespace
 
 Seal Seal::For(std::initializer_list<std::string_view> purpose) const {
-  return Seal(HmacSha256(secret_, "for" + Framed(purpose)));
+  return Seal(Sum(secret_, "for", purpose));
 }
 
 std::string Seal::Of(std::initializer_list<std::string_view> words) const {
-  return HmacSha256(secret_, "of" + Framed(words)).substr(0, kBytes);
+  return Sum(secret_, "of", words).substr(0, kBytes);
 }
 
 bool Seal::Fits(std::string_view seal, std::initializer_list<std::string_view> words) const {

@@ -3,16 +3,17 @@
 // Promises   a value is believed if its seal fits, and its writer has written no later one that was
 //            seen here, unless it is the very one that was seen last. Where a value is not
 //            believed, the last one that was counts.
+//            What has not been asked for in the longest time is forgotten where it gets too much.
 // Does not   know what was there before this process came: a value of an earlier moment of the same
 //            store is believed then, until its writer writes again.
 // Threads    any.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -29,22 +30,23 @@ class SealedPast {
     kBelieved,
     kUnsealed,   // its seal is none of this secret for this key
     kOld,        // its writer has written a later one
+    kLate,       // another connection has seen another one since this was asked for: ask again
   };
   struct Judged {
     Verdict verdict = Verdict::kAbsent;
     std::optional<std::string> value;   // what counts
     // The text of the last value that was believed, where this one is not.
     std::optional<std::string> instead = {};
-    bool is_own = false;                // what counts was written by this process
   };
 
   explicit SealedPast(Seal seal) : seal_(std::move(seal)) {}
 
   const Seal& seal() const { return seal_; }
-  // The name of a new connection of this process, by which it writes.
-  std::string NewWriter();
-  // `text`: what the store has under that key now.
-  Judged Judge(const std::string& key, const std::optional<std::string>& text);
+  // To be asked before each operation: connections judge in another order than they ask.
+  uint64_t Moment() const;
+  // `text`: what the store had under that key at some time after `since`; it is taken only if it is
+  // believed.
+  Judged Judge(const std::string& key, std::optional<std::string>&& text, uint64_t since);
   // The text that the key is likely to have; nothing: nothing is known of it.
   std::optional<std::string> LastText(const std::string& key) const;
   // Whether to tell now that a value was not believed, and how often that has happened since it was
@@ -54,14 +56,19 @@ class SealedPast {
  private:
   struct Seen {
     std::string text;                          // the last one that was believed
-    SealedValue sealed;
-    std::map<std::string, uint64_t> counts;    // the highest of each writer
+    uint64_t taken = 0;                        // the moment when it was
+    uint64_t asked = 0;                        // ... when the key was last judged
+    std::map<std::string, uint64_t, std::less<>> counts;    // the highest of each writer
   };
+
+  void Take(const std::string& key, const SealedValue& opened, std::string text);
+  void ForgetLongestUnasked();
 
   const Seal seal_;
   mutable std::mutex mutex_;
   std::map<std::string, Seen> seen_;   // guarded by mutex_, as all below; by key
-  std::set<std::string> own_;          // writers of this process
+  uint64_t moment_ = 0;
+  size_t bytes_ = 0;                   // of all texts
   Seldom told_{std::chrono::minutes(1)};
 };
 

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/random.h"
+#include "store/seal/number_bytes.h"
 
 namespace keel {
 namespace {
@@ -22,7 +24,7 @@ const char* TextOf(SealedPast::Verdict verdict) {
 SealedStore::SealedStore(std::unique_ptr<Store> store, std::shared_ptr<SealedPast> past,
                          Config config)
     : store_(std::move(store)), past_(std::move(past)), config_(std::move(config)),
-      writer_(past_->NewWriter()) {}
+      writer_(NumberBytes(EntropySeed())) {}
 
 // The store beneath would speak of the sealed value's size.
 Status SealedStore::CheckSize(const std::string& key, const std::string& value) const {
@@ -37,16 +39,17 @@ std::string SealedStore::Sealed(const std::string& key, const std::string& value
   return SealedText(past_->seal(), key, {writer_, ++count_, value});
 }
 
-Result<SealedStore::Value> SealedStore::Read(const std::string& key, const Value& text) {
+// `since`: the moment before it was asked for.
+Result<SealedStore::Value> SealedStore::Read(const std::string& key, Value text, uint64_t since) {
   using Verdict = SealedPast::Verdict;
   if (IsOpen(key)) return text;
-  SealedPast::Judged judged = past_->Judge(key, text);
-  if (judged.verdict == Verdict::kOld) {
-    // Another connection of this process may have seen a later one since this was read.
-    KEEL_TRY_ASSIGN(const Value again, store_->Get(key));
-    judged = past_->Judge(key, again);
+  SealedPast::Judged judged = past_->Judge(key, std::move(text), since);
+  for (int i = 0; judged.verdict == Verdict::kLate && i < kTriesMost; ++i) {
+    since = past_->Moment();
+    KEEL_TRY_ASSIGN(text, store_->Get(key));
+    judged = past_->Judge(key, std::move(text), since);
   }
-  if (judged.verdict == Verdict::kBelieved || judged.verdict == Verdict::kAbsent) {
+  if (judged.verdict != Verdict::kUnsealed && judged.verdict != Verdict::kOld) {
     return std::move(judged.value);
   }
   if (const auto times = past_->Tell(RealClock().Monotonic())) {
@@ -55,15 +58,19 @@ Result<SealedStore::Value> SealedStore::Read(const std::string& key, const Value
                                {"reason", TextOf(judged.verdict)},
                                {"times", *times}});
   }
-  if (judged.is_own) KEEL_TRY(Replace(key, text, judged.instead));
+  if (judged.instead) KEEL_TRY(Replace(key, text, *judged.instead));
   return std::move(judged.value);
 }
 
-// No store compares with an empty value, which c10d takes for an absent key; none of us writes one.
+// c10d takes an empty value for an absent key, and finds it where nothing is expected; other stores
+// cannot compare with it here.
 Result<Store::Outcome> SealedStore::Replace(const std::string& key, const Value& text,
-                                            const Value& with) {
-  if (text != "") return store_->CompareSet(key, text, with.value());
-  KEEL_TRY(store_->Set(key, with.value()));
+                                            const std::string& with) {
+  const bool is_empty = text == "";
+  KEEL_TRY_ASSIGN(Outcome outcome,
+                  store_->CompareSet(key, is_empty ? std::nullopt : text, with));
+  if (!is_empty || outcome.holds_desired || outcome.now != "") return outcome;
+  KEEL_TRY(store_->Set(key, with));
   return Outcome{true, with};
 }
 
@@ -71,21 +78,24 @@ Status SealedStore::Set(const std::string& key, const std::string& value) {
   KEEL_TRY(CheckSize(key, value));
   if (IsOpen(key)) return store_->Set(key, value);
   const std::string sealed = Sealed(key, value);
+  const uint64_t since = past_->Moment();
   KEEL_TRY(store_->Set(key, sealed));
-  (void)past_->Judge(key, sealed);   // so that an earlier one is known to be old
+  (void)past_->Judge(key, Value(sealed), since);   // so that an earlier one is known to be old
   return Ok();
 }
 
 Result<SealedStore::Value> SealedStore::Get(const std::string& key) {
-  KEEL_TRY_ASSIGN(const Value text, store_->Get(key));
-  return Read(key, text);
+  const uint64_t since = past_->Moment();
+  KEEL_TRY_ASSIGN(Value text, store_->Get(key));
+  return Read(key, std::move(text), since);
 }
 
 Result<std::vector<std::optional<std::string>>> SealedStore::GetMany(
     const std::vector<std::string>& keys) {
+  const uint64_t since = past_->Moment();
   KEEL_TRY_ASSIGN(std::vector<Value> values, store_->GetMany(keys));
   for (size_t i = 0; i < keys.size(); ++i) {
-    KEEL_TRY_ASSIGN(values[i], Read(keys[i], values[i]));
+    KEEL_TRY_ASSIGN(values[i], Read(keys[i], std::move(values[i]), since));
   }
   return values;
 }
@@ -95,6 +105,7 @@ Result<Store::Outcome> SealedStore::CompareSet(const std::string& key, const Val
                                                const std::string& desired) {
   KEEL_TRY(CheckSize(key, desired));
   if (IsOpen(key)) return store_->CompareSet(key, expected, desired);
+  uint64_t since = past_->Moment();
   Value text = expected ? past_->LastText(key) : std::nullopt;
   bool is_guess = true;
   if ((expected && !text) || expected == desired) {
@@ -102,20 +113,21 @@ Result<Store::Outcome> SealedStore::CompareSet(const std::string& key, const Val
     is_guess = false;
   }
   for (int i = 0; i < kTriesMost; ++i) {
-    Value now = past_->Judge(key, text).value;
+    Value now = past_->Judge(key, Value(text), since).value;
+    const uint64_t before = past_->Moment();
     if (now != expected || now == desired) {
       if (!is_guess) return Outcome{now == desired, std::move(now)};
       KEEL_TRY_ASSIGN(text, store_->Get(key));
-      is_guess = false;
-      continue;
+    } else {
+      const std::string sealed = Sealed(key, desired);
+      KEEL_TRY_ASSIGN(const Outcome outcome, Replace(key, text, sealed));
+      if (outcome.holds_desired) {
+        (void)past_->Judge(key, Value(sealed), before);
+        return Outcome{true, desired};
+      }
+      text = outcome.now;
     }
-    const std::string sealed = Sealed(key, desired);
-    KEEL_TRY_ASSIGN(const Outcome outcome, Replace(key, text, sealed));
-    if (outcome.holds_desired) {
-      (void)past_->Judge(key, sealed);
-      return Outcome{true, desired};
-    }
-    text = outcome.now;
+    since = before;
     is_guess = false;
   }
   return Error{Code::kTimeout, "writing store key '" + key + "': strangers write it each time"};

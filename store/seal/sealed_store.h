@@ -2,8 +2,7 @@
 // Promises   as store/store.h, for all who have the secret, whoever else reaches the store beneath.
 //            What lacks a seal, has one for another key, or is an earlier value of its writer, is
 //            not believed: the last value that was counts, or the key is taken to be absent. It is
-//            told in the log. A process that finds such a thing in the place of a value of its own
-//            puts that back.
+//            told in the log. Who finds such a thing puts the last value back that he believed.
 // Does not   seal numbers that are added to: what Add() returns is whatever the store has, so it
 //            may hurry somebody, and must prove nothing; Get() does not read them. Say anything by
 //            Wait() but that there is something under the key. Keep a stranger from removing keys,
@@ -55,8 +54,8 @@ class SealedStore : public Store {
   bool IsOpen(const std::string& key) const { return config_.open_keys.contains(key); }
   Status CheckSize(const std::string& key, const std::string& value) const;
   std::string Sealed(const std::string& key, const std::string& value);
-  Result<Value> Read(const std::string& key, const Value& text);
-  Result<Outcome> Replace(const std::string& key, const Value& text, const Value& with);
+  Result<Value> Read(const std::string& key, Value text, uint64_t since);
+  Result<Outcome> Replace(const std::string& key, const Value& text, const std::string& with);
 
   const std::unique_ptr<Store> store_;
   const std::shared_ptr<SealedPast> past_;

@@ -18,7 +18,9 @@ static_assert(kValueAt == kSealedBytesMore);
 
 std::string SealedText(const Seal& seal, const std::string& key, const SealedValue& value) {
   const std::string count = NumberBytes(value.count);
-  std::string text(kBegin);
+  std::string text;
+  text.reserve(kSealedBytesMore + value.value.size());
+  text += kBegin;
   text += value.writer;
   text += count;
   text += seal.Of({kOfValue, key, value.writer, count, value.value});
@@ -35,8 +37,10 @@ std::optional<SealedValue> OpenSealed(const Seal& seal, const std::string& key,
   if (!seal.Fits(text.substr(kSealAt, Seal::kBytes), {kOfValue, key, writer, count, value})) {
     return std::nullopt;
   }
-  return SealedValue{std::string(writer), NumberOf(count), std::string(value)};
+  return SealedValue{writer, NumberOf(count), value};
 }
+
+std::string_view ValueIn(std::string_view sealed) { return sealed.substr(kValueAt); }
 
 bool LooksSealed(std::string_view text) {
   return text.size() >= kValueAt && text.starts_with(kBegin);

@@ -19,10 +19,11 @@
 
 namespace keel {
 
+// Views of what it was made of.
 struct SealedValue {
-  std::string writer;
+  std::string_view writer;
   uint64_t count = 0;
-  std::string value;
+  std::string_view value;
   bool operator==(const SealedValue&) const = default;
 };
 
@@ -34,6 +35,8 @@ std::string SealedText(const Seal& seal, const std::string& key, const SealedVal
 // Nothing: nobody who has the secret wrote that under this key.
 std::optional<SealedValue> OpenSealed(const Seal& seal, const std::string& key,
                                       std::string_view text);
+// Of a text that was opened before.
+std::string_view ValueIn(std::string_view sealed);
 // Whether somebody has sealed it, be it with whatever secret.
 bool LooksSealed(std::string_view text);
 

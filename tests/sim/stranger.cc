@@ -38,7 +38,7 @@ std::string SimStranger::Strike(MemoryBoard& board, const std::string& job, int 
   if (!text.ok() || !*text) return "";
   const auto opened = OpenSealed(SimSeal(), GenerationKey(job), **text);
   if (!opened && LooksSealed(**text)) return "";   // it has spoilt it itself
-  const std::string generation = opened ? opened->value : **text;
+  const std::string generation(opened ? opened->value : std::string_view(**text));
   const std::vector<std::string> keys = KeysOf(job, generation, slots);
   const auto values = store->GetMany(keys);
   std::vector<size_t> there;

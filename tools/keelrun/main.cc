@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -195,10 +196,13 @@ Result<std::unique_ptr<JobHome>> OpenHome(const LaunchConfig& config,
       std::make_unique<SealedHome>(std::move(home), SealOfStores(*seal), OpenKeys()));
 }
 
-// What we start inherits it, and needs no password of the cluster and no token of the job.
+// What we start inherits it, and needs no password of the cluster and no token of the job. Nor does
+// what libraries of ours start. It comes before there are threads.
 Environment WithoutSecrets(Environment environment) {
-  environment.erase(kEtcdPasswordVariable);
-  environment.erase(kTokenVariable);
+  for (const char* const name : {kEtcdPasswordVariable, kTokenVariable}) {
+    environment.erase(name);
+    unsetenv(name);
+  }
   return environment;
 }
 

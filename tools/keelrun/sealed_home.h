@@ -4,7 +4,10 @@
 // Threads    and errors as elastic/board/job_home.h.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,7 +20,7 @@ namespace keel {
 class SealedHome : public JobHome {
  public:
   SealedHome(std::unique_ptr<JobHome> home, Seal seal, std::set<std::string> open_keys)
-      : home_(std::move(home)), sealer_(std::move(seal), std::move(open_keys)) {}
+      : home_(std::move(home)), seal_(std::move(seal)), open_keys_(std::move(open_keys)) {}
 
   Result<std::optional<RoleClaim>> Look() override { return home_->Look(); }
   Result<bool> Claim(const RoleClaim& claim) override { return home_->Claim(claim); }
@@ -35,14 +38,23 @@ class SealedHome : public JobHome {
   std::string Text() const override { return home_->Text(); }
 
  private:
-  // Each term has a board of its own.
+  // Each term has a board of its own, and what is of one is nothing on another.
   Result<std::unique_ptr<Store>> Sealed(Result<std::unique_ptr<Store>> store, int64_t term) {
     if (!store.ok()) return store;
-    return sealer_.Sealed(*std::move(store), "board " + std::to_string(term));
+    const std::string number = std::to_string(term);
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<StoreSealer>& sealer = sealers_[term];
+    if (sealer == nullptr) {
+      sealer = std::make_unique<StoreSealer>(seal_.For({"term", number}), open_keys_);
+    }
+    return sealer->Sealed(*std::move(store), "board " + number);
   }
 
   const std::unique_ptr<JobHome> home_;
-  StoreSealer sealer_;
+  const Seal seal_;
+  const std::set<std::string> open_keys_;
+  std::mutex mutex_;
+  std::map<int64_t, std::unique_ptr<StoreSealer>> sealers_;   // guarded by mutex_; by term
 };
 
 }  // namespace keel

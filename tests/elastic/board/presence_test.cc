@@ -84,6 +84,7 @@ class Presence : public ::testing::Test {
     events.on_opened = [this](int64_t slot, const std::string& who) { Note("opened", slot, who); };
     events.on_closed = [this](int64_t slot, const std::string& who) { Note("closed", slot, who); };
     events.on_news = [this](int64_t) { ++news_; };
+    events.on_beat = [this](int64_t slot, const std::string& who) { Note("beat", slot, who); };
     PresenceServer::Where where;
     where.silent_max = kSilentMax;
     where.seal = std::move(seal);
@@ -386,6 +387,9 @@ TEST_F(SealedPresence, HelloNewsAndLookReachTheOtherSide) {
   ASSERT_TRUE(Until([&] { return news_ > news; }));
   server_->Look();
   ASSERT_TRUE(Until([&] { return looks == 1; }));
+  client.Beat();
+  ASSERT_TRUE(UntilTold(2));
+  EXPECT_THAT(told_, ElementsAre("opened 3 cafe", "beat 3 cafe"));
   EXPECT_THAT(log_, testing::Not(testing::HasSubstr("stranger")));
 }
 

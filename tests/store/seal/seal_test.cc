@@ -55,7 +55,9 @@ TEST(SealedValue, NoByteOfItCanBeChangedOrCut) {
 TEST(SealedValue, AnEmptyOneAndOneOfAnyBytesIsAValue) {
   for (const std::string& content : {std::string(), std::string("\0\n ", 3)}) {
     const SealedValue value{kWriter, uint64_t{1} << 63, content};
-    EXPECT_EQ(OpenSealed(kSeal, "k", SealedText(kSeal, "k", value)), value);
+    const std::string text = SealedText(kSeal, "k", value);
+    EXPECT_EQ(OpenSealed(kSeal, "k", text), value);
+    EXPECT_EQ(ValueIn(text), content);
   }
   EXPECT_TRUE(LooksSealed(SealedText(kSeal.For({"x"}), "k", {kWriter, 1, ""})));
   EXPECT_FALSE(LooksSealed("3"));
@@ -65,12 +67,12 @@ class PastTest : public testing::Test {
  protected:
   static std::string Text(const std::string& writer, uint64_t count, const std::string& value,
                           const std::string& key = "k") {
-    return SealedText(kSeal, key, {writer, count, value});
+    return SealedText(kSeal, key, SealedValue{writer, count, value});
   }
   // "believed one"
-  std::string Judge(const std::optional<std::string>& text) {
-    const SealedPast::Judged judged = past_.Judge("k", text);
-    const char* const words[] = {"absent", "believed", "unsealed", "old"};
+  std::string Judge(std::optional<std::string> text, std::optional<uint64_t> since = {}) {
+    const SealedPast::Judged judged = past_.Judge("k", std::move(text), since.value_or(past_.Moment()));
+    const char* const words[] = {"absent", "believed", "unsealed", "old", "late"};
     return words[static_cast<int>(judged.verdict)] + (" " + judged.value.value_or("-"));
   }
 
@@ -100,6 +102,27 @@ TEST_F(PastTest, WritersCountForThemselvesAndNothingOfThemComesBack) {
   EXPECT_EQ(Judge(Text(kWriter, 5, "mine")), "old yours");
   EXPECT_EQ(Judge(Text(kWriter, 6, "again")), "believed again");
   EXPECT_EQ(Judge(Text(kOther, 1, "yours")), "old again");
+}
+
+// One connection has read the first value, and judges it after another one has seen the second.
+TEST_F(PastTest, WhatIsJudgedLateIsAskedForAgain) {
+  const uint64_t before = past_.Moment();
+  EXPECT_EQ(Judge(Text(kOther, 1, "second"), before), "believed second");
+  EXPECT_EQ(Judge(Text(kWriter, 8, "first"), before), "late second");
+  EXPECT_EQ(Judge(Text(kOther, 1, "second"), before), "believed second") << "it is the same";
+  EXPECT_EQ(Judge(Text(kWriter, 8, "first")), "believed first") << "it was written once more";
+}
+
+TEST_F(PastTest, ForgetsWhatNobodyAsksForAnyMore) {
+  const std::string large(1 << 20, 'x');
+  for (int i = 0; i < 200; ++i) {
+    const std::string key = std::to_string(i);
+    EXPECT_EQ(past_.Judge(key, Text(kWriter, 1, large, key), past_.Moment()).value, large);
+    EXPECT_EQ(Judge(Text(kWriter, 3, "asked")), "believed asked");
+  }
+  EXPECT_EQ(past_.LastText("0"), std::nullopt);
+  EXPECT_TRUE(past_.LastText("199"));
+  EXPECT_EQ(Judge(Text(kWriter, 2, "before")), "old asked");
 }
 
 }  // namespace

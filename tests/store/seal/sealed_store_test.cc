@@ -58,16 +58,15 @@ TEST_F(SealedStoreTest, WhatAStrangerWritesIsNotThereAndToldOnce) {
   EXPECT_EQ(log_.find("store-stranger"), log_.rfind("store-stranger"));
 }
 
-TEST_F(SealedStoreTest, WhoFindsHisOwnValueSpoiltPutsItBack) {
+TEST_F(SealedStoreTest, WhoFindsAValueSpoiltPutsItBack) {
   ASSERT_OK(a_->CompareSet("k", std::nullopt, "mine"));
   EXPECT_EQ(*b_->Get("k"), "mine");
   const std::string sealed = Raw("k");
   for (const char* const forged : {"forged", ""}) {
     ASSERT_OK(stranger_->Delete("k"));
     ASSERT_OK(stranger_->Set("k", forged));
-    EXPECT_EQ(*b_->Get("k"), "mine") << "it was seen before";
     EXPECT_EQ(*Process()->Get("k"), std::nullopt) << "a newcomer has seen nothing";
-    EXPECT_EQ(*a_->GetMany({"k"}), std::vector<std::optional<std::string>>{"mine"});
+    EXPECT_EQ(*b_->GetMany({"k"}), std::vector<std::optional<std::string>>{"mine"});
     EXPECT_EQ(Raw("k"), sealed);
   }
 }
