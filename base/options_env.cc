@@ -1,4 +1,4 @@
-// setenv() for each of them.
+// setenv() or unsetenv() for each of them.
 #include "base/options_env.h"
 
 #include <cerrno>
@@ -15,6 +15,10 @@ Status SetOwnEnvironment(const Environment& changes) {
     }
   }
   return Ok();
+}
+
+void ForgetOwnEnvironment(const std::vector<std::string>& names) {
+  for (const std::string& name : names) unsetenv(name.c_str());
 }
 
 }  // namespace keel

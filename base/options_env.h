@@ -6,11 +6,17 @@
 // Errors     kInvalid: a name that cannot be one.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/environment.h"
 #include "base/result.h"
 
 namespace keel {
 
 Status SetOwnEnvironment(const Environment& changes);
+
+// Neither this process nor what it starts has these any more. Call it while there is one thread.
+void ForgetOwnEnvironment(const std::vector<std::string>& names);
 
 }  // namespace keel

@@ -44,7 +44,7 @@ class Random {
   std::array<uint64_t, 4> state_;
 };
 
-// The one source that no seed governs: the kernel's. For a seed that is printed, for ids and nonces.
+// The one source that no seed governs: the kernel's. For a seed that is printed, ids and nonces.
 uint64_t EntropySeed();
 
 // `digits` random digits of lower-case hex.

@@ -102,7 +102,8 @@ Result<bool> BoardClient::IsVouchedFor(Store& store, const std::string& generati
 }
 
 // Where only sealed values count, a store has no generation for us whose seal is of another token,
-// or missing. A stranger may have spoilt it a moment ago, and who has been here has the right token.
+// or missing. A stranger may have spoilt it a moment ago, and who was here before has the right
+// token.
 Status BoardClient::RefuseIfStrange(Store& store, TimePoint now, Step& step) {
   if (!config_.vouches || had_board_) return Ok();
   const Status is_there = store.Wait({GenerationKey(config_.job)}, Duration(0));

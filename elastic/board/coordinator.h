@@ -186,7 +186,7 @@ class Coordinator {
   JobWatch watch_;
   Announced announced_;
   LastRead read_;
-  std::map<std::string, int> not_read_;   // how often in a row, by key, of numbers that are added to
+  std::map<std::string, int> not_read_;   // numbers that are added to: how often in a row, by key
   Polls polls_;
   Wait wait_;
   std::optional<Decision> unwritten_;   // an epoch that may be on the board, wholly or in part

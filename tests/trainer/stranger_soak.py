@@ -124,6 +124,13 @@ class Job:
     def is_over(self):
         return any(one.poll() is not None for one in self.launchers)
 
+    def is_over_soon(self):
+        """Its store goes a moment before its launchers do."""
+        end = time.monotonic() + soak_job.HANG_LIMIT
+        while not self.is_over() and time.monotonic() < end:
+            time.sleep(0.02)
+        return self.is_over()
+
     def wait_for_steps(self, step):
         end = time.monotonic() + soak_job.HANG_LIMIT
         while not any(f"\nstep {step} " in self.read("out", host) for host in (1, 2, 3)):
@@ -640,7 +647,7 @@ class Attack:
             try:
                 stranger.send(FORMING if is_forming else TRAINING)
             except self.args.store_error as error:
-                if job.is_over():
+                if job.is_over_soon():
                     return
                 raise Failure(f"the store failed: {error}") from None
             sent += 1
@@ -741,7 +748,7 @@ def parse():
     parser.add_argument("--messages-a-job", type=int, default=1000)
     parser.add_argument("--span", type=float, default=16, help="seconds for a job's messages")
     parser.add_argument("--pause", type=int, default=50, help="milliseconds after each step")
-    parser.set_defaults(steps=400)
+    parser.set_defaults(steps=600)
     return parser.parse_args()
 
 

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "base/option_completion.h"
 #include "base/option_help.h"
 #include "base/option_man.h"
+#include "base/options_env.h"
 #include "base/posix_files.h"
 #include "base/process_setup.h"
 #include "base/random.h"
@@ -199,10 +199,9 @@ Result<std::unique_ptr<JobHome>> OpenHome(const LaunchConfig& config,
 // What we start inherits it, and needs no password of the cluster and no token of the job. Nor does
 // what libraries of ours start. It comes before there are threads.
 Environment WithoutSecrets(Environment environment) {
-  for (const char* const name : {kEtcdPasswordVariable, kTokenVariable}) {
-    environment.erase(name);
-    unsetenv(name);
-  }
+  const std::vector<std::string> secrets = {kEtcdPasswordVariable, kTokenVariable};
+  for (const std::string& name : secrets) environment.erase(name);
+  ForgetOwnEnvironment(secrets);
   return environment;
 }
 

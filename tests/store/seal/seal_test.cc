@@ -71,7 +71,8 @@ class PastTest : public testing::Test {
   }
   // "believed one"
   std::string Judge(std::optional<std::string> text, std::optional<uint64_t> since = {}) {
-    const SealedPast::Judged judged = past_.Judge("k", std::move(text), since.value_or(past_.Moment()));
+    const SealedPast::Judged judged =
+        past_.Judge("k", std::move(text), since.value_or(past_.Moment()));
     const char* const words[] = {"absent", "believed", "unsealed", "old", "late"};
     return words[static_cast<int>(judged.verdict)] + (" " + judged.value.value_or("-"));
   }
