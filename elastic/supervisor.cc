@@ -304,7 +304,9 @@ void Supervisor::OnWorkerEnded(int index, const ExitStatus& status) {
     const bool in_place = host_.record().kind == JobKind::kInPlace;
     Tell(WorkerFailed{who, how, std::move(failure), seat.epoch, seat.position.step, in_place});
   } else {
-    Tell(WorkerEnded{who, how, seat.rank, failure.pid});
+    WorkerEnded ended{who, how, seat.rank, failure.pid, {}, seat.epoch};
+    if (status.kind == ExitStatus::Kind::kSignalled) ended.stopped = std::move(failure);
+    Tell(std::move(ended));
   }
   Carry();
 }

@@ -505,13 +505,19 @@ class ConfigMaker {
     }
     config_.spares = static_cast<int>(options_.Integer("spares"));
     config_.signals_text = options_.Text("signals-to-handle");
-    Result<std::vector<int>> signals = ParseSignals(config_.signals_text);
+    Result<HandledSignals> signals = ParseSignals(config_.signals_text);
     if (!signals.ok()) return About("signals-to-handle", signals.error());
-    config_.signals = *std::move(signals);
+    config_.signals = std::move(signals->numbers);
+    for (const std::string& why : signals->ignored) Note("--signals-to-handle: " + why);
     return Ok();
   }
 
   Status MakeLogs() {
+    const std::string& specs = options_.Text("logs-specs");
+    if (!specs.empty() && specs != "default") {
+      return Refused("logs-specs", Shown(specs) + " is unknown: Python's entry points cannot be "
+                                       "loaded here; leave it out, and see --tee and --redirects");
+    }
     LogOptions& logs = config_.logs;
     const auto prefix = environment_.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
     if (prefix != environment_.end()) logs.prefix_template = prefix->second;
@@ -545,7 +551,6 @@ class ConfigMaker {
     NoteIfGiven("monitor-interval", "the end of a worker is seen at once");
     NoteIfGiven("start-method", "workers are programs of their own, never forks of Python");
     NoteIfGiven("event-log-handler", "events are in the launcher's log (see --log-format json)");
-    NoteIfGiven("logs-specs", "Python's entry points cannot be loaded here");
     NoteIfGiven("numa-binding", "start the program with numactl to bind it");
     if (environment_.count("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT") > 0) {
       Note("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT has no effect: hosts that finish early wait for "

@@ -129,6 +129,15 @@ int VisibleGpus(const std::string& visible, int present) {
   }
 }
 
+// Of version 4, as torchrun names such a job.
+std::string RandomUuid(Random& random) {
+  std::string id = RandomId(random, 32);
+  id[12] = '4';
+  id[16] = "89ab"[random.Uniform(4)];
+  for (const size_t at : {20, 16, 12, 8}) id.insert(at, "-");
+  return id;
+}
+
 HostFacts ReadHostFacts(const Environment& environment, const std::string& program,
                         Random& random) {
   HostFacts facts;
@@ -138,7 +147,7 @@ HostFacts ReadHostFacts(const Environment& environment, const std::string& progr
   facts.gpus = PresentGpus();
   const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
   if (visible != environment.end()) facts.gpus = VisibleGpus(visible->second, facts.gpus);
-  facts.unique_id = RandomId(random, 16);
+  facts.unique_id = RandomUuid(random);
   facts.python = FindPython(environment, search_path);
   if (!temporary_dir.empty()) facts.temporary_dir = temporary_dir;
   const std::string file = FileOf(program, search_path);

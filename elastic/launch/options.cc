@@ -130,7 +130,7 @@ Section IdleSection() {
       WithPet(Option::Choice("start-method", {"spawn", "fork", "forkserver"}, "spawn",
                              "Workers are started as programs, not forked from Python")),
       WithPet(Option::Text("event-log-handler", "null", "Events are in the launcher's log")),
-      Option::Text("logs-specs", "", "Entry points of Python cannot be loaded"),
+      Option::Text("logs-specs", "", "Only default: entry points of Python cannot be loaded"),
       Option::Choice("numa-binding", {"node", "socket", "exclusive", "core-complex"}, "node",
                      "Start the program with numactl instead").Optional(),
   }};

@@ -144,19 +144,21 @@ Result<std::set<int>> ParseLocalRanks(const std::string& text) {
   return ranks;
 }
 
-Result<std::vector<int>> ParseSignals(const std::string& text) {
-  std::vector<int> signals;
+Result<HandledSignals> ParseSignals(const std::string& text) {
+  HandledSignals signals;
   for (const std::string& piece : Split(text, ',')) {
     const std::string name(Trim(piece));
     const std::optional<int> number = SignalNumber(name);
     if (!number) {
-      return Error{Code::kInvalid, Shown(name) + " is not a signal that can be handled" +
-                                       DidYouMean(name, SignalNames())};
+      signals.ignored.push_back(Shown(name) + " is no signal, and is ignored" +
+                                DidYouMean(name, SignalNames()));
+      continue;
     }
     if (const std::string why = WhyNoWish(*number); !why.empty()) {
       return Error{Code::kInvalid, Shown(name) + " is not a signal that can be handled: " + why};
     }
-    if (std::count(signals.begin(), signals.end(), *number) == 0) signals.push_back(*number);
+    std::vector<int>& numbers = signals.numbers;
+    if (std::count(numbers.begin(), numbers.end(), *number) == 0) numbers.push_back(*number);
   }
   return signals;
 }

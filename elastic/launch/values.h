@@ -39,8 +39,13 @@ Result<int> ParseWorkerCount(const std::string& text, int cpus, int gpus);
 // "0,2": local ranks.
 Result<std::set<int>> ParseLocalRanks(const std::string& text);
 
-// "SIGTERM,SIGINT": their numbers, in that order; each must be usable as a wish to stop.
-Result<std::vector<int>> ParseSignals(const std::string& text);
+// "SIGTERM,SIGINT": their numbers, in that order; each must be usable as a wish to stop. What is no
+// signal's name is ignored, as torchrun does.
+struct HandledSignals {
+  std::vector<int> numbers;
+  std::vector<std::string> ignored;   // why, in words, for each
+};
+Result<HandledSignals> ParseSignals(const std::string& text);
 
 // "apple,orange"; a doubled comma stands for a comma in a word.
 std::vector<std::string> ParseFilters(const std::string& text);

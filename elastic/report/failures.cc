@@ -2,6 +2,7 @@
 #include "elastic/report/failures.h"
 
 #include <algorithm>
+#include <ctime>
 #include <string_view>
 #include <utility>
 
@@ -36,15 +37,28 @@ std::string Indented(std::string_view text, size_t blanks) {
 std::string WhyText(const WorkerFailure& failure) {
   if (failure.error && !failure.error->traceback.empty()) return failure.error->traceback;
   if (failure.error && !failure.error->message.empty()) return failure.error->message;
-  if (failure.status.kind == ExitStatus::Kind::kSignalled) return failure.status.Text();
+  if (failure.status.kind == ExitStatus::Kind::kSignalled) {
+    return "Signal " + std::to_string(failure.status.number) + " (" +
+           SignalName(failure.status.number) + ") received by PID " + std::to_string(failure.pid);
+  }
   return "none: the program left no error file (in Python, torch.distributed.elastic's @record "
          "writes one)";
+}
+
+// As torchrun writes it: by the clock on the wall here, with an underscore.
+std::string LocalTimeText(int64_t seconds) {
+  const auto time = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  char text[32] = "";
+  if (localtime_r(&time, &parts) == nullptr) return std::to_string(seconds);
+  (void)std::strftime(text, sizeof text, "%Y-%m-%d_%H:%M:%S", &parts);
+  return text;
 }
 
 std::string FailureText(size_t index, const WorkerFailure& failure) {
   const std::string file = failure.error_file.empty() ? "<N/A>" : Printable(failure.error_file);
   return "[" + std::to_string(index) + "]:\n" +
-         "  time      : " + UtcText(SecondsOf(failure) * kNanosPerSecond) + "\n" +
+         "  time      : " + LocalTimeText(SecondsOf(failure)) + "\n" +
          "  host      : " + Printable(failure.host) + "\n" +
          "  rank      : " + std::to_string(failure.rank) + " (local_rank: " +
          std::to_string(failure.local_rank) + ")\n" +

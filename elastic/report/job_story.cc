@@ -28,6 +28,9 @@ void JobStory::On(const LauncherEvent& event, int64_t at) {
   } else if (const auto* const failed = std::get_if<WorkerFailed>(&event)) {
     if (failed->in_place) OnDeath(failed->who + " " + failed->how, at);
     OnFailure(failed->failure, failed->epoch);
+  } else if (const auto* const ended = std::get_if<WorkerEnded>(&event)) {
+    const bool is_of_it = !failures_.empty() && ended->epoch == failed_epoch_;
+    if (ended->stopped && is_of_it) failures_.push_back(*ended->stopped);
   } else if (const auto* const asked = std::get_if<StopAsked>(&event)) {
     OnStop(asked->by, at);
   } else if (const auto* const obeyed = std::get_if<NoticeObeyed>(&event)) {

@@ -44,6 +44,9 @@ struct WorkerEnded {
   std::string how;
   int rank = 0;
   int64_t pid = 0;
+  // Of one that a signal of ours has ended, as where others of its epoch have failed.
+  std::optional<WorkerFailure> stopped = {};
+  int64_t epoch = 0;
 };
 
 struct CheckpointSaved { int64_t step = 0; };

@@ -163,7 +163,7 @@ TEST(LaunchOptions, ValuesThatMakeNoSenseAreErrorsThatNameThem) {
       {{"--local-ranks-filter=a,b"}, "'a,b'"},            // #33
       {{"--redirects=4"}, "redirects"},
       {{"--tee=0:9"}, "tee"},
-      {{"--signals-to-handle=SIGTREM"}, "SIGTERM"},
+      {{"--logs-specs=mine"}, "'mine' is unknown: Python's entry points cannot be loaded"},
       {{"--signals-to-handle=SIGKILL"},
        "'SIGKILL' is not a signal that can be handled: no process can handle it"},
       {{"--signals-to-handle=SIGSTOP"},
@@ -387,6 +387,14 @@ TEST(LaunchOptions, TheGreatestCountsAreTaken) {
   EXPECT_THAT(forever.notes, ElementsAre(HasSubstr("is taken as 1000000")));
 }
 
+TEST(LaunchOptions, ANameThatIsNoSignalIsNotedAndIgnored) {
+  ASSERT_OK_AND_ASSIGN(const LaunchConfig config, Config({"--signals-to-handle=SIGTREM,SIGINT"}));
+  EXPECT_THAT(config.signals, ElementsAre(SIGINT));
+  EXPECT_THAT(config.notes, ElementsAre(AllOf(HasSubstr("'SIGTREM' is no signal, and is ignored"),
+                                              HasSubstr("SIGTERM"))));
+  EXPECT_TRUE(Config({"--logs-specs=default"}).ok());
+}
+
 TEST(LaunchOptions, AFilterThatShowsNobodyIsNoted) {
   EXPECT_THAT(Config({"--local-ranks-filter=5,4", "--nproc-per-node=4"})->notes,
               ElementsAre(HasSubstr("the local ranks here are 0 to 3")));
@@ -395,8 +403,7 @@ TEST(LaunchOptions, AFilterThatShowsNobodyIsNoted) {
 
 TEST(LaunchOptions, WhatHasNoEffectIsNoted) {
   const char* const idle[] = {"--monitor-interval=5", "--start-method=fork",
-                              "--event-log-handler=console", "--logs-specs=mine",
-                              "--numa-binding=node"};
+                              "--event-log-handler=console", "--numa-binding=node"};
   for (const char* word : idle) {
     ASSERT_OK_AND_ASSIGN(const LaunchConfig config, Config({word}));
     EXPECT_THAT(config.notes, ElementsAre(HasSubstr("no effect"))) << word;

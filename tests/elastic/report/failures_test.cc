@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <ctime>
 
 #include "base/json.h"
+#include "base/options_env.h"
 #include "base/posix_files.h"
 #include "elastic/report/error_file.h"
 #include "tests/harness/expect_ok.h"
@@ -86,7 +88,21 @@ WorkerFailure Failure(int rank, ExitStatus status, int64_t seen_nanos) {
   return failure;
 }
 
+// That of this process, for a while, as POSIX writes it.
+class TimeZone {
+ public:
+  explicit TimeZone(const std::string& name) {
+    EXPECT_TRUE(SetOwnEnvironment({{"TZ", name}}).ok());
+    tzset();
+  }
+  ~TimeZone() {
+    ForgetOwnEnvironment({"TZ"});
+    tzset();
+  }
+};
+
 TEST(FailureReport, HasTorchrunsFormAndNamesTheFirstAsRootCause) {  // #57
+  const TimeZone nepal("<+0545>-5:45");
   const std::vector<WorkerFailure> failures = {
       Failure(6, ExitStatus::Killed(SIGABRT), 1'700'000'005 * kSecond),
       Failure(5, ExitStatus::Exited(3), 1'700'000'004 * kSecond)};
@@ -96,16 +112,16 @@ TEST(FailureReport, HasTorchrunsFormAndNamesTheFirstAsRootCause) {  // #57
             "------------------------------------------------------------\n"
             "Failures:\n"
             "[0]:\n"
-            "  time      : 2023-11-14T22:13:25Z\n"
+            "  time      : 2023-11-15_03:58:25\n"
             "  host      : node-b\n"
             "  rank      : 6 (local_rank: 2)\n"
             "  exitcode  : -6 (pid: 106)\n"
             "  error_file: <N/A>\n"
-            "  traceback : killed by signal 6 (SIGABRT)\n"
+            "  traceback : Signal 6 (SIGABRT) received by PID 106\n"
             "------------------------------------------------------------\n"
             "Root Cause (first observed failure):\n"
             "[1]:\n"
-            "  time      : 2023-11-14T22:13:24Z\n"
+            "  time      : 2023-11-15_03:58:24\n"
             "  host      : node-b\n"
             "  rank      : 5 (local_rank: 1)\n"
             "  exitcode  : 3 (pid: 105)\n"

@@ -157,5 +157,23 @@ TEST(LauncherEvent, TheSummaryHasTheFailureAndTheEnd) {
   EXPECT_EQ(story.summary().outcome, "failed");
 }
 
+// As in torchrun's report, where they have exit code -15.
+TEST(LauncherEvent, WhoWasStoppedBecauseOfAFailureIsInItsReport) {
+  JobStory story("job", 0);
+  WorkerFailure failure;
+  WorkerEnded stopped{"rank 4", "killed by signal 15 (SIGTERM)", 4, 47, WorkerFailure(), 1};
+  stopped.stopped->rank = 4;
+  story.On(stopped, 1);
+  EXPECT_TRUE(story.failures().empty()) << "nobody has failed";
+  story.On(WorkerFailed{"rank 3", "exited with 1", failure, 1, 0, false}, 2);
+  story.On(WorkerEnded{"rank 5", "exited with 0", 5, 48, {}, 1}, 3);
+  story.On(stopped, 3);
+  ASSERT_EQ(story.failures().size(), 2u);
+  EXPECT_EQ(story.failures()[1].rank, 4);
+  stopped.epoch = 2;
+  story.On(stopped, 4);
+  EXPECT_EQ(story.failures().size(), 2u) << "it is of another attempt";
+}
+
 }  // namespace
 }  // namespace keel
