@@ -56,8 +56,9 @@ const std::optional<Libcrypto>& Loaded() {
 
 Status HmacReady() {
   if (Loaded()) return Ok();
-  return Error{Code::kNotFound, "this machine has no libcrypto.so.3, which seals what launchers "
-                                "and workers say to each other; install OpenSSL (libssl3)"};
+  return Error{Code::kNotFound, "this machine has no libcrypto.so.3, which signs requests to "
+                                "buckets, and seals what a job with a token says; install OpenSSL "
+                                "(libssl3)"};
 }
 
 std::string HmacSha256(std::string_view key, std::span<const std::string_view> parts) {

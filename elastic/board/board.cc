@@ -200,7 +200,6 @@ void Board::OnKeeperStep(const Coordinator::Step& step) {
 void Board::OnMoved() {
   if (std::exchange(is_left_, true)) return;
   LogInfo("board-left", {{"board", PlaceText(*keeper_->moved())}});
-  TellKept();
   guide_.SetOwn(std::nullopt);
   left_timer_.expires_after(kLeftBoardTime);
   left_timer_.async_wait([this](const boost::system::error_code& failure) {

@@ -159,7 +159,7 @@ class Board {
   ShunnedRecord shunned_;             // as the boards that it followed had it
   const Events events_;
 
-  // The generation of the board that is kept here and was not left; empty: none is. Any thread.
+  // The generation of the board that is kept here, left or not; empty: none is. Any thread.
   class Kept {
    public:
     bool Is(const std::string& generation) const {

@@ -6,8 +6,14 @@
 #include "elastic/protocol/limits.h"
 
 namespace keel {
+namespace {
 
-void Board::TellKept() { kept_->Set(keeps() ? keeper_->generation() : ""); }
+// Three ways there and back, and whoever keeps a board may be busy.
+constexpr Duration kVouchLimit = std::chrono::seconds(2);
+
+}  // namespace
+
+void Board::TellKept() { kept_->Set(keeper_ ? keeper_->generation() : ""); }
 
 Result<std::unique_ptr<PresenceServer>> Board::OpenPeerPort(PresenceServer::Where where) {
   PresenceServer::Events seen;
@@ -40,7 +46,7 @@ BoardClientConfig Board::AskingForVouchers(BoardClientConfig member) const {
   member.vouches = [seal = *peer_seal_, kept = kept_](const std::string& peer,
                                                       const std::string& generation) {
     if (kept->Is(generation)) return true;   // no network is needed to know that
-    return Vouches(peer, generation, seal, kAskLimit, CancelToken::Never());
+    return Vouches(peer, generation, seal, kVouchLimit, CancelToken::Never());
   };
   return member;
 }

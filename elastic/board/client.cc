@@ -84,14 +84,16 @@ Result<bool> BoardClient::FindGeneration(Store& store, TimePoint now, Step& step
     return false;
   }
   strange_since_.reset();
-  if (*generation == generation_.name) return true;
+  const bool is_same = *generation == generation_.name;
+  // Over a new connection, somebody else may be where the board was.
+  if (is_same && !(is_connection_new_ && config_.vouches)) return true;
   KEEL_TRY_ASSIGN(const bool is_kept, IsVouchedFor(store, *generation));
   if (!is_kept) {
     return Error{Code::kTimeout, "whoever keeps the board there does not say so at his peer port, "
                                  "which a job with a token needs: either it is a board of the "
                                  "past, or that port cannot be reached from here"};
   }
-  EnterGeneration(*generation);
+  if (!is_same) EnterGeneration(*generation);
   return true;
 }
 
@@ -404,12 +406,13 @@ Status BoardClient::Beat(Store& store, TimePoint now, Step& step) {
   Beaten& last = registration_->last;
   const std::string key = keys().Beat(registration_->slot);
   for (int i = 0; i < kBeatTriesMost; ++i) {
-    const std::string next = std::to_string(last.count + 1);
+    // No number is tried twice: one whose answer was lost must not pass for a new one.
+    const std::string next = std::to_string(++last.count);
     KEEL_TRY_ASSIGN(const Store::Outcome outcome, store.CompareSet(key, last.text, next));
     last.text = outcome.now;
     const Result<int64_t> there = ParseInteger(outcome.now.value_or("0"));
     last.count = std::max(last.count, there.ok() ? *there : 0);
-    if (!outcome.holds_desired) continue;   // an answer was lost
+    if (!outcome.holds_desired) continue;   // an answer was lost, or a stranger wrote it
     beaten = now;
     step.beat = true;
     return Ok();

@@ -53,7 +53,10 @@ class BoardClient {
   void Offer(const BoardPlace& place) { offer_ = place; }
   void ReportBreak(const BreakRecord& record) { breaks_.emplace(record.id, record); }
   // The next Poll() is the first one over a new connection, where another board may be.
-  void NoteConnection() { is_connection_new_ = true; }
+  void NoteConnection() {
+    is_connection_new_ = true;
+    strange_since_.reset();
+  }
   // To be called after Buried, once nothing is left of the former registration.
   void RegisterAnew() { may_register_ = true; }
 

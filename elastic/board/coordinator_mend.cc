@@ -24,7 +24,7 @@ Status Coordinator::MendOwn(Store& store) {
   }
   KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, own));
   const std::string* const generation = board.Of(generation_key);
-  if (generation == nullptr || *generation == generation_) return Ok();
+  if (generation != nullptr && *generation == generation_) return Ok();
   return store.Set(generation_key, generation_);
 }
 

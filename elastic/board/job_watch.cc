@@ -18,7 +18,7 @@ constexpr int kRestartsMax = 100'000;
 
 void JobWatch::NoteGap(Duration gap, TimePoint now) {
   for (HostView& host : view_.hosts) {
-    host.heard = host.heard + gap;
+    host.heard = std::min(host.heard + gap, now);   // it may have been heard of since
     if (host.presence_closed) host.presence_closed = now;
   }
   if (view_.epoch) view_.epoch->moved = view_.epoch->moved + gap;

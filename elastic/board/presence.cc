@@ -334,7 +334,7 @@ void PresenceClient::Beat() {
 
 // Until the server has shown that it has the token, nothing is said: it is told all of it then.
 void PresenceClient::Say(const std::string& line) {
-  if (!connection_ || !connection_->has_room() || (seal_ && !session_)) return;
+  if (!is_begun_ || !connection_->has_room() || (seal_ && !session_)) return;
   connection_->Send(session_ ? session_->Say(line) : line);
 }
 
@@ -343,6 +343,7 @@ void PresenceClient::Drop() {
   if (connection_) connection_->Close();
   connection_.reset();
   session_.reset();
+  is_begun_ = false;
 }
 
 void PresenceClient::TryAgain() {
@@ -378,6 +379,7 @@ void PresenceClient::Connect() {
 }
 
 void PresenceClient::Begin() {
+  is_begun_ = true;
   if (!seal_) return Introduce();
   nonce_ = Seal::Nonce();
   connection_->Send(std::string(kGreet) + nonce_);

@@ -130,6 +130,7 @@ class PresenceClient {
   Duration pause_{0};
   bool was_open_ = false;   // to the present server
   std::shared_ptr<PresenceConnection> connection_;
+  bool is_begun_ = false;                  // it is connected
   std::string nonce_;                      // of this connection, where there is a seal
   std::optional<SealedSession> session_;   // once the server has shown that it has the token
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/hmac.h"
 #include "base/file_helpers.h"
 #include "base/text.h"
 #include "store/s3/answers.h"
@@ -43,6 +44,7 @@ Result<std::unique_ptr<S3Objects>> S3Objects::Open(const std::string& bucket,
                                                    const Environment& environment, Files& files,
                                                    const S3Options& options,
                                                    const S3Dialect& dialect) {
+  KEEL_TRY(HmacReady());
   KEEL_TRY(ParseBucketUrl(std::string(dialect.scheme) + bucket));
   AwsProfile profile;
   S3Address address;

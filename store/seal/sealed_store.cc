@@ -113,9 +113,12 @@ Result<Store::Outcome> SealedStore::CompareSet(const std::string& key, const Val
     is_guess = false;
   }
   for (int i = 0; i < kTriesMost; ++i) {
-    Value now = past_->Judge(key, Value(text), since).value;
+    SealedPast::Judged judged = past_->Judge(key, Value(text), since);
     const uint64_t before = past_->Moment();
-    if (now != expected || now == desired) {
+    Value now = std::move(judged.value);
+    if (judged.verdict == SealedPast::Verdict::kLate) {
+      KEEL_TRY_ASSIGN(text, store_->Get(key));
+    } else if (now != expected || now == desired) {
       if (!is_guess) return Outcome{now == desired, std::move(now)};
       KEEL_TRY_ASSIGN(text, store_->Get(key));
     } else {

@@ -74,9 +74,9 @@ class SimHostWorld {
   virtual void EpochRead(int host, const EpochRecord& epoch) = 0;
   // The host has read that the job stops, or that it has ended.
   virtual void ToldOfEnd(int host, const std::string& what) = 0;
-  // Its process is dead, or another one runs there.
   // Whether the coordinator that keeps the board of that generation says so to that host.
   virtual bool Vouches(int host, const std::string& generation) = 0;
+  // Its process is dead, or another one runs there.
   virtual bool IsGone(const std::string& incarnation) = 0;
   virtual void TellCoordinator(int from, const std::string& coordinator) = 0;
   virtual void TellMembers(int from) = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -23,6 +24,12 @@ std::vector<std::string> Part(const std::vector<std::string>& keys, size_t begin
           keys.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
+constexpr std::string_view kSealed = "group";
+
+std::string_view TextOf(const BreakableStore::Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 }  // namespace
 
 BreakableStore::BreakableStore(c10::intrusive_ptr<c10d::Store> store,
@@ -31,14 +38,9 @@ BreakableStore::BreakableStore(c10::intrusive_ptr<c10d::Store> store,
     : store_(std::move(store)), broken_(std::move(broken)),
       nap_max_(std::max<Duration>(kNapMax, kNapOfEach * waiters)), seal_(std::move(seal)) {}
 
-BreakableStore::Bytes BreakableStore::SealOf(const std::string& key, const Bytes& value) const {
-  const std::string seal =
-      seal_->Of({"group", key, {reinterpret_cast<const char*>(value.data()), value.size()}});
-  return {seal.begin(), seal.end()};
-}
-
 void BreakableStore::Set(const std::string& key, const Bytes& value) {
-  Bytes bytes = seal_ ? SealOf(key, value) : Bytes();
+  const std::string seal = seal_ ? seal_->Of({kSealed, key, TextOf(value)}) : "";
+  Bytes bytes(seal.begin(), seal.end());
   bytes.insert(bytes.end(), value.begin(), value.end());
   store_->set(key, bytes);
 }
@@ -47,9 +49,10 @@ void BreakableStore::Set(const std::string& key, const Bytes& value) {
 std::optional<BreakableStore::Bytes> BreakableStore::Opened(const std::string& key,
                                                             const Bytes& bytes) {
   if (!seal_) return bytes;
-  if (bytes.size() >= Seal::kBytes) {
-    Bytes value(bytes.begin() + Seal::kBytes, bytes.end());
-    if (SealOf(key, value) == Bytes(bytes.begin(), bytes.begin() + Seal::kBytes)) return value;
+  const std::string_view text = TextOf(bytes);
+  const std::string_view seal = text.substr(0, Seal::kBytes);
+  if (seal_->Fits(seal, {kSealed, key, text.substr(seal.size())})) {
+    return Bytes(bytes.begin() + Seal::kBytes, bytes.end());
   }
   if (!std::exchange(is_stranger_told_, true)) {
     LogWarn("store-stranger",

@@ -44,7 +44,6 @@ class BreakableStore {
   void Delete(const std::string& key) { (void)store_->deleteKey(key); }
 
  private:
-  Bytes SealOf(const std::string& key, const Bytes& value) const;
   std::optional<Bytes> Opened(const std::string& key, const Bytes& bytes);
   void WaitFor(const std::vector<std::string>& keys, const OnMissing& on_missing);
   size_t FirstMissing(const std::vector<std::string>& keys, size_t there) const;

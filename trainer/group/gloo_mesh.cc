@@ -16,7 +16,6 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "base/fd.h"
-#include "base/hmac.h"
 #include "base/log.h"
 #include "base/thread_priority.h"
 #include "elastic/process/quiet_thread.h"
@@ -445,10 +444,6 @@ void GlooMesh::ProveMembers() {
   const auto words = [](auto& bytes) { return std::string_view(bytes.data(), bytes.size()); };
   Nonce own;
   std::ranges::copy(Seal::Nonce(), own.begin());
-  const auto seal_of = [&](int from, int to, const Nonce& of_receiver) {
-    return spec_.seal->Of({"member", std::to_string(from), std::to_string(to),
-                           words(of_receiver)});
-  };
   const auto others = [&](auto value_for) {
     ByRank out(static_cast<size_t>(spec_.size));
     for (int rank = 0; rank < spec_.size; ++rank) {
@@ -456,19 +451,23 @@ void GlooMesh::ProveMembers() {
     }
     return out;
   };
-  const Result<ByRank> nonces = Swap(others([&](int) { return own; }), 0);
+  const Result<ByRank> nonces = Swap(others([&](int) { return own; }), 1);
   if (!nonces.ok()) return;
   const Result<ByRank> proofs = Swap(others([&](int rank) {
     const auto theirs = ValueOf<Nonce>((*nonces)[static_cast<size_t>(rank)]);
     Proof proof;
-    std::ranges::copy(seal_of(spec_.rank, rank, theirs), proof.begin());
+    std::ranges::copy(spec_.seal->Of({"member", std::to_string(spec_.rank), std::to_string(rank),
+                                      words(theirs)}),
+                      proof.begin());
     return proof;
-  }), 1);
+  }), 2);
   if (!proofs.ok()) return;
   for (int rank = 0; rank < spec_.size; ++rank) {
     if (rank == spec_.rank) continue;
     const Proof proof = ValueOf<Proof>((*proofs)[static_cast<size_t>(rank)]);
-    if (SameSecret(words(proof), seal_of(rank, spec_.rank, own))) continue;
+    const bool fits = spec_.seal->Fits(words(proof), {"member", std::to_string(rank),
+                                                      std::to_string(spec_.rank), words(own)});
+    if (fits) continue;
     return Abort({Code::kPeerLost, Doing() + ": whoever answers as " + NameOf(rank) +
                                        " has not the secret of this epoch's workers"});
   }
@@ -489,7 +488,7 @@ void GlooMesh::ContactAll(const std::vector<MemberCard>& book) {
     }
     out[rank] = TensorOf(neighbours_[rank].can_be_read);
   }
-  const Result<ByRank> verdicts = Swap(out, 2);
+  const Result<ByRank> verdicts = Swap(out, 0);
   if (!verdicts.ok()) return;
   for (size_t rank = 0; rank < book.size(); ++rank) {
     if (!neighbours_[rank].can_be_read || !ValueOf<bool>((*verdicts)[rank])) continue;

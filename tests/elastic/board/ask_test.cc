@@ -119,24 +119,28 @@ TEST_F(PeerPort, WithoutATokenItIsClosedToThoseWhoHaveOne) {
             Kind::kClosed);
 }
 
-// Somebody at a peer's address says what he likes.
+// Somebody at a peer's address says what he likes: a good answer, but for its seal.
 TEST(AskPeers, AnAnswerWithoutASealIsNone) {
-  auto listener = ListenSocket::Listen("127.0.0.1", 0);
-  ASSERT_OK(listener);
-  std::thread stranger([&] {
-    const int peer = accept(listener->number(), nullptr, nullptr);
-    char heard[1024];
-    for (const std::string& says :
-         {std::string(kPeerReply), std::string("at 0 {\"term\":9}")}) {
-      EXPECT_GT(recv(peer, heard, sizeof heard, 0), 0);
-      EXPECT_GT(send(peer, (says + "\n").data(), says.size() + 1, 0), 0);
-    }
-    close(peer);
-  });
-  EXPECT_EQ(AskPeers({Here(listener->port())}, {"j", Seal("a secret")}, kHangLimit,
-                     CancelToken::Never()).front().kind,
-            Kind::kNothing);
-  stranger.join();
+  const PeerSight sight{{3, 12, "10.0.0.7:29400", "cafe"}, 0ms};
+  const auto ask_stranger = [&](std::optional<Seal> seal) {
+    auto listener = ListenSocket::Listen("127.0.0.1", 0);
+    EXPECT_OK(listener);
+    std::thread stranger([&] {
+      const int peer = accept(listener->number(), nullptr, nullptr);
+      char heard[1024];
+      for (const std::string& says : {std::string(kPeerReply), AnswerText(true, sight)}) {
+        EXPECT_GT(recv(peer, heard, sizeof heard, 0), 0);
+        EXPECT_GT(send(peer, (says + "\n").data(), says.size() + 1, 0), 0);
+      }
+      close(peer);
+    });
+    const Kind kind = AskPeers({Here(listener->port())}, {"j", std::move(seal)}, kHangLimit,
+                               CancelToken::Never()).front().kind;
+    stranger.join();
+    return kind;
+  };
+  EXPECT_EQ(ask_stranger(Seal("a secret")), Kind::kNothing);
+  EXPECT_EQ(ask_stranger(std::nullopt), Kind::kSight);
 }
 
 TEST(AskPeers, NobodyAndSilenceAreToldApart) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "store/memory_store.h"
 #include "store/seal/store_sealer.h"
 
@@ -121,6 +123,22 @@ TEST_F(MemberTest, NeverWritesOverATombstone) {
   EXPECT_EQ(member_.slot(), 1);
 }
 
+// Whoever reads it must not see one number twice, where this member has counted two beats.
+TEST_F(MemberTest, ABeatWhoseAnswerWasLostIsFollowedByAnother) {
+  member_.Publish(record_, {});
+  ASSERT_TRUE(Poll().beat);
+  std::set<std::string> seen;
+  for (int i = 0; i < 12; ++i) {
+    now_ = now_ + 1s;
+    board_.PlanFault("member", i % 3, i % 2 ? StoreFault::kReplyLost : StoreFault::kRequestLost);
+    if (!Poll().beat) continue;
+    EXPECT_TRUE(seen.insert(**store_->Get(keys_.Beat(0))).second) << "it has not risen";
+  }
+  while (!Poll().beat) now_ = now_ + 1s;
+  EXPECT_TRUE(seen.insert(**store_->Get(keys_.Beat(0))).second);
+  EXPECT_GT(seen.size(), 1u);
+}
+
 // --- With a token ---
 
 class SealedMember : public MemberTest {
@@ -179,6 +197,20 @@ TEST_F(SealedMember, ComesToABoardOnlyOnceItsCoordinatorVouchesForIt) {
   asked_.clear();
   (void)PollSealed();
   EXPECT_THAT(asked_, testing::IsEmpty());
+}
+
+// Somebody else may answer at the address of a board that is gone.
+TEST_F(SealedMember, OverANewConnectionItsBoardIsVouchedForOnceMore) {
+  ASSERT_TRUE(store_->Set(keys_.Presence(), "there:1").ok());
+  sealed_.Publish(record_, {});
+  ASSERT_EQ(IndexOf<Registered>(PollSealed()), 0);
+  sealed_.NoteConnection();
+  now_ = now_ + 2s;
+  const BoardClient::Step step = PollSealed(false);
+  EXPECT_FALSE(step.status.ok());
+  EXPECT_FALSE(step.beat);
+  EXPECT_TRUE(PollSealed().beat);
+  EXPECT_EQ(sealed_.slot(), 0);
 }
 
 // A stranger puts back what belongs to a board of the past.
