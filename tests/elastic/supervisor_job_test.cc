@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 
 #include "base/log.h"
 #include "base/posix_files.h"
@@ -104,9 +105,11 @@ TEST_F(SupervisorJob, StartsAllAgainAsOftenAsAllowedAndNamesWhoFailed) {
   config.restarts_max = 1;
   EXPECT_EQ(Run(config), kExitFailed);
   EXPECT_THAT(ReadFile(folder_.File("out")), HasSubstr("1"));
-  ASSERT_EQ(failures_.size(), 1U);
+  ASSERT_EQ(failures_.size(), 2U);
   EXPECT_EQ(failures_[0].rank, 1);
   EXPECT_EQ(failures_[0].status, ExitStatus::Exited(7));
+  EXPECT_EQ(failures_[1].rank, 0) << "who was stopped because of it";
+  EXPECT_EQ(failures_[1].status, ExitStatus::Killed(SIGTERM));
   EXPECT_THAT(summary_, HasSubstr("went on as epoch 2"));
 }
 
