@@ -3,15 +3,8 @@
 #include <utility>
 
 #include "elastic/board/board.h"
-#include "elastic/protocol/limits.h"
 
 namespace keel {
-namespace {
-
-// Three ways there and back, and whoever keeps a board may be busy.
-constexpr Duration kVouchLimit = std::chrono::seconds(2);
-
-}  // namespace
 
 void Board::TellKept() { kept_->Set(keeper_ ? keeper_->generation() : ""); }
 
@@ -43,10 +36,10 @@ std::string Board::Answer(const std::string& job) const {
 
 BoardClientConfig Board::AskingForVouchers(BoardClientConfig member) const {
   if (!IsSealed()) return member;
-  member.vouches = [seal = *peer_seal_, kept = kept_](const std::string& peer,
-                                                      const std::string& generation) {
+  member.vouches = [seal = *peer_seal_, kept = kept_](
+                       const std::string& peer, const std::string& generation, Duration limit) {
     if (kept->Is(generation)) return true;   // no network is needed to know that
-    return Vouches(peer, generation, seal, kVouchLimit, CancelToken::Never());
+    return Vouches(peer, generation, seal, limit, CancelToken::Never());
   };
   return member;
 }

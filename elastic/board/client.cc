@@ -4,12 +4,15 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "elastic/decisions/follow.h"
 #include "store/seal/sealed_value.h"
 
 namespace keel {
 namespace {
 
 constexpr int kBeatTriesMost = 4;
+// Three ways there and back, and whoever keeps a board may be busy.
+constexpr Duration kVouchLimit = std::chrono::seconds(2);
 // A board that nobody here can believe is given up after so long.
 constexpr Duration kStrangePatience = std::chrono::seconds(5);
 
@@ -87,7 +90,7 @@ Result<bool> BoardClient::FindGeneration(Store& store, TimePoint now, Step& step
   const bool is_same = *generation == generation_.name;
   // Over a new connection, somebody else may be where the board was.
   if (is_same && !(is_connection_new_ && config_.vouches)) return true;
-  KEEL_TRY_ASSIGN(const bool is_kept, IsVouchedFor(store, *generation));
+  KEEL_TRY_ASSIGN(const bool is_kept, IsVouchedFor(store, *generation, kVouchLimit));
   if (!is_kept) {
     return Error{Code::kTimeout, "whoever keeps the board there does not say so at his peer port, "
                                  "which a job with a token needs: either it is a board of the "
@@ -97,10 +100,11 @@ Result<bool> BoardClient::FindGeneration(Store& store, TimePoint now, Step& step
   return true;
 }
 
-Result<bool> BoardClient::IsVouchedFor(Store& store, const std::string& generation) const {
+Result<bool> BoardClient::IsVouchedFor(Store& store, const std::string& generation,
+                                       Duration limit) const {
   if (!config_.vouches) return true;
   KEEL_TRY_ASSIGN(const auto peer, store.Get(BoardKeys(config_.job, generation).Presence()));
-  return peer && config_.vouches(*peer, generation);
+  return peer && config_.vouches(*peer, generation, limit);
 }
 
 // Where only sealed values count, a store has no generation for us whose seal is of another token,
@@ -181,7 +185,8 @@ Result<bool> BoardClient::Read(Store& store, Step& step) {
   awaits_coordinator_ = generation == nullptr;
   if (generation == nullptr) return false;
   if (*generation != generation_.name) {
-    KEEL_TRY_ASSIGN(const bool is_another, IsVouchedFor(store, *generation));
+    // A member that is here must go on to beat, whatever a stranger names.
+    KEEL_TRY_ASSIGN(const bool is_another, IsVouchedFor(store, *generation, kAskLimit));
     if (is_another) {
       EnterGeneration(*generation);
       return false;

@@ -35,7 +35,8 @@ struct BoardClientConfig {
   // Where stores believe sealed values alone (store/seal/sealed_store.h): whether the coordinator,
   // at that peer port, says that it keeps the board of that generation now. A stranger may have put
   // back what belongs to a board of the past. Null: whatever a store says is believed.
-  std::function<bool(const std::string& peer, const std::string& generation)> vouches = {};
+  std::function<bool(const std::string& peer, const std::string& generation, Duration limit)>
+      vouches = {};
 };
 
 // They may be long, and are handed on without a copy. Null: none, or no others than before.
@@ -97,7 +98,7 @@ class BoardClient {
   Result<bool> Read(Store& store, Step& step);
   Status ReadOfJob(const BoardSnapshot& board, Step& step);
   void EnterGeneration(const std::string& generation);
-  Result<bool> IsVouchedFor(Store& store, const std::string& generation) const;
+  Result<bool> IsVouchedFor(Store& store, const std::string& generation, Duration limit) const;
   Status ReadSuccession(const BoardSnapshot& board, Step& step);
   Status WriteOffer(Store& store);
   Status WriteCounted(Store& store);

@@ -57,7 +57,7 @@ void SimHost::Start() {
   sealer_.emplace(SimSeal(), std::set<std::string>{kKeeperKey});
   BoardClientConfig member{.job = kSimJob};
   if (world_.scenario().sealed) {
-    member.vouches = [this](const std::string&, const std::string& generation) {
+    member.vouches = [this](const std::string&, const std::string& generation, Duration) {
       return world_.Vouches(number_, generation);
     };
   }

@@ -162,7 +162,8 @@ class SealedMember : public MemberTest {
   bool vouches_ = true;
   std::vector<std::string> asked_;
   BoardClient sealed_{BoardClientConfig{
-      .job = "j", .vouches = [this](const std::string& peer, const std::string& generation) {
+      .job = "j",
+      .vouches = [this](const std::string& peer, const std::string& generation, Duration) {
         asked_.push_back(peer + " " + generation);
         return vouches_;
       }}};
