@@ -66,10 +66,9 @@ std::string HmacSha256(std::string_view key, std::span<const std::string_view> p
   const Libcrypto& libcrypto = *Loaded();
   const std::unique_ptr<void, void (*)(void*)> state(libcrypto.HMAC_CTX_new(),
                                                      libcrypto.HMAC_CTX_free);
-  const bool is_begun = state && libcrypto.HMAC_Init_ex(state.get(), key.data(),
-                                                        static_cast<int>(key.size()),
-                                                        libcrypto.EVP_sha256(), nullptr) == 1;
-  bool is_done = is_begun;
+  bool is_done = state && libcrypto.HMAC_Init_ex(state.get(), key.data(),
+                                                 static_cast<int>(key.size()),
+                                                 libcrypto.EVP_sha256(), nullptr) == 1;
   for (const std::string_view part : parts) {
     const auto* const bytes = reinterpret_cast<const unsigned char*>(part.data());
     is_done = is_done && libcrypto.HMAC_Update(state.get(), bytes, part.size()) == 1;

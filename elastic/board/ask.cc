@@ -52,7 +52,7 @@ class Conversation {
       sealed_ = {std::string(is_ask ? kVerbAsk : kVerbVouch),
                  is_ask ? question.job : question.generation, Seal::Nonce()};
     }
-    question_ = (seal_ ? QuestionLine(*seal_, sealed_) : "ask " + question.job) + "\n";
+    question_ = (seal_ ? QuestionLine(*seal_, sealed_) : std::string(kAsk) + question.job) + "\n";
     const Result<HostPort> where = ParseEndpoint(address);
     if (!where.ok() || !where->port) return;
     addrinfo hints{};

@@ -62,7 +62,9 @@ bool Vouches(const std::string& address, const std::string& generation, const Se
 
 // A supervisor is hailed as a store would be (store/store_hail.h), and says first that it is none.
 inline constexpr std::string_view kPeerReply = "peer";
-// What it answers to the question "ask <job>"; `sight`: nothing where it follows no board.
+// The question is "ask <job>".
+inline constexpr std::string_view kAsk = "ask ";
+// What it answers to that; `sight`: nothing where it follows no board.
 std::string AnswerText(bool is_our_job, const std::optional<PeerSight>& sight);
 
 }  // namespace keel

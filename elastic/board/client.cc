@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "elastic/board/peer_seal.h"
 #include "elastic/decisions/follow.h"
 #include "store/seal/sealed_value.h"
 
@@ -13,8 +14,6 @@ namespace {
 constexpr int kBeatTriesMost = 4;
 // Three ways there and back, and whoever keeps a board may be busy.
 constexpr Duration kVouchLimit = std::chrono::seconds(2);
-// A board that nobody here can believe is given up after so long.
-constexpr Duration kStrangePatience = std::chrono::seconds(5);
 
 // Reports the value of `key` if it is new. It counts as seen only once it could be parsed.
 template <class Report>
@@ -118,10 +117,9 @@ Status BoardClient::RefuseIfStrange(Store& store, TimePoint now, Step& step) {
     return is_there.error().code == Code::kTimeout ? Ok() : is_there;
   }
   if (!strange_since_) strange_since_ = now;
-  if (now - *strange_since_ < kStrangePatience) return Ok();
+  if (now - *strange_since_ < kOtherTokenPatience) return Ok();
   Refuse("the board of job '" + config_.job + "' there is not sealed by the token that this "
-             "launcher has: give all launchers of the job the same one (KEELRUN_TOKEN or "
-             "--token-file)",
+             "launcher has: " + std::string(kOtherTokenCure),
          step);
   return Ok();
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "elastic/board/peer_seal.h"
 #include "elastic/protocol/board_keys.h"
 #include "store/reach.h"
 #include "store/resolve.h"
@@ -19,8 +20,6 @@ constexpr Duration kStoreLimitFirst = std::chrono::seconds(5);
 constexpr Duration kStoreLimitAgain = std::chrono::seconds(2);
 constexpr Duration kLookUpLimit = std::chrono::seconds(1);
 constexpr Duration kCancelLook = std::chrono::milliseconds(20);
-// For whoever has another token to be gone.
-constexpr Duration kClosedPatience = std::chrono::seconds(5);
 constexpr size_t kPeersKept = 2 * kHeirsMax;
 
 std::string TextOf(const HostPort& where) {
@@ -148,11 +147,10 @@ std::optional<Error> BoardFinder::WhyClosed(const std::vector<PeerAnswer>& answe
   }
   if (!state_.closed_since) state_.closed_since = now;
   const std::string why = "the launcher at the endpoint " + TextOf(endpoint) +
-                          " has another token than this one, or one of both has none: give all "
-                          "launchers of the job the same one (KEELRUN_TOKEN or --token-file), and "
-                          "each job an endpoint of its own";
-  return now - *state_.closed_since < kClosedPatience ? NoBoardYet(why)
-                                                      : Error{Code::kExists, why};
+                          " has another token than this one, or one of both has none: " +
+                          std::string(kOtherTokenCure) + ", and each job an endpoint of its own";
+  return now - *state_.closed_since < kOtherTokenPatience ? NoBoardYet(why)
+                                                          : Error{Code::kExists, why};
 }
 
 // The job that keeps this store, if it is another one, and ours has no board in it. A store that

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "store/seal/seal.h"
 
 namespace keel {
@@ -21,6 +22,11 @@ namespace keel {
 inline constexpr std::string_view kSealed = "sealed ";
 // What is answered where one end has a token, and the other has another one, or none.
 inline constexpr std::string_view kClosed = "closed";
+// Whoever has another token may be about to end, and what is not believed may just have been
+// spoilt. A newcomer gives up after so long, with these words.
+inline constexpr Duration kOtherTokenPatience = std::chrono::seconds(5);
+inline constexpr std::string_view kOtherTokenCure =
+    "give all launchers of the job the same one (KEELRUN_TOKEN or --token-file)";
 
 // Which board of this job do you follow? As without a token (elastic/board/ask.h).
 inline constexpr std::string_view kVerbAsk = "ask";

@@ -28,7 +28,6 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr size_t kLineMax = 1024;
-constexpr std::string_view kAsk = "ask ";
 // A peer that has not read so many lines is suspended or lost, and will soon be expired.
 constexpr size_t kUnsentMax = 64;
 constexpr Duration kPauseFirst = std::chrono::milliseconds(50);

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "elastic/board/job_home.h"
-#include "store/seal/store_sealer.h"
+#include "store/seal/sealed_store.h"
 
 namespace keel {
 
@@ -43,18 +43,17 @@ class SealedHome : public JobHome {
     if (!store.ok()) return store;
     const std::string number = std::to_string(term);
     const std::lock_guard lock(mutex_);
-    std::unique_ptr<StoreSealer>& sealer = sealers_[term];
-    if (sealer == nullptr) {
-      sealer = std::make_unique<StoreSealer>(seal_.For({"term", number}), open_keys_);
-    }
-    return sealer->Sealed(*std::move(store), "board " + number);
+    std::shared_ptr<SealedPast>& past = pasts_[term];
+    if (past == nullptr) past = std::make_shared<SealedPast>(seal_.For({"term", number}));
+    return std::unique_ptr<Store>(std::make_unique<SealedStore>(
+        *std::move(store), past, SealedStore::Config{"board " + number, open_keys_}));
   }
 
   const std::unique_ptr<JobHome> home_;
   const Seal seal_;
   const std::set<std::string> open_keys_;
   std::mutex mutex_;
-  std::map<int64_t, std::unique_ptr<StoreSealer>> sealers_;   // guarded by mutex_; by term
+  std::map<int64_t, std::shared_ptr<SealedPast>> pasts_;   // guarded by mutex_; by term
 };
 
 }  // namespace keel
