@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Lets one worker of a job compute one bit wrongly, once or always, and looks who is named for it.
 
-Promises   every step is rechecked. A job in which another worker is named than the one that was
+Promises   every step is rechecked: a gradient, a loss, a buffer, a sum of all gradients, or the
+           optimizer's state. A job in which another worker is named than the one that was
            wrong, or nobody, or not at that step, or that ends with another line than a quiet run,
            is a failure. The same seed draws the same faults.
 """
@@ -14,14 +15,18 @@ import soak_job
 
 RULE = "KEEL_RIGGED_BITS"
 NAMED = re.compile(r'corruption step=(\d+) in=.* member="rank (\d+) ')
-FAILED = re.compile(r"worker-died rank=\d+ local_rank=(\d+) [^\n]*do not trust this machine")
+FAILED = re.compile(r"worker-died rank=\d+ local_rank=(\d+) [^\n]*"
+                    r"(?:do not trust this machine|than most others)")
 
 
 def draw(rng, args, model, workers):
     """(rank, step, how, what, where)"""
-    what = rng.choice(["gradient", "gradient", "loss"] + (["buffer"] if model == "resnet" else []))
-    # Of two that differ each time, nobody can tell which one is wrong.
-    how = rng.choice(["once", "always"]) if workers > 2 else "once"
+    what = rng.choice(["gradient", "gradient", "loss", "sum", "sum"] +
+                      (["buffer"] if model == "resnet" else []) +
+                      (["state"] if workers > 2 else []))
+    # Of two that differ each time, nobody can tell which one is wrong; and a bit of a state that is
+    # flipped in each lane may be as it was when it is compared.
+    how = rng.choice(["once", "always"]) if workers > 2 and what != "state" else "once"
     return rng.randrange(workers), rng.randrange(args.steps), how, what, rng.randrange(1 << 30)
 
 

@@ -1,6 +1,7 @@
-// Flips the bit in the loss function, or in a hook on a parameter's gradient.
+// Flips the bit in the loss function, in a hook on a parameter's gradient, or as a mean was made.
 #include "tests/trainer/rigged_bits.h"
 
+#include <ATen/record_function.h>
 #include <unistd.h>
 
 #include <cinttypes>
@@ -52,6 +53,34 @@ class Rigged {
   bool struck_ = false;
 };
 
+// Nothing but the mean of all lanes is multiplied into a place that is given.
+class RiggedSum {
+ public:
+  static void Begin(std::shared_ptr<Rigged> rigged, std::function<uint64_t()> steps_made) {
+    rigged_ = std::move(rigged);
+    steps_made_ = std::move(steps_made);
+    at::addGlobalCallback(at::RecordFunctionCallback(nullptr, &OnMean).needsOutputs(true));
+  }
+
+ private:
+  static void OnMean(const at::RecordFunction& call, at::ObserverContext*) {
+    const auto name = call.operator_name();
+    if (!name || name->name != "aten::mul" || name->overload_name != "out") return;
+    const at::Tensor mean = call.outputs().at(0).toTensor();
+    if (mean.dim() != 1) return;
+    const uint64_t step = steps_made_();
+    if (step != step_) made_ = 0;
+    step_ = step;
+    const uint64_t where = rigged_->rule().where;
+    if (made_++ == where % 2 && rigged_->Strikes()) FlipBitOf(mean, where);
+  }
+
+  static inline std::shared_ptr<Rigged> rigged_;
+  static inline std::function<uint64_t()> steps_made_;
+  static inline uint64_t step_ = 0;
+  static inline uint64_t made_ = 0;   // of that step
+};
+
 }  // namespace
 
 void RigBits(TrainProgram& program, const std::function<uint64_t()>& steps_made) {
@@ -70,17 +99,24 @@ void RigBits(TrainProgram& program, const std::function<uint64_t()>& steps_made)
     });
     return;
   }
-  std::vector<at::Tensor> buffers;
+  if (rigged->rule().what == "sum") return RiggedSum::Begin(rigged, steps_made);
+  std::vector<at::Tensor> struck;   // buffers, or the optimizer's state
   for (const NamedTensor& one : tensors.buffers) {
-    if (one.tensor.is_floating_point()) buffers.push_back(one.tensor);
+    if (one.tensor.is_floating_point()) struck.push_back(one.tensor);
   }
-  program.loss = [rigged, where, buffers, inner = program.loss](const Batch& batch) {
+  if (rigged->rule().what == "state") {
+    struck.clear();
+    for (const NamedTensor& one : program.optimizer->state()) {
+      if (one.tensor.is_floating_point()) struck.push_back(one.tensor);
+    }
+  }
+  program.loss = [rigged, where, struck, inner = program.loss](const Batch& batch) {
     const at::Tensor loss = inner(batch);
     if (!loss.requires_grad()) return loss;   // an evaluation's
     if (rigged->rule().what == "loss") return rigged->Strikes() ? loss + 1e-3 : loss;
-    if (buffers.empty() || !rigged->Strikes()) return loss;
+    if (struck.empty() || !rigged->Strikes()) return loss;
     const at::NoGradGuard no_grad;
-    FlipBitOf(buffers[where % buffers.size()], where);
+    FlipBitOf(struck[where % struck.size()], where);
     return loss;
   };
 }

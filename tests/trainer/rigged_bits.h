@@ -4,10 +4,11 @@
 //   RANK     LOCAL_RANK of the process as it was started
 //   STEP     steps made before the one in which it goes wrong
 //   HOW      once, or always: from that step on
-//   WHAT     gradient, loss, or buffer: one bit of it is flipped
-//   WHERE    a number that draws the tensor and the bit
+//   WHAT     gradient, loss, buffer, state (of the optimizer), or sum (of all workers' gradients,
+//            where this one adds): one bit of it is flipped
+//   WHERE    a number that draws the tensor and the bit; of a step's sums it is the first or second
 // Promises   who is struck tells it first: "rigged WHAT at STEP pid N".
-// Threads    the training thread, and that of its backward.
+// Threads    the training thread, that of its backward, and that in which sums are made.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -19,6 +19,7 @@
 #include "trainer/exchange/flat_reduction.h"
 #include "trainer/exchange/gpu_reducer.h"
 #include "trainer/exchange/gradient_watch.h"
+#include "trainer/exchange/sum_proof.h"
 #include "trainer/group/serial_queue.h"
 #include "trainer/group/whereabouts.h"
 #include "trainer/numerics/tensor_digest.h"
@@ -44,6 +45,10 @@ class Exchange::Impl {
   LaneRange lanes() const { return lanes_; }
   Whereabouts& whereabouts() { return group_.whereabouts(); }
   void WarmUp();
+  void ProveSums(int turn) {
+    if (!gpu_ && !plain()) proof_.BeginStep(turn);
+  }
+  std::optional<SumsMade> TakeSumsMade() { return proof_.Take(); }
   Duration waited() const { return waited_; }
   Status Backward(const at::Tensor& loss);
   Status BeginLane();
@@ -84,6 +89,7 @@ class Exchange::Impl {
   const Options options_;
   LaneRange lanes_;
   LaneShares shares_;
+  SumProof proof_;
   bool is_collecting_ = false;           // in a lane
   bool is_again_ = false;                // in one that counts for nothing
   std::vector<at::Tensor> kept_;         // the gradients as they were before that, meanwhile
@@ -107,7 +113,7 @@ Exchange::Impl::Impl(std::shared_ptr<GradientBuckets> gradients, EpochGroup& gro
                      const Options& options)
     : gradients_(std::move(gradients)), group_(group), options_(options),
       lanes_(LanesOf(group.rank(), group.size(), options.lanes)),
-      shares_(EvenPlacement(group.size(), options.lanes), options.lanes),
+      shares_(EvenPlacement(group.size(), options.lanes), options.lanes), proof_(group),
       missing_(buckets().size()),
       watch_(gradients_->parameters(), [this](size_t parameter, const at::Tensor& made) {
         OnGradient(parameter, made);
@@ -316,6 +322,11 @@ Result<Exchange::Impl::Ending> Exchange::Impl::StartReducing(ExchangeBucket& buc
     return Ending([this] { return gpu_->Await(); });
   }
   if (plain()) return StartAllReduce(bucket.buffer());
+  if (proof_.is_on()) {
+    return Ending([this, &bucket, own = bucket.sum().Take()] {
+      return proof_.Reduce(shares_, bucket.buffer(), own, bucket.scratch());
+    });
+  }
   auto reduction = std::make_shared<FlatReduction>(group_, shares_, bucket.buffer(),
                                                    bucket.sum().Take(), bucket.scratch());
   KEEL_TRY(reduction->Start());
@@ -422,6 +433,7 @@ Status Exchange::Impl::ReduceNow(const at::Tensor& into, std::vector<TreeSum::En
     return gpu_->Await();
   }
   ReductionScratch scratch;
+  if (proof_.is_on()) return proof_.Reduce(shares_, into, std::move(own), scratch);
   FlatReduction reduction(group_, shares_, into, std::move(own), scratch);
   KEEL_TRY(reduction.Start());
   KEEL_TRY(reduction.Finish());
@@ -475,6 +487,8 @@ Status Exchange::BeginLane() { return impl_->BeginLane(); }
 Status Exchange::EndLane(const Status& backward) { return impl_->EndLane(backward); }
 void Exchange::NoteNextLane(const LaneNotes& notes) { impl_->NoteNextLane(notes); }
 Status Exchange::BeginAgain(const LaneNotes& notes) { return impl_->BeginAgain(notes); }
+void Exchange::ProveSums(int turn) { impl_->ProveSums(turn); }
+std::optional<SumsMade> Exchange::TakeSumsMade() { return impl_->TakeSumsMade(); }
 Duration Exchange::waited() const { return impl_->waited(); }
 Status Exchange::Finish() { return impl_->Finish(); }
 Status Exchange::Mean(const std::vector<std::vector<at::Tensor>>& of_lanes,

@@ -19,12 +19,14 @@
 #include <ATen/ATen.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/result.h"
 #include "trainer/exchange/gradient_buckets.h"
+#include "trainer/exchange/sum_claims.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/numerics/lanes.h"
 #include "trainer/numerics/placement.h"
@@ -60,6 +62,13 @@ class Exchange {
   // For a worker that has to wait before its first step: a background thread makes the system hand
   // out the memory in which sums will arrive. The first step ends that.
   void WarmUp();
+
+  // Of the step that begins: its sums are made twice, by other workers each time, which is another
+  // exchange, and not beside backward. All members call it. Not on a GPU, and not of a plain
+  // all-reduce.
+  void ProveSums(int turn);
+  // What came of it, means of other tensors included; nothing where sums were made once.
+  std::optional<SumsMade> TakeSumsMade();
 
   // A step: call Backward() for each of lanes() in order, with that lane's loss, then Finish(). The
   // first Backward() drops the gradients of the last step; between two of them there are none. A

@@ -25,8 +25,9 @@ LaneShares::LaneShares(const Placement& placement, int all_lanes) : lanes(all_la
 }
 
 FlatReduction::FlatReduction(EpochGroup& group, const LaneShares& shares, at::Tensor into,
-                             std::vector<TreeSum::Entry> own, ReductionScratch& scratch)
-    : group_(group), shares_(shares), into_(std::move(into)), slices_(into_.numel(), group.size()),
+                             std::vector<TreeSum::Entry> own, ReductionScratch& scratch, int turn)
+    : group_(group), shares_(shares), into_(std::move(into)),
+      slices_(into_.numel(), group.size(), turn),
       own_(std::move(own)), scratch_(scratch), places_(shares.nodes.size()), sums_in_(group),
       out_(group) {
   const auto& expected = shares_.nodes[static_cast<size_t>(group_.rank())];

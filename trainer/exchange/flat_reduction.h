@@ -44,9 +44,9 @@ using ReductionScratch = std::vector<at::Tensor>;
 class FlatReduction {
  public:
   // `own` holds this worker's nodes, each as long as `into`, which may be one of them. `shares` and
-  // `scratch` outlive this object.
+  // `scratch` outlive this object. `turn`: who adds which slice (SliceMap).
   FlatReduction(EpochGroup& group, const LaneShares& shares, at::Tensor into,
-                std::vector<TreeSum::Entry> own, ReductionScratch& scratch);
+                std::vector<TreeSum::Entry> own, ReductionScratch& scratch, int turn = 0);
 
   // A worker that starts more than this many without finishing any would wait for itself.
   static constexpr size_t kStartedMax = SharedNotes::kOffersMax;

@@ -5,12 +5,15 @@
 
 namespace keel {
 
-int64_t SliceMap::Begin(int rank) const {
+int64_t SliceMap::Begin(int number) const {
   const int64_t blocks = (elements_ + kBlock - 1) / kBlock;
-  return std::min(elements_, blocks * rank / world_ * kBlock);
+  return std::min(elements_, blocks * number / world_ * kBlock);
 }
 
-Slice SliceMap::Of(int rank) const { return {Begin(rank), Begin(rank + 1) - Begin(rank)}; }
+Slice SliceMap::Of(int rank) const {
+  const int number = (rank + turn_) % world_;
+  return {Begin(number), Begin(number + 1) - Begin(number)};
+}
 
 std::vector<Slice> SliceMap::ChunksOf(int rank, int64_t most) const {
   const Slice slice = Of(rank);

@@ -20,17 +20,20 @@ class SliceMap {
  public:
   static constexpr int64_t kBlock = 64;   // elements
 
-  SliceMap(int64_t elements, int world) : elements_(elements), world_(world) {}
+  // `turn`: each worker has the slice of the one that comes so much later.
+  SliceMap(int64_t elements, int world, int turn = 0)
+      : elements_(elements), world_(world), turn_(turn) {}
 
   Slice Of(int rank) const;
   // That slice in pieces of at most so many elements, which travel and are added one by one.
   std::vector<Slice> ChunksOf(int rank, int64_t most) const;
 
  private:
-  int64_t Begin(int rank) const;
+  int64_t Begin(int number) const;
 
   int64_t elements_;
   int world_;
+  int turn_;
 };
 
 }  // namespace keel

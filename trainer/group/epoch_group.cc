@@ -77,6 +77,7 @@ int EpochGroup::size() const { return mesh_->spec().size; }
 Whereabouts& EpochGroup::whereabouts() const { return mesh_->whereabouts(); }
 std::string EpochGroup::NameOf(int rank) const { return mesh_->NameOf(rank); }
 
+std::string EpochGroup::MemberOf(int rank) const { return mesh_->MemberOf(rank); }
 std::string EpochGroup::HostOf(int rank) const { return mesh_->HostOf(rank); }
 Tag EpochGroup::NextTag(TagKind kind) { return mesh_->NextTag(kind); }
 void EpochGroup::Abort(const Error& reason) { mesh_->Abort(reason); }

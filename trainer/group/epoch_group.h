@@ -82,6 +82,8 @@ class EpochGroup {
   Whereabouts& whereabouts() const;
   // "rank 2 (node7/0)".
   std::string NameOf(int rank) const;
+  // "node7/0"; "rank 2" where members have no names.
+  std::string MemberOf(int rank) const;
   // "node7"; empty where members have no names.
   std::string HostOf(int rank) const;
 

@@ -137,6 +137,11 @@ std::string GlooMesh::NameOf(int rank) const {
   return index < spec_.members.size() ? name + " (" + spec_.members[index] + ")" : name;
 }
 
+std::string GlooMesh::MemberOf(int rank) const {
+  const auto index = static_cast<size_t>(rank);
+  return index < spec_.members.size() ? spec_.members[index] : NameOf(rank);
+}
+
 std::string GlooMesh::HostOf(int rank) const {
   const auto index = static_cast<size_t>(rank);
   if (index >= spec_.members.size()) return "";

@@ -86,6 +86,7 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   const EpochGroup::Spec& spec() const { return spec_; }
   Whereabouts& whereabouts() const { return *whereabouts_; }
   std::string NameOf(int rank) const;
+  std::string MemberOf(int rank) const;
   std::string HostOf(int rank) const;
   Tag NextTag(TagKind kind);
   uint32_t NextReduction() { return reductions_.fetch_add(1); }

@@ -149,6 +149,7 @@ class EpochRun {
     parts_.At(Phase::kVoting);
     const EpochCallbacks::Wishes wishes = parts_.peer.wishes();
     VoteRecord record = Record(wishes, std::move(work.losses));
+    record.piece = piece;
     KEEL_TRY(recheck_.FillIn(work, record));
     record.compute_ns = times_.Own().count();
     record.exchange_ns = times_.exchange.count();
@@ -156,13 +157,14 @@ class EpochRun {
     if (every > 0 && state_.step() % every == every - 1 && !catching_up()) {
       record.parameters = state_.ParametersDigest();
     }
-    record.piece = piece;
     if (catch_up_) catch_up_->FillIn(record);
     KEEL_TRY_ASSIGN(const std::vector<VoteRecord> records, VoteOn(record));
     watch.Add(&StepTimes::vote);
     parts_.At(Phase::kApplying);
-    KEEL_TRY(CompareParameters(records));
-    const Result<Recheck::Outcome> judged = recheck_.Judge(records, work, *exchange_);
+    Result<Recheck::Outcome> judged = JudgeBegun(records);
+    if (judged.ok() && judged->what == Recheck::Outcome::What::kApply) {
+      judged = recheck_.Judge(records, work, *exchange_);
+    }
     work.own_tensors = work.other_tensors = {};
     TellChecks(records);
     if (!judged.ok()) return judged.error();
@@ -305,30 +307,26 @@ class EpochRun {
     }
     KEEL_TRY_ASSIGN(const std::vector<Digest> digests, GatherDigests(group_, all.Current()));
     for (size_t rank = 1; rank < digests.size(); ++rank) {
-      if (digests[rank] != digests[0]) return Differs(rank, 0, "the state");
+      if (digests[rank] == digests[0]) continue;
+      return recheck_.Differs(static_cast<int>(rank), 0, "state");
     }
     return Ok();
   }
 
-  Error Differs(size_t rank, size_t from, const std::string& what) const {
-    return {Code::kCorrupt, "before step " + std::to_string(state_.step()) + " " + what + " of " +
-                                group_.NameOf(static_cast<int>(rank)) + " differs from that of " +
-                                group_.NameOf(static_cast<int>(from)) +
-                                ": bits have changed in the memory of one of them, or its program "
-                                "has changed them beside the optimizer"};
-  }
-
-  // Compares what the step began with: a difference was there before its gradients.
-  Status CompareParameters(const std::vector<VoteRecord>& records) const {
-    size_t first = 0;
-    while (CatchesUp(first)) ++first;
-    for (size_t rank = first + 1; rank < records.size(); ++rank) {
-      if (CatchesUp(rank)) continue;   // that is judged apart
-      if (records[rank].piece != records[first].piece) return Differs(rank, first, "the state");
-      if (records[rank].parameters == records[first].parameters) continue;
-      return Differs(rank, first, "the parameters' digest");
+  // A difference was there before the step's gradients. Who catches up is judged apart.
+  Result<Recheck::Outcome> JudgeBegun(const std::vector<VoteRecord>& records) const {
+    std::vector<int> ranks;
+    std::vector<std::optional<Digest>> pieces;
+    std::vector<std::optional<Digest>> parameters;
+    for (size_t rank = 0; rank < records.size(); ++rank) {
+      if (CatchesUp(rank)) continue;
+      ranks.push_back(static_cast<int>(rank));
+      pieces.push_back(records[rank].piece);
+      parameters.push_back(records[rank].parameters);
     }
-    return Ok();
+    KEEL_TRY_ASSIGN(Recheck::Outcome judged, recheck_.JudgeBegun("state", ranks, pieces));
+    if (judged.what != Recheck::Outcome::What::kApply) return judged;
+    return recheck_.JudgeBegun("parameters", ranks, parameters);
   }
 
   // Applies a step that is decided, by its vote or by reports of workers that saw it succeed, and

@@ -161,6 +161,7 @@ LaneWork ComputeOwn(TrainState& state, Exchange& exchange, const RecheckTask& re
 
 LaneWork Compute(TrainState& state, Exchange& exchange, const RecheckTask& recheck) {
   LaneWork work;
+  if (recheck.sums_turn) exchange.ProveSums(*recheck.sums_turn);
   if (recheck.other) {
     StepWatch watch(work.times);
     exchange.whereabouts().Place("recheck of lane " + std::to_string(*recheck.other));
@@ -185,6 +186,7 @@ LaneWork Compute(TrainState& state, Exchange& exchange, const RecheckTask& reche
   if (!work.status.ok()) return work;
   exchange.whereabouts().Place("buffers");
   Result<at::Tensor> mean = MeanBuffers(state, exchange, of_lanes);
+  work.sums = exchange.TakeSumsMade();
   watch.Add(&StepTimes::exchange);
   if (mean.ok()) {
     state.SetPending(*std::move(mean));

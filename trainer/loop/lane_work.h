@@ -39,6 +39,7 @@ struct LaneWork {
   std::optional<LaneResult> other = {};
   LaneTensors own_tensors = {};
   LaneTensors other_tensors = {};
+  std::optional<SumsMade> sums = {};   // where the task says that they are made twice
 };
 LaneWork ComputeLanes(TrainState& state, Exchange& exchange, const RecheckTask& recheck = {});
 

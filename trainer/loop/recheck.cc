@@ -16,6 +16,9 @@ namespace keel {
 namespace {
 
 constexpr char kLeaves[] = "it leaves, and the step is made again";
+constexpr char kMadeAgain[] = "the step is made again";
+constexpr char kChanged[] = ": bits have changed in the memory of one of them, or its program has "
+                            "changed them beside the optimizer";
 
 // It is copied before it is written.
 constexpr uint64_t kEvidenceBytesMax = uint64_t{1} << 30;
@@ -30,6 +33,14 @@ bool Holds(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
+size_t Index(int rank) { return static_cast<size_t>(rank); }
+
+Digest DigestOfSlices(const std::vector<Digest>& slices) {
+  Digester all;
+  for (const Digest& slice : slices) all.Update(slice.bytes);
+  return all.Current();
+}
+
 // Those who read it break the group, and are no worse themselves.
 Error Garbled(const std::string& whose) {
   return {Code::kPeerLost, "the results of a lane that " + whose + " sent are not complete"};
@@ -41,7 +52,10 @@ Recheck::Recheck(const EpochParts& parts)
     : state_(parts.state), group_(parts.group), keeping_(parts.keeping),
       keeper_(parts.peer.evidence), fingerprint_(parts.peer.fingerprint),
       all_compute_alike_(!parts.peer.inexact_allowed) {
-  for (int rank = 0; rank < group_.size(); ++rank) hosts_.push_back(group_.HostOf(rank));
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    members_.push_back(group_.MemberOf(rank));
+    hosts_.push_back(group_.HostOf(rank));
+  }
 }
 
 RecheckTask Recheck::TaskFor(const Placement& lanes) {
@@ -51,8 +65,11 @@ RecheckTask Recheck::TaskFor(const Placement& lanes) {
   // Workers of other kernels may come to other bits.
   if (every == 0 || !all_compute_alike_) return {};
   if (!state_.doubted() && state_.step() % every != every - 1) return {};
-  tasks_ = PlanRecheck(state_.step() / every, lanes, hosts_);
-  return tasks_[static_cast<size_t>(rank())];
+  const uint64_t turn = state_.step() / every;
+  tasks_ = PlanRecheck(turn, lanes, hosts_);
+  const int sums_turn = TurnOfSums(turn, hosts_, state_.doubted());
+  for (RecheckTask& task : tasks_) task.sums_turn = sums_turn;
+  return tasks_[Index(rank())];
 }
 
 Status Recheck::FillIn(const LaneWork& work, VoteRecord& record) const {
@@ -62,8 +79,13 @@ Status Recheck::FillIn(const LaneWork& work, VoteRecord& record) const {
   KEEL_TRY_ASSIGN(record.sums, CatchTorch("comparing gradients", [&] {
     std::vector<at::Tensor> sums;
     for (const at::Tensor& parameter : state_.parameters()) sums.push_back(parameter.grad());
+    record.piece = state_.WholeDigest();
     return DigestOfTensors(sums);
   }));
+  if (work.sums) {
+    record.slices = DigestOfSlices(work.sums->slices);
+    record.slices_again = DigestOfSlices(work.sums->again);
+  }
   return Ok();
 }
 
@@ -71,14 +93,10 @@ Result<Recheck::Outcome> Recheck::Judge(const std::vector<VoteRecord>& records,
                                         const LaneWork& work, Exchange& exchange) {
   if (tasks_.empty()) return Outcome();
   const std::vector<Dispute> disputes = DisputesIn(tasks_, records, hosts_);
-  const RecheckTask& own = tasks_[static_cast<size_t>(rank())];
+  const RecheckTask& own = tasks_[Index(rank())];
   checks_.rechecks += int{own.own.has_value()} + int{own.other.has_value()};
   for (const Dispute& dispute : disputes) {
     checks_.differences += int{dispute.owner == rank() || dispute.checker == rank()};
-  }
-  if (!disputes.empty()) {
-    KEEL_TRY_ASSIGN(Outcome outcome, JudgeParameters());
-    if (outcome.what != Outcome::What::kApply) return outcome;
   }
   for (const Dispute& dispute : disputes) {
     KEEL_TRY_ASSIGN(const Testimony testimony, Hear(dispute, work, exchange));
@@ -87,18 +105,18 @@ Result<Recheck::Outcome> Recheck::Judge(const std::vector<VoteRecord>& records,
     KEEL_TRY_ASSIGN(Outcome outcome, JudgeLane(dispute, testimony, differing));
     if (outcome.what != Outcome::What::kApply) return outcome;
   }
-  return JudgeSums(records);
+  return JudgeSums(records, work);
 }
 
 Recheck::Outcome Recheck::Again(const std::string& in, const std::string& reason) {
   state_.NoteDoubted();
-  Tell(in, {}, reason, "the step is made again");
+  Tell(in, {}, reason, kMadeAgain);
   return {Outcome::What::kAgain};
 }
 
 // `what`: what a member that is wrong says of itself, behind the step.
 Result<Recheck::Outcome> Recheck::GoOnWithout(const std::vector<int>& wrong, const std::string& in,
-                                              const std::string& what) {
+                                              const std::string& what) const {
   if (Holds(wrong, rank())) {
     return Error{Code::kCorrupt, StepText() + what};
   }
@@ -106,38 +124,106 @@ Result<Recheck::Outcome> Recheck::GoOnWithout(const std::vector<int>& wrong, con
   return Outcome{Outcome::What::kAgain};
 }
 
-// Who began the step with others comes to other results without computing wrongly.
-Result<Recheck::Outcome> Recheck::JudgeParameters() {
-  KEEL_TRY_ASSIGN(const Digest mine,
-                  CatchTorch("comparing parameters", [&] { return state_.ParametersDigest(); }));
-  KEEL_TRY_ASSIGN(const std::vector<Digest> all, GatherDigests(group_, mine));
-  const Minority minority = MinorityOf({all.begin(), all.end()});
-  if (!minority.differ) return Outcome();
-  const std::string cause = ": bits have changed in the memory of one of them, or its program has "
-                            "changed them beside the optimizer";
-  if (!minority.wrong.empty()) {
-    return GoOnWithout(minority.wrong, "parameters",
-                       ": the parameters of " + group_.NameOf(rank()) +
-                           " are not those that most others have" + cause);
-  }
-  return Error{Code::kCorrupt, StepText() + ": workers began with different parameters" + cause};
+Error Recheck::Differs(int rank, int from, const std::string& what) const {
+  return {Code::kCorrupt, "before " + StepText() + " bits of the " + what + " of " +
+                              group_.NameOf(rank) + " differ from those of " +
+                              group_.NameOf(from) + kChanged};
 }
 
-Result<Recheck::Outcome> Recheck::JudgeSums(const std::vector<VoteRecord>& records) {
-  std::vector<std::optional<Digest>> sums;
-  for (const VoteRecord& record : records) sums.push_back(record.sums);
-  const Minority minority = MinorityOf(sums);
+// Who began the step with other bits comes to other results without computing wrongly.
+Result<Recheck::Outcome> Recheck::JudgeBegun(
+    const std::string& what, const std::vector<int>& ranks,
+    const std::vector<std::optional<Digest>>& digests) const {
+  const Minority minority = MinorityOf(digests);
   if (!minority.differ) return Outcome();
-  if (!minority.wrong.empty()) {
-    return GoOnWithout(minority.wrong, "sums",
-                       ": the gradients' sums of " + group_.NameOf(rank()) +
-                           " are not those that most others have: this machine changes bits, or "
-                           "what it receives is changed on the way");
+  std::vector<int> wrong;
+  for (const int index : minority.wrong) wrong.push_back(ranks[static_cast<size_t>(index)]);
+  if (!wrong.empty()) {
+    return GoOnWithout(wrong, what, ": " + group_.NameOf(rank()) + " has other bits of the " +
+                                        what + " than most others" + kChanged);
   }
-  if (!state_.doubted()) return Again("sums", "no majority holds the same");
-  return Outcome{Outcome::What::kStop,
-                 StepText() + ": workers hold other sums of the gradients than others, twice, and "
-                              "no majority agrees"};
+  size_t other = 0;
+  while (digests[other] == digests[0]) ++other;
+  return Differs(ranks[other], ranks[0], what);
+}
+
+Result<Recheck::Outcome> Recheck::JudgeSums(const std::vector<VoteRecord>& records,
+                                            const LaneWork& work) {
+  for (const auto digest : {&VoteRecord::sums, &VoteRecord::slices, &VoteRecord::slices_again}) {
+    std::vector<std::optional<Digest>> all;
+    for (const VoteRecord& record : records) all.push_back(record.*digest);
+    const Minority minority = MinorityOf(all);
+    if (!minority.differ) continue;
+    if (!minority.wrong.empty()) {
+      return GoOnWithout(minority.wrong, "sums",
+                         ": the gradients' sums of " + group_.NameOf(rank()) +
+                             " are not those that most others have: this machine changes bits, or "
+                             "what it receives is changed on the way");
+    }
+    if (!state_.doubted()) return Again("sums", "no majority holds the same");
+    return Outcome{Outcome::What::kStop,
+                   StepText() + ": workers hold other sums of the gradients than others, twice, "
+                                "and no majority agrees"};
+  }
+  return work.sums ? JudgeMadeTwice(*work.sums) : Outcome();
+}
+
+// All members hold the same digests here.
+Result<Recheck::Outcome> Recheck::JudgeMadeTwice(const SumsMade& made) {
+  const SumClaims now{members_, hosts_, made};
+  const SumClaims* const before = state_.doubted_sums();
+  if (!made.Differ()) {
+    if (before == nullptr) return Outcome();
+    return NameWhoAdded(DecideSums(*before, now), Outcome());
+  }
+  const std::vector<std::string> pair = DisputedBy(now);
+  checks_.differences += int{std::find(pair.begin(), pair.end(), members_[Index(rank())]) !=
+                             pair.end()};
+  KEEL_TRY_ASSIGN(const bool all_remember, AllRemember(before));
+  if (!all_remember) {
+    const std::string reason = JoinList(pair, " and ") + " came to different sums";
+    state_.NoteDoubtedSums(now);
+    Tell("sums", {}, reason, kMadeAgain);
+    return Outcome{Outcome::What::kAgain};
+  }
+  const SumVerdict verdict = DecideSums(*before, now);
+  Outcome others{Outcome::What::kAgain};
+  if (verdict.wrong.empty()) {
+    others = {Outcome::What::kStop,
+              StepText() + ": " + JoinList(pair, " or ") + " adds gradients to other sums than it "
+              "should, twice (" + verdict.reason + "). Find out which machine it is"};
+  }
+  state_.NoteDoubtedSums(now);
+  return NameWhoAdded(verdict, others);
+}
+
+// Who was not there knows nothing of it, and all must come to one outcome.
+Result<bool> Recheck::AllRemember(const SumClaims* before) {
+  const Digest mine = before != nullptr ? before->DigestOfAll() : Digest();
+  KEEL_TRY_ASSIGN(const std::vector<Digest> all, GatherDigests(group_, mine));
+  return before != nullptr && std::count(all.begin(), all.end(), mine) == group_.size();
+}
+
+// `others`: what they do, which those who are wrong do not.
+Result<Recheck::Outcome> Recheck::NameWhoAdded(const SumVerdict& verdict, const Outcome& others) {
+  std::vector<int> wrong;   // who is still there
+  for (int one = 0; one < group_.size(); ++one) {
+    const std::string& member = members_[Index(one)];
+    if (std::find(verdict.wrong.begin(), verdict.wrong.end(), member) != verdict.wrong.end()) {
+      wrong.push_back(one);
+    }
+  }
+  const bool is_alone = group_.size() == 1;
+  if (wrong.empty() || is_alone) return others;
+  if (!Holds(wrong, rank())) {
+    Tell("sums", wrong, verdict.reason,
+         others.what == Outcome::What::kApply ? "it leaves, and the others go on" : kLeaves);
+    return others;
+  }
+  state_.NoteUnfit();
+  return Error{Code::kCorrupt, StepText() + ": " + group_.NameOf(rank()) +
+                                   " adds gradients to other sums than it should (" +
+                                   verdict.reason + "): do not trust this machine"};
 }
 
 // Those whom the dispute is about compute the lane, once more, while the others wait for them.

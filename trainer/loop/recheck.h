@@ -7,6 +7,7 @@
 // | the same results | go on | is applied |
 // | others of a lane, or other sums, and whose are wrong | meet without it | is made again |
 // | others, and not whose are wrong: the first time | meet | is made again |
+// | now the same sums, which shows whose were wrong | go on without it | is applied |
 // | the same once more, of a lane; --on-corruption=continue | go on | is applied |
 // | the same once more, otherwise | end the job | is not applied |
 //
@@ -57,6 +58,10 @@ class Recheck {
     What what = What::kApply;
     std::string reason = {};   // to stop
   };
+  // Of what the members of these ranks began the step with, in every step where they tell it.
+  Result<Outcome> JudgeBegun(const std::string& what, const std::vector<int>& ranks,
+                             const std::vector<std::optional<Digest>>& digests) const;
+  Error Differs(int rank, int from, const std::string& what) const;
   Result<Outcome> Judge(const std::vector<VoteRecord>& records, const LaneWork& work,
                         Exchange& exchange);
   // Of this worker, since the last call.
@@ -66,9 +71,11 @@ class Recheck {
   int rank() const { return group_.rank(); }
   Outcome Again(const std::string& in, const std::string& reason);
   Result<Outcome> GoOnWithout(const std::vector<int>& wrong, const std::string& in,
-                              const std::string& what);
-  Result<Outcome> JudgeParameters();
-  Result<Outcome> JudgeSums(const std::vector<VoteRecord>& records);
+                              const std::string& what) const;
+  Result<Outcome> JudgeSums(const std::vector<VoteRecord>& records, const LaneWork& work);
+  Result<Outcome> JudgeMadeTwice(const SumsMade& made);
+  Result<Outcome> NameWhoAdded(const SumVerdict& verdict, const Outcome& others);
+  Result<bool> AllRemember(const SumClaims* before);
   Result<Testimony> Hear(const Dispute& dispute, const LaneWork& work, Exchange& exchange);
   Result<std::vector<LaneResult>> Testify(const Dispute& dispute, const LaneWork& work,
                                           Exchange& exchange);
@@ -89,7 +96,8 @@ class Recheck {
   const Keeping* const keeping_;     // null: nothing is saved
   EvidenceKeeper* const keeper_;     // null: no evidence, either
   const std::string fingerprint_;
-  std::vector<std::string> hosts_;   // by rank
+  std::vector<std::string> members_;   // by rank
+  std::vector<std::string> hosts_;
   const bool all_compute_alike_;
   int64_t every_ = 0;
   WorkerChecks checks_;

@@ -23,6 +23,7 @@ struct RecheckTask {
   std::optional<int> own = {};     // this lane of ours is computed by somebody else, too
   std::optional<int> other = {};   // we compute this lane of `owner`, too
   int owner = -1;
+  std::optional<int> sums_turn = {};   // of the sums, which are made twice (SumsMade)
 
   bool operator==(const RecheckTask&) const = default;
 };

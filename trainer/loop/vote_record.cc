@@ -23,7 +23,9 @@ enum Flags : uint64_t {
   kHasOwnLane = 1 << 11,
   kHasOtherLane = 1 << 12,
   kHasSums = 1 << 13,
-  kAllFlags = 255 | kHasOwnLane | kHasOtherLane | kHasSums,
+  kHasSlices = 1 << 14,
+  kHasSlicesAgain = 1 << 15,
+  kAllFlags = 255 | kHasOwnLane | kHasOtherLane | kHasSums | kHasSlices | kHasSlicesAgain,
 };
 constexpr int kSavingShift = 8;
 constexpr uint64_t kSavingMask = uint64_t{7} << kSavingShift;
@@ -41,8 +43,10 @@ struct Head {
   std::array<std::byte, 16> own_lane{};
   std::array<std::byte, 16> other_lane{};
   std::array<std::byte, 16> sums{};
+  std::array<std::byte, 16> slices{};
+  std::array<std::byte, 16> slices_again{};
 };
-static_assert(sizeof(Head) == 136, "no padding that would be sent");
+static_assert(sizeof(Head) == 168, "no padding that would be sent");
 
 uint64_t FlagsOf(const VoteRecord& record) {
   uint64_t flags = 0;
@@ -57,6 +61,8 @@ uint64_t FlagsOf(const VoteRecord& record) {
   if (record.own_lane) flags |= kHasOwnLane;
   if (record.other_lane) flags |= kHasOtherLane;
   if (record.sums) flags |= kHasSums;
+  if (record.slices) flags |= kHasSlices;
+  if (record.slices_again) flags |= kHasSlicesAgain;
   return flags | static_cast<uint64_t>(record.saving) << kSavingShift;
 }
 
@@ -84,6 +90,8 @@ std::vector<std::byte> EncodeVote(const VoteRecord& record) {
   if (record.own_lane) head.own_lane = record.own_lane->bytes;
   if (record.other_lane) head.other_lane = record.other_lane->bytes;
   if (record.sums) head.sums = record.sums->bytes;
+  if (record.slices) head.slices = record.slices->bytes;
+  if (record.slices_again) head.slices_again = record.slices_again->bytes;
   std::vector<std::byte> bytes(VoteRecordBytes(static_cast<int>(record.losses.size())));
   std::memcpy(bytes.data(), &head, sizeof(Head));
   if (!record.losses.empty()) {
@@ -122,6 +130,8 @@ Result<VoteRecord> DecodeVote(std::span<const std::byte> bytes, int lanes) {
   if ((head.flags & kHasOwnLane) != 0) record.own_lane = Digest{head.own_lane};
   if ((head.flags & kHasOtherLane) != 0) record.other_lane = Digest{head.other_lane};
   if ((head.flags & kHasSums) != 0) record.sums = Digest{head.sums};
+  if ((head.flags & kHasSlices) != 0) record.slices = Digest{head.slices};
+  if ((head.flags & kHasSlicesAgain) != 0) record.slices_again = Digest{head.slices_again};
   record.losses.resize(static_cast<size_t>(lanes));
   if (lanes > 0) {
     std::memcpy(record.losses.data(), bytes.data() + sizeof(Head), bytes.size() - sizeof(Head));

@@ -29,12 +29,17 @@ struct VoteRecord {
   int64_t exchange_ns = 0;             // what it waited for the others beyond that
   int64_t sent_ns = 0;                 // what it sent of the state to who catches up took so long
   std::optional<Digest> parameters = {};    // sent only every so many steps
-  std::optional<Digest> piece = {};         // of its state before the step, after a new epoch began
+  // Of its state before the step: a part of it after a new epoch began, all of it in a step that is
+  // rechecked.
+  std::optional<Digest> piece = {};
   // In a step that is rechecked: of its own lane that another worker computes, too; of that of
-  // another one which it does; and of the sums of all gradients.
+  // another one which it does; of the sums of all gradients; and of all slices of sums as they
+  // came to it, and as they came the other time.
   std::optional<Digest> own_lane = {};
   std::optional<Digest> other_lane = {};
   std::optional<Digest> sums = {};
+  std::optional<Digest> slices = {};
+  std::optional<Digest> slices_again = {};
   std::vector<double> losses = {};          // one for each of its own lanes
 
   // Compares bits, so that a NaN equals itself.

@@ -176,8 +176,14 @@ Digest TrainState::SmallDigest() const {
   return digester.Current();
 }
 
-// Whatever runs beside the lanes may change buffers, which are put back before each of them.
 Digest TrainState::PieceDigest(uint64_t piece) const {
+  return DigestOfPiece(FlatWithoutBuffers(), piece, pieces());
+}
+
+Digest TrainState::WholeDigest() const { return DigestOfPiece(FlatWithoutBuffers(), 0, 1); }
+
+// Whatever runs beside the lanes may change buffers, which are put back before each of them.
+std::vector<at::Tensor> TrainState::FlatWithoutBuffers() const {
   const std::vector<at::Tensor> buffers = JustTensors(model_.tensors.buffers);
   std::vector<at::Tensor> others;
   for (const NamedTensor& named : registry_.tensors()) {
@@ -185,7 +191,7 @@ Digest TrainState::PieceDigest(uint64_t piece) const {
     if (std::any_of(buffers.begin(), buffers.end(), is_it)) continue;
     others.push_back(FlatAlias(named.tensor));
   }
-  return DigestOfPiece(others, piece, pieces());
+  return others;
 }
 
 MemberReport TrainState::Report() const {

@@ -15,12 +15,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/digest.h"
 #include "base/result.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/samples.h"
+#include "trainer/exchange/sum_claims.h"
 #include "trainer/state/lane_buffers.h"
 #include "trainer/state/reform.h"
 #include "trainer/state/registry.h"
@@ -76,8 +78,19 @@ class TrainState {
   void NoteSpeed(const Speed& speed) { speed_ = speed; }
 
   // The step under way is made again, since results differ, and nobody can tell whose are right.
-  void NoteDoubted() { doubted_ = step_; }
+  void NoteDoubted() {
+    if (!doubted()) doubted_sums_.reset();
+    doubted_ = step_;
+  }
   bool doubted() const { return doubted_ == step_; }
+  // What its members said of the sums, if it is made again for that.
+  void NoteDoubtedSums(SumClaims claims) {
+    NoteDoubted();
+    doubted_sums_ = std::move(claims);
+  }
+  const SumClaims* doubted_sums() const {
+    return doubted() && doubted_sums_ ? &*doubted_sums_ : nullptr;
+  }
   // Others have shown that this machine changes bits.
   void NoteUnfit() { is_unfit_ = true; }
   bool is_unfit() const { return is_unfit_; }
@@ -91,6 +104,7 @@ class TrainState {
   // Of what no piece covers: layout, numbers, and the buffers, which lanes change.
   Digest SmallDigest() const;
   Digest PieceDigest(uint64_t piece) const;
+  Digest WholeDigest() const;   // of what all pieces cover
 
   // --- The whole state ---
 
@@ -141,6 +155,7 @@ class TrainState {
   Status Register();
   Status CheckSeed(const std::string& whose) const;
   void BeginReplaced();
+  std::vector<at::Tensor> FlatWithoutBuffers() const;
   Status TakeNumbers(const MemberReport& source);
 
   const TrainConfig config_;
@@ -166,6 +181,7 @@ class TrainState {
   bool compared_ = false;
   Speed speed_;
   std::optional<uint64_t> doubted_;
+  std::optional<SumClaims> doubted_sums_;
   bool is_unfit_ = false;
   std::optional<at::Tensor> pending_;
 };

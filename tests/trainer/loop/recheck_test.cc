@@ -2,13 +2,16 @@
 // applied: the right one is named, and the others end with the bits of a worker alone.
 #include "trainer/loop/recheck.h"
 
+#include <ATen/record_function.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -21,6 +24,8 @@
 #include "tests/trainer/flip_bit.h"
 #include "tests/trainer/quiet_peer.h"
 #include "tests/trainer/tasks.h"
+#include "trainer/exchange/bucket.h"
+#include "trainer/exchange/gradient_buckets.h"
 #include "trainer/loop/epoch_run.h"
 #include "trainer/loop/recompute.h"
 
@@ -33,7 +38,7 @@ using testing::HasSubstr;
 constexpr uint64_t kRecheckedSteps = 12;
 constexpr int kRecheckedLanes = 6;
 
-enum class Planted { kGradient, kLoss, kBuffer, kSum };
+enum class Planted { kGradient, kLoss, kBuffer, kSum, kAdder, kSecondAdder };
 
 // What goes wrong on one member.
 struct PlantedFault {
@@ -77,10 +82,33 @@ class RecheckedMember {
 
   TrainState& state() { return *state_; }
 
+  // One bit, whatever comes of it.
+  void FlipInOptimizer(uint64_t where) {
+    const auto tensors = state_->program().optimizer->state();
+    FlipBitOf(tensors[where % tensors.size()].tensor, where);
+  }
   // That is done in that step, between the sums and the vote.
   void AtStep(uint64_t step, std::function<void()> what) {
     at_step_ = step;
     what_ = std::move(what);
+  }
+
+  // Called as something was added, in the thread that did it. `in_place`: where it counts.
+  void OnAdded(const at::Tensor& sum, bool in_place) {
+    const auto which = in_place ? Planted::kAdder : Planted::kSecondAdder;
+    if (!fault_ || fault_->what != which || !IsDue()) return;
+    ++times_;
+    FlipBitOf(sum, fault_->where + (fault_->fickle ? static_cast<uint64_t>(times_) : 0));
+  }
+  bool OwnsSum(const at::Tensor& sum) const {
+    if (!state_->gradients()) return false;
+    const auto* const begin = static_cast<const std::byte*>(sum.const_data_ptr());
+    for (const auto& bucket : state_->gradients()->buckets()) {
+      const at::Tensor& buffer = bucket->buffer();
+      const auto* const first = static_cast<const std::byte*>(buffer.const_data_ptr());
+      if (begin >= first && begin < first + buffer.nbytes()) return true;
+    }
+    return false;
   }
 
   // Called between the sums and the vote.
@@ -132,6 +160,30 @@ class RecheckedMember {
   std::unique_ptr<TrainState> state_;
 };
 
+// Tells of each mean that is made, while it lasts, before anybody else has it.
+class WatchedSums {
+ public:
+  using Added = std::function<void(const at::Tensor& mean)>;
+  explicit WatchedSums(Added added) {
+    added_ = std::move(added);
+    handle_ = at::addGlobalCallback(
+        at::RecordFunctionCallback(nullptr, &WatchedSums::End).needsOutputs(true));
+  }
+  ~WatchedSums() { at::removeCallback(handle_); }
+
+ private:
+  static void End(const at::RecordFunction& call, at::ObserverContext*) {
+    const auto name = call.operator_name();
+    if (!name || name->name != "aten::mul" || name->overload_name != "out") return;
+    if (!call.outputs().empty() && call.outputs()[0].isTensor()) {
+      added_(call.outputs()[0].toTensor());
+    }
+  }
+
+  static inline Added added_;
+  at::CallbackHandle handle_;
+};
+
 class RecheckTest : public testing::Test {
  protected:
   RecheckTest() {
@@ -164,6 +216,8 @@ class RecheckTest : public testing::Test {
     std::vector<Result<EpochOutcome>> outcomes(members_.size(),
                                                Error{Code::kCancelled, "it did not run"});
     const std::string prefix = crew_.NewPrefix();
+    adders_.clear();
+    const WatchedSums watch([this](const at::Tensor& mean) { OnAdded(mean); });
     GroupCrew::OnThreads(size, [&](int rank) {
       RecheckedMember& member = *members_[static_cast<size_t>(rank)];
       EpochCallbacks peer = QuietPeer();
@@ -174,6 +228,11 @@ class RecheckTest : public testing::Test {
         return EpochCallbacks::Wishes{};
       };
       EpochGroup::Spec spec = crew_.SpecOf(rank, size, prefix);
+      // Each member adds in a thread of its own, which operates on the group before.
+      spec.before_each = [this, &member] {
+        const std::lock_guard lock(adders_mutex_);
+        adders_[std::this_thread::get_id()] = &member;
+      };
       for (int one = 0; one < size; ++one) {
         spec.members.push_back("host" + std::to_string(one / per_host_) + "/0");
       }
@@ -181,6 +240,15 @@ class RecheckTest : public testing::Test {
           RunEpoch(member.state(), spec, CancelToken::Never(), peer);
     });
     return outcomes;
+  }
+
+  void OnAdded(const at::Tensor& mean) {
+    for (const auto& member : members_) {
+      if (member->OwnsSum(mean)) return member->OnAdded(mean, /*in_place=*/true);
+    }
+    const std::lock_guard lock(adders_mutex_);
+    const auto adder = adders_.find(std::this_thread::get_id());
+    if (adder != adders_.end()) adder->second->OnAdded(mean, /*in_place=*/false);
   }
 
   std::string Alone(const std::string& model) {
@@ -226,6 +294,28 @@ class RecheckTest : public testing::Test {
     ExpectEnds(EpochEnd::kFinished);
   }
 
+  // The same, and it may become known only after the others have gone on.
+  void ExpectLeaves(int wrong, uint64_t step, EpochEnd others) {
+    const auto outcomes = Epoch();
+    for (size_t rank = 0; rank < outcomes.size(); ++rank) {
+      if (static_cast<int>(rank) == wrong) {
+        EXPECT_EQ(members_[rank]->state().step(), step);
+        ASSERT_FALSE(outcomes[rank].ok());
+        EXPECT_EQ(outcomes[rank].error().code, Code::kCorrupt) << outcomes[rank].error().message;
+        EXPECT_THAT(outcomes[rank].error().message,
+                    AllOf(HasSubstr("rank " + std::to_string(wrong)), HasSubstr("do not trust")));
+        EXPECT_TRUE(members_[rank]->state().is_unfit());
+      } else {
+        ASSERT_OK(outcomes[rank]);
+        EXPECT_EQ(outcomes[rank]->end, others) << outcomes[rank]->reason;
+        EXPECT_EQ(members_[rank]->state().step(), others == EpochEnd::kBroken ? step + 1 : step);
+      }
+    }
+    EXPECT_THAT(log_, HasSubstr("in=sums member=\"rank " + std::to_string(wrong)));
+    members_.erase(members_.begin() + wrong);
+    ExpectEnds(EpochEnd::kFinished);
+  }
+
   int per_host_ = 1;
   bool places_lanes_ = true;
   std::string evidence_dir_;
@@ -233,6 +323,8 @@ class RecheckTest : public testing::Test {
   GroupCrew crew_;
   std::mutex log_mutex_;
   std::string log_;
+  std::mutex adders_mutex_;
+  std::map<std::thread::id, RecheckedMember*> adders_;   // by thread
   std::vector<std::unique_ptr<RecheckedMember>> members_;
 };
 
@@ -359,6 +451,77 @@ TEST_F(RecheckTest, WhoHoldsOtherSumsIsNamed) {
   }
 }
 
+// The step is made again, which shows who was wrong: of two, too.
+TEST_F(RecheckTest, WhoeverAddsWronglyOnceIsNamed) {
+  Random random(14);
+  const std::string expected = Alone("mlp");
+  for (int round = 0; round < 8; ++round) {
+    const int size = 2 + round % 3;
+    const int wrong = static_cast<int>(random.Uniform(static_cast<uint64_t>(size)));
+    const auto what = round % 2 == 0 ? Planted::kAdder : Planted::kSecondAdder;
+    const uint64_t step = 1 + random.Uniform(kRecheckedSteps - 2);
+    SCOPED_TRACE(testing::Message() << size << " " << wrong << " " << static_cast<int>(what)
+                                    << " " << step);
+    Make("mlp", size, {wrong}, {.what = what, .step = step, .where = random.Next()});
+    ExpectEnds(EpochEnd::kBoundary);
+    EXPECT_THAT(log_, HasSubstr("corruption step=" + std::to_string(step) + " in=sums"));
+    ExpectLeaves(wrong, step, EpochEnd::kBroken);
+    ExpectBits(expected);
+  }
+}
+
+TEST_F(RecheckTest, WhoeverAddsWronglyEachTimeIsNamedWithAThirdOne) {
+  Random random(15);
+  const std::string expected = Alone("mlp");
+  for (int round = 0; round < 6; ++round) {
+    const int size = 3 + round % 2;
+    const int wrong = static_cast<int>(random.Uniform(static_cast<uint64_t>(size)));
+    const bool counts = round % 3 > 0;
+    const uint64_t step = 1 + random.Uniform(kRecheckedSteps - 2);
+    SCOPED_TRACE(testing::Message() << size << " " << wrong << " " << counts << " " << step);
+    Make("mlp", size, {wrong}, {.what = counts ? Planted::kAdder : Planted::kSecondAdder,
+                                .step = step, .always = true, .fickle = round % 2 == 1,
+                                .where = random.Next()});
+    ExpectEnds(EpochEnd::kBoundary);
+    ExpectLeaves(wrong, step, EpochEnd::kBoundary);
+    ExpectBits(expected);
+  }
+}
+
+TEST_F(RecheckTest, OfTwoThatAddDifferentlyForEverNobodyIsNamed) {
+  Make("mlp", 2, {1}, {.what = Planted::kAdder, .step = 4, .always = true, .where = 5});
+  ExpectEnds(EpochEnd::kBoundary);
+  const auto outcomes = ExpectEnds(EpochEnd::kDoubted);
+  EXPECT_THAT(outcomes[0].reason, AllOf(HasSubstr("step 4: "), HasSubstr("twice")));
+  EXPECT_EQ(outcomes[1].reason, outcomes[0].reason);
+  Make("mlp", 2, {1},
+       {.what = Planted::kAdder, .step = 4, .always = true, .fickle = true, .where = 5});
+  ExpectEnds(EpochEnd::kBoundary);
+  ExpectLeaves(1, 4, EpochEnd::kBoundary);
+}
+
+// Who comes to a step in doubt does not know what was said.
+TEST_F(RecheckTest, SumsAreDoubtedAnewWhereSomebodyIsNew) {
+  Make("mlp", 2, {1}, {.what = Planted::kAdder, .step = 7, .always = true, .where = 9},
+       /*every=*/8);
+  ExpectEnds(EpochEnd::kBoundary);
+  members_[0] = std::make_unique<RecheckedMember>("mlp", std::nullopt, 8);
+  ExpectEnds(EpochEnd::kBoundary);
+  ExpectEnds(EpochEnd::kDoubted);
+}
+
+// There is no other machine.
+TEST_F(RecheckTest, WhoAddsWronglyAloneMakesTheStepAgain) {
+  const std::string expected = Alone("mlp");
+  Make("mlp", 1, {0}, {.what = Planted::kAdder, .step = 3, .where = 5});
+  ExpectEnds(EpochEnd::kBoundary);
+  ExpectEnds(EpochEnd::kFinished);
+  ExpectBits(expected);
+  Make("mlp", 1, {0}, {.what = Planted::kAdder, .step = 3, .always = true, .where = 5});
+  ExpectEnds(EpochEnd::kBoundary);
+  ExpectEnds(EpochEnd::kDoubted);
+}
+
 TEST_F(RecheckTest, TwoThatDifferForEverStop) {
   Make("mlp", 2, {1}, {.step = 4, .always = true, .where = 5});
   ExpectEnds(EpochEnd::kBoundary);
@@ -416,15 +579,31 @@ TEST_F(RecheckTest, WhoBeganWithOtherParametersIsNamedAsSuch) {
   Make("mlp", 3, {}, {}, /*every=*/4);
   change();
   ASSERT_NO_FATAL_FAILURE(ExpectNamed(1, 3));
-  EXPECT_THAT(log_, HasSubstr("in=parameters"));
+  EXPECT_THAT(log_, HasSubstr("in=state"));
   ExpectBits(expected);
   Make("mlp", 2, {}, {}, /*every=*/4);
   change();
   for (const auto& outcome : Epoch()) {
     ASSERT_FALSE(outcome.ok());
     EXPECT_THAT(outcome.error().message,
-                AllOf(HasSubstr("step 3: workers began with different parameters"),
+                AllOf(HasSubstr("before step 3 bits of the state of rank 1"),
                       HasSubstr("memory")));
+  }
+}
+
+// Most bits of it change no parameter that anybody could see.
+TEST_F(RecheckTest, WhoseOptimizerLostABitIsNamed) {
+  Random random(17);
+  const std::string expected = Alone("mlp");
+  for (int round = 0; round < 10; ++round) {
+    const int wrong = round % 3;
+    const uint64_t step = random.Uniform(kRecheckedSteps - 1);
+    Make("mlp", 3, {}, {});
+    RecheckedMember& member = *members_[static_cast<size_t>(wrong)];
+    member.AtStep(step, [&member, where = random.Next()] { member.FlipInOptimizer(where); });
+    ASSERT_NO_FATAL_FAILURE(ExpectNamed(wrong, step));
+    EXPECT_THAT(log_, HasSubstr("in=state"));
+    ExpectBits(expected);
   }
 }
 

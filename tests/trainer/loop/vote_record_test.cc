@@ -32,7 +32,8 @@ VoteRecord RandomRecord(Random& random, int lanes) {
     record.piece.emplace();
     random.Bytes(record.piece->bytes);
   }
-  for (auto* const digest : {&record.own_lane, &record.other_lane, &record.sums}) {
+  for (auto* const digest : {&record.own_lane, &record.other_lane, &record.sums, &record.slices,
+                             &record.slices_again}) {
     if (!random.Chance(0.5)) continue;
     digest->emplace();
     random.Bytes((*digest)->bytes);
@@ -66,6 +67,8 @@ TEST(VoteRecord, DecodesToWhatWasEncoded) {
     EXPECT_EQ(decoded->own_lane, record.own_lane);
     EXPECT_EQ(decoded->other_lane, record.other_lane);
     EXPECT_EQ(decoded->sums, record.sums);
+    EXPECT_EQ(decoded->slices, record.slices);
+    EXPECT_EQ(decoded->slices_again, record.slices_again);
     EXPECT_EQ(decoded->losses, record.losses);
     EXPECT_EQ(*decoded, record);
   }

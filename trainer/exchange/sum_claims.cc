@@ -1,0 +1,175 @@
+// Each slice that was disputed once has up to four claims: two before, and two now.
+#include "trainer/exchange/sum_claims.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+
+namespace keel {
+namespace {
+
+size_t Modulo(int value, size_t size) {
+  const int modulus = static_cast<int>(size);
+  return static_cast<size_t>((value % modulus + modulus) % modulus);
+}
+
+// Who adds that slice the second time.
+size_t SecondOf(size_t slice, int turn, size_t world) {
+  return Modulo(static_cast<int>(slice) - turn, world);
+}
+
+struct Claim {
+  std::string member;
+  std::string host;
+  Digest sum;
+};
+
+std::vector<Claim> ClaimsOn(size_t slice, const SumClaims& all) {
+  const size_t second = SecondOf(slice, all.made.turn, all.members.size());
+  return {{all.members[slice], all.hosts[slice], all.made.slices[slice]},
+          {all.members[second], all.hosts[second], all.made.again[slice]}};
+}
+
+// The sum that two workers came to: of two hosts, where more than one has a word in it.
+std::optional<Digest> Proven(const std::vector<Claim>& claims) {
+  std::set<std::string> all_hosts;
+  for (const Claim& claim : claims) all_hosts.insert(claim.host);
+  std::optional<Digest> proven;
+  for (const Claim& one : claims) {
+    std::set<std::string> members;
+    std::set<std::string> hosts;
+    for (const Claim& other : claims) {
+      if (other.sum != one.sum) continue;
+      members.insert(other.member);
+      hosts.insert(other.host);
+    }
+    if (members.size() < 2 || (all_hosts.size() > 1 && hosts.size() < 2)) continue;
+    if (proven && *proven != one.sum) return std::nullopt;
+    proven = one.sum;
+  }
+  return proven;
+}
+
+// Who came to another sum the second time, while everybody else whom two claims are of did not.
+std::optional<std::string> OnlyFickleOne(const std::vector<Claim>& claims) {
+  std::set<std::string> fickle;
+  std::set<std::string> steady;
+  for (const Claim& one : claims) {
+    size_t own = 0;
+    size_t same = 0;
+    for (const Claim& other : claims) {
+      own += size_t{other.member == one.member};
+      same += size_t{other.member == one.member && other.sum == one.sum};
+    }
+    if (own > 1) (same == own ? steady : fickle).insert(one.member);
+  }
+  if (fickle.size() != 1 || steady.empty()) return std::nullopt;
+  return *fickle.begin();
+}
+
+int HostsApart(int turn, const std::vector<std::string>& hosts) {
+  int apart = 0;
+  for (size_t slice = 0; slice < hosts.size(); ++slice) {
+    apart += int{hosts[slice] != hosts[SecondOf(slice, turn, hosts.size())]};
+  }
+  return apart;
+}
+
+// How much the second worker's word adds, if the first time it was the one of `former`.
+int WorthBeside(int former, int turn, const std::vector<std::string>& hosts) {
+  int worth = 0;
+  for (size_t slice = 0; slice < hosts.size(); ++slice) {
+    const std::string& host = hosts[SecondOf(slice, turn, hosts.size())];
+    const bool is_beside_second = host == hosts[SecondOf(slice, former, hosts.size())];
+    const bool is_beside_first = host == hosts[slice];
+    if (!is_beside_second) worth += is_beside_first ? 2 : 3;
+    if (is_beside_second && !is_beside_first) ++worth;
+  }
+  return worth;
+}
+
+}  // namespace
+
+int TurnOfSums(uint64_t turn, const std::vector<std::string>& hosts, bool once_more) {
+  const int world = static_cast<int>(hosts.size());
+  if (world == 1) return 0;
+  std::vector<int> best;
+  int most = 0;
+  for (int one = 1; one < world; ++one) {
+    const int apart = HostsApart(one, hosts);
+    if (apart < most) continue;
+    if (apart > most) best.clear();
+    most = apart;
+    best.push_back(one);
+  }
+  const int first = best[static_cast<size_t>(turn % best.size())];
+  if (!once_more || world == 2) return first;
+  int next = 0;
+  for (int one = 1; one < world; ++one) {
+    if (one == first) continue;
+    if (next == 0 || WorthBeside(first, one, hosts) > WorthBeside(first, next, hosts)) next = one;
+  }
+  return next;
+}
+
+Digest SumClaims::DigestOfAll() const {
+  Digester digester;
+  const auto text = [&](const std::string& one) {
+    digester.Update(std::as_bytes(std::span(one.c_str(), one.size() + 1)));
+  };
+  for (const std::string& member : members) text(member);
+  text(std::to_string(made.turn));
+  for (const auto* const digests : {&made.slices, &made.again}) {
+    for (const Digest& digest : *digests) digester.Update(digest.bytes);
+  }
+  return digester.Current();
+}
+
+std::vector<std::string> DisputedBy(const SumClaims& claims) {
+  std::set<std::string> members;
+  for (size_t slice = 0; slice < claims.made.slices.size(); ++slice) {
+    const std::vector<Claim> both = ClaimsOn(slice, claims);
+    if (both[0].sum == both[1].sum) continue;
+    for (const Claim& claim : both) members.insert(claim.member);
+  }
+  return {members.begin(), members.end()};
+}
+
+SumVerdict DecideSums(const SumClaims& before, const SumClaims& now) {
+  SumVerdict verdict;
+  if (before.members.size() != now.members.size()) {
+    verdict.reason = "the slices are others, since members have left or come";
+    return verdict;
+  }
+  std::set<std::string> wrong;
+  bool is_open = false;
+  bool by_repeating = false;
+  for (size_t slice = 0; slice < now.members.size(); ++slice) {
+    std::vector<Claim> claims = ClaimsOn(slice, before);
+    for (Claim& claim : ClaimsOn(slice, now)) claims.push_back(std::move(claim));
+    const auto differs = [&](const Claim& claim) { return claim.sum != claims[0].sum; };
+    if (std::none_of(claims.begin(), claims.end(), differs)) continue;
+    if (const std::optional<Digest> proven = Proven(claims)) {
+      for (const Claim& claim : claims) {
+        if (claim.sum != *proven) wrong.insert(claim.member);
+      }
+    } else if (const std::optional<std::string> fickle = OnlyFickleOne(claims)) {
+      wrong.insert(*fickle);
+      by_repeating = true;
+    } else {
+      is_open = true;
+    }
+  }
+  if (wrong.empty()) {
+    verdict.reason = is_open ? "each one comes to its own sum" : "the sums are the same";
+    return verdict;
+  }
+  verdict.wrong.assign(wrong.begin(), wrong.end());
+  verdict.reason = "two others came to one sum";
+  if (by_repeating) {
+    verdict.reason = "it came to another sum when the step was made again, and the other did not";
+  }
+  return verdict;
+}
+
+}  // namespace keel
