@@ -138,8 +138,7 @@ class EpochRun {
     parts_.At(Phase::kComputing);
     KEEL_TRY_ASSIGN(const std::optional<Digest> piece, PieceToCompare());
     if (catching_up()) KEEL_TRY(catch_up_->BeginStep());
-    // Who receives the state has nothing yet that could be compared.
-    const RecheckTask recheck = catching_up() ? recheck_.Skip() : recheck_.TaskFor(Lanes());
+    const RecheckTask recheck = recheck_.TaskFor(Lanes(), !catching_up());
     LaneWork work = ComputeLanes(state_, *exchange_, recheck);
     if (!work.status.ok()) return Failed(work);
     if (catching_up()) KEEL_TRY(catch_up_->EndStep());
@@ -199,6 +198,10 @@ class EpochRun {
     if (judged.what == Recheck::Outcome::What::kAgain) return std::optional(EpochEnd::kBoundary);
     refused_ = judged.reason;
     if (!parts_.saves()) return std::optional(EpochEnd::kDoubted);
+    if (catching_up()) {   // they would have nothing to write
+      if (group_.rank() == 0) parts_.saver().TellUnsaved("these steps are lost");
+      return std::optional(EpochEnd::kDoubted);
+    }
     KEEL_TRY(CompareRest());
     const Status saved = SaveTogether(parts_, Phase::kParked);
     if (!saved.ok() && IsBreak(saved.error())) return saved.error();

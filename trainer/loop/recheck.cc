@@ -58,15 +58,17 @@ Recheck::Recheck(const EpochParts& parts)
   }
 }
 
-RecheckTask Recheck::TaskFor(const Placement& lanes) {
+RecheckTask Recheck::TaskFor(const Placement& lanes, bool all_hold) {
   tasks_.clear();
+  all_hold_ = all_hold;
   const uint64_t every = every_ == MemberReport::kUsual ? UsualRecheckEvery(lanes)
                                                         : static_cast<uint64_t>(every_);
   // Workers of other kernels may come to other bits.
   if (every == 0 || !all_compute_alike_) return {};
   if (!state_.doubted() && state_.step() % every != every - 1) return {};
   const uint64_t turn = state_.step() / every;
-  tasks_ = PlanRecheck(turn, lanes, hosts_);
+  // Who receives the state has nothing yet to compute a lane with, but adds for all.
+  tasks_ = all_hold ? PlanRecheck(turn, lanes, hosts_) : std::vector<RecheckTask>(hosts_.size());
   const int sums_turn = TurnOfSums(turn, hosts_, state_.doubted());
   for (RecheckTask& task : tasks_) task.sums_turn = sums_turn;
   return tasks_[Index(rank())];
@@ -79,7 +81,7 @@ Status Recheck::FillIn(const LaneWork& work, VoteRecord& record) const {
   KEEL_TRY_ASSIGN(record.sums, CatchTorch("comparing gradients", [&] {
     std::vector<at::Tensor> sums;
     for (const at::Tensor& parameter : state_.parameters()) sums.push_back(parameter.grad());
-    record.piece = state_.WholeDigest();
+    if (all_hold_) record.piece = state_.WholeDigest();
     return DigestOfTensors(sums);
   }));
   if (work.sums) {

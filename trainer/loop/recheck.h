@@ -13,7 +13,7 @@
 //
 // Promises   all members that have the same votes come to the same outcome.
 // Does not   find what goes wrong in the same way on both machines, or on a single one each time.
-//            Look at members that receive the state: there are no rechecks meanwhile.
+//            Look at lanes or states while members receive the state, but only at sums.
 // Threads    the training thread.
 // Errors     those of the group and of the user's program; kCorrupt: this worker is the one that is
 //            wrong, or members began the step with different parameters.
@@ -44,13 +44,9 @@ class Recheck {
 
   // `every`: as the members have agreed (ReformPlan).
   void BeginEpoch(int64_t every) { every_ = every; }
-  // Of the step that begins. `lanes`: who computes which ones.
-  RecheckTask TaskFor(const Placement& lanes);
-  // The same where there shall be no recheck.
-  RecheckTask Skip() {
-    tasks_.clear();
-    return {};
-  }
+  // Of the step that begins. `lanes`: who computes which ones. `all_hold`: nobody receives the state
+  // beside the step.
+  RecheckTask TaskFor(const Placement& lanes, bool all_hold);
   Status FillIn(const LaneWork& work, VoteRecord& record) const;
 
   struct Outcome {
@@ -102,6 +98,7 @@ class Recheck {
   int64_t every_ = 0;
   WorkerChecks checks_;
   std::vector<RecheckTask> tasks_;   // by rank, of the step under way; empty: no recheck
+  bool all_hold_ = true;             // in that step
 };
 
 }  // namespace keel
