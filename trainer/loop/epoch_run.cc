@@ -44,7 +44,7 @@ class EpochRun {
       return EpochOutcome{EpochEnd::kRefused, met.refused, group_.rank() == 0};
     }
     pieces_left_ = met.pieces;
-    recheck_.BeginEpoch(met.recheck_every);
+    recheck_.BeginEpoch(met.recheck_every, met.has_newcomer);
     if (met.doubted) state_.NoteDoubted();   // whoever was not there, too
     placer_.Begin(met.costs);
     if (!met.catching_up.empty()) {

@@ -35,6 +35,7 @@ class Meeting {
     KEEL_TRY_ASSIGN(std::vector<MemberReport> reports, Reports());
     KEEL_TRY(CheckFit(reports));
     if (!refused_.empty()) return Ok();
+    const bool begins = NobodyHolds(reports);
     if (parts_.keeping != nullptr) {
       KEEL_TRY(BeginKeeping(reports));
       if (refused_.empty()) KEEL_TRY(ResumeIfNobodyHolds(&reports));
@@ -46,6 +47,7 @@ class Meeting {
     KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
     doubted_ = plan.doubted;
     recheck_every_ = plan.recheck_every;
+    has_newcomer_ = !begins && plan.has_newcomer();
     for (const MemberReport& report : reports) {
       costs_.lane_ns.push_back(report.lane_ns);
       costs_.link_ns = std::max(costs_.link_ns, report.link_ns);
@@ -68,7 +70,9 @@ class Meeting {
     return CompareStates(plan);
   }
 
-  Met met() const { return {refused_, pieces_, catching_up_, doubted_, recheck_every_, costs_}; }
+  Met met() const {
+    return {refused_, pieces_, catching_up_, doubted_, recheck_every_, has_newcomer_, costs_};
+  }
 
  private:
   // The coordinator refuses misfits, but what it knows is a moment old, so all members check before
@@ -378,6 +382,7 @@ class Meeting {
   uint64_t pieces_ = 0;   // of the state, left to be compared by the next steps
   std::vector<bool> catching_up_;
   bool doubted_ = false;
+  bool has_newcomer_ = false;
   int64_t recheck_every_ = 0;
   PlacementCosts costs_;
 };

@@ -32,6 +32,7 @@ struct Met {
   std::vector<bool> catching_up;
   bool doubted = false;   // the first step is made again (MemberReport::doubted)
   int64_t recheck_every = 0;   // for all (ReformPlan)
+  bool has_newcomer = false;   // among members that went on before
   PlacementCosts costs;   // as the members know them from epochs before
 };
 Result<Met> Meet(const EpochParts& parts, const ApplyPending& apply);

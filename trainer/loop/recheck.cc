@@ -65,7 +65,8 @@ RecheckTask Recheck::TaskFor(const Placement& lanes, bool all_hold) {
                                                         : static_cast<uint64_t>(every_);
   // Workers of other kernels may come to other bits.
   if (every == 0 || !all_compute_alike_) return {};
-  if (!state_.doubted() && state_.step() % every != every - 1) return {};
+  const bool is_first = all_hold && std::exchange(has_newcomer_, false);
+  if (!is_first && !state_.doubted() && state_.step() % every != every - 1) return {};
   const uint64_t turn = state_.step() / every;
   // Who receives the state has nothing yet to compute a lane with, but adds for all.
   tasks_ = all_hold ? PlanRecheck(turn, lanes, hosts_) : std::vector<RecheckTask>(hosts_.size());

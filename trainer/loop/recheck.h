@@ -42,8 +42,12 @@ class Recheck {
  public:
   explicit Recheck(const EpochParts& parts);
 
-  // `every`: as the members have agreed (ReformPlan).
-  void BeginEpoch(int64_t every) { every_ = every; }
+  // `every`: as the members have agreed (ReformPlan). `has_newcomer`: the first step in which it
+  // computes is rechecked.
+  void BeginEpoch(int64_t every, bool has_newcomer) {
+    every_ = every;
+    has_newcomer_ = has_newcomer;
+  }
   // Of the step that begins. `lanes`: who computes which ones. `all_hold`: nobody receives the state
   // beside the step.
   RecheckTask TaskFor(const Placement& lanes, bool all_hold);
@@ -96,6 +100,7 @@ class Recheck {
   std::vector<std::string> hosts_;
   const bool all_compute_alike_;
   int64_t every_ = 0;
+  bool has_newcomer_ = false;        // that has computed nothing yet
   WorkerChecks checks_;
   std::vector<RecheckTask> tasks_;   // by rank, of the step under way; empty: no recheck
   bool all_hold_ = true;             // in that step

@@ -232,6 +232,10 @@ bool ReformPlan::catches_up() const {
   return std::find(parts.begin(), parts.end(), Part::kCatchesUp) != parts.end();
 }
 
+bool ReformPlan::has_newcomer() const {
+  return catches_up() || std::find(parts.begin(), parts.end(), Part::kReceives) != parts.end();
+}
+
 Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
   KEEL_TRY(CheckLayouts(reports));
   int64_t furthest = MemberReport::kSpoiled;

@@ -88,6 +88,7 @@ struct ReformPlan {
   int source = 0;               // the first member that is ready: its numbers and losses count
   std::vector<Part> parts;      // by rank
   bool catches_up() const;      // somebody does
+  bool has_newcomer() const;    // somebody has or will have the state from others
   // The first step on other numerics, as all shall note it; -1: there is none. Some may have noted
   // it for a member that was lost on its way in, and others not.
   int64_t inexact_since = -1;

@@ -225,7 +225,7 @@ class RecheckTest : public testing::Test {
       peer.evidence = &keepers_[static_cast<size_t>(rank)];
       peer.wishes = [&] {
         member.BeforeVote();
-        return EpochCallbacks::Wishes{};
+        return EpochCallbacks::Wishes{.join = member.state().step() + 1 == join_at_};
       };
       EpochGroup::Spec spec = crew_.SpecOf(rank, size, prefix);
       // Each member adds in a thread of its own, which operates on the group before.
@@ -318,6 +318,7 @@ class RecheckTest : public testing::Test {
 
   int per_host_ = 1;
   bool places_lanes_ = true;
+  uint64_t join_at_ = 0;   // somebody asks to; 0: nobody does
   std::string evidence_dir_;
   std::array<EvidenceKeeper, 8> keepers_;   // by rank
   GroupCrew crew_;
@@ -498,6 +499,20 @@ TEST_F(RecheckTest, OfTwoThatAddDifferentlyForEverNobodyIsNamed) {
        {.what = Planted::kAdder, .step = 4, .always = true, .fickle = true, .where = 5});
   ExpectEnds(EpochEnd::kBoundary);
   ExpectLeaves(1, 4, EpochEnd::kBoundary);
+}
+
+// The first step in which it computes is rechecked.
+TEST_F(RecheckTest, ANewcomerThatComputesWronglyIsNamedBeforeItCounts) {
+  const std::string expected = Alone("mlp");
+  const uint64_t never = 1000;
+  join_at_ = 5;
+  Make("mlp", 2, {}, {}, never);
+  ExpectEnds(EpochEnd::kBoundary);
+  members_.push_back(std::make_unique<RecheckedMember>(
+      "mlp", PlantedFault{.step = 0, .always = true, .where = 5}, never));
+  ASSERT_NO_FATAL_FAILURE(ExpectNamed(2, 5));
+  ExpectBits(expected);
+  EXPECT_THAT(log_, HasSubstr("in=\"lane "));
 }
 
 // Who comes to a step in doubt does not know what was said.
