@@ -63,7 +63,10 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool null() override { return Put(nullptr); }
   bool boolean(bool value) override { return Put(value); }
-  bool number_integer(number_integer_t value) override { return Put(value); }
+  // Only "-0" comes here as a zero; a whole number has no sign without a value.
+  bool number_integer(number_integer_t value) override {
+    return value == 0 ? Put(-0.0) : Put(value);
+  }
   bool number_unsigned(number_unsigned_t value) override { return Put(value); }
   bool number_float(number_float_t value, const string_t& written) override {
     // The parser turns integers that do not fit into doubles, which would lose digits unseen.

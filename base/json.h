@@ -2,7 +2,7 @@
 // Promises   ParseJson() takes the whole text or says line, column (in bytes) and what it found
 //            there; refuses repeated keys, integers beyond 64 bits, nesting deeper than
 //            kJsonDepthMax and broken UTF-8, in time linear in the text. Field() converts nothing:
-//            1.0 and "1" are not whole numbers.
+//            1.0, -0 and "1" are not whole numbers.
 // Does not   shield callers from Json's own members, which throw: read with Field().
 // Threads    a plain value: one thread at a time. Errors: kInvalid, kNotFound (no such field).
 // Includes all of nlohmann, since Result<Json> needs the whole type; headers that only mention Json

@@ -145,11 +145,14 @@ TEST(Field, ReadsEachType) {
 
 TEST(Field, SaysWhatWasExpectedAndFound) {
   const Json record = *ParseJson(
-      R"({"step":"12","f":1.0,"n":-1,"u":9223372036854775808,"big":4294967296,"l":[1,"x"]})");
+      R"({"step":"12","f":1.0,"zero":-0,"n":-1,"u":9223372036854775808,"big":4294967296,)"
+      R"("l":[1,"x"]})");
   EXPECT_EQ(Field<int64_t>(record, "step").error().message,
             "field 'step': expected a whole number, found a string");
   EXPECT_EQ(Field<int64_t>(record, "f").error().message,
             "field 'f': expected a whole number, found the number 1.0");
+  EXPECT_EQ(Field<int64_t>(record, "zero").error().message,
+            "field 'zero': expected a whole number, found the number -0.0");
   EXPECT_EQ(Field<uint64_t>(record, "n").error().message,
             "field 'n': expected a whole number that is not negative, found the number -1");
   EXPECT_EQ(Field<int64_t>(record, "u").error().message,

@@ -92,6 +92,7 @@ TEST(SafetensorsHeader, AcceptsWhatTheReferenceReaderAccepts) {
       "{" + a + "," + Entry("b", "F64", "[7,0]", "[0,0]") + "}",
       "{" + Entry("b", "I16", "[1]", "[2,4]") + "," + Entry("a", "F16", "[1,1]", "[0,2]") + "}",
       "{" + Entry("", "U32", "[]", "[0,4]") + "}",
+      "{" + Entry("\\u0000a", "U32", "[]", "[0,4]") + "}",
       "{\"a\":{\"data_offsets\":[0,4],\"more\":[{}],\"shape\":[4],\"dtype\":\"I8\"}}",
       "{" + a + "," + Entry("z", "U8", "[0,4294967296,4294967296]", "[4,4]") + "}",
   };
@@ -132,6 +133,7 @@ TEST(SafetensorsHeader, RefusesInWordsWhatMakesNoSense) {
       {with("\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}"),
        "'dtype' a second time"},
       {with(Entry("a", "U8", "[4.0]", "[0,4]")), "expected a whole number"},
+      {with(Entry("a", "U8", "[4]", "[-0,4]")), "expected a whole number"},
       {with(Entry("a", "U8", "[\"4\"]", "[0,4]")), "expected a whole number"},
       {with(Entry("a", "U8", "4", "[0,4]")), "expected an array"},
       {with(Entry("a", "U8", "[-4]", "[0,4]")), "no tensor can have its shape"},

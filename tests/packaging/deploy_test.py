@@ -1,12 +1,15 @@
-"""Manifests, units, Dockerfiles: what a machine without cluster, cloud or daemon can check of them.
+"""Manifests, units, Dockerfiles, workflows: what a machine without cluster, cloud, forge or daemon
+can check of them.
 
 Promises   each manifest is valid by the schemas of Kubernetes; its names, ports, numbers and exit
            codes agree with each other and with the launcher's; systemd takes the unit; the options
-           that any of them gives are options of keelrun; what Dockerfiles copy is there.
+           that any of them gives are options of keelrun; what Dockerfiles copy is there; workflows
+           are valid by the schema of their forge, and a linter finds nothing in them.
 Does not   start a pod, a unit or a container.
 """
 import fnmatch
 import os
+import pathlib
 import re
 import shutil
 import sys
@@ -148,6 +151,36 @@ class SystemdTest(unittest.TestCase):
                          [str(codes["Stopped"]), str(codes["Unsaved"])])
         self.assertEqual(self.values["RestartPreventExitStatus"].split(),
                          [str(codes["Usage"]), str(codes["Refused"])])
+
+
+class WorkflowsTest(unittest.TestCase):
+    def setUp(self):
+        self.files = sorted((GIVEN.source / ".github/workflows").glob("*.yml"))
+
+    def linter(self, name):
+        """A program of the environment whose Python runs this."""
+        program = pathlib.Path(sys.prefix, "bin", name)
+        if not program.exists():
+            self.skipTest(f"there is no {program} (tools/setup.sh --tests)")
+        return program
+
+    def test_the_schema_takes_them(self):
+        command = [self.linter("check-jsonschema"), "--builtin-schema", "vendor.github-workflows"]
+        checks.run(*command, *self.files)
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = pathlib.Path(folder, "wrong.yml")
+            wrong.write_text(self.files[0].read_text().replace("runs-on:", "run-on:"))
+            with self.assertRaises(AssertionError):
+                checks.run(*command, wrong)
+
+    def test_the_linter_finds_nothing(self):
+        checks.run(self.linter("zizmor"), "--offline", "--no-progress", *self.files)
+
+    def test_they_run_what_everybody_runs(self):
+        text = "".join(path.read_text() for path in self.files)
+        self.assertRegex(text, r"(?m)^ +run: \.ci/run ")
+        for option in re.findall(r"'(--\w+)'", text):
+            self.assertIn(option, (GIVEN.source / "tests/run.sh").read_text())
 
 
 class DockerTest(unittest.TestCase):

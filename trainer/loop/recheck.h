@@ -48,8 +48,8 @@ class Recheck {
     every_ = every;
     has_newcomer_ = has_newcomer;
   }
-  // Of the step that begins. `lanes`: who computes which ones. `all_hold`: nobody receives the state
-  // beside the step.
+  // Of the step that begins. `lanes`: who computes which ones. `all_hold`: nobody receives the
+  // state beside the step.
   RecheckTask TaskFor(const Placement& lanes, bool all_hold);
   Status FillIn(const LaneWork& work, VoteRecord& record) const;
 
