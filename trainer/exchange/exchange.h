@@ -63,9 +63,8 @@ class Exchange {
   // out the memory in which sums will arrive. The first step ends that.
   void WarmUp();
 
-  // Of the step that begins: its sums are made twice, by other workers each time, which is another
-  // exchange, and not beside backward. All members call it. Not on a GPU, and not of a plain
-  // all-reduce.
+  // Of the step that begins: its sums are made twice, by other workers each time, one bucket after
+  // the other. All members call it. Not on a GPU, and not of a plain all-reduce.
   void ProveSums(int turn);
   // What came of it, means of other tensors included; nothing where sums were made once.
   std::optional<SumsMade> TakeSumsMade();

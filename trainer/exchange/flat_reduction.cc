@@ -149,6 +149,9 @@ Status FlatReduction::Add(const Arriving& arrived) {
       value = Scratch(slot++, arrived.chunk);
       KEEL_TRY(Read(source.rank, source.place, arrived.chunk, value));
     }
+    if (inputs_ != nullptr) {
+      inputs_->Update({static_cast<const std::byte*>(value.const_data_ptr()), value.nbytes()});
+    }
     sum.Push(source.node, std::move(value));
   }
   at::Tensor mean = PartOf(into_, arrived.chunk);

@@ -17,6 +17,7 @@
 
 #include <vector>
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "trainer/exchange/slice_map.h"
 #include "trainer/group/epoch_group.h"
@@ -52,6 +53,8 @@ class FlatReduction {
   static constexpr size_t kStartedMax = SharedNotes::kOffersMax;
   Status Start();
   Status Finish();
+  // Before Start(): `inputs` is told of all that this worker adds, before it does.
+  void NoteInputs(Digester* inputs) { inputs_ = inputs; }
 
  private:
   // A node of a chunk: it is here already, or will be read just before it is added.
@@ -87,6 +90,7 @@ class FlatReduction {
   const SliceMap slices_;
   std::vector<TreeSum::Entry> own_;
   ReductionScratch& scratch_;
+  Digester* inputs_ = nullptr;
   uint32_t number_ = 0;
   Tag sums_tag_;
   // For each worker that we read, by rank: where its nodes begin, and last, where its sums will

@@ -2,6 +2,7 @@
 #include "trainer/exchange/sum_claims.h"
 
 #include <algorithm>
+#include <climits>
 #include <set>
 #include <span>
 
@@ -22,15 +23,18 @@ struct Claim {
   std::string member;
   std::string host;
   Digest sum;
+  std::optional<Digest> inputs;
 };
 
 std::vector<Claim> ClaimsOn(size_t slice, const SumClaims& all) {
   const size_t second = SecondOf(slice, all.made.turn, all.members.size());
-  return {{all.members[slice], all.hosts[slice], all.made.slices[slice]},
-          {all.members[second], all.hosts[second], all.made.again[slice]}};
+  return {{all.members[slice], all.hosts[slice], all.made.slices[slice], all.inputs[slice]},
+          {all.members[second], all.hosts[second], all.made.again[slice],
+           all.inputs_again[second]}};
 }
 
-// The sum that two workers came to: of two hosts, where more than one has a word in it.
+// The sum that two workers came to, and to which somebody came both times: of two hosts, where more
+// than one has a word in it. The first time is that of the first two claims.
 std::optional<Digest> Proven(const std::vector<Claim>& claims) {
   std::set<std::string> all_hosts;
   for (const Claim& claim : claims) all_hosts.insert(claim.host);
@@ -43,7 +47,10 @@ std::optional<Digest> Proven(const std::vector<Claim>& claims) {
       members.insert(other.member);
       hosts.insert(other.host);
     }
-    if (members.size() < 2 || (all_hosts.size() > 1 && hosts.size() < 2)) continue;
+    const bool is_of_both = (claims[0].sum == one.sum || claims[1].sum == one.sum) &&
+                            (claims[2].sum == one.sum || claims[3].sum == one.sum);
+    if (!is_of_both || members.size() < 2) continue;
+    if (all_hosts.size() > 1 && hosts.size() < 2) continue;
     if (proven && *proven != one.sum) return std::nullopt;
     proven = one.sum;
   }
@@ -90,26 +97,22 @@ int WorthBeside(int former, int turn, const std::vector<std::string>& hosts) {
 
 }  // namespace
 
-int TurnOfSums(uint64_t turn, const std::vector<std::string>& hosts, bool once_more) {
+int TurnOfSums(uint64_t turn, const std::vector<std::string>& hosts, int64_t doubts) {
   const int world = static_cast<int>(hosts.size());
   if (world == 1) return 0;
-  std::vector<int> best;
-  int most = 0;
-  for (int one = 1; one < world; ++one) {
-    const int apart = HostsApart(one, hosts);
-    if (apart < most) continue;
-    if (apart > most) best.clear();
-    most = apart;
-    best.push_back(one);
-  }
-  const int first = best[static_cast<size_t>(turn % best.size())];
-  if (!once_more || world == 2) return first;
-  int next = 0;
-  for (int one = 1; one < world; ++one) {
-    if (one == first) continue;
-    if (next == 0 || WorthBeside(first, one, hosts) > WorthBeside(first, next, hosts)) next = one;
-  }
-  return next;
+  std::vector<int> turns;
+  for (int one = 1; one < world; ++one) turns.push_back(one);
+  const auto by = [&](const auto& worth) {
+    std::stable_sort(turns.begin(), turns.end(),
+                     [&](int a, int b) { return worth(a) > worth(b); });
+  };
+  const auto apart = [&](int one) { return HostsApart(one, hosts); };
+  by(apart);
+  const auto best = static_cast<uint64_t>(std::count_if(
+      turns.begin(), turns.end(), [&](int one) { return apart(one) == apart(turns[0]); }));
+  const int first = turns[turn % best];
+  by([&](int one) { return one == first ? INT_MAX : WorthBeside(first, one, hosts); });
+  return turns[static_cast<uint64_t>(doubts) % turns.size()];
 }
 
 Digest SumClaims::DigestOfAll() const {
@@ -121,6 +124,9 @@ Digest SumClaims::DigestOfAll() const {
   text(std::to_string(made.turn));
   for (const auto* const digests : {&made.slices, &made.again}) {
     for (const Digest& digest : *digests) digester.Update(digest.bytes);
+  }
+  for (const auto* const digests : {&inputs, &inputs_again}) {
+    for (const auto& digest : *digests) digester.Update(digest.value_or(Digest()).bytes);
   }
   return digester.Current();
 }
@@ -135,41 +141,38 @@ std::vector<std::string> DisputedBy(const SumClaims& claims) {
   return {members.begin(), members.end()};
 }
 
+namespace {
+
+// Of those two claims.
+bool AddedTheSame(const Claim& one, const Claim& other) {
+  return one.inputs.has_value() && one.inputs == other.inputs;
+}
+
+}  // namespace
+
 SumVerdict DecideSums(const SumClaims& before, const SumClaims& now) {
-  SumVerdict verdict;
-  if (before.members.size() != now.members.size()) {
-    verdict.reason = "the slices are others, since members have left or come";
-    return verdict;
-  }
   std::set<std::string> wrong;
-  bool is_open = false;
-  bool by_repeating = false;
+  std::string open;
   for (size_t slice = 0; slice < now.members.size(); ++slice) {
     std::vector<Claim> claims = ClaimsOn(slice, before);
     for (Claim& claim : ClaimsOn(slice, now)) claims.push_back(std::move(claim));
     const auto differs = [&](const Claim& claim) { return claim.sum != claims[0].sum; };
     if (std::none_of(claims.begin(), claims.end(), differs)) continue;
-    if (const std::optional<Digest> proven = Proven(claims)) {
+    if (!AddedTheSame(claims[0], claims[1]) || !AddedTheSame(claims[2], claims[3])) {
+      open = "what was added had changed before that, on the way or where it was made";
+    } else if (const std::optional<Digest> proven = Proven(claims)) {
       for (const Claim& claim : claims) {
         if (claim.sum != *proven) wrong.insert(claim.member);
       }
     } else if (const std::optional<std::string> fickle = OnlyFickleOne(claims)) {
       wrong.insert(*fickle);
-      by_repeating = true;
     } else {
-      is_open = true;
+      open = "each one comes to its own sum";
     }
   }
-  if (wrong.empty()) {
-    verdict.reason = is_open ? "each one comes to its own sum" : "the sums are the same";
-    return verdict;
-  }
-  verdict.wrong.assign(wrong.begin(), wrong.end());
-  verdict.reason = "two others came to one sum";
-  if (by_repeating) {
-    verdict.reason = "it came to another sum when the step was made again, and the other did not";
-  }
-  return verdict;
+  if (wrong.empty()) return {{}, open};
+  return {{wrong.begin(), wrong.end()},
+          "it came to a sum to which nobody else did, or to another one each time"};
 }
 
 }  // namespace keel

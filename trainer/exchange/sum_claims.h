@@ -1,7 +1,8 @@
 // SumClaims: what two workers say the sum of each slice is, in a step whose sums were made twice;
 // and who is wrong where they differ, once the step was made again.
 // Promises   members that compare the same claims name the same ones. What only workers of one host
-//            say proves nothing where another host says something else.
+//            say proves nothing where another host says something else. Nobody is named for what
+//            changed before it was added.
 // Does not   add or send anything (trainer/exchange/sum_proof.h).
 // Threads    plain values and pure functions.
 #pragma once
@@ -21,19 +22,24 @@ struct SumsMade {
   int turn = 0;
   std::vector<Digest> slices;
   std::vector<Digest> again;
+  // Of what this worker added to its own slice, and to the other one.
+  Digest inputs = {};
+  Digest inputs_again = {};
 
   bool Differ() const { return slices != again; }
 };
 
-// Who adds the slices the second time: of another host where there is one. `once_more`: the step is
-// made again, and each slice is added by somebody who has nothing to do with the first dispute, as
-// far as there is such a one.
-int TurnOfSums(uint64_t turn, const std::vector<std::string>& hosts, bool once_more);
+// Who adds the slices, too: of another host where there is one. `doubts`: so many times the step
+// was made before; each time another worker adds a slice, first one who has nothing to do with the
+// first dispute, as far as there are such ones.
+int TurnOfSums(uint64_t turn, const std::vector<std::string>& hosts, int64_t doubts);
 
 struct SumClaims {
   std::vector<std::string> members;   // by rank: "node7/0"
   std::vector<std::string> hosts;
   SumsMade made;
+  std::vector<std::optional<Digest>> inputs;   // as each one tells
+  std::vector<std::optional<Digest>> inputs_again;
 
   // The same for all members that saw the same.
   Digest DigestOfAll() const;

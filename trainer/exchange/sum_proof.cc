@@ -11,6 +11,8 @@ void SumProof::BeginStep(const std::optional<int>& turn) {
   turn_ = turn;
   slices_.clear();
   again_.clear();
+  inputs_ = Digester();
+  inputs_again_ = Digester();
   if (!turn) return;
   slices_.resize(static_cast<size_t>(group_.size()));
   again_.resize(static_cast<size_t>(group_.size()));
@@ -37,6 +39,7 @@ Status SumProof::ReduceCopies(const LaneShares& shares, const at::Tensor& into,
   const at::Tensor sums = nodes.empty() ? at::empty_like(into) : nodes.back().value;
   if (nodes.empty()) copies_.push_back(sums);
   FlatReduction reduction(group_, shares, sums, std::move(nodes), scratch, *turn_);
+  reduction.NoteInputs(&inputs_again_);
   KEEL_TRY(reduction.Start());
   KEEL_TRY(reduction.Finish());
   KEEL_TRY(group_.AwaitReaders());
@@ -49,6 +52,7 @@ Status SumProof::Reduce(const LaneShares& shares, const at::Tensor& into,
                         std::vector<TreeSum::Entry> own, ReductionScratch& scratch) {
   KEEL_TRY(ReduceCopies(shares, into, own, scratch));
   FlatReduction reduction(group_, shares, into, std::move(own), scratch);
+  reduction.NoteInputs(&inputs_);
   KEEL_TRY(reduction.Start());
   KEEL_TRY(reduction.Finish());
   KEEL_TRY(group_.AwaitReaders());
@@ -58,7 +62,8 @@ Status SumProof::Reduce(const LaneShares& shares, const at::Tensor& into,
 
 std::optional<SumsMade> SumProof::Take() {
   if (!turn_) return std::nullopt;
-  SumsMade made{.turn = *turn_, .slices = {}, .again = {}};
+  SumsMade made{.turn = *turn_, .slices = {}, .again = {}, .inputs = inputs_.Current(),
+                .inputs_again = inputs_again_.Current()};
   for (const Digester& one : slices_) made.slices.push_back(one.Current());
   for (const Digester& one : again_) made.again.push_back(one.Current());
   BeginStep(std::nullopt);

@@ -44,6 +44,8 @@ class SumProof {
   std::optional<int> turn_;
   std::vector<Digester> slices_;   // by the rank that adds them without a turn
   std::vector<Digester> again_;
+  Digester inputs_;                // of this worker's own slice
+  Digester inputs_again_;          // of the one that it adds, too
   // Those of an own host may read them until they have told that they did.
   std::vector<at::Tensor> copies_;
 };

@@ -44,8 +44,8 @@ class EpochRun {
       return EpochOutcome{EpochEnd::kRefused, met.refused, group_.rank() == 0};
     }
     pieces_left_ = met.pieces;
-    recheck_.BeginEpoch(met.recheck_every, met.has_newcomer);
-    if (met.doubted) state_.NoteDoubted();   // whoever was not there, too
+    recheck_.BeginEpoch(met.recheck_every, met.unproven);
+    state_.SetDoubts(met.doubts);
     placer_.Begin(met.costs);
     if (!met.catching_up.empty()) {
       catch_up_.emplace(parts_, met.catching_up, LanesOfOthers(met));
@@ -150,6 +150,7 @@ class EpochRun {
     VoteRecord record = Record(wishes, std::move(work.losses));
     record.piece = piece;
     KEEL_TRY(recheck_.FillIn(work, record));
+    if (recheck != RecheckTask{}) watch.Add(&StepTimes::recheck);
     record.compute_ns = times_.Own().count();
     record.exchange_ns = times_.exchange.count();
     const uint64_t every = state_.config().digest_every;
@@ -198,10 +199,6 @@ class EpochRun {
     if (judged.what == Recheck::Outcome::What::kAgain) return std::optional(EpochEnd::kBoundary);
     refused_ = judged.reason;
     if (!parts_.saves()) return std::optional(EpochEnd::kDoubted);
-    if (catching_up()) {   // they would have nothing to write
-      if (group_.rank() == 0) parts_.saver().TellUnsaved("these steps are lost");
-      return std::optional(EpochEnd::kDoubted);
-    }
     KEEL_TRY(CompareRest());
     const Status saved = SaveTogether(parts_, Phase::kParked);
     if (!saved.ok() && IsBreak(saved.error())) return saved.error();

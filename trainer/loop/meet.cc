@@ -45,9 +45,9 @@ class Meeting {
     Keeping* const keeping = parts_.keeping;
     if (keeping != nullptr && keeping->ahead != nullptr) keeping->ahead->Stop();
     KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
-    doubted_ = plan.doubted;
+    doubts_ = plan.doubts;
     recheck_every_ = plan.recheck_every;
-    has_newcomer_ = !begins && plan.has_newcomer();
+    unproven_ = !begins && plan.unproven;
     for (const MemberReport& report : reports) {
       costs_.lane_ns.push_back(report.lane_ns);
       costs_.link_ns = std::max(costs_.link_ns, report.link_ns);
@@ -66,12 +66,13 @@ class Meeting {
     KEEL_TRY(MoveState(plan, source, part));
     if (plan.catches_up()) KEEL_TRY(BeginCatchingUp(plan, source, part));
     if (part == Part::kReady) KEEL_TRY(state_.TakeOwn());
+    if (part == Part::kReceives || part == Part::kCatchesUp) state_.SetUnproven(!begins);
     state_.SetInexactSince(plan.inexact_since);
     return CompareStates(plan);
   }
 
   Met met() const {
-    return {refused_, pieces_, catching_up_, doubted_, recheck_every_, has_newcomer_, costs_};
+    return {refused_, pieces_, catching_up_, doubts_, recheck_every_, unproven_, costs_};
   }
 
  private:
@@ -381,8 +382,8 @@ class Meeting {
   std::string refused_;   // why nobody, or not this member, may begin
   uint64_t pieces_ = 0;   // of the state, left to be compared by the next steps
   std::vector<bool> catching_up_;
-  bool doubted_ = false;
-  bool has_newcomer_ = false;
+  int64_t doubts_ = 0;
+  bool unproven_ = false;
   int64_t recheck_every_ = 0;
   PlacementCosts costs_;
 };

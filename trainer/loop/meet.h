@@ -30,9 +30,9 @@ struct Met {
   uint64_t pieces = 0;
   // By rank, who begins to catch up with the others; empty: nobody.
   std::vector<bool> catching_up;
-  bool doubted = false;   // the first step is made again (MemberReport::doubted)
+  int64_t doubts = 0;          // of the first step (MemberReport)
   int64_t recheck_every = 0;   // for all (ReformPlan)
-  bool has_newcomer = false;   // among members that went on before
+  bool unproven = false;       // somebody is (MemberReport)
   PlacementCosts costs;   // as the members know them from epochs before
 };
 Result<Met> Meet(const EpochParts& parts, const ApplyPending& apply);

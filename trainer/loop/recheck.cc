@@ -17,6 +17,9 @@ namespace {
 
 constexpr char kLeaves[] = "it leaves, and the step is made again";
 constexpr char kMadeAgain[] = "the step is made again";
+
+// The second time decides nothing if somebody was not there the first time.
+constexpr int64_t kSumsMadeMax = 3;
 constexpr char kChanged[] = ": bits have changed in the memory of one of them, or its program has "
                             "changed them beside the optimizer";
 
@@ -65,12 +68,12 @@ RecheckTask Recheck::TaskFor(const Placement& lanes, bool all_hold) {
                                                         : static_cast<uint64_t>(every_);
   // Workers of other kernels may come to other bits.
   if (every == 0 || !all_compute_alike_) return {};
-  const bool is_first = all_hold && std::exchange(has_newcomer_, false);
-  if (!is_first && !state_.doubted() && state_.step() % every != every - 1) return {};
-  const uint64_t turn = state_.step() / every;
+  const bool is_due = state_.step() % every == every - 1;
+  if (!is_due && state_.doubts() == 0 && !(unproven_ && all_hold)) return {};
+  turn_ = state_.step() / every;
   // Who receives the state has nothing yet to compute a lane with, but adds for all.
-  tasks_ = all_hold ? PlanRecheck(turn, lanes, hosts_) : std::vector<RecheckTask>(hosts_.size());
-  const int sums_turn = TurnOfSums(turn, hosts_, state_.doubted());
+  tasks_ = all_hold ? PlanRecheck(turn_, lanes, hosts_) : std::vector<RecheckTask>(hosts_.size());
+  const int sums_turn = TurnOfSums(turn_, hosts_, state_.doubts());
   for (RecheckTask& task : tasks_) task.sums_turn = sums_turn;
   return tasks_[Index(rank())];
 }
@@ -82,12 +85,14 @@ Status Recheck::FillIn(const LaneWork& work, VoteRecord& record) const {
   KEEL_TRY_ASSIGN(record.sums, CatchTorch("comparing gradients", [&] {
     std::vector<at::Tensor> sums;
     for (const at::Tensor& parameter : state_.parameters()) sums.push_back(parameter.grad());
-    if (all_hold_) record.piece = state_.WholeDigest();
+    if (all_hold_) record.piece = state_.DigestOfTurn(turn_);
     return DigestOfTensors(sums);
   }));
   if (work.sums) {
     record.slices = DigestOfSlices(work.sums->slices);
     record.slices_again = DigestOfSlices(work.sums->again);
+    record.inputs = work.sums->inputs;
+    record.inputs_again = work.sums->inputs_again;
   }
   return Ok();
 }
@@ -108,11 +113,16 @@ Result<Recheck::Outcome> Recheck::Judge(const std::vector<VoteRecord>& records,
     KEEL_TRY_ASSIGN(Outcome outcome, JudgeLane(dispute, testimony, differing));
     if (outcome.what != Outcome::What::kApply) return outcome;
   }
-  return JudgeSums(records, work);
+  KEEL_TRY_ASSIGN(Outcome outcome, JudgeSums(records, work));
+  if (outcome.what == Outcome::What::kApply && all_hold_) {
+    unproven_ = false;
+    state_.SetUnproven(false);
+  }
+  return outcome;
 }
 
 Recheck::Outcome Recheck::Again(const std::string& in, const std::string& reason) {
-  state_.NoteDoubted();
+  state_.NoteDoubt();
   Tell(in, {}, reason, kMadeAgain);
   return {Outcome::What::kAgain};
 }
@@ -152,81 +162,88 @@ Result<Recheck::Outcome> Recheck::JudgeBegun(
 
 Result<Recheck::Outcome> Recheck::JudgeSums(const std::vector<VoteRecord>& records,
                                             const LaneWork& work) {
-  for (const auto digest : {&VoteRecord::sums, &VoteRecord::slices, &VoteRecord::slices_again}) {
+  for (const auto digest : {&VoteRecord::slices, &VoteRecord::sums, &VoteRecord::slices_again}) {
     std::vector<std::optional<Digest>> all;
     for (const VoteRecord& record : records) all.push_back(record.*digest);
     const Minority minority = MinorityOf(all);
     if (!minority.differ) continue;
-    if (!minority.wrong.empty()) {
+    // What most have may have changed before they had it: others have made it, too.
+    const bool is_vouched_for =
+        digest == &VoteRecord::slices &&
+        std::any_of(minority.wrong.begin(), minority.wrong.end(), [&](int rank) {
+          return records[Index(rank)].slices == records[Index(rank)].slices_again;
+        });
+    if (!minority.wrong.empty() && !is_vouched_for) {
       return GoOnWithout(minority.wrong, "sums",
                          ": the gradients' sums of " + group_.NameOf(rank()) +
                              " are not those that most others have: this machine changes bits, or "
                              "what it receives is changed on the way");
     }
-    if (!state_.doubted()) return Again("sums", "no majority holds the same");
+    if (state_.doubts() == 0) return Again("sums", "workers hold different ones");
     return Outcome{Outcome::What::kStop,
                    StepText() + ": workers hold other sums of the gradients than others, twice, "
-                                "and no majority agrees"};
+                                "and nobody can tell whose are right"};
   }
-  return work.sums ? JudgeMadeTwice(*work.sums) : Outcome();
+  return work.sums ? JudgeMadeTwice(records, *work.sums) : Outcome();
 }
 
 // All members hold the same digests here.
-Result<Recheck::Outcome> Recheck::JudgeMadeTwice(const SumsMade& made) {
-  const SumClaims now{members_, hosts_, made};
-  const SumClaims* const before = state_.doubted_sums();
-  if (!made.Differ()) {
-    if (before == nullptr) return Outcome();
-    return NameWhoAdded(DecideSums(*before, now), Outcome());
+Result<Recheck::Outcome> Recheck::JudgeMadeTwice(const std::vector<VoteRecord>& records,
+                                                 const SumsMade& made) {
+  SumClaims now{members_, hosts_, made, {}, {}};
+  for (const VoteRecord& record : records) {
+    now.inputs.push_back(record.inputs);
+    now.inputs_again.push_back(record.inputs_again);
+  }
+  SumVerdict verdict;
+  if (state_.doubts() > 0) {
+    KEEL_TRY_ASSIGN(const SumClaims* const before, CommonClaims());
+    if (before != nullptr) verdict = DecideSums(*before, now);
   }
   const std::vector<std::string> pair = DisputedBy(now);
-  checks_.differences += int{std::find(pair.begin(), pair.end(), members_[Index(rank())]) !=
-                             pair.end()};
-  KEEL_TRY_ASSIGN(const bool all_remember, AllRemember(before));
-  if (!all_remember) {
-    const std::string reason = JoinList(pair, " and ") + " came to different sums";
-    state_.NoteDoubtedSums(now);
-    Tell("sums", {}, reason, kMadeAgain);
-    return Outcome{Outcome::What::kAgain};
+  checks_.differences += std::count(pair.begin(), pair.end(), members_[Index(rank())]);
+  std::vector<int> wrong;
+  for (int one = 0; one < group_.size(); ++one) {
+    const auto& named = verdict.wrong;
+    if (std::count(named.begin(), named.end(), members_[Index(one)]) > 0) wrong.push_back(one);
   }
-  const SumVerdict verdict = DecideSums(*before, now);
-  Outcome others{Outcome::What::kAgain};
-  if (verdict.wrong.empty()) {
-    others = {Outcome::What::kStop,
-              StepText() + ": " + JoinList(pair, " or ") + " adds gradients to other sums than it "
-              "should, twice (" + verdict.reason + "). Find out which machine it is"};
+  if (!wrong.empty()) return NameWhoAdded(wrong, verdict.reason, made.Differ());
+  if (!made.Differ()) return Outcome();
+  if (state_.doubts() + 1 >= kSumsMadeMax) {
+    return Outcome{Outcome::What::kStop,
+                   StepText() + ": " + JoinList(pair, " or ") +
+                       " adds gradients to other sums than it should, " +
+                       std::to_string(kSumsMadeMax) + " times" +
+                       (verdict.reason.empty() ? "" : " (" + verdict.reason + ")") +
+                       ". Find out which machine it is"};
   }
-  state_.NoteDoubtedSums(now);
-  return NameWhoAdded(verdict, others);
+  state_.NoteDoubt(std::move(now));
+  Tell("sums", {}, JoinList(pair, " and ") + " came to different ones", kMadeAgain);
+  return Outcome{Outcome::What::kAgain};
 }
 
-// Who was not there knows nothing of it, and all must come to one outcome.
-Result<bool> Recheck::AllRemember(const SumClaims* before) {
+// Those of the time before. Null: somebody was not there, and all must come to one outcome; or the
+// slices were others, since there were more members, or fewer.
+Result<const SumClaims*> Recheck::CommonClaims() {
+  const SumClaims* const before = state_.doubted_sums();
   const Digest mine = before != nullptr ? before->DigestOfAll() : Digest();
   KEEL_TRY_ASSIGN(const std::vector<Digest> all, GatherDigests(group_, mine));
-  return before != nullptr && std::count(all.begin(), all.end(), mine) == group_.size();
+  const bool all_know = std::count(all.begin(), all.end(), mine) == group_.size();
+  return all_know && before != nullptr && before->members.size() == members_.size() ? before
+                                                                                    : nullptr;
 }
 
-// `others`: what they do, which those who are wrong do not.
-Result<Recheck::Outcome> Recheck::NameWhoAdded(const SumVerdict& verdict, const Outcome& others) {
-  std::vector<int> wrong;   // who is still there
-  for (int one = 0; one < group_.size(); ++one) {
-    const std::string& member = members_[Index(one)];
-    if (std::find(verdict.wrong.begin(), verdict.wrong.end(), member) != verdict.wrong.end()) {
-      wrong.push_back(one);
-    }
-  }
-  const bool is_alone = group_.size() == 1;
-  if (wrong.empty() || is_alone) return others;
+Result<Recheck::Outcome> Recheck::NameWhoAdded(const std::vector<int>& wrong,
+                                               const std::string& reason, bool again) {
   if (!Holds(wrong, rank())) {
-    Tell("sums", wrong, verdict.reason,
-         others.what == Outcome::What::kApply ? "it leaves, and the others go on" : kLeaves);
-    return others;
+    Tell("sums", wrong, reason, again ? kLeaves : "it leaves, and the others go on");
+    state_.SetDoubts(0);   // who is left may well be right
+    return Outcome{again ? Outcome::What::kAgain : Outcome::What::kApply};
   }
   state_.NoteUnfit();
   return Error{Code::kCorrupt, StepText() + ": " + group_.NameOf(rank()) +
-                                   " adds gradients to other sums than it should (" +
-                                   verdict.reason + "): do not trust this machine"};
+                                   " adds gradients to other sums than it should (" + reason +
+                                   "): do not trust this machine"};
 }
 
 // Those whom the dispute is about compute the lane, once more, while the others wait for them.
@@ -301,7 +318,7 @@ Result<Recheck::Outcome> Recheck::JudgeLane(const Dispute& dispute, const Testim
 Recheck::Outcome Recheck::JudgeBoth(const Dispute& dispute, const std::string& reason) {
   const std::string lane = "lane " + std::to_string(dispute.lane);
   const bool alone = dispute.owner == dispute.checker;
-  if (!state_.doubted()) return Again(lane, reason);
+  if (state_.doubts() == 0) return Again(lane, reason);
   std::vector<int> both = {dispute.owner};
   if (!alone) both.push_back(dispute.checker);
   if (state_.config().on_corruption == OnCorruption::kContinue) {

@@ -9,14 +9,14 @@
 // | others, and not whose are wrong: the first time | meet | is made again |
 // | now the same sums, which shows whose were wrong | go on without it | is applied |
 // | the same once more, of a lane; --on-corruption=continue | go on | is applied |
-// | the same once more, otherwise | end the job | is not applied |
+// | the same once more, of sums twice, otherwise | end the job | is not applied |
 //
 // Promises   all members that have the same votes come to the same outcome.
 // Does not   find what goes wrong in the same way on both machines, or on a single one each time.
 //            Look at lanes or states while members receive the state, but only at sums.
 // Threads    the training thread.
 // Errors     those of the group and of the user's program; kCorrupt: this worker is the one that is
-//            wrong, or members began the step with different parameters.
+//            wrong, or members began the step with different states.
 #pragma once
 
 #include <cstdint>
@@ -42,11 +42,11 @@ class Recheck {
  public:
   explicit Recheck(const EpochParts& parts);
 
-  // `every`: as the members have agreed (ReformPlan). `has_newcomer`: the first step in which it
-  // computes is rechecked.
-  void BeginEpoch(int64_t every, bool has_newcomer) {
+  // As the members have agreed (ReformPlan). `unproven`: the first step in which all compute is
+  // rechecked.
+  void BeginEpoch(int64_t every, bool unproven) {
     every_ = every;
-    has_newcomer_ = has_newcomer;
+    unproven_ = unproven;
   }
   // Of the step that begins. `lanes`: who computes which ones. `all_hold`: nobody receives the
   // state beside the step.
@@ -73,9 +73,11 @@ class Recheck {
   Result<Outcome> GoOnWithout(const std::vector<int>& wrong, const std::string& in,
                               const std::string& what) const;
   Result<Outcome> JudgeSums(const std::vector<VoteRecord>& records, const LaneWork& work);
-  Result<Outcome> JudgeMadeTwice(const SumsMade& made);
-  Result<Outcome> NameWhoAdded(const SumVerdict& verdict, const Outcome& others);
-  Result<bool> AllRemember(const SumClaims* before);
+  Result<Outcome> JudgeMadeTwice(const std::vector<VoteRecord>& records, const SumsMade& made);
+  Result<const SumClaims*> CommonClaims();
+  // `again`: the others make the step again; else they go on.
+  Result<Outcome> NameWhoAdded(const std::vector<int>& wrong, const std::string& reason,
+                               bool again);
   Result<Testimony> Hear(const Dispute& dispute, const LaneWork& work, Exchange& exchange);
   Result<std::vector<LaneResult>> Testify(const Dispute& dispute, const LaneWork& work,
                                           Exchange& exchange);
@@ -100,7 +102,8 @@ class Recheck {
   std::vector<std::string> hosts_;
   const bool all_compute_alike_;
   int64_t every_ = 0;
-  bool has_newcomer_ = false;        // that has computed nothing yet
+  bool unproven_ = false;            // somebody is
+  uint64_t turn_ = 0;                // of the recheck under way
   WorkerChecks checks_;
   std::vector<RecheckTask> tasks_;   // by rank, of the step under way; empty: no recheck
   bool all_hold_ = true;             // in that step

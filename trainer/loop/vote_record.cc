@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 namespace keel {
@@ -25,10 +26,30 @@ enum Flags : uint64_t {
   kHasSums = 1 << 13,
   kHasSlices = 1 << 14,
   kHasSlicesAgain = 1 << 15,
-  kAllFlags = 255 | kHasOwnLane | kHasOtherLane | kHasSums | kHasSlices | kHasSlicesAgain,
+  kHasInputs = 1 << 16,
+  kHasInputsAgain = 1 << 17,
 };
 constexpr int kSavingShift = 8;
 constexpr uint64_t kSavingMask = uint64_t{7} << kSavingShift;
+
+// In the order in which they lie.
+struct DigestField {
+  uint64_t flag;
+  std::optional<Digest> VoteRecord::*field;
+};
+constexpr DigestField kDigests[] = {
+    {kHasDigest, &VoteRecord::parameters},   {kHasPiece, &VoteRecord::piece},
+    {kHasOwnLane, &VoteRecord::own_lane},    {kHasOtherLane, &VoteRecord::other_lane},
+    {kHasSums, &VoteRecord::sums},           {kHasSlices, &VoteRecord::slices},
+    {kHasSlicesAgain, &VoteRecord::slices_again}, {kHasInputs, &VoteRecord::inputs},
+    {kHasInputsAgain, &VoteRecord::inputs_again},
+};
+
+constexpr uint64_t AllFlags() {
+  uint64_t flags = kStop | kSave | kJoinWaiting | kLeaving | kHasDeadline | kHasSaveTime;
+  for (const DigestField& one : kDigests) flags |= one.flag;
+  return flags | kSavingMask;
+}
 
 struct Head {
   int64_t step = 0;
@@ -38,15 +59,9 @@ struct Head {
   int64_t compute_ns = 0;
   int64_t exchange_ns = 0;
   int64_t sent_ns = 0;
-  std::array<std::byte, 16> digest{};
-  std::array<std::byte, 16> piece{};
-  std::array<std::byte, 16> own_lane{};
-  std::array<std::byte, 16> other_lane{};
-  std::array<std::byte, 16> sums{};
-  std::array<std::byte, 16> slices{};
-  std::array<std::byte, 16> slices_again{};
+  std::array<std::array<std::byte, 16>, std::size(kDigests)> digests{};
 };
-static_assert(sizeof(Head) == 168, "no padding that would be sent");
+static_assert(sizeof(Head) == 200, "no padding that would be sent");
 
 uint64_t FlagsOf(const VoteRecord& record) {
   uint64_t flags = 0;
@@ -55,14 +70,10 @@ uint64_t FlagsOf(const VoteRecord& record) {
   if (record.join_waiting) flags |= kJoinWaiting;
   if (record.leaving) flags |= kLeaving;
   if (record.deadline_ms) flags |= kHasDeadline;
-  if (record.parameters) flags |= kHasDigest;
   if (record.save_ns) flags |= kHasSaveTime;
-  if (record.piece) flags |= kHasPiece;
-  if (record.own_lane) flags |= kHasOwnLane;
-  if (record.other_lane) flags |= kHasOtherLane;
-  if (record.sums) flags |= kHasSums;
-  if (record.slices) flags |= kHasSlices;
-  if (record.slices_again) flags |= kHasSlicesAgain;
+  for (const DigestField& one : kDigests) {
+    if (record.*one.field) flags |= one.flag;
+  }
   return flags | static_cast<uint64_t>(record.saving) << kSavingShift;
 }
 
@@ -85,13 +96,10 @@ std::vector<std::byte> EncodeVote(const VoteRecord& record) {
   head.compute_ns = record.compute_ns;
   head.exchange_ns = record.exchange_ns;
   head.sent_ns = record.sent_ns;
-  if (record.parameters) head.digest = record.parameters->bytes;
-  if (record.piece) head.piece = record.piece->bytes;
-  if (record.own_lane) head.own_lane = record.own_lane->bytes;
-  if (record.other_lane) head.other_lane = record.other_lane->bytes;
-  if (record.sums) head.sums = record.sums->bytes;
-  if (record.slices) head.slices = record.slices->bytes;
-  if (record.slices_again) head.slices_again = record.slices_again->bytes;
+  for (size_t i = 0; i < std::size(kDigests); ++i) {
+    const std::optional<Digest>& digest = record.*kDigests[i].field;
+    if (digest) head.digests[i] = digest->bytes;
+  }
   std::vector<std::byte> bytes(VoteRecordBytes(static_cast<int>(record.losses.size())));
   std::memcpy(bytes.data(), &head, sizeof(Head));
   if (!record.losses.empty()) {
@@ -109,7 +117,7 @@ Result<VoteRecord> DecodeVote(std::span<const std::byte> bytes, int lanes) {
   Head head;
   std::memcpy(&head, bytes.data(), sizeof(Head));
   const uint64_t saving = (head.flags & kSavingMask) >> kSavingShift;
-  if ((head.flags & ~(kAllFlags | kSavingMask)) != 0 || saving >= kSaveStates) {
+  if ((head.flags & ~AllFlags()) != 0 || saving >= kSaveStates) {
     return Error{Code::kCorrupt, "a vote with unknown flags " + std::to_string(head.flags) +
                                      "; do all workers run the same version?"};
   }
@@ -125,13 +133,9 @@ Result<VoteRecord> DecodeVote(std::span<const std::byte> bytes, int lanes) {
   record.compute_ns = head.compute_ns;
   record.exchange_ns = head.exchange_ns;
   record.sent_ns = head.sent_ns;
-  if ((head.flags & kHasDigest) != 0) record.parameters = Digest{head.digest};
-  if ((head.flags & kHasPiece) != 0) record.piece = Digest{head.piece};
-  if ((head.flags & kHasOwnLane) != 0) record.own_lane = Digest{head.own_lane};
-  if ((head.flags & kHasOtherLane) != 0) record.other_lane = Digest{head.other_lane};
-  if ((head.flags & kHasSums) != 0) record.sums = Digest{head.sums};
-  if ((head.flags & kHasSlices) != 0) record.slices = Digest{head.slices};
-  if ((head.flags & kHasSlicesAgain) != 0) record.slices_again = Digest{head.slices_again};
+  for (size_t i = 0; i < std::size(kDigests); ++i) {
+    if ((head.flags & kDigests[i].flag) != 0) record.*kDigests[i].field = Digest{head.digests[i]};
+  }
   record.losses.resize(static_cast<size_t>(lanes));
   if (lanes > 0) {
     std::memcpy(record.losses.data(), bytes.data() + sizeof(Head), bytes.size() - sizeof(Head));

@@ -33,13 +33,15 @@ struct VoteRecord {
   // rechecked.
   std::optional<Digest> piece = {};
   // In a step that is rechecked: of its own lane that another worker computes, too; of that of
-  // another one which it does; of the sums of all gradients; and of all slices of sums as they
-  // came to it, and as they came the other time.
+  // another one which it does; of the sums of all gradients; of all slices of sums as they came to
+  // it, and as they came the other time; and of what it added in these (SumsMade).
   std::optional<Digest> own_lane = {};
   std::optional<Digest> other_lane = {};
   std::optional<Digest> sums = {};
   std::optional<Digest> slices = {};
   std::optional<Digest> slices_again = {};
+  std::optional<Digest> inputs = {};
+  std::optional<Digest> inputs_again = {};
   std::vector<double> losses = {};          // one for each of its own lanes
 
   // Compares bits, so that a NaN equals itself.

@@ -12,6 +12,8 @@
 namespace keel {
 namespace {
 
+constexpr int64_t kDoubtsMax = 1000;   // others tell it
+
 std::vector<uint32_t> BitsOf(const std::vector<float>& values) {
   std::vector<uint32_t> bits;
   for (const float value : values) bits.push_back(std::bit_cast<uint32_t>(value));
@@ -109,7 +111,7 @@ bool MayCatchUp(const std::vector<MemberReport>& reports, const ReformPlan& plan
     return report.step > 0 && report.compared;
   });
   // All shall look at a step that is in doubt.
-  return few && begun && !plan.doubted &&
+  return few && begun && plan.doubts == 0 &&
          std::all_of(reports.begin(), reports.end(), [&](const MemberReport& report) {
            return report.by_parts && report.fingerprint == reports[0].fingerprint;
          });
@@ -155,7 +157,8 @@ struct JsonFields<MemberReport> {
     field("trail", report.trail);
     field("compared", report.compared);
     field("by_parts", report.by_parts);
-    field("doubted", report.doubted);
+    field("doubts", report.doubts);
+    field("unproven", report.unproven);
     field("recheck_every", report.recheck_every);
     field("numbers", report.numbers);
     field("inexact_since", report.inexact_since);
@@ -175,8 +178,8 @@ struct JsonFields<MemberReport> {
 bool MemberReport::operator==(const MemberReport& other) const {
   return step == other.step && pending == other.pending && layout == other.layout &&
          trail == other.trail && compared == other.compared && by_parts == other.by_parts &&
-         doubted == other.doubted && recheck_every == other.recheck_every &&
-         numbers == other.numbers &&
+         doubts == other.doubts && unproven == other.unproven &&
+         recheck_every == other.recheck_every && numbers == other.numbers &&
          inexact_since == other.inexact_since && fingerprint == other.fingerprint &&
          together == other.together && beginning == other.beginning &&
          directory == other.directory && save_every == other.save_every && codec == other.codec &&
@@ -232,10 +235,6 @@ bool ReformPlan::catches_up() const {
   return std::find(parts.begin(), parts.end(), Part::kCatchesUp) != parts.end();
 }
 
-bool ReformPlan::has_newcomer() const {
-  return catches_up() || std::find(parts.begin(), parts.end(), Part::kReceives) != parts.end();
-}
-
 Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
   KEEL_TRY(CheckLayouts(reports));
   int64_t furthest = MemberReport::kSpoiled;
@@ -255,9 +254,13 @@ Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
     return report.recheck_every == 0;
   });
   plan.recheck_every = any_never ? 0 : reports.front().recheck_every;
-  plan.doubted = std::any_of(reports.begin(), reports.end(), [&](const MemberReport& report) {
-    return report.doubted && report.step == plan.step;
-  });
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    const MemberReport& report = reports[rank];
+    if (report.step == plan.step) {
+      plan.doubts = std::max(plan.doubts, std::min(report.doubts, kDoubtsMax));
+    }
+    plan.unproven |= report.unproven || plan.parts[rank] == Part::kReceives;
+  }
   if (MayCatchUp(reports, plan)) {
     std::replace(plan.parts.begin(), plan.parts.end(), Part::kReceives, Part::kCatchesUp);
   }

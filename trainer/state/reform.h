@@ -36,9 +36,11 @@ struct MemberReport {
   bool compared = false;
   // It is large, and whoever lacks it can receive it in parts while the others make steps.
   bool by_parts = false;
-  // The step after `step` is made again, since results differed, and nobody could tell whose are
-  // right.
-  bool doubted = false;
+  // So many times the step after `step` was made and not applied, since results differed, and
+  // nobody could tell whose are right.
+  int64_t doubts = 0;
+  // It has the state from others, and nothing that it computed was rechecked yet.
+  bool unproven = false;
   int64_t recheck_every = kUsual;    // TrainConfig's; 0: never
   std::string numbers;               // the state's numbers, as text
   // The first step that was made on other numerics than those before it; -1: there is none.
@@ -88,11 +90,11 @@ struct ReformPlan {
   int source = 0;               // the first member that is ready: its numbers and losses count
   std::vector<Part> parts;      // by rank
   bool catches_up() const;      // somebody does
-  bool has_newcomer() const;    // somebody has or will have the state from others
   // The first step on other numerics, as all shall note it; -1: there is none. Some may have noted
   // it for a member that was lost on its way in, and others not.
   int64_t inexact_since = -1;
-  bool doubted = false;         // the next step is (MemberReport)
+  int64_t doubts = 0;           // of the next step (MemberReport)
+  bool unproven = false;        // somebody is, or will be
   int64_t recheck_every = 0;    // as the first one says, but never if any says so
   // All who have it have come from one compared state by the same steps, so that their states are
   // the same unless bits have changed in the memory of one of them.

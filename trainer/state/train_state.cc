@@ -18,6 +18,8 @@
 namespace keel {
 namespace {
 
+constexpr uint64_t kTurnBytes = uint64_t{256} << 20;   // some hundredths of a second
+
 // What cannot be wrong with a module's.
 Status CheckFace(const ModelTensors& tensors) {
   std::unordered_set<const void*> seen;
@@ -161,10 +163,14 @@ float TrainState::MeanLoss(const std::vector<float>& lane_losses) {
 
 Digest TrainState::ParametersDigest() const { return DigestOfTensors(parameters_); }
 
-uint64_t TrainState::pieces() const {
+uint64_t TrainState::BytesWithoutBuffers() const {
   uint64_t bytes = registry_.bytes();
   for (const auto& [name, buffer] : model_.tensors.buffers) bytes -= buffer.nbytes();
-  return PiecesFor(bytes, config_.piece_bytes);
+  return bytes;
+}
+
+uint64_t TrainState::pieces() const {
+  return PiecesFor(BytesWithoutBuffers(), config_.piece_bytes);
 }
 
 Digest TrainState::SmallDigest() const {
@@ -180,7 +186,10 @@ Digest TrainState::PieceDigest(uint64_t piece) const {
   return DigestOfPiece(FlatWithoutBuffers(), piece, pieces());
 }
 
-Digest TrainState::WholeDigest() const { return DigestOfPiece(FlatWithoutBuffers(), 0, 1); }
+Digest TrainState::DigestOfTurn(uint64_t turn) const {
+  const uint64_t parts = PiecesFor(BytesWithoutBuffers(), kTurnBytes);
+  return DigestOfPiece(FlatWithoutBuffers(), turn % parts, parts);
+}
 
 // Whatever runs beside the lanes may change buffers, which are put back before each of them.
 std::vector<at::Tensor> TrainState::FlatWithoutBuffers() const {
@@ -197,7 +206,8 @@ std::vector<at::Tensor> TrainState::FlatWithoutBuffers() const {
 MemberReport TrainState::Report() const {
   MemberReport report;
   report.layout = registry_.LayoutDigest().Hex();
-  report.doubted = doubted();
+  report.doubts = doubts();
+  report.unproven = unproven_;
   if (config_.recheck_every) report.recheck_every = static_cast<int64_t>(*config_.recheck_every);
   report.by_parts = config_.joins_beside && parts_.has_value() && pieces() > 1;
   report.lane_ns = speed_.lane_ns;

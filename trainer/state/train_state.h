@@ -78,19 +78,20 @@ class TrainState {
   void NoteSpeed(const Speed& speed) { speed_ = speed; }
 
   // The step under way is made again, since results differ, and nobody can tell whose are right.
-  void NoteDoubted() {
-    if (!doubted()) doubted_sums_.reset();
-    doubted_ = step_;
+  // `claims`: what its members said of the sums, if those differ.
+  void NoteDoubt(std::optional<SumClaims> claims = {}) {
+    doubt_ = {step_, doubts() + 1, std::move(claims)};
   }
-  bool doubted() const { return doubted_ == step_; }
-  // What its members said of the sums, if it is made again for that.
-  void NoteDoubtedSums(SumClaims claims) {
-    NoteDoubted();
-    doubted_sums_ = std::move(claims);
+  // As all members have agreed, of whom some were not there.
+  void SetDoubts(int64_t doubts) {
+    if (doubts != this->doubts()) doubt_ = {step_, doubts, {}};
   }
+  int64_t doubts() const { return doubt_.step == step_ ? doubt_.times : 0; }
   const SumClaims* doubted_sums() const {
-    return doubted() && doubted_sums_ ? &*doubted_sums_ : nullptr;
+    return doubts() > 0 && doubt_.claims ? &*doubt_.claims : nullptr;
   }
+  // It has this state from others, and nothing that it computed was rechecked yet.
+  void SetUnproven(bool unproven) { unproven_ = unproven; }
   // Others have shown that this machine changes bits.
   void NoteUnfit() { is_unfit_ = true; }
   bool is_unfit() const { return is_unfit_; }
@@ -104,7 +105,8 @@ class TrainState {
   // Of what no piece covers: layout, numbers, and the buffers, which lanes change.
   Digest SmallDigest() const;
   Digest PieceDigest(uint64_t piece) const;
-  Digest WholeDigest() const;   // of what all pieces cover
+  // All of that where it is small, else a part, which is another one each turn.
+  Digest DigestOfTurn(uint64_t turn) const;
 
   // --- The whole state ---
 
@@ -155,6 +157,7 @@ class TrainState {
   Status Register();
   Status CheckSeed(const std::string& whose) const;
   void BeginReplaced();
+  uint64_t BytesWithoutBuffers() const;
   std::vector<at::Tensor> FlatWithoutBuffers() const;
   Status TakeNumbers(const MemberReport& source);
 
@@ -180,8 +183,13 @@ class TrainState {
   Held held_ = Held::kFresh;
   bool compared_ = false;
   Speed speed_;
-  std::optional<uint64_t> doubted_;
-  std::optional<SumClaims> doubted_sums_;
+  struct Doubt {
+    uint64_t step = 0;
+    int64_t times = 0;
+    std::optional<SumClaims> claims = {};
+  };
+  Doubt doubt_;
+  bool unproven_ = false;
   bool is_unfit_ = false;
   std::optional<at::Tensor> pending_;
 };

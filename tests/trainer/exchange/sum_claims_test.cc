@@ -35,6 +35,8 @@ SumClaims Agreed(const std::vector<int>& workers, int turn) {
     claims.made.slices.push_back(Sum(static_cast<int>(slice) + 1));
   }
   claims.made.again = claims.made.slices;
+  claims.inputs.assign(claims.members.size(), Sum(7));
+  claims.inputs_again = claims.inputs;
   return claims;
 }
 
@@ -59,21 +61,22 @@ TEST(SumClaims, AnotherHostAddsTheSecondTime) {
   for (const auto& workers : {std::vector{1, 1, 1}, std::vector{2, 2}, std::vector{4, 4, 4}}) {
     for (uint64_t turn = 0; turn < 20; ++turn) {
       SumClaims claims = Agreed(workers, 0);
-      claims.made.turn = TurnOfSums(turn, claims.hosts, false);
+      claims.made.turn = TurnOfSums(turn, claims.hosts, 0);
       EXPECT_EQ(HostsApart(claims), static_cast<int>(claims.members.size()));
       // The same once more gives others to each one.
-      EXPECT_NE(TurnOfSums(turn, claims.hosts, true), claims.made.turn);
+      EXPECT_NE(TurnOfSums(turn, claims.hosts, 1), claims.made.turn);
+      EXPECT_NE(TurnOfSums(turn, claims.hosts, 2), TurnOfSums(turn, claims.hosts, 1));
     }
   }
-  EXPECT_EQ(TurnOfSums(5, {"a"}, false), 0);
-  EXPECT_EQ(TurnOfSums(5, {"a", "b"}, false), 1);
-  EXPECT_EQ(TurnOfSums(5, {"a", "b"}, true), 1);
+  EXPECT_EQ(TurnOfSums(5, {"a"}, 0), 0);
+  EXPECT_EQ(TurnOfSums(5, {"a", "b"}, 0), 1);
+  EXPECT_EQ(TurnOfSums(5, {"a", "b"}, 1), 1);
 }
 
 TEST(SumClaims, EveryOtherWorkerComesToAddASlice) {
   const std::vector<std::string> hosts{"a", "b", "c", "d"};
   std::vector<int> turns;
-  for (uint64_t turn = 0; turn < 3; ++turn) turns.push_back(TurnOfSums(turn, hosts, false));
+  for (uint64_t turn = 0; turn < 3; ++turn) turns.push_back(TurnOfSums(turn, hosts, 0));
   std::sort(turns.begin(), turns.end());
   EXPECT_THAT(turns, ElementsAre(1, 2, 3));
 }
@@ -85,9 +88,9 @@ TEST(SumClaims, WhoeverIsWrongOnceIsNamed) {
     for (int wrong = 0; wrong < world; ++wrong) {
       for (uint64_t turn = 0; turn < 5; ++turn) {
         SumClaims before = Agreed(workers, 0);
-        before.made.turn = TurnOfSums(turn, before.hosts, false);
+        before.made.turn = TurnOfSums(turn, before.hosts, 0);
         Spoil(before, wrong, 100);
-        SumClaims now = Agreed(workers, TurnOfSums(turn, before.hosts, true));
+        SumClaims now = Agreed(workers, TurnOfSums(turn, before.hosts, 1));
         const SumVerdict verdict = DecideSums(before, now);
         EXPECT_THAT(verdict.wrong, ElementsAre(now.members[static_cast<size_t>(wrong)]))
             << world << " " << turn;
@@ -102,9 +105,9 @@ TEST(SumClaims, WhoeverIsAlwaysWrongIsNamedWithAThirdHost) {
     for (int wrong = 0; wrong < world; ++wrong) {
       for (const int value : {100, 110}) {
         SumClaims before = Agreed(workers, 0);
-        before.made.turn = TurnOfSums(3, before.hosts, false);
+        before.made.turn = TurnOfSums(3, before.hosts, 0);
         Spoil(before, wrong, 100);
-        SumClaims now = Agreed(workers, TurnOfSums(3, before.hosts, true));
+        SumClaims now = Agreed(workers, TurnOfSums(3, before.hosts, 1));
         Spoil(now, wrong, value);
         const SumVerdict verdict = DecideSums(before, now);
         EXPECT_THAT(verdict.wrong, ElementsAre(now.members[static_cast<size_t>(wrong)]));
@@ -133,10 +136,23 @@ TEST(SumClaims, OneHostProvesNothingAgainstAnother) {
   EXPECT_THAT(DecideSums(before, now).wrong, IsEmpty());
 }
 
-TEST(SumClaims, OtherSlicesCannotBeCompared) {
+TEST(SumClaims, WhatChangedBeforeItWasAddedIsNobodysFault) {
   SumClaims before = Agreed({1, 1, 1}, 1);
-  Spoil(before, 1, 100);
-  EXPECT_THAT(DecideSums(before, Agreed({1, 1}, 1)).wrong, IsEmpty());
+  before.made.slices[0] = Sum(100);
+  before.inputs[0] = Sum(8);
+  SumClaims now = Agreed({1, 1, 1}, 2);
+  EXPECT_THAT(DecideSums(before, now).wrong, IsEmpty());
+  EXPECT_THAT(DecideSums(before, now).reason, HasSubstr("before that"));
+  before.inputs[0] = std::nullopt;
+  EXPECT_THAT(DecideSums(before, now).wrong, IsEmpty());
+}
+
+// The first time a lane was wrong, so that all sums were others.
+TEST(SumClaims, WhoeverHadOtherInputsTheFirstTimeIsNotNamed) {
+  SumClaims before = Agreed({1, 1, 1}, 1);
+  before.made.slices[0] = Sum(100);   // nobody's second sum is what the other one had then
+  before.made.again[0] = Sum(101);
+  EXPECT_THAT(DecideSums(before, Agreed({1, 1, 1}, 2)).wrong, IsEmpty());
 }
 
 TEST(SumClaims, WhoAgreesIsNeverNamed) {
@@ -148,8 +164,8 @@ TEST(SumClaims, WhoAgreesIsNeverNamed) {
     }
     const uint64_t turn = random.Uniform(50);
     SumClaims before = Agreed(workers, 0);
-    before.made.turn = TurnOfSums(turn, before.hosts, false);
-    SumClaims now = Agreed(workers, TurnOfSums(turn, before.hosts, true));
+    before.made.turn = TurnOfSums(turn, before.hosts, 0);
+    SumClaims now = Agreed(workers, TurnOfSums(turn, before.hosts, 1));
     const int wrong = static_cast<int>(random.Uniform(before.members.size()));
     for (SumClaims* const one : {&before, &now}) {
       if (random.Chance(0.5)) Spoil(*one, wrong, 100 + 10 * static_cast<int>(random.Uniform(3)));

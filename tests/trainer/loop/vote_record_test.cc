@@ -33,7 +33,7 @@ VoteRecord RandomRecord(Random& random, int lanes) {
     random.Bytes(record.piece->bytes);
   }
   for (auto* const digest : {&record.own_lane, &record.other_lane, &record.sums, &record.slices,
-                             &record.slices_again}) {
+                             &record.slices_again, &record.inputs, &record.inputs_again}) {
     if (!random.Chance(0.5)) continue;
     digest->emplace();
     random.Bytes((*digest)->bytes);
@@ -69,6 +69,8 @@ TEST(VoteRecord, DecodesToWhatWasEncoded) {
     EXPECT_EQ(decoded->sums, record.sums);
     EXPECT_EQ(decoded->slices, record.slices);
     EXPECT_EQ(decoded->slices_again, record.slices_again);
+    EXPECT_EQ(decoded->inputs, record.inputs);
+    EXPECT_EQ(decoded->inputs_again, record.inputs_again);
     EXPECT_EQ(decoded->losses, record.losses);
     EXPECT_EQ(*decoded, record);
   }
@@ -98,7 +100,7 @@ TEST(VoteRecord, AnotherLengthIsAnError) {
 
 TEST(VoteRecord, AnUnknownFlagIsAnError) {
   auto bytes = EncodeVote({});
-  bytes[10] = std::byte{1};
+  bytes[10] = std::byte{4};
   EXPECT_EQ(DecodeVote(bytes, 0).error().code, Code::kCorrupt);
 }
 

@@ -63,12 +63,12 @@ TEST(Reform, AStepThatOneDoubtsIsDoubtedByAllAndNobodyCatchesUpMeanwhile) {
     reports.back().by_parts = true;
     reports.back().compared = true;
   }
-  EXPECT_FALSE(PlanReform(reports)->doubted);
+  EXPECT_EQ(PlanReform(reports)->doubts, 0);
   EXPECT_TRUE(PlanReform(reports)->catches_up());
-  reports[2].doubted = true;   // it is behind: that was another step
-  EXPECT_FALSE(PlanReform(reports)->doubted);
-  reports[1].doubted = true;
-  EXPECT_TRUE(PlanReform(reports)->doubted);
+  reports[2].doubts = 3;   // it is behind: that was another step
+  EXPECT_EQ(PlanReform(reports)->doubts, 0);
+  reports[1].doubts = 2;
+  EXPECT_EQ(PlanReform(reports)->doubts, 2);
   EXPECT_FALSE(PlanReform(reports)->catches_up());
 }
 

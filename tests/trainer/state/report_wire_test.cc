@@ -18,7 +18,8 @@ MemberReport SomeReport() {
   report.trail = "t7";
   report.compared = true;
   report.by_parts = true;
-  report.doubted = true;
+  report.doubts = 2;
+  report.unproven = true;
   report.recheck_every = 25;
   report.numbers = "{\"step\":7}";
   report.inexact_since = 3;
@@ -47,7 +48,8 @@ std::string SaidOf(const std::string& text) {
 TEST(ReportWire, AReport) {
   EXPECT_EQ(ReportText(SomeReport()),
             R"({"step":7,"pending":true,"layout":"00ff","trail":"t7","compared":true,"by)"
-            R"(_parts":true,"doubted":true,"recheck_every":25,"numbers":"{\"step\":7}",)"
+            R"(_parts":true,"doubts":2,"unproven":true,"recheck_every":25,)"
+            R"("numbers":"{\"step\":7}",)"
             R"("inexact_since":3,"f)"
             R"(ingerprint":"threads=1","together":"evaluation=none","beginning":"--ini)"
             R"(t-from=none","dir)"
@@ -56,7 +58,7 @@ TEST(ReportWire, AReport) {
             R"(831949,2147483648,2139095040,3217031168]})");
   EXPECT_EQ(ReportText({}),
             R"({"step":-1,"pending":false,"layout":"","trail":"","compared":false,"by_pa)"
-            R"(rts":false,"doubted":false,"recheck_every":-1,"numbers":"","inexact_s)"
+            R"(rts":false,"doubts":0,"unproven":false,"recheck_every":-1,"numbers":"","inexact_s)"
             R"(ince":-1,"fingerpri)"
             R"(nt":"","together":"")"
             R"(,"beginning":"","directory":"","save_every":0,"codec":"","config":{},"lan)"
@@ -72,7 +74,10 @@ layout: @ is missing; @: expected a string, found null
 trail: @ is missing; @: expected a string, found null
 compared: @ is missing; @: expected true or false, found null
 by_parts: @ is missing; @: expected true or false, found null
-doubted: @ is missing; @: expected true or false, found null
+doubts: @ is missing; @: expected a whole number, found null
+  -9223372036854775808: taken
+  9223372036854775807: taken
+unproven: @ is missing; @: expected true or false, found null
 recheck_every: @ is missing; @: expected a whole number, found null
   -9223372036854775808: taken
   9223372036854775807: taken
@@ -100,8 +105,8 @@ config/lr: taken; @: expected a string, found null
 config/name: taken; @: expected a string, found null
 one more in '': taken
 one more in '/config': @: expected a string, found the number 1
-order in '': step pending layout trail compared by_parts doubted recheck_every numbers )"
-    R"(inexact_since fingerprint together beginning directory )"
+order in '': step pending layout trail compared by_parts doubts unproven recheck_every )"
+    R"(numbers inexact_since fingerprint together beginning directory )"
     R"(save_every codec config lane_ns link_ns last_losses
 order in '/config': lr name
 )";
