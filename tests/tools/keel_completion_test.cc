@@ -74,7 +74,7 @@ class KeelCompletion : public KeelProgram {
 
 TEST_F(KeelCompletion, BashOffersCommands) {
   EXPECT_EQ(Bash("ve"), "verify\n");
-  EXPECT_EQ(Bash("p"), "pin\n");
+  EXPECT_EQ(Bash("p"), "pin\nplot\n");
   const std::string all = Bash("''");
   for (const char* name : {"ls\n", "cat\n", "repair\n", "completion\n"}) {
     EXPECT_NE(all.find(name), std::string::npos) << all;

@@ -32,6 +32,7 @@ const std::vector<Command>& Commands() {
       {"health", "say whether this machine is fit to train", 0, 0, HealthTable, RunHealth},
       {"log", "tell what hosts and workers have logged as one story", 1, kAnyNumber, LogTable,
        RunLog, CheckLog},
+      {"plot", "draw what training programs have logged", 1, kAnyNumber, PlotTable, RunPlot},
       {"completion", "print a completion script for a shell", 1, 1, CompletionTable,
        RunCompletion, CheckCompletion},
       {"man", "print a man page", 0, 1, ManTable, RunMan, CheckMan},

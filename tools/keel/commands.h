@@ -42,6 +42,8 @@ Result<Outcome> RunHealth(const World& world, const Options& options);
 OptionTable LogTable();
 Status CheckLog(const Options& options);
 Result<Outcome> RunLog(const World& world, const Options& options);
+OptionTable PlotTable();
+Result<Outcome> RunPlot(const World& world, const Options& options);
 OptionTable CompletionTable();
 Status CheckCompletion(const Options& options);
 Result<Outcome> RunCompletion(const World& world, const Options& options);

@@ -1,0 +1,194 @@
+// Parts of `keel plot`: long curves in bounded memory, axes, what counts of a run, the drawing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "tools/keel/plot_axis.h"
+#include "tools/keel/plot_run.h"
+#include "tools/keel/plot_series.h"
+#include "tools/keel/plot_svg.h"
+
+namespace keel {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<double> Heights(const PlotSeries& series) {
+  std::vector<double> heights;
+  for (const auto& stretch : series.Stretches()) {
+    for (const PlotPoint& point : stretch) heights.push_back(point.y);
+  }
+  return heights;
+}
+
+// --- curves ---
+
+TEST(PlotSeries, AShortCurveIsKeptWhole) {
+  PlotSeries series(PlotAxis::kStep);
+  for (int step = 0; step < 500; ++step) series.Add({double(step), step * 0.1, step * 2.0});
+  const auto stretches = series.Stretches();
+  ASSERT_EQ(stretches.size(), 1u);
+  ASSERT_EQ(stretches[0].size(), 500u);
+  EXPECT_EQ(stretches[0][77], (PlotPoint{77, 7.7, 154}));
+}
+
+TEST(PlotSeries, OfALongCurveEveryPeakStaysAndItsSizeHasALimit) {
+  PlotSeries series(PlotAxis::kStep);
+  for (int step = 0; step < 1'000'000; ++step) {
+    series.Add({double(step), 0, step == 123'456 ? 99.0 : step == 777'777 ? -99.0 : 1.0});
+  }
+  const std::vector<double> heights = Heights(series);
+  EXPECT_LE(heights.size(), 4u * 1024);
+  EXPECT_EQ(*std::max_element(heights.begin(), heights.end()), 99);
+  EXPECT_EQ(*std::min_element(heights.begin(), heights.end()), -99);
+  const auto points = series.Stretches().front();
+  EXPECT_EQ(points.front().step, 0);
+  EXPECT_EQ(points.back().step, 999'999);
+}
+
+TEST(PlotSeries, StepsThatAreMadeOnceMoreMoveAway) {
+  PlotSeries kept(PlotAxis::kStep), redone(PlotAxis::kStep);
+  for (const double step : {1, 2, 3, 4}) kept.Add({step, step, step});
+  kept.MoveFrom(3, &redone);
+  for (const double step : {3, 4, 5}) kept.Add({step, step + 10, step * 10});
+  EXPECT_THAT(Heights(kept), ElementsAre(1, 2, 30, 40, 50));
+  EXPECT_THAT(Heights(redone), ElementsAre(3, 4));
+}
+
+TEST(PlotSeries, WhatWasLostTwiceIsTwoStretches) {
+  PlotSeries kept(PlotAxis::kStep), redone(PlotAxis::kStep);
+  for (const double step : {1, 2, 3, 2, 3, 4, 5, 6, 6}) {
+    kept.MoveFrom(step, &redone);
+    kept.Add({step, 0, step});
+  }
+  EXPECT_THAT(Heights(kept), ElementsAre(1, 2, 3, 4, 5, 6));
+  ASSERT_EQ(redone.Stretches().size(), 2u);
+  EXPECT_EQ(redone.Stretches()[1].front().step, 6);
+}
+
+TEST(PlotSeries, MeansAreOfAllPointsOfAPlace) {
+  PlotSeries series(PlotAxis::kTime);
+  series.Add({1, 0.0001, 10});
+  series.Add({2, 0.0003, 20});
+  const auto means = series.Means();
+  ASSERT_EQ(means.size(), 1u);
+  EXPECT_DOUBLE_EQ(means[0].y, 15);
+}
+
+// --- axes ---
+
+std::string Texts(const std::vector<PlotTick>& ticks) {
+  std::string texts;
+  for (const PlotTick& tick : ticks) texts += (texts.empty() ? "" : " ") + tick.text;
+  return texts;
+}
+
+TEST(PlotAxis, TicksAreRound) {
+  EXPECT_EQ(Texts(NumberTicks(0, 1, 5)), "0 0.2 0.4 0.6 0.8 1");
+  EXPECT_EQ(Texts(NumberTicks(-3, 7, 5)), "-2 0 2 4 6");
+  EXPECT_EQ(Texts(NumberTicks(5, 5, 5)), "5");
+  EXPECT_EQ(Texts(PowerTicks(0.0003, 20)), "0.001 0.01 0.1 1 10");
+  EXPECT_EQ(Texts(PowerTicks(0.9, 6)), "1 2 5");
+  EXPECT_EQ(Texts(TimeTicks(0, 7500, 4)), "0 1 h 2 h");
+  EXPECT_EQ(Texts(TimeTicks(0, 0.2, 2)), "0 s 0.1 s 0.2 s");
+  EXPECT_LE(NumberTicks(0, 1e300, 8).size(), 20u);
+}
+
+TEST(PlotAxis, AScaleKeepsWhatLiesOutsideAtItsEnds) {
+  const PlotScale linear{0, 10, 100, 0};
+  EXPECT_EQ(linear.At(5), 50);
+  EXPECT_EQ(linear.At(-5), 100);
+  const PlotScale logarithmic{1, 100, 0, 10, true};
+  EXPECT_DOUBLE_EQ(logarithmic.At(10), 5);
+  EXPECT_EQ(logarithmic.At(0), 0);
+}
+
+// --- runs ---
+
+std::string StepLine(int step, const std::string& loss, int64_t seconds) {
+  return "{\"event\":\"step\",\"step\":" + std::to_string(step) + ",\"loss\":" + loss +
+         ",\"workers\":3,\"wall_ns\":" + std::to_string((1'795'915'900 + seconds) * 1'000'000'000) +
+         ",\"ms\":{\"data\":1,\"forward\":2.5}}";
+}
+
+PlotRun RunOf(const std::vector<std::string>& lines, PlotAxis axis = PlotAxis::kStep) {
+  PlotRun run("<run>", axis);
+  for (const std::string& line : lines) run.Add(ReadLogWords(line));
+  return run;
+}
+
+TEST(PlotRun, TellsWhatCountsFromWhatWasLost) {
+  const PlotRun run = RunOf({StepLine(10, "3", 0), StepLine(20, "2", 10), StepLine(30, "9", 20),
+                             StepLine(20, "2", 30), StepLine(30, "1", 40), "torn {"});
+  EXPECT_EQ(run.steps, 5u);
+  EXPECT_EQ(run.redone, 1u);
+  EXPECT_THAT(Heights(run.loss.kept), ElementsAre(3, 2, 1));
+  EXPECT_THAT(Heights(run.loss.redone), ElementsAre(2, 9));
+  EXPECT_THAT(run.part_names, ElementsAre("data", "forward"));
+}
+
+TEST(PlotRun, ALossThatIsNoNumberIsNotDrawnAsOne) {
+  const PlotRun run = RunOf({StepLine(1, "3", 0), StepLine(2, "null", 1), StepLine(3, "1", 2)});
+  EXPECT_THAT(Heights(run.loss.kept), ElementsAre(3, 1));
+  ASSERT_EQ(run.no_numbers.size(), 1u);
+  EXPECT_EQ(run.no_numbers[0].step, 2);
+}
+
+const std::vector<std::string> kLauncher = {
+    "2026-11-29T01:31:40.000Z info epoch epoch=1 workers=3 hosts=1 reason=begin",
+    "2026-11-29T01:31:55.000Z error worker-died rank=2 local_rank=2 how=\"killed <b>\" step=15",
+    "2026-11-29T01:31:56.000Z info epoch epoch=2 workers=2 hosts=1 reason=\"after & so\""};
+
+TEST(PlotRun, MarksStandAtTheirStepOrWhereTrainingWasByThen) {
+  const PlotRun run = RunOf({StepLine(10, "3", 0), StepLine(20, "2", 18), StepLine(30, "1", 30)});
+  const PlotRun launcher = RunOf(kLauncher);
+  EXPECT_TRUE(launcher.is_launchers);
+  EXPECT_FALSE(launcher.has_steps());
+  ASSERT_EQ(launcher.marks.size(), 3u);
+  EXPECT_EQ(run.DistanceTo(launcher.marks[1].nanos), 0);
+  EXPECT_EQ(run.DistanceTo(launcher.marks[1].nanos - 20'000'000'000), 5);
+  std::vector<double> places;
+  for (const PlacedMark& placed : run.Place(launcher.marks)) places.push_back(placed.x);
+  EXPECT_THAT(places, ElementsAre(10, 10, 15));
+
+  const PlotRun by_time = RunOf({StepLine(10, "3", 0), StepLine(20, "2", 18)}, PlotAxis::kTime);
+  EXPECT_EQ(by_time.Place(launcher.marks)[1].x, 15);
+}
+
+// --- the drawing ---
+
+TEST(PlotSvg, ShowsDeathsAndEscapesTheTextsOfOthers) {
+  std::vector<PlotRun> runs;
+  runs.push_back(RunOf({StepLine(10, "3", 0), StepLine(20, "2", 18), StepLine(10, "4", 40)}));
+  const std::string svg = PlotSvg(runs, {runs[0].Place(RunOf(kLauncher).marks)}, {});
+  EXPECT_THAT(svg, HasSubstr("&lt;run&gt;; dashed: steps that were made once more (1 return)"));
+  EXPECT_THAT(svg, HasSubstr("rank 2: killed &lt;b&gt;"));
+  EXPECT_THAT(svg, HasSubstr("class=\"line c0 redone\""));
+  EXPECT_THAT(svg, HasSubstr("prefers-color-scheme: dark"));
+  EXPECT_THAT(svg, Not(HasSubstr("<b>")));
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+  EXPECT_THAT(svg, Not(HasSubstr("inf,")));
+}
+
+TEST(PlotSvg, IsDrawnOfWhateverARunHolds) {
+  for (const char* const loss : {"0", "-1", "1e308", "null", "5e-324"}) {
+    for (const bool is_log : {false, true}) {
+      std::vector<PlotRun> runs;
+      runs.push_back(RunOf({StepLine(0, loss, 0), StepLine(5, loss, 0)}));
+      runs.push_back(RunOf({StepLine(7, loss, 0)}));
+      const std::string svg = PlotSvg(runs, {{}, {}}, {PlotAxis::kStep, is_log});
+      EXPECT_THAT(svg, HasSubstr("</svg>"));
+      EXPECT_THAT(svg, Not(HasSubstr("\"nan"))) << loss;
+      EXPECT_THAT(svg, Not(HasSubstr(",nan"))) << loss;
+      EXPECT_THAT(svg, Not(HasSubstr(",inf"))) << loss;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace keel
