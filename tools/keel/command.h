@@ -51,7 +51,7 @@ inline constexpr int kExitFailed = 3;
 
 // Of the whole program, for people.
 inline constexpr std::string_view kAbout =
-    "Looks after checkpoints and training data, and says whether a machine is fit to train.";
+    "Looks after checkpoints, training data and jobs, and says whether a machine is fit to train.";
 inline constexpr std::string_view kHowToName =
     "A checkpoint is named by its own directory, by the directory that holds several (then the\n"
     "newest complete one is meant), or by DIR@latest or DIR@STEP.";

@@ -33,6 +33,7 @@ const std::vector<Command>& Commands() {
       {"log", "tell what hosts and workers have logged as one story", 1, kAnyNumber, LogTable,
        RunLog, CheckLog},
       {"plot", "draw what training programs have logged", 1, kAnyNumber, PlotTable, RunPlot},
+      {"top", "show a job on the terminal while it runs", 1, 1, TopTable, RunTop, CheckTop},
       {"completion", "print a completion script for a shell", 1, 1, CompletionTable,
        RunCompletion, CheckCompletion},
       {"man", "print a man page", 0, 1, ManTable, RunMan, CheckMan},
