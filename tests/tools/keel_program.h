@@ -1,11 +1,8 @@
-// Runs the real `keel` for tests, and makes checkpoints for it.
-// Promises   what it prints and its exit code, as a user sees them; no terminal is involved.
+// Makes checkpoints for tests of the real `keel`.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <string>
 
 #include "base/file_helpers.h"
@@ -14,40 +11,9 @@
 #include "tests/support/temp_dir.h"
 #include "tests/ckpt/state.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/tools/run_keel.h"
 
 namespace keel {
-
-struct Ran {
-  int exit_code = -1;
-  std::string out;  // stdout, then stderr
-};
-
-inline Ran RunShell(const std::string& command) {
-  Ran ran;
-  FILE* const pipe = ::popen(("exec 2>&1; " + command).c_str(), "r");
-  if (pipe == nullptr) return ran;
-  char buffer[4096];
-  for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) {
-    ran.out.append(buffer, got);
-  }
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) ran.exit_code = WEXITSTATUS(status);
-  return ran;
-}
-
-// `arguments` go through the shell: paths of TempDir need no quotes.
-inline Ran RunKeel(const std::string& arguments) {
-  return RunShell(KEEL_BIN_DIR "/keel " + arguments);
-}
-
-// The JSON that a command prints, which must succeed in parsing.
-inline Json KeelJson(const std::string& arguments, int exit_code = 0) {
-  const Ran ran = RunKeel(arguments + " --json");
-  EXPECT_EQ(ran.exit_code, exit_code) << ran.out;
-  const auto json = ParseJson(ran.out);
-  EXPECT_TRUE(json.ok()) << ran.out;
-  return json.ok() ? *json : Json();
-}
 
 // A directory of checkpoints in a folder that goes with the test.
 class KeelProgram : public testing::Test {
