@@ -398,13 +398,28 @@ void HostMachine::Forgive(TimePoint now) {
   }
 }
 
+// What became of the worker here that died, for people.
+std::string HostMachine::DeathText() const {
+  for (size_t index = 0; index < record_.seats.size(); ++index) {
+    const SeatRecord& seat = record_.seats[index];
+    if (seat.state == SeatState::kDead) return RankText(static_cast<int>(index)) + " " + seat.ended;
+  }
+  return "a worker on " + config_.host + " died";
+}
+
 void HostMachine::CheckStore(TimePoint now) {
   if (now < StoreDeadline()) return;
   const bool finished =
       std::all_of(record_.seats.begin(), record_.seats.end(),
                   [](const SeatRecord& seat) { return seat.state == SeatState::kFinished; });
+  // A failure that would have ended the job anyhow stays the cause, whatever became of the store.
+  const RestartDecision restart = DecideRestart(deaths_, config_.restarts, now);
+  if (!finished && !restart.go_on) {
+    return EndJob(kExitFailed,
+                  DeathText() + " (" + restart.reason + "), and then the store was lost", now);
+  }
   EndJob(finished ? kExitFinished : kExitQuorumLost,
-         "the store could not be reached for " +
+         "timed out: the store could not be reached for " +
              DurationText(contact_ ? config_.store_limit : config_.join_limit),
          now);
 }

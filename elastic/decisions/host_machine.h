@@ -272,6 +272,7 @@ class HostMachine {
   void BeginAnew();
   void Exit(int code, const std::string& why);
   void Forgive(TimePoint now);
+  std::string DeathText() const;
   void CheckStore(TimePoint now);
   void CheckSeat(int index, TimePoint now);
   void Settle(TimePoint now);

@@ -447,7 +447,7 @@ void HostMachine::CheckSeat(int index, TimePoint now) {
   if (seat.start_at && *seat.start_at <= now) Start(index, now);
   if (!seat.worker || !seat.worker->limit || now < seat.worker->limit->at) return;
   const KillLimit limit = *seat.worker->limit;
-  Kill(index, limit.why, limit.is_fault, now);
+  Kill(index, "timed out: " + limit.why, limit.is_fault, now);
 }
 
 // --- Stopping ---

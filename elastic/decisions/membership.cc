@@ -838,7 +838,7 @@ MaybeDecision Judge::NumericsOpen(const std::vector<const HostView*>& hosts) con
   const std::string detail = NameOf(*hosts.front()) + " and " + NameOf(**differs) +
                              " have different numerics fingerprints, and the workers of the "
                              "coordinator's host, which decide, have not reported theirs";
-  if (now_ >= limit) return End(kExitQuorumLost, Reason::kQuorumLost, detail);
+  if (now_ >= limit) return End(kExitQuorumLost, Reason::kQuorumLost, "timed out: " + detail);
   return Until(limit,
                "give all hosts the same torch, device, program and options, or --allow-inexact",
                Wait(Reason::kNumericsOpen, std::min(limit, NextSilence()), detail));
@@ -937,7 +937,7 @@ MaybeDecision Judge::NoQuorum(const std::vector<const HostView*>& hosts, LeaseVe
   }
   if (now_ >= limit) {
     return End(kExitQuorumLost, Reason::kQuorumLost,
-               detail + ", for " + DurationText(now_ - since) +
+               "timed out: " + detail + ", for " + DurationText(now_ - since) +
                    (view_.lease ? "" : "; a lease (--lease) would let them go on"));
   }
   return Until(limit, cure, Wait(Reason::kNoQuorum, again, detail));
@@ -980,7 +980,8 @@ Decision Judge::TooFew(size_t count) const {
                              (lost.empty() ? "" : "; lost: " + lost);
   if (now_ >= limit) {
     return End(kExitQuorumLost, Reason::kQuorumLost,
-               "too few hosts after " + DurationText(now_ - view_.idle_since) + ": " + detail);
+               "timed out: too few hosts after " + DurationText(now_ - view_.idle_since) + ": " +
+                   detail);
   }
   return Until(limit,
                "start more hosts with the same endpoint and job id, or allow fewer with --nnodes",

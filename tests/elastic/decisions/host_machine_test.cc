@@ -464,7 +464,7 @@ TEST_F(HostTest, AWorkerThatSaidGoodbyeAndStaysSpendsARestart) {
   Pass(1ms);
   ASSERT_EQ(Take<SignalWorker>().size(), 1u);
   const std::string how = host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
-  EXPECT_THAT(how, HasSubstr("rank 0 on h0 said goodbye, but did not end within 30 s"));
+  EXPECT_THAT(how, HasSubstr("timed out: rank 0 on h0 said goodbye, but did not end within 30 s"));
   EXPECT_EQ(host_.record().deaths, 1);
   const auto reports = Take<ReportBreak>();
   ASSERT_EQ(reports.size(), 1u);
@@ -614,6 +614,29 @@ TEST_F(HostTest, WithoutTheStoreItGivesUpAtTheLimitAndNotBefore) {
   EXPECT_TRUE(std::holds_alternative<StopMessage>(sent[0]));
   host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
   ExpectExit(kExitQuorumLost);
+}
+
+// The store may go away with the host whose worker has failed first.
+TEST_F(HostTest, AFailureThatEndsTheJobStaysTheCauseWhereTheStoreIsLost) {
+  HostConfig config = Config();
+  config.restarts.restarts_max = 0;
+  HostMachine host(config, Random(1), now_);
+  host.OnMemberEvent(Registered{0}, now_);
+  host.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
+  host.OnContact(now_);
+  host.OnWorkerEnded(0, ExitStatus::Exited(3), now_);
+  now_ = now_ + 60s;
+  host.OnTime(now_);
+  std::optional<int> code;
+  std::string why;
+  for (const HostAction& action : host.TakeActions()) {
+    if (const auto* const exit = std::get_if<ExitHost>(&action.what)) {
+      code = exit->code;
+      why = action.why;
+    }
+  }
+  EXPECT_EQ(code, kExitFailed);
+  EXPECT_THAT(why, ::testing::AllOf(HasSubstr("exited with 3"), HasSubstr("the store was lost")));
 }
 
 TEST_F(HostTest, TheStoresOwnHostThatWasStoppedDoesNotTakeItsStoreForLost) {

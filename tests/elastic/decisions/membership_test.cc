@@ -138,7 +138,9 @@ TEST_F(Membership, TooFewHostsForTooLongEndTheJob) {
   view_.hosts[0].heard = limit;
   Expect(Verdict::kWait, Reason::kHostsMissing, "", limit - 1ns);
   EXPECT_EQ(Expect(Verdict::kEnd, Reason::kQuorumLost,
-                   "too few hosts after 10 min 0 s: 1 of 2 here (min 2, max 3); here: h0", limit)
+                   "timed out: too few hosts after 10 min 0 s: 1 of 2 here (min 2, max 3); "
+                   "here: h0",
+                   limit)
                 .code,
             kExitQuorumLost);
 }
