@@ -3,7 +3,7 @@
 
 #include "elastic/launch/lease.h"
 #include "elastic/protocol/limits.h"
-#include "elastic/status/server.h"
+#include "elastic/status/http_server.h"
 
 namespace keel {
 namespace {
@@ -15,7 +15,7 @@ constexpr uint64_t kFilesOfLauncher = 40;
 // The link, its two watches, two pipes for output, and the log files for those.
 constexpr uint64_t kFilesOfWorker = 7;
 // The page's event loop, its listener and its connections.
-constexpr uint64_t kFilesOfStatus = kStatusConnectionsMax + 8;
+constexpr uint64_t kFilesOfStatus = kHttpConnectionsMax + 8;
 // At the host of the store: the connections of each worker, and of each launcher, of the job.
 constexpr uint64_t kConnectionsOfWorker = 1;
 constexpr uint64_t kConnectionsOfHost = 4;

@@ -1,32 +1,12 @@
-// One loop: it accepts, reads a header, answers, closes.
+// What each request is answered with, from texts that are rendered when somebody asks.
 #include "elastic/status/server.h"
 
-#include <sys/resource.h>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/address.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/message.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/span_body.hpp>
-#include <boost/beast/http/write.hpp>
-#include <boost/system/system_error.hpp>
-
-#include <array>
 #include <map>
-#include <set>
-#include <thread>
 #include <utility>
 
 #include "base/random.h"
-#include "elastic/process/quiet_thread.h"
 #include "elastic/status/api.h"
+#include "elastic/status/http_server.h"
 #include "elastic/status/metrics.h"
 #include "elastic/status/page.h"
 #include "elastic/status/request.h"
@@ -35,266 +15,47 @@
 namespace keel {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
-using asio::ip::tcp;
-using boost::system::error_code;
-
-constexpr size_t kHeaderMax = 8 * 1024;
-constexpr std::chrono::seconds kReadLimit(5);      // for the whole header
-constexpr std::chrono::seconds kWriteLimit(30);    // for the whole answer
-constexpr std::chrono::seconds kDrainLimit(1);     // for what was sent beyond the header
-constexpr size_t kDrainMax = 64 * 1024;
-// Once all places are taken: how long a client may take to send its header, how long to take its
-// answer, and how often that is checked.
-constexpr Duration kPatience = std::chrono::milliseconds(500);
-constexpr Duration kPatienceAnswered = std::chrono::seconds(5);
-constexpr std::chrono::milliseconds kSweepPause(100);
-// A connection that gets no descriptor would be offered again at once, for ever.
-constexpr std::chrono::milliseconds kAcceptPause(200);
 constexpr Duration kRenderPause = std::chrono::milliseconds(250);
-constexpr int kNiceness = 10;
 constexpr size_t kNonceDigits = 16;
 
-struct Reply {
-  http::status status = http::status::ok;
-  const char* type = "text/plain; charset=utf-8";
-  std::shared_ptr<const std::string> body;
-  std::string policy;   // Content-Security-Policy
-};
-
-Reply Plain(http::status status, const std::string& text) {
-  return {status, "text/plain; charset=utf-8", std::make_shared<const std::string>(text + "\n"),
-          "default-src 'none'"};
-}
-
 // A reply that anybody may see.
-Reply Refusal(StatusAnswer answer) {
+StatusReply Refusal(StatusAnswer answer) {
   switch (answer) {
-    case StatusAnswer::kNotGet:
-      return Plain(http::status::method_not_allowed, "only GET is served here");
+    case StatusAnswer::kNotGet: return PlainReply(405, "only GET is served here");
     case StatusAnswer::kNoToken:
-      return Plain(http::status::unauthorized,
-                   "a token is needed: ?token=... or Authorization: Bearer ...");
+      return PlainReply(401, "a token is needed: ?token=... or Authorization: Bearer ...");
     case StatusAnswer::kOtherHost:
-      return Plain(http::status::forbidden,
-                   "ask for localhost or 127.0.0.1, or give keelrun a --status-token");
-    default:
-      return Plain(http::status::not_found, "there are /, /api and /metrics");
+      return PlainReply(403, "ask for localhost or 127.0.0.1, or give keelrun a --status-token");
+    default: return PlainReply(404, "there are /, /api and /metrics");
   }
 }
-
-std::string_view ViewOf(beast::string_view text) { return {text.data(), text.size()}; }
 
 }  // namespace
 
+// Only the server's thread uses it.
 class StatusServer::Service {
  public:
   Service(std::string token, JobStatus status, Clock& clock)
-      : token_(std::move(token)), clock_(clock), status_(std::move(status)), acceptor_(loop_),
-        pause_(loop_) {}
+      : token_(std::move(token)), clock_(clock), status_(std::move(status)) {}
 
-  ~Service() {
-    loop_.stop();
-    if (thread_.joinable()) thread_.join();
-  }
-
-  Result<tcp::endpoint> Listen(const StatusAddress& where) {
-    error_code failure;
-    const auto address = asio::ip::make_address(where.address, failure);
-    const tcp::endpoint wanted(address, where.port);
-    if (!failure) acceptor_.open(wanted.protocol(), failure);
-    // A launcher that is started again still finds the connections of its predecessor.
-    if (!failure) acceptor_.set_option(tcp::acceptor::reuse_address(true), failure);
-    if (!failure) acceptor_.bind(wanted, failure);
-    if (!failure) acceptor_.listen(tcp::acceptor::max_listen_connections, failure);
-    const tcp::endpoint bound = failure ? wanted : acceptor_.local_endpoint(failure);
-    if (!failure) return bound;
-    return Error{Code::kInvalid, "the status page cannot be at " +
-                                     AddressText(where.address, where.port) + ": " +
-                                     failure.message()};
-  }
-
-  void Start() {
-    Accept();
-    thread_ = StartQuietThread("keel-status", [this] {
-      // The job's threads come first. If the system refuses the priority, the thread runs without
-      // it.
-      (void)setpriority(PRIO_PROCESS, 0, kNiceness);
-      loop_.run();
-    });
-  }
-
-  void Post(std::function<void(JobStatus&)> change) {
-    asio::post(loop_, [this, change = std::move(change)] { change(status_); });
-  }
+  StatusReply Answer(const StatusRequest& request);
+  JobStatus& status() { return status_; }
 
  private:
-  class Session;
   struct Made {
     TimePoint at;
-    Reply reply;
+    StatusReply reply;
   };
 
-  void Accept();
-  void Admit(tcp::socket socket);
-  void Sweep();
-  void Leave(const std::shared_ptr<Session>& session);
-  Reply Answer(const StatusRequest& request);
-  Reply Make(StatusAnswer answer);
+  StatusReply Make(StatusAnswer answer);
 
   const std::string token_;
   Clock& clock_;
-  asio::io_context loop_;
   JobStatus status_;
-  tcp::acceptor acceptor_;
-  asio::steady_timer pause_;                     // before the next one is accepted
   std::map<StatusAnswer, Made> made_;
-  std::set<std::shared_ptr<Session>> sessions_;
-  std::thread thread_;
 };
 
-// One connection with its one request.
-class StatusServer::Service::Session : public std::enable_shared_from_this<Session> {
- public:
-  Session(Service& service, tcp::socket socket, TimePoint now)
-      : service_(service), stream_(std::move(socket)), begun_(now) {
-    parser_.header_limit(kHeaderMax);
-  }
-
-  void Start() {
-    stream_.expires_after(kReadLimit);
-    http::async_read_header(stream_, buffer_, parser_,
-                            [self = shared_from_this()](const error_code& failure, size_t) {
-                              self->OnHeader(failure);
-                            });
-  }
-  // It has had its time, and others wait.
-  void CloseIfSlow(TimePoint now) {
-    const Duration passed = now - begun_;
-    const bool is_over = phase_ == Phase::kReading   ? passed > kPatience
-                         : phase_ == Phase::kWriting ? passed > kPatienceAnswered
-                                                     : true;
-    if (is_over) stream_.close();
-  }
-
- private:
-  enum class Phase { kReading, kWriting, kDraining };
-
-  void OnHeader(const error_code& failure) {
-    phase_ = Phase::kWriting;
-    if (!failure) {
-      const auto& message = parser_.get();
-      return Write(service_.Answer({ViewOf(message.method_string()), ViewOf(message.target()),
-                                    ViewOf(message[http::field::host]),
-                                    ViewOf(message[http::field::authorization])}));
-    }
-    if (failure == http::error::header_limit || failure == http::error::buffer_overflow) {
-      return Write(Plain(http::status::request_header_fields_too_large, "the header is too long"));
-    }
-    const bool is_garbage =
-        failure.category() == http::make_error_code(http::error::bad_method).category() &&
-        failure != http::error::end_of_stream && failure != http::error::partial_message;
-    if (is_garbage) return Write(Plain(http::status::bad_request, "this is no HTTP request"));
-    End();
-  }
-
-  void Write(Reply reply) {
-    reply_ = std::move(reply);
-    response_.version(11);
-    response_.result(reply_.status);
-    response_.set(http::field::content_type, reply_.type);
-    response_.set(http::field::cache_control, "no-store");
-    response_.set(http::field::connection, "close");
-    response_.set("X-Content-Type-Options", "nosniff");
-    response_.set("Referrer-Policy", "no-referrer");
-    if (!reply_.policy.empty()) response_.set("Content-Security-Policy", reply_.policy);
-    if (reply_.status == http::status::method_not_allowed) {
-      response_.set(http::field::allow, "GET");
-    }
-    if (reply_.status == http::status::unauthorized) {
-      response_.set(http::field::www_authenticate, "Bearer");
-    }
-    response_.body() = {reply_.body->data(), reply_.body->size()};
-    response_.content_length(reply_.body->size());
-    stream_.expires_after(kWriteLimit);
-    http::async_write(stream_, response_,
-                      [self = shared_from_this()](const error_code& failure, size_t) {
-                        if (failure) return self->End();
-                        self->Finish();
-                      });
-  }
-
-  // If it were closed at once, data that was sent but not read would take the answer back.
-  void Finish() {
-    phase_ = Phase::kDraining;
-    error_code ignored;
-    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-    stream_.expires_after(kDrainLimit);
-    Drain();
-  }
-
-  void Drain() {
-    stream_.async_read_some(asio::buffer(rest_),
-                            [self = shared_from_this()](const error_code& failure, size_t bytes) {
-                              self->drained_ += bytes;
-                              if (failure || self->drained_ > kDrainMax) return self->End();
-                              self->Drain();
-                            });
-  }
-
-  void End() {
-    stream_.close();
-    service_.Leave(shared_from_this());
-  }
-
-  Service& service_;
-  beast::tcp_stream stream_;
-  const TimePoint begun_;
-  Phase phase_ = Phase::kReading;
-  beast::flat_buffer buffer_{2 * kHeaderMax};
-  http::request_parser<http::empty_body> parser_;
-  Reply reply_;
-  http::response<http::span_body<const char>> response_;
-  std::array<char, 2048> rest_;
-  size_t drained_ = 0;
-};
-
-void StatusServer::Service::Accept() {
-  acceptor_.async_accept([this](const error_code& failure, tcp::socket socket) {
-    if (failure == asio::error::operation_aborted) return;
-    if (!failure) Admit(std::move(socket));
-    const bool is_full = sessions_.size() >= kStatusConnectionsMax;
-    if (!failure && !is_full) return Accept();
-    pause_.expires_after(failure ? kAcceptPause : kSweepPause);
-    pause_.async_wait([this](const error_code&) { Sweep(); });
-  });
-}
-
-// Further clients wait in the system's queue.
-void StatusServer::Service::Sweep() {
-  const TimePoint now = clock_.Monotonic();
-  for (const auto& session : sessions_) session->CloseIfSlow(now);
-  if (sessions_.size() < kStatusConnectionsMax) return Accept();
-  pause_.expires_after(kSweepPause);
-  pause_.async_wait([this](const error_code&) { Sweep(); });
-}
-
-void StatusServer::Service::Admit(tcp::socket socket) {
-  const auto session = std::make_shared<Session>(*this, std::move(socket), clock_.Monotonic());
-  sessions_.insert(session);
-  session->Start();
-}
-
-// A place is free, so a client that waits for it need not wait for the next check.
-void StatusServer::Service::Leave(const std::shared_ptr<Session>& session) {
-  const bool was_full = sessions_.size() >= kStatusConnectionsMax;
-  sessions_.erase(session);
-  if (was_full) pause_.cancel();
-}
-
-Reply StatusServer::Service::Answer(const StatusRequest& request) {
+StatusReply StatusServer::Service::Answer(const StatusRequest& request) {
   const StatusAnswer answer = JudgeRequest(request, token_);
   const bool is_view = answer == StatusAnswer::kPage || answer == StatusAnswer::kApi ||
                        answer == StatusAnswer::kMetrics;
@@ -305,47 +66,49 @@ Reply StatusServer::Service::Answer(const StatusRequest& request) {
   return made_.insert_or_assign(answer, Made{now, Make(answer)}).first->second.reply;
 }
 
-Reply StatusServer::Service::Make(StatusAnswer answer) {
+StatusReply StatusServer::Service::Make(StatusAnswer answer) {
   const int64_t now = clock_.WallNanos();
   const auto body = [](std::string text) {
     return std::make_shared<const std::string>(std::move(text));
   };
   if (answer == StatusAnswer::kApi) {
-    return {http::status::ok, "application/json", body(StatusApiText(status_, now)),
+    return {200, "application/json", body(StatusApiText(status_, now)),
             "default-src 'none'"};
   }
   if (answer == StatusAnswer::kMetrics) {
-    return {http::status::ok, kMetricsType, body(StatusMetricsText(status_, now)),
+    return {200, kMetricsType, body(StatusMetricsText(status_, now)),
             "default-src 'none'"};
   }
   Random random(EntropySeed());
   const std::string nonce = RandomId(random, kNonceDigits);
-  return {http::status::ok, "text/html; charset=utf-8", body(StatusPageText(status_, now, nonce)),
+  return {200, "text/html; charset=utf-8", body(StatusPageText(status_, now, nonce)),
           StatusPagePolicy(nonce)};
 }
 
 Result<std::unique_ptr<StatusServer>> StatusServer::Open(const StatusAddress& where,
                                                          JobStatus status, Clock& clock) {
-  // Event loops throw if the system gives them no descriptor.
-  try {
-    auto service = std::make_unique<Service>(where.token, std::move(status), clock);
-    KEEL_TRY_ASSIGN(const tcp::endpoint bound, service->Listen(where));
-    std::unique_ptr<StatusServer> server(new StatusServer(std::move(service)));
-    server->port_ = bound.port();
-    server->where_ = AddressText(where.address, bound.port());
-    server->service_->Start();
-    return server;
-  } catch (const boost::system::system_error& failed) {
-    return Error{Code::kForeign, std::string("starting the status page: ") + failed.what()};
-  }
+  auto service = std::make_unique<Service>(where.token, std::move(status), clock);
+  KEEL_TRY_ASSIGN(auto http,
+                  HttpServer::Open("the status page", where.address, where.port, clock,
+                                   [service = service.get()](const StatusRequest& request) {
+                                     return service->Answer(request);
+                                   }));
+  std::unique_ptr<StatusServer> server(new StatusServer(std::move(service), std::move(http)));
+  server->where_ = AddressText(where.address, server->port());
+  return server;
 }
 
-StatusServer::StatusServer(std::unique_ptr<Service> service) : service_(std::move(service)) {}
+StatusServer::StatusServer(std::unique_ptr<Service> service, std::unique_ptr<HttpServer> http)
+    : service_(std::move(service)), http_(std::move(http)) {}
 
 StatusServer::~StatusServer() = default;
 
+uint16_t StatusServer::port() const { return http_->port(); }
+
 void StatusServer::Post(std::function<void(JobStatus& status)> change) {
-  service_->Post(std::move(change));
+  http_->Post([service = service_.get(), change = std::move(change)] {
+    change(service->status());
+  });
 }
 
 }  // namespace keel

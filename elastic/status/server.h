@@ -1,10 +1,8 @@
 // StatusServer: serves those who watch a job: GET / (a page), /api (JSON), /metrics (Prometheus).
-// Promises   costs the job nothing: it has a thread of its own, which yields to all others;
-//            messages that nobody waits for change the model; one text serves all who ask within a
-//            quarter of a second. Clients that are slow, silent, many or talk garbage cost only
-//            their own connection: each has limits on its header, its time and its answer, and
-//            their number is limited. After the destructor nobody listens.
-// Does not   speak TLS, keep connections, take bodies; judge requests (elastic/status/request.h).
+// Promises   messages that nobody waits for change the model; one text serves all who ask within a
+//            quarter of a second. After the destructor nobody listens.
+// Does not   know connections and their limits (elastic/status/http_server.h); judge requests
+//            (elastic/status/request.h).
 // Threads    Post() from any; the rest from one.
 // Errors     of Open(): kInvalid: it cannot listen there.
 #pragma once
@@ -21,7 +19,7 @@
 
 namespace keel {
 
-inline constexpr size_t kStatusConnectionsMax = 64;
+class HttpServer;
 
 class StatusServer {
  public:
@@ -32,17 +30,17 @@ class StatusServer {
 
   // "127.0.0.1:8090"
   const std::string& where() const { return where_; }
-  uint16_t port() const { return port_; }
+  uint16_t port() const;
   // The change is made soon, and in order.
   void Post(std::function<void(JobStatus& status)> change);
 
  private:
   class Service;
-  explicit StatusServer(std::unique_ptr<Service> service);
+  StatusServer(std::unique_ptr<Service> service, std::unique_ptr<HttpServer> http);
 
   std::string where_;
-  uint16_t port_ = 0;
   std::unique_ptr<Service> service_;
+  std::unique_ptr<HttpServer> http_;   // its thread uses the service
 };
 
 }  // namespace keel

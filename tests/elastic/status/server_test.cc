@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/random.h"
+#include "elastic/status/http_server.h"
 #include "tests/elastic/status/some_status.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/harness/raw_client.h"
@@ -155,7 +156,7 @@ TEST_F(StatusServerTest, RandomBytesAndCutRequestsCostTheirOwnConnection) {
 TEST_F(StatusServerTest, SilentClientsKeepNobodyOut) {
   Open();
   std::vector<std::unique_ptr<RawClient>> silent;
-  for (size_t i = 0; i < kStatusConnectionsMax + 20; ++i) {
+  for (size_t i = 0; i < kHttpConnectionsMax + 20; ++i) {
     silent.push_back(std::make_unique<RawClient>(server_->port()));
     ASSERT_TRUE(silent.back()->connected());
     EXPECT_TRUE(silent.back()->Send(i % 2 == 0 ? "GET / HTTP/1.1\r\nHost: local" : ""));
@@ -168,7 +169,7 @@ TEST_F(StatusServerTest, SilentClientsKeepNobodyOut) {
 TEST_F(StatusServerTest, ClientsThatDoNotReadHoldUpNobody) {
   Open("", BigStatus());
   std::vector<std::unique_ptr<RawClient>> deaf;
-  for (size_t i = 0; i < kStatusConnectionsMax / 2; ++i) {
+  for (size_t i = 0; i < kHttpConnectionsMax / 2; ++i) {
     deaf.push_back(std::make_unique<RawClient>(server_->port()));
     ASSERT_TRUE(deaf.back()->Send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   }
