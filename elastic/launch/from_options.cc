@@ -51,6 +51,7 @@ class ConfigMaker {
     KEEL_TRY(MakeLease());
     KEEL_TRY(MakeLogs());
     NoteIdleOptions();
+    NoteThreads();
     return std::move(config_);
   }
 
@@ -217,6 +218,7 @@ class ConfigMaker {
   }
 
   bool IsEtcd() const { return config_.meeting == LaunchConfig::Meeting::kEtcd; }
+  bool IsStatic() const { return config_.meeting == LaunchConfig::Meeting::kStatic; }
 
   Status MakeEtcd() {
     config_.meeting = LaunchConfig::Meeting::kEtcd;
@@ -381,24 +383,41 @@ class ConfigMaker {
     if (IsEtcd() && std::find(of_etcd.begin(), of_etcd.end(), key) != of_etcd.end()) {
       return TakeEtcdValue(key, value, config_.etcd);
     }
-    if (key == "is_host" && !IsEtcd()) {
-      const Result<bool> is_host = ParseBool(value);
-      if (!is_host.ok()) return is_host.error().Doing(key);
-      config_.is_store_host = *is_host;
+    if (key == "is_host" && !IsEtcd() && !IsStatic()) {
+      KEEL_TRY_ASSIGN(config_.is_store_host, TorchBool(key, value));
       return Ok();
     }
+    if (key == (IsStatic() ? "timeout" : "read_timeout")) {
+      Duration limit{};
+      KEEL_TRY(TakeTime(key, value, limit));
+      config_.read_limit = limit;
+      return Ok();
+    }
+    if (key == "store_type" && value != "tcp") {
+      return Error{Code::kInvalid, key + "=" + Shown(value) +
+                                       " is not possible: use --rdzv-backend=dir for hosts that "
+                                       "meet in a directory"};
+    }
     return TakeIdleValue(key);
+  }
+
+  // The words that torchrun takes for a choice of its backends.
+  static Result<bool> TorchBool(const std::string& key, const std::string& value) {
+    if (value == "t" || value == "T" || value == "y" || value == "Y") return true;
+    if (value == "f" || value == "F" || value == "n" || value == "N") return false;
+    const Result<bool> parsed = ParseBool(value);
+    return parsed.ok() ? parsed : parsed.error().Doing(key);
   }
 
   Status TakeIdleValue(const std::string& key) {
     static const std::vector<std::string> used = {"join_timeout", "last_call_timeout",
                                                   "keep_alive_interval", "keep_alive_max_attempt",
-                                                  "is_host"};
+                                                  "read_timeout", "is_host"};
     static const std::vector<std::string> idle = {"close_timeout", "heartbeat_timeout",
-                                                  "read_timeout", "timeout", "rank",
-                                                  "store_type", "use_libuv"};
+                                                  "timeout", "rank", "store_type", "use_libuv"};
     const auto& of_etcd = EtcdKeysOfConf();
-    const bool is_idle = std::count(idle.begin(), idle.end(), key) > 0 || key == "is_host" ||
+    const bool is_idle = std::count(idle.begin(), idle.end(), key) > 0 ||
+                         key == "is_host" || key == "read_timeout" ||
                          std::count(of_etcd.begin(), of_etcd.end(), key) > 0;
     if (is_idle) {
       Note("--rdzv-conf: " + key + " has no effect here");
@@ -556,6 +575,15 @@ class ConfigMaker {
       Note("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT has no effect: hosts that finish early wait for "
            "the others as long as those run");
     }
+  }
+
+  // As torchrun says it, word for word: people look for it.
+  void NoteThreads() {
+    if (environment_.count("OMP_NUM_THREADS") > 0 || config_.workers_per_host < 2) return;
+    if (config_.is_in_place || config_.doctor) return;   // the trainer chooses its own threads
+    Note("Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to "
+         "avoid your system being overloaded, please further tune the variable for optimal "
+         "performance in your application as needed.");
   }
 
   const Options& options_;

@@ -74,7 +74,8 @@ Section MeetingSection() {
       WithPet(Option::Text("rdzv-conf", "",
                            "More settings, as KEY=VALUE[,KEY=VALUE...]: join_timeout, "
                            "last_call_timeout, keep_alive_interval, keep_alive_max_attempt, "
-                           "is_host; for etcd: protocol=https, cacert, cert, key")),
+                           "read_timeout (for the store to answer at first; with static, "
+                           "timeout), is_host; for etcd: protocol=https, cacert, cert, key")),
       WithPet(Option::Flag("standalone", false,
                            "Run on this host alone, with a store on a free port; no other option "
                            "of this section is needed")),

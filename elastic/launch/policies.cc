@@ -54,7 +54,7 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
   if (!config.health_command.empty()) host.health = kHealthGood;   // or it would not come
   host.program_says_hello = config.is_in_place;
   host.restarts = RestartsFrom(config);
-  host.join_limit = config.join_limit;
+  host.join_limit = config.read_limit.value_or(config.join_limit);
   host.store_limit = config.store_limit;
   host.quiet_limit = QuietLimitFrom(config);
   host.park_limit = config.park_limit;

@@ -103,11 +103,13 @@ std::string EndText(const LaunchConfig& config, const JobStory& story) {
 }
 
 // Before another host hears of this one: it would be counted in, and the job broken for nothing.
+// What an interpreter of the user's choice makes of the script's name is its own business.
 Status CheckCanStart(const WorkerProgram& program, const Environment& environment) {
   using Kind = WorkerProgram::Kind;
   const std::vector<std::string> line = program.CommandLine(0);
   KEEL_TRY(CheckProgram(line.front(), SearchPath(environment)));
-  const bool is_file = program.kind == Kind::kScript || program.kind == Kind::kRunPath;
+  const bool is_file = !environment.contains("PYTHON_EXEC") &&
+                       (program.kind == Kind::kScript || program.kind == Kind::kRunPath);
   return is_file ? CheckScript(line[line.size() - program.arguments.size() - 1]) : Ok();
 }
 

@@ -301,7 +301,39 @@ TEST(LaunchOptions, RendezvousValuesAreTakenOrNoted) {
   EXPECT_EQ(config.beat_interval, Duration(2s));
   EXPECT_EQ(config.beats_missed_max, 5);
   EXPECT_EQ(config.is_store_host, true);
-  EXPECT_THAT(config.notes, ElementsAre(HasSubstr("read_timeout")));
+  EXPECT_EQ(config.read_limit, Duration(60s));
+  EXPECT_THAT(config.notes, IsEmpty());
+  // Fixed hosts have another word for it, and their numbers say who keeps the store.
+  ASSERT_OK_AND_ASSIGN(
+      const LaunchConfig fixed,
+      Config({"--rdzv-conf=timeout=8,read_timeout=9,is_host=0"}));
+  EXPECT_EQ(fixed.read_limit, Duration(8s));
+  EXPECT_EQ(fixed.is_store_host, true);
+  EXPECT_THAT(fixed.notes, ElementsAre(HasSubstr("read_timeout"), HasSubstr("is_host")));
+}
+
+TEST(LaunchOptions, RendezvousValuesThatMakeNoSenseAreErrors) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"read_timeout=0", "more than 0"},
+      {"read_timeout=-3", "read_timeout"},
+      {"is_host=maybe", "'maybe' is neither true nor false"},
+      {"store_type=file", "use --rdzv-backend=dir"},
+  };
+  for (const auto& [value, why] : cases) {
+    EXPECT_THAT(ProblemOf({"--rdzv-backend=c10d", std::string("--rdzv-conf=") + value}),
+                HasSubstr(why)) << value;
+  }
+}
+
+TEST(LaunchOptions, ABackendsChoiceIsTakenInTorchrunsWords) {
+  for (const char* word : {"1", "true", "T", "yes", "y"}) {
+    EXPECT_EQ(Config({"--rdzv-backend=c10d", std::string("--rdzv-conf=is_host=") + word})
+                  ->is_store_host, true) << word;
+  }
+  for (const char* word : {"0", "False", "f", "NO", "n"}) {
+    EXPECT_EQ(Config({"--rdzv-backend=c10d", std::string("--rdzv-conf=is_host=") + word})
+                  ->is_store_host, false) << word;
+  }
 }
 
 TEST(LaunchOptions, AnEtcdClusterIsNamedByItsMembers) {
@@ -396,9 +428,24 @@ TEST(LaunchOptions, ANameThatIsNoSignalIsNotedAndIgnored) {
 }
 
 TEST(LaunchOptions, AFilterThatShowsNobodyIsNoted) {
-  EXPECT_THAT(Config({"--local-ranks-filter=5,4", "--nproc-per-node=4"})->notes,
+  const Environment threads = {{"OMP_NUM_THREADS", "2"}};
+  EXPECT_THAT(Config({"--local-ranks-filter=5,4", "--nproc-per-node=4"}, threads)->notes,
               ElementsAre(HasSubstr("the local ranks here are 0 to 3")));
-  EXPECT_THAT(Config({"--local-ranks-filter=5,3", "--nproc-per-node=4"})->notes, IsEmpty());
+  EXPECT_THAT(Config({"--local-ranks-filter=5,3", "--nproc-per-node=4"}, threads)->notes,
+              IsEmpty());
+}
+
+TEST(LaunchOptions, OneThreadEachIsNotedWhereTheUserHasNotChosen) {
+  const auto notes = [](const Environment& environment, const HostFacts& facts) {
+    return Config({"--nproc-per-node=2"}, environment, facts)->notes;
+  };
+  EXPECT_THAT(notes({}, Facts()),
+              ElementsAre(HasSubstr("Setting OMP_NUM_THREADS environment variable for each "
+                                    "process to be 1 in default")));
+  EXPECT_THAT(notes({{"OMP_NUM_THREADS", "3"}}, Facts()), IsEmpty());
+  HostFacts trainer = Facts();
+  trainer.is_in_place = true;
+  EXPECT_THAT(notes({}, trainer), IsEmpty()) << "it chooses its own threads";
 }
 
 TEST(LaunchOptions, WhatHasNoEffectIsNoted) {
