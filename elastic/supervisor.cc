@@ -100,6 +100,7 @@ Status Supervisor::OpenParts() {
   for (const int signal : SignalsHeard(config_)) signals_.add(signal, failure);
   if (failure) return Error{Code::kForeign, "listening for signals: " + failure.message()};
   KEEL_TRY(OpenPage());
+  OpenAlivePort();
   KEEL_TRY(OpenCrew());
   return OpenBoard();
 }
@@ -113,6 +114,17 @@ Status Supervisor::OpenPage() {
   LogInfo("status-page", {{"url", "http://" + page_->where() + "/"},
                           {"token", config_.status->token.empty() ? "none" : "needed"}});
   return Ok();
+}
+
+// Another launcher of this machine may have the same environment, and its job must not end by that.
+void Supervisor::OpenAlivePort() {
+  if (!config_.alive_port) return;
+  auto opened = AlivePort::Open(loop_, *config_.alive_port, world_.clock);
+  if (!opened.ok()) {
+    return LogWarn("health-endpoint-not-opened", {{"reason", opened.error().message}});
+  }
+  alive_port_ = *std::move(opened);
+  LogInfo("health-endpoint", {{"port", alive_port_->port()}});
 }
 
 std::string Supervisor::StoreText() const {

@@ -35,6 +35,7 @@
 #include "elastic/report/launcher_event.h"
 #include "elastic/report/status_line.h"
 #include "elastic/report/time_ledger.h"
+#include "elastic/status/alive_port.h"
 #include "elastic/status/server.h"
 #include "elastic/workers/crew.h"
 #include "elastic/workers/health_check.h"
@@ -73,6 +74,7 @@ class Supervisor {
   Status OpenBoard();
   Status OpenCrew();
   Status OpenPage();
+  void OpenAlivePort();
   std::string StoreText() const;
 
   // What happens.
@@ -142,6 +144,7 @@ class Supervisor {
   boost::asio::steady_timer wait_timer_;
   std::optional<StatusLine> status_;   // on a terminal
   std::unique_ptr<StatusServer> page_;
+  std::unique_ptr<AlivePort> alive_port_;
   std::vector<StatusHost> seen_hosts_;   // as the coordinator sees them, if it is ours
   int64_t slot_ = -1;
   TimeLedger ledger_;

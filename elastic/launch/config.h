@@ -103,6 +103,7 @@ struct LaunchConfig {
 
   // Where the job can be watched; empty: nowhere.
   std::optional<StatusAddress> status;
+  std::optional<uint16_t> alive_port;    // where probes ask whether this launcher is alive
 
   // Instead of running a job: checks whether one would work (elastic/doctor/doctor.h).
   struct Doctor {

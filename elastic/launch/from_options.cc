@@ -47,6 +47,7 @@ class ConfigMaker {
     KEEL_TRY(MakeNotices());
     KEEL_TRY(MakeStatus());
     KEEL_TRY(MakeDoctor());
+    MakeAlivePort();
     KEEL_TRY(MakeProgram());
     KEEL_TRY(MakeLease());
     KEEL_TRY(MakeLogs());
@@ -489,6 +490,19 @@ class ConfigMaker {
     where->token = token;
     config_.status = *std::move(where);
     return Ok();
+  }
+
+  // Torchrun's own hook for probes ignores what is no port, too.
+  void MakeAlivePort() {
+    const auto given = environment_.find("TORCHELASTIC_HEALTH_CHECK_PORT");
+    if (given == environment_.end() || config_.doctor) return;
+    const Result<int64_t> port = ParseInteger(Trim(given->second));
+    if (port.ok() && *port >= 0 && *port <= 65535) {
+      config_.alive_port = static_cast<uint16_t>(*port);
+      return;
+    }
+    Note("TORCHELASTIC_HEALTH_CHECK_PORT=" + Shown(given->second) +
+         " has no effect: it must be a port, from 0 (any) to 65535");
   }
 
   Status MakeDoctor() {

@@ -14,7 +14,7 @@ constexpr Duration kQuietMost = std::chrono::hours(24);
 constexpr uint64_t kFilesOfLauncher = 40;
 // The link, its two watches, two pipes for output, and the log files for those.
 constexpr uint64_t kFilesOfWorker = 7;
-// The page's event loop, its listener and its connections.
+// A page's event loop, its listener and its connections.
 constexpr uint64_t kFilesOfStatus = kHttpConnectionsMax + 8;
 // At the host of the store: the connections of each worker, and of each launcher, of the job.
 constexpr uint64_t kConnectionsOfWorker = 1;
@@ -135,7 +135,8 @@ uint64_t OpenFilesWanted(const LaunchConfig& config) {
                         (config.meeting == Meeting::kStatic && config.node_rank == 0);
   const bool hosts_store = config.is_store_host.value_or(is_first);
   const uint64_t connections = hosts * (workers * kConnectionsOfWorker + kConnectionsOfHost);
-  return here + (hosts_store ? connections : 0) + (config.status ? kFilesOfStatus : 0);
+  return here + (hosts_store ? connections : 0) + (config.status ? kFilesOfStatus : 0) +
+         (config.alive_port ? kFilesOfStatus : 0);
 }
 
 }  // namespace keel

@@ -435,6 +435,20 @@ TEST(LaunchOptions, AFilterThatShowsNobodyIsNoted) {
               IsEmpty());
 }
 
+TEST(LaunchOptions, AHealthEndpointHasThePortThatTheEnvironmentNames) {
+  const auto with = [](const char* port) {
+    return *Config({}, {{"TORCHELASTIC_HEALTH_CHECK_PORT", port}});
+  };
+  EXPECT_EQ(Config({})->alive_port, std::nullopt);
+  EXPECT_EQ(with("8080").alive_port, 8080);
+  EXPECT_EQ(with("0").alive_port, 0);
+  for (const char* odd : {"", "abc", "-1", "65536", "80 80"}) {
+    EXPECT_EQ(with(odd).alive_port, std::nullopt) << odd;
+    EXPECT_THAT(with(odd).notes,
+                ElementsAre(HasSubstr("TORCHELASTIC_HEALTH_CHECK_PORT"))) << odd;
+  }
+}
+
 TEST(LaunchOptions, OneThreadEachIsNotedWhereTheUserHasNotChosen) {
   const auto notes = [](const Environment& environment, const HostFacts& facts) {
     return Config({"--nproc-per-node=2"}, environment, facts)->notes;
