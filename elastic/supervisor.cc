@@ -195,10 +195,10 @@ Status Supervisor::OpenBoard() {
   if (!config_.meets_by_lease) endpoints.push_back({meeting_.host, meeting_.port});
   endpoints.insert(endpoints.end(), config_.more_endpoints.begin(), config_.more_endpoints.end());
   Board::Where where{std::move(endpoints), std::move(meeting_.server),
-                           config_.meeting == LaunchConfig::Meeting::kStandalone,
+                           IsAlone(config_),
                            meeting_.peer_port, meeting_.bind, meeting_.own_address,
                            incarnation_, std::move(lease), MayOpenBeside(config_), world_.home,
-                           world_.seal};
+                           world_.seal, WorkersMeet(config_, meeting_.port)};
   KEEL_TRY_ASSIGN(board_, Board::Open(loop_, world_.clock, world_.stores, std::move(where),
                                       MemberConfigFrom(config_), JobPolicyFrom(config_),
                                       world_.random.Fork("coordinator"), std::move(events)));

@@ -151,7 +151,9 @@ void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint
   // This host may open several boards of one term, and no id may be drawn twice.
   const Random random = random_.Fork("board " + std::to_string(++opened_));
   keeper_ = std::make_unique<BoardKeeper>(
-      loop_, clock_, stores_, BoardKeeper::Place{where_.own_address, where_.bind, port, !claimed_},
+      loop_, clock_, stores_,
+      BoardKeeper::Place{where_.own_address, where_.bind, port, !claimed_, where_.workers_meet,
+                         where_.is_alone},
       std::move(server), connect, std::move(config), random, std::move(events));
   TellKept();
   guide_.SetOwn(keeper_->place());

@@ -15,6 +15,9 @@ namespace {
 
 // A worker that is being stopped may still talk to the store of the epoch before.
 constexpr size_t kEpochStoresKept = 2;
+// So many ports after the one that was asked for are tried before any other one.
+constexpr int kPortsTried = 16;
+constexpr int kPortMax = 65535;
 constexpr Duration kHostsPause = std::chrono::milliseconds(500);
 // A machine that refuses a connection does so at once.
 constexpr Duration kRefusalLimit = std::chrono::milliseconds(100);
@@ -131,23 +134,57 @@ void BoardKeeper::TellHosts(TimePoint now) {
 }
 
 // The workers of a foreign epoch get a store of their own, so that they read nothing of an attempt
-// that has failed. So do all where the board is in no store of this host.
+// that has failed. So do all where the board is in no store of this host. Where workers expect to
+// meet in the store of the board, only the first ones may, for no other one has written there.
 Result<EpochStore> BoardKeeper::OpenEpochStore(const EpochRecord& epoch) {
-  if (epoch.kind == JobKind::kInPlace && where_.has_store) {
+  const bool is_expected = where_.workers_meet && where_.workers_meet->port == where_.port;
+  if (epoch.kind == JobKind::kInPlace && where_.has_store && !is_lost_) {
     return EpochStore{where_.own_address, where_.port,
                       "keel/" + job_ + "/" + coordinator_.generation() + "/workers/" +
                           std::to_string(epoch.number) + "/"};
   }
-  Result<std::unique_ptr<StoreServer>> server = stores_.Serve(where_.bind, 0);
+  const bool is_there = is_expected && server_ != nullptr;
+  if (is_there && (!std::exchange(is_used_, true) || Renew())) {
+    return EpochStore{where_.workers_meet->host, where_.port, ""};
+  }
+  Result<std::unique_ptr<StoreServer>> server = ServeEpoch(is_expected);
   if (!server.ok()) {
     NoteNoStore(server.error());
     return server.error();
   }
   no_store_since_.reset();
-  const EpochStore store{where_.own_address, (*server)->port(), ""};
+  const EpochStore store{is_expected ? where_.workers_meet->host : where_.own_address,
+                         (*server)->port(), ""};
   epoch_stores_.push_back(*std::move(server));
   if (epoch_stores_.size() > kEpochStoresKept) epoch_stores_.pop_front();
   return store;
+}
+
+// Where a port was asked for, the network may let through those that follow it, and no others.
+Result<std::unique_ptr<StoreServer>> BoardKeeper::ServeEpoch(bool is_expected) {
+  for (int next = 1; is_expected && next <= kPortsTried; ++next) {
+    const int port = where_.port + next;
+    if (port > kPortMax) break;
+    auto server = stores_.Serve(where_.bind, static_cast<uint16_t>(port));
+    if (server.ok() || server.error().code != Code::kExists) return server;
+  }
+  return stores_.Serve(where_.bind, 0);
+}
+
+// Puts a fresh store in the place of the one that workers have used, if nobody else needs that.
+// Somebody else may take the port in between.
+bool BoardKeeper::Renew() {
+  if (!where_.is_elsewhere) return false;
+  server_.reset();
+  is_lost_ = true;
+  Result<std::unique_ptr<StoreServer>> fresh = stores_.Serve(where_.bind, where_.port);
+  if (fresh.ok()) {
+    server_ = *std::move(fresh);
+    is_lost_ = false;
+    return true;
+  }
+  LogWarn("port-lost", {{"port", where_.port}, {"reason", fresh.error().message}});
+  return false;
 }
 
 // The coordinator tries again, since descriptors or memory may be short only for a moment. But no

@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "elastic/board/coordinator.h"
 #include "elastic/board/thread.h"
+#include "store/host_port.h"
 #include "store/store_maker.h"
 
 namespace keel {
@@ -37,6 +38,9 @@ class BoardKeeper {
     std::string bind;          // numeric; empty: all of this host's addresses
     uint16_t port = 0;         // of its store
     bool has_store = true;     // in which workers can meet, too
+    // Where they expect that; this board is meant if the port is its own.
+    std::optional<HostPort> workers_meet = {};
+    bool is_elsewhere = false;   // the board itself, so that its store is the workers' alone
   };
   using Connect = std::function<Result<std::unique_ptr<Store>>(const CancelToken& ending)>;
 
@@ -91,13 +95,15 @@ class BoardKeeper {
   void TellHosts(TimePoint now);
   Told Tell(TimePoint now) const;
   Result<EpochStore> OpenEpochStore(const EpochRecord& epoch);
+  Result<std::unique_ptr<StoreServer>> ServeEpoch(bool is_expected);
+  bool Renew();
   void NoteNoStore(const Error& why);
 
   boost::asio::io_context& loop_;
   Clock& clock_;
   StoreMaker& stores_;
   const Place where_;
-  const std::unique_ptr<StoreServer> server_;
+  std::unique_ptr<StoreServer> server_;   // only the coordinator's thread changes it
   const std::string job_;
   const Events events_;
   const std::shared_ptr<bool> alive_;   // false: what was posted to the loop comes too late
@@ -106,6 +112,8 @@ class BoardKeeper {
   Coordinator coordinator_;
   const std::string generation_ = coordinator_.generation();
   std::deque<std::unique_ptr<StoreServer>> epoch_stores_;
+  bool is_used_ = false;   // the store where workers expect to meet, by an epoch
+  bool is_lost_ = false;   // that one: its port was taken by somebody else
   std::optional<TimePoint> no_store_since_;   // since when no epoch's store can be opened
   bool announced_ = false;
   std::optional<TimePoint> hosts_told_;

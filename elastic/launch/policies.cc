@@ -120,6 +120,16 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
   return policy;
 }
 
+bool IsAlone(const LaunchConfig& config) {
+  if (config.meeting == LaunchConfig::Meeting::kStandalone) return true;
+  return config.meeting == LaunchConfig::Meeting::kStatic && config.hosts.most == 1;
+}
+
+std::optional<HostPort> WorkersMeet(const LaunchConfig& config, uint16_t port) {
+  if (config.meeting != LaunchConfig::Meeting::kStatic) return std::nullopt;
+  return HostPort{config.endpoint_host, port};
+}
+
 bool MayOpenBeside(const LaunchConfig& config) {
   return config.meeting == LaunchConfig::Meeting::kElastic && config.is_store_host.value_or(true);
 }

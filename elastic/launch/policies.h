@@ -21,6 +21,12 @@ WorkerPlan WorkerPlanFrom(const LaunchConfig& config);
 HealthPlan HealthPlanFrom(const LaunchConfig& config, const Environment& environment);
 JobPolicy JobPolicyFrom(const LaunchConfig& config);
 
+// Whether no other host can ever come to the job.
+bool IsAlone(const LaunchConfig& config);
+
+// Where workers of fixed hosts expect to meet, as the user wrote it. Nothing: wherever it may be.
+std::optional<HostPort> WorkersMeet(const LaunchConfig& config, uint16_t port);
+
 // Whether this host opens the first board where the endpoint is another job's.
 bool MayOpenBeside(const LaunchConfig& config);
 

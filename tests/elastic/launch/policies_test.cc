@@ -160,5 +160,35 @@ TEST(LaunchPolicies, FilesAreWantedForEachWorkerAndAtTheStoreForEachHost) {
   EXPECT_GT(OpenFilesWanted(config), at_the_store + 64) << "for those who watch";
 }
 
+TEST(LaunchPolicies, OnlyFixedHostsAreExpectedToMeetWhereTheyWereTold) {
+  using Meeting = LaunchConfig::Meeting;
+  LaunchConfig config = Told();
+  config.endpoint_host = "node0";
+  EXPECT_EQ(WorkersMeet(config, 7), std::nullopt);
+  config.meeting = Meeting::kStandalone;
+  EXPECT_EQ(WorkersMeet(config, 7), std::nullopt);
+  config.meeting = Meeting::kStatic;
+  const auto place = WorkersMeet(config, 7);
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->host, "node0");
+  EXPECT_EQ(place->port, 7);
+}
+
+TEST(LaunchPolicies, AJobOfOneHostIsAloneUnlessOthersMayFindIt) {
+  using Meeting = LaunchConfig::Meeting;
+  LaunchConfig config = Told();
+  config.hosts = {1, 1};
+  for (const auto& [meeting, alone] : {std::pair{Meeting::kStandalone, true},
+                                       std::pair{Meeting::kStatic, true},
+                                       std::pair{Meeting::kElastic, false},
+                                       std::pair{Meeting::kEtcd, false}}) {
+    config.meeting = meeting;
+    EXPECT_EQ(IsAlone(config), alone) << static_cast<int>(meeting);
+  }
+  config.hosts = {2, 2};
+  config.meeting = Meeting::kStatic;
+  EXPECT_FALSE(IsAlone(config));
+}
+
 }  // namespace
 }  // namespace keel
