@@ -76,8 +76,8 @@ TEST_F(KeelrunLosses, TooFewForTooLongSaveWhatTheyHoldAndTellWhoIsMissing) {
   }
   EXPECT_EQ(first->Count("^epoch 2"), 0);
   EXPECT_EQ(first->Count("worker-died"), 0) << first->Output();
-  EXPECT_EQ(first->Count("^job job: too few hosts .*: 1 of 2 here .*; here: [^,]*[(]slot [01][)]; "
-                         "lost: [^,]*[(]slot [01][)];"), 1)
+  EXPECT_EQ(first->Count("^job job: timed out: too few hosts .*: 1 of 2 here .*; "
+                         "here: [^,]*[(]slot [01][)]; lost: [^,]*[(]slot [01][)];"), 1)
       << first->Output();
   EXPECT_TRUE(AwaitNoneMarked(mark()));
 }
