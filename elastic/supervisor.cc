@@ -198,7 +198,7 @@ Status Supervisor::OpenBoard() {
                            IsAlone(config_),
                            meeting_.peer_port, meeting_.bind, meeting_.own_address,
                            incarnation_, std::move(lease), MayOpenBeside(config_), world_.home,
-                           world_.seal, WorkersMeet(config_, meeting_.port)};
+                           world_.seal, WorkersMeet(config_, meeting_)};
   KEEL_TRY_ASSIGN(board_, Board::Open(loop_, world_.clock, world_.stores, std::move(where),
                                       MemberConfigFrom(config_), JobPolicyFrom(config_),
                                       world_.random.Fork("coordinator"), std::move(events)));

@@ -56,8 +56,8 @@ class Board {
     JobHome* home = nullptr;
     // Of the job's token. The stores that are made then believe sealed values alone.
     std::optional<Seal> seal = {};
-    // Where workers expect to meet: the port is that of `server`. Nothing: wherever it may be.
-    std::optional<HostPort> workers_meet = {};
+    // Of `server`. Nothing: workers meet wherever it may be.
+    std::optional<WorkersPlace> workers_meet = {};
   };
   struct Events {
     std::function<void(const MemberEvent& event)> on_member_event;

@@ -165,10 +165,10 @@ Result<std::unique_ptr<StoreServer>> BoardKeeper::ServeEpoch(bool is_expected) {
   for (int next = 1; is_expected && next <= kPortsTried; ++next) {
     const int port = where_.port + next;
     if (port > kPortMax) break;
-    auto server = stores_.Serve(where_.bind, static_cast<uint16_t>(port));
+    auto server = stores_.Serve(where_.workers_meet->bind, static_cast<uint16_t>(port));
     if (server.ok() || server.error().code != Code::kExists) return server;
   }
-  return stores_.Serve(where_.bind, 0);
+  return stores_.Serve(is_expected ? where_.workers_meet->bind : where_.bind, 0);
 }
 
 // Puts a fresh store in the place of the one that workers have used, if nobody else needs that.
@@ -177,7 +177,7 @@ bool BoardKeeper::Renew() {
   if (!where_.is_elsewhere) return false;
   server_.reset();
   is_lost_ = true;
-  Result<std::unique_ptr<StoreServer>> fresh = stores_.Serve(where_.bind, where_.port);
+  auto fresh = stores_.Serve(where_.workers_meet->bind, where_.port);
   if (fresh.ok()) {
     server_ = *std::move(fresh);
     is_lost_ = false;

@@ -19,7 +19,7 @@
 #include "base/random.h"
 #include "elastic/board/coordinator.h"
 #include "elastic/board/thread.h"
-#include "store/host_port.h"
+#include "elastic/board/workers_place.h"
 #include "store/store_maker.h"
 
 namespace keel {
@@ -39,7 +39,7 @@ class BoardKeeper {
     uint16_t port = 0;         // of its store
     bool has_store = true;     // in which workers can meet, too
     // Where they expect that; this board is meant if the port is its own.
-    std::optional<HostPort> workers_meet = {};
+    std::optional<WorkersPlace> workers_meet = {};
     bool is_elsewhere = false;   // the board itself, so that its store is the workers' alone
   };
   using Connect = std::function<Result<std::unique_ptr<Store>>(const CancelToken& ending)>;

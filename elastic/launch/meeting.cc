@@ -120,6 +120,7 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
   meeting.port = config.endpoint_port;
   const auto numbers = ResolveAll(config.endpoint_host, kLookUpLimit);
   const Result<std::string> number = OwnOf(numbers);
+  meeting.is_name_known = number.ok();
   if (config.meeting == LaunchConfig::Meeting::kEtcd) {   // no host keeps anything there
     // A proxy of etcd on each host's loopback says nothing of how the hosts reach each other.
     const bool is_outside = number.ok() && !IsLoopback(*number);
@@ -135,6 +136,7 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
       meeting.server = *std::move(server);
       meeting.port = meeting.server->port();
       meeting.host = bind.empty() ? "127.0.0.1" : bind;
+      meeting.store_bind = bind;
     } else if (!MayJoinInstead(config, server.error())) {
       return server.error();
     }

@@ -21,6 +21,8 @@ struct Meeting {
   std::unique_ptr<StoreServer> server;   // of the first board; null: it is another host's
   std::string host;                      // where we reach that board
   uint16_t port = 0;
+  std::string store_bind;                // as `bind`, but of that server
+  bool is_name_known = false;            // the endpoint's host could be looked up here
   uint16_t peer_port = 0;                // where others may look for us; 0: any
   std::string bind;                      // numeric address to listen on; empty: all
   std::string own_address;               // numeric address where others reach us

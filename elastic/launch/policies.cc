@@ -125,9 +125,11 @@ bool IsAlone(const LaunchConfig& config) {
   return config.meeting == LaunchConfig::Meeting::kStatic && config.hosts.most == 1;
 }
 
-std::optional<HostPort> WorkersMeet(const LaunchConfig& config, uint16_t port) {
+std::optional<WorkersPlace> WorkersMeet(const LaunchConfig& config, const Meeting& meeting) {
   if (config.meeting != LaunchConfig::Meeting::kStatic) return std::nullopt;
-  return HostPort{config.endpoint_host, port};
+  // Some containers do not know their own name, and neither would the workers.
+  return WorkersPlace{meeting.is_name_known ? config.endpoint_host : meeting.own_address,
+                      meeting.port, meeting.store_bind};
 }
 
 bool MayOpenBeside(const LaunchConfig& config) {

@@ -6,6 +6,7 @@
 
 #include "elastic/board/client.h"
 #include "elastic/board/coordinator.h"
+#include "elastic/board/workers_place.h"
 #include "elastic/decisions/host_machine.h"
 #include "elastic/launch/config.h"
 #include "elastic/launch/meeting.h"
@@ -25,7 +26,7 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config);
 bool IsAlone(const LaunchConfig& config);
 
 // Where workers of fixed hosts expect to meet, as the user wrote it. Nothing: wherever it may be.
-std::optional<HostPort> WorkersMeet(const LaunchConfig& config, uint16_t port);
+std::optional<WorkersPlace> WorkersMeet(const LaunchConfig& config, const Meeting& meeting);
 
 // Whether this host opens the first board where the endpoint is another job's.
 bool MayOpenBeside(const LaunchConfig& config);

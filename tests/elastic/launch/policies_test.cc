@@ -164,14 +164,20 @@ TEST(LaunchPolicies, OnlyFixedHostsAreExpectedToMeetWhereTheyWereTold) {
   using Meeting = LaunchConfig::Meeting;
   LaunchConfig config = Told();
   config.endpoint_host = "node0";
-  EXPECT_EQ(WorkersMeet(config, 7), std::nullopt);
+  keel::Meeting where = At("10.0.0.7");
+  where.port = 7;
+  where.store_bind = "10.0.0.8";
+  where.is_name_known = true;
+  EXPECT_FALSE(WorkersMeet(config, where).has_value());
   config.meeting = Meeting::kStandalone;
-  EXPECT_EQ(WorkersMeet(config, 7), std::nullopt);
+  EXPECT_FALSE(WorkersMeet(config, where).has_value());
   config.meeting = Meeting::kStatic;
-  const auto place = WorkersMeet(config, 7);
-  ASSERT_TRUE(place.has_value());
-  EXPECT_EQ(place->host, "node0");
-  EXPECT_EQ(place->port, 7);
+  ASSERT_TRUE(WorkersMeet(config, where).has_value());
+  EXPECT_EQ(WorkersMeet(config, where)->host, "node0");
+  EXPECT_EQ(WorkersMeet(config, where)->port, 7);
+  EXPECT_EQ(WorkersMeet(config, where)->bind, "10.0.0.8");
+  where.is_name_known = false;
+  EXPECT_EQ(WorkersMeet(config, where)->host, "10.0.0.7") << "a name that cannot be looked up";
 }
 
 TEST(LaunchPolicies, AJobOfOneHostIsAloneUnlessOthersMayFindIt) {
