@@ -54,7 +54,8 @@ def start(run, launcher, case):
     with open(fake, "w", encoding="utf-8") as file:
         file.write("#!/bin/sh\necho fake \"$@\"\n")
     os.chmod(fake, os.stat(fake).st_mode | stat.S_IXUSR)
-    values = {"folder": run.folder, "here": launchers.HERE, "fake": fake, "port": free_port()}
+    values = {"folder": run.folder, "here": launchers.HERE, "fake": fake, "port": free_port(),
+              "taken": run.take_port()}
     outside = {name: fill(value, **values) for name, value in case.outside.items()}
     script = [f"{launchers.HERE}/probe.py"] if case.script is None else case.script
     many = isinstance(case.options[0], list) if case.options else False
@@ -91,15 +92,17 @@ def check_files(test, case, folder, report):
         test.assertEqual(glob.glob(os.path.join(folder, "logs", path)), [], report)
 
 
-def check_output(test, case, run, report):
+def check_output(test, case, run, report, values):
     out = "".join(run.text(n, "out") for n in range(len(run.processes)))
     err = "".join(run.text(n, "err") for n in range(len(run.processes)))
     for pattern in case.out:
-        test.assertRegex(out, pattern)
+        test.assertRegex(out, fill(pattern, **values), report)
     for pattern in case.err:
-        test.assertRegex(err, pattern)
+        test.assertRegex(err, pattern, report)
     for pattern in case.not_out:
         test.assertNotRegex(out, pattern, report)
+    for pattern in case.not_err:
+        test.assertNotRegex(err, pattern, report)
 
 
 def check(test, launcher, case):
@@ -128,7 +131,7 @@ def check(test, launcher, case):
             with open(f"{run.folder}/signals", encoding="utf-8") as file:
                 test.assertEqual(sorted(file.read().splitlines()), sorted(case.signals_seen))
         check_files(test, case, run.folder, report)
-        check_output(test, case, run, report)
+        check_output(test, case, run, report, values)
         if is_ours:  # torchrun leaves behind what went to a session of its own
             test.assertEqual(run.leftovers(), {}, report)
 

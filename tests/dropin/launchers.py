@@ -5,6 +5,7 @@ Promises   everything a run started is killed at its end, orphans too: whatever 
 Does not   judge what came out.
 """
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,12 @@ class Run:
         self.temporary = tempfile.TemporaryDirectory(prefix="keel-dropin-")
         self.folder = os.path.realpath(self.temporary.name)
         self.processes = []
+        self.taken = None
+
+    def take_port(self):
+        """One that somebody who is no launcher listens at, until the end."""
+        self.taken = socket.create_server(("", 0))
+        return self.taken.getsockname()[1]
 
     def __enter__(self):
         return self
@@ -77,6 +84,8 @@ class Run:
             process.wait()
             out.close()
             err.close()
+        if self.taken is not None:
+            self.taken.close()
         self.temporary.cleanup()
 
     def start(self, launcher, arguments, environment=None):

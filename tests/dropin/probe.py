@@ -5,6 +5,8 @@ say         a line on each stream           fail R C K   rank R exits with C in 
 signal R S  rank R kills itself by signal S error R      rank R writes an error file, and exits 1
 wait        until it is killed              trap         until SIGTERM or another stop, then exit 0
 fork        leaves a child that waits       deaf         until it is killed; ignores SIGTERM
+flat R      ... a file in its flat form     nested R, bare R   ... with a traceback, and without
+well R      a file, and exits 0             nested_signal R    a file, and kills itself by SIGKILL
 """
 import itertools
 import json
@@ -15,6 +17,8 @@ import sys
 import time
 
 LIMIT_S = 100  # whoever was to kill us has forgotten it
+LONG_AGO_S = 45_835_200   # noon of 15 June 1971 in Greenwich
+OTHERS = ("flat", "nested", "bare", "nested_signal")
 RANK = int(os.environ["RANK"])
 
 
@@ -49,9 +53,24 @@ def say():
 def write_error():
     message = {"message": {"message": "Boom: x", "extraInfo": {"py_callstack": "tb",
                                                               "timestamp": str(int(time.time()))}}}
+    leave(message)
+    sys.exit(1)
+
+
+def leave(message):
     with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w", encoding="utf-8") as file:
         json.dump(message, file)
-    sys.exit(1)
+
+
+def write_other(action):
+    extra = {"timestamp": LONG_AGO_S}
+    if action != "bare":
+        extra["py_callstack"] = "the traceback"
+    leave({"message": "flat words", "timestamp": LONG_AGO_S} if action == "flat" else
+          {"message": {"message": "the message", "extraInfo": extra}})
+    if action == "nested_signal":
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.exit(0 if action == "well" else 1)
 
 
 def trap():
@@ -65,7 +84,8 @@ def trap():
 
 
 def main():
-    action, numbers = (sys.argv[1:] or ["none"])[0], [int(x) for x in sys.argv[2:]]
+    action = (sys.argv[1:] or ["none"])[0]
+    numbers = [int(x) for x in sys.argv[2:] if x.isdigit()]
     if action == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     elif action == "trap":
@@ -82,7 +102,10 @@ def main():
         os.kill(os.getpid(), numbers[1])
     elif action == "error" and numbers[0] == RANK:
         write_error()
-    others_fail = action in ("signal", "error") or (action == "fail" and start < numbers[2])
+    elif action in (*OTHERS, "well") and numbers[0] == RANK:
+        write_other(action)
+    others_fail = (action in ("signal", "error", *OTHERS) or
+                   (action == "fail" and start < numbers[2]))
     if action in ("wait", "trap", "deaf") or others_fail:
         time.sleep(LIMIT_S)
 
