@@ -93,6 +93,16 @@ TEST(LogWords, OfAProgressBarTheLastStateIsTaken) {
   EXPECT_EQ(ReadLogWords(" 10%\r 20%\r 30%\r").text, " 30%");
 }
 
+TEST(LogWords, WhatPyTorchMarksWithItsRankIsNoCopy) {
+  for (const char* const line : {"[rank0]: Traceback (most recent call last):", "[rank12]:[W1129]",
+                                 "[rank0]:"}) {
+    EXPECT_EQ(ReadLogWords(line).copy_of, "") << line;
+    EXPECT_EQ(ReadLogWords(line).text, line);
+  }
+  EXPECT_EQ(ReadLogWords("[default3]:[rank3]: Traceback").copy_of, "default3");
+  EXPECT_EQ(ReadLogWords("[default3]:in its own file", false).text, "[default3]:in its own file");
+}
+
 // --- whose a file is ---
 
 std::vector<std::string> Labels(const std::vector<std::string>& paths) {
@@ -113,6 +123,19 @@ TEST(LogSources, SeveralRunsInOneFolderAreToldApart) {
   EXPECT_THAT(Labels({"job_1234abcd/attempt_0/0/stderr.log",
                       "job_00000000/attempt_0/0/stderr.log"}),
               ElementsAre("1234abcd/worker0", "00000000/worker0"));
+}
+
+TEST(LogSources, AFileIsNamedByAllButItsEnding) {
+  EXPECT_THAT(Labels({"10.0.0.1.log", "10.0.0.2.log", "train.0.jsonl", ".log", "rank.log.3"}),
+              ElementsAre("10.0.0.1", "10.0.0.2", "train.0", ".log", "rank.3"));
+}
+
+TEST(LogSources, RootsAreNamedByTheShortestThatTellsThemApart) {
+  EXPECT_THAT(RootNamesOf({"node0/logs", "/mnt/node1/logs/"}), ElementsAre("node0", "node1"));
+  EXPECT_THAT(RootNamesOf({"a/n0", "./b/n0", "c/n1"}), ElementsAre("a/n0", "b/n0", "c/n1"));
+  EXPECT_THAT(RootNamesOf({"logs", "old/logs"}), ElementsAre("logs", "old/logs"));
+  EXPECT_THAT(RootNamesOf({"./", "/", "x"}), ElementsAre(".", "/", "x"));
+  EXPECT_THAT(RootNamesOf({"same", "same"}), ElementsAre("same", "same"));
 }
 
 TEST(LogSources, WhatIsNoLogOrACopyIsLeftOut) {
@@ -199,6 +222,19 @@ TEST_F(LogFileLines, ALongLineIsCutAndCounted) {
   EXPECT_EQ(Read(log), "next|");
 }
 
+TEST_F(LogFileLines, OfALongLineThatIsOverwrittenTheLastStateIsGiven) {
+  std::string bar;
+  for (int step = 0; step <= 5000; ++step) bar += "\rstep " + std::to_string(step) + " of 5000";
+  for (const std::string end : {"\n", "\r\n", "\r"}) {
+    Replace(bar + end);
+    LogFile log(files_, "/log");
+    const auto line = log.Next(true);
+    ASSERT_OK(line);
+    EXPECT_EQ(ReadLogWords((*line)->text).text, "step 5000 of 5000");
+    EXPECT_EQ((*line)->cut_bytes, 0u);
+  }
+}
+
 // --- one story ---
 
 // Logs of lines with a second in front; "-": no time.
@@ -252,6 +288,7 @@ class LogStoryOf : public testing::Test {
     LogStory story(std::move(filter), Paint());
     for (LogSource& source : LogSourcesOf({"a/keelrun.log", "b/train.jsonl",
                                            "a/job_1234abcd/attempt_0/1/stderr.log"})) {
+      source.root = "root";
       story.Add(std::move(source));
     }
     return story;
@@ -273,6 +310,35 @@ TEST_F(LogStoryOf, WhatLiesInTwoFilesIsToldOnce) {
   EXPECT_FALSE(story.Tells(
       Entry(1, R"({"event":"step","step":20,"loss":2.5,"wall_ns":1795915947949000000})")));
   EXPECT_TRUE(story.Tells(Entry(2, step)));   // the worker itself has made it twice
+}
+
+TEST_F(LogStoryOf, ACopyIsToldWhereItsWorkersFileIsNot) {
+  LogStory story = Of({});
+  story.Add({.path = "other/keelrun.log", .root = "other", .host = "", .who = "keelrun",
+             .local_rank = {}, .stream = ""});
+  EXPECT_FALSE(story.Tells(Entry(0, "[default1]:hello")));
+  EXPECT_TRUE(story.Tells(Entry(0, "[default0]:hello")));
+  EXPECT_TRUE(story.Tells(Entry(3, "[default1]:hello")));
+  LogFilter filter;
+  filter.local_ranks = {0};
+  LogStory of_rank = Of(filter);
+  EXPECT_TRUE(of_rank.Tells(Entry(0, "[default0]:hello")));
+  EXPECT_FALSE(of_rank.Tells(Entry(0, "[default2]:hello")));
+}
+
+TEST_F(LogStoryOf, WhatAFilterHidesHidesNothingElse) {
+  const std::string step = kTime + " info step step=20 loss=2.5";
+  const std::string same = R"({"event":"step","step":20,"loss":2.5,"wall_ns":1795915947949000000})";
+  LogFilter filter;
+  filter.local_ranks = {1};
+  LogStory of_rank = Of(filter);
+  EXPECT_FALSE(of_rank.Tells(Entry(1, same)));
+  EXPECT_TRUE(of_rank.Tells(Entry(2, step)));
+  filter = {};
+  filter.hosts = {"b"};
+  LogStory of_host = Of(filter);
+  EXPECT_FALSE(of_host.Tells(Entry(2, step)));
+  EXPECT_TRUE(of_host.Tells(Entry(1, same)));
 }
 
 TEST_F(LogStoryOf, FiltersTell) {

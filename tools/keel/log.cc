@@ -2,6 +2,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -60,33 +63,81 @@ struct LogRoot {
   bool is_file = false;
 };
 
-Status ListLogs(Files& files, const std::string& folder, const std::string& below, int depth,
-                std::vector<std::string>* found) {
-  KEEL_TRY_ASSIGN(const std::vector<DirEntry> entries, files.List(folder));
-  for (const DirEntry& entry : entries) {
-    const std::string name = below.empty() ? entry.name : below + "/" + entry.name;
-    if (entry.kind == FileKind::kFile) found->push_back(name);
-    if (entry.kind != FileKind::kDirectory || !MayHoldLogs(entry.name) || depth == 0) continue;
-    // One that cannot be listed hides its own logs, and no others.
-    (void)ListLogs(files, JoinPath(folder, entry.name), name, depth - 1, found);
-  }
-  return Ok();
+// The path without symbolic links; the same one where it is on no disk.
+std::string RealPath(const std::string& path) {
+  char real[PATH_MAX];
+  return ::realpath(path.c_str(), real) != nullptr ? real : path;
 }
 
-Result<std::vector<LogSource>> SourcesBelow(Files& files, const LogRoot& root) {
-  const size_t slash = root.path.rfind('/');
-  const std::string file_name = root.path.substr(slash == std::string::npos ? 0 : slash + 1);
-  std::vector<std::string> names;
-  if (root.is_file) {
-    names.push_back(file_name);
-  } else {
-    KEEL_TRY(ListLogs(files, root.path, "", kFoldersDeep, &names));
+bool IsLink(const std::string& path) {
+  struct stat found {};
+  return ::lstat(path.c_str(), &found) == 0 && S_ISLNK(found.st_mode);
+}
+
+std::string LastPart(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path.substr(path.rfind('/') + 1);
+}
+
+// Walks folders. Each is listed once, however many links lead to it, and under its own name if it
+// has one below the root.
+class LogList {
+ public:
+  explicit LogList(Files& files) : files_(files) {}
+
+  Result<std::vector<std::string>> Below(const std::string& root) {
+    found_.clear();
+    KEEL_TRY(Walk({root, "", kFoldersDeep}));
+    for (size_t i = 0; i < links_.size(); ++i) {   // a walk may find more
+      const Folder link = links_[i];
+      (void)Walk(link);
+    }
+    links_.clear();
+    return found_;
+  }
+
+ private:
+  struct Folder {
+    std::string path;
+    std::string name;   // below the root
+    int depth = 0;      // of what may be below it
+  };
+
+  Status Walk(const Folder& folder) {
+    if (!visited_.insert(RealPath(folder.path)).second) return Ok();
+    KEEL_TRY_ASSIGN(const std::vector<DirEntry> entries, files_.List(folder.path));
+    for (const DirEntry& entry : entries) {
+      const std::string name = folder.name.empty() ? entry.name : folder.name + "/" + entry.name;
+      if (entry.kind == FileKind::kFile) found_.push_back(name);
+      if (entry.kind != FileKind::kDirectory || !MayHoldLogs(entry.name)) continue;
+      if (folder.depth == 0) continue;
+      const Folder inner{JoinPath(folder.path, entry.name), name, folder.depth - 1};
+      // One that cannot be listed hides its own logs, and no others.
+      IsLink(inner.path) ? links_.push_back(inner) : (void)Walk(inner);
+    }
+    return Ok();
+  }
+
+  Files& files_;
+  std::set<std::string> visited_;   // paths without links
+  std::vector<Folder> links_;
+  std::vector<std::string> found_;
+};
+
+Result<std::vector<LogSource>> SourcesBelow(LogList* list, const LogRoot& root) {
+  const std::string file_name = LastPart(root.path);
+  std::vector<std::string> names = {file_name};
+  if (!root.is_file) {
+    KEEL_TRY_ASSIGN(names, list->Below(root.path));
   }
   std::vector<LogSource> sources = LogSourcesOf(names);
-  if (root.is_file && sources.empty()) sources.push_back({file_name, "", file_name, {}, 0, ""});
+  if (root.is_file && sources.empty()) {
+    sources.emplace_back().who = file_name;
+  }
   for (LogSource& source : sources) {
     source.path = root.is_file ? root.path : JoinPath(root.path, source.path);
-    if (root.name.empty() || root.is_file) continue;
+    source.root = root.path;
+    if (root.name.empty()) continue;
     source.host = source.host.empty() ? root.name : root.name + "/" + source.host;
   }
   return sources;
@@ -124,23 +175,28 @@ class LogTeller {
   Status FindRoots(const std::vector<std::string>& paths) {
     for (const std::string& path : paths) {
       KEEL_TRY_ASSIGN(const FileInfo info, world_.files.Stat(path));
-      std::string name = path;
-      while (name.size() > 1 && name.ends_with('/')) name.pop_back();
-      name = name.substr(name.rfind('/') + 1);
-      roots_.push_back({path, paths.size() > 1 ? name : "", info.kind == FileKind::kFile});
+      roots_.push_back({path, "", info.kind == FileKind::kFile});
     }
+    NameRoots();
     return Ok();
   }
 
   // Logs that were not there before. `follows`: what a full one holds was told while it had its
   // earlier name.
   Status FindLogs(bool follows) {
+    LogList list(world_.files);
+    std::vector<LogSource> found;
     for (const LogRoot& root : roots_) {
-      KEEL_TRY_ASSIGN(std::vector<LogSource> sources, SourcesBelow(world_.files, root));
+      KEEL_TRY_ASSIGN(std::vector<LogSource> sources, SourcesBelow(&list, root));
       for (LogSource& source : sources) {
-        if (!known_.insert(source.path).second || (follows && IsFullLog(source.path))) continue;
-        Add(std::move(source));
+        if (known_.insert(source.path).second) found.push_back(std::move(source));
       }
+    }
+    const auto is_own_name = [](const LogSource& source) { return !IsLink(source.path); };
+    std::stable_partition(found.begin(), found.end(), is_own_name);
+    for (LogSource& source : found) {
+      if (follows && IsFull(source.path)) continue;
+      if (real_.insert(RealPath(source.path)).second) Add(std::move(source));
     }
     return Ok();
   }
@@ -152,7 +208,9 @@ class LogTeller {
     KEEL_TRY(TellWhatIsThere());
     for (int look = 1; follows_; ++look) {
       world_.clock.SleepFor(kLookPause);
-      for (Log& log : logs_) (void)log.file->Renew();   // where it fails, the next read says why
+      for (Log& log : logs_) {
+        if (!IsFull(log.file->path())) (void)log.file->Renew();   // the next read says what failed
+      }
       if (look % kLooksBetweenLists == 0) KEEL_TRY(FindLogs(true));
       merge_.SetUntold(world_.clock.WallNanos());
       KEEL_TRY(TellWhatIsThere());
@@ -163,8 +221,24 @@ class LogTeller {
  private:
   struct Log {
     std::unique_ptr<LogFile> file;
-    bool failed = false;
+    bool failed = false;   // at the last look, and that was told
   };
+
+  // One directory needs no name, and a file only where another one is called the same.
+  void NameRoots() {
+    std::map<std::string, std::vector<LogRoot*>> alike;
+    for (LogRoot& root : roots_) alike[root.is_file ? LastPart(root.path) : "/"].push_back(&root);
+    for (const auto& [file_name, roots] : alike) {
+      if (roots.size() == 1 && (roots_.size() == 1 || roots[0]->is_file)) continue;
+      std::vector<std::string> paths;
+      for (const LogRoot* const root : roots) paths.push_back(root->path);
+      const std::vector<std::string> names = RootNamesOf(paths);
+      for (size_t i = 0; i < roots.size(); ++i) roots[i]->name = names[i];
+    }
+  }
+
+  // Whether it is what a log was renamed to, and another file may get its name at any time.
+  bool IsFull(const std::string& path) const { return known_.contains(LogBefore(path)); }
 
   void Add(LogSource source) {
     const std::string& path = source.path;
@@ -177,11 +251,13 @@ class LogTeller {
 
   std::optional<LogEntry> NextOf(size_t source) {
     Log& log = logs_[source];
-    if (log.failed || log.file == nullptr) return std::nullopt;
+    if (log.file == nullptr) return std::nullopt;
+    if (log.failed && (!follows_ || IsFull(log.file->path()))) return std::nullopt;
     const auto line = log.file->Next(!follows_);
     LogEntry entry;
     if (!line.ok()) {
-      log.failed = true;
+      if (std::exchange(log.failed, true)) return std::nullopt;
+      entry.is_notice = true;
       ++unreadable_;
       entry.words.level = "warn";
       entry.words.event = "log-unreadable";
@@ -190,11 +266,12 @@ class LogTeller {
                          " reason=" + QuoteForLog(line.error().message);
       return entry;
     }
+    log.failed = false;
     if (!line->has_value()) {
       if (!follows_) log.file.reset();
       return std::nullopt;
     }
-    entry.words = ReadLogWords((*line)->text);
+    entry.words = ReadLogWords((*line)->text, !story_.sources()[source].local_rank);
     entry.cut_bytes = (*line)->cut_bytes;
     entry.is_torn = (*line)->is_torn;
     return entry;
@@ -217,6 +294,7 @@ class LogTeller {
   const bool is_json_;
   std::vector<LogRoot> roots_;
   std::set<std::string> known_;   // paths
+  std::set<std::string> real_;    // the same without links
   std::vector<Log> logs_;
   size_t unreadable_ = 0;
   LogMerge merge_;

@@ -8,6 +8,16 @@ namespace {
 
 constexpr size_t kPieceBytes = 16384;
 
+// Of a line that is overwritten, what is no longer seen: all before its last carriage return that
+// has something behind it. False: nothing is overwritten.
+bool DropOverwritten(std::string* line) {
+  const size_t last = line->find_last_not_of('\r');
+  const size_t back = last == std::string::npos ? last : line->rfind('\r', last);
+  if (back == std::string::npos) return false;
+  line->erase(0, back + 1);
+  return true;
+}
+
 }  // namespace
 
 Result<bool> LogFile::Fill() {
@@ -19,7 +29,10 @@ Result<bool> LogFile::Fill() {
   const auto got = file_->ReadAt(
       offset_, std::as_writable_bytes(std::span<char>(held_.data() + before, kPieceBytes)));
   held_.resize(before + (got.ok() ? *got : 0));
-  if (!got.ok()) return got.error();
+  if (!got.ok()) {
+    file_.reset();   // it may be of no use any more (ESTALE): the next try opens it anew
+    return got.error();
+  }
   offset_ += *got;
   return *got > 0;
 }
@@ -27,6 +40,7 @@ Result<bool> LogFile::Fill() {
 std::optional<LogFileLine> LogFile::Take() {
   const size_t end = held_.find('\n', searched_);
   if (end == std::string::npos) {
+    if (held_.size() > kLogLineBytes && DropOverwritten(&held_)) skipped_ = 0;
     if (held_.size() > kLogLineBytes) {
       skipped_ += held_.size() - kLogLineBytes;
       held_.resize(kLogLineBytes);
@@ -35,6 +49,7 @@ std::optional<LogFileLine> LogFile::Take() {
     return std::nullopt;
   }
   LogFileLine line{held_.substr(0, end), skipped_};
+  if (line.text.size() > kLogLineBytes && DropOverwritten(&line.text)) line.cut_bytes = 0;
   if (line.text.size() > kLogLineBytes) {
     line.cut_bytes += line.text.size() - kLogLineBytes;
     line.text.resize(kLogLineBytes);

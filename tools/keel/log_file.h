@@ -1,6 +1,7 @@
 // LogFile: the lines of a log file, which may be huge, and may grow, be cut or be replaced.
 // Promises   holds one line of at most 16 KiB and one piece of the file: of a longer line it gives
-//            the beginning, and tells how much is missing. A line without its line feed is given
+//            the beginning (if carriage returns overwrite it: of what is seen last), and tells how
+//            much is missing. A line without its line feed is given
 //            only when it is asked for.
 // Does not   find lines that were written and cut away between two calls.
 // Threads    one at a time. Errors: those of base/files.h; the file may be read again.

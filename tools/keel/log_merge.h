@@ -22,6 +22,7 @@ struct LogEntry {
   LogWords words;
   uint64_t cut_bytes = 0;   // of the line, that are left out
   bool is_torn = false;     // the line has no end
+  bool is_notice = false;   // of no log, but about one: no filter hides it
 };
 
 class LogMerge {

@@ -17,13 +17,23 @@ bool IsNumber(const std::string& text) {
          text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// "keelrun.log", and "keelrun.log.1", which is what is called so once it is full.
-bool IsLogName(std::string name) {
-  if (IsFullLog(name)) name.resize(name.rfind('.'));
-  for (const char* const end : {".log", ".err", ".out", ".jsonl", ".txt"}) {
-    if (name.ends_with(end)) return true;
+// "keelrun" of "keelrun.log"; empty: it is no log's name.
+std::string WithoutEnding(const std::string& name) {
+  for (const std::string end : {".log", ".err", ".out", ".jsonl", ".txt"}) {
+    if (name == end) return name;
+    if (name.ends_with(end)) return name.substr(0, name.size() - end.size());
   }
-  return false;
+  return "";
+}
+
+// The same, and of "keelrun.log.1", which is what it is called once it is full. Where there is no
+// "keelrun.log" it is no full log, but "keelrun.1".
+std::string WhoOf(const std::string& path, const std::string& name,
+                  const std::set<std::string>& paths) {
+  const std::string before = LogBefore(name);
+  if (before.empty()) return WithoutEnding(name);
+  const std::string who = WithoutEnding(before);
+  return who.empty() || paths.contains(LogBefore(path)) ? who : who + name.substr(before.size());
 }
 
 // The eight digits of "job_1234abcd"; empty: it is no run's folder.
@@ -39,7 +49,8 @@ struct TakenApart {
   std::string run;     // its number
 };
 
-std::optional<TakenApart> TakeApart(const std::string& path) {
+std::optional<TakenApart> TakeApart(const std::string& path,
+                                    const std::set<std::string>& all) {
   std::vector<std::string> parts = SplitList(path, '/');
   if (parts.empty()) return std::nullopt;
   TakenApart apart;
@@ -61,8 +72,8 @@ std::optional<TakenApart> TakeApart(const std::string& path) {
     if (!parts.empty()) apart.run = RunNumber(parts.back());
     if (!apart.run.empty()) parts.pop_back();
   } else {
-    if (!IsLogName(name)) return std::nullopt;
-    apart.source.who = name.substr(0, name.find('.', 1));
+    apart.source.who = WhoOf(path, name, all);
+    if (apart.source.who.empty()) return std::nullopt;
   }
   apart.above = JoinList(parts, "/");
   return apart;
@@ -71,10 +82,11 @@ std::optional<TakenApart> TakeApart(const std::string& path) {
 }  // namespace
 
 std::vector<LogSource> LogSourcesOf(const std::vector<std::string>& paths) {
+  const std::set<std::string> known(paths.begin(), paths.end());
   std::vector<TakenApart> all;
   std::map<std::string, std::set<std::string>> runs;   // by the folders above
   for (const std::string& path : paths) {
-    auto apart = TakeApart(path);
+    auto apart = TakeApart(path, known);
     if (!apart) continue;
     if (!apart->run.empty()) runs[apart->above].insert(apart->run);
     all.push_back(std::move(*apart));
@@ -89,9 +101,40 @@ std::vector<LogSource> LogSourcesOf(const std::vector<std::string>& paths) {
   return sources;
 }
 
-bool IsFullLog(const std::string& path) {
+std::vector<std::string> RootNamesOf(const std::vector<std::string>& roots) {
+  std::vector<std::vector<std::string>> all;
+  size_t most = 1;
+  for (const std::string& root : roots) {
+    all.push_back(SplitList(root, '/'));
+    std::erase_if(all.back(), [](const std::string& part) { return part.empty() || part == "."; });
+    if (all.back().empty()) all.back().push_back(root.starts_with('/') ? "/" : ".");
+    most = std::max(most, all.back().size());
+  }
+  const auto ends_alike = [&] {
+    return all.size() > 1 && std::all_of(all.begin(), all.end(), [&](const auto& parts) {
+             return parts.size() > 1 && parts.back() == all.front().back();
+           });
+  };
+  while (ends_alike()) {
+    for (auto& parts : all) parts.pop_back();
+  }
+  std::vector<std::string> names;
+  for (size_t count = 1; count <= most; ++count) {
+    names.clear();
+    for (const auto& parts : all) {
+      const size_t left_out = parts.size() - std::min(count, parts.size());
+      names.push_back(JoinList({parts.begin() + static_cast<ptrdiff_t>(left_out), parts.end()},
+                               "/"));
+    }
+    if (std::set<std::string>(names.begin(), names.end()).size() == names.size()) break;
+  }
+  return names;
+}
+
+std::string LogBefore(const std::string& path) {
   const size_t dot = path.rfind('.');
-  return dot != std::string::npos && IsNumber(path.substr(dot + 1));
+  const bool has_number = dot != std::string::npos && IsNumber(path.substr(dot + 1));
+  return has_number ? path.substr(0, dot) : "";
 }
 
 bool MayHoldLogs(const std::string& folder_name) {

@@ -14,6 +14,7 @@ namespace keel {
 
 struct LogSource {
   std::string path;
+  std::string root = {};       // of the command line, below which it lies
   std::string host;            // the folders above, or the number of the run; empty: there are none
   std::string who;             // "worker1", "worker1.2" in its third attempt; "keelrun" of a file
   std::optional<int> local_rank;   // of a worker's file
@@ -28,8 +29,13 @@ struct LogSource {
 // logs, or only copies of parts of others, are left out.
 std::vector<LogSource> LogSourcesOf(const std::vector<std::string>& paths);
 
-// Whether a full log was given this name to make room for the next: "keelrun.log.1".
-bool IsFullLog(const std::string& path);
+// Names of roots in front of those below: the last folders of each, as few as tell all apart, and
+// without those at their ends that all have: node0 and node1 of node0/logs and node1/logs.
+std::vector<std::string> RootNamesOf(const std::vector<std::string>& roots);
+
+// Of a name that a full log may have been given to make room for the next ("keelrun.log.1"), that
+// of the log; empty: it is no such name.
+std::string LogBefore(const std::string& path);
 
 // Whether a folder may have logs in it: no checkpoint has, and nothing that is hidden.
 bool MayHoldLogs(const std::string& folder_name);

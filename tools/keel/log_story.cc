@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kToldMost = 64;
 constexpr int64_t kTwiceWithinNanos = 1'000'000'000;
+constexpr int64_t kRankMost = 1'000'000;
 constexpr size_t kLabelMost = 28;   // wider ones are shown whole, and cost their line its column
 
 size_t LevelRank(std::string_view level) {
@@ -24,6 +25,16 @@ size_t LevelRank(std::string_view level) {
 template <class T>
 bool IsAmong(const std::vector<T>& list, const T& one) {
   return std::find(list.begin(), list.end(), one) != list.end();
+}
+
+// That "default12" may be about: a role may end in a digit, too.
+std::vector<int> LocalRanksOf(const std::string& copy_of) {
+  std::vector<int> ranks;
+  for (size_t at = copy_of.find_last_not_of("0123456789") + 1; at < copy_of.size(); ++at) {
+    const auto rank = ParseInteger(copy_of.substr(at));
+    if (rank.ok() && *rank <= kRankMost) ranks.push_back(static_cast<int>(*rank));
+  }
+  return ranks;
 }
 
 // What two entries have in common that a training program writes at once; empty: it writes one.
@@ -38,13 +49,20 @@ std::string WrittenTwice(const LogWords& words) {
 }  // namespace
 
 void LogStory::Add(LogSource source) {
-  has_workers_ = has_workers_ || source.local_rank.has_value();
+  if (source.local_rank && IsOfHost(source)) workers_.emplace(source.root, *source.local_rank);
   label_width_ = std::max(label_width_, std::min(source.label().size(), kLabelMost));
   sources_.push_back(std::move(source));
 }
 
+bool LogStory::IsInWorkersFile(const LogEntry& copy) const {
+  const std::string& root = sources_[copy.source].root;
+  const std::vector<int> ranks = LocalRanksOf(copy.words.copy_of);
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [&](int rank) { return workers_.contains({root, rank}); });
+}
+
 bool LogStory::IsRepeated(const LogEntry& entry) {
-  if (has_workers_ && !entry.words.copy_of.empty()) return true;
+  if (IsInWorkersFile(entry)) return true;
   const std::string what = WrittenTwice(entry.words);
   if (what.empty()) return false;
   const bool by_worker = sources_[entry.source].local_rank.has_value();
@@ -61,24 +79,30 @@ bool LogStory::IsRepeated(const LogEntry& entry) {
   return false;
 }
 
+bool LogStory::IsOfHost(const LogSource& source) const {
+  return filter_.hosts.empty() || IsAmong(filter_.hosts, source.host);
+}
+
 bool LogStory::IsOfRank(const LogEntry& entry) const {
   if (filter_.local_ranks.empty()) return true;
   if (const auto& rank = sources_[entry.source].local_rank) {
     return IsAmong(filter_.local_ranks, *rank);
+  }
+  for (const int rank : LocalRanksOf(entry.words.copy_of)) {
+    if (IsAmong(filter_.local_ranks, rank)) return true;
   }
   const auto told = Field<int>(entry.words.fields, "local_rank");
   return told.ok() && IsAmong(filter_.local_ranks, *told);
 }
 
 bool LogStory::Tells(const LogEntry& entry) {
-  if (IsRepeated(entry)) return false;
+  if (entry.is_notice) return true;
   const LogWords& words = entry.words;
   if (filter_.only_events && (!words.is_event() || words.event == "step")) return false;
   if (LevelRank(words.level) < LevelRank(filter_.least_level)) return false;
   if (filter_.since && entry.nanos < *filter_.since) return false;
   if (filter_.until && entry.nanos >= *filter_.until) return false;
-  if (!filter_.hosts.empty() && !IsAmong(filter_.hosts, sources_[entry.source].host)) return false;
-  return IsOfRank(entry);
+  return IsOfHost(sources_[entry.source]) && IsOfRank(entry) && !IsRepeated(entry);
 }
 
 std::string LogStory::Text(const LogEntry& entry) const {

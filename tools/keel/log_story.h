@@ -1,14 +1,17 @@
 // LogStory: which entries of a job's logs are told, and in which words.
-// Promises   an entry that lies in two files is told once: a line that keelrun has copied from a
-//            worker whose own file is among the logs, and what a training program writes to its log
-//            and to --log-jsonl alike. Whatever bytes a line holds, it stays one line of text.
+// Promises   an entry that lies in two files is told once, unless a filter hides the other one: a
+//            line that keelrun has copied from a worker whose own file is below the same root, and
+//            what a training program writes to its log and to --log-jsonl alike. Whatever bytes a
+//            line holds, it stays one line of text.
 // Does not   read logs or print.
 // Threads    one at a time.
 #pragma once
 
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/keel/log_merge.h"
@@ -39,14 +42,16 @@ class LogStory {
   std::string JsonLine(const LogEntry& entry) const;
 
  private:
-  bool IsRepeated(const LogEntry& entry);
+  bool IsOfHost(const LogSource& source) const;
   bool IsOfRank(const LogEntry& entry) const;
+  bool IsInWorkersFile(const LogEntry& copy) const;
+  bool IsRepeated(const LogEntry& entry);
 
   const LogFilter filter_;
   const Paint paint_;
   std::vector<LogSource> sources_;
   size_t label_width_ = 0;
-  bool has_workers_ = false;
+  std::set<std::pair<std::string, int>> workers_;   // root, local rank: what hosts are told of
   struct Told {
     bool by_worker;   // it was in the worker's own file
     int64_t nanos;

@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kStampBytes = 24;        // with milliseconds
 constexpr size_t kShortStampBytes = 20;
 constexpr size_t kCopyMarkMost = 80;
+constexpr std::string_view kMarkOfTorch = "rank";   // in its warnings and tracebacks
 constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
 
@@ -148,9 +149,10 @@ std::string_view CopyMark(std::string_view line) {
   const size_t end = line.substr(0, kCopyMarkMost).find("]:");
   if (line.empty() || line.front() != '[' || end == std::string_view::npos) return {};
   const std::string_view mark = line.substr(1, end - 1);
-  const bool ends_in_rank = !mark.empty() && mark.back() >= '0' && mark.back() <= '9';
-  return ends_in_rank && mark.find_first_of(" []") == std::string_view::npos ? mark
-                                                                             : std::string_view();
+  const size_t role_bytes = mark.find_last_not_of("0123456789") + 1;
+  const bool is_copy = role_bytes < mark.size() && mark.substr(0, role_bytes) != kMarkOfTorch &&
+                       mark.find_first_of(" []") == std::string_view::npos;
+  return is_copy ? mark : std::string_view();
 }
 
 }  // namespace
@@ -185,11 +187,11 @@ std::string UtcStamp(int64_t nanos) {
   return stamp;
 }
 
-LogWords ReadLogWords(std::string_view line) {
+LogWords ReadLogWords(std::string_view line, bool may_be_copy) {
   while (line.ends_with('\r')) line.remove_suffix(1);
   if (const size_t back = line.rfind('\r'); back != line.npos) line.remove_prefix(back + 1);
   LogWords words;
-  const std::string_view mark = CopyMark(line);
+  const std::string_view mark = may_be_copy ? CopyMark(line) : std::string_view();
   if (!mark.empty()) {
     words.copy_of = std::string(mark);
     line.remove_prefix(mark.size() + 3);
