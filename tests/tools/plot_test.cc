@@ -14,6 +14,7 @@
 namespace keel {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -75,9 +76,29 @@ TEST(PlotSeries, MeansAreOfAllPointsOfAPlace) {
   PlotSeries series(PlotAxis::kTime);
   series.Add({1, 0.0001, 10});
   series.Add({2, 0.0003, 20});
-  const auto means = series.Means();
+  const auto means = StackedMeans({series});
   ASSERT_EQ(means.size(), 1u);
-  EXPECT_DOUBLE_EQ(means[0].y, 15);
+  ASSERT_EQ(means[0].size(), 1u);
+  EXPECT_DOUBLE_EQ(means[0][0].y, 15);
+  EXPECT_DOUBLE_EQ(means[0][0].seconds, 0.0002);
+}
+
+TEST(PlotSeries, WhatSomeEntriesLackCountsAsNothingInAStack) {
+  PlotSeries always(PlotAxis::kStep), rarely(PlotAxis::kStep), late(PlotAxis::kStep);
+  for (int step = 0; step < 4096; ++step) {
+    always.Add({double(step), 0, 10});
+    if (step % 8 == 0) rarely.Add({double(step), 0, 16});
+    if (step >= 4000) late.Add({double(step), 0, 5});
+  }
+  const auto stacked = StackedMeans({rarely, always, late});
+  ASSERT_EQ(stacked.size(), 3u);
+  for (const auto& layer : stacked) ASSERT_EQ(layer.size(), stacked[1].size());
+  double sum = 0;
+  for (const PlotPoint& point : stacked[0]) sum += point.y;
+  EXPECT_DOUBLE_EQ(sum / double(stacked[0].size()), 2);
+  EXPECT_EQ(stacked[2].back().y - stacked[1].back().y, 5);
+  EXPECT_EQ(stacked[2][100], stacked[1][100]);
+  EXPECT_GT(stacked[0].back().step, 4090);
 }
 
 // --- axes ---
@@ -97,6 +118,8 @@ TEST(PlotAxis, TicksAreRound) {
   EXPECT_EQ(Texts(TimeTicks(0, 7500, 4)), "0 1 h 2 h");
   EXPECT_EQ(Texts(TimeTicks(0, 0.2, 2)), "0 s 0.1 s 0.2 s");
   EXPECT_LE(NumberTicks(0, 1e300, 8).size(), 20u);
+  EXPECT_LE(PowerTicks(1e-300, 1e300).size(), 20u);
+  EXPECT_EQ(Texts(PowerTicks(0, 1)), "");
 }
 
 TEST(PlotAxis, AScaleKeepsWhatLiesOutsideAtItsEnds) {
@@ -106,6 +129,9 @@ TEST(PlotAxis, AScaleKeepsWhatLiesOutsideAtItsEnds) {
   const PlotScale logarithmic{1, 100, 0, 10, true};
   EXPECT_DOUBLE_EQ(logarithmic.At(10), 5);
   EXPECT_EQ(logarithmic.At(0), 0);
+  const PlotScale widest{1e-300, 1e300, 0, 10, true};
+  EXPECT_NEAR(widest.At(1), 5, 1e-9);
+  EXPECT_EQ(widest.At(NAN), 0);
 }
 
 // --- runs ---
@@ -171,23 +197,28 @@ TEST(PlotSvg, ShowsDeathsAndEscapesTheTextsOfOthers) {
   EXPECT_THAT(svg, HasSubstr("class=\"line c0 redone\""));
   EXPECT_THAT(svg, HasSubstr("prefers-color-scheme: dark"));
   EXPECT_THAT(svg, Not(HasSubstr("<b>")));
-  EXPECT_THAT(svg, Not(HasSubstr("nan")));
-  EXPECT_THAT(svg, Not(HasSubstr("inf,")));
+  EXPECT_THAT(svg, AllOf(Not(HasSubstr("NaN")), Not(HasSubstr("Inf"))));
 }
 
 TEST(PlotSvg, IsDrawnOfWhateverARunHolds) {
-  for (const char* const loss : {"0", "-1", "1e308", "null", "5e-324"}) {
+  for (const std::string loss : {"0", "-1", "1e308", "-1e308", "null", "5e-324"}) {
     for (const bool is_log : {false, true}) {
       std::vector<PlotRun> runs;
       runs.push_back(RunOf({StepLine(0, loss, 0), StepLine(5, loss, 0)}));
       runs.push_back(RunOf({StepLine(7, loss, 0)}));
-      const std::string svg = PlotSvg(runs, {{}, {}}, {PlotAxis::kStep, is_log});
+      runs.push_back(RunOf({StepLine(8, loss, 0), StepLine(9, "1e308", 0)}));
+      const std::string svg = PlotSvg(runs, {{}, {}, {}}, {PlotAxis::kStep, is_log});
       EXPECT_THAT(svg, HasSubstr("</svg>"));
-      EXPECT_THAT(svg, Not(HasSubstr("\"nan"))) << loss;
-      EXPECT_THAT(svg, Not(HasSubstr(",nan"))) << loss;
-      EXPECT_THAT(svg, Not(HasSubstr(",inf"))) << loss;
+      EXPECT_THAT(svg, AllOf(Not(HasSubstr("NaN")), Not(HasSubstr("Inf")))) << loss;
     }
   }
+}
+
+TEST(PlotSvg, HasNoCharacterThatXmlForbids) {
+  std::vector<PlotRun> runs;
+  runs.emplace_back("a\xEF\xBF\xBE\xEF\xBF\xBF", PlotAxis::kStep);
+  runs[0].Add(ReadLogWords(StepLine(1, "1", 0)));
+  EXPECT_THAT(PlotSvg(runs, {{}}, {}), HasSubstr(">a\xEF\xBF\xBD\xEF\xBF\xBD</text>"));
 }
 
 }  // namespace

@@ -42,8 +42,10 @@ std::string TimeTickText(double seconds) {
 }  // namespace
 
 double PlotScale::At(double value) const {
+  if (std::isnan(value)) return from;
   const double inside = std::clamp(value, least, most);
-  const double part = is_logarithmic ? std::log(inside / least) / std::log(most / least)
+  const auto log = [](double number) { return std::log(number); };
+  const double part = is_logarithmic ? (log(inside) - log(least)) / (log(most) - log(least))
                                      : (inside - least) / (most - least);
   return from + (to - from) * part;
 }
@@ -64,6 +66,7 @@ std::vector<PlotTick> NumberTicks(double least, double most, int count) {
 }
 
 std::vector<PlotTick> PowerTicks(double least, double most) {
+  if (!(least > 0) || !(most >= least) || !std::isfinite(most)) return {};
   const int first = static_cast<int>(std::floor(std::log10(least)));
   const int last = static_cast<int>(std::ceil(std::log10(most)));
   const int distance = (last - first) / 10 + 1;

@@ -26,7 +26,8 @@ struct PlotTick {
 
 // About `count` round numbers within; never more than 20.
 std::vector<PlotTick> NumberTicks(double least, double most, int count);
-// Powers of ten, and where there are few of them, their doubles and fives.
+// Powers of ten, and where there are few of them, their doubles and fives; none where not both are
+// positive and finite.
 std::vector<PlotTick> PowerTicks(double least, double most);
 // Round times: "30 s", "5 min", "2 h", "3 d".
 std::vector<PlotTick> TimeTicks(double least_seconds, double most_seconds, int count);

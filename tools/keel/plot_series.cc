@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 namespace keel {
@@ -91,16 +92,38 @@ std::vector<std::vector<PlotPoint>> PlotSeries::Stretches() const {
   return stretches;
 }
 
-std::vector<PlotPoint> PlotSeries::Means() const {
-  std::vector<PlotPoint> means;
-  for (const Bucket& bucket : buckets_) {
-    const auto count = static_cast<double>(bucket.count);
-    PlotPoint mean = bucket.first;
-    (axis_ == PlotAxis::kStep ? mean.step : mean.seconds) = bucket.sum_x / count;
-    mean.y = bucket.sum / count;
-    means.push_back(mean);
+std::vector<std::vector<PlotPoint>> StackedMeans(std::vector<PlotSeries> layers) {
+  double width = 0;
+  for (const PlotSeries& layer : layers) width = std::max(width, layer.width_);
+  std::map<int64_t, PlotSeries::Bucket> fullest;   // by place
+  for (PlotSeries& layer : layers) {
+    while (layer.width_ < width) layer.Widen();
+    for (const PlotSeries::Bucket& bucket : layer.buckets_) {
+      const auto [place, is_new] = fullest.emplace(bucket.number, bucket);
+      if (!is_new && bucket.count > place->second.count) place->second = bucket;
+    }
   }
-  return means;
+  std::vector<PlotPoint> sums;
+  for (const auto& [number, bucket] : fullest) {
+    PlotPoint& sum = sums.emplace_back(bucket.first);
+    const double middle = bucket.sum_x / static_cast<double>(bucket.count);
+    (layers.front().axis_ == PlotAxis::kStep ? sum.step : sum.seconds) = middle;
+    sum.y = 0;
+  }
+  std::vector<std::vector<PlotPoint>> stacked;
+  for (const PlotSeries& layer : layers) {
+    auto bucket = layer.buckets_.begin();
+    size_t at = 0;
+    for (const auto& [number, full] : fullest) {
+      if (bucket != layer.buckets_.end() && bucket->number == number) {
+        sums[at].y += bucket->sum / static_cast<double>(full.count);
+        ++bucket;
+      }
+      ++at;
+    }
+    stacked.push_back(sums);
+  }
+  return stacked;
 }
 
 }  // namespace keel

@@ -32,8 +32,9 @@ class PlotSeries {
   bool empty() const { return buckets_.empty(); }
   // By x; a new stretch begins where the curve was interrupted.
   std::vector<std::vector<PlotPoint>> Stretches() const;
-  // The means of the buckets, at their middle points; as one stretch.
-  std::vector<PlotPoint> Means() const;
+  // Of each layer what it and those before it add up to: means of buckets, at the middle points of
+  // the fullest ones. What an entry lacks is 0, so each layer has all places.
+  friend std::vector<std::vector<PlotPoint>> StackedMeans(std::vector<PlotSeries> layers);
 
  private:
   struct Bucket {
@@ -54,5 +55,7 @@ class PlotSeries {
   bool is_interrupted_ = false;
   std::vector<Bucket> buckets_;   // by number; none is empty
 };
+
+std::vector<std::vector<PlotPoint>> StackedMeans(std::vector<PlotSeries> layers);
 
 }  // namespace keel

@@ -19,6 +19,9 @@ constexpr double kLegendLine = 18;
 constexpr size_t kColours = 8;
 constexpr size_t kTitleMost = 400;   // bytes
 constexpr int kTicksAcross = 8;
+// Of the range of a panel: far enough from the ends of double for all that is computed of it.
+constexpr double kGreatest = 1e300;
+constexpr double kLeastOfPowers = 1e-300;
 
 constexpr std::string_view kPlotStyle = R"css(
 .paper { fill: #ffffff; } .frame { fill: none; stroke: #b9c1cc; } .grid { stroke: #e4e8ee; }
@@ -44,8 +47,14 @@ text { font: 12px system-ui, sans-serif; fill: #49525f; }
 )css";
 
 std::string Xml(std::string_view text) {
+  std::string printable = Printable(Beginning(text, kTitleMost));
+  for (const char* const banned : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"}) {   // U+FFFE and U+FFFF
+    for (size_t at = printable.find(banned); at != printable.npos; at = printable.find(banned)) {
+      printable.replace(at, 3, "\xEF\xBF\xBD");   // U+FFFD: a replaced character
+    }
+  }
   std::string safe;
-  for (const char c : Printable(Beginning(text, kTitleMost))) {
+  for (const char c : printable) {
     switch (c) {
       case '&': safe += "&amp;"; break;
       case '<': safe += "&lt;"; break;
@@ -172,7 +181,9 @@ class Drawing {
 
   // The frame of the next panel, and its scale.
   PlotScale Panel(const std::string& title, double height, const Span& span, bool is_log) {
-    double least = span.least, most = span.most;
+    const double limit = is_log ? kLeastOfPowers : -kGreatest;
+    double least = std::clamp(span.least, limit, kGreatest);
+    double most = std::clamp(span.most, limit, kGreatest);
     if (is_log) {
       if (most <= least * 1.01) least /= 2, most *= 2;
     } else if (most <= least) {
@@ -249,18 +260,10 @@ class Drawing {
     top_ += height + kPanelGap;
   }
 
-  // The sums of all parts up to each one, at the places of the first part.
   static std::vector<std::vector<PlotPoint>> Stacked(const PlotRun& run) {
-    std::vector<std::vector<PlotPoint>> stacked;
-    for (const std::string& name : run.part_names) {
-      std::vector<PlotPoint> means = run.parts.at(name).Means();
-      if (!stacked.empty()) {
-        means.resize(std::min(means.size(), stacked.back().size()));
-        for (size_t i = 0; i < means.size(); ++i) means[i].y += stacked.back()[i].y;
-      }
-      stacked.push_back(std::move(means));
-    }
-    return stacked;
+    std::vector<PlotSeries> parts;
+    for (const std::string& name : run.part_names) parts.push_back(run.parts.at(name));
+    return StackedMeans(std::move(parts));
   }
 
   void Parts() {
