@@ -20,8 +20,8 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The terminal as before: the screen of others, with a cursor.
-constexpr const char* kLeft = "\x1b[?25h\x1b[?1049l";
+// The terminal as before: the screen of others, with a cursor, where long lines go on below.
+constexpr const char* kLeft = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 class KeelrunWatched : public ::testing::Test, protected JobHosts {
  protected:
@@ -57,7 +57,7 @@ TEST_F(KeelrunWatched, IsShownByTopUntilItEnds) {
         return "hq";
       });
   EXPECT_EQ(screen.exit_code, 0) << screen.text;
-  EXPECT_THAT(screen.text, AllOf(HasSubstr("job job"), EndsWith(kLeft)));
+  EXPECT_THAT(screen.text, AllOf(HasSubstr("\x1b[?7l"), HasSubstr("job job"), EndsWith(kLeft)));
 
   LetFinish();
   EXPECT_EQ(host->ExitCode(), 0) << host->Output();

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <poll.h>
+
+#include "store/listen_socket.h"
 #include "tests/harness/expect_ok.h"
 #include "tools/keel/http_get.h"
 #include "tools/keel/top_view.h"
@@ -178,6 +181,40 @@ TEST(HttpPlace, IsReadInEveryFormThatPeopleHaveIt) {
                                   "https://node0/", "http://u@node0:80/"}) {
     EXPECT_FALSE(ReadHttpPlace(wrong).ok()) << wrong;
   }
+}
+
+TEST(HttpPlace, ATokenIsNotToldToWhoeverReadsTheMessage) {
+  for (const char* const wrong : {"https://node0:8090/?token=secret", "node0/token=secret"}) {
+    const auto place = ReadHttpPlace(wrong);
+    ASSERT_FALSE(place.ok());
+    EXPECT_THAT(place.error().message, AllOf(HasSubstr("node0"), Not(HasSubstr("secret"))));
+  }
+}
+
+TEST(HttpGet, GoesOnWithTheNextAddressWhereOneIsSilent) {
+  const auto server = ListenSocket::Listen("127.0.0.1", 0);
+  ASSERT_OK(server);
+  HttpPlace place{.host = "node0", .port = std::to_string(server->port())};
+  place.numbers = {"127.0.0.2", "127.0.0.1"};
+  std::vector<size_t> parts_of_time;
+  const auto body = HttpGet(&place, "/api", [&](int socket, bool to_write, size_t parts) -> Status {
+    parts_of_time.push_back(parts);
+    if (parts_of_time.size() == 1) return Error{Code::kTimeout, "silent"};
+    if (!to_write) return Error{Code::kCancelled, "enough"};
+    pollfd watched{socket, POLLOUT, 0};
+    return ::poll(&watched, 1, 10'000) == 1 ? Ok() : Status(Error{Code::kIo, "poll"});
+  });
+  ASSERT_FALSE(body.ok());
+  EXPECT_EQ(body.error().code, Code::kCancelled);
+  EXPECT_EQ(parts_of_time, (std::vector<size_t>{2, 1, 1}));
+  EXPECT_EQ(place.numbers, (std::vector<std::string>{"127.0.0.1", "127.0.0.2"}));
+}
+
+TEST(HttpGet, AsksNoNameService) {
+  HttpPlace place{.host = "node0", .port = "80"};
+  place.numbers = {"node0"};
+  const auto body = HttpGet(&place, "/api", [](int, bool, size_t) { return Ok(); });
+  EXPECT_EQ(body.error().message, "nobody answers at node0:80: 'node0' is no address");
 }
 
 TEST(HttpPlace, OnlyAGoodReplyHasABody) {

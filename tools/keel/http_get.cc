@@ -6,12 +6,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "store/resolve.h"
 
 namespace keel {
 namespace {
@@ -24,12 +26,26 @@ Error Unreachable(const HttpPlace& place, const std::string& why) {
   return {Code::kPeerLost, "nobody answers at " + place.where() + ": " + why};
 }
 
-Result<Fd> ConnectTo(const HttpPlace& place, const addrinfo& address, const SocketWait& wait) {
-  Fd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+// An address of one number: no name service is asked.
+using Address = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+Address AddressOf(const std::string& number, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(number.c_str(), port.c_str(), &hints, &found) != 0) found = nullptr;
+  return {found, ::freeaddrinfo};
+}
+
+Result<Fd> ConnectTo(const HttpPlace& place, const std::string& number, size_t parts,
+                     const SocketWait& wait) {
+  const Address address = AddressOf(number, place.port);
+  if (address == nullptr) return Unreachable(place, Shown(number) + " is no address");
+  Fd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return Unreachable(place, std::strerror(errno));
-  if (::connect(socket.number(), address.ai_addr, address.ai_addrlen) == 0) return socket;
+  if (::connect(socket.number(), address->ai_addr, address->ai_addrlen) == 0) return socket;
   if (errno != EINPROGRESS) return Unreachable(place, std::strerror(errno));
-  KEEL_TRY(wait(socket.number(), true));
+  KEEL_TRY(wait(socket.number(), true, parts));
   int failure = 0;
   socklen_t size = sizeof failure;
   if (::getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &failure, &size) != 0) failure = errno;
@@ -37,17 +53,18 @@ Result<Fd> ConnectTo(const HttpPlace& place, const addrinfo& address, const Sock
   return socket;
 }
 
-Result<Fd> Connect(const HttpPlace& place, const SocketWait& wait) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int failure = ::getaddrinfo(place.host.c_str(), place.port.c_str(), &hints, &found);
-  if (failure != 0) return Unreachable(place, ::gai_strerror(failure));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
-  Result<Fd> socket = Unreachable(place, "it has no address");
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-    socket = ConnectTo(place, *each, wait);
-    if (socket.ok() || socket.error().code != Code::kPeerLost) break;
+Result<Fd> Connect(HttpPlace* place, const SocketWait& wait) {
+  std::vector<std::string>& numbers = place->numbers;
+  Result<Fd> socket = Unreachable(*place, "it has no address");
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    socket = ConnectTo(*place, numbers[i], numbers.size() - i, wait);
+    if (socket.ok()) {
+      const auto answering = numbers.begin() + static_cast<ptrdiff_t>(i);
+      std::rotate(numbers.begin(), answering, answering + 1);
+      break;
+    }
+    const Code code = socket.error().code;
+    if (code != Code::kPeerLost && code != Code::kTimeout) break;
   }
   return socket;
 }
@@ -59,7 +76,7 @@ Status SendAll(const HttpPlace& place, const Fd& socket, std::string_view text,
     if (sent > 0) text.remove_prefix(static_cast<size_t>(sent));
     if (sent >= 0 || errno == EINTR) continue;
     if (errno != EAGAIN) return Unreachable(place, std::strerror(errno));
-    KEEL_TRY(wait(socket.number(), true));
+    KEEL_TRY(wait(socket.number(), true, 1));
   }
   return Ok();
 }
@@ -78,7 +95,7 @@ Result<std::string> ReceiveAll(const HttpPlace& place, const Fd& socket, const S
     if (got == 0) return reply;
     if (got > 0 || errno == EINTR) continue;
     if (errno != EAGAIN) return Unreachable(place, std::strerror(errno));
-    KEEL_TRY(wait(socket.number(), false));
+    KEEL_TRY(wait(socket.number(), false, 1));
   }
 }
 
@@ -90,9 +107,9 @@ std::string HttpPlace::where() const {
 }
 
 Result<HttpPlace> ReadHttpPlace(std::string_view text) {
-  const std::string_view whole = text;
-  const auto wrong = [&] {
-    return MustBe(whole, "where keelrun says that its status page is, as 127.0.0.1:8090, 8090 or "
+  const std::string_view shown = text.substr(0, std::min(text.find('?'), text.find("token=")));
+  const auto wrong = [&] {   // without the token, which is a secret
+    return MustBe(shown, "where keelrun says that its status page is, as 127.0.0.1:8090, 8090 or "
                          "http://127.0.0.1:8090/");
   };
   if (text.starts_with("http://")) text.remove_prefix(7);
@@ -130,9 +147,14 @@ Result<std::string> BodyOfReply(std::string_view reply) {
                                     Printable(Beginning(Trim(body), kSaidMost))};
 }
 
-Result<std::string> HttpGet(const HttpPlace& place, const std::string& path,
-                            const SocketWait& wait) {
-  KEEL_TRY_ASSIGN(const Fd socket, Connect(place, wait));
+Status FindNumbers(HttpPlace* place, Duration limit) {
+  KEEL_TRY_ASSIGN(place->numbers, ResolveAll(place->host, limit));
+  return Ok();
+}
+
+Result<std::string> HttpGet(HttpPlace* asked, const std::string& path, const SocketWait& wait) {
+  KEEL_TRY_ASSIGN(const Fd socket, Connect(asked, wait));
+  const HttpPlace& place = *asked;
   std::string request = "GET " + path + " HTTP/1.0\r\nHost: " + place.where() + "\r\n";
   if (!place.token.empty()) request += "Authorization: Bearer " + place.token + "\r\n";
   KEEL_TRY(SendAll(place, socket, request + "\r\n", wait));

@@ -30,8 +30,9 @@ Error NotInTime(const HttpPlace& place, Duration limit) {
   return {Code::kTimeout, "no answer from " + place.where() + " within " + DurationText(limit)};
 }
 
-Result<Json> Ask(const HttpPlace& place, const SocketWait& wait) {
-  KEEL_TRY_ASSIGN(const std::string body, HttpGet(place, "/api", wait));
+Result<Json> Ask(HttpPlace* asked, const SocketWait& wait) {
+  KEEL_TRY_ASSIGN(const std::string body, HttpGet(asked, "/api", wait));
+  const HttpPlace& place = *asked;
   auto json = ParseJson(body);
   if (!json.ok()) return json.error().Doing("reading what " + place.where() + " answers");
   if (!json->is_object() || !json->contains("members")) {
@@ -40,15 +41,23 @@ Result<Json> Ask(const HttpPlace& place, const SocketWait& wait) {
   return json;
 }
 
-Result<Json> AskOnce(const HttpPlace& place, Duration limit, Clock& clock) {
-  const TimePoint deadline = clock.Monotonic() + limit;
-  return Ask(place, [&](int socket, bool to_write) -> Status {
+// The last moment of the next of so many parts of the time until the deadline.
+TimePoint EndOfPart(TimePoint deadline, size_t parts, Clock& clock) {
+  const TimePoint now = clock.Monotonic();
+  return now + (deadline - now) / static_cast<int64_t>(parts);
+}
+
+Result<Json> AskOnce(HttpPlace* place, Duration limit, Clock& clock) {
+  const TimePoint last = clock.Monotonic() + limit;
+  KEEL_TRY(FindNumbers(place, limit));
+  return Ask(place, [&](int socket, bool to_write, size_t parts) -> Status {
+    const TimePoint deadline = EndOfPart(last, parts, clock);
     for (;;) {
       pollfd watched{socket, static_cast<short>(to_write ? POLLOUT : POLLIN), 0};
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock.Monotonic());
       const int ready = ::poll(&watched, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
       if (ready > 0) return Ok();
-      if (ready == 0) return NotInTime(place, limit);
+      if (ready == 0) return NotInTime(*place, limit);
       if (errno != EINTR) return Error{Code::kIo, "poll() fails"};
     }
   });
@@ -115,8 +124,9 @@ class TopSession {
   }
 
   Status AskAgain() {
-    const TimePoint deadline = world_.clock.Monotonic() + limit_;
-    auto answer = Ask(place_, [&](int socket, bool to_write) -> Status {
+    const TimePoint last = world_.clock.Monotonic() + limit_;
+    auto answer = Ask(&place_, [&](int socket, bool to_write, size_t parts) -> Status {
+      const TimePoint deadline = EndOfPart(last, parts, world_.clock);
       for (;;) {
         const Woke woke = screen_->Wait(socket, to_write, deadline, world_.clock);
         if (woke == Woke::kSocket) return Ok();
@@ -147,7 +157,7 @@ class TopSession {
   }
 
   const World& world_;
-  const HttpPlace place_;
+  HttpPlace place_;   // with its numbers: the name service would keep keys waiting
   const Duration pause_;
   const Duration limit_;
   std::unique_ptr<TerminalScreen> screen_;
@@ -190,7 +200,7 @@ Status CheckTop(const Options& options) {
 
 Result<Outcome> RunTop(const World& world, const Options& options) {
   KEEL_TRY_ASSIGN(HttpPlace place, PlaceOf(options));
-  KEEL_TRY_ASSIGN(Json first, AskOnce(place, options.Time("limit"), world.clock));
+  KEEL_TRY_ASSIGN(Json first, AskOnce(&place, options.Time("limit"), world.clock));
   const bool is_shown = world.prints_to_terminal && ::isatty(STDIN_FILENO) == 1 &&
                         !options.Flag("once") && !options.Flag("json");
   if (is_shown) {
