@@ -8,11 +8,13 @@
 
 #include "base/clock.h"
 #include "base/faulty_files.h"
+#include "base/fd.h"
 #include "base/posix_files.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/support/file_text.h"
 #include "tests/support/temp_dir.h"
 #include "tools/keel/commands.h"
+#include "tools/keel/output_stream.h"
 
 namespace keel {
 namespace {
@@ -170,6 +172,41 @@ TEST_F(KeelLog, ReadsOnWhereALogCouldNotBeReadForAMoment) {
   EXPECT_EQ(told[0], "logs/a  old");
   EXPECT_THAT(told[1], HasSubstr("log-unreadable"));
   EXPECT_EQ(told[2], "logs/a  more");
+}
+
+TEST_F(KeelLog, FollowsOnlyAsLongAsSomebodyReads) {
+  Put("a.log", "line\n");
+  int rests = 0;
+  std::string text;
+  LookClock clock([](int) { FAIL() << "it sleeps, whoever reads"; });
+  World world{files_, clock, Paint(false), false, [&](std::string_view more) -> Status {
+                text += more;
+                return Ok();
+              }};
+  world.rest = [&](Duration) -> Status {
+    if (++rests < 3) return Ok();
+    return Error{Code::kPeerLost, "nobody reads it"};
+  };
+  OptionInputs inputs;
+  inputs.arguments = {At("a.log"), "-f"};
+  const auto options = ParseOptions(LogTable(), inputs);
+  ASSERT_OK(options);
+  EXPECT_OK(RunLog(world, *options));
+  EXPECT_EQ(rests, 3);
+  EXPECT_THAT(text, HasSubstr("a  line\n"));
+}
+
+TEST(RestWhileRead, EndsAtOnceWhereNobodyReads) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ends), 0);
+  const Fd writes(ends[1]);
+  {
+    const Fd reads(ends[0]);
+    EXPECT_OK(RestWhileRead(writes.number(), std::chrono::milliseconds(1), "the pipe"));
+  }
+  const auto told = RestWhileRead(writes.number(), std::chrono::minutes(10), "the pipe");
+  ASSERT_FALSE(told.ok());
+  EXPECT_EQ(told.error().code, Code::kPeerLost);
 }
 
 }  // namespace

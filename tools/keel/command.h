@@ -25,6 +25,8 @@ struct World {
   bool shows_progress = false;  // stderr is a terminal
   std::function<Status(std::string_view)> print;  // to stdout; kPeerLost: no reader
   bool prints_to_terminal = false;                // stdout is one
+  // Lets time pass; kPeerLost: nobody reads stdout any more. Null: the clock's SleepFor() does.
+  std::function<Status(Duration)> rest = nullptr;
 };
 
 struct Outcome {

@@ -207,7 +207,7 @@ class LogTeller {
   Status TellAll() {
     KEEL_TRY(TellWhatIsThere());
     for (int look = 1; follows_; ++look) {
-      world_.clock.SleepFor(kLookPause);
+      KEEL_TRY(Rest());
       for (Log& log : logs_) {
         if (!IsFull(log.file->path())) (void)log.file->Renew();   // the next read says what failed
       }
@@ -223,6 +223,12 @@ class LogTeller {
     std::unique_ptr<LogFile> file;
     bool failed = false;   // at the last look, and that was told
   };
+
+  Status Rest() const {
+    if (world_.rest) return world_.rest(kLookPause);
+    world_.clock.SleepFor(kLookPause);
+    return Ok();
+  }
 
   // One directory needs no name, and a file only where another one is called the same.
   void NameRoots() {

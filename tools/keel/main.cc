@@ -121,7 +121,8 @@ int Run(const Command& command, const OptionInputs& inputs) {
                     [](std::string_view text) {
                       return WriteToDescriptor(STDOUT_FILENO, text, "stdout");
                     },
-                    ::isatty(STDOUT_FILENO) == 1};
+                    ::isatty(STDOUT_FILENO) == 1,
+                    [](Duration time) { return RestWhileRead(STDOUT_FILENO, time, "stdout"); }};
   const Result<Outcome> outcome = command.run(world, *options);
   EndByStopSignal();
   if (!outcome.ok()) return Fail(command, outcome.error(), is_json);

@@ -2,9 +2,11 @@
 #include "tools/keel/output_stream.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -87,6 +89,14 @@ bool IsStdout(const std::string& path) {
   struct stat named {}, out {};
   return ::stat(path.c_str(), &named) == 0 && ::fstat(STDOUT_FILENO, &out) == 0 &&
          !S_ISREG(named.st_mode) && named.st_dev == out.st_dev && named.st_ino == out.st_ino;
+}
+
+Status RestWhileRead(int descriptor, Duration time, const std::string& what) {
+  pollfd watched{descriptor, 0, 0};   // what is asked for is only what is always told
+  const auto millis = std::chrono::ceil<std::chrono::milliseconds>(time).count();
+  const int ready = ::poll(&watched, 1, static_cast<int>(std::clamp<int64_t>(millis, 0, INT_MAX)));
+  if (ready <= 0) return CheckStop();
+  return Error{Code::kPeerLost, "writing " + what + ": nobody reads it"};
 }
 
 Status WriteToDescriptor(int descriptor, std::string_view text, const std::string& what) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/result.h"
 
@@ -20,6 +21,10 @@ Result<std::unique_ptr<File>> OpenOutputStream(Files& files, const std::string& 
 
 // Whether `path` leads to what stdout is.
 bool IsStdout(const std::string& path);
+
+// Waits so long, or less where a signal comes. kPeerLost, at once: nobody can read any more what is
+// written to an open file's number.
+Status RestWhileRead(int descriptor, Duration time, const std::string& what);
 
 // Writes all of it to an open file's number.
 Status WriteToDescriptor(int descriptor, std::string_view text, const std::string& what);
