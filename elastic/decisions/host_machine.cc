@@ -398,13 +398,22 @@ void HostMachine::Forgive(TimePoint now) {
   }
 }
 
-// What became of the worker here that died, for people.
-std::string HostMachine::DeathText() const {
+// Why the job would have ended although the store had stayed: a worker here that is dead spent more
+// than the last restart of the job, and the store was there still. One that died afterwards may
+// have died because the others were gone. However many die in an epoch, they spend one restart.
+std::optional<std::string> HostMachine::LastFailure() const {
+  const int64_t spent = int64_t{record_.epoch.restarts_recent} + 1;
+  if (!contact_ || record_.epoch.number == 0 || spent <= config_.restarts.restarts_max) return {};
   for (size_t index = 0; index < record_.seats.size(); ++index) {
     const SeatRecord& seat = record_.seats[index];
-    if (seat.state == SeatState::kDead) return RankText(static_cast<int>(index)) + " " + seat.ended;
+    const std::optional<TimePoint>& died = seats_[index].died;
+    const bool is_dead = seat.state == SeatState::kDead && seat.epoch == record_.epoch.number;
+    if (!is_dead || !died || *died > *contact_) continue;
+    return RankText(static_cast<int>(index)) + " " + seat.ended + " (" + std::to_string(spent) +
+           (spent == 1 ? " failure, " : " failures, ") +
+           std::to_string(config_.restarts.restarts_max) + " allowed), and then the store was lost";
   }
-  return "a worker on " + config_.host + " died";
+  return {};
 }
 
 void HostMachine::CheckStore(TimePoint now) {
@@ -412,12 +421,8 @@ void HostMachine::CheckStore(TimePoint now) {
   const bool finished =
       std::all_of(record_.seats.begin(), record_.seats.end(),
                   [](const SeatRecord& seat) { return seat.state == SeatState::kFinished; });
-  // A failure that would have ended the job anyhow stays the cause, whatever became of the store.
-  const RestartDecision restart = DecideRestart(deaths_, config_.restarts, now);
-  if (!finished && !restart.go_on) {
-    return EndJob(kExitFailed,
-                  DeathText() + " (" + restart.reason + "), and then the store was lost", now);
-  }
+  const std::optional<std::string> failure = finished ? std::nullopt : LastFailure();
+  if (failure) return EndJob(kExitFailed, *failure, now);
   EndJob(finished ? kExitFinished : kExitQuorumLost,
          "timed out: the store could not be reached for " +
              DurationText(contact_ ? config_.store_limit : config_.join_limit),

@@ -174,6 +174,7 @@ class HostMachine {
     SeatPhase phase = SeatPhase::kEmpty;
     int failures_in_a_row = 0;          // of the seat, not of the worker
     std::optional<TimePoint> start_at;  // when the next worker is due; only while there is none
+    std::optional<TimePoint> died;      // its last worker, in an epoch and by its own fault
     std::optional<Worker> worker;       // while there is a process
   };
 
@@ -272,7 +273,7 @@ class HostMachine {
   void BeginAnew();
   void Exit(int code, const std::string& why);
   void Forgive(TimePoint now);
-  std::string DeathText() const;
+  std::optional<std::string> LastFailure() const;
   void CheckStore(TimePoint now);
   void CheckSeat(int index, TimePoint now);
   void Settle(TimePoint now);

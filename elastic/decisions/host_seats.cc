@@ -314,6 +314,7 @@ void HostMachine::End(int index, SeatEvent event, const std::string& how,
   const int failures_before = settled ? 0 : seat.failures_in_a_row;
   MustMove(index, event);
   seat.failures_in_a_row = 0;
+  seat.died = own_fault && in_epoch ? std::optional(now) : std::nullopt;
   record.silent = false;
   record.ended = how;
   if (own_fault) {

@@ -616,27 +616,103 @@ TEST_F(HostTest, WithoutTheStoreItGivesUpAtTheLimitAndNotBefore) {
   ExpectExit(kExitQuorumLost);
 }
 
-// The store may go away with the host whose worker has failed first.
-TEST_F(HostTest, AFailureThatEndsTheJobStaysTheCauseWhereTheStoreIsLost) {
-  HostConfig config = Config();
-  config.restarts.restarts_max = 0;
-  HostMachine host(config, Random(1), now_);
-  host.OnMemberEvent(Registered{0}, now_);
-  host.OnMemberEvent(EpochSeen{Epoch(1, "")}, now_);
-  host.OnContact(now_);
-  host.OnWorkerEnded(0, ExitStatus::Exited(3), now_);
-  now_ = now_ + 60s;
-  host.OnTime(now_);
-  std::optional<int> code;
-  std::string why;
-  for (const HostAction& action : host.TakeActions()) {
-    if (const auto* const exit = std::get_if<ExitHost>(&action.what)) {
-      code = exit->code;
-      why = action.why;
+// A host of two workers in an epoch whose store goes away.
+class LostStoreTest : public testing::Test {
+ protected:
+  void Enter(int restarts_max, int restarts_spent) {
+    HostConfig config;
+    config.incarnation = "me";
+    config.host = "h0";
+    config.seats = 2;
+    config.restarts = {restarts_max, Duration(0)};
+    host_.emplace(config, Random(1), now_);
+    EpochRecord epoch;
+    epoch.number = 1 + restarts_spent;
+    epoch.id = "id";
+    epoch.hosts = {{0, "me", 0}};
+    epoch.workers = {{0, 0, 0, ""}, {1, 0, 1, ""}};
+    epoch.restarts = epoch.restarts_recent = restarts_spent;
+    host_->OnMemberEvent(Registered{0}, now_);
+    host_->OnMemberEvent(EpochSeen{epoch}, now_);
+    host_->OnTime(now_);
+    host_->OnContact(now_);
+  }
+
+  void Die(int index, int code) { host_->OnWorkerEnded(index, ExitStatus::Exited(code), now_); }
+
+  // Until its limit. `is_one_left`: the second worker was told to end, and does.
+  void LoseStore(bool is_one_left = false) {
+    if (is_one_left) host_->OnWorkerEnded(1, ExitStatus::Killed(SIGTERM), now_);
+    now_ = now_ + 60s;
+    host_->OnTime(now_);
+    for (const HostAction& action : host_->TakeActions()) {
+      const auto* const exit = std::get_if<ExitHost>(&action.what);
+      if (exit == nullptr) continue;
+      code_ = exit->code;
+      why_ = action.why;
     }
   }
-  EXPECT_EQ(code, kExitFailed);
-  EXPECT_THAT(why, ::testing::AllOf(HasSubstr("exited with 3"), HasSubstr("the store was lost")));
+
+  TimePoint now_{10s};
+  std::optional<HostMachine> host_;
+  std::optional<int> code_;
+  std::string why_;
+};
+
+// The store may go away with the host whose worker has failed first.
+TEST_F(LostStoreTest, AFailureThatEndsTheJobStaysTheCause) {
+  Enter(0, 0);
+  Die(0, 3);
+  LoseStore(true);
+  EXPECT_EQ(code_, kExitFailed);
+  EXPECT_EQ(why_, "rank 0 on h0 exited with 3 (1 failure, 0 allowed), and then the store was lost");
+}
+
+TEST_F(LostStoreTest, RestartsThatTheJobHasSpentCount) {
+  Enter(2, 2);
+  Die(0, 3);
+  LoseStore(true);
+  EXPECT_EQ(code_, kExitFailed);
+  EXPECT_THAT(why_, HasSubstr("3 failures, 2 allowed"));
+}
+
+TEST_F(LostStoreTest, WorkersThatDieTogetherSpendOneRestart) {
+  Enter(1, 0);
+  Die(0, 3);
+  Die(1, 3);
+  LoseStore();
+  EXPECT_EQ(code_, kExitQuorumLost);
+  EXPECT_EQ(why_, "timed out: the store could not be reached for 1 min 0 s");
+}
+
+TEST_F(LostStoreTest, OneThatWasReplacedSinceIsNoCause) {
+  Enter(1, 0);
+  Die(0, 3);
+  Die(1, 3);
+  EpochRecord next = *host_->epoch();
+  next.number = 2;
+  next.id = "id2";
+  next.restarts = next.restarts_recent = 1;
+  host_->OnMemberEvent(EpochSeen{next}, now_);
+  now_ = now_ + 100h;
+  host_->OnContact(now_);
+  host_->OnTime(now_);
+  LoseStore();
+  host_->OnWorkerEnded(0, ExitStatus::Killed(SIGTERM), now_);
+  host_->OnWorkerEnded(1, ExitStatus::Killed(SIGTERM), now_);
+  for (const HostAction& action : host_->TakeActions()) {
+    if (const auto* const exit = std::get_if<ExitHost>(&action.what)) code_ = exit->code;
+  }
+  EXPECT_EQ(code_, kExitQuorumLost);
+}
+
+// Its connections break where another machine dies, and the store with it.
+TEST_F(LostStoreTest, OneThatDiedAfterTheStoreWasLastReachedIsNoCause) {
+  Enter(0, 0);
+  now_ = now_ + 1ms;
+  Die(0, 1);
+  LoseStore(true);
+  EXPECT_EQ(code_, kExitQuorumLost);
 }
 
 TEST_F(HostTest, TheStoresOwnHostThatWasStoppedDoesNotTakeItsStoreForLost) {
