@@ -13,7 +13,7 @@ constexpr Duration kNotePeriod = std::chrono::seconds(1);
 }  // namespace
 
 StatusReply AliveReply(std::string_view method, Duration still) {
-  if (method != "GET") return PlainReply(405, "only GET is served here");
+  if (method != "GET" && method != "HEAD") return PlainReply(405, "only GET is served here");
   if (still <= kAliveLimit) return PlainReply(200, "alive");
   return PlainReply(503, "the launcher has stood still for " + DurationText(still));
 }
@@ -23,7 +23,7 @@ Result<std::unique_ptr<AlivePort>> AlivePort::Open(boost::asio::io_context& loop
   std::unique_ptr<AlivePort> alive(new AlivePort(loop, clock));
   // An orchestrator asks at the address of the container, which is none of the loopback.
   KEEL_TRY_ASSIGN(alive->http_,
-                  HttpServer::Open("the health endpoint", "0.0.0.0", port, clock,
+                  HttpServer::Open("the health endpoint", "", port, clock,
                                    [at = alive.get()](const StatusRequest& request) {
                                      const Duration still =
                                          at->clock_.Monotonic() - at->alive_.load();

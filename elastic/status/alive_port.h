@@ -1,8 +1,8 @@
 // AlivePort: says to whoever asks whether this launcher is alive, as probes of an orchestrator do
 // at TORCHELASTIC_HEALTH_CHECK_PORT.
-// Promises   any GET is answered: 200 while the launcher's loop has moved within the last minute,
-//            as torchrun's health checks judge it, and 503 from then on. It can be reached from
-//            other machines, and tells them nothing else.
+// Promises   any GET or HEAD is answered: 200 while the launcher's loop has moved within the last
+//            minute, as torchrun's health checks judge it, and 503 from then on. It can be reached
+//            from other machines, by IPv6 and IPv4, and tells them nothing else.
 // Does not   judge workers or the job (elastic/status/server.h shows those).
 // Threads    the loop's.
 // Errors     of Open(): kInvalid: it cannot listen there.

@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -69,19 +70,14 @@ class HttpServer::Service {
     if (thread_.joinable()) thread_.join();
   }
 
+  // `at`: empty for all addresses of this host, of IPv4 alone where the machine has no IPv6.
   Result<tcp::endpoint> Listen(const std::string& at, uint16_t port) {
-    error_code failure;
-    const auto address = asio::ip::make_address(at, failure);
-    const tcp::endpoint wanted(address, port);
-    if (!failure) acceptor_.open(wanted.protocol(), failure);
-    // A launcher that is started again still finds the connections of its predecessor.
-    if (!failure) acceptor_.set_option(tcp::acceptor::reuse_address(true), failure);
-    if (!failure) acceptor_.bind(wanted, failure);
-    if (!failure) acceptor_.listen(tcp::acceptor::max_listen_connections, failure);
-    const tcp::endpoint bound = failure ? wanted : acceptor_.local_endpoint(failure);
-    if (!failure) return bound;
-    return Error{Code::kInvalid, what_ + " cannot be at " + AddressText(at, port) + ": " +
-                                     failure.message()};
+    if (!at.empty()) return ListenAt(at, port);
+    error_code closed;
+    Result<tcp::endpoint> bound = ListenAt("::", port);
+    if (bound.ok() || is_taken_) return bound;
+    acceptor_.close(closed);
+    return ListenAt("0.0.0.0", port);
   }
 
   void Start() {
@@ -99,6 +95,23 @@ class HttpServer::Service {
  private:
   class Session;
 
+  Result<tcp::endpoint> ListenAt(const std::string& at, uint16_t port) {
+    error_code failure;
+    const auto address = asio::ip::make_address(at, failure);
+    const tcp::endpoint wanted(address, port);
+    if (!failure) acceptor_.open(wanted.protocol(), failure);
+    // A launcher that is started again still finds the connections of its predecessor.
+    if (!failure) acceptor_.set_option(tcp::acceptor::reuse_address(true), failure);
+    if (!failure && at == "::") acceptor_.set_option(asio::ip::v6_only(false), failure);
+    if (!failure) acceptor_.bind(wanted, failure);
+    if (!failure) acceptor_.listen(tcp::acceptor::max_listen_connections, failure);
+    const tcp::endpoint bound = failure ? wanted : acceptor_.local_endpoint(failure);
+    if (!failure) return bound;
+    is_taken_ = failure == asio::error::address_in_use;
+    return Error{Code::kInvalid, what_ + " cannot be at " + AddressText(at, port) + ": " +
+                                     failure.message()};
+  }
+
   void Accept();
   void Admit(tcp::socket socket);
   void Sweep();
@@ -109,6 +122,7 @@ class HttpServer::Service {
   const Answer answer_;
   asio::io_context loop_;
   tcp::acceptor acceptor_;
+  bool is_taken_ = false;                        // the port, so that another address will not do
   asio::steady_timer pause_;                     // before the next one is accepted
   std::set<std::shared_ptr<Session>> sessions_;
   std::thread thread_;
@@ -175,7 +189,9 @@ class HttpServer::Service::Session : public std::enable_shared_from_this<Session
     if (reply_.status == 401) {
       response_.set(http::field::www_authenticate, "Bearer");
     }
-    response_.body() = {reply_.body->data(), reply_.body->size()};
+    // A reply to HEAD tells the length of what GET would get.
+    const bool is_head = parser_.get().method() == http::verb::head;
+    response_.body() = {reply_.body->data(), is_head ? 0 : reply_.body->size()};
     response_.content_length(reply_.body->size());
     stream_.expires_after(kWriteLimit);
     http::async_write(stream_, response_,
