@@ -148,12 +148,14 @@ void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint
     if (where_.is_alone) return alone_.Connect("");
     return stores_.Connect(store, port, kOwnStoreLimit, ending);
   };
+  // Workers were told of the first board alone; a later one may have its port by chance.
+  const bool is_told = is_first_ && opened_ == 0;
   // This host may open several boards of one term, and no id may be drawn twice.
   const Random random = random_.Fork("board " + std::to_string(++opened_));
   keeper_ = std::make_unique<BoardKeeper>(
       loop_, clock_, stores_,
-      BoardKeeper::Place{where_.own_address, where_.bind, port, !claimed_, where_.workers_meet,
-                         where_.is_alone},
+      BoardKeeper::Place{where_.own_address, where_.bind, port, !claimed_,
+                         is_told ? where_.workers_meet : std::nullopt, where_.is_alone},
       std::move(server), connect, std::move(config), random, std::move(events));
   TellKept();
   guide_.SetOwn(keeper_->place());
@@ -214,7 +216,13 @@ void Board::OnMoved() {
 }
 
 void Board::CloseKeeper() {
-  for (auto& store : keeper_->Close()) former_stores_.push_back(std::move(store));
+  BoardKeeper::Left left = keeper_->Close();
+  for (auto& store : left.stores) former_stores_.push_back(std::move(store));
+  if (left.own) {
+    first_store_ = std::move(left.own);
+    first_store_epoch_ = left.own_epoch;
+    is_first_store_read_ = newest_epoch_ == first_store_epoch_;
+  }
   keeper_.reset();
   TellKept();
   is_left_ = false;
@@ -257,11 +265,22 @@ void Board::ScoutOrNot() {
   scout_->Look(is_due ? Task({own, keeper_->peers_out_of_reach()}) : Task());
 }
 
+// Once there is a newer epoch, no worker is inside the one whose workers met in the first store.
+void Board::NoteEpoch(const std::string& id) {
+  newest_epoch_ = id;
+  if (id == first_store_epoch_) {
+    is_first_store_read_ = true;
+  } else if (is_first_store_read_) {
+    first_store_.reset();
+  }
+}
+
 // Newcomers that look for the job at its endpoint are told where it is: by whoever kept the first
-// board there, or, where another job did, on the endpoint's own machine once that has ended.
+// board there, or, where another job did, on the endpoint's own machine once that has ended. While
+// workers need the store of the first board, it tells so itself.
 void Board::ListenAtEndpoint() {
   const bool is_asked_there = is_first_left_ || (where_.peer_port == 0 && finder_.is_beside());
-  if (!is_asked_there || endpoint_server_ || finishing_) return;
+  if (!is_asked_there || endpoint_server_ || first_store_ || finishing_) return;
   const HostPort& endpoint = where_.endpoints.front();
   const bool is_bound = endpoint.host == where_.bind || !is_first_left_;
   auto server = OpenPeerPort({is_bound ? where_.bind : "", endpoint.port.value_or(0), true});
@@ -373,7 +392,7 @@ void Board::OnMemberStep(const BoardClient::Step& step, TimePoint polled) {
   }
   WarnIfUnknown(step, polled);
   for (const MemberEvent& event : step.events) {
-    if (const auto* const seen = std::get_if<EpochSeen>(&event)) newest_epoch_ = seen->epoch.id;
+    if (const auto* const seen = std::get_if<EpochSeen>(&event)) NoteEpoch(seen->epoch.id);
     if (const auto* const seen = std::get_if<SuccessionSeen>(&event)) OnSuccession(seen->record);
     if (const auto* const seen = std::get_if<ShunnedSeen>(&event)) NoteShunned(seen->record);
     if (const auto* const seen = std::get_if<PresenceSeen>(&event)) {

@@ -133,6 +133,7 @@ class Board {
   void CloseIfNeedless(TimePoint now);
   void ScoutOrNot();
   void ListenAtEndpoint();
+  void NoteEpoch(const std::string& id);
   void LimitFinish(Duration limit);
   void StartMember();
   Result<std::unique_ptr<Store>> Connect(const CancelToken& ending);
@@ -217,6 +218,10 @@ class Board {
   std::unique_ptr<BoardKeeper> keeper_;
   // Of boards that were left: the workers of their epochs may still need them.
   std::vector<std::unique_ptr<StoreServer>> former_stores_;
+  // Of the first board, where workers meet in it; it keeps newcomers from being answered there.
+  std::unique_ptr<StoreServer> first_store_;
+  std::string first_store_epoch_;      // the id of the epoch of those workers
+  bool is_first_store_read_ = false;   // ... the board that is followed has named it
 
   std::unique_ptr<Scout> scout_;
   std::unique_ptr<BoardThread> member_thread_;

@@ -93,9 +93,9 @@ void BoardKeeper::NoteLease() {
   thread_->Post([this] { coordinator_.NoteLease(); });
 }
 
-std::deque<std::unique_ptr<StoreServer>> BoardKeeper::Close() {
+BoardKeeper::Left BoardKeeper::Close() {
   thread_.reset();
-  return std::move(epoch_stores_);
+  return {std::move(epoch_stores_), used_by_.empty() ? nullptr : std::move(server_), used_by_};
 }
 
 BoardKeeper::Told BoardKeeper::Tell(TimePoint now) const {
@@ -137,14 +137,14 @@ void BoardKeeper::TellHosts(TimePoint now) {
 // that has failed. So do all where the board is in no store of this host. Where workers expect to
 // meet in the store of the board, only the first ones may, for no other one has written there.
 Result<EpochStore> BoardKeeper::OpenEpochStore(const EpochRecord& epoch) {
-  const bool is_expected = where_.workers_meet && where_.workers_meet->port == where_.port;
+  const bool is_expected = where_.workers_meet.has_value();
   if (epoch.kind == JobKind::kInPlace && where_.has_store && !is_lost_) {
     return EpochStore{where_.own_address, where_.port,
                       "keel/" + job_ + "/" + coordinator_.generation() + "/workers/" +
                           std::to_string(epoch.number) + "/"};
   }
-  const bool is_there = is_expected && server_ != nullptr;
-  if (is_there && (!std::exchange(is_used_, true) || Renew())) {
+  if (is_expected && (used_by_.empty() || Renew())) {
+    used_by_ = epoch.id;
     return EpochStore{where_.workers_meet->host, where_.port, ""};
   }
   Result<std::unique_ptr<StoreServer>> server = ServeEpoch(is_expected);
@@ -172,18 +172,17 @@ Result<std::unique_ptr<StoreServer>> BoardKeeper::ServeEpoch(bool is_expected) {
 }
 
 // Puts a fresh store in the place of the one that workers have used, if nobody else needs that.
-// Somebody else may take the port in between.
+// Somebody else may take the port in between, and give it back later.
 bool BoardKeeper::Renew() {
   if (!where_.is_elsewhere) return false;
   server_.reset();
-  is_lost_ = true;
   auto fresh = stores_.Serve(where_.workers_meet->bind, where_.port);
+  const bool was_lost = std::exchange(is_lost_, !fresh.ok());
   if (fresh.ok()) {
     server_ = *std::move(fresh);
-    is_lost_ = false;
     return true;
   }
-  LogWarn("port-lost", {{"port", where_.port}, {"reason", fresh.error().message}});
+  if (!was_lost) LogWarn("port-lost", {{"port", where_.port}, {"reason", fresh.error().message}});
   return false;
 }
 

@@ -38,7 +38,7 @@ class BoardKeeper {
     std::string bind;          // numeric; empty: all of this host's addresses
     uint16_t port = 0;         // of its store
     bool has_store = true;     // in which workers can meet, too
-    // Where they expect that; this board is meant if the port is its own.
+    // Where they expect that; nothing: this board is not meant.
     std::optional<WorkersPlace> workers_meet = {};
     bool is_elsewhere = false;   // the board itself, so that its store is the workers' alone
   };
@@ -75,7 +75,12 @@ class BoardKeeper {
   // No other host has ever come to this board, or all have gone.
   bool is_alone() const { return told_.is_alone; }
   // Stops coordinating. What its epochs' workers may still need is given to the caller.
-  std::deque<std::unique_ptr<StoreServer>> Close();
+  struct Left {
+    std::deque<std::unique_ptr<StoreServer>> stores;
+    std::unique_ptr<StoreServer> own;   // the board's, if an epoch's workers meet in it; or null
+    std::string own_epoch;              // ... the id of that epoch
+  };
+  Left Close();
   const std::vector<std::string>& peers_out_of_reach() const { return told_.out_of_reach; }
 
  private:
@@ -112,8 +117,9 @@ class BoardKeeper {
   Coordinator coordinator_;
   const std::string generation_ = coordinator_.generation();
   std::deque<std::unique_ptr<StoreServer>> epoch_stores_;
-  bool is_used_ = false;   // the store where workers expect to meet, by an epoch
-  bool is_lost_ = false;   // that one: its port was taken by somebody else
+  // The id of the epoch whose workers meet in the board's store; empty: none has.
+  std::string used_by_;
+  bool is_lost_ = false;   // that store: its port was taken by somebody else
   std::optional<TimePoint> no_store_since_;   // since when no epoch's store can be opened
   bool announced_ = false;
   std::optional<TimePoint> hosts_told_;

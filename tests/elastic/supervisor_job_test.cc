@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <sstream>
 
 #include "base/log.h"
 #include "base/posix_files.h"
@@ -97,6 +98,25 @@ TEST_F(SupervisorJob, EndsWithItsWorkers) {
   EXPECT_EQ(Run(Config(3, "echo $RANK/$WORLD_SIZE >> $OUT")), kExitFinished) << summary_;
   const std::string out = ReadFile(folder_.File("out"));
   for (const char* line : {"0/3\n", "1/3\n", "2/3\n"}) EXPECT_THAT(out, HasSubstr(line));
+}
+
+// Whoever takes the port between two attempts may be gone before the next one.
+TEST_F(SupervisorJob, WorkersOfOneHostComeBackToTheGivenPortOnceItIsFree) {
+  LaunchConfig config = Config(1, "echo at $MASTER_PORT >> $OUT; exit 7");
+  config.meeting = LaunchConfig::Meeting::kStatic;
+  config.hosts = {1, 1};
+  config.node_rank = 0;
+  config.endpoint_host = "127.0.0.1";
+  config.endpoint_port = 0;
+  config.restarts_max = 2;
+  stores_.refused_from = 2;   // after the first one
+  stores_.refused_until = 3;
+  EXPECT_EQ(Run(config), kExitFailed);
+  std::istringstream out(ReadFile(folder_.File("out")));
+  std::string word, first, second, third;
+  out >> word >> first >> word >> second >> word >> third;
+  EXPECT_NE(first, second);
+  EXPECT_EQ(first, third);
 }
 
 TEST_F(SupervisorJob, StartsAllAgainAsOftenAsAllowedAndNamesWhoFailed) {
