@@ -72,6 +72,11 @@ Result<std::vector<std::string>> ResolveAll(const std::string& host, Duration li
                                    DurationText(limit) + "; check DNS, or give a numeric address"};
 }
 
+bool IsHostKnown(const std::string& host, Duration limit) {
+  if (LookUp(host, AI_NUMERICHOST).ok()) return true;
+  return Within<bool>(limit, [host] { return LookUp(host, 0).ok(); }).value_or(false);
+}
+
 Result<std::string> ResolveHost(const std::string& host, Duration limit) {
   KEEL_TRY_ASSIGN(const std::vector<std::string> numbers, ResolveAll(host, limit));
   return numbers.front();

@@ -22,6 +22,9 @@ Result<std::string> NameOfAddress(const std::string& number, Duration limit);
 // All addresses that a name has, IPv4 first; of a number that one.
 Result<std::vector<std::string>> ResolveAll(const std::string& host, Duration limit);
 
+// Whether other programs of this machine can look that host up, too, "localhost" among others.
+bool IsHostKnown(const std::string& host, Duration limit);
+
 // "10.0.0.7" or "2001:db8::7" for a host name or a number: the first of its addresses.
 Result<std::string> ResolveHost(const std::string& host, Duration limit);
 

@@ -120,7 +120,9 @@ Result<Meeting> OpenMeeting(const LaunchConfig& config, StoreMaker& stores) {
   meeting.port = config.endpoint_port;
   const auto numbers = ResolveAll(config.endpoint_host, kLookUpLimit);
   const Result<std::string> number = OwnOf(numbers);
-  meeting.is_name_known = number.ok();
+  const bool is_fixed = config.meeting == LaunchConfig::Meeting::kStatic;   // or nobody asks
+  meeting.is_name_known =
+      number.ok() && (!is_fixed || IsHostKnown(config.endpoint_host, kLookUpLimit));
   if (config.meeting == LaunchConfig::Meeting::kEtcd) {   // no host keeps anything there
     // A proxy of etcd on each host's loopback says nothing of how the hosts reach each other.
     const bool is_outside = number.ok() && !IsLoopback(*number);
