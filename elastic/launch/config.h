@@ -85,6 +85,7 @@ struct LaunchConfig {
 
   // How long each thing may take (elastic/PROTOCOL.md section 11).
   Duration join_limit = kJoinLimit;
+  bool is_join_limit_given = false;
   std::optional<Duration> read_limit;    // for the store to answer at first; empty: join_limit
   Duration last_call_limit = kLastCallLimit;
   Duration beat_interval = kBeatInterval;

@@ -2,6 +2,8 @@
 // and notes what has no effect.
 // This file is longer than 500 lines because it is one class, each of whose methods takes the
 // options of one subject.
+#include <strings.h>
+
 #include <algorithm>
 #include <csignal>
 #include <functional>
@@ -368,7 +370,10 @@ class ConfigMaker {
   }
 
   Status TakeMeetingValue(const std::string& key, const std::string& value) {
-    if (key == "join_timeout") return TakeTime(key, value, config_.join_limit);
+    if (key == "join_timeout") {
+      config_.is_join_limit_given = true;
+      return TakeTime(key, value, config_.join_limit);
+    }
     if (key == "last_call_timeout") return TakeTime(key, value, config_.last_call_limit);
     if (key == "keep_alive_interval") return TakeTime(key, value, config_.beat_interval);
     if (key == "keep_alive_max_attempt") {
@@ -384,7 +389,8 @@ class ConfigMaker {
     if (IsEtcd() && std::find(of_etcd.begin(), of_etcd.end(), key) != of_etcd.end()) {
       return TakeEtcdValue(key, value, config_.etcd);
     }
-    if (key == "is_host" && !IsEtcd() && !IsStatic()) {
+    const bool is_c10d = !IsEtcd() && !IsStatic();
+    if (key == "is_host" && is_c10d) {
       KEEL_TRY_ASSIGN(config_.is_store_host, TorchBool(key, value));
       return Ok();
     }
@@ -394,7 +400,8 @@ class ConfigMaker {
       config_.read_limit = limit;
       return Ok();
     }
-    if (key == "store_type" && value != "tcp") {
+    const bool is_tcp = strcasecmp(std::string(Trim(value)).c_str(), "tcp") == 0;
+    if (key == "store_type" && is_c10d && !is_tcp) {
       return Error{Code::kInvalid, key + "=" + Shown(value) +
                                        " is not possible: use --rdzv-backend=dir for hosts that "
                                        "meet in a directory"};

@@ -20,6 +20,13 @@ constexpr uint64_t kFilesOfStatus = kHttpConnectionsMax + 8;
 constexpr uint64_t kConnectionsOfWorker = 1;
 constexpr uint64_t kConnectionsOfHost = 4;
 
+// For enough hosts to come. Fixed hosts have one word for that and for the store to answer.
+Duration HostsLimitFrom(const LaunchConfig& config) {
+  const bool is_fixed = config.meeting == LaunchConfig::Meeting::kStatic;
+  if (!is_fixed || config.is_join_limit_given) return config.join_limit;
+  return config.read_limit.value_or(config.join_limit);
+}
+
 RestartPolicy RestartsFrom(const LaunchConfig& config) {
   return {config.restarts_max, config.restart_window};
 }
@@ -54,7 +61,8 @@ HostConfig HostConfigFrom(const LaunchConfig& config, const Meeting& meeting,
   if (!config.health_command.empty()) host.health = kHealthGood;   // or it would not come
   host.program_says_hello = config.is_in_place;
   host.restarts = RestartsFrom(config);
-  host.join_limit = config.read_limit.value_or(config.join_limit);
+  const bool keeps_store = meeting.server != nullptr;   // it has nobody to wait for
+  host.join_limit = keeps_store ? config.join_limit : config.read_limit.value_or(config.join_limit);
   host.store_limit = config.store_limit;
   host.quiet_limit = QuietLimitFrom(config);
   host.park_limit = config.park_limit;
@@ -98,7 +106,7 @@ JobPolicy JobPolicyFrom(const LaunchConfig& config) {
   policy.hosts_min = config.hosts.least;
   policy.hosts_max = config.hosts.most;
   if (config.meeting == LaunchConfig::Meeting::kStandalone) policy.hosts_max = 1;
-  policy.join_limit = config.join_limit;
+  policy.join_limit = HostsLimitFrom(config);
   policy.last_call_limit = config.last_call_limit;
   policy.beat_limit = config.beat_interval * config.beats_missed_max;
   policy.park_limit = config.park_limit;

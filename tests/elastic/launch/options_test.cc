@@ -325,6 +325,15 @@ TEST(LaunchOptions, RendezvousValuesThatMakeNoSenseAreErrors) {
   }
 }
 
+TEST(LaunchOptions, AStoreOfTcpIsTakenHoweverItIsWritten) {
+  for (const char* word : {"tcp", "TCP", " Tcp "}) {
+    EXPECT_OK(Config({"--rdzv-backend=c10d", std::string("--rdzv-conf=store_type=") + word}))
+        << word;
+  }
+  ASSERT_OK_AND_ASSIGN(const LaunchConfig fixed, Config({"--rdzv-conf=store_type=file"}));
+  EXPECT_THAT(fixed.notes, ElementsAre(HasSubstr("store_type has no effect")));
+}
+
 TEST(LaunchOptions, ABackendsChoiceIsTakenInTorchrunsWords) {
   for (const char* word : {"1", "true", "T", "yes", "y"}) {
     EXPECT_EQ(Config({"--rdzv-backend=c10d", std::string("--rdzv-conf=is_host=") + word})

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <utility>
 
 
@@ -89,6 +90,30 @@ TEST(LaunchPolicies, TheJobKeepsToWhatItsCoordinatorWasTold) {
   EXPECT_EQ(policy.restarts.window, Duration(11min));
   EXPECT_TRUE(policy.allow_inexact);
   EXPECT_EQ(policy.stop_grace, Duration(48s)) << "the others' time to stop, and a beat unheard";
+}
+
+TEST(LaunchPolicies, FixedHostsAreAwaitedForAsLongAsTheStore) {
+  LaunchConfig config = Told();
+  config.read_limit = 8s;
+  EXPECT_EQ(JobPolicyFrom(config).join_limit, Duration(101s)) << "other hosts have two words";
+  config.meeting = LaunchConfig::Meeting::kStatic;
+  EXPECT_EQ(JobPolicyFrom(config).join_limit, Duration(8s));
+  config.is_join_limit_given = true;
+  EXPECT_EQ(JobPolicyFrom(config).join_limit, Duration(101s));
+}
+
+class SomeServer : public StoreServer {
+ public:
+  uint16_t port() const override { return 7; }
+};
+
+TEST(LaunchPolicies, TheHostOfTheStoreIsNotHurriedByTheLimitForOthers) {
+  LaunchConfig config = Told();
+  config.read_limit = 8s;
+  Meeting meeting = At("10.0.0.7");
+  EXPECT_EQ(HostConfigFrom(config, meeting, "a").join_limit, Duration(8s));
+  meeting.server = std::make_unique<SomeServer>();
+  EXPECT_EQ(HostConfigFrom(config, meeting, "a").join_limit, Duration(101s));
 }
 
 TEST(LaunchPolicies, AStandaloneJobHasOneHost) {
