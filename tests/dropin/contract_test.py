@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import stat
 import sys
 import time
@@ -136,6 +137,16 @@ def check(test, launcher, case):
             test.assertEqual(run.leftovers(), {}, report)
 
 
+def has_ipv6():
+    """Whether ::1 can be listened at: some containers have no IPv6."""
+    try:
+        with socket.socket(socket.AF_INET6) as own:
+            own.bind(("::1", 0))
+        return True
+    except OSError:
+        return False
+
+
 class Contract(unittest.TestCase):
     def test_every_line_of_the_table(self):
         launcher = (launchers.keelrun(ARGS.keelrun, ARGS.python) if ARGS.launcher == "keelrun"
@@ -146,6 +157,8 @@ class Contract(unittest.TestCase):
         self.assertTrue(cases, "no line of that name")
         for case in cases:
             with self.subTest(case.name):
+                if any("[::1]" in str(word) for word in case.options) and not has_ipv6():
+                    self.skipTest("this machine has no IPv6")
                 begin = time.monotonic()
                 check(self, launcher, case)
                 launchers.say(f"{case.name}: {time.monotonic() - begin:.1f} s")
