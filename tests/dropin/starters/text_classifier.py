@@ -51,7 +51,6 @@ def main():
     trainer.train()
     found = trainer.evaluate()
     ending.tell(model, f"loss {found['eval_loss']:.9g} accuracy {found['eval_accuracy']:.9g}")
-    torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
