@@ -174,7 +174,8 @@ class Setup(unittest.TestCase):
         self.assertRegex(stamp.read_text(),
                          r"\Anumpy==[\d.]+ zstandard==[\d.]+ safetensors==[\d.]+ "
                          r"tensorboard==[\d.]+ kubernetes-validate==[\d.]+ "
-                         r"transformers==[\d.]+ boto3==[\d.]+ accelerate==[\d.]+ lightning==[\d.]+ "
+                         r"transformers==[\d.]+ boto3==[\d.]+ check-jsonschema==[\d.]+ "
+                         r"zizmor==[\d.]+ accelerate==[\d.]+ lightning==[\d.]+ "
                          r"lightning-utilities==[\d.]+ torchmetrics==[\d.]+\n\Z")
         packages, *alone = stamp.read_text().strip().rsplit(" ", 4)
         alone = " ".join(alone)
