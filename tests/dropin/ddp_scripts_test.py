@@ -9,9 +9,7 @@ nothing left to do, and the last line comes twice. A restart for any other reaso
 
 Skips, and says why, without a Python that has PyTorch.
 """
-import argparse
 import functools
-import os
 import re
 import sys
 import unittest
@@ -93,14 +91,7 @@ class Scripts(unittest.TestCase):
 
 def main():
     global ARGS
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keelrun", required=True, type=os.path.abspath)
-    parser.add_argument("--torch", default="", help="LibTorch's folder, within a Python")
-    ARGS, rest = parser.parse_known_args()
-    ARGS.python, why_not = launchers.find_python(ARGS.torch)
-    if ARGS.python is None:
-        launchers.say(f"skipped: {why_not}; tools/setup.sh installs one")
-        return
+    ARGS, rest = launchers.arguments(__doc__)
     unittest.main(argv=[sys.argv[0], *rest])
 
 

@@ -4,6 +4,7 @@ Promises   everything a run started is killed at its end, orphans too: whatever 
            mark in its environment. Every wait has a limit.
 Does not   judge what came out.
 """
+import argparse
 import os
 import socket
 import subprocess
@@ -54,6 +55,23 @@ def find_python(torch_folder):
     if works.returncode != 0:
         return None, f"{python} cannot import torch.distributed: {works.stderr.strip()[-200:]}"
     return python, None
+
+
+def arguments(doc, **more):
+    """(those of a test of the launchers, with a `python` that has PyTorch; what is unittest's).
+    Where there is none it says so, and the test ends. `more`: option -> its help; "" by default.
+    """
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--keelrun", required=True, type=os.path.abspath)
+    parser.add_argument("--torch", default="", help="LibTorch's folder, within a Python")
+    for name, text in more.items():
+        parser.add_argument(f"--{name}", default="", help=text)
+    args, rest = parser.parse_known_args()
+    args.python, why_not = find_python(args.torch)
+    if args.python is None:
+        say(f"skipped: {why_not}; tools/setup.sh installs one")
+        sys.exit()
+    return args, rest
 
 
 def kill_left(folder):

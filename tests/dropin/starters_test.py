@@ -5,7 +5,6 @@ to the same results, to the last bit: starters/.
 Skips, and says why, without a Python that has PyTorch; and single scripts where their packages are
 missing.
 """
-import argparse
 import glob
 import os
 import subprocess
@@ -77,16 +76,8 @@ class Starters(unittest.TestCase):
 
 def main():
     global ARGS
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keelrun", required=True, type=os.path.abspath)
-    parser.add_argument("--torch", default="", help="LibTorch's folder, within a Python")
-    parser.add_argument("--packages", default="", help="the environment in which transformers and "
-                        "lightning are")
-    ARGS, rest = parser.parse_known_args()
-    ARGS.python, why_not = launchers.find_python(ARGS.torch)
-    if ARGS.python is None:
-        launchers.say(f"skipped: {why_not}; tools/setup.sh installs one")
-        return
+    ARGS, rest = launchers.arguments(
+        __doc__, packages="the environment in which transformers and lightning are")
     unittest.main(argv=[sys.argv[0], *rest])
 
 

@@ -1,34 +1,19 @@
 // The real `keelrun`: its exit codes and what it prints where.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <string>
+
+#include "tests/tools/run_keel.h"
 
 namespace keel {
 namespace {
 
 using ::testing::HasSubstr;
 
-struct Ran {
-  int exit_code = -1;
-  std::string out;
-};
-
 // The streams that `redirect` leaves, as a shell says it: "2>&1", "2>/dev/null".
 Ran RunKeelrun(const std::string& arguments, const std::string& redirect = "2>&1") {
-  Ran ran;
-  FILE* const pipe =
-      ::popen((KEEL_BIN_DIR "/keelrun " + arguments + " " + redirect).c_str(), "r");
-  if (pipe == nullptr) return ran;
-  char buffer[4096];
-  for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) {
-    ran.out.append(buffer, got);
-  }
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) ran.exit_code = WEXITSTATUS(status);
-  return ran;
+  return RunShell(KEEL_BIN_DIR "/keelrun " + arguments + " " + redirect);
 }
 
 TEST(Keelrun, HelpSucceedsOnStdout) {  // #23

@@ -1,4 +1,4 @@
-// Runs the real `keel` for tests.
+// Runs the real `keel`, or another program, for tests.
 // Promises   what it prints and its exit code, as a user sees them; no terminal is involved.
 #pragma once
 

@@ -1,7 +1,6 @@
 // Flips the bit in the loss function, in a hook on a parameter's gradient, or as a mean was made.
 #include "tests/trainer/rigged_bits.h"
 
-#include <ATen/record_function.h>
 #include <unistd.h>
 
 #include <cinttypes>
@@ -12,6 +11,7 @@
 
 #include "base/print_out.h"
 #include "tests/trainer/flip_bit.h"
+#include "tests/trainer/watched_means.h"
 
 namespace keel {
 namespace {
@@ -53,33 +53,18 @@ class Rigged {
   bool struck_ = false;
 };
 
-// Nothing but the mean of all lanes is multiplied into a place that is given.
-class RiggedSum {
- public:
-  static void Begin(std::shared_ptr<Rigged> rigged, std::function<uint64_t()> steps_made) {
-    rigged_ = std::move(rigged);
-    steps_made_ = std::move(steps_made);
-    at::addGlobalCallback(at::RecordFunctionCallback(nullptr, &OnMean).needsOutputs(true));
-  }
-
- private:
-  static void OnMean(const at::RecordFunction& call, at::ObserverContext*) {
-    const auto name = call.operator_name();
-    if (!name || name->name != "aten::mul" || name->overload_name != "out") return;
-    const at::Tensor mean = call.outputs().at(0).toTensor();
-    if (mean.dim() != 1) return;
-    const uint64_t step = steps_made_();
-    if (step != step_) made_ = 0;
-    step_ = step;
-    const uint64_t where = rigged_->rule().where;
-    if (made_++ == where % 2 && rigged_->Strikes()) FlipBitOf(mean, where);
-  }
-
-  static inline std::shared_ptr<Rigged> rigged_;
-  static inline std::function<uint64_t()> steps_made_;
-  static inline uint64_t step_ = 0;
-  static inline uint64_t made_ = 0;   // of that step
-};
+void RigSum(const std::shared_ptr<Rigged>& rigged, const std::function<uint64_t()>& steps_made) {
+  struct Made {
+    uint64_t step = 0;
+    uint64_t sums = 0;   // of that step
+  };
+  WatchMeans([rigged, steps_made, made = std::make_shared<Made>()](const at::Tensor& mean) {
+    const uint64_t step = steps_made();
+    if (step != made->step) *made = {step, 0};
+    const uint64_t where = rigged->rule().where;
+    if (made->sums++ == where % 2 && rigged->Strikes()) FlipBitOf(mean, where);
+  });
+}
 
 }  // namespace
 
@@ -99,7 +84,7 @@ void RigBits(TrainProgram& program, const std::function<uint64_t()>& steps_made)
     });
     return;
   }
-  if (rigged->rule().what == "sum") return RiggedSum::Begin(rigged, steps_made);
+  if (rigged->rule().what == "sum") return RigSum(rigged, steps_made);
   std::vector<at::Tensor> struck;   // buffers, or the optimizer's state
   for (const NamedTensor& one : tensors.buffers) {
     if (one.tensor.is_floating_point()) struck.push_back(one.tensor);

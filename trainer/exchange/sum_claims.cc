@@ -9,14 +9,9 @@
 namespace keel {
 namespace {
 
-size_t Modulo(int value, size_t size) {
-  const int modulus = static_cast<int>(size);
-  return static_cast<size_t>((value % modulus + modulus) % modulus);
-}
-
 // Who adds that slice the second time.
 size_t SecondOf(size_t slice, int turn, size_t world) {
-  return Modulo(static_cast<int>(slice) - turn, world);
+  return (slice + world - static_cast<size_t>(turn)) % world;
 }
 
 struct Claim {
@@ -31,6 +26,10 @@ std::vector<Claim> ClaimsOn(size_t slice, const SumClaims& all) {
   return {{all.members[slice], all.hosts[slice], all.made.slices[slice], all.inputs[slice]},
           {all.members[second], all.hosts[second], all.made.again[slice],
            all.inputs_again[second]}};
+}
+
+bool AddedTheSame(const Claim& one, const Claim& other) {
+  return one.inputs.has_value() && one.inputs == other.inputs;
 }
 
 // The sum that two workers came to, and to which somebody came both times: of two hosts, where more
@@ -102,16 +101,18 @@ int TurnOfSums(uint64_t turn, const std::vector<std::string>& hosts, int64_t dou
   if (world == 1) return 0;
   std::vector<int> turns;
   for (int one = 1; one < world; ++one) turns.push_back(one);
-  const auto by = [&](const auto& worth) {
-    std::stable_sort(turns.begin(), turns.end(),
-                     [&](int a, int b) { return worth(a) > worth(b); });
+  std::vector<int> worths(hosts.size());   // by turn; each one asks all workers
+  const auto sort_by = [&](const auto& worth) {
+    for (int one = 1; one < world; ++one) worths[static_cast<size_t>(one)] = worth(one);
+    std::stable_sort(turns.begin(), turns.end(), [&](int a, int b) {
+      return worths[static_cast<size_t>(a)] > worths[static_cast<size_t>(b)];
+    });
   };
-  const auto apart = [&](int one) { return HostsApart(one, hosts); };
-  by(apart);
-  const auto best = static_cast<uint64_t>(std::count_if(
-      turns.begin(), turns.end(), [&](int one) { return apart(one) == apart(turns[0]); }));
+  sort_by([&](int one) { return HostsApart(one, hosts); });
+  const int most = worths[static_cast<size_t>(turns[0])];
+  const auto best = static_cast<uint64_t>(std::count(worths.begin() + 1, worths.end(), most));
   const int first = turns[turn % best];
-  by([&](int one) { return one == first ? INT_MAX : WorthBeside(first, one, hosts); });
+  sort_by([&](int one) { return one == first ? INT_MAX : WorthBeside(first, one, hosts); });
   return turns[static_cast<uint64_t>(doubts) % turns.size()];
 }
 
@@ -140,15 +141,6 @@ std::vector<std::string> DisputedBy(const SumClaims& claims) {
   }
   return {members.begin(), members.end()};
 }
-
-namespace {
-
-// Of those two claims.
-bool AddedTheSame(const Claim& one, const Claim& other) {
-  return one.inputs.has_value() && one.inputs == other.inputs;
-}
-
-}  // namespace
 
 SumVerdict DecideSums(const SumClaims& before, const SumClaims& now) {
   std::set<std::string> wrong;

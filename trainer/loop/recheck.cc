@@ -38,9 +38,9 @@ bool Holds(const std::vector<int>& ranks, int rank) {
 
 size_t Index(int rank) { return static_cast<size_t>(rank); }
 
-Digest DigestOfSlices(const std::vector<Digest>& slices) {
+Digest DigestOfThese(const std::vector<Digest>& digests) {
   Digester all;
-  for (const Digest& slice : slices) all.Update(slice.bytes);
+  for (const Digest& digest : digests) all.Update(digest.bytes);
   return all.Current();
 }
 
@@ -85,12 +85,15 @@ Status Recheck::FillIn(const LaneWork& work, VoteRecord& record) const {
   KEEL_TRY_ASSIGN(record.sums, CatchTorch("comparing gradients", [&] {
     std::vector<at::Tensor> sums;
     for (const at::Tensor& parameter : state_.parameters()) sums.push_back(parameter.grad());
-    if (all_hold_) record.piece = state_.DigestOfTurn(turn_);
+    if (all_hold_) {
+      const Digest part = state_.DigestOfTurn(turn_);
+      record.piece = record.piece ? DigestOfThese({*record.piece, part}) : part;
+    }
     return DigestOfTensors(sums);
   }));
   if (work.sums) {
-    record.slices = DigestOfSlices(work.sums->slices);
-    record.slices_again = DigestOfSlices(work.sums->again);
+    record.slices = DigestOfThese(work.sums->slices);
+    record.slices_again = DigestOfThese(work.sums->again);
     record.inputs = work.sums->inputs;
     record.inputs_again = work.sums->inputs_again;
   }

@@ -29,7 +29,7 @@ struct VoteRecord {
   int64_t exchange_ns = 0;             // what it waited for the others beyond that
   int64_t sent_ns = 0;                 // what it sent of the state to who catches up took so long
   std::optional<Digest> parameters = {};    // sent only every so many steps
-  // Of its state before the step: a part of it after a new epoch began, all of it in a step that is
+  // Of parts of its state before the step: one after a new epoch began, and one in a step that is
   // rechecked.
   std::optional<Digest> piece = {};
   // In a step that is rechecked: of its own lane that another worker computes, too; of that of

@@ -2,7 +2,6 @@
 // applied: the right one is named, and the others end with the bits of a worker alone.
 #include "trainer/loop/recheck.h"
 
-#include <ATen/record_function.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,6 +23,7 @@
 #include "tests/trainer/flip_bit.h"
 #include "tests/trainer/quiet_peer.h"
 #include "tests/trainer/tasks.h"
+#include "tests/trainer/watched_means.h"
 #include "trainer/exchange/bucket.h"
 #include "trainer/exchange/gradient_buckets.h"
 #include "trainer/loop/epoch_run.h"
@@ -164,30 +164,6 @@ class RecheckedMember {
   std::unique_ptr<TrainState> state_;
 };
 
-// Tells of each mean that is made, while it lasts, before anybody else has it.
-class WatchedSums {
- public:
-  using Added = std::function<void(const at::Tensor& mean)>;
-  explicit WatchedSums(Added added) {
-    added_ = std::move(added);
-    handle_ = at::addGlobalCallback(
-        at::RecordFunctionCallback(nullptr, &WatchedSums::End).needsOutputs(true));
-  }
-  ~WatchedSums() { at::removeCallback(handle_); }
-
- private:
-  static void End(const at::RecordFunction& call, at::ObserverContext*) {
-    const auto name = call.operator_name();
-    if (!name || name->name != "aten::mul" || name->overload_name != "out") return;
-    if (!call.outputs().empty() && call.outputs()[0].isTensor()) {
-      added_(call.outputs()[0].toTensor());
-    }
-  }
-
-  static inline Added added_;
-  at::CallbackHandle handle_;
-};
-
 class RecheckTest : public testing::Test {
  protected:
   RecheckTest() {
@@ -221,7 +197,7 @@ class RecheckTest : public testing::Test {
                                                Error{Code::kCancelled, "it did not run"});
     const std::string prefix = crew_.NewPrefix();
     adders_.clear();
-    const WatchedSums watch([this](const at::Tensor& mean) { OnAdded(mean); });
+    const at::CallbackHandle watch = WatchMeans([this](const at::Tensor& mean) { OnAdded(mean); });
     GroupCrew::OnThreads(size, [&](int rank) {
       RecheckedMember& member = *members_[static_cast<size_t>(rank)];
       EpochCallbacks peer = QuietPeer();
@@ -249,6 +225,7 @@ class RecheckTest : public testing::Test {
       outcomes[static_cast<size_t>(rank)] =
           RunEpoch(member.state(), spec, CancelToken::Never(), peer);
     });
+    at::removeCallback(watch);
     return outcomes;
   }
 
