@@ -91,6 +91,19 @@ Result<ListenSocket> ListenSocket::Listen(const std::string& bind, uint16_t port
   return ListenSocket(bound.fd, bind, bound.port, bound.is_ipv6);
 }
 
+Result<ListenSocket> ListenSocket::ListenWithin(const std::string& bind, const PortRange& ports,
+                                                From from) {
+  if (ports.is_any()) return Listen(bind, 0);
+  for (int i = 0; i <= ports.last - ports.first; ++i) {
+    const int port = from == From::kFirst ? ports.first + i : ports.last - i;
+    Result<ListenSocket> socket = Listen(bind, static_cast<uint16_t>(port));
+    // To listen below 1024 takes a right, which is no more there for the next one.
+    if (socket.ok() || socket.error().code != Code::kExists) return socket;
+  }
+  return Error{Code::kExists, "all ports of " + PortRangeText(ports) +
+                                  " are taken by other programs; choose a wider range"};
+}
+
 ListenSocket::ListenSocket(ListenSocket&& other) noexcept
     : fd_(other.Release()), bind_(std::move(other.bind_)), port_(other.port_),
       is_ipv6_(other.is_ipv6_) {}

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "store/port_range.h"
 
 namespace keel {
 
@@ -18,6 +19,10 @@ class ListenSocket {
  public:
   // `bind`: a numeric address; empty: all of this host's. Port 0: any free one.
   static Result<ListenSocket> Listen(const std::string& bind, uint16_t port);
+  // The first free one of these, or the last one.
+  enum class From { kFirst, kLast };
+  static Result<ListenSocket> ListenWithin(const std::string& bind, const PortRange& ports,
+                                           From from = From::kFirst);
   ListenSocket(ListenSocket&& other) noexcept;
   ListenSocket& operator=(ListenSocket&& other) noexcept;
   ~ListenSocket();

@@ -30,9 +30,13 @@ class StoreMaker {
 
   // Urgent work is done: the maker may now do what slows the whole process down.
   virtual void Prepare() {}
-  // `bind`: a numeric address; empty: all of this host's. Port 0: any free one.
+  // Where the ports come from that nobody else chooses. Before the first Serve(), if at all.
+  void PickFrom(const PortRange& ports) { ports_ = ports; }
+  const PortRange& ports() const { return ports_; }
+  // `bind`: a numeric address; empty: all of this host's. Port 0: any free one of ports().
   Result<std::unique_ptr<StoreServer>> Serve(const std::string& bind, uint16_t port) {
-    KEEL_TRY_ASSIGN(ListenSocket socket, ListenSocket::Listen(bind, port));
+    KEEL_TRY_ASSIGN(ListenSocket socket, port == 0 ? ListenSocket::ListenWithin(bind, ports_)
+                                                   : ListenSocket::Listen(bind, port));
     return Adopt(std::move(socket));
   }
   virtual Result<std::unique_ptr<StoreServer>> Adopt(ListenSocket socket) = 0;
@@ -48,6 +52,9 @@ class StoreMaker {
   // now or later. It must neither block nor call the maker. An empty function takes it back: once
   // this has returned, the former one is not called any more.
   virtual void WhenBroken(std::function<void(const Error& why)> on_broken) { (void)on_broken; }
+
+ private:
+  PortRange ports_;
 };
 
 }  // namespace keel

@@ -46,7 +46,9 @@ Result<std::unique_ptr<Board>> Board::Open(boost::asio::io_context& loop, Clock&
                                          std::move(events)));
   if (!board->where_.is_alone) {
     KEEL_TRY_ASSIGN(board->presence_server_,
-                    board->OpenPeerPort({board->where_.bind, board->where_.peer_port}));
+                    board->OpenPeerPort({.bind = board->where_.bind,
+                                         .port = board->where_.peer_port,
+                                         .ports = stores.ports()}));
   }
   if (lease) board->OpenLease(std::move(lease));
   if (is_first) {

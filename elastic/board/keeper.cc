@@ -160,9 +160,11 @@ Result<EpochStore> BoardKeeper::OpenEpochStore(const EpochRecord& epoch) {
   return store;
 }
 
-// Where a port was asked for, the network may let through those that follow it, and no others.
+// Where a port was asked for, the network may let through those that follow it, and no others,
+// unless we were told which ones it does.
 Result<std::unique_ptr<StoreServer>> BoardKeeper::ServeEpoch(bool is_expected) {
-  for (int next = 1; is_expected && next <= kPortsTried; ++next) {
+  const bool follows = is_expected && stores_.ports().is_any();
+  for (int next = 1; follows && next <= kPortsTried; ++next) {
     const int port = where_.port + next;
     if (port > kPortMax) break;
     auto server = stores_.Serve(where_.workers_meet->bind, static_cast<uint16_t>(port));

@@ -138,9 +138,10 @@ struct PresenceServer::Session {
 
 Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& loop, Where where,
                                                              Events events) {
-  Result<ListenSocket> socket = ListenSocket::Listen(where.bind, where.port);
-  const bool may_be_any = where.port != 0 && !where.is_only;
-  if (!socket.ok() && may_be_any) socket = ListenSocket::Listen(where.bind, 0);
+  const auto any = [&] { return ListenSocket::ListenWithin(where.bind, where.ports); };
+  Result<ListenSocket> socket =
+      where.port == 0 ? any() : ListenSocket::Listen(where.bind, where.port);
+  if (!socket.ok() && where.port != 0) socket = any();
   if (!socket.ok()) return socket.error().Doing("listening for other hosts");
   std::unique_ptr<PresenceServer> server(new PresenceServer(
       loop, where, std::move(events)));

@@ -26,6 +26,7 @@
 #include "base/result.h"
 #include "base/seldom.h"
 #include "elastic/board/peer_seal.h"
+#include "store/port_range.h"
 
 namespace keel {
 
@@ -53,7 +54,7 @@ class PresenceServer {
   struct Where {
     std::string bind;     // numeric address; empty: all of this host's
     uint16_t port = 0;    // another one if that is taken; 0: any
-    bool is_only = false; // no other one will do
+    PortRange ports = {}; // among which `any` is chosen
     size_t silent_max = kSilentConnectionsMax;
     std::optional<Seal> seal = {};   // of the job's token; nothing: anybody is believed
   };

@@ -116,6 +116,7 @@ class Doctor {
   Status LookAlone();
   Status MeetOthers();
   Status TakePart(const Meeting& meeting);
+  Status OpenPorts();
   Result<std::unique_ptr<Store>> Reach(const Meeting& meeting);
   Status LearnRound(const Meeting& meeting);
   void AskStore();
@@ -142,6 +143,7 @@ class Doctor {
   size_t place_ = 0;               // our own index among them
   std::optional<Probe> probe_;
   std::unique_ptr<DoctorPort> port_;
+  std::unique_ptr<DoctorPort> last_port_;   // of --port-range
 };
 
 void Doctor::TryLease() {
@@ -213,8 +215,7 @@ Status Doctor::TakePart(const Meeting& meeting) {
   store_ = *std::move(store);
   AskStore();
   KEEL_TRY(LearnRound(meeting));
-  KEEL_TRY_ASSIGN(port_, DoctorPort::Open(round_, world_.clock));
-  facts_.port = port_->port();
+  KEEL_TRY(OpenPorts());
   KEEL_TRY_ASSIGN(ticket_, store_->Add(Key("tickets"), 1));
   WriteProbe();
   probe_.reset();   // a user who interrupts the wait for hosts leaves nothing there
@@ -228,6 +229,17 @@ Status Doctor::TakePart(const Meeting& meeting) {
   for (const Status& one : {looked, left}) {
     if (!one.ok()) LogWarn("doctor-interrupted", {{"reason", one.error().message}});
   }
+  return Ok();
+}
+
+// A firewall that lets part of a range through shows at its other end.
+Status Doctor::OpenPorts() {
+  KEEL_TRY_ASSIGN(port_, DoctorPort::Open(round_, world_.clock, config_.ports));
+  facts_.port = port_->port();
+  if (config_.ports.is_any()) return Ok();
+  KEEL_TRY_ASSIGN(last_port_, DoctorPort::Open(round_, world_.clock, config_.ports,
+                                               ListenSocket::From::kLast));
+  facts_.last_port = last_port_->port();
   return Ok();
 }
 
@@ -362,8 +374,12 @@ DoctorSight Doctor::LookAt(size_t host) {
   } else {
     sight.name_trouble = number.error().message;
   }
-  const Result<Knocked> knocked = Knock(other.address, static_cast<uint16_t>(other.port), round_,
-                                        world_.clock, In(kLookLimit));
+  const auto knock = [&](int64_t port) {
+    return Knock(other.address, static_cast<uint16_t>(port), round_, world_.clock,
+                 In(kLookLimit));
+  };
+  Result<Knocked> knocked = knock(other.port);
+  if (knocked.ok() && other.last_port != 0) knocked = knock(other.last_port);
   if (knocked.ok()) {
     sight.round_trip_ns = knocked->round_trip_ns;
     sight.clock_ahead_ns = knocked->clock_ahead_ns;

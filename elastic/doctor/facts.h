@@ -48,6 +48,7 @@ struct DoctorFacts {
   std::string host;               // its own name
   std::string address;            // numeric, as others reach it
   int64_t port = 0;               // where its doctor listens; 0: nowhere
+  int64_t last_port = 0;          // ... as well: at the other end of --port-range; 0: nowhere
   std::string machine;            // equal if two launchers share a kernel and its network
   int64_t node_rank = -1;         // -1: hosts are not numbered
   int64_t hosts_least = 1;

@@ -171,7 +171,8 @@ void Examination::Ports() {
       return check.Fail(labels_[from],
                         "cannot reach " + labels_[to] + ": " + sight.reach_trouble,
                         "allow all ports between the hosts of a job (workers listen on ports "
-                        "that the system picks), or give " + labels_[to] + " another --local-addr");
+                        "that the system picks), or say by --port-range which ones are allowed; "
+                        "or give " + labels_[to] + " another --local-addr");
     }
     longest = std::max(longest, sight.round_trip_ns);
     if (sight.round_trip_ns < kFarNs) return;

@@ -80,8 +80,10 @@ Result<size_t> Moved(ssize_t count) {
 
 }  // namespace
 
-Result<std::unique_ptr<DoctorPort>> DoctorPort::Open(std::string round, Clock& clock) {
-  KEEL_TRY_ASSIGN(ListenSocket socket, ListenSocket::Listen("", 0));
+Result<std::unique_ptr<DoctorPort>> DoctorPort::Open(std::string round, Clock& clock,
+                                                     const PortRange& ports,
+                                                     ListenSocket::From from) {
+  KEEL_TRY_ASSIGN(ListenSocket socket, ListenSocket::ListenWithin("", ports, from));
   KEEL_TRY_ASSIGN(PipeEnds stop, MakePipe());
   const uint16_t port = socket.port();
   Fd listener(socket.Release());

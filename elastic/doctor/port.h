@@ -3,7 +3,7 @@
 // Promises   it answers only those who know the round's name, and ends with its object. Each call
 //            of a knocker ends by its deadline.
 // Does not   vouch for the ports that workers will listen on: it is only one such port, picked by
-//            the system as theirs will be.
+//            the system as theirs will be, or the first or last free one of a range.
 // Threads    DoctorPort has one of its own; TakeRing() from one other. The rest: any.
 // Errors     kTimeout: nobody answered; kPeerLost: refused, or closed in between; kIo.
 #pragma once
@@ -27,7 +27,9 @@ namespace keel {
 
 class DoctorPort {
  public:
-  static Result<std::unique_ptr<DoctorPort>> Open(std::string round, Clock& clock);
+  static Result<std::unique_ptr<DoctorPort>> Open(
+      std::string round, Clock& clock, const PortRange& ports = {},
+      ListenSocket::From from = ListenSocket::From::kFirst);
   ~DoctorPort();
 
   uint16_t port() const { return port_; }

@@ -86,6 +86,7 @@ struct JsonFields<DoctorFacts> {
     field("protocol", f.protocol);
     field("address", f.address);
     field("port", f.port);
+    field("last_port", f.last_port);
     field("machine", f.machine);
     field("node_rank", f.node_rank);
     field("hosts_least", f.hosts_least);
@@ -124,8 +125,10 @@ struct JsonFields<DoctorFacts> {
     field("log_free", f.log_space.free);
     field("interfaces", f.interfaces, InterfaceNames());
     field("addresses", f.interfaces, InterfaceAddresses());
-    field.Expect(f.port >= 0 && f.port <= 65535,
-                 [&] { return "there is no port " + std::to_string(f.port); });
+    for (const int64_t port : {f.port, f.last_port}) {
+      field.Expect(port >= 0 && port <= 65535,
+                   [&] { return "there is no port " + std::to_string(port); });
+    }
   }
 };
 

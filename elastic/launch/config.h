@@ -18,6 +18,7 @@
 #include "elastic/workers/logs.h"
 #include "elastic/workers/program.h"
 #include "store/host_port.h"
+#include "store/port_range.h"
 
 namespace keel {
 
@@ -56,6 +57,7 @@ struct LaunchConfig {
   std::string token_file;                // with the job's secret; empty: it is in the environment
   int node_rank = 0;                     // for kStatic
   std::string local_address;             // empty: it is found out
+  PortRange ports;                       // among which each port is chosen that nobody gives
   std::string lease_directory;           // empty: the job has no lease
   bool is_lease_found = false;           // by ourselves: if it is of no use, there is none
   bool meets_by_lease = false;           // there is no endpoint: the lease says where the job is

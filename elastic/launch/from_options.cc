@@ -103,6 +103,21 @@ class ConfigMaker {
     config_.role = options_.Text("role");
     config_.virtual_local_rank = options_.Flag("virtual-local-rank");
     config_.local_address = options_.Text("local-addr");
+    return TakePortRange();
+  }
+
+  Status TakePortRange() {
+    const std::string& text = options_.Text("port-range");
+    if (text.empty()) return Ok();
+    const Result<PortRange> ports = ParsePortRange(text);
+    if (!ports.ok()) return About("port-range", ports.error());
+    config_.ports = *ports;
+    const PortRange& kernel = facts_.kernel_ports;
+    if (kernel.is_any() || ports->Holds(kernel) || config_.hosts.most == 1) return Ok();
+    Note("--port-range=" + text + " does not hold the ports of the workers' own connections (Gloo, "
+         "NCCL), which the kernel picks from " + PortRangeText(kernel) + "; let these through, "
+         "too, or on each host: sysctl -w net.ipv4.ip_local_port_range=\"" +
+         std::to_string(ports->first) + " " + std::to_string(ports->last) + "\"");
     return Ok();
   }
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <sstream>
 #include <string_view>
 
 #include "base/fd.h"
@@ -115,6 +116,12 @@ std::optional<Cloud> CloudOf(const DmiFacts& dmi) {
   return std::nullopt;
 }
 
+PortRange KernelPorts(const std::string& text) {
+  std::istringstream words(text);
+  PortRange ports;
+  return words >> ports.first >> ports.last ? ports : PortRange();
+}
+
 int VisibleGpus(const std::string& visible, int present) {
   int count = 0;
   for (std::string_view rest = visible;; ++count) {
@@ -155,6 +162,8 @@ HostFacts ReadHostFacts(const Environment& environment, const std::string& progr
   facts.is_in_place = HasProgramMark(file);
   facts.numeric_names = FindLibrary();
   facts.cloud = CloudOf(ReadDmi());
+  facts.kernel_ports =
+      KernelPorts(ReadProcFile("/proc/sys/net/ipv4/ip_local_port_range").value_or(""));
   return facts;
 }
 

@@ -10,6 +10,7 @@
 #include "base/environment.h"
 #include "base/random.h"
 #include "elastic/notice/services.h"
+#include "store/port_range.h"
 
 namespace keel {
 
@@ -22,6 +23,7 @@ struct HostFacts {
   bool is_compiled = false;        // the program to run begins like an ELF file
   bool is_in_place = false;        // it has the mark of elastic/workers/program_mark.h
   std::optional<Cloud> cloud;      // whose machine this is; empty: unknown
+  PortRange kernel_ports;          // from which the kernel picks for all; is_any(): unknown
   std::string numeric_names;       // the library to preload (store/numeric_names.h); empty: missing
 };
 
@@ -36,6 +38,9 @@ struct DmiFacts {
   std::string chassis_asset_tag = {};
 };
 std::optional<Cloud> CloudOf(const DmiFacts& dmi);
+
+// Of the text of /proc/sys/net/ipv4/ip_local_port_range.
+PortRange KernelPorts(const std::string& text);
 
 // How many of `present` GPUs CUDA_VISIBLE_DEVICES=`visible` leaves; the first bad entry ends it.
 int VisibleGpus(const std::string& visible, int present);

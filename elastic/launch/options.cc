@@ -206,6 +206,12 @@ Section OwnSection() {
                            "Secret that a viewer of the status page must give; needed if other "
                            "machines can reach the page. Other users can read a command line, so "
                            "use KEELRUN_STATUS_TOKEN or the config file")),
+      WithOwn(Option::Text("port-range", "",
+                           "Take each port that no other option gives from this range, as "
+                           "29400-29499; at least 8 for each launcher of a machine. The ports of "
+                           "Gloo and NCCL are the kernel's choice: set the sysctl "
+                           "net.ipv4.ip_local_port_range, too")
+                  .Placeholder("FIRST-LAST")),
       WithOwn(Option::Text("token-file", "",
                            "File with the job's token, a secret of 16 characters or more that is "
                            "the same on all hosts: who lacks it is not believed, whatever port he "

@@ -7,6 +7,7 @@
 #include <barrier>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "tests/harness/free_port.h"
 #include "tests/harness/sanitizers.h"
@@ -30,6 +31,47 @@ TEST(ListenSocket, WithoutAListenerThePortIsFree) {
   const uint16_t port = first->port();
   { const ListenSocket gone = *std::move(first); }
   EXPECT_TRUE(ListenSocket::Listen("127.0.0.1", port).ok());
+}
+
+TEST(ListenSocket, OfARangeTheFirstOrLastFreeOneIsTaken) {
+  const uint16_t first = FreePort();
+  const PortRange ports{first, static_cast<uint16_t>(first + 30)};
+  std::vector<ListenSocket> taken;
+  const auto listen = [&](ListenSocket::From from) {
+    Result<ListenSocket> socket = ListenSocket::ListenWithin("", ports, from);
+    if (!socket.ok()) return -1;
+    taken.push_back(*std::move(socket));
+    return static_cast<int>(taken.back().port());
+  };
+  const int low = listen(ListenSocket::From::kFirst);
+  const int high = listen(ListenSocket::From::kLast);
+  EXPECT_GE(low, ports.first);
+  EXPECT_LT(low, high);
+  EXPECT_LE(high, ports.last);
+  // Until all are taken, each of them once.
+  int before = low;
+  for (int next = 0; (next = listen(ListenSocket::From::kFirst)) > 0; before = next) {
+    EXPECT_GT(next, before);
+    EXPECT_LT(next, high);
+    ASSERT_LE(taken.size(), 31U);
+  }
+  const auto none = ListenSocket::ListenWithin("", ports);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, Code::kExists);
+  EXPECT_NE(none.error().message.find("all ports of " + PortRangeText(ports)), std::string::npos);
+}
+
+TEST(PortRange, IsReadAndRefused) {
+  const Result<PortRange> ports = ParsePortRange("29400-29499");
+  ASSERT_TRUE(ports.ok());
+  EXPECT_EQ(*ports, (PortRange{29400, 29499}));
+  EXPECT_EQ(PortRangeText(*ports), "29400-29499");
+  EXPECT_TRUE(ParsePortRange("65528-65535").ok());
+  for (const char* bad : {"", "29400", "-", "29400-", "-29499", "29499-29400", "0-100", "1-7",
+                          "29400-29406", "29400-65536", "a-b", "29400-29499-29599",
+                          "29400:29499"}) {
+    EXPECT_FALSE(ParsePortRange(bad).ok()) << bad;
+  }
 }
 
 // Without a second try this fails seldom, and more often on an idle machine: Linux refuses both of

@@ -145,6 +145,7 @@ class JobStores {
     std::unique_ptr<JobStores> stores(new JobStores);
     KEEL_TRY_ASSIGN(stores->late_, LateStores::Open(config.log_format, config.log_level));
     if (seal) stores->sealed_.emplace(*stores->late_, SealOfStores(*seal), OpenKeys());
+    stores->maker().PickFrom(config.ports);
     return stores;
   }
   StoreMaker& maker() { return sealed_ ? static_cast<StoreMaker&>(*sealed_) : *late_; }

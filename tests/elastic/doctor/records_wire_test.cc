@@ -12,6 +12,7 @@ DoctorFacts SomeFacts() {
   facts.host = "node \"0\"\n\xff";
   facts.address = "10.0.0.1";
   facts.port = 65535;
+  facts.last_port = 65534;
   facts.machine = "m";
   facts.node_rank = 3;
   facts.hosts_least = 2;
@@ -67,8 +68,9 @@ std::string SaidOfSum(const std::string& text) { return SaidOf(ParseDoctorSum(te
 TEST(DoctorWire, Facts) {
   EXPECT_EQ(DoctorFactsText(SomeFacts()),
             R"({"host":"node \"0\"\n�","version":"1.0","protocol":2,"address":"10.0.0.1","por)"
-            R"(t":65535,"machine":"m","node_rank":3,"hosts_least":2,"hosts_most":4,"workers":)"
-            R"(8,"hosts_file_number":"127.0.1.1","name_number":"10.0.0.1","name_trouble":"nt")"
+            R"(t":65535,"last_port":65534,"machine":"m","node_rank":3,"hosts_)"
+            R"(least":2,"hosts_most":4,"workers":8,"hosts_file_number")"
+            R"(:"127.0.1.1","name_number":"10.0.0.1","name_trouble":"nt")"
             R"(,"address_name":"n0","address_trouble":"at","address_silent":true,"files_limit)"
             R"(":1024,"files_wanted":4096,"directory":"/d","directory_trouble":"dt",)"
             R"("lease":"/e","is_lease_found":true,"lease_trouble":"et",)"
@@ -84,7 +86,8 @@ TEST(DoctorWire, Facts) {
             R"(ry_free":6,"log_total":5,"log_free":4,"interfaces":["lo","eth0"],"addresses":[)"
             R"("127.0.0.1","fd00::2"]})");
   EXPECT_EQ(DoctorFactsText({}),
-            R"({"host":"","version":"","protocol":0,"address":"","port":0,"machine":"","node_)"
+            R"({"host":"","version":"","protocol":0,"address":"","port":0,"last_port":0,"mac)"
+            R"(hine":"","node_)"
             R"(rank":-1,"hosts_least":1,"hosts_most":1,"workers":1,"hosts_file_number":"","na)"
             R"(me_number":"","name_trouble":"","address_name":"","address_trouble":"","addres)"
             R"(s_silent":false,"files_limit":0,"files_wanted":0,"directory":"","directory_tro)"
@@ -119,6 +122,9 @@ protocol: not-found: @ is missing; invalid: @: expected a whole number, found nu
   9223372036854775807: taken
 address: not-found: @ is missing; invalid: @: expected a string, found null
 port: not-found: @ is missing; invalid: @: expected a whole number, found null
+  -9223372036854775808: invalid: there is no port -9223372036854775808
+  9223372036854775807: invalid: there is no port 9223372036854775807
+last_port: not-found: @ is missing; invalid: @: expected a whole number, found null
   -9223372036854775808: invalid: there is no port -9223372036854775808
   9223372036854775807: invalid: there is no port 9223372036854775807
 machine: not-found: @ is missing; invalid: @: expected a string, found null
@@ -208,8 +214,9 @@ buckets/0/ends_unfinished: not-found: @ is missing; taken
 buckets/0/keeps_versions: not-found: @ is missing; taken
 one more in '': taken
 one more in '/buckets/0': taken
-order in '': host version protocol address port machine node_rank hosts_least hosts_most w)"
-    R"(orkers hosts_file_number name_number name_trouble address_name address_trouble address_sil)"
+order in '': host version protocol address port last_port machine node_rank hosts_least hosts)"
+    R"(_most workers hosts_file_number name_number name_trouble address_name)"
+    R"( address_trouble address_sil)"
     R"(ent files_limit files_wanted directory directory_trouble lease is_lease_found)"
     R"( lease_trouble buckets log_directory gpus driver kernels)"
     R"( environment torch store_trouble store_nanos program program_digest program_trouble shared)"

@@ -458,6 +458,31 @@ TEST(LaunchOptions, AHealthEndpointHasThePortThatTheEnvironmentNames) {
   }
 }
 
+TEST(LaunchOptions, ARangeOfPortsThatWorkersMayLeaveIsNoted) {
+  HostFacts facts = Facts();
+  facts.kernel_ports = {32768, 60999};
+  const auto with = [&](const std::string& range) {
+    return Config({"--nnodes=2", "--port-range=" + range}, {}, facts);
+  };
+  const Result<LaunchConfig> narrow = with("29400-29499");
+  ASSERT_OK(narrow);
+  EXPECT_EQ(narrow->ports, (PortRange{29400, 29499}));
+  EXPECT_THAT(narrow->notes, ElementsAre(HasSubstr("32768-60999")));
+  EXPECT_THAT(with("30000-60999")->notes, IsEmpty());
+  EXPECT_TRUE(Config({"--nnodes=2"}, {}, facts)->ports.is_any());
+  EXPECT_THAT(Config({"--port-range=29400-29499"}, {}, facts)->notes, IsEmpty()) << "one host";
+  EXPECT_THAT(with("29400").error().message, HasSubstr("--port-range"));
+  EXPECT_EQ(Config({}, {{"KEELRUN_PORT_RANGE", "300-400"}}, facts)->ports,
+            (PortRange{300, 400}));
+}
+
+TEST(HostFacts, TheKernelsPortsAreRead) {
+  EXPECT_EQ(KernelPorts("32768\t60999\n"), (PortRange{32768, 60999}));
+  for (const char* odd : {"", "x", "32768", "70000 80000"}) {
+    EXPECT_TRUE(KernelPorts(odd).is_any()) << odd;
+  }
+}
+
 TEST(LaunchOptions, OneThreadEachIsNotedWhereTheUserHasNotChosen) {
   const auto notes = [](const Environment& environment, const HostFacts& facts) {
     return Config({"--nproc-per-node=2"}, environment, facts)->notes;
