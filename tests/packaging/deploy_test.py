@@ -11,7 +11,6 @@ import fnmatch
 import os
 import pathlib
 import re
-import shutil
 import sys
 import tempfile
 import unittest
@@ -24,20 +23,8 @@ KEELRUN = GIVEN.build / "bin/keelrun"
 SCHEMAS = ("1.29", "1.37")
 
 
-def exit_codes():
-    """name -> number, from the launcher's own list."""
-    text = (GIVEN.source / "elastic/protocol/exit_codes.h").read_text()
-    return {name: int(code) for name, code in re.findall(r"kExit(\w+) = (\d+)", text)}
-
-
 def seconds(text):
     return int(re.fullmatch(r"(\d+)s", text)[1])
-
-
-def understood(words):
-    """What keelrun makes of these words of its command line: name -> value."""
-    shown = checks.run(KEELRUN, "--print-config", *words)
-    return dict(re.findall(r'(?m)^([\w-]+) = "?([^"\s]*)"? +#', shown))
 
 
 class KubernetesTest(unittest.TestCase):
@@ -55,7 +42,7 @@ class KubernetesTest(unittest.TestCase):
         cls.container, = cls.pod["containers"]
         words = cls.container["command"]
         cls.words = words[words.index("keelrun") + 1:]
-        cls.options = understood(cls.words)
+        cls.options = checks.understood(KEELRUN, cls.words)
 
     def test_the_schemas_take_it(self):
         try:
@@ -91,7 +78,8 @@ class KubernetesTest(unittest.TestCase):
                                 seconds(self.options["shutdown-timeout"]) + 30)
 
     def test_exit_codes_are_the_launchers(self):
-        codes, rules = exit_codes(), self.job["spec"]["podFailurePolicy"]["rules"]
+        codes = checks.exit_codes(GIVEN.source)
+        rules = self.job["spec"]["podFailurePolicy"]["rules"]
         self.assertEqual(self.pod["restartPolicy"], "Never")  # else there is no such policy
         by_action = {}
         for rule in rules:
@@ -133,7 +121,7 @@ class SystemdTest(unittest.TestCase):
     def test_its_options_are_keelruns(self):
         words = self.values["ExecStart"].replace("$TRAIN", "./train").split()
         self.assertEqual(words.pop(0), "keelrun")
-        self.assertEqual(understood(words)["standalone"], "true")
+        self.assertEqual(checks.understood(KEELRUN, words)["standalone"], "true")
 
     def test_its_examples_save_where_it_may_write(self):
         self.assertEqual(self.values["DynamicUser"], "yes")  # all but its own folder is read-only
@@ -142,11 +130,11 @@ class SystemdTest(unittest.TestCase):
             self.assertFalse(os.path.isabs(folder), folder)
 
     def test_it_waits_longer_than_the_workers_have(self):
-        allowed = seconds(understood(["x"])["shutdown-timeout"])
+        allowed = seconds(checks.understood(KEELRUN, ["x"])["shutdown-timeout"])
         self.assertGreaterEqual(int(self.values["TimeoutStopSec"]), allowed + 60)
 
     def test_exit_codes_are_the_launchers(self):
-        codes = exit_codes()
+        codes = checks.exit_codes(GIVEN.source)
         self.assertEqual(self.values["SuccessExitStatus"].split(),
                          [str(codes["Stopped"]), str(codes["Unsaved"])])
         self.assertEqual(self.values["RestartPreventExitStatus"].split(),
@@ -212,7 +200,4 @@ class DockerTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if GIVEN.python and shutil.which(GIVEN.python) and sys.executable != GIVEN.python:
-        os.execv(GIVEN.python, [GIVEN.python, "-B", __file__, "--source", str(GIVEN.source),
-                                "--build", str(GIVEN.build), *sys.argv[1:]])
-    checks.main()
+    checks.main_under(GIVEN.python, GIVEN, __file__)

@@ -15,7 +15,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import checks
@@ -61,15 +60,6 @@ echo "scontrol $*" >>"$WORLD/calls"
     "squeue": """
 case $* in *%T*) cat "$WORLD/state" ;; *) cat "$WORLD/end" ;; esac""",
 }
-
-
-def await_true(condition, what, limit_s=checks.HANG_LIMIT_S):
-    """Looks until it holds; the limit is one against hanging."""
-    end = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"waited {limit_s} s for {what}")
-        time.sleep(0.05)
 
 
 def heard(batch):
@@ -177,7 +167,7 @@ class StandInsTest(unittest.TestCase):
     def test_a_signal_to_the_script_reaches_the_launchers(self):
         self.write("wait", "")
         with self.start("train.sbatch", "./train") as batch:
-            await_true((self.world / "ready").exists, "the launcher")
+            checks.await_true((self.world / "ready").exists, "the launcher")
             batch.send_signal(signal.SIGTERM)
             said = heard(batch)
         self.assertEqual(batch.returncode, 75, said)
@@ -253,11 +243,11 @@ class RealSlurmTest(unittest.TestCase):
         cls.launch("munged", "--foreground", "--force", f"--socket={cls.folder}/munge.socket",
                    f"--key-file={cls.folder}/munge.key", f"--pid-file={cls.folder}/munged.pid",
                    f"--seed-file={cls.folder}/munged.seed", f"--log-file={cls.folder}/munged.log")
-        await_true((cls.folder / "munge.socket").exists, "munged")
+        checks.await_true((cls.folder / "munge.socket").exists, "munged")
         cls.launch("slurmctld", "-D", "-f", cls.folder / "slurm.conf")
         cls.launch("slurmd", "-D", "-f", cls.folder / "slurm.conf", "-N", cls.host)
-        await_true(lambda: "idle" in cls.slurm("sinfo", "--noheader", "--format=%T", may_fail=True),
-                   "an idle node\n" + cls.logs())
+        checks.await_true(lambda: "idle" in cls.slurm("sinfo", "--noheader", "--format=%T",
+                                                      may_fail=True), "an idle node", cls.logs)
 
     @classmethod
     def write_config(cls):
@@ -286,8 +276,8 @@ class RealSlurmTest(unittest.TestCase):
     def stop(cls):
         cls.slurm("scancel", "--user=root", may_fail=True)
         if len(cls.daemons) == 3:
-            await_true(lambda: not cls.slurm("squeue", "--noheader", may_fail=True).strip(),
-                       "the end of all jobs")
+            checks.await_true(lambda: not cls.slurm("squeue", "--noheader", may_fail=True).strip(),
+                              "the end of all jobs")
         for daemon in reversed(cls.daemons):
             daemon.terminate()
             daemon.wait(checks.HANG_LIMIT_S)
@@ -316,8 +306,8 @@ class RealSlurmTest(unittest.TestCase):
         return path.read_text(errors="replace") if path.exists() else ""
 
     def await_text(self, name, text, times=1):
-        await_true(lambda: self.log(name).count(text) >= times,
-                   f"{times} x {text!r} in {name}:\n{self.log(name)[-3000:]}\n{self.logs()}")
+        checks.await_true(lambda: self.log(name).count(text) >= times,
+                          f"{times} x {text!r} in {name}:\n{self.log(name)[-3000:]}\n{self.logs()}")
 
     def undisturbed(self, steps):
         out = checks.run(BIN / "minimal_train", "--steps", steps, env=self.environment,
@@ -366,7 +356,8 @@ class RealSlurmTest(unittest.TestCase):
         log = f"evenkeel-{job}.log"
         self.await_text(log, " info step ")
         self.slurm("scancel", job)
-        await_true(lambda: not self.slurm("squeue", "--noheader", may_fail=True).strip(), "its end")
+        checks.await_true(lambda: not self.slurm("squeue", "--noheader", may_fail=True).strip(),
+                          "its end")
         self.assertNotIn("queued again", self.log(log))
         checks.run(BIN / "keel", "verify", self.folder / "three")
 
