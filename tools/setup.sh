@@ -12,7 +12,7 @@ readonly kCudaHeaders=(nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85)
 # linter: 430 MB.
 readonly kTestPackages=(numpy==2.4.6 zstandard==0.25.0 safetensors==0.8.0 tensorboard==2.21.0
   kubernetes-validate==1.37.0 transformers==5.24.0 boto3==1.44.8 check-jsonschema==0.39.0
-  zizmor==1.32.0)
+  zizmor==1.32.0 kubeflow-trainer-api==2.3.0)
 # These would bring a PyTorch of their own.
 readonly -a kTestPackagesAlone=(accelerate==1.15.0 lightning==2.6.6 lightning-utilities==0.15.3
   torchmetrics==1.9.0)

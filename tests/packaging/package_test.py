@@ -49,6 +49,7 @@ class PackageTest(unittest.TestCase):
                      "lib/systemd/system/keelrun@.service", "share/man/man1/keelrun.1",
                      "share/man/man1/keel-verify.1", "share/evenkeel/slurm/train.sbatch",
                      "share/evenkeel/kubernetes/train.yaml",
+                     "share/evenkeel/kubeflow/trainjob.yaml",
                      "share/evenkeel/skypilot/nodes.yaml",
                      "share/bash-completion/completions/keelrun",
                      "share/zsh/site-functions/_keelrun"):

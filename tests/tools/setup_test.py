@@ -175,7 +175,8 @@ class Setup(unittest.TestCase):
                          r"\Anumpy==[\d.]+ zstandard==[\d.]+ safetensors==[\d.]+ "
                          r"tensorboard==[\d.]+ kubernetes-validate==[\d.]+ "
                          r"transformers==[\d.]+ boto3==[\d.]+ check-jsonschema==[\d.]+ "
-                         r"zizmor==[\d.]+ accelerate==[\d.]+ lightning==[\d.]+ "
+                         r"zizmor==[\d.]+ kubeflow-trainer-api==[\d.]+ "
+                         r"accelerate==[\d.]+ lightning==[\d.]+ "
                          r"lightning-utilities==[\d.]+ torchmetrics==[\d.]+\n\Z")
         packages, *alone = stamp.read_text().strip().rsplit(" ", 4)
         alone = " ".join(alone)
