@@ -99,6 +99,47 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual(claims, {self.kinds["PersistentVolumeClaim"]["metadata"]["name"]})
 
 
+class RayJobTest(unittest.TestCase):
+    """KubeRay's own schema is not to be had as a package: of the manifest only what is
+    Kubernetes', and what agrees with the script that it starts."""
+
+    def setUp(self):
+        try:
+            import kubernetes_validate  # pylint: disable=import-outside-toplevel
+            import yaml  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            self.skipTest("this Python has no kubernetes_validate (tools/setup.sh --tests)")
+        self.validate = kubernetes_validate.validate
+        self.spec = yaml.safe_load((PACKAGING / "ray/rayjob.yaml").read_text())["spec"]
+        self.cluster = self.spec["rayClusterSpec"]
+        self.workers, = self.cluster["workerGroupSpecs"]
+
+    def test_the_schemas_take_its_pods(self):
+        for group in (self.cluster["headGroupSpec"], self.workers):
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"},
+                   "spec": group["template"]["spec"]}
+            for schema in SCHEMAS:
+                self.validate(pod, schema, strict=True)
+
+    def test_it_starts_the_script_with_as_many_nodes_as_there_are(self):
+        words = self.spec["entrypoint"].split()
+        self.assertEqual(words[:2], ["python", "/usr/share/evenkeel/ray/ray_train.py"])
+        self.assertTrue((PACKAGING / "ray/ray_train.py").exists())
+        for name in ("replicas", "minReplicas", "maxReplicas"):
+            self.assertEqual(words[words.index("--nodes") + 1], str(self.workers[name]))
+        understood = checks.understood(KEELRUN, words[words.index("--") + 1:])
+        self.assertGreaterEqual(self.workers["template"]["spec"]["terminationGracePeriodSeconds"],
+                                seconds(understood["shutdown-timeout"]) + 30)
+
+    def test_exit_codes_are_the_launchers(self):
+        text, codes = (PACKAGING / "ray/ray_train.py").read_text(), checks.exit_codes(GIVEN.source)
+        again, = re.findall(r"(?m)^STARTED_AGAIN = \((.*?)\)", text)
+        self.assertEqual({int(one) for one in again.split(",")},
+                         {codes["Stopped"], codes["QuorumLost"], codes["Unsaved"]})
+        for name, code in (("LEFT_OUT", "Shunned"), ("STOPPED", "Stopped")):
+            self.assertRegex(text, rf"(?m)^{name} = {codes[code]}\b")
+
+
 class SystemdTest(unittest.TestCase):
     def setUp(self):
         self.path = PACKAGING / "systemd/keelrun@.service"
@@ -126,7 +167,7 @@ class SystemdTest(unittest.TestCase):
     def test_its_examples_save_where_it_may_write(self):
         self.assertEqual(self.values["DynamicUser"], "yes")  # all but its own folder is read-only
         for text in (self.text, (PACKAGING / "README.md").read_text()):
-            folder, = re.findall(r"TRAIN=.* --checkpoint-dir (\S+)", text)
+            folder, = re.findall(r"(?m)^(?:#.* )?TRAIN=.* --checkpoint-dir (\S+)", text)
             self.assertFalse(os.path.isabs(folder), folder)
 
     def test_it_waits_longer_than_the_workers_have(self):

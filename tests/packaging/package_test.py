@@ -50,6 +50,7 @@ class PackageTest(unittest.TestCase):
                      "share/man/man1/keel-verify.1", "share/evenkeel/slurm/train.sbatch",
                      "share/evenkeel/kubernetes/train.yaml",
                      "share/evenkeel/kubeflow/trainjob.yaml",
+                     "share/evenkeel/ray/ray_train.py",
                      "share/evenkeel/skypilot/nodes.yaml",
                      "share/bash-completion/completions/keelrun",
                      "share/zsh/site-functions/_keelrun"):

@@ -45,6 +45,9 @@ class SchedulersTest(unittest.TestCase):
     def test_skypilot(self):
         self.whole("skypilot_test.py", self.environment("skypilot", "skypilot==0.14.1"))
 
+    def test_ray(self):
+        self.whole("ray_test.py", self.environment("ray", "ray==2.60.0"))
+
 
 if __name__ == "__main__":
     checks.main()

@@ -1,0 +1,165 @@
+"""A training job on the nodes of a Ray cluster: one keelrun on each of them.
+
+    python ray_train.py --nodes 4 -- --nproc-per-node=8 ./train --checkpoint-dir /shared/run
+
+Promises   a node that dies is replaced by another one of the cluster, as soon as there is one; the
+           others train on meanwhile, and the newcomer joins them. SIGTERM and SIGINT stop all: they
+           save one step, and the exit code is 75.
+Does not   choose nodes or scale the cluster. Start again what is refused (78), misused (2) or has
+           failed more often than --max-restarts allows (1): it stops all, and ends with that code.
+Needs      Ray 2; keelrun on every node, also on those that come later.
+"""
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import ray
+from ray.exceptions import RayActorError
+from ray.util.placement_group import placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+FINISHED = 0
+STARTED_AGAIN = (75, 76, 77)  # stopped, saved or not; too few hosts
+LEFT_OUT = 79                 # the job goes on without this node
+STOPPED = 75
+PAUSE_S = 5                   # before a launcher is started again
+
+
+@ray.remote(max_restarts=0, max_concurrency=2)
+class Node:
+    """The launcher of one node. run() takes one of its two threads, the other calls the other."""
+
+    def __init__(self):
+        self.launcher = None
+
+    def address(self):
+        return ray.util.get_node_ip_address()
+
+    def run(self, words):
+        # Where Ray ends this process without a word, the launcher still saves and leaves.
+        self.launcher = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", "keelrun", *words],
+                                         start_new_session=True)
+        return self.launcher.wait()
+
+    def stop(self):
+        if self.launcher:
+            self.launcher.terminate()
+
+
+class Job:
+    def __init__(self, given):
+        self.given = given
+        self.id = f"ray-{ray.get_runtime_context().get_job_id()}"
+        self.group = placement_group([{"CPU": given.cpus, **({"GPU": given.gpus} if given.gpus
+                                                             else {})}] * given.nodes,
+                                     strategy="STRICT_SPREAD")
+        self.stopping = False
+        self.nodes = {}      # number -> its Node
+        self.addresses = {}  # number -> where it is
+        self.calls = {}      # what is waited for -> number, and what it is
+
+    def place(self, number):
+        """Asks for a Node on that place of the group: it may take until the cluster has one."""
+        strategy = PlacementGroupSchedulingStrategy(self.group, number)
+        node = Node.options(num_cpus=self.given.cpus, num_gpus=self.given.gpus,
+                            scheduling_strategy=strategy).remote()
+        self.nodes[number] = node
+        self.calls[node.address.remote()] = number, "address"
+
+    def launch(self, number):
+        # A newcomer asks those that are there; only where nobody is, it begins the job itself.
+        others = [self.addresses[one] for one in sorted(self.addresses) if one != number]
+        mine = self.addresses[number]
+        first, *more = [mine, *others] if number == min(self.addresses) else [*others, mine]
+        endpoint = ",".join([f"{first}:{self.given.port}", *more])
+        words = [f"--nnodes={self.given.least}:{self.given.nodes}", "--rdzv-backend=c10d",
+                 f"--rdzv-id={self.id}", f"--rdzv-endpoint={endpoint}", f"--local-addr={mine}",
+                 "--max-restarts=100", "--restart-window=1h", *self.given.words]
+        self.calls[self.nodes[number].run.remote(words)] = number, "run"
+
+    def stop(self, *_):
+        """Also as the handler of signals."""
+        self.stopping = True
+        for node in self.nodes.values():
+            node.stop.remote()
+
+    def lost(self, number):
+        print(f"node {number} is lost; another one is asked for", flush=True)
+        self.addresses.pop(number, None)
+        self.calls = {call: what for call, what in self.calls.items() if what[0] != number}
+        self.place(number)
+
+    def ended(self, number, code):
+        """What to do about it; a code other than None is that of the job."""
+        print(f"node {number} ended with {code}", flush=True)
+        if code in STARTED_AGAIN and not self.stopping and self.given.restarts > 0:
+            self.given.restarts -= 1
+            time.sleep(PAUSE_S)
+            self.launch(number)
+            return None
+        del self.nodes[number]
+        del self.addresses[number]
+        if code in (FINISHED, LEFT_OUT):
+            return code
+        self.stop()
+        return code
+
+    def run(self):
+        for number in range(self.given.nodes):
+            self.place(number)
+        begun, codes = False, []
+        while any(what == "run" for _, what in self.calls.values()) or not (begun or codes):
+            if self.stopping and not begun:
+                return STOPPED
+            ready, _ = ray.wait(list(self.calls), timeout=1)
+            for call in ready:
+                if call not in self.calls:
+                    continue
+                number, what = self.calls.pop(call)
+                try:
+                    value = ray.get(call)
+                except RayActorError:
+                    if not self.stopping:
+                        self.lost(number)
+                    continue
+                if what == "address":
+                    self.addresses[number] = value
+                    if begun:
+                        self.launch(number)
+                else:
+                    codes.append(self.ended(number, value))
+            if not begun and len(self.addresses) == self.given.nodes:
+                begun = True
+                for number in self.addresses:
+                    self.launch(number)
+        codes = [code for code in codes if code is not None]
+        bad = [code for code in codes if code not in (FINISHED, LEFT_OUT, STOPPED)]
+        return bad[0] if bad else FINISHED if FINISHED in codes else max(codes, default=STOPPED)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        usage="ray_train.py --nodes N [options] -- [OPTIONS OF KEELRUN] PROGRAM [ARGUMENTS...]")
+    parser.add_argument("--nodes", type=int, required=True, help="how many take part")
+    parser.add_argument("--least", type=int, default=1, help="with how many it still goes on (1)")
+    parser.add_argument("--cpus", type=float, default=1, help="of each node (1)")
+    parser.add_argument("--gpus", type=float, default=0, help="of each node (0)")
+    parser.add_argument("--port", type=int, default=29400, help="a free one, on all (29400)")
+    parser.add_argument("--restarts", type=int, default=100,
+                        help="how often launchers that stopped (75, 76, 77) are started again")
+    parser.add_argument("words", nargs="+")
+    given = parser.parse_args()
+    ray.init(address=os.environ.get("RAY_ADDRESS", "auto"))
+    job = Job(given)
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, job.stop)
+    code = job.run()
+    ray.shutdown()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
