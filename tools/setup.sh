@@ -5,7 +5,6 @@
 # Does not   call sudo, read from stdin, or touch any Python but the ones it makes in .deps/.
 set -euo pipefail
 
-readonly kTorch='torch==2.11.0'
 # The parts of CUDA's headers that torch does not bring; without them the others do not compile.
 readonly kCudaHeaders=(nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85)
 # What tests in Python read our files with, and the schemas of Kubernetes and of workflows, with a
@@ -26,6 +25,8 @@ readonly kDiskMb=8000  # LibTorch unpacked, and its wheels beside it while pip w
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
 readonly package_list=$root/tools/debian-packages.txt
+# shellcheck source=tools/torch.sh
+source "$root/tools/torch.sh"
 
 preset=release
 with_torch=ON
@@ -59,6 +60,10 @@ Installs what is missing, then configures and builds. Run it as often as you lik
 Environment:
   KEEL_TORCH=DIR   use this LibTorch (the folder that holds include/ and lib/); download nothing.
                    A build folder remembers it; KEEL_TORCH= (empty) makes it forget.
+  KEEL_TORCH_VERSION=2.15.0
+                   download that version of PyTorch, 2.7 or newer, into an environment of its own
+                   in .deps/ (5 GB), and build with it. The build folder remembers it, as above,
+                   and is compiled anew. docs/torch-versions.md says which ones were tried
   KEEL_DEPS=DIR    keep downloads here instead of in .deps/, for example for several clones
   KEEL_PYTHON=EXE  the Python that makes the environments in .deps/ (default /usr/bin/python3)
   KEEL_JOBS=N      compile N files at a time (default: as many as processors and memory allow)
@@ -205,18 +210,39 @@ EnsurePackages() {
 ChooseTorch() {
   torch_option=
   [[ $with_torch == ON ]] || return 0
+  ChooseVersion
   if [[ -n ${KEEL_TORCH:-} ]]; then
     [[ -e $KEEL_TORCH/lib/libtorch_cpu.so ]] ||
       Fail "KEEL_TORCH=$KEEL_TORCH is not a folder of LibTorch: it has no lib/libtorch_cpu.so." \
         "Name the folder that holds include/ and lib/, or unset KEEL_TORCH to have it downloaded."
     torch_option=$(cd "$KEEL_TORCH" && pwd)
-  elif [[ -n ${KEEL_DEPS:-} ]]; then
+  elif [[ -n ${KEEL_DEPS:-} || $torch_version != "$kTorchVersion" ]]; then
     EnsureTorch
-    torch_option=$(InstalledTorch)
-  elif [[ -z ${KEEL_TORCH+set} ]] && RememberTorch; then
+    torch_option=$(TorchFolder "$torch_version")
+  elif [[ -z ${KEEL_TORCH+set} && -z ${KEEL_TORCH_VERSION+set} ]] && RememberTorch; then
     Say "using LibTorch in $torch_option, which $build_dir was configured with"
   else
     EnsureTorch
+  fi
+}
+
+# Sets `torch_version`, the one to download: the caller's, that of the build folder, or our own.
+ChooseVersion() {
+  local remembered
+  torch_version=${KEEL_TORCH_VERSION:-$kTorchVersion}
+  IsTorchVersion "$torch_version" ||
+    Fail "KEEL_TORCH_VERSION=$torch_version is no version that can be taken: name one in full," \
+      "as 2.15.0, from 2.$kTorchMinorMin on (older wheels have another C++ ABI)."
+  [[ -z ${KEEL_TORCH:-} || -z ${KEEL_TORCH_VERSION:-} ]] ||
+    Fail "KEEL_TORCH=$KEEL_TORCH and KEEL_TORCH_VERSION=$KEEL_TORCH_VERSION both say which" \
+      "LibTorch to take: unset one of them."
+  [[ -z ${KEEL_TORCH+set} && -z ${KEEL_TORCH_VERSION+set} ]] || return 0
+  remembered=$(CacheValue KEEL_TORCH)
+  if [[ $remembered == "$deps"/venv-*/* ]]; then
+    remembered=${remembered#"$deps"/venv-}
+    torch_version=${remembered%%/*}
+    Say "using PyTorch $torch_version, which $build_dir was configured with" \
+      "(KEEL_TORCH_VERSION= makes it forget)"
   fi
 }
 
@@ -228,28 +254,34 @@ RememberTorch() {
   return 1
 }
 
-InstalledTorch() { compgen -G "$deps/venv/lib/python3*/site-packages/torch"; }
+# Sets `wanted`, what to ask pip for. Other headers would not fit the CUDA of other versions.
+ChoosePackages() {
+  wanted=("torch==$torch_version")
+  [[ $torch_version != "$kTorchVersion" ]] || wanted+=("${kCudaHeaders[@]}")
+}
 
-# The stamp is written last, so an environment without it is half made.
 IsComplete() {
-  local stamp=$deps/venv/.complete
-  [[ -e $stamp && $(<"$stamp") == "$kTorch ${kCudaHeaders[*]}" ]] && InstalledTorch >/dev/null
+  HasTorch "$torch_version" && [[ $(<"$home/.complete") == "${wanted[*]}" ]]
 }
 
 EnsureTorch() {
+  local home wanted
+  home=$(TorchHome "$torch_version")
+  ChoosePackages
   IsComplete && return
   MakeWritable "$deps"
   exec 9>"$deps/setup.lock"
   Lock 9 "$deps"
   IsComplete && return
-  rm -rf "$deps/venv" "$deps/tmp"
+  rm -rf "$home" "$deps/tmp"
   CheckDisk
   mkdir "$deps/tmp"
-  MakeEnvironment "$deps/venv"
+  MakeEnvironment "$home"
   InstallTorch
+  InstallOtherCudaHeaders
   CompileForPython
   rm -rf "$deps/tmp"
-  echo "$kTorch ${kCudaHeaders[*]}" >"$deps/venv/.complete"
+  echo "${wanted[*]}" >"$home/.complete"
 }
 
 CheckDisk() {
@@ -279,9 +311,9 @@ UsePip() {
 
 InstallTorch() {
   local status=0 pip
-  UsePip "$deps/venv"
-  pip+=("$kTorch" "${kCudaHeaders[@]}")
-  Say "downloading $kTorch into $deps (5 GB on disk; some minutes, once)"
+  UsePip "$home"
+  pip+=("${wanted[@]}")
+  Say "downloading PyTorch $torch_version into $home (5 GB on disk; some minutes, once)"
   if [[ -t 1 ]]; then
     "${pip[@]}" </dev/null || status=$?
   else
@@ -292,14 +324,26 @@ InstallTorch() {
     child=
   fi
   ((status == 0)) && return
-  WhyPipFailed "$deps/venv"
-  Fail "pip could not install $kTorch: $cause." "All it said is in $deps/pip.log"
+  WhyPipFailed "$home"
+  Fail "pip could not install torch==$torch_version: $cause." "All it said is in $deps/pip.log"
+}
+
+# CUDA's own package knows which headers fit it; older versions of PyTorch come without that one.
+InstallOtherCudaHeaders() {
+  local pip
+  [[ $torch_version != "$kTorchVersion" ]] || return 0
+  if compgen -G "$home/lib/python3*/site-packages/cuda_toolkit-*" >/dev/null; then
+    UsePip "$home"
+    InBackground "${pip[@]}" --quiet --progress-bar off 'cuda-toolkit[cccl,crt]' && return
+  fi
+  Say "PyTorch $torch_version brings too little of CUDA's headers: where there is no toolkit in" \
+    "/usr/local/cuda, the module for GPUs will not be built"
 }
 
 # Compiles what scripts import of PyTorch, which takes some seconds once. Pip is told not to compile
 # all of it; but where Python may write nothing, each script would compile these parts again.
 CompileForPython() {
-  "${clean[@]}" "$deps/venv/bin/python" -I \
+  "${clean[@]}" "$home/bin/python" -I \
     -c 'import torch, torch._dynamo' >"$deps/venv.log" 2>&1 ||
     Say "PyTorch was not compiled for Python, whose scripts will start slower; see $deps/venv.log"
 }
@@ -310,7 +354,7 @@ ReportGrowth() {
   while kill -0 "$child" 2>/dev/null; do
     sleep 1
     if ((++seconds % 10 == 0)); then
-      there_mb=$(du -scm "$deps/tmp" "$deps/venv" 2>/dev/null | awk 'END {print $1}')
+      there_mb=$(du -scm "$deps/tmp" "$home" 2>/dev/null | awk 'END {print $1}')
       Say "$seconds s: $there_mb MB are there"
     fi
   done

@@ -59,7 +59,8 @@ class Setup(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.world)
         self.repo = self.world / "repo"
         (self.repo / "tools").mkdir(parents=True)
-        for name in ("tools/setup.sh", "tools/debian-packages.txt", "CMakePresets.json"):
+        for name in ("tools/setup.sh", "tools/torch.sh", "tools/debian-packages.txt",
+                     "CMakePresets.json"):
             shutil.copy(ROOT / name, self.repo / name)
         (self.world / "bin").mkdir()
         for name, body in STAND_INS.items():
@@ -160,6 +161,53 @@ class Setup(unittest.TestCase):
         torch = shared / "venv/lib/python3.11/site-packages/torch"
         self.assertIn(f"-DKEEL_TORCH={torch}", self.calls())
         self.assertFalse((self.repo / ".deps").exists())
+
+    def test_another_version_has_an_environment_of_its_own_and_is_remembered(self):
+        self.run_setup()
+        own = (self.venv / ".complete").read_text()
+        self.write(calls="")
+        output = self.run_setup(KEEL_TORCH_VERSION="2.15.0")
+        other = self.repo / ".deps/venv-2.15.0"
+        self.assertIn(f"downloading PyTorch 2.15.0 into {other}", output)
+        self.assertEqual((other / ".complete").read_text(), "torch==2.15.0\n")
+        self.assertEqual((self.venv / ".complete").read_text(), own)
+        torch = other / "lib/python3.11/site-packages/torch"
+        self.assertIn(f"-DKEEL_TORCH={torch}", self.calls())
+        self.write(calls="")
+        self.assertIn("using PyTorch 2.15.0, which", self.run_setup())
+        self.assertNotIn("pip", self.calls())
+        self.assertNotIn("--preset", self.calls())
+        self.run_setup(KEEL_TORCH_VERSION="")
+        self.assertNotIn("pip", self.calls())
+        self.assertIn("-DKEEL_TORCH= ", self.calls())
+
+    def test_a_remembered_version_whose_environment_is_gone_is_installed_again(self):
+        shared = self.world / "shared"
+        self.run_setup(KEEL_TORCH_VERSION="2.15.0", KEEL_DEPS=str(shared))
+        shutil.rmtree(shared)
+        self.write(calls="")
+        self.run_setup(KEEL_DEPS=str(shared))
+        self.assertIn("install --no-compile --no-cache-dir torch==2.15.0 ", self.calls())
+        self.assertFalse((shared / "venv").exists())
+
+    def test_other_headers_of_cuda_are_those_that_cudas_package_names(self):
+        toolkit = self.repo / ".deps/venv-2.15.0/lib/python3.11/site-packages/cuda_toolkit-13.2.2"
+        output = self.run_setup(KEEL_TORCH_VERSION="2.15.0")
+        self.assertIn("the module for GPUs will not be built", output)
+        (self.world / "bin/pip").write_text(
+            f"#!/bin/sh\nmkdir -p {toolkit}\n{STAND_INS['pip']}\n")
+        shutil.rmtree(self.repo / ".deps")
+        output = self.run_setup(KEEL_TORCH_VERSION="2.15.0")
+        self.assertIn("cuda-toolkit[cccl,crt]", self.calls())
+        self.assertNotIn("will not be built", output)
+
+    def test_versions_that_cannot_be_taken_are_refused_before_the_download(self):
+        for version in ("2.15", "newest", "2.6.0", "3.0.0", "2.15.0 torchvision"):
+            output = self.run_setup(code=1, KEEL_TORCH_VERSION=version)
+            self.assertIn(f"KEEL_TORCH_VERSION={version} is no version", output)
+        output = self.run_setup(code=1, KEEL_TORCH_VERSION="2.15.0", KEEL_TORCH=str(self.world))
+        self.assertIn("unset one of them", output)
+        self.assertEqual(self.calls(), "")
 
     def test_torch_free_neither_downloads_nor_builds_it(self):
         self.run_setup("--torch-free")
