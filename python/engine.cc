@@ -26,6 +26,7 @@
 #include "python/checkpoints.h"
 #include "python/stray_gradients.h"
 #include "store/torch_log.h"
+#include "store/torch_version.h"
 #include "trainer/driver.h"
 #include "trainer/file_datasets.h"
 #include "trainer/group/epoch_group.h"
@@ -145,6 +146,7 @@ const Environment& EnvironmentAtStart() {
 
 void Prepare(bool pins) {
   (void)EnvironmentAtStart();
+  Check(CheckTorchVersion());
   if (pins) Check(PrepareNumerics(Numerics::kPortable));
 }
 

@@ -14,6 +14,7 @@
 #include "elastic/protocol/exit_codes.h"
 #include "store/catch_torch.h"
 #include "store/torch_log.h"
+#include "store/torch_version.h"
 #include "trainer/early_stop.h"
 #include "trainer/group/epoch_group.h"
 #include "trainer/group/nccl_links.h"
@@ -110,6 +111,8 @@ int Misused(const TrainMainSpec& spec, const Error& error) {
 int TrainMain(int argc, char** argv, const TrainMainSpec& spec) {
   const Status streams = OpenClosedStreams();
   if (!streams.ok()) return Report(spec, streams.error());
+  const Status fits = CheckTorchVersion();
+  if (!fits.ok()) return Report(spec, fits.error());
   KeepFreedMemory();
   PrepareForGroups();
   RouteTorchLog();

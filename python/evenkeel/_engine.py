@@ -38,13 +38,22 @@ def _load():
     try:
         torch.classes.load_library(path)
     except OSError as error:
-        raise ImportError(f"the engine at {path} does not fit torch {torch.__version__}: "
-                          f"{error}") from None
+        raise ImportError(f"the engine at {path} does not fit torch {torch.__version__}, and was "
+                          f"perhaps built for another: {error}. A build is for one version: take "
+                          f"a Python that has it, or build again (KEEL_TORCH_VERSION=VERSION "
+                          f"tools/setup.sh)") from None
+
+
+def _prepare():
+    # Kernels are chosen with PyTorch's first computation, which may come before the job.
+    try:
+        torch.ops.evenkeel.prepare(os.environ.get("EVENKEEL_NUMERICS") != "native")
+    except RuntimeError as error:
+        raise ImportError(str(error)) from None
 
 
 _load()
-# Kernels are chosen with PyTorch's first computation, which may come before the job.
-torch.ops.evenkeel.prepare(os.environ.get("EVENKEEL_NUMERICS") != "native")
+_prepare()
 
 
 def words_of(options):

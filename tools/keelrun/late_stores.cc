@@ -59,12 +59,16 @@ Result<StoreMaker*> LoadStoreModule(const std::string& path, LogFormat format, L
     } else if (is_absent && (why.starts_with("libtorch") || why.starts_with("libc10"))) {
       error.message += "; say where LibTorch is: ln -s /path/to/torch " +
                        path.substr(0, path.rfind('/')) + "/torch";
+    } else if (why.find("undefined symbol") != std::string::npos) {
+      error.message += "; it was built for another LibTorch than that which it finds";
     }
     return error;
   }
+  const char* problem = nullptr;
   StoreMaker* const maker =
-      reinterpret_cast<StoreModuleEntry>(*entry)(kStoreModuleVersion, format, level);
+      reinterpret_cast<StoreModuleEntry>(*entry)(kStoreModuleVersion, format, level, &problem);
   if (maker != nullptr) return maker;
+  if (problem != nullptr) return Error{Code::kForeign, path + " cannot be used: " + problem};
   return Error{Code::kForeign,
                path + " belongs to another version of Evenkeel; reinstall both"};
 }

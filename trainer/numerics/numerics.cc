@@ -12,6 +12,7 @@
 #include "base/options_env.h"
 #include "base/text.h"
 #include "store/catch_torch.h"
+#include "store/torch_version.h"
 #include "trainer/numerics/kernel_probe.h"
 #include "trainer/numerics/mix.h"
 
@@ -98,6 +99,7 @@ Status PinNumerics(const NumericsConfig& config) {
     return Error{Code::kInvalid, "threads is " + std::to_string(config.threads) +
                                      "; a kernel needs at least 1"};
   }
+  KEEL_TRY(CheckTorchVersion());
   KEEL_TRY(PrepareNumerics(config.numerics));
   KEEL_TRY(CatchTorch("pinning numerics", [&] { SetSwitches(config.threads); }));
   return CheckSwitches(config);
