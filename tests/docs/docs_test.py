@@ -22,6 +22,7 @@ HELP_LIMIT_S = 60
 LEFT_OUT = (".git", ".deps", "__pycache__")
 SOURCES = ("base", "store", "elastic", "ckpt", "trainer", "tools")
 SCRIPTS = ("tools/setup.sh", "examples/quickstart.sh", "tests/run.sh", "tests/gpu.sh",
+           "tests/torch_versions.sh",
            "packaging/wheel.sh", "tools/gpu_bundle.sh", "tests/gpu/bundle/run.sh",
            "examples/plot_losses.py", "examples/data/make_digits.py",
            "examples/python_ddp/train.py")   # known by their names alone, which differ
