@@ -17,13 +17,10 @@ Result<std::string> OwnPrefix() {
   return program.substr(0, program.rfind("/bin/"));
 }
 
-Result<std::string> FindModule(const std::string& prefix, const std::string& file,
-                               const std::string& other_folder) {
+Result<std::string> FindModule(const std::string& prefix, const std::string& file) {
   std::string tried;
   for (const std::string& folder :
-       {std::string("/lib/"), std::string("/lib/evenkeel/"), std::string(KEEL_MODULE_DIR),
-        other_folder}) {
-    if (folder.empty()) continue;
+       {std::string("/lib/"), std::string("/lib/evenkeel/"), std::string(KEEL_MODULE_DIR)}) {
     const std::string path = prefix + folder + file;
     if (access(path.c_str(), R_OK) == 0) return path;
     tried += (tried.empty() ? "" : ", ") + path;

@@ -13,10 +13,8 @@ namespace keel {
 // "/opt/keel" of "/opt/keel/bin/keelrun", this process's program.
 Result<std::string> OwnPrefix();
 
-// In the folders of libraries below that prefix, in the build as when installed, and then in the
-// other one, such as "/torch2.11/"; empty: in no other.
-Result<std::string> FindModule(const std::string& prefix, const std::string& file,
-                               const std::string& other_folder = "");
+// In the folders of libraries below that prefix, in the build as when installed.
+Result<std::string> FindModule(const std::string& prefix, const std::string& file);
 
 // Loads it for good, and returns its function of that name.
 Result<void*> LoadModule(const std::string& path, const char* entry);

@@ -1,15 +1,15 @@
 // One thread loads the module, then has it take over the sockets that wait.
 #include "tools/keelrun/late_stores.h"
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
-#include "base/file_helpers.h"
 #include "base/posix_files.h"
+#include "elastic/launch/find_torch.h"
 #include "elastic/process/quiet_thread.h"
 #include "store/find_module.h"
 #include "store/numeric_names.h"
@@ -21,33 +21,40 @@ namespace {
 // Between two looks for somebody who wants a store that there is not.
 constexpr Duration kGlance = std::chrono::milliseconds(50);
 
-// "2.11" of the PyTorch that lies beside `package`, or empty: each of these has a module of its own
-// in the package for Python, since LibTorch's classes change from one to the next.
-std::string TorchBeside(const std::string& package) {
-  constexpr std::string_view kBefore = "__version__ = '";
-  PosixFiles files;
-  const Result<std::string> text = ReadWhole(files, package + "/../torch/version.py", 64 << 10);
-  const size_t at = text.ok() ? text->find(kBefore) : std::string::npos;
-  if (at == std::string::npos) return "";
-  const std::string version = text->substr(at + kBefore.size());
-  return version.substr(0, version.find('.', version.find('.') + 1));
-}
-
-Result<std::string> FindStoreModule() {
+// In a build folder, and where it was installed from one, the module knows its LibTorch. A package
+// has one for each minor version, since LibTorch's classes change from one to the next.
+Result<StoreModule> FindStoreModule(const Environment& environment, const std::string& python) {
   KEEL_TRY_ASSIGN(const std::string prefix, OwnPrefix());
-  const std::string torch = TorchBeside(prefix);
-  const std::string of_package = torch.empty() ? "" : "/torch" + torch + "/";
-  const Result<std::string> found = FindModule(prefix, kStoreModuleFile, of_package);
-  if (found.ok()) return found;
-  const std::string cure =
-      torch.empty() ? "build and install Evenkeel with LibTorch"
-                    : "install one of the versions of PyTorch that this evenkeel was made for, "
-                      "instead of " + torch + "; `import evenkeel` names them";
-  return Error{Code::kNotFound, "the store that workers meet at is missing: " +
-                                    found.error().message + "; " + cure};
+  Result<std::string> only = FindModule(prefix, kStoreModuleFile);
+  if (only.ok()) return StoreModule{*std::move(only), "", std::nullopt};
+  PosixFiles files;
+  const std::vector<std::string> engines = EnginesOf(files, prefix);
+  if (engines.empty()) {
+    return Error{Code::kNotFound, "the store that workers meet at is missing: " +
+                                      only.error().message +
+                                      "; build and install Evenkeel with LibTorch"};
+  }
+  const TorchChoice choice =
+      ChooseTorch(PlacesOfTorch(files, prefix, environment, python), engines);
+  if (choice.verdict != TorchChoice::Verdict::kFound) {
+    return StoreModule{"", "", Error{Code::kNotFound, choice.detail}};
+  }
+  LogDebug("torch-found", {{"where", choice.detail}});
+  return StoreModule{prefix + "/torch" + choice.version + "/" + kStoreModuleFile, choice.folder,
+                     std::nullopt};
 }
 
-Result<StoreMaker*> LoadStoreModule(const std::string& path, LogFormat format, LogLevel level) {
+// What is loaded under its name is what the module's need for that name means.
+Status LoadTorch(const std::string& folder) {
+  const std::string library = folder + "/lib/libtorch_cpu.so";
+  if (dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) return Ok();
+  return Error{Code::kForeign, std::string("PyTorch cannot be loaded: ") + dlerror()};
+}
+
+Result<StoreMaker*> LoadStoreModule(const StoreModule& module, LogFormat format, LogLevel level) {
+  if (module.trouble) return *module.trouble;
+  if (!module.torch.empty()) KEEL_TRY(LoadTorch(module.torch));
+  const std::string& path = module.path;
   const Result<void*> entry = LoadModule(path, kStoreModuleEntry);
   if (!entry.ok()) {
     const std::string& why = entry.error().message;
@@ -99,9 +106,11 @@ class LateStores::Server : public StoreServer {
   const std::shared_ptr<Early> early_;
 };
 
-Result<std::unique_ptr<LateStores>> LateStores::Open(LogFormat format, LogLevel level) {
-  KEEL_TRY_ASSIGN(std::string path, FindStoreModule());
-  return std::unique_ptr<LateStores>(new LateStores(std::move(path), format, level));
+Result<std::unique_ptr<LateStores>> LateStores::Open(LogFormat format, LogLevel level,
+                                                     const Environment& environment,
+                                                     const std::string& python) {
+  KEEL_TRY_ASSIGN(StoreModule module, FindStoreModule(environment, python));
+  return std::unique_ptr<LateStores>(new LateStores(std::move(module), format, level));
 }
 
 // A module that is being loaded cannot be left alone.
@@ -125,7 +134,7 @@ void LateStores::Load() {
             {{"reason", "a getnameinfo() that is not Evenkeel's is in use, so a slow name service "
                         "can stall the store"}});
   }
-  const Result<StoreMaker*> module = LoadStoreModule(path_, format_, level_);
+  const Result<StoreMaker*> module = LoadStoreModule(found_, format_, level_);
   if (!module.ok()) LogError("no-store", {{"reason", module.error().message}});
   {
     const std::lock_guard lock(mutex_);

@@ -21,14 +21,24 @@
 #include <utility>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "store/store_maker.h"
 
 namespace keel {
 
+struct StoreModule {
+  std::string path;
+  std::string torch;             // the folder of its PyTorch; empty: it finds that by itself
+  std::optional<Error> trouble;  // there is no PyTorch for it
+};
+
 class LateStores : public StoreMaker {
  public:
-  static Result<std::unique_ptr<LateStores>> Open(LogFormat format, LogLevel level);
+  // `python`: what starts the workers, whose PyTorch serves the store as well.
+  static Result<std::unique_ptr<LateStores>> Open(LogFormat format, LogLevel level,
+                                                  const Environment& environment,
+                                                  const std::string& python);
   ~LateStores() override;
 
   void Prepare() override;
@@ -40,8 +50,8 @@ class LateStores : public StoreMaker {
  private:
   struct Early;
   class Server;
-  LateStores(std::string path, LogFormat format, LogLevel level)
-      : path_(std::move(path)), format_(format), level_(level) {}
+  LateStores(StoreModule found, LogFormat format, LogLevel level)
+      : found_(std::move(found)), format_(format), level_(level) {}
   void Load();
   void AdoptEarly(StoreMaker& module);
   void AwaitVisitor(const Error& why);
@@ -49,7 +59,7 @@ class LateStores : public StoreMaker {
   std::unique_ptr<StoreServer> KeepEarly(ListenSocket socket);
   void TellBroken(const Error& why);
 
-  const std::string path_;
+  const StoreModule found_;
   const LogFormat format_;
   const LogLevel level_;
   std::mutex mutex_;

@@ -24,6 +24,7 @@
 #include "elastic/doctor/doctor.h"
 #include "elastic/doctor/text.h"
 #include "elastic/launch/etcd_values.h"
+#include "elastic/launch/find_torch.h"
 #include "elastic/launch/options.h"
 #include "elastic/launch/policies.h"
 #include "elastic/launch/token.h"
@@ -36,6 +37,7 @@
 #include "elastic/report/event_log.h"
 #include "elastic/report/failures.h"
 #include "elastic/supervisor.h"
+#include "store/find_module.h"
 #include "store/seal/sealed_stores.h"
 #include "tools/keelrun/etcd_home.h"
 #include "tools/keelrun/late_stores.h"
@@ -141,9 +143,11 @@ Status CheckOpenFiles(const LaunchConfig& config) {
 class JobStores {
  public:
   static Result<std::unique_ptr<JobStores>> Open(const LaunchConfig& config,
-                                                 const std::optional<Seal>& seal) {
+                                                 const std::optional<Seal>& seal,
+                                                 const Environment& environment) {
     std::unique_ptr<JobStores> stores(new JobStores);
-    KEEL_TRY_ASSIGN(stores->late_, LateStores::Open(config.log_format, config.log_level));
+    KEEL_TRY_ASSIGN(stores->late_, LateStores::Open(config.log_format, config.log_level,
+                                                    environment, config.program.python));
     if (seal) stores->sealed_.emplace(*stores->late_, SealOfStores(*seal), OpenKeys());
     stores->maker().PickFrom(config.ports);
     return stores;
@@ -161,7 +165,7 @@ class JobStores {
 int Examine(const LaunchConfig& config, const std::optional<Seal>& seal,
             const Environment& environment, Random random) {
   static PosixFiles& files = *new PosixFiles;   // a file system that hangs holds a thread in it
-  auto stores = JobStores::Open(config, seal);
+  auto stores = JobStores::Open(config, seal, environment);
   const Status can_start = config.program.name.empty()
                                ? Ok()
                                : CheckCanStart(config.program, environment);
@@ -208,6 +212,14 @@ Environment WithoutSecrets(Environment environment) {
   return environment;
 }
 
+// Scripts find the package that came with this program, behind what the user's PYTHONPATH names.
+Environment WithPackage(Files& files, const Environment& environment, const std::string& python) {
+  const Result<std::string> own = OwnPrefix();
+  const std::string path =
+      own.ok() ? PackageForWorkers(files, *own, environment, python) : std::string();
+  return path.empty() ? environment : With(environment, {{"PYTHONPATH", path}});
+}
+
 // Before another host hears of this one. Nothing: it is fit.
 std::optional<int> FindUnfit(const LaunchConfig& config, const Environment& environment) {
   if (config.health_command.empty()) return std::nullopt;
@@ -237,7 +249,7 @@ int Launch(const LaunchConfig& config, const std::optional<Seal>& seal,
     (void)console.Write(line, give_up);
   });
   PosixFiles files;
-  auto stores = JobStores::Open(config, seal);
+  auto stores = JobStores::Open(config, seal, environment);
   if (!stores.ok()) return Fail(kExitFailed, stores.error().message);
   const auto home = OpenHome(config, seal);
   if (!home.ok()) return Fail(kExitFailed, home.error().message);
@@ -292,7 +304,8 @@ int Run(const OptionInputs& inputs) {
   PosixFiles files;
   const auto seal = ReadJobSeal(files, *config, inputs.environment);
   if (!seal.ok()) return Fail(kExitFailed, seal.error().message);
-  const Environment environment = WithoutSecrets(inputs.environment);
+  const Environment environment =
+      WithPackage(files, WithoutSecrets(inputs.environment), config->program.python);
   if (config->doctor) return Examine(*config, *seal, environment, std::move(random));
   const Status can_start = CheckCanStart(config->program, environment);
   if (!can_start.ok()) return Fail(kExitFailed, can_start.error().message);
