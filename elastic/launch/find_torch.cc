@@ -226,7 +226,8 @@ std::vector<TorchPlace> PlacesOfTorch(Files& files, const std::string& package,
 std::vector<std::string> EnginesOf(Files& files, const std::string& package) {
   std::vector<std::string> engines;
   for (const std::string& name : NamesIn(files, package)) {
-    if (name.starts_with(kEngine) && IsThere(files, package + "/" + name + "/" + kStoreModuleFile)) {
+    if (name.starts_with(kEngine) &&
+        IsThere(files, package + "/" + name + "/" + kStoreModuleFile)) {
       engines.push_back(name.substr(kEngine.size()));
     }
   }

@@ -82,7 +82,8 @@ class PackageTest(unittest.TestCase):
             for name in re.findall(r"NEEDED.*\[(.*)\]", checks.run("readelf", "-d", path)):
                 needed.setdefault(name, path)
         self.assertIn("libc.so.6", needed)
-        everywhere = r"lib(c|m|stdc\+\+|gcc_s|dl|pthread|rt)\.so\.\d|ld-linux-|lib(torch_cpu|c10)\.so"
+        everywhere = (r"lib(c|m|stdc\+\+|gcc_s|dl|pthread|rt)\.so\.\d|ld-linux-|"
+                      r"lib(torch_cpu|c10)\.so")
         for name, path in needed.items():
             # What is for buckets is loaded by those who name one.
             if name == "libcurl.so.4" and path.name == "libkeel_s3.so":

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 
 #include <boost/filesystem.hpp>
-#include <fstream>
 
+#include "base/file_helpers.h"
 #include "base/posix_files.h"
 #include "tests/support/temp_dir.h"
 
@@ -58,7 +58,7 @@ class FindTorch : public testing::Test {
   void Write(const std::string& name, const std::string& text) {
     const boost::filesystem::path path = temp_.File(name);
     boost::filesystem::create_directories(path.parent_path());
-    std::ofstream(path.string()) << text;
+    ASSERT_TRUE(WriteDurably(files_, path.string(), text).ok());
     boost::filesystem::permissions(path, boost::filesystem::owner_all);
   }
   void WriteTorch(const std::string& folder, const std::string& version) {
