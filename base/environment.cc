@@ -19,6 +19,11 @@ Environment OwnEnvironment() {
   return environment;
 }
 
+std::string VariableOf(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : found->second;
+}
+
 Environment With(Environment base, const Environment& changes) {
   for (const auto& [name, value] : changes) base[name] = value;
   return base;

@@ -13,6 +13,9 @@ using Environment = std::map<std::string, std::string>;
 // What this process was given. Entries without '=' are left out.
 Environment OwnEnvironment();
 
+// Empty: it is not set, or to nothing.
+std::string VariableOf(const Environment& environment, const std::string& name);
+
 // `base` with the variables of `changes` added or replaced.
 Environment With(Environment base, const Environment& changes);
 

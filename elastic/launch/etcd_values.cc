@@ -4,14 +4,6 @@
 #include "base/text.h"
 
 namespace keel {
-namespace {
-
-std::string ValueOf(const Environment& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
-}  // namespace
 
 const std::vector<std::string>& EtcdKeysOfConf() {
   static const std::vector<std::string> keys = {"protocol", "cacert",       "cert",   "key",
@@ -33,8 +25,8 @@ Status TakeEtcdValue(const std::string& key, const std::string& value, LaunchCon
 }
 
 Status CompleteEtcd(const Environment& environment, LaunchConfig::Etcd& etcd) {
-  etcd.user = ValueOf(environment, kEtcdUserVariable);
-  etcd.password = ValueOf(environment, kEtcdPasswordVariable);
+  etcd.user = VariableOf(environment, kEtcdUserVariable);
+  etcd.password = VariableOf(environment, kEtcdPasswordVariable);
   const bool any_file = !(etcd.ca_file + etcd.cert_file + etcd.key_file).empty();
   if (any_file && !etcd.is_tls) {
     return Error{Code::kInvalid, "cacert, cert and key need protocol=https beside them"};

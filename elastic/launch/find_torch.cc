@@ -27,11 +27,6 @@ bool IsThere(Files& files, const std::string& path) {
   return there.ok() && *there;
 }
 
-std::string ValueOf(const Environment& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 std::string RealPath(const std::string& path) {
   std::array<char, PATH_MAX> real{};
   return realpath(path.c_str(), real.data()) == nullptr ? "" : real.data();
@@ -111,7 +106,7 @@ std::vector<std::string> PackageFolders(Files& files, const Environment& environ
                                         const std::string& python) {
   std::vector<std::string> folders;
   if (python.empty()) return folders;
-  const std::string home = ValueOf(environment, "HOME");
+  const std::string home = VariableOf(environment, "HOME");
   const std::string prefix = ParentDir(ParentDir(python));
   const Result<std::string> settings = ReadWhole(files, prefix + "/pyvenv.cfg", kTextMax);
   const std::string real = RealPath(python);
@@ -130,7 +125,7 @@ std::vector<std::string> PackageFolders(Files& files, const Environment& environ
 
 std::vector<std::string> FoldersOfPythonPath(const Environment& environment) {
   std::vector<std::string> folders;
-  const std::string text = ValueOf(environment, "PYTHONPATH");
+  const std::string text = VariableOf(environment, "PYTHONPATH");
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(':', at), text.size());
     if (end > at) folders.push_back(text.substr(at, end - at));
@@ -152,16 +147,10 @@ TorchPlace Look(Files& files, std::string origin, std::string folder, bool is_na
   return place;
 }
 
-std::string Listed(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 std::string ListedPlaces(const std::vector<TorchPlace>& places) {
   std::vector<std::string> words;
   for (const TorchPlace& place : places) words.push_back(place.folder + " (" + place.origin + ")");
-  return words.empty() ? "nowhere: there is no Python in PATH" : Listed(words);
+  return words.empty() ? "nowhere: there is no Python in PATH" : JoinList(words, ", ");
 }
 
 }  // namespace
@@ -169,7 +158,7 @@ std::string ListedPlaces(const std::vector<TorchPlace>& places) {
 TorchChoice ChooseTorch(const std::vector<TorchPlace>& places,
                         const std::vector<std::string>& engines) {
   using Verdict = TorchChoice::Verdict;
-  const std::string made_for = Listed(engines);
+  const std::string made_for = JoinList(engines, ", ");
   const auto place = std::find_if(places.begin(), places.end(), [](const TorchPlace& one) {
     return one.is_there || one.is_named;
   });
@@ -199,7 +188,7 @@ TorchChoice ChooseTorch(const std::vector<TorchPlace>& places,
 std::vector<TorchPlace> PlacesOfTorch(Files& files, const std::string& package,
                                       const Environment& environment, const std::string& python) {
   std::vector<TorchPlace> places;
-  const std::string named = ValueOf(environment, "KEEL_TORCH");
+  const std::string named = VariableOf(environment, "KEEL_TORCH");
   if (!named.empty()) places.push_back(Look(files, "KEEL_TORCH", named, true));
   if (package.ends_with(kOfArchive)) {
     const std::string link = ParentDir(ParentDir(package)) + "/torch";
@@ -217,7 +206,7 @@ std::vector<TorchPlace> PlacesOfTorch(Files& files, const std::string& package,
   const std::string path = PathOfPython(environment, python);
   add("of " + path, PackageFolders(files, environment, path));
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    const std::string prefix = ValueOf(environment, name);
+    const std::string prefix = VariableOf(environment, name);
     if (!prefix.empty()) add(name, PackageFolders(files, environment, prefix + "/bin/python3"));
   }
   return places;
@@ -246,7 +235,7 @@ std::string PackageForWorkers(Files& files, const std::string& package,
     if (IsThere(files, folder + "/evenkeel/__init__.py")) return "";
   }
   const std::string own = ParentDir(package);
-  const std::string before = ValueOf(environment, "PYTHONPATH");
+  const std::string before = VariableOf(environment, "PYTHONPATH");
   return before.empty() ? own : before + ":" + own;
 }
 

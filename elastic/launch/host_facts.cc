@@ -24,11 +24,6 @@ namespace {
 
 constexpr const char* kLibrary = "libkeel_numeric_names.so";
 
-std::string ValueOf(const Environment& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 bool IsDigits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](char c) { return c >= '0' && c <= '9'; });
@@ -66,7 +61,7 @@ bool IsElf(const std::string& path) {
 }
 
 std::string FindPython(const Environment& environment, const std::string& search_path) {
-  const std::string chosen = ValueOf(environment, "PYTHON_EXEC");
+  const std::string chosen = VariableOf(environment, "PYTHON_EXEC");
   if (!chosen.empty()) return chosen;
   for (const char* name : {"python3", "python"}) {
     Result<std::string> found = FindProgram(name, search_path, "");
@@ -148,8 +143,8 @@ std::string RandomUuid(Random& random) {
 HostFacts ReadHostFacts(const Environment& environment, const std::string& program,
                         Random& random) {
   HostFacts facts;
-  const std::string search_path = ValueOf(environment, "PATH");
-  const std::string temporary_dir = ValueOf(environment, "TMPDIR");
+  const std::string search_path = VariableOf(environment, "PATH");
+  const std::string temporary_dir = VariableOf(environment, "TMPDIR");
   facts.cpus = static_cast<int>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
   facts.gpus = PresentGpus();
   const auto visible = environment.find("CUDA_VISIBLE_DEVICES");

@@ -33,11 +33,6 @@ Result<IniSections> ReadIni(const Environment& environment, Files& files, const 
 
 }  // namespace
 
-std::string VariableOf(const Environment& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 std::string AwsProfile::Get(const std::string& value) const {
   const auto found = values.find(value);
   return found == values.end() ? "" : found->second;

@@ -25,8 +25,6 @@ struct AwsProfile {
 };
 Result<AwsProfile> ReadAwsProfile(const Environment& environment, Files& files);
 
-// Empty where it is not set.
-std::string VariableOf(const Environment& environment, const std::string& name);
 // The region of the environment or the profile; otherwise AWS's first.
 std::string AwsRegion(const Environment& environment, const AwsProfile& profile);
 // Google's, or the store that STORAGE_EMULATOR_HOST names.

@@ -17,6 +17,13 @@ TEST(Environment, OfThisProcessIsCopied) {
   EXPECT_FALSE(OwnEnvironment().contains("KEEL_TEST_VARIABLE"));
 }
 
+TEST(Environment, AVariableThatIsMissingIsEmpty) {
+  const Environment some = {{"A", "1"}, {"B", ""}};
+  EXPECT_EQ(VariableOf(some, "A"), "1");
+  EXPECT_EQ(VariableOf(some, "B"), "");
+  EXPECT_EQ(VariableOf(some, "C"), "");
+}
+
 TEST(Environment, ChangesAreLaidOver) {
   const Environment result = With({{"A", "1"}, {"B", "2"}}, {{"B", "3"}, {"C", "4"}});
   EXPECT_EQ(result, (Environment{{"A", "1"}, {"B", "3"}, {"C", "4"}}));
