@@ -100,6 +100,15 @@ EnsureTorch() {
   mv "$home.part" "$home"
 }
 
+# Two at once would make the same folders. A compiler that outlives us keeps the lock.
+TakeTurns() {
+  mkdir -p "$deps"
+  exec {turn}>"$deps/wheel.lock"
+  flock --nonblock "$turn" && return
+  Say "another one is at work in $deps; waiting for it to finish"
+  flock "$turn"
+}
+
 CacheValue() { sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"; }
 
 # Minor FOLDER: the minor version of the PyTorch that this build folder is for.
@@ -166,8 +175,10 @@ MakeWheel() {
 
 Main() {
   ParseArguments "$@"
+  TakeTurns
   EnsureTools
   BuildEngines
+  exec {turn}>&-
   MakeWheel
 }
 

@@ -4,11 +4,12 @@ mmdebstrap. From the tarball and from the .deb: a script trains alone; the same 
 of which is killed with -9; stopped by SIGTERM (75), and resumed; all end with the same line. keel
 looks at what was saved.
 
-    tests/packaging/bare_root.py --suite trixie --archives DIR --packages DIR --source .
+    tests/packaging/bare_root_test.py --source . --build build --torch .../site-packages/torch
+    tests/packaging/bare_root_test.py ... --suite trixie --torch /a/torch/for/its/python
 
---packages is a folder of site-packages for that Debian's Python, with torch and what it needs; it
-is copied by hard links where it lies on the same disk. Skips, and says why, where it is not root,
-or has no mmdebstrap, or the mirror does not answer. The root goes away at the end.
+What lies beside that torch is what a Python of that Debian gets; it is copied by hard links where
+it is on the same disk. Skips, and says why, where it is not root, or has no mmdebstrap, or the
+mirror does not answer. The root goes away at the end.
 """
 import argparse
 import glob
@@ -27,6 +28,7 @@ SAVE_AT = 20
 KILL_AT = 10
 MIRROR = "http://deb.debian.org/debian"
 ARGS = None
+PACKAGES = None   # the site-packages that the root gets
 
 
 def skip(why):
@@ -44,6 +46,12 @@ def make_root(folder):
         skip(f"no root of {ARGS.suite} could be made: {done.stderr[-300:]}")
 
 
+def make_archives(folder):
+    subprocess.run([ARGS.cpack, "--config", f"{ARGS.build}/CPackConfig.cmake", "-B", folder],
+                   check=True, stdout=subprocess.DEVNULL, timeout=2 * LIMIT_S)
+    return folder
+
+
 class Root:
     """A folder that commands see as the whole file system."""
 
@@ -57,10 +65,10 @@ class Root:
         self.packages = f"{folder}/usr/local/lib/{os.path.basename(packages[:-1])}/dist-packages"
         os.makedirs(os.path.dirname(self.packages), exist_ok=True)
         shutil.rmtree(self.packages, ignore_errors=True)
-        if subprocess.run(["cp", "-rl", ARGS.packages, self.packages], check=False,
+        if subprocess.run(["cp", "-rl", PACKAGES, self.packages], check=False,
                           capture_output=True).returncode != 0:
             shutil.rmtree(self.packages, ignore_errors=True)
-            shutil.copytree(ARGS.packages, self.packages, symlinks=True)
+            shutil.copytree(PACKAGES, self.packages, symlinks=True)
         for path in ("examples/python/digits.py", "examples/data"):
             target = f"{folder}/data/{path}"
             os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -156,8 +164,9 @@ def try_archive(root, name, python_path):
 def try_all(folder):
     make_root(folder)
     root = Root(folder)
-    tarball, = glob.glob(f"{ARGS.archives}/evenkeel-*.tar.gz")
-    deb, = glob.glob(f"{ARGS.archives}/evenkeel_*.deb")
+    archives = make_archives(f"{os.path.dirname(folder)}/made")
+    tarball, = glob.glob(f"{archives}/evenkeel-*.tar.gz")
+    deb, = glob.glob(f"{archives}/evenkeel_*.deb")
     os.makedirs(f"{folder}/opt/evenkeel")
     subprocess.run(["tar", "-xzf", tarball, "--strip-components=1", "-C",
                     f"{folder}/opt/evenkeel"], check=True)
@@ -171,9 +180,13 @@ def try_all(folder):
 if __name__ == "__main__":
     PARSER = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     PARSER.add_argument("--suite", default="bookworm")
-    for NAME in ("archives", "packages", "source"):
+    for NAME in ("source", "build", "torch"):
         PARSER.add_argument(f"--{NAME}", required=True, type=os.path.realpath)
+    PARSER.add_argument("--cpack", default="cpack")
     PARSER.add_argument("--work", help="where the root is made (default: a temporary folder)")
     ARGS = PARSER.parse_args()
+    PACKAGES = os.path.dirname(ARGS.torch)
+    if not os.path.exists(f"{ARGS.torch}/version.py"):
+        skip(f"{ARGS.torch} is no torch of a Python")
     with tempfile.TemporaryDirectory(prefix="keel-root-", dir=ARGS.work) as FOLDER:
         try_all(FOLDER + "/root")
