@@ -55,10 +55,11 @@ TEST_F(KeelrunNoStore, AWorkerThatNeedsOneEndsTheJobWithTheReason) {
 }
 
 TEST_F(KeelrunNoStore, ThatOfAPackageForPythonIsForThePyTorchBesideIt) {
-  const std::string make = "cd '" + folder_.path() + "' && rm -r lib && mkdir torch package && "
-                           "mv bin package/ && mkdir package/torch2.99 && echo no module > "
-                           "package/torch2.99/libkeel_store_module.so";
+  const std::string make = "cd '" + folder_.path() + "' && rm -r lib && mkdir -p torch/lib && "
+                           "mkdir package && mv bin package/ && mkdir package/torch2.99 && "
+                           "echo no module > package/torch2.99/libkeel_store_module.so";
   ASSERT_EQ(std::system(make.c_str()), 0);
+  WriteFile(folder_.File("torch/lib/libtorch_cpu.so"), "no library");
   WriteFile(folder_.File("torch/version.py"), "__all__ = []\n__version__ = '2.99.1+cu130'\n");
   const auto start = [&] {
     return std::make_unique<Launched>(
@@ -68,11 +69,14 @@ TEST_F(KeelrunNoStore, ThatOfAPackageForPythonIsForThePyTorchBesideIt) {
   };
   const auto job = start();
   EXPECT_EQ(job->ExitCode(), 1) << job->Output();
-  EXPECT_THAT(job->Output(), HasSubstr("package/torch2.99/libkeel_store_module.so"));
+  EXPECT_THAT(job->Output(), HasSubstr("PyTorch cannot be loaded: " +
+                                       folder_.File("torch/lib/libtorch_cpu.so")));
   WriteFile(folder_.File("torch/version.py"), "__version__ = '2.100.0'\n");
   const auto unknown = start();
   EXPECT_EQ(unknown->ExitCode(), 1) << unknown->Output();
-  EXPECT_THAT(unknown->Output(), HasSubstr("made for, instead of 2.100;"));
+  EXPECT_THAT(unknown->Output(), HasSubstr("PyTorch 2.100 in " + folder_.File("torch") +
+                                           " (beside this evenkeel) is none of those that this "
+                                           "keelrun was made for (2.99);"));
   EXPECT_TRUE(AwaitNoneMarked(mark()));
 }
 
