@@ -62,8 +62,9 @@ Environment:
                    A build folder remembers it; KEEL_TORCH= (empty) makes it forget.
   KEEL_TORCH_VERSION=2.15.0
                    download that version of PyTorch, 2.7 or newer, into an environment of its own
-                   in .deps/ (5 GB), and build with it. The build folder remembers it, as above,
-                   and is compiled anew. docs/torch-versions.md says which ones were tried
+                   in .deps/ (5 to 7 GB), and build with it. The build folder remembers
+                   it, as above, and is compiled anew. docs/torch-versions.md says which ones were
+                   tried
   KEEL_DEPS=DIR    keep downloads here instead of in .deps/, for example for several clones
   KEEL_PYTHON=EXE  the Python that makes the environments in .deps/ (default /usr/bin/python3)
   KEEL_JOBS=N      compile N files at a time (default: as many as processors and memory allow)
