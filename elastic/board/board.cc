@@ -285,7 +285,9 @@ void Board::ListenAtEndpoint() {
   if (!is_asked_there || endpoint_server_ || first_store_ || finishing_) return;
   const HostPort& endpoint = where_.endpoints.front();
   const bool is_bound = endpoint.host == where_.bind || !is_first_left_;
-  auto server = OpenPeerPort({is_bound ? where_.bind : "", endpoint.port.value_or(0), true});
+  auto server = OpenPeerPort({.bind = is_bound ? where_.bind : "",
+                              .port = endpoint.port.value_or(0),
+                              .is_only = true});
   if (server.ok()) endpoint_server_ = *std::move(server);
 }
 

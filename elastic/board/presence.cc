@@ -141,7 +141,7 @@ Result<std::unique_ptr<PresenceServer>> PresenceServer::Open(asio::io_context& l
   const auto any = [&] { return ListenSocket::ListenWithin(where.bind, where.ports); };
   Result<ListenSocket> socket =
       where.port == 0 ? any() : ListenSocket::Listen(where.bind, where.port);
-  if (!socket.ok() && where.port != 0) socket = any();
+  if (!socket.ok() && where.port != 0 && !where.is_only) socket = any();
   if (!socket.ok()) return socket.error().Doing("listening for other hosts");
   std::unique_ptr<PresenceServer> server(new PresenceServer(
       loop, where, std::move(events)));

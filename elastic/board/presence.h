@@ -55,6 +55,7 @@ class PresenceServer {
     std::string bind;     // numeric address; empty: all of this host's
     uint16_t port = 0;    // another one if that is taken; 0: any
     PortRange ports = {}; // among which `any` is chosen
+    bool is_only = false; // no port but that will do
     size_t silent_max = kSilentConnectionsMax;
     std::optional<Seal> seal = {};   // of the job's token; nothing: anybody is believed
   };
