@@ -275,7 +275,7 @@ Status Doctor::LearnRound(const Meeting& meeting) {
 }
 
 void Doctor::AskStore() {
-  facts_.torch = LoadedTorch();
+  facts_.torch = LoadedTorch(world_.files);
   const TimePoint began = world_.clock.Monotonic();
   const Result<std::optional<std::string>> answer = store_->Get(Key("round"));
   facts_.store_nanos = (world_.clock.Monotonic() - began).count();

@@ -17,6 +17,7 @@
 #include "base/process_setup.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "elastic/launch/find_torch.h"
 #include "elastic/launch/host_facts.h"
 #include "store/bucket_files.h"
 #include "elastic/launch/policies.h"
@@ -186,20 +187,14 @@ std::string RelevantVariables(const Environment& environment) {
   return lines;
 }
 
-std::string LoadedTorch() {
+std::string LoadedTorch(Files& files) {
   for (const std::string& line : LinesOf(ReadProcFile("/proc/self/maps").value_or(""))) {
     const size_t path_begin = line.find('/');
     if (path_begin == std::string::npos || !line.ends_with("/libtorch_cpu.so")) continue;
     const std::string library = line.substr(path_begin);
     const std::string folder = ParentDir(ParentDir(library));
-    for (const std::string& text : LinesOf(ReadProcFile(folder + "/version.py").value_or(""))) {
-      const std::vector<std::string> words = WordsOf(text);
-      if (words.size() == 3 && words[0] == "__version__") {
-        return std::string(Trim(words[2])).substr(1, words[2].size() - 2);
-      }
-    }
-    const std::optional<std::string> build = ReadProcFile(folder + "/build-version");
-    if (build) return std::string(Trim(*build));
+    std::string version = TorchVersionIn(files, folder);
+    if (!version.empty()) return version;
     struct stat status {};
     if (stat(library.c_str(), &status) != 0) return "";
     return "a libtorch_cpu.so of " + std::to_string(status.st_size) + " bytes";

@@ -105,7 +105,7 @@ void AddSlowFacts(DoctorFacts& facts, const LaunchConfig& config, const Environm
 DiskSpace SpaceOf(const std::string& path);
 
 // The LibTorch that this process has loaded: its version, or its size; empty: none.
-std::string LoadedTorch();
+std::string LoadedTorch(Files& files);
 
 // The value of a NAME=value line in `environment`; "" if there is none.
 std::string VariableIn(std::string_view environment, std::string_view name);

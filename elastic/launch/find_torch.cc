@@ -38,16 +38,6 @@ std::string MinorOf(const std::string& version) {
   return dot == std::string::npos ? "" : version.substr(0, version.find('.', dot + 1));
 }
 
-// A wheel of PyTorch says it in version.py, an unpacked LibTorch in build-version.
-std::string VersionIn(Files& files, const std::string& folder) {
-  constexpr std::string_view kBefore = "__version__ = '";
-  const Result<std::string> of_wheel = ReadWhole(files, folder + "/version.py", kTextMax);
-  const size_t at = of_wheel.ok() ? of_wheel->find(kBefore) : std::string::npos;
-  if (at != std::string::npos) return MinorOf(of_wheel->substr(at + kBefore.size(), 32));
-  const Result<std::string> of_archive = ReadWhole(files, folder + "/build-version", kTextMax);
-  return of_archive.ok() ? MinorOf(std::string(Trim(*of_archive))) : "";
-}
-
 std::vector<std::string> NamesIn(Files& files, const std::string& folder) {
   std::vector<std::string> names;
   const Result<std::vector<DirEntry>> entries = files.List(folder);
@@ -123,17 +113,6 @@ std::vector<std::string> PackageFolders(Files& files, const Environment& environ
   return folders;
 }
 
-std::vector<std::string> FoldersOfPythonPath(const Environment& environment) {
-  std::vector<std::string> folders;
-  const std::string text = VariableOf(environment, "PYTHONPATH");
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(':', at), text.size());
-    if (end > at) folders.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return folders;
-}
-
 std::string PathOfPython(const Environment& environment, const std::string& python) {
   if (python.empty()) return "";
   Result<std::string> found = FindProgram(python, SearchPath(environment), "");
@@ -143,7 +122,7 @@ std::string PathOfPython(const Environment& environment, const std::string& pyth
 TorchPlace Look(Files& files, std::string origin, std::string folder, bool is_named) {
   TorchPlace place{std::move(origin), std::move(folder), is_named};
   place.is_there = IsThere(files, place.folder + "/lib/libtorch_cpu.so");
-  if (place.is_there) place.version = VersionIn(files, place.folder);
+  if (place.is_there) place.version = MinorOf(TorchVersionIn(files, place.folder));
   return place;
 }
 
@@ -154,6 +133,18 @@ std::string ListedPlaces(const std::vector<TorchPlace>& places) {
 }
 
 }  // namespace
+
+std::string TorchVersionIn(Files& files, const std::string& folder) {
+  constexpr std::string_view kBefore = "__version__ = '";
+  const Result<std::string> of_wheel = ReadWhole(files, folder + "/version.py", kTextMax);
+  const size_t at = of_wheel.ok() ? of_wheel->find(kBefore) : std::string::npos;
+  if (at != std::string::npos) {
+    const std::string rest = of_wheel->substr(at + kBefore.size());
+    return rest.substr(0, rest.find('\''));
+  }
+  const Result<std::string> of_archive = ReadWhole(files, folder + "/build-version", kTextMax);
+  return of_archive.ok() ? std::string(Trim(*of_archive)) : "";
+}
 
 TorchChoice ChooseTorch(const std::vector<TorchPlace>& places,
                         const std::vector<std::string>& engines) {
@@ -202,7 +193,7 @@ std::vector<TorchPlace> PlacesOfTorch(Files& files, const std::string& package,
       places.push_back(Look(files, origin, JoinPath(folder, "torch"), false));
     }
   };
-  add("PYTHONPATH", FoldersOfPythonPath(environment));
+  add("PYTHONPATH", SplitList(VariableOf(environment, "PYTHONPATH"), ':'));
   const std::string path = PathOfPython(environment, python);
   add("of " + path, PackageFolders(files, environment, path));
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {

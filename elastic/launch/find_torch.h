@@ -46,6 +46,10 @@ TorchChoice ChooseTorch(const std::vector<TorchPlace>& places,
 std::vector<TorchPlace> PlacesOfTorch(Files& files, const std::string& package,
                                       const Environment& environment, const std::string& python);
 
+// What the PyTorch in `folder` says that it is, as "2.11.0+cu130": a wheel in version.py, an
+// unpacked LibTorch in build-version. Empty: it does not say.
+std::string TorchVersionIn(Files& files, const std::string& folder);
+
 // The versions that `package` has store modules for, in order.
 std::vector<std::string> EnginesOf(Files& files, const std::string& package);
 
