@@ -9,20 +9,30 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
 build=
 folder=
-steps=600
+python=
+steps=
+# With an installation it lies in share/evenkeel/examples, and the programs are beside share/.
+if [[ ! -e $root/tools/setup.sh ]]; then
+  build=$root/../..
+  python=${PYTHON_EXEC:-python3}
+fi
 
 Usage() {
   cat <<'END'
-usage: examples/quickstart.sh [--keep DIR] [--steps N] [--build DIR]
+usage: examples/quickstart.sh [--keep DIR] [--steps N] [--build DIR] [--python PYTHON]
 
 Sets up what is missing (tools/setup.sh), then trains a small GPT twice: undisturbed on one worker,
 and on three of which one is killed, with a stop and a resume on two. Both must end with the same
 bits. Takes about a minute on two cores, set-up excluded.
 
-  --keep DIR    where checkpoints, logs and the plot are left; new or empty (default: a new folder
-                in the temporary one)
-  --steps N     how long to train: 100 or more (default: 600)
-  --build DIR   take the programs of this build folder, and set nothing up
+  --keep DIR       where checkpoints, logs and the plot are left; new or empty (default: a new
+                   folder in the temporary one)
+  --steps N        how long to train: 100 or more (default: 600; a script: 240)
+  --build DIR      take the programs of this build folder, or of the installation in it (an unpacked
+                   tarball, /usr, a virtual environment with the wheel), and set nothing up
+  --python PYTHON  train with the script examples/python/gpt.py and the PyTorch of this Python,
+                   instead of the program in C++ (default where this script is a part of an
+                   installation: $PYTHON_EXEC, or python3)
 
 Exit codes: 0 the bits are the same; 1 they are not, or something failed; 2 unknown options.
 END
@@ -36,11 +46,12 @@ Fail() {
 while (($# > 0)); do
   case $1 in
     --help | -h) Usage; exit 0 ;;
-    --keep | --steps | --build)
+    --keep | --steps | --build | --python)
       if (($# < 2)); then Fail "$1 needs a value" 2; fi
       case $1 in
         --keep) folder=$2 ;;
         --steps) steps=$2 ;;
+        --python) python=$2 ;;
         *) build=$2 ;;
       esac
       shift 2
@@ -48,6 +59,12 @@ while (($# > 0)); do
     *) Fail "unknown argument '$1' (see --help)" 2 ;;
   esac
 done
+if [[ $python ]]; then
+  # Before the folder changes, to which a path may be relative.
+  found=$(command -v -- "$python") || Fail "there is no Python $python" 2
+  python=$(realpath -s -- "$found")
+fi
+if [[ ! $steps ]]; then steps=$([[ $python ]] && echo 240 || echo 600); fi
 if [[ ! $steps =~ ^[1-9][0-9]{2,5}$ ]]; then Fail "--steps must be a number of at least 100" 2; fi
 if [[ $folder && -e $folder && ! -d $folder ]]; then Fail "--keep $folder: it is not a folder" 2; fi
 if [[ $folder && $(ls -A "$folder" 2>/dev/null) ]]; then Fail "--keep $folder: is not empty" 2; fi
@@ -107,7 +124,9 @@ NewestWorker() {
   local child children newest=
   mapfile -t -d ' ' children < <(cat "/proc/$job/task/"*/children)
   for child in "${children[@]}"; do
-    if grep -qsx gpt_train "/proc/$child/comm"; then newest=$child; fi
+    if tr '\0' '\n' <"/proc/$child/cmdline" 2>/dev/null | grep -qFx -- "$worker"; then
+      newest=$child
+    fi
   done
   if [[ ! $newest ]]; then Fail "no worker is left: $(Why killed)"; fi
   echo "$newest"
@@ -117,6 +136,18 @@ AwaitStep() {
   until grep -q " info step step=$2 " "$1.log"; do
     if ! kill -0 "$job" 2>/dev/null; then Fail "the job ended too early: $(Why "$1")"; fi
     sleep 0.02
+  done
+}
+
+# Where scripts find `evenkeel`, unless their Python has it: below a build or an installation.
+UsePackage() {
+  local place
+  for place in "$build/python" "$build/lib/evenkeel/python"; do
+    if [[ -e $place/evenkeel/__init__.py ]]; then
+      Show export "PYTHONPATH=$place"
+      export PYTHONPATH=$place${PYTHONPATH:+:$PYTHONPATH}
+      return
+    fi
   done
 }
 
@@ -138,23 +169,34 @@ fi
 cd "$folder"
 folder=$(pwd -P)
 trap 'if [[ $job ]]; then kill "$job" 2>/dev/null && wait "$job" || true; fi' EXIT
-PATH=$build/bin:$PATH
 readonly each=$((steps / 60))                      # steps between two log entries
 readonly kill_at=$((15 * each)) stop_at=$((33 * each))
-readonly train=(gpt_train --data train.tokens --validate valid.tokens --steps "$steps"
-  --schedule "cosine:warmup=30,total=$steps" --evaluate-every "$((15 * each))" --log-every "$each")
+if [[ $python ]]; then
+  UsePackage
+  export PYTHON_EXEC=$python
+  readonly worker=$root/examples/python/gpt.py
+  readonly train=("$worker" --steps "$steps" --log-every "$each") alone=("$python")
+else
+  readonly worker=gpt_train alone=()
+  readonly train=("$worker" --data train.tokens --validate valid.tokens --steps "$steps"
+    --schedule "cosine:warmup=30,total=$steps" --evaluate-every "$((15 * each))"
+    --log-every "$each")
+fi
+PATH=$build/bin:$PATH
 readonly launch=(keelrun --standalone --max-restarts 3 --nproc-per-node)
 readonly saving=(--checkpoint-dir checkpoints --log-jsonl disturbed.jsonl)
 SECONDS=0
 
-Part "Two plays of Shakespeare become numbers to learn from, a third one to be tested with."
-for pair in "train.tokens shakespeare.txt" "valid.tokens tempest.txt"; do
-  Show keel tokens "${pair% *}" "examples/data/${pair#* }"
-  keel tokens "${pair% *}" "$root/examples/data/${pair#* }" | Tell
-done
+if [[ ! $python ]]; then
+  Part "Two plays of Shakespeare become numbers to learn from, a third one to be tested with."
+  for pair in "train.tokens shakespeare.txt" "valid.tokens tempest.txt"; do
+    Show keel tokens "${pair% *}" "examples/data/${pair#* }"
+    keel tokens "${pair% *}" "$root/examples/data/${pair#* }" | Tell
+  done
+fi
 
 Part "A quiet run to compare with: one worker, nobody disturbs it."
-Start quiet "${train[@]}" --log-jsonl quiet.jsonl
+Start quiet "${alone[@]}" "${train[@]}" --log-jsonl quiet.jsonl
 Expect quiet 0
 ShowTraining quiet
 
@@ -195,10 +237,12 @@ echo "   3, killed, stopped, then 2:   $resumed"
 if [[ -z $quiet || $quiet != "$resumed" ]]; then Fail "they differ; all of it is in $folder"; fi
 echo "   The same, to the last bit."
 
-Part "What it has learned to write, from the newest checkpoint:"
-write=(gpt_train --generate 160 --from checkpoints@latest --prompt "ROMEO:" --seed 4)
-Show "${write[@]}"
-"${write[@]}" | Tell
+if [[ ! $python ]]; then
+  Part "What it has learned to write, from the newest checkpoint:"
+  write=(gpt_train --generate 160 --from checkpoints@latest --prompt "ROMEO:" --seed 4)
+  Show "${write[@]}"
+  "${write[@]}" | Tell
+fi
 
 Part "A plot of both runs' losses."
 plot=(plot_losses.py losses.svg --run quiet.jsonl "1 worker, undisturbed"

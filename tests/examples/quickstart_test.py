@@ -55,6 +55,11 @@ class QuickStart(unittest.TestCase):
         for mark in ("kill -9", "SIGTERM, resumed on 2", "1 worker, undisturbed"):
             self.assertIn(mark, words)
 
+    def test_a_python_that_is_not_there_is_told(self):
+        code, _, err = self.run_it("--build", ARGS.build, "--python", "/nowhere/python3")
+        self.assertEqual(code, 2)
+        self.assertIn("there is no Python /nowhere/python3", err)
+
     def put(self, name, *lines):
         """A build folder with our programs, but for one, which is a script."""
         os.makedirs(f"{self.folder}/other/bin")

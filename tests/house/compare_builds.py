@@ -91,7 +91,8 @@ def cmake_installed(script, source_root):
     kinds = "STATIC_LIBRARY|SHARED_LIBRARY|MODULE|EXECUTABLE"
     built = rf'TYPE (?:{kinds})(?: OPTIONAL)? FILES "([^"]+)"'
     installed = {os.path.basename(path) for path in re.findall(built, script)}
-    shared = r'DESTINATION "[^"]*/((?:share|lib/systemd)/[^"]+)" TYPE FILE FILES "([^"]+)"'
+    shared = (r'DESTINATION "[^"]*/((?:share|lib/systemd)/[^"]+)" TYPE (?:FILE|PROGRAM) '
+              r'FILES "([^"]+)"')
     installed |= {os.path.join(folder, os.path.basename(path))
                   for folder, path in re.findall(shared, script)}
     headers = re.findall(r'TYPE FILE FILES "([^"]+\.h)"', script)

@@ -2,7 +2,7 @@
 """The archives on a bare Debian: a root that holds python3, a PyTorch and nothing else, made by
 mmdebstrap. From the tarball and from the .deb: a script trains alone; the same on two workers, one
 of which is killed with -9; stopped by SIGTERM (75), and resumed; all end with the same line. keel
-looks at what was saved.
+looks at what was saved. The tarball's quick start tells its story.
 
     tests/packaging/bare_root_test.py --source . --build build --torch .../site-packages/torch
     tests/packaging/bare_root_test.py ... --suite trixie --torch /a/torch/for/its/python
@@ -20,6 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 SKIPPED = 77
 LIMIT_S = 300
@@ -161,6 +162,14 @@ def try_archive(root, name, python_path):
     print(f"bare_root: {ARGS.suite}, {name}: {alone}", flush=True)
 
 
+def try_quick_start(root):
+    began = time.monotonic()
+    said = root.run("/opt/evenkeel/share/evenkeel/examples/quickstart.sh")
+    if "The same, to the last bit." not in said:
+        raise AssertionError(f"the quick start told another story:\n{said[-5000:]}")
+    print(f"bare_root: {ARGS.suite}, quick start: {time.monotonic() - began:.0f} s", flush=True)
+
+
 def try_all(folder):
     make_root(folder)
     root = Root(folder)
@@ -171,6 +180,7 @@ def try_all(folder):
     subprocess.run(["tar", "-xzf", tarball, "--strip-components=1", "-C",
                     f"{folder}/opt/evenkeel"], check=True)
     try_archive(root, "tarball", "/opt/evenkeel/lib/evenkeel/python")
+    try_quick_start(root)
     shutil.rmtree(f"{folder}/opt/evenkeel")
     shutil.copy(deb, f"{folder}/data/evenkeel.deb")
     root.run("apt-get", "install", "-y", "--no-install-recommends", "/data/evenkeel.deb")

@@ -54,9 +54,15 @@ class PackageTest(unittest.TestCase):
                      "share/evenkeel/kubeflow/trainjob.yaml",
                      "share/evenkeel/ray/ray_train.py",
                      "share/evenkeel/skypilot/nodes.yaml",
+                     "share/evenkeel/examples/quickstart.sh",
+                     "share/evenkeel/examples/python/gpt.py",
                      "share/bash-completion/completions/keelrun",
                      "share/zsh/site-functions/_keelrun"):
             self.assertTrue((self.root / name).is_file(), name)
+
+    def test_its_quick_start_is_a_command(self):
+        said = checks.run(self.root / "share/evenkeel/examples/quickstart.sh", "--help")
+        self.assertIn("--python PYTHON", said)
 
     def binaries(self):
         return [*self.root.rglob("*.so*"), *(self.root / "bin").iterdir()]
