@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "base/random.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/trainer/crew.h"
 #include "trainer/numerics/tensor_digest.h"
 
@@ -119,7 +120,7 @@ TEST_P(TransferAs, ABreakEndsItAndLeavesTheTensorsAlone) {
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   Random random(kSeed);
   std::atomic<int> broken{0};
-  for (int round = 0; round < 25; ++round) {
+  for (int round = 0; round < Rounds(25, 8); ++round) {
     const auto delay = std::chrono::microseconds(random.Uniform(15000));
     const int victim = static_cast<int>(random.Uniform(3));
     crew_.Run(3, [&](EpochGroup& group) {

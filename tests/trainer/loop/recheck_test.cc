@@ -17,6 +17,7 @@
 #include "base/posix_files.h"
 #include "base/random.h"
 #include "tests/harness/expect_ok.h"
+#include "tests/harness/sanitizers.h"
 #include "tests/support/file_text.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/crew.h"
@@ -395,7 +396,7 @@ TEST_F(RecheckTest, WhoeverIsWrongOnceIsNamed) {
   Random random(11);
   for (const char* const model : {"mlp", "gpt", "resnet"}) {
     const std::string expected = Alone(model);
-    for (int round = 0; round < 5; ++round) {
+    for (int round = 0; round < Rounds(5, 2); ++round) {
       const int size = 2 + round % 3;
       const int wrong = static_cast<int>(random.Uniform(static_cast<uint64_t>(size)));
       const auto what = static_cast<Planted>(random.Uniform(3));
@@ -414,7 +415,7 @@ TEST_F(RecheckTest, WhoeverIsWrongOnceIsNamed) {
 TEST_F(RecheckTest, WhoeverIsAlwaysWrongIsNamedWithAThirdOne) {
   Random random(12);
   const std::string expected = Alone("mlp");
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < Rounds(6, 2); ++round) {
     const int size = 3 + round % 2;
     const int wrong = static_cast<int>(random.Uniform(static_cast<uint64_t>(size)));
     const PlantedFault fault{.what = round % 4 == 0 ? Planted::kLoss : Planted::kGradient,
@@ -429,7 +430,7 @@ TEST_F(RecheckTest, WhoeverIsAlwaysWrongIsNamedWithAThirdOne) {
 TEST_F(RecheckTest, WhoHoldsOtherSumsIsNamed) {
   Random random(13);
   const std::string expected = Alone("mlp");
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < Rounds(6, 3); ++round) {
     const int wrong = round % 3;
     const PlantedFault fault{.what = Planted::kSum, .step = random.Uniform(kRecheckedSteps),
                              .always = round % 2 == 0, .where = random.Next()};
@@ -462,7 +463,7 @@ TEST_F(RecheckTest, WhoeverAddsWronglyOnceIsNamed) {
 TEST_F(RecheckTest, WhoeverAddsWronglyEachTimeIsNamedWithAThirdOne) {
   Random random(15);
   const std::string expected = Alone("mlp");
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < Rounds(6, 4); ++round) {
     const int size = 3 + round % 2;
     const int wrong = static_cast<int>(random.Uniform(static_cast<uint64_t>(size)));
     const bool counts = round % 3 > 0;
@@ -650,7 +651,7 @@ TEST_F(RecheckTest, WhoBeganWithOtherParametersIsNamedAsSuch) {
 TEST_F(RecheckTest, WhoseOptimizerLostABitIsNamed) {
   Random random(17);
   const std::string expected = Alone("mlp");
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < Rounds(10, 3); ++round) {
     const int wrong = round % 3;
     const uint64_t step = random.Uniform(kRecheckedSteps - 1);
     Make("mlp", 3, {}, {});
