@@ -167,8 +167,12 @@ def main():
         environment["PATH"] = os.path.dirname(python) + os.pathsep + environment["PATH"]
     with tempfile.TemporaryDirectory(prefix="keel-readme-") as folder:
         os.symlink(options.build, f"{folder}/build")
-        for name in ("tools", ".deps"):
-            os.symlink(f"{options.source}/{name}", f"{folder}/{name}")
+        os.symlink(f"{options.source}/tools", f"{folder}/tools")
+        if options.torch is None:
+            os.symlink(f"{options.source}/.deps", f"{folder}/.deps")
+        else:  # the build may be for another PyTorch than the one that lies there
+            os.mkdir(f"{folder}/.deps")
+            os.symlink(os.path.dirname(os.path.dirname(python)), f"{folder}/.deps/venv")
         link_examples(options.source, folder, options.shorten)
         environment[launchers.MARK] = folder
         try:
