@@ -1,5 +1,6 @@
-// keel health: what the program says of this machine, with a program that stands for nvidia-smi.
-// Whether this machine is fit is not for a test to say: its memory may have faults.
+// keel health: what the program says of this machine, with a program that stands for nvidia-smi and
+// a file that stands for the kernel's log. Whether this machine is fit is not for a test to say:
+// its memory may have faults.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -24,9 +25,15 @@ class KeelHealth : public KeelProgram {
     ASSERT_OK(WriteDurably(files_, path, "#!/bin/sh\n" + script + "\n"));
     ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
   }
-  Ran Health(const std::string& arguments) {
+  Ran HealthOfAll(const std::string& arguments) {
     return RunShell("PATH=" + dir_.path() + ":$PATH " KEEL_BIN_DIR "/keel health --seconds 0 " +
                     arguments);
+  }
+  // Without what this machine's kernel has logged.
+  Ran Health(const std::string& arguments) { return HealthOfAll("--kernel-log '' " + arguments); }
+  std::string Log(const std::string& content) {
+    EXPECT_OK(WriteDurably(files_, dir_.File("kern.log"), content));
+    return "--kernel-log " + dir_.File("kern.log");
   }
   // What was found by one check.
   Json FindingsOf(const Json& json, const std::string& check) {
@@ -41,7 +48,7 @@ class KeelHealth : public KeelProgram {
 TEST_F(KeelHealth, TellsOfEachCheckAndEndsWithASentence) {
   MakeNvidiaSmi(std::string("echo '") + kSound + "'");
   const Ran ran = Health("");
-  for (const char* check : {"cpu ", "memory ", "machine checks ", "gpu "}) {
+  for (const char* check : {"cpu ", "memory ", "machine checks ", "xid ", "gpu "}) {
     EXPECT_THAT(ran.out, HasSubstr(std::string("\n") + check));
   }
   const std::string last = SplitList(ran.out, '\n').back();
@@ -99,8 +106,43 @@ TEST_F(KeelHealth, AsksForNoGpusWhereItIsToldSo) {
   EXPECT_FALSE(*Exists(files_, dir_.File("asked")));
 }
 
+TEST_F(KeelHealth, AnErrorInTheKernelsLogMakesTheMachineUnfit) {
+  MakeNvidiaSmi(std::string("echo '") + kSound + "'");
+  const std::string lost =
+      "[ 60.1] NVRM: Xid (PCI:0000:3b:00): 79, pid=7, GPU has fallen off the bus.\n";
+  const Ran ran = HealthOfAll(Log(lost) + " --json");
+  EXPECT_EQ(ran.exit_code, 1);
+  const auto json = ParseJson(ran.out);
+  ASSERT_OK(json);
+  const Json xids = FindingsOf(*json, "xid");
+  ASSERT_EQ(xids.size(), 1u) << ran.out;
+  EXPECT_EQ(xids[0]["verdict"], "unfit");
+  EXPECT_EQ(xids[0]["found"], dir_.File("kern.log") +
+                                  " says that GPU 0000:3b:00 has fallen off the bus (Xid 79, 1 "
+                                  "time)");
+  EXPECT_THAT(xids[0]["cure"].get<std::string>(), StartsWith("restart the machine"));
+  EXPECT_THAT(HealthOfAll(Log(lost + "[ 0.0] Linux version 6.1.0\n")).out,
+              HasSubstr("kern.log has no error of a GPU (Xid)\n"));
+}
+
+TEST_F(KeelHealth, WhatProgramsDidWrongIsToldAndNoFault) {
+  MakeNvidiaSmi(std::string("echo '") + kSound + "'");
+  const Ran ran = HealthOfAll(Log("NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=python3\n"));
+  EXPECT_THAT(ran.out, HasSubstr("xid             fit        "));
+  EXPECT_THAT(ran.out, HasSubstr("1 that programs made (31), which say nothing of the machine"));
+}
+
+TEST_F(KeelHealth, AKernelLogThatNeverEndsIsNotReadForEver) {
+  MakeNvidiaSmi(std::string("echo '") + kSound + "'");
+  EXPECT_THAT(HealthOfAll("--kernel-log /dev/zero --limit 2s").out,
+              HasSubstr("/dev/zero could not be read to its end within 2 s"));
+}
+
 TEST_F(KeelHealth, MistakesAreTold) {
   EXPECT_EQ(Health("--nvidia-smi /no/such/nvidia-smi").exit_code, 3);
+  MakeNvidiaSmi("exit 6");
+  EXPECT_EQ(HealthOfAll("--kernel-log /no/such/log").exit_code, 3);
+  EXPECT_EQ(HealthOfAll("--kernel-log " + dir_.path()).exit_code, 3);
   EXPECT_EQ(Health("--seconds -1").exit_code, 2);
   EXPECT_EQ(Health("--seconds 1e300").exit_code, 2);
   EXPECT_EQ(Health("--limit 0").exit_code, 2);

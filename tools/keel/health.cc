@@ -18,15 +18,26 @@ std::vector<HealthFinding> LookAtProcessors(Duration duration, Clock& clock) {
                            *exact);
 }
 
+bool IsNamed(const Options& options, const std::string& name) {
+  return options.Source(name).kind != OptionSource::Kind::kDefault;
+}
+
+Result<std::vector<HealthFinding>> LookAtKernelLog(const Options& options) {
+  const std::string& path = options.Text("kernel-log");
+  if (path.empty()) {
+    return std::vector<HealthFinding>{
+        {"xid", Fitness::kUnknown, "the kernel's log was not to be read (--kernel-log is empty)"}};
+  }
+  return LookAtXids(IsNamed(options, "kernel-log") ? path : "", options.Time("limit"), "");
+}
+
 Result<std::vector<HealthFinding>> LookAtGpus(const World& world, const Options& options) {
   const std::string& program = options.Text("nvidia-smi");
   if (program.empty()) {
     return std::vector<HealthFinding>{
         {"gpu", Fitness::kUnknown, "GPUs were not to be asked (--nvidia-smi is empty)"}};
   }
-  const bool is_named =
-      options.Source("nvidia-smi").kind != OptionSource::Kind::kDefault;
-  return AskGpus({program, is_named, options.Time("limit")}, world.files, "");
+  return AskGpus({program, IsNamed(options, "nvidia-smi"), options.Time("limit")}, world.files, "");
 }
 
 TextTable::Cell FitnessCell(Fitness fitness, const Paint& paint) {
@@ -64,10 +75,10 @@ OptionTable HealthTable() {
       "health",
       "Says whether this machine is fit to train. Each processor that this process may run on "
       "computes a matrix product that is known; the kernel is asked for uncorrected errors of "
-      "memory and for machine checks, and nvidia-smi for faults of GPUs. What nobody tells is "
-      "not known, and does not make the machine unfit. GPUs are asked, and not computed with; "
-      "their errors in the kernel's log (Xid) take root to read, and are not looked at. The last "
-      "line says in a sentence what is unfit.",
+      "memory and for machine checks, its log for errors of NVIDIA's GPUs (Xid), which may take "
+      "root to read, and nvidia-smi for their faults. What nobody tells is not known, and does "
+      "not make the machine unfit. GPUs are asked, and not computed with. The last line says in a "
+      "sentence what is unfit.",
       "", "the machine is unfit: the last line says why");
   table.Add(Option::Real("seconds", 1,
                          "How long the processors compute, about; 0: once in each way")
@@ -75,9 +86,13 @@ OptionTable HealthTable() {
   table.Add(Option::Text("nvidia-smi", "nvidia-smi",
                          "The program that is asked for GPUs; empty: they are not asked for")
                 .Placeholder("PATH"));
+  table.Add(Option::Text("kernel-log", "/dev/kmsg",
+                         "The kernel's log, or a file that was kept of one, as of dmesg or of a "
+                         "system's log; empty: it is not read")
+                .Placeholder("FILE"));
   table.Add(Option::Time("limit", "20s",
-                         "How long nvidia-smi may take. Where there is a GPU, it makes the machine "
-                         "unfit to take longer")
+                         "How long nvidia-smi may take, and reading the kernel's log. Where there "
+                         "is a GPU, it makes the machine unfit if nvidia-smi takes longer")
                 .Range(std::chrono::milliseconds(1), std::chrono::hours(1)));
   table.AddExample("keel health", "Before a job begins, on each of its machines");
   table.AddExample("keelrun --health-check=\"keel health\" --standalone train.py",
@@ -94,6 +109,8 @@ Result<Outcome> RunHealth(const World& world, const Options& options) {
   std::vector<HealthFinding> findings = LookAtProcessors(duration, world.clock);
   for (HealthFinding& one : LookAtMemory(world.files, "")) findings.push_back(std::move(one));
   findings.push_back(LookAtMachineChecks(world.files, ""));
+  KEEL_TRY_ASSIGN(const std::vector<HealthFinding> of_log, LookAtKernelLog(options));
+  findings.insert(findings.end(), of_log.begin(), of_log.end());
   KEEL_TRY_ASSIGN(const std::vector<HealthFinding> of_gpus, LookAtGpus(world, options));
   findings.insert(findings.end(), of_gpus.begin(), of_gpus.end());
   return OutcomeOf(findings, world.paint);

@@ -5,10 +5,13 @@
 #include <cctype>
 #include <optional>
 
+#include "base/file_error.h"
 #include "base/file_helpers.h"
 #include "base/text.h"
 #include "elastic/process/program_path.h"
 #include "tools/keel/health_gpu.h"
+#include "tools/keel/health_xid.h"
+#include "tools/keel/kernel_log.h"
 #include "tools/keel/limited_run.h"
 
 namespace keel {
@@ -149,6 +152,24 @@ std::vector<HealthFinding> LookAtMemory(Files& files, const std::string& root) {
 HealthFinding LookAtMachineChecks(Files& files, const std::string& root) {
   const auto text = ReadWhole(files, root + "/proc/interrupts", kInterruptsBytesMost);
   return MachineCheckFinding(text.ok() ? *text : "");
+}
+
+Result<std::vector<HealthFinding>> LookAtXids(const std::string& path, Duration limit,
+                                              const std::string& root) {
+  const bool is_own = path.empty();
+  XidReader reader;
+  const KernelLogRead read =
+      ReadKernelLog(is_own ? root + "/dev/kmsg" : path, RealClock().Monotonic() + limit,
+                    [&](std::string_view line) { reader.Add(line); });
+  if (read.error != 0 && !is_own) return FileError("read", path, read.error);
+  if (read.error != 0) return std::vector<HealthFinding>{SilentKernelLog(read.error)};
+  const std::string log = is_own ? "the kernel's log" : Printable(path);
+  std::vector<HealthFinding> findings = XidFindings(reader, log);
+  if (!read.is_whole) {
+    findings.push_back({"xid", Fitness::kUnknown,
+                        log + " could not be read to its end within " + DurationText(limit)});
+  }
+  return findings;
 }
 
 Result<std::vector<HealthFinding>> AskGpus(const GpuQuestion& question, Files& files,

@@ -1,9 +1,11 @@
 // HealthLook: looks at this machine for `keel health`: its memory's counters, its machine checks,
-// its GPUs.
-// Promises   needs no right that a user lacks; changes nothing. What cannot be read is a finding.
-// Does not   conclude (tools/keel/health_findings.h, tools/keel/health_gpu.h); compute.
-// Threads    one at a time: AskGpus() starts a program, which ends before the call does.
-// Errors     kNotFound, kInvalid: the nvidia-smi that the user names cannot be run.
+// the kernel's log, its GPUs.
+// Promises   changes nothing. What cannot be read, for a lack of rights or otherwise, is a finding.
+// Does not   conclude (tools/keel/health_findings.h, tools/keel/health_gpu.h,
+//            tools/keel/health_xid.h); compute.
+// Threads    one at a time: programs that it starts end before the call does.
+// Errors     kNotFound, kInvalid: the program that the user names cannot be run. Those of a file,
+//            for the log that the user names.
 #pragma once
 
 #include <string>
@@ -19,6 +21,10 @@ namespace keel {
 // `root`: what stands before "/sys", "/proc" and "/dev"; empty, but for tests.
 std::vector<HealthFinding> LookAtMemory(Files& files, const std::string& root);
 HealthFinding LookAtMachineChecks(Files& files, const std::string& root);
+
+// `path`: the user's; empty: the kernel's own log.
+Result<std::vector<HealthFinding>> LookAtXids(const std::string& path, Duration limit,
+                                              const std::string& root);
 
 struct GpuQuestion {
   std::string program = "nvidia-smi";  // a path, or a name to look up in PATH
