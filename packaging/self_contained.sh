@@ -39,7 +39,8 @@ LinkPrograms() {
     rm -f "$prefix/bin/$name"
     ln -s "../lib/evenkeel/python/evenkeel/bin/$name" "$prefix/bin/$name"
   done
-  rm -f "$prefix"/lib/evenkeel/libkeel_{store_module,s3,numeric_names}.so
+  rm -f "$prefix"/lib/evenkeel/libkeel_{store_module,s3,numeric_names}.so \
+    "$prefix/lib/evenkeel/gpu_product.py"
 }
 
 # What programs in C++ load beside these, with the libraries that the package has.

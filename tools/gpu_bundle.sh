@@ -54,6 +54,7 @@ readonly bundle=$work/evenkeel-gpu
 mkdir -p "$bundle"/{bin,lib/evenkeel,scripts}
 cp "${kPrograms[@]/#/$build/bin/}" "$bundle/bin/"
 cp "${kModules[@]/#/$build/lib/evenkeel/}" "$bundle/lib/evenkeel/"
+cp "$root/tools/keel/gpu_product.py" "$bundle/lib/evenkeel/"
 cp "${kScripts[@]/#/$root/}" "$bundle/scripts/"
 mv "$bundle/scripts/run.sh" "$bundle/"
 cp "$root/LICENSE" "$bundle/"
@@ -90,7 +91,7 @@ for file in "$bundle"/bin/* "$bundle"/lib/evenkeel/*.so; do
   cmake "-Dfile=$file" "-Drun_path=$run_path" -P "$work/run_path.cmake" >/dev/null ||
     Fail "the run path of $file could not be set; why is above"
 done
-if readelf -d "$bundle"/bin/* "$bundle"/lib/*.so* "$bundle"/lib/evenkeel/* |
+if readelf -d "$bundle"/bin/* "$bundle"/lib/*.so* "$bundle"/lib/evenkeel/*.so |
   grep -E 'R(UN)?PATH' | grep -E '\[/|:/'; then
   Fail "these look for libraries in folders of this machine"
 fi

@@ -5,7 +5,7 @@
                                         keelrun depends on PyTorch
     evenkeel/bin/                       keelrun and keel; evenkeel_programs.py starts them
     evenkeel_spare.py                   what keelrun starts to have a process at hand
-    evenkeel/lib/evenkeel/              what keelrun loads
+    evenkeel/lib/evenkeel/              what keelrun and keel load or start
     evenkeel/_sources.tar.xz            for evenkeel_build.py, which makes further engines
 
 Promises   libraries look for PyTorch's and for ours in the same site-packages, and nowhere else.
@@ -108,6 +108,7 @@ def lay_out(root, build, torches, into, patchelf):
         copy(f"{build}/bin/{name}", f"{package}/bin", patchelf)
     for name in MODULES:
         copy(f"{build}/lib/evenkeel/{name}", f"{package}/lib/evenkeel", patchelf)
+    copy(f"{root}/tools/keel/gpu_product.py", f"{package}/lib/evenkeel")
     # It finds libcrypto's functions where the system's curl has them. With one of its own beside
     # curl's, each would call functions of the other.
     subprocess.run([patchelf, "--remove-needed", "libcrypto.so.3",

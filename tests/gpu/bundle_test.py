@@ -40,7 +40,8 @@ class Bundle(unittest.TestCase):
 
     def test_it_is_small_and_says_what_it_holds(self):
         self.assertLess(os.path.getsize(f"{self.folder}/made.tar.gz"), 55 << 20)
-        for name in ("bin/nccl_probe", "lib/evenkeel/libkeel_nccl.so", "scripts/stages.py"):
+        for name in ("bin/nccl_probe", "lib/evenkeel/libkeel_nccl.so",
+                     "lib/evenkeel/gpu_product.py", "scripts/stages.py"):
             self.assertRegex(self.made.stdout, rf"(?m)^ *\d+ {name}$")
         self.assertRegex(self.made.stdout, r"\d+ KB, for PyTorch \d+\.\d+, after \d+ s")
 

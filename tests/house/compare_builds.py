@@ -95,6 +95,8 @@ def cmake_installed(script, source_root):
               r'FILES "([^"]+)"')
     installed |= {os.path.join(folder, os.path.basename(path))
                   for folder, path in re.findall(shared, script)}
+    loaded = r'DESTINATION "[^"]*/evenkeel" TYPE FILE FILES "([^"]+\.py)"'
+    installed |= {os.path.basename(path) for path in re.findall(loaded, script)}
     headers = re.findall(r'TYPE FILE FILES "([^"]+\.h)"', script)
     return installed | {os.path.relpath(path, source_root) for path in headers}
 

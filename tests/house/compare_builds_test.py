@@ -79,12 +79,15 @@ class CompareBuildsTest(unittest.TestCase):
         script = ('file(INSTALL DESTINATION "x" TYPE STATIC_LIBRARY FILES "/b/libkeel.a")\n'
                   'file(INSTALL DESTINATION "P/base" TYPE FILE FILES "/root/base/check.h")\n'
                   'file(INSTALL DESTINATION "x" TYPE EXECUTABLE FILES "/b/bin/keelrun")\n'
-                  'file(INSTALL DESTINATION "P/share/zsh" TYPE FILE FILES "/s/_keelrun")\n')
+                  'file(INSTALL DESTINATION "P/share/zsh" TYPE FILE FILES "/s/_keelrun")\n'
+                  'file(INSTALL DESTINATION "P/lib/evenkeel" TYPE FILE FILES "/s/started.py")\n')
         meson = {"/root/base/check.h": "/usr/h", "/m/libkeel.a": "/usr/lib/libkeel.a",
                  "/m/bin/keelrun": "/usr/bin/keelrun",
-                 "/s/_keelrun": "/usr/share/zsh/_keelrun"}
+                 "/s/_keelrun": "/usr/share/zsh/_keelrun",
+                 "/s/started.py": "/usr/lib/x86_64-linux-gnu/evenkeel/started.py"}
         in_cmake = builds.cmake_installed(script, "/root")
-        self.assertEqual(in_cmake, {"libkeel.a", "keelrun", "base/check.h", "share/zsh/_keelrun"})
+        self.assertEqual(in_cmake, {"libkeel.a", "keelrun", "base/check.h", "share/zsh/_keelrun",
+                                    "started.py"})
         self.assertEqual(in_cmake, builds.meson_installed(meson, "/root"))
 
     def test_test_programs_are_read_from_ctest_files(self):

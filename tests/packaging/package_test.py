@@ -46,6 +46,7 @@ class PackageTest(unittest.TestCase):
         for name in ("bin/keelrun", "bin/keel", "include/evenkeel/base/result.h",
                      "lib/evenkeel/python/evenkeel/__init__.py",
                      "lib/evenkeel/python/evenkeel/lib/evenkeel/libkeel_numeric_names.so",
+                     "lib/evenkeel/python/evenkeel/lib/evenkeel/gpu_product.py",
                      "lib/libkeel_base.a",
                      "lib/cmake/Evenkeel/EvenkeelConfig.cmake", "share/doc/evenkeel/LICENSE",
                      "lib/systemd/system/keelrun@.service", "share/man/man1/keelrun.1",

@@ -50,16 +50,16 @@ class HealthLook : public testing::Test {
     Write(folder + "ce_count", corrected);
   }
   // A program that stands for nvidia-smi; what asks it.
-  GpuQuestion Fake(const std::string& script, Duration limit = std::chrono::minutes(5)) {
+  ProgramQuestion Fake(const std::string& script, Duration limit = std::chrono::minutes(5)) {
     const std::string path = dir_.File("nvidia-smi");
     EXPECT_OK(WriteDurably(files_, path, "#!/bin/bash\n" + script + "\n"));
     EXPECT_EQ(::chmod(path.c_str(), 0755), 0);
     return {path, true, limit};
   }
-  Findings Ask(const GpuQuestion& question) {
-    const auto findings = AskGpus(question, files_, dir_.path());
-    EXPECT_OK(findings);
-    return findings.ok() ? *findings : Findings();
+  Findings Ask(const ProgramQuestion& question) {
+    const auto look = AskGpus(question, files_, dir_.path());
+    EXPECT_OK(look);
+    return look.ok() ? look->findings : Findings();
   }
 
   const TempDir dir_;
@@ -225,7 +225,8 @@ TEST(HealthGpu, SilenceIsAFaultWhereThereIsAGpu) {
 // --- programs that stand for nvidia-smi ---
 
 TEST_F(HealthLook, AsksNvidiaSmi) {
-  const GpuQuestion fake = Fake("echo \"$*\" >" + dir_.File("asked") + "; echo '" + kSound + "'");
+  const ProgramQuestion fake =
+      Fake("echo \"$*\" >" + dir_.File("asked") + "; echo '" + kSound + "'");
   EXPECT_THAT(Text(Ask(fake)), StartsWith("gpu: fit: GPU 0 (GPU-aa, "));
   const auto asked = ReadWhole(files_, dir_.File("asked"), 4096);
   ASSERT_OK(asked);
@@ -234,7 +235,7 @@ TEST_F(HealthLook, AsksNvidiaSmi) {
 
 // Those of remapped rows are known under another option then.
 TEST_F(HealthLook, LeavesOutFieldsThatNvidiaSmiDoesNotKnow) {
-  const GpuQuestion fake = Fake(
+  const ProgramQuestion fake = Fake(
       "for field in remapped_rows.pending remapped_rows.failure retired_pages.pending; do\n"
       "  [[ $1 == --query-gpu=*$field* ]] || continue\n"
       "  echo \"Field \\\"$field\\\" is not a valid field to query.\"; exit 2\n"
@@ -261,7 +262,7 @@ TEST_F(HealthLook, FailuresOfNvidiaSmiAreFaultsWhereThereIsAGpu) {
       {"for i in {0..999}; do printf '\\377,,,,,,,,\\n\\n,\\n'; done", "said nothing of any GPU"},
       {"while :; do echo 0123456789012345678901234567890123456789; done", "said more than 1 MiB"}};
   for (const auto& [script, words] : rows) {
-    const GpuQuestion fake = Fake(script);
+    const ProgramQuestion fake = Fake(script);
     const Findings without = Ask(fake);
     ASSERT_EQ(without.size(), 1u) << script;
     EXPECT_EQ(without[0].fitness, Fitness::kUnknown) << script << Text(without);
@@ -279,7 +280,7 @@ TEST_F(HealthLook, OnlyFilesOfGpusShowThatThereIsOne) {
   for (const char* name : {"nvidiactl", "nvidia-uvm", "nvidia", "nvidia0x"}) {
     Write(std::string("dev/") + name, "");
   }
-  const GpuQuestion fake = Fake("exit 9");
+  const ProgramQuestion fake = Fake("exit 9");
   EXPECT_EQ(Ask(fake)[0].fitness, Fitness::kUnknown);
   Write("dev/nvidia12", "");
   EXPECT_THAT(Text(Ask(fake)), HasSubstr("; there is /dev/nvidia12"));
@@ -332,13 +333,29 @@ TEST_F(HealthLook, AWarningBesideAnAnswerIsToldAndNoFault) {
 }
 
 TEST_F(HealthLook, WithoutNvidiaSmiNobodyTells) {
-  const GpuQuestion question{"no-such-nvidia-smi", false, std::chrono::minutes(5)};
+  const ProgramQuestion question{"no-such-nvidia-smi", false, std::chrono::minutes(5)};
   EXPECT_EQ(Text(Ask(question)), "gpu: not known: there is no GPU of NVIDIA's to ask\n");
   Write("dev/nvidia3", "");
   EXPECT_THAT(Text(Ask(question)), HasSubstr("not known: there is /dev/nvidia3, and no "));
   const auto named = AskGpus({"no-such-nvidia-smi", true, {}}, files_, dir_.path());
   ASSERT_FALSE(named.ok()) << "the user is mistaken";
   EXPECT_EQ(named.error().code, Code::kNotFound);
+}
+
+TEST_F(HealthLook, SaysWhetherThereIsAGpuToComputeOn) {
+  const auto look = [&](const ProgramQuestion& question) {
+    const auto found = AskGpus(question, files_, dir_.path());
+    EXPECT_OK(found);
+    return found.ok() ? std::pair(found->has_gpu, found->is_silent) : std::pair(false, false);
+  };
+  const ProgramQuestion none{"no-such-nvidia-smi", false, std::chrono::minutes(5)};
+  const ProgramQuestion sound = Fake(std::string("echo '") + kSound + "'");
+  EXPECT_EQ(look(sound), std::pair(true, false));
+  EXPECT_EQ(look(none), std::pair(false, false));
+  EXPECT_EQ(look(Fake("echo No devices were found; exit 6")), std::pair(false, true));
+  Write("dev/nvidia0", "");
+  EXPECT_EQ(look(none), std::pair(true, false));
+  EXPECT_EQ(look(Fake("exit 9")), std::pair(true, true));
 }
 
 // --- the sentence ---

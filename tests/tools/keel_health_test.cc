@@ -1,6 +1,6 @@
-// keel health: what the program says of this machine, with a program that stands for nvidia-smi and
-// a file that stands for the kernel's log. Whether this machine is fit is not for a test to say:
-// its memory may have faults.
+// keel health: what the program says of this machine, with programs that stand for nvidia-smi and
+// for Python, and a file that stands for the kernel's log. Whether this machine is fit is not for a
+// test to say: its memory may have faults.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -29,11 +29,20 @@ class KeelHealth : public KeelProgram {
     return RunShell("PATH=" + dir_.path() + ":$PATH " KEEL_BIN_DIR "/keel health --seconds 0 " +
                     arguments);
   }
-  // Without what this machine's kernel has logged.
-  Ran Health(const std::string& arguments) { return HealthOfAll("--kernel-log '' " + arguments); }
+  // Without what this machine's kernel has logged, and without Python.
+  Ran Health(const std::string& arguments) {
+    return HealthOfAll("--kernel-log '' --python '' " + arguments);
+  }
+  // An option that names a program of that name, which is the script.
+  std::string Python(const std::string& script) {
+    const std::string path = dir_.File("python");
+    EXPECT_OK(WriteDurably(files_, path, "#!/bin/bash\n" + script + "\n"));
+    EXPECT_EQ(::chmod(path.c_str(), 0755), 0);
+    return "--kernel-log '' --python " + path;
+  }
   std::string Log(const std::string& content) {
     EXPECT_OK(WriteDurably(files_, dir_.File("kern.log"), content));
-    return "--kernel-log " + dir_.File("kern.log");
+    return "--python '' --kernel-log " + dir_.File("kern.log");
   }
   // What was found by one check.
   Json FindingsOf(const Json& json, const std::string& check) {
@@ -48,7 +57,7 @@ class KeelHealth : public KeelProgram {
 TEST_F(KeelHealth, TellsOfEachCheckAndEndsWithASentence) {
   MakeNvidiaSmi(std::string("echo '") + kSound + "'");
   const Ran ran = Health("");
-  for (const char* check : {"cpu ", "memory ", "machine checks ", "xid ", "gpu "}) {
+  for (const char* check : {"cpu ", "memory ", "machine checks ", "xid ", "gpu ", "gpu product "}) {
     EXPECT_THAT(ran.out, HasSubstr(std::string("\n") + check));
   }
   const std::string last = SplitList(ran.out, '\n').back();
@@ -134,15 +143,61 @@ TEST_F(KeelHealth, WhatProgramsDidWrongIsToldAndNoFault) {
 
 TEST_F(KeelHealth, AKernelLogThatNeverEndsIsNotReadForEver) {
   MakeNvidiaSmi(std::string("echo '") + kSound + "'");
-  EXPECT_THAT(HealthOfAll("--kernel-log /dev/zero --limit 2s").out,
+  EXPECT_THAT(HealthOfAll("--python '' --kernel-log /dev/zero --limit 2s").out,
               HasSubstr("/dev/zero could not be read to its end within 2 s"));
+}
+
+TEST_F(KeelHealth, AGpuThatComputesWronglyMakesTheMachineUnfit) {
+  MakeNvidiaSmi(std::string("echo '") + kSound + "'");
+  const Ran ran = HealthOfAll(Python(
+      R"(echo '{"gpus": [{"index": 0, "uuid": "GPU-aa", "bus": "00000000:3B:00.0"}]}'
+         echo '{"gpu": 0, "products": 8, "wrong": [{"kind": "TF32", "times": 1, "elements": 9,
+                "differing": 1, "row": 2, "column": 1, "found": "5", "right": "4",
+                "shape": "3 x 3 by 3 x 3"}]}' | tr -d '
+')"));
+  EXPECT_EQ(ran.exit_code, 1) << ran.out;
+  EXPECT_THAT(SplitList(ran.out, '\n').back(),
+              EndsWith("GPU 0 (GPU-aa, 00000000:3B:00.0) computed another product than it should, "
+                       "with TF32: 1 of 9 elements differ, the first at row 2, column 1: 5, not 4 "
+                       "(3 x 3 by 3 x 3; 1 of 8 products were wrong)."));
+}
+
+TEST_F(KeelHealth, PythonIsStartedOnlyWhereThereIsAGpuThatAnswers) {
+  const std::string python = Python("touch " + dir_.File("asked"));
+  const auto is_asked = [&] { return *Exists(files_, dir_.File("asked")); };
+  MakeNvidiaSmi("echo No devices were found; exit 6");
+  EXPECT_THAT(HealthOfAll(python).out, HasSubstr("gpu product     not known  "));
+  EXPECT_FALSE(is_asked());
+  MakeNvidiaSmi("echo Unable to determine the device handle for GPU 0000:3B:00.0; exit 15");
+  EXPECT_THAT(HealthOfAll(python).out, HasSubstr("nvidia-smi could not ask all of them"));
+  EXPECT_FALSE(is_asked());
+  MakeNvidiaSmi(std::string("echo '") + kSound + "'");
+  EXPECT_THAT(HealthOfAll(python + " --nvidia-smi ''").out, HasSubstr("nor to be computed with"));
+  EXPECT_FALSE(is_asked());
+  EXPECT_THAT(Health("").out, HasSubstr("not to be computed with (--python is empty)"));
+  EXPECT_FALSE(is_asked());
+  EXPECT_THAT(HealthOfAll(python).out, HasSubstr("python ended, and told of no product"));
+  EXPECT_TRUE(is_asked());
+}
+
+TEST_F(KeelHealth, PythonThatHangsIsNotWaitedForAndNoFault) {
+  MakeNvidiaSmi(std::string("echo '") + kSound + "'");
+  const Ran ran = HealthOfAll(Python("trap '' TERM; sleep 3600") + " --python-limit 2s --json");
+  const auto json = ParseJson(ran.out);
+  ASSERT_OK(json);
+  const Json found = FindingsOf(*json, "gpu product");
+  ASSERT_EQ(found.size(), 1u) << ran.out;
+  EXPECT_EQ(found[0]["verdict"], "not known");
+  EXPECT_THAT(found[0]["found"].get<std::string>(), HasSubstr("did not end within 2 s"));
 }
 
 TEST_F(KeelHealth, MistakesAreTold) {
   EXPECT_EQ(Health("--nvidia-smi /no/such/nvidia-smi").exit_code, 3);
   MakeNvidiaSmi("exit 6");
-  EXPECT_EQ(HealthOfAll("--kernel-log /no/such/log").exit_code, 3);
-  EXPECT_EQ(HealthOfAll("--kernel-log " + dir_.path()).exit_code, 3);
+  EXPECT_EQ(HealthOfAll("--kernel-log '' --python /no/such/python").exit_code, 3);
+  EXPECT_EQ(HealthOfAll("--python '' --kernel-log /no/such/log").exit_code, 3);
+  EXPECT_EQ(HealthOfAll("--python '' --kernel-log " + dir_.path()).exit_code, 3);
+  EXPECT_EQ(Health("--python-limit 0").exit_code, 2);
   EXPECT_EQ(Health("--seconds -1").exit_code, 2);
   EXPECT_EQ(Health("--seconds 1e300").exit_code, 2);
   EXPECT_EQ(Health("--limit 0").exit_code, 2);

@@ -1,9 +1,13 @@
 // `keel health`: whether this machine is fit to train.
 #include <memory>
 
+#include "base/environment.h"
 #include "base/text.h"
+#include "elastic/process/program_path.h"
+#include "store/find_module.h"
 #include "tools/keel/commands.h"
 #include "tools/keel/health_cpu.h"
+#include "tools/keel/health_gpu_product.h"
 #include "tools/keel/health_look.h"
 #include "tools/keel/text_table.h"
 
@@ -11,6 +15,8 @@ namespace keel {
 namespace {
 
 constexpr double kSecondsMost = 86400;
+// Lies with what programs load, in the build as when installed.
+constexpr const char* kGpuProductModule = "gpu_product.py";
 
 std::vector<HealthFinding> LookAtProcessors(Duration duration, Clock& clock) {
   const auto exact = std::make_unique<SquareMatrix>(ExactProduct(KnownFactors()));
@@ -31,13 +37,44 @@ Result<std::vector<HealthFinding>> LookAtKernelLog(const Options& options) {
   return LookAtXids(IsNamed(options, "kernel-log") ? path : "", options.Time("limit"), "");
 }
 
-Result<std::vector<HealthFinding>> LookAtGpus(const World& world, const Options& options) {
-  const std::string& program = options.Text("nvidia-smi");
-  if (program.empty()) {
-    return std::vector<HealthFinding>{
-        {"gpu", Fitness::kUnknown, "GPUs were not to be asked (--nvidia-smi is empty)"}};
+Result<std::vector<HealthFinding>> ComputeOn(const GpuLook& look, const Options& options) {
+  const auto nothing = [](const std::string& why, const std::string& cure = "") {
+    return std::vector<HealthFinding>{NoGpuProduct(why, cure)};
+  };
+  const ProgramQuestion question{options.Text("python"), IsNamed(options, "python"),
+                                 options.Time("python-limit")};
+  if (question.program.empty()) {
+    return nothing("GPUs were not to be computed with (--python is empty)");
   }
-  return AskGpus({program, IsNamed(options, "nvidia-smi"), options.Time("limit")}, world.files, "");
+  if (question.is_named_by_user) {
+    KEEL_TRY(CheckProgram(question.program, SearchPath(OwnEnvironment())));
+  }
+  if (!look.has_gpu) return nothing("there is no GPU of NVIDIA's to compute with");
+  if (look.is_silent) {
+    return nothing("GPUs are not computed with, since " + options.Text("nvidia-smi") +
+                   " could not ask all of them");
+  }
+  KEEL_TRY_ASSIGN(const std::string prefix, OwnPrefix());
+  const Result<std::string> module = FindModule(prefix, kGpuProductModule);
+  if (!module.ok()) {
+    return nothing("this keel lacks what computes on GPUs: " + module.error().message,
+                   "install keel with the files that come with it");
+  }
+  return ComputeOnGpus(question, *module, options.Real("seconds"));
+}
+
+Result<std::vector<HealthFinding>> LookAtGpus(const World& world, const Options& options) {
+  const ProgramQuestion question{options.Text("nvidia-smi"), IsNamed(options, "nvidia-smi"),
+                                 options.Time("limit")};
+  if (question.program.empty()) {
+    const std::string why = "GPUs were not to be asked (--nvidia-smi is empty)";
+    return std::vector<HealthFinding>{{"gpu", Fitness::kUnknown, why},
+                                      NoGpuProduct(why + ", nor to be computed with")};
+  }
+  KEEL_TRY_ASSIGN(GpuLook look, AskGpus(question, world.files, ""));
+  KEEL_TRY_ASSIGN(const std::vector<HealthFinding> of_products, ComputeOn(look, options));
+  look.findings.insert(look.findings.end(), of_products.begin(), of_products.end());
+  return look.findings;
 }
 
 TextTable::Cell FitnessCell(Fitness fitness, const Paint& paint) {
@@ -76,15 +113,21 @@ OptionTable HealthTable() {
       "Says whether this machine is fit to train. Each processor that this process may run on "
       "computes a matrix product that is known; the kernel is asked for uncorrected errors of "
       "memory and for machine checks, its log for errors of NVIDIA's GPUs (Xid), which may take "
-      "root to read, and nvidia-smi for their faults. What nobody tells is not known, and does "
-      "not make the machine unfit. GPUs are asked, and not computed with. The last line says in a "
-      "sentence what is unfit.",
+      "root to read, and nvidia-smi for their faults. Then each GPU computes known products, too, "
+      "with the PyTorch of a Python. What nobody tells is not known, and does not make the "
+      "machine unfit. The last line says in a sentence what is unfit.",
       "", "the machine is unfit: the last line says why");
   table.Add(Option::Real("seconds", 1,
-                         "How long the processors compute, about; 0: once in each way")
+                         "How long the processors compute, about, and then all GPUs at the same "
+                         "time; 0: once in each way")
                 .RealRange(0, kSecondsMost));
   table.Add(Option::Text("nvidia-smi", "nvidia-smi",
-                         "The program that is asked for GPUs; empty: they are not asked for")
+                         "The program that is asked for GPUs; empty: they are neither asked for "
+                         "nor computed with")
+                .Placeholder("PATH"));
+  table.Add(Option::Text("python", "python3",
+                         "The Python whose PyTorch computes on GPUs, where there are any; empty: "
+                         "nothing is computed on them")
                 .Placeholder("PATH"));
   table.Add(Option::Text("kernel-log", "/dev/kmsg",
                          "The kernel's log, or a file that was kept of one, as of dmesg or of a "
@@ -94,11 +137,17 @@ OptionTable HealthTable() {
                          "How long nvidia-smi may take, and reading the kernel's log. Where there "
                          "is a GPU, it makes the machine unfit if nvidia-smi takes longer")
                 .Range(std::chrono::milliseconds(1), std::chrono::hours(1)));
+  table.Add(Option::Time("python-limit", "30s",
+                         "How long the Python may take beside --seconds, as to import PyTorch. "
+                         "Where it takes longer, GPUs that it has not told of are not known")
+                .Range(std::chrono::milliseconds(1), std::chrono::hours(1)));
   table.AddExample("keel health", "Before a job begins, on each of its machines");
   table.AddExample("keelrun --health-check=\"keel health\" --standalone train.py",
                    "Before workers start, and start again");
   table.AddExample("keel health --seconds 600 --nvidia-smi ''",
-                   "Ten minutes of all processors, and no question of GPUs");
+                   "Ten minutes of all processors, and nothing of GPUs");
+  table.AddExample("keel health --python /opt/job/bin/python --seconds 60",
+                   "A minute of all processors and one of all GPUs, by the job's own PyTorch");
   table.AddExample("keel health --json | jq -r '.findings[] | select(.cure) | .cure'",
                    "What to do");
   return table;

@@ -1,4 +1,4 @@
-// Reads files of the kernel's, and runs nvidia-smi.
+// Reads files of the kernel's, and runs nvidia-smi and Python.
 #include "tools/keel/health_look.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "elastic/process/program_path.h"
 #include "tools/keel/health_gpu.h"
+#include "tools/keel/health_gpu_product.h"
 #include "tools/keel/health_xid.h"
 #include "tools/keel/kernel_log.h"
 #include "tools/keel/limited_run.h"
@@ -48,6 +49,13 @@ std::string FirstGpuDevice(Files& files, const std::string& root) {
     if (IsOfGpu(entry.name)) return "/dev/" + entry.name;
   }
   return "";
+}
+
+// What a program did instead of ending well; empty: it did that.
+std::string TroubleOf(const LimitedRun& run, Duration limit) {
+  if (run.said_too_much) return "said more than " + BytesText(kAnswerBytesMost);
+  if (!run.status.has_value()) return "did not end within " + DurationText(limit);
+  return run.status->ok() ? "" : run.status->Text();
 }
 
 // nvidia-smi, until the deadline.
@@ -99,10 +107,7 @@ class GpuAsker {
     }
     out_ = run->out;
     words_ = run->err + (run->err.empty() ? "" : "\n") + run->out;
-    trouble_ = run->said_too_much         ? "said more than " + BytesText(kAnswerBytesMost)
-               : !run->status.has_value() ? "did not end within " + DurationText(limit_)
-               : run->status->ok()        ? ""
-                                          : run->status->Text();
+    trouble_ = TroubleOf(*run, limit_);
     return run->status.has_value();
   }
 
@@ -122,7 +127,7 @@ HealthFinding OddLine(const std::string& program, const std::string& line) {
           program + " also says \"" + Printable(Beginning(line, 300)) + "\""};
 }
 
-std::vector<HealthFinding> WithoutNvidiaSmi(const GpuQuestion& question,
+std::vector<HealthFinding> WithoutNvidiaSmi(const ProgramQuestion& question,
                                             const std::string& device) {
   if (device.empty()) return {{"gpu", Fitness::kUnknown, "there is no GPU of NVIDIA's to ask"}};
   return {{"gpu", Fitness::kUnknown,
@@ -172,28 +177,55 @@ Result<std::vector<HealthFinding>> LookAtXids(const std::string& path, Duration 
   return findings;
 }
 
-Result<std::vector<HealthFinding>> AskGpus(const GpuQuestion& question, Files& files,
-                                           const std::string& root) {
+Result<GpuLook> AskGpus(const ProgramQuestion& question, Files& files, const std::string& root) {
   const std::string device = FirstGpuDevice(files, root);
   const std::string search_path = SearchPath(OwnEnvironment());
   if (question.is_named_by_user) KEEL_TRY(CheckProgram(question.program, search_path));
   const auto path = FindProgram(question.program, search_path, "");
-  if (!path.ok()) return WithoutNvidiaSmi(question, device);
+  GpuLook look;
+  look.has_gpu = !device.empty();
+  if (!path.ok()) {
+    look.findings = WithoutNvidiaSmi(question, device);
+    return look;
+  }
   GpuAsker asker(*path, question.limit);
   std::vector<GpuReading> gpus = asker.Ask("query-gpu", GpuFields());
   if (asker.trouble().empty() && asker.LeftOut("remapped_rows.")) {
     AddReadings(asker.Ask("query-remapped-rows", RemappedRowsFields()), &gpus);
   }
-  std::vector<HealthFinding> findings = GpuFindings(gpus);
-  if (!asker.trouble().empty()) {
-    findings.push_back(SilentGpus(question.program + " " + asker.trouble(), asker.words(), device));
+  look.is_silent = !asker.trouble().empty();
+  look.has_gpu =
+      look.has_gpu || !gpus.empty() || (look.is_silent && NamesGpu(asker.words()));
+  look.findings = GpuFindings(gpus);
+  if (look.is_silent) {
+    look.findings.push_back(
+        SilentGpus(question.program + " " + asker.trouble(), asker.words(), device));
   }
   // Where it said nothing else, its words stand in the finding above.
   const size_t told = gpus.empty() ? 0 : std::min(asker.odd_lines().size(), kOddLinesTold);
   for (size_t i = 0; i < told; ++i) {
-    findings.push_back(OddLine(question.program, asker.odd_lines()[i]));
+    look.findings.push_back(OddLine(question.program, asker.odd_lines()[i]));
   }
-  return findings;
+  return look;
+}
+
+Result<std::vector<HealthFinding>> ComputeOnGpus(const ProgramQuestion& question,
+                                                 const std::string& module, double seconds) {
+  const auto path = FindProgram(question.program, SearchPath(OwnEnvironment()), "");
+  if (!path.ok()) {
+    return std::vector<HealthFinding>{
+        NoGpuProduct("there is no " + question.program + " on the PATH to compute on GPUs",
+                     "name the Python of the job (--python)")};
+  }
+  const Duration limit = question.limit + Duration(static_cast<int64_t>(seconds * 1e9));
+  const Result<LimitedRun> run =
+      RunWithin({*path, "-u", module, "--seconds=" + NumberText(seconds)},
+                RealClock().Monotonic() + limit, kAnswerBytesMost);
+  if (!run.ok()) {
+    return std::vector<HealthFinding>{
+        NoGpuProduct(question.program + " could not be run: " + run.error().message)};
+  }
+  return GpuProductFindings({question.program, TroubleOf(*run, limit), run->out, run->err});
 }
 
 }  // namespace keel

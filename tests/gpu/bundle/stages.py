@@ -193,14 +193,26 @@ def steps(bench):
             "ratio": round(ours["median_step_s"] / ddp["median_step_s"], 3)}
 
 
-NEED_A_GPU = (one_rank, two_ranks, times, little_memory)
+def health(bench):
+    """What `keel health` says of the machine, and what its GPUs compute. Another finding, of memory
+    say, fails nothing here."""
+    text = bench.run(["sh", "-c", '"$@" || true', "sh", f"{HERE}/bin/keel", "health", "--json",
+                      "--seconds=5", "--python", bench.python, "--python-limit=60s"])
+    told = json.loads(text)
+    products = [one for one in told["findings"] if one["check"] == "gpu product"]
+    if any(one["verdict"] != "fit" for one in products):
+        raise Failed(text)
+    return {"sentence": told["sentence"], "products": products[0]["found"]}
+
+
+NEED_A_GPU = (one_rank, two_ranks, times, little_memory, health)
 STAGES = [("one rank", 90, one_rank), ("two ranks on one GPU", 120, two_ranks),
           ("the same bits twice", 90, twice), ("1 or 2 workers", 120, one_or_two_workers),
           ("build and abort", 120, times), ("kills while training", 150, kills),
           ("kills while forming", 150, kills_while_forming),
           ("models, bf16, clipping", 240, models), ("little free memory", 120, little_memory),
           ("save, stop, resume", 150, save_and_resume),
-          ("steps beside DDP", 180, steps)]
+          ("steps beside DDP", 180, steps), ("keel health", 90, health)]
 
 
 def find_torch(python, given):
