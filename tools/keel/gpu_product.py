@@ -239,10 +239,16 @@ def find_devices(torch, kind):
         return [Device(torch, torch.device("cpu"), {"index": 0, "name": "cpu"})], ""
     try:
         torch.cuda.init()
-    except (RuntimeError, AssertionError) as error:
+    except Exception as error:   # CUDA's start may raise any
         return [], f"its PyTorch ({torch.__version__}) can use no GPU: {first_line(error)}"
-    found = [Device(torch, torch.device("cuda", index), about_gpu(torch, index))
-             for index in range(torch.cuda.device_count())]
+    found = []
+    for index in range(torch.cuda.device_count()):
+        one = Device(torch, torch.device("cuda", index), {"index": index})
+        try:
+            one.about = about_gpu(torch, index)
+        except RuntimeError as error:
+            one.trouble = first_line(error)
+        found.append(one)
     return found, "" if found else "CUDA shows no GPU"
 
 
@@ -261,7 +267,7 @@ def compute(torch, arguments):
     cases, trouble = prepare(torch, SHAPES_OF_CPU if arguments.device == "cpu" else SHAPES)
     if trouble:
         return trouble
-    for one in devices:
+    for one in filter(Device.is_well, devices):
         one.guarded(one.receive, cases)
     end = time.monotonic() + arguments.seconds
     while True:
@@ -284,12 +290,12 @@ def main():
     warnings.simplefilter("ignore")
     try:
         import torch
-    except Exception as error:  # pylint: disable=broad-except
+    except Exception as error:   # what is broken may raise any
         say(trouble=f"it cannot import PyTorch: {first_line(error)}")
         return
     try:
         trouble = compute(torch, arguments)
-    except (RuntimeError, MemoryError, AssertionError) as error:
+    except Exception as error:   # whatever it is, it is to be told
         trouble = first_line(error)
     if trouble:
         say(trouble=trouble)

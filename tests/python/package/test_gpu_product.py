@@ -4,6 +4,7 @@ of integers, that a wrong one is found and named, and what `keel health` says th
 
     run.py [options] test_gpu_product.py /path/to/keel
 """
+import contextlib
 import importlib.util
 import json
 import os
@@ -193,6 +194,48 @@ class Devices(unittest.TestCase):
         gpu_product.one_round(torch, [one])
         self.assertEqual(set(one.wrong), {kind for kind, _, _ in gpu_product.KINDS})
         self.assertEqual(one.wrong["TF32"]["differing"], 0)
+
+    def test_what_a_gpu_has_under_way_is_taken_when_it_is_done(self):
+        """With CUDA's part played: a GPU says when it is done, or that it has failed."""
+        asked = []
+
+        class Event:
+            def record(self, stream):
+                asked.append(stream)
+
+            def query(self):
+                asked.append("done?")
+                if len(asked) > 40:
+                    raise RuntimeError("CUDA error: unspecified launch failure")
+                return len(asked) % 4 == 0
+        one = self.device(7)
+        one.device = types.SimpleNamespace(type="cuda")
+        one.torch.cuda = types.SimpleNamespace(Event=Event, current_stream=lambda device: "stream",
+                                               device=lambda device: contextlib.nullcontext())
+        gpu_product.one_round(torch, [one])
+        self.assertEqual(asked, ["stream", "done?", "done?", "done?"] * 4)
+        self.assertEqual((one.products, one.wrong, one.trouble), (8, {}, ""))
+        for _ in range(3):
+            gpu_product.one_round(torch, [one])
+        self.assertEqual(one.trouble, "CUDA error: unspecified launch failure")
+
+    def test_every_gpu_that_cuda_shows_takes_part(self):
+        def properties(index):
+            if index == 1:
+                raise RuntimeError("CUDA error: uncorrectable ECC error encountered")
+            return types.SimpleNamespace(name="NVIDIA H100")
+        cuda = types.SimpleNamespace(init=lambda: None, device_count=lambda: 3,
+                                     get_device_properties=properties)
+        some = types.SimpleNamespace(cuda=cuda, device=torch.device, __version__="2.11")
+        devices, trouble = gpu_product.find_devices(some, "cuda")
+        self.assertEqual(trouble, "")
+        self.assertEqual([str(one.device) for one in devices], ["cuda:0", "cuda:1", "cuda:2"])
+        self.assertEqual([one.about for one in devices],
+                         [{"index": 0, "name": "NVIDIA H100"}, {"index": 1},
+                          {"index": 2, "name": "NVIDIA H100"}])
+        self.assertEqual([one.is_well() for one in devices], [True, False, True])
+        cuda.device_count = lambda: 0
+        self.assertEqual(gpu_product.find_devices(some, "cuda"), ([], "CUDA shows no GPU"))
 
     def test_a_gpu_is_named_as_nvidia_smi_names_it(self):
         known = types.SimpleNamespace(name="NVIDIA H100", uuid="aa-bb", pci_domain_id=0,
