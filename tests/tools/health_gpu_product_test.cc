@@ -80,6 +80,24 @@ TEST(HealthGpuProduct, AWrongComparisonIsAFaultToo) {
                         "TF32: the processor finds it right, where the GPU found"));
 }
 
+TEST(HealthGpuProduct, WhatAllGpusGetWrongAlikeIsNoFaultOfOne) {
+  const auto wrong = [](int gpu, const char* found, int times) {
+    return "{\"gpu\": " + std::to_string(gpu) + R"(, "products": 48, "wrong": [{"kind": "TF32", )" +
+           R"("elements": 9, "differing": 1, "row": 0, "column": 0, "shape": "3 x 3 by 3 x 3", )" +
+           R"("right": "1", "found": ")" + found + R"(", "times": )" + std::to_string(times) +
+           "}]}\n";
+  };
+  const Findings alike = OfOutput(kGpus + wrong(0, "2", 7) + wrong(1, "2", 9));
+  EXPECT_EQ(ProductText(alike),
+            "not known: all 2 GPUs computed the same other product than they should, with TF32: 1 "
+            "of 9 elements differ, the first at row 0, column 0: 2, not 1 (3 x 3 by 3 x 3), which "
+            "their kernels may do, and no fault of one GPU\n");
+  for (const std::string& out : {wrong(0, "2", 7) + wrong(1, "3", 7), wrong(1, "2", 7) + kSoundZero,
+                                 wrong(1, "2", 7)}) {
+    EXPECT_FALSE(IsFit(OfOutput(kGpus + out))) << out;
+  }
+}
+
 TEST(HealthGpuProduct, OneThatHangsIsUnfit) {
   EXPECT_THAT(ProductText(OfOutput(std::string(kGpus) + kSoundZero +
                                    OfGpuOne(R"("wrong": [], "hung": true)"))),

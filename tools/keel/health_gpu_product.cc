@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -88,9 +89,9 @@ ProductAnswer ReadAnswer(std::string_view out) {
   return answer;
 }
 
-HealthFinding WrongProduct(const std::string& name, const Json& wrong, uint64_t products) {
-  std::string what = name + " computed another product than it should, with " +
-                     WordsIn(wrong, "kind") + ": ";
+// "bfloat16: 3 of 4096 elements differ, the first at row 4, column 17: 12, not 13 (64 x 96 by ..."
+std::string WhatDiffers(const Json& wrong) {
+  std::string what = WordsIn(wrong, "kind") + ": ";
   const uint64_t differing = WholeIn(wrong, "differing");
   if (differing > 0) {
     what += std::to_string(differing) + " of " + std::to_string(WholeIn(wrong, "elements")) +
@@ -100,19 +101,43 @@ HealthFinding WrongProduct(const std::string& name, const Json& wrong, uint64_t 
   } else {
     what += "the processor finds it right, where the GPU found that elements differ";
   }
-  what += " (" + WordsIn(wrong, "shape") + "; " + std::to_string(WholeIn(wrong, "times")) + " of " +
-          CountText(products, "product") + " were wrong)";
-  return {kProductCheck, Fitness::kUnfit, what, kReplace};
+  return what + " (" + WordsIn(wrong, "shape");
+}
+
+std::vector<Json> WrongOnes(const Json& result) {
+  std::vector<Json> wrong;
+  if (const Json* const list = ListIn(result, "wrong")) {
+    std::copy_if(list->begin(), list->end(), std::back_inserter(wrong),
+                 [](const Json& one) { return one.is_object(); });
+  }
+  return wrong;
+}
+
+// What differs alike on all of several GPUs: no fault of one of them explains that.
+std::set<std::string> DiffersAlike(const ProductAnswer& answer) {
+  std::map<std::string, size_t> counts;
+  for (const auto& [index, result] : answer.results) {
+    for (const Json& one : WrongOnes(result)) ++counts[WhatDiffers(one)];
+  }
+  std::set<std::string> alike;
+  for (const auto& [what, count] : counts) {
+    if (count > 1 && count == answer.names.size()) alike.insert(what);
+  }
+  return alike;
 }
 
 // What one GPU has come to. False: it is well, and nothing was added.
-bool AddFaults(const std::string& name, const Json& result, std::vector<HealthFinding>* findings) {
+bool AddFaults(const std::string& name, const Json& result, const std::set<std::string>& alike,
+               std::vector<HealthFinding>* findings) {
   const size_t before = findings->size();
-  const uint64_t products = WholeIn(result, "products");
-  if (const Json* const wrong = ListIn(result, "wrong")) {
-    for (const Json& one : *wrong) {
-      if (one.is_object()) findings->push_back(WrongProduct(name, one, products));
-    }
+  const std::string of = " of " + CountText(WholeIn(result, "products"), "product");
+  for (const Json& one : WrongOnes(result)) {
+    const std::string what = WhatDiffers(one);
+    if (alike.contains(what)) continue;
+    findings->push_back({kProductCheck, Fitness::kUnfit,
+                         name + " computed another product than it should, with " + what + "; " +
+                             std::to_string(WholeIn(one, "times")) + of + " were wrong)",
+                         kReplace});
   }
   if (const Result<bool> hung = Field<bool>(result, "hung"); hung.ok() && *hung) {
     findings->push_back({kProductCheck, Fitness::kUnfit,
@@ -162,18 +187,17 @@ std::vector<HealthFinding> GpuProductFindings(const GpuProductRun& run) {
   std::vector<HealthFinding> findings;
   uint64_t well = 0;
   uint64_t products = 0;
+  const std::set<std::string> alike = DiffersAlike(answer);
   std::vector<std::string> missing;
   std::optional<std::vector<std::string>> kinds;
   for (const auto& [index, name] : answer.names) {
     const auto result = answer.results.find(index);
     if (result == answer.results.end()) {
       missing.push_back(name);
-    } else if (!AddFaults(name, result->second, &findings)) {
+    } else if (!AddFaults(name, result->second, alike, &findings)) {
       const uint64_t computed = WholeIn(result->second, "products");
-      if (computed == 0) {
-        missing.push_back(name);
-        continue;
-      }
+      if (computed == 0) missing.push_back(name);
+      if (computed == 0 || !WrongOnes(result->second).empty()) continue;
       ++well;
       products += computed;
       KeepKinds(result->second, &kinds);
@@ -185,6 +209,12 @@ std::vector<HealthFinding> GpuProductFindings(const GpuProductRun& run) {
                      CountText(well, "GPU") + " computed what they should, " +
                          CountText(products, "matrix product") + " in all (" +
                          ShortWords(JoinList(*kinds, ", ")) + ")"});
+  }
+  for (const std::string& what : alike) {
+    findings.push_back({kProductCheck, Fitness::kUnknown,
+                        "all " + CountText(answer.names.size(), "GPU") +
+                            " computed the same other product than they should, with " + what +
+                            "), which their kernels may do, and no fault of one GPU"});
   }
   if (!answer.trouble.empty()) {
     const bool is_fault = !answer.names.empty() && IsOfHardware(answer.trouble);

@@ -2,7 +2,8 @@
 // them are unfit.
 // Promises   pure, whatever bytes come. Only a wrong product, an error of CUDA's that hardware
 //            makes, and a GPU that does not finish, are faults: a Python or a PyTorch that is not
-//            there, or does not work, is not.
+//            there, or does not work, is not. What all of several GPUs get wrong alike is told, and
+//            no fault of theirs.
 // Does not   run it (tools/keel/health_look.h).
 // Threads    pure functions.
 #pragma once
