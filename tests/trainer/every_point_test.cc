@@ -212,11 +212,13 @@ TEST_P(EveryPoint, SurvivorsNeverDisagree) {
 // The last ones have a member without lanes, before the loss or before and after it.
 INSTANTIATE_TEST_SUITE_P(Members, EveryPoint,
                          testing::Values(Job{2, 6}, Job{2, 6, Readers::kAll},
-                                         Job{3, 2, Readers::kAll}, Job{4, 1, Readers::kEven},
+                                         Job{3, 2, Readers::kAll},
+                                         Job{4, 1, Readers::kEven, false, 4},
                                          Job{3, 2, Readers::kNone, true, 6}),
                          [](const auto& info) { return info.param.Name(); });
 INSTANTIATE_TEST_SUITE_P(Nightly, EveryPoint,
                          testing::Values(Job{3, 6, Readers::kAll}, Job{4, 6, Readers::kEven},
+                                         Job{4, 1, Readers::kEven},
                                          Job{5, 6}, Job{3, 2, Readers::kNone, true},
                                          Job{4, 6, Readers::kAll, true}),
                          [](const auto& info) { return info.param.Name(); });
