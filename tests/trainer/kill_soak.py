@@ -88,8 +88,8 @@ def shoot(job, rng, left):
 
 
 def survive(workers, kills, rng, options, expected):
-    """How many died before the job ended, and how many newcomers caught up with the others; raises
-    where it is not as `expected`: line and losses."""
+    """How many died before the job ended, how many newcomers caught up with the others, and how
+    many steps workers made beside others; raises where it is not as `expected`: line and losses."""
     # So many steps that the job outlives its kills; only the quiet run's count is compared.
     with soak_job.Job(ARGS, workers, options) as job:
         died = 0
@@ -102,7 +102,7 @@ def survive(workers, kills, rng, options, expected):
         if line != expected[0]:
             raise RuntimeError(f"bits differ: {line} instead of {expected[0]}")
         job.compare(expected[1])
-        return died, job.caught_up
+        return died, job.caught_up, job.beside
 
 
 def main(ways=WAYS, more=None, large=()):
@@ -119,24 +119,25 @@ def main(ways=WAYS, more=None, large=()):
     rng = random.Random(ARGS.seed)
     print(f"seed {ARGS.seed}", flush=True)
     quiet_runs = soak_job.QuietRuns(ARGS, more)
-    died, job, caught_up, of_large = 0, 0, 0, 0
+    died, job, caught_up, of_large, compared = 0, 0, 0, 0, 0
     while died < ARGS.kills:
         model = ARGS.models[job % len(ARGS.models)]
         workers = ARGS.workers[job % len(ARGS.workers)]
         expected = quiet_runs.expected(model)
         begun = time.monotonic()
-        now, here = survive(workers, min(ARGS.kills_a_job, ARGS.kills - died), rng,
-                      quiet_runs.options(model) + rng.choice(TRAVELS) +
-                      rng.choice(COMPARED) + ways[job % len(ways)],
-                      expected)
+        travel, compare = rng.choice(TRAVELS), rng.choice(COMPARED)
+        now, here, steps = survive(workers, min(ARGS.kills_a_job, ARGS.kills - died), rng,
+                                   quiet_runs.options(model) + travel + compare +
+                                   ways[job % len(ways)], expected)
         died, job, caught_up = died + now, job + 1, caught_up + here
+        compared += steps if compare else 0
         of_large += here if model in large else 0
         print(f"{model} on {workers} workers: {now} kills, the same last line, "
               f"{time.monotonic() - begun:.1f} s; {died} of {ARGS.kills}", flush=True)
     if large and of_large == 0 and ARGS.kills >= LARGE_CATCHES_UP_FROM:
         raise RuntimeError(f"no newcomer caught up with {large}")
-    print(f"all {died} kills in {job} jobs left the same bits; {caught_up} newcomers caught up",
-          flush=True)
+    print(f"all {died} kills in {job} jobs left the same bits; {caught_up} newcomers caught up; "
+          f"{compared} lanes were compared without an alarm", flush=True)
 
 
 if __name__ == "__main__":

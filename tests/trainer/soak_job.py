@@ -41,6 +41,7 @@ class Job:
         self.spoke = set()   # all pids
         self.resumed = None  # the step gone on from
         self.lines = 0
+        self.beside = 0      # steps that workers made beside others, each counted by itself
         self.final = []
         self.log = tempfile.NamedTemporaryFile("w+", suffix=".log", delete=False)
         program = [args.program] if args.interpreter else ["--no-python", args.program]
@@ -61,6 +62,7 @@ class Job:
             if step:
                 self.told = max(self.told, int(step[1]))
                 self.pids[int(step[2])] = int(step[4])
+                self.beside += int(step[3]) > 1
                 self.spoke.add(int(step[4]))
                 if self.losses.setdefault(int(step[1]), step[5]) != step[5]:
                     self.differing.append(line.strip())
