@@ -60,6 +60,7 @@ class Job:
         self.nodes = {}      # number -> its Node
         self.addresses = {}  # number -> where it is
         self.calls = {}      # what is waited for -> number, and what it is
+        self.due = {}        # number -> when its launcher is started again
 
     def place(self, number):
         """Asks for a Node on that place of the group: it may take until the cluster has one."""
@@ -83,6 +84,7 @@ class Job:
     def stop(self, *_):
         """Also as the handler of signals."""
         self.stopping = True
+        self.due.clear()
         for node in self.nodes.values():
             node.stop.remote()
 
@@ -97,8 +99,7 @@ class Job:
         print(f"node {number} ended with {code}", flush=True)
         if code in STARTED_AGAIN and not self.stopping and self.given.restarts > 0:
             self.given.restarts -= 1
-            time.sleep(PAUSE_S)
-            self.launch(number)
+            self.due[number] = time.monotonic() + PAUSE_S
             return None
         del self.nodes[number]
         del self.addresses[number]
@@ -107,15 +108,29 @@ class Job:
         self.stop()
         return code
 
+    def launch_what_is_due(self):
+        for number, at in list(self.due.items()):
+            if at <= time.monotonic():
+                self.due.pop(number, None)
+                self.launch(number)
+
+    def ready_calls(self):
+        """Those that have an answer; after a second perhaps none."""
+        if not self.calls:  # all wait to be started again
+            time.sleep(1)
+            return []
+        return ray.wait(list(self.calls), timeout=1)[0]
+
     def run(self):
         for number in range(self.given.nodes):
             self.place(number)
         begun, codes = False, []
-        while any(what == "run" for _, what in self.calls.values()) or not (begun or codes):
+        while (self.due or any(what == "run" for _, what in self.calls.values()) or
+               not (begun or codes)):
             if self.stopping and not begun:
                 return STOPPED
-            ready, _ = ray.wait(list(self.calls), timeout=1)
-            for call in ready:
+            self.launch_what_is_due()
+            for call in self.ready_calls():
                 if call not in self.calls:
                     continue
                 number, what = self.calls.pop(call)

@@ -77,6 +77,28 @@ class RayTest(unittest.TestCase):
         self.await_text("workers=2 hosts=2", times=2)
         self.assert_finished(driver, 8000)
 
+    def launchers(self):
+        """The pids of this job's, in the order in which they were started."""
+        own = f"--checkpoint-dir\0{self.world}/saved\0".encode()
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = path.read_bytes()
+            except OSError:
+                continue   # it has ended meanwhile
+            if words.startswith(b"keelrun\0") and own in words:
+                found.append(int(path.parent.name))
+        return sorted(found)
+
+    def test_a_launcher_that_saved_and_left_is_started_again(self):
+        driver = self.start(12000)
+        self.await_text("workers=2 hosts=2")
+        self.await_text(" info step ")
+        os.kill(self.launchers()[-1], signal.SIGTERM)
+        self.await_text("ended with 75")
+        self.await_text("workers=2 hosts=2", times=2)
+        self.assert_finished(driver, 12000)
+
     def test_a_signal_stops_all_and_the_next_job_goes_on(self):
         driver = self.start(3000)
         self.await_text("workers=2 hosts=2")
