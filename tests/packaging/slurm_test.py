@@ -27,14 +27,24 @@ SCRIPTS = GIVEN.source / "packaging/slurm"
 BIN = GIVEN.build / "bin"
 
 STAND_INS = {
-    # Runs the command once for each node, and ends with the largest of their exit codes.
+    # Runs each component's command once for each of its tasks, on nodes that have $NODE_GPUS GPUs,
+    # and ends with the largest of their exit codes.
     "srun": """
-while [[ $1 == --* ]]; do echo "srun $1" >>"$WORLD/calls"; shift; done
-pids=() worst=0 told=
+gpus=($NODE_GPUS) pids=() worst=0 told=
 trap 'told=yes; kill -TERM "${pids[@]}"' TERM
-for ((node = 0; node < SLURM_JOB_NUM_NODES; ++node)); do
-  echo "ends at $SLURM_JOB_END_TIME" >>"$WORLD/calls"
-  "$@" & pids+=($!)
+while (($#)); do
+  tasks=0 command=()
+  while [[ $1 == --* ]]; do
+    echo "srun $1" >>"$WORLD/calls"
+    [[ $1 != --ntasks=* ]] || tasks=${1#*=}
+    shift
+  done
+  while (($#)) && [[ $1 != : ]]; do command+=("$1"); shift; done
+  shift || :
+  for ((; tasks > 0; --tasks)); do
+    echo "ends at $SLURM_JOB_END_TIME" >>"$WORLD/calls"
+    SLURM_GPUS_ON_NODE=${gpus[${#pids[@]}]} "${command[@]}" & pids+=($!)
+  done
 done
 for pid in "${pids[@]}"; do
   code=0
@@ -56,8 +66,12 @@ fi
 exit "$(<"$WORLD/code")" """,
     "scontrol": """
 echo "scontrol $*" >>"$WORLD/calls"
-[[ $1 != show ]] || printf '%s\\n' $NODES""",
+case $* in
+  "show hostnames "*) printf '%s\\n' ${3//,/ } ;;
+  *"show job"*) cat "$WORLD/details" ;;
+esac""",
     "squeue": """
+if [[ -e $WORLD/slow ]]; then echo >"$WORLD/ready"; while [[ -e $WORLD/slow ]]; do :; done; fi
 case $* in *%T*) cat "$WORLD/state" ;; *) cat "$WORLD/end" ;; esac""",
 }
 
@@ -85,6 +99,7 @@ class StandInsTest(unittest.TestCase):
         self.write("code", "0")
         self.write("state", "RUNNING")
         self.write("end", "2026-03-01T12:00:00")
+        self.write("details", "JobId=4711 JobName=one   Requeue=1")
 
     def write(self, name, text):
         (self.world / name).write_text(text + "\n")
@@ -95,8 +110,7 @@ class StandInsTest(unittest.TestCase):
     def start(self, script, *words, **variables):
         environment = {"PATH": f"{self.world}/bin:{os.environ['PATH']}", "WORLD": str(self.world),
                        "SLURM_JOB_ID": "4711", "SLURM_JOB_NUM_NODES": "1",
-                       "SLURM_JOB_NODELIST": "node[7-9]", "NODES": "node7 node8 node9",
-                       "TZ": "UTC", **variables}
+                       "SLURM_JOB_NODELIST": "node7", "TZ": "UTC", **variables}
         return subprocess.Popen(["bash", SCRIPTS / script, *words], env=environment,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True, start_new_session=True)
@@ -107,12 +121,15 @@ class StandInsTest(unittest.TestCase):
         return batch.returncode, said
 
     def test_one_node_needs_no_meeting(self):
-        code, said = self.end("train.sbatch", "./train", "--steps", "6", SLURM_GPUS_ON_NODE="4")
-        self.assertEqual(code, 0, said)
-        self.assertIn("keelrun <--nproc-per-node=4> <--standalone> ", self.calls())
-        self.assertIn("<./train> <--steps> <6>\n", self.calls())
-        self.assertIn("ends at 1772366400\n", self.calls())
-        self.assertNotIn("requeue", self.calls())
+        for script in ("train.sbatch", "array.sbatch"):
+            self.write("calls", "")
+            code, said = self.end(script, "./train", "--steps", "6", NODE_GPUS="4", **self.TASK)
+            self.assertEqual(code, 0, said)
+            self.assertIn("keelrun <--nproc-per-node=4> <--standalone> ", self.calls())
+            self.assertIn("<./train> <--steps> <6>\n", self.calls())
+            self.assertIn("ends at 1772366400\n", self.calls())
+            self.assertNotIn("requeue", self.calls())
+            self.assertNotIn("--gpus", self.calls())
 
     def test_without_an_answer_no_end_is_told(self):
         self.write("end", "")
@@ -120,22 +137,104 @@ class StandInsTest(unittest.TestCase):
         self.assertEqual(code, 0, said)
         self.assertIn("ends at \n", self.calls())
 
+    def launchers(self):
+        """The words of each, in no order."""
+        return [re.findall("<(.*?)>", line) for line in self.calls().splitlines()
+                if line.startswith("keelrun")]
+
+    def workers(self):
+        return sorted(words[0] for words in self.launchers())
+
+    THREE = {"SLURM_JOB_NUM_NODES": "3", "SLURM_JOB_NODELIST": "node7,node8,node9"}
+
     def test_several_nodes_meet_at_the_first(self):
-        code, said = self.end("train.sbatch", "./train", SLURM_JOB_NUM_NODES="3", NODES_LEAST="2")
+        code, said = self.end("train.sbatch", "./train", NODES_LEAST="2", **self.THREE)
         self.assertEqual(code, 0, said)
-        lines = [line for line in self.calls().splitlines() if line.startswith("keelrun")]
-        self.assertEqual(len(lines), 3)
-        for word in ("<--nnodes=2:3>", "<--rdzv-id=slurm-4711>", "<--nproc-per-node=1>",
-                     "<--rdzv-endpoint=node7:24711,node8,node9>"):
-            self.assertIn(word, lines[0])
+        self.assertEqual(len(self.launchers()), 3)
+        words = self.launchers()[0]
+        for word in ("--nnodes=2:3", "--rdzv-id=slurm-4711", "--nproc-per-node=1",
+                     "--rdzv-endpoint=node7:24711,node8,node9"):
+            self.assertIn(word, words)
         # What it is given is understood by the real launcher.
-        words = re.findall("<(.*?)>", lines[0])
         checks.run(BIN / "keelrun", "--print-config", *words)
+
+    def test_each_node_has_as_many_workers_as_it_has_gpus(self):
+        # The script's own variable is that of its node, and says nothing of the others.
+        code, said = self.end("train.sbatch", "./train", SLURM_GPUS_ON_NODE="8", NODE_GPUS="8 4",
+                              **self.THREE)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(self.workers(), [f"--nproc-per-node={n}" for n in (1, 4, 8)])
+        self.write("calls", "")
+        code, said = self.end("train.sbatch", "./train", NODE_GPUS="8 4 4", WORKERS_PER_NODE="cpu",
+                              **self.THREE)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(self.workers(), 3 * ["--nproc-per-node=cpu"])
+
+    def test_gpus_that_came_with_whole_nodes_are_asked_for(self):
+        for script in ("train.sbatch", "array.sbatch"):
+            for details, asked in (
+                    ("JOB_GRES=gpu:14   Nodes=a CPU_IDs=0 Mem=0 GRES=gpu:8(IDX:0-7)", "14"),
+                    ("JOB_GRES=gpu:a100:8,nic:2,gpu:h100:4   Nodes=a", "12"),
+                    ("JOB_GRES=gpu:14   Nodes=a   TresPerJob=gres:gpu:14", None),
+                    ("JOB_GRES=gpu:14   Nodes=a   TresPerNode=gres/gpu:h100:7", None),
+                    ("JOB_GRES=nic:2   Nodes=a   TresPerNode=gres:nic:1", None),
+                    ("JOB_GRES=(null)", None), ("", None)):
+                with self.subTest(script, details=details):
+                    self.write("calls", "")
+                    self.write("details", f"JobId=4711 Requeue=1   {details}")
+                    code, said = self.end(script, "./train", **self.TASK)
+                    self.assertEqual(code, 0, said)
+                    self.assertEqual(re.findall(r"srun --gpus=(\d+)", self.calls()),
+                                     [asked] if asked else [])
+
+    UNLIKE = {"SLURM_HET_SIZE": "2", "SLURM_JOB_NODELIST": "big",
+              "SLURM_JOB_NODELIST_HET_GROUP_0": "big", "SLURM_JOB_NUM_NODES_HET_GROUP_0": "1",
+              "SLURM_CPUS_PER_TASK_HET_GROUP_0": "32",
+              "SLURM_JOB_NODELIST_HET_GROUP_1": "node7,node8",
+              "SLURM_JOB_NUM_NODES_HET_GROUP_1": "2", "NODE_GPUS": "8 4 4"}
+
+    def test_a_heterogeneous_job_runs_on_the_nodes_of_all_components(self):
+        self.write("end", "2026-03-01T14:00:00\nNONE\n2026-03-01T12:00:00")
+        self.write("details", "JobId=4711 TresPerNode=gres:gpu:8\nJobId=4712 JOB_GRES=gpu:8")
+        # Newer Slurms tell when the first component ends.
+        code, said = self.end("train.sbatch", "./train", SLURM_JOB_END_TIME="1772373600",
+                              **self.UNLIKE)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(self.workers(), [f"--nproc-per-node={n}" for n in (4, 4, 8)])
+        for words in self.launchers():
+            self.assertIn("--nnodes=1:3", words)
+            self.assertIn("--rdzv-endpoint=big:24711,node7,node8", words)
+            self.assertEqual(words[-1], "./train")
+        self.assertEqual(self.calls().count("ends at 1772366400\n"), 3)
+        options = re.findall("(?m)^srun (.*)$", self.calls())
+        second = options.index("--het-group=1")
+        for first, other in (("--het-group=0", "--het-group=1"), ("--ntasks=1", "--ntasks=2"),
+                             ("--cpus-per-task=32", "--cpus-per-task=1")):
+            self.assertIn(first, options[:second])
+            self.assertIn(other, options[second:])
+        for option in ("--ntasks-per-node=1", "--no-kill", "--wait=0", "--kill-on-bad-exit=0"):
+            self.assertEqual(options.count(option), 2)
+        self.assertEqual([option for option in options if "gpus" in option], ["--gpus=8"])
+
+    def test_a_heterogeneous_job_is_queued_again_as_a_whole(self):
+        self.write("code", "75")
+        for states, queued in (("RUNNING\nRUNNING", True),
+                               # Slurm has queued one component again, as its node failed.
+                               ("PENDING\nRUNNING", True), ("COMPLETING\nRUNNING", True),
+                               ("COMPLETING\nCOMPLETING", False), ("CANCELLED", False)):
+            with self.subTest(states):
+                self.write("calls", "")
+                self.write("state", states)
+                code, said = self.end("train.sbatch", "./train", **self.UNLIKE)
+                self.assertEqual(code, 75, said)
+                self.assertEqual(self.calls().count("scontrol requeue 4711\n"), int(queued))
 
     def test_it_is_queued_again_where_that_makes_sense(self):
         for code, state, restarts, queued in (
                 (75, "RUNNING", "0", True), (76, "RUNNING", "99", True),
-                (79, "RUNNING", "0", True),
+                (79, "RUNNING", "0", True), (128, "RUNNING", "0", True),
+                (137, "RUNNING", "0", True), (143, "COMPLETING", "0", False),
+                (233, "RUNNING", "99", True), (233, "RUNNING", "100", False),
                 (75, "COMPLETING", "0", False), (75, "RUNNING", "100", False),
                 (77, "RUNNING", "0", False), (78, "RUNNING", "0", False),
                 (1, "RUNNING", "0", False), (0, "RUNNING", "0", False)):
@@ -156,7 +255,7 @@ class StandInsTest(unittest.TestCase):
             self.skipTest("this build has no training program")
         (self.world / "bin/keelrun").unlink()
         code, said = self.end("train.sbatch", BIN / "minimal_train", "--steps", "40",
-                              SLURM_JOB_NUM_NODES="2", NODES="localhost localhost",
+                              SLURM_JOB_NUM_NODES="2", SLURM_JOB_NODELIST="localhost,localhost",
                               SLURM_JOB_ID=str(free_port() % 10000), NODES_LEAST="2",
                               PATH=f"{self.world}/bin:{BIN}:{os.environ['PATH']}")
         self.assertEqual(code, 0, said)
@@ -173,6 +272,20 @@ class StandInsTest(unittest.TestCase):
         self.assertEqual(batch.returncode, 75, said)
         self.assertIn("keelrun got TERM", self.calls())
         self.assertIn("scontrol requeue 4711", self.calls())
+
+    def test_a_signal_before_the_launchers_starts_none(self):
+        for script in ("train.sbatch", "array.sbatch"):
+            self.write("slow", "")
+            self.write("calls", "")
+            with self.start(script, "./train", **self.TASK) as batch:
+                checks.await_true((self.world / "ready").exists, "the script to ask")
+                batch.send_signal(signal.SIGUSR1)
+                (self.world / "slow").unlink()
+                said = heard(batch)
+            self.assertEqual(batch.returncode, 75, said)
+            self.assertEqual(self.launchers(), [])
+            self.assertIn("scontrol requeue", self.calls())
+            (self.world / "ready").unlink()
 
     def test_tasks_of_an_array_have_arguments_of_their_own(self):
         code, said = self.end("array.sbatch", "./train", "--seed={}", "runs/{}-{}", **self.TASK)
