@@ -27,7 +27,8 @@ SCRIPTS = ("tools/setup.sh", "examples/quickstart.sh", "tests/run.sh", "tests/gp
            "examples/plot_losses.py", "examples/data/make_digits.py",
            "examples/python_ddp/train.py")   # known by their names alone, which differ
 # Options of programs that are not ours, which documents may name outside of commands.
-FOREIGN = {"--signal", "--requeue", "--no-kill",  # sbatch
+FOREIGN = {"--signal", "--requeue", "--no-kill", "--nodes", "--exclusive", "--gpus", "--time",
+           "--cpus-per-task",                     # sbatch
            "--build", "--install", "--preset", "--prefix",    # cmake
            "--shm-size", "--ipc"}                 # docker
 OPTION = re.compile(r"(?<![\w/-])--([a-z][a-z0-9_.-]*)")

@@ -1,17 +1,11 @@
-"""The batch scripts of packaging/slurm: with stand-ins for Slurm's commands, and under a real Slurm
-of this machine alone.
-
-Promises   the real one (munged, slurmctld, slurmd, on free ports, in a folder of its own) ends with
-           the test, and its jobs with it. Where it is not installed, that part is skipped.
-Does not   have several nodes: Slurm starts one daemon a machine. What the scripts do with more is
-           seen with the stand-ins.
+"""The batch scripts of packaging/slurm, with stand-ins for Slurm's commands. slurm_real_test.py has
+them under a real one.
 """
 import os
 import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,10 +22,11 @@ BIN = GIVEN.build / "bin"
 
 STAND_INS = {
     # Runs each component's command once for each of its tasks, on nodes that have $NODE_GPUS GPUs,
-    # and ends with the largest of their exit codes.
+    # signals all of their processes, and ends with the largest of their exit codes.
     "srun": """
 gpus=($NODE_GPUS) pids=() worst=0 told=
-trap 'told=yes; kill -TERM "${pids[@]}"' TERM
+set -m  # each has a group of its own
+trap 'told=yes; kill -TERM "${pids[@]/#/-}"' TERM
 while (($#)); do
   tasks=0 command=()
   while [[ $1 == --* ]]; do
@@ -43,7 +38,8 @@ while (($#)); do
   shift || :
   for ((; tasks > 0; --tasks)); do
     echo "ends at $SLURM_JOB_END_TIME" >>"$WORLD/calls"
-    SLURM_GPUS_ON_NODE=${gpus[${#pids[@]}]} "${command[@]}" & pids+=($!)
+    SLURMD_NODENAME=node$((7 + ${#pids[@]})) SLURM_GPUS_ON_NODE=${gpus[${#pids[@]}]} \\
+      "${command[@]}" & pids+=($!)
   done
 done
 for pid in "${pids[@]}"; do
@@ -72,7 +68,11 @@ case $* in
 esac""",
     "squeue": """
 if [[ -e $WORLD/slow ]]; then echo >"$WORLD/ready"; while [[ -e $WORLD/slow ]]; do :; done; fi
-case $* in *%T*) cat "$WORLD/state" ;; *) cat "$WORLD/end" ;; esac""",
+case $* in
+  *%T*) cat "$WORLD/state" ;;
+  *%e*) cat "$WORLD/end" ;;
+  *--states=RUNNING*%N*) cat "$WORLD/nodes" ;;
+esac""",
 }
 
 
@@ -98,6 +98,7 @@ class StandInsTest(unittest.TestCase):
             path.chmod(0o755)
         self.write("code", "0")
         self.write("state", "RUNNING")
+        self.write("nodes", "node7,node8,node9")
         self.write("end", "2026-03-01T12:00:00")
         self.write("details", "JobId=4711 JobName=one   Requeue=1")
 
@@ -110,7 +111,8 @@ class StandInsTest(unittest.TestCase):
     def start(self, script, *words, **variables):
         environment = {"PATH": f"{self.world}/bin:{os.environ['PATH']}", "WORLD": str(self.world),
                        "SLURM_JOB_ID": "4711", "SLURM_JOB_NUM_NODES": "1",
-                       "SLURM_JOB_NODELIST": "node7", "TZ": "UTC", **variables}
+                       "SLURM_JOB_NODELIST": "node7", "SLURMD_NODENAME": "node7",
+                       "TZ": "UTC", **variables}
         return subprocess.Popen(["bash", SCRIPTS / script, *words], env=environment,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True, start_new_session=True)
@@ -158,6 +160,17 @@ class StandInsTest(unittest.TestCase):
         # What it is given is understood by the real launcher.
         checks.run(BIN / "keelrun", "--print-config", *words)
 
+    def test_a_job_without_its_first_node_is_queued_again_by_another(self):
+        for nodes, queued in (("node8,node9", 2), ("node8\nnode9", 2), ("node9,node7", 0),
+                              ("", 0)):
+            with self.subTest(nodes):
+                self.write("calls", "")
+                self.write("nodes", nodes)
+                code, said = self.end("train.sbatch", "./train", **self.THREE)
+                self.assertEqual(code, 0, said)
+                self.assertEqual(self.calls().count("scontrol requeue 4711\n"), queued)
+                self.assertEqual(said.count("node7 has failed"), queued)
+
     def test_each_node_has_as_many_workers_as_it_has_gpus(self):
         # The script's own variable is that of its node, and says nothing of the others.
         code, said = self.end("train.sbatch", "./train", SLURM_GPUS_ON_NODE="8", NODE_GPUS="8 4",
@@ -194,6 +207,7 @@ class StandInsTest(unittest.TestCase):
               "SLURM_JOB_NUM_NODES_HET_GROUP_1": "2", "NODE_GPUS": "8 4 4"}
 
     def test_a_heterogeneous_job_runs_on_the_nodes_of_all_components(self):
+        self.write("nodes", "node7,node8,node9")
         self.write("end", "2026-03-01T14:00:00\nNONE\n2026-03-01T12:00:00")
         self.write("details", "JobId=4711 TresPerNode=gres:gpu:8\nJobId=4712 JOB_GRES=gpu:8")
         # Newer Slurms tell when the first component ends.
@@ -217,16 +231,19 @@ class StandInsTest(unittest.TestCase):
         self.assertEqual([option for option in options if "gpus" in option], ["--gpus=8"])
 
     def test_a_heterogeneous_job_is_queued_again_as_a_whole(self):
-        self.write("code", "75")
-        for states, queued in (("RUNNING\nRUNNING", True),
-                               # Slurm has queued one component again, as its node failed.
-                               ("PENDING\nRUNNING", True), ("COMPLETING\nRUNNING", True),
-                               ("COMPLETING\nCOMPLETING", False), ("CANCELLED", False)):
-            with self.subTest(states):
+        for code, states, queued in (
+                (75, "RUNNING\nRUNNING", True), (0, "RUNNING\nRUNNING", False),
+                # Slurm has queued one component again, as its node failed.
+                (75, "PENDING\nRUNNING", True), (75, "COMPLETING\nRUNNING", True),
+                (0, "RUNNING\nPENDING", True), (1, "RUNNING\nPENDING", True),
+                (75, "PENDING", False), (75, "COMPLETING\nCOMPLETING", False),
+                (75, "CANCELLED", False)):
+            with self.subTest(code=code, states=states):
                 self.write("calls", "")
+                self.write("code", str(code))
                 self.write("state", states)
-                code, said = self.end("train.sbatch", "./train", **self.UNLIKE)
-                self.assertEqual(code, 75, said)
+                ended, said = self.end("train.sbatch", "./train", **self.UNLIKE)
+                self.assertEqual(ended, code, said)
                 self.assertEqual(self.calls().count("scontrol requeue 4711\n"), int(queued))
 
     def test_it_is_queued_again_where_that_makes_sense(self):
@@ -300,193 +317,6 @@ class StandInsTest(unittest.TestCase):
         tails = {(SCRIPTS / name).read_text().split("# --- the same")[1]
                  for name in ("train.sbatch", "array.sbatch")}
         self.assertEqual(len(tails), 1)
-
-
-CONFIG = """ClusterName=keel
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={ports[0]}
-SlurmdPort={ports[1]}
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket,cred_expire=5
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-SwitchType=switch/none
-MpiDefault=none
-ReturnToService=2
-SlurmdParameters=config_overrides
-MailProg=/bin/true
-KillWait=60
-SchedulerParameters=batch_sched_delay=0,sched_interval=1
-AccountingStorageType=accounting_storage/none
-JobAcctGatherType=jobacct_gather/none
-NodeName={host} NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
-PreemptType=preempt/partition_prio
-PreemptMode=REQUEUE
-PartitionName=spare Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=60
-PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2
-"""
-
-
-class RealSlurmTest(unittest.TestCase):
-    """One node, which has a job's worth of real keelrun and real training."""
-
-    @classmethod
-    def setUpClass(cls):
-        if os.geteuid() != 0:
-            raise unittest.SkipTest("Slurm's daemons want to be root")
-        for program in ("slurmctld", "slurmd", "munged", "sbatch"):
-            if not shutil.which(program):
-                raise unittest.SkipTest(f"this machine has no {program} (Debian: slurm-wlm)")
-        if not (BIN / "minimal_train").exists():
-            raise unittest.SkipTest("this build has no training program")
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="keel-slurm-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        cls.folder.chmod(0o755)
-        cls.daemons = []
-        cls.addClassCleanup(cls.stop)
-        cls.write_config()
-        cls.launch("munged", "--foreground", "--force", f"--socket={cls.folder}/munge.socket",
-                   f"--key-file={cls.folder}/munge.key", f"--pid-file={cls.folder}/munged.pid",
-                   f"--seed-file={cls.folder}/munged.seed", f"--log-file={cls.folder}/munged.log")
-        checks.await_true((cls.folder / "munge.socket").exists, "munged")
-        cls.launch("slurmctld", "-D", "-f", cls.folder / "slurm.conf")
-        cls.launch("slurmd", "-D", "-f", cls.folder / "slurm.conf", "-N", cls.host)
-        checks.await_true(lambda: "idle" in cls.slurm("sinfo", "--noheader", "--format=%T",
-                                                      may_fail=True), "an idle node", cls.logs)
-
-    @classmethod
-    def write_config(cls):
-        cls.host = socket.gethostname().split(".")[0]
-        (cls.folder / "state").mkdir()
-        (cls.folder / "spool").mkdir()
-        key = cls.folder / "munge.key"
-        key.write_bytes(os.urandom(1024))
-        key.chmod(0o600)
-        (cls.folder / "slurm.conf").write_text(
-            CONFIG.format(host=cls.host, folder=cls.folder, ports=[free_port(), free_port()]))
-        cls.environment = {
-            **{name: value for name, value in os.environ.items()
-               if not name.startswith(("SLURM", "PET_", "KEELRUN_", "TORCH"))},
-            "SLURM_CONF": str(cls.folder / "slurm.conf"),
-            "PATH": f"{BIN}:{os.environ['PATH']}", "WORKERS_PER_NODE": "2"}
-
-    @classmethod
-    def launch(cls, *command):
-        with open(cls.folder / f"{command[0]}.out", "wb") as out:
-            cls.daemons.append(subprocess.Popen([str(word) for word in command], stdout=out,
-                                                stderr=out, stdin=subprocess.DEVNULL,
-                                                env=cls.environment))
-
-    @classmethod
-    def stop(cls):
-        cls.slurm("scancel", "--user=root", may_fail=True)
-        if len(cls.daemons) == 3:
-            checks.await_true(lambda: not cls.slurm("squeue", "--noheader", may_fail=True).strip(),
-                              "the end of all jobs")
-        for daemon in reversed(cls.daemons):
-            daemon.terminate()
-            daemon.wait(checks.HANG_LIMIT_S)
-
-    @classmethod
-    def logs(cls):
-        return "\n".join(f"{path.name}: {path.read_text(errors='replace')[-3000:]}"
-                         for path in cls.folder.glob("*.out"))
-
-    @classmethod
-    def slurm(cls, *command, may_fail=False):
-        done = subprocess.run([str(word) for word in command], env=cls.environment,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=checks.HANG_LIMIT_S, check=False)
-        if done.returncode != 0 and not may_fail:
-            raise AssertionError(f"{command}: {done.stdout}\n{cls.logs()}")
-        return done.stdout
-
-    def submit(self, script, *words, options=()):
-        said = self.slurm("sbatch", "--parsable", "--cpus-per-task=2", "--time=8",
-                          f"--chdir={self.folder}", *options, SCRIPTS / script, *words)
-        return said.strip().split(";")[0]
-
-    def log(self, name):
-        path = self.folder / name
-        return path.read_text(errors="replace") if path.exists() else ""
-
-    def await_text(self, name, text, times=1):
-        checks.await_true(lambda: self.log(name).count(text) >= times,
-                          f"{times} x {text!r} in {name}:\n{self.log(name)[-3000:]}\n{self.logs()}")
-
-    def undisturbed(self, steps):
-        out = checks.run(BIN / "minimal_train", "--steps", steps, env=self.environment,
-                            stderr=subprocess.DEVNULL)
-        return out.strip().splitlines()[-1]
-
-    def train(self, steps, root):
-        return ("minimal_train", "--steps", str(steps), "--checkpoint-dir", str(self.folder / root),
-                "--save-every", "500")
-
-    def finish(self, log, last, saved):
-        """It ends, after it has gone on from a checkpoint, with the bits of an undisturbed one."""
-        self.await_text(log, "final step=")
-        text = self.log(log)
-        self.assertIn("resumed step=", text)
-        self.assertIn(last, text)
-        checks.run(BIN / "keel", "verify", self.folder / saved)
-
-    def test_a_signal_saves_queues_again_and_goes_on(self):
-        job = self.submit("train.sbatch", *self.train(1500, "one"))
-        log = f"evenkeel-{job}.log"
-        self.await_text(log, " info step ")
-        self.slurm("scancel", "--signal=USR1", job)
-        self.await_text(log, "stopped with 75, queued again (restart 1)")
-        # Not the half minute of --shutdown-timeout: the job had 8 minutes.
-        self.assertRegex(self.log(log), r'warn signal signal=SIGUSR1 to_save="[67] min')
-        self.finish(log, self.undisturbed(1500), "one")
-
-    def test_a_requeue_by_an_administrator_saves_first(self):
-        job = self.submit("train.sbatch", *self.train(1500, "two"))
-        log = f"evenkeel-{job}.log"
-        self.await_text(log, " info step ")
-        self.slurm("scontrol", "requeue", job)
-        self.finish(log, self.undisturbed(1500), "two")
-
-    def test_preemption_by_another_partition_saves_and_goes_on(self):
-        job = self.submit("train.sbatch", *self.train(1500, "four"))
-        log = f"evenkeel-{job}.log"
-        self.await_text(log, " info step ")
-        self.slurm("sbatch", "--partition=urgent", "--exclusive", "--output=/dev/null", "--wrap",
-                   "true")
-        self.finish(log, self.undisturbed(1500), "four")
-
-    def test_scancel_saves_and_ends_it_for_good(self):
-        job = self.submit("train.sbatch", *self.train(1_000_000, "three"))
-        log = f"evenkeel-{job}.log"
-        self.await_text(log, " info step ")
-        self.slurm("scancel", job)
-        checks.await_true(lambda: not self.slurm("squeue", "--noheader", may_fail=True).strip(),
-                          "its end")
-        self.assertNotIn("queued again", self.log(log))
-        checks.run(BIN / "keel", "verify", self.folder / "three")
-
-    def test_each_task_of_an_array_is_a_job_of_its_own(self):
-        job = self.submit("array.sbatch", *self.train(1500, "sweep-{}"), "--seed={}",
-                          options=("--array=1-2",))
-        logs = {task: f"evenkeel-{job}_{task}.log" for task in (1, 2)}
-        for log in logs.values():
-            self.await_text(log, " info step ")
-        self.slurm("scancel", "--signal=TERM", f"{job}_2")
-        self.await_text(logs[2], "queued again")
-        for log in logs.values():
-            self.await_text(log, "final step=1500")
-        self.assertNotIn("resumed", self.log(logs[1]))
-        self.assertIn("resumed", self.log(logs[2]))
-        self.assertNotEqual(*(re.search("final .*", self.log(log))[0] for log in logs.values()))
 
 
 if __name__ == "__main__":
