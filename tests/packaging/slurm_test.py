@@ -66,6 +66,8 @@ case $* in
   "show hostnames "*) printf '%s\\n' ${3//,/ } ;;
   *"show job"*) cat "$WORLD/details" ;;
 esac""",
+    "scancel": """
+echo "scancel $*" >>"$WORLD/calls" """,
     "squeue": """
 if [[ -e $WORLD/slow ]]; then echo >"$WORLD/ready"; while [[ -e $WORLD/slow ]]; do :; done; fi
 case $* in
@@ -170,6 +172,19 @@ class StandInsTest(unittest.TestCase):
                 self.assertEqual(code, 0, said)
                 self.assertEqual(self.calls().count("scontrol requeue 4711\n"), queued)
                 self.assertEqual(said.count("node7 has failed"), queued)
+
+    def test_a_job_without_its_first_node_ends_where_it_is_not_to_be_queued_again(self):
+        self.write("nodes", "node8,node9")
+        for ended, restarts, queued in ((75, "0", True), (128, "99", True), (75, "100", False),
+                                        (1, "0", False), (77, "0", False), (78, "0", False)):
+            with self.subTest(code=ended, restarts=restarts):
+                self.write("calls", "")
+                self.write("code", str(ended))
+                self.end("train.sbatch", "./train", SLURM_RESTART_COUNT=restarts, **self.THREE)
+                # Of both that are left; the script, which lives here, has its own say.
+                said = "scontrol requeue 4711\n" if queued else "scancel 4711\n"
+                self.assertGreaterEqual(self.calls().count(said), 2)
+                self.assertEqual("scancel" in self.calls(), not queued)
 
     def test_each_node_has_as_many_workers_as_it_has_gpus(self):
         # The script's own variable is that of its node, and says nothing of the others.
