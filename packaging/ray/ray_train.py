@@ -109,6 +109,8 @@ class Job:
         return code
 
     def launch_what_is_due(self):
+        if self.stopping:   # its signal may have come before the last one was noted
+            self.due.clear()
         for number, at in list(self.due.items()):
             if at <= time.monotonic():
                 self.due.pop(number, None)
@@ -121,12 +123,18 @@ class Job:
             return []
         return ray.wait(list(self.calls), timeout=1)[0]
 
+    def goes_on(self, codes):
+        """Whether launchers run, or will; a node that is asked for is none to wait for once the
+        job has ended elsewhere."""
+        waits = {what for _, what in self.calls.values()}
+        has_ended = self.stopping or any(code is not None for code in codes)
+        return bool(self.due) or "run" in waits or ("address" in waits and not has_ended)
+
     def run(self):
         for number in range(self.given.nodes):
             self.place(number)
         begun, codes = False, []
-        while (self.due or any(what == "run" for _, what in self.calls.values()) or
-               not (begun or codes)):
+        while not begun or self.goes_on(codes):
             if self.stopping and not begun:
                 return STOPPED
             self.launch_what_is_due()
