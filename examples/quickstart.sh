@@ -124,7 +124,7 @@ NewestWorker() {
   local child children newest=
   mapfile -t -d ' ' children < <(cat "/proc/$job/task/"*/children)
   for child in "${children[@]}"; do
-    if tr '\0' '\n' <"/proc/$child/cmdline" 2>/dev/null | grep -qFx -- "$worker"; then
+    if { tr '\0' '\n' <"/proc/$child/cmdline"; } 2>/dev/null | grep -qFx -- "$worker"; then
       newest=$child
     fi
   done
@@ -173,6 +173,7 @@ readonly each=$((steps / 60))                      # steps between two log entri
 readonly kill_at=$((15 * each)) stop_at=$((33 * each))
 if [[ $python ]]; then
   UsePackage
+  Show export "PYTHON_EXEC=$python"
   export PYTHON_EXEC=$python
   readonly worker=$root/examples/python/gpt.py
   readonly train=("$worker" --steps "$steps" --log-every "$each") alone=("$python")
@@ -207,8 +208,8 @@ victim=$(NewestWorker)
 Show kill -9 "$victim"
 kill -9 "$victim" 2>/dev/null || Fail "the worker was gone before it could be killed"
 
-Part "The others go on at once, and a new one joins them. At step $stop_at the machine is wanted
-   back: SIGTERM to the launcher. All stop at one step, save it, and say so with exit code 75."
+Part "The others go on at once, and a new one joins them as soon as it is there. At step $stop_at
+   the machine is wanted back: SIGTERM to the launcher. All stop at one step, save it, and say so with exit code 75."
 AwaitStep killed "$stop_at"
 Show kill -TERM "$job"
 kill -TERM "$job" 2>/dev/null || Fail "the job was over before it could be stopped"
@@ -249,7 +250,7 @@ plot=(plot_losses.py losses.svg --run quiet.jsonl "1 worker, undisturbed"
   --run disturbed.jsonl "killed, stopped, resumed" --mark "$kill_at" "kill -9"
   --mark "$(ResumedAt resumed)" "SIGTERM, resumed on 2")
 Show "examples/${plot[0]}" "${plot[@]:1}"
-python3 "$root/examples/${plot[0]}" "${plot[@]:1}" | Tell
+"${python:-python3}" "$root/examples/${plot[0]}" "${plot[@]:1}" | Tell
 
 printf '\nAll of it took %d s after set-up. It is left in %s:\n' "$SECONDS" "$folder"
 echo "losses.svg (open it in a browser), checkpoints/, logs."
