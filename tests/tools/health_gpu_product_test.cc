@@ -92,6 +92,11 @@ TEST(HealthGpuProduct, WhatAllGpusGetWrongAlikeIsNoFaultOfOne) {
             "not known: all 2 GPUs computed the same other product than they should, with TF32: 1 "
             "of 9 elements differ, the first at row 0, column 0: 2, not 1 (3 x 3 by 3 x 3), which "
             "their kernels may do, and no fault of one GPU\n");
+  const std::string three =
+      R"({"torch": "2.11.0", "gpus": [{"index": 0}, {"index": 1}, {"index": 2}]})" "\n";
+  EXPECT_TRUE(IsFit(OfOutput(three + wrong(0, "2", 7) + wrong(1, "2", 9) +
+                             R"({"gpu": 2, "products": 0, "trouble": "out of memory"})" "\n")))
+      << "one that has computed nothing says nothing of the others";
   for (const std::string& out : {wrong(0, "2", 7) + wrong(1, "3", 7), wrong(1, "2", 7) + kSoundZero,
                                  wrong(1, "2", 7)}) {
     EXPECT_FALSE(IsFit(OfOutput(kGpus + out))) << out;

@@ -131,6 +131,14 @@ TEST(XidLines, AreFoundInEveryKindOfLog) {
   EXPECT_EQ(ParseXidLine(Xid(31, "", "0000:3b:00 GPU-I:05"))->bus, "0000:3b:00 GPU-I:05");
 }
 
+TEST(XidLines, WhatProgramsWriteIntoASystemsLogIsNone) {
+  EXPECT_FALSE(ParseXidLine("Nov 1 node7 bob: " + Xid(79)).has_value());
+  EXPECT_TRUE(ParseXidLine("Nov 1 node7 kernel: " + Xid(79)).has_value());
+  EXPECT_FALSE(IsFit(OfLog("Nov 1 node7 kernel: " + Xid(79) +
+                           "\nNov 1 node7 sshd[9]: bob: client says Linux version 5.10")))
+      << "that is no start of the machine";
+}
+
 TEST(XidLines, OthersAreNone) {
   for (const char* line :
        {"", "NVRM: Xid (", "NVRM: Xid (PCI:0000:3b:00): ", "NVRM: Xid (PCI:0000:3b:00): x",
@@ -228,6 +236,8 @@ TEST(XidFindings, TheLastActionThatTheDriverAsksForHolds) {
   EXPECT_FALSE(IsFit(findings));
   EXPECT_THAT(findings[0].what, EndsWith("to 0x1 (GPU Reset Required)\""));
   EXPECT_TRUE(IsFit(OfLog(to_reset + "\n" + to_none)));
+  EXPECT_THAT(XidText(OfLog(to_reset + "\n" + to_none)),
+              HasSubstr("waits for nothing any more (Xid 154, 2 times)"));
   EXPECT_TRUE(IsFit(OfLog(Xid(154)))) << "it does not say what";
   EXPECT_TRUE(IsFit(OfLog(to_none.substr(0, to_none.size() - 2)))) << "nor where it is cut";
 }

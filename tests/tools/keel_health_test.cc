@@ -180,6 +180,14 @@ TEST_F(KeelHealth, PythonIsStartedOnlyWhereThereIsAGpuThatAnswers) {
   EXPECT_TRUE(is_asked());
 }
 
+TEST_F(KeelHealth, WhereNoPythonIsNamedItTakesThatOfKeelrun) {
+  MakeNvidiaSmi(std::string("echo '") + kSound + "'");
+  Python("touch " + dir_.File("asked"));
+  RunShell("PATH=" + dir_.path() + ":$PATH PYTHON_EXEC=" + dir_.File("python") +
+           " " KEEL_BIN_DIR "/keel health --seconds 0 --kernel-log ''");
+  EXPECT_EQ(::access(dir_.File("asked").c_str(), F_OK), 0);
+}
+
 TEST_F(KeelHealth, PythonThatHangsIsNotWaitedForAndNoFault) {
   MakeNvidiaSmi(std::string("echo '") + kSound + "'");
   const Ran ran = HealthOfAll(Python("trap '' TERM; sleep 3600") + " --python-limit 2s --json");
@@ -195,6 +203,7 @@ TEST_F(KeelHealth, MistakesAreTold) {
   EXPECT_EQ(Health("--nvidia-smi /no/such/nvidia-smi").exit_code, 3);
   MakeNvidiaSmi("exit 6");
   EXPECT_EQ(HealthOfAll("--kernel-log '' --python /no/such/python").exit_code, 3);
+  EXPECT_EQ(HealthOfAll("--kernel-log '' --nvidia-smi '' --python /no/such/python").exit_code, 3);
   EXPECT_EQ(HealthOfAll("--python '' --kernel-log /no/such/log").exit_code, 3);
   EXPECT_EQ(HealthOfAll("--python '' --kernel-log " + dir_.path()).exit_code, 3);
   EXPECT_EQ(Health("--python-limit 0").exit_code, 2);

@@ -37,17 +37,26 @@ Result<std::vector<HealthFinding>> LookAtKernelLog(const Options& options) {
   return LookAtXids(IsNamed(options, "kernel-log") ? path : "", options.Time("limit"), "");
 }
 
+// What the user named, else the Python that keelrun would take.
+std::string PythonFor(const Options& options) {
+  const std::string own = VariableOf(OwnEnvironment(), "PYTHON_EXEC");
+  return IsNamed(options, "python") || own.empty() ? options.Text("python") : own;
+}
+
+// What was named and is not there is told before anything takes its time.
+Status CheckNamed(const Options& options) {
+  if (!IsNamed(options, "python") || options.Text("python").empty()) return Ok();
+  return CheckProgram(options.Text("python"), SearchPath(OwnEnvironment()));
+}
+
 Result<std::vector<HealthFinding>> ComputeOn(const GpuLook& look, const Options& options) {
   const auto nothing = [](const std::string& why, const std::string& cure = "") {
     return std::vector<HealthFinding>{NoGpuProduct(why, cure)};
   };
-  const ProgramQuestion question{options.Text("python"), IsNamed(options, "python"),
+  const ProgramQuestion question{PythonFor(options), IsNamed(options, "python"),
                                  options.Time("python-limit")};
   if (question.program.empty()) {
     return nothing("GPUs were not to be computed with (--python is empty)");
-  }
-  if (question.is_named_by_user) {
-    KEEL_TRY(CheckProgram(question.program, SearchPath(OwnEnvironment())));
   }
   if (!look.has_gpu) return nothing("there is no GPU of NVIDIA's to compute with");
   if (look.is_silent) {
@@ -126,8 +135,9 @@ OptionTable HealthTable() {
                          "nor computed with")
                 .Placeholder("PATH"));
   table.Add(Option::Text("python", "python3",
-                         "The Python whose PyTorch computes on GPUs, where there are any; empty: "
-                         "nothing is computed on them")
+                         "The Python whose PyTorch computes on GPUs, where there are any; where "
+                         "it is not named, $PYTHON_EXEC comes before it; empty: nothing is "
+                         "computed on them")
                 .Placeholder("PATH"));
   table.Add(Option::Text("kernel-log", "/dev/kmsg",
                          "The kernel's log, or a file that was kept of one, as of dmesg or of a "
@@ -154,11 +164,12 @@ OptionTable HealthTable() {
 }
 
 Result<Outcome> RunHealth(const World& world, const Options& options) {
+  KEEL_TRY(CheckNamed(options));
+  KEEL_TRY_ASSIGN(const std::vector<HealthFinding> of_log, LookAtKernelLog(options));
   const Duration duration(static_cast<int64_t>(options.Real("seconds") * 1e9));
   std::vector<HealthFinding> findings = LookAtProcessors(duration, world.clock);
   for (HealthFinding& one : LookAtMemory(world.files, "")) findings.push_back(std::move(one));
   findings.push_back(LookAtMachineChecks(world.files, ""));
-  KEEL_TRY_ASSIGN(const std::vector<HealthFinding> of_log, LookAtKernelLog(options));
   findings.insert(findings.end(), of_log.begin(), of_log.end());
   KEEL_TRY_ASSIGN(const std::vector<HealthFinding> of_gpus, LookAtGpus(world, options));
   findings.insert(findings.end(), of_gpus.begin(), of_gpus.end());

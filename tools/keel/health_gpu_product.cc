@@ -25,7 +25,7 @@ constexpr const char* kOtherPython =
 constexpr const char* kOfHardware[] = {
     "uncorrectable ECC error", "uncorrectable NVLink error", "hardware stack error",
     "illegal memory access",   "illegal instruction",        "misaligned address",
-    "invalid program counter", "unspecified launch failure", "launch timed out",
+    "invalid program counter", "unspecified launch failure",
     "contained memory error"};
 
 std::string ShortWords(std::string_view words) {
@@ -113,6 +113,13 @@ std::vector<Json> WrongOnes(const Json& result) {
   return wrong;
 }
 
+// How many GPUs have computed anything.
+size_t CountComputed(const ProductAnswer& answer) {
+  return static_cast<size_t>(std::count_if(
+      answer.results.begin(), answer.results.end(),
+      [](const auto& one) { return WholeIn(one.second, "products") > 0; }));
+}
+
 // What differs alike on all of several GPUs: no fault of one of them explains that.
 std::set<std::string> DiffersAlike(const ProductAnswer& answer) {
   std::map<std::string, size_t> counts;
@@ -121,7 +128,7 @@ std::set<std::string> DiffersAlike(const ProductAnswer& answer) {
   }
   std::set<std::string> alike;
   for (const auto& [what, count] : counts) {
-    if (count > 1 && count == answer.names.size()) alike.insert(what);
+    if (count > 1 && count == CountComputed(answer)) alike.insert(what);
   }
   return alike;
 }
@@ -212,7 +219,7 @@ std::vector<HealthFinding> GpuProductFindings(const GpuProductRun& run) {
   }
   for (const std::string& what : alike) {
     findings.push_back({kProductCheck, Fitness::kUnknown,
-                        "all " + CountText(answer.names.size(), "GPU") +
+                        "all " + CountText(CountComputed(answer), "GPU") +
                             " computed the same other product than they should, with " + what +
                             "), which their kernels may do, and no fault of one GPU"});
   }

@@ -219,7 +219,7 @@ Result<std::vector<HealthFinding>> ComputeOnGpus(const ProgramQuestion& question
   }
   const Duration limit = question.limit + Duration(static_cast<int64_t>(seconds * 1e9));
   const Result<LimitedRun> run =
-      RunWithin({*path, "-u", module, "--seconds=" + NumberText(seconds)},
+      RunWithin({*path, "-B", "-u", module, "--seconds=" + NumberText(seconds)},
                 RealClock().Monotonic() + limit, kAnswerBytesMost);
   if (!run.ok()) {
     return std::vector<HealthFinding>{

@@ -25,10 +25,15 @@ constexpr int64_t kFirstSequence = 0;
 
 bool IsDigit(char one) { return one >= '0' && one <= '9'; }
 
-// Where `part` begins a message: at the line's begin, or behind what a log puts before messages.
+// Where `part` begins a message: at the line's begin, or behind what logs put before messages of the
+// kernel. Those of programs, which anybody can write into a system's log, have other words there.
 size_t FindMessage(std::string_view line, std::string_view part) {
   for (size_t at = line.find(part); at != std::string_view::npos; at = line.find(part, at + 1)) {
-    if (at == 0 || line[at - 1] == ' ' || line[at - 1] == ';') return at;
+    const std::string_view before = line.substr(0, at);
+    if (before.empty() || before.ends_with(';') || before.ends_with("] ") ||
+        before.ends_with("kernel: ")) {
+      return at;
+    }
   }
   return std::string_view::npos;
 }
@@ -50,9 +55,8 @@ std::optional<RecordHead> ReadHead(std::string_view line) {
   return RecordHead{*sequence, std::chrono::microseconds(*micros)};
 }
 
-bool IsFatal(std::string_view words) {
-  constexpr std::string_view kFatal = "Fatal";   // and not "Nonfatal"
-  return FindMessage(words, kFatal) != std::string_view::npos;
+bool IsFatal(std::string_view words) {   // and not "Nonfatal"
+  return words.starts_with("Fatal") || words.find(" Fatal") != std::string_view::npos;
 }
 
 // "... changed from 0x0 (None) to 0x1 (GPU Reset Required)"
@@ -60,6 +64,10 @@ bool AsksForAction(std::string_view words) {
   const size_t to = words.rfind(" to ");
   if (to == std::string_view::npos || words.find(')', to) == std::string_view::npos) return false;
   return words.find("(None)", to) == std::string_view::npos;
+}
+bool AsksForNothing(std::string_view words) {
+  const size_t to = words.rfind(" to ");
+  return to != std::string_view::npos && words.find("(None)", to) != std::string_view::npos;
 }
 
 bool IsUnfit(const XidKind& kind, const XidSeen& seen) {
@@ -95,6 +103,10 @@ HealthFinding OfXid(const std::string& log, const std::string& bus, int number,
     return {kXidCheck, Fitness::kUnknown,
             log + " has an error of GPU " + bus + " that this keel does not know " + often +
                 Quoted(seen.words)};
+  }
+  if (kind->meaning == XidMeaning::kAction && AsksForNothing(seen.words)) {
+    return {kXidCheck, Fitness::kFit,
+            log + " says that GPU " + bus + " waits for nothing any more " + often};
   }
   std::string what = log + " says that GPU " + bus + " " + kind->what + " " + often;
   if (!IsUnfit(*kind, seen)) {
