@@ -208,8 +208,9 @@ victim=$(NewestWorker)
 Show kill -9 "$victim"
 kill -9 "$victim" 2>/dev/null || Fail "the worker was gone before it could be killed"
 
-Part "The others go on at once, and a new one joins them as soon as it is there. At step $stop_at
-   the machine is wanted back: SIGTERM to the launcher. All stop at one step, save it, and say so with exit code 75."
+Part "The others go on at once, and a new one joins them when it is there. At step $stop_at the
+   machine is wanted back: SIGTERM to the launcher. All stop at one step, save it, and say so with
+   exit code 75."
 AwaitStep killed "$stop_at"
 Show kill -TERM "$job"
 kill -TERM "$job" 2>/dev/null || Fail "the job was over before it could be stopped"

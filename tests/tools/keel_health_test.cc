@@ -185,7 +185,7 @@ TEST_F(KeelHealth, WhereNoPythonIsNamedItTakesThatOfKeelrun) {
   Python("touch " + dir_.File("asked"));
   RunShell("PATH=" + dir_.path() + ":$PATH PYTHON_EXEC=" + dir_.File("python") +
            " " KEEL_BIN_DIR "/keel health --seconds 0 --kernel-log ''");
-  EXPECT_EQ(::access(dir_.File("asked").c_str(), F_OK), 0);
+  EXPECT_TRUE(*Exists(files_, dir_.File("asked")));
 }
 
 TEST_F(KeelHealth, PythonThatHangsIsNotWaitedForAndNoFault) {

@@ -25,8 +25,9 @@ constexpr int64_t kFirstSequence = 0;
 
 bool IsDigit(char one) { return one >= '0' && one <= '9'; }
 
-// Where `part` begins a message: at the line's begin, or behind what logs put before messages of the
-// kernel. Those of programs, which anybody can write into a system's log, have other words there.
+// Where `part` begins a message: at the line's begin, or behind what logs put before messages of
+// the kernel. Those of programs, which anybody can write into a system's log, have other words
+// there.
 size_t FindMessage(std::string_view line, std::string_view part) {
   for (size_t at = line.find(part); at != std::string_view::npos; at = line.find(part, at + 1)) {
     const std::string_view before = line.substr(0, at);
