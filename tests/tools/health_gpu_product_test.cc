@@ -209,7 +209,7 @@ TEST_F(HealthPython, IsStartedWithTheModule) {
   (void)Ask("echo \"$*\" >" + dir_.File("asked"));
   const auto asked = ReadWhole(files_, dir_.File("asked"), 4096);
   ASSERT_OK(asked);
-  EXPECT_EQ(*asked, "-u /lib/gpu_product.py --seconds=0.25\n");
+  EXPECT_EQ(*asked, "-B -u /lib/gpu_product.py --seconds=0.25\n");
 }
 
 TEST_F(HealthPython, WhateverItDoesInsteadIsNoFault) {
