@@ -9,6 +9,7 @@ namespace keel {
 namespace {
 
 constexpr size_t kToldInASentence = 3;
+constexpr size_t kQuotedBytesMost = 300;
 
 // What the kernel's line of machine checks tells.
 struct MachineChecks {
@@ -78,6 +79,10 @@ std::string_view FitnessName(Fitness fitness) {
     case Fitness::kUnknown: return "not known";
   }
   return "";
+}
+
+std::string ShortPrintable(std::string_view text) {
+  return Printable(Beginning(text, kQuotedBytesMost));
 }
 
 bool IsFit(const std::vector<HealthFinding>& findings) {

@@ -29,6 +29,9 @@ struct HealthFinding {
   bool operator==(const HealthFinding&) const = default;
 };
 
+// What another program said, cut to a length that a finding may quote.
+std::string ShortPrintable(std::string_view text);
+
 bool IsFit(const std::vector<HealthFinding>& findings);
 
 // All in one sentence, on one line: that it is fit, or what is unfit.

@@ -68,8 +68,6 @@ std::string ValueOf(const GpuReading& gpu, const std::string& field) {
   return found == gpu.end() ? "" : found->second;
 }
 
-std::string ShortPrintable(std::string_view text) { return Printable(Beginning(text, 300)); }
-
 // "GPU 3 (GPU-5d2c..., 00000000:3B:00.0)"
 std::string GpuName(const GpuReading& gpu) {
   std::string name = "GPU " + ShortPrintable(ValueOf(gpu, kIndex));

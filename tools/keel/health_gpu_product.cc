@@ -15,7 +15,6 @@ namespace keel {
 namespace {
 
 constexpr const char* kProductCheck = "gpu product";
-constexpr size_t kProductWordsMost = 300;
 constexpr size_t kGpusMost = 1024;
 constexpr const char* kReplace = "train on another machine, and have this GPU replaced";
 constexpr const char* kOtherPython =
@@ -29,7 +28,7 @@ constexpr const char* kOfHardware[] = {
     "contained memory error"};
 
 std::string ShortWords(std::string_view words) {
-  return Printable(Beginning(Trim(words), kProductWordsMost));
+  return ShortPrintable(Trim(words));
 }
 
 std::string WordsIn(const Json& json, const char* name) {

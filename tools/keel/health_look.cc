@@ -124,7 +124,7 @@ class GpuAsker {
 // What is there of nvidia-smi's words beside its answer.
 HealthFinding OddLine(const std::string& program, const std::string& line) {
   return {"gpu", Fitness::kUnknown,
-          program + " also says \"" + Printable(Beginning(line, 300)) + "\""};
+          program + " also says \"" + ShortPrintable(line) + "\""};
 }
 
 std::vector<HealthFinding> WithoutNvidiaSmi(const ProgramQuestion& question,

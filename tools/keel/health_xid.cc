@@ -60,15 +60,16 @@ bool IsFatal(std::string_view words) {   // and not "Nonfatal"
   return words.starts_with("Fatal") || words.find(" Fatal") != std::string_view::npos;
 }
 
-// "... changed from 0x0 (None) to 0x1 (GPU Reset Required)"
-bool AsksForAction(std::string_view words) {
+// Of "... changed from 0x0 (None) to 0x1 (GPU Reset Required)" what is behind the "to"; else empty.
+std::string_view LastAction(std::string_view words) {
   const size_t to = words.rfind(" to ");
-  if (to == std::string_view::npos || words.find(')', to) == std::string_view::npos) return false;
-  return words.find("(None)", to) == std::string_view::npos;
+  return to == std::string_view::npos ? "" : words.substr(to);
 }
 bool AsksForNothing(std::string_view words) {
-  const size_t to = words.rfind(" to ");
-  return to != std::string_view::npos && words.find("(None)", to) != std::string_view::npos;
+  return LastAction(words).find("(None)") != std::string_view::npos;
+}
+bool AsksForAction(std::string_view words) {
+  return LastAction(words).find(')') != std::string_view::npos && !AsksForNothing(words);
 }
 
 bool IsUnfit(const XidKind& kind, const XidSeen& seen) {
