@@ -247,7 +247,7 @@ class Devices(unittest.TestCase):
 
 
 class Started(unittest.TestCase):
-    """The whole of it, as `keel health` starts it."""
+    """The whole of it, as `keel health` starts it: PYTHON -B -u gpu_product.py --seconds=..."""
 
     def setUp(self):
         temporary = tempfile.TemporaryDirectory(prefix="keel-gpu-product-")
@@ -266,7 +266,7 @@ class Started(unittest.TestCase):
         path = os.path.join(self.folder, "planted.py")
         with open(path, "w", encoding="utf-8") as file:
             file.write(textwrap.dedent(PLANTED).format(plant=plant))
-        return self.executable("python", f'shift; exec {sys.executable} -B {path} "$@" '
+        return self.executable("python", f'shift 2; exec {sys.executable} -B {path} "$@" '
                                          "--device cpu\n")
 
     def health(self, python, code):
@@ -306,7 +306,7 @@ class Started(unittest.TestCase):
                           found[0]["found"])
 
     def test_a_python_without_pytorch_or_without_cuda_is_no_fault(self):
-        without = self.executable("python", f'shift; exec {sys.executable} -B -I -S "$@"\n')
+        without = self.executable("python", f'shift 2; exec {sys.executable} -B -I -S "$@"\n')
         found = self.health(without, 0)
         self.assertEqual([one["verdict"] for one in found], ["not known"], found)
         self.assertIn("it cannot import PyTorch: No module named 'torch'", found[0]["found"])
