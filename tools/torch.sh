@@ -5,7 +5,7 @@
 #            is in $deps/venv, and each other has an environment of its own beside it.
 # Does not   download: tools/setup.sh does, with all that `import torch` needs.
 
-readonly kTorchVersion=2.11.0
+readonly kTorchVersion=2.15.0
 # Wheels of older ones have another C++ ABI (_GLIBCXX_USE_CXX11_ABI=0) than Debian's libraries.
 readonly kTorchMinorMin=7
 

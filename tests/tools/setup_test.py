@@ -67,7 +67,7 @@ class Setup(unittest.TestCase):
             program = self.world / "bin" / name
             program.write_text(f"#!/bin/sh\n{body}\n")
             program.chmod(0o755)
-        self.write(missing="", uid="0", free_mb="9000", calls="")
+        self.write(missing="", uid="0", free_mb="10000", calls="")
         self.venv = self.repo / ".deps/venv"
         self.environment = {"PATH": f"{self.world}/bin:/usr/bin:/bin", "WORLD": str(self.world),
                             "KEEL_PYTHON": str(self.world / "bin/python"), "HOME": str(self.world)}
@@ -105,8 +105,8 @@ class Setup(unittest.TestCase):
     def test_everything_from_nothing_then_nothing_more(self):
         self.run_setup()
         self.assertEqual((self.venv / ".complete").read_text(),
-                         "torch==2.11.0 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85\n")
-        self.assertIn("install --no-compile --no-cache-dir torch==2.11.0 nvidia-cuda-crt==",
+                         "torch==2.15.0 nvidia-cuda-crt==13.2.86 nvidia-cuda-cccl==13.2.86\n")
+        self.assertIn("install --no-compile --no-cache-dir torch==2.15.0 nvidia-cuda-crt==",
                       self.calls())
         self.assertIn("--preset release -DKEEL_WITH_TORCH=ON", self.calls())
         self.write(calls="")
@@ -166,15 +166,15 @@ class Setup(unittest.TestCase):
         self.run_setup()
         own = (self.venv / ".complete").read_text()
         self.write(calls="")
-        output = self.run_setup(KEEL_TORCH_VERSION="2.15.0")
-        other = self.repo / ".deps/venv-2.15.0"
-        self.assertIn(f"downloading PyTorch 2.15.0 into {other}", output)
-        self.assertEqual((other / ".complete").read_text(), "torch==2.15.0\n")
+        output = self.run_setup(KEEL_TORCH_VERSION="2.14.1")
+        other = self.repo / ".deps/venv-2.14.1"
+        self.assertIn(f"downloading PyTorch 2.14.1 into {other}", output)
+        self.assertEqual((other / ".complete").read_text(), "torch==2.14.1\n")
         self.assertEqual((self.venv / ".complete").read_text(), own)
         torch = other / "lib/python3.11/site-packages/torch"
         self.assertIn(f"-DKEEL_TORCH={torch}", self.calls())
         self.write(calls="")
-        self.assertIn("using PyTorch 2.15.0, which", self.run_setup())
+        self.assertIn("using PyTorch 2.14.1, which", self.run_setup())
         self.assertNotIn("pip", self.calls())
         self.assertNotIn("--preset", self.calls())
         self.run_setup(KEEL_TORCH_VERSION="")
@@ -183,29 +183,29 @@ class Setup(unittest.TestCase):
 
     def test_a_remembered_version_whose_environment_is_gone_is_installed_again(self):
         shared = self.world / "shared"
-        self.run_setup(KEEL_TORCH_VERSION="2.15.0", KEEL_DEPS=str(shared))
+        self.run_setup(KEEL_TORCH_VERSION="2.14.1", KEEL_DEPS=str(shared))
         shutil.rmtree(shared)
         self.write(calls="")
         self.run_setup(KEEL_DEPS=str(shared))
-        self.assertIn("install --no-compile --no-cache-dir torch==2.15.0 ", self.calls())
+        self.assertIn("install --no-compile --no-cache-dir torch==2.14.1 ", self.calls())
         self.assertFalse((shared / "venv").exists())
 
     def test_other_headers_of_cuda_are_those_that_cudas_package_names(self):
-        toolkit = self.repo / ".deps/venv-2.15.0/lib/python3.11/site-packages/cuda_toolkit-13.2.2"
-        output = self.run_setup(KEEL_TORCH_VERSION="2.15.0")
+        toolkit = self.repo / ".deps/venv-2.14.1/lib/python3.11/site-packages/cuda_toolkit-13.1.0"
+        output = self.run_setup(KEEL_TORCH_VERSION="2.14.1")
         self.assertIn("the module for GPUs will not be built", output)
         (self.world / "bin/pip").write_text(
             f"#!/bin/sh\nmkdir -p {toolkit}\n{STAND_INS['pip']}\n")
         shutil.rmtree(self.repo / ".deps")
-        output = self.run_setup(KEEL_TORCH_VERSION="2.15.0")
+        output = self.run_setup(KEEL_TORCH_VERSION="2.14.1")
         self.assertIn("cuda-toolkit[cccl,crt]", self.calls())
         self.assertNotIn("will not be built", output)
 
     def test_versions_that_cannot_be_taken_are_refused_before_the_download(self):
-        for version in ("2.15", "newest", "2.6.0", "3.0.0", "2.15.0 torchvision"):
+        for version in ("2.14", "newest", "2.6.0", "3.0.0", "2.14.1 torchvision"):
             output = self.run_setup(code=1, KEEL_TORCH_VERSION=version)
             self.assertIn(f"KEEL_TORCH_VERSION={version} is no version", output)
-        output = self.run_setup(code=1, KEEL_TORCH_VERSION="2.15.0", KEEL_TORCH=str(self.world))
+        output = self.run_setup(code=1, KEEL_TORCH_VERSION="2.14.1", KEEL_TORCH=str(self.world))
         self.assertIn("unset one of them", output)
         self.assertEqual(self.calls(), "")
 
@@ -266,13 +266,13 @@ class Setup(unittest.TestCase):
                                 ("something else", "something else")):
             self.write(pip_says=said + "\n")
             output = self.run_setup(code=1)
-            self.assertIn("pip could not install torch==2.11.0", output)
+            self.assertIn("pip could not install torch==2.15.0", output)
             self.assertIn(explained, output)
             self.assertFalse((self.venv / ".complete").exists())
 
     def test_too_little_disk_is_said_before_the_download(self):
-        self.write(free_mb="7999")
-        self.assertIn("has 7999 MB free", self.run_setup(code=1))
+        self.write(free_mb="8999")
+        self.assertIn("has 8999 MB free", self.run_setup(code=1))
         self.assertNotIn("pip", self.calls())
 
     def test_settings_of_the_users_python_do_not_leak(self):
