@@ -19,8 +19,13 @@ TorchHome() {
   if [[ $1 == "$kTorchVersion" ]]; then echo "${deps:?}/venv"; else echo "${deps:?}/venv-$1"; fi
 }
 
-# True if all of it is there. The stamp is written last, so an environment without it is half made.
-HasTorch() { [[ -e $(TorchHome "$1")/.complete ]] && TorchFolder "$1" >/dev/null; }
+# True if all of it is there. The stamp is written last, so an environment without it is half made;
+# it names the version, since ours was another one before.
+HasTorch() {
+  local stamp
+  stamp=$(TorchHome "$1")/.complete
+  [[ -e $stamp && $(<"$stamp") == "torch==$1"* ]] && TorchFolder "$1" >/dev/null
+}
 
 # TorchFolder VERSION: the folder `torch` that holds include/ and lib/, if there is one.
 TorchFolder() { compgen -G "$(TorchHome "$1")/lib/python3*/site-packages/torch"; }

@@ -259,6 +259,14 @@ class Setup(unittest.TestCase):
         self.assertFalse((self.venv / "half").exists())
         self.assertTrue((self.venv / ".complete").exists())
 
+    def test_an_environment_of_the_version_that_was_ours_before_is_made_anew(self):
+        self.run_setup("--no-build")
+        (self.venv / ".complete").write_text("torch==2.11.0 nvidia-cuda-crt==13.0.88\n")
+        (self.venv / "of_that_time").touch()
+        self.run_setup("--no-build")
+        self.assertFalse((self.venv / "of_that_time").exists())
+        self.assertRegex((self.venv / ".complete").read_text(), r"^torch==2\.15\.0 ")
+
     def test_failures_of_pip_are_explained_and_leave_no_stamp(self):
         for said, explained in (("OSError: [Errno 28] No space left on device", "KEEL_DEPS="),
                                 ("Max retries exceeded with url", "Check the network"),
