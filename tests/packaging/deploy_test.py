@@ -11,6 +11,7 @@ import fnmatch
 import os
 import pathlib
 import re
+import shutil
 import sys
 import tempfile
 import unittest
@@ -222,6 +223,17 @@ class DockerTest(unittest.TestCase):
                 for path in source.split():
                     self.assertTrue((GIVEN.source / path).exists(), f"{name}: {path}")
                     self.assertFalse(any(fnmatch.fnmatch(path, one) for one in ignored), path)
+
+    def test_its_first_step_has_all_that_the_script_reads(self):
+        for name in ("Dockerfile", "Dockerfile.cuda"):
+            text = (PACKAGING / "docker" / name).read_text()
+            copied, = re.findall(r"(?m)^COPY (tools/setup\.sh .*) tools/$", text)
+            with tempfile.TemporaryDirectory() as folder:
+                tools = pathlib.Path(folder) / "tools"
+                tools.mkdir()
+                for path in copied.split():
+                    shutil.copy(GIVEN.source / path, tools)
+                checks.run(tools / "setup.sh", "--no-packages", "--torch-free", "--no-build")
 
     def test_its_build_options_are_ours(self):
         ours = set(re.findall(r"option\('(\w+)'", (GIVEN.source / "meson_options.txt").read_text()))
