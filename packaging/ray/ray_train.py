@@ -34,6 +34,7 @@ class Node:
 
     def __init__(self):
         self.launcher = None
+        self.stopping = False
 
     def address(self):
         return ray.util.get_node_ip_address()
@@ -42,9 +43,12 @@ class Node:
         # Where Ray ends this process without a word, the launcher still saves and leaves.
         self.launcher = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", "keelrun", *words],
                                          start_new_session=True)
+        if self.stopping:   # it was told so before there was a launcher
+            self.launcher.terminate()
         return self.launcher.wait()
 
     def stop(self):
+        self.stopping = True
         if self.launcher:
             self.launcher.terminate()
 
@@ -112,7 +116,7 @@ class Job:
         if self.stopping:   # its signal may have come before the last one was noted
             self.due.clear()
         for number, at in list(self.due.items()):
-            if at <= time.monotonic():
+            if at <= time.monotonic() and not self.stopping:
                 self.due.pop(number, None)
                 self.launch(number)
 
@@ -150,7 +154,7 @@ class Job:
                     continue
                 if what == "address":
                     self.addresses[number] = value
-                    if begun:
+                    if begun and not self.stopping:
                         self.launch(number)
                 else:
                     codes.append(self.ended(number, value))
