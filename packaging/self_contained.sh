@@ -12,7 +12,8 @@ readonly root
 readonly build=${1:?usage: packaging/self_contained.sh BUILD PREFIX}
 readonly prefix=${2:?usage: packaging/self_contained.sh BUILD PREFIX}
 readonly package=$prefix/lib/evenkeel/python
-readonly tools=${KEEL_DEPS:-$root/.deps}/wheel-tools/bin
+tools=$(realpath -m "${KEEL_DEPS:-$root/.deps}")/wheel-tools/bin
+readonly tools
 
 UnpackWheel() {
   local work=$1

