@@ -10,11 +10,14 @@ import collections
 import glob
 import json
 import os
+import re
 import subprocess
 
 # `alone`: packages whose own requirements are left out, since they would bring another PyTorch.
 Peer = collections.namedtuple("Peer", "name module packages alone")
-TORCH = "torch==2.11.0"
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+with open(f"{ROOT}/tools/torch.sh", encoding="utf-8") as script:
+    TORCH = "torch==" + re.search(r"^readonly kTorchVersion=(\S+)$", script.read(), re.M)[1]
 PEERS = [
     Peer("torch", "torch.distributed", [], [TORCH]),
     Peer("numpy", "numpy", ["numpy==2.4.6"], []),
