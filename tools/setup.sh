@@ -60,7 +60,7 @@ Installs what is missing, then configures and builds. Run it as often as you lik
 Environment:
   KEEL_TORCH=DIR   use this LibTorch (the folder that holds include/ and lib/); download nothing.
                    A build folder remembers it; KEEL_TORCH= (empty) makes it forget.
-  KEEL_TORCH_VERSION=2.15.0
+  KEEL_TORCH_VERSION=2.11.0
                    download that version of PyTorch, 2.7 or newer, into an environment of its own
                    in .deps/ (5 to 7 GB), and build with it. The build folder remembers
                    it, as above, and is compiled anew. docs/torch-versions.md says which ones were
@@ -209,7 +209,7 @@ EnsurePackages() {
 
 # Sets `torch_option`, the directory to give to CMake; empty means that CMake finds it in .deps/.
 ChooseTorch() {
-  torch_option=
+  torch_option='' torch_version=none
   [[ $with_torch == ON ]] || return 0
   ChooseVersion
   if [[ -n ${KEEL_TORCH:-} ]]; then
@@ -229,7 +229,7 @@ ChooseTorch() {
 
 # Sets `torch_version`, the one to download: the caller's, that of the build folder, or our own.
 ChooseVersion() {
-  local remembered
+  local remembered=$build_dir/.torch_version
   torch_version=${KEEL_TORCH_VERSION:-$kTorchVersion}
   IsTorchVersion "$torch_version" ||
     Fail "KEEL_TORCH_VERSION=$torch_version is no version that can be taken: name one in full," \
@@ -237,13 +237,18 @@ ChooseVersion() {
   [[ -z ${KEEL_TORCH:-} || -z ${KEEL_TORCH_VERSION:-} ]] ||
     Fail "KEEL_TORCH=$KEEL_TORCH and KEEL_TORCH_VERSION=$KEEL_TORCH_VERSION both say which" \
       "LibTorch to take: unset one of them."
-  [[ -z ${KEEL_TORCH+set} && -z ${KEEL_TORCH_VERSION+set} ]] || return 0
-  remembered=$(CacheValue KEEL_TORCH)
-  if [[ $remembered == "$deps"/venv-*/* ]]; then
-    remembered=${remembered#"$deps"/venv-}
-    torch_version=${remembered%%/*}
-    Say "using PyTorch $torch_version, which $build_dir was configured with" \
-      "(KEEL_TORCH_VERSION= makes it forget)"
+  [[ -z ${KEEL_TORCH+set} && -z ${KEEL_TORCH_VERSION+set} && -e $remembered ]] || return 0
+  torch_version=$(<"$remembered")
+  Say "using PyTorch $torch_version, which $build_dir was configured with" \
+    "(KEEL_TORCH_VERSION= makes it forget)"
+}
+
+# Notes in the build folder which version to download the next time, if it is not our own.
+RememberVersion() {
+  if [[ -z ${KEEL_TORCH:-} && $with_torch == ON && $torch_version != "$kTorchVersion" ]]; then
+    echo "$torch_version" >"$build_dir/.torch_version"
+  else
+    rm -f "$build_dir/.torch_version"
   fi
 }
 
@@ -262,7 +267,18 @@ ChoosePackages() {
 }
 
 IsComplete() {
-  HasTorch "$torch_version" && [[ $(<"$home/.complete") == "${wanted[*]}" ]]
+  HasTorch "$torch_version" && [[ $(<"$home/.complete") == "${wanted[*]}" ]] && IsLinked
+}
+
+# `venv` is for people and their commands.
+IsLinked() {
+  [[ $torch_version != "$kTorchVersion" || $(readlink "$deps/venv") == "${home##*/}" ]]
+}
+
+Link() {
+  IsLinked && return
+  rm -rf "$deps/venv"   # before, an environment itself
+  ln -s "${home##*/}" "$deps/venv"
 }
 
 EnsureTorch() {
@@ -273,6 +289,8 @@ EnsureTorch() {
   MakeWritable "$deps"
   exec 9>"$deps/setup.lock"
   Lock 9 "$deps"
+  IsComplete && return
+  Link
   IsComplete && return
   rm -rf "$home" "$deps/tmp"
   CheckDisk
@@ -374,7 +392,8 @@ WhyPipFailed() {
     cause+=" a certificate into PIP_CERT), then run tools/setup.sh again"
   elif grep -q 'No matching distribution' "$log"; then
     cause="there is no wheel for $("$1/bin/python" -V) on $(uname -m). Name another Python:"
-    cause+=" KEEL_PYTHON=/path/to/python3 tools/setup.sh, or use a LibTorch that is there:"
+    cause+=" KEEL_PYTHON=/path/to/python3 tools/setup.sh, or an older PyTorch:"
+    cause+=" KEEL_TORCH_VERSION=2.11.0 tools/setup.sh, or use a LibTorch that is there:"
     cause+=" KEEL_TORCH=/path/to/libtorch tools/setup.sh"
   else
     tail -n 15 "$log" >&2
@@ -483,7 +502,8 @@ WhyStartOver() {
 
 # What the configuration depends on and Ninja does not watch.
 Signature() {
-  echo "$preset with_torch=$with_torch torch=$torch_option test_python=$(TestPython)" \
+  echo "$preset with_torch=$with_torch torch=$torch_option $torch_version" \
+    "test_python=$(TestPython)" \
     "$(cksum <"$root/CMakePresets.json")"
 }
 
@@ -540,6 +560,7 @@ Build() {
   MakeWritable "$build_dir"
   exec 8<"$build_dir"
   Lock 8 "$build_dir"
+  RememberVersion
   Configure
   jobs=${KEEL_JOBS:-$(Jobs)}
   cmake --build "$build_dir" --target "$target" -j "$jobs" </dev/null ||

@@ -158,7 +158,7 @@ class Setup(unittest.TestCase):
     def test_keel_deps_is_installed_once_and_handed_to_cmake(self):
         shared = self.world / "shared"
         self.run_setup(KEEL_DEPS=str(shared))
-        torch = shared / "venv/lib/python3.11/site-packages/torch"
+        torch = shared / "venv-2.15.0/lib/python3.11/site-packages/torch"
         self.assertIn(f"-DKEEL_TORCH={torch}", self.calls())
         self.assertFalse((self.repo / ".deps").exists())
 
@@ -259,13 +259,33 @@ class Setup(unittest.TestCase):
         self.assertFalse((self.venv / "half").exists())
         self.assertTrue((self.venv / ".complete").exists())
 
-    def test_an_environment_of_the_version_that_was_ours_before_is_made_anew(self):
-        self.run_setup("--no-build")
+    def test_the_environment_that_earlier_releases_made_gives_way_to_a_link(self):
+        self.venv.mkdir(parents=True)
         (self.venv / ".complete").write_text("torch==2.11.0 nvidia-cuda-crt==13.0.88\n")
-        (self.venv / "of_that_time").touch()
         self.run_setup("--no-build")
-        self.assertFalse((self.venv / "of_that_time").exists())
+        self.assertEqual(os.readlink(self.venv), "venv-2.15.0")
         self.assertRegex((self.venv / ".complete").read_text(), r"^torch==2\.15\.0 ")
+
+    def test_the_version_that_was_ours_before_stays_for_clones_that_want_it(self):
+        self.run_setup("--no-build", KEEL_TORCH_VERSION="2.11.0")
+        self.venv.symlink_to("venv-2.11.0")
+        self.run_setup("--no-build")
+        self.assertEqual(os.readlink(self.venv), "venv-2.15.0")
+        self.write(calls="")
+        self.run_setup("--no-build", KEEL_TORCH_VERSION="2.11.0")
+        self.assertNotIn("pip", self.calls())
+        self.venv.unlink()
+        self.run_setup("--no-build")
+        self.assertEqual(os.readlink(self.venv), "venv-2.15.0")
+        self.assertNotIn("pip", self.calls())
+
+    def test_a_build_folder_is_configured_anew_for_another_version_of_ours(self):
+        self.run_setup()
+        stamp = self.repo / "build/.setup"
+        stamp.write_text(stamp.read_text().replace("2.15.0", "2.11.0"))
+        self.write(calls="")
+        self.run_setup()
+        self.assertIn("--preset release", self.calls())
 
     def test_failures_of_pip_are_explained_and_leave_no_stamp(self):
         for said, explained in (("OSError: [Errno 28] No space left on device", "KEEL_DEPS="),

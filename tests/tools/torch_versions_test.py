@@ -19,7 +19,6 @@ SETUP = """
 echo "setup $KEEL_TORCH_VERSION $*" >>"$WORLD/calls"
 [ ! -e "$WORLD/no_setup_$KEEL_TORCH_VERSION" ] || exit 1
 home=$KEEL_DEPS/venv-$KEEL_TORCH_VERSION
-[ "$KEEL_TORCH_VERSION" != 2.15.0 ] || home=$KEEL_DEPS/venv
 mkdir -p "$home/lib/python3.11/site-packages/torch" """
 # The program's version is in its folder's name.
 CMAKE = """
@@ -84,8 +83,8 @@ class TorchVersions(unittest.TestCase):
         self.assertEqual(len(table), 3)
         self.assertRegex(table[1], rf"^2\.11\.0 +yes +50 passed +{LINE}1f +2\.15\.0$")
         self.assertRegex(table[2], rf"^2\.15\.0 +yes +50 passed +{LINE}1f +2\.11\.0$")
-        for version, environment in (("2.11.0", "venv-2.11.0"), ("2.15.0", "venv")):
-            torch = self.repo / f".deps/{environment}/lib/python3.11/site-packages/torch"
+        for version in ("2.11.0", "2.15.0"):
+            torch = self.repo / f".deps/venv-{version}/lib/python3.11/site-packages/torch"
             self.assertIn(f"-B {self.repo}/build-torch/{version} -DKEEL_TORCH={torch} ",
                           self.calls())
         self.assertIn("-LE ^gpu$|^nightly$ -R .\n", self.calls())
