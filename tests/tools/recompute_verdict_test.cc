@@ -29,7 +29,20 @@ TEST(RecomputeVerdict, WhereAllDifferThisMachineIsInDoubt) {
   const auto verdict =
       JudgeClaims({{"a", "owner", false, "the loss"}, {"b", "checker", false, "the loss"}});
   EXPECT_THAT(verdict.right, IsEmpty());
+  EXPECT_TRUE(verdict.is_alone);
   EXPECT_THAT(verdict.sentence, HasSubstr("another result than everybody"));
+}
+
+TEST(RecomputeVerdict, WhereNeitherRepeatsItselfThisMachineIsInNoDoubt) {
+  const auto verdict = JudgeClaims({{"a", "owner", false, ""},
+                                    {"b", "checker", false, "the loss"},
+                                    {"a", "owner", true, "the buffers"},
+                                    {"b", "checker", true, ""}});
+  EXPECT_THAT(verdict.right, IsEmpty());
+  EXPECT_FALSE(verdict.is_alone);
+  EXPECT_EQ(verdict.sentence,
+            "This machine comes to a result that a, b came to, too, beside another one. At least "
+            "once wrong: b, a, or the program comes to another result each time.");
 }
 
 TEST(RecomputeVerdict, WhoeverIsAloneMayDifferFromItself) {
@@ -37,6 +50,7 @@ TEST(RecomputeVerdict, WhoeverIsAloneMayDifferFromItself) {
       JudgeClaims({{"a", "owner", false, ""}, {"a", "checker", false, "the buffers"}});
   EXPECT_THAT(verdict.right, IsEmpty());
   EXPECT_THAT(verdict.wrong, ElementsAre("a"));
+  EXPECT_FALSE(verdict.is_alone);
 }
 
 TEST(RecomputeVerdict, AnAnswerThatMakesNoSenseIsRefused) {

@@ -106,7 +106,7 @@ Result<Outcome> RunRecompute(const World& world, const Options& options) {
   }
   Outcome outcome;
   outcome.text = table.Text() + verdict.sentence + "\n";
-  outcome.exit_code = verdict.right.empty() ? kExitNo : 0;
+  outcome.exit_code = verdict.is_alone ? kExitNo : 0;
   outcome.json = std::move(json);
   return outcome;
 }

@@ -13,6 +13,7 @@ namespace keel {
 struct RecomputeVerdict {
   std::vector<std::string> wrong;   // members with a result that differs
   std::vector<std::string> right;   // with none
+  bool is_alone = false;            // this machine: no result of anybody is its own
   std::string sentence;
 };
 RecomputeVerdict JudgeClaims(const std::vector<RecomputedClaim>& claims);
