@@ -100,6 +100,9 @@ class ConfigMaker {
     KEEL_TRY(RefuseControls("rdzv-id"));
     config_.run_id = options_.Text("rdzv-id");
     config_.token_file = options_.Text("token-file");
+    if (config_.token_file.empty() && IsGiven("token-file")) {
+      return Refused("token-file", "it names no file; leave it out where the job has no token");
+    }
     config_.role = options_.Text("role");
     config_.virtual_local_rank = options_.Flag("virtual-local-rank");
     config_.local_address = options_.Text("local-addr");

@@ -15,7 +15,14 @@ Result<std::string> ReadToken(Files& files, const std::string& file,
                               const Environment& environment) {
   const auto variable = environment.find(kTokenVariable);
   const std::string given = variable == environment.end() ? "" : variable->second;
-  if (file.empty()) return std::string(Trim(given));
+  if (file.empty()) {
+    // A secret that has gone missing must not open the job.
+    if (variable != environment.end() && Trim(given).empty()) {
+      return Error{Code::kInvalid, std::string("the job's token (") + kTokenVariable +
+                                       ") is empty: give one, or unset the variable"};
+    }
+    return std::string(Trim(given));
+  }
   if (!given.empty()) {
     return Error{Code::kInvalid, std::string("the job's token is given twice: by --token-file and "
                                              "by ") + kTokenVariable + "; give one of them"};

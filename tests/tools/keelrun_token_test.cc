@@ -87,6 +87,11 @@ TEST_F(KeelrunToken, ATokenThatIsNoneIsRefusedBeforeAnythingStarts) {
   };
   const std::string file = "--token-file=" + folder().File("token");
   EXPECT_THAT(problem("short", {}, "0123"), HasSubstr("the job's token has 4 characters"));
+  for (const char* blank : {"", " \n"}) {
+    EXPECT_THAT(problem("blank", {}, blank),
+                HasSubstr("the job's token (KEELRUN_TOKEN) is empty: give one, or unset"));
+  }
+  EXPECT_THAT(problem("nameless", {"--token-file="}, kJobToken), HasSubstr("it names no file"));
   EXPECT_THAT(problem("missing", {file}, ""), HasSubstr("cannot be read: is it there"));
   WriteFile(folder().File("token"), "\n");
   EXPECT_THAT(problem("empty", {file}, ""), HasSubstr("is empty"));
