@@ -120,7 +120,12 @@ TEST(XidLines, AreFoundInEveryKindOfLog) {
   const std::string words = "pid=1234, name=python3, GPU has fallen off the bus.";
   for (const std::string before :
        {"", "4,1339,5140900123,-;", "[ 5140.900123] ", "kern  :err   : [Mon Nov 30 2026] ",
-        "Nov 30 09:30:26 node7 kernel: ", "2026-11-30T09:30:26+00:00 node7 kernel: [ 514.9] "}) {
+        "kern  :err   : ", "<4>[ 5140.900123][ T1234] ", "Nov 30 09:30:26 node7 kernel: ",
+        "2026-11-30T09:30:26+00:00 node7 kernel: [ 514.9] ", "[ 5140.900123] node7 kernel: ",
+        "Mon 2026-11-30 09:30:26 UTC node7 kernel: ", "1764495026.123456 10.0.0.7 kernel: ",
+        "Nov  3 2026 09:30:26.123 node7 kernel: ", "2026-11-30 09:30:26 node7 kernel: ",
+        "<3>1 2026-11-30T09:30:26.123456+00:00 node7 kernel - - - ",
+        "1 2026-11-30T09:30:26Z node7 kernel - - [meta sequenceId=\"1\"] "}) {
     const auto xid = ParseXidLine(before + Xid(79, words));
     ASSERT_TRUE(xid.has_value()) << before;
     EXPECT_EQ(xid->bus, "0000:3b:00");
@@ -132,11 +137,21 @@ TEST(XidLines, AreFoundInEveryKindOfLog) {
 }
 
 TEST(XidLines, WhatProgramsWriteIntoASystemsLogIsNone) {
-  EXPECT_FALSE(ParseXidLine("Nov 1 node7 bob: " + Xid(79)).has_value());
-  EXPECT_TRUE(ParseXidLine("Nov 1 node7 kernel: " + Xid(79)).has_value());
-  EXPECT_FALSE(IsFit(OfLog("Nov 1 node7 kernel: " + Xid(79) +
-                           "\nNov 1 node7 sshd[9]: bob: client says Linux version 5.10")))
-      << "that is no start of the machine";
+  const std::string stamp = "Nov  1 09:30:26 node7 ";
+  const std::string broken = stamp + "kernel: " + Xid(79);
+  for (const std::string tag :
+       {"bob: ", "bob: [x] ", "bob: kernel: ", "bob kernel: ", "kernel[7]: ", "bob: ;",
+        "bob - - - ", "bob: 4,1339,5140900123,-;", "bob: Nov 30 09:30:26 node7 kernel: "}) {
+    EXPECT_FALSE(ParseXidLine(stamp + tag + Xid(79)).has_value()) << tag;
+    EXPECT_EQ(XidText(OfLog(stamp + tag + Xid(79))),
+              "fit: the log has no error of a GPU (Xid); it does not say when the machine "
+              "started\nnot known: the log speaks of errors of GPUs (Xid) in 1 line of which it is "
+              "not known whether the kernel wrote them\n");
+    EXPECT_FALSE(IsFit(OfLog(broken + "\n" + stamp + tag + "Linux version 5.10")))
+        << "that is no start of the machine: " << tag;
+  }
+  EXPECT_TRUE(ParseXidLine(broken).has_value());
+  EXPECT_TRUE(IsFit(OfLog(broken + "\n" + stamp + "kernel: Linux version 5.10")));
 }
 
 TEST(XidLines, OthersAreNone) {
@@ -243,9 +258,10 @@ TEST(XidFindings, TheLastActionThatTheDriverAsksForHolds) {
 }
 
 TEST(XidFindings, OnlyWhatStandsBehindTheLastStartCounts) {
-  EXPECT_EQ(XidText(OfLog("Nov 1 node7 kernel: [    0.000000] Linux version 6.1.0-27-amd64\n"
-                          "Nov 1 node7 kernel: [  514.900123] " + Xid(79) + "\n" +
-                          "Nov 2 node7 kernel: [    0.000000] Linux version 6.1.0-28-amd64\n")),
+  const std::string stamp = " 09:30:26 node7 kernel: ";
+  EXPECT_EQ(XidText(OfLog("Nov  1" + stamp + "[    0.000000] Linux version 6.1.0-27-amd64\n" +
+                          "Nov  1" + stamp + "[  514.900123] " + Xid(79) + "\n" +
+                          "Nov  2" + stamp + "[    0.000000] Linux version 6.1.0-28-amd64\n")),
             "fit: the log has no error of a GPU (Xid)\n");
   EXPECT_FALSE(
       IsFit(OfLog("x: Linux version 6.1.0\n" + Xid(79) + "\nwe took Linux version control")));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <regex>
 #include <set>
 
 #include "base/text.h"
@@ -16,6 +17,7 @@ constexpr const char* kXidCheck = "xid";
 constexpr std::string_view kXidBegins = "NVRM: Xid (";
 constexpr std::string_view kStartBegins = "Linux version ";
 constexpr size_t kBusBytesMost = 60;
+constexpr size_t kBeforeBytesMost = 300;
 constexpr size_t kXidWordsMost = 200;
 constexpr size_t kNumberDigitsMost = 5;
 constexpr size_t kSeenMost = 256;
@@ -25,20 +27,6 @@ constexpr int64_t kFirstSequence = 0;
 
 bool IsDigit(char one) { return one >= '0' && one <= '9'; }
 
-// Where `part` begins a message: at the line's begin, or behind what logs put before messages of
-// the kernel. Those of programs, which anybody can write into a system's log, have other words
-// there.
-size_t FindMessage(std::string_view line, std::string_view part) {
-  for (size_t at = line.find(part); at != std::string_view::npos; at = line.find(part, at + 1)) {
-    const std::string_view before = line.substr(0, at);
-    if (before.empty() || before.ends_with(';') || before.ends_with("] ") ||
-        before.ends_with("kernel: ")) {
-      return at;
-    }
-  }
-  return std::string_view::npos;
-}
-
 // "6,339,5140900,-;": which record it is, and how many microseconds after the start it was made.
 struct RecordHead {
   int64_t sequence = 0;
@@ -46,7 +34,7 @@ struct RecordHead {
 };
 std::optional<RecordHead> ReadHead(std::string_view line) {
   const size_t end = line.find(';');
-  if (end == std::string_view::npos || line.empty() || !IsDigit(line[0])) return std::nullopt;
+  if (end == std::string_view::npos || !IsDigit(line[0])) return std::nullopt;
   const std::vector<std::string> parts = SplitList(line.substr(0, std::min(end, size_t{200})));
   if (parts.size() < 4) return std::nullopt;
   const Result<int64_t> sequence = ParseInteger(parts[1]);
@@ -54,6 +42,32 @@ std::optional<RecordHead> ReadHead(std::string_view line) {
   if (!sequence.ok() || !micros.ok() || *sequence < 0 || *micros < 0) return std::nullopt;
   if (*micros > Duration::max().count() / 1000) return std::nullopt;
   return RecordHead{*sequence, std::chrono::microseconds(*micros)};
+}
+
+// What stands before a message of the kernel, in the forms of dmesg, journalctl and syslog. Others
+// write what they like behind a tag of their own, so that nothing but these is taken for one.
+bool StandsBeforeMessages(std::string_view before) {
+  if (before.empty()) return true;
+  if (ReadHead(before).has_value()) return before.find(';') + 1 == before.size();
+  if (before.size() > kBeforeBytesMost) return false;
+  static const std::string stamps = R"((\[[^\]]*\] ?)*)";
+  static const std::string when =
+      R"(([A-Z][a-z]{2} +\d{1,2}( \d{4})? [\d:.]+|\d{4}-\d\d-\d\dT\S+|\d+\.\d+|\[[ \d.]+\])"
+      R"(|([A-Z][a-z]{2} )?\d{4}-\d\d-\d\d \d\d:[\d:.]+( [A-Z+\-\d:]+)?))";
+  static const std::regex of_dmesg(R"((<\d+>)?(kern *:[a-z]+ *: )?)" + stamps);
+  static const std::regex of_syslog(R"((<\d+>)?(1 )?)" + when +
+                                    R"( \S+ kernel(:| - - (-|\[[^\]]*\])) )" + stamps);
+  const std::string text(before);
+  return std::regex_match(text, of_dmesg) || std::regex_match(text, of_syslog);
+}
+
+// Where `part` begins a message of the kernel.
+size_t FindMessage(std::string_view line, std::string_view part) {
+  const size_t at = line.find(part);
+  if (at == std::string_view::npos || !StandsBeforeMessages(line.substr(0, at))) {
+    return std::string_view::npos;
+  }
+  return at;
 }
 
 bool IsFatal(std::string_view words) {   // and not "Nonfatal"
@@ -162,13 +176,17 @@ void XidReader::Add(std::string_view line) {
   if (is_start) {
     seen_.clear();
     left_out_ = 0;
+    not_understood_ = 0;
     has_start_ = true;
     first_at_.reset();
   } else if (is_first && head.has_value()) {
     first_at_ = head->at;
   }
   const std::optional<XidLine> xid = ParseXidLine(line);
-  if (!xid.has_value()) return;
+  if (!xid.has_value()) {
+    if (line.find(kXidBegins) != std::string_view::npos) ++not_understood_;
+    return;
+  }
   const std::pair<std::string, int> key(xid->bus, xid->number);
   if (seen_.size() >= kSeenMost && !seen_.contains(key)) {
     ++left_out_;
@@ -210,6 +228,13 @@ std::vector<HealthFinding> XidFindings(const XidReader& reader, const std::strin
   }
   const size_t count = std::min(told.size(), kXidsToldMost);
   findings.insert(findings.end(), told.begin(), told.begin() + static_cast<std::ptrdiff_t>(count));
+  if (reader.not_understood() > 0) {
+    findings.push_back({kXidCheck, Fitness::kUnknown,
+                        log + " speaks of errors of GPUs (Xid) in " +
+                            CountText(reader.not_understood(), "line") +
+                            " of which it is not known whether the kernel wrote them",
+                        "look at them yourself: grep 'NVRM: Xid' finds them"});
+  }
   const uint64_t more = told.size() - count + reader.left_out();
   if (more > 0) {
     findings.push_back({kXidCheck, Fitness::kUnknown,

@@ -46,6 +46,8 @@ class XidReader {
   const std::map<std::pair<std::string, int>, XidSeen>& seen() const { return seen_; }
   // Further ones, of which nothing is kept.
   uint64_t left_out() const { return left_out_; }
+  // Lines that speak of an error, and are none that the kernel is known to write.
+  uint64_t not_understood() const { return not_understood_; }
   // Whether the start of the machine is in the log.
   bool has_start() const { return has_start_; }
   // How long after that the first record was made, where it says so.
@@ -54,6 +56,7 @@ class XidReader {
  private:
   std::map<std::pair<std::string, int>, XidSeen> seen_;
   uint64_t left_out_ = 0;
+  uint64_t not_understood_ = 0;
   bool has_lines_ = false;
   bool has_start_ = false;
   std::optional<Duration> first_at_;
