@@ -96,6 +96,20 @@ bool HasHeir(const HostView& coordinator, const JobView& view) {
   });
 }
 
+// Not those that came back, since their users take them for sound now.
+int CountLeftOut(const JobView& view) {
+  const auto is_out = [&](const ShunnedHost& one) {
+    return std::none_of(view.hosts.begin(), view.hosts.end(), [&](const HostView& host) {
+      return IsMember(host) && host.record.forgiven && host.record.machine == one.machine;
+    });
+  };
+  return static_cast<int>(
+      std::count_if(view.shunned.hosts.begin(), view.shunned.hosts.end(), is_out));
+}
+
+constexpr const char* kMayBeTheProgram =
+    "more than half of all hosts that the job had were shown to be wrong, so it may be the program";
+
 std::string WhyNeeded(int staying, bool others_have_it, const JobPolicy& policy) {
   if (staying < policy.hosts_min) {
     return "the job needs " + std::to_string(policy.hosts_min) +
@@ -145,14 +159,13 @@ std::optional<Decision> DecideShun(const JobView& view, const JobPolicy& policy,
   if (!is_any) return std::nullopt;
   const HostCount count = CountHosts(view, policy, now);
   // Of all that there ever were half are sound at least, or it is the program.
-  const auto left_out = static_cast<int>(view.shunned.hosts.size());
-  const bool is_program = 2 * count.sound < count.members + left_out;
+  const bool is_program = 2 * count.sound < count.members + CountLeftOut(view);
   for (const HostView& host : view.hosts) {
     if (!IsMember(host) || view.IsShunned(host)) continue;
     const int incidents = RecentIncidents(host, policy, now);
     const bool is_named = !host.record.unfit.empty();
     const bool is_odd_one = incidents >= count.usual + policy.shun_after;
-    if (is_program || (!is_named && !is_odd_one)) continue;
+    if (!is_named && (is_program || !is_odd_one)) continue;
     Decision decision;
     decision.verdict = Decision::Verdict::kShun;
     decision.slot = host.slot;
@@ -162,13 +175,14 @@ std::optional<Decision> DecideShun(const JobView& view, const JobPolicy& policy,
     // Newcomers do not have the state yet.
     const bool others_have_it = count.in_epoch > (IsInEpoch(host, view) ? 1 : 0);
     const bool can_leave = host.record.incarnation != view.coordinator || HasHeir(host, view);
-    if (staying >= policy.hosts_min && others_have_it && can_leave) {
+    if (!is_program && staying >= policy.hosts_min && others_have_it && can_leave) {
       decision.reason = Reason::kUnfit;
       return decision;
     }
     if (host.blamed_when_needed >= host.record.deaths) continue;
     decision.reason = Reason::kUnfitNeeded;
-    decision.detail += ". It stays, since " + WhyNeeded(staying, others_have_it, policy);
+    decision.detail += ". It stays, since " +
+                       (is_program ? kMayBeTheProgram : WhyNeeded(staying, others_have_it, policy));
     return decision;
   }
   return std::nullopt;

@@ -200,11 +200,29 @@ TEST_F(Shun, WhoWasShownToComputeWronglyIsLeftOutAtOnce) {
 TEST_F(Shun, WhereMostHostsAreShownToComputeWronglyItIsTheProgram) {
   for (int host = 0; host < 4; ++host) Add(0);
   view_.hosts[0].record.unfit = "lane 3";
+  view_.hosts[0].record.deaths = 1;
   view_.shunned.Add({"i8", "h8", "m8", "lane 4"});
-  EXPECT_TRUE(Decide()) << "three of five are sound";
+  EXPECT_EQ(Decide()->reason, Reason::kUnfit) << "three of five are sound";
   view_.shunned.Add({"i9", "h9", "m9", "lane 4"});
   view_.shunned.Add({"i7", "h7", "m7", "lane 4"});
-  EXPECT_FALSE(Decide()) << "three of seven";
+  auto decision = Decide();
+  ASSERT_TRUE(decision) << "three of seven";
+  EXPECT_EQ(decision->reason, Reason::kUnfitNeeded);
+  EXPECT_THAT(decision->detail, HasSubstr("lane 3. It stays, since more than half of all hosts"));
+  view_.hosts[0].blamed_when_needed = 1;
+  EXPECT_FALSE(Decide()) << "it was said";
+}
+
+TEST_F(Shun, AForgivenMachineDoesNotCountAsLeftOut) {
+  Add(0).record.forgiven = true;
+  HostView& bad = Add(0);
+  bad.record.unfit = "lane 3";
+  bad.record.deaths = 1;
+  view_.shunned.Add({"i8", "h0", "m0", "lane 4"});
+  ASSERT_TRUE(Decide());
+  EXPECT_EQ(Decide()->reason, Reason::kUnfit) << "one of two is sound";
+  view_.hosts[0].record.forgiven = false;
+  EXPECT_EQ(Decide()->reason, Reason::kUnfitNeeded) << "another one of the same machine";
 }
 
 TEST_F(Shun, TheCoordinatorStaysWhereNobodyCanTakeItsRole) {
