@@ -44,7 +44,7 @@ class EpochRun {
       return EpochOutcome{EpochEnd::kRefused, met.refused, group_.rank() == 0};
     }
     pieces_left_ = met.pieces;
-    recheck_.BeginEpoch(met.recheck_every, met.unproven);
+    recheck_.BeginEpoch(met.recheck_every, met.unproven, met.alike);
     state_.SetDoubts(met.doubts);
     placer_.Begin(met.costs);
     if (!met.catching_up.empty()) {

@@ -48,6 +48,7 @@ class Meeting {
     doubts_ = plan.doubts;
     recheck_every_ = plan.recheck_every;
     unproven_ = !begins && plan.unproven;
+    alike_ = plan.alike;
     for (const MemberReport& report : reports) {
       costs_.lane_ns.push_back(report.lane_ns);
       costs_.link_ns = std::max(costs_.link_ns, report.link_ns);
@@ -72,7 +73,7 @@ class Meeting {
   }
 
   Met met() const {
-    return {refused_, pieces_, catching_up_, doubts_, recheck_every_, unproven_, costs_};
+    return {refused_, pieces_, catching_up_, doubts_, recheck_every_, unproven_, alike_, costs_};
   }
 
  private:
@@ -384,6 +385,7 @@ class Meeting {
   std::vector<bool> catching_up_;
   int64_t doubts_ = 0;
   bool unproven_ = false;
+  bool alike_ = false;
   int64_t recheck_every_ = 0;
   PlacementCosts costs_;
 };

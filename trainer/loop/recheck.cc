@@ -53,8 +53,7 @@ Error Garbled(const std::string& whose) {
 
 Recheck::Recheck(const EpochParts& parts)
     : state_(parts.state), group_(parts.group), keeping_(parts.keeping),
-      keeper_(parts.peer.evidence), fingerprint_(parts.peer.fingerprint),
-      all_compute_alike_(!parts.peer.inexact_allowed) {
+      keeper_(parts.peer.evidence), fingerprint_(parts.peer.fingerprint) {
   for (int rank = 0; rank < group_.size(); ++rank) {
     members_.push_back(group_.MemberOf(rank));
     hosts_.push_back(group_.HostOf(rank));
@@ -184,8 +183,8 @@ Result<Recheck::Outcome> Recheck::JudgeSums(const std::vector<VoteRecord>& recor
     }
     if (state_.doubts() == 0) return Again("sums", "workers hold different ones");
     return Outcome{Outcome::What::kStop,
-                   StepText() + ": workers hold other sums of the gradients than others, twice, "
-                                "and nobody can tell whose are right"};
+                   StepText() + ": workers hold other sums of the gradients than others, though "
+                                "the step was made again, and nobody can tell whose are right"};
   }
   return work.sums ? JudgeMadeTwice(records, *work.sums) : Outcome();
 }

@@ -43,10 +43,11 @@ class Recheck {
   explicit Recheck(const EpochParts& parts);
 
   // As the members have agreed (ReformPlan). `unproven`: the first step in which all compute is
-  // rechecked.
-  void BeginEpoch(int64_t every, bool unproven) {
+  // rechecked. `alike`: all compute by the same kernels.
+  void BeginEpoch(int64_t every, bool unproven, bool alike) {
     every_ = every;
     unproven_ = unproven;
+    all_compute_alike_ = alike;
   }
   // Of the step that begins. `lanes`: who computes which ones. `all_hold`: nobody receives the
   // state beside the step.
@@ -100,7 +101,7 @@ class Recheck {
   const std::string fingerprint_;
   std::vector<std::string> members_;   // by rank
   std::vector<std::string> hosts_;
-  const bool all_compute_alike_;
+  bool all_compute_alike_ = false;
   int64_t every_ = 0;
   bool unproven_ = false;            // somebody is
   uint64_t turn_ = 0;                // of the recheck under way

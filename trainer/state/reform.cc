@@ -265,6 +265,9 @@ Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
     std::replace(plan.parts.begin(), plan.parts.end(), Part::kReceives, Part::kCatchesUp);
   }
   plan.inexact_since = InexactSince(reports, plan.step);
+  plan.alike = std::all_of(reports.begin(), reports.end(), [&](const MemberReport& report) {
+    return report.fingerprint == reports[0].fingerprint;
+  });
   plan.proved = IsProved(reports, plan);
   plan.reason = ReasonOf(plan);
   return plan;

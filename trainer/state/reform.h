@@ -95,6 +95,7 @@ struct ReformPlan {
   int64_t inexact_since = -1;
   int64_t doubts = 0;           // of the next step (MemberReport)
   bool unproven = false;        // somebody is, or will be
+  bool alike = false;           // all have the same fingerprint, so that they come to the same bits
   int64_t recheck_every = 0;    // as the first one says, but never if any says so
   // All who have it have come from one compared state by the same steps, so that their states are
   // the same unless bits have changed in the memory of one of them.

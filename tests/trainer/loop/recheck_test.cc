@@ -202,7 +202,8 @@ class RecheckTest : public testing::Test {
     GroupCrew::OnThreads(size, [&](int rank) {
       RecheckedMember& member = *members_[static_cast<size_t>(rank)];
       EpochCallbacks peer = QuietPeer();
-      peer.fingerprint = "torch=2.11";
+      peer.fingerprint = rank == odd_one_ ? "torch=2.10" : "torch=2.11";
+      peer.inexact_allowed = inexact_allowed_;
       if (rank == 0) {
         peer.watch = [this](auto abort) {
           abort_first_ = abort;
@@ -306,6 +307,8 @@ class RecheckTest : public testing::Test {
 
   int per_host_ = 1;
   bool places_lanes_ = true;
+  bool inexact_allowed_ = false;
+  int odd_one_ = -1;       // whose kernels are others; -1: nobody's
   uint64_t join_at_ = 0;   // somebody asks to; 0: nobody does
   std::string evidence_dir_;
   std::function<void(const std::string& reason)> abort_first_;   // the first member's epoch
@@ -328,6 +331,16 @@ TEST_F(RecheckTest, NobodyIsAccusedWhereNothingIsWrong) {
       EXPECT_EQ(log_, "");
     }
   }
+}
+
+TEST_F(RecheckTest, OnlyWhoeverComputesByTheSameKernelsIsCompared) {
+  inexact_allowed_ = true;
+  Make("mlp", 3, {1}, {.what = Planted::kGradient, .step = 2});
+  ExpectNamed(1, 2);
+  odd_one_ = 2;
+  Make("mlp", 3, {1}, {.what = Planted::kGradient, .step = 2});
+  ExpectEnds(EpochEnd::kFinished);
+  EXPECT_EQ(log_, "");
 }
 
 // Workers that have no lane check, too.

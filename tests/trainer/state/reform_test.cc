@@ -168,6 +168,8 @@ TEST(Reform, AllNoteTheSameFirstStepOnOtherNumerics) {
   noted.inexact_since = 4;
   EXPECT_EQ(PlanReform({ours, ours})->inexact_since, -1);
   EXPECT_EQ(PlanReform({ours, theirs})->inexact_since, 9);
+  EXPECT_TRUE(PlanReform({ours, ours})->alike);
+  EXPECT_FALSE(PlanReform({ours, ours, theirs})->alike);
   EXPECT_EQ(PlanReform({ours, noted})->inexact_since, 4);
   EXPECT_EQ(PlanReform({ours, theirs, noted})->inexact_since, 4);
 }
