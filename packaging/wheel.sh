@@ -22,8 +22,9 @@ Help() {
   cat <<'TEXT'
 usage: packaging/wheel.sh [--build DIR] [--out DIR] [--torch VERSION|DIR[,...] | --all]
 
-Makes OUT/evenkeel_torch-VERSION-py3-none-manylinux_..._x86_64.whl from a build folder: for every
-Python from 3.10 on, and the minor version of PyTorch that the build folder was configured with.
+Makes OUT/evenkeel_torch-VERSION-py3-none-manylinux_..._x86_64.whl from a build folder: for the
+minor version of PyTorch that the build folder was configured with, and every Python from 3.10 on
+that there is such a PyTorch for (2.15 wants 3.11).
   --build DIR  the build folder (default: build)
   --out DIR    where the wheel goes (default: dist)
   --torch ...  also for these: versions as 2.15.0, which are downloaded (1.3 GB on disk each), or
