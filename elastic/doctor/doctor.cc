@@ -70,6 +70,13 @@ class Probe {
   bool is_there_ = false;
 };
 
+// A value that is not sealed by the token of whoever reads it is none to him.
+Error Unreadable(const Error& error) {
+  return {Code::kInvalid, "what another host reported cannot be read (" + error.message +
+                              "): is it another version of Evenkeel, or has it another token, or "
+                              "none?"};
+}
+
 std::string ProbeName(const std::string& round, int64_t ticket) {
   return ".keelrun-doctor-" + round + "-" + std::to_string(ticket);
 }
@@ -318,8 +325,9 @@ Status Doctor::DecideWhoCame() {
 Status Doctor::ReadWhoCame() {
   KEEL_TRY(store_->Wait({Key("came")}, config_.doctor->limit + kDoctorTellLimit));
   KEEL_TRY_ASSIGN(const std::optional<std::string> text, store_->Get(Key("came")));
-  KEEL_TRY_ASSIGN(const Json json, ParseJson(text.value_or("")));
-  KEEL_TRY_ASSIGN(tickets_, Field<std::vector<int64_t>>(json, "tickets"));
+  const Result<Json> json = ParseJson(text.value_or(""));
+  if (!json.ok()) return Unreadable(json.error());
+  KEEL_TRY_ASSIGN(tickets_, Field<std::vector<int64_t>>(*json, "tickets"));
   const auto own = std::find(tickets_.begin(), tickets_.end(), ticket_);
   if (own == tickets_.end()) {
     return Error{Code::kNotFound, "this host came too late: the doctors had begun without it (" +
@@ -331,11 +339,7 @@ Status Doctor::ReadWhoCame() {
   for (const int64_t ticket : tickets_) {
     KEEL_TRY_ASSIGN(const std::optional<std::string> told, store_->Get(Key("host", ticket)));
     const Result<DoctorFacts> facts = ParseDoctorFacts(told.value_or(""));
-    if (!facts.ok()) {
-      return Error{Code::kInvalid, "what another host reported cannot be read (" +
-                                       facts.error().message +
-                                       "): is it another version of Evenkeel?"};
-    }
+    if (!facts.ok()) return Unreadable(facts.error());
     hosts.push_back(*facts);
   }
   view_.hosts = std::move(hosts);

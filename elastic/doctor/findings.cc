@@ -35,8 +35,9 @@ void Examination::Hosts() {
                       "there is no endpoint where the doctors of several hosts could meet, so "
                       "run this on each of them");
   }
-  const std::string cure = "start the same command on each host within --doctor-limit; if it runs "
-                           "there already, check the endpoint, its port, and firewalls in between";
+  const std::string cure = "start the same command on each host within --doctor-limit, with the "
+                           "same token or none; if it runs there already, check the endpoint, its "
+                           "port, and firewalls in between";
   if (!view_.meeting_trouble.empty()) check.Fail("", view_.meeting_trouble, cure);
   const DoctorFacts& first = view_.hosts.front();
   const auto came = static_cast<int64_t>(count());

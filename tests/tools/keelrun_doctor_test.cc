@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/posix_files.h"
+#include "elastic/launch/token.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/tools/job_hosts.h"
 
@@ -155,6 +156,18 @@ TEST_F(KeelrunDoctor, OneThatNeverComesIsMissed) {
   EXPECT_EQ(fixed->ExitCode(), 1) << fixed->Output();
   EXPECT_EQ(fixed->Count("^FAIL hosts +no host came with --node-rank=1$"), 1) << fixed->Output();
   EXPECT_EQ(fixed->Count("^FAIL interface .*loopback"), 1) << fixed->Output();
+}
+
+TEST_F(KeelrunDoctor, WhereOnlyOneHasATokenBothSpeakOfIt) {
+  const auto one = Doctor("one", {"--nnodes=2", "--doctor-limit=5s"});
+  const auto other = Doctor("other", {"--nnodes=2", "--doctor-limit=5s"},
+                            {{kTokenVariable, "0f1e2d3c4b5a69788796"}});
+  for (const auto& doctor : {one.get(), other.get()}) {
+    EXPECT_EQ(doctor->ExitCode(), 1) << doctor->Output();
+    EXPECT_EQ(doctor->Count("^FAIL hosts +"), 1) << doctor->Output();
+    EXPECT_THAT(doctor->Output(), HasSubstr("with the same token or none"));
+    EXPECT_THAT(doctor->Output(), Not(HasSubstr("FAIL hosts          line 1"))) << "of what?";
+  }
 }
 
 TEST_F(KeelrunDoctor, AStoreThatIsNotThereIsNamed) {
