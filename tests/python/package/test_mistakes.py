@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""What a script is told that makes a mistake, and what is none.
+
+Skips, and says why, without a Python that has PyTorch.
+"""
+import os
+import sys
+
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
+                os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "dropin")]
+import launchers
+import scripts
+
+
+class Mistakes(scripts.Imported):
+    def told(self, text, beginning=scripts.SMALL_OWN):
+        run = self.alone(*self.written(text, beginning))
+        self.assertEqual(run.code, 1, run)
+        return run.err
+
+    LOOP = """
+        job.prepare(model, optimizer, data)
+        for x, y in job:
+            job.backward(F.cross_entropy(model(x), y))
+        """
+
+    def test_an_exception_is_the_root_cause_with_its_traceback(self):
+        script = self.written("""
+            import os
+            def mistaken():
+                raise ValueError("my own mistake")
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                if os.environ.get("RANK") == "1":
+                    mistaken()
+                job.backward(F.cross_entropy(model(x), y))
+            """)
+        run = self.job(3, *script, options=("--max-restarts=0",))
+        self.assertEqual(run.code, 1, run)
+        cause = run.err[run.err.index("Root Cause"):]
+        for words in ("rank      : 1", "in mistaken", "ValueError: my own mistake"):
+            self.assertIn(words, cause)
+        self.assertIn("<NO_OTHER_FAILURES>", run.err)
+
+    def test_an_exception_in_a_backward_keeps_its_traceback(self):
+        err = self.told("""
+            class Bad(torch.autograd.Function):
+                @staticmethod
+                def forward(context, x):
+                    return x.clone()
+                @staticmethod
+                def backward(context, gradient):
+                    raise ValueError("out of chalk")
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                job.backward(Bad.apply(F.cross_entropy(model(x), y)))
+            """)
+        self.assertRegex(err, r"(?s)Traceback.*in backward\n.*ValueError: out of chalk")
+
+    def test_what_callbacks_and_datasets_raise_ends_the_job(self):
+        err = self.told("""
+            def on_step(report):
+                raise ValueError("no more ink")
+            job.prepare(model, optimizer, data, on_step=on_step)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            """)
+        self.assertIn("ValueError: no more ink", err)
+        for workers in (0, 2):
+            with self.subTest(workers=workers):
+                err = self.told(f"""
+                    class Torn(torch.utils.data.TensorDataset):
+                        def __getitem__(self, index):
+                            raise KeyError("page torn out")
+                    job.prepare(model, optimizer, Torn(torch.zeros(16, 3)), num_workers={workers})
+                    for x, y in job:
+                        job.backward(F.cross_entropy(model(x), y))
+                    """)
+                self.assertIn("page torn out", err)
+                self.assertIn("in __getitem__", err)
+
+    def test_a_forgotten_backward_and_one_too_many(self):
+        self.assertIn("job.backward(loss) was not called for the last batch", self.told("""
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                F.cross_entropy(model(x), y)
+            """))
+        self.assertIn("job.backward() is called once for each batch", self.told("""
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                loss = F.cross_entropy(model(x), y)
+                job.backward(loss)
+                job.backward(loss)
+            """))
+
+    def test_calls_that_a_loop_of_ddp_has(self):
+        for call, words in (("optimizer.step()", "the job calls optimizer.step() itself"),
+                            ("optimizer.zero_grad()", "leave zero_grad() out of the loop"),
+                            ("schedule.step()", "give the job the scheduler"),
+                            ("model.bias = torch.nn.Parameter(torch.ones(2))", "with copy_()")):
+            with self.subTest(call=call):
+                self.assertIn(words, self.told(f"""
+                    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+                    job.prepare(model, optimizer, data)
+                    for x, y in job:
+                        job.backward(F.cross_entropy(model(x), y))
+                        {call}
+                    """, scripts.SMALL))
+
+    CLAMP = "torch.no_grad()(lambda: model.weight.clamp_(-1, 1))()"
+
+    def test_gradients_and_parameters_are_left_alone_in_the_loop(self):
+        for before, after, words in (
+                ("F.mse_loss(model(x), torch.zeros(2, 2)).backward()", "", "other than"),
+                ("", "model(x).sum().backward()", "other than job.backward()"),
+                (self.CLAMP, "", "a parameter was changed in the loop"),
+                ("", self.CLAMP, "a parameter was changed in the loop"),
+                ("torch.autograd.grad(model(x).sum(), model.weight)", "", None)):
+            script = self.written(f"""
+                job.prepare(model, optimizer, data)
+                for x, y in job:
+                    {before or "pass"}
+                    job.backward(F.cross_entropy(model(x), y))
+                    {after or "pass"}
+                print(job.result)
+                """)
+            run = self.alone(*script)
+            with self.subTest(before=before, after=after):
+                self.assertEqual(run.code, 1 if words else 0, run)
+                self.assertIn(words or "", run.err)
+                if words and words.startswith("other"):
+                    self.assertIn(before or after, run.err)
+
+    def test_settings_that_cannot_be_options(self):
+        for settings, words in (("{'lr': 0.1}", "has the name of an option"),
+                                ("{'Hidden Size': 1}", "needs a name of small letters"),
+                                ("{'x': None}", "must be a number, a text or a truth")):
+            with self.subTest(settings=settings):
+                self.assertIn(words, self.told("", scripts.SMALL.replace(
+                    "log_every=0", f"log_every=0, settings={settings}")))
+
+    def test_what_is_drawn_before_the_step_is_the_same_on_every_worker(self):
+        script = self.written("""
+            def noise():
+                for one in model.parameters():
+                    one.grad.add_(torch.randn_like(one) * 0.01)
+            job.prepare(model, optimizer, data, before_apply=noise)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            print(job.result)
+            """)
+        self.assertEqual(self.line_of(self.job(2, *script)), self.line_of(self.alone(*script)))
+
+    def test_a_child_that_is_forked_in_the_loop_may_end(self):
+        run = self.alone(*self.written("""
+            import os, sys
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                if os.fork() == 0:
+                    sys.exit(0)
+                os.wait()
+                job.backward(F.cross_entropy(model(x), y))
+            print(job.result)
+            """))
+        self.line_of(run)
+
+    def test_a_loss_that_cannot_be_one(self):
+        for loss, words in (("F.cross_entropy(model(x), y).item()", "as a tensor, not a float"),
+                            ("F.cross_entropy(model(x), y, reduction='none')", "the shape (2,)"),
+                            ("F.cross_entropy(model(x), y).detach()", "was it detached")):
+            with self.subTest(loss=loss):
+                self.assertIn(words, self.told(f"""
+                    job.prepare(model, optimizer, data)
+                    for x, y in job:
+                        job.backward({loss})
+                    """))
+
+    def test_a_loop_that_is_left_has_failed(self):
+        self.assertIn("was left before the training had ended", self.told("""
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+                break
+            """))
+
+    def test_a_loop_that_is_left_ends_with_what_the_script_does_at_exit(self):
+        run = self.alone(*self.written("""
+            atexit.register(print, "after the job")
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                break
+            """, scripts.SMALL.replace("import torch\n", "import torch, atexit\n"
+                                       "atexit.register(print, 'before the job')\n", 1)))
+        self.assertEqual(run.code, 1, run)
+        self.assertEqual(run.out, "after the job\nbefore the job\n", run)
+
+    def test_whatever_is_compiled_is_refused_by_name(self):
+        run = self.alone(*self.written("""
+            def compiled(how):
+                model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Sequential())
+                return how(model) or model
+            def by_forward(model):
+                model[0].forward = torch.compile(model[0].forward)
+            def of_a_part(model):
+                model[1].append(torch.compile(torch.nn.Linear(2, 2)))
+            for how in (torch.compile, lambda model: model.compile(), by_forward, of_a_part,
+                        lambda model: model[0].compile()):
+                try:
+                    job.prepare(compiled(how), optimizer, data)
+                except TypeError as error:
+                    print(str(error).split(" is compiled")[0])
+            model.forward = torch.compiler.disable(model.forward)
+            job.prepare(model, optimizer, data)
+            """))
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual(run.out.splitlines(), ["the model", "the model", "the model's '0'",
+                                                "the model's '1.0'", "the model's '0'"], run)
+
+    def test_what_cannot_be_exact_is_refused_by_name(self):
+        for text, words in (
+                ("job.prepare(model, torch.optim.LBFGS(model.parameters()), data)", "LBFGS"),
+                ("""
+                 class Stream(torch.utils.data.IterableDataset):
+                     def __iter__(self):
+                         return iter(data)
+                 job.prepare(model, optimizer, Stream())
+                 """, "is not a map-style dataset"),
+                ("""
+                 torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(),
+                                                      rank=0, world_size=1)
+                 job.prepare(torch.nn.parallel.DistributedDataParallel(model), optimizer, data)
+                 """, "DistributedDataParallel")):
+            with self.subTest(words=words):
+                self.assertIn(words, self.told(text))
+
+
+if __name__ == "__main__":
+    scripts.main(__doc__, launchers.find_python)
