@@ -153,14 +153,14 @@ class Job:
         """In place of loss.backward(), once for each batch."""
         if self._lane is None:
             raise RuntimeError("job.backward() is called once for each batch, within the loop")
-        self._lane.__exit__(None, None, None)
-        value = _value_of(loss)
+        value = _value_of(loss)   # whoever catches what this raises is in the lane still
         self._program.check_tensors()
         self._program.check_parameters()
+        lane, self._lane = self._lane, None
+        lane.__exit__(None, None, None)
         loss = loss.float()
         self._engine.answer(value)
         task = self._task()
-        self._lane = None
         if task.kind != _engine.BACKWARD:   # others were lost, and the lane comes again
             self._kept_task = task
             return

@@ -131,6 +131,20 @@ class Mistakes(scripts.Imported):
                 if words and words.startswith("other"):
                     self.assertIn(before or after, run.err)
 
+    def test_who_catches_that_a_loss_is_none_is_in_the_lane_still(self):
+        lines = [self.line_of(self.alone(*self.written(f"""
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                try:
+                    job.backward({first})
+                except ValueError:
+                    job.backward(F.cross_entropy(model(x), y))
+            print(job.result)
+            """, scripts.SMALL_OWN.replace("log_every=0", "log_every=0, precision='bf16'"))))
+            for first in ("F.cross_entropy(model(x), y)",
+                          "F.cross_entropy(model(x), y, reduction='none')")]
+        self.assertEqual(*lines)
+
     def test_settings_that_cannot_be_options(self):
         for settings, words in (("{'lr': 0.1}", "has the name of an option"),
                                 ("{'Hidden Size': 1}", "needs a name of small letters"),
