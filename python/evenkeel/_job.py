@@ -14,7 +14,7 @@ import time
 import torch
 
 from . import (_checkpoints, _compiler, _engine, _ending, _leaves, _loader, _optimizer, _own,
-               _seeds)
+               _seeds, _untouched)
 
 LOAD_AHEAD = 4   # the default of the option
 # Within it the handlers of Python's signals run.
@@ -144,7 +144,8 @@ class Job:
             task = self._task()
         batch = self._program.batch_of(task)
         if self._program.optimizer is None:   # the engine's own has changed them, without a task
-            self._program.note_parameters()
+            self._program.untouched.note()
+        self._program.untouched.look()
         self._lane = self._program.autocast()
         self._lane.__enter__()
         return batch
@@ -240,6 +241,7 @@ class _Program:
         self.is_applying = self.has_ended = False
         self.seed, self.applied = job.config["seed"], 0
         self.trained = [one for one in model.parameters() if one.requires_grad]
+        self.untouched = _untouched.Untouched(model.parameters())
         self.held = [(owner, key, tensor) for module in model.modules()
                      for owner in (module._parameters, module._buffers)
                      for key, tensor in owner.items() if tensor is not None]
@@ -296,7 +298,7 @@ class _Program:
 
     def _check_loop(self):
         """Whether the loop left alone what is the job's."""
-        self.check_parameters()
+        self.untouched.check_bits()
         if any(one.requires_grad and one.grad is None for one in self.trained):
             raise RuntimeError("gradients were removed before the optimizer's step; leave "
                                "zero_grad() out of the loop, the job does that")
@@ -308,15 +310,11 @@ class _Program:
     def _rates(self):
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
-    def note_parameters(self):
-        self.versions = [one._version for one in self.trained]
-
     def check_parameters(self):
-        """Each worker runs the loop's body for its own lanes, so what changes there differs."""
-        if self.versions != [one._version for one in self.trained]:
-            raise RuntimeError("a parameter was changed in the loop, which differs between "
-                               "workers; do that in before_apply or on_step, which all of them "
-                               "run once a step")
+        if self.optimizer is None:   # the engine's own changes them as soon as it has the gradients
+            self.untouched.check_bits()
+        else:
+            self.untouched.check()
 
     def check_tensors(self):
         """The engine knows the tensors that the model had when it was prepared."""
@@ -331,7 +329,7 @@ class _Program:
         if self.optimizer is not None:
             _optimizer.check_state(self.optimizer, self.names, self.state)
         self._store()
-        self.note_parameters()
+        self.untouched.note()
         self.engine.begin(self.on_step is not None, self.on_evaluation is not None)
         self.has_begun = True
 
@@ -359,7 +357,7 @@ class _Program:
         for one in self.leaves:
             one.load()
         self._note_rates()
-        self.note_parameters()
+        self.untouched.note()
 
     def batch_of(self, task):
         loader = self.evaluation_loader if task.kind == _engine.MEASURE else self.loader
@@ -390,7 +388,7 @@ class _Program:
             self.engine.answer()
         else:
             raise AssertionError(f"the engine asks for {task.kind} out of turn")
-        self.note_parameters()
+        self.untouched.note()
 
     def _seed(self, what, number):
         """What draws outside of lanes draws the same on every worker."""

@@ -109,12 +109,17 @@ class Mistakes(scripts.Imported):
 
     CLAMP = "torch.no_grad()(lambda: model.weight.clamp_(-1, 1))()"
 
+    # Of which PyTorch keeps no count.
+    BY_DATA = "model.weight.data.clamp_(-0.1, 0.1)"
+
     def test_gradients_and_parameters_are_left_alone_in_the_loop(self):
         for before, after, words in (
                 ("F.mse_loss(model(x), torch.zeros(2, 2)).backward()", "", "other than"),
                 ("", "model(x).sum().backward()", "other than job.backward()"),
                 (self.CLAMP, "", "a parameter was changed in the loop"),
                 ("", self.CLAMP, "a parameter was changed in the loop"),
+                (self.BY_DATA, "", "a parameter was changed in the loop"),
+                ("", self.BY_DATA, "a parameter was changed in the loop"),
                 ("torch.autograd.grad(model(x).sum(), model.weight)", "", None)):
             script = self.written(f"""
                 job.prepare(model, optimizer, data)
@@ -130,6 +135,42 @@ class Mistakes(scripts.Imported):
                 self.assertIn(words or "", run.err)
                 if words and words.startswith("other"):
                     self.assertIn(before or after, run.err)
+
+    def test_a_parameter_that_is_not_trained_or_that_the_engine_trains_is_left_alone_too(self):
+        for beginning, text in (
+                (scripts.SMALL_OWN, self.BY_DATA),
+                (scripts.SMALL, "model.bias.data.add_(1)"),
+                (scripts.SMALL, "model.bias.add_(1)")):
+            with self.subTest(text=text):
+                self.assertIn("a parameter was changed in the loop", self.told(f"""
+                    model.bias.requires_grad_(False)
+                    job.prepare(model, optimizer, data)
+                    for x, y in job:
+                        {text}
+                        job.backward(F.cross_entropy(model(x), y))
+                    """, beginning))
+
+    def test_a_change_that_pytorch_does_not_count_is_noticed_in_later_steps_too(self):
+        self.assertIn("a parameter was changed in the loop", self.told("""
+            job.prepare(model, optimizer, data)
+            for number, (x, y) in enumerate(job):
+                if number > 100:
+                    model.bias.data.add_(1)
+                job.backward(F.cross_entropy(model(x), y))
+            """, scripts.SMALL.replace("steps=4", "steps=1000000")))
+
+    def test_what_every_worker_changes_once_a_step_is_no_change_of_the_loop(self):
+        script = self.written("""
+            def change(*_):
+                model.weight.data.clamp_(-0.1, 0.1)
+                torch.no_grad()(lambda: model.bias.clamp_(-0.1, 0.1))()
+            job.prepare(model, optimizer, data, before_apply=change, on_step=change,
+                        evaluate=(data, lambda batch: model(batch[0]).mean(), 2))
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            print(job.result)
+            """, scripts.SMALL.replace("steps=4", "steps=12"))
+        self.assertEqual(self.line_of(self.job(2, *script)), self.line_of(self.alone(*script)))
 
     def test_who_catches_that_a_loss_is_none_is_in_the_lane_still(self):
         lines = [self.line_of(self.alone(*self.written(f"""
