@@ -7,6 +7,7 @@ Does not   print or log: the engine logs.
 """
 import contextlib
 import hashlib
+import inspect
 import re
 import sys
 import time
@@ -248,6 +249,8 @@ class _Program:
         self.device = torch.device(job.config["device"])
         self.dtype = AUTOCAST[job.config["precision"]]
         self._refuse(job, model)
+        for one in self.schedulers:
+            _refuse_schedule(one)
         parameters = [(name, one) for name, one in model.named_parameters()]
         self.engine.set_model([item for item in parameters if item[1].requires_grad],
                               list(model.named_buffers()),
@@ -448,6 +451,15 @@ def _compiled_in(model):
                        for one in marks)):
             return f"the model's '{name}'" if name else "the model"
     return None
+
+
+def _refuse_schedule(scheduler):
+    needs = [one.name for one in inspect.signature(scheduler.step).parameters.values()
+             if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+    if needs:
+        raise TypeError(f"{type(scheduler).__name__}.step() wants `{needs[0]}`: a schedule that "
+                        "follows a metric is not exact when a worker dies; take one that follows "
+                        "the steps, such as CosineAnnealingLR")
 
 
 def _value_of(loss):

@@ -89,6 +89,10 @@ def _refuse(trainer):
     if _strategy(args.save_strategy) == "best":
         raise TypeError("save_strategy=\"best\" would not be done here: take \"steps\", and "
                         "ek.load(\"DIR@STEP\") the best")
+    if _strategy(args.lr_scheduler_type) in ("reduce_lr_on_plateau", "greedy"):
+        raise TypeError(f"lr_scheduler_type={_strategy(args.lr_scheduler_type)!r} would not be "
+                        "done here: a schedule that follows a metric is not exact when a worker "
+                        "dies; take one that follows the steps, such as \"cosine\"")
     if evaluates and isinstance(trainer.eval_dataset, dict):
         raise TypeError(f"eval_dataset has {len(trainer.eval_dataset)} datasets, and a job "
                         "evaluates one; give that, and evaluate others afterwards")

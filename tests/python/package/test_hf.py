@@ -47,6 +47,8 @@ REFUSED = {
     "trainer(save_strategy='best', eval_strategy='epoch', metric_for_best_model='loss')":
         "save_strategy",
     "trainer(eval_strategy='epoch', eval_dataset={'a': samples, 'b': samples})": "2 datasets",
+    "trainer(lr_scheduler_type='reduce_lr_on_plateau', eval_strategy='epoch')":
+        "lr_scheduler_type='reduce_lr_on_plateau' would not be done here",
     "trainer(kind=Own)": "Own.training_step() would not be called",
     "trainer(eval_strategy='epoch', metric_for_best_model='loss', "
     "callbacks=[transformers.EarlyStoppingCallback()])": "EarlyStoppingCallback",

@@ -275,6 +275,11 @@ class Mistakes(scripts.Imported):
         for text, words in (
                 ("job.prepare(model, torch.optim.LBFGS(model.parameters()), data)", "LBFGS"),
                 ("""
+                 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                 job.prepare(model, optimizer, data, schedulers=[
+                     torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)])
+                 """, "ReduceLROnPlateau.step() wants `metrics`: a schedule that follows a metric"),
+                ("""
                  class Stream(torch.utils.data.IterableDataset):
                      def __iter__(self):
                          return iter(data)
