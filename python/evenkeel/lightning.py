@@ -63,6 +63,8 @@ def fit(module, data=None, *, validation=None, monitor=None, epochs=None, evalua
             _train(job, module, trainer, train, on_step=_telling(trainer, on_step),
                    on_evaluation=_telling(trainer, on_evaluation),
                    evaluate=_evaluation_of(module, trainer, others, monitor, evaluate_every))
+            for one in dict.fromkeys((source, module)):
+                one.teardown("fit")
     finally:
         for one in {module, source}:
             one.trainer = None
@@ -89,7 +91,6 @@ def _train(job, module, trainer, train, **callbacks):
         job.backward(loss)
     module.on_train_end()
     module.on_fit_end()
-    module.teardown("fit")
 
 
 # --- What the module sees ---

@@ -127,6 +127,8 @@ class Fitted(scripts.Case):
                     print("prepared")
                 def setup(self, stage):
                     self.samples = samples
+                def teardown(self, stage):
+                    module.calls.append(f"the data's {stage} is torn down")
                 def train_dataloader(self):
                     return DataLoader(self.samples, batch_size=2, shuffle=True)
                 def val_dataloader(self):
@@ -153,6 +155,8 @@ class Fitted(scripts.Case):
                     self.calls.append("step")
                 def on_train_end(self):
                     self.calls.append("end")
+                def teardown(self, stage):
+                    self.calls.append(f"{stage} is torn down")
                 def on_train_epoch_end(self):
                     self.calls.append("never")
                 def configure_optimizers(self):
@@ -171,7 +175,8 @@ class Fitted(scripts.Case):
             rates = [0.5 * 0.5 ** (step // 5) * 0.1 ** (step // 4) for step in range(10)]
             for (*_, rate), expected in zip(module.seen[::2], rates):
                 assert abs(rate / expected - 1) < 1e-9, (module.seen, rates)
-            assert module.calls == ["start", *["step"] * 10, "end"], module.calls
+            assert module.calls == ["start", *["step"] * 10, "end", "the data's fit is torn down",
+                                    "fit is torn down"], module.calls
             assert logged == [["accuracy", "rate"]] * 10, logged
             assert [one["step"] for one in evaluated] == [5, 10], evaluated
             assert sorted(evaluated[0]["logged"]) == ["loss", "other"], evaluated
