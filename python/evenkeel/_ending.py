@@ -38,8 +38,12 @@ def leave(code, text=""):
     raise SystemExit(code)
 
 
-def install():
-    """Before anything of a job can fail. Under a launcher a script trains once."""
+ONE_JOB = "a launcher's worker trains one job: start another script for the next"
+
+
+def install(refusal=ONE_JOB):
+    """Before anything of a job can fail. Under a launcher a script trains once; `refusal`: the
+    words for a second time."""
     global _hook_before, _pid
     if _hook_before is None:
         _hook_before, _pid = sys.excepthook, os.getpid()
@@ -47,7 +51,7 @@ def install():
         sys.excepthook = _on_exception
         atexit.register(_on_exit)
     elif "KEEL_CONTROL_FD" in os.environ and os.getpid() == _pid:
-        raise RuntimeError("a launcher's worker trains one job: start another script for the next")
+        raise RuntimeError(refusal)
 
 
 def _print_whole_lines():

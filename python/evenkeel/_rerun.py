@@ -14,7 +14,8 @@
 Promises   a death takes no survivor's process: what the function does is cut off, its groups are
            aborted (but see below), and it is called again with the members of the next epoch.
            Imports, compiled code and objects outside of the function stay. Without a launcher the
-           function runs alone, under torchrun in torchrun's group; then once.
+           function runs alone, under torchrun in torchrun's group; then once a call. Under
+           keelrun a script makes one call.
 Does not   make the result exact: what a call has done since the function's own last checkpoint is
            lost, and data goes on where the function says. ek.Job has no such gaps.
            Look for garbage in what was there before the first call, until the last has returned.
@@ -143,7 +144,9 @@ class _Reruns:
         self.runs = False               # within the function, which may be cut off
         self.failures = 0
         self.sockets = _sockets.Sockets()
-        _ending.install()
+        _ending.install("under keelrun a script calls one function of ek.rerun, once, and has no "
+                        "ek.Job beside it: what shall come next belongs into that function, or "
+                        "into another script")
         # DDP imports it, which takes a second or more and is not cut off: rather now.
         _compiler.bring_in()
         self.link = torch.classes.evenkeel.Link()

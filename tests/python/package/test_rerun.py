@@ -282,6 +282,24 @@ train()
         self.assertIn("of the function's own making", self.read("err"))
         self.assertLessEqual(len(re.findall("call", self.read("out"))), 6)
 
+    CALLED_TWICE = """
+@ek.rerun
+def train(epoch):
+    return epoch.world
+
+say("first", train())
+say("second", train())
+"""
+
+    def test_a_worker_makes_one_call_and_whoever_is_alone_any_number(self):
+        self.begin(2, self.CALLED_TWICE, "--max-restarts=0")
+        self.ends(1)
+        self.assertIn("first 2", self.read("out"))
+        self.assertNotIn("second", self.read("out"))
+        self.assertIn("a script calls one function of ek.rerun, once", self.read("err"))
+        run = self.alone(*self.written(self.CALLED_TWICE, BEGINNING))
+        self.assertEqual((run.code, run.out), (0, "first 1\nsecond 1\n"), run)
+
     def test_without_a_launcher_it_runs_alone(self):
         run = self.alone(*self.written(TRAIN.replace('is_told("end")', "calls > 1 or epoch.world"),
                                        BEGINNING))
