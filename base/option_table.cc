@@ -91,6 +91,16 @@ OptionTable& OptionTable::WithoutPrintConfig() {
   return *this;
 }
 
+Status OptionTable::SetDefault(std::string_view name, std::string text) {
+  const auto found = by_name_.find(name);
+  KEEL_CHECK(found != by_name_.end(), "no option is called " << name);
+  Option& option = options_[found->second];
+  const Result<OptionValue> value = ReadOption(option, {text});
+  if (!value.ok()) return value.error();
+  option.default_text = std::move(text);
+  return Ok();
+}
+
 OptionTable& OptionTable::AddExample(std::string command, std::string meaning) {
   examples_.push_back({std::move(command), std::move(meaning)});
   return *this;

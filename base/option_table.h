@@ -48,6 +48,8 @@ class OptionTable {
   // For a program without a config file: --print-config would show one that nothing reads. Call it
   // before anything is added.
   OptionTable& WithoutPrintConfig();
+  // In place of the declared default. kInvalid: the option cannot have it.
+  Status SetDefault(std::string_view name, std::string text);
   OptionTable& AddExample(std::string command, std::string meaning);
   OptionTable& AddExitCode(int code, std::string meaning);
 

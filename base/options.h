@@ -89,5 +89,9 @@ class Options {
 };
 
 Result<Options> ParseOptions(const OptionTable& table, const OptionInputs& inputs);
+// Where a script has `defaults` of its own, as words of a command line: they become those of the
+// table. `whose` they are is told with the values, and with mistakes.
+Result<Options> ParseOptions(OptionTable& table, const OptionInputs& inputs,
+                             const std::vector<std::string>& defaults, const std::string& whose);
 
 }  // namespace keel

@@ -162,8 +162,10 @@ class OptionParser {
 
   Status ReadConfigSource() {
     const Option* const option = table_.Find(table_.config_option());
-    if (option == nullptr || settled_.count(option) == 0) return Ok();
-    const std::string path = settled_.at(option).texts.back();
+    if (option == nullptr) return Ok();
+    const auto given = settled_.find(option);
+    const std::string path = given == settled_.end() ? option->default_text.value_or("")
+                                                     : given->second.texts.back();
     if (path.empty()) return Ok();
     const Result<std::string> text = inputs_.read_file(path);
     if (!text.ok()) return text.error();
@@ -219,6 +221,23 @@ Result<Options> ParseOptions(const OptionTable& table, const OptionInputs& input
   } catch (const std::exception& exception) {
     return Error{Code::kForeign, std::string("reading the options: ") + exception.what()};
   }
+}
+
+Result<Options> ParseOptions(OptionTable& table, const OptionInputs& inputs,
+                             const std::vector<std::string>& defaults, const std::string& whose) {
+  CommandLine line = ReadCommandLine(table, defaults);
+  for (const auto& [option, text] : line.given) {
+    const Status set = table.SetDefault(option->name, text);
+    if (set.ok()) continue;
+    line.problems.push_back("option '--" + option->name + "' (default of " + whose + "): " +
+                            set.error().message);
+  }
+  if (!line.problems.empty()) return Error{Code::kInvalid, JoinedProblems(line.problems)};
+  KEEL_TRY_ASSIGN(Options options, ParseOptions(std::as_const(table), inputs));
+  for (const auto& [option, text] : line.given) {
+    KEEL_TRY(options.SetDefault(option->name, text, whose));
+  }
+  return options;
 }
 
 }  // namespace keel

@@ -100,11 +100,13 @@ OptionInputs InputsOf(const Names& arguments) {
 }
 
 // Whether a script can begin with these options: -1 and nothing; else what it exits with, and what
-// it says before.
+// it says before. `defaults`: the script's own, as words, too.
 std::tuple<int64_t, std::string> Examine(const std::string& name, const std::string& about,
-                                         const std::string& settings, const Names& arguments) {
-  const TrainOptions declared = Declared(name, about, settings);
-  const Result<Options> options = ParseOptions(declared.table, InputsOf(arguments));
+                                         const std::string& settings, const Names& defaults,
+                                         const Names& arguments) {
+  TrainOptions declared = Declared(name, about, settings);
+  const Result<Options> options =
+      ParseOptions(declared.table, InputsOf(arguments), defaults, name);
   if (!options.ok()) return {kExitUsage, options.error().message};
   if (options->Flag("help")) return {kExitFinished, HelpText(declared.table, TerminalWidth())};
   if (options->Flag("print-config")) return {kExitFinished, options->ConfigText()};
@@ -214,9 +216,9 @@ Task TaskOf(const ScriptTask& task) {
 class Engine : public torch::CustomClassHolder {
  public:
   Engine(const std::string& name, const std::string& about, const std::string& settings,
-         const Names& arguments)
+         const Names& defaults, const Names& arguments)
       : declared_(Declared(name, about, settings)),
-        options_(Checked(ParseOptions(declared_.table, InputsOf(arguments)))) {
+        options_(Checked(ParseOptions(declared_.table, InputsOf(arguments), defaults, name))) {
     SetUpProcess();
     TrainRunOptions wanted = Checked(ReadTrainOptions(options_, declared_, {}));
     wanted.environment = EnvironmentAtStart();
@@ -362,7 +364,7 @@ class Engine : public torch::CustomClassHolder {
   }
 
   const pid_t owner_ = getpid();
-  const TrainOptions declared_;
+  TrainOptions declared_;
   const Options options_;
   std::unique_ptr<TrainRun> run_;
   ScriptProgram program_;
@@ -387,8 +389,8 @@ void SavedState(const Names& names, const Tensors& tensors, const std::string& p
 }
 
 TORCH_LIBRARY(evenkeel, library) {
-  library.def("examine(str name, str about, str settings, str[] arguments) -> (int, str)",
-              Examine);
+  library.def("examine(str name, str about, str settings, str[] defaults, "
+              "str[] arguments) -> (int, str)", Examine);
   library.def("prepare(bool pins) -> ()", Prepare);
   library.def("synthetic_classes(int seed, int samples, int[] shape, int classes) "
               "-> (Tensor, Tensor)", MadeClasses);
@@ -400,7 +402,7 @@ TORCH_LIBRARY(evenkeel, library) {
               SavedState);
   library.class_<Engine>("Engine")
       .def(torch::init<const std::string&, const std::string&, const std::string&,
-                       const Names&>())
+                       const Names&, const Names&>())
       .def("config", &Engine::Config)
       .def("settings", &Engine::Settings)
       .def("set_model", &Engine::SetModel)

@@ -70,17 +70,19 @@ def words_of(options):
     return words
 
 
-def examine(name, about, settings, words):
-    """(None, "") if a job can begin with these words; else its exit code, and what to print."""
-    code, text = torch.ops.evenkeel.examine(name, about, json.dumps(settings), words)
+def examine(name, about, settings, defaults, words):
+    """(None, "") if a job can begin with these words; else its exit code, and what to print.
+    `defaults`: the script's own, as words, too."""
+    code, text = torch.ops.evenkeel.examine(name, about, json.dumps(settings), defaults, words)
     return (None if code < 0 else code), text
 
 
 class Engine:
     """One training; its calls give RuntimeError with the engine's words."""
 
-    def __init__(self, name, about, settings, words):
-        self._engine = torch.classes.evenkeel.Engine(name, about, json.dumps(settings), words)
+    def __init__(self, name, about, settings, defaults, words):
+        self._engine = torch.classes.evenkeel.Engine(name, about, json.dumps(settings), defaults,
+                                                     words)
         self.config = json.loads(self._engine.config())
         self.settings = json.loads(self._engine.settings())
 

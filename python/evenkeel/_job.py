@@ -49,25 +49,25 @@ class Job:
                 checkpoint goes on only with the same; job.settings has them."""
 
     def __init__(self, *, settings=None, **options):
-        self._open(settings or {}, _engine.words_of(options))
+        self._open(settings or {}, [], _engine.words_of(options))
 
     @classmethod
     def from_args(cls, arguments=None, *, settings=None, **defaults):
         """The same from a command line (the script's own, if none is given), whose options win over
-        `defaults`; the settings are options, too. Prints and exits for --help, and for options that
-        make no sense."""
+        a config file's, and these over `defaults`; the settings are options, too. Prints and exits
+        for --help, and for options that make no sense."""
         given = list(sys.argv[1:] if arguments is None else arguments)
         job = cls.__new__(cls)
-        job._open(settings or {}, _engine.words_of(defaults) + given)
+        job._open(settings or {}, _engine.words_of(defaults), given)
         return job
 
-    def _open(self, settings, words):
+    def _open(self, settings, defaults, words):
         _ending.install()
         name, about = _ending.script_name(), "Trains by evenkeel."
-        code, text = _engine.examine(name, about, settings, words)
+        code, text = _engine.examine(name, about, settings, defaults, words)
         if code is not None:
             _ending.leave(code, text if code == 0 else f"{name}: {text}")
-        self._engine = _engine.Engine(name, about, settings, words)
+        self._engine = _engine.Engine(name, about, settings, defaults, words)
         self.settings = self._engine.settings
         self.config = self._engine.config
         _seeds.seed_all(self.config["seed"])

@@ -122,6 +122,44 @@ TEST(Options, ADefaultThatIsKnownLaterCountsWhereNobodyGaveAValue) {
   EXPECT_EQ(options.Text("device"), "auto");
 }
 
+TEST(ScriptDefaults, AreTheLowestOfAllSources) {
+  OptionTable table = TrainTable();
+  const Result<Options> options =
+      ParseOptions(table, Inputs({"--config=run.conf"}, {}, "steps = 9"),
+                   {"--steps=7", "--max_restarts=6", "--seed=3", "--no-save"}, "digits.py");
+  ASSERT_TRUE(options.ok()) << options.error().message;
+  EXPECT_EQ(options->Integer("steps"), 9);
+  EXPECT_EQ(options->Source("steps").Text(), "run.conf:1");
+  EXPECT_EQ(options->Integer("max-restarts"), 6);
+  EXPECT_EQ(options->Source("max-restarts").Text(), "default of digits.py");
+  EXPECT_EQ(options->Integer("seed"), 3);
+  EXPECT_FALSE(options->Flag("save"));
+  EXPECT_EQ(options->Source("device").Text(), "default");
+  EXPECT_EQ(OptionHelp(*table.Find("steps")), "How many steps (default: 7) [KEEL_STEPS] "
+                                              "[PET_STEPS]");
+}
+
+TEST(ScriptDefaults, MayNameTheConfigFile) {
+  OptionTable table = TrainTable();
+  const auto steps = [&](const Arguments& arguments) {
+    return ParseOptions(table, Inputs(arguments, {}, "steps = 9"), {"--config=run.conf"},
+                        "digits.py")->Integer("steps");
+  };
+  EXPECT_EQ(steps({}), 9);
+  EXPECT_EQ(steps({"--config="}), 100);
+}
+
+TEST(ScriptDefaults, AreToldOfWithEveryMistake) {
+  OptionTable table = TrainTable();
+  const Result<Options> options = ParseOptions(
+      table, Inputs({}), {"--stpes=7", "--steps=many", "--quiet=perhaps"}, "digits.py");
+  ASSERT_EQ(options.error().code, Code::kInvalid);
+  EXPECT_THAT(options.error().message, HasSubstr("3 problems"));
+  EXPECT_THAT(options.error().message, HasSubstr("did you mean '--steps'?"));
+  EXPECT_THAT(options.error().message,
+              HasSubstr("option '--steps' (default of digits.py): 'many' must be"));
+}
+
 TEST(Options, TakeTheFirstVariableThatIsSetAndNotEmpty) {
   EXPECT_EQ(Parsed(TrainTable(), Inputs({}, {{"PET_STEPS", "7"}})).Integer("steps"), 7);
   EXPECT_EQ(Parsed(TrainTable(), Inputs({}, {{"KEEL_STEPS", "8"}, {"PET_STEPS", "7"}}))

@@ -141,6 +141,39 @@ class Stops(scripts.Case):
 
 
 class Options(scripts.Imported):
+    def test_a_config_file_beats_a_scripts_defaults_and_the_command_line_beats_it(self):
+        config = os.path.join(self.folder, "c.toml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("steps = 6\nwidth = 5\n")
+        script = self.written("print(job.config['steps'], job.settings)\n", """
+import evenkeel as ek
+job = ek.Job.from_args(steps=300, lanes=3, settings={"width": 16})
+""")
+        for options, steps, width in (((), 300, 16), ((f"--config={config}",), 6, 5),
+                                      ((f"--config={config}", "--steps=7"), 7, 5)):
+            run = self.alone(*script, *options)
+            self.assertEqual(run.out, f"{steps} {{'width': {width}}}\n", run)
+        told = self.alone(*script, f"--config={config}", "--print-config").out
+        for line in (f"steps = 6  # {config}:1", "lanes = 3  # default of script.py",
+                     "lane-batch = 8  # default", "threads = 1  # default"):
+            self.assertIn(line + "\n", told)
+        self.assertIn("Optimizer steps (default: 300)", self.alone(*script, "--help").out)
+
+    def test_a_scripts_defaults_that_make_no_sense(self):
+        run = self.alone(*self.written("", "import evenkeel as ek\n"
+                                           "ek.Job.from_args(stpes=3, lanes='many')\n"))
+        self.assertEqual(run.code, 2, run)
+        self.assertIn("unknown option '--stpes'; did you mean '--steps'?", run.err)
+        self.assertIn("option '--lanes' (default of script.py): 'many' must be", run.err)
+
+    def test_a_script_may_have_a_config_file_of_its_own(self):
+        config = os.path.join(self.folder, "c.toml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("steps = 6\n")
+        run = self.alone(*self.written("print(job.config['steps'])", "import evenkeel as ek\n"
+                                       f"job = ek.Job.from_args(config={config!r}, steps=300)\n"))
+        self.assertEqual(run.out, "6\n", run)
+
     def test_options_that_make_no_sense(self):
         run = self.alone(*python("train_models.py", "--stps=3"))
         self.assertEqual(run.code, 2, run)
