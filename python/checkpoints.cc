@@ -8,6 +8,7 @@
 #include "ckpt/catalog.h"
 #include "ckpt/glob.h"
 #include "ckpt/restore.h"
+#include "ckpt/safetensors.h"
 #include "store/bucket_files.h"
 #include "trainer/save/tensor_file.h"
 #include "trainer/state/image.h"
@@ -21,12 +22,26 @@ bool IsWanted(const std::vector<std::string>& only, const std::string& name) {
   });
 }
 
+Result<NamedTensors> ReadFile(Files& files, const std::string& path,
+                              const std::vector<std::string>& only) {
+  KEEL_TRY_ASSIGN(TensorFile file, ReadTensorFile(files, path));
+  for (const std::string& pattern : only) {
+    if (std::any_of(file.tensors.begin(), file.tensors.end(), [&](const NamedTensor& one) {
+          return GlobMatches(pattern, one.name);
+        })) continue;
+    return Error{Code::kNotFound, "no tensor of " + path + " is called " + pattern};
+  }
+  std::erase_if(file.tensors, [&](const NamedTensor& one) { return !IsWanted(only, one.name); });
+  return std::move(file.tensors);
+}
+
 }  // namespace
 
 Result<NamedTensors> ReadState(const std::string& path, std::vector<std::string> only,
                                const std::vector<std::string>& if_there) {
   PosixFiles disk;
   BucketFiles files(disk);
+  if (path.ends_with(kSafetensorsEnding)) return ReadFile(files, path, only);
   KEEL_TRY_ASSIGN(const std::string from, ResolveCheckpoint(files, path));
   KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, from));
   for (const PlacedTensor& placed : checkpoint->layout().tensors()) {

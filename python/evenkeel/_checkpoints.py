@@ -1,7 +1,7 @@
 """Checkpoints and safetensors files as state_dicts.
 
-Promises   load() gives tensors of which every byte was verified; save() writes a file that appears
-           when it is whole.
+Promises   load() gives tensors of which every byte was verified, unless they are in a safetensors
+           file, which has no digests; save() writes such a file, which appears when it is whole.
 Does not   save a job's state: the job does, by its options.
 """
 import json
@@ -9,6 +9,7 @@ import os
 
 import torch
 
+ENDING = ".safetensors"
 MODEL = "model."
 NAMES = "state_dict.names"   # of a tensor that is kept, with JSON in it
 
@@ -31,12 +32,17 @@ def names_of(model):
 def load(path, only=None):
     """What model.state_dict() gave, from a checkpoint: "runs/a" or "runs/a@latest", "runs/a@1200",
     or the directory of a step. `only`: patterns for whole names, as `keel ls` shows them; then
-    tensors come under these very names: load("runs/a", only="*") has the optimizer's, too."""
-    kept = f"kept.{NAMES}"
-    patterns = [f"{MODEL}*"] if only is None else [only] if isinstance(only, str) else list(only)
-    found = dict(zip(*torch.ops.evenkeel.load_state(os.fspath(path), patterns,
-                                                    [kept] if only is None else [])))
+    tensors come under these very names: load("runs/a", only="*") has the optimizer's, too.
+    From a .safetensors file, as save() writes it: what it has, under its own names."""
+    path, kept = os.fspath(path), f"kept.{NAMES}"
+    is_file = path.endswith(ENDING)
     if only is not None:
+        patterns = [only] if isinstance(only, str) else list(only)
+    else:
+        patterns = [] if is_file else [f"{MODEL}*"]
+    found = dict(zip(*torch.ops.evenkeel.load_state(path, patterns,
+                                                    [kept] if only is None else [])))
+    if only is not None or is_file:
         return found
     text = found.pop(kept, None)
     state = {name[len(MODEL):]: tensor for name, tensor in found.items()}
@@ -52,8 +58,8 @@ def save(state, path, replace=False):
     """Writes a state_dict as a .safetensors file, which ek.Job(init_from=...) and others read: on
     a disk, or in a bucket (s3://bucket/model.safetensors)."""
     path = os.fspath(path)
-    if not path.endswith(".safetensors"):
-        raise ValueError(f"'{path}' does not end with .safetensors, the format that is written")
+    if not path.endswith(ENDING):
+        raise ValueError(f"'{path}' does not end with {ENDING}, the format that is written")
     wrong = [name for name, value in state.items() if not isinstance(value, torch.Tensor)]
     if wrong:
         raise TypeError(f"only tensors can be saved; these are none: {', '.join(wrong)}")

@@ -202,6 +202,24 @@ class Lines(scripts.Case):
 
 
 class Kept(scripts.Imported):
+    def test_what_is_saved_in_a_file_is_loaded_of_it(self):
+        run = self.alone(*self.written(f"""
+            path, state = "{self.folder}/w.safetensors", model.state_dict()
+            state["model.scale"] = torch.tensor(2, dtype=torch.int64)
+            ek.save(state, path)
+            loaded = ek.load(path)
+            assert loaded.keys() == state.keys(), (loaded.keys(), state.keys())
+            assert all(torch.equal(loaded[name], state[name]) for name in state)
+            print(list(ek.load(path, only=["w*", "*.scale"])))
+            try:
+                ek.load(path, only=["bias", "nothing*"])
+            except RuntimeError as error:
+                print(error)
+            """, scripts.SMALL_OWN))
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual(run.out, f"['model.scale', 'weight']\nno tensor of {self.folder}/"
+                                  "w.safetensors is called nothing*\n")
+
     def test_what_is_registered_goes_on(self):
         script = self.written("""
             class Count:
