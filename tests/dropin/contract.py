@@ -1,6 +1,7 @@
 """The table: what a program that was written for torchrun may count on, one Case a line of it.
 
 `ours` is given where keelrun's exit code differs on purpose: it tells apart what torchrun calls 1.
+The torchrun of 2.15 is the measure. `since` is given where the one of 2.11 does otherwise.
 """
 import os
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ class Case:
     signal: str = None               # to the launcher, once all ranks have started
     signals_seen: tuple = ()         # "<rank> <signal>" as workers noted them
     ours_only: str = ""              # why this line is not true of torchrun itself
+    since: str = ""                  # the PyTorch from which on it is, of those that were tried
     ours_env: dict = field(default_factory=dict)  # where keelrun tells workers something else
 
 
@@ -373,8 +375,11 @@ CASES = [
     Case("so does a terminal's end", TWO, program="trap", exit=1, ours=75, ranks=2,
          signal="SIGHUP", signals_seen=("0 SIGHUP", "1 SIGHUP")),
     Case("who ignores SIGTERM is killed in time", [*TWO, "--shutdown-timeout=2"], program="deaf",
-         exit=1, ours=77, ranks=2, signal="SIGTERM",
-         ours_only="torchrun has no --shutdown-timeout"),
+         exit=1, ours=77, ranks=2, signal="SIGTERM", since="2.15"),
+    Case("a time to stop that is less than none", ["--standalone", "--shutdown-timeout=-1"],
+         exit=1, ours=2, ranks=0, since="2.15"),
+    Case("... and one that is no number", ["--standalone", "--shutdown-timeout=soon"], exit=2,
+         ranks=0, err=(r"soon",)),
     Case("other signals on request", [*TWO, "--signals-to-handle=SIGTERM,SIGUSR1"],
          program="trap", exit=1, ours=75, ranks=2, signal="SIGUSR1",
          signals_seen=("0 SIGUSR1", "1 SIGUSR1"),

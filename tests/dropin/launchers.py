@@ -6,6 +6,7 @@ Does not   judge what came out.
 """
 import argparse
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -55,6 +56,16 @@ def find_python(torch_folder):
     if works.returncode != 0:
         return None, f"{python} cannot import torch.distributed: {works.stderr.strip()[-200:]}"
     return python, None
+
+
+def version(text):
+    """(2, 15) of "2.15.0+cpu"; () of ""."""
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
+
+
+def version_of(torch_folder):
+    with open(os.path.join(torch_folder, "version.py"), encoding="utf-8") as file:
+        return version(re.search(r"__version__ = '(.*)'", file.read())[1])
 
 
 def arguments(doc, **more):
