@@ -577,8 +577,8 @@ class ConfigMaker {
                                        "loaded here; leave it out, and see --tee and --redirects");
     }
     LogOptions& logs = config_.logs;
-    const auto prefix = environment_.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
-    if (prefix != environment_.end()) logs.prefix_template = prefix->second;
+    logs.prefix_template = options_.Text("log-line-prefix-template");
+    logs.host = facts_.name;
     logs.log_dir = options_.Text("log-dir");
     logs.temporary_dir = facts_.temporary_dir;
     logs.run_id = config_.run_id;

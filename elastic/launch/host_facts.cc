@@ -18,6 +18,7 @@
 #include "elastic/process/proc_file.h"
 #include "elastic/process/program_path.h"
 #include "elastic/workers/program_mark.h"
+#include "store/own_address.h"
 
 namespace keel {
 namespace {
@@ -145,6 +146,7 @@ HostFacts ReadHostFacts(const Environment& environment, const std::string& progr
   HostFacts facts;
   const std::string search_path = VariableOf(environment, "PATH");
   const std::string temporary_dir = VariableOf(environment, "TMPDIR");
+  facts.name = OwnHostName();
   facts.cpus = static_cast<int>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
   facts.gpus = PresentGpus();
   const auto visible = environment.find("CUDA_VISIBLE_DEVICES");

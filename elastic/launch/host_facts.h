@@ -15,6 +15,7 @@
 namespace keel {
 
 struct HostFacts {
+  std::string name;                // as the system has it
   int cpus = 1;
   int gpus = 0;
   std::string unique_id;           // of this start of the launcher; names a --standalone job

@@ -114,6 +114,11 @@ Section LogSection() {
                                        "to the console too. On a terminal that no worker writes to "
                                        "by itself a status line is shown")
                   .Short('t')),
+      WithPet(Option::Text("log-line-prefix-template", "",
+                           "What stands before each line of a tee'd stream on the console, with "
+                           "${role_name}, ${local_rank}, ${rank} and ${hostname} filled in. Where "
+                           "nothing is given it is [${role_name}${local_rank}]:"))
+          .Env("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"),
       WithPet(Option::Text("local-ranks-filter", "",
                            "Show only these local ranks on the console: 0,1")),
       WithPet(Option::Text("duplicate-stdout-filters", "",

@@ -113,7 +113,8 @@ std::string LinePrefix(const LogOptions& options, int local_rank, int rank) {
   }
   return SubstituteText(options.prefix_template, {{"role_name", options.role},
                                                   {"rank", std::to_string(rank)},
-                                                  {"local_rank", std::to_string(local_rank)}});
+                                                  {"local_rank", std::to_string(local_rank)},
+                                                  {"hostname", options.host}});
 }
 
 WorkerLogs::WorkerLogs(Files& files, LogOptions options, std::string run_dir,

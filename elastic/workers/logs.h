@@ -37,6 +37,7 @@ struct LogOptions {
   std::vector<std::string> out_filters;      // lines to have once more, in filtered_stdout.log
   std::vector<std::string> err_filters;
   std::string role = "default";
+  std::string host;                          // its name, for the prefix
   std::string prefix_template;               // of lines on the console; empty: "[role<rank>]:"
 };
 

@@ -4,6 +4,8 @@
 The torchrun of 2.15 is the measure. `since` is given where the one of 2.11 does otherwise.
 """
 import os
+import re
+import socket
 from dataclasses import dataclass, field
 
 ANY = r".+"
@@ -445,6 +447,16 @@ CASES = [
     Case("words of one's own before each line", [*TWO, "--log-dir={folder}/logs", "-t1"], ranks=2,
          outside={"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "<${role_name} ${local_rank} ${rank}>"},
          out=(r"(?m)^<default 0 0>out-0$", r"(?m)^<default 1 1>out-1$")),
+    Case("... as an option, which beats the variable", [
+        *TWO, "-t1", "--log-line-prefix-template=<${role_name} ${local_rank} ${rank}>"], ranks=2,
+         outside={"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "old "},
+         out=(r"(?m)^<default 0 0>out-0$", r"(?m)^<default 1 1>out-1$"), since="2.15"),
+    Case("... from a PET_ variable", [*TWO, "-t1"], ranks=2,
+         outside={"PET_LOG_LINE_PREFIX_TEMPLATE": "${rank}: "},
+         out=(r"(?m)^0: out-0$", r"(?m)^1: out-1$"), since="2.15"),
+    Case("... and the host's name among them", [*TWO, "-t1"], ranks=2,
+         outside={"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "${hostname}:${rank}: "},
+         out=(rf"(?m)^{re.escape(socket.gethostname())}:0: out-0$",), since="2.15"),
     Case("a folder for each attempt", [*TWO, "--log-dir={folder}/logs", "-r3", "--max-restarts=1"],
          program="fail 1 3 1", ranks=2, starts=2, files={
              "*/attempt_0/0/stdout.log": r"\A\Z", "*/attempt_1/0/stdout.log": r"\A\Z"}),

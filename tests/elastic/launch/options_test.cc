@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "store/host_port.h"
+#include "store/own_address.h"
 #include "tests/harness/expect_ok.h"
 
 namespace keel {
@@ -23,6 +24,7 @@ using Words = std::vector<std::string>;
 
 HostFacts Facts() {
   HostFacts facts;
+  facts.name = "node-a";
   facts.cpus = 6;
   facts.unique_id = "0123456789abcdef";
   facts.python = "/usr/bin/python3";
@@ -72,6 +74,7 @@ constexpr TorchrunOption kTorchrun[] = {
     {"log-dir", ""},
     {"redirects", "0"},
     {"tee", "0"},
+    {"log-line-prefix-template", ""},
     {"local-ranks-filter", ""},
     {"duplicate-stdout-filters", ""},
     {"duplicate-stderr-filters", ""},
@@ -526,6 +529,24 @@ TEST(LaunchOptions, LogsAreAsTheyWereAskedFor) {
   EXPECT_EQ(config.log_format, LogFormat::kJson);
 }
 
+TEST(LaunchOptions, ThePrefixOfLinesIsThatOfTheFirstSourceThatHasOne) {
+  const Environment both = {{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "old "},
+                            {"PET_LOG_LINE_PREFIX_TEMPLATE", "${hostname}:${rank}: "}};
+  EXPECT_EQ(LinePrefix(Config({}, both)->logs, 1, 5), "node-a:5: ");
+  EXPECT_EQ(LinePrefix(Config({"--log_line_prefix_template=new "}, both)->logs, 1, 5), "new ");
+  EXPECT_EQ(LinePrefix(Config({})->logs, 1, 5), "[default1]:");
+}
+
+TEST(LaunchOptions, TorchrunsWordForCompletionKnowsOurShells) {
+  const auto problem = [](const char* shell) {
+    return ProblemOf({std::string("--print-completion=") + shell});
+  };
+  EXPECT_EQ(problem("zsh"), "");
+  for (const char* shell : {"tcsh", "fish"}) {
+    EXPECT_THAT(problem(shell), AllOf(HasSubstr("usage: "), HasSubstr("one of: bash, zsh")));
+  }
+}
+
 TEST(LaunchOptions, OurOwnAreRead) {
   ASSERT_OK_AND_ASSIGN(const LaunchConfig config,
                        Config({"--restart-window=1h", "--hang-limit=90s", "--no-numeric-names",
@@ -561,6 +582,7 @@ TEST(HostFacts, TheProgramIsLookedAtAndPythonFound) {
   const HostFacts facts = ReadHostFacts(environment, KEEL_SOURCE_DIR "/tools/house.py", random);
   EXPECT_FALSE(facts.is_compiled);
   EXPECT_GE(facts.cpus, 1);
+  EXPECT_EQ(facts.name, OwnHostName());
   EXPECT_EQ(facts.temporary_dir, "/var/tmp");
   EXPECT_THAT(facts.python, HasSubstr("/python3"));
   EXPECT_EQ(ReadHostFacts({{"PYTHON_EXEC", "./fake"}}, "", random).python, "./fake");   // #25

@@ -100,6 +100,9 @@ TEST(WorkerLogs, PrefixesNameRoleAndLocalRankOrFollowTheTemplate) {
   EXPECT_EQ(LinePrefix(options, 1, 5), "[trainer1]:");
   options.prefix_template = "[${role_name} ${rank}/$local_rank] ";
   EXPECT_EQ(LinePrefix(options, 1, 5), "[trainer 5/1] ");
+  options.host = "node-a";
+  options.prefix_template = "${hostname}:${rank}: ";
+  EXPECT_EQ(LinePrefix(options, 1, 5), "node-a:5: ");
 }
 
 class LogFolder : public ::testing::Test {
