@@ -245,6 +245,14 @@ Section OwnSection() {
   }};
 }
 
+// Torchrun's word for --completion.
+Section CompletionSection() {
+  return {"Help", {
+      Option::Choice("print-completion", {"bash", "zsh"}, "bash", "The same as --completion")
+          .Optional().CommandLineOnly(),
+  }};
+}
+
 // Besides --help and --print-config, which every program has.
 Section HelpSection() {
   return {"Help", {
@@ -312,14 +320,14 @@ void AddExitCodes(OptionTable& table) {
 
 OptionTable LaunchTable() {
   std::vector<Section> sections = {JobSection(), MeetingSection(), ProgramSection(), LogSection(),
-                                   IdleSection()};
+                                   IdleSection(), CompletionSection()};
   const Section failure = FailureSection();
   const Section own = OwnSection();
   const Section help = HelpSection();
   KeepAbbreviations(sections, {own, failure, help});
-  // Options without effect come last in the help.
-  sections.insert(sections.end() - 1, {own, failure});
-  sections.push_back(help);
+  // Options without effect come last in the help, before those that show it.
+  sections.insert(sections.end() - 2, {own, failure});
+  sections.insert(sections.end() - 1, help);
   OptionTable table("keelrun", "Starts workers on this host, joins them with those of other hosts, "
                                "and keeps the job going when some of them die.");
   for (const Section& section : sections) {

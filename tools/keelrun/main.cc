@@ -276,8 +276,9 @@ std::optional<std::string> TextToShow(const OptionTable& table, const Options& o
                                      "Dashes and underscores mean the same in names."},
                            .see_also = {"keel"}});
   }
-  if (options.Has("completion")) {
-    return options.Text("completion") == "bash" ? BashCompletion(table) : ZshCompletion(table);
+  for (const char* name : {"completion", "print-completion"}) {
+    if (!options.Has(name)) continue;
+    return options.Text(name) == "bash" ? BashCompletion(table) : ZshCompletion(table);
   }
   if (options.Flag("print-config")) return options.ConfigText();
   return std::nullopt;

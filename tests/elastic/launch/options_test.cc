@@ -54,6 +54,7 @@ struct TorchrunOption {
   const char* name;
   const char* preset;   // null: none
   bool has_variable = true;
+  const char* value = preset;   // that it takes
 };
 constexpr TorchrunOption kTorchrun[] = {
     {"nnodes", "1:1"},
@@ -83,9 +84,11 @@ constexpr TorchrunOption kTorchrun[] = {
     {"master-port", "29500"},
     {"local-addr", ""},
     {"logs-specs", "", false},
-    {"numa-binding", nullptr, false},
+    {"numa-binding", nullptr, false, "node"},
     {"signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
+    {"shutdown-timeout", "30s"},
     {"virtual-local-rank", "false"},
+    {"print-completion", nullptr, false, "bash"},
 };
 
 TEST(LaunchOptions, EveryOptionOfTorchrunIsThereWithItsDefaultAndVariable) {
@@ -124,8 +127,7 @@ TEST(LaunchOptions, WhatAbbreviatesAnOptionInTorchrunDoesSoHere) {
           });
       if (meant != 1 || std::string("help").starts_with(beginning)) continue;
       const bool is_flag = LaunchTable().Find(name)->type == OptionType::kFlag;
-      const std::string preset = theirs.preset == nullptr ? "node" : theirs.preset;
-      Words words = {"--" + beginning + (is_flag ? "" : "=" + preset), "x.py"};
+      Words words = {"--" + beginning + (is_flag ? "" : std::string("=") + theirs.value), "x.py"};
       const auto options = ParseOptions(LaunchTable(), {words, {}});
       ASSERT_TRUE(options.ok()) << beginning << ": " << options.error().message;
       EXPECT_EQ(options->Source(name).kind, OptionSource::Kind::kCommandLine) << beginning;
