@@ -25,6 +25,7 @@ namespace keel {
 namespace {
 
 constexpr uint16_t kElasticPort = 29400;   // if no other is given, as in torchrun
+constexpr uint16_t kStaticPort = 29500;    // likewise
 constexpr int64_t kRestartsMax = 1'000'000;
 constexpr int64_t kUnixSecondsMax = 7'000'000'000;   // in the year 2191: it fits as nanoseconds
 constexpr size_t kRoleBytesMax = 4096;      // each host's record on the board has it
@@ -151,14 +152,34 @@ class ConfigMaker {
                              "master-addr", "master-port"}) {
       NoteIfGiven(name, "--standalone chooses it");
     }
-    config_.meeting = LaunchConfig::Meeting::kStandalone;
+    MeetAlone();
     config_.run_id = facts_.unique_id;
-    config_.endpoint_host = "localhost";
-    config_.endpoint_port = 0;
     if (config_.hosts.least == 1) return Ok();
     return Refused("nnodes", "--standalone is for one host, and " +
                                  Shown(options_.Text("nnodes")) + " asks for more; leave "
                                  "--standalone out and give --rdzv-endpoint");
+  }
+
+  void MeetAlone() {
+    config_.meeting = LaunchConfig::Meeting::kStandalone;
+    config_.endpoint_host = "localhost";
+    config_.endpoint_port = 0;
+  }
+
+  // As torchrun since 2.15, so that two jobs on one host do not ask for the same port. A name that
+  // was given for the job stays, which torchrun replaces.
+  bool TakesFreePort() const {
+    return config_.hosts.most == 1 && !options_.Has("master-port") &&
+           options_.Text("rdzv-endpoint").empty();
+  }
+
+  Status MakeOneStatic() {
+    KEEL_TRY(TakeMaster());   // what is no address stays an error
+    NoteIfGiven("master-addr", "one host without --master-port meets nobody, and chooses a free "
+                               "port");
+    MeetAlone();
+    if (!IsGiven("rdzv-id")) config_.run_id = facts_.unique_id;
+    return Ok();
   }
 
   Status MakeStatic() {
@@ -175,6 +196,7 @@ class ConfigMaker {
       return Refused("node-rank", std::to_string(node_rank) + " must be from 0 to " +
                                       std::to_string(config_.hosts.most - 1));
     }
+    if (TakesFreePort()) return MakeOneStatic();
     config_.node_rank = static_cast<int>(node_rank);
     config_.is_store_host = node_rank == 0;
     return options_.Text("rdzv-endpoint").empty() ? TakeMaster() : TakeStaticEndpoint();
@@ -186,7 +208,8 @@ class ConfigMaker {
       return Refused("master-addr", Shown(options_.Text("master-addr")) +
                                         " must be a name or an address (IPv6: in brackets)");
     }
-    const int64_t port = options_.Integer("master-port");
+    const int64_t port =
+        options_.Has("master-port") ? options_.Integer("master-port") : kStaticPort;
     if (port < 0 || port > 65535) {
       return Refused("master-port", std::to_string(port) + " must be from 0 to 65535");
     }
@@ -418,8 +441,12 @@ class ConfigMaker {
       config_.read_limit = limit;
       return Ok();
     }
-    const bool is_tcp = strcasecmp(std::string(Trim(value)).c_str(), "tcp") == 0;
-    if (key == "store_type" && is_c10d && !is_tcp) {
+    const std::string kind(Trim(value));
+    const bool is_tcp = strcasecmp(kind.c_str(), "tcp") == 0;
+    // A file in which a host alone meets itself makes no difference.
+    const bool is_alone = config_.meeting == LaunchConfig::Meeting::kStandalone;
+    const bool is_idle = is_alone && strcasecmp(kind.c_str(), "file") == 0;
+    if (key == "store_type" && is_c10d && !is_tcp && !is_idle) {
       return Error{Code::kInvalid, key + "=" + Shown(value) +
                                        " is not possible: use --rdzv-backend=dir for hosts that "
                                        "meet in a directory"};

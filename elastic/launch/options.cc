@@ -82,7 +82,10 @@ Section MeetingSection() {
       WithPet(Option::Integer("node-rank", 0, "This host's number, for static hosts")),
       WithPet(Option::Text("master-addr", "127.0.0.1",
                            "Address of host number 0, for static hosts")),
-      WithPet(Option::Integer("master-port", 29500, "Port of host number 0, for static hosts")),
+      WithPet(Option::Integer("master-port", 0,
+                              "Port of host number 0, for static hosts; default: 29500 for several "
+                              "hosts, and a free one for a host alone")
+                  .Optional()),
       WithPet(Option::Text("local-addr", "", "This host's address, as others reach it")),
   }};
 }

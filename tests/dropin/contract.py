@@ -9,6 +9,7 @@ import socket
 from dataclasses import dataclass, field
 
 ANY = r".+"
+A_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 @dataclass
@@ -39,6 +40,9 @@ class Case:
 
 
 TWO = ["--standalone", "--nproc-per-node=2"]
+# Ends well once two of them run at once.
+MEETS_ANOTHER = ("': > $OUT/up-$TORCHELASTIC_RUN_ID; for i in $(seq 600); do "
+                 "[ $(ls $OUT | grep -c ^up-) = 2 ] && exit 0; sleep 0.1; done; exit 3'")
 CASES = [
     # --- Command line ---
     Case("four workers on one host", ["--nnodes=1", "--nproc-per-node=4", "--master-port={port}"],
@@ -268,6 +272,19 @@ CASES = [
          program="fail 1 3 1", ranks=2, starts=2,
          env={"MASTER_ADDR": r"127\.0\.0\.1", "MASTER_PORT": "{port}",
               "TORCHELASTIC_RESTART_COUNT": "1"}),
+    Case("one host without a port has a free one", [],
+         env={"MASTER_ADDR": ANY, "MASTER_PORT": r"(?!29500\b)\d+", "TORCHELASTIC_RUN_ID": A_UUID,
+              "WORLD_SIZE": "1", "GROUP_RANK": "0"}, since="2.15"),
+    Case("... also where it is told an address", ["--nnodes=1", "--master-addr=10.1.2.3"],
+         env={"MASTER_ADDR": r"(?!10\.1\.2\.3).+", "MASTER_PORT": r"(?!29500\b)\d+"}, since="2.15"),
+    Case("... and starts workers again", ["--nproc-per-node=2", "--max-restarts=1"],
+         program="fail 1 3 1", ranks=2, starts=2,
+         env={"MASTER_PORT": r"(?!29500\b)\d+", "TORCHELASTIC_RESTART_COUNT": "1"}, since="2.15"),
+    Case("... and keeps the name that it was given", ["--rdzv-id=jobX"],
+         env={"TORCHELASTIC_RUN_ID": "jobX"},
+         ours_only="torchrun 2.15 gives the job a name of its own, and says nothing of it"),
+    Case("... but has no other number than 0", ["--node-rank=1"], exit=1, ranks=0,
+         err=(r"node-rank",), ours_only="torchrun 2.15 warns, and starts a job of this host alone"),
     Case("a given endpoint of fixed hosts", ["--rdzv-endpoint=127.0.0.1:{port}"],
          env={"MASTER_ADDR": r"127\.0\.0\.1", "MASTER_PORT": "{port}"}),
     Case("address and port from PET_ variables", [],
@@ -290,7 +307,7 @@ CASES = [
               "TORCHELASTIC_MAX_RESTARTS": "0", "TORCHELASTIC_RESTART_COUNT": "0",
               "GROUP_WORLD_SIZE": "1", "WORLD_SIZE": "1"}),
     Case("a job on one host of its own has a name that nobody has", ["--standalone"],
-         env={"TORCHELASTIC_RUN_ID": r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"}),
+         env={"TORCHELASTIC_RUN_ID": A_UUID}),
     Case("... whatever --rdzv-id says", ["--standalone", "--rdzv-id=jobX"],
          env={"TORCHELASTIC_RUN_ID": r"[0-9a-f-]{36}"}),
     Case("threads that were set to nothing stay so", TWO, outside={"OMP_NUM_THREADS": ""}, ranks=2,
@@ -471,6 +488,8 @@ CASES = [
 
     # --- Several launchers of one job ---
     Case("two jobs at once on one host", [["--standalone"]] * 2, starts=2),
+    Case("... of which none is told a port", [["--no-python"]] * 2, script=["/bin/sh", "-c"],
+         program=MEETS_ANOTHER, ranks=0, since="2.15"),
     Case("two hosts with given numbers", [
         ["--nnodes=2", "--node-rank={n}", "--nproc-per-node=2", "--master-addr=127.0.0.1",
          "--master-port={port}"]] * 2, ranks=4, env={

@@ -81,7 +81,7 @@ constexpr TorchrunOption kTorchrun[] = {
     {"duplicate-stderr-filters", ""},
     {"node-rank", "0"},
     {"master-addr", "127.0.0.1"},
-    {"master-port", "29500"},
+    {"master-port", nullptr, true, "29500"},
     {"local-addr", ""},
     {"logs-specs", "", false},
     {"numa-binding", nullptr, false, "node"},
@@ -224,10 +224,9 @@ TEST(LaunchOptions, DefaultsAreTorchruns) {
   ASSERT_OK_AND_ASSIGN(const LaunchConfig config, Config({}));
   EXPECT_EQ(config.hosts, (HostRange{1, 1}));
   EXPECT_EQ(config.workers_per_host, 1);
-  EXPECT_EQ(config.meeting, LaunchConfig::Meeting::kStatic);
-  EXPECT_EQ(config.endpoint_host, "127.0.0.1");
-  EXPECT_EQ(config.endpoint_port, 29500);
-  EXPECT_EQ(config.run_id, "none");
+  EXPECT_EQ(config.meeting, LaunchConfig::Meeting::kStandalone);
+  EXPECT_EQ(config.endpoint_port, 0);
+  EXPECT_EQ(config.run_id, "0123456789abcdef");
   EXPECT_EQ(config.restarts_max, 0);
   EXPECT_EQ(config.join_limit, Duration(600s));           // #107
   EXPECT_EQ(config.last_call_limit, Duration(30s));
@@ -311,7 +310,7 @@ TEST(LaunchOptions, RendezvousValuesAreTakenOrNoted) {
   // Fixed hosts have another word for it, and their numbers say who keeps the store.
   ASSERT_OK_AND_ASSIGN(
       const LaunchConfig fixed,
-      Config({"--rdzv-conf=timeout=8,read_timeout=9,is_host=0"}));
+      Config({"--master-port=1", "--rdzv-conf=timeout=8,read_timeout=9,is_host=0"}));
   EXPECT_EQ(fixed.read_limit, Duration(8s));
   EXPECT_EQ(fixed.is_store_host, true);
   EXPECT_THAT(fixed.notes, ElementsAre(HasSubstr("read_timeout"), HasSubstr("is_host")));
@@ -335,8 +334,11 @@ TEST(LaunchOptions, AStoreOfTcpIsTakenHoweverItIsWritten) {
     EXPECT_OK(Config({"--rdzv-backend=c10d", std::string("--rdzv-conf=store_type=") + word}))
         << word;
   }
-  ASSERT_OK_AND_ASSIGN(const LaunchConfig fixed, Config({"--rdzv-conf=store_type=file"}));
-  EXPECT_THAT(fixed.notes, ElementsAre(HasSubstr("store_type has no effect")));
+  for (const char* other : {"--nnodes=1", "--standalone", "--master-port=1", "--nnodes=2"}) {
+    ASSERT_OK_AND_ASSIGN(const LaunchConfig config, Config({other, "--rdzv-conf=store_type=file"}));
+    EXPECT_THAT(config.notes, ElementsAre(HasSubstr("store_type has no effect"))) << other;
+  }
+  EXPECT_THAT(ProblemOf({"--rdzv-conf=store_type=redis"}), HasSubstr("'redis' is not possible"));
 }
 
 TEST(LaunchOptions, ABackendsChoiceIsTakenInTorchrunsWords) {
@@ -412,6 +414,39 @@ TEST(LaunchOptions, StandaloneChoosesAFreePortAndANewName) {  // #47
   EXPECT_EQ(config.run_id, "0123456789abcdef");
   EXPECT_EQ(config.logs.run_id, config.run_id);
   EXPECT_THAT(config.notes, ElementsAre(HasSubstr("--rdzv-id")));
+}
+
+TEST(LaunchOptions, OneHostWithoutAPortHasAFreeOne) {
+  for (const Words& words : std::vector<Words>{{}, {"--nnodes=1"}, {"--rdzv-endpoint="}}) {
+    ASSERT_OK_AND_ASSIGN(const LaunchConfig config, Config(words));
+    EXPECT_EQ(config.meeting, LaunchConfig::Meeting::kStandalone);
+    EXPECT_EQ(config.endpoint_port, 0);
+    EXPECT_EQ(config.run_id, "0123456789abcdef");
+    EXPECT_EQ(config.logs.run_id, config.run_id);
+    EXPECT_THAT(config.notes, IsEmpty());
+  }
+  ASSERT_OK_AND_ASSIGN(const LaunchConfig named,
+                       Config({"--rdzv-id=mine", "--master-addr=10.0.0.1"}));
+  EXPECT_EQ(named.run_id, "mine");
+  EXPECT_EQ(named.endpoint_host, "localhost");
+  EXPECT_THAT(named.notes, ElementsAre(HasSubstr("--master-addr has no effect: one host")));
+}
+
+TEST(LaunchOptions, APortOrSeveralHostsKeepTheDefaultsOfFixedHosts) {
+  using Meeting = LaunchConfig::Meeting;
+  const std::pair<Words, int> cases[] = {{{"--nnodes=2"}, 29500},
+                                         {{"--nnodes=1:2"}, 29500},
+                                         {{"--master-port=29500"}, 29500},
+                                         {{"--master-port=0"}, 0},
+                                         {{"--rdzv-endpoint=127.0.0.1:7"}, 7}};
+  for (const auto& [words, port] : cases) {
+    ASSERT_OK_AND_ASSIGN(const LaunchConfig config, Config(words));
+    EXPECT_EQ(config.meeting, Meeting::kStatic) << words.front();
+    EXPECT_EQ(config.endpoint_host, "127.0.0.1") << words.front();
+    EXPECT_EQ(config.endpoint_port, port) << words.front();
+    EXPECT_EQ(config.run_id, "none") << words.front();
+  }
+  EXPECT_EQ(Config({}, {{"PET_MASTER_PORT", "7"}})->endpoint_port, 7);
 }
 
 TEST(LaunchOptions, StaticHostsAreAllWaitedFor) {  // #109
