@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/fd.h"
+#include "base/process_setup.h"
 #include "base/text.h"
 #include "elastic/process/proc_file.h"
 #include "elastic/process/program_path.h"
@@ -147,7 +148,7 @@ HostFacts ReadHostFacts(const Environment& environment, const std::string& progr
   const std::string search_path = VariableOf(environment, "PATH");
   const std::string temporary_dir = VariableOf(environment, "TMPDIR");
   facts.name = OwnHostName();
-  facts.cpus = static_cast<int>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  facts.cpus = UsableProcessors();
   facts.gpus = PresentGpus();
   const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
   if (visible != environment.end()) facts.gpus = VisibleGpus(visible->second, facts.gpus);

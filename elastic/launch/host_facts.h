@@ -16,7 +16,7 @@ namespace keel {
 
 struct HostFacts {
   std::string name;                // as the system has it
-  int cpus = 1;
+  int cpus = 1;                    // that the launcher may use
   int gpus = 0;
   std::string unique_id;           // of this start of the launcher; names a --standalone job
   std::string python;              // the interpreter; empty: there is none

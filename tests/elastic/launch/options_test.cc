@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cctype>
@@ -623,6 +624,22 @@ TEST(HostFacts, TheProgramIsLookedAtAndPythonFound) {
   EXPECT_EQ(facts.temporary_dir, "/var/tmp");
   EXPECT_THAT(facts.python, HasSubstr("/python3"));
   EXPECT_EQ(ReadHostFacts({{"PYTHON_EXEC", "./fake"}}, "", random).python, "./fake");   // #25
+}
+
+// As taskset and containers limit them.
+TEST(HostFacts, OnlyProcessorsThatWeMayUseCount) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  size_t first = 0;
+  while (!CPU_ISSET(first, &all)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  Random random(1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(ReadHostFacts({}, "", random).cpus, 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  EXPECT_EQ(ReadHostFacts({}, "", random).cpus, CPU_COUNT(&all));
 }
 
 TEST(NoticeOptions, NobodyIsAskedUnaskedForButTheMachinesOwnCloud) {
