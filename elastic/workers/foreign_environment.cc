@@ -11,6 +11,7 @@ namespace keel {
 namespace {
 
 constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
+constexpr const char* kVisibleToHip = "HIP_VISIBLE_DEVICES";   // beats the other one on ROCm
 
 Environment SetAlways(const ForeignWorker& worker) {
   Environment set = worker.place.Variables();
@@ -56,7 +57,9 @@ Status NarrowDevices(const ForeignWorker& worker, Environment& environment) {
   if (!worker.virtual_local_rank) return Ok();
   const size_t index = static_cast<size_t>(worker.place.local_rank);
   environment["LOCAL_RANK"] = "0";
-  const auto given = environment.find(kVisibleDevices);
+  const bool is_hip = !VariableOf(environment, kVisibleToHip).empty();
+  const char* const source = is_hip ? kVisibleToHip : kVisibleDevices;
+  const auto given = environment.find(source);
   if (given == environment.end()) {
     environment[kVisibleDevices] = std::to_string(worker.place.local_rank);
     return Ok();
@@ -64,11 +67,12 @@ Status NarrowDevices(const ForeignWorker& worker, Environment& environment) {
   const std::vector<std::string> devices = SplitList(given->second);
   if (index >= devices.size()) {
     return Error{Code::kInvalid, "--virtual-local-rank needs a GPU for local rank " +
-                                     std::to_string(index) + ", but " + kVisibleDevices + "=" +
+                                     std::to_string(index) + ", but " + source + "=" +
                                      Shown(given->second) + " names only " +
                                      std::to_string(devices.size())};
   }
   given->second = devices[index];
+  if (is_hip) environment[kVisibleDevices] = devices[index];
   return Ok();
 }
 

@@ -2,7 +2,7 @@
 // program written for torchrun finds what it expects.
 // Promises   a pure function: the launcher's own environment, with what the contract sets on top.
 //            What the user chose stays: OMP_NUM_THREADS, TORCH_NCCL_ASYNC_ERROR_HANDLING,
-//            LD_PRELOAD (ours is added behind), CUDA_VISIBLE_DEVICES.
+//            LD_PRELOAD (ours is added behind), CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES.
 // Does not   read it back (elastic/worker_environment.h); start anything.
 // Threads    plain values. Errors: kInvalid.
 #pragma once

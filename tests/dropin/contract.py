@@ -244,6 +244,13 @@ CASES = [
          env={"LOCAL_RANK": "0", "CUDA_VISIBLE_DEVICES": "{r}"}),
     Case("... and fails where too few are named", [*TWO, "--virtual-local-rank"],
          outside={"CUDA_VISIBLE_DEVICES": "4"}, exit=1, ranks=0, err=(r"CUDA_VISIBLE_DEVICES",)),
+    Case("each worker sees its own GPU of AMD's as the first", [*TWO, "--virtual-local-rank"],
+         outside={"CUDA_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "4, 6"}, ranks=2,
+         env={"LOCAL_RANK": "0", "CUDA_VISIBLE_DEVICES": "(4|6)", "HIP_VISIBLE_DEVICES": "(4|6)"},
+         since="2.15"),
+    Case("... and fails where too few of those are named", [*TWO, "--virtual-local-rank"],
+         outside={"HIP_VISIBLE_DEVICES": "4"}, exit=1, ranks=0, err=(r"HIP_VISIBLE_DEVICES",),
+         since="2.15"),
     Case("what torchelastic adds", [*TWO, "--max-restarts=1", "--role=trainer"], ranks=2, env={
         "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "1",
         "TORCHELASTIC_RUN_ID": ANY, "TORCHELASTIC_ERROR_FILE": r".*/attempt_0/{r}/error\.json",

@@ -163,6 +163,13 @@ TEST(ForeignEnvironment, AVirtualLocalRankShowsOneDevice) {
   EXPECT_THAT(*ForeignEnvironment(worker, {{"CUDA_VISIBLE_DEVICES", "4, 6"}}),
               IsSupersetOf({Pair("LOCAL_RANK", "0"), Pair("CUDA_VISIBLE_DEVICES", "6")}));
   EXPECT_FALSE(ForeignEnvironment(worker, {{"CUDA_VISIBLE_DEVICES", "4"}}).ok());
+  EXPECT_THAT(*ForeignEnvironment(worker, {{"CUDA_VISIBLE_DEVICES", "0"},
+                                           {"HIP_VISIBLE_DEVICES", "4, 6"}}),
+              IsSupersetOf({Pair("HIP_VISIBLE_DEVICES", "6"), Pair("CUDA_VISIBLE_DEVICES", "6")}));
+  EXPECT_THAT(*ForeignEnvironment(worker, {{"HIP_VISIBLE_DEVICES", ""}}),
+              IsSupersetOf({Pair("HIP_VISIBLE_DEVICES", ""), Pair("CUDA_VISIBLE_DEVICES", "1")}));
+  EXPECT_THAT(ForeignEnvironment(worker, {{"HIP_VISIBLE_DEVICES", "4"}}).error().message,
+              HasSubstr("HIP_VISIBLE_DEVICES='4' names only 1"));
 }
 
 }  // namespace
