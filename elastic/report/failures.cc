@@ -57,13 +57,15 @@ std::string LocalTimeText(int64_t seconds) {
 
 std::string FailureText(size_t index, const WorkerFailure& failure) {
   const std::string file = failure.error_file.empty() ? "<N/A>" : Printable(failure.error_file);
+  const bool is_signal = failure.status.kind == ExitStatus::Kind::kSignalled;
+  const std::string signal = is_signal ? " (" + SignalName(failure.status.number) + ")" : "";
   return "[" + std::to_string(index) + "]:\n" +
          "  time      : " + LocalTimeText(SecondsOf(failure)) + "\n" +
          "  host      : " + Printable(failure.host) + "\n" +
          "  rank      : " + std::to_string(failure.rank) + " (local_rank: " +
          std::to_string(failure.local_rank) + ")\n" +
          "  exitcode  : " + std::to_string(PythonExitCode(failure.status)) + " (pid: " +
-         std::to_string(failure.pid) + ")\n" +
+         std::to_string(failure.pid) + ")" + signal + "\n" +
          "  error_file: " + file + "\n" +
          "  traceback : " + Indented(WhyText(failure), 2) + "\n";
 }

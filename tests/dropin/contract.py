@@ -346,6 +346,8 @@ CASES = [
         r"exitcode\s*: 3 \(pid: \d+\)", r"error_file\s*:")),
     Case("a death by SIGKILL is named", TWO, program="signal 1 9", exit=1, ranks=2,
          err=(r"exitcode\s*: -9 ", r"SIGKILL")),
+    Case("... behind its number, too", TWO, program="signal 1 9", exit=1, ranks=2,
+         err=(r"exitcode\s*: -9 \(pid: \d+\) +\(SIGKILL\)",), since="2.15"),
     Case("a death by SIGSEGV is named", TWO, program="signal 0 11", exit=1, ranks=2,
          err=(r"exitcode\s*: -11 ", r"SIGSEGV")),
     Case("what a signal did stands in the place of the traceback", TWO, program="signal 1 9",

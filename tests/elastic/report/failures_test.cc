@@ -115,7 +115,7 @@ TEST(FailureReport, HasTorchrunsFormAndNamesTheFirstAsRootCause) {  // #57
             "  time      : 2023-11-15_03:58:25\n"
             "  host      : node-b\n"
             "  rank      : 6 (local_rank: 2)\n"
-            "  exitcode  : -6 (pid: 106)\n"
+            "  exitcode  : -6 (pid: 106) (SIGABRT)\n"
             "  error_file: <N/A>\n"
             "  traceback : Signal 6 (SIGABRT) received by PID 106\n"
             "------------------------------------------------------------\n"
@@ -159,9 +159,10 @@ TEST(FailureReport, SignalsAndHighExitCodesAreToldApart) {  // #59, #69
   const auto text = [](ExitStatus status) {
     return FailureReportText("t", {Failure(0, status, 0)});
   };
-  EXPECT_THAT(text(ExitStatus::Killed(SIGKILL)), HasSubstr("exitcode  : -9 (pid: 100)"));
-  EXPECT_THAT(text(ExitStatus::Killed(SIGSEGV)), HasSubstr("SIGSEGV"));
-  EXPECT_THAT(text(ExitStatus::Exited(138)), HasSubstr("exitcode  : 138 (pid: 100)"));
+  EXPECT_THAT(text(ExitStatus::Killed(SIGKILL)),
+              HasSubstr("exitcode  : -9 (pid: 100) (SIGKILL)\n"));
+  EXPECT_THAT(text(ExitStatus::Killed(SIGSEGV)), HasSubstr("(pid: 100) (SIGSEGV)\n"));
+  EXPECT_THAT(text(ExitStatus::Exited(138)), HasSubstr("exitcode  : 138 (pid: 100)\n"));
   EXPECT_THAT(text(ExitStatus::Exited(138)), Not(HasSubstr("SIG")));
   EXPECT_THAT(text(ExitStatus::Exited(138)), HasSubstr("<NO_OTHER_FAILURES>"));
 }
