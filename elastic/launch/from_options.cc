@@ -466,8 +466,9 @@ class ConfigMaker {
     static const std::vector<std::string> used = {"join_timeout", "last_call_timeout",
                                                   "keep_alive_interval", "keep_alive_max_attempt",
                                                   "read_timeout", "is_host"};
-    static const std::vector<std::string> idle = {"close_timeout", "heartbeat_timeout",
-                                                  "timeout", "rank", "store_type", "use_libuv"};
+    static const std::vector<std::string> idle = {"close_timeout", "heartbeat_timeout", "timeout",
+                                                  "rank", "store_type", "use_libuv",
+                                                  "cas_backoff_max_seconds"};
     const auto& of_etcd = EtcdKeysOfConf();
     const bool is_idle = std::count(idle.begin(), idle.end(), key) > 0 ||
                          key == "is_host" || key == "read_timeout" ||
@@ -640,6 +641,10 @@ class ConfigMaker {
     if (environment_.count("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT") > 0) {
       Note("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT has no effect: hosts that finish early wait for "
            "the others as long as those run");
+    }
+    if (environment_.count("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT") > 0) {
+      Note("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT has no effect: how long a worker "
+           "waits in the kernel is not watched");
     }
   }
 

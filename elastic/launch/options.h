@@ -1,5 +1,5 @@
-// The launcher's options: all of torchrun 2.11's, with its names, letters, abbreviations, defaults
-// and PET_ variables, and our own.
+// The launcher's options: all of torchrun 2.15's, with its names, letters, abbreviations, defaults
+// and PET_ variables, and our own. Those of older ones down to 2.11 are among them.
 // Promises   it accepts whatever torchrun accepts, and the config's notes say what has no effect
 //            here. An abbreviation of one of torchrun's options means the same here, even if one
 //            of our options begins alike.
