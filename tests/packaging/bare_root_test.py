@@ -24,8 +24,7 @@ import time
 
 SKIPPED = 77
 LIMIT_S = 300
-STEPS = 60
-SAVE_AT = 20
+STEPS = 1000   # of 5 ms: enough of them are left when a signal comes
 KILL_AT = 10
 MIRROR = "http://deb.debian.org/debian"
 ARGS = None
