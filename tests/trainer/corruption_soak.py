@@ -69,6 +69,8 @@ def main():
                      quiet_runs.expected(model))
         except RuntimeError as error:
             raise RuntimeError(f"{model} on {workers} workers, {way}, {fault}: {error}") from None
+        if (number + 1) % 100 == 0:
+            print(f"{number + 1} rounds, {time.monotonic() - begun:.0f} s", flush=True)
     print(f"{args.rounds} of {args.rounds} wrong bits were found in their step, and the right "
           f"worker named; {time.monotonic() - begun:.0f} s", flush=True)
 
