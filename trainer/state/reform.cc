@@ -73,15 +73,19 @@ Status CheckTrails(const std::vector<MemberReport>& reports, const ReformPlan& p
   return Ok();
 }
 
-int64_t InexactSince(const std::vector<MemberReport>& reports, int64_t step) {
+bool AreAlike(const std::vector<MemberReport>& reports) {
+  return std::all_of(reports.begin(), reports.end(), [&](const MemberReport& report) {
+    return report.fingerprint == reports[0].fingerprint;
+  });
+}
+
+int64_t InexactSince(const std::vector<MemberReport>& reports, const ReformPlan& plan) {
   int64_t earliest = -1;
-  bool differ = false;
   for (const MemberReport& report : reports) {
     const bool earlier = earliest < 0 || report.inexact_since < earliest;
     if (report.inexact_since >= 0 && earlier) earliest = report.inexact_since;
-    differ |= report.fingerprint != reports[0].fingerprint;
   }
-  return earliest < 0 && differ ? step : earliest;
+  return earliest < 0 && !plan.alike ? plan.step : earliest;
 }
 
 Part PartOf(const MemberReport& report, int64_t furthest) {
@@ -94,12 +98,9 @@ Part PartOf(const MemberReport& report, int64_t furthest) {
 bool IsProved(const std::vector<MemberReport>& reports, const ReformPlan& plan) {
   for (size_t rank = 0; rank < reports.size(); ++rank) {
     if (plan.parts[rank] == Part::kCatchesUp) continue;
-    const bool same_numerics = reports[rank].fingerprint == reports[0].fingerprint;
-    if (plan.parts[rank] == Part::kReceives || !reports[rank].compared || !same_numerics) {
-      return false;
-    }
+    if (plan.parts[rank] == Part::kReceives || !reports[rank].compared) return false;
   }
-  return true;
+  return plan.alike;
 }
 
 // Who catches up computes no lanes meanwhile, so this is for few among many. Where nobody has made
@@ -111,10 +112,9 @@ bool MayCatchUp(const std::vector<MemberReport>& reports, const ReformPlan& plan
     return report.step > 0 && report.compared;
   });
   // All shall look at a step that is in doubt.
-  return few && begun && plan.doubts == 0 &&
-         std::all_of(reports.begin(), reports.end(), [&](const MemberReport& report) {
-           return report.by_parts && report.fingerprint == reports[0].fingerprint;
-         });
+  return few && begun && plan.doubts == 0 && plan.alike &&
+         std::all_of(reports.begin(), reports.end(),
+                     [](const MemberReport& report) { return report.by_parts; });
 }
 
 std::string ReasonOf(const ReformPlan& plan) {
@@ -246,6 +246,7 @@ Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
   }
   ReformPlan plan;
   plan.step = std::max<int64_t>(furthest, 0);
+  plan.alike = AreAlike(reports);
   for (const MemberReport& report : reports) plan.parts.push_back(PartOf(report, furthest));
   const auto first = std::find(plan.parts.begin(), plan.parts.end(), Part::kReady);
   plan.source = static_cast<int>(first - plan.parts.begin());
@@ -264,10 +265,7 @@ Result<ReformPlan> PlanReform(const std::vector<MemberReport>& reports) {
   if (MayCatchUp(reports, plan)) {
     std::replace(plan.parts.begin(), plan.parts.end(), Part::kReceives, Part::kCatchesUp);
   }
-  plan.inexact_since = InexactSince(reports, plan.step);
-  plan.alike = std::all_of(reports.begin(), reports.end(), [&](const MemberReport& report) {
-    return report.fingerprint == reports[0].fingerprint;
-  });
+  plan.inexact_since = InexactSince(reports, plan);
   plan.proved = IsProved(reports, plan);
   plan.reason = ReasonOf(plan);
   return plan;
