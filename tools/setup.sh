@@ -244,7 +244,7 @@ ChooseVersion() {
 }
 
 # Notes in the build folder which version to download the next time, if it is not our own.
-RememberVersion() {
+NoteVersion() {
   if [[ -z ${KEEL_TORCH:-} && $with_torch == ON && $torch_version != "$kTorchVersion" ]]; then
     echo "$torch_version" >"$build_dir/.torch_version"
   else
@@ -560,7 +560,7 @@ Build() {
   MakeWritable "$build_dir"
   exec 8<"$build_dir"
   Lock 8 "$build_dir"
-  RememberVersion
+  NoteVersion
   Configure
   jobs=${KEEL_JOBS:-$(Jobs)}
   cmake --build "$build_dir" --target "$target" -j "$jobs" </dev/null ||
