@@ -7,14 +7,13 @@ Does not   print or log: the engine logs.
 """
 import contextlib
 import hashlib
-import inspect
 import re
 import sys
 import time
 
 import torch
 
-from . import (_checkpoints, _compiler, _engine, _ending, _leaves, _loader, _optimizer, _own,
+from . import (_checkpoints, _engine, _ending, _leaves, _loader, _optimizer, _own, _refused,
                _seeds, _untouched)
 
 LOAD_AHEAD = 4   # the default of the option
@@ -85,9 +84,7 @@ class Job:
         """Whatever else must go on exactly: anything with state_dict() and load_state_dict()."""
         if self._program is not None:
             raise RuntimeError("register it before job.prepare(): then the engine takes its list")
-        if not (hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict")):
-            raise TypeError(f"'{name}' is a {type(thing).__name__}, which has no state_dict() and "
-                            f"load_state_dict()")
+        _refused.refuse_registered(name, thing)
         if name in self._registered:
             raise ValueError(f"'{name}' is registered already")
         self._registered[name] = thing
@@ -118,6 +115,7 @@ class Job:
             program.evaluation_loader = _loader.Loader(others, *(its_collate or [collate_fn]))
             self._engine.set_evaluation(len(others), every, 0)
         self._program = program
+        _refused.watch_scalers(self)
         # What the model, the dataset and the processes above drew shall change no bit.
         _seeds.seed_all(self.config["seed"])
 
@@ -213,6 +211,7 @@ class Job:
     def _close(self):
         self._ended = True
         _ending.unwatch(self)
+        _refused.unwatch_scalers(self)
         if self._program is not None:
             self._program.close()
         self._engine.close()
@@ -248,9 +247,9 @@ class _Program:
                      for key, tensor in owner.items() if tensor is not None]
         self.device = torch.device(job.config["device"])
         self.dtype = AUTOCAST[job.config["precision"]]
-        self._refuse(job, model)
+        _refused.refuse_model(model, job.config["numerics"])
         for one in self.schedulers:
-            _refuse_schedule(one)
+            _refused.refuse_schedule(one)
         parameters = [(name, one) for name, one in model.named_parameters()]
         self.engine.set_model([item for item in parameters if item[1].requires_grad],
                               list(model.named_buffers()),
@@ -270,16 +269,6 @@ class _Program:
             self.leaves.append(_leaves.of_object(name, thing, known=known))
         self.engine.set_kept([item for one in self.leaves for item in one.tensors()]
                              + _checkpoints.names_of(model))
-
-    @staticmethod
-    def _refuse(job, model):
-        if isinstance(model, torch.nn.parallel.DistributedDataParallel):
-            raise TypeError("the model is wrapped in DistributedDataParallel; give the module "
-                            "itself, the job exchanges the gradients")
-        name = _compiled_in(model) if job.config["numerics"] == "portable" else None
-        if name is not None:
-            raise TypeError(f"{name} is compiled, and computes other bits on other CPUs: take "
-                            "numerics=\"native\", and hosts of one kind, or leave out compile()")
 
     def _take(self, optimizer, names):
         _optimizer.materialize(optimizer)
@@ -435,31 +424,6 @@ class _Program:
         finally:
             for module, mode in modes:
                 module.training = mode
-
-
-def _compiled_in(model):
-    """In words, what of a model torch.compile() was given, or compile() called of; or None."""
-    if not _compiler.is_imported():
-        return None
-    for name, module in model.named_modules():
-        # What torch.compiler.disable() wraps has such an attribute, too.
-        marks = [getattr(one, "__dict__", {}) for one in
-                 (*vars(module).values(), type(module).forward) if not isinstance(one, type)]
-        if (isinstance(module, torch._dynamo.OptimizedModule)
-                or module._compiled_call_impl is not None
-                or any("_torchdynamo_orig_callable" in one and "_torchdynamo_disable" not in one
-                       for one in marks)):
-            return f"the model's '{name}'" if name else "the model"
-    return None
-
-
-def _refuse_schedule(scheduler):
-    needs = [one.name for one in inspect.signature(scheduler.step).parameters.values()
-             if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
-    if needs:
-        raise TypeError(f"{type(scheduler).__name__}.step() wants `{needs[0]}`: a schedule that "
-                        "follows a metric is not exact when a worker dies; take one that follows "
-                        "the steps, such as CosineAnnealingLR")
 
 
 def _value_of(loss):

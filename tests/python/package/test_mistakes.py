@@ -288,10 +288,39 @@ class Mistakes(scripts.Imported):
                 ("""
                  torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(),
                                                       rank=0, world_size=1)
-                 job.prepare(torch.nn.parallel.DistributedDataParallel(model), optimizer, data)
-                 """, "DistributedDataParallel")):
+                 wrapped = torch.nn.parallel.DistributedDataParallel(model)
+                 job.prepare(torch.nn.Sequential(wrapped), optimizer, data)
+                 """, "the model's '0' is wrapped in DistributedDataParallel; give the module"),
+                ("job.prepare(torch.nn.DataParallel(model), optimizer, data)",
+                 "the model is wrapped in DataParallel; give the module"),
+                ("""
+                 from torch.distributed.tensor import Replicate, distribute_tensor
+                 torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(),
+                                                      rank=0, world_size=1)
+                 mesh = torch.distributed.init_device_mesh("cpu", (1,))
+                 model.bias = torch.nn.Parameter(distribute_tensor(model.bias, mesh, [Replicate()]))
+                 job.prepare(model, optimizer, data)
+                 """, "the model's 'bias' is a DTensor"),
+                ("job.register('scaler', torch.amp.GradScaler('cpu'))",
+                 "'scaler' is a GradScaler: it multiplies the loss")):
             with self.subTest(words=words):
                 self.assertIn(words, self.told(text))
+
+    def test_a_scaled_loss_is_refused_in_the_loop_of_a_job_only(self):
+        run = self.alone(*self.written("""
+            scaler, off = (torch.amp.GradScaler("cpu", enabled=one) for one in (True, False))
+            job.prepare(model, optimizer, data)
+            for x, y in job:
+                try:
+                    loss = scaler.scale(F.cross_entropy(model(x), y))
+                except RuntimeError as error:
+                    told = str(error)
+                    loss = off.scale(F.cross_entropy(model(x), y))
+                job.backward(loss)
+            print(told.split(":")[0], scaler.scale(torch.ones(())).item())
+            """))
+        self.assertEqual(run.code, 0, run)
+        self.assertIn("a GradScaler in the loop of a job 65536.0", run.out)
 
 
 if __name__ == "__main__":

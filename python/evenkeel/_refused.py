@@ -1,0 +1,99 @@
+"""What a job refuses by name, since it cannot be exact, or since the job does it itself.
+
+Promises   each refusal says what to do instead. Nothing is imported that the script has not.
+Does not   know of optimizers (_optimizer.py) or of datasets (_loader.py).
+"""
+import functools
+import inspect
+import sys
+
+import torch
+
+from . import _compiler
+
+_jobs = set()   # those in whose loops a script may be
+
+
+def refuse_model(model, numerics):
+    for name, module in model.named_modules():
+        what = f"the model's '{name}'" if name else "the model"
+        wrapper = _wrapper_of(module)
+        if wrapper is not None:
+            raise TypeError(f"{what} is wrapped in {wrapper}; give the module itself, the job "
+                            "exchanges the gradients")
+        if numerics == "portable" and _compiler.is_imported() and _is_compiled(module):
+            raise TypeError(f"{what} is compiled, and computes other bits on other CPUs: take "
+                            "numerics=\"native\", and hosts of one kind, or leave out compile()")
+    for name, one in model.named_parameters():
+        if _is_one_of(one, "torch.distributed.tensor", "DTensor"):
+            raise TypeError(f"the model's '{name}' is a DTensor, of which each process has a part; "
+                            "give the module as it was before fully_shard() or distribute_tensor()")
+
+
+def refuse_schedule(scheduler):
+    needs = [one.name for one in inspect.signature(scheduler.step).parameters.values()
+             if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+    if needs:
+        raise TypeError(f"{type(scheduler).__name__}.step() wants `{needs[0]}`: a schedule that "
+                        "follows a metric is not exact when a worker dies; take one that follows "
+                        "the steps, such as CosineAnnealingLR")
+
+
+def refuse_registered(name, thing):
+    if isinstance(thing, torch.amp.GradScaler):
+        raise TypeError(f"'{name}' is a GradScaler: {_SCALER}")
+    if not (hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict")):
+        raise TypeError(f"'{name}' is a {type(thing).__name__}, which has no state_dict() and "
+                        f"load_state_dict()")
+
+
+_SCALER = ("it multiplies the loss, and leaves steps out by what one worker sees; leave it out, "
+           "and take the job's precision=\"bf16\", which needs none")
+
+
+def watch_scalers(job):
+    """Until unwatch_scalers(job), a GradScaler that is enabled refuses to scale a loss: the job
+    would take the product for the loss."""
+    _jobs.add(job)
+    kind = torch.amp.GradScaler
+    if hasattr(kind.scale, "of_evenkeel"):
+        return
+    scale = kind.scale
+
+    @functools.wraps(scale)
+    def refuse(self, outputs):
+        if _jobs and self.is_enabled():
+            raise RuntimeError(f"a GradScaler in the loop of a job: {_SCALER}")
+        return scale(self, outputs)
+
+    refuse.of_evenkeel = True
+    kind.scale = refuse
+
+
+def unwatch_scalers(job):
+    _jobs.discard(job)
+
+
+def _wrapper_of(module):
+    if isinstance(module, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
+        return type(module).__name__
+    for name in ("FullyShardedDataParallel", "FSDPModule"):
+        if _is_one_of(module, "torch.distributed.fsdp", name):
+            return name
+    return None
+
+
+def _is_one_of(thing, where, name):
+    kind = getattr(sys.modules.get(where), name, None)
+    return kind is not None and isinstance(thing, kind)
+
+
+def _is_compiled(module):
+    """Whether torch.compile() was given it, or compile() called of it."""
+    # What torch.compiler.disable() wraps has such an attribute, too.
+    marks = [getattr(one, "__dict__", {}) for one in (*vars(module).values(), type(module).forward)
+             if not isinstance(one, type)]
+    return (isinstance(module, torch._dynamo.OptimizedModule)
+            or module._compiled_call_impl is not None
+            or any("_torchdynamo_orig_callable" in one and "_torchdynamo_disable" not in one
+                   for one in marks))
