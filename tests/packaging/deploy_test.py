@@ -21,7 +21,7 @@ import checks
 GIVEN = checks.arguments(python={"default": ""})
 PACKAGING = GIVEN.source / "packaging"
 KEELRUN = GIVEN.build / "bin/keelrun"
-SCHEMAS = ("1.29", "1.37")
+SCHEMAS = ("1.31", "1.37")
 
 
 def seconds(text):

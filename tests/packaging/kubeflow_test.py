@@ -12,7 +12,7 @@ import checks
 
 GIVEN = checks.arguments(python={"default": ""})
 KEELRUN = GIVEN.build / "bin/keelrun"
-SCHEMAS = ("1.29", "1.37")
+SCHEMAS = ("1.31", "1.37")
 # What the torch policy of Kubeflow's Trainer sets for a job of this name and size.
 TRAINER_PORT = 29500
 MODELS = {"JobSet": "JobsetV1alpha2JobSet", "TrainJob": "TrainerV1alpha1TrainJob",
