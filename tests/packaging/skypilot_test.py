@@ -67,6 +67,27 @@ class FilesTest(unittest.TestCase):
         with self.assertRaises(Exception):
             check(schemas.get_storage_schema()).validate({"name": "b", "mode": "MOUNTED"})
 
+    def test_skypilot_uploads_the_wheel(self):
+        try:
+            from sky.data import storage_utils  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            self.skipTest("this Python has no skypilot (Packaging.schedulers gets it)")
+        folder = tempfile.mkdtemp(prefix="keel-sky-")
+        self.addCleanup(shutil.rmtree, folder)
+        wheel = "evenkeel_torch-0.2.0-py3-none-any.whl"
+        for name in (wheel, f"dist/{wheel}"):
+            path = pathlib.Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+        # As in what a forge offers for Python.
+        pathlib.Path(folder, ".gitignore").write_text("__pycache__/\ndist/\nwheels/\n*.egg\n")
+        checks.run("git", "init", "--quiet", folder)
+        left_out = {one.strip("/") for one in storage_utils.get_excluded_files(folder)}
+        self.assertNotIn(wheel, left_out)
+        self.assertIn("dist", left_out, "then the files' headers need not warn of it")
+        for path in FILES:
+            self.assertIn(" evenkeel_torch-*.whl ", task(path.name)["setup"])
+
     def test_their_shell_is_clean(self):
         checks.need("shellcheck", "shellcheck")
         for path in FILES:
