@@ -311,6 +311,7 @@ TEST_F(KeelExchangePython, OpensWhatWeExportAndWouldHaveWrittenTheSameBytes) {
   EXPECT_EQ(seen["same_bytes"], true);
   EXPECT_EQ(seen["metadata"]["note"], "a \"quoted\" line");
   EXPECT_EQ(seen["metadata"]["keel.step"], "3");
+  EXPECT_EQ(seen["metadata"]["format"], "pt") << "or Accelerate and Transformers 4 refuse it";
   ASSERT_EQ(seen["tensors"].size(), state.specs.size());
   for (size_t i = 0; i < state.specs.size(); ++i) {
     const Json& tensor = seen["tensors"][state.specs[i].name];

@@ -53,7 +53,8 @@ OptionTable ExportTable() {
       "Writes a checkpoint's tensors to a file of the safetensors format, which Python and others "
       "read, on a disk or in a bucket. Every byte is verified on its way; OUT appears only when it "
       "is whole. The user's keys go into its __metadata__ as they are, the step as 'keel.step' and "
-      "the rest as 'keel.metadata.NAME', so that keel import can bring them back.",
+      "the rest as 'keel.metadata.NAME', so that keel import can bring them back. A 'format' of "
+      "'pt' is added where there is none, since loaders of Hugging Face ask for it.",
       "CKPT OUT", "");
   AddChoiceOptions(&table);
   table.Add(Option::Flag("force", false, "Replace OUT if it is there"));

@@ -3,6 +3,7 @@
 //   user keel.x = "hi"      "keel.user.keel.x": "hi"       so that it is not taken for ours
 //   metadata cursor = 12    "keel.metadata.cursor": "12"   the value as JSON: "true", "\"a\""
 //   step 7                  "keel.step": "7"
+//   no user key format      "format": "pt", "keel.added": "format"   Hugging Face's loaders ask it
 // Promises   reading gives what was written, types too; a text of others is a user's key.
 // Does not   keep the writer, the time or the order of tensors.
 // Threads    any; pure functions. Errors: kInvalid, naming the key.
