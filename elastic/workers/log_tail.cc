@@ -128,9 +128,12 @@ size_t LogTail::ReadPiece(Followed& followed) {
   std::array<std::byte, kPieceBytes> piece;
   const Result<size_t> got = ReadSource(followed, piece);
   if (!got.ok()) {
-    LogWarn("log-unreadable", {{"reason", got.error().message}});
+    if (!followed.unreadable) LogWarn("log-unreadable", {{"reason", got.error().message}});
+    followed.unreadable = true;
+    followed.file.reset();   // it may be another one meanwhile
     return 0;
   }
+  followed.unreadable = false;
   followed.partial.append(reinterpret_cast<const char*>(piece.data()), *got);
   return *got;
 }

@@ -6,8 +6,8 @@
 //            not exist yet. If a status line uses the terminal, lines are written through that. A
 //            filtered file that takes nothing is reported like other log files.
 // Threads    methods from any. A thread of its own reads and writes.
-// Errors     kTimeout: the console takes nothing. A log that cannot be read is reported in our own
-//            log.
+// Errors     kTimeout: the console takes nothing. A log that cannot be read is reported once in
+//            our own log, and opened anew at each look.
 // Lifetime   keeps `files`, `status` and `lost` by reference.
 #pragma once
 
@@ -61,6 +61,7 @@ class LogTail {
     bool finished = false;
     std::unique_ptr<File> file;
     uint64_t offset = 0;
+    bool unreadable = false;         // and that was said
     std::string partial;             // the beginning of a line whose line feed is yet to come
   };
   struct Filtered {

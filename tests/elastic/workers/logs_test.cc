@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <future>
 #include <thread>
 
+#include "base/faulty_files.h"
+#include "base/log.h"
 #include "base/posix_files.h"
 #include "base/process_setup.h"
 #include "base/text.h"
@@ -336,6 +339,26 @@ TEST_F(LogTailTest, AnEmptiedFileIsFollowedFromItsNewBeginning) {
   // The cut must be seen before the file is as long as it was.
   Append("a", "new\n");
   EXPECT_EQ(ReadUntil("new\n"), "new\n");
+}
+
+// Such as one of NFS whose folder somebody else has removed.
+TEST_F(LogTailTest, AFileThatCannotBeReadIsToldOfOnceAndOpenedAnew) {
+  FaultyFiles files(files_);
+  for (int call = 1; call <= 5; ++call) files.Plan({.at_call = call, .op = FileOp::kReadAt});
+  std::atomic<int> told = 0;
+  LogToCallback([&told](std::string_view) { ++told; });
+  Append("a", "one\n");
+  {
+    LogTail tail(files, lost_, console_.write.number(), console_.write.number());
+    tail.Follow(Source("a", ""));
+    EXPECT_EQ(ReadUntil("one\n"), "one\n");
+  }
+  LogToStderr();
+  EXPECT_EQ(told, 1);
+  const std::vector<FileCall> calls = files.calls();
+  EXPECT_EQ(std::count_if(calls.begin(), calls.end(),
+                          [](const FileCall& call) { return call.op == FileOp::kOpen; }),
+            6);
 }
 
 TEST(Console, WritesWholeLinesIntoAPipeAndGivesUpWhenTold) {
