@@ -156,8 +156,10 @@ TransportRequest S3Client::RequestOf(const S3Call& call, const S3Credentials& ke
 
 void S3Client::SetLimits(const S3Call& call, Duration left, TransportRequest& request) const {
   const uint64_t bytes = call.body.size() + call.answer_bytes;
-  const Duration one = std::max(options_.try_limit, call.limit) + TimeFor(bytes);
-  request.limit = std::min(left, one);
+  const Duration one = call.try_limit == Duration::zero()
+                           ? std::max(options_.try_limit, call.limit)
+                           : call.try_limit;
+  request.limit = std::min(left, one + TimeFor(bytes));
   // A store may need minutes to make one object of many parts, and says little meanwhile.
   const bool is_work = call.effect == S3Effect::kCompletes;
   if (bytes >= kLargeBytes && !is_work) request.slow_bytes_s = kSlowBytesPerSecond;

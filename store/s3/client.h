@@ -29,6 +29,9 @@ struct S3Options {
   // For one request with its tries, and for one try; more for a body, at kSlowBytesPerSecond.
   Duration limit = std::chrono::seconds(60);
   Duration try_limit = std::chrono::seconds(20);
+  // For one try of Replace(), by which the holder of a lease beats: two tries must end before it
+  // counts as gone (15 s in trainer/save/bucket_hold.h).
+  Duration replace_try_limit = std::chrono::seconds(4);
   // A store may put the parts of an object together for minutes before it answers.
   Duration complete_limit = std::chrono::minutes(5);
   // For what is left of an upload that is given up: a program that is told to leave waits for it.
@@ -63,7 +66,8 @@ struct S3Call {
   bool may_hide_error = false;     // an answer of 2xx may have an error for a body
   // Why an answer of 2xx is not whole; empty: it is.
   std::function<std::string(const HttpAnswer&)> flaw = nullptr;
-  Duration limit = Duration::zero();   // zero: the client's
+  Duration limit = Duration::zero();      // zero: the client's
+  Duration try_limit = Duration::zero();  // zero: the client's, or `limit` if that is longer
   int tries_max = 0;                   // zero: the policy's
   CancelToken cancel = CancelToken::Never();
 };

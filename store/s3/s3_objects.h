@@ -64,6 +64,7 @@ class S3Objects : public Objects {
 // Puts one object in one request, in place of one that is there.
 Status PutWhole(S3Client& client, const std::string& name, const std::string& key,
                 std::span<const std::byte> bytes,
-                const CancelToken& cancel = CancelToken::Never());
+                const CancelToken& cancel = CancelToken::Never(),
+                Duration try_limit = Duration::zero());
 
 }  // namespace keel

@@ -26,7 +26,8 @@ namespace keel {
 // A holder beats so often. One that was quiet for the second time is gone.
 inline constexpr Duration kHoldBeat = std::chrono::seconds(5);
 inline constexpr Duration kHoldQuiet = std::chrono::seconds(15);
-static_assert(2 * kHoldBeat < kHoldQuiet, "one beat may be lost");
+static_assert(2 * kHoldBeat < kHoldQuiet,
+              "one beat may be lost: by an error, or by the try of a request that is not answered");
 // How long a job waits for a holder of its own name, which may be the job that was killed just now.
 inline constexpr Duration kBucketHoldLimit = std::chrono::seconds(20);
 

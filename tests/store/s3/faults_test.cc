@@ -282,6 +282,17 @@ TEST_F(S3Faults, ABlackHoleIsLeftAtTheLimit) {
   EXPECT_EQ(got.error().code, Code::kTimeout) << got.error().message;
 }
 
+TEST_F(S3Faults, ABeatIsTriedAgainLongBeforeItsHolderCountsAsGone) {
+  S3Options options = Quick();
+  options.limit = options.try_limit = std::chrono::hours(1);
+  options.replace_try_limit = std::chrono::milliseconds(100);
+  objects_ = Open(options);
+  stub_.Fail({"PutObject", Kind::kBlackHole});
+  ASSERT_OK(objects_->Replace("beat-1", "2"));
+  EXPECT_EQ(stub_.Count("PutObject"), 2);
+  EXPECT_EQ(Read("beat-1"), "2");
+}
+
 TEST_F(S3Faults, AnUploadIsGivenUpThoughTheStoreSaysNothing) {
   stub_.Fail({"UploadPart", Kind::kBlackHole, 100});
   auto upload = objects_->Upload("large", 100 * kPart);
