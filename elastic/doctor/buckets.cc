@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/object_files.h"
+#include "base/posix_files.h"
 #include "base/within.h"
 #include "elastic/launch/program_words.h"
 #include "store/bucket_files.h"
@@ -16,8 +17,11 @@ namespace {
 
 constexpr Duration kBucketLimit = std::chrono::seconds(15);
 
-Status Look(const std::string& path, Random& random, BucketFacts& facts) {
-  KEEL_TRY_ASSIGN(const BucketPlace place, OwnBuckets().Bucket(path));
+Status Look(const BucketToTry& one, Random& random, BucketFacts& facts) {
+  PosixFiles disk;
+  BucketFiles files(disk);
+  files.SetUnguarded(one.is_unguarded);
+  KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(one.place));
   KEEL_TRY(ProbeObjects(*place.bucket, PrefixOf(place), random,
                         "; a job saves there all the same if it is told --checkpoint-unguarded"));
   facts.clock_ahead_ns = place.bucket->StoreNanos() - RealClock().WallNanos();
@@ -32,38 +36,46 @@ Status Look(const std::string& path, Random& random, BucketFacts& facts) {
   return Ok();
 }
 
-BucketFacts LookAtBucket(const std::string& place, Random random) {
-  const auto looked = Within<BucketFacts>(kBucketLimit, [place, random]() mutable {
-    BucketFacts facts{.place = place};
-    const Status status = Look(place, random, facts);
+BucketFacts LookAtBucket(const BucketToTry& one, Random random) {
+  const auto looked = Within<BucketFacts>(kBucketLimit, [one, random]() mutable {
+    BucketFacts facts{.place = one.place};
+    const Status status = Look(one, random, facts);
     if (!status.ok()) facts.trouble = status.error().message;
     return facts;
   });
   if (looked) return *looked;
-  return {.place = place,
+  return {.place = one.place,
           .trouble = "it does not answer within " + DurationText(kBucketLimit) +
                      "; can this host reach the store?"};
 }
 
 }  // namespace
 
-std::vector<std::string> BucketsOf(const LaunchConfig& config) {
-  std::vector<std::string> places = {config.doctor ? config.doctor->directory : "",
-                                     config.lease_directory};
+std::vector<BucketToTry> BucketsOf(const LaunchConfig& config) {
+  std::vector<BucketToTry> places = {
+      {.place = config.doctor ? config.doctor->directory : ""},
+      {.place = config.lease_directory},
+  };
+  const std::vector<std::string>& words = config.program.arguments;
+  const bool is_unguarded = IsInWords(words, "checkpoint-unguarded");
   for (const char* name : {"--checkpoint-dir", "--checkpoint-mirror"}) {
-    places.push_back(ValueInWords(config.program.arguments, name));
+    places.push_back({.place = ValueInWords(words, name), .is_unguarded = is_unguarded});
   }
-  std::erase_if(places, [](const std::string& place) { return !IsBucketPath(place); });
+  std::erase_if(places, [](const BucketToTry& one) { return !IsBucketPath(one.place); });
+  // Of two that name one place, the one that asks more of it comes first, and stays.
   std::sort(places.begin(), places.end());
-  places.erase(std::unique(places.begin(), places.end()), places.end());
+  const auto is_same = [](const BucketToTry& a, const BucketToTry& b) {
+    return a.place == b.place;
+  };
+  places.erase(std::unique(places.begin(), places.end(), is_same), places.end());
   return places;
 }
 
-std::vector<BucketFacts> LookAtBuckets(const std::vector<std::string>& places, Random random) {
+std::vector<BucketFacts> LookAtBuckets(const std::vector<BucketToTry>& places, Random random) {
   std::vector<std::future<BucketFacts>> looks;
-  for (const std::string& place : places) {
-    looks.push_back(std::async(std::launch::async, [place, own = random.Fork(place)] {
-      return LookAtBucket(place, own);
+  for (const BucketToTry& one : places) {
+    looks.push_back(std::async(std::launch::async, [one, own = random.Fork(one.place)] {
+      return LookAtBucket(one, own);
     }));
   }
   std::vector<BucketFacts> all;

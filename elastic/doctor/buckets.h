@@ -3,6 +3,7 @@
 // Threads    any.
 #pragma once
 
+#include <compare>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,17 @@
 
 namespace keel {
 
+struct BucketToTry {
+  std::string place = {};
+  bool is_unguarded = false;   // the program is told that its store may ignore conditions
+  auto operator<=>(const BucketToTry&) const = default;
+};
+
 // Those that the command names, each once: --doctor-dir, the lease, the program's --checkpoint-dir
-// and --checkpoint-mirror.
-std::vector<std::string> BucketsOf(const LaunchConfig& config);
+// and --checkpoint-mirror. A lease needs a store that knows conditions, whatever a program is told.
+std::vector<BucketToTry> BucketsOf(const LaunchConfig& config);
 
 // All at once, in the order of `places`.
-std::vector<BucketFacts> LookAtBuckets(const std::vector<std::string>& places, Random random);
+std::vector<BucketFacts> LookAtBuckets(const std::vector<BucketToTry>& places, Random random);
 
 }  // namespace keel

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "elastic/doctor/buckets.h"
 #include "elastic/doctor/records.h"
 #include "elastic/doctor/text.h"
 
@@ -51,6 +52,21 @@ TEST(DoctorFacts, OnlyVariablesThatMatterAreTold) {
   EXPECT_EQ(VariableIn(lines, "NCCL_DEBUG"), "INFO");
   EXPECT_EQ(VariableIn(lines, "NCCL_DEB"), "");
   EXPECT_EQ(VariableIn(lines, "NCCL_NONE"), "");
+}
+
+TEST(DoctorFacts, BucketsAreTriedAsTheProgramIsToldTo) {
+  LaunchConfig config;
+  config.lease_directory = "s3://b/leases";
+  config.program.arguments = {"--checkpoint-dir", "s3://b/run", "--checkpoint-mirror=s3://b/leases",
+                              "--data", "s3://elsewhere/data"};
+  const std::vector<BucketToTry> guarded = {{.place = "s3://b/leases"}, {.place = "s3://b/run"}};
+  EXPECT_EQ(BucketsOf(config), guarded);
+  config.program.arguments.push_back("--checkpoint-unguarded");
+  EXPECT_EQ(BucketsOf(config), (std::vector<BucketToTry>{
+                                   {.place = "s3://b/leases"},   // a lease is never unguarded
+                                   {.place = "s3://b/run", .is_unguarded = true}}));
+  config.program.arguments.push_back("--no-checkpoint-unguarded");
+  EXPECT_EQ(BucketsOf(config), guarded);
 }
 
 TEST(DoctorRecords, ReadBackTheSame) {
