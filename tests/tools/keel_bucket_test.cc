@@ -209,6 +209,7 @@ TEST_F(KeelInABucket, UploadsThatNobodyFinishedAreTold) {
   const std::string key = prefix_ + "/step-000000030/" + ShardFileName(shard);
   ASSERT_OK_AND_ASSIGN(const auto upload, bucket_->Upload(key, uint64_t{32} << 20));
   ASSERT_OK(upload->Append(std::vector<std::byte>(uint64_t{20} << 20)));
+  EXPECT_THAT(RunThere("ls ROOT@10").out, HasSubstr("1 upload begun and not finished"));
   const Ran listed = RunThere("ls ROOT");
   EXPECT_THAT(listed.out, HasSubstr("1 upload begun and not finished, the oldest 2"));
   EXPECT_THAT(RunThere("ls ROOT --json").out, HasSubstr("\"unfinished_uploads\": ["));

@@ -338,7 +338,8 @@ OptionTable LogTable() {
                                       "2026-11-21T08:30:00Z, or how long ago: 10min")
                 .Placeholder("TIME"));
   table.Add(Option::Text("until", "", "Only what was logged before this time").Placeholder("TIME"));
-  table.AddExample("keelrun --log-dir logs --redirects 3 --standalone train.py 2> logs/keelrun.log",
+  table.AddExample("mkdir -p logs; keelrun --log-dir logs --redirects 3 --standalone train.py "
+                   "2> logs/keelrun.log",
                    "A job that leaves all its logs in one place");
   table.AddExample("keel log logs --events", "What happened");
   table.AddExample("keel log node0/logs node1/logs --level warn", "What went wrong, on two hosts");

@@ -110,7 +110,8 @@ Result<Outcome> RunLs(const World& world, const Options& options) {
     table.Add(Row(entry, world.paint));
   }
   outcome.text = steps.empty() ? "no checkpoints in " + root + "\n" : table.Text();
-  const auto unfinished = UnfinishedShards(world.files, root);
+  const auto unfinished =
+      UnfinishedShards(world.files, RootOfStep(world.files, root).value_or(root));
   if (!unfinished.ok()) {
     outcome.text += "uploads that are not finished cannot be listed: " +
                     unfinished.error().message + "\n";
