@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "elastic/decisions/follow.h"
 #include "elastic/protocol/limits.h"
 #include "store/host_port.h"
 
@@ -122,6 +123,7 @@ std::string Board::peer() const {
 
 void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint16_t port,
                  std::unique_ptr<StoreServer> server, std::optional<CountedEpoch> former) {
+  opened_term_ = std::max(opened_term_, next.term);
   CoordinatorConfig config;
   config.job = job_;
   config.incarnation = where_.incarnation;
@@ -165,9 +167,9 @@ void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint
 }
 
 // The next board, on a socket of its own: whoever comes to it never meets the former one.
-void Board::OpenNext(const BoardPlace& next, const std::string& handed_over_by,
-                     const std::string& why) {
+void Board::OpenNext(BoardPlace next, const std::string& handed_over_by, const std::string& why) {
   if (finishing_ || (keeper_ && keeper_->place().term >= next.term)) return;
+  next.term = NextTerm(next.term - 1, opened_term_);
   Result<std::unique_ptr<StoreServer>> server = stores_.Serve(where_.bind, 0);
   if (!server.ok()) {
     return LogWarn("board-not-opened", {{"term", next.term}, {"reason", server.error().message}});
@@ -432,7 +434,7 @@ void Board::OnSuccession(const SuccessionRecord& record) {
   if (record.chosen != where_.incarnation || record.moved) return;
   OpenNext({.term = record.term + 1, .epoch = guide_.newest_epoch()}, record.coordinator,
            "the coordinator leaves, and asks this host");
-  if (!keeps() || keeper_->place().term != record.term + 1) return;
+  if (!keeps() || keeper_->place().term <= record.term) return;
   TellMember([this, place = keeper_->place()] { member_.Offer(place); });
 }
 

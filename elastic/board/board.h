@@ -120,7 +120,7 @@ class Board {
   // `next`: its term, and the newest epoch that is known. `former`: as in CoordinatorConfig.
   void Keep(const BoardPlace& next, const std::string& handed_over_by, uint16_t port,
             std::unique_ptr<StoreServer> server, std::optional<CountedEpoch> former = {});
-  void OpenNext(const BoardPlace& next, const std::string& handed_over_by,
+  void OpenNext(BoardPlace next, const std::string& handed_over_by,
                 const std::string& why);
   // Where no host keeps the boards (board_claimed.cc).
   std::unique_ptr<BoardGuide> MakeClaimedFinder();
@@ -195,6 +195,7 @@ class Board {
   std::vector<std::string> counted_;   // the epochs whose hosts the member was given, by their ids
   int64_t slot_ = -1;                  // on the board that is followed
   bool follows_own_;                   // the board that is followed is this host's
+  int64_t opened_term_ = 0;            // the highest of the boards that this host has opened
   bool is_left_ = false;               // ... was, and nobody needs it any more
   bool is_first_left_ = false;         // ... and was the first one, at the endpoint
   bool finishing_ = false;

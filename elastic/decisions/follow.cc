@@ -111,6 +111,8 @@ FollowStep DecideFollow(const FollowView& view, TimePoint now) {
   return {Verdict::kOpen, {view.lost.term + 1, view.lost.epoch, "", view.self}, why};
 }
 
+int64_t NextTerm(int64_t former, int64_t opened) { return std::max(former, opened) + 1; }
+
 bool IsToldAhead(const std::optional<BoardPlace>& own, const BoardPlace& lost,
                  const std::vector<Heir>& heirs, bool refused) {
   const bool is_first = own && !heirs.empty() && heirs.front().incarnation == own->by;

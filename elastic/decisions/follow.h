@@ -7,6 +7,7 @@
 // Threads    pure functions over plain values.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,11 @@ struct FollowStep {
 };
 
 FollowStep DecideFollow(const FollowView& view, TimePoint now);
+
+// The term of a board that is opened to follow upon one of the term `former`, by a host that has
+// opened none above `opened`. Boards are told apart by term and host, so no host opens two of one
+// term, also where it was on a board further ahead and came back.
+int64_t NextTerm(int64_t former, int64_t opened);
 
 // Whether a host that has lost a board tells others of the one that it has opened itself, although
 // it has not come there yet: the coordinator's process is gone, and this is the first heir, so that

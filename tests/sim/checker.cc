@@ -247,6 +247,14 @@ void Checker::Entered(const SimWorker& worker, const SimGroup& group, int rank,
   }
 }
 
+// Foreign workers know nothing of a supervisor that stands still, and it can end none (PROTOCOL.md,
+// "A lease", the last paragraph).
+bool Checker::IsOutOfReach(const EpochRecord& epoch) const {
+  return !scenario_.in_place && epoch.by_lease &&
+         std::any_of(epoch.hosts.begin(), epoch.hosts.end(),
+                     [&](const EpochHost& host) { return stands_still_(host.incarnation); });
+}
+
 // S5: no epoch makes a step once somebody has entered a later one: so no two of them run, and who
 // was given up does not get on. It holds for all epochs of a lineage, whatever boards they are of.
 void Checker::Stepped(const SimGroup& group, TimePoint now) {
@@ -257,6 +265,7 @@ void Checker::Stepped(const SimGroup& group, TimePoint now) {
     Object("S8: " + NameOf(group.epoch) + " made a step with workers of two numerics");
   }
   Epoch& epoch = Know(group.epoch);
+  if (IsOutOfReach(group.epoch)) return;
   epoch.has_stepped = true;
   for (const auto& [id, other] : epochs_) {
     if (other.lineage != epoch.lineage || other.by_rank.empty()) continue;

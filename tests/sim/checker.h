@@ -35,9 +35,12 @@ struct Opening {
 
 class Checker {
  public:
-  // `is_gone`: whether that host is dead.
-  Checker(const Scenario& scenario, std::function<bool(const std::string& incarnation)> is_gone)
-      : scenario_(scenario), is_gone_(std::move(is_gone)) {}
+  using OfHost = std::function<bool(const std::string& incarnation)>;
+  // `is_gone`: whether that host is dead. `stands_still`: whether its supervisor is stopped, or was
+  // until just now.
+  Checker(const Scenario& scenario, OfHost is_gone, OfHost stands_still)
+      : scenario_(scenario), is_gone_(std::move(is_gone)),
+        stands_still_(std::move(stands_still)) {}
 
   // The coordinator forms epochs of that board from now on.
   void BoardOpened(const Opening& opening);
@@ -78,9 +81,10 @@ class Checker {
   void CheckPlace(Epoch& epoch, const SimWorker& worker, int rank);
   void CheckAlone(const SimWorker& worker, const SimGroup& group, const SimWorkers& workers);
   void Object(const std::string& failure);
+  bool IsOutOfReach(const EpochRecord& epoch) const;
 
   const Scenario& scenario_;
-  const std::function<bool(const std::string& incarnation)> is_gone_;
+  const OfHost is_gone_, stands_still_;
   std::map<std::string, int> generations_;
   std::set<std::string> addresses_;                        // of all boards
   std::map<std::string, BoardPlace> open_;                 // those that nobody has left, by address

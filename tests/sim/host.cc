@@ -19,6 +19,9 @@ SimHost::SimHost(SimHostWorld& world, int number)
 
 TimePoint SimHost::TrueTime() const { return world_.scheduler().now(); }
 bool SimHost::paused() const { return TrueTime() < paused_until_; }
+bool SimHost::stood_still_lately() const {
+  return paused_until_ != TimePoint() && TrueTime() < paused_until_ + 1s;
+}
 bool SimHost::cut_off() const { return TrueTime() < cut_until_; }
 
 // `when` is a time of this host's clock.
@@ -52,6 +55,7 @@ void SimHost::Start() {
   told_ = false;
   paused_until_ = {};
   stall_ = {};
+  opened_term_ = 0;
   store_.reset();
   coordinator_store_.reset();
   sealer_.emplace(SimSeal(), std::set<std::string>{kKeeperKey});

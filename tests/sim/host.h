@@ -113,6 +113,7 @@ class SimHost {
   int life() const { return life_; }
   bool alive() const { return host_ != nullptr; }
   bool paused() const;
+  bool stood_still_lately() const;
   bool cut_off() const;
   bool powered_off() const { return powered_off_; }
   bool coordinates() const { return coordinator_ != nullptr; }
@@ -181,6 +182,7 @@ class SimHost {
   int boards_ = 0;                       // that this host has opened
   ShunnedRecord shunned_;                // as the board that it follows has it
   std::string endpoint_;                       // the address of the board that it opened first
+  int64_t opened_term_ = 0;                    // the highest of the boards that it has opened
   std::string kept_;                           // ... of that which its coordinator keeps
   std::optional<BoardPlace> place_;            // of the board that it follows
   std::optional<BoardPlace> reached_;          // ... that it has read of last

@@ -256,6 +256,8 @@ LinkView SimHost::BelievedLease() const {
 // --- The role ---
 
 void SimHost::OpenBoard(int64_t term, int64_t epoch, const std::string& handed_over_by) {
+  if (!Errs(Defect::kOpensTwice)) term = NextTerm(term - 1, opened_term_);
+  opened_term_ = std::max(opened_term_, term);
   kept_ = world_.OpenBoard(number_);
   coordinator_store_.reset();
   CoordinatorConfig config;

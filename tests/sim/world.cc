@@ -49,7 +49,12 @@ World::World(const Scenario& scenario, Tracer tracer)
       network_(Random(scenario.seed).Fork("network")),
       workers_(std::make_unique<SimWorkers>(scheduler_, scenario_, *this, *this)),
       stranger_(Random(scenario.seed).Fork("stranger")),
-      checker_(scenario_, [this](const std::string& incarnation) { return IsGone(incarnation); }),
+      checker_(
+          scenario_, [this](const std::string& incarnation) { return IsGone(incarnation); },
+          [this](const std::string& incarnation) {
+            const SimHost* const host = FindHost(incarnation);
+            return host != nullptr && host->stood_still_lately();
+          }),
       disturbed_{scenario.quiet_after} {
   for (int host = 0; host < scenario_.hosts; ++host) {
     hosts_.push_back(std::make_unique<SimHost>(*this, host));

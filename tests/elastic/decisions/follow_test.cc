@@ -165,5 +165,12 @@ TEST_F(Follow, AHostThatIsNoHeirLooksOn) {
   EXPECT_THAT(After(1h).detail, HasSubstr("no heir"));
 }
 
+TEST_F(Follow, NoHostOpensTwoBoardsOfOneTerm) {
+  EXPECT_EQ(NextTerm(1, 0), 2);
+  EXPECT_EQ(NextTerm(1, 1), 2) << "it kept the board that is handed over";
+  EXPECT_EQ(NextTerm(1, 3), 4) << "it was further ahead, and came back";
+  EXPECT_EQ(NextTerm(5, 3), 6);
+}
+
 }  // namespace
 }  // namespace keel
