@@ -77,11 +77,12 @@ Status LeaseHand::See() {
   }
   failure_.reset();
   seen_ = began;
-  const bool is_new = !watch_.sight || watch_.sight->term != sight->term;
+  if (!watch_.sight || watch_.sight->term != sight->term) link_ = LinkRecord();
   watch_ = AfterLook(watch_, *sight, began, clock_.Monotonic());
-  if (is_new) {
+  // A claim keeps its text: what was read of it once stays known, and until then each look tries.
+  if (link_ == LinkRecord()) {
     const Result<LinkRecord> link = ParseLink("term " + std::to_string(sight->term), sight->text);
-    link_ = link.ok() ? *link : LinkRecord();
+    if (link.ok()) link_ = *link;
   }
   const bool is_others = !link_.peer.empty() && link_.place.by != incarnation_;
   is_dead_ = is_others && look_at_(link_.peer) == Reached::kRefused;

@@ -63,7 +63,7 @@ class LeaseHand {
   LeaseWatch watch_;
   std::optional<TimePoint> seen_;       // when the last look that succeeded began
   std::optional<Error> failure_;        // of the last one
-  LinkRecord link_;                     // of the newest claim
+  LinkRecord link_;                     // of the newest claim; empty: it was not read yet
   bool is_dead_ = false;                // the launcher that made it, as its machine says
   bool is_there_ = false;               // its board can be reached
   std::optional<LeaseHolding> holding_; // of the link that this host holds

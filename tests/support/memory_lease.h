@@ -45,6 +45,7 @@ class MemoryLease : public Lease {
     kAway,    // the place cannot be reached
     kLost,    // the call takes effect, and its answer is lost
     kOld,     // a look sees what this one saw last
+    kUnread,  // a look sees that a term is claimed, and cannot read what the claim says
   };
   MemoryLease(MemoryLeasePlace& place, std::string claimant, std::function<Way()> before)
       : place_(place), claimant_(std::move(claimant)), before_(std::move(before)) {}
@@ -67,6 +68,10 @@ class MemoryLease : public Lease {
     const Way way = before_();
     if (way == Way::kAway || way == Way::kLost) return Away();
     if (way != Way::kOld) last_ = place_.Sight();
+    if (way == Way::kUnread) {
+      last_.run = last_.text = "";
+      last_.damage = "input/output error";
+    }
     return last_;
   }
   Status Release() override {

@@ -99,6 +99,21 @@ TEST_F(LeaseHandTest, WhatWasSeenLongAgoIsNotSeen) {
   EXPECT_EQ(b_.View().detail, "the lease's place is away");
 }
 
+TEST_F(LeaseHandTest, AClaimThatCannotBeReadOnceIsReadByTheNextLook) {
+  EXPECT_OK(a_.Claim(Link("a", 1, "e1"), 0));
+  way_ = Way::kUnread;
+  b_.Poll({.looks = true});
+  EXPECT_EQ(b_.View().number, 1);
+  EXPECT_EQ(b_.View().link, LinkRecord());
+  EXPECT_EQ(b_.View().detail, "its text is damaged: input/output error");
+  way_ = Way::kThrough;
+  b_.Poll({.looks = true});
+  EXPECT_EQ(b_.View().link, Link("a", 1, "e1"));
+  way_ = Way::kUnread;
+  b_.Poll({.looks = true});
+  EXPECT_EQ(b_.View().link, Link("a", 1, "e1")) << "it is known since the look before";
+}
+
 TEST_F(LeaseHandTest, AnOpeningIsClaimedOnlyWhereHostsMeetByTheLease) {
   b_.Poll({.own = Link("b", 0, "")});
   EXPECT_EQ(place_.Highest(), 0);
