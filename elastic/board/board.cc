@@ -76,7 +76,8 @@ Board::Board(boost::asio::io_context& loop, Clock& clock, StoreMaker& stores, Wh
       alone_(clock),
       finder_({job_, where_.incarnation, where_.endpoints, [this] { return peer(); },
                [this] { return lease_ ? std::optional(lease_->View()) : std::nullopt; },
-               is_first_, where_.may_open, policy_.beat_limit, kAskLimit, peer_seal_},
+               is_first_, where_.may_open, policy_.beat_limit, policy_.fence_limit, kAskLimit,
+               peer_seal_},
               clock, stores,
               {[this](const std::string& coordinator, bool refused) {
                  boost::asio::post(loop_, [this, coordinator, refused,

@@ -26,14 +26,14 @@ std::string TextOf(const HostPort& where) {
   return AddressText(where.host, where.port.value_or(0));
 }
 
-HostPort PlaceOf(const BoardPlace& place) {
-  const Result<HostPort> where = ParseEndpoint(place.address);
-  return where.ok() ? *where : HostPort{"", 0};
-}
-
 Error NoBoardYet(const std::string& text) { return {Code::kTimeout, text}; }
 
 }  // namespace
+
+HostPort BoardFinder::PlaceOf(const BoardPlace& place) {
+  const Result<HostPort> where = ParseEndpoint(place.address);
+  return where.ok() ? *where : HostPort{"", 0};
+}
 
 Result<std::unique_ptr<Store>> BoardFinder::Connect(const CancelToken& ending) {
   State state;
@@ -153,52 +153,6 @@ std::optional<Error> BoardFinder::WhyClosed(const std::vector<PeerAnswer>& answe
                                                           : Error{Code::kExists, why};
 }
 
-// The job that keeps this store, if it is another one, and ours has no board in it. A store that
-// has no job yet may be that of a launcher of ours which has not opened it yet.
-Result<std::optional<std::string>> BoardFinder::OtherKeeper(Store& store) const {
-  KEEL_TRY_ASSIGN(const auto found, store.Get(GenerationKey(config_.job)));
-  if (found) return std::optional<std::string>();
-  KEEL_TRY_ASSIGN(auto keeper, store.Get(kKeeperKey));
-  if (keeper && *keeper == config_.job) keeper.reset();
-  return keeper;
-}
-
-Result<std::unique_ptr<Store>> BoardFinder::ConnectBy(std::unique_ptr<Store> store,
-                                                      const HostPort& endpoint,
-                                                      const CancelToken& ending) {
-  const std::string posted_key = BesideKey(config_.job);
-  KEEL_TRY_ASSIGN(const auto keeper, OtherKeeper(*store));
-  if (!keeper) return store;
-  KEEL_TRY_ASSIGN(const auto text, store->Get(posted_key));
-  BesideView view{config_.job, *keeper, TextOf(endpoint), config_.incarnation};
-  view.may_open = config_.may_open;
-  {
-    const std::lock_guard lock(mutex_);
-    view.own = state_.own;
-  }
-  if (text) {
-    KEEL_TRY_ASSIGN(view.posted, ParseBoardPlace(posted_key, *text));
-    const Reached reached = Look(PlaceOf(*view.posted), ending);
-    view.is_there = reached == Reached::kListener;
-    view.is_refused = reached == Reached::kRefused;
-  }
-  const BesideStep step = DecideBeside(view);
-  switch (step.verdict) {
-    case BesideStep::Verdict::kWait: break;
-    case BesideStep::Verdict::kFollow:
-      {
-        const std::lock_guard lock(mutex_);
-        state_.is_beside = true;
-      }
-      return Follow(step.place, step.detail, ending);
-    case BesideStep::Verdict::kOpen: events_.on_turn(step.place, step.detail); break;
-    case BesideStep::Verdict::kPost:
-      KEEL_TRY(store->CompareSet(posted_key, text, BoardPlaceText(step.place)));
-      break;   // the next look tells whose it is
-  }
-  return NoBoardYet(step.detail);
-}
-
 // Nobody who can be asked knows of a board. Whoever finds that nobody holds the lease opens one; if
 // several do, one of them gets the lease, and the others follow it.
 Result<std::unique_ptr<Store>> BoardFinder::ConnectByLease(const CancelToken& ending) {
@@ -229,13 +183,17 @@ HostPort BoardFinder::WhereLost(const State& state) const {
   return config_.endpoints.front();
 }
 
+PeerAnswer BoardFinder::AskAt(const HostPort& where, const CancelToken& ending) const {
+  const Result<std::string> number = ResolveHost(where.host, kLookUpLimit);
+  if (!number.ok()) return {};
+  const std::string address = AddressText(*number, where.port.value_or(0));
+  return AskPeers({address}, Question(), config_.ask_limit, ending).front();
+}
+
 // What one attempt finds where the board was. A process that dies may still take connections, and
 // one that stands still does, so only a store that answers counts.
 Reached BoardFinder::Look(const HostPort& where, const CancelToken& ending) const {
-  const Result<std::string> number = ResolveHost(where.host, kLookUpLimit);
-  if (!number.ok()) return Reached::kNothing;
-  const std::string address = AddressText(*number, where.port.value_or(0));
-  switch (AskPeers({address}, Question(), config_.ask_limit, ending).front().kind) {
+  switch (AskAt(where, ending).kind) {
     case PeerAnswer::Kind::kStore: return Reached::kListener;
     case PeerAnswer::Kind::kRefused: return Reached::kRefused;
     default: return Reached::kNothing;
@@ -348,18 +306,6 @@ Result<std::unique_ptr<Store>> BoardFinder::ConnectAgain(State state, const Canc
   return NoBoardYet("no store at " + TextOf(where) +
                     (state.refused ? ": nobody listens there" : ": it does not answer") + "; " +
                     step.detail);
-}
-
-// The board that the store of another job names, if that is there, and ahead of the lost one.
-Result<std::optional<BoardPlace>> BoardFinder::PostedAhead(Store& store, const BoardPlace& lost,
-                                                           const CancelToken& ending) const {
-  const std::string key = BesideKey(config_.job);
-  KEEL_TRY_ASSIGN(const auto text, store.Get(key));
-  if (!text) return std::optional<BoardPlace>();
-  KEEL_TRY_ASSIGN(const BoardPlace posted, ParseBoardPlace(key, *text));
-  const bool is_found =
-      IsAhead(posted, lost) && Look(PlaceOf(posted), ending) == Reached::kListener;
-  return is_found ? std::optional(posted) : std::nullopt;
 }
 
 Result<std::unique_ptr<Store>> BoardFinder::Follow(const BoardPlace& place, const std::string& why,

@@ -40,6 +40,7 @@ class BoardFinder : public BoardGuide {
     bool is_ours = false;              // the first board is this host's, at the first of them
     bool may_open = false;             // a first board beside the store of another job
     Duration beat_limit = kBeatLimit;
+    Duration fence_limit = kFenceLimit;   // with a board beside that is silent
     Duration ask_limit = kAskLimit;    // for those that are asked, all at once
     std::optional<Seal> seal = {};     // of the job's token, for them
   };
@@ -94,16 +95,20 @@ class BoardFinder : public BoardGuide {
     bool is_first_left = false;           // the own first board was
     bool is_beside = false;
     std::optional<TimePoint> closed_since;   // since when the endpoint has another token
+    std::string silent_post;              // what is posted beside, where that is silent
+    TimePoint silent_since;
   };
 
   Result<std::unique_ptr<Store>> ConnectFirst(const CancelToken& ending);
   Result<std::unique_ptr<Store>> ConnectByLease(const CancelToken& ending);
   Result<std::optional<std::string>> OtherKeeper(Store& store) const;
   Result<std::optional<BoardPlace>> PostedAhead(Store& store, const BoardPlace& lost,
-                                                const CancelToken& ending) const;
+                                                const CancelToken& ending);
   // `store`: the one at that endpoint, which may be another job's.
   Result<std::unique_ptr<Store>> ConnectBy(std::unique_ptr<Store> store, const HostPort& endpoint,
                                            const CancelToken& ending);
+  void LookAtPosted(BesideView& view, const CancelToken& ending);
+  Result<bool> HasBoard(const HostPort& where, const CancelToken& ending);
   Result<std::unique_ptr<Store>> ConnectAgain(State state, const CancelToken& ending);
   Result<std::unique_ptr<Store>> ConnectTo(const HostPort& where, const CancelToken& ending);
   Result<std::unique_ptr<Store>> Follow(const BoardPlace& place, const std::string& why,
@@ -115,6 +120,7 @@ class BoardFinder : public BoardGuide {
                                          const CancelToken& ending) const;
   bool AwaitTurn(const State& state, const CancelToken& ending);
   HostPort WhereLost(const State& state) const;
+  PeerAnswer AskAt(const HostPort& where, const CancelToken& ending) const;
   Reached Look(const HostPort& where, const CancelToken& ending) const;
   std::vector<std::string> EndpointAddresses() const;
   std::optional<BoardPlace> BoardAt(const std::string& address, const BoardPlace& own);
@@ -123,6 +129,8 @@ class BoardFinder : public BoardGuide {
   Result<std::optional<BoardPlace>> ReadBoard(Store& store, const std::string& generation,
                                               const std::string& address, const BoardPlace& own);
   Result<std::optional<BoardPlace>> TakePost(Store& store, const BoardPlace& own);
+
+  static HostPort PlaceOf(const BoardPlace& place);
 
   const Config config_;
   Clock& clock_;

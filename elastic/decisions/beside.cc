@@ -13,9 +13,11 @@ BesideStep DecideBeside(const BesideView& view) {
     return {Verdict::kFollow, *view.posted,
             store + "', and names the board of job '" + view.job + "'"};
   }
-  if (view.posted && !view.is_refused) {
+  if (view.posted && !view.is_gone && view.silent_for < view.patience) {
     return {Verdict::kWait, {}, store + "'; it names the board of job '" + view.job + "' at " +
-                                    view.posted->address + ", which does not answer"};
+                                    view.posted->address + ", which does not answer; after " +
+                                    DurationText(view.patience) +
+                                    " of that another board takes its place"};
   }
   if (view.own) return {Verdict::kPost, *view.own, store + "'"};
   if (view.may_open) {

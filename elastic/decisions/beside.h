@@ -1,7 +1,8 @@
 // Beside: what a host does that comes to an endpoint at which another job keeps its store
 // (PROTOCOL.md section 12, "Two jobs at an endpoint").
 // Promises   the same view gives the same step, with a reason in words. A host opens or posts a
-//            board only where none is posted, or where the one that is posted is known to be gone.
+//            board only where none is posted, where the one that is posted is known to be gone, or
+//            where its place has been silent for long.
 // Does not   read, ask or open: elastic/board/finder.h does.
 // Threads    pure functions over plain values.
 #pragma once
@@ -9,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "elastic/protocol/records.h"
 
 namespace keel {
@@ -19,8 +21,10 @@ struct BesideView {
   std::string endpoint;
   std::string self;                          // incarnation
   std::optional<BoardPlace> posted = {};     // what the store says of our job
-  bool is_there = false;                     // a store answers at that place
-  bool is_refused = false;                   // its machine says that nobody listens there
+  bool is_there = false;                     // our job's board answers at that place
+  bool is_gone = false;                      // nobody listens there, or somebody else does
+  Duration silent_for{0};                    // neither
+  Duration patience{0};                      // with that silence
   std::optional<BoardPlace> own = {};        // a board that this host has opened
   bool may_open = true;
 };

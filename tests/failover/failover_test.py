@@ -55,6 +55,20 @@ def quiet_run(steps):
     return losses, done.stdout.splitlines()[-1]
 
 
+def free_ports(count):
+    """So many in a row."""
+    ports = []
+    while len(ports) < count:
+        port = machines.free_port()
+        ports = [*ports, port] if ports and port == ports[-1] + 1 else [port]
+    return ports
+
+
+def board_of(machine):
+    """The address of the board that it has opened."""
+    return machine.wait_for(r" board-opened term=1 address=(\S+) ")[1]
+
+
 class Case(checks.Checks, unittest.TestCase):
     def check_as_alone(self, job):
         """The job was saved; goes on to an end that is not far, and ends as if nothing had been."""
@@ -315,6 +329,46 @@ class Beside(Case):
                         words = "a launcher of another job than 'third' listens at the endpoint"
                         self.assertTrue(machine.find(words), third.text())
                 self.end(job)
+
+    def of_range(self, name, ports, port=None):
+        """A job of one host at 127.0.0.1, whose launcher takes the first ports that are free."""
+        options = ("--max-restarts=20", f"--port-range={ports[0]}-{ports[-1]}")
+        return machines.Job(ARGS.keelrun, SHELL, "1:2", options, name=name, port=port)
+
+    def runs_once(self, job, endpoint):
+        """A start of that job, whose worker ends at once."""
+        machine = job.start(1, ["true"], endpoints=endpoint, conf=HASTY)
+        self.assertEqual(machine.end(), 0, job.text())
+        return machine
+
+    def test_it_begins_again_where_another_job_has_its_ports_by_now(self):
+        ports = free_ports(20)
+        with self.of_range("first", ports) as first:
+            endpoint = f"127.0.0.1:{first.port}"
+            first.start(1, endpoints=endpoint)
+            first.whole(1)
+            with self.of_range("second", ports, first.port) as job, \
+                    self.of_range("third", ports, first.port) as third:
+                before = board_of(self.runs_once(job, endpoint))
+                machine = third.start(1, endpoints=endpoint)
+                third.whole(1)
+                self.assertEqual(board_of(machine), before, third.text())
+                self.runs_once(job, endpoint)
+                self.assertEqual(set(third.stop().values()), {NOT_SAVED}, third.text())
+            self.assertEqual(set(first.stop().values()), {NOT_SAVED}, first.text())
+
+    def test_it_begins_again_where_its_own_supervisor_has_the_port_by_now(self):
+        ports = free_ports(20)
+        with self.of_range("first", ports) as first:
+            endpoint = f"127.0.0.1:{first.port}"
+            machine = first.start(1, endpoints=endpoint)
+            pid = int(machine.wait_for(MAIN.format(1))[3])
+            with self.of_range("second", ports, first.port) as job:
+                before = board_of(self.runs_once(job, endpoint))
+                os.kill(pid, signal.SIGKILL)   # the next store of the first one's takes a port
+                machine.wait_for(r"^main 0 of 1 restarts 1 ")
+                self.assertNotEqual(board_of(self.runs_once(job, endpoint)), before, job.text())
+            self.assertEqual(set(first.stop().values()), {NOT_SAVED}, first.text())
 
     def test_one_that_may_keep_no_board_waits_for_one_that_may(self):
         with survivors("1:1") as first, survivors("2:2", name="second", port=first.port) as job:

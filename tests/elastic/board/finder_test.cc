@@ -117,7 +117,9 @@ class BoardFinderTest : public testing::Test {
     config.endpoints = {{"127.0.0.1", endpoint}};
     config.own_peer = [] { return std::string("127.0.0.2:1"); };
     config.lease = [] { return std::optional<LinkView>(); };
+    config.may_open = true;
     config.beat_limit = 10s;
+    config.fence_limit = 90s;
     config.ask_limit = 60s;
     return finder_.emplace(
         config, clock_, stores_,
@@ -229,6 +231,106 @@ TEST_F(BoardFinderTest, TheFirstHeirOpensTheNextBoardOnceTheLostOneRefuses) {
   EXPECT_THAT(turns_, ElementsAre(2));
   ASSERT_FALSE(lost_.empty());
   EXPECT_EQ(lost_.back(), (std::pair<std::string, bool>("first", true)));
+}
+
+// --- The store at the endpoint is another job's ---
+
+class BesideFinderTest : public BoardFinderTest {
+ protected:
+  // What that store says of our job; nothing: no place.
+  void Begin(const std::string& posted = "") {
+    FinderOf(endpoint_.port());
+    ASSERT_OK(other_job_->Set(kKeeperKey, "other"));
+    if (posted.empty()) return;
+    ASSERT_OK(other_job_->Set(BesideKey("j"), BoardPlaceText({1, 0, posted, "them"})));
+  }
+  void OpenBoardAt(const Answering& store) {
+    ASSERT_OK(stores_.BoardAt(store.port()).Connect("")->Set(GenerationKey("j"), "g"));
+  }
+
+  Answering endpoint_;
+  const std::unique_ptr<Store> other_job_ = stores_.BoardAt(endpoint_.port()).Connect("");
+};
+
+TEST_F(BesideFinderTest, TheBoardThatItNamesIsFollowed) {
+  Answering board;
+  OpenBoardAt(board);
+  Begin(board.address());
+  EXPECT_EQ(Failure(), "");
+  EXPECT_THAT(followed_, ElementsAre("them"));
+  EXPECT_THAT(turns_, IsEmpty());
+}
+
+TEST_F(BesideFinderTest, ABoardWhosePortAnotherStoreHasByNowIsGone) {
+  Answering store;
+  Begin(store.address());
+  EXPECT_NE(Failure(), "");
+  EXPECT_THAT(followed_, IsEmpty());
+  EXPECT_THAT(turns_, ElementsAre(1));
+}
+
+TEST_F(BesideFinderTest, ABoardWhosePortASupervisorHasByNowIsGone) {
+  for (const bool is_our_job : {true, false}) {
+    turns_.clear();
+    Answering supervisor(0, AnswerText(is_our_job, std::nullopt));
+    Begin(supervisor.address());
+    EXPECT_NE(Failure(), "");
+    EXPECT_THAT(turns_, ElementsAre(1)) << is_our_job;
+  }
+}
+
+TEST_F(BesideFinderTest, ASupervisorThatHasThePortByNowLeadsToTheBoardThatItFollows) {
+  Answering board;
+  OpenBoardAt(board);
+  Answering supervisor(0, AnswerText(true, PeerSight{{2, 7, board.address(), "heir"}, 20ms}));
+  Begin(supervisor.address());
+  EXPECT_EQ(Failure(), "");
+  EXPECT_THAT(followed_, ElementsAre("heir"));
+}
+
+TEST_F(BesideFinderTest, ABoardIsReplacedOnceItsPlaceHasBeenSilentForTheFenceLimit) {
+  Answering silent(0, "nothing that is understood");
+  Begin(silent.address());
+  EXPECT_THAT(Failure(), HasSubstr(silent.address() + ", which does not answer; after 1 min 30 s"));
+  clock_.SleepFor(89s);
+  EXPECT_NE(Failure(), "");
+  EXPECT_THAT(turns_, IsEmpty());
+  clock_.SleepFor(1s);
+  EXPECT_NE(Failure(), "");
+  EXPECT_THAT(turns_, ElementsAre(1));
+}
+
+TEST_F(BesideFinderTest, TheOwnBoardIsNamedOnceItIsOpen) {
+  Begin();
+  EXPECT_NE(Failure(), "");
+  EXPECT_THAT(turns_, ElementsAre(1));
+  Answering board;
+  const BoardPlace own{1, 0, board.address(), "me"};
+  finder_->SetOwn(own);
+  EXPECT_NE(Failure(), "");
+  EXPECT_FALSE(*other_job_->Get(BesideKey("j")));
+  OpenBoardAt(board);
+  EXPECT_NE(Failure(), "");
+  EXPECT_EQ(**other_job_->Get(BesideKey("j")), BoardPlaceText(own));
+  EXPECT_EQ(Failure(), "");
+  EXPECT_THAT(followed_, ElementsAre("me"));
+  EXPECT_TRUE(finder_->is_beside());
+}
+
+// Another newcomer was wrong about the coordinator, which was out of its reach for a while.
+TEST_F(BesideFinderTest, ACoordinatorThatLivesTakesThePostBackFromABoardThatIsBehind) {
+  Answering own_board, newcomers;
+  OpenBoardAt(newcomers);
+  Begin(newcomers.address());
+  const BoardKeys keys("j", "g");
+  const std::unique_ptr<Store> there = stores_.BoardAt(newcomers.port()).Connect("");
+  ASSERT_OK(there->Set(keys.NewestEpoch(), "0"));
+  ASSERT_OK(there->Set(keys.Succession(), SuccessionText({.coordinator = "them",
+                                                          .address = newcomers.address()})));
+  const BoardPlace own{1, 4, own_board.address(), "me"};
+  EXPECT_FALSE(finder_->Scout(own, {}, CancelToken::Never()));
+  EXPECT_EQ(**other_job_->Get(BesideKey("j")), BoardPlaceText(own));
+  EXPECT_EQ(**there->Get(keys.Offer()), BoardPlaceText(own)) << "which the newcomer follows";
 }
 
 }  // namespace

@@ -7,13 +7,16 @@
 namespace keel {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::HasSubstr;
 using Verdict = BesideStep::Verdict;
 
 const BoardPlace kOwn{1, 0, "10.0.0.1:4000", "us"};
 const BoardPlace kTheirs{1, 0, "10.0.0.2:4000", "them"};
 
-BesideView Nothing() { return {"b", "a", "host:29400", "us"}; }
+BesideView Nothing() {
+  return {.job = "b", .keeper = "a", .endpoint = "host:29400", .self = "us", .patience = 90s};
+}
 
 TEST(Beside, AHostOpensABoardAndPostsItWhereNoneIsPosted) {
   BesideView view = Nothing();
@@ -45,7 +48,19 @@ TEST(Beside, OnlyABoardThatIsKnownToBeGoneIsReplaced) {
   view.posted = kTheirs;
   EXPECT_EQ(DecideBeside(view).verdict, Verdict::kWait);
   EXPECT_THAT(DecideBeside(view).detail, HasSubstr("10.0.0.2:4000, which does not answer"));
-  view.is_refused = true;
+  view.is_gone = true;
+  EXPECT_EQ(DecideBeside(view).verdict, Verdict::kOpen);
+  view.own = kOwn;
+  EXPECT_EQ(DecideBeside(view).verdict, Verdict::kPost);
+}
+
+TEST(Beside, ABoardThatIsSilentForLongIsReplaced) {
+  BesideView view = Nothing();
+  view.posted = kTheirs;
+  view.silent_for = view.patience - 1s;
+  EXPECT_EQ(DecideBeside(view).verdict, Verdict::kWait);
+  EXPECT_THAT(DecideBeside(view).detail, HasSubstr("after 1 min 30 s of that another board"));
+  view.silent_for = view.patience;
   EXPECT_EQ(DecideBeside(view).verdict, Verdict::kOpen);
   view.own = kOwn;
   EXPECT_EQ(DecideBeside(view).verdict, Verdict::kPost);
@@ -55,7 +70,7 @@ TEST(Beside, OnlyABoardThatIsKnownToBeGoneIsReplaced) {
 TEST(Beside, TheBoardOfAFormerLauncherIsNotTheOwn) {
   BesideView view = Nothing();
   view.posted = {1, 0, kOwn.address, "former"};
-  view.is_refused = true;
+  view.is_gone = true;
   view.own = kOwn;
   EXPECT_EQ(DecideBeside(view).verdict, Verdict::kPost);
 }
