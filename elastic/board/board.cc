@@ -123,7 +123,7 @@ std::string Board::peer() const {
 // --- The board that this host keeps ---
 
 void Board::Keep(const BoardPlace& next, const std::string& handed_over_by, uint16_t port,
-                 std::unique_ptr<StoreServer> server, std::optional<CountedEpoch> former) {
+                 std::unique_ptr<StoreServer> server, std::optional<EpochRecord> former) {
   opened_term_ = std::max(opened_term_, next.term);
   CoordinatorConfig config;
   config.job = job_;

@@ -119,7 +119,7 @@ class Board {
   std::string Answer(const std::string& job) const;
   // `next`: its term, and the newest epoch that is known. `former`: as in CoordinatorConfig.
   void Keep(const BoardPlace& next, const std::string& handed_over_by, uint16_t port,
-            std::unique_ptr<StoreServer> server, std::optional<CountedEpoch> former = {});
+            std::unique_ptr<StoreServer> server, std::optional<EpochRecord> former = {});
   void OpenNext(BoardPlace next, const std::string& handed_over_by,
                 const std::string& why);
   // Where no host keeps the boards (board_claimed.cc).

@@ -36,7 +36,7 @@ class ClaimedFinder : public BoardGuide {
     BoardPlace next;
     // The coordinator before, if that asked this host, or lives on; else empty.
     std::string handed_over_by;
-    std::optional<CountedEpoch> former;     // what hosts of the board before may still run
+    std::optional<EpochRecord> former;      // what hosts of the board before may still run
     std::string why;
   };
   struct Events {

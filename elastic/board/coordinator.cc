@@ -126,7 +126,7 @@ Status Coordinator::Open(Store& store, TimePoint now) {
   KEEL_TRY(store.Set(GenerationKey(config_.job), generation_));
   announced_.generation = true;
   watch_.NoteOpened(now);
-  watch_.NoteFormer(config_.former);
+  if (config_.former) watch_.NoteFormer(*config_.former, now);
   polls_.last = read_.next = now;
   return Ok();
 }

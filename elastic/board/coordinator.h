@@ -41,7 +41,7 @@ struct CoordinatorConfig {
   std::string handed_over_by = {};
   // Of the board before this one, which nobody writes any more: its newest epoch, with those of its
   // hosts that may still run it. Nothing: it is not known.
-  std::optional<CountedEpoch> former = {};
+  std::optional<EpochRecord> former = {};
   JobPolicy policy;
   // Whether nobody listens any more at that address of a supervisor, as its machine says. Null:
   // nobody is ever known to be dead.

@@ -26,7 +26,7 @@ Result<std::optional<EpochRecord>> NewestEpochOf(Store& store, const BoardKeys& 
 
 // A host and its peer port; that is empty where nobody knows it any more.
 struct MaybeInside {
-  std::string incarnation;
+  EpochHost host;
   std::string peer;
 };
 
@@ -37,7 +37,7 @@ Result<std::vector<MaybeInside>> HostsInside(Store& store, const BoardKeys& keys
   KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, records));
   std::vector<MaybeInside> inside;
   for (size_t i = 0; i < records.size(); ++i) {
-    MaybeInside host{epoch.hosts[i].incarnation, ""};
+    MaybeInside host{epoch.hosts[i], ""};
     const std::string* const held = board.Of(records[i]);
     const Result<MemberSlot> slot =
         held != nullptr ? ParseMemberSlot(records[i], *held) : Result<MemberSlot>(MemberSlot{});
@@ -60,10 +60,9 @@ Result<FormerBoard> ReadFormerBoard(Store& store, const PeerQuestion& question,
   KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(question.job)));
   if (generation) {
     const BoardKeys keys(question.job, *generation);
-    KEEL_TRY_ASSIGN(const auto epoch, NewestEpochOf(store, keys));
-    if (epoch) {
-      KEEL_TRY_ASSIGN(inside, HostsInside(store, keys, *epoch));
-      former.epoch = CountedOf(*epoch);
+    KEEL_TRY_ASSIGN(former.epoch, NewestEpochOf(store, keys));
+    if (former.epoch) {
+      KEEL_TRY_ASSIGN(inside, HostsInside(store, keys, *former.epoch));
       former.epoch->hosts.clear();
     }
   }
@@ -77,7 +76,7 @@ Result<FormerBoard> ReadFormerBoard(Store& store, const PeerQuestion& question,
   size_t next = 1;
   for (MaybeInside& host : inside) {
     const bool is_dead = !host.peer.empty() && answers[next++].kind == Kind::kRefused;
-    if (!is_dead) former.epoch->hosts.push_back(std::move(host.incarnation));
+    if (!is_dead) former.epoch->hosts.push_back(std::move(host.host));
   }
   return former;
 }

@@ -17,7 +17,7 @@
 namespace keel {
 
 struct FormerBoard {
-  std::optional<CountedEpoch> epoch;   // with those of its hosts that may run it; nothing: no epoch
+  std::optional<EpochRecord> epoch;    // with those of its hosts that may run it; nothing: no epoch
   bool coordinator_lives = false;      // it answers at its peer port
 };
 

@@ -194,15 +194,27 @@ void JobWatch::Remember(int restarts, int restarts_recent, TimePoint now) {
   remembered_.assign(static_cast<size_t>(recent), now);
 }
 
-// Deaths that this epoch has not counted, on hosts of its own, count as well. Deaths on others are
-// in its count, or not the job's.
-void JobWatch::RememberRestarts(const EpochRecord& record, TimePoint now) {
+// Perhaps none of its hosts is left that could tell what it has counted.
+void JobWatch::NoteFormer(const EpochRecord& former, TimePoint now) {
+  view_.former = CountedOf(former);
+  Remember(former.restarts, RecentOf(former), now);
+  CountFailures();
+}
+
+// The recent restarts that it has counted, but for those of hosts that were left out since.
+int JobWatch::RecentOf(const EpochRecord& record) const {
   int64_t recent = record.restarts_recent;
   for (const ShunnedHost& one : view_.shunned.hosts) {
     // Later epochs have been formed without them.
     if (one.epoch >= record.number) recent = std::max<int64_t>(recent - one.deaths, 0);
   }
-  Remember(record.restarts, static_cast<int>(recent), now);
+  return static_cast<int>(recent);
+}
+
+// Deaths that this epoch has not counted, on hosts of its own, count as well. Deaths on others are
+// in its count, or not the job's.
+void JobWatch::RememberRestarts(const EpochRecord& record, TimePoint now) {
+  Remember(record.restarts, RecentOf(record), now);
   deaths_.clear();
   for (HostView& host : view_.hosts) {
     if (view_.IsShunned(host)) continue;

@@ -45,7 +45,8 @@ class JobWatch {
     view_.handed_over_by = handed_over_by;
     view_.is_later_board = is_later;
   }
-  void NoteFormer(std::optional<CountedEpoch> former) { view_.former = std::move(former); }
+  // The newest epoch of the board before, with those of its hosts that may still run it.
+  void NoteFormer(const EpochRecord& former, TimePoint now);
   // Their deaths cost the job no restarts any more.
   void NoteShunned(ShunnedRecord shunned);
   // Of that host's deaths, those that the epoch's record tells as recent restarts.
@@ -99,6 +100,7 @@ class JobWatch {
   void CountFailures();
   int64_t DeathsCounted(const MemberRecord& record) const;
   void Remember(int restarts, int restarts_recent, TimePoint now);
+  int RecentOf(const EpochRecord& record) const;
   void RememberRestarts(const EpochRecord& record, TimePoint now);
   void ForgetGone();
 

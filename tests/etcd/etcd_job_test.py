@@ -33,7 +33,8 @@ BOARD_TTL_S, NOTICED_S = 15, 15
 BEAT_LIMIT_S = 3   # as machines.CONF has it
 SURVIVOR = r"^epoch (\d+) rank (\d+) of {} pid (\d+) count (\d+)"
 # Of two dollars launchers leave one, as they take $local_rank for a word of theirs.
-SHELL = ["/bin/sh", "-c", "echo main $RANK of $WORLD_SIZE pid $$$$; exec sleep 1000"]
+SHELL = ["/bin/sh", "-c", "echo main $RANK of $WORLD_SIZE restarts $TORCHELASTIC_RESTART_COUNT "
+                          "pid $$$$; exec sleep 1000"]
 
 
 class Case(checks.Checks, unittest.TestCase):
@@ -238,7 +239,21 @@ class Dying(Case):
             since = job.marks()
             self.take_over(job, "kill", 2)
             for number, machine in job.machines.items():
-                machine.wait_for(r"^main \d of 2 pid", since[number])
+                machine.wait_for(r"^main \d of 2 restarts", since[number])
+            self.assertEqual(set(job.stop().values()), {77}, job.text())
+            self.check_epochs(job)
+
+    def test_restarts_stay_spent_where_nobody_is_left_but_a_host_that_waited(self):
+        with jobs.Job(ARGS.keelrun, self.etcd, SHELL, "1:1", job=self.id()) as job:
+            first = job.start(1)
+            for count in range(2):
+                found = first.wait_for(rf"^main 0 of 1 restarts {count} pid (\d+)")
+                os.kill(int(found[1]), signal.SIGKILL)
+            first.wait_for(r"^main 0 of 1 restarts 2 ")
+            job.start(2).wait_for(" registered ")
+            job.drop(first).kill()
+            found = job.machines[2].wait_for(r"^main 0 of 1 restarts (\d+) ")
+            self.assertEqual(found[1], "2", job.text())
             self.assertEqual(set(job.stop().values()), {77}, job.text())
             self.check_epochs(job)
 

@@ -128,6 +128,8 @@ TEST_F(ClaimedFinderTest, AnHeirTakesAFreeRoleAndTellsWhatTheFormerBoardHadForme
   EpochRecord epoch;
   epoch.number = 7;
   epoch.id = "00000000000000aa";
+  epoch.restarts = 3;
+  epoch.restarts_recent = 2;
   epoch.hosts = {{0, "a", 0}, {1, "x", 1}, {2, "y", 2}};
   ASSERT_TRUE(board->Set(GenerationKey("job"), "g").ok());
   ASSERT_TRUE(board->Set(keys.NewestEpoch(), "7").ok());
@@ -143,7 +145,9 @@ TEST_F(ClaimedFinderTest, AnHeirTakesAFreeRoleAndTellsWhatTheFormerBoardHadForme
   EXPECT_TRUE(turns_[0].handed_over_by.empty());
   ASSERT_TRUE(turns_[0].former);
   EXPECT_EQ(turns_[0].former->number, 7);
-  EXPECT_THAT(turns_[0].former->hosts, testing::ElementsAre("x"))
+  EXPECT_EQ(turns_[0].former->restarts, 3);
+  EXPECT_EQ(turns_[0].former->restarts_recent, 2);
+  EXPECT_THAT(CountedOf(*turns_[0].former).hosts, testing::ElementsAre("x"))
       << "a's machine refuses, y has left, and of x nothing is known";
 }
 

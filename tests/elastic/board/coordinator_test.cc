@@ -55,7 +55,7 @@ class InterruptedStore : public Store {
 
 class CoordinatorTest : public testing::Test {
  protected:
-  explicit CoordinatorTest(int hosts = 1) : coordinator_(MakeCoordinator(hosts)) {
+  explicit CoordinatorTest(int hosts = 1) : coordinator_(MakeCoordinator(Config(hosts))) {
     record_.incarnation = "me";
     record_.host = "h0";
     record_.seats.resize(2);
@@ -75,8 +75,8 @@ class CoordinatorTest : public testing::Test {
     return config;
   }
 
-  static Coordinator MakeCoordinator(int hosts) {
-    return Coordinator(Config(hosts), Random(1), [](const EpochRecord& epoch) {
+  static Coordinator MakeCoordinator(CoordinatorConfig config) {
+    return Coordinator(std::move(config), Random(1), [](const EpochRecord& epoch) {
       return Result<EpochStore>(EpochStore{"10.0.0.1", 2, epoch.id});
     });
   }
@@ -243,6 +243,29 @@ TEST_F(CoordinatorTest, RestartsSpentOutliveTheStore) {
   Poll();
   ASSERT_TRUE(coordinator_.end().has_value());
   EXPECT_EQ(coordinator_.end()->code, kExitFailed);
+}
+
+// Nobody of the epoch before is left; what the board of that had counted was read.
+TEST_F(CoordinatorTest, RestartsSpentOutliveAllHosts) {
+  CoordinatorConfig config = Config();
+  EpochRecord& former = config.former.emplace();
+  former.number = 7;
+  former.restarts = 2;
+  former.restarts_recent = 1;
+  MemoryBoard board(RealClock());
+  const std::unique_ptr<Store> store = board.Connect("test");
+  Coordinator next = MakeCoordinator(std::move(config));
+  ASSERT_TRUE(next.Poll(*store, now_).status.ok());
+  const BoardKeys keys("j", next.generation());
+  ASSERT_TRUE(store->Add(keys.Slots(), 1).ok());
+  ASSERT_TRUE(store->Set(keys.Member(0), MemberText(record_)).ok());
+  ASSERT_TRUE(store->Add(keys.News(), 1).ok());
+  ASSERT_TRUE(next.Poll(*store, now_ + 100ms).status.ok());
+  const auto text = store->Get(keys.Epoch(8));
+  const Result<EpochRecord> formed = ParseEpoch(keys.Epoch(8), text->value_or(""));
+  ASSERT_TRUE(formed.ok());
+  EXPECT_EQ(formed->restarts, 2);
+  EXPECT_EQ(formed->restarts_recent, 1);
 }
 
 TEST_F(CoordinatorTest, AnEpochOfWhichTheAnswerWasLostIsNotFormedAnew) {

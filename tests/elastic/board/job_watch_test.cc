@@ -175,6 +175,26 @@ TEST_F(LostStore, RestartsAreToldByHostsThatWereTakenForDead) {
   EXPECT_EQ(watch_.view().restarts_before, 3);
 }
 
+// All of its hosts are dead, and whoever coordinates next has read the board before.
+TEST_F(LostStore, RestartsAreToldByTheBoardBefore) {
+  EpochRecord former;
+  former.number = 5;
+  former.id = "five";
+  former.restarts = 5;
+  former.restarts_recent = 2;
+  watch_.NoteFormer(former, kNow);
+  EXPECT_EQ(failures(), 2u);
+  EXPECT_EQ(watch_.view().restarts_before, 3);
+  Read(Told(1, 2, {5, "five", 2, "", 5, 0, 2}));
+  former.restarts_recent = 0;   // it ran for longer than the window, which its host knows
+  Decision taken;
+  taken.verdict = Decision::Verdict::kTakeUp;
+  taken.epoch = former;
+  watch_.NoteEpoch(taken.epoch, taken, kNow);
+  EXPECT_EQ(failures(), 0u);
+  EXPECT_EQ(watch_.view().restarts_before, 5);
+}
+
 TEST_F(LostStore, ARecordOfNonsenseCostsNeitherMemoryNorTime) {
   Read(Told(1, 1, {5, "five", 1, "", INT32_MAX, INT32_MAX, INT64_MIN}));
   TakeUp(INT32_MAX);
