@@ -46,6 +46,7 @@ class ConfigMaker {
   Result<LaunchConfig> Make() {
     KEEL_TRY(MakeJob());
     KEEL_TRY(MakeMeeting());
+    KEEL_TRY(NameTheNameless());
     KEEL_TRY(MakeLimits());
     KEEL_TRY(MakeNotices());
     KEEL_TRY(MakeStatus());
@@ -133,6 +134,19 @@ class ConfigMaker {
     });
     if (!has_any) return Ok();
     return Refused(name, Shown(text) + " has a line feed or another control character in it");
+  }
+
+  // Mostly a variable that is not set. torchrun gives each host another name then: one host works,
+  // fixed ones do, and those that look for each other by the job's name never meet.
+  Status NameTheNameless() {
+    if (!config_.run_id.empty()) return Ok();
+    const bool is_one = config_.hosts.most == 1 && !IsEtcd();
+    if (!is_one && !IsStatic()) {
+      return Refused("rdzv-id", "it is empty; give all hosts of the job the same name, and each "
+                                "job another one");
+    }
+    config_.run_id = is_one ? facts_.unique_id : LaunchConfig().run_id;
+    return Ok();
   }
 
   Status MakeMeeting() {

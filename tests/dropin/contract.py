@@ -321,6 +321,8 @@ CASES = [
          env={"TORCHELASTIC_RUN_ID": A_UUID}),
     Case("... whatever --rdzv-id says", ["--standalone", "--rdzv-id=jobX"],
          env={"TORCHELASTIC_RUN_ID": r"[0-9a-f-]{36}"}),
+    Case("... and so has one whose name is empty", ["--rdzv-id=", "--master-port={port}"],
+         env={"TORCHELASTIC_RUN_ID": r"[0-9a-f-]{30,39}"}),
     Case("threads that were set to nothing stay so", TWO, outside={"OMP_NUM_THREADS": ""}, ranks=2,
          env={"OMP_NUM_THREADS": ""}),
     Case("that each has one thread is said", TWO, ranks=2,

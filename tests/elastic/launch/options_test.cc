@@ -433,6 +433,24 @@ TEST(LaunchOptions, OneHostWithoutAPortHasAFreeOne) {
   EXPECT_THAT(named.notes, ElementsAre(HasSubstr("--master-addr has no effect: one host")));
 }
 
+TEST(LaunchOptions, AJobWithAnEmptyNameHasOneOfItsOwnUnlessHostsMeetByIt) {
+  for (const Words& words : std::vector<Words>{{"--rdzv-id="},
+                                               {"--rdzv-id=", "--master-port=29500"},
+                                               {"--rdzv-id=", "--rdzv-backend=c10d"}}) {
+    ASSERT_OK_AND_ASSIGN(const LaunchConfig config, Config(words));
+    EXPECT_EQ(config.run_id, "0123456789abcdef");
+  }
+  ASSERT_OK_AND_ASSIGN(const LaunchConfig fixed,
+                       Config({"--rdzv-id=", "--nnodes=2", "--lease=/tmp"}));
+  EXPECT_EQ(fixed.run_id, "none");
+  for (const Words& words :
+       std::vector<Words>{{"--rdzv-id=", "--nnodes=2", "--rdzv-backend=c10d"},
+                          {"--rdzv-id=", "--nnodes=2", "--rdzv-backend=dir", "--rdzv-endpoint=/d"},
+                          {"--rdzv-id=", "--rdzv-backend=etcd", "--rdzv-endpoint=e1"}}) {
+    EXPECT_THAT(ProblemOf(words), HasSubstr("it is empty; give all hosts of the job the same"));
+  }
+}
+
 TEST(LaunchOptions, APortOrSeveralHostsKeepTheDefaultsOfFixedHosts) {
   using Meeting = LaunchConfig::Meeting;
   const std::pair<Words, int> cases[] = {{{"--nnodes=2"}, 29500},
