@@ -158,12 +158,13 @@ Result<std::unique_ptr<EtcdConnection>> EtcdClient::Follow(const std::string& pa
 void EtcdClient::AskNextMember() {
   connection_.reset();
   current_ = (current_ + 1) % access_.members.size();
+  if (current_ == 0) ++turn_;
 }
 
 EtcdClient::Attempt EtcdClient::Connect(TimePoint end,
                                         std::unique_ptr<EtcdConnection>& connection) {
   Result<std::unique_ptr<EtcdConnection>> opened =
-      EtcdConnection::Open(member(), access_.tls, end);
+      EtcdConnection::Open(member(), access_.tls, turn_, end);
   if (!opened.ok()) return {Attempt::Kind::kNotSent, {}, opened.error()};
   connection = std::move(*opened);
   if (&connection == &connection_) has_served_ = false;

@@ -26,6 +26,7 @@
 #include <cstring>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "store/host_port.h"
 #include "store/resolve.h"
@@ -313,15 +314,15 @@ class EtcdConnection::Exchange {
 
 Result<std::unique_ptr<EtcdConnection>> EtcdConnection::Open(const EtcdMember& member,
                                                              const std::optional<EtcdTls>& tls,
-                                                             TimePoint end) {
+                                                             size_t turn, TimePoint end) {
   std::unique_ptr<ssl::context> context;
   if (tls) {
     KEEL_TRY_ASSIGN(context, TlsContext(*tls));
   }
-  KEEL_TRY_ASSIGN(const std::string number,
-                  ResolveHost(member.host, end - RealClock().Monotonic()));
+  KEEL_TRY_ASSIGN(const std::vector<std::string> numbers,
+                  ResolveAll(member.host, end - RealClock().Monotonic()));
   auto exchange = std::make_unique<Exchange>(member, std::move(context));
-  KEEL_TRY(exchange->Connect(number, member.port, end));
+  KEEL_TRY(exchange->Connect(numbers[turn % numbers.size()], member.port, end));
   return std::unique_ptr<EtcdConnection>(new EtcdConnection(std::move(exchange)));
 }
 

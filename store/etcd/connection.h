@@ -9,6 +9,7 @@
 //            "h1:2379 refused the connection".
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,9 +32,10 @@ struct EtcdAnswer {
 
 class EtcdConnection {
  public:
+  // Of a name with several addresses one is tried: another `turn`, another one.
   static Result<std::unique_ptr<EtcdConnection>> Open(const EtcdMember& member,
                                                       const std::optional<EtcdTls>& tls,
-                                                      TimePoint end);
+                                                      size_t turn, TimePoint end);
   ~EtcdConnection();
   EtcdConnection(const EtcdConnection&) = delete;
   EtcdConnection& operator=(const EtcdConnection&) = delete;

@@ -8,6 +8,7 @@
 #include "tests/harness/fake_http.h"
 #include "tests/harness/free_port.h"
 #include "tests/store/etcd/cluster_test.h"
+#include "tests/store/etcd/two_addresses.h"
 
 namespace keel {
 namespace {
@@ -153,7 +154,7 @@ TEST_F(EtcdAccessTest, ATokenThatHasExpiredIsFetchedAnew) {
   const auto watch = store->Watch("k", 0);
   ASSERT_OK(watch->Begin(kSafetyLimit));
   const TimePoint end = RealClock().Monotonic() + kSafetyLimit;
-  const auto other = EtcdConnection::Open(access.members[0], {}, end);
+  const auto other = EtcdConnection::Open(access.members[0], {}, 0, end);
   ASSERT_OK(other);
   const auto ask = [&](const std::string& path, const Json& question, const std::string& token) {
     return (*other)->Ask({path, DumpJson(question), token}, end).value();
@@ -167,6 +168,16 @@ TEST_F(EtcdAccessTest, ATokenThatHasExpiredIsFetchedAnew) {
   EXPECT_OK(store->Set("k", "1"));
   EXPECT_EQ(watch->Next(kSafetyLimit)->size(), 1u);
   EXPECT_OK(store->Wait({"k"}, kSafetyLimit));
+}
+
+TEST_F(EtcdAccessTest, OfANameWithSeveralAddressesEachIsTried) {
+  Start({.members = 1, .is_quick = true});
+  EtcdAccess access = cluster_->access();
+  access.members[0].host = kTwoAddresses;   // nobody listens at the first one
+  const auto store = Open({.access = access, .prefix = kTestPrefix, .limit = kSafetyLimit});
+  ASSERT_NE(store, nullptr);
+  ASSERT_OK(store->Set("k", "x"));
+  EXPECT_EQ(*store->Get("k"), "x");
 }
 
 TEST_F(EtcdAccessTest, EndpointsWhereNobodyListensAreNamed) {
