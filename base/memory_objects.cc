@@ -24,6 +24,9 @@ class MemoryObjects::Writer : public ObjectUpload {
     KEEL_TRY(CheckGoesOn());
     KEEL_CHECK(bytes_.size() + from.size() <= bytes_max_, "more bytes than were announced");
     bytes_.append(reinterpret_cast<const char*>(from.data()), from.size());
+    const std::lock_guard lock(bucket_.mutex_);
+    const auto begun = bucket_.unfinished_.find(self_.id);
+    if (begun != bucket_.unfinished_.end()) begun->second.written_at_ns = bucket_.now_;
     return Ok();
   }
 
@@ -105,7 +108,7 @@ Result<std::unique_ptr<ObjectUpload>> MemoryObjects::Upload(const std::string& k
   Note("upload " + key);
   UnfinishedObject self{key, "", Tick()};
   self.id = std::to_string(self.began_at_ns);
-  unfinished_[self.id] = self;
+  unfinished_[self.id] = {self, self.began_at_ns};
   return std::unique_ptr<ObjectUpload>(std::make_unique<Writer>(*this, self, bytes_max));
 }
 
@@ -139,9 +142,17 @@ Result<std::vector<UnfinishedObject>> MemoryObjects::Unfinished(const std::strin
   Note("unfinished " + prefix);
   std::vector<UnfinishedObject> found;
   for (const auto& [id, one] : unfinished_) {
-    if (one.key.starts_with(prefix)) found.push_back(one);
+    if (one.upload.key.starts_with(prefix)) found.push_back(one.upload);
   }
   return found;
+}
+
+Result<int64_t> MemoryObjects::LastWritten(const UnfinishedObject& unfinished) {
+  const std::lock_guard lock(mutex_);
+  Note("parts " + unfinished.key);
+  const auto found = unfinished_.find(unfinished.id);
+  if (found == unfinished_.end()) return Missing(unfinished.key);
+  return found->second.written_at_ns;
 }
 
 Status MemoryObjects::Discard(const UnfinishedObject& unfinished) {

@@ -29,6 +29,7 @@ class MemoryObjects : public Objects {
   Status Replace(const std::string& key, std::string_view bytes) override;
   Status Remove(const std::vector<std::string>& keys) override;
   Result<std::vector<UnfinishedObject>> Unfinished(const std::string& prefix) override;
+  Result<int64_t> LastWritten(const UnfinishedObject& unfinished) override;
   Status Discard(const UnfinishedObject& unfinished) override;
   int64_t StoreNanos() override;
   Result<BucketRules> Rules() override { return BucketRules{}; }
@@ -46,6 +47,11 @@ class MemoryObjects : public Objects {
     int64_t changed_at_ns = 0;
   };
 
+  struct Begun {
+    UnfinishedObject upload;
+    int64_t written_at_ns = 0;
+  };
+
   void Note(std::string request);
   Error Missing(const std::string& key) const;
   int64_t Tick() { return ++now_; }
@@ -53,7 +59,7 @@ class MemoryObjects : public Objects {
   const std::string name_;
   mutable std::mutex mutex_;
   std::map<std::string, Object> objects_;
-  std::map<std::string, UnfinishedObject> unfinished_;   // by id
+  std::map<std::string, Begun> unfinished_;   // by id
   std::vector<std::string> requests_;
   int64_t now_ = 0;
 };

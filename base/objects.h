@@ -109,6 +109,9 @@ class Objects {
   virtual int64_t StoreNanos() = 0;
 
   virtual Result<std::vector<UnfinishedObject>> Unfinished(const std::string& prefix) = 0;
+  // When the store got the last bytes of it, by its clock; before the first, when it began.
+  // kNotFound: it is finished or discarded.
+  virtual Result<int64_t> LastWritten(const UnfinishedObject& unfinished) = 0;
   virtual Status Discard(const UnfinishedObject& unfinished) = 0;
 
   virtual Result<BucketRules> Rules() = 0;

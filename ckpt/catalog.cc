@@ -9,6 +9,7 @@
 #include "base/file_helpers.h"
 #include "base/object_files.h"
 #include "base/text.h"
+#include "base/upload_age.h"
 #include "ckpt/names.h"
 
 namespace keel {
@@ -57,12 +58,40 @@ Contents ContentsOf(const std::vector<ObjectInfo>& objects, const std::string& p
   return contents;
 }
 
-Result<Contents> LookIntoBucket(const BucketPlace& place, const std::string& dir) {
+Result<Contents> ListStep(const BucketPlace& place, const std::string& dir) {
   const std::string prefix = place.key + "/";
   KEEL_TRY_ASSIGN(const ObjectListing listing,
                   place.bucket->List(prefix, Objects::Depth::kAll));
   if (listing.objects.empty()) return Error{Code::kNotFound, dir + " is not there"};
   return ContentsOf(listing.objects, prefix, place.bucket->StoreNanos());
+}
+
+// Whether somebody goes on with a shard of the step. Not all may list uploads, and not all stores
+// have such a list: there only the age of shards tells.
+bool IsUploadedTo(const BucketPlace& step) {
+  const std::string prefix = step.key + "/";
+  const auto unfinished = step.bucket->Unfinished(prefix);
+  if (!unfinished.ok()) return MayBeSound(unfinished.error().code);
+  return std::any_of(unfinished->begin(), unfinished->end(), [&](const UnfinishedObject& one) {
+    if (ParseStepFile(one.key.substr(prefix.size())).kind != StepFile::Kind::kShard) return false;
+    const Result<bool> is_dead = IsDead(*step.bucket, one);
+    return is_dead.ok() ? !*is_dead : is_dead.error().code != Code::kNotFound;
+  });
+}
+
+// Whether nothing of it tells that somebody is still writing.
+bool SeemsDead(const Contents& contents) {
+  return !contents.has_manifest && !contents.put_aside && !contents.in_progress;
+}
+
+Result<Contents> LookIntoBucket(const BucketPlace& place, const std::string& dir) {
+  KEEL_TRY_ASSIGN(const Contents contents, ListStep(place, dir));
+  if (!SeemsDead(contents)) return contents;
+  const bool is_uploaded_to = IsUploadedTo(place);
+  // An upload that has ended since the first list is a young shard in the second.
+  KEEL_TRY_ASSIGN(Contents again, ListStep(place, dir));
+  again.in_progress = again.in_progress || (SeemsDead(again) && is_uploaded_to);
+  return again;
 }
 
 Result<Contents> LookInto(Files& files, const std::string& dir) {
@@ -199,10 +228,11 @@ Result<std::vector<StepEntry>> ListBucket(Files& files, const BucketPlace& place
   std::vector<StepEntry> steps;
   for (const auto& [step, of_step] : objects) {
     const std::string name = StepDirName(step), dir = JoinPath(root, name);
-    steps.push_back(EntryOf(
-        files, dir, ContentsOf(of_step, prefix + name + "/", place.bucket->StoreNanos())));
-    // It may have been removed since the list.
-    if (steps.back().state != StepState::kDamaged) continue;
+    const Contents contents =
+        ContentsOf(of_step, prefix + name + "/", place.bucket->StoreNanos());
+    steps.push_back(EntryOf(files, dir, contents));
+    // It may have been removed since the list, or there is an upload that goes on.
+    if (steps.back().state != StepState::kDamaged && !SeemsDead(contents)) continue;
     auto again = LookAtStep(files, dir);
     if (!again.ok() && again.error().code != Code::kNotFound) return again.error();
     steps.pop_back();

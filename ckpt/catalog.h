@@ -11,16 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/files.h"
 #include "base/result.h"
 #include "ckpt/checkpoint.h"
 
 namespace keel {
-
-// In a bucket nobody holds a lock. There a step without a manifest counts as being written as long
-// as something of it is younger than this, by the store's clock.
-inline constexpr Duration kBucketQuiet = std::chrono::hours(1);
 
 enum class StepState {
   kComplete,
@@ -40,7 +35,9 @@ struct StepEntry {
   bool unreached = false;      // since the store it is in could not be reached
   bool pinned = false;
   bool put_aside = false;      // in a bucket: a job has taken it out of the way (ckpt/put_aside.h)
-  bool in_progress = false;    // a live process holds a lock of one of its attempts, or see above
+  // A live process holds a lock of one of its attempts; in a bucket, where nobody holds one: it has
+  // no manifest, and something of it is young (base/upload_age.h), or an upload that goes on.
+  bool in_progress = false;
   uint64_t stored_bytes = 0;   // of all files in its directory
   // For complete ones:
   std::string attempt;

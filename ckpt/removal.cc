@@ -9,6 +9,7 @@
 
 #include "base/file_helpers.h"
 #include "base/object_files.h"
+#include "base/upload_age.h"
 #include "ckpt/error_list.h"
 #include "ckpt/names.h"
 
@@ -242,11 +243,9 @@ Status DiscardDeadUploads(Files& files, const std::string& root) {
   KEEL_TRY_ASSIGN(const std::vector<UnfinishedObject> unfinished, UnfinishedShards(files, root));
   if (unfinished.empty()) return Ok();
   KEEL_TRY_ASSIGN(const BucketPlace place, files.Bucket(root));
-  const int64_t now_ns = place.bucket->StoreNanos();
   ErrorList errors;
   for (const UnfinishedObject& one : unfinished) {
-    const auto age = std::chrono::nanoseconds(now_ns - one.began_at_ns);
-    const Status discarded = age >= kBucketQuiet ? place.bucket->Discard(one) : Ok();
+    const Status discarded = DiscardIfDead(*place.bucket, one);
     if (!discarded.ok()) errors.Add(discarded.error());
   }
   return errors.ToStatus("discarding unfinished uploads below " + root);

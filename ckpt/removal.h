@@ -3,7 +3,8 @@
 //            gone and still called complete. Nothing that a living save has made is removed,
 //            whenever it began: a lock file only while we hold it, the directory only when it is
 //            empty, and all else was there before we saw that nobody was writing.
-//            In a bucket, which has no locks, that is what is young (kBucketQuiet).
+//            In a bucket, which has no locks, that is what is young (base/upload_age.h), and all
+//            of a step without a manifest to which an upload goes on.
 // Does not   touch files whose names are not ours: a directory with such a file stays, as an error.
 // Threads    any, also several for one directory, in one process or in many.
 // Errors     those of Files. After an error a part of the checkpoint may be gone.

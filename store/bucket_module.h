@@ -12,7 +12,7 @@
 namespace keel {
 
 // Raise it whenever the classes that cross the border change: another version is refused.
-inline constexpr int kBucketModuleVersion = 3;
+inline constexpr int kBucketModuleVersion = 4;
 inline constexpr const char* kBucketModuleEntry = "keel_bucket_module";
 inline constexpr const char* kBucketModuleFile = "libkeel_s3.so";
 

@@ -158,7 +158,8 @@ void Examination::CheckBucket(size_t host, const BucketFacts& bucket, Check& che
     check.Fail(Label(host), place + " cannot be used: " + bucket.trouble,
                "these credentials must put, read, list and remove objects below it, and list and "
                "end uploads in parts (s3:PutObject, GetObject, DeleteObject, "
-               "AbortMultipartUpload, ListBucket, ListBucketMultipartUploads)");
+               "AbortMultipartUpload, ListBucket, ListBucketMultipartUploads, "
+               "ListMultipartUploadParts)");
     return;
   }
   if (std::abs(bucket.clock_ahead_ns) > kStoreClockDoubt) {

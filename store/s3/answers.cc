@@ -101,6 +101,24 @@ Result<S3UploadsPage> ParseUploadsPage(std::string_view body) {
   return page;
 }
 
+Result<S3PartsPage> ParsePartsPage(std::string_view body) {
+  KEEL_TRY_ASSIGN(const XmlElement root, Document(body, "ListPartsResult"));
+  S3PartsPage page;
+  for (const XmlElement& one : root.children) {
+    if (one.name != "Part") continue;
+    const auto written = ParseIsoTime(one.TextOf("LastModified"));
+    if (!written) return Error{Code::kCorrupt, "its list has a part without a time"};
+    page.newest_at_ns = std::max(page.newest_at_ns, *written);
+  }
+  if (root.TextOf("IsTruncated") == "true") {
+    page.next = root.TextOf("NextPartNumberMarker");
+    if (page.next.empty()) {
+      return Error{Code::kCorrupt, "its list goes on, but it does not say where"};
+    }
+  }
+  return page;
+}
+
 Result<std::string> ParseUploadId(std::string_view body) {
   KEEL_TRY_ASSIGN(const XmlElement root, Document(body, "InitiateMultipartUploadResult"));
   if (root.TextOf("UploadId").empty()) return Error{Code::kCorrupt, "its answer has no upload id"};

@@ -36,6 +36,13 @@ struct S3UploadsPage {
 };
 Result<S3UploadsPage> ParseUploadsPage(std::string_view body);
 
+// One answer of ListParts.
+struct S3PartsPage {
+  int64_t newest_at_ns = 0;   // of its parts; 0: there is none
+  std::string next;           // empty: it was the last
+};
+Result<S3PartsPage> ParsePartsPage(std::string_view body);
+
 Result<std::string> ParseUploadId(std::string_view body);
 
 struct S3DeleteFailure {

@@ -275,6 +275,31 @@ Result<std::vector<UnfinishedObject>> S3Objects::Unfinished(const std::string& p
   return all;
 }
 
+// Parts are numbered, but sent several at a time: any page may have the newest.
+Result<int64_t> S3Objects::LastWritten(const UnfinishedObject& unfinished) {
+  KEEL_TRY(CheckKey(name_, unfinished.key));
+  int64_t newest_ns = unfinished.began_at_ns;
+  std::string next;
+  do {
+    S3Call call{.doing = "listing the parts of an upload of " + NameOf(unfinished.key),
+                .key = unfinished.key};
+    call.query = {{"uploadId", unfinished.id},
+                  {"max-parts", std::to_string(client_.options().page_keys)}};
+    if (!next.empty()) call.query.emplace_back("part-number-marker", next);
+    call.flaw = FlawOf(ParsePartsPage);
+    const S3Ending ending = client_.Send(call);
+    if (!ending.done()) return ending.error;
+    KEEL_TRY_ASSIGN(const S3PartsPage page, ParsePartsPage(ending.answer.body));
+    newest_ns = std::max(newest_ns, page.newest_at_ns);
+    if (!page.next.empty() && page.next == next) {
+      return Error{Code::kCorrupt, call.doing + ": the store's list does not go on from one "
+                                                "answer to the next"};
+    }
+    next = page.next;
+  } while (!next.empty());
+  return newest_ns;
+}
+
 Status S3Objects::Discard(const UnfinishedObject& unfinished) {
   KEEL_TRY(CheckKey(name_, unfinished.key));
   return DiscardUpload(client_, NameOf(unfinished.key), unfinished.key, unfinished.id, {});

@@ -39,6 +39,7 @@ class S3Objects : public Objects {
   Status Replace(const std::string& key, std::string_view bytes) override;
   Status Remove(const std::vector<std::string>& keys) override;
   Result<std::vector<UnfinishedObject>> Unfinished(const std::string& prefix) override;
+  Result<int64_t> LastWritten(const UnfinishedObject& unfinished) override;
   Status Discard(const UnfinishedObject& unfinished) override;
   int64_t StoreNanos() override { return client_.StoreNanos(); }
   Result<BucketRules> Rules() override;

@@ -5,6 +5,7 @@
 #include "base/file_helpers.h"
 #include "base/memory_objects.h"
 #include "base/object_files.h"
+#include "base/upload_age.h"
 #include "ckpt/catalog.h"
 #include "ckpt/retention.h"
 #include "ckpt/verify.h"

@@ -2,10 +2,14 @@
 // directory.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <utility>
+
 #include "base/file_helpers.h"
 #include "base/memory_files.h"
 #include "base/memory_objects.h"
 #include "base/object_files.h"
+#include "base/upload_age.h"
 #include "ckpt/catalog.h"
 #include "ckpt/copy.h"
 #include "ckpt/put_aside.h"
@@ -75,6 +79,33 @@ TEST_F(InABucket, TheListSaysWhatIsThereAndWhatIsDamaged) {
 
 // --- Saving there ---
 
+// Lets something happen just before the next request of a kind.
+class InterposedObjects : public MemoryObjects {
+ public:
+  void BeforeUnfinished(std::function<void()> act) { before_unfinished_ = std::move(act); }
+  void BeforeUpload(const std::string& ending, std::function<void()> act) {
+    ending_ = ending;
+    before_upload_ = std::move(act);
+  }
+
+  Result<std::vector<UnfinishedObject>> Unfinished(const std::string& prefix) override {
+    if (const auto act = std::exchange(before_unfinished_, nullptr)) act();
+    return MemoryObjects::Unfinished(prefix);
+  }
+  Result<std::unique_ptr<ObjectUpload>> Upload(const std::string& key,
+                                               uint64_t bytes_max) override {
+    if (key.ends_with(ending_)) {
+      if (const auto act = std::exchange(before_upload_, nullptr)) act();
+    }
+    return MemoryObjects::Upload(key, bytes_max);
+  }
+
+ private:
+  std::function<void()> before_unfinished_;
+  std::function<void()> before_upload_;   // of a key that ends so
+  std::string ending_;
+};
+
 class SavedInABucket : public testing::Test {
  protected:
   Result<CommitReport> SaveStep(uint64_t step, uint64_t attempt) {
@@ -101,7 +132,7 @@ class SavedInABucket : public testing::Test {
     return *ReadWhole(files_, "s3://bucket/run/" + StepDirName(step) + "/manifest.json", 1 << 24);
   }
 
-  MemoryObjects bucket_;
+  InterposedObjects bucket_;
   ObjectFiles files_{bucket_};
   TestState state_ = TestState::Make(3, 100'000);
 };
@@ -223,6 +254,58 @@ TEST_F(SavedInABucket, WhatIsYoungMayBeOfASaveThatGoesOn) {
   EXPECT_TRUE(bucket_.Unfinished("")->empty());
   EXPECT_FALSE(save->Commit(0).ok()) << "its shard is gone";
   ExpectWhole(200);
+}
+
+constexpr Duration kMostOfQuiet = kBucketQuiet * 2 / 3;
+
+// A large shard over a slow link takes longer than that.
+TEST_F(SavedInABucket, AnUploadThatGoesOnIsNotGivenUpHoweverLongItTakes) {
+  ASSERT_OK(SaveStep(100, 1));
+  const std::string key = "run/step-000000200/" + ShardFileName({std::string(16, 'a'), 0, 1});
+  ASSERT_OK_AND_ASSIGN(const auto upload, bucket_.Upload(key, 10));
+  for (int part = 0; part < 4; ++part) {
+    bucket_.Pass(kMostOfQuiet);
+    ASSERT_OK(ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1}));
+    ASSERT_OK(upload->Append(BytesOf("x")));
+  }
+  ASSERT_OK(upload->Finish());
+  EXPECT_EQ(bucket_.Look(key)->bytes, 4u);
+}
+
+// Of two writers, or of a copy, one shard may be there long before the next one is.
+TEST_F(SavedInABucket, ShardsStayAsLongAsAnotherOneOfTheirStepIsUploaded) {
+  ASSERT_OK(SaveStep(200, 2));
+  const ShardName first{std::string(16, 'a'), 0, 2}, second{std::string(16, 'a'), 1, 2};
+  ASSERT_OK(bucket_.Replace("run/step-000000100/" + ShardFileName(first), "first"));
+  ASSERT_OK_AND_ASSIGN(auto upload,
+                       bucket_.Upload("run/step-000000100/" + ShardFileName(second), 10));
+  bucket_.Pass(kMostOfQuiet);
+  ASSERT_OK(upload->Append(BytesOf("x")));
+  bucket_.Pass(kMostOfQuiet);
+  const RetentionPolicy all{.keep_last = 1, .partial = RetentionPolicy::Partial::kRemoveAll};
+  ASSERT_OK_AND_ASSIGN(const RetentionReport report,
+                       ApplyRetention(files_, "s3://bucket/run", all));
+  EXPECT_EQ(report.verdicts[0].reason, "being written");
+  EXPECT_EQ(Keys().size(), 3u);
+  ASSERT_OK_AND_ASSIGN(const StepEntry kept, LookAtStep(files_, "s3://bucket/run/step-000000100"));
+  EXPECT_EQ(kept.reason, "no manifest: a save is in progress");
+  bucket_.Pass(kBucketQuiet);
+  ASSERT_OK(ApplyRetention(files_, "s3://bucket/run", all));
+  EXPECT_EQ(Keys().size(), 2u);
+  EXPECT_TRUE(bucket_.Unfinished("")->empty());
+}
+
+// It has ended between the lists that tell of shards and of uploads: one of them has to show it.
+TEST_F(SavedInABucket, AnUploadThatEndsWhileTheStepIsJudgedIsSeen) {
+  ASSERT_OK(SaveStep(200, 2));
+  const ShardName first{std::string(16, 'a'), 0, 2}, second{std::string(16, 'a'), 1, 2};
+  ASSERT_OK(bucket_.Replace("run/step-000000100/" + ShardFileName(first), "first"));
+  ASSERT_OK_AND_ASSIGN(auto upload,
+                       bucket_.Upload("run/step-000000100/" + ShardFileName(second), 10));
+  bucket_.Pass(kBucketQuiet);
+  ASSERT_OK(upload->Append(BytesOf("x")));
+  bucket_.BeforeUnfinished([&] { EXPECT_OK(upload->Finish()); });
+  EXPECT_TRUE(LookAtStep(files_, "s3://bucket/run/step-000000100")->in_progress);
 }
 
 // What another attempt left in a complete step.

@@ -58,6 +58,9 @@ class FaultyObjects : public Objects {
     using Found = Result<std::vector<UnfinishedObject>>;
     return Do<Found>([&] { return below_.Unfinished(prefix); });
   }
+  Result<int64_t> LastWritten(const UnfinishedObject& unfinished) override {
+    return Do<Result<int64_t>>([&] { return below_.LastWritten(unfinished); });
+  }
   Status Discard(const UnfinishedObject& unfinished) override {
     return Do<Status>([&] { return below_.Discard(unfinished); });
   }

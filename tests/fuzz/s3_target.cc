@@ -39,6 +39,7 @@ void Run(std::span<const std::byte> input) {
     for (const ObjectInfo& one : page->listing.objects) KEEL_CHECK(!one.key.empty(), text);
   }
   (void)ParseUploadsPage(text);
+  (void)ParsePartsPage(text);
   (void)ParseUploadId(text);
   (void)ParseDeleteFailures(text);
   (void)ParseS3Error(text);

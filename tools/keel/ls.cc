@@ -74,7 +74,7 @@ std::string UnfinishedText(const std::vector<UnfinishedObject>& unfinished) {
   int64_t oldest_ns = unfinished.front().began_at_ns;
   for (const UnfinishedObject& one : unfinished) oldest_ns = std::min(oldest_ns, one.began_at_ns);
   return CountText(unfinished.size(), "upload") + " begun and not finished, the oldest " +
-         TimeText(oldest_ns) + "; what is older than an hour `keel gc` discards\n";
+         TimeText(oldest_ns) + "; what nobody has gone on with for an hour `keel gc` discards\n";
 }
 
 Json UnfinishedJson(const std::vector<UnfinishedObject>& unfinished) {

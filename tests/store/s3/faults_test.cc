@@ -155,6 +155,28 @@ TEST_F(S3Faults, AnUploadThatOthersDiscardedIsNot) {
   EXPECT_THAT(finished.error().message, HasSubstr("NoSuchUpload"));
 }
 
+// Whether somebody goes on with it says its newest part, and not its beginning.
+TEST_F(S3Faults, AnUploadIsAsYoungAsItsNewestPart) {
+  S3Options options = Quick();
+  options.page_keys = 2;
+  objects_ = Open(options);
+  auto upload = objects_->Upload("large", 100 * kPart);
+  ASSERT_OK((*upload)->Append(BytesOf(large_.substr(0, 5 * kPart))));
+  stub_.Fail({"Complete", Kind::kAnswer, 1, {403, {}, StubErrorBody("AccessDenied")}});
+  ASSERT_FALSE((*upload)->Finish().ok());   // all of its parts are there, and it is not finished
+  ASSERT_OK_AND_ASSIGN(const auto unfinished, objects_->Unfinished(""));
+  ASSERT_THAT(unfinished, SizeIs(1));
+  const auto written_at_ns = objects_->LastWritten(unfinished[0]);
+  ASSERT_OK(written_at_ns);
+  const auto age = std::chrono::nanoseconds(*written_at_ns - unfinished[0].began_at_ns);
+  EXPECT_EQ(age, std::chrono::minutes(StubMinutesOfPart(3)));
+  EXPECT_EQ(stub_.Count("ListParts"), 3);
+  stub_.Fail({"ListParts", Kind::kAnswer, 1, {403, {}, StubErrorBody("AccessDenied")}});
+  EXPECT_EQ(objects_->LastWritten(unfinished[0]).error().code, Code::kInvalid);
+  upload->reset();
+  EXPECT_EQ(objects_->LastWritten(unfinished[0]).error().code, Code::kNotFound);
+}
+
 TEST_F(S3Faults, APartThatFailsForGoodFailsTheUploadAndLeavesNothing) {
   stub_.Fail({"UploadPart", Kind::kAnswer, 1, {403, {}, StubErrorBody("AccessDenied")}});
   const Status upload = Upload("large", large_);

@@ -213,6 +213,9 @@ TEST_F(Seaweed, UnfinishedUploadsAreListedAndDiscarded) {
   EXPECT_THAT(*found, SizeIs(4));
   for (const UnfinishedObject& one : *found) {
     EXPECT_THAT(one.key, HasSubstr("run/"));
+    const auto written_at_ns = paged->LastWritten(one);
+    ASSERT_OK(written_at_ns);
+    EXPECT_GE(*written_at_ns, one.began_at_ns);
     ASSERT_OK(paged->Discard(one));
     EXPECT_OK(paged->Discard(one));
   }

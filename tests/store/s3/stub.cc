@@ -47,6 +47,7 @@ std::string OperationOf(const StubRequest& request) {
   const std::string& method = request.method;
   if (method == "GET" && has("uploads")) return "ListUploads";
   if (method == "GET" && has("list-type")) return "List";
+  if (method == "GET" && has("uploadId")) return "ListParts";
   if (method == "GET") return "GetObject";
   if (method == "HEAD") return "HeadObject";
   if (method == "PUT") return has("partNumber") ? "UploadPart" : "PutObject";
@@ -169,6 +170,16 @@ std::vector<StubRequest> S3Stub::requests() const {
 
 int S3Stub::Count(const std::string& operation) const {
   const std::lock_guard lock(mutex_);
+  return CountLocked(operation);
+}
+
+bool S3Stub::Await(const std::string& operation, int count) const {
+  std::unique_lock lock(mutex_);
+  return asked_.wait_for(lock, std::chrono::seconds(60),
+                         [&] { return CountLocked(operation) >= count; });
+}
+
+int S3Stub::CountLocked(const std::string& operation) const {
   return static_cast<int>(std::count_if(
       requests_.begin(), requests_.end(),
       [&](const StubRequest& request) { return request.operation == operation; }));
@@ -227,6 +238,7 @@ bool S3Stub::Respond(int connection, const StubRequest& request) {
   const bool is_head = request.method == "HEAD";
   std::unique_lock lock(mutex_);
   requests_.push_back(request);
+  asked_.notify_all();
   StubFault fault{request.operation, Kind::kAnswer, 0};
   const auto found = std::find_if(faults_.begin(), faults_.end(), [&](const StubFault& one) {
     return one.operation == request.operation;
@@ -371,9 +383,29 @@ StubAnswer S3Stub::OfUpload(const StubRequest& request) {
     return {204, {}, ""};
   }
   if (request.operation == "Complete") return Complete(request, id);
+  if (request.operation == "ListParts") return ListParts(request, found->second);
   const int number = std::stoi(request.query.at("partNumber"));
   found->second.parts[number] = request.body;
   return {200, {{"ETag", "\"part-" + std::to_string(number) + "\""}}, ""};
+}
+
+StubAnswer S3Stub::ListParts(const StubRequest& request, const Upload& upload) {
+  const auto marker = request.query.find("part-number-marker");
+  const int after = marker == request.query.end() ? 0 : std::stoi(marker->second);
+  int left = std::stoi(request.query.at("max-parts"));
+  std::string body = "<ListPartsResult>", next;
+  for (auto part = upload.parts.upper_bound(after); part != upload.parts.end(); ++part) {
+    if (left-- == 0) {
+      body += "<IsTruncated>true</IsTruncated><NextPartNumberMarker>" + next +
+              "</NextPartNumberMarker>";
+      break;
+    }
+    next = std::to_string(part->first);
+    const std::string minutes = std::to_string(100 + StubMinutesOfPart(part->first)).substr(1);
+    body += "<Part><PartNumber>" + next + "</PartNumber><LastModified>2026-11-25T10:" + minutes +
+            ":00.000Z</LastModified></Part>";
+  }
+  return {200, {}, body + "</ListPartsResult>"};
 }
 
 StubAnswer S3Stub::Complete(const StubRequest& request, const std::string& id) {

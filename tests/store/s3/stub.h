@@ -3,7 +3,7 @@
 //            in parts, lists and removals, as S3 does, and notes each request. A fault happens to
 //            the next requests of its operation, as many as it says, before or after they had
 //            their effect.
-// Does not   check signatures (a real server does), or give lists in pages.
+// Does not   check signatures (a real server does), or give lists in pages, but for those of parts.
 // Threads    any; one of its own for each connection.
 #pragma once
 
@@ -25,7 +25,8 @@ namespace keel {
 
 struct StubRequest {
   std::string operation;     // "PutObject", "GetObject", "HeadObject", "List", "CreateUpload",
-                             // "UploadPart", "Complete", "Abort", "ListUploads", "Delete", "Other"
+                             // "UploadPart", "Complete", "Abort", "ListUploads", "ListParts",
+                             // "Delete", "Other"
   std::string method;
   std::string path;          // of the request, with its query
   std::string key;
@@ -85,6 +86,8 @@ class S3Stub {
   std::vector<StubRequest> requests() const;
   // How often the operation was asked for.
   int Count(const std::string& operation) const;
+  // Returns once it has been asked for so often; false: a limit against hanging has passed.
+  bool Await(const std::string& operation, int count) const;
   std::map<std::string, std::string> objects() const;
   void SetObject(const std::string& key, const std::string& bytes);
 
@@ -98,6 +101,7 @@ class S3Stub {
   void Serve(int connection);
   // False: the connection is to end.
   bool Respond(int connection, const StubRequest& request);
+  int CountLocked(const std::string& operation) const;
   StubAnswer Effect(const StubRequest& request, bool ignores_range);
   StubAnswer Put(const StubRequest& request);
   bool HasWrongSum(const StubRequest& request) const;
@@ -105,12 +109,14 @@ class S3Stub {
   StubAnswer List(const StubRequest& request) const;
   StubAnswer Delete(const StubRequest& request);
   StubAnswer OfUpload(const StubRequest& request);
+  static StubAnswer ListParts(const StubRequest& request, const Upload& upload);
   StubAnswer Complete(const StubRequest& request, const std::string& id);
 
   Fd listener_;
   uint16_t port_ = 0;
   mutable std::mutex mutex_;
   std::condition_variable closed_;
+  mutable std::condition_variable asked_;
   bool closing_ = false;                            // all below: guarded by mutex_
   std::list<StubFault> faults_;
   StubManners manners_;
@@ -124,6 +130,9 @@ class S3Stub {
   std::vector<std::thread> threads_;
   std::thread accepting_;
 };
+
+// When a part came, in minutes after its upload began: the newest is not the last one.
+constexpr int StubMinutesOfPart(int number) { return number * 7 % 11; }
 
 // <Error><Code>code</Code>...
 std::string StubErrorBody(const std::string& code);

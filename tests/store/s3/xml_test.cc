@@ -94,6 +94,10 @@ TEST(S3Answers, AnAnswerToAnotherQuestionIsAnError) {
   EXPECT_FALSE(ParseListPage("<ListBucketResult><IsTruncated>true</IsTruncated>"
                              "</ListBucketResult>").ok());
   EXPECT_FALSE(ParseUploadsPage("<ListBucketResult/>").ok());
+  EXPECT_FALSE(ParsePartsPage("<ListBucketResult/>").ok());
+  EXPECT_FALSE(ParsePartsPage("<ListPartsResult><Part/></ListPartsResult>").ok());
+  EXPECT_FALSE(ParsePartsPage("<ListPartsResult><IsTruncated>true</IsTruncated>"
+                              "</ListPartsResult>").ok());
   EXPECT_FALSE(ParseUploadId("<InitiateMultipartUploadResult/>").ok());
   EXPECT_FALSE(ParseDeleteFailures("").ok());
   EXPECT_FALSE(CheckCompleted("<Error/>").ok());
