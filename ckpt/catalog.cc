@@ -388,6 +388,14 @@ Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::stri
   }
 }
 
+Status CheckIsThere(Files& files, const std::string& step_dir, const std::string& attempt) {
+  KEEL_TRY_ASSIGN(const StepEntry there, LookAtStep(files, step_dir));
+  if (there.state == StepState::kComplete && there.attempt == attempt) return Ok();
+  return Error{Code::kCorrupt, "its manifest is in place, but " + step_dir + " is " +
+                                   std::string(StepStateName(there.state)) + ": " +
+                                   there.reason + "; was it removed as old?"};
+}
+
 Status Pin(Files& files, const std::string& step_dir) {
   const std::string path = JoinPath(step_dir, kPinName);
   KEEL_TRY(WriteDurably(files, path, ""));

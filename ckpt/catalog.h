@@ -75,6 +75,10 @@ Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::stri
 // first, is gone.
 bool IsRemoved(Files& files, const std::string& step_dir);
 
+// After its manifest was put where no locks keep others from the shards: they may have been taken
+// for those of a dead save while their writer stood still. kCorrupt: then they are gone.
+Status CheckIsThere(Files& files, const std::string& step_dir, const std::string& attempt);
+
 // Pinned steps are never deleted by retention.
 Status Pin(Files& files, const std::string& step_dir);
 Status Unpin(Files& files, const std::string& step_dir);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/file_helpers.h"
+#include "ckpt/catalog.h"
 #include "ckpt/format.h"
 #include "ckpt/step_place.h"
 
@@ -104,7 +105,9 @@ class StepCopy {
     }
     const Status published =
         places_.front()->Publish(ManifestText(manifest), [&] { return CheckIsNew(); });
-    return published.ok() ? published : GiveUp(published);
+    if (!published.ok()) return GiveUp(published);
+    return places_.front()->has_locks() ? Ok()
+                                        : CheckIsThere(files_, step_dir_, manifest.attempt);
   }
 
  private:

@@ -1,9 +1,11 @@
 // CopyCheckpoint: a committed checkpoint once more, in another directory or bucket, byte by byte.
 // Promises   each frame is verified before it is written, and what the copy says of itself is read
 //            back before its manifest appears, which comes last: killed at any moment, there is a
-//            whole copy or none. Nothing that is committed there is replaced (kExists).
+//            whole copy or none. Nothing that is committed there is replaced (kExists). Ok says
+//            that its shards were there after its manifest: where there are no locks, others may
+//            remove them as old while this one stands still (kCorrupt).
 // Does not   unpack anything, or copy a pin.
-// Threads    one. Errors: kExists; kCancelled; those of base/files.h and base/objects.h.
+// Threads    one. Errors: kExists; kCancelled; kCorrupt; those of base/files.h and base/objects.h.
 #pragma once
 
 #include <string>

@@ -127,20 +127,13 @@ Result<CommitReport> Save::Commit(int64_t saved_at_ns,
     return may_appear();
   });
   if (!published.ok()) return published.error().Doing(Doing(plan_));
-  if (!place_->has_locks()) KEEL_TRY(CheckIsThere());
+  if (!place_->has_locks()) {
+    const Status there = CheckIsThere(files_, step_dir_, plan_.attempt);
+    if (!there.ok()) return there.error().Doing(Doing(plan_));
+  }
   CommitReport report{step_dir_, 0, plan_.description.layout.tensor_bytes()};
   for (const ManifestShard& shard : manifest->shards) report.stored_bytes += shard.bytes;
   return report;
-}
-
-// Where no locks keep others from the shards, they may have been taken for those of a dead save
-// while this process stood still.
-Status Save::CheckIsThere() const {
-  KEEL_TRY_ASSIGN(const StepEntry there, LookAtStep(files_, step_dir_));
-  if (there.state == StepState::kComplete && there.attempt == plan_.attempt) return Ok();
-  return Error{Code::kCorrupt, Doing(plan_) + ": its manifest is in place, but " + step_dir_ +
-                                   " is " + std::string(StepStateName(there.state)) + ": " +
-                                   there.reason + "; was it removed as old?"};
 }
 
 namespace {

@@ -68,7 +68,6 @@ class Save {
   ShardName Name(uint32_t part) const { return {plan_.attempt, part, plan_.parts}; }
   Status Prepare();
   Status CheckUncommitted() const;
-  Status CheckIsThere() const;
   Result<Manifest> BuildManifest(int64_t saved_at_ns) const;
 
   Files& files_;

@@ -362,6 +362,32 @@ TEST_F(SavedInABucket, ABucketItselfMayBeTheDirectory) {
   }
 }
 
+// One that stands still for an hour looks like one that has died.
+TEST_F(SavedInABucket, ACopyWhoseShardsWereRemovedMeanwhileIsNotCalledOne) {
+  std::vector<std::unique_ptr<Save>> saves;
+  MemorySource source(state_.Spans());
+  for (uint32_t part = 0; part < 2; ++part) {
+    SavePlan plan = PlanOf(state_, "s3://bucket/from", 100, 1, 4096);
+    plan.part = part;
+    plan.parts = 2;
+    ASSERT_OK_AND_ASSIGN(auto save, Save::Begin(files_, plan));
+    ASSERT_OK(save->WriteShard(source, {}));
+    saves.push_back(std::move(save));
+  }
+  ASSERT_OK(saves[0]->Commit(0));
+  ASSERT_OK(SaveStep(200, 2));
+  ASSERT_OK_AND_ASSIGN(const auto from, OpenCheckpoint(files_, "s3://bucket/from"));
+  bucket_.BeforeUpload(from->manifest().shards[1].file, [&] {
+    bucket_.Pass(kBucketQuiet);
+    EXPECT_OK(ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1}));
+  });
+  const auto copied = CopyCheckpoint(files_, *from, "s3://bucket/run", nullptr);
+  ASSERT_EQ(LookAtStep(files_, "s3://bucket/run/step-000000100")->state, StepState::kDamaged);
+  ASSERT_FALSE(copied.ok());
+  EXPECT_EQ(copied.error().code, Code::kCorrupt);
+  EXPECT_NE(copied.error().message.find("removed as old"), std::string::npos);
+}
+
 // --- Copies ---
 
 class Copies : public testing::TestWithParam<bool> {
