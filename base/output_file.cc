@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/file_helpers.h"
-#include "base/object_files.h"
 #include "base/random.h"
+#include "base/upload_age.h"
 
 namespace keel {
 namespace {
@@ -22,6 +22,15 @@ bool IsLeftoverOf(const std::string& base, const std::string& name) {
   if (name.size() != around + kIdDigits) return false;
   const std::string id = name.substr(begin.size(), kIdDigits);
   return id.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+// What is uploaded is no object before its end, but it is billed.
+void DiscardUploadsTo(const BucketPlace& place) {
+  const auto unfinished = place.bucket->Unfinished(place.key);
+  if (!unfinished.ok()) return;
+  for (const UnfinishedObject& one : *unfinished) {
+    if (one.key == place.key) (void)DiscardIfDead(*place.bucket, one);
+  }
 }
 
 }  // namespace
@@ -92,7 +101,8 @@ Status OutputFile::Commit() {
 }
 
 void RemoveOutputLeftovers(Files& files, const std::string& path) {
-  if (IsInBucket(files, path)) return;   // an upload leaves no object
+  const auto place = files.Bucket(path);
+  if (place.ok() && place->bucket != nullptr) return DiscardUploadsTo(*place);
   const auto resolved = files.Resolve(path);
   if (!resolved.ok()) return;
   const std::string dir = ParentDir(*resolved);

@@ -51,8 +51,9 @@ class OutputFile {
 // 16 digits that no other writer has.
 std::string NewOutputId();
 
-// Removes what writers of `path` left that were killed. What cannot be removed stays: it is in the
-// way of nothing but the disk's room.
+// Removes what writers of `path` left that were killed; in a bucket, uploads to it that nobody goes
+// on with (base/upload_age.h). What cannot be removed stays: it is in the way of nothing but the
+// disk's room.
 void RemoveOutputLeftovers(Files& files, const std::string& path);
 
 }  // namespace keel

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include "base/file_helpers.h"
+#include "base/memory_objects.h"
+#include "base/object_files.h"
 #include "base/posix_files.h"
+#include "base/upload_age.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/support/temp_dir.h"
 
@@ -88,6 +91,23 @@ TEST_F(OutputFileTest, LeftoversGoUnlessAWriterHoldsThem) {
   }
   ASSERT_OK((*live)->Commit());
   EXPECT_TRUE(*Exists(files_, path));
+}
+
+TEST(OutputFileInABucket, LeftoversGoUnlessAWriterGoesOn) {
+  MemoryObjects bucket;
+  ObjectFiles files(bucket);
+  const char* const path = "s3://bucket/out.safetensors";
+  std::vector<std::unique_ptr<ObjectUpload>> uploads;
+  for (const char* key : {"out.safetensors", "out.safetensors", "out.safetensors2"}) {
+    ASSERT_OK_AND_ASSIGN(auto upload, bucket.Upload(key, 10));
+    uploads.push_back(std::move(upload));
+  }
+  bucket.Pass(kBucketQuiet);
+  ASSERT_OK(uploads[1]->Append(BytesOf("x")));
+  RemoveOutputLeftovers(files, path);
+  EXPECT_FALSE(uploads[0]->Finish().ok());
+  EXPECT_OK(uploads[1]->Finish());
+  EXPECT_OK(uploads[2]->Finish());
 }
 
 }  // namespace

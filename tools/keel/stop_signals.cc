@@ -1,10 +1,16 @@
-// A handler that notes, and files that look at the note.
+// A handler that notes and rings, files that look at the note, and who waits for the bell.
 #include "tools/keel/stop_signals.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <csignal>
-#include <mutex>
 #include <utility>
+
+#include "elastic/process/quiet_thread.h"
+#include "tools/keel/stoppable_objects.h"
 
 namespace keel {
 namespace {
@@ -12,9 +18,27 @@ namespace {
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 std::atomic<int> noted{0};
+std::atomic<int> bell{-1};   // what a handler writes to: the other end of Bell()
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler writes it");
 
-void Note(int signal) { noted = signal; }
+void Note(int signal) {
+  noted = signal;
+  const int error = errno;
+  (void)!::write(bell, "", 1);
+  errno = error;
+}
+
+// It can be read once a signal is noted, and is never emptied, so that all see it. Not valid where
+// the system had no pipe.
+const Fd& Bell() {
+  static const Fd& read_end = *[] {
+    Result<PipeEnds> ends = MakePipe();
+    if (!ends.ok()) return new Fd;
+    bell = ends->write.Release();
+    return new Fd(std::move(ends->read));
+  }();
+  return read_end;
+}
 
 void SetUnlessSet(int signal, void (*handler)(int)) {
   struct sigaction current {};
@@ -23,15 +47,6 @@ void SetUnlessSet(int signal, void (*handler)(int)) {
   wanted.sa_handler = handler;
   wanted.sa_flags = static_cast<int>(SA_RESETHAND);  // no SA_RESTART: a blocked write() returns
   (void)sigaction(signal, &wanted, nullptr);
-}
-
-void NoteSignalsFromNowOn() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    for (const int signal : kStopSignals) SetUnlessSet(signal, Note);
-    // A file beyond `ulimit -f` is an error of the write() then, and no death.
-    SetUnlessSet(SIGXFSZ, SIG_IGN);
-  });
 }
 
 class StoppableFile : public File {
@@ -65,6 +80,16 @@ class StoppableFile : public File {
 
 }  // namespace
 
+void NoteSignalsFromNowOn() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    (void)Bell();
+    for (const int signal : kStopSignals) SetUnlessSet(signal, Note);
+    // A file beyond `ulimit -f` is an error of the write() then, and no death.
+    SetUnlessSet(SIGXFSZ, SIG_IGN);
+  });
+}
+
 int StopSignal() { return noted; }
 
 Status CheckStop() {
@@ -77,6 +102,26 @@ void EndByStopSignal() {
   (void)std::signal(noted, SIG_DFL);
   (void)std::raise(noted);
 }
+
+StopWatch::StopWatch(std::function<void()> on_stop) {
+  Result<PipeEnds> ends = MakePipe();
+  if (!ends.ok() || !Bell().valid()) return;
+  end_ = *std::move(ends);
+  thread_ = StartQuietThread("keel-stop", [this, on_stop = std::move(on_stop)] {
+    pollfd either[] = {{Bell().number(), POLLIN, 0}, {end_.read.number(), POLLIN, 0}};
+    while (::poll(either, 2, -1) < 0 && errno == EINTR) {
+    }
+    if (either[1].revents == 0 && either[0].revents != 0) on_stop();
+  });
+}
+
+StopWatch::~StopWatch() {
+  end_.write.Close();
+  if (thread_.joinable()) thread_.join();
+}
+
+StoppableFiles::StoppableFiles(Files& below) : below_(below) {}
+StoppableFiles::~StoppableFiles() = default;
 
 Result<std::unique_ptr<File>> StoppableFiles::Open(const std::string& path, OpenFlags flags) {
   if (flags.write) NoteSignalsFromNowOn();
@@ -101,6 +146,16 @@ Result<std::unique_ptr<FileLock>> StoppableFiles::Lock(const std::string& path,
   NoteSignalsFromNowOn();
   KEEL_TRY(CheckStop());
   return below_.Lock(path, owner);
+}
+
+Result<BucketPlace> StoppableFiles::Bucket(const std::string& path) {
+  KEEL_TRY_ASSIGN(BucketPlace place, below_.Bucket(path));
+  if (place.bucket == nullptr) return place;
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Objects>& stoppable = buckets_[place.bucket];
+  if (stoppable == nullptr) stoppable = std::make_unique<StoppableObjects>(*place.bucket);
+  place.bucket = stoppable.get();
+  return place;
 }
 
 }  // namespace keel
