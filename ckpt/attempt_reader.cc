@@ -4,7 +4,9 @@
 #include <array>
 
 #include "base/file_helpers.h"
+#include "base/object_files.h"
 #include "base/text.h"
+#include "ckpt/away.h"
 #include "ckpt/checkpoint.h"
 #include "ckpt/names.h"
 
@@ -43,21 +45,25 @@ Result<std::unique_ptr<AttemptReader>> AttemptReader::Open(Files& files,
                                                            uint32_t parts,
                                                            const Manifest* manifest) {
   KEEL_CHECK(parts > 0 && parts <= kShardsMax, parts);
-  std::unique_ptr<AttemptReader> reader(new AttemptReader(attempt, parts));
-  std::vector<ShardResult> shards = reader->OpenAll(files, step_dir);
+  std::unique_ptr<AttemptReader> reader(
+      new AttemptReader(attempt, parts, IsInBucket(files, step_dir)));
+  KEEL_TRY_ASSIGN(std::vector<ShardResult> shards, reader->OpenAll(files, step_dir));
   KEEL_TRY(reader->Describe(shards, manifest));
   for (uint32_t part = 0; part < parts; ++part) {
     const std::string path = JoinPath(step_dir, ShardFileName({attempt, part, parts}));
-    reader->TakeShard(files, path, part, std::move(shards[part]), manifest);
+    KEEL_TRY(reader->TakeShard(files, path, part, std::move(shards[part]), manifest));
   }
   return reader;
 }
 
-std::vector<ShardResult> AttemptReader::OpenAll(Files& files, const std::string& step_dir) const {
+Result<std::vector<ShardResult>> AttemptReader::OpenAll(Files& files,
+                                                        const std::string& step_dir) const {
   std::vector<ShardResult> shards;
   for (uint32_t part = 0; part < parts(); ++part) {
     shards.push_back(
         ShardReader::Open(files, JoinPath(step_dir, ShardFileName({attempt_, part, parts()}))));
+    const ShardResult& shard = shards.back();
+    if (!shard.ok() && IsAway(in_bucket_, shard.error().code)) return shard.error();
   }
   return shards;
 }
@@ -83,15 +89,15 @@ Status AttemptReader::Describe(const std::vector<ShardResult>& shards, const Man
                                "whole enough to say which tensors there were" + why};
 }
 
-void AttemptReader::TakeShard(Files& files, const std::string& path, uint32_t part,
-                              ShardResult shard, const Manifest* manifest) {
+Status AttemptReader::TakeShard(Files& files, const std::string& path, uint32_t part,
+                                ShardResult shard, const Manifest* manifest) {
   Part& taken = parts_[part];
   if (!shard.ok()) {
     const Code code = shard.error().code;
     taken.trouble = code == Code::kNotFound ? "shard " + path + " is missing"
                                             : shard.error().message;
-    if (code == Code::kCorrupt || code == Code::kIo) Hunt(files, path, part, manifest != nullptr);
-    return;
+    const bool has_bytes = code == Code::kCorrupt || code == Code::kIo;
+    return has_bytes ? Hunt(files, path, part, manifest != nullptr) : Ok();
   }
   Status fits = CheckShardFits(**shard, description_, {attempt_, part, parts()});
   if (fits.ok() && manifest != nullptr && (*shard)->digest() != manifest->shards[part].digest) {
@@ -99,7 +105,7 @@ void AttemptReader::TakeShard(Files& files, const std::string& path, uint32_t pa
   }
   if (!fits.ok()) {
     taken.trouble = fits.error().message;
-    return;
+    return Ok();
   }
   taken.reader = std::move(*shard);
   size_t piece = 0;
@@ -108,25 +114,29 @@ void AttemptReader::TakeShard(Files& files, const std::string& path, uint32_t pa
     taken.first_piece.push_back(piece);
     piece += layout().PieceCount(frame);
   }
+  return Ok();
 }
 
-void AttemptReader::Hunt(Files& files, const std::string& path, uint32_t part, bool has_manifest) {
+Status AttemptReader::Hunt(Files& files, const std::string& path, uint32_t part,
+                           bool has_manifest) {
   Part& hunted = parts_[part];
   auto file = files.Open(path, {.sequential = true});
-  if (!file.ok()) return;
+  if (!file.ok()) return IsAway(in_bucket_, file.error().code) ? Status(file.error()) : Ok();
   // A manifest's digests show whether frames are the right ones; without it the header must.
   if (!has_manifest) {
     const Status header =
         CheckHeader(**file, {attempt_, part, parts()}, layout(), description_.step);
     if (!header.ok()) {
+      if (IsAway(in_bucket_, header.error().code)) return header;
       hunted.trouble += "; " + header.error().message;
-      return;
+      return Ok();
     }
   }
   hunted.file = std::move(*file);
   const FrameRange frames = layout().PartOf(part, parts());
-  hunted.spots = HuntFrames(*hunted.file, layout(), frames);
+  KEEL_TRY_ASSIGN(hunted.spots, HuntFrames(*hunted.file, in_bucket_, layout(), frames));
   if (!has_manifest) hunted.spots = InTheirPlace(hunted.spots, frames);
+  return Ok();
 }
 
 uint32_t AttemptReader::PartOfFrame(uint64_t frame) const {
@@ -176,6 +186,7 @@ Status AttemptReader::ReadHunted(const Part& part, uint64_t frame, Scratch* scra
   for (const FrameSpot& spot : spots->second) {
     scratch->stored.resize(spot.bytes);
     const auto got = part.file->ReadAt(spot.offset, scratch->stored);
+    if (!got.ok() && IsAway(in_bucket_, got.error().code)) return got.error();
     status = !got.ok() ? Status(got.error())
              : *got < spot.bytes
                  ? Status(Broken("the file ends within it"))

@@ -6,7 +6,8 @@
 // Does not   need a manifest, nor all shards; write anything.
 // Threads    const methods from any thread, each with a Scratch of its own.
 // Errors     Open(): nothing of the attempt can be used, and why. Read(): the part's trouble, or
-//            kCorrupt with the reason.
+//            kCorrupt with the reason. Both: that of a store that is away (ckpt/away.h), which says
+//            nothing about the attempt.
 #pragma once
 
 #include <memory>
@@ -36,6 +37,7 @@ class AttemptReader {
   const Description& description() const { return description_; }
   const Layout& layout() const { return description_.layout; }
   const std::string& attempt() const { return attempt_; }
+  bool in_bucket() const { return in_bucket_; }
   uint32_t parts() const { return static_cast<uint32_t>(parts_.size()); }
   uint32_t PartOfFrame(uint64_t frame) const;
   // What is wrong with a shard as a whole, naming it; empty: nothing.
@@ -58,19 +60,20 @@ class AttemptReader {
     FrameSpots spots;
   };
 
-  AttemptReader(std::string attempt, uint32_t parts)
-      : attempt_(std::move(attempt)), parts_(parts) {}
-  std::vector<Result<std::unique_ptr<ShardReader>>> OpenAll(Files& files,
-                                                            const std::string& step_dir) const;
+  AttemptReader(std::string attempt, uint32_t parts, bool in_bucket)
+      : attempt_(std::move(attempt)), in_bucket_(in_bucket), parts_(parts) {}
+  Result<std::vector<Result<std::unique_ptr<ShardReader>>>> OpenAll(
+      Files& files, const std::string& step_dir) const;
   Status Describe(const std::vector<Result<std::unique_ptr<ShardReader>>>& shards,
                   const Manifest* manifest);
-  void TakeShard(Files& files, const std::string& path, uint32_t part,
-                 Result<std::unique_ptr<ShardReader>> shard, const Manifest* manifest);
-  void Hunt(Files& files, const std::string& path, uint32_t part, bool has_manifest);
+  Status TakeShard(Files& files, const std::string& path, uint32_t part,
+                   Result<std::unique_ptr<ShardReader>> shard, const Manifest* manifest);
+  Status Hunt(Files& files, const std::string& path, uint32_t part, bool has_manifest);
   Status ReadWithFooter(const Part& part, uint64_t frame, Scratch* scratch) const;
   Status ReadHunted(const Part& part, uint64_t frame, Scratch* scratch) const;
 
   const std::string attempt_;
+  const bool in_bucket_;
   Description description_;
   std::vector<Part> parts_;
 };

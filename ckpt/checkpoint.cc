@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "base/file_helpers.h"
+#include "base/object_files.h"
 #include "base/text.h"
+#include "ckpt/away.h"
 #include "ckpt/error_list.h"
 #include "ckpt/names.h"
 
@@ -82,7 +84,8 @@ std::vector<Digest> CombineTensorDigests(const Layout& layout,
 
 Result<std::unique_ptr<Checkpoint>> Checkpoint::Open(Files& files, const std::string& step_dir) {
   KEEL_TRY_ASSIGN(Manifest manifest, ReadManifest(files, step_dir));
-  std::unique_ptr<Checkpoint> checkpoint(new Checkpoint(step_dir, std::move(manifest)));
+  std::unique_ptr<Checkpoint> checkpoint(
+      new Checkpoint(step_dir, IsInBucket(files, step_dir), std::move(manifest)));
   KEEL_TRY(checkpoint->OpenShards(files));
   return checkpoint;
 }
@@ -99,6 +102,8 @@ Status Checkpoint::OpenShards(Files& files) {
     }
     if (status.ok()) {
       shards_.push_back(std::move(*shard));
+    } else if (IsAway(in_bucket_, status.error().code)) {
+      return status.error().Doing("checkpoint " + dir_);   // each of the others would wait as long
     } else {
       errors.Add(status.error());
     }

@@ -4,7 +4,8 @@
 //            is wrong, not only the first.
 // Does not   read frames (ckpt/frame_scan.h, ckpt/tensor_reader.h).
 // Threads    const methods from any thread.
-// Errors     kNotFound: no manifest, or a shard is missing; kCorrupt; kInvalid: a newer version.
+// Errors     kNotFound: no manifest, or a shard is missing; kCorrupt; kInvalid: a newer version. Of
+//            a store that is away (ckpt/away.h) the first error alone.
 #pragma once
 
 #include <memory>
@@ -25,6 +26,7 @@ class Checkpoint {
   static Result<std::unique_ptr<Checkpoint>> Open(Files& files, const std::string& step_dir);
 
   const std::string& dir() const { return dir_; }
+  bool in_bucket() const { return in_bucket_; }
   const Manifest& manifest() const { return manifest_; }
   const Layout& layout() const { return manifest_.description.layout; }
   const std::vector<std::unique_ptr<ShardReader>>& shards() const { return shards_; }
@@ -38,11 +40,12 @@ class Checkpoint {
   FramePlace Locate(uint64_t frame) const;
 
  private:
-  Checkpoint(std::string dir, Manifest manifest)
-      : dir_(std::move(dir)), manifest_(std::move(manifest)) {}
+  Checkpoint(std::string dir, bool in_bucket, Manifest manifest)
+      : dir_(std::move(dir)), in_bucket_(in_bucket), manifest_(std::move(manifest)) {}
   Status OpenShards(Files& files);
 
   const std::string dir_;
+  const bool in_bucket_;
   const Manifest manifest_;
   std::vector<std::unique_ptr<ShardReader>> shards_;
   std::vector<std::vector<size_t>> first_piece_;  // by shard and frame

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ckpt/away.h"
 #include "ckpt/frame.h"
 #include "ckpt/slot_buffer.h"
 
@@ -62,7 +63,8 @@ FrameSpots InTheirPlace(const FrameSpots& spots, FrameRange frames) {
   return kept;
 }
 
-FrameSpots HuntFrames(File& file, const Layout& layout, FrameRange frames) {
+Result<FrameSpots> HuntFrames(File& file, bool in_bucket, const Layout& layout,
+                              FrameRange frames) {
   FrameSpots spots;
   const Result<uint64_t> size = file.Size();
   if (!size.ok() || frames.count == 0) return spots;
@@ -72,7 +74,10 @@ FrameSpots HuntFrames(File& file, const Layout& layout, FrameRange frames) {
   constexpr size_t kStep = kWindowBytes - (kFrameHeaderBytes - 1);
   for (uint64_t at = 0; at < *size; at += kStep) {
     const Result<size_t> got = file.ReadAt(at, window);
-    if (!got.ok()) continue;
+    if (!got.ok()) {
+      if (IsAway(in_bucket, got.error().code)) return got.error();
+      continue;
+    }
     const std::string_view text(reinterpret_cast<const char*>(window.data()), *got);
     for (size_t found = text.find(magic); found != std::string_view::npos && found < kStep;
          found = text.find(magic, found + 1)) {

@@ -2,8 +2,11 @@
 #include "ckpt/frame_scan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
+#include <optional>
 
+#include "ckpt/away.h"
 #include "ckpt/worker_threads.h"
 
 namespace keel {
@@ -67,9 +70,12 @@ Status FrameReader::Fetch(const Checkpoint::FramePlace& place, uint64_t frame, u
 Result<std::span<const std::byte>> FrameReader::Stored(const Checkpoint::FramePlace& place,
                                                        uint64_t frame, uint64_t ahead) {
   if (frame < fetched_.first || frame >= fetched_.end()) {
-    // If a run is cut short, its first frames may still be whole.
     const Status fetched = Fetch(place, frame, ahead);
-    if (!fetched.ok()) KEEL_TRY(Fetch(place, frame, 1));
+    if (!fetched.ok()) {
+      if (IsAway(checkpoint_.in_bucket(), fetched.error().code)) return fetched.error();
+      // If a run is cut short, its first frames may still be whole.
+      KEEL_TRY(Fetch(place, frame, 1));
+    }
   }
   const size_t first = place.index - (frame - fetched_.first);
   const size_t skip = place.shard->StoredBytes(first, place.index - first);
@@ -105,6 +111,39 @@ Status Look(FrameReader& reader, uint64_t frame, uint64_t ahead, Depth depth,
   return Ok();
 }
 
+// What the threads of a scan have found.
+class Findings {
+ public:
+  explicit Findings(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+
+  void Add(uint64_t frame, const Error& error) {
+    const std::lock_guard lock(mutex_);
+    if (IsAway(checkpoint_.in_bucket(), error.code)) {
+      if (!failure_) failure_ = error;
+      has_failed_ = true;
+      return;
+    }
+    const auto place = checkpoint_.Locate(frame);
+    damages_.push_back({frame, place.shard->Place(place.index), error});
+  }
+  // The store is away: then no thread asks for more.
+  bool has_failed() const { return has_failed_; }
+
+  Result<std::vector<Damage>> Take() {
+    if (failure_) return *failure_;
+    std::sort(damages_.begin(), damages_.end(),
+              [](const Damage& a, const Damage& b) { return a.frame < b.frame; });
+    return std::move(damages_);
+  }
+
+ private:
+  const Checkpoint& checkpoint_;
+  std::mutex mutex_;
+  std::vector<Damage> damages_;      // guarded by mutex_
+  std::optional<Error> failure_;     // guarded by mutex_
+  std::atomic<bool> has_failed_{false};
+};
+
 }  // namespace
 
 Result<std::vector<Damage>> ScanFrames(const Checkpoint& checkpoint,
@@ -112,8 +151,7 @@ Result<std::vector<Damage>> ScanFrames(const Checkpoint& checkpoint,
                                        const ScanOptions& options, const UseFrame& use) {
   KEEL_CHECK(options.depth == Depth::kContent || use == nullptr, "frames that are not unpacked");
   RunList runs(ranges);
-  std::mutex mutex;
-  std::vector<Damage> damages;
+  Findings findings(checkpoint);
   const auto is_cancelled = [&] {
     return options.progress != nullptr && options.progress->cancel.load();
   };
@@ -121,21 +159,17 @@ Result<std::vector<Damage>> ScanFrames(const Checkpoint& checkpoint,
     FrameReader reader(checkpoint);
     for (FrameRange run = runs.Take(); run.count > 0 && !is_cancelled(); run = runs.Take()) {
       for (uint64_t frame = run.first; frame < run.end(); ++frame) {
+        if (findings.has_failed()) return;
         const Status looked = Look(reader, frame, run.end() - frame, options.depth, use);
-        if (looked.ok()) continue;
-        const auto place = checkpoint.Locate(frame);
-        const std::lock_guard lock(mutex);
-        damages.push_back({frame, place.shard->Place(place.index), looked.error()});
+        if (!looked.ok()) findings.Add(frame, looked.error());
       }
-      if (options.progress != nullptr) {
+      if (options.progress != nullptr && !findings.has_failed()) {
         options.progress->bytes_done += checkpoint.layout().BytesIn(run);
       }
     }
   });
   if (is_cancelled()) return Error{Code::kCancelled, "reading " + checkpoint.dir() + ": cancelled"};
-  std::sort(damages.begin(), damages.end(),
-            [](const Damage& a, const Damage& b) { return a.frame < b.frame; });
-  return damages;
+  return findings.Take();
 }
 
 std::vector<FrameRange> FramesOfTensors(const Layout& layout, const std::vector<size_t>& tensors) {

@@ -2,9 +2,10 @@
 // Promises   content reaches `use` only after the digests of its stored bytes, of its content and
 //            of each of its pieces have matched. A scan at Depth::kStored says whether every byte
 //            on the disk is what was written there. It holds a few frames per thread in memory.
-//            All damage is collected, not only the first.
+//            All damage is collected, not only the first. Only bytes that came are progress.
 // Threads    `use` is called from several threads, for different frames, in no order.
-// Errors     damage is not an error of the scan: see the returned list. kCancelled.
+// Errors     damage is not an error of the scan: see the returned list. A store that is away
+//            (ckpt/away.h) is one, and ends it at once: nothing is known then. kCancelled.
 #pragma once
 
 #include <functional>
@@ -48,7 +49,7 @@ class FrameReader {
   explicit FrameReader(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
 
   // Valid until the next call. Reads ahead up to `ahead` frames of the same shard.
-  // kCorrupt with the reason only.
+  // kCorrupt with the reason only; those of Files, with file and place.
   Result<std::span<const std::byte>> Read(uint64_t frame, uint64_t ahead = 1);
   // The same without unpacking the frame.
   Status Check(uint64_t frame, uint64_t ahead = 1);

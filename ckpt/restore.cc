@@ -151,8 +151,9 @@ Result<RestoreReport> Restore(const Checkpoint& checkpoint,
                   content.data() + piece.frame_offset, piece.bytes);
     }
   };
-  KEEL_TRY_ASSIGN(const auto damages, ScanFrames(checkpoint, ranges, scan, copy));
-  const Status status = DamageStatus(checkpoint, damages);
+  const auto copied = ScanFrames(checkpoint, ranges, scan, copy);
+  const Status status =
+      copied.ok() ? DamageStatus(checkpoint, *copied) : Status(copied.error());
   if (!status.ok() && verify_first) {
     return status.error().Doing("the program's tensors hold parts of a checkpoint now");
   }

@@ -9,8 +9,9 @@
 
 #include "base/file_helpers.h"
 #include "base/json.h"
+#include "base/object_files.h"
 #include "base/text.h"
-#include "ckpt/catalog.h"
+#include "ckpt/away.h"
 #include "ckpt/names.h"
 #include "ckpt/verify.h"
 #include "ckpt/worker_threads.h"
@@ -27,12 +28,14 @@ struct Found {
   std::set<std::string> live;
 };
 
-// An error only if the digest fits, but the manifest cannot be read: it is of a newer version.
+// An error only if the store is away, or if the digest fits, but the manifest cannot be read: it is
+// of a newer version.
 Status LookAtManifest(Files& files, const std::string& step_dir, Found* found) {
   auto manifest = ReadManifest(files, step_dir);
   if (!manifest.ok()) {
     const Error& error = manifest.error();
-    if (error.code == Code::kInvalid) return error;
+    const bool is_away = IsAway(IsInBucket(files, step_dir), error.code);
+    if (is_away || error.code == Code::kInvalid) return error;
     found->manifest_trouble =
         error.code == Code::kNotFound ? "there is no manifest" : error.message;
     return Ok();
@@ -65,19 +68,27 @@ struct FrameFates {
   std::map<uint64_t, std::string> lost;
   std::map<uint64_t, std::vector<Digest>> hunted;  // piece digests of frames without a footer
   uint64_t mended = 0;
+  std::optional<Error> away;                       // then the others say nothing
 };
 
-void ReadAllFrames(const AttemptReader& reader, const ScanOptions& options, FrameFates* fates) {
+Status ReadAllFrames(const AttemptReader& reader, const ScanOptions& options, FrameFates* fates) {
   std::atomic<uint64_t> next{0};
+  std::atomic<bool> is_away{false};
   RunOnThreads(options.threads, [&] {
     AttemptReader::Scratch scratch;
     for (uint64_t frame = next++; frame < reader.layout().frame_count(); frame = next++) {
       if (options.progress != nullptr && options.progress->cancel.load()) return;
+      if (is_away) return;
       const Status status = reader.Read(frame, &scratch);
       const bool has_footer = reader.HasFooter(reader.PartOfFrame(frame));
       std::vector<Digest> pieces;
       if (status.ok() && !has_footer) pieces = reader.PieceDigests(frame, scratch.content);
       const std::lock_guard lock(fates->mutex);
+      if (!status.ok() && IsAway(reader.in_bucket(), status.error().code)) {
+        fates->away = status.error();
+        is_away = true;
+        return;
+      }
       if (!status.ok()) {
         fates->lost[frame] = status.error().message;
       } else {
@@ -89,6 +100,7 @@ void ReadAllFrames(const AttemptReader& reader, const ScanOptions& options, Fram
       }
     }
   });
+  return fates->away ? Status(*fates->away) : Ok();
 }
 
 // The digest of a tensor whose frames have all been read.
@@ -119,17 +131,18 @@ void AskManifest(const AttemptReader& reader, const FrameFates& frames, const Ma
   }
 }
 
-void Assess(const AttemptReader& reader, const Manifest* manifest, const ScanOptions& options,
-            AttemptFate* fate) {
+Status Assess(const AttemptReader& reader, const Manifest* manifest, const ScanOptions& options,
+              AttemptFate* fate) {
   for (uint32_t part = 0; part < reader.parts(); ++part) {
     if (!reader.Trouble(part).empty()) fate->shard_troubles.push_back(reader.Trouble(part));
   }
   FrameFates frames;
-  ReadAllFrames(reader, options, &frames);
+  KEEL_TRY(ReadAllFrames(reader, options, &frames));
   fate->layout = reader.layout();
   fate->mended_frames = frames.mended;
   fate->tensors = JudgeTensors(fate->layout, frames.lost);
   if (manifest != nullptr) AskManifest(reader, frames, *manifest, &fate->tensors);
+  return Ok();
 }
 
 // Tensors of an attempt, as the new checkpoint's writer asks for them: in the order of its frames.
@@ -294,8 +307,13 @@ Status Salvage::Look(Files& files, const std::string& only_attempt, const ScanOp
     if (!fate.is_live) {
       auto reader = AttemptReader::Open(files, step_dir_, attempt, parts,
                                         is_committed ? &*found.manifest : nullptr);
-      if (!reader.ok()) fate.trouble = reader.error().message;
-      if (reader.ok()) readers_.back() = std::move(*reader);
+      if (reader.ok()) {
+        readers_.back() = std::move(*reader);
+      } else if (IsAway(IsInBucket(files, step_dir_), reader.error().code)) {
+        return reader.error();
+      } else {
+        fate.trouble = reader.error().message;
+      }
     }
     fates_.push_back(std::move(fate));
   }
@@ -314,7 +332,8 @@ Status Salvage::Look(Files& files, const std::string& only_attempt, const ScanOp
   }
   for (size_t i = 0; i < fates_.size(); ++i) {
     if (readers_[i] == nullptr) continue;
-    Assess(*readers_[i], fates_[i].is_committed ? &*found.manifest : nullptr, options, &fates_[i]);
+    KEEL_TRY(Assess(*readers_[i], fates_[i].is_committed ? &*found.manifest : nullptr, options,
+                    &fates_[i]));
   }
   if (options.progress != nullptr && options.progress->cancel.load()) {
     return Error{Code::kCancelled, "reading " + step_dir_ + ": cancelled"};

@@ -5,7 +5,8 @@
 //            attempt that was never committed counts like any other: it is whole when all its
 //            shards are. The new checkpoint says in `user` that it is a repair, and what is lost
 //            (keys in ckpt/description.h).
-// Does not   write where it reads; look at attempts that a live process is still writing.
+// Does not   write where it reads; look at attempts that a live process is still writing; judge by
+//            a store that is away (ckpt/away.h), which is an error.
 // Threads    starts threads of its own. DecideAttempt() and JudgeTensors() are pure.
 // Errors     kNotFound: no attempt there; kInvalid: of a newer version; those of Files.
 #pragma once
