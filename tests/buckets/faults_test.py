@@ -32,6 +32,7 @@ import weed  # noqa: E402
 from bucket import BUCKET  # noqa: E402
 
 SLOW = "black-hole"
+READING = ("verify", "repair")
 LIMIT_S = 150          # of one command, however its request went
 QUIET_S = 2 * 3600     # what nobody has gone on with for an hour is left over
 OLD, NEW = 10, 20
@@ -57,6 +58,7 @@ TRIALS = [
     Trial("import", ["import", "{tensors}", "ROOT", "--step", "20"], True, False),
     Trial("gc", ["gc", "ROOT", "--keep", "1", "--partial", "all"], False, True),
     Trial("verify", ["verify", "ROOT@10"], False, False),
+    Trial("repair", ["repair", "ROOT@10", "{out}"], False, False),
     Trial("pin", ["pin", "ROOT@10"], False, False),
 ]
 
@@ -106,7 +108,8 @@ class Field(buckets.Bucket):
         return prefix
 
     def words(self, trial, prefix):
-        return [word.format(new=f"{self.here}@{NEW}", tensors=self.tensors)
+        return [word.format(new=f"{self.here}@{NEW}", tensors=self.tensors,
+                            out=os.path.join(self.folder, f"{prefix}-out"))
                 .replace("ROOT", f"s3://{BUCKET}/{prefix}") for word in trial.words]
 
     def verify(self, prefix, step):
@@ -161,8 +164,11 @@ class Field(buckets.Bucket):
 
     def judge(self, trial, prefix, before, code, out, err, fault):
         killed = fault.startswith("kill")
-        # What was changed on its way to a command that only reads is found, and called damage.
-        ends = (0, 1, 3) if trial.name == "verify" and fault == "flip-answer" else (0, 3)
+        ends = (0, 3)
+        if trial.name in READING and fault == "flip-answer":
+            ends = (0, 1, 3)   # what was changed on its way is found, and called damage
+        elif trial.name in READING and fault == proxies.AWAY:
+            ends = (3,)        # what has not come says nothing
         if not killed and code not in ends:
             raise Wrong("that is no exit code for this")
         if code == 3 and len(err.strip()) < 20:

@@ -164,7 +164,8 @@ def main():
     def is_wanted(point):
         if arguments.kills:
             return point[2].startswith(f"kill-{arguments.kills}")
-        return not point[2].startswith(proxies.OF_JOBS)
+        # No job ends well without its store.
+        return not point[2].startswith((*proxies.OF_JOBS, proxies.AWAY))
 
     with tempfile.TemporaryDirectory() as folder:
         field = Field(arguments.keelrun, arguments.program, folder)

@@ -1,7 +1,8 @@
 """Between a client of S3 and its server: does one request wrong, in a way that has a name.
 
 Promises   one request of all that come is chosen by its number (from 0), or none; all others pass
-           as they are. What was passed on to the server is over when idle() returns.
+           as they are, but for those after one that AWAY has struck. What was passed on to the
+           server is over when idle() returns.
 Does not   know S3, but for what tells which faults make sense for a request.
 Threads    one a connection.
 """
@@ -161,9 +162,17 @@ def _answers(status, reason, code):
     return lambda proxy, request: _error(status, reason, code)
 
 
+def away(proxy, request):
+    """This one is refused, as is each that follows: a token has ended, for one."""
+    proxy.is_away = True
+    return _error(403, "Forbidden", "ExpiredToken")
+
+
 def _always(request):
     return True
 
+
+AWAY = "away-from-here"
 
 # name: (what is done, for which requests)
 FAULTS = {
@@ -188,6 +197,7 @@ FAULTS = {
     "short-range": (short_range, Request.is_range),
     "whole-range": (whole_range, Request.is_range),
     "stale-list": (stale_list, Request.is_list),
+    AWAY: (away, _always),
     "kill-before": (_then_kills("client"), _always),
     "kill-after": (_then_kills("client", "whole"), _always),
     # For jobs (OF_JOBS): kills the process that sent the request.
@@ -227,6 +237,7 @@ class Proxy:
         self.has_client = threading.Event()
         self.restart_server = None   # kills it, and returns once it is there again
         self.whole = None        # fetches all of an object, as the server has it
+        self.is_away = False     # it refuses whatever comes
         self.older_s = 0         # by how much what is listed seems older than it is
         self.lists = {}          # the first answer to each list
         self._lock = threading.Lock()
@@ -344,6 +355,8 @@ class Proxy:
                 if act is not None:
                     return act(self, request), False
                 return self.forward(request), True
+        if self.is_away:
+            return away(self, request), False
         answer = self.forward(request)
         if request.is_list():
             self.lists.setdefault(request.target, answer)
