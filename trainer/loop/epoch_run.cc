@@ -46,11 +46,11 @@ class EpochRun {
     pieces_left_ = met.pieces;
     recheck_.BeginEpoch(met.recheck_every, met.unproven, met.alike);
     state_.SetDoubts(met.doubts);
-    placer_.Begin(met.costs);
+    lanes_moved_ = placer_.Begin(met.costs);
     if (!met.catching_up.empty()) {
       catch_up_.emplace(parts_, met.catching_up, LanesOfOthers(met));
     }
-    KEEL_TRY(exchange_->Place(Lanes()));
+    KEEL_TRY(Place());
     if (parts_.saves()) parts_.saver().BeginMirroring();
     for (;;) {
       KEEL_TRY_ASSIGN(const bool all_hold, CatchUpIfNeeded());
@@ -253,7 +253,7 @@ class EpochRun {
     if (catching_up()) return true;
     catch_up_.reset();
     pieces_left_ = 0;   // all members have just compared all
-    KEEL_TRY(exchange_->Place(Lanes()));
+    KEEL_TRY(Place());
     return true;
   }
 
@@ -265,14 +265,21 @@ class EpochRun {
       compute_ns.push_back(record.compute_ns);
       exchange_ns.push_back(record.exchange_ns);
     }
-    const std::optional<std::string> change = placer_.Note(compute_ns, exchange_ns);
+    lanes_moved_ = placer_.Note(compute_ns, exchange_ns);
     const PlacementCosts& costs = placer_.costs();
     state_.NoteSpeed({costs.lane_ns[static_cast<size_t>(group_.rank())], costs.link_ns});
-    if (!change) return Ok();
-    if (group_.rank() == 0) {
-      LogInfo("lanes-moved", {{"step", state_.step()}, {"reason", *change}});
+    return lanes_moved_ ? Place() : Ok();
+  }
+
+  // What the placer has decided counts once nobody catches up.
+  Status Place() {
+    if (lanes_moved_ && !catching_up()) {
+      if (group_.rank() == 0) {
+        LogInfo("lanes-moved", {{"step", state_.step()}, {"reason", *lanes_moved_}});
+      }
+      lanes_moved_.reset();
     }
-    return exchange_->Place(placer_.now());
+    return exchange_->Place(Lanes());
   }
 
   Result<std::vector<VoteRecord>> VoteOn(const VoteRecord& record) {
@@ -464,6 +471,7 @@ class EpochRun {
   uint64_t pieces_left_ = 0;            // of the state, to be compared by as many steps
   StepTimes times_;                     // of the step under way
   std::vector<int64_t> compute_ns_;     // each rank's, from its votes
+  std::optional<std::string> lanes_moved_;   // why; until they are
 };
 
 }  // namespace

@@ -32,16 +32,17 @@ LanePlacer::LanePlacer(int world, int lanes, bool moves)
   costs_.lane_ns.resize(static_cast<size_t>(world));
 }
 
-// What is known was measured in another group, so it is only tried.
-void LanePlacer::Begin(const PlacementCosts& known) {
+// What is known was measured in another group, and nothing is known of a newcomer. So an even split
+// is no more than expected to be slower, and is measured where the other placement disappoints.
+std::optional<std::string> LanePlacer::Begin(const PlacementCosts& known) {
   costs_ = known;
-  if (!moves_) return;
+  if (!moves_) return std::nullopt;
   now_ = BestPlacement(lanes_, {std::vector<int64_t>(known.lane_ns.size()), 0});
   const PlacementCosts costs = Completed(known);
   const Placement best = BestPlacement(lanes_, costs);
   took_ns_ = StepTimeOf(now_, costs);
-  if (!Promises(best, costs)) return;
-  (void)Change(State::kTrying, best, "");
+  if (!Promises(best, costs)) return std::nullopt;
+  return Try(State::kSupposing, best, costs);
 }
 
 bool LanePlacer::Promises(const Placement& other, const PlacementCosts& costs) const {
@@ -93,8 +94,12 @@ void LanePlacer::Measure() {
 }
 
 std::optional<std::string> LanePlacer::Judge() {
-  const bool is_slower = took_ns_ * 100 > before_took_ns_ * (100 + kTolerance);
-  if (state_ == State::kTrying && is_slower) {
+  if (state_ == State::kSupposing && IsSlowerThanBefore()) {
+    return Change(State::kMeasuring, Placement(before_),
+                  " lanes instead of " + PlacementText(now_) + ": a step took " + Took(took_ns_) +
+                      ", and should take " + Took(before_took_ns_));
+  }
+  if (state_ == State::kTrying && IsSlowerThanBefore()) {
     return Change(State::kSettled, Placement(before_),
                   " lanes again: a step took " + Took(took_ns_) + " instead of " +
                       Took(before_took_ns_));
@@ -102,14 +107,20 @@ std::optional<std::string> LanePlacer::Judge() {
   state_ = State::kMeasuring;
   const PlacementCosts costs = Completed(costs_);
   const Placement best = BestPlacement(lanes_, costs);
-  if (Promises(best, costs)) {
-    return Change(State::kTrying, best,
-                  " lanes instead of " + PlacementText(now_) + ": a step should take " +
-                      Took(StepTimeOf(best, costs)) + " instead of " +
-                      Took(StepTimeOf(now_, costs)));
-  }
+  if (Promises(best, costs)) return Try(State::kTrying, best, costs);
   window_ = std::min(window_ * 2, kWindowMax);
   return std::nullopt;
+}
+
+bool LanePlacer::IsSlowerThanBefore() const {
+  return took_ns_ * 100 > before_took_ns_ * (100 + kTolerance);
+}
+
+std::string LanePlacer::Try(State state, const Placement& other, const PlacementCosts& costs) {
+  return Change(state, other,
+                " lanes instead of " + PlacementText(now_) + ": a step should take " +
+                    Took(StepTimeOf(other, costs)) + " instead of " +
+                    Took(StepTimeOf(now_, costs)));
 }
 
 std::string LanePlacer::Change(State state, const Placement& to, const std::string& why) {

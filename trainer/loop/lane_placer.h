@@ -3,8 +3,10 @@
 //
 // | it is | after so many steps | it becomes |
 // |---|---|---|
-// | new | none: by what is known, another placement promises 5 % or more | trying that one |
+// | new | none: by what is known, another placement promises 5 % or more | supposing that one |
 // | new | none: it does not | measuring |
+// | supposing | a step took longer than one of an even split should | measuring an even split |
+// | supposing | it did not | measuring |
 // | measuring | another placement promises 5 % or more | trying that one |
 // | measuring | none does | measuring, over twice as many steps |
 // | trying | that was slower than the one before | settled, with the one before |
@@ -28,13 +30,13 @@ namespace keel {
 
 class LanePlacer {
  public:
-  enum class State { kMeasuring, kTrying, kSettled };
+  enum class State { kSupposing, kMeasuring, kTrying, kSettled };
 
   // `moves`: false keeps an even split.
   LanePlacer(int world, int lanes, bool moves);
 
-  // What is known from epochs before.
-  void Begin(const PlacementCosts& known);
+  // What is known from epochs before. Returns why the placement is no even split, if it is none.
+  std::optional<std::string> Begin(const PlacementCosts& known);
 
   const Placement& now() const { return now_; }
   State state() const { return state_; }
@@ -55,6 +57,8 @@ class LanePlacer {
   bool Promises(const Placement& other, const PlacementCosts& costs) const;
   void Measure();
   std::optional<std::string> Judge();
+  bool IsSlowerThanBefore() const;
+  std::string Try(State state, const Placement& other, const PlacementCosts& costs);
   std::string Change(State state, const Placement& to, const std::string& why);
 
   const int lanes_;
@@ -65,8 +69,8 @@ class LanePlacer {
   int skipped_ = 0;              // of those that do not count
   std::vector<Step> steps_;
   PlacementCosts costs_;
-  int64_t took_ns_ = 0;          // a step, in the last window
-  Placement before_;             // while trying
+  int64_t took_ns_ = 0;          // a step, in the last window; at first, what it should take
+  Placement before_;             // while supposing or trying
   int64_t before_took_ns_ = 0;
 };
 

@@ -106,17 +106,51 @@ TEST(LanePlacer, BeginsWithWhatWasKnown) {
   EXPECT_EQ(PlacementText(Begun(3, 12, {{kMs, 2 * kMs, 0}, 0}).now()), "5+2+5");
 }
 
+TEST(LanePlacer, TellsWhyItBeginsWithWhatWasKnown) {
+  LanePlacer placer(3, 12, true);
+  EXPECT_EQ(placer.Begin({{kMs, 2 * kMs, kMs}, 0}).value_or(""),
+            "5+2+5 lanes instead of 4+4+4: a step should take 5 ms instead of 8 ms");
+  LanePlacer even(3, 12, true);
+  EXPECT_FALSE(even.Begin({{kMs, kMs, kMs}, 0}).has_value());
+}
+
 // It was measured in another group.
-TEST(LanePlacer, WhatWasKnownIsOnlyTried) {
+TEST(LanePlacer, WhatWasKnownIsOnlySupposed) {
   LanePlacer placer = Begun(3, 12, {{kMs, 2 * kMs, kMs}, 0});
   EXPECT_EQ(PlacementText(placer.now()), "5+2+5");
-  EXPECT_EQ(placer.state(), State::kTrying);
-  const Job job{{2 * kMs, kMs, 2 * kMs}, 0, [](const Placement&) { return int64_t{0}; }};
-  EXPECT_EQ(Changes(placer, job, 50).size(), 1u);
-  EXPECT_EQ(PlacementText(placer.now()), "4+4+4");
-  EXPECT_EQ(placer.state(), State::kSettled);
+  EXPECT_EQ(placer.state(), State::kSupposing);
+  const Job job{{2 * kMs, kMs, 2 * kMs}, 0};
+  const auto changes = Changes(placer, job, 2000);
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(changes[0], "4+4+4 lanes instead of 5+2+5: a step took 10 ms, and should take 8 ms");
+  EXPECT_EQ(PlacementText(placer.now()), "3+6+3") << "as measured in this group";
+  EXPECT_EQ(placer.state(), State::kMeasuring);
   // A little more is not worth it.
   EXPECT_EQ(PlacementText(Begun(2, 64, {{kMs, kMs + kMs / 50}, 0}).now()), "32+32");
+}
+
+// Nothing is known of it, so it is supposed to be as fast as the faster ones.
+TEST(LanePlacer, ANewcomerThatIsSlowGetsFewerLanesInTheEnd) {
+  LanePlacer placer = Begun(3, 12, {{kMs, 2 * kMs, 0}, 0});
+  EXPECT_EQ(PlacementText(placer.now()), "5+2+5");
+  const auto changes = Changes(placer, {{kMs, 2 * kMs, 2 * kMs}, 0}, 2000);
+  EXPECT_EQ(changes.size(), 2u);
+  EXPECT_EQ(PlacementText(placer.now()), "6+3+3");
+  EXPECT_EQ(placer.state(), State::kMeasuring);
+}
+
+// The placer cannot know why it is slower, and finds out twice that it is.
+TEST(LanePlacer, WhatWasSupposedAndIsSlowerOnceMeasuredIsLeftForGood) {
+  LanePlacer placer = Begun(3, 12, {{kMs, 2 * kMs, kMs}, 0});
+  const Placement even = BestPlacement(12, {{0, 0, 0}, 0});
+  const Job job{{kMs, 2 * kMs, kMs}, 0, [&](const Placement& now) {
+    return now == even ? 0 : 20 * kMs;
+  }};
+  const auto changes = Changes(placer, job, 2000);
+  ASSERT_EQ(changes.size(), 3u);
+  EXPECT_THAT(changes[2], HasSubstr("4+4+4 lanes again: a step took 25 ms instead of 8 ms"));
+  EXPECT_EQ(placer.now(), even);
+  EXPECT_EQ(placer.state(), State::kSettled);
 }
 
 TEST(LanePlacer, AnEvenSplitCanBeAskedFor) {
