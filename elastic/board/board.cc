@@ -16,8 +16,7 @@ namespace {
 
 // The limit for a connection to the own store, and for each operation on it.
 constexpr Duration kOwnStoreLimit = std::chrono::seconds(5);
-// How long a search for the board pauses at most between two attempts.
-constexpr Duration kSearchPause = std::chrono::milliseconds(200);
+constexpr Duration kSearchPause = std::chrono::milliseconds(200);  // for the board, at most
 // How often a board that nobody has opened yet is looked at, and, where a host keeps it, how long.
 constexpr Duration kOpeningPause = std::chrono::milliseconds(50);
 constexpr Duration kOpeningTime = std::chrono::seconds(2);
