@@ -2,7 +2,8 @@
 // Promises   content reaches `use` only after the digests of its stored bytes, of its content and
 //            of each of its pieces have matched. A scan at Depth::kStored says whether every byte
 //            on the disk is what was written there. It holds a few frames per thread in memory.
-//            All damage is collected, not only the first. Only bytes that came are progress.
+//            All damage is collected, not only the first. What a store does not return is no
+//            progress.
 // Threads    `use` is called from several threads, for different frames, in no order.
 // Errors     damage is not an error of the scan: see the returned list. A store that is away
 //            (ckpt/away.h) is one, and ends it at once: nothing is known then. kCancelled.

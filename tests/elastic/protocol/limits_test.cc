@@ -112,6 +112,7 @@ TEST(Limits, OfWhoCoordinatesAreThoseOfTheProtocolsTable) {
       {"the same, where it is silent",
        "`beat_limit`, then `kTurnAfterSilence` " + DurationText(kTurnAfterSilence)},
       {"a coordinator was heard lately", "`kHeardLately` " + DurationText(kHeardLately)},
+      {"a silent place that another job's store names", "`fence_limit` " + Text(kFenceLimit)},
       {"for a quorum", "`store_limit` " + Text(kStoreLimit)},
   };
   EXPECT_EQ(RowsOfDocument("| wait | limit |\n", "\n### What holds"), wanted);
