@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "base/file_helpers.h"
@@ -87,7 +88,12 @@ class InterposedObjects : public MemoryObjects {
     ending_ = ending;
     before_upload_ = std::move(act);
   }
+  void RefuseToTellOfParts(Code code) { refusal_ = code; }
 
+  Result<int64_t> LastWritten(const UnfinishedObject& unfinished) override {
+    if (refusal_) return Error{*refusal_, "no right to list parts"};
+    return MemoryObjects::LastWritten(unfinished);
+  }
   Result<std::vector<UnfinishedObject>> Unfinished(const std::string& prefix) override {
     if (const auto act = std::exchange(before_unfinished_, nullptr)) act();
     return MemoryObjects::Unfinished(prefix);
@@ -104,6 +110,7 @@ class InterposedObjects : public MemoryObjects {
   std::function<void()> before_unfinished_;
   std::function<void()> before_upload_;   // of a key that ends so
   std::string ending_;
+  std::optional<Code> refusal_;
 };
 
 class SavedInABucket : public testing::Test {
@@ -293,6 +300,24 @@ TEST_F(SavedInABucket, ShardsStayAsLongAsAnotherOneOfTheirStepIsUploaded) {
   ASSERT_OK(ApplyRetention(files_, "s3://bucket/run", all));
   EXPECT_EQ(Keys().size(), 2u);
   EXPECT_TRUE(bucket_.Unfinished("")->empty());
+}
+
+// Then nothing tells a dead one from one that goes on.
+TEST_F(SavedInABucket, AnUploadWhosePartsCannotBeListedStays) {
+  ASSERT_OK(SaveStep(200, 2));
+  const ShardName shard{std::string(16, 'a'), 0, 1};
+  ASSERT_OK_AND_ASSIGN(auto upload,
+                       bucket_.Upload("run/step-000000100/" + ShardFileName(shard), 10));
+  bucket_.Pass(kBucketQuiet);
+  bucket_.RefuseToTellOfParts(Code::kInvalid);
+  ASSERT_OK(ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1}));
+  EXPECT_EQ(bucket_.Unfinished("")->size(), 1u);
+  bucket_.RefuseToTellOfParts(Code::kTimeout);
+  EXPECT_EQ(ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1}).error().code,
+            Code::kTimeout);
+  bucket_.RefuseToTellOfParts(Code::kNotFound);   // it has ended meanwhile
+  ASSERT_OK(ApplyRetention(files_, "s3://bucket/run", {.keep_last = 1}));
+  ASSERT_OK(upload->Finish());
 }
 
 // It has ended between the lists that tell of shards and of uploads: one of them has to show it.
