@@ -65,17 +65,25 @@ struct Attempt {
   std::string why_not;
   bool unreadable = false;   // the disk or the store failed; it may work next time
   bool unreached = false;    // the store could not be reached
+  bool silent = false;       // see IsSilent()
 };
 
 bool IsUnreached(Files& files, const std::string& dir, const Error& error) {
   return MayBeSound(error.code) && IsInBucket(files, dir);
 }
 
+// The store did not answer: whatever else it holds would be waited for as long.
+bool IsSilent(Files& files, const std::string& dir, const Error& error) {
+  const bool no_answer = error.code == Code::kPeerLost || error.code == Code::kTimeout;
+  return no_answer && IsInBucket(files, dir);
+}
+
 // Of a bucket only what its bytes show counts as damage: the store may refuse to return them.
 Attempt NotUsable(Files& files, const std::string& dir, const Error& error) {
   const bool is_damage = error.code == Code::kCorrupt;
   const bool unreadable = IsInBucket(files, dir) ? !is_damage : MayBeSound(error.code);
-  return {false, error.message, unreadable, IsUnreached(files, dir, error)};
+  return {.why_not = error.message, .unreadable = unreadable,
+          .unreached = IsUnreached(files, dir, error), .silent = IsSilent(files, dir, error)};
 }
 
 // After such an error another checkpoint may still be usable, and will fill all of the state.
@@ -152,8 +160,10 @@ void MoveAway(Files& files, const StepEntry& entry) {
 Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry>& entries) {
   std::vector<StepEntry> damaged;
   std::string passed;
+  std::string silent;   // the bucket's directory that does not answer
   bool unreached = false;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    if (ParentDir(entry->dir) == silent) continue;
     Attempt attempt{false, entry->reason, entry->unreadable, entry->unreached};
     if (entry->state == StepState::kComplete) {
       KEEL_TRY_ASSIGN(attempt, TryOne(task, entry->dir));
@@ -172,6 +182,7 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
     }
     passed += line;
     unreached |= attempt.unreached;
+    if (attempt.silent) silent = ParentDir(entry->dir);
     // A checkpoint that could not be read may be as good as ever, so it stays where it is.
     if (entry->state != StepState::kNewer && !attempt.unreadable) damaged.push_back(*entry);
   }
@@ -239,15 +250,25 @@ Result<ResumeOutcome> ResumeFrom(const Task& task) {
                "--resume-from " + dir + " cannot be used: " + attempt.why_not};
 }
 
-// Whether the newest readable checkpoint is of the very job that looks for it now.
-bool IsOfBegunJob(Files& files, const std::vector<StepEntry>& entries, const std::string& job) {
+// Whether the newest readable checkpoint is of the very job that looks for it now. An error: a
+// store did not answer, and nothing else tells.
+Result<bool> IsOfBegunJob(Files& files, const std::vector<StepEntry>& entries,
+                          const std::string& job) {
   if (job.empty()) return false;
+  std::string silent;
+  Status unknown = Ok();
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    if (entry->state != StepState::kComplete) continue;
+    if (entry->state != StepState::kComplete || ParentDir(entry->dir) == silent) continue;
     const auto checkpoint = Checkpoint::Open(files, entry->dir);
-    if (!checkpoint.ok()) continue;
-    return TextIn((*checkpoint)->manifest().description.metadata, "job") == job;
+    if (checkpoint.ok()) {
+      return TextIn((*checkpoint)->manifest().description.metadata, "job") == job;
+    }
+    if (IsSilent(files, entry->dir, checkpoint.error())) {
+      silent = ParentDir(entry->dir);
+      unknown = checkpoint.error();
+    }
   }
+  KEEL_TRY(unknown);
   return false;
 }
 
@@ -281,7 +302,8 @@ Result<ResumeOutcome> Resume(TrainState& state, Files& files, const ResumeConfig
     return entry.state != StepState::kPartial;
   });
   const bool any = complete != entries.rend();
-  if (any && IsOfBegunJob(files, entries, config.begun_job)) return NewestUsable(task, entries);
+  KEEL_TRY_ASSIGN(const bool is_begun, IsOfBegunJob(files, entries, config.begun_job));
+  if (any && is_begun) return NewestUsable(task, entries);
   if (any && !config.resume) {
     return Refused("--no-resume, but " + ParentDir(complete->dir) +
                    " holds checkpoints up to step " +

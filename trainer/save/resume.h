@@ -8,7 +8,8 @@
 //            checkpoint must be of the same model, lanes, batch, seed, dataset and numerics as the
 //            job: all differences are listed.
 //            Options that differ without changing the bits are logged. A damaged checkpoint is put
-//            aside, so that its step can be saved again.
+//            aside, so that its step can be saved again. A bucket that does not return the newest
+//            one in time is not asked for those before it.
 // Does not   tell the other members (trainer/loop/meet.h). Repair anything.
 // Threads    one; verifying starts threads of its own.
 // Errors     kInvalid: another job's checkpoint, or one that may not be passed over; those of

@@ -7,11 +7,14 @@
 
 #include "base/faulty_files.h"
 #include "base/memory_files.h"
+#include "base/object_files.h"
 #include "base/posix_files.h"
 #include "ckpt/catalog.h"
 #include "ckpt/checkpoint.h"
 #include "elastic/protocol/records.h"
 #include "store/lease/dir_lease.h"
+#include "tests/ckpt/into_bucket.h"
+#include "tests/ckpt/leaving_objects.h"
 #include "tests/harness/expect_ok.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/tasks.h"
@@ -91,6 +94,45 @@ TEST_F(Keep, WhatWasSavedIsRestoredToTheLastBit) {
       EXPECT_TRUE(outcome.resumed);
       EXPECT_TRUE(other->whole());
       EXPECT_EQ(saved->registry().StateDigest(), other->registry().StateDigest()) << model;
+    }
+  }
+}
+
+// Each request of a store that does not answer takes a minute.
+TEST_F(Keep, AStoreThatGoesAwayWhileItIsReadIsNotAskedAgain) {
+  const auto saved = StateOf("mlp", 1);
+  ASSERT_OK_AND_ASSIGN(
+      const auto saver,
+      Checkpointer::Open(*saved, {.root = "/ckpts", .fingerprint = kFingerprint, .job = "j"},
+                         files_, RealClock()));
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_OK(saver->SaveAlone({}));
+    ASSERT_OK(StepOf(*saved));
+  }
+  LeavingObjects bucket;
+  CopyIntoBucket(files_, "/ckpts", bucket, "run");
+  ObjectFiles there(bucket);
+  const std::string root = "s3://bucket/run";
+  const size_t before = bucket.requests().size();
+  ASSERT_OK(ListSteps(there, root));
+  const auto listing = static_cast<int>(bucket.requests().size() - before) - 1;
+  const ResumeConfig one_that_begins{.root = root, .fingerprint = kFingerprint};
+  const ResumeConfig one_that_had_begun{
+      .root = root, .resume = false, .fingerprint = kFingerprint, .begun_job = "j"};
+  for (const ResumeConfig& config : {one_that_begins, one_that_had_begun}) {
+    for (int reads = listing;; ++reads) {
+      SCOPED_TRACE(config.begun_job + " after " + std::to_string(reads) + " reads");
+      bucket.LeaveAfter(reads, Code::kPeerLost);
+      const auto state = StateOf("mlp", 2);
+      const auto outcome = Resume(*state, there, config, [] {});
+      if (bucket.failed_reads() == 0) {
+        ASSERT_OK(outcome);
+        EXPECT_GT(reads, listing + 3);
+        break;
+      }
+      ASSERT_FALSE(outcome.ok()) << "it went on from " << outcome->from;
+      EXPECT_TRUE(MayBeSound(outcome.error().code)) << "nobody would try again";
+      EXPECT_EQ(bucket.failed_reads(), 1);
     }
   }
 }
