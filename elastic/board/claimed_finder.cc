@@ -20,12 +20,13 @@ Result<std::unique_ptr<Store>> ClaimedFinder::Connect(const CancelToken& ending)
   std::string waits = "the role of the coordinator goes from host to host";
   for (int i = 0; i < kStepsMost && !ending.cancelled(); ++i) {
     KEEL_TRY_ASSIGN(const ClaimStep step, LookAndDecide(ending));
+    KEEL_TRY(OpenClaimed(ending));
     waits = step.detail;
     switch (step.verdict) {
       case ClaimStep::Verdict::kStay:
       case ClaimStep::Verdict::kFollow: return Follow(step.detail);
       case ClaimStep::Verdict::kClaim:
-        KEEL_TRY(Claim(step, ending));   // made by whomever: it is followed next
+        KEEL_TRY(Claim(step));   // made by whomever: it is followed next
         break;
       case ClaimStep::Verdict::kWait:
       case ClaimStep::Verdict::kOver: return Error{Code::kTimeout, Target() + ": " + waits};
@@ -95,6 +96,7 @@ void ClaimedFinder::NoteSeen(const std::optional<RoleClaim>& seen, bool is_dead)
     }
     const bool is_own = seen && seen->is_alive && seen->term == state_.own;
     if (state_.own != 0 && !is_own) lost = std::exchange(state_.own, 0);
+    if (lost != 0) state_.unopened.reset();
   }
   if (lost == 0) return;
   home_.Release();
@@ -124,47 +126,70 @@ Result<std::unique_ptr<Store>> ClaimedFinder::Follow(const std::string& why) {
   return store;
 }
 
-Result<bool> ClaimedFinder::Claim(const ClaimStep& step, const CancelToken& ending) {
+Status ClaimedFinder::Claim(const ClaimStep& step) {
   RoleClaim claim;
   claim.term = step.term;
   claim.by = config_.incarnation;
   claim.peer = config_.own_peer();
-  std::optional<RoleClaim> before;
-  Turn turn;
+  Claimed claimed;
   {
     const std::lock_guard lock(mutex_);
-    before = state_.view.seen;
-    turn.next = {step.term, state_.epoch, claim.peer, claim.by};
-    if (state_.view.is_asked) turn.handed_over_by = state_.followed.by;
+    claimed.before = state_.view.seen;
+    claimed.turn.next = {step.term, state_.epoch, claim.peer, claim.by};
+    if (state_.view.is_asked) claimed.turn.handed_over_by = state_.followed.by;
   }
+  claimed.turn.why = step.detail;
   KEEL_TRY_ASSIGN(const bool is_ours, home_.Claim(claim));
-  if (!is_ours) return false;
-  FormerBoard former = ReadFormer(before, ending);
-  turn.former = std::move(former.epoch);
-  // A claim may run out although its holder lives: then it comes to the next board, too.
-  if (former.coordinator_lives) turn.handed_over_by = before->by;
-  if (turn.former) turn.next.epoch = std::max(turn.next.epoch, turn.former->number);
-  turn.why = step.detail;
-  {
-    const std::lock_guard lock(mutex_);
-    state_.own = step.term;
-  }
-  events_.on_turn(turn);
-  return true;
+  if (!is_ours) return Ok();
+  const std::lock_guard lock(mutex_);
+  state_.own = step.term;
+  state_.unopened = std::move(claimed);
+  return Ok();
 }
 
-// From now on nothing is written to that board that its coordinator could act on.
-FormerBoard ClaimedFinder::ReadFormer(const std::optional<RoleClaim>& before,
-                                      const CancelToken& ending) const {
-  if (!before || before->has_ended) return {};
-  const auto read = [&]() -> Result<FormerBoard> {
-    KEEL_TRY_ASSIGN(const std::unique_ptr<Store> store, home_.ConnectReader(*before));
-    return ReadFormerBoard(*store, Question(), before->peer, ending);
+// An epoch of which this host does not know may still run, so the boards before are read first. If
+// that fails, it is tried again, for as long as the claim is in force.
+Status ClaimedFinder::OpenClaimed(const CancelToken& ending) {
+  std::optional<Claimed> claimed;
+  {
+    const std::lock_guard lock(mutex_);
+    claimed = state_.unopened;
+  }
+  if (!claimed) return Ok();
+  Turn& turn = claimed->turn;
+  KEEL_TRY_ASSIGN(FormerBoard former, ReadFormer(claimed->before, ending));
+  turn.former = std::move(former.epoch);
+  // A claim may run out although its holder lives: then it comes to the next board, too.
+  if (former.coordinator_lives) turn.handed_over_by = claimed->before->by;
+  if (turn.former) turn.next.epoch = std::max(turn.next.epoch, turn.former->number);
+  {
+    const std::lock_guard lock(mutex_);
+    state_.unopened.reset();
+  }
+  events_.on_turn(turn);
+  return Ok();
+}
+
+// From now on nothing is written to those boards that their coordinators could act on. What cannot
+// be understood stays so.
+Result<FormerBoard> ClaimedFinder::ReadFormer(const std::optional<RoleClaim>& before,
+                                              const CancelToken& ending) const {
+  if (!before || before->has_ended) return FormerBoard();
+  const OpenBoard open = [&](int64_t term) {
+    RoleClaim claim = *before;
+    claim.term = term;
+    return home_.ConnectReader(claim);
   };
-  Result<FormerBoard> former = read();
-  if (former.ok()) return *std::move(former);
-  LogWarn("former-board-not-read", {{"term", before->term}, {"reason", former.error().message}});
-  return {};
+  Result<FormerBoard> former =
+      ReadFormerBoard(open, before->term, Question(), before->peer, ending);
+  if (former.ok()) return former;
+  const Error why =
+      former.error().Doing("reading the board of term " + std::to_string(before->term));
+  const bool is_passing = why.code == Code::kTimeout || why.code == Code::kPeerLost ||
+                          why.code == Code::kCancelled;
+  if (is_passing) return why;
+  LogWarn("former-board-not-read", {{"term", before->term}, {"reason", why.message}});
+  return FormerBoard();
 }
 
 bool ClaimedFinder::NoteSuccession(const SuccessionRecord& record) {

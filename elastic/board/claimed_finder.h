@@ -2,7 +2,7 @@
 // coordinator's role, where that and the boards lie in a JobHome; and claims the role itself.
 // Promises   whenever the board has answered, it also looks at the claim; what follows is decided
 //            by elastic/decisions/claiming.h, and logged. The role that this host has claimed is
-//            told, and that it is lost, each once.
+//            told once the boards before could be read, and that it is lost, each once.
 // Does not   pause between attempts, or keep the board.
 // Threads    as elastic/board/guide.h says; the events are called from the member's thread.
 // Errors     of Connect(): those of JobHome; kTimeout: nobody coordinates yet.
@@ -63,6 +63,10 @@ class ClaimedFinder : public BoardGuide {
   std::string Target() const override { return home_.Text(); }
 
  private:
+  struct Claimed {
+    Turn turn;
+    std::optional<RoleClaim> before;
+  };
   struct State {
     ClaimView view;
     RoleClaim followed;                // the claim whose board is followed
@@ -72,6 +76,7 @@ class ClaimedFinder : public BoardGuide {
     TimePoint heard;
     bool is_reached = false;           // that board has told of itself
     bool is_presence_lost = false;
+    std::optional<Claimed> unopened;   // the own claim, before its turn was told
   };
 
   PeerQuestion Question() const { return {config_.job, config_.seal}; }
@@ -79,8 +84,10 @@ class ClaimedFinder : public BoardGuide {
   bool IsHolderDead(const RoleClaim& holder, const CancelToken& ending);
   void NoteSeen(const std::optional<RoleClaim>& seen, bool is_dead);
   Result<std::unique_ptr<Store>> Follow(const std::string& why);
-  Result<bool> Claim(const ClaimStep& step, const CancelToken& ending);
-  FormerBoard ReadFormer(const std::optional<RoleClaim>& before, const CancelToken& ending) const;
+  Status Claim(const ClaimStep& step);
+  Status OpenClaimed(const CancelToken& ending);
+  Result<FormerBoard> ReadFormer(const std::optional<RoleClaim>& before,
+                                 const CancelToken& ending) const;
 
   const Config config_;
   Clock& clock_;

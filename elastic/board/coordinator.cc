@@ -121,6 +121,8 @@ Status Coordinator::Open(Store& store, TimePoint now) {
   KEEL_TRY(store.Set(keys_.Shunned(), ShunnedText(config_.shunned)));
   succession_written_ = SuccessionText(succession_.record);
   KEEL_TRY(store.Set(keys_.Succession(), succession_written_));
+  // For whoever takes the role before an epoch was formed here.
+  if (config_.former) KEEL_TRY(store.Set(keys_.Former(), EpochText(*config_.former)));
   KEEL_TRY(store.Set(kKeeperKey, config_.job));
   KEEL_TRY(store.Set(ProtocolKey(config_.job), std::to_string(kProtocolVersion)));
   KEEL_TRY(store.Set(GenerationKey(config_.job), generation_));

@@ -12,6 +12,9 @@
 namespace keel {
 namespace {
 
+// So many hosts may take the role one after the other, and be lost, each before it forms an epoch.
+constexpr int64_t kBoardsRead = 4;
+
 Result<std::optional<EpochRecord>> NewestEpochOf(Store& store, const BoardKeys& keys) {
   const std::optional<EpochRecord> none;
   KEEL_TRY_ASSIGN(const auto newest, store.Get(keys.NewestEpoch()));
@@ -50,31 +53,67 @@ Result<std::vector<MaybeInside>> HostsInside(Store& store, const BoardKeys& keys
   return inside;
 }
 
+// What a board tells of the newest epoch.
+struct Told {
+  bool is_opened = false;
+  bool is_own = false;                 // the epoch was formed there
+  std::optional<EpochRecord> epoch;    // else it is what was known when that board was opened
+  std::vector<MaybeInside> inside;
+};
+
+Result<Told> ReadTold(Store& store, const std::string& job) {
+  Told told;
+  KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(job)));
+  told.is_opened = generation.has_value();
+  if (!told.is_opened) return told;
+  const BoardKeys keys(job, *generation);
+  KEEL_TRY_ASSIGN(told.epoch, NewestEpochOf(store, keys));
+  told.is_own = told.epoch.has_value();
+  if (told.is_own) {
+    KEEL_TRY_ASSIGN(told.inside, HostsInside(store, keys, *told.epoch));
+    return told;
+  }
+  KEEL_TRY_ASSIGN(const auto former, store.Get(keys.Former()));
+  if (!former) return told;
+  KEEL_TRY_ASSIGN(told.epoch, ParseEpoch(keys.Former(), *former));
+  for (const EpochHost& host : told.epoch->hosts) told.inside.push_back({host, ""});
+  return told;
+}
+
+// Whoever had the role last may have opened no board, or formed no epoch there. Then the board on
+// which the epoch was formed tells most: it knows where its hosts listen.
+Result<Told> ReadNewest(const OpenBoard& open, int64_t term, const std::string& job) {
+  Told newest;
+  for (int64_t one = term; one >= 1 && one > term - kBoardsRead; --one) {
+    KEEL_TRY_ASSIGN(const std::unique_ptr<Store> store, open(one));
+    KEEL_TRY_ASSIGN(Told told, ReadTold(*store, job));
+    if (told.is_own) return told;
+    const bool knew_of_none = told.is_opened && !told.epoch;
+    if (!newest.epoch) newest = std::move(told);
+    if (knew_of_none) break;
+  }
+  return newest;
+}
+
 }  // namespace
 
-Result<FormerBoard> ReadFormerBoard(Store& store, const PeerQuestion& question,
-                                    const std::string& coordinator, const CancelToken& ending) {
+Result<FormerBoard> ReadFormerBoard(const OpenBoard& open, int64_t term,
+                                    const PeerQuestion& question, const std::string& coordinator,
+                                    const CancelToken& ending) {
   using Kind = PeerAnswer::Kind;
+  KEEL_TRY_ASSIGN(Told newest, ReadNewest(open, term, question.job));
   FormerBoard former;
-  std::vector<MaybeInside> inside;
-  KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(question.job)));
-  if (generation) {
-    const BoardKeys keys(question.job, *generation);
-    KEEL_TRY_ASSIGN(former.epoch, NewestEpochOf(store, keys));
-    if (former.epoch) {
-      KEEL_TRY_ASSIGN(inside, HostsInside(store, keys, *former.epoch));
-      former.epoch->hosts.clear();
-    }
-  }
+  former.epoch = std::move(newest.epoch);
+  if (former.epoch) former.epoch->hosts.clear();
   std::vector<std::string> asked = {coordinator};
-  for (const MaybeInside& host : inside) {
+  for (const MaybeInside& host : newest.inside) {
     if (!host.peer.empty()) asked.push_back(host.peer);
   }
   const std::vector<PeerAnswer> answers = AskPeers(asked, question, kAskLimit, ending);
   former.coordinator_lives =
       answers.front().kind == Kind::kSight || answers.front().kind == Kind::kUnknown;
   size_t next = 1;
-  for (MaybeInside& host : inside) {
+  for (MaybeInside& host : newest.inside) {
     const bool is_dead = !host.peer.empty() && answers[next++].kind == Kind::kRefused;
     if (!is_dead) former.epoch->hosts.push_back(std::move(host.host));
   }

@@ -1,11 +1,14 @@
-// FormerBoard: what whoever takes the coordinator's role learns of the board before, which nobody
-// writes to any more: its newest epoch, which of that epoch's hosts may still run it, and whether
-// that board's coordinator lives on.
+// FormerBoard: what whoever takes the coordinator's role learns of the boards before, which nobody
+// writes to any more: the newest epoch, which of its hosts may still run it, and whether the last
+// board's coordinator lives on.
 // Promises   a host is left out only if it left in good order, or if its machine says that nobody
-//            listens at its peer port any more.
-// Threads    any. Errors: those of the store. Lifetime: keeps nothing.
+//            listens at its peer port any more. Where the last board has formed no epoch, or was
+//            never opened, what those before it have formed counts.
+// Threads    any. Errors: those of the stores. Lifetime: keeps nothing.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,8 +24,12 @@ struct FormerBoard {
   bool coordinator_lives = false;      // it answers at its peer port
 };
 
-// `coordinator`: its peer port.
-Result<FormerBoard> ReadFormerBoard(Store& store, const PeerQuestion& question,
-                                    const std::string& coordinator, const CancelToken& ending);
+// A connection to the board of that term.
+using OpenBoard = std::function<Result<std::unique_ptr<Store>>(int64_t term)>;
+
+// `term`: of the last board; `coordinator`: its peer port.
+Result<FormerBoard> ReadFormerBoard(const OpenBoard& open, int64_t term,
+                                    const PeerQuestion& question, const std::string& coordinator,
+                                    const CancelToken& ending);
 
 }  // namespace keel

@@ -56,6 +56,8 @@ class BoardKeys {
   // Who is in an epoch that this board need not have named.
   std::string Counted(const std::string& epoch_id) const { return prefix_ + "counted/" + epoch_id; }
   std::string Presence() const { return prefix_ + "presence"; }
+  // The newest epoch of the board before, where that is known.
+  std::string Former() const { return prefix_ + "former"; }
 
  private:
   std::string prefix_;

@@ -340,6 +340,22 @@ class CutOff(Case):
             self.assertEqual(job.lines(" epoch-broken "), [], job.text())
             self.assertEqual(job.epochs_formed(), {1: 1})
 
+    def test_what_they_run_is_known_to_the_next_coordinator_but_one(self):
+        with link.Link(self.etcd) as own, self.survivors("1:3") as job:
+            for number in (1, 2):
+                job.start(number, endpoints=own.endpoints())
+            job.whole(2)
+            own.cut()
+            waits = r" reason=\"2 hosts of epoch \d+ may still run it, out of reach"
+            last = job.start(3)
+            last.wait_for(waits)
+            job.drop(last).kill()
+            job.start(4).wait_for(waits)
+            own.mend()
+            job.whole(3)
+            self.assertEqual(set(job.finish().values()), {0}, job.text())
+            self.check_epochs(job)
+
     def test_another_host_that_cannot_is_left_behind_and_comes_back(self):
         with link.Link(self.etcd) as own, self.survivors() as job:
             for number in (1, 2):

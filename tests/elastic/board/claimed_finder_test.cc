@@ -9,6 +9,7 @@
 
 #include "elastic/protocol/board_keys.h"
 #include "store/memory_store.h"
+#include "tests/harness/expect_ok.h"
 
 namespace keel {
 namespace {
@@ -39,6 +40,7 @@ class MemoryHome : public JobHome {
     return BoardOf(term).Connect("");
   }
   Result<std::unique_ptr<Store>> ConnectReader(const RoleClaim& claim) override {
+    if (is_unreadable) return Error{Code::kTimeout, "that board does not answer"};
     return BoardOf(claim.term).Connect("");
   }
   std::string Text() const override { return "the home"; }
@@ -47,6 +49,7 @@ class MemoryHome : public JobHome {
 
   std::optional<RoleClaim> last;
   bool is_away = false;
+  bool is_unreadable = false;
   int released = 0;
 
  private:
@@ -77,6 +80,27 @@ class ClaimedFinderTest : public testing::Test {
   void Claimed(int64_t term, const std::string& by) {
     home_.last = RoleClaim{.term = term, .by = by, .peer = "127.0.0.1:1", .is_alive = true};
   }
+  // Epoch 7 of a, x and y, on the board of that term. Of x nothing is known, and y has left.
+  void FormAt(int64_t term) {
+    const auto board = home_.BoardOf(term).Connect("");
+    const BoardKeys keys("job", "g");
+    epoch_.number = 7;
+    epoch_.id = "00000000000000aa";
+    epoch_.restarts = 3;
+    epoch_.restarts_recent = 2;
+    epoch_.hosts = {{0, "a", 0}, {1, "x", 1}, {2, "y", 2}};
+    ASSERT_OK(board->Set(GenerationKey("job"), "g"));
+    ASSERT_OK(board->Set(keys.NewestEpoch(), "7"));
+    ASSERT_OK(board->Set(keys.Epoch(7), EpochText(epoch_)));
+    ASSERT_OK(board->Set(keys.Member(0), MemberText(Member("a", MemberState::kMember))));
+    ASSERT_OK(board->Set(keys.Member(2), MemberText(Member("y", MemberState::kLeft))));
+  }
+  // A newcomer's turn, after somebody who held that term.
+  void TakeAfter(int64_t term) {
+    home_.last = RoleClaim{.term = term, .by = "n", .peer = "127.0.0.1:1"};
+    EXPECT_FALSE(Connect().ok());
+    clock_.Advance(2s);
+  }
   Result<std::unique_ptr<Store>> Connect() { return finder_.Connect(CancelToken::Never()); }
   void Told(std::vector<Heir> heirs, const std::string& chosen = "") {
     SuccessionRecord record;
@@ -87,6 +111,7 @@ class ClaimedFinderTest : public testing::Test {
 
   ManualClock clock_;
   MemoryHome home_;
+  EpochRecord epoch_;
   std::vector<std::string> lost_;
   std::vector<ClaimedFinder::Turn> turns_;
   std::vector<int64_t> roles_lost_;
@@ -123,19 +148,7 @@ TEST_F(ClaimedFinderTest, AnHeirTakesAFreeRoleAndTellsWhatTheFormerBoardHadForme
   Claimed(1, "a");
   ASSERT_TRUE(Connect().ok());
   Told({{"b", "127.0.0.2:1"}});
-  const auto board = home_.BoardOf(1).Connect("");
-  const BoardKeys keys("job", "g");
-  EpochRecord epoch;
-  epoch.number = 7;
-  epoch.id = "00000000000000aa";
-  epoch.restarts = 3;
-  epoch.restarts_recent = 2;
-  epoch.hosts = {{0, "a", 0}, {1, "x", 1}, {2, "y", 2}};
-  ASSERT_TRUE(board->Set(GenerationKey("job"), "g").ok());
-  ASSERT_TRUE(board->Set(keys.NewestEpoch(), "7").ok());
-  ASSERT_TRUE(board->Set(keys.Epoch(7), EpochText(epoch)).ok());
-  ASSERT_TRUE(board->Set(keys.Member(0), MemberText(Member("a", MemberState::kMember))).ok());
-  ASSERT_TRUE(board->Set(keys.Member(2), MemberText(Member("y", MemberState::kLeft))).ok());
+  FormAt(1);
   home_.last->is_alive = false;
   EXPECT_TRUE(finder_.IsOver());
   ASSERT_TRUE(Connect().ok());
@@ -149,6 +162,57 @@ TEST_F(ClaimedFinderTest, AnHeirTakesAFreeRoleAndTellsWhatTheFormerBoardHadForme
   EXPECT_EQ(turns_[0].former->restarts_recent, 2);
   EXPECT_THAT(CountedOf(*turns_[0].former).hosts, testing::ElementsAre("x"))
       << "a's machine refuses, y has left, and of x nothing is known";
+}
+
+TEST_F(ClaimedFinderTest, ABoardThatWasNeverOpenedHidesNoEpoch) {
+  FormAt(1);
+  TakeAfter(2);
+  ASSERT_OK(Connect());
+  ASSERT_EQ(turns_.size(), 1u);
+  EXPECT_EQ(turns_[0].next.term, 3);
+  EXPECT_EQ(turns_[0].next.epoch, 7);
+  ASSERT_TRUE(turns_[0].former);
+  EXPECT_THAT(CountedOf(*turns_[0].former).hosts, testing::ElementsAre("x"));
+}
+
+// Of their hosts nobody is known to be dead: where they listen was told on a board that is gone.
+TEST_F(ClaimedFinderTest, ABoardOnWhichNoneWasFormedTellsOfTheOneBefore) {
+  FormAt(9);   // only to have the record
+  const auto board = home_.BoardOf(2).Connect("");
+  const BoardKeys keys("job", "g");
+  ASSERT_OK(board->Set(GenerationKey("job"), "g"));
+  ASSERT_OK(board->Set(keys.NewestEpoch(), "0"));
+  ASSERT_OK(board->Set(keys.Former(), EpochText(epoch_)));
+  TakeAfter(2);
+  ASSERT_OK(Connect());
+  ASSERT_EQ(turns_.size(), 1u);
+  EXPECT_EQ(turns_[0].former, epoch_);
+}
+
+TEST_F(ClaimedFinderTest, ABoardThatCannotBeReadIsReadAgainBeforeTheNextOneIsOpened) {
+  FormAt(1);
+  TakeAfter(1);
+  home_.is_unreadable = true;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(Connect().error().message, HasSubstr("that board does not answer"));
+  }
+  EXPECT_TRUE(turns_.empty());
+  EXPECT_EQ(home_.last->by, "b");
+  home_.is_unreadable = false;
+  ASSERT_OK(Connect());
+  ASSERT_EQ(turns_.size(), 1u);
+  EXPECT_EQ(turns_[0].former->number, 7);
+}
+
+TEST_F(ClaimedFinderTest, ARoleThatWasLostBeforeItsTurnIsNotTaken) {
+  TakeAfter(1);
+  home_.is_unreadable = true;
+  EXPECT_FALSE(Connect().ok());
+  home_.is_unreadable = false;
+  Claimed(3, "c");
+  ASSERT_OK(Connect());
+  EXPECT_TRUE(turns_.empty());
+  EXPECT_THAT(roles_lost_, testing::ElementsAre(2));
 }
 
 TEST_F(ClaimedFinderTest, ANewcomerLeavesAFreeRoleToOthersForAWhile) {

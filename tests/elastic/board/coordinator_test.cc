@@ -248,15 +248,17 @@ TEST_F(CoordinatorTest, RestartsSpentOutliveTheStore) {
 // Nobody of the epoch before is left; what the board of that had counted was read.
 TEST_F(CoordinatorTest, RestartsSpentOutliveAllHosts) {
   CoordinatorConfig config = Config();
-  EpochRecord& former = config.former.emplace();
+  EpochRecord former;
   former.number = 7;
   former.restarts = 2;
   former.restarts_recent = 1;
+  config.former = former;
   MemoryBoard board(RealClock());
   const std::unique_ptr<Store> store = board.Connect("test");
   Coordinator next = MakeCoordinator(std::move(config));
   ASSERT_TRUE(next.Poll(*store, now_).status.ok());
   const BoardKeys keys("j", next.generation());
+  EXPECT_EQ(**store->Get(keys.Former()), EpochText(former)) << "for the one after the next";
   ASSERT_TRUE(store->Add(keys.Slots(), 1).ok());
   ASSERT_TRUE(store->Set(keys.Member(0), MemberText(record_)).ok());
   ASSERT_TRUE(store->Add(keys.News(), 1).ok());
