@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "store/catch_torch.h"
 #include "trainer/exchange/gather.h"
+#include "trainer/loop/held_bits.h"
 
 namespace keel {
 namespace {
@@ -228,12 +229,9 @@ Status CatchUp::Rest() {
     group_.whereabouts().Tick();
     KEEL_TRY_ASSIGN(const Digest own_digest, NextDigest());
     KEEL_TRY_ASSIGN(const std::vector<Digest> digests, GatherDigests(group_, own_digest));
-    for (size_t rank = 0; rank < digests.size(); ++rank) {
-      if (who_[rank] || digests[rank] == digests[static_cast<size_t>(holders_.front())]) continue;
-      return Error{Code::kCorrupt, "before step " + std::to_string(state_of_.step()) +
-                                       " the state of " + group_.NameOf(static_cast<int>(rank)) +
-                                       " differs from that of " + group_.NameOf(holders_.front())};
-    }
+    HeldBits held;
+    for (const int rank : holders_) held.Add(rank, digests[static_cast<size_t>(rank)]);
+    KEEL_TRY(held.JudgeAndPart(group_, state_of_.step()));
     Judge(digests);
   }
   return Ok();

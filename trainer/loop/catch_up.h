@@ -17,7 +17,7 @@
 // Does not   save, evaluate, or end an epoch: its owner calls Rest() before, or waits.
 // Threads    the training thread; another one sends and receives while it computes.
 // Errors     those of the group, which is aborted if this ends while something is on its way;
-//            kCorrupt: two who hold the state differ.
+//            those of HeldBits: two who hold the state differ.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -13,6 +13,7 @@
 #include "trainer/loop/catch_up.h"
 #include "trainer/loop/epoch_parts.h"
 #include "trainer/loop/evaluation.h"
+#include "trainer/loop/held_bits.h"
 #include "trainer/loop/lane_placer.h"
 #include "trainer/loop/lane_work.h"
 #include "trainer/loop/meet.h"
@@ -161,7 +162,8 @@ class EpochRun {
     KEEL_TRY_ASSIGN(const std::vector<VoteRecord> records, VoteOn(record));
     watch.Add(&StepTimes::vote);
     parts_.At(Phase::kApplying);
-    Result<Recheck::Outcome> judged = JudgeBegun(records);
+    Result<Recheck::Outcome> judged =
+        recheck_.JudgeBegun(records, [this](size_t rank) { return CatchesUp(rank); });
     if (judged.ok() && judged->what == Recheck::Outcome::What::kApply) {
       judged = recheck_.Judge(records, work, *exchange_);
     }
@@ -313,27 +315,11 @@ class EpochRun {
       all.Update(piece->bytes);
     }
     KEEL_TRY_ASSIGN(const std::vector<Digest> digests, GatherDigests(group_, all.Current()));
-    for (size_t rank = 1; rank < digests.size(); ++rank) {
-      if (digests[rank] == digests[0]) continue;
-      return recheck_.Differs(static_cast<int>(rank), 0, "state");
+    HeldBits held;
+    for (size_t rank = 0; rank < digests.size(); ++rank) {
+      held.Add(static_cast<int>(rank), digests[rank]);
     }
-    return Ok();
-  }
-
-  // A difference was there before the step's gradients. Who catches up is judged apart.
-  Result<Recheck::Outcome> JudgeBegun(const std::vector<VoteRecord>& records) const {
-    std::vector<int> ranks;
-    std::vector<std::optional<Digest>> pieces;
-    std::vector<std::optional<Digest>> parameters;
-    for (size_t rank = 0; rank < records.size(); ++rank) {
-      if (CatchesUp(rank)) continue;
-      ranks.push_back(static_cast<int>(rank));
-      pieces.push_back(records[rank].piece);
-      parameters.push_back(records[rank].parameters);
-    }
-    KEEL_TRY_ASSIGN(Recheck::Outcome judged, recheck_.JudgeBegun("state", ranks, pieces));
-    if (judged.what != Recheck::Outcome::What::kApply) return judged;
-    return recheck_.JudgeBegun("parameters", ranks, parameters);
+    return held.JudgeAndPart(group_, state_.step());
   }
 
   // Applies a step that is decided, by its vote or by reports of workers that saw it succeed, and

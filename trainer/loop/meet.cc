@@ -12,6 +12,7 @@
 #include "ckpt/frame.h"
 #include "trainer/exchange/gather.h"
 #include "trainer/exchange/transfer.h"
+#include "trainer/loop/held_bits.h"
 #include "trainer/numerics/fingerprint.h"
 #include "trainer/save/resume.h"
 #include "trainer/state/reform.h"
@@ -355,18 +356,36 @@ class Meeting {
                                          Part::kCatchesUp;
     const Digest own = whole ? state_.registry().StateDigest() : state_.SmallDigest();
     KEEL_TRY_ASSIGN(const std::vector<Digest> all, GatherDigests(group_, own));
-    for (int rank = 0; rank < group_.size(); ++rank) {
-      if (all[static_cast<size_t>(rank)] == all[static_cast<size_t>(plan.source)]) continue;
-      if (!by_pieces && plan.parts[static_cast<size_t>(rank)] == Part::kCatchesUp) continue;
-      return Error{Code::kCorrupt,
-                   "at step " + std::to_string(state_.step()) + " the state of " +
-                       group_.NameOf(rank) + " differs from that of " +
-                       group_.NameOf(plan.source) + ", although both report the same steps" +
-                       (plan.step == 0 ? ": build the model from the seed alone" : "")};
-    }
+    KEEL_TRY(JudgeStates(plan, all, by_pieces));
     if (whole) TellResumed(own);
     if (state_.whole()) state_.NoteCompared();
     return Ok();
+  }
+
+  // `all`: digests by rank; of members that catch up, they count only if `by_pieces`.
+  Status JudgeStates(const ReformPlan& plan, const std::vector<Digest>& all, bool by_pieces) {
+    HeldBits held;
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      const Part part = plan.parts[static_cast<size_t>(rank)];
+      const Digest& digest = all[static_cast<size_t>(rank)];
+      const bool is_source = digest == all[static_cast<size_t>(plan.source)];
+      if (part == Part::kCatchesUp && !by_pieces) continue;
+      if (plan.step == 0 && !is_source) return BuiltApart(rank, plan.source);
+      if (part == Part::kReady || part == Part::kApplies) held.Add(rank, digest);
+      if (part == Part::kReceives || part == Part::kCatchesUp) held.AddReceived(rank, digest);
+    }
+    Status judged = held.JudgeAndPart(group_, state_.step());
+    const bool received = plan.parts[static_cast<size_t>(group_.rank())] == Part::kReceives;
+    // Some of it may be of the member that is wrong, so it is to be received anew.
+    if (!judged.ok() && received) state_.BeginReceiving();
+    return judged;
+  }
+
+  // Nothing was trained that could be lost, and the program is to be mended, so all fail.
+  Error BuiltApart(int rank, int source) const {
+    return {Code::kCorrupt, "at step 0 the state of " + group_.NameOf(rank) +
+                                " differs from that of " + group_.NameOf(source) +
+                                ": build the model from the seed alone"};
   }
 
   // Called once all have the state; only the worker that restored it reports.

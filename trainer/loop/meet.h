@@ -6,7 +6,8 @@
 //            prove is compared only by the next steps, if it is large.
 // Does not   make a step, except one that was decided in the epoch before.
 // Threads    one; all members call it once, as the first thing of an epoch.
-// Errors     those of the group; kCorrupt: the states differ; those of the program's on_step.
+// Errors     those of the group; those of HeldBits, where states differ; those of the program's
+//            on_step.
 #pragma once
 
 #include <cstdint>

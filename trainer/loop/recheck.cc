@@ -9,6 +9,7 @@
 #include "store/catch_torch.h"
 #include "trainer/exchange/gather.h"
 #include "trainer/group/nccl_links.h"
+#include "trainer/loop/held_bits.h"
 #include "trainer/numerics/tensor_digest.h"
 #include "trainer/state/image.h"
 
@@ -20,8 +21,6 @@ constexpr char kMadeAgain[] = "the step is made again";
 
 // The second time decides nothing if somebody was not there the first time.
 constexpr int64_t kSumsMadeMax = 3;
-constexpr char kChanged[] = ": bits have changed in the memory of one of them, or its program has "
-                            "changed them beside the optimizer";
 
 // It is copied before it is written.
 constexpr uint64_t kEvidenceBytesMax = uint64_t{1} << 30;
@@ -129,37 +128,23 @@ Recheck::Outcome Recheck::Again(const std::string& in, const std::string& reason
   return {Outcome::What::kAgain};
 }
 
-// `what`: what a member that is wrong says of itself, behind the step.
-Result<Recheck::Outcome> Recheck::GoOnWithout(const std::vector<int>& wrong, const std::string& in,
-                                              const std::string& what) const {
-  if (Holds(wrong, rank())) {
-    return Error{Code::kCorrupt, StepText() + what};
-  }
-  Tell(in, wrong, "most others hold the same", kLeaves);
-  return Outcome{Outcome::What::kAgain};
-}
-
-Error Recheck::Differs(int rank, int from, const std::string& what) const {
-  return {Code::kCorrupt, "before " + StepText() + " bits of the " + what + " of " +
-                              group_.NameOf(rank) + " differ from those of " +
-                              group_.NameOf(from) + kChanged};
-}
-
-// Who began the step with other bits comes to other results without computing wrongly.
 Result<Recheck::Outcome> Recheck::JudgeBegun(
-    const std::string& what, const std::vector<int>& ranks,
-    const std::vector<std::optional<Digest>>& digests) const {
-  const Minority minority = MinorityOf(digests);
-  if (!minority.differ) return Outcome();
-  std::vector<int> wrong;
-  for (const int index : minority.wrong) wrong.push_back(ranks[static_cast<size_t>(index)]);
-  if (!wrong.empty()) {
-    return GoOnWithout(wrong, what, ": " + group_.NameOf(rank()) + " has other bits of the " +
-                                        what + " than most others" + kChanged);
+    const std::vector<VoteRecord>& records,
+    const std::function<bool(size_t rank)>& catches_up) const {
+  HeldBits states;
+  HeldBits parameters("parameters");
+  for (size_t rank = 0; rank < records.size(); ++rank) {
+    if (catches_up(rank)) continue;
+    states.Add(static_cast<int>(rank), records[rank].piece);
+    parameters.Add(static_cast<int>(rank), records[rank].parameters);
   }
-  size_t other = 0;
-  while (digests[other] == digests[0]) ++other;
-  return Differs(ranks[other], ranks[0], what);
+  for (const HeldBits* held : {&states, &parameters}) {
+    const Status judged = held->Judge(group_, state_.step());
+    if (judged.ok()) continue;
+    if (judged.error().code != Code::kPeerLost) return judged.error();
+    return Outcome{Outcome::What::kAgain};
+  }
+  return Outcome();
 }
 
 Result<Recheck::Outcome> Recheck::JudgeSums(const std::vector<VoteRecord>& records,
@@ -176,10 +161,14 @@ Result<Recheck::Outcome> Recheck::JudgeSums(const std::vector<VoteRecord>& recor
           return records[Index(rank)].slices == records[Index(rank)].slices_again;
         });
     if (!minority.wrong.empty() && !is_vouched_for) {
-      return GoOnWithout(minority.wrong, "sums",
-                         ": the gradients' sums of " + group_.NameOf(rank()) +
-                             " are not those that most others have: this machine changes bits, or "
-                             "what it receives is changed on the way");
+      if (Holds(minority.wrong, rank())) {
+        return Error{Code::kCorrupt, StepText() + ": the gradients' sums of " +
+                                         group_.NameOf(rank()) +
+                                         " are not those that most others have: this machine "
+                                         "changes bits, or what it receives is changed on the way"};
+      }
+      Tell("sums", minority.wrong, "most others hold the same", kLeaves);
+      return Outcome{Outcome::What::kAgain};
     }
     if (state_.doubts() == 0) return Again("sums", "workers hold different ones");
     return Outcome{Outcome::What::kStop,

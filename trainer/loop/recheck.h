@@ -16,10 +16,11 @@
 //            Look at lanes or states while members receive the state, but only at sums.
 // Threads    the training thread.
 // Errors     those of the group and of the user's program; kCorrupt: this worker is the one that is
-//            wrong, or members began the step with different states.
+//            wrong.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -59,10 +60,10 @@ class Recheck {
     What what = What::kApply;
     std::string reason = {};   // to stop
   };
-  // Of what the members of these ranks began the step with, in every step where they tell it.
-  Result<Outcome> JudgeBegun(const std::string& what, const std::vector<int>& ranks,
-                             const std::vector<std::optional<Digest>>& digests) const;
-  Error Differs(int rank, int from, const std::string& what) const;
+  // Of what members began the step with, in every step where they tell it: whoever began with other
+  // bits comes to other results without computing wrongly. Who catches up is judged apart.
+  Result<Outcome> JudgeBegun(const std::vector<VoteRecord>& records,
+                             const std::function<bool(size_t rank)>& catches_up) const;
   Result<Outcome> Judge(const std::vector<VoteRecord>& records, const LaneWork& work,
                         Exchange& exchange);
   // Of this worker, since the last call.
@@ -71,8 +72,6 @@ class Recheck {
  private:
   int rank() const { return group_.rank(); }
   Outcome Again(const std::string& in, const std::string& reason);
-  Result<Outcome> GoOnWithout(const std::vector<int>& wrong, const std::string& in,
-                              const std::string& what) const;
   Result<Outcome> JudgeSums(const std::vector<VoteRecord>& records, const LaneWork& work);
   Result<Outcome> JudgeMadeTwice(const std::vector<VoteRecord>& records, const SumsMade& made);
   Result<const SumClaims*> CommonClaims();

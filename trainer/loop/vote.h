@@ -23,8 +23,8 @@ class EpochGroup;
 Result<std::vector<VoteRecord>> Vote(EpochGroup& group, const VoteRecord& record,
                                      const Placement& placement);
 
-// After the votes that all agreed to end the epoch by. Once all have arrived, everybody has those
-// records, and a member that is lost or late no longer matters.
+// After the votes, or the digests, by which all know that the epoch ends. Once all have arrived,
+// everybody has those, and a member that is lost or late no longer matters.
 void PartInOrder(EpochGroup& group);
 
 }  // namespace keel

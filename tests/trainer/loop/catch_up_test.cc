@@ -124,20 +124,27 @@ class CatchUpTest : public testing::Test {
   using Wishes = std::function<EpochCallbacks::Wishes(int rank, const TrainState& state)>;
   // One epoch of these members, by rank.
   std::vector<EpochOutcome> Epoch(const std::vector<TrainState*>& members, const Wishes& wishes) {
-    std::vector<EpochOutcome> outcomes(members.size());
+    std::vector<EpochOutcome> outcomes;
+    for (const auto& result : Results(members, wishes)) {
+      EXPECT_OK(result);
+      outcomes.push_back(result.ok() ? *result : EpochOutcome{});
+    }
+    return outcomes;
+  }
+  std::vector<Result<EpochOutcome>> Results(const std::vector<TrainState*>& members,
+                                            const Wishes& wishes) {
+    std::vector<Result<EpochOutcome>> results(members.size(), EpochOutcome{});
     const std::string prefix = crew_.NewPrefix();
     GroupCrew::OnThreads(static_cast<int>(members.size()), [&](int rank) {
       TrainState& state = *members[static_cast<size_t>(rank)];
       EpochCallbacks peer;
       peer.watch = [](auto) { return std::shared_ptr<void>(); };
       peer.wishes = [&, rank] { return wishes(rank, state); };
-      const auto outcome =
+      results[static_cast<size_t>(rank)] =
           RunEpoch(state, crew_.SpecOf(rank, static_cast<int>(members.size()), prefix),
                    CancelToken::Never(), peer);
-      ASSERT_OK(outcome);
-      outcomes[static_cast<size_t>(rank)] = *outcome;
     });
-    return outcomes;
+    return results;
   }
   static EpochCallbacks::Wishes None(int, const TrainState&) { return {}; }
   static Wishes JoinAt(uint64_t step) {
@@ -238,6 +245,34 @@ TEST_F(CatchUpTest, AStopWaitsForTheRest) {
   EXPECT_TRUE(At(2).whole());
   ExpectEnd(Epoch({&At(2)}, None), EpochEnd::kFinished);
   EXPECT_EQ(At(2).registry().StateDigest().Hex(), Alone({}));
+}
+
+// All compare the rest of the state before they stop.
+TEST_F(CatchUpTest, OneOfThreeWithAnotherStateLeavesBeforeAStop) {
+  for (int i = 0; i < 4; ++i) states_.push_back(Make({}));
+  ExpectEnd(Epoch({&At(0), &At(1), &At(2)}, JoinAt(kComesAt)), EpochEnd::kBoundary);
+  {
+    const at::NoGradGuard no_grad;
+    At(1).parameters().front().view({-1})[0] += 0.25;
+  }
+  const auto stops = [](int rank, const TrainState& state) {
+    return EpochCallbacks::Wishes{.stop = rank == 0 && state.step() == kComesAt + 1};
+  };
+  const auto results = Results({&At(0), &At(1), &At(2), &At(3)}, stops);
+  for (size_t rank = 0; rank < results.size(); ++rank) {
+    if (rank == 1) {
+      ASSERT_FALSE(results[rank].ok());
+      EXPECT_EQ(results[rank].error().code, Code::kCorrupt) << results[rank].error().message;
+      EXPECT_THAT(results[rank].error().message, HasSubstr("rank 1 has other bits"));
+      continue;
+    }
+    ASSERT_OK(results[rank]);
+    EXPECT_EQ(results[rank]->end, EpochEnd::kBroken);
+  }
+  EXPECT_FALSE(At(3).whole());
+  states_.erase(states_.begin() + 1);
+  ExpectEnd(Epoch({&At(0), &At(1), &At(2)}, None), EpochEnd::kFinished);
+  ExpectBits(At(0).registry().StateDigest().Hex());
 }
 
 // Whoever holds the state saves it alone.
