@@ -395,14 +395,17 @@ class EpochRun {
     using End = std::optional<EpochEnd>;
     if (state_.step() >= state_.config().steps) return End();   // no wish counts any more
     bool stop = false;
+    bool stops_together = false;   // a newcomer has nothing to save, and leaves alone
     bool join = false;
     std::vector<SaveVote> saves;
-    for (const VoteRecord& record : records) {
+    for (size_t rank = 0; rank < records.size(); ++rank) {
+      const VoteRecord& record = records[rank];
       stop |= record.stop;
+      stops_together |= record.stop && !CatchesUp(rank);
       join |= record.join_waiting;
       saves.push_back({record.saving, record.save});
     }
-    if (stop && catching_up()) {
+    if (stops_together && catching_up()) {
       // Else who holds the state and was told to stop saves it alone.
       if (!HasTimeToCatchUp(records)) return End(EpochEnd::kBoundary);
       KEEL_TRY(catch_up_->Rest());
@@ -411,7 +414,7 @@ class EpochRun {
     }
     join &= !catching_up() || catch_up_->has_hardly_begun();
     if (parts_.saves()) {
-      if (stop) {
+      if (stops_together) {
         KEEL_TRY(CompareRest());
         KEEL_TRY_ASSIGN(const bool saved, SaveToStop(parts_, records));
         if (saved) saved_step_ = state_.step();

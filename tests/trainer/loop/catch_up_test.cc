@@ -291,6 +291,22 @@ TEST_F(CatchUpTest, AStopThatHasNoTimeForTheRestParksAll) {
   EXPECT_EQ(At(2).Report().step, MemberReport::kSpoiled);
 }
 
+// It has nothing to save, and the others need not give it the state before.
+TEST_F(CatchUpTest, ANewcomerThatIsToldToStopLeavesAtOnce) {
+  Begin({});
+  const auto stops = [](int rank, const TrainState& state) {
+    return EpochCallbacks::Wishes{.stop = rank == 2 && state.step() == kComesAt + 1};
+  };
+  const std::vector<EpochOutcome> outcomes = Epoch({&At(0), &At(1), &At(2)}, stops);
+  EXPECT_EQ(outcomes[0].end, EpochEnd::kBoundary);
+  EXPECT_EQ(outcomes[1].end, EpochEnd::kBoundary);
+  EXPECT_EQ(outcomes[2].end, EpochEnd::kStopped);
+  EXPECT_FALSE(At(2).whole()) << "it was waited for";
+  states_.pop_back();
+  ExpectEnd(Epoch({&At(0), &At(1)}, None), EpochEnd::kFinished);
+  ExpectBits(Alone({}));
+}
+
 // Two come one after the other. The first one has received little, so both begin anew together.
 TEST_F(CatchUpTest, AnotherNewcomerIsTakenAtOnceWhileLittleWasSent) {
   Begin({});
