@@ -20,11 +20,11 @@ constexpr uint64_t kUnknownRate = 50'000'000;
 Portions::Portions(std::vector<uint64_t> parts, uint64_t first)
     : parts_(std::move(parts)),
       bytes_(std::accumulate(parts_.begin(), parts_.end(), uint64_t{0})),
-      least_(bytes_ / kStepsMax + 1),
+      least_(LeastOver(kStepsUsual)),
       wanted_(std::max(first, least_)) {}
 
-Portions::Range Portions::Next() const {
-  Range range{next_, next_};
+Portions::Range Portions::From(size_t begin) const {
+  Range range{begin, begin};
   uint64_t bytes = 0;
   while (range.end < parts_.size() && (bytes == 0 || bytes + parts_[range.end] <= wanted_ ||
                                        bytes < least_)) {
@@ -46,6 +46,17 @@ int64_t Portions::rest_ns() const {
   return static_cast<int64_t>(left * a_byte);
 }
 
+bool Portions::is_slow() const {
+  const bool known = !was_late_ || least_ == LeastOver(kStepsMax);
+  return known && steps_ + steps_left() > kStepsUsual;
+}
+
+uint64_t Portions::steps_left() const {
+  uint64_t steps = 0;
+  for (size_t next = next_; next < parts_.size(); ++steps) next = From(next).end;
+  return steps;
+}
+
 void Portions::Note(int64_t sent_ns, int64_t computed_ns) {
   const Range made = Next();
   const uint64_t bytes = BytesOf(made);
@@ -55,8 +66,14 @@ void Portions::Note(int64_t sent_ns, int64_t computed_ns) {
     timed_bytes_ = bytes;
     timed_ns_ = sent_ns;
   }
+  ++steps_;
   const auto share = [&](int64_t percent) { return computed_ns / 100 * percent; };
-  if (sent_ns > share(kLate)) {
+  was_late_ = sent_ns > share(kLate);
+  if (was_late_) {
+    // Where a large part was late, it is not known whether that little is.
+    if (wanted_ == least_ && bytes / 2 <= least_) {
+      least_ = std::max(least_ / 2, LeastOver(kStepsMax));
+    }
     wanted_ = std::max(least_, std::min(wanted_, bytes) / 2);
   } else if (sent_ns < share(kRoom) && bytes * 2 >= wanted_) {
     wanted_ = std::min(wanted_ * 2, bytes_);

@@ -152,7 +152,7 @@ void CatchUp::Note(const std::vector<VoteRecord>& records) {
       computed_ns = std::max(computed_ns, record.compute_ns);
     }
     portions_.Note(sent_ns, computed_ns);
-    if (!portions_.done()) return;
+    if (!portions_.done()) return TellIfSlow();
     state_ = State::kComparing;
     pieces_left_ = state_of_.pieces();
   } else if (state_ == State::kComparing) {
@@ -160,6 +160,25 @@ void CatchUp::Note(const std::vector<VoteRecord>& records) {
     for (const VoteRecord& record : records) digests.push_back(record.piece.value_or(Digest()));
     Judge(digests);
   }
+}
+
+void CatchUp::TellIfSlow() {
+  if (told_slow_ || !portions_.is_slow()) return;
+  told_slow_ = true;
+  if (group_.rank() != holders_.front()) return;
+  LogInfo("catching-up-slowly",
+          {{"step", state_of_.step()},
+           {"members", Names()},
+           {"bytes", portions_.bytes()},
+           {"steps", steps_ + portions_.steps_left() + kCompareSteps},
+           {"reason", "more in a step would take longer than its lanes, and all would wait for "
+                      "that"}});
+}
+
+std::string CatchUp::Names() const {
+  std::vector<std::string> names;
+  for (const int rank : RanksOf(who_, true)) names.push_back(group_.NameOf(rank));
+  return JoinList(names, ", ");
 }
 
 // --- Comparing ---
@@ -207,10 +226,8 @@ void CatchUp::EndIfCompared() {
     LogInfo("state-complete", {{"step", state_of_.step()}, {"steps", steps_}});
   }
   if (group_.rank() != holders_.front()) return;
-  std::vector<std::string> names;
-  for (const int rank : RanksOf(who_, true)) names.push_back(group_.NameOf(rank));
   LogInfo("caught-up", {{"step", state_of_.step()},
-                        {"members", JoinList(names, ", ")},
+                        {"members", Names()},
                         {"bytes", portions_.bytes()},
                         {"steps", steps_},
                         {"took", DurationText(RealClock().Monotonic() - begun_)}});

@@ -25,6 +25,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -83,6 +84,8 @@ class CatchUp {
   void AddMessages(const at::Tensor& flat);
   Status MoveAll();
   Status Post(const Message& message, Moving& moving);
+  void TellIfSlow();
+  std::string Names() const;   // of who catches up
   Result<Digest> NextDigest();
   void Judge(const std::vector<Digest>& digests);
   void EndIfCompared();
@@ -105,6 +108,7 @@ class CatchUp {
   uint64_t pieces_left_ = 0;
   std::optional<Digest> digest_;
   uint64_t steps_ = 0;
+  bool told_slow_ = false;
   const TimePoint begun_;
   SerialQueue waiter_;                // declared last, so destroyed first
 };

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace keel {
 namespace {
 
@@ -47,18 +49,49 @@ TEST(Portions, ShrinkWhereSendingTookTooLong) {
   Portions portions(Parts(100'000, 10), 200'000);
   portions.Note(kSecond, kSecond);
   EXPECT_EQ(NextBytes(portions, 10), 100'000u);
-  for (int i = 0; i < 5; ++i) portions.Note(kSecond, kSecond);
-  EXPECT_GE(NextBytes(portions, 10), 31'240u);
-  EXPECT_LE(NextBytes(portions, 10), 31'270u) << "a thirty-second of all";
+  for (int i = 0; i < 2; ++i) portions.Note(kSecond, kSecond);
+  EXPECT_EQ(NextBytes(portions, 10), 31'260u) << "a thirty-second of all";
+  EXPECT_FALSE(portions.is_slow());
+  for (int i = 0; i < 8; ++i) portions.Note(kSecond, kSecond);
+  EXPECT_EQ(NextBytes(portions, 10), 1960u) << "a 512th of all";
+  EXPECT_TRUE(portions.is_slow());
+}
+
+// 12 GB over a link of 1 Gbit/s, beside steps of a second.
+TEST(Portions, SoonLeaveNobodyWaitingForASlowLink) {
+  constexpr uint64_t kPart = 1'000'000;
+  Portions portions(Parts(12'000, kPart), 4'000'000);
+  uint64_t steps = 0;
+  int64_t waited_ns = 0;
+  for (; !portions.done(); ++steps) {
+    const int64_t sent_ns = static_cast<int64_t>(NextBytes(portions, kPart)) * 8;
+    waited_ns += std::max<int64_t>(sent_ns - kSecond, 0);
+    portions.Note(sent_ns, kSecond);
+    EXPECT_EQ(portions.is_slow(), steps >= 2) << steps;
+    if (steps == 2) EXPECT_EQ(steps + 1 + portions.steps_left(), 124u);
+  }
+  EXPECT_EQ(steps, 124u);
+  EXPECT_LT(waited_ns, 3 * kSecond);
 }
 
 TEST(Portions, EndWithinSoManySteps) {
-  for (const size_t count : {1u, 2u, 31u, 32u, 33u, 1000u}) {
-    Portions portions(Parts(count, 1000), 1);
-    uint64_t steps = 0;
-    for (; !portions.done(); ++steps) portions.Note(kSecond, 0);
-    EXPECT_LE(steps, Portions::kStepsMax) << count;
+  for (const size_t count : {1u, 2u, 31u, 32u, 33u, 1000u, 10'000u}) {
+    for (const int64_t sent_ns : {kSecond / 2, kSecond}) {   // in time, and late
+      Portions portions(Parts(count, 1000), 1);
+      uint64_t steps = 0;
+      for (; !portions.done(); ++steps) portions.Note(sent_ns, kSecond);
+      EXPECT_LE(steps, sent_ns == kSecond ? Portions::kStepsMax : Portions::kStepsUsual) << count;
+    }
   }
+}
+
+// So small ones may well have the time.
+TEST(Portions, ALargePartThatIsLateMakesTheOthersNoSmaller) {
+  std::vector<uint64_t> parts = Parts(1000, 1000);
+  parts[0] = 1'000'000;
+  Portions portions(parts, 1);
+  portions.Note(kSecond, kSecond);
+  EXPECT_EQ(NextBytes(portions, 1000), 63'000u) << "a thirty-second of all";
 }
 
 TEST(Portions, OfAPartThatIsLargeArePart) {
