@@ -14,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "elastic/process/proc_file.h"
 #include "elastic/process/process_table.h"
@@ -27,9 +26,6 @@ constexpr int kNiceStep = 10;
 constexpr int kNiceMax = 19;
 // A thread that is not raised yet may start another one meanwhile.
 constexpr int kPassesMax = 5;
-// The kernel takes such a change from an ordinary user ten times a second only, from whomever.
-constexpr int kTriesMax = 12;
-constexpr Duration kTryAgain = std::chrono::milliseconds(10);
 // As text, for who may not allocate.
 constexpr char kPoliteText[] = {'0' + kNiceStep / 10, '0' + kNiceStep % 10, '\0'};
 
@@ -48,15 +44,13 @@ bool WriteTo(const char* path, const char* text) {
   return done;
 }
 
-void RaiseSession(pid_t leader) {
+// False: not now.
+bool RaiseSession(pid_t leader) {
   const std::string path = "/proc/" + std::to_string(leader) + "/autogroup";
-  for (int tries = 1; !WriteTo(path.c_str(), "0"); ++tries) {
-    if (errno == ESRCH) return;   // it has ended
-    if (errno != EAGAIN || tries == kTriesMax) {
-      return LogWarn("stays-polite", {{"pid", leader}, {"reason", std::strerror(errno)}});
-    }
-    RealClock().SleepFor(kTryAgain);
-  }
+  if (WriteTo(path.c_str(), "0") || errno == ESRCH) return true;   // it has ended
+  if (errno == EAGAIN) return false;
+  LogWarn("stays-polite", {{"pid", leader}, {"reason", std::strerror(errno)}});
+  return true;
 }
 
 // Returns how many threads were polite and are not any more.
@@ -92,21 +86,24 @@ void BecomePolite() {
   (void)WriteTo("/proc/self/autogroup", kPoliteText);
 }
 
-void EndPoliteness(pid_t leader) {
-  RaiseSession(leader);
+// The session comes first: what its threads have counts among themselves only.
+bool EndPoliteness(pid_t leader) {
+  if (!RaiseSession(leader)) return false;
   const int polite_from = getpriority(PRIO_PROCESS, 0) + kNiceStep;
   for (int pass = 0; pass < kPassesMax; ++pass) {
     const Result<std::vector<ProcessInfo>> all = AllProcesses();
     if (!all.ok()) {
-      return LogWarn("stays-polite", {{"pid", leader}, {"reason", all.error().message}});
+      LogWarn("stays-polite", {{"pid", leader}, {"reason", all.error().message}});
+      return true;
     }
     int raised = 0;
     for (const ProcessInfo& process : *all) {
       if (process.group != leader || process.ended) continue;
       raised += RaiseThreads(process.pid, polite_from);
     }
-    if (raised == 0) return;
+    if (raised == 0) break;
   }
+  return true;
 }
 
 }  // namespace keel

@@ -12,6 +12,10 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+
+#include "base/clock.h"
+
 namespace keel {
 
 bool CanEndPoliteness();
@@ -20,7 +24,11 @@ bool CanEndPoliteness();
 // thread, and makes system calls only.
 void BecomePolite();
 
-// Of the session and process group that `leader` leads.
-void EndPoliteness(pid_t leader);
+// Of the session and process group that `leader` leads. False: the kernel takes no such change now,
+// since others have made one a moment ago, and nothing has changed; call it again after
+// kPoliteAgain.
+bool EndPoliteness(pid_t leader);
+// The kernel takes a change of a session from ordinary users so seldom, from all of them together.
+inline constexpr Duration kPoliteAgain = std::chrono::milliseconds(100);
 
 }  // namespace keel

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "elastic/process/ending.h"
-#include "elastic/process/politeness.h"
 #include "elastic/process/stack_signal.h"
 #include "elastic/process/stacks.h"
 
@@ -33,24 +32,26 @@ constexpr int kEndingTold = 2;
 Result<std::unique_ptr<Crew>> Crew::Open(boost::asio::io_context& loop, const WorkerPlan& plan,
                                          Files& files, Random& random, Environment own,
                                          Events events, StatusLine* status,
-                                         Duration stacks_limit, Duration spare_delay) {
+                                         Duration stacks_limit, Duration spare_delay,
+                                         PolitenessEnd end_politeness) {
   KEEL_TRY_ASSIGN(WorkerLogs logs, WorkerLogs::Open(files, random, plan.logs));
   std::unique_ptr<Crew> crew(
       new Crew(loop, plan, files, std::move(own), std::move(events), std::move(logs), status,
-               stacks_limit, spare_delay));
+               stacks_limit, spare_delay, std::move(end_politeness)));
   KEEL_TRY_ASSIGN(crew->pump_, OutputPump::Start(files, crew->lost_));
   return crew;
 }
 
 Crew::Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files,
            Environment own, Events events, WorkerLogs logs, StatusLine* status,
-           Duration stacks_limit, Duration spare_delay)
+           Duration stacks_limit, Duration spare_delay, PolitenessEnd end_politeness)
     : loop_(loop),
       plan_(plan),
       files_(files),
       own_(std::move(own)),
       events_(std::move(events)),
       stacks_limit_(stacks_limit),
+      end_politeness_(std::move(end_politeness)),
       logs_(std::move(logs)),
       lost_([&loop](const LostBytes& lost) { TellLost(loop, lost); }),
       tail_(files, lost_, STDOUT_FILENO, STDERR_FILENO, status),
@@ -101,7 +102,8 @@ Status Crew::Start(WorkerStart start) {
                                          return spares_.Start(whole);
                                        }));
   seat.pid = seat.process->pid();
-  if (start.polite) BePoliteForAWhile(start.index);
+  // A machine may have no time left for minutes, and the others lack this worker meanwhile.
+  if (start.polite) EndPoliteAfter(seat, kPoliteLimit);
   seat.logs = start.logs;
   return Ok();
 }
@@ -187,17 +189,16 @@ void Crew::Send(int index, const SupervisorMessage& message) {
   if (std::holds_alternative<EpochMessage>(message)) EndPolite(seat);
 }
 
-// A machine may have no time left for minutes, and the others lack this worker meanwhile.
-void Crew::BePoliteForAWhile(int index) {
-  Seat& seat = seats_[index];
-  seat.polite = std::make_unique<boost::asio::steady_timer>(loop_, kPoliteLimit);
+void Crew::EndPoliteAfter(Seat& seat, Duration delay) {
+  seat.polite = std::make_unique<boost::asio::steady_timer>(loop_, delay);
   seat.polite->async_wait([this, &seat](const boost::system::error_code& failure) {
     if (!failure) EndPolite(seat);
   });
 }
 
 void Crew::EndPolite(Seat& seat) {
-  if (std::exchange(seat.polite, nullptr)) EndPoliteness(seat.pid);
+  if (!std::exchange(seat.polite, nullptr)) return;
+  if (!end_politeness_(seat.pid)) EndPoliteAfter(seat, kPoliteAgain);
 }
 
 void Crew::Signal(int index, int signal) {

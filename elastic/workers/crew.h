@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "elastic/process/politeness.h"
 #include "elastic/protocol/limits.h"
 #include "elastic/report/failures.h"
 #include "elastic/report/lost_output.h"
@@ -42,12 +43,15 @@ class Crew {
     std::function<void(int index, const ExitStatus& status)> on_ending;
     std::function<void(int index, const ExitStatus& status)> on_ended;
   };
+  // EndPoliteness(), but for tests.
+  using PolitenessEnd = std::function<bool(pid_t leader)>;
   static Result<std::unique_ptr<Crew>> Open(boost::asio::io_context& loop,
                                             const WorkerPlan& plan, Files& files,
                                             Random& random, Environment own, Events events,
                                             StatusLine* status = nullptr,
                                             Duration stacks_limit = kStacksLimit,
-                                            Duration spare_delay = kSpareDelay);
+                                            Duration spare_delay = kSpareDelay,
+                                            PolitenessEnd end_politeness = EndPoliteness);
   ~Crew();
 
   // Fills in `start.logs`.
@@ -75,14 +79,14 @@ class Crew {
     std::vector<int> streams;          // of the pump
     ChildSpec spec;                    // what it was started with
     bool in_place = false;             // it said hello
-    std::unique_ptr<boost::asio::steady_timer> polite;   // while it is
+    std::unique_ptr<boost::asio::steady_timer> polite;   // until that has ended
     int ending_looks = 0;              // so often it was found ending
     std::unique_ptr<boost::asio::steady_timer> stacks;   // while it writes its stacks
   };
 
   Crew(boost::asio::io_context& loop, const WorkerPlan& plan, Files& files, Environment own,
        Events events, WorkerLogs logs, StatusLine* status, Duration stacks_limit,
-       Duration spare_delay);
+       Duration spare_delay, PolitenessEnd end_politeness);
   static void TellLost(boost::asio::io_context& loop, const LostBytes& lost);
   Status TakeOutput(const WorkerStart& start, Seat& seat, ChildSpec& spec, std::vector<Fd>& ends);
   Result<Fd> TakeStream(const StreamPlan& plan, bool is_stderr, const WorkerStart& start,
@@ -90,7 +94,7 @@ class Crew {
   void OnMessage(int index, const WorkerMessage& message);
   void OnEnd(int index, const ExitStatus& status);
   void LookForEndings();
-  void BePoliteForAWhile(int index);
+  void EndPoliteAfter(Seat& seat, Duration delay);
   void EndPolite(Seat& seat);
 
   boost::asio::io_context& loop_;
@@ -99,6 +103,7 @@ class Crew {
   const Environment own_;
   const Events events_;
   const Duration stacks_limit_;
+  const PolitenessEnd end_politeness_;
   WorkerLogs logs_;
   LostOutput lost_;
   LogTail tail_;

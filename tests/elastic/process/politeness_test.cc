@@ -3,11 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <string>
+#include <thread>
 
 #include "elastic/process/proc_file.h"
 #include "elastic/process/spawn.h"
@@ -22,6 +26,15 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 int NiceOf(pid_t thread) { return getpriority(PRIO_PROCESS, static_cast<id_t>(thread)); }
+
+// Of this thread only.
+bool LoseAdminCapability() {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data{};
+  if (syscall(SYS_capget, &header, data.data()) != 0) return false;
+  data[0].effective &= ~(1u << CAP_SYS_ADMIN);
+  return syscall(SYS_capset, &header, data.data()) == 0;
+}
 
 class Politeness : public ::testing::Test {
  protected:
@@ -77,6 +90,21 @@ TEST_F(Politeness, IsOfTheSessionToo) {
   EXPECT_EQ(session_of(started_), session_of(child.pid()));
   EndPoliteness(child.pid());
   EXPECT_THAT(session_of(child.pid()), HasSubstr(" nice 0\n"));
+}
+
+// A thread without the capability is to the kernel as one of an ordinary user.
+TEST_F(Politeness, OfManyEndsInTurnWhereTheUserIsAnOrdinaryOne) {
+  const Child first = Start(true), second = Start(true);
+  std::thread([&] {
+    ASSERT_TRUE(LoseAdminCapability());
+    for (const pid_t leader : {first.pid(), second.pid()}) {
+      while (!EndPoliteness(leader)) {
+        EXPECT_EQ(NiceOf(leader), own_ + 10) << "nothing has changed";
+        RealClock().SleepFor(kPoliteAgain);
+      }
+      EXPECT_EQ(NiceOf(leader), own_);
+    }
+  }).join();
 }
 
 TEST_F(Politeness, LeavesLowerWhatWasLoweredFurther) {

@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <set>
+#include <vector>
 
 #include "base/environment.h"
 #include "base/log.h"
@@ -53,7 +54,7 @@ class CrewOfOneThatHangs : public ::testing::Test {
     events.on_ending = [](int, const ExitStatus&) {};
     events.on_ended = [this](int, const ExitStatus& status) { ended_ = status; };
     auto crew = Crew::Open(loop_, plan_, files_, random_, OwnEnvironment(), std::move(events),
-                           nullptr, stacks_limit);
+                           nullptr, stacks_limit, kSpareDelay, end_politeness_);
     ASSERT_OK(crew);
     crew_ = *std::move(crew);
     WorkerStart start;
@@ -91,6 +92,7 @@ class CrewOfOneThatHangs : public ::testing::Test {
   std::optional<ExitStatus> ended_;
   boost::asio::io_context loop_;
   std::unique_ptr<Crew> crew_;
+  Crew::PolitenessEnd end_politeness_ = EndPoliteness;
 };
 
 TEST_F(CrewOfOneThatHangs, WithoutAHandlerItIsLookedAtFromOutsideAndKilledAtOnce) {
@@ -167,7 +169,25 @@ TEST_F(CrewOfOneThatHangs, APoliteOneIsSoUntilItIsSentAnEpoch) {
   crew_->Send(0, AliveMessage{});
   EXPECT_EQ(nices(), std::set<int>{own + 10});
   crew_->Send(0, EpochMessage{});
-  EXPECT_EQ(nices(), std::set<int>{own}) << "with its threads";
+  EXPECT_TRUE(Until([&] { return nices() == std::set<int>{own}; })) << "with its threads";
+}
+
+// As it does to ordinary users, all of whom together may change so many.
+TEST_F(CrewOfOneThatHangs, WhereTheKernelLetsNoneEndPolitenessNowItIsAskedAgain) {
+  if (!CanEndPoliteness()) GTEST_SKIP() << "this user may not raise a priority";
+  constexpr int kRefusals = 20;
+  std::vector<pid_t> asked;
+  end_politeness_ = [&](pid_t leader) {
+    asked.push_back(leader);
+    return static_cast<int>(asked.size()) > kRefusals;
+  };
+  Start("silent", 1, kStacksLimit, true);
+  crew_->Send(0, EpochMessage{});
+  EXPECT_EQ(asked.size(), 1u) << "the loop has other things to do meanwhile";
+  crew_->Send(0, EpochMessage{});
+  EXPECT_TRUE(Until([&] { return asked.size() > kRefusals; }));
+  crew_->Send(0, EpochMessage{});
+  EXPECT_EQ(asked, std::vector<pid_t>(kRefusals + 1, crew_->Describe(0, 0, {}, 0).pid));
 }
 
 TEST_F(CrewOfOneThatHangs, AfterItsEndThereIsNothingToLookAt) {
