@@ -96,11 +96,13 @@ Status Crew::Start(WorkerStart start) {
   };
   events.on_end = [this, index](const ExitStatus& status) { OnEnd(index, status); };
   seat.spec = spec;
-  KEEL_TRY_ASSIGN(seat.process,
-                  WorkerProcess::Start(loop_, std::move(spec), std::move(events),
-                                       [this](const ChildSpec& whole) {
-                                         return spares_.Start(whole);
-                                       }));
+  const auto starter = [this, &start](const ChildSpec& whole) -> Result<Child> {
+    KEEL_TRY_ASSIGN(Spares::Started started, spares_.Start(whole));
+    start.polite &= !started.was_spare;
+    return std::move(started.child);
+  };
+  KEEL_TRY_ASSIGN(seat.process, WorkerProcess::Start(loop_, std::move(spec), std::move(events),
+                                                     starter));
   seat.pid = seat.process->pid();
   // A machine may have no time left for minutes, and the others lack this worker meanwhile.
   if (start.polite) EndPoliteAfter(seat, kPoliteLimit);

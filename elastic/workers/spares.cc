@@ -153,7 +153,7 @@ void Spares::MakeFor(const ChildSpec& worker) {
   MakeLater();
 }
 
-Result<Child> Spares::Start(const ChildSpec& spec) {
+Result<Spares::Started> Spares::Start(const ChildSpec& spec) {
   if (like_ && !maker_) MakeLater();
   for (auto at = spares_.begin(); at != spares_.end(); ++at) {
     const std::shared_ptr<Spare> spare = *at;
@@ -168,12 +168,13 @@ Result<Child> Spares::Start(const ChildSpec& spec) {
     if (maker_) MakeOne();
     if (told.ok()) {
       LogInfo("spare-taken", {{"pid", child.pid()}});
-      return child;
+      return Started{.child = std::move(child), .was_spare = true};
     }
     LogWarn("spare-not-taken", {{"reason", told.error().message}});
     break;
   }
-  return Spawn(spec);
+  KEEL_TRY_ASSIGN(Child child, Spawn(spec));
+  return Started{.child = std::move(child)};
 }
 
 // Each start of a worker puts it off: what starts now shall have the processors.

@@ -2,7 +2,8 @@
 // replacement of a Python worker is back without that second. The first process that is started for
 // this makes the others, by doubling itself; where it cannot, each imports PyTorch itself.
 // Promises   Start() gives a process for any spec: a spare that is ready and fits, or a fresh one.
-//            A spare becomes what the spec says: command line, environment, streams, descriptors.
+//            A spare becomes what the spec says: command line, environment, streams, descriptors;
+//            polite it is not, since it has come up already.
 //            Where they are made by doubling, the next one is ready soon after one was taken.
 //            What cannot have spares (another program than a Python script, a Python without the
 //            package `evenkeel`) goes on without them, and says so once.
@@ -43,7 +44,11 @@ class Spares {
   // A worker with such a spec has shown that it trains in place: those that replace it, or others
   // of its host, have the same program.
   void MakeFor(const ChildSpec& worker);
-  Result<Child> Start(const ChildSpec& spec);
+  struct Started {
+    Child child;
+    bool was_spare = false;
+  };
+  Result<Started> Start(const ChildSpec& spec);
 
  private:
   // Behind a pointer, since what waits for a word of it may outlive the list.
