@@ -68,7 +68,9 @@ TEST(Portions, SoonLeaveNobodyWaitingForASlowLink) {
     waited_ns += std::max<int64_t>(sent_ns - kSecond, 0);
     portions.Note(sent_ns, kSecond);
     EXPECT_EQ(portions.is_slow(), steps >= 2) << steps;
-    if (steps == 2) EXPECT_EQ(steps + 1 + portions.steps_left(), 124u);
+    if (steps == 2) {
+      EXPECT_EQ(steps + 1 + portions.steps_left(), 124u);
+    }
   }
   EXPECT_EQ(steps, 124u);
   EXPECT_LT(waited_ns, 3 * kSecond);
