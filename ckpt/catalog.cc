@@ -75,7 +75,7 @@ bool IsUploadedTo(const BucketPlace& step) {
   return std::any_of(unfinished->begin(), unfinished->end(), [&](const UnfinishedObject& one) {
     if (ParseStepFile(one.key.substr(prefix.size())).kind != StepFile::Kind::kShard) return false;
     const Result<bool> is_dead = IsDead(*step.bucket, one);
-    return is_dead.ok() ? !*is_dead : is_dead.error().code != Code::kNotFound;
+    return is_dead.ok() ? !*is_dead : MayBeSound(is_dead.error().code);
   });
 }
 
@@ -391,6 +391,10 @@ Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::stri
 Status CheckIsThere(Files& files, const std::string& step_dir, const std::string& attempt) {
   KEEL_TRY_ASSIGN(const StepEntry there, LookAtStep(files, step_dir));
   if (there.state == StepState::kComplete && there.attempt == attempt) return Ok();
+  if (there.unreadable) {
+    return Error{Code::kIo, "its manifest is in place, and whether the shards of " + step_dir +
+                                " still are is not known: " + there.reason};
+  }
   return Error{Code::kCorrupt, "its manifest is in place, but " + step_dir + " is " +
                                    std::string(StepStateName(there.state)) + ": " +
                                    there.reason + "; was it removed as old?"};

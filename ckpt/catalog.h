@@ -76,7 +76,8 @@ Result<std::unique_ptr<Checkpoint>> OpenCheckpoint(Files& files, const std::stri
 bool IsRemoved(Files& files, const std::string& step_dir);
 
 // After its manifest was put where no locks keep others from the shards: they may have been taken
-// for those of a dead save while their writer stood still. kCorrupt: then they are gone.
+// for those of a dead save while their writer stood still. kCorrupt: then they are gone; kIo: the
+// store does not say.
 Status CheckIsThere(Files& files, const std::string& step_dir, const std::string& attempt);
 
 // Pinned steps are never deleted by retention.

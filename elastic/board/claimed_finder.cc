@@ -185,9 +185,7 @@ Result<FormerBoard> ClaimedFinder::ReadFormer(const std::optional<RoleClaim>& be
   if (former.ok()) return former;
   const Error why =
       former.error().Doing("reading the board of term " + std::to_string(before->term));
-  const bool is_passing = why.code == Code::kTimeout || why.code == Code::kPeerLost ||
-                          why.code == Code::kCancelled;
-  if (is_passing) return why;
+  if (IsPassing(why.code)) return why;
   LogWarn("former-board-not-read", {{"term", before->term}, {"reason", why.message}});
   return FormerBoard();
 }

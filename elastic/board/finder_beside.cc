@@ -72,7 +72,8 @@ void BoardFinder::LookAtPosted(BesideView& view, const CancelToken& ending) {
     view.posted = answer.sight.place;
     view.is_there = true;
   } else {
-    view.is_gone = answer.kind != Kind::kNothing;
+    // A launcher of ours may have lost the board a moment ago, as this host has.
+    view.is_gone = answer.kind != Kind::kNothing && answer.kind != Kind::kSight;
   }
   const TimePoint now = clock_.Monotonic();
   const std::lock_guard lock(mutex_);

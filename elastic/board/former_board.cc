@@ -86,16 +86,23 @@ Result<Told> ReadNewest(const OpenBoard& open, int64_t term, const std::string& 
   Told newest;
   for (int64_t one = term; one >= 1 && one > term - kBoardsRead; --one) {
     KEEL_TRY_ASSIGN(const std::unique_ptr<Store> store, open(one));
-    KEEL_TRY_ASSIGN(Told told, ReadTold(*store, job));
-    if (told.is_own) return told;
-    const bool knew_of_none = told.is_opened && !told.epoch;
-    if (!newest.epoch) newest = std::move(told);
+    Result<Told> told = ReadTold(*store, job);
+    // One that cannot be understood takes nothing from what a later one has told.
+    if (!told.ok() && newest.epoch && !IsPassing(told.error().code)) break;
+    KEEL_TRY(told);
+    if (told->is_own) return told;
+    const bool knew_of_none = told->is_opened && !told->epoch;
+    if (!newest.epoch) newest = *std::move(told);
     if (knew_of_none) break;
   }
   return newest;
 }
 
 }  // namespace
+
+bool IsPassing(Code code) {
+  return code == Code::kTimeout || code == Code::kPeerLost || code == Code::kCancelled;
+}
 
 Result<FormerBoard> ReadFormerBoard(const OpenBoard& open, int64_t term,
                                     const PeerQuestion& question, const std::string& coordinator,

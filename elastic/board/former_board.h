@@ -24,6 +24,9 @@ struct FormerBoard {
   bool coordinator_lives = false;      // it answers at its peer port
 };
 
+// Whether what failed so may be tried again. Else a board cannot be understood, and stays so.
+bool IsPassing(Code code);
+
 // A connection to the board of that term.
 using OpenBoard = std::function<Result<std::unique_ptr<Store>>(int64_t term)>;
 

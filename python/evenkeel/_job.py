@@ -175,6 +175,10 @@ class Job:
         else:
             self._engine.answer()
 
+    def is_in_lane(self):
+        """Whether a batch was given whose backward is yet to come."""
+        return self._lane is not None and not self._ended
+
     def fit(self, loss_of):
         """The whole loop, for a function that gives a batch's loss."""
         for batch in self:

@@ -6,12 +6,13 @@ Does not   know of optimizers (_optimizer.py) or of datasets (_loader.py).
 import functools
 import inspect
 import sys
+import weakref
 
 import torch
 
 from . import _compiler
 
-_jobs = set()   # those in whose loops a script may be
+_jobs = weakref.WeakSet()   # those in whose loops a script may be
 
 
 def refuse_model(model, numerics):
@@ -40,7 +41,7 @@ def refuse_schedule(scheduler):
 
 
 def refuse_registered(name, thing):
-    if isinstance(thing, torch.amp.GradScaler):
+    if isinstance(thing, torch.amp.GradScaler) and thing.is_enabled():
         raise TypeError(f"'{name}' is a GradScaler: {_SCALER}")
     if not (hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict")):
         raise TypeError(f"'{name}' is a {type(thing).__name__}, which has no state_dict() and "
@@ -52,8 +53,8 @@ _SCALER = ("it multiplies the loss, and leaves steps out by what one worker sees
 
 
 def watch_scalers(job):
-    """Until unwatch_scalers(job), a GradScaler that is enabled refuses to scale a loss: the job
-    would take the product for the loss."""
+    """Until unwatch_scalers(job), a GradScaler that is enabled refuses to scale a loss between a
+    batch of the job and its backward: the job would take the product for the loss."""
     _jobs.add(job)
     kind = torch.amp.GradScaler
     if hasattr(kind.scale, "of_evenkeel"):
@@ -62,7 +63,7 @@ def watch_scalers(job):
 
     @functools.wraps(scale)
     def refuse(self, outputs):
-        if _jobs and self.is_enabled():
+        if self.is_enabled() and any(job.is_in_lane() for job in _jobs):
             raise RuntimeError(f"a GradScaler in the loop of a job: {_SCALER}")
         return scale(self, outputs)
 

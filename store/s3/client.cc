@@ -154,11 +154,12 @@ TransportRequest S3Client::RequestOf(const S3Call& call, const S3Credentials& ke
   return request;
 }
 
-void S3Client::SetLimits(const S3Call& call, Duration left, TransportRequest& request) const {
+void S3Client::SetLimits(const Sending& sending, TransportRequest& request) const {
+  const S3Call& call = sending.call;
+  const Duration left = sending.end - clock_.Monotonic();
   const uint64_t bytes = call.body.size() + call.answer_bytes;
-  const Duration one = call.try_limit == Duration::zero()
-                           ? std::max(options_.try_limit, call.limit)
-                           : call.try_limit;
+  const bool is_short = sending.progress.tries == 0 && call.first_limit > Duration::zero();
+  const Duration one = is_short ? call.first_limit : std::max(options_.try_limit, call.limit);
   request.limit = std::min(left, one + TimeFor(bytes));
   // A store may need minutes to make one object of many parts, and says little meanwhile.
   const bool is_work = call.effect == S3Effect::kCompletes;
@@ -271,7 +272,7 @@ S3Ending S3Client::Send(const S3Call& call) {
       checksum = with_crc ? Crc32cBase64(summed) : Md5Base64(summed);
     }
     TransportRequest request = RequestOf(call, *keys, checksum, with_crc);
-    SetLimits(call, sending.end - clock_.Monotonic(), request);
+    SetLimits(sending, request);
     HttpOutcome outcome = transport_.Ask(request);
     const S3Try one = TryOf(call, outcome);
     if (with_crc && !call.wrong_sum && MayRefuseChecksum(one)) {

@@ -29,13 +29,13 @@ struct S3Options {
   // For one request with its tries, and for one try; more for a body, at kSlowBytesPerSecond.
   Duration limit = std::chrono::seconds(60);
   Duration try_limit = std::chrono::seconds(20);
-  // For one try of Replace(), by which the holder of a lease beats: two tries must end before it
-  // counts as gone (15 s in trainer/save/bucket_hold.h).
-  Duration replace_try_limit = std::chrono::seconds(4);
+  // For the first try of Replace(), by which the holder of a lease beats. A kept connection may be
+  // gone without a word, and the holder counts as gone soon (15 s in trainer/save/bucket_hold.h).
+  Duration replace_first_limit = std::chrono::seconds(4);
   // A store may put the parts of an object together for minutes before it answers.
   Duration complete_limit = std::chrono::minutes(5);
   // For what is left of an upload that is given up: a program that is told to leave waits for it.
-  Duration discard_limit = std::chrono::milliseconds(700);
+  Duration discard_limit = std::chrono::seconds(2);
   S3RetryPolicy retry = {};
   uint64_t part_bytes_min = uint64_t{8} << 20;
   int parts_in_flight = 4;         // of one upload
@@ -66,8 +66,8 @@ struct S3Call {
   bool may_hide_error = false;     // an answer of 2xx may have an error for a body
   // Why an answer of 2xx is not whole; empty: it is.
   std::function<std::string(const HttpAnswer&)> flaw = nullptr;
-  Duration limit = Duration::zero();      // zero: the client's
-  Duration try_limit = Duration::zero();  // zero: the client's, or `limit` if that is longer
+  Duration limit = Duration::zero();        // zero: the client's
+  Duration first_limit = Duration::zero();  // of the first try; zero: as of the others
   int tries_max = 0;                   // zero: the policy's
   CancelToken cancel = CancelToken::Never();
 };
@@ -107,7 +107,7 @@ class S3Client {
   struct Sending;
   TransportRequest RequestOf(const S3Call& call, const S3Credentials& keys,
                              const std::string& checksum, bool with_crc);
-  void SetLimits(const S3Call& call, Duration left, TransportRequest& request) const;
+  void SetLimits(const Sending& sending, TransportRequest& request) const;
   S3Try TryOf(const S3Call& call, const HttpOutcome& outcome);
   S3Verdict Decide(const S3Try& one, Sending& sending);
   void Cure(const S3Verdict& verdict, const HttpAnswer& answer, const S3Credentials& keys,

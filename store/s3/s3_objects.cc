@@ -139,9 +139,9 @@ Result<size_t> S3Objects::Get(const std::string& key, uint64_t offset, std::span
 }
 
 Status PutWhole(S3Client& client, const std::string& name, const std::string& key,
-                std::span<const std::byte> bytes, const CancelToken& cancel, Duration try_limit) {
+                std::span<const std::byte> bytes, const CancelToken& cancel, Duration first_limit) {
   S3Call call{.doing = "writing " + name, .effect = S3Effect::kSame, .method = "PUT", .key = key};
-  call.try_limit = try_limit;
+  call.first_limit = first_limit;
   call.body = bytes;
   call.has_checksum = true;
   call.cancel = cancel;
@@ -152,7 +152,7 @@ Status PutWhole(S3Client& client, const std::string& name, const std::string& ke
 Status S3Objects::Replace(const std::string& key, std::string_view bytes) {
   KEEL_TRY(CheckKey(name_, key));
   return PutWhole(client_, NameOf(key), key, BytesOf(bytes), CancelToken::Never(),
-                  client_.options().replace_try_limit);
+                  client_.options().replace_first_limit);
 }
 
 // Whether the object is there with just these bytes; kNotFound: it is not there.

@@ -66,6 +66,6 @@ class S3Objects : public Objects {
 Status PutWhole(S3Client& client, const std::string& name, const std::string& key,
                 std::span<const std::byte> bytes,
                 const CancelToken& cancel = CancelToken::Never(),
-                Duration try_limit = Duration::zero());
+                Duration first_limit = Duration::zero());
 
 }  // namespace keel

@@ -111,18 +111,31 @@ Result<Work> FindWork(Files& files, const std::string& text) {
 }
 
 // All of them; those that vanish become skipped ones.
+// What was found before the rest could not be read, as words behind an error.
+std::string FoundBefore(const std::vector<Verdict>& verdicts) {
+  std::string words;
+  for (const Verdict& verdict : verdicts) {
+    if (!verdict.is_whole) words += "; found before that: " + verdict.dir + " is damaged";
+  }
+  return words;
+}
+
 Result<std::vector<Verdict>> VerifyAll(const World& world, int threads, Work* work) {
   std::vector<Verdict> verdicts;
   for (const std::string& dir : work->dirs) {
     const bool was_committed = !work->names_one || !IsRemoved(world.files, dir);
-    KEEL_TRY_ASSIGN(Verdict verdict, VerifyOne(world, dir, was_committed, threads));
-    if (verdict.vanished && work->names_one) {
+    Result<Verdict> verdict = VerifyOne(world, dir, was_committed, threads);
+    if (!verdict.ok()) {
+      const Error& why = verdict.error();
+      return Error{why.code, why.message + FoundBefore(verdicts)};
+    }
+    if (verdict->vanished && work->names_one) {
       return Error{Code::kNotFound, dir + " was removed while it was read"};
     }
-    if (verdict.vanished) {
+    if (verdict->vanished) {
       work->skipped.push_back({dir, "removed", "another process removed it meanwhile"});
     } else {
-      verdicts.push_back(std::move(verdict));
+      verdicts.push_back(*std::move(verdict));
     }
   }
   return verdicts;

@@ -28,6 +28,7 @@ namespace {
 
 // For the mirror of a job that has finished, where it is told to stop and not by when.
 constexpr Duration kStopLimit = std::chrono::seconds(30);
+constexpr Duration kStopSpread = std::chrono::seconds(1);   // a stop of the job comes to all hosts
 
 class EpochRun {
  public:
@@ -105,10 +106,19 @@ class EpochRun {
 
   // --- Steps ---
 
+  // Who catches up has nothing to save, and would leave alone. But a stop of the job, at which all
+  // save together, may come to its host first: it waits until the others would have heard of it.
+  bool SaysStop(const EpochCallbacks::Wishes& wishes) {
+    if (!wishes.stop || !CatchesUp(static_cast<size_t>(group_.rank()))) return wishes.stop;
+    if (!stop_heard_) stop_heard_ = RealClock().Monotonic();
+    const Duration spread = std::min(kStopSpread, wishes.left.value_or(kStopLimit) / 3);
+    return RealClock().Monotonic() - *stop_heard_ >= spread;
+  }
+
   VoteRecord Record(const EpochCallbacks::Wishes& wishes, std::vector<double> losses) {
     VoteRecord record;
     record.step = static_cast<int64_t>(state_.step());
-    record.stop = wishes.stop;
+    record.stop = SaysStop(wishes);
     record.join_waiting = wishes.join;
     if (wishes.left) record.deadline_ms = *wishes.left / std::chrono::milliseconds(1);
     if (parts_.saves()) {
@@ -461,6 +471,7 @@ class EpochRun {
   StepTimes times_;                     // of the step under way
   std::vector<int64_t> compute_ns_;     // each rank's, from its votes
   std::optional<std::string> lanes_moved_;   // why; until they are
+  std::optional<TimePoint> stop_heard_;      // by one that catches up
 };
 
 }  // namespace

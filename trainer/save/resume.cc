@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "ckpt/catalog.h"
+#include "ckpt/manifest.h"
 #include "ckpt/names.h"
 #include "ckpt/put_aside.h"
 #include "trainer/save/mirror_plan.h"
@@ -72,7 +73,7 @@ bool IsUnreached(Files& files, const std::string& dir, const Error& error) {
   return MayBeSound(error.code) && IsInBucket(files, dir);
 }
 
-// The store did not answer: whatever else it holds would be waited for as long.
+// The store did not answer: whatever else it holds may be waited for as long.
 bool IsSilent(Files& files, const std::string& dir, const Error& error) {
   const bool no_answer = error.code == Code::kPeerLost || error.code == Code::kTimeout;
   return no_answer && IsInBucket(files, dir);
@@ -92,6 +93,13 @@ bool IsOfItsPlace(Files& files, const std::string& dir, const Error& error) {
   // It was removed meanwhile, or the store refuses to return it.
   const bool is_refused = error.code == Code::kNotFound || error.code == Code::kInvalid;
   return is_refused && IsInBucket(files, dir);
+}
+
+// Whether the store still answers, where it did not return all of a later checkpoint: some stores
+// lose a part of what they hold for a while.
+bool Answers(Files& files, const StepEntry& entry) {
+  const auto manifest = ReadManifest(files, entry.dir);
+  return manifest.ok() || !IsSilent(files, entry.dir, manifest.error());
 }
 
 // What one call of Resume() works with.
@@ -161,9 +169,13 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
   std::vector<StepEntry> damaged;
   std::string passed;
   std::string silent;   // the bucket's directory that does not answer
+  bool asked = false;   // whether it is silent as a whole
   bool unreached = false;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    if (ParentDir(entry->dir) == silent) continue;
+    if (ParentDir(entry->dir) == silent) {
+      if (std::exchange(asked, true) || !Answers(task.files, *entry)) continue;
+      silent.clear();
+    }
     Attempt attempt{false, entry->reason, entry->unreadable, entry->unreached};
     if (entry->state == StepState::kComplete) {
       KEEL_TRY_ASSIGN(attempt, TryOne(task, entry->dir));
@@ -187,6 +199,7 @@ Result<ResumeOutcome> NewestUsable(const Task& task, const std::vector<StepEntry
     if (entry->state != StepState::kNewer && !attempt.unreadable) damaged.push_back(*entry);
   }
   if (passed.empty()) return ResumeOutcome{};
+  if (!silent.empty()) passed += "\n  " + silent + " does not answer: the others were not tried";
   return Error{unreached ? Code::kIo : Code::kInvalid,
                "no checkpoint in " + Places(task.config) +
                    " can be used, and beginning anew would leave them behind:" + passed +

@@ -307,7 +307,7 @@ TEST_F(S3Faults, ABlackHoleIsLeftAtTheLimit) {
 TEST_F(S3Faults, ABeatIsTriedAgainLongBeforeItsHolderCountsAsGone) {
   S3Options options = Quick();
   options.limit = options.try_limit = std::chrono::hours(1);
-  options.replace_try_limit = std::chrono::milliseconds(100);
+  options.replace_first_limit = std::chrono::milliseconds(100);
   objects_ = Open(options);
   stub_.Fail({"PutObject", Kind::kBlackHole});
   ASSERT_OK(objects_->Replace("beat-1", "2"));

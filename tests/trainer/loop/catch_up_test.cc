@@ -291,11 +291,24 @@ TEST_F(CatchUpTest, AStopThatHasNoTimeForTheRestParksAll) {
   EXPECT_EQ(At(2).Report().step, MemberReport::kSpoiled);
 }
 
+// As where too few hosts would stay without the newcomer's: the others learn it from the board.
+TEST_F(CatchUpTest, AStopOfAllThatComesToTheNewcomerFirstIsOneOfAll) {
+  Begin({});
+  const auto stops = [](int rank, const TrainState& state) {
+    return EpochCallbacks::Wishes{.stop = state.step() >= kComesAt + (rank == 2 ? 1 : 3)};
+  };
+  ExpectEnd(Epoch({&At(0), &At(1), &At(2)}, stops), EpochEnd::kStopped);
+  EXPECT_TRUE(At(2).whole()) << "it left alone, and they did not save together";
+  ExpectEnd(Epoch({&At(2)}, None), EpochEnd::kFinished);
+  EXPECT_EQ(At(2).registry().StateDigest().Hex(), Alone({}));
+}
+
 // It has nothing to save, and the others need not give it the state before.
 TEST_F(CatchUpTest, ANewcomerThatIsToldToStopLeavesAtOnce) {
   Begin({});
   const auto stops = [](int rank, const TrainState& state) {
-    return EpochCallbacks::Wishes{.stop = rank == 2 && state.step() == kComesAt + 1};
+    return EpochCallbacks::Wishes{.stop = rank == 2 && state.step() == kComesAt + 1,
+                                  .left = Duration(0)};
   };
   const std::vector<EpochOutcome> outcomes = Epoch({&At(0), &At(1), &At(2)}, stops);
   EXPECT_EQ(outcomes[0].end, EpochEnd::kBoundary);
