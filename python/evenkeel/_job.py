@@ -175,7 +175,7 @@ class Job:
         else:
             self._engine.answer()
 
-    def is_in_lane(self):
+    def _is_in_lane(self):
         """Whether a batch was given whose backward is yet to come."""
         return self._lane is not None and not self._ended
 

@@ -63,7 +63,7 @@ def watch_scalers(job):
 
     @functools.wraps(scale)
     def refuse(self, outputs):
-        if self.is_enabled() and any(job.is_in_lane() for job in _jobs):
+        if self.is_enabled() and any(job._is_in_lane() for job in _jobs):
             raise RuntimeError(f"a GradScaler in the loop of a job: {_SCALER}")
         return scale(self, outputs)
 

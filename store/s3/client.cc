@@ -158,7 +158,7 @@ void S3Client::SetLimits(const Sending& sending, TransportRequest& request) cons
   const S3Call& call = sending.call;
   const Duration left = sending.end - clock_.Monotonic();
   const uint64_t bytes = call.body.size() + call.answer_bytes;
-  const bool is_short = sending.progress.tries == 0 && call.first_limit > Duration::zero();
+  const bool is_short = sending.progress.tries == 1 && call.first_limit > Duration::zero();
   const Duration one = is_short ? call.first_limit : std::max(options_.try_limit, call.limit);
   request.limit = std::min(left, one + TimeFor(bytes));
   // A store may need minutes to make one object of many parts, and says little meanwhile.
