@@ -1,4 +1,5 @@
-// LeavingObjects: a bucket in memory that fails every read from some moment on.
+// LeavingObjects: a bucket in memory that fails every read from some moment on, or those of some
+// objects.
 // Promises   counts the reads, Look() and Get(), that come after that moment.
 // Threads    any.
 #pragma once
@@ -13,10 +14,11 @@ namespace keel {
 
 class LeavingObjects : public MemoryObjects {
  public:
-  // After so many reads more.
-  void LeaveAfter(int reads, Code code) {
+  // After so many reads more. `part`: only those of keys that contain it, and they alone count.
+  void LeaveAfter(int reads, Code code, const std::string& part = "") {
     const std::lock_guard lock(mutex_);
     left_ = reads;
+    part_ = part;
     code_ = code;
     failed_reads_ = 0;
   }
@@ -37,7 +39,7 @@ class LeavingObjects : public MemoryObjects {
  private:
   Status Count(const std::string& key) {
     const std::lock_guard lock(mutex_);
-    if (!left_) return Ok();
+    if (!left_ || key.find(part_) == std::string::npos) return Ok();
     if (--*left_ >= 0) return Ok();
     ++failed_reads_;
     return Error{code_, name() + "/" + key + ": the store is away"};
@@ -45,6 +47,7 @@ class LeavingObjects : public MemoryObjects {
 
   mutable std::mutex mutex_;
   std::optional<int> left_;   // guarded by mutex_, as is all here
+  std::string part_;
   Code code_ = Code::kIo;
   int failed_reads_ = 0;
 };

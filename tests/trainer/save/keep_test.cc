@@ -137,6 +137,29 @@ TEST_F(Keep, AStoreThatGoesAwayWhileItIsReadIsNotAskedAgain) {
   }
 }
 
+// As one whose disk below is away for a while.
+TEST_F(Keep, AStoreThatKeepsOneCheckpointBackIsAskedForTheOneBefore) {
+  const auto saved = StateOf("mlp", 1);
+  ASSERT_OK_AND_ASSIGN(const auto saver,
+                       Checkpointer::Open(*saved, {.root = "/ckpts", .fingerprint = kFingerprint},
+                                          files_, RealClock()));
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_OK(saver->SaveAlone({}));
+    ASSERT_OK(StepOf(*saved));
+  }
+  LeavingObjects bucket;
+  CopyIntoBucket(files_, "/ckpts", bucket, "run");
+  ObjectFiles there(bucket);
+  const std::string newest = "step-000000002/";
+  bucket.LeaveAfter(1, Code::kTimeout, newest);   // its manifest comes, and nothing else
+  const auto state = StateOf("mlp", 2);
+  ASSERT_OK_AND_ASSIGN(const ResumeOutcome outcome,
+                       Resume(*state, there, {.root = "s3://bucket/run",
+                                              .fingerprint = kFingerprint}, [] {}));
+  EXPECT_THAT(outcome.from, testing::HasSubstr("step-000000001"));
+  EXPECT_GT(bucket.failed_reads(), 0);
+}
+
 // A checkpoint holds rows, whatever the memory's order.
 TEST_F(Keep, TheOrderOfMemoryIsNotSaved) {
   const at::Tensor rows = torch::arange(24, torch::kFloat).reshape({1, 2, 3, 4});
