@@ -215,7 +215,6 @@ class Job:
     def _close(self):
         self._ended = True
         _ending.unwatch(self)
-        _refused.unwatch_scalers(self)
         if self._program is not None:
             self._program.close()
         self._engine.close()

@@ -12,7 +12,7 @@ import torch
 
 from . import _compiler
 
-_jobs = weakref.WeakSet()   # those in whose loops a script may be
+_jobs = weakref.WeakSet()   # all that were prepared
 
 
 def refuse_model(model, numerics):
@@ -53,8 +53,8 @@ _SCALER = ("it multiplies the loss, and leaves steps out by what one worker sees
 
 
 def watch_scalers(job):
-    """Until unwatch_scalers(job), a GradScaler that is enabled refuses to scale a loss between a
-    batch of the job and its backward: the job would take the product for the loss."""
+    """From now on a GradScaler that is enabled refuses to scale a loss between a batch of the job
+    and its backward: the job would take the product for the loss."""
     _jobs.add(job)
     kind = torch.amp.GradScaler
     if hasattr(kind.scale, "of_evenkeel"):
@@ -69,10 +69,6 @@ def watch_scalers(job):
 
     refuse.of_evenkeel = True
     kind.scale = refuse
-
-
-def unwatch_scalers(job):
-    _jobs.discard(job)
 
 
 def _wrapper_of(module):

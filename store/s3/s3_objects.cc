@@ -38,6 +38,20 @@ auto FlawOf(F parse) {
   };
 }
 
+// One answer of a list.
+template <class F>
+auto PageOf(S3Client& client, S3Call& call, F parse) -> decltype(parse("")) {
+  call.flaw = FlawOf(parse);
+  const S3Ending ending = client.Send(call);
+  if (!ending.done()) return ending.error;
+  return parse(ending.answer.body);
+}
+
+Error DoesNotGoOn(const S3Call& call) {
+  return {Code::kCorrupt,
+          call.doing + ": the store's list does not go on from one answer to the next"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<S3Objects>> S3Objects::Open(const std::string& bucket,
@@ -73,18 +87,14 @@ Result<ObjectListing> S3Objects::List(const std::string& prefix, Depth depth) {
                   {"max-keys", std::to_string(client_.options().page_keys)}};
     if (depth == Depth::kToSlash) call.query.emplace_back("delimiter", "/");
     if (!next.empty()) call.query.emplace_back("continuation-token", next);
-    call.flaw = FlawOf(ParseListPage);
-    const S3Ending ending = client_.Send(call);
-    if (!ending.done()) return ending.error;
+    KEEL_TRY_ASSIGN(S3ListPage page, PageOf(client_, call, ParseListPage));
     has_bucket_ = true;
-    KEEL_TRY_ASSIGN(S3ListPage page, ParseListPage(ending.answer.body));
     std::move(page.listing.objects.begin(), page.listing.objects.end(),
               std::back_inserter(all.objects));
     std::move(page.listing.prefixes.begin(), page.listing.prefixes.end(),
               std::back_inserter(all.prefixes));
     if (!page.next.empty() && page.next == next) {
-      return Error{Code::kCorrupt, call.doing + ": the store's list does not go on from one "
-                                                "answer to the next"};
+      return DoesNotGoOn(call);
     }
     next = page.next;
   } while (!next.empty());
@@ -257,14 +267,10 @@ Result<std::vector<UnfinishedObject>> S3Objects::Unfinished(const std::string& p
                   {"max-uploads", std::to_string(client_.options().page_keys)}};
     if (!page.next_key.empty()) call.query.emplace_back("key-marker", page.next_key);
     if (!page.next_id.empty()) call.query.emplace_back("upload-id-marker", page.next_id);
-    call.flaw = FlawOf(ParseUploadsPage);
-    const S3Ending ending = client_.Send(call);
-    if (!ending.done()) return ending.error;
-    KEEL_TRY_ASSIGN(S3UploadsPage next, ParseUploadsPage(ending.answer.body));
+    KEEL_TRY_ASSIGN(S3UploadsPage next, PageOf(client_, call, ParseUploadsPage));
     const bool goes_on = !next.next_key.empty() || !next.next_id.empty();
     if (goes_on && next.next_key == page.next_key && next.next_id == page.next_id) {
-      return Error{Code::kCorrupt, call.doing + ": the store's list does not go on from one "
-                                                "answer to the next"};
+      return DoesNotGoOn(call);
     }
     page = std::move(next);
     for (UnfinishedObject& one : page.uploads) {
@@ -286,14 +292,10 @@ Result<int64_t> S3Objects::LastWritten(const UnfinishedObject& unfinished) {
     call.query = {{"uploadId", unfinished.id},
                   {"max-parts", std::to_string(client_.options().page_keys)}};
     if (!next.empty()) call.query.emplace_back("part-number-marker", next);
-    call.flaw = FlawOf(ParsePartsPage);
-    const S3Ending ending = client_.Send(call);
-    if (!ending.done()) return ending.error;
-    KEEL_TRY_ASSIGN(const S3PartsPage page, ParsePartsPage(ending.answer.body));
+    KEEL_TRY_ASSIGN(const S3PartsPage page, PageOf(client_, call, ParsePartsPage));
     newest_ns = std::max(newest_ns, page.newest_at_ns);
     if (!page.next.empty() && page.next == next) {
-      return Error{Code::kCorrupt, call.doing + ": the store's list does not go on from one "
-                                                "answer to the next"};
+      return DoesNotGoOn(call);
     }
     next = page.next;
   } while (!next.empty());

@@ -120,6 +120,12 @@ class SavedInABucket : public testing::Test {
     return SaveCheckpoint(files_, PlanOf(state_, "s3://bucket/run", step, attempt, 4096), source,
                           {.write_threads = 3}, 0);
   }
+  // Of step 100, whose first shard is there.
+  Result<std::unique_ptr<ObjectUpload>> BeginSecondShard() {
+    const ShardName first{std::string(16, 'a'), 0, 2}, second{std::string(16, 'a'), 1, 2};
+    KEEL_TRY(bucket_.Replace("run/step-000000100/" + ShardFileName(first), "first"));
+    return bucket_.Upload("run/step-000000100/" + ShardFileName(second), 10);
+  }
   std::vector<std::string> Keys() {
     const ObjectListing listing = *bucket_.List("", Objects::Depth::kAll);
     std::vector<std::string> keys;
@@ -282,10 +288,7 @@ TEST_F(SavedInABucket, AnUploadThatGoesOnIsNotGivenUpHoweverLongItTakes) {
 // Of two writers, or of a copy, one shard may be there long before the next one is.
 TEST_F(SavedInABucket, ShardsStayAsLongAsAnotherOneOfTheirStepIsUploaded) {
   ASSERT_OK(SaveStep(200, 2));
-  const ShardName first{std::string(16, 'a'), 0, 2}, second{std::string(16, 'a'), 1, 2};
-  ASSERT_OK(bucket_.Replace("run/step-000000100/" + ShardFileName(first), "first"));
-  ASSERT_OK_AND_ASSIGN(auto upload,
-                       bucket_.Upload("run/step-000000100/" + ShardFileName(second), 10));
+  ASSERT_OK_AND_ASSIGN(const auto upload, BeginSecondShard());
   bucket_.Pass(kMostOfQuiet);
   ASSERT_OK(upload->Append(BytesOf("x")));
   bucket_.Pass(kMostOfQuiet);
@@ -323,10 +326,7 @@ TEST_F(SavedInABucket, AnUploadWhosePartsCannotBeListedStays) {
 // It has ended between the lists that tell of shards and of uploads: one of them has to show it.
 TEST_F(SavedInABucket, AnUploadThatEndsWhileTheStepIsJudgedIsSeen) {
   ASSERT_OK(SaveStep(200, 2));
-  const ShardName first{std::string(16, 'a'), 0, 2}, second{std::string(16, 'a'), 1, 2};
-  ASSERT_OK(bucket_.Replace("run/step-000000100/" + ShardFileName(first), "first"));
-  ASSERT_OK_AND_ASSIGN(auto upload,
-                       bucket_.Upload("run/step-000000100/" + ShardFileName(second), 10));
+  ASSERT_OK_AND_ASSIGN(const auto upload, BeginSecondShard());
   bucket_.Pass(kBucketQuiet);
   ASSERT_OK(upload->Append(BytesOf("x")));
   bucket_.BeforeUnfinished([&] { EXPECT_OK(upload->Finish()); });

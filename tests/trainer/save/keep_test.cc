@@ -68,6 +68,19 @@ class Keep : public testing::Test {
     KEEL_CHECK(saver.ok(), saver.error().message);
     return std::move(*saver);
   }
+  // Of three steps of job "j", below "run" of the bucket.
+  void SaveThreeInto(MemoryObjects& bucket) {
+    const auto saved = StateOf("mlp", 1);
+    ASSERT_OK_AND_ASSIGN(
+        const auto saver,
+        Checkpointer::Open(*saved, {.root = "/ckpts", .fingerprint = kFingerprint, .job = "j"},
+                           files_, RealClock()));
+    for (int step = 0; step < 3; ++step) {
+      ASSERT_OK(saver->SaveAlone({}));
+      ASSERT_OK(StepOf(*saved));
+    }
+    CopyIntoBucket(files_, "/ckpts", bucket, "run");
+  }
   Result<ResumeOutcome> ResumeInto(TrainState& state, ResumeConfig config = {}) {
     config.root = "/ckpts";
     if (config.fingerprint.empty()) config.fingerprint = kFingerprint;
@@ -100,17 +113,8 @@ TEST_F(Keep, WhatWasSavedIsRestoredToTheLastBit) {
 
 // Each request of a store that does not answer takes a minute.
 TEST_F(Keep, AStoreThatGoesAwayWhileItIsReadIsNotAskedAgain) {
-  const auto saved = StateOf("mlp", 1);
-  ASSERT_OK_AND_ASSIGN(
-      const auto saver,
-      Checkpointer::Open(*saved, {.root = "/ckpts", .fingerprint = kFingerprint, .job = "j"},
-                         files_, RealClock()));
-  for (int step = 0; step < 3; ++step) {
-    ASSERT_OK(saver->SaveAlone({}));
-    ASSERT_OK(StepOf(*saved));
-  }
   LeavingObjects bucket;
-  CopyIntoBucket(files_, "/ckpts", bucket, "run");
+  ASSERT_NO_FATAL_FAILURE(SaveThreeInto(bucket));
   ObjectFiles there(bucket);
   const std::string root = "s3://bucket/run";
   const size_t before = bucket.requests().size();
@@ -139,16 +143,8 @@ TEST_F(Keep, AStoreThatGoesAwayWhileItIsReadIsNotAskedAgain) {
 
 // As one whose disk below is away for a while.
 TEST_F(Keep, AStoreThatKeepsOneCheckpointBackIsAskedForTheOneBefore) {
-  const auto saved = StateOf("mlp", 1);
-  ASSERT_OK_AND_ASSIGN(const auto saver,
-                       Checkpointer::Open(*saved, {.root = "/ckpts", .fingerprint = kFingerprint},
-                                          files_, RealClock()));
-  for (int step = 0; step < 3; ++step) {
-    ASSERT_OK(saver->SaveAlone({}));
-    ASSERT_OK(StepOf(*saved));
-  }
   LeavingObjects bucket;
-  CopyIntoBucket(files_, "/ckpts", bucket, "run");
+  ASSERT_NO_FATAL_FAILURE(SaveThreeInto(bucket));
   ObjectFiles there(bucket);
   const std::string newest = "step-000000002/";
   bucket.LeaveAfter(1, Code::kTimeout, newest);   // its manifest comes, and nothing else
