@@ -65,6 +65,12 @@ def watch(job):
     _jobs.append(job)
 
 
+def end_left():
+    """Ends jobs that something went wrong with: in a session that goes on nobody else does."""
+    for job in list(_jobs):
+        job._end_for_another()
+
+
 def unwatch(job):
     if job in _jobs:
         _jobs.remove(job)
@@ -88,9 +94,12 @@ def _on_exit():
     if os.getpid() != _pid:
         return
     left = [job for job in list(_jobs) if job._program is not None and job._program.has_begun]
+    error = getattr(sys, "last_value", None)   # whoever replaced our hook may not have called it
+    why = text_of(error) if isinstance(error, Exception) else (
+        "the script has ended, or has left its loop, before the training had ended; let the loop "
+        "run to its end, or stop the job by a signal")
     for job in list(_jobs):
-        job._fail("the script has ended, or has left its loop, before the training had ended; let "
-                  "the loop run to its end, or stop the job by a signal")
+        job._fail(why)
     if left:
         print(f"{script_name()}: the loop over the job was left before the training had ended",
               file=sys.stderr)

@@ -6,6 +6,7 @@ Promises   the same last line for any number of workers, whatever befalls them, 
 Does not   print or log: the engine logs.
 """
 import contextlib
+import copy
 import hashlib
 import re
 import sys
@@ -62,6 +63,7 @@ class Job:
 
     def _open(self, settings, defaults, words):
         _ending.install()
+        _ending.end_left()
         name, about = _ending.script_name(), "Trains by evenkeel."
         code, text = _engine.examine(name, about, settings, defaults, words)
         if code is not None:
@@ -75,7 +77,7 @@ class Job:
         self._program = None
         self._kept_task = None
         self._lane = None
-        self._ended = False
+        self._ended = self._replaced = False
         _ending.watch(self)
 
     # --- What is trained ---
@@ -115,13 +117,14 @@ class Job:
             program.evaluation_loader = _loader.Loader(others, *(its_collate or [collate_fn]))
             self._engine.set_evaluation(len(others), every, 0)
         self._program = program
-        _refused.watch_scalers(self)
+        _refused.watch_loop(self)
         # What the model, the dataset and the processes above drew shall change no bit.
         _seeds.seed_all(self.config["seed"])
 
     # --- The loop ---
 
     def __iter__(self):
+        self._refuse_if_replaced()
         if self._program is None:
             raise RuntimeError("call job.prepare(model, optimizer, dataset) before the loop")
         if self._lane is None and not self._ended:
@@ -129,6 +132,7 @@ class Job:
         return self
 
     def __next__(self):
+        self._refuse_if_replaced()
         if self._ended:
             raise StopIteration
         if self._lane is not None:
@@ -151,6 +155,7 @@ class Job:
 
     def backward(self, loss):
         """In place of loss.backward(), once for each batch."""
+        self._refuse_if_replaced()
         if self._lane is None:
             raise RuntimeError("job.backward() is called once for each batch, within the loop")
         value = _value_of(loss)   # whoever catches what this raises is in the lane still
@@ -178,6 +183,14 @@ class Job:
     def _is_in_lane(self):
         """Whether a batch was given whose backward is yet to come."""
         return self._lane is not None and not self._ended
+
+    def _keeps_gradients_of(self, parameters):
+        """Whether these are being trained, outside of the job's callbacks: only in those are their
+        gradients complete, and nobody else at work with them."""
+        parameters = [parameters] if isinstance(parameters, torch.Tensor) else parameters
+        program = self._program
+        return (program.has_begun and not self._ended and not program.is_called
+                and any(id(one) in program.trained_ids for one in parameters))
 
     def fit(self, loss_of):
         """The whole loop, for a function that gives a batch's loss."""
@@ -212,8 +225,20 @@ class Job:
             _ending.leave(ended["code"])
         self.result = Result(ended["last_line"])
 
+    def _end_for_another(self):
+        self._fail("the script has made another job")
+        self._replaced = True
+
+    def _refuse_if_replaced(self):
+        if self._replaced:
+            raise RuntimeError("this job was ended when the script made another one: a process "
+                               "trains one job at a time")
+
     def _close(self):
         self._ended = True
+        if self._lane is not None:
+            self._lane.__exit__(None, None, None)
+            self._lane = None
         _ending.unwatch(self)
         if self._program is not None:
             self._program.close()
@@ -241,11 +266,12 @@ class _Program:
         self.on_step = self.on_evaluation = self.metric = None
         self.before_apply = before_apply
         self.schedulers = list(schedulers)
-        self.is_applying = self.has_ended = False
+        self.is_applying = self.is_called = self.has_ended = False
         self.seed, self.applied = job.config["seed"], 0
         self.trained = [one for one in model.parameters() if one.requires_grad]
+        self.trained_ids = {id(one) for one in self.trained}
         self.untouched = _untouched.Untouched(model.parameters())
-        self.held = [(owner, key, tensor) for module in model.modules()
+        self.held = [(owner, key, tensor, tensor.requires_grad) for module in model.modules()
                      for owner in (module._parameters, module._buffers)
                      for key, tensor in owner.items() if tensor is not None]
         self.device = torch.device(job.config["device"])
@@ -312,11 +338,19 @@ class _Program:
             self.untouched.check()
 
     def check_tensors(self):
-        """The engine knows the tensors that the model had when it was prepared."""
-        for owner, key, tensor in self.held:
+        """The engine knows the tensors that the model had when it was prepared, and which of them
+        are trained."""
+        for owner, key, tensor, is_trained in self.held:
             if owner.get(key) is not tensor:
                 raise RuntimeError(f"the model's '{key}' is another tensor than the one that the "
                                    "job keeps; write into it with copy_() in place of assigning")
+            if tensor.requires_grad != is_trained:
+                name = next((name for name, one in self.model.named_parameters() if one is tensor),
+                            key)
+                raise RuntimeError(
+                    f"requires_grad of '{name}' was changed: what a job trains is settled by "
+                    "job.prepare(), on every worker, also on one that joins later. Freeze before "
+                    "it, and let a script of its own go on from the weights with other parameters")
 
     def begin(self):
         if self.has_begun:
@@ -368,6 +402,17 @@ class _Program:
     # --- Tasks ---
 
     def do(self, task):
+        self.is_called = True
+        try:
+            self._do(task)
+        except StopIteration as error:   # else the loop over the job would take it for its end
+            raise RuntimeError("what the job called raised a StopIteration: its iterator has no "
+                               "more to give") from error
+        finally:
+            self.is_called = False
+        self.untouched.note()
+
+    def _do(self, task):
         if task.kind == _engine.APPLY:
             self.engine.answer(self._apply())
         elif task.kind == _engine.MEASURE:
@@ -383,7 +428,6 @@ class _Program:
             self.engine.answer()
         else:
             raise AssertionError(f"the engine asks for {task.kind} out of turn")
-        self.untouched.note()
 
     def _seed(self, what, number):
         """What draws outside of lanes draws the same on every worker."""
@@ -442,12 +486,15 @@ def _value_of(loss):
 
 def _moved(batch, device):
     """The same structure, with its tensors on the device."""
-    if isinstance(batch, torch.Tensor):
+    if hasattr(batch, "to"):   # a PackedSequence is a tuple as well, part of which stays
         return batch.to(device)
     if isinstance(batch, dict):
-        return type(batch)((key, _moved(value, device)) for key, value in batch.items())
+        moved = copy.copy(batch)   # what it is made from differs: see defaultdict
+        for key, value in batch.items():
+            moved[key] = _moved(value, device)
+        return moved
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*(_moved(one, device) for one in batch))
     if isinstance(batch, (list, tuple)):
         return type(batch)(_moved(one, device) for one in batch)
-    return batch.to(device) if hasattr(batch, "to") else batch
+    return batch

@@ -372,7 +372,7 @@ def _random_gradients(parameters):
         step = list(map(torch.zeros_like, parameters))
         for gradient in step:
             dtype = torch.complex64 if gradient.is_complex() else torch.float32
-            values = torch.randn(gradient.numel(), generator=generator, dtype=dtype)
+            values = torch.randn(gradient.numel(), generator=generator, dtype=dtype, device="cpu")
             values[1::5], values[2::5] = 0.0, -0.0
             gradient.copy_(values.reshape(gradient.shape))
         yield step

@@ -52,23 +52,48 @@ _SCALER = ("it multiplies the loss, and leaves steps out by what one worker sees
            "and take the job's precision=\"bf16\", which needs none")
 
 
-def watch_scalers(job):
+_CLIPPED = ("gradients were clipped in the loop, where they are one worker's, and being added up: "
+            "clip them in before_apply, which is called when they are complete, or take ek.AdamW "
+            "or ek.SGD with the job's clip_norm")
+
+
+def watch_loop(job):
     """From now on a GradScaler that is enabled refuses to scale a loss between a batch of the job
-    and its backward: the job would take the product for the loss."""
+    and its backward, for the job would take the product for the loss; and what clips gradients
+    refuses those of the job, but in its callbacks."""
     _jobs.add(job)
-    kind = torch.amp.GradScaler
-    if hasattr(kind.scale, "of_evenkeel"):
+    _guard(torch.amp.GradScaler, "scale", _refuse_scaler)
+    clipping = sys.modules["torch.nn.utils.clip_grad"]
+    _guard(clipping, "_clip_grads_with_norm_", _refuse_clipping)   # clip_grad_norm_() calls it
+    _guard(clipping, "clip_grad_value_", _refuse_clipping)
+    torch.nn.utils.clip_grad_value_ = clipping.clip_grad_value_
+
+
+def _refuse_scaler(scaler, *_, **__):
+    if scaler.is_enabled() and any(job._is_in_lane() for job in _jobs):
+        raise RuntimeError(f"a GradScaler in the loop of a job: {_SCALER}")
+
+
+def _refuse_clipping(parameters, *_, **__):
+    if any(job._keeps_gradients_of(parameters) for job in _jobs):
+        raise RuntimeError(_CLIPPED)
+
+
+def _guard(owner, name, refuse):
+    """Has `refuse` look at the arguments of each call of owner.name first."""
+    function = getattr(owner, name, None)
+    if function is None or hasattr(function, "of_evenkeel"):
         return
-    scale = kind.scale
 
-    @functools.wraps(scale)
-    def refuse(self, outputs):
-        if self.is_enabled() and any(job._is_in_lane() for job in _jobs):
-            raise RuntimeError(f"a GradScaler in the loop of a job: {_SCALER}")
-        return scale(self, outputs)
+    @functools.wraps(function)
+    def guarded(first, *more, **named):
+        if not isinstance(first, (torch.Tensor, torch.amp.GradScaler)):
+            first = list(first)   # it may be a generator
+        refuse(first)
+        return function(first, *more, **named)
 
-    refuse.of_evenkeel = True
-    kind.scale = refuse
+    guarded.of_evenkeel = True
+    setattr(owner, name, guarded)
 
 
 def _wrapper_of(module):

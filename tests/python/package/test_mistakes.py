@@ -5,6 +5,7 @@ Skips, and says why, without a Python that has PyTorch.
 """
 import os
 import sys
+import textwrap
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
                 os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "dropin")]
@@ -17,6 +18,25 @@ class Mistakes(scripts.Imported):
         run = self.alone(*self.written(text, beginning))
         self.assertEqual(run.code, 1, run)
         return run.err
+
+    def told_in_a_session(self, texts, beginning=scripts.SMALL):
+        """What each one raises in a process that goes on and makes another job, as a notebook's."""
+        texts = [beginning + textwrap.dedent(text) for text in texts]
+        run = self.alone(*self.written(f"""
+            import traceback
+            for text in {texts!r}:
+                try:
+                    exec(text, {{}})
+                    told = "nothing"
+                except Exception:
+                    told = traceback.format_exc()
+                print("told:", told)
+            exec({scripts.SMALL!r}, {{}})   # the last one would be a loop that was left
+            """, ""))
+        self.assertEqual(run.code, 0, run)
+        told = run.out.split("told: ")[1:]
+        self.assertEqual(len(told), len(texts), run)
+        return told
 
     LOOP = """
         job.prepare(model, optimizer, data)
@@ -94,18 +114,102 @@ class Mistakes(scripts.Imported):
             """))
 
     def test_calls_that_a_loop_of_ddp_has(self):
-        for call, words in (("optimizer.step()", "the job calls optimizer.step() itself"),
-                            ("optimizer.zero_grad()", "leave zero_grad() out of the loop"),
-                            ("schedule.step()", "give the job the scheduler"),
-                            ("model.bias = torch.nn.Parameter(torch.ones(2))", "with copy_()")):
+        calls = (("optimizer.step()", "the job calls optimizer.step() itself"),
+                 ("optimizer.zero_grad()", "leave zero_grad() out of the loop"),
+                 ("schedule.step()", "give the job the scheduler"),
+                 ("model.bias = torch.nn.Parameter(torch.ones(2))", "with copy_()"),
+                 ("clip_grad_norm_(model.parameters(), 1.0)", "clip them in before_apply"),
+                 ("clip_grad_norm_(model.bias, 1.0)", "clip them in before_apply"),
+                 ("torch.nn.utils.clip_grad_value_(model.parameters(), 1.0)", "before_apply"),
+                 ("clip_grad_norm_(torch.nn.Linear(1, 1).parameters(), 1.0)", "nothing"),
+                 ("model.bias.requires_grad_(False)", "requires_grad of 'bias' was changed"))
+        told = self.told_in_a_session(f"""
+            from torch.nn.utils import clip_grad_norm_
+            schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+            job.prepare(model, optimizer, data,
+                        before_apply=lambda: clip_grad_norm_(model.parameters(), 1.0))
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+                {call}
+            """ for call, _ in calls)
+        for (call, words), text in zip(calls, told):
             with self.subTest(call=call):
-                self.assertIn(words, self.told(f"""
-                    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
-                    job.prepare(model, optimizer, data)
-                    for x, y in job:
-                        job.backward(F.cross_entropy(model(x), y))
-                        {call}
-                    """, scripts.SMALL))
+                self.assertIn(words, text)
+
+    # What is trained is settled once, for workers that join later as well.
+    def test_parameters_are_frozen_before_the_job(self):
+        told = self.told_in_a_session((f"""
+            model.bias.requires_grad_({before})
+            def on_step(report):
+                if report["step"] == 2:
+                    model.bias.requires_grad_({not before})
+            job.prepare(model, optimizer, data, on_step=on_step)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            """ for before in (True, False)))
+        for text in told:
+            self.assertIn("requires_grad of 'bias' was changed", text)
+            self.assertIn("settled by job.prepare()", text)
+
+    def test_a_session_makes_another_job_after_whatever_happened_to_the_first(self):
+        kept = f"""
+            first = ek.Job(steps=4, lanes=4, lane_batch=2, checkpoint_dir={self.folder + "/ck"!r},
+                           precision="bf16")
+        """
+        told = self.told_in_a_session((
+            kept + """
+            first.prepare(model, torch.optim.LBFGS(model.parameters()), data)
+            """,
+            kept + """
+            first.prepare(model, optimizer, data, num_workers=1)
+            for x, y in first:   # an error of the user's own, in a lane
+                model(torch.cat([x, x], 1))
+            """,
+            kept + """
+            first.prepare(model, optimizer, data)
+            x, y = next(iter(first))
+            other = ek.Job(steps=1, lanes=1, lane_batch=1)
+            try:
+                first.backward(model(x).sum())
+            except RuntimeError as error:
+                assert "the script made another one" in str(error), error
+            assert not torch.is_autocast_enabled("cpu")
+            list(first)
+            """,
+            kept + """
+            first.prepare(model, optimizer, data)
+            for x, y in first:
+                first.backward(F.cross_entropy(model(x), y))
+            assert first.result.step == 4
+            """))
+        for text, words in zip(told, ("TypeError", "shapes cannot be multiplied",
+                                      "a process trains one job at a time", "nothing")):
+            self.assertIn(words, text)
+
+    def test_an_iterator_that_a_callback_exhausts_ends_no_loop(self):
+        err = self.told("""
+            job.prepare(model, optimizer, data, on_step=lambda report: next(iter([])))
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            """)
+        self.assertRegex(err, r"(?s)in <lambda>.*StopIteration.*has no more to give")
+
+    def test_a_batch_of_any_form_is_moved_to_the_device(self):
+        run = self.alone(*self.written("""
+            import collections
+            from evenkeel._job import _moved
+            meta = torch.device("meta")
+            ragged = torch.nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])
+            moved = _moved({"ragged": ragged}, meta)["ragged"]
+            assert moved.data.device == meta and moved.batch_sizes.device.type == "cpu"
+            by_name = collections.defaultdict(list, {"x": torch.ones(2)})
+            moved = _moved(by_name, meta)
+            assert moved["x"].device == meta and moved["y"] == [] and by_name["x"].sum() == 2
+            pair = collections.namedtuple("Pair", "x y")(torch.ones(1), [torch.ones(1), 3])
+            moved = _moved(pair, meta)
+            assert moved.x.device == moved.y[0].device == meta and moved.y[1] == 3
+            """))
+        self.assertEqual(run.code, 0, run)
 
     CLAMP = "torch.no_grad()(lambda: model.weight.clamp_(-1, 1))()"
 
