@@ -12,6 +12,14 @@ at::Tensor Bytes(const at::Tensor& tensor) {
   return tensor.detach().reshape({-1}).view(at::kByte);
 }
 
+void CopyAll(const std::vector<at::Tensor>& from, std::vector<at::Tensor>& to) {
+  if (to.size() < from.size()) {
+    for (const at::Tensor& tensor : from) to.push_back(tensor.detach().clone());
+    return;
+  }
+  for (size_t i = 0; i < from.size(); ++i) to[i].copy_(from[i]);
+}
+
 // By bits, for a NaN equals no NaN, and the two zeros are equal.
 bool Differ(const at::Tensor& a, const at::Tensor& b) { return !at::equal(Bytes(a), Bytes(b)); }
 
@@ -19,7 +27,10 @@ bool Differ(const at::Tensor& a, const at::Tensor& b) { return !at::equal(Bytes(
 
 LaneBuffers::LaneBuffers(std::vector<at::Tensor> buffers) {
   for (at::Tensor& buffer : buffers) {
-    if (IsBool(buffer)) continue;
+    if (IsBool(buffer)) {
+      flags_.push_back(std::move(buffer));
+      continue;
+    }
     elements_ += buffer.numel();
     if (buffer.scalar_type() == at::kDouble) type_ = at::kDouble;
     buffers_.push_back(std::move(buffer));
@@ -30,20 +41,22 @@ LaneBuffers::LaneBuffers(std::vector<at::Tensor> buffers) {
 
 void LaneBuffers::BeginStep() {
   const at::NoGradGuard no_grad;
-  if (before_.empty()) {
-    for (const at::Tensor& buffer : buffers_) before_.push_back(buffer.detach().clone());
-    return;
-  }
-  for (size_t i = 0; i < buffers_.size(); ++i) before_[i].copy_(buffers_[i]);
+  CopyAll(buffers_, before_);
+  CopyAll(flags_, flags_before_);
 }
 
 void LaneBuffers::Restore() {
   const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(before_[i]);
+  CopyAll(before_, buffers_);
+  CopyAll(flags_before_, flags_);
 }
 
 at::Tensor LaneBuffers::LaneResult() const {
   const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < flags_.size(); ++i) {
+    TORCH_CHECK(!Differ(flags_[i], flags_before_[i]), "a lane changed a boolean buffer of shape ",
+                flags_[i].sizes(), "; it has no mean over the lanes: keep it as one of torch.uint8");
+  }
   if (empty()) return at::empty({0}, type_);
   std::vector<at::Tensor> parts;
   std::vector<double> changed;

@@ -6,8 +6,8 @@
 //            After EndStep() with the mean, buffers are the same on every worker, including those
 //            without lanes. A buffer that no lane changed (a mask, a table of angles) keeps its
 //            very bits. A step that is dropped leaves no trace after Restore().
-// Does not   add or exchange anything itself; handle booleans: they must not change. Complex
-//            buffers must not either, and LaneResult() says so.
+// Does not   add or exchange anything itself. Booleans and complex buffers must not change: they
+//            have no mean, and LaneResult() throws a c10::Error that says so.
 // Threads    one.
 #pragma once
 
@@ -39,8 +39,10 @@ class LaneBuffers {
   void EndStep(const at::Tensor& mean);
 
  private:
-  std::vector<at::Tensor> buffers_;
+  std::vector<at::Tensor> buffers_;   // all that have a mean
   std::vector<at::Tensor> before_;
+  std::vector<at::Tensor> flags_;     // booleans
+  std::vector<at::Tensor> flags_before_;
   int64_t elements_ = 0;
   at::ScalarType type_ = at::kFloat;
 };

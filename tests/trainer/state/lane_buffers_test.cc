@@ -86,6 +86,22 @@ TEST(LaneBuffers, AComplexBufferThatChangesIsAnError) {
   EXPECT_THROW(lanes.LaneResult(), std::exception);
 }
 
+// Restored for each lane, so that a lane computes the same whichever worker has it, and then told.
+TEST(LaneBuffers, ABooleanBufferThatChangesIsAnErrorAndComesBack) {
+  const at::Tensor ready = at::zeros({1}, at::kBool);
+  const at::Tensor scale = at::ones({1});
+  LaneBuffers lanes({ready, scale});
+  EXPECT_EQ(lanes.LaneResult().numel(), 2);
+  ready.fill_(true);
+  EXPECT_THROW(lanes.LaneResult(), std::exception);
+  lanes.Restore();
+  EXPECT_FALSE(ready.item<bool>());
+  EXPECT_EQ(lanes.LaneResult().numel(), 2);
+  const LaneBuffers alone({ready});
+  ready.fill_(true);
+  EXPECT_THROW(alone.LaneResult(), std::exception);
+}
+
 TEST(LaneBuffers, ADroppedStepLeavesNoTrace) {
   Norms norms;
   LaneBuffers lanes(norms.buffers);
