@@ -184,13 +184,14 @@ class Job:
         """Whether a batch was given whose backward is yet to come."""
         return self._lane is not None and not self._ended
 
-    def _keeps_gradients_of(self, parameters):
-        """Whether these are being trained, outside of the job's callbacks: only in those are their
-        gradients complete, and nobody else at work with them."""
-        parameters = [parameters] if isinstance(parameters, torch.Tensor) else parameters
+    def _keeps_gradients(self, tensors):
+        """Whether one of these is a gradient of the job's, which only its callbacks may change."""
         program = self._program
-        return (program.has_begun and not self._ended and not program.is_called
-                and any(id(one) in program.trained_ids for one in parameters))
+        if not program.has_begun or self._ended or program.is_called:
+            return False
+        known = {id(one) for one in tensors}   # in all lanes but the last there are none yet
+        return not known or any(id(one.grad) in known for one in program.trained
+                                if one.grad is not None)
 
     def fit(self, loss_of):
         """The whole loop, for a function that gives a batch's loss."""
@@ -269,7 +270,6 @@ class _Program:
         self.is_applying = self.is_called = self.has_ended = False
         self.seed, self.applied = job.config["seed"], 0
         self.trained = [one for one in model.parameters() if one.requires_grad]
-        self.trained_ids = {id(one) for one in self.trained}
         self.untouched = _untouched.Untouched(model.parameters())
         self.held = [(owner, key, tensor, tensor.requires_grad) for module in model.modules()
                      for owner in (module._parameters, module._buffers)
@@ -406,8 +406,7 @@ class _Program:
         try:
             self._do(task)
         except StopIteration as error:   # else the loop over the job would take it for its end
-            raise RuntimeError("what the job called raised a StopIteration: its iterator has no "
-                               "more to give") from error
+            raise RuntimeError("a callback raised StopIteration: it has no more to give") from error
         finally:
             self.is_called = False
         self.untouched.note()
@@ -486,7 +485,8 @@ def _value_of(loss):
 
 def _moved(batch, device):
     """The same structure, with its tensors on the device."""
-    if hasattr(batch, "to"):   # a PackedSequence is a tuple as well, part of which stays
+    # Of the class: a dict may show its keys as attributes. A PackedSequence is a tuple as well.
+    if callable(getattr(type(batch), "to", None)):
         return batch.to(device)
     if isinstance(batch, dict):
         moved = copy.copy(batch)   # what it is made from differs: see defaultdict

@@ -63,10 +63,9 @@ def watch_loop(job):
     refuses those of the job, but in its callbacks."""
     _jobs.add(job)
     _guard(torch.amp.GradScaler, "scale", _refuse_scaler)
-    clipping = sys.modules["torch.nn.utils.clip_grad"]
-    _guard(clipping, "_clip_grads_with_norm_", _refuse_clipping)   # clip_grad_norm_() calls it
-    _guard(clipping, "clip_grad_value_", _refuse_clipping)
-    torch.nn.utils.clip_grad_value_ = clipping.clip_grad_value_
+    # All that clip look it up when they are called, under whatever name a script has imported them.
+    _guard(sys.modules["torch.nn.utils.clip_grad"], "_group_tensors_by_device_and_dtype",
+           _refuse_clipping)
 
 
 def _refuse_scaler(scaler, *_, **__):
@@ -74,8 +73,8 @@ def _refuse_scaler(scaler, *_, **__):
         raise RuntimeError(f"a GradScaler in the loop of a job: {_SCALER}")
 
 
-def _refuse_clipping(parameters, *_, **__):
-    if any(job._keeps_gradients_of(parameters) for job in _jobs):
+def _refuse_clipping(lists, *_, **__):
+    if any(job._keeps_gradients(lists[0]) for job in _jobs):
         raise RuntimeError(_CLIPPED)
 
 
@@ -86,11 +85,9 @@ def _guard(owner, name, refuse):
         return
 
     @functools.wraps(function)
-    def guarded(first, *more, **named):
-        if not isinstance(first, (torch.Tensor, torch.amp.GradScaler)):
-            first = list(first)   # it may be a generator
-        refuse(first)
-        return function(first, *more, **named)
+    def guarded(*arguments, **named):
+        refuse(*arguments, **named)
+        return function(*arguments, **named)
 
     guarded.of_evenkeel = True
     setattr(owner, name, guarded)

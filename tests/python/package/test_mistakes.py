@@ -121,17 +121,20 @@ class Mistakes(scripts.Imported):
                  ("clip_grad_norm_(model.parameters(), 1.0)", "clip them in before_apply"),
                  ("clip_grad_norm_(model.bias, 1.0)", "clip them in before_apply"),
                  ("torch.nn.utils.clip_grad_value_(model.parameters(), 1.0)", "before_apply"),
+                 ("clip_grad_value_(parameters=model.bias, clip_value=1.0)", "before_apply"),
+                 ("torch.nn.utils.clip_grads_with_norm_([model.bias], 1.0, torch.ones(()))",
+                  "before_apply"),
                  ("clip_grad_norm_(torch.nn.Linear(1, 1).parameters(), 1.0)", "nothing"),
                  ("model.bias.requires_grad_(False)", "requires_grad of 'bias' was changed"))
-        told = self.told_in_a_session(f"""
-            from torch.nn.utils import clip_grad_norm_
+        told = self.told_in_a_session((f"""
             schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
             job.prepare(model, optimizer, data,
-                        before_apply=lambda: clip_grad_norm_(model.parameters(), 1.0))
+                        before_apply=lambda: clip_grad_value_(parameters=model.parameters(),
+                                                              clip_value=1.0))
             for x, y in job:
                 job.backward(F.cross_entropy(model(x), y))
                 {call}
-            """ for call, _ in calls)
+            """ for call, _ in calls), "from torch.nn.utils import *\n" + scripts.SMALL)
         for (call, words), text in zip(calls, told):
             with self.subTest(call=call):
                 self.assertIn(words, text)
@@ -192,7 +195,7 @@ class Mistakes(scripts.Imported):
             for x, y in job:
                 job.backward(F.cross_entropy(model(x), y))
             """)
-        self.assertRegex(err, r"(?s)in <lambda>.*StopIteration.*has no more to give")
+        self.assertRegex(err, r"(?s)in <lambda>.*StopIteration.*it has no more to give")
 
     def test_a_batch_of_any_form_is_moved_to_the_device(self):
         run = self.alone(*self.written("""
@@ -205,6 +208,14 @@ class Mistakes(scripts.Imported):
             by_name = collections.defaultdict(list, {"x": torch.ones(2)})
             moved = _moved(by_name, meta)
             assert moved["x"].device == meta and moved["y"] == [] and by_name["x"].sum() == 2
+            class Shown(dict):
+                __getattr__ = dict.get
+            class Strict(dict):
+                __getattr__ = dict.__getitem__
+            for kind in (Shown, Strict):
+                assert _moved(kind(x=torch.ones(1)), meta)["x"].device == meta
+            edge = collections.namedtuple("Edge", "frm to")(torch.ones(1), torch.ones(2))
+            assert _moved(edge, meta).to.device == meta
             pair = collections.namedtuple("Pair", "x y")(torch.ones(1), [torch.ones(1), 3])
             moved = _moved(pair, meta)
             assert moved.x.device == moved.y[0].device == meta and moved.y[1] == 3
