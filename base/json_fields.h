@@ -13,8 +13,7 @@
 // Promises   members are written in the order of the list and read in the same one; the error is
 //            that of the first that is missing or wrong, and names it as Field() does.
 //            ReadOnlyFields() also refuses members that are not in the list, here and in structs
-//            within; a struct with members that may be missing cannot be read so (it does not
-//            compile).
+//            within, but for those that may be missing.
 // Does not   parse or print (base/json.h), or undo what it has read before an error.
 // Threads    plain functions. Errors: kInvalid, kNotFound (no such member).
 #pragma once
@@ -114,28 +113,33 @@ class FieldWriter {
   Json& object_;
 };
 
+// How many members an object of a type has; of those that may be missing, the ones that are there.
 class FieldCounter {
  public:
   static constexpr bool kReads = false;
+  explicit FieldCounter(const Json& object) : object_(object) {}
+
   template <class T, class... Form>
   void operator()(const char*, const T&, const Form&...) {
     ++count_;
   }
+  template <class T, class... Form>
+  void Optional(const char* name, bool, const T&, const Form&...) {
+    if (object_.contains(name)) ++count_;
+  }
   size_t count() const { return count_; }
 
  private:
+  const Json& object_;
   size_t count_ = 0;
 };
 
 template <class T>
-size_t CountFields() {
-  static const size_t count = [] {
-    FieldCounter counter;
-    const T value{};
-    JsonFields<T>::Visit(counter, value);
-    return counter.count();
-  }();
-  return count;
+size_t CountFields(const Json& object) {
+  static const T value{};
+  FieldCounter counter(object);
+  JsonFields<T>::Visit(counter, value);
+  return counter.count();
 }
 
 template <bool kOnly>
@@ -169,7 +173,7 @@ class FieldReader {
   // All of the value's members, from `json`; `besides`: how many others it may have.
   template <class T>
   static Status ReadAll(const Json& json, T& value, size_t besides = 0) {
-    if constexpr (kOnly) KEEL_TRY(CheckMemberCount(json, besides + CountFields<T>()));
+    if constexpr (kOnly) KEEL_TRY(CheckMemberCount(json, besides + CountFields<T>(json)));
     FieldReader reader(json);
     JsonFields<T>::Visit(reader, value);
     return reader.status_;

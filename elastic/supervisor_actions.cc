@@ -112,8 +112,10 @@ void Supervisor::Do(const EnterEpoch& action, const std::string&) {
   message.port = static_cast<uint16_t>(epoch.store.port);
   message.prefix = epoch.store.prefix;
   message.reason = epoch.reason;
+  message.first = epoch.first;
   message.inexact_allowed = epoch.inexact_allowed;
   message.own_address = meeting_.own_address;
+  message.own_host = host_.record().host;
   if (world_.seal) message.seal = HexText(world_.seal->For({"epoch", epoch.id}).secret());
   for (const EpochWorker& worker : epoch.workers) {
     message.members.push_back("host" + std::to_string(worker.slot) + "/" +

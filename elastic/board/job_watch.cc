@@ -197,6 +197,7 @@ void JobWatch::Remember(int restarts, int restarts_recent, TimePoint now) {
 // Perhaps none of its hosts is left that could tell what it has counted.
 void JobWatch::NoteFormer(const EpochRecord& former, TimePoint now) {
   view_.former = CountedOf(former);
+  view_.former_first = former.first;
   Remember(former.restarts, RecentOf(former), now);
   CountFailures();
 }

@@ -128,6 +128,7 @@ void HostMachine::TakeEpoch(EpochRecord epoch, TimePoint now) {
   if (!epoch_over_ && !(same && mine)) {
     LeaveEpoch("epoch " + std::to_string(epoch.number) + " has been formed without this host", now);
   }
+  record_.epoch.first = epoch.first;
   if (!mine) return NoteNamed(epoch);
   const bool promised = epoch.number <= record_.outside;
   const bool was_over = epoch_over_;
@@ -324,7 +325,7 @@ void HostMachine::EndJob(int code, const std::string& reason, TimePoint now) {
 // Whether the job has made no step that could be lost.
 bool HostMachine::NothingMade(const SeatRecord& seat) const {
   if (config_.program_says_hello && !in_place()) return true;   // no worker has said hello yet
-  const bool first = !epoch_ || epoch_->number == 1;
+  const bool first = !epoch_ || epoch_->number == epoch_->first;
   return in_place() && first && seat.position.step <= 0;
 }
 

@@ -171,6 +171,7 @@ class Judge {
   int FormerRank(const Places& former, const HostView& host, int index) const;
   int64_t NewestTold() const;
   int64_t NextNumber() const;
+  int64_t FirstNumber() const;
 
   const HostView* Find(const EpochHost& member) const;
   const SeatRecord* SeatMeant(const EpochWorker& worker) const;
@@ -405,7 +406,7 @@ bool Judge::Saved() const {
 // Whether the job was stopped while its first epoch began, so that there is nothing to lose.
 bool Judge::MadeNothing() const {
   const auto& workers = epoch().workers;
-  return epoch().number == 1 &&
+  return epoch().number == epoch().first &&
          std::all_of(workers.begin(), workers.end(), [&](const EpochWorker& worker) {
            const SeatRecord* const seat = SeatOf(worker);
            return seat != nullptr && seat->position.step <= 0;
@@ -501,6 +502,7 @@ Decision Judge::TakeUpRecord(const ToldEpoch& told, bool incomplete) const {
                                " goes on in a new store, as its hosts report it");
   decision.incomplete = incomplete;
   decision.epoch.number = told.number;
+  decision.epoch.first = told.first;
   decision.epoch.id = told.id;
   decision.epoch.kind = view_.kind;
   decision.epoch.reason = decision.detail;
@@ -1032,6 +1034,16 @@ int64_t Judge::NextNumber() const {
   return std::max(NewestTold(), claimed) + 1;
 }
 
+// Of the newest one that is known to belong to this run; the next epoch's own where none does.
+int64_t Judge::FirstNumber() const {
+  if (view_.epoch) return epoch().first;
+  int64_t first = view_.former_first.value_or(NextNumber());
+  for (const HostView& host : view_.hosts) {
+    if (host.record.epoch.first > 0) first = std::min(first, host.record.epoch.first);
+  }
+  return first;
+}
+
 Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
   Decision decision = Make(Verdict::kForm, Reason::kReformed, "");
   if (!view_.epoch) {
@@ -1040,6 +1052,7 @@ Decision Judge::Form(const std::vector<const HostView*>& hosts) const {
   }
   EpochRecord& record = decision.epoch;
   record.number = NextNumber();
+  record.first = FirstNumber();
   record.kind = view_.kind;
   record.inexact_allowed = policy_.allow_inexact;
   // Failures that are too old to count are among them, and those that another store has counted:

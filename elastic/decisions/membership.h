@@ -99,6 +99,7 @@ struct JobView {
   std::optional<LinkView> lease;       // nothing: the job has none
   std::string handed_over_by;          // the former coordinator, if it asked this one; else empty
   bool is_later_board = false;         // not the one that the job began with
+  std::optional<int64_t> former_first;   // number of this run's first epoch, by the board before
   std::optional<CountedEpoch> former;  // the newest of the board before, which is written no more:
                                        // with those of its hosts that may still run it
   ShunnedRecord shunned;               // hosts that are left out

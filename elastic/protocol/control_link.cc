@@ -171,6 +171,7 @@ struct JsonFields<EpochMessage> {
   static constexpr const char* kType = "epoch";
   static void Visit(auto& field, auto& m) {
     field("epoch", m.epoch, kEpochs);
+    field.Optional("first", m.first != 1, m.first, kEpochs);
     field.Here("rank");   // the world says how large it may be
     field("world", m.world, Within{1, kWorldMax});
     field("rank", m.rank, Within{0, m.world - 1});
@@ -181,6 +182,7 @@ struct JsonFields<EpochMessage> {
     field("members", m.members);
     field("inexact_allowed", m.inexact_allowed);
     field.Optional("own_address", true, m.own_address);
+    field.Optional("own_host", !m.own_host.empty(), m.own_host);
     field.Optional("seal", !m.seal.empty(), m.seal);
     const size_t world = static_cast<size_t>(m.world);
     field.Expect(m.members.empty() || m.members.size() == world, [&] {

@@ -113,6 +113,8 @@ struct EpochMessage {
   std::string own_address = "127.0.0.1";  // numeric: by which workers of other hosts reach this one
   // In hexadecimal digits: the secret of the workers of this epoch. Empty: they have none.
   std::string seal = {};
+  int64_t first = 1;   // the number of this run's first epoch
+  std::string own_host = {};   // its name, for messages
   bool operator==(const EpochMessage&) const = default;
 };
 struct BreakMessage {

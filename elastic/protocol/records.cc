@@ -252,6 +252,7 @@ template <>
 struct JsonFields<ToldEpoch> {
   static void Visit(auto& field, auto& told) {
     field("number", told.number);
+    field.Optional("first", told.first != 0, told.first);
     field("id", told.id);
     field("hosts", told.hosts);
     field("keeper", told.keeper);
@@ -415,6 +416,7 @@ template <>
 struct JsonFields<EpochRecord> {
   static void Visit(auto& field, auto& record) {
     field("number", record.number);
+    field.Optional("first", record.first != 1, record.first);
     field("id", record.id);
     field("kind", record.kind, Named(kJobKinds));
     field("reason", record.reason, kReason);
@@ -580,6 +582,7 @@ std::string_view JobKindName(JobKind kind) { return NameOf(kJobKinds, kind); }
 ToldEpoch ToldBy(std::string_view incarnation, const EpochRecord& epoch) {
   ToldEpoch told;
   told.number = epoch.number;
+  told.first = epoch.first;
   told.id = epoch.id;
   told.hosts = static_cast<int>(epoch.hosts.size());
   told.restarts = epoch.restarts;

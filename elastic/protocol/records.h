@@ -113,6 +113,7 @@ struct ToldEpoch {
   int restarts = 0;        // as the epoch's record says
   int restarts_recent = 0;
   int64_t deaths = 0;      // those of this host's deaths that are in `restarts`
+  int64_t first = 0;       // of this run, as any epoch's record says that it has read; 0: none
   bool operator==(const ToldEpoch&) const = default;
 };
 
@@ -223,6 +224,7 @@ struct EpochRecord {
   EpochStore store;
   std::vector<EpochHost> hosts;      // by group rank
   std::vector<EpochWorker> workers;  // by rank
+  int64_t first = 1;       // this run's first one: a lease knows the numbers of earlier runs
   bool operator==(const EpochRecord&) const = default;
 
   // Nothing where that host is not in it.

@@ -278,6 +278,17 @@ class Directory(Case):
             job.start_all(2)
             self.assertEqual(set(job.finish().values()), {0}, job.text())
 
+    # The lease gives the second run's first epoch a number above those of the first run.
+    def test_a_run_that_shall_begin_anew_does_not_go_on_from_the_one_before(self):
+        with survivors("1:2", directory=True) as job:
+            command = [ARGS.trainer, "--steps=20",
+                       "--checkpoint-dir=" + os.path.join(job.folder, "checkpoints")]
+            self.assertEqual(job.start(1, command).end(), 0, job.text())
+            anew = job.start(2, [*command, "--steps=30", "--no-resume"])
+            self.assertEqual(anew.end(), 78, job.text())
+            self.assertFalse(anew.find("resumed step="), job.text())
+            self.assertEqual(job.start(3, [*command, "--steps=30"]).end(), 0, job.text())
+
     def test_what_is_no_shared_directory_is_refused(self):
         for name, words in (("missing", "is not there: mount it"),
                             ("file", "is not a directory")):

@@ -20,11 +20,17 @@ void Append(std::vector<uint8_t>& bytes, const Value& value) {
   bytes.insert(bytes.end(), begin, begin + sizeof(Value));
 }
 
+template <class Bytes>
+void AppendBytes(std::vector<uint8_t>& bytes, const Bytes& more) {
+  Append(bytes, static_cast<uint64_t>(more.size()));
+  bytes.insert(bytes.end(), more.begin(), more.end());
+}
+
 void Append(std::vector<uint8_t>& bytes, const MemberCard& card) {
-  Append(bytes, static_cast<uint64_t>(card.address.size()));
-  bytes.insert(bytes.end(), card.address.begin(), card.address.end());
+  AppendBytes(bytes, card.address);
   Append(bytes, card.memory);
   Append(bytes, card.notes);
+  AppendBytes(bytes, card.host);
 }
 
 class Reader {
@@ -40,16 +46,21 @@ class Reader {
   }
   MemberCard NextCard() {
     MemberCard card;
-    const auto length = Next<uint64_t>();
-    const uint8_t* const address = Take(length);
-    card.address.assign(address, address + length);
+    card.address = NextBytes<std::vector<uint8_t>>();
     card.memory = Next<MemoryCard>();
     card.notes = Next<SharedNotes::Card>();
+    card.host = NextBytes<std::string>();
     return card;
   }
   bool done() const { return taken_ == bytes_.size(); }
 
  private:
+  template <class Bytes>
+  Bytes NextBytes() {
+    const auto length = Next<uint64_t>();
+    const uint8_t* const begin = Take(length);
+    return Bytes(begin, begin + length);
+  }
   const uint8_t* Take(uint64_t length) {
     if (length > bytes_.size() - taken_) throw std::runtime_error("a card that was cut short");
     const uint8_t* const at = bytes_.data() + taken_;

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "trainer/group/breakable_store.h"
@@ -22,6 +23,7 @@ struct MemberCard {
   std::vector<uint8_t> address;   // as Gloo publishes it
   MemoryCard memory;
   SharedNotes::Card notes;
+  std::string host = {};          // its name, for messages; may be empty
 };
 
 // Is told for which member we wait now; all but the first one wait for the first one.

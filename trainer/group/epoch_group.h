@@ -57,7 +57,8 @@ class EpochGroup {
     int rank = 0;
     int size = 1;
     std::string address = "127.0.0.1";  // numeric address of this host, which the others can reach
-    std::vector<std::string> members;   // by rank, for messages; may be empty
+    std::vector<std::string> members;   // by rank: "host0/1", as hosts are told apart; may be empty
+    std::string host = {};              // the name of this one, for messages; may be empty
     Duration build_limit = std::chrono::seconds(60);
     Duration operation_limit = std::chrono::minutes(30);  // how late another member may come
     std::optional<int> gpu;             // tensors on this GPU are exchanged over NCCL
@@ -80,11 +81,11 @@ class EpochGroup {
   int rank() const;
   int size() const;
   Whereabouts& whereabouts() const;
-  // "rank 2 (node7/0)".
+  // "rank 2 (node7/0)", once it has met the others; before, as `members` has it.
   std::string NameOf(int rank) const;
-  // "node7/0"; "rank 2" where members have no names.
+  // "host0/1"; "rank 2" where members have no names. The same in every epoch, as the next one.
   std::string MemberOf(int rank) const;
-  // "node7"; empty where members have no names.
+  // "host0"; empty where members have no names.
   std::string HostOf(int rank) const;
 
   // The tag of the next operation of a kind. All members make the same number of such operations,

@@ -134,7 +134,11 @@ GlooMesh::~GlooMesh() {
 std::string GlooMesh::NameOf(int rank) const {
   const std::string name = "rank " + std::to_string(rank);
   const auto index = static_cast<size_t>(rank);
-  return index < spec_.members.size() ? name + " (" + spec_.members[index] + ")" : name;
+  if (index >= spec_.members.size()) return name;
+  const std::string& member = spec_.members[index];
+  const bool is_known = has_met_.load(std::memory_order_acquire) && !host_names_[index].empty();
+  const std::string of_host = member.substr(std::min(member.rfind('/'), member.size()));
+  return name + " (" + (is_known ? host_names_[index] + of_host : member) + ")";
 }
 
 std::string GlooMesh::MemberOf(int rank) const {
@@ -419,11 +423,13 @@ std::vector<MemberCard> GlooMesh::MeetOthers() {
   std::vector<MemberCard> book = ExchangeCards(
       *store_, spec_.rank, spec_.size,
       {addresses_->Of(spec_.rank), reads ? OwnMemoryCard(spec_.read_bytes_min) : MemoryCard(),
-       notes_.card()},
+       notes_.card(), spec_.host},
       [&](int rank) {
         if (waiting_for_.exchange(rank) != rank) waiting.emplace(*whereabouts_, rank);
       });
   waiting_for_book_ = false;
+  for (const MemberCard& card : book) host_names_.push_back(card.host);
+  has_met_.store(true, std::memory_order_release);
   return book;
 }
 

@@ -127,6 +127,8 @@ class GlooMesh : public std::enable_shared_from_this<GlooMesh> {
   c10::intrusive_ptr<AddressStore> addresses_;   // the helper's until `connecting_`
   c10::intrusive_ptr<ClosableGloo> gloo_;
   std::shared_ptr<NcclLink> nccl_;               // guarded by mutex_ while Build() runs
+  std::vector<std::string> host_names_;          // by rank; the helper's until `has_met_`
+  std::atomic<bool> has_met_{false};
   std::vector<Neighbour> neighbours_;            // by rank; the helper's until Build() ends
   SharedNotes notes_;
   std::array<std::atomic<uint64_t>, 8> turns_{};  // by kind

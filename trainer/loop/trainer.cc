@@ -29,6 +29,7 @@ Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& 
   spec.rank = message.rank;
   spec.size = message.world;
   spec.members = message.members;
+  spec.host = message.own_host;
   spec.address = message.own_address;
   spec.read_bytes_min = config.read_bytes_min;
   spec.gpu = GpuOf(config);
@@ -128,7 +129,7 @@ int64_t Trainer::StepHeld() const { return std::max(state_.Report().step, kNoSte
 Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
   // After its first epoch, which refused the checkpoints of other jobs, a job goes on from its own
   // ones, even if the command says to begin anew.
-  if (keeping_ != nullptr && message.epoch > 1) {
+  if (keeping_ != nullptr && message.epoch > message.first) {
     keeping_->resume.begun_job = keeping_->checkpointer.config().job;
   }
   whereabouts_->BeginEpoch(std::max<int64_t>(StepHeld(), 0));

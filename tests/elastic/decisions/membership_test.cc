@@ -614,6 +614,56 @@ TEST_F(Membership, ANewEpochIsNumberedAboveAllThatHostsTellOf) {
   EXPECT_EQ(Expect(Verdict::kForm, Reason::kReformed, "").epoch.number, 10);
 }
 
+// Programs ask whether their job has begun: those that shall begin anew refuse a checkpoint then.
+TEST_F(Membership, TheFirstEpochOfARunIsToldFromThoseOfEarlierRunsThatALeaseKnows) {
+  for (int i = 0; i < 3; ++i) AddHost();
+  EXPECT_EQ(Expect(Verdict::kForm, Reason::kAllHere, "").epoch.first, 1);
+  LinkView& lease = view_.lease.emplace();
+  lease.is_seen = lease.is_over = true;
+  lease.number = 3;
+  lease.link.place = {1, 7, "old:1", "old"};
+  lease.link.epoch = "e7";
+  const EpochRecord first = Expect(Verdict::kForm, Reason::kAllHere, "").epoch;
+  EXPECT_EQ(first.number, 8);
+  EXPECT_EQ(first.first, 8);
+  view_.former_first = 6;
+  EXPECT_EQ(Expect(Verdict::kForm, Reason::kAllHere, "").epoch.first, 6)
+      << "the board before had this run's first epoch";
+  view_.former_first.reset();
+  view_.hosts[1].record.epoch.first = 1;
+  EXPECT_EQ(Expect(Verdict::kForm, Reason::kAllHere, "").epoch.first, 1)
+      << "it has read an epoch, though none here was in one, or was taken for dead and began anew";
+}
+
+TEST_F(Membership, LaterEpochsKnowTheFirstOneOfTheirRun) {
+  Running(2);
+  view_.epoch->record.first = 3;
+  for (HostView& host : view_.hosts) host.record.epoch.first = 3;
+  const EpochView before = *std::exchange(view_.epoch, std::nullopt);
+  EXPECT_EQ(Expect(Verdict::kTakeUp, Reason::kTold, "").epoch.first, 3);
+  view_.epoch = before;
+  Broken();
+  Out(0, SeatState::kParked);
+  Out(1, SeatState::kParked);
+  const EpochRecord next = Expect(Verdict::kForm, Reason::kReformed, "").epoch;
+  EXPECT_EQ(next.number, 5);
+  EXPECT_EQ(next.first, 3);
+}
+
+TEST_F(Membership, AStopInTheFirstEpochOfARunLosesNothingWhateverItsNumber) {
+  Running(2);
+  view_.stop = StopRecord{"i0", "SIGTERM", 5000};
+  view_.stopped_at = kNow;
+  for (HostView& host : view_.hosts) {
+    host.record.state = MemberState::kLeaving;
+    host.record.seats[0].state = SeatState::kLeft;
+    host.record.seats[0].position = {0, 0};
+  }
+  EXPECT_EQ(Expect(Verdict::kEnd, Reason::kStoppedUnsaved, "").code, kExitUnsaved);
+  view_.epoch->record.first = 4;
+  EXPECT_EQ(Expect(Verdict::kEnd, Reason::kStopped, "").code, kExitStopped);
+}
+
 // --- The job's end ---
 
 TEST_F(Membership, AllFinishedEndsTheJob) {

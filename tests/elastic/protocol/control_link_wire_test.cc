@@ -459,6 +459,13 @@ TEST(ControlLinkWire, WhatMayBeMissingIsReadAsNothing) {
       R"("reason":"r","members":[],"inexact_allowed":true})");
   EXPECT_EQ(*epoch, SupervisorMessage(EpochMessage{1, 0, 1, "a", 1, "p", "r", {}, true,
                                                    "127.0.0.1"}));
+  EpochMessage later{5, 0, 1, "a", 1, "p", "r", {}, true, "127.0.0.1"};
+  later.first = 4;
+  later.own_host = "node7";
+  const std::string line = Line(SupervisorMessage(later));
+  EXPECT_NE(line.find(R"("epoch":5,"first":4,"rank":0)"), std::string::npos) << line;
+  EXPECT_NE(line.find(R"("127.0.0.1","own_host":"node7"})"), std::string::npos) << line;
+  EXPECT_EQ(*ParseSupervisorMessage(line.substr(0, line.size() - 1)), SupervisorMessage(later));
   EXPECT_EQ(*ParseWorkerMessage(R"({"type":"hello","version":2,"fingerprint":7})"),
             WorkerMessage(HelloMessage{2, ""}));
 }

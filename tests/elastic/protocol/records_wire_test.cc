@@ -138,6 +138,22 @@ TEST(RecordsWire, AnEpoch) {
             R"(,"port":0,"prefix":""},"hosts":"","workers":""})");
 }
 
+// Only where a lease knows earlier runs is it another one than 1.
+TEST(RecordsWire, TheFirstEpochOfARun) {
+  EpochRecord epoch = SomeEpoch();
+  epoch.first = 5;
+  const std::string text = EpochText(epoch);
+  EXPECT_EQ(text.substr(0, 45), R"({"version":3,"number":7,"first":5,"id":"cafe")");
+  EXPECT_EQ(*ParseEpoch("k", text), epoch);
+  EXPECT_EQ(ToldBy("a", epoch).first, 5);
+  EXPECT_EQ(ToldBy("a", SomeEpoch()).first, 1);
+  MemberRecord member = SomeMember();
+  member.epoch.first = 5;
+  const std::string told = MemberText(member);
+  EXPECT_NE(told.find(R"("epoch":{"number":7,"first":5,"id":)"), std::string::npos) << told;
+  EXPECT_EQ(ParseMemberSlot("k", told)->record->epoch, member.epoch);
+}
+
 TEST(RecordsWire, ABreakAStopAndAnEnd) {
   EXPECT_EQ(BreakText(kBreak),
             R"({"version":3,"epoch":7,"id":"cafe","cause":"hung","by":"a","reason":"nothing m)"

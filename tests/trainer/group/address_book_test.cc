@@ -26,6 +26,7 @@ MemberCard CardOf(int rank) {
   card.address.assign(static_cast<size_t>(rank) * 7, static_cast<uint8_t>(rank));
   card.memory = {.host = 4, .pid = rank, .address = 5, .secret = 6, .bytes_min = 7};
   card.notes = {.address = 8, .number = static_cast<uint64_t>(rank)};
+  card.host = "node" + std::to_string(rank);
   return card;
 }
 
@@ -45,6 +46,7 @@ TEST(AddressBook, IsReadAsItWasWritten) {
   EXPECT_THAT(book[1].address, ElementsAre(1, 1, 1, 1, 1, 1, 1));
   EXPECT_EQ(book[2].memory.pid, 2);
   EXPECT_EQ(book[2].notes.number, 2u);
+  EXPECT_EQ(book[2].host, "node2");
 }
 
 TEST(AddressBook, IsRefusedWhereItIsShorterOrLonger) {
