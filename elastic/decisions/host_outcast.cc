@@ -38,7 +38,8 @@ void HostMachine::Fence(const std::string& reason, TimePoint now) {
 void HostMachine::KillSeats(const std::string& reason, TimePoint now) {
   for (int index = 0; index < config_.seats; ++index) {
     seats_[index].start_at.reset();
-    if (HasProcess(RecordOf(index).state)) Kill(index, reason, false, now);
+    // One that has said that it failed has died of its own, though it takes a moment to end.
+    if (HasProcess(RecordOf(index).state)) Kill(index, reason, WorkerOf(index).has_failed, now);
   }
 }
 
@@ -50,8 +51,10 @@ void HostMachine::BeginAnew() {
     record_.seats[index] = {};
     MustMove(index, SeatEvent::kRegisteredAnew);
   }
-  // Restarts stay spent, also where nobody is left who tells of the epoch that counted them.
+  // Restarts stay spent, and the job has begun, also where nobody is left who tells of the epoch
+  // that counted them.
   const ToldEpoch former = std::exchange(record_.epoch, {});
+  record_.epoch.first = former.first;
   record_.epoch.restarts = former.restarts;
   record_.epoch.restarts_recent = former.restarts_recent;
   record_.outside = 0;

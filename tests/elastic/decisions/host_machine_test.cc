@@ -870,6 +870,8 @@ TEST_F(HostTest, WhereBitsMayBeWrongNothingIsSaved) {
   ASSERT_GE(signals.size(), 1u);
   EXPECT_EQ(signals.back().signal, SIGKILL);
   host_.OnWorkerEnded(0, ExitStatus::Killed(SIGKILL), now_);
+  EXPECT_EQ(host_.record().deaths, 1) << "it had said that it failed";
+  EXPECT_EQ(host_.record().blame.ended, 1);
   ExpectExit(kExitShunned);
 }
 
