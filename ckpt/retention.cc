@@ -13,6 +13,7 @@ using Partial = RetentionPolicy::Partial;
 
 // Why a complete step stays; empty: it may go. `newer`: how many complete ones are newer.
 std::string WhyKeep(const StepEntry& entry, uint64_t newer, const RetentionPolicy& policy) {
+  if (policy.made && entry.step > *policy.made) return "newer than what the job makes";
   if (newer == 0) return "newest complete";
   if (policy.needed == entry.step) return "being copied to the mirror";
   if (newer < policy.keep_last) return "one of the last " + std::to_string(policy.keep_last);
@@ -72,7 +73,8 @@ std::vector<RetentionVerdict> DecideRetention(const std::vector<StepEntry>& entr
                                               const RetentionPolicy& policy) {
   std::vector<uint64_t> complete;
   for (const StepEntry& entry : entries) {
-    if (entry.state == StepState::kComplete) complete.push_back(entry.step);
+    const bool counts = !policy.made || entry.step <= *policy.made;
+    if (counts && entry.state == StepState::kComplete) complete.push_back(entry.step);
   }
   std::sort(complete.begin(), complete.end());
   std::vector<RetentionVerdict> verdicts;

@@ -30,6 +30,9 @@ struct RetentionPolicy {
   Partial partial = Partial::kRemoveOlder;
   bool remove_damaged = false;  // treat damaged ones as partial ones
   std::optional<uint64_t> needed = {};  // a step that is being copied elsewhere
+  // The step that a running job has just made. What is newer was passed over when it resumed, since
+  // it could not be read: that stays, and nothing has to go because of it.
+  std::optional<uint64_t> made = {};
 };
 
 struct RetentionVerdict {

@@ -41,6 +41,15 @@ TEST(Retention, KeepsTheLast) {
   EXPECT_EQ(Removed(entries, {.keep_last = 0}), (Steps{1, 2, 3}));
 }
 
+// A resume passed 400 and 500 over: they could not be read.
+TEST(Retention, WhatAJobHasJustMadeDoesNotGoBecauseOfStepsThatItCouldNotRead) {
+  const std::vector<StepEntry> entries{Entry(300), Entry(310), Entry(400), Entry(500)};
+  EXPECT_EQ(Removed(entries, {.keep_last = 1}), (Steps{300, 310, 400}));
+  EXPECT_EQ(Removed(entries, {.keep_last = 1, .made = 310}), Steps{300});
+  EXPECT_EQ(Removed(entries, {.keep_last = 2, .made = 310}), Steps{});
+  EXPECT_EQ(Removed(entries, {.keep_last = 1, .made = 500}), (Steps{300, 310, 400}));
+}
+
 TEST(Retention, KeepsMultiplesAndPinnedOnes) {
   std::vector<StepEntry> entries{Entry(1000), Entry(1500), Entry(1600), Entry(2000), Entry(2100)};
   entries[1].pinned = true;

@@ -15,14 +15,14 @@ Committer::Committer(Files& files, Clock& clock, const CheckpointConfig& config,
 
 void Committer::Begin(uint64_t step, std::unique_ptr<Save> save) {
   step_ = step;
-  commit_ = std::async(std::launch::async, [this, save = std::move(save)]() mutable {
+  commit_ = std::async(std::launch::async, [this, step, save = std::move(save)]() mutable {
     LetOthersFirst();
-    return Commit(std::move(save));
+    return Commit(step, std::move(save));
   });
 }
 
 Status Committer::CommitNow(uint64_t step, std::unique_ptr<Save> save) {
-  const Outcome outcome = Commit(std::move(save));
+  const Outcome outcome = Commit(step, std::move(save));
   Tell(step, outcome);
   return outcome.status;
 }
@@ -39,7 +39,7 @@ void Committer::Await() {
   if (under_way()) Tell(step_, commit_.get());
 }
 
-Committer::Outcome Committer::Commit(std::unique_ptr<Save> save) const {
+Committer::Outcome Committer::Commit(uint64_t step, std::unique_ptr<Save> save) const {
   const TimePoint begin = clock_.Monotonic();
   Outcome outcome;
   // Whoever is fenced does not take hold anew, either: the directory is others' by now.
@@ -59,6 +59,7 @@ Committer::Outcome Committer::Commit(std::unique_ptr<Save> save) const {
   mirror_.Wake();
   RetentionPolicy retention = config_.retention;
   retention.needed = mirror_.under_way();
+  retention.made = step;
   const auto retained = ApplyRetention(files_, config_.root, retention);
   if (!retained.ok()) outcome.retention = retained.error().message;
   return outcome;

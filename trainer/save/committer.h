@@ -52,7 +52,7 @@ class Committer {
     Duration took{0};
     std::string retention;   // what went wrong there; empty: nothing
   };
-  Outcome Commit(std::unique_ptr<Save> save) const;
+  Outcome Commit(uint64_t step, std::unique_ptr<Save> save) const;
   void Tell(uint64_t step, const Outcome& outcome);
 
   Files& files_;
