@@ -88,12 +88,12 @@ Status MakeDirs(Files& files, const std::string& path) {
     KEEL_TRY(MakeDirs(files, parent));
     made = files.MakeDir(path);
   }
-  if (!made.ok()) {
-    if (made.error().code != Code::kExists) return made;
-    KEEL_TRY_ASSIGN(const FileInfo info, files.Stat(path));
-    if (info.kind != FileKind::kDirectory) return made;
-  }
-  return files.SyncDir(parent);
+  if (made.ok()) return files.SyncDir(parent);
+  if (made.error().code != Code::kExists) return made;
+  KEEL_TRY_ASSIGN(const FileInfo info, files.Stat(path));
+  if (info.kind != FileKind::kDirectory) return made;
+  (void)files.SyncDir(parent);
+  return Ok();
 }
 
 }  // namespace keel

@@ -36,8 +36,9 @@ Result<std::string> ReadWhole(Files& files, const std::string& path, uint64_t li
 // sync: then either may be there after power loss.
 Status WriteDurably(Files& files, const std::string& path, std::string_view content);
 
-// Makes `path` and what is missing above it, and syncs the parent of each made directory and of
-// `path` itself (an earlier maker may have died before its own sync).
+// Makes `path` and what is missing above it, and syncs the parent of each made directory. An
+// earlier maker of `path` may have died before its own sync: its parent is synced if it can be, for
+// it may be a directory of others that we may only pass through.
 Status MakeDirs(Files& files, const std::string& path);
 
 }  // namespace keel

@@ -103,6 +103,18 @@ TEST(MakeDirs, MakesWhatIsMissingAndIsContentWithWhatIsThere) {
   EXPECT_EQ(refused.error().code, Code::kExists);
 }
 
+// As where /home may be passed through and not read, or its file system syncs no directories.
+TEST(MakeDirs, NeedsNothingOfTheParentOfWhatIsThere) {
+  MemoryFiles disk;
+  ASSERT_TRUE(disk.MakeDir("/home").ok());
+  ASSERT_TRUE(disk.MakeDir("/home/alice").ok());
+  FaultyFiles files(disk);
+  files.Plan({.op = FileOp::kSyncDir});
+  EXPECT_TRUE(MakeDirs(files, "/home/alice").ok());
+  files.Plan({.op = FileOp::kSyncDir});
+  EXPECT_FALSE(MakeDirs(files, "/home/alice/new").ok()) << "a power loss could take it away";
+}
+
 TEST(MakeDirs, IsDurableWhenItReturns) {
   MemoryFiles files;
   ASSERT_TRUE(files.MakeDir("/early").ok());  // by someone who died before the sync
