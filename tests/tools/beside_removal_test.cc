@@ -1,5 +1,5 @@
-// keel ls, verify and gc while retention removes checkpoints: at whichever call it comes, what has
-// vanished as a whole is no damage and no failure.
+// keel ls, verify, gc, cp and pin while retention removes checkpoints: at whichever call it comes,
+// what has vanished as a whole is no damage and no failure.
 #include <gtest/gtest.h>
 
 #include "base/faulty_files.h"
@@ -31,6 +31,7 @@ class BesideRemoval : public testing::Test {
       MemoryFiles memory;
       for (const uint64_t step : {10, 20, 30}) Save(memory, step);
       FaultyFiles files(memory);
+      disk_ = &memory;
       files.Plan({.kind = Fault::Kind::kAct, .at_call = call, .act = [&] {
                     Save(memory, 40);
                     ASSERT_OK(ApplyRetention(memory, "/c", {.keep_last = 1}));
@@ -44,6 +45,7 @@ class BesideRemoval : public testing::Test {
     }
   }
 
+  mutable MemoryFiles* disk_ = nullptr;   // that of the command that ran last
   const TestState state_ = TestState::Make(1, 400);
 };
 
@@ -69,6 +71,55 @@ TEST_F(BesideRemoval, GcSaysWhatSomebodyElseRemoved) {
   AtEveryCall({"gc", "", 1, 1, GcTable, RunGc}, {"/c", "--keep", "1"}, [&](const Outcome& outcome) {
     if (outcome.text.find("gone") != std::string::npos) ++gone;
   });
+  EXPECT_GT(gone, 0);
+}
+
+TEST_F(BesideRemoval, CpCopiesTheNewestThatIsThereThen) {
+  int newer = 0;
+  AtEveryCall({"cp", "", 2, 2, CpTable, RunCp}, {"/c", "/d"}, [&](const Outcome& outcome) {
+    const uint64_t step = outcome.json["checkpoints"][0]["step"];
+    EXPECT_EQ(ListSteps(*disk_, "/d")->back().step, step);
+    if (step == 40) ++newer;
+  });
+  EXPECT_GT(newer, 0);
+}
+
+TEST_F(BesideRemoval, CpOfAllPassesOverWhatWasRemovedMeanwhile) {
+  int removed = 0;
+  AtEveryCall({"cp", "", 2, 2, CpTable, RunCp}, {"/c", "/d", "--all"}, [&](const Outcome& outcome) {
+    size_t copied = 0;
+    for (const Json& one : outcome.json["checkpoints"]) {
+      if (one["copied"] == true) ++copied;
+      if (one.contains("removed")) ++removed;
+    }
+    EXPECT_EQ(ListSteps(*disk_, "/d")->size(), copied);
+    EXPECT_GT(copied, 0u);
+  });
+  EXPECT_GT(removed, 0);
+}
+
+TEST_F(BesideRemoval, PinPinsWhatIsThereOrSaysThatItIsNot) {
+  int gone = 0;
+  for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); ++call) {
+    MemoryFiles memory;
+    for (const uint64_t step : {10, 20}) Save(memory, step);
+    FaultyFiles files(memory);
+    files.Plan({.kind = Fault::Kind::kAct, .at_call = call, .act = [&] {
+                  (void)ApplyRetention(memory, "/c", {.keep_last = 1});   // a pin may be half made
+                }});
+    OptionInputs inputs;
+    inputs.arguments = {"/c@10"};
+    const World world{files, RealClock(), Paint(false), false, nullptr};
+    const auto outcome = RunPin(world, *ParseOptions(PinTable(), inputs));
+    const auto steps = ListSteps(memory, "/c");
+    ASSERT_OK(steps);
+    const StepEntry& oldest = steps->front();
+    const bool is_kept = oldest.step == 10 && oldest.state == StepState::kComplete;
+    EXPECT_EQ(is_kept && oldest.pinned, outcome.ok()) << "call " << call;
+    EXPECT_EQ(oldest.pinned, outcome.ok()) << "call " << call;
+    if (!outcome.ok()) ++gone;
+    strikes = files.strikes();
+  }
   EXPECT_GT(gone, 0);
 }
 

@@ -1,5 +1,9 @@
 // `keel cp CKPT|DIR|FILE ROOT|FILE`: a checkpoint, or all that a directory holds, once more
 // elsewhere; to and from a safetensors file it is what `keel export` and `keel import` do.
+#include <algorithm>
+#include <optional>
+#include <string>
+
 #include "base/file_helpers.h"
 #include "base/text.h"
 #include "ckpt/catalog.h"
@@ -12,25 +16,15 @@
 namespace keel {
 namespace {
 
-// From the oldest on, so that a copy that is cut short has the beginning of what there is.
-Result<std::vector<std::string>> WhatToCopy(Files& files, const std::string& text, bool all) {
-  std::vector<std::string> dirs;
-  if (!all) {
-    KEEL_TRY_ASSIGN(std::string dir, ResolveCheckpoint(files, text));
-    dirs.push_back(std::move(dir));
-    return dirs;
-  }
-  if (RootOfStep(files, text).has_value()) {
-    return Error{Code::kInvalid, text + " names one checkpoint, and --all takes the directory of "
-                                        "several: name that, or leave --all out"};
-  }
-  KEEL_TRY_ASSIGN(const auto steps, ListSteps(files, text));
-  for (const StepEntry& step : steps) {
-    if (step.state == StepState::kComplete) dirs.push_back(step.dir);
-  }
-  if (!dirs.empty()) return dirs;
-  return Error{Code::kNotFound, "no complete checkpoint in " + text};
-}
+constexpr int kTries = 10;   // for the newest one, while a running job removes each in its turn
+
+struct Copying {
+  const World& world;
+  const std::string text;   // names what is copied
+  const std::string root;
+  const bool all;
+  Outcome outcome = {};
+};
 
 // Whether that very checkpoint is there already.
 Result<bool> HasCopy(Files& files, const Checkpoint& from, const std::string& root) {
@@ -39,6 +33,84 @@ Result<bool> HasCopy(Files& files, const Checkpoint& from, const std::string& ro
   if (!there.ok() && there.error().code == Code::kNotFound) return false;
   if (!there.ok()) return there.error();
   return there->state == StepState::kComplete && there->attempt == from.manifest().attempt;
+}
+
+Status CopyOne(Copying& work, const std::string& dir) {
+  Files& files = work.world.files;
+  KEEL_TRY_ASSIGN(const auto from, Checkpoint::Open(files, dir));
+  KEEL_TRY_ASSIGN(const bool there, HasCopy(files, *from, work.root));
+  std::string copied_to;
+  if (!there) {
+    ProgressBar bar(work.world);
+    KEEL_TRY_ASSIGN(const CommitReport report,
+                    CopyCheckpoint(files, *from, work.root, bar.progress()));
+    copied_to = report.step_dir;
+  }
+  work.outcome.json["checkpoints"].push_back({{"step", from->manifest().description.step},
+                                              {"from", dir},
+                                              {"copied", !there},
+                                              {"bytes", from->stored_bytes()}});
+  work.outcome.text += there ? dir + " is in " + work.root + " already\n"
+                             : dir + " copied to " + copied_to + " (" +
+                                   BytesText(from->stored_bytes()) + ")\n";
+  return Ok();
+}
+
+// A running job may remove it as old while it is copied: then the one that the text names by now.
+Status CopyNamed(Copying& work) {
+  for (int tries = 1;; ++tries) {
+    KEEL_TRY_ASSIGN(const std::string dir, ResolveCheckpoint(work.world.files, work.text));
+    const bool was_removed = IsRemoved(work.world.files, dir);
+    const Status copied = CopyOne(work, dir);
+    if (copied.ok() || !IsRemoved(work.world.files, dir)) return copied;
+    KEEL_TRY_ASSIGN(const std::string next, ResolveCheckpoint(work.world.files, work.text));
+    if (next != dir && tries < kTries) continue;
+    if (was_removed) return copied;   // as far as we know it never existed
+    return Error{Code::kNotFound, dir + " was removed while it was copied"};
+  }
+}
+
+// What is there beyond step `last`, which becomes the newest of them; returns how many of them a
+// running job has removed meanwhile.
+Result<int> CopyBeyond(Copying& work, std::optional<uint64_t>* last) {
+  Files& files = work.world.files;
+  KEEL_TRY_ASSIGN(const auto steps, ListSteps(files, work.text));
+  int removed = 0;
+  for (const StepEntry& step : steps) {
+    if (step.state != StepState::kComplete || (*last && step.step <= **last)) continue;
+    *last = step.step;
+    const Status copied = CopyOne(work, step.dir);
+    if (copied.ok()) continue;
+    if (copied.error().code == Code::kNoSpace || !IsRemoved(files, step.dir)) return copied.error();
+    ++removed;
+    work.outcome.json["checkpoints"].push_back(
+        {{"step", step.step}, {"from", step.dir}, {"copied", false}, {"removed", true}});
+    work.outcome.text += step.dir + " was removed meanwhile, and is not copied\n";
+  }
+  return removed;
+}
+
+// From the oldest on, so that a copy that is cut short has the beginning of what there is. That is
+// the order in which a running job removes them, too, and then it has made newer ones.
+Status CopyAll(Copying& work) {
+  if (RootOfStep(work.world.files, work.text).has_value()) {
+    return Error{Code::kInvalid, work.text + " names one checkpoint, and --all takes the directory "
+                                             "of several: name that, or leave --all out"};
+  }
+  std::optional<uint64_t> last;
+  for (int tries = 1, removed = 1; removed > 0 && tries <= kTries; ++tries) {
+    KEEL_TRY_ASSIGN(removed, CopyBeyond(work, &last));
+  }
+  const Json& told = work.outcome.json["checkpoints"];
+  const bool has_any = std::any_of(told.begin(), told.end(), [](const Json& one) {
+    return !one.contains("removed");
+  });
+  if (has_any) return Ok();
+  if (last) {
+    return Error{Code::kNotFound, "all checkpoints in " + work.text + " were removed while they "
+                                  "were copied: does a job there keep too few? Try again"};
+  }
+  return Error{Code::kNotFound, "no complete checkpoint in " + work.text};
 }
 
 // As that command does it without options of its own.
@@ -78,29 +150,10 @@ Result<Outcome> RunCp(const World& world, const Options& options) {
   if (options.positionals()[0].ends_with(kSafetensorsEnding)) {
     return RunAs(world, ImportTable(), RunImport, options);
   }
-  KEEL_TRY_ASSIGN(const auto dirs,
-                  WhatToCopy(world.files, options.positionals()[0], options.Flag("all")));
-  Outcome outcome;
-  outcome.json = {{"root", root}, {"checkpoints", Json::array()}};
-  for (const std::string& dir : dirs) {
-    KEEL_TRY_ASSIGN(const auto from, Checkpoint::Open(world.files, dir));
-    KEEL_TRY_ASSIGN(const bool there, HasCopy(world.files, *from, root));
-    std::string copied_to;
-    if (!there) {
-      ProgressBar bar(world);
-      KEEL_TRY_ASSIGN(const CommitReport report,
-                      CopyCheckpoint(world.files, *from, root, bar.progress()));
-      copied_to = report.step_dir;
-    }
-    outcome.json["checkpoints"].push_back({{"step", from->manifest().description.step},
-                                           {"from", dir},
-                                           {"copied", !there},
-                                           {"bytes", from->stored_bytes()}});
-    outcome.text += there ? dir + " is in " + root + " already\n"
-                          : dir + " copied to " + copied_to + " (" +
-                                BytesText(from->stored_bytes()) + ")\n";
-  }
-  return outcome;
+  Copying work{world, options.positionals()[0], root, options.Flag("all")};
+  work.outcome.json = {{"root", root}, {"checkpoints", Json::array()}};
+  KEEL_TRY(work.all ? CopyAll(work) : CopyNamed(work));
+  return std::move(work.outcome);
 }
 
 }  // namespace keel

@@ -11,6 +11,15 @@ Result<Outcome> SetPin(const World& world, const Options& options, bool is_pinne
   // A pin in what is no checkpoint would be a stray file.
   KEEL_TRY_ASSIGN(const StepEntry entry, LookAtStep(world.files, dir));
   KEEL_TRY(is_pinned ? Pin(world.files, dir) : Unpin(world.files, dir));
+  // Retention removes the manifest first, and then does not look for a pin any more.
+  if (is_pinned && IsRemoved(world.files, dir)) {
+    (void)Unpin(world.files, dir);
+    if (entry.state == StepState::kComplete) {
+      (void)world.files.RemoveDir(dir);   // if that is all that was left of it
+    }
+    return Error{Code::kNotFound, dir + " has no manifest: it was never complete, or is being "
+                                        "removed as old; pin a newer one"};
+  }
   return Outcome{{{"dir", dir}, {"step", entry.step}, {"pinned", is_pinned}},
                  (is_pinned ? "pinned " : "unpinned ") + dir + "\n"};
 }
