@@ -107,11 +107,14 @@ Result<Recheck::Outcome> Recheck::Judge(const std::vector<VoteRecord>& records,
   for (const Dispute& dispute : disputes) {
     checks_.differences += int{dispute.owner == rank() || dispute.checker == rank()};
   }
+  // Until a step has passed a recheck: this epoch may end before a word is spoken, and of several
+  // disputes only the first is judged.
+  if (!disputes.empty()) {
+    unproven_ = true;
+    state_.SetUnproven(true);
+  }
   for (const Dispute& dispute : disputes) {
-    KEEL_TRY_ASSIGN(const Testimony testimony, Hear(dispute, work, exchange));
-    KEEL_TRY_ASSIGN(const std::vector<DifferingTensor> differing,
-                    GatherDiffering(state_, group_, dispute, testimony, work));
-    KEEL_TRY_ASSIGN(Outcome outcome, JudgeLane(dispute, testimony, differing));
+    KEEL_TRY_ASSIGN(Outcome outcome, JudgeDispute(dispute, work, exchange));
     if (outcome.what != Outcome::What::kApply) return outcome;
   }
   KEEL_TRY_ASSIGN(Outcome outcome, JudgeSums(records, work));
@@ -120,6 +123,29 @@ Result<Recheck::Outcome> Recheck::Judge(const std::vector<VoteRecord>& records,
     state_.SetUnproven(false);
   }
   return outcome;
+}
+
+Result<Recheck::Outcome> Recheck::JudgeDispute(const Dispute& dispute, const LaneWork& work,
+                                               Exchange& exchange) {
+  const auto unheard = [&](const Error& why) {
+    TellUnheard(dispute, why);
+    return why;
+  };
+  const Result<Testimony> testimony = Hear(dispute, work, exchange);
+  if (!testimony.ok()) return unheard(testimony.error());
+  const auto differing = GatherDiffering(state_, group_, dispute, *testimony, work);
+  if (!differing.ok()) return unheard(differing.error());
+  return JudgeLane(dispute, *testimony, *differing);
+}
+
+// The epoch ends: whoever is asked next time may be another one.
+void Recheck::TellUnheard(const Dispute& dispute, const Error& why) const {
+  if (dispute.owner != rank() && dispute.checker != rank()) return;
+  LogError("corruption-not-judged", {{"step", state_.step()},
+                                     {"in", "lane " + std::to_string(dispute.lane)},
+                                     {"members", NamesOf({dispute.owner, dispute.checker}, ", ")},
+                                     {"reason", why.message},
+                                     {"note", "the step is made again, and lanes are compared"}});
 }
 
 Recheck::Outcome Recheck::Again(const std::string& in, const std::string& reason) {
@@ -191,26 +217,30 @@ Result<Recheck::Outcome> Recheck::JudgeMadeTwice(const std::vector<VoteRecord>& 
     KEEL_TRY_ASSIGN(const SumClaims* const before, CommonClaims());
     if (before != nullptr) verdict = DecideSums(*before, now);
   }
-  const std::vector<std::string> pair = DisputedBy(now);
-  checks_.differences += std::count(pair.begin(), pair.end(), members_[Index(rank())]);
-  std::vector<int> wrong;
-  for (int one = 0; one < group_.size(); ++one) {
-    const auto& named = verdict.wrong;
-    if (std::count(named.begin(), named.end(), members_[Index(one)]) > 0) wrong.push_back(one);
-  }
+  const std::vector<int> pair = RanksOfMembers(DisputedBy(now));
+  checks_.differences += std::count(pair.begin(), pair.end(), rank());
+  const std::vector<int> wrong = RanksOfMembers(verdict.wrong);
   if (!wrong.empty()) return NameWhoAdded(wrong, verdict.reason, made.Differ());
   if (!made.Differ()) return Outcome();
   if (state_.doubts() + 1 >= kSumsMadeMax) {
     return Outcome{Outcome::What::kStop,
-                   StepText() + ": " + JoinList(pair, " or ") +
+                   StepText() + ": " + NamesOf(pair, " or ") +
                        " adds gradients to other sums than it should, " +
                        std::to_string(kSumsMadeMax) + " times" +
                        (verdict.reason.empty() ? "" : " (" + verdict.reason + ")") +
                        ". Find out which machine it is"};
   }
   state_.NoteDoubt(std::move(now));
-  Tell("sums", {}, JoinList(pair, " and ") + " came to different ones", kMadeAgain);
+  Tell("sums", {}, NamesOf(pair, " and ") + " came to different ones", kMadeAgain);
   return Outcome{Outcome::What::kAgain};
+}
+
+std::vector<int> Recheck::RanksOfMembers(const std::vector<std::string>& names) const {
+  std::vector<int> ranks;
+  for (int one = 0; one < group_.size(); ++one) {
+    if (std::count(names.begin(), names.end(), members_[Index(one)]) > 0) ranks.push_back(one);
+  }
+  return ranks;
 }
 
 // Those of the time before. Null: somebody was not there, and all must come to one outcome; or the

@@ -74,10 +74,13 @@ class Recheck {
   Outcome Again(const std::string& in, const std::string& reason);
   Result<Outcome> JudgeSums(const std::vector<VoteRecord>& records, const LaneWork& work);
   Result<Outcome> JudgeMadeTwice(const std::vector<VoteRecord>& records, const SumsMade& made);
+  std::vector<int> RanksOfMembers(const std::vector<std::string>& names) const;
   Result<const SumClaims*> CommonClaims();
   // `again`: the others make the step again; else they go on.
   Result<Outcome> NameWhoAdded(const std::vector<int>& wrong, const std::string& reason,
                                bool again);
+  Result<Outcome> JudgeDispute(const Dispute& dispute, const LaneWork& work, Exchange& exchange);
+  void TellUnheard(const Dispute& dispute, const Error& why) const;
   Result<Testimony> Hear(const Dispute& dispute, const LaneWork& work, Exchange& exchange);
   Result<std::vector<LaneResult>> Testify(const Dispute& dispute, const LaneWork& work,
                                           Exchange& exchange);

@@ -103,6 +103,10 @@ std::vector<Dispute> DisputesIn(const std::vector<RecheckTask>& tasks,
     if (dispute.owner != dispute.checker) dispute.witnesses = WitnessesOf(dispute, hosts);
     disputes.push_back(std::move(dispute));
   }
+  // What others say decides more than a worker's comparison with itself.
+  std::stable_partition(disputes.begin(), disputes.end(), [](const Dispute& dispute) {
+    return dispute.owner != dispute.checker;
+  });
   return disputes;
 }
 

@@ -111,8 +111,12 @@ bool MayCatchUp(const std::vector<MemberReport>& reports, const ReformPlan& plan
   const bool begun = std::any_of(reports.begin(), reports.end(), [](const MemberReport& report) {
     return report.step > 0 && report.compared;
   });
-  // All shall look at a step that is in doubt.
-  return few && begun && plan.doubts == 0 && plan.alike &&
+  // All shall look at a step that is in doubt, or of which results differed that were not judged.
+  const bool differed = std::any_of(reports.begin(), reports.end(), [](const MemberReport& report) {
+    return report.step >= 0 && report.unproven;
+  });
+  const bool doubted = plan.doubts > 0 || (differed && plan.recheck_every != 0);
+  return few && begun && !doubted && plan.alike &&
          std::all_of(reports.begin(), reports.end(),
                      [](const MemberReport& report) { return report.by_parts; });
 }

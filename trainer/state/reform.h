@@ -39,7 +39,7 @@ struct MemberReport {
   // So many times the step after `step` was made and not applied, since results differed, and
   // nobody could tell whose are right.
   int64_t doubts = 0;
-  // It has the state from others, and nothing that it computed was rechecked yet.
+  // It has the state from others, or results of lanes differed, and no recheck has passed since.
   bool unproven = false;
   int64_t recheck_every = kUsual;    // TrainConfig's; 0: never
   std::string numbers;               // the state's numbers, as text

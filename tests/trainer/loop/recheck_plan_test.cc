@@ -112,6 +112,22 @@ TEST(RecheckPlan, AllDisputesAreSeen) {
   EXPECT_EQ(DisputesIn(tasks, records, HostsOf({0, 1, 2, 3})).size(), 2u);
 }
 
+// All lanes are the first worker's, which compares with itself, and comes to two results.
+TEST(RecheckPlan, WhatOthersSayIsJudgedBeforeAComparisonWithOneself) {
+  const auto hosts = HostsOf({0, 1, 2});
+  const auto tasks = PlanRecheck(0, {{0, 1}, {1, 1}, {1, 1}}, hosts);
+  EXPECT_EQ(tasks[0].owner, 0);
+  std::vector<VoteRecord> records(3);
+  records[0].own_lane = ResultNumber(1).All();
+  records[0].other_lane = ResultNumber(2).All();
+  records[1].other_lane = records[2].other_lane = ResultNumber(3).All();
+  const auto disputes = DisputesIn(tasks, records, hosts);
+  ASSERT_EQ(disputes.size(), 3u);
+  EXPECT_EQ(disputes[0].checker, 1);
+  EXPECT_EQ(disputes[0].witnesses, (std::vector<Witness>{{2}}));
+  EXPECT_EQ(disputes[2].checker, 0);
+}
+
 // A whole host may compute wrongly, whichever of its workers does.
 TEST(RecheckPlan, AWitnessDoesNotSpeakForAWorkerOfItsOwnHost) {
   const Dispute dispute{.lane = 1, .owner = 0, .checker = 2, .witnesses = {{1, 0}, {3, 2}}};

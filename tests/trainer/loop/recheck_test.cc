@@ -35,6 +35,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr uint64_t kRecheckedSteps = 12;
 constexpr int kRecheckedLanes = 6;
@@ -94,6 +95,13 @@ class RecheckedMember {
     what_ = std::move(what);
   }
 
+  // That is done as it computes its n-th lane in that step.
+  void AtLane(uint64_t step, int number, std::function<void()> what) {
+    lane_step_ = step;
+    lane_number_ = number;
+    at_lane_ = std::move(what);
+  }
+
   // Called as something was added, in the thread that did it. `in_place`: where it counts.
   void OnAdded(const at::Tensor& sum, bool in_place) {
     if (fault_ && fault_->what == Planted::kNode && !in_place && IsDue()) {
@@ -132,6 +140,7 @@ class RecheckedMember {
   }
 
   at::Tensor Loss(const std::function<at::Tensor(const Batch&)>& loss, const Batch& batch) {
+    if (at_lane_ && state_->step() == lane_step_ && --lane_number_ == 0) at_lane_();
     const at::Tensor made = loss(batch);
     if (!fault_ || !IsDue()) return made;
     if (fault_->what == Planted::kLoss) {
@@ -161,6 +170,9 @@ class RecheckedMember {
   int times_ = 0;
   uint64_t at_step_ = 0;
   std::function<void()> what_;
+  uint64_t lane_step_ = 0;
+  int lane_number_ = 0;
+  std::function<void()> at_lane_;
   std::vector<at::Tensor> buffers_;
   std::unique_ptr<TrainState> state_;
 };
@@ -224,6 +236,7 @@ class RecheckTest : public testing::Test {
       for (int one = 0; one < size; ++one) {
         spec.members.push_back("host" + std::to_string(one / per_host_) + "/0");
       }
+      spec.host = "node" + std::to_string(rank / per_host_);
       outcomes[static_cast<size_t>(rank)] =
           RunEpoch(member.state(), spec, CancelToken::Never(), peer);
     });
@@ -331,6 +344,24 @@ TEST_F(RecheckTest, NobodyIsAccusedWhereNothingIsWrong) {
       EXPECT_EQ(log_, "");
     }
   }
+}
+
+// Each has computed two lanes of its own and one of another's; then all hear who else came to what.
+// Among those that are left the step may be none that is rechecked by itself.
+TEST_F(RecheckTest, ADifferenceIsRememberedThoughTheEpochEndsBeforeItIsJudged) {
+  Make("mlp", 3, {1}, {.what = Planted::kGradient, .step = 2, .always = true}, 3);
+  members_[0]->AtLane(2, 4, [this] { abort_first_("a member was lost"); });
+  ExpectEnds(EpochEnd::kBroken);
+  EXPECT_THAT(log_, AllOf(HasSubstr("corruption-not-judged step=2"),
+                          HasSubstr("rank 1 (node1/0)")));
+  for (const auto& member : members_) {
+    EXPECT_EQ(member->state().step(), 2);
+    EXPECT_TRUE(member->state().Report().unproven);
+  }
+  log_.clear();
+  ExpectNamed(1, 2);
+  EXPECT_THAT(log_, Not(HasSubstr("corruption-not-judged")));
+  for (const auto& member : members_) EXPECT_FALSE(member->state().Report().unproven);
 }
 
 TEST_F(RecheckTest, OnlyWhoeverComputesByTheSameKernelsIsCompared) {
@@ -496,8 +527,9 @@ TEST_F(RecheckTest, OfTwoThatAddDifferentlyForEverNobodyIsNamed) {
   ExpectEnds(EpochEnd::kBoundary);
   ExpectEnds(EpochEnd::kBoundary);
   const auto outcomes = ExpectEnds(EpochEnd::kDoubted);
-  EXPECT_THAT(outcomes[0].reason, AllOf(HasSubstr("step 4: host0/0 or host1/0 adds"),
-                                        HasSubstr("3 times (each one comes to its own sum)")));
+  EXPECT_THAT(outcomes[0].reason,
+              AllOf(HasSubstr("step 4: rank 0 (node0/0) or rank 1 (node1/0) adds"),
+                    HasSubstr("3 times (each one comes to its own sum)")));
   EXPECT_EQ(outcomes[1].reason, outcomes[0].reason);
   Make("mlp", 2, {1},
        {.what = Planted::kAdder, .step = 4, .always = true, .fickle = true, .where = 5});

@@ -112,6 +112,23 @@ TEST(Reform, OfFewWhoLackALargeStateEachCatchesUpBesideTheOthers) {
   EXPECT_FALSE(PlanReform({large(0), large(-1)})->catches_up());
 }
 
+// All look at the step that comes then, since lanes are compared by all or by nobody.
+TEST(Reform, NobodyCatchesUpWhereResultsDifferedThatWereNotJudged) {
+  const auto large = [](int64_t step, bool unproven) {
+    MemberReport report = At(step);
+    report.by_parts = true;
+    report.compared = step > 0;
+    report.unproven = unproven;
+    return report;
+  };
+  MemberReport doubtful = large(5, true);
+  EXPECT_FALSE(PlanReform({doubtful, large(-1, false)})->catches_up());
+  EXPECT_TRUE(PlanReform({large(5, false), large(MemberReport::kSpoiled, true)})->catches_up())
+      << "it was receiving when the epoch broke";
+  doubtful.recheck_every = 0;
+  EXPECT_TRUE(PlanReform({doubtful, large(-1, false)})->catches_up()) << "nothing is compared";
+}
+
 TEST(Reform, AStepThatOneAppliedIsAppliedByWhoHoldsItsGradients) {
   const auto plan = PlanReform({At(5, true), At(6), At(5, true)});
   ASSERT_TRUE(plan.ok());
