@@ -29,6 +29,8 @@ SaveState Voted(ShareState state) {
 
 void SaveBeside::EndEpoch() {
   AwaitCopy();
+  // The first worker may have died while it committed: a second save is the smaller evil.
+  if (std::exchange(commit_unsettled_, false)) wanted_ = true;
   if (!share_.under_way()) return;
   GiveUp("the epoch ended", ShareEvent::kLose);
   wanted_ = true;
@@ -62,6 +64,8 @@ void SaveBeside::Act(const SaveDecision& decision) {
   if (!tools_.config.saves()) return;
   if (decision.owed) wanted_ = true;
   const bool commits = tools_.place.rank == 0;
+  commit_unsettled_ = decision.unsettled && !commits &&
+                      (commit_unsettled_ || decision.action == SaveAction::kCommit);
   switch (decision.action) {
     case SaveAction::kNothing: return;
     case SaveAction::kBegin: {

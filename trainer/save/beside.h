@@ -54,6 +54,7 @@ class SaveBeside {
   SaveTools& tools_;
   Share share_;
   bool wanted_ = false;
+  bool commit_unsettled_ = false;   // the first worker was told to commit, and may not have yet
   TimePoint last_begin_;
 };
 

@@ -41,10 +41,10 @@ SaveDecision DecideSave(const std::vector<SaveVote>& votes, uint64_t step, uint6
   const std::string failed = RanksIn(votes, SaveState::kFailed);
   if (!failed.empty()) return {SaveAction::kGiveUp, due, failed + " failed"};
   if (all_are(SaveState::kDurable)) {
-    return {SaveAction::kCommit, due, "all shares are durable"};
+    return {SaveAction::kCommit, due, "all shares are durable", true};
   }
   const std::string committing = RanksIn(votes, SaveState::kCommitting);
-  if (!committing.empty()) return {SaveAction::kNothing, due, committing + " commits"};
+  if (!committing.empty()) return {SaveAction::kNothing, due, committing + " commits", true};
   return {SaveAction::kNothing, due, "waiting for " + RanksIn(votes, SaveState::kWriting)};
 }
 

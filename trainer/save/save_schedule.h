@@ -41,6 +41,7 @@ struct SaveDecision {
   SaveAction action = SaveAction::kNothing;
   bool owed = false;     // due, but another save is under way: all want one from now on
   std::string reason;    // "every 20 steps", "rank 2 failed" ...
+  bool unsettled = false;   // a commit begins, or is under way somewhere
 };
 
 // `votes`: by rank; `step`: steps made, including this one; `every_steps`: 0: never.

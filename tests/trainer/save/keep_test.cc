@@ -221,6 +221,29 @@ TEST_F(Keep, AShareThatWasCalledDurableIsLeftWhenTheGroupBreaks) {
   EXPECT_THAT(entries[0].name, HasSubstr("-shard-0001-of-0002.keel"));
 }
 
+// It is the first worker that commits, and it may have died before it had.
+TEST_F(Keep, ASaveIsWantedAgainWhereNobodyHasTakenTheCommitForSettled) {
+  const auto state = StateOf("mlp", 1);
+  const auto saver = SaverOf(*state);
+  SaveBeside& beside = saver->beside();
+  const auto save = [&](const std::string& prefix) {
+    saver->BeginEpoch({.rank = 1, .world = 2, .prefix = prefix, .fingerprint = kFingerprint});
+    beside.Act({SaveAction::kBegin, false, "test"});
+    while (beside.Vote().state == SaveState::kWriting) std::this_thread::yield();
+    const SaveVote durable{SaveState::kDurable, false};
+    beside.Act(DecideSave({durable, durable}, 0, 0));
+    EXPECT_EQ(beside.Vote().state, SaveState::kIdle);
+  };
+  save("p");
+  beside.Act(DecideSave({{SaveState::kCommitting, false}, beside.Vote()}, 1, 0));
+  saver->EndEpoch();
+  EXPECT_TRUE(beside.Vote().wanted);
+  save("q");
+  beside.Act(DecideSave({{SaveState::kIdle, false}, beside.Vote()}, 1, 0));
+  saver->EndEpoch();
+  EXPECT_FALSE(beside.Vote().wanted);
+}
+
 TEST_F(Keep, ADirectoryHasOneJob) {
   const auto state = StateOf("mlp", 1);
   const auto first = SaverOf(*state);
