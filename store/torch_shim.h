@@ -84,6 +84,16 @@ struct GlooDevice {
   bool lazy = false;  // connects a pair at its first use, not when the group is made
 };
 
+// CUDA's own handle of a stream. Before 2.11 nothing tells it without CUDA's headers.
+template <class Stream>
+void* NativeHandleOf(const Stream& stream) {
+  if constexpr (requires { stream.native_handle(); }) {
+    return stream.native_handle();
+  } else {
+    TORCH_CHECK(false, "training on a GPU takes PyTorch 2.11 or newer");
+  }
+}
+
 // These are templates only so that a form that this LibTorch lacks is not compiled.
 template <class Gloo = c10d::ProcessGroupGloo>
 GlooDevice MakeGlooDevice(const std::string& number, bool lazy) {

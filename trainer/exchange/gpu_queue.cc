@@ -5,6 +5,7 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "store/torch_shim.h"
 #include "trainer/nccl_module.h"
 
 namespace keel {
@@ -27,7 +28,7 @@ class TorchQueue final : public GpuQueue {
     work();
   }
   void Then(std::function<void()> work) override { Now(work); }
-  void* stream() override { return stream_.native_handle(); }
+  void* stream() override { return NativeHandleOf(stream_); }
   std::function<bool()> Mark() override {
     auto done = std::make_shared<c10::Event>(stream_.device_type());
     done->record(stream_);
