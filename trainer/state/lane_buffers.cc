@@ -55,7 +55,7 @@ at::Tensor LaneBuffers::LaneResult() const {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < flags_.size(); ++i) {
     TORCH_CHECK(!Differ(flags_[i], flags_before_[i]), "a lane changed a boolean buffer of shape ",
-                flags_[i].sizes(), "; it has no mean over the lanes: keep it as one of torch.uint8");
+                flags_[i].sizes(), "; it has no mean over lanes: keep it as one of torch.uint8");
   }
   if (empty()) return at::empty({0}, type_);
   std::vector<at::Tensor> parts;
