@@ -294,7 +294,9 @@ Result<ResumeOutcome> InitFrom(const Task& task) {
     return LoadWeights(task.state.model().tensors, task.files, init_from, &progress);
   }));
   task.state.EndLoadingWeights();
-  KEEL_TRY_ASSIGN(const SavedConfig made_with, ConfigOfWeights(task.files, from));
+  const Result<SavedConfig> said = ConfigOfWeights(task.files, from);
+  if (!said.ok() && !IsRemoved(task.files, from)) return said.error();
+  const SavedConfig made_with = said.ok() ? *said : SavedConfig();   // nobody can tell any more
   for (const ConfigField& field : task.config.config) {
     const auto was = made_with.find(field.name);
     if (!field.shapes_result || was == made_with.end() || was->second == field.value) continue;

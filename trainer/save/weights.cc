@@ -51,6 +51,27 @@ bool IsSafetensors(std::string_view path) {
   return path.size() > kSafetensorsEnding.size() && path.ends_with(kSafetensorsEnding);
 }
 
+constexpr int kWeightsTries = 10;
+
+// From the checkpoint that `path` names, whose directory is returned. A job that runs there may
+// remove it meanwhile, and has made another one then.
+Result<std::string> RestoreWeights(Files& files, const std::string& path,
+                                   const std::vector<RestoreTarget>& targets, Progress* progress) {
+  for (int tries = 1;; ++tries) {
+    KEEL_TRY_ASSIGN(const std::string from, ResolveCheckpoint(files, path));
+    const auto restored = [&]() -> Status {
+      KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, from));
+      KEEL_TRY(Restore(*checkpoint, targets,
+                       {.only = {std::string(kModelPrefix) + "*"}, .progress = progress}));
+      return Ok();
+    }();
+    if (restored.ok()) return from;
+    if (!IsRemoved(files, from)) return restored.error();
+    KEEL_TRY_ASSIGN(const std::string next, ResolveCheckpoint(files, path));
+    if (next == from || tries == kWeightsTries) return restored.error();
+  }
+}
+
 }  // namespace
 
 Result<std::string> LoadWeights(const torch::nn::Module& model, Files& files,
@@ -70,10 +91,7 @@ Result<std::string> LoadWeights(const ModelTensors& model, Files& files, const s
     KEEL_TRY_ASSIGN(const auto file, SafetensorsFile::Open(files, path));
     KEEL_TRY(ReadSafetensors(*file, targets));
   } else {
-    KEEL_TRY_ASSIGN(from, ResolveCheckpoint(files, path));
-    KEEL_TRY_ASSIGN(const auto checkpoint, Checkpoint::Open(files, from));
-    KEEL_TRY(Restore(*checkpoint, targets,
-                     {.only = {std::string(kModelPrefix) + "*"}, .progress = progress}));
+    KEEL_TRY_ASSIGN(from, RestoreWeights(files, path, targets, progress));
   }
   KEEL_TRY(room.Finish());
   return from;

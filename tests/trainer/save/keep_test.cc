@@ -11,6 +11,7 @@
 #include "base/posix_files.h"
 #include "ckpt/catalog.h"
 #include "ckpt/checkpoint.h"
+#include "ckpt/retention.h"
 #include "elastic/protocol/records.h"
 #include "store/lease/dir_lease.h"
 #include "tests/ckpt/into_bucket.h"
@@ -242,6 +243,32 @@ TEST_F(Keep, ASaveIsWantedAgainWhereNobodyHasTakenTheCommitForSettled) {
   beside.Act(DecideSave({{SaveState::kIdle, false}, beside.Vote()}, 1, 0));
   saver->EndEpoch();
   EXPECT_FALSE(beside.Vote().wanted);
+}
+
+// The job of which they are makes another checkpoint, and removes this one, at the n-th call.
+TEST_F(Keep, WeightsOfAJobThatRunsAreTakenWhateverItRemovesMeanwhile) {
+  int newer = 0;
+  for (int call = 1, strikes = 1; strikes > 0 && !HasFailure(); ++call) {
+    MemoryFiles memory;
+    const auto theirs = StateOf("mlp", 1);
+    ASSERT_OK_AND_ASSIGN(const auto saver,
+                         Checkpointer::Open(*theirs, {.root = "/from", .fingerprint = kFingerprint},
+                                            memory, RealClock()));
+    ASSERT_OK(saver->SaveAlone({}));
+    FaultyFiles files(memory);
+    files.Plan({.kind = Fault::Kind::kAct, .at_call = call, .act = [&] {
+                  ASSERT_OK(StepOf(*theirs));
+                  ASSERT_OK(saver->SaveAlone({}));
+                  ASSERT_OK(ApplyRetention(memory, "/from", {.keep_last = 1}));
+                }});
+    const auto own = StateOf("mlp", 2);
+    const auto outcome = Resume(
+        *own, files, {.root = "/own", .init_from = "/from", .fingerprint = kFingerprint}, [] {});
+    ASSERT_OK(outcome) << "call " << call;
+    newer += outcome->from == "/from/step-000000001" ? 1 : 0;
+    strikes = files.strikes();
+  }
+  EXPECT_GT(newer, 0);
 }
 
 TEST_F(Keep, ADirectoryHasOneJob) {
