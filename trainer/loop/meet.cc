@@ -45,6 +45,7 @@ class Meeting {
     // From here on this worker needs no checkpoint: others have the state, or one has restored it.
     Keeping* const keeping = parts_.keeping;
     if (keeping != nullptr && keeping->ahead != nullptr) keeping->ahead->Stop();
+    KEEL_TRY(LeaveBeginningToOne(reports));
     KEEL_TRY_ASSIGN(const ReformPlan plan, PlanReform(reports));
     doubts_ = plan.doubts;
     recheck_every_ = plan.recheck_every;
@@ -161,6 +162,19 @@ class Meeting {
       if (reports[rank].step == MemberReport::kFresh) return static_cast<int>(rank);
     }
     return 0;
+  }
+
+  // Where all were still receiving the state, and nothing is saved, one worker ends, and another in
+  // its place begins anew, whose state the others wait for. Each one that ends costs a restart.
+  Status LeaveBeginningToOne(const std::vector<MemberReport>& reports) const {
+    const int beginner = WhoResumes(reports);
+    const bool all_lack_it =
+        std::all_of(reports.begin(), reports.end(), [](const MemberReport& report) {
+          return report.step == MemberReport::kSpoiled;
+        });
+    if (!all_lack_it || group_.rank() == beginner) return Ok();
+    return Error{Code::kPeerLost, "no worker that is left has the whole state, so " +
+                                      group_.NameOf(beginner) + " ends, and is to begin anew"};
   }
 
   // One member looks for a checkpoint and restores it; the others then receive the state from it.

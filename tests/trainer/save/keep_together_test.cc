@@ -103,6 +103,29 @@ TEST_F(KeepTogether, WithoutACheckpointAReceiverBeginsAnewWithANewcomer) {
   RunAll(members);
 }
 
+// Their source died before anything was saved: it costs one worker, not all of them.
+TEST_F(KeepTogether, OfReceiversWithoutASourceOrACheckpointOneEnds) {
+  Members members = MakeMembers(3, files_);
+  for (const auto& member : members) member->state->BeginReceiving();
+  const std::string prefix = crew_.NewPrefix();
+  GroupCrew::OnThreads(3, [&](int rank) {
+    const KeptMember& member = *members[static_cast<size_t>(rank)];
+    const auto outcome = RunEpoch(*member.state, crew_.SpecOf(rank, 3, prefix),
+                                  CancelToken::Never(), QuietPeer(), member.keeping.get());
+    if (rank == 0) {
+      ASSERT_FALSE(outcome.ok());
+      EXPECT_THAT(outcome.error().message,
+                  testing::HasSubstr("no worker that is left has the whole state"));
+    } else {
+      ASSERT_OK(outcome);
+      EXPECT_EQ(outcome->end, EpochEnd::kBroken);
+      EXPECT_THAT(outcome->reason, testing::HasSubstr("rank 0 ends, and is to begin anew"));
+    }
+  });
+  members[0] = std::make_unique<KeptMember>(files_);
+  RunAll(members);
+}
+
 // One noted a member of other numerics that was lost before it made a step; the other did not.
 TEST_F(KeepTogether, MembersWhoseNotesOfOtherNumericsDifferCanSave) {
   const Members members = MakeMembers(2, files_);
