@@ -289,6 +289,20 @@ class Directory(Case):
             self.assertFalse(anew.find("resumed step="), job.text())
             self.assertEqual(job.start(3, [*command, "--steps=30"]).end(), 0, job.text())
 
+    # Its first epoch is the third one that the lease knows, and the next one goes on.
+    def test_a_run_that_began_anew_goes_on_from_its_own_checkpoints(self):
+        with survivors("1:2", directory=True) as job:
+            for number in (1, 2):
+                self.assertEqual(job.start(number, [ARGS.trainer, "--steps=5"]).end(), 0)
+            anew = job.start(3, [*train_words(job.folder, 1000000), "--no-resume",
+                                 "--save-every=50"])
+            anew.wait_for(" checkpoint step=")
+            for pid in set(marked.marked(*anew.mark_of_all)) - {anew.process.pid}:
+                marked.kill(pid)
+            anew.wait_for("resumed step=")
+            anew.send(signal.SIGTERM)
+            self.assertEqual(anew.end(), 75, job.text())
+
     def test_what_is_no_shared_directory_is_refused(self):
         for name, words in (("missing", "is not there: mount it"),
                             ("file", "is not a directory")):
