@@ -101,7 +101,8 @@ class Job:
     def ended(self, number, code):
         """What to do about it; a code other than None is that of the job."""
         print(f"node {number} ended with {code}", flush=True)
-        if code in STARTED_AGAIN and not self.stopping and self.given.restarts > 0:
+        was_killed = code < 0   # by the machine, as where its memory is used up
+        if (code in STARTED_AGAIN or was_killed) and not self.stopping and self.given.restarts > 0:
             self.given.restarts -= 1
             self.due[number] = time.monotonic() + PAUSE_S
             return None

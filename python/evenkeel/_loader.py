@@ -81,11 +81,11 @@ def _settle(parent, sock):
         os._exit(1)
     signal.set_wakeup_fd(-1)
     # The script's handlers would note a signal in memory, or in files, that only it should touch.
-    # Schedulers announce the end with SIGUSR1 and SIGUSR2, to all processes of a job.
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+    # Schedulers announce the end with one of these to all processes of a job, of which the script's
+    # still wants the batches of its last step.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     # The link to the launcher must end with the script's process.
     link = os.environ.pop("KEEL_CONTROL_FD", "")

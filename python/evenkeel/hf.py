@@ -70,6 +70,7 @@ def train(trainer, *, lanes=None, **options):
     samples = len(trainer.train_dataset)
     job = Job(**(_options_of(args, samples, lanes) | {"lanes": lanes} | options))
     steps = job.config["steps"]
+    trainer.model.to(job.config["device"])   # the trainer's own choice is the first GPU
     trainer.create_optimizer_and_scheduler(num_training_steps=steps)
     model = trainer.model.train()
     dataset, collate_fn = _data_of(trainer, "training")
@@ -133,6 +134,8 @@ def _options_of(args, samples, lanes):
                "log_every": _every(args.logging_strategy, args.logging_steps, steps, epoch) or 0}
     if args.dataloader_num_workers > LOAD_AHEAD:
         options["load_ahead"] = args.dataloader_num_workers   # so that none of them is idle
+    if args.device.type == "cuda":   # of this worker, which need not be the trainer's
+        options["device"] = "cuda"
     if args.max_grad_norm:
         options["clip_norm"] = args.max_grad_norm
     if args.bf16:

@@ -72,8 +72,8 @@ def fit(module, data=None, *, validation=None, monitor=None, epochs=None, evalua
 
 
 def _train(job, module, trainer, train, **callbacks):
-    module.to(job.config["device"])
     module.configure_model()
+    module.to(job.config["device"])
     optimizer, schedules = _optimizer_of(module.configure_optimizers(), trainer)
     trainer._take(optimizer, schedules)
     module.on_fit_start()
@@ -97,7 +97,7 @@ def _train(job, module, trainer, train, **callbacks):
 
 class _Trainer:
     """self.trainer within the module: as much of Lightning's as makes sense for a job."""
-    logger = progress_bar_callback = datamodule = None
+    logger = progress_bar_callback = None
     barebones = sanity_checking = testing = predicting = False
     training, validating = True, False
     _job = None
@@ -296,9 +296,13 @@ def _set_up(module, data, trainer):
     with open(os.path.join(tempfile.gettempdir(), f"evenkeel-prepare-{os.getuid()}.lock"), "w",
               encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for one in dict.fromkeys((source, module)):
-            one.trainer = trainer
-            one.prepare_data()
+        trainer.datamodule = None if source is module else source
+        try:
+            for one in dict.fromkeys((source, module)):
+                one.trainer = trainer
+                one.prepare_data()
+        finally:   # a process that was forked meanwhile, and stays, has the file open, too
+            fcntl.flock(lock, fcntl.LOCK_UN)
     for one in dict.fromkeys((source, module)):
         one.setup("fit")
     return source

@@ -161,6 +161,12 @@ def make_again(clean, script, line, version):
     made = try_one(clean, script)
     if made != line:
         raise AssertionError(f"of the wheel: {line}\nmade here:    {made}")
+    # Its module for buckets lies where the wheel has it.
+    told = clean.python("-c", "import evenkeel; evenkeel.load('s3://bucket/run')", code=1,
+                        AWS_ENDPOINT_URL="http://127.0.0.1:1", AWS_ACCESS_KEY_ID="id",
+                        AWS_SECRET_ACCESS_KEY="secret", AWS_REGION="here").stderr
+    if not re.search(r"127\.0\.0\.1.*port 1\b", told):
+        raise AssertionError(f"a path in a bucket: {told}")
 
 
 def make_wheel(folder):

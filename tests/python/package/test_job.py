@@ -126,6 +126,25 @@ class Stops(scripts.Case):
         self.assertEqual(stopped.code, 75, stopped)
         self.assertNotIn("Traceback", stopped.err)
 
+    # As Slurm does it: the batches of the last step are still wanted.
+    def test_a_signal_to_all_processes_saves_while_some_of_them_load(self):
+        stopped = scripts.end(scripts.start(self.written(f"""
+            import os, signal, time
+            job = ek.Job(steps=1000000, lanes=2, lane_batch=2,
+                         checkpoint_dir={self.folder + "/ckpts"!r})
+            class Slow(torch.utils.data.TensorDataset):
+                def __getitem__(self, index):
+                    time.sleep(0.05)
+                    return super().__getitem__(index)
+            job.prepare(model, optimizer, Slow(*data.tensors), num_workers=2,
+                        on_step=lambda report: report["step"] == 3
+                        and os.killpg(os.getpgid(0), signal.SIGTERM))
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            """)))
+        self.assertEqual(stopped.code, 75, stopped)
+        self.assertIn(" checkpoint step=", stopped.err)
+
     def test_without_a_place_to_save_it_says_that_by_its_code(self):
         self.assertEqual(self.stopped(self.command(1000000)).code, 77)
 

@@ -150,6 +150,7 @@ class Fitted(scripts.Case):
                     self.log("other", 1)
                     self.log("loss", F.cross_entropy(self.net(batch[0]), batch[1]))
                 def on_train_start(self):
+                    assert self.trainer.datamodule.samples is samples
                     self.calls.append("start")
                 def on_before_optimizer_step(self, optimizer):
                     self.calls.append("step")

@@ -480,12 +480,13 @@ print("after")
         self.assertEqual(ours.recv(1), b"")  # no worker holds the launcher's link
         ours.close()
         pid = worker_of(loader)
-        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1,
+                       signal.SIGUSR2):
             os.kill(pid, number)
         loader.want(1, [1], 1)
         self.wait_until(loader, 1)
         self.assertEqual(loader.take(1), "none")
-        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGKILL)
         wait_for_end(pid)
         os.close(hears)
         self.assertEqual(os.read(heard, 1), b"")  # the script's handler ran nowhere
