@@ -197,7 +197,8 @@ void JobWatch::Remember(int restarts, int restarts_recent, TimePoint now) {
 // Perhaps none of its hosts is left that could tell what it has counted.
 void JobWatch::NoteFormer(const EpochRecord& former, TimePoint now) {
   view_.former = CountedOf(former);
-  view_.former_first = former.first;
+  // Else it may be of an earlier run that was killed; who waited in this one tells it.
+  if (!former.hosts.empty()) view_.former_first = former.first;
   Remember(former.restarts, RecentOf(former), now);
   CountFailures();
 }

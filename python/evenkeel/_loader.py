@@ -34,7 +34,7 @@ import weakref
 import torch
 import torch.utils.data
 
-from . import _seeds, _wire
+from . import _announced, _seeds, _wire
 from ._wire import LoadError
 
 REPORT_S = 30.0  # take() says so often what it waits for
@@ -81,10 +81,7 @@ def _settle(parent, sock):
         os._exit(1)
     signal.set_wakeup_fd(-1)
     # The script's handlers would note a signal in memory, or in files, that only it should touch.
-    # Schedulers announce the end with one of these to all processes of a job, of which the script's
-    # still wants the batches of its last step.
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(number, signal.SIG_IGN)
+    _announced.outlive()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     # The link to the launcher must end with the script's process.

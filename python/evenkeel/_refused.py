@@ -52,9 +52,9 @@ _SCALER = ("it multiplies the loss, and leaves steps out by what one worker sees
            "and take the job's precision=\"bf16\", which needs none")
 
 
-_CLIPPED = ("gradients were clipped in the loop, where they are one worker's, and being added up: "
-            "clip them in before_apply, which is called when they are complete, or take ek.AdamW "
-            "or ek.SGD with the job's clip_norm")
+_CLIPPED = ("gradients were clipped or measured in the loop, where they are one worker's, and "
+            "being added up: do that in before_apply, which is called when they are complete, or "
+            "clip by the job's clip_norm, with ek.AdamW or ek.SGD")
 
 
 def watch_loop(job):

@@ -145,6 +145,28 @@ class Stops(scripts.Case):
         self.assertEqual(stopped.code, 75, stopped)
         self.assertIn(" checkpoint step=", stopped.err)
 
+    def test_what_a_dataset_starts_is_ended_by_a_signal(self):
+        run = self.alone(*self.written("""
+            import multiprocessing, os, subprocess, time
+            script = os.getpid()
+            class Reading(torch.utils.data.TensorDataset):
+                def __getitem__(self, index):
+                    if os.getpid() != script:
+                        program = subprocess.Popen(["sleep", "60"])
+                        forked = multiprocessing.Process(target=time.sleep, args=(60,))
+                        forked.start()
+                        program.terminate()
+                        forked.terminate()
+                        forked.join(20)
+                        print("ended by", program.wait(20), forked.exitcode, flush=True)
+                    return super().__getitem__(index)
+            job.prepare(model, optimizer, Reading(*data.tensors), num_workers=2)
+            for x, y in job:
+                job.backward(F.cross_entropy(model(x), y))
+            """))
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual(set(re.findall("ended by.*", run.out)), {"ended by -15 -15"}, run)
+
     def test_without_a_place_to_save_it_says_that_by_its_code(self):
         self.assertEqual(self.stopped(self.command(1000000)).code, 77)
 
