@@ -50,7 +50,19 @@ class Job:
     def start_all(self):
         for number in range(3):
             self.start(number)
-        return {number: self.epoch(number, 6) for number in range(3)}
+        begun = {number: self.epoch(number, 6) for number in range(3)}
+        for number in range(3):
+            self.await_counts(number)
+        return begun
+
+    def await_counts(self, number):
+        """Until both workers of that host have something to remember."""
+        launcher, ranks, since = self.launchers[number], set(), 0
+        while len(ranks) < 2:
+            found = launcher.wait_for(r"rank (\d+) has counted to", since)
+            since = next(n for n, line in enumerate(launcher.lines)
+                         if n >= since and found.string == line) + 1
+            ranks.add(found[1])
 
     def epoch(self, number, world, since=0, fresh=False):
         """(epoch, {pid: count}) once both workers of that host are in an epoch of that size. With
