@@ -22,11 +22,15 @@ BIN = GIVEN.build / "bin"
 
 STAND_INS = {
     # Runs each component's command once for each of its tasks, on nodes that have $NODE_GPUS GPUs,
-    # signals all of their processes, and ends with the largest of their exit codes.
+    # and ends with the largest of their exit codes. As Slurm does, it makes SIGKILL of SIGTERM, and
+    # passes SIGUSR1 on to all of their processes, or with $WORLD/cgroups to the first of each.
     "srun": """
 gpus=($NODE_GPUS) pids=() worst=0 told=
 set -m  # each has a group of its own
-trap 'told=yes; kill -TERM "${pids[@]/#/-}"' TERM
+group=-
+[[ ! -e $WORLD/cgroups ]] || group=
+trap 'kill -KILL "${pids[@]/#/-}"' TERM
+trap 'told=yes; kill -USR1 "${pids[@]/#/$group}"' USR1
 while (($#)); do
   tasks=0 command=()
   while [[ $1 == --* ]]; do
@@ -55,7 +59,7 @@ printf -v words ' <%s>' "$@"
 echo "keelrun$words" >>"$WORLD/calls"
 if [[ -e $WORLD/wait ]]; then
   sleep 1000 & pause=$!
-  trap 'echo "keelrun got TERM" >>"$WORLD/calls"; kill "$pause"; exit 75' TERM
+  trap 'echo "keelrun was told" >>"$WORLD/calls"; kill "$pause"; exit 75' TERM USR1
   echo >"$WORLD/ready"
   wait "$pause"
 fi
@@ -295,6 +299,10 @@ class StandInsTest(unittest.TestCase):
         alone = checks.run(BIN / "minimal_train", "--steps", "40", stderr=subprocess.DEVNULL)
         self.assertIn(alone.strip().splitlines()[-1], said)
 
+    def test_where_slurm_has_cgroups_launchers_are_told_by_the_shells_around_them(self):
+        self.write("cgroups", "")
+        self.test_a_signal_to_the_script_reaches_the_launchers()
+
     def test_a_signal_to_the_script_reaches_the_launchers(self):
         self.write("wait", "")
         with self.start("train.sbatch", "./train") as batch:
@@ -302,7 +310,7 @@ class StandInsTest(unittest.TestCase):
             batch.send_signal(signal.SIGTERM)
             said = heard(batch)
         self.assertEqual(batch.returncode, 75, said)
-        self.assertIn("keelrun got TERM", self.calls())
+        self.assertIn("keelrun was told", self.calls())
         self.assertIn("scontrol requeue 4711", self.calls())
 
     def test_a_signal_before_the_launchers_starts_none(self):
