@@ -235,6 +235,12 @@ class DockerTest(unittest.TestCase):
                     shutil.copy(GIVEN.source / path, tools)
                 checks.run(tools / "setup.sh", "--no-packages", "--torch-free", "--no-build")
 
+    # keelrun asks that file which PyTorch it is.
+    def test_its_torch_tells_its_version(self):
+        for name in ("Dockerfile", "Dockerfile.cuda"):
+            text = (PACKAGING / "docker" / name).read_text()
+            self.assertIn("site-packages/torch/version.py /image", text, name)
+
     def test_its_build_options_are_ours(self):
         ours = set(re.findall(r"option\('(\w+)'", (GIVEN.source / "meson_options.txt").read_text()))
         for name in ("Dockerfile", "Dockerfile.cuda"):
