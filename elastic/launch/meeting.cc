@@ -24,9 +24,10 @@ std::string FirstOutside() {
 }
 
 // `number`: the endpoint's; empty if it is unknown, as some containers cannot resolve their own
-// name.
+// name, and the name of a pod is known only some time after it has begun.
 bool IsOurs(const std::string& host, const std::string& number, const std::string& local) {
-  if (number.empty()) return host == OwnHostName();
+  const std::string own_name = OwnHostName();
+  if (number.empty()) return host == own_name || host.starts_with(own_name + ".");
   // Each launcher of one machine may have a loopback address of its own.
   if (IsLoopback(number) && IsLoopback(local)) return number == local;
   const std::vector<std::string> own = OwnAddresses();

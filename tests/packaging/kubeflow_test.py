@@ -86,7 +86,9 @@ class Checks:
         name = self.name()
         self.assertEqual(self.node.get("replicas", 1), 1)
         self.assertEqual(self.options["rdzv-endpoint"],
-                         f"{name}-{self.node['name']}-0-0.{name}:{self.PORT},{name}")
+                         f"{name}-{self.node['name']}-0-0.{name}.$(NAMESPACE).svc.cluster.local"
+                         f":{self.PORT},{name}.$(NAMESPACE).svc.cluster.local")
+        self.assertIn("NAMESPACE", [one["name"] for one in self.container["env"]])
         self.assertEqual(self.options["rdzv-id"], name)
         self.assertEqual(self.options["rdzv-backend"], "c10d")
 
