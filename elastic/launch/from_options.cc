@@ -416,6 +416,10 @@ class ConfigMaker {
                                        DurationText(kLongestWait));
     }
     config_.hang_limit = *limit;
+    if (*limit < kHangLook) {
+      Note("--hang-limit=" + text + " is less than " + DurationText(kHangLook) +
+           ", after which the launchers look first");
+    }
     return Ok();
   }
 
@@ -518,6 +522,7 @@ class ConfigMaker {
       if (is_named || may_be) clouds.push_back(cloud);
     }
     config_.notices.insists = !by_itself && !clouds.empty();
+    config_.notices.is_sure = by_itself && facts_.cloud.has_value();
     if (clouds.empty()) NoteIfGiven("notice-url", "--notice=" + notice + " asks no service");
     if (notice == "slurm" || (by_itself && environment_.count("SLURM_JOB_ID") > 0)) TakeSlurmEnd();
     return Ok();

@@ -133,6 +133,8 @@ class GcpService : public NoticeService {
 
 constexpr Duration kAzurePeriod = seconds(2);
 constexpr Duration kAzureLimit = seconds(10);
+// A machine that asks for the first time may have to wait for two minutes.
+constexpr Duration kAzureFirstLimit = seconds(130);
 
 class AzureService : public NoticeService {
  public:
@@ -141,7 +143,7 @@ class AzureService : public NoticeService {
     return {"GET",
             asks_name_ ? "/metadata/instance/compute/name?api-version=2020-06-01&format=text"
                        : "/metadata/scheduledevents?api-version=2020-07-01",
-            {{"Metadata", "true"}}, kAzureLimit};
+            {{"Metadata", "true"}}, asks_name_ || has_list_ ? kAzureLimit : kAzureFirstLimit};
   }
 
   Result<Heard> Hear(const HttpReply& reply, TimePoint) override {
@@ -154,6 +156,7 @@ class AzureService : public NoticeService {
       return Heard{};
     }
     KEEL_TRY_ASSIGN(NoticeReply notice, ReadAzureEvents(reply.status, reply.body, *own_name_));
+    has_list_ = true;
     return Heard{std::move(notice), kAzurePeriod};
   }
 
@@ -162,6 +165,7 @@ class AzureService : public NoticeService {
  private:
   std::optional<std::string> own_name_;   // empty: the service does not tell
   bool asks_name_ = false;
+  bool has_list_ = false;   // it has answered with one
 };
 
 }  // namespace

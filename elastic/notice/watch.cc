@@ -81,20 +81,25 @@ void NoticeWatch::Fail(const Error& error, bool has_answered, TimePoint now) {
   ++asked_.failures;
   asked_.at = now + kPause;
   if (asked_.found || (plan_.insists && plan_.clouds.size() == 1)) {
-    bool& told = has_answered && !asked_.found ? asked_.nonsense_told : asked_.outage_told;
-    if (!std::exchange(told, true)) {
-      Tell(NoticeEvent::Kind::kUnreachable, Name() + ": " + error.message);
-    }
-    // A service that has answered may be needed any moment, so its pauses do not grow.
-    if (!asked_.found) asked_.at = now + std::min(kPause * asked_.failures, kPauseLast);
-    return;
+    return AskOn(error, has_answered, now);
   }
   const size_t candidates = plan_.clouds.size();
   const int attempts_max = kAttemptsUnasked * static_cast<int>(candidates);
-  if (asked_.failures >= attempts_max) return GiveUp(error.message);
+  if (asked_.failures >= attempts_max) {
+    return plan_.is_sure ? AskOn(error, has_answered, now) : GiveUp(error.message);
+  }
   if (candidates == 1) return;
   Choose((asked_.candidate + 1) % candidates);
   if (asked_.candidate != 0) asked_.at = now;
+}
+
+void NoticeWatch::AskOn(const Error& error, bool has_answered, TimePoint now) {
+  bool& told = has_answered && !asked_.found ? asked_.nonsense_told : asked_.outage_told;
+  if (!std::exchange(told, true)) {
+    Tell(NoticeEvent::Kind::kUnreachable, Name() + ": " + error.message);
+  }
+  // A service that has answered may be needed any moment, so its pauses do not grow.
+  if (!asked_.found) asked_.at = now + std::min(kPause * asked_.failures, kPauseLast);
 }
 
 void NoticeWatch::GiveUp(const std::string& why) {

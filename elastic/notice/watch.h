@@ -27,6 +27,8 @@ struct NoticePlan {
   Duration lead = kNoticeLead;
   std::optional<int64_t> known_end = {};   // nanoseconds since 1970
   std::string known_end_text = {};
+  // The machine says itself whose it is: its service may be slow at first, and is asked for ever.
+  bool is_sure = false;
   bool operator==(const NoticePlan&) const = default;
 };
 
@@ -51,6 +53,7 @@ class NoticeWatch {
 
   void Choose(size_t candidate);
   void Fail(const Error& error, bool has_answered, TimePoint now);
+  void AskOn(const Error& error, bool has_answered, TimePoint now);
   std::string WhyNotBelieved(Duration told) const;
   void GiveUp(const std::string& why);
   void Take(const NoticeReply& reply, TimePoint now, int64_t wall_nanos);

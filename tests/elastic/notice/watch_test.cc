@@ -267,6 +267,23 @@ TEST(AzureWatch, APreemptionOfAnotherMachineIsNotOurs) {
               ElementsAre(Kind::kFound));
 }
 
+// Scheduled events are switched on by the first request for them, whose answer may take minutes.
+TEST(AzureWatch, OfAMachineThatIsAzuresTheFirstListIsWaitedFor) {
+  Watching azure({.clouds = {Cloud::kAzure}, .is_sure = true});
+  azure.Ask();
+  azure.Answer(200, "spot7");
+  for (int attempt = 1; attempt <= 6; ++attempt) {
+    EXPECT_EQ(azure.Ask().limit, seconds(130));
+    const auto kinds = KindsOf(azure.NoAnswer());
+    if (attempt == 3) EXPECT_THAT(kinds, ElementsAre(Kind::kUnreachable));
+    if (attempt != 3) EXPECT_THAT(kinds, ElementsAre());
+  }
+  EXPECT_EQ(azure.pause(), seconds(30));
+  azure.Ask();
+  EXPECT_THAT(KindsOf(azure.Answer(200, kFreshEvents)), ElementsAre(Kind::kFound, Kind::kReached));
+  EXPECT_EQ(azure.Ask().limit, seconds(10));
+}
+
 TEST(Watch, OneThatNobodyNamedIsGivenUpQuietly) {
   Watching watch({.clouds = {Cloud::kAws}});
   std::vector<Kind> kinds;
