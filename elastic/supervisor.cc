@@ -32,27 +32,7 @@ constexpr Duration kShowLimit = std::chrono::seconds(30);
 constexpr Duration kLogLimit = std::chrono::seconds(1);
 constexpr Duration kStatusPeriod = std::chrono::seconds(1);
 constexpr Duration kPagePeriod = std::chrono::milliseconds(500);
-// No scheduler warns earlier than this; a signal by hand may come at any time.
-constexpr Duration kLongestWarning = std::chrono::minutes(15);
-constexpr Duration kNowLimit = std::chrono::seconds(2);
-constexpr const char* kHowToKill = "press Ctrl-C twice within 2 s to kill at once";
-
-// Schedulers announce the end with SIGUSR1. If nobody listened, it would end only this launcher.
-std::vector<int> SignalsHeard(const LaunchConfig& config) {
-  std::vector<int> signals = config.signals;
-  signals.insert(signals.end(), {SIGUSR1, SIGUSR2});
-  return signals;
-}
-
-// Whether --signals-to-handle names it.
-bool IsNamed(const LaunchConfig& config, int signal) {
-  return std::count(config.signals.begin(), config.signals.end(), signal) > 0;
-}
-
-// Foreign workers expect those signals that --signals-to-handle names, and no others.
-int ForWorkers(const LaunchConfig& config, int signal) {
-  return IsNamed(config, signal) ? signal : SIGTERM;
-}
+constexpr Duration kReapPause = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -81,6 +61,7 @@ Supervisor::Supervisor(LaunchConfig config, SupervisorWorld world, Meeting meeti
       status_timer_(loop_),
       page_timer_(loop_),
       wait_timer_(loop_),
+      reap_timer_(loop_),
       ledger_(static_cast<size_t>(config_.workers_per_host), Now()),
       figures_(static_cast<size_t>(config_.workers_per_host)),
       story_(config_.run_id, world_.clock.WallNanos()),
@@ -96,9 +77,7 @@ Supervisor::~Supervisor() {
 }
 
 Status Supervisor::OpenParts() {
-  error_code failure;
-  for (const int signal : SignalsHeard(config_)) signals_.add(signal, failure);
-  if (failure) return Error{Code::kForeign, "listening for signals: " + failure.message()};
+  KEEL_TRY(HearSignals());
   KEEL_TRY(OpenPage());
   OpenAlivePort();
   KEEL_TRY(OpenCrew());
@@ -225,6 +204,7 @@ int Supervisor::Run() {
   WatchNotices();
   if (page_) TellHosts();
   TellWait();
+  ReapLost();
   Carry();
   loop_.run();
   page_.reset();
@@ -248,15 +228,6 @@ int Supervisor::Run() {
   show_by_ = std::max(show_by_, Now() + kLogLimit);
   if (status_) (void)status_->Flush(show_by_);
   return exit_code_.value_or(kExitUnsaved);
-}
-
-// The end is decided, so a signal that comes now changes nothing. If it were delivered, it would
-// replace our exit code, so it stays pending here; our other threads block signals anyway.
-void Supervisor::HoldSignals() const {
-  sigset_t held;
-  sigemptyset(&held);
-  for (const int signal : SignalsHeard(config_)) sigaddset(&held, signal);
-  pthread_sigmask(SIG_BLOCK, &held, nullptr);
 }
 
 // --- What happens ---
@@ -323,49 +294,6 @@ void Supervisor::OnWorkerEnded(int index, const ExitStatus& status) {
   Carry();
 }
 
-void Supervisor::AwaitSignal() {
-  signals_.async_wait([this](const error_code& failure, int signal) {
-    if (failure) return;
-    OnSignal(signal);
-    AwaitSignal();
-  });
-}
-
-void Supervisor::OnSignal(int signal) {
-  // If --signals-to-handle names it, it is a wish to stop like any other.
-  if (signal == SIGUSR2 && !IsNamed(config_, signal)) {
-    Tell(SaveAsked{SignalName(signal)});
-    host_.OnSaveAsked(SignalName(signal) + " to the launcher on " + meeting_.own_name, Now());
-    return Carry();
-  }
-  const Duration to_save = TimeToStop(signal);
-  LogWarn("signal", {{"signal", SignalName(signal)}, {"to_save", DurationText(to_save)}});
-  if (signal == SIGINT && !IsFirstInterrupt()) return;
-  Tell(StopAsked{SignalName(signal) + " to the launcher on " + meeting_.own_name});
-  host_.OnStopAsked(SignalName(signal), to_save, Now(), ForWorkers(config_, signal));
-  Carry();
-  if (status_) ShowStatus();
-}
-
-// False if this is not the first one: a second one in time kills, a later one changes nothing.
-bool Supervisor::IsFirstInterrupt() {
-  const bool is_first = !std::exchange(interrupted_, true);
-  if (interrupts_.IsSecond(Now())) {
-    KillNow();
-    return false;
-  }
-  if (!is_first) LogWarn("stopping-already", {{"reason", kHowToKill}});
-  return is_first;
-}
-
-// If a scheduler sends SIGUSR1 ahead of a known end, all the time until then is left.
-Duration Supervisor::TimeToStop(int signal) {
-  if (signal != SIGUSR1 || !config_.notices.known_end) return config_.shutdown_limit;
-  const Duration left(*config_.notices.known_end - Wall());
-  const bool is_near = left > Duration(0) && left <= kLongestWarning;
-  return is_near ? TimeToSave(left) : config_.shutdown_limit;
-}
-
 void Supervisor::WatchNotices() {
   if (config_.notices.clouds.empty() && !config_.notices.known_end) return;
   notices_ = std::make_unique<NoticePoller>(loop_, world_.clock, config_.notice_base,
@@ -381,20 +309,6 @@ void Supervisor::OnNotice(const NoticeEvent& event) {
                     reason + ", to the launcher on " + meeting_.own_name});
   host_.OnStopAsked(reason, to_save, Now());
   Carry();
-}
-
-// A user who interrupts twice does not want to wait for anything.
-void Supervisor::KillNow() {
-  if (std::exchange(killing_, true)) return;
-  // It is told at the end, too: a further Ctrl-C may discard this line from the terminal.
-  Tell(KilledByUser{"interrupted twice, so everything was killed"});
-  crew_->KillAll();
-  kill_timer_.expires_after(kNowLimit);
-  kill_timer_.async_wait([this](const error_code& failure) {
-    if (failure) return;
-    EndStory(kExitUnsaved, "interrupted twice");
-    loop_.stop();
-  });
 }
 
 void Supervisor::ArmTimer() {
@@ -440,6 +354,14 @@ void Supervisor::TellWait() {
                                                                   : kWaitTold);
   wait_timer_.async_wait([this](const error_code& failure) {
     if (!failure) TellWait();
+  });
+}
+
+void Supervisor::ReapLost() {
+  lost_children_.Reap();
+  reap_timer_.expires_after(kReapPause);
+  reap_timer_.async_wait([this](const error_code& failure) {
+    if (!failure) ReapLost();
   });
 }
 

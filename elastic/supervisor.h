@@ -31,6 +31,7 @@
 #include "elastic/launch/meeting.h"
 #include "elastic/notice/poller.h"
 #include "elastic/process/interrupts.h"
+#include "elastic/process/lost_children.h"
 #include "elastic/report/job_story.h"
 #include "elastic/report/launcher_event.h"
 #include "elastic/report/status_line.h"
@@ -59,6 +60,9 @@ struct SupervisorWorld {
 // event from one of them, and each action of the Host, is a method.
 class Supervisor {
  public:
+  // To be called before what may take long: signals that come from now on are heard once Open() has
+  // got so far. But SIGINT still ends the process: nobody has joined anything yet.
+  static void HoldSignalsUntilOpen(const LaunchConfig& config);
   // Hosts the store if that is our part, so a taken port is an error here.
   static Result<std::unique_ptr<Supervisor>> Open(LaunchConfig config, SupervisorWorld world);
   ~Supervisor();
@@ -84,6 +88,7 @@ class Supervisor {
   void OnReason(const Error& reason);
   void OnNoStore(const std::string& reason);
   void OnWorkerEnded(int index, const ExitStatus& status);
+  Status HearSignals();
   void AwaitSignal();
   void OnSignal(int signal);
   bool IsFirstInterrupt();
@@ -95,6 +100,7 @@ class Supervisor {
   void ArmTimer();
   void ShowStatus();
   void TellWait();
+  void ReapLost();
 
   // To all who want to know of it: the log, the story, and the status page if there is one.
   void Tell(const LauncherEvent& event);
@@ -142,6 +148,7 @@ class Supervisor {
   boost::asio::steady_timer status_timer_;
   boost::asio::steady_timer page_timer_;
   boost::asio::steady_timer wait_timer_;
+  boost::asio::steady_timer reap_timer_;
   std::optional<StatusLine> status_;   // on a terminal
   std::unique_ptr<StatusServer> page_;
   std::unique_ptr<AlivePort> alive_port_;
@@ -161,6 +168,7 @@ class Supervisor {
   bool carrying_ = false;
   bool has_started_ = false;          // a worker, ever
   bool has_contact_ = false;          // with a store, ever
+  LostChildren lost_children_;
   TimePoint healthy_until_{};         // unless a worker ends
   std::vector<WantedStart> wanted_;   // for the next check
   std::vector<WantedStart> checked_;  // for the one that runs

@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <mutex>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "elastic/process/process_table.h"
@@ -33,6 +35,33 @@ class ChildrenOfThread {
 std::shared_ptr<std::atomic<int>> LivingOfThisThread() {
   thread_local ChildrenOfThread children;
   return children.living;
+}
+
+// All children that objects stand for, of all threads.
+class HeldChildren {
+ public:
+  void Add(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    pids_.insert(pid);
+  }
+  void Remove(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    pids_.erase(pid);
+  }
+  bool Has(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    return pids_.contains(pid);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<pid_t> pids_;
+};
+
+// Never destroyed: some child may be held until the process ends.
+HeldChildren& HeldNow() {
+  static HeldChildren& held = *new HeldChildren;
+  return held;
 }
 
 ExitStatus StatusOf(const siginfo_t& info) {
@@ -71,6 +100,7 @@ Result<Child> Child::Adopt(pid_t pid) {
 Child::Child(pid_t pid, Fd pidfd)
     : pid_(pid), pidfd_(std::move(pidfd)), living_(LivingOfThisThread()) {
   ++*living_;
+  HeldNow().Add(pid_);
 }
 
 Child::Child(Child&& other) noexcept
@@ -87,8 +117,11 @@ Child::~Child() {
     Reap(pid_);
     if (!leaves_group_) AwaitGroupGone(pid_, deadline);
   }
+  HeldNow().Remove(pid_);
   --*living_;
 }
+
+bool Child::IsHeld(pid_t pid) { return HeldNow().Has(pid); }
 
 Status Child::Signal(int signal) const { return SendSignal(pidfd_, signal); }
 

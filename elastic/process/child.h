@@ -32,6 +32,9 @@ class Child {
   Child& operator=(Child&&) = delete;
   ~Child();
 
+  // Whether some object stands for that child.
+  static bool IsHeld(pid_t pid);
+
   pid_t pid() const { return pid_; }
   // Readable once the child has ended; for poll().
   const Fd& pidfd() const { return pidfd_; }

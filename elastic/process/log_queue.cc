@@ -37,31 +37,40 @@ void LogQueue::Add(std::string_view text) {
     ++missed_;
     return;
   }
-  if (missed_ > 0) {
-    lines_.push_back("... " + std::to_string(std::exchange(missed_, 0)) +
-                     " lines of the log are missing here: stderr was not read in time ...\n");
-    bytes_ += lines_.back().size();
+  if (const size_t missed = std::exchange(missed_, 0); missed > 0) {
+    Push({"... " + std::to_string(missed) +
+              " lines of the log are missing here: stderr did not take them ...\n",
+          missed});
   }
-  lines_.emplace_back(text);
-  bytes_ += text.size();
+  Push({std::string(text)});
   changed_.notify_all();
 }
 
+void LogQueue::Push(Line line) {
+  bytes_ += line.text.size();
+  lines_.push_back(std::move(line));
+}
+
 void LogQueue::Run() {
+  bool is_torn = false;   // the last line that got anywhere has no end
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (lines_.empty()) {
       changed_.wait(lock);
       continue;
     }
-    const std::string line = std::move(lines_.front());
+    Line line = std::move(lines_.front());
     lines_.pop_front();
-    bytes_ -= line.size();
+    bytes_ -= line.text.size();
+    if (is_torn) line.text.insert(0, 1, '\n');
     writing_ = true;
     lock.unlock();
-    write_(line, give_up_);
+    const size_t written = write_(line.text, give_up_);
     lock.lock();
     writing_ = false;
+    const bool is_whole = written == line.text.size();
+    if (written > 0) is_torn = !is_whole;
+    if (!is_whole) missed_ += line.stands_for;
     changed_.notify_all();
   }
 }

@@ -1,7 +1,8 @@
 // LogQueue: takes our log to a console that may accept nothing for a while (a terminal that was
 // stopped, a pipe that nobody reads), so that no thread that logs waits for it.
 // Promises   lines are written in order, by a thread of its own; at most 1 MiB of them wait. What
-//            does not fit is dropped, and the number of dropped lines is written in their place.
+//            does not fit is dropped, as is what cannot be written, and the number of lost lines is
+//            written in their place. A line of which a part is lost is ended before the next one.
 // Does not   keep waiting lines when the process is killed.
 // Threads    lines from any. One queue at a time, since there is one log.
 #pragma once
@@ -21,8 +22,9 @@ namespace keel {
 
 class LogQueue {
  public:
-  // Writes a line, line feed included; may wait until `give_up` is raised.
-  using Write = std::function<void(std::string_view line, const CancelToken& give_up)>;
+  // Writes a line, line feed included; may wait until `give_up` is raised. Returns how many of its
+  // bytes were written.
+  using Write = std::function<size_t(std::string_view line, const CancelToken& give_up)>;
 
   // Takes the log over.
   explicit LogQueue(Write write);
@@ -36,13 +38,18 @@ class LogQueue {
   bool Flush(TimePoint deadline);
 
  private:
+  struct Line {
+    std::string text;
+    size_t stands_for = 1;   // so many lines are lost with it
+  };
   void Run();
+  void Push(Line line);
 
   const Write write_;
   CancelToken give_up_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::string> lines_;   // guarded by mutex_, as the rest
+  std::deque<Line> lines_;          // guarded by mutex_, as the rest
   size_t bytes_ = 0;
   size_t missed_ = 0;               // lines since the last one that was taken
   bool writing_ = false;

@@ -58,7 +58,7 @@ StatusLine::StatusLine(bool drawn)
       console_(STDERR_FILENO),
       hidden_(!drawn) {
   log_ = std::make_unique<LogQueue>(
-      [this](std::string_view line, const CancelToken& give_up) { (void)Above(line, give_up); });
+      [this](std::string_view line, const CancelToken& give_up) { return Log(line, give_up); });
 }
 
 StatusLine::~StatusLine() {
@@ -87,6 +87,12 @@ void StatusLine::Hide() {
 bool StatusLine::Above(std::string_view lines, const CancelToken& give_up) {
   const std::lock_guard lock(mutex_);
   return hidden_ ? console_.Write(lines, give_up) : Write(lines, give_up);
+}
+
+size_t StatusLine::Log(std::string_view line, const CancelToken& give_up) {
+  const std::lock_guard lock(mutex_);
+  if (!hidden_) return Write(line, give_up) ? line.size() : 0;
+  return console_.Write(line, give_up) ? line.size() : line.size() - console_.missed();
 }
 
 // Call it under the lock. The last column stays free, since a terminal may wrap there already.

@@ -180,6 +180,27 @@ void HealthCheck::Forget() {
   limit_.cancel();
 }
 
+namespace {
+
+// While it lives this thread gets signals that are held back at other times.
+class SignalsLetIn {
+ public:
+  explicit SignalsLetIn(const std::vector<int>& signals) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : signals) sigaddset(&set, signal);
+    pthread_sigmask(SIG_UNBLOCK, &set, &before_);
+  }
+  ~SignalsLetIn() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsLetIn(const SignalsLetIn&) = delete;
+  SignalsLetIn& operator=(const SignalsLetIn&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
 HealthOutcome CheckHealth(HealthPlan plan, const std::vector<int>& signals) {
   using Verdict = HealthOutcome::Verdict;
   try {
@@ -188,6 +209,7 @@ HealthOutcome CheckHealth(HealthPlan plan, const std::vector<int>& signals) {
     error_code failure;
     for (const int signal : signals) stops.add(signal, failure);
     if (failure) return {Verdict::kCannotRun, "listening for signals: " + failure.message()};
+    const SignalsLetIn let_in(signals);   // ends before `stops`, which makes them deadly again
     HealthOutcome result;
     const auto check = HealthCheck::Start(loop, std::move(plan), [&](const HealthOutcome& outcome) {
       result = outcome;

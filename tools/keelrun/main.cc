@@ -236,27 +236,34 @@ std::optional<int> FindUnfit(const LaunchConfig& config, const Environment& envi
 }
 
 int Launch(const LaunchConfig& config, const std::optional<Seal>& seal,
-           const Environment& environment, Random random) {
+           const Environment& unmarked, Random random) {
   const Status open_files = CheckOpenFiles(config);
   if (!open_files.ok()) return Fail(kExitFailed, open_files.error().message);
   const std::string id = RandomId(random, 16);
-  const auto guard = OrphanGuard::Start(kLauncherVariable + ("=" + id));
-  if (!guard.ok()) return Fail(kExitFailed, guard.error().message);
-  if (*guard == nullptr) return kExitFinished;   // this is the guard, and its work is done
+  const Environment environment = With(unmarked, {{kLauncherVariable, id}});
+  // The first process of a container needs none: all others end with it.
+  std::unique_ptr<OrphanGuard> guard;
+  if (getpid() != 1) {
+    auto started = OrphanGuard::Start(kLauncherVariable + ("=" + id));
+    if (!started.ok()) return Fail(kExitFailed, started.error().message);
+    if (*started == nullptr) return kExitFinished;   // this is the guard, and its work is done
+    guard = *std::move(started);
+  }
+  Supervisor::HoldSignalsUntilOpen(config);
+  if (const std::optional<int> unfit = FindUnfit(config, environment)) return *unfit;
   // A job must hear of signals, and answer its workers, also while nobody reads what it says.
   Console console(STDERR_FILENO);
   LogQueue log([&](std::string_view line, const CancelToken& give_up) {
-    (void)console.Write(line, give_up);
+    return console.Write(line, give_up) ? line.size() : line.size() - console.missed();
   });
   PosixFiles files;
-  auto stores = JobStores::Open(config, seal, environment);
+  auto stores = JobStores::Open(config, seal, unmarked);
   if (!stores.ok()) return Fail(kExitFailed, stores.error().message);
   const auto home = OpenHome(config, seal);
   if (!home.ok()) return Fail(kExitFailed, home.error().message);
   auto supervisor = Supervisor::Open(config, {(*stores)->maker(), files, RealClock(),
-                                              std::move(random),
-                                              With(environment, {{kLauncherVariable, id}}),
-                                              home->get(), seal});
+                                              std::move(random), environment, home->get(),
+                                              seal});
   if (!supervisor.ok()) return Fail(kExitFailed, supervisor.error().message);
   const int code = (*supervisor)->Run();
   const JobStory& story = (*supervisor)->story();
@@ -310,8 +317,7 @@ int Run(const OptionInputs& inputs) {
   if (config->doctor) return Examine(*config, *seal, environment, std::move(random));
   const Status can_start = CheckCanStart(config->program, environment);
   if (!can_start.ok()) return Fail(kExitFailed, can_start.error().message);
-  const std::optional<int> unfit = FindUnfit(*config, environment);
-  return unfit ? *unfit : Launch(*config, *seal, environment, std::move(random));
+  return Launch(*config, *seal, environment, std::move(random));
 }
 
 }  // namespace
