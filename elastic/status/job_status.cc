@@ -125,6 +125,9 @@ void JobStatus::OnHosts(std::vector<StatusHost> hosts, int64_t wall_nanos) {
 void JobStatus::OnFigures(const std::vector<StatusFigures>& figures, const WorkerTime& time,
                           int64_t wall_nanos) {
   time_ = time;
+  for (const TimePart& each : kTimeParts) {
+    risen_time_.*each.part = std::max(risen_time_.*each.part, time.*each.part);
+  }
   told_nanos_ = wall_nanos;
   std::vector<StatusTrend> trends;
   for (const StatusFigures& one : figures) {

@@ -135,6 +135,9 @@ class JobStatus {
   const std::deque<StatusCheckpoint>& checkpoints() const { return checkpoints_; }
   int64_t checkpoints_total() const { return checkpoints_total_; }
   const WorkerTime& time() const { return time_; }
+  // The same as parts that never fall: of the time inside an epoch, what went into a step is known
+  // only at its end.
+  const WorkerTime& risen_time() const { return risen_time_; }
   // For the whole group, over the newest window; empty: unknown.
   std::optional<double> samples_per_s() const;
   // The newest epoch, if it still runs.
@@ -168,6 +171,7 @@ class JobStatus {
   std::deque<StatusCheckpoint> checkpoints_;
   int64_t checkpoints_total_ = 0;
   WorkerTime time_;
+  WorkerTime risen_time_;
 };
 
 }  // namespace keel

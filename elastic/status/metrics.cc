@@ -189,7 +189,8 @@ void AddFigures(Metrics& metrics, const JobStatus& status) {
   metrics.Family("worker_time_seconds_total", "counter",
                  "Time of all seats of this host, by what it was spent on.");
   for (const TimePart& each : kTimeParts) {
-    metrics.Add(Seconds((status.time().*each.part).count()), {{"part", std::string(each.name)}});
+    metrics.Add(Seconds((status.risen_time().*each.part).count()),
+                {{"part", std::string(each.name)}});
   }
   if (status.time().knows_steps) {
     metrics.One("goodput_ratio", "gauge",

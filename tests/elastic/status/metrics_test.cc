@@ -86,6 +86,20 @@ TEST(StatusMetrics, TellsWhatWorkersTellOfThemselves) {
   ExpectFormat(text);
 }
 
+// A counter that falls looks like one that began anew.
+TEST(StatusMetrics, TimeThatTurnsOutToBeAStepIsNotTakenBack) {
+  JobStatus status(JobOf());
+  WorkerTime time = SomeTime();
+  time.beside_steps = std::chrono::seconds(20);
+  status.OnFigures({FiguresOf(0, 10, 2.0)}, time, kBegin);
+  time.beside_steps = std::chrono::seconds(1);
+  time.steps += std::chrono::seconds(20);
+  status.OnFigures({FiguresOf(0, 11, 2.0)}, time, kBegin + kSecondNanos);
+  EXPECT_THAT(MetricsOf(status),
+              HasSubstr("keel_worker_time_seconds_total{part=\"beside_steps\"} 20\n"));
+  EXPECT_EQ(status.time().beside_steps, std::chrono::seconds(1));
+}
+
 TEST(StatusMetrics, IsWellFormedBeforeAnythingIsKnown) {
   ExpectFormat(MetricsOf(JobStatus(JobOf())));
 }
