@@ -11,6 +11,7 @@ namespace {
 
 // Each job has too few hosts for a moment as it begins. Only a longer wait for hosts is logged.
 constexpr Duration kHostsPatience = std::chrono::seconds(1);
+constexpr Duration kClaimPause = std::chrono::seconds(1);   // after one that failed
 
 // So much time passes for each host of the job before all of them are read anew because of news,
 // and before anybody is: a thousand hosts that write one after the other must not be read a
@@ -273,7 +274,7 @@ Status Coordinator::DecideAll(Store& store, TimePoint now, Step& step) {
 // Once this board is to be left, nothing more is decided; `moved` is the last thing that is ever
 // written here. But an epoch that may be on the board comes before.
 Status Coordinator::DecideAndSucceed(Store& store, TimePoint now, Step& step) {
-  if (config_.lease) watch_.NoteLease(SeenLease());
+  if (config_.lease) watch_.NoteLease(SeenLease(now));
   const SuccessionView seen{view(), config_.policy.hosts_min, place(),
                             unwritten_ ? std::nullopt : offer_, held_};
   Succession next = NextSuccession(succession_, seen, now);
@@ -320,6 +321,9 @@ Result<bool> Coordinator::Apply(Store& store, const Decision& decision, TimePoin
   switch (decision.verdict) {
     case Decision::Verdict::kWait: break;
     case Decision::Verdict::kExpire:
+      if (decision.reason == Reason::kPresenceClosed && OnlyLostPresence(decision)) return false;
+      KEEL_TRY(Bury(store, decision));
+      break;
     case Decision::Verdict::kRefuse: KEEL_TRY(Bury(store, decision)); break;
     case Decision::Verdict::kShun: KEEL_TRY(Shun(store, decision, now)); break;
     case Decision::Verdict::kTakeUp:
@@ -338,15 +342,23 @@ Result<bool> Coordinator::Apply(Store& store, const Decision& decision, TimePoin
   return true;
 }
 
+// Something between the two machines may end a connection, too. Whoever still listens is judged by
+// its beats, until it connects again.
+bool Coordinator::OnlyLostPresence(const Decision& decision) {
+  const MemberRecord& lost = watch_.HostAt(decision.slot)->record;
+  if (lost.peer.empty() || !config_.look_at) return false;
+  const Reached reached = config_.look_at(lost.peer);
+  if (reached == Reached::kRefused) watch_.NoteDied(decision.slot, lost.incarnation);
+  if (reached != Reached::kListener) return false;
+  watch_.NotePresence(decision.slot, lost.incarnation, std::nullopt);
+  return true;
+}
+
 // Replaces a member's record by a tombstone. It is a plain write, so that the tombstone stands
 // whatever the member writes at the same moment.
 Status Coordinator::Bury(Store& store, const Decision& decision) {
   const bool refused = decision.verdict == Decision::Verdict::kRefuse;
   const MemberRecord lost = watch_.HostAt(decision.slot)->record;
-  const bool is_closed = decision.reason == Reason::kPresenceClosed && !lost.peer.empty();
-  if (is_closed && config_.is_dead && config_.is_dead(lost.peer)) {
-    watch_.NoteDied(decision.slot, lost.incarnation);
-  }
   const bool shunned = decision.reason == Reason::kShunnedBefore;
   const auto why = shunned   ? Tombstone::Why::kShunned
                    : refused ? Tombstone::Why::kRefused
@@ -388,8 +400,7 @@ Result<bool> Coordinator::WriteEpoch(Store& store, const Decision& decision, Tim
   } else {
     KEEL_TRY_ASSIGN(record.store, open_epoch_store_(record));
     if (decision.claims_after) {
-      KEEL_TRY_ASSIGN(const bool is_claimed, ClaimLink(record, *decision.claims_after));
-      if (!is_claimed) return false;
+      if (!ClaimLink(record, *decision.claims_after, now)) return false;
     }
     unwritten_ = decision;
     unwritten_->epoch.id = record.id;
@@ -410,7 +421,7 @@ Result<bool> Coordinator::WriteEpoch(Store& store, const Decision& decision, Tim
 
 // A claim whose answer was lost may be there, for an epoch that was never formed: it is as good as
 // one without an epoch.
-LinkView Coordinator::SeenLease() {
+LinkView Coordinator::SeenLease(TimePoint now) {
   LinkView seen = config_.lease();
   if (given_up_.contains(seen.link.epoch)) {
     seen.link.epoch.clear();
@@ -418,26 +429,26 @@ LinkView Coordinator::SeenLease() {
     seen.is_ours = true;
   }
   linked_ = std::max(linked_, seen.link.place.epoch);
+  // A place that takes no claim is as good as one that cannot be read, and waited for as long.
+  if (failed_claim_ && failed_claim_->after == seen.number && now < failed_claim_->again) {
+    seen.is_seen = false;
+    seen.detail = failed_claim_->reason;
+  }
   return seen;
 }
 
-// False: another host was faster.
-Result<bool> Coordinator::ClaimLink(const EpochRecord& record, int64_t after) {
+// False: another host was faster, or it could not be written.
+bool Coordinator::ClaimLink(const EpochRecord& record, int64_t after, TimePoint now) {
   LinkRecord link{place(), config_.presence, record.id};
   link.place.epoch = record.number;
   given_up_.insert(record.id);   // unless it is formed
   const Status claimed = config_.claim(link, after);
   if (claimed.ok()) given_up_.erase(record.id);
-  LinkView seen = SeenLease();
-  if (!claimed.ok() && seen.number == after) {   // what was found there is yet to be read
-    seen.is_seen = false;
-    seen.detail = claimed.error().message;
-  }
-  watch_.NoteLease(std::move(seen));
-  if (claimed.ok()) return true;
-  const Code code = claimed.error().code;
-  if (code == Code::kExists || code == Code::kStaleEpoch) return false;
-  return claimed.error();
+  failed_claim_.reset();
+  // What was found there is yet to be read; or it has failed.
+  if (!claimed.ok()) failed_claim_ = {after, claimed.error().message, now + kClaimPause};
+  watch_.NoteLease(SeenLease(now));
+  return claimed.ok();
 }
 
 Status Coordinator::WriteBreak(Store& store, const Decision& decision, TimePoint now) {

@@ -24,6 +24,7 @@
 #include "elastic/decisions/succession.h"
 #include "elastic/protocol/board_keys.h"
 #include "elastic/protocol/limits.h"
+#include "store/reach.h"
 #include "store/store.h"
 
 namespace keel {
@@ -43,9 +44,8 @@ struct CoordinatorConfig {
   // hosts that may still run it. Nothing: it is not known.
   std::optional<EpochRecord> former = {};
   JobPolicy policy;
-  // Whether nobody listens any more at that address of a supervisor, as its machine says. Null:
-  // nobody is ever known to be dead.
-  std::function<bool(const std::string& peer)> is_dead = {};
+  // What an attempt to reach that address of a supervisor finds. Null: nothing, ever.
+  std::function<Reached(const std::string& peer)> look_at = {};
   // The job's lease. `claim` takes the number after `after`, or fails: kExists and kStaleEpoch mean
   // that somebody else has it. Null: the job has none.
   std::function<LinkView()> lease = {};
@@ -169,10 +169,11 @@ class Coordinator {
   Status DecideAll(Store& store, TimePoint now, Step& step);
   Result<bool> Apply(Store& store, const Decision& decision, TimePoint now);
   Status Bury(Store& store, const Decision& decision);
+  bool OnlyLostPresence(const Decision& decision);
   Status Shun(Store& store, const Decision& decision, TimePoint now);
   Result<bool> WriteEpoch(Store& store, const Decision& decision, TimePoint now);
-  LinkView SeenLease();
-  Result<bool> ClaimLink(const EpochRecord& record, int64_t after);
+  LinkView SeenLease(TimePoint now);
+  bool ClaimLink(const EpochRecord& record, int64_t after, TimePoint now);
   Status WriteBreak(Store& store, const Decision& decision, TimePoint now);
   Status WriteEnd(Store& store, const Decision& decision, TimePoint now);
   void NoteWait(const Decision& decision, TimePoint now, Step& step);
@@ -194,6 +195,12 @@ class Coordinator {
   Succession succession_;
   std::string succession_written_;      // the record as it is on the board
   std::optional<BoardPlace> offer_;
+  struct FailedClaim {
+    int64_t after = 0;
+    std::string reason;
+    TimePoint again;
+  };
+  std::optional<FailedClaim> failed_claim_;   // the last one, if it failed
   std::set<std::string> given_up_;      // epochs that were claimed, perhaps, and not formed
   int64_t linked_ = 0;                  // the highest epoch that the lease named, but for those
   std::optional<BoardPlace> held_;      // where the job goes on, as its lease says

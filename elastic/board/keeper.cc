@@ -19,13 +19,13 @@ constexpr size_t kEpochStoresKept = 2;
 constexpr int kPortsTried = 16;
 constexpr int kPortMax = 65535;
 constexpr Duration kHostsPause = std::chrono::milliseconds(500);
-// A machine that refuses a connection does so at once.
-constexpr Duration kRefusalLimit = std::chrono::milliseconds(100);
+// A machine that is there answers at once.
+constexpr Duration kLookLimit = std::chrono::milliseconds(100);
 
-bool IsRefused(const std::string& peer) {
+Reached LookAt(const std::string& peer) {
   const Result<HostPort> where = ParseEndpoint(peer);
-  return where.ok() && where->port &&
-         ReachOnce(where->host, *where->port, kRefusalLimit) == Reached::kRefused;
+  if (!where.ok() || !where->port) return Reached::kNothing;
+  return ReachOnce(where->host, *where->port, kLookLimit);
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ BoardKeeper::BoardKeeper(boost::asio::io_context& loop, Clock& clock, StoreMaker
       alive_(std::make_shared<bool>(true)),
       coordinator_([&] {
         config.address = AddressText(where_.own_address, where_.port);
-        config.is_dead = IsRefused;
+        config.look_at = LookAt;
         return std::move(config);
       }(),
                    std::move(random),

@@ -1,7 +1,10 @@
 // Both ends of the presence connections, which carry lines over TCP.
 #include "elastic/board/presence.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
@@ -11,6 +14,7 @@
 #include <deque>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/line_framer.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -32,6 +36,7 @@ constexpr size_t kLineMax = 1024;
 constexpr size_t kUnsentMax = 64;
 constexpr Duration kPauseFirst = std::chrono::milliseconds(50);
 constexpr Duration kPauseLast = std::chrono::seconds(2);
+constexpr int kKeepAliveSeconds = 10;
 // If no descriptor is left for a connection, the system offers it again at once, without end. A
 // pause keeps the loop free meanwhile.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(200);
@@ -64,6 +69,7 @@ class PresenceConnection : public std::enable_shared_from_this<PresenceConnectio
     on_closed_ = std::move(on_closed);
     error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
+    KeepOpen();
     Read();
   }
 
@@ -84,6 +90,16 @@ class PresenceConnection : public std::enable_shared_from_this<PresenceConnectio
   }
 
  private:
+  // For hours nothing may pass here. Firewalls between forget such connections, and one that only
+  // one end still knows would hurry nobody.
+  void KeepOpen() {
+    error_code ignored;
+    socket_.set_option(asio::socket_base::keep_alive(true), ignored);
+    for (const int option : {TCP_KEEPIDLE, TCP_KEEPINTVL}) {
+      setsockopt(socket_.native_handle(), IPPROTO_TCP, option, &kKeepAliveSeconds,
+                 sizeof kKeepAliveSeconds);
+    }
+  }
   void Read() {
     socket_.async_read_some(asio::buffer(buffer_),
                             [self = shared_from_this()](const error_code& failure, size_t bytes) {
@@ -343,12 +359,16 @@ void PresenceClient::Drop() {
   if (connection_) connection_->Close();
   connection_.reset();
   session_.reset();
+  introduced_.reset();
   is_begun_ = false;
 }
 
 void PresenceClient::TryAgain() {
+  // At once, if it has lasted: whoever is not back in time is taken for dead.
+  const bool has_lasted =
+      introduced_ && RealClock().Monotonic() - *introduced_ >= kPauseLast;
   Drop();
-  pause_ = std::clamp(2 * pause_, kPauseFirst, kPauseLast);
+  pause_ = has_lasted ? Duration(0) : std::clamp(2 * pause_, kPauseFirst, kPauseLast);
   again_.expires_after(pause_);
   again_.async_wait([this](const error_code& failure) {
     if (!failure) Connect();
@@ -390,6 +410,7 @@ void PresenceClient::Introduce() {
   Say("news");
   pause_ = Duration(0);
   was_open_ = true;
+  introduced_ = RealClock().Monotonic();
 }
 
 void PresenceClient::OnLine(const std::string& line) {

@@ -130,6 +130,7 @@ class PresenceClient {
   std::string server_;
   std::string hello_;
   Duration pause_{0};
+  std::optional<TimePoint> introduced_;   // of the connection that is there
   bool was_open_ = false;   // to the present server
   std::shared_ptr<PresenceConnection> connection_;
   bool is_begun_ = false;                  // it is connected

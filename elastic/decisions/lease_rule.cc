@@ -83,7 +83,7 @@ LeaseVerdict DecideLease(const LinkView& lease, const QuorumView& view,
   const bool has_a_say = is_first || is_bound;
   if (!lease.is_seen) {
     if (quorum.may_form && !has_a_say) return MayForm(false, quorum.detail);
-    return MayNot("the job's lease cannot be read: " + lease.detail,
+    return MayNot("the job's lease cannot be used: " + lease.detail,
                   "bring its directory back, on this host");
   }
   const bool is_of_it = IsOfLink(view, lease.link);

@@ -53,7 +53,6 @@ class SimHostWorld {
   virtual bool TakesUnanswered(int host, const std::string& address) = 0;
   // When a board that stands still goes on; kNever: it does not, or it does not stand still.
   virtual TimePoint GoesOn(int host, const std::string& address) = 0;
-  virtual bool IsRefused(int host, const std::string& peer) = 0;
   virtual Reached LookAtPeer(int host, const std::string& peer) = 0;
   virtual MemoryLeasePlace& lease_place(int host) = 0;
   // What the others answer who can be asked. Places that cannot be reached are left out, but for

@@ -272,7 +272,7 @@ void SimHost::OpenBoard(int64_t term, int64_t epoch, const std::string& handed_o
   const bool is_asked = !handed_over_by.empty();
   const bool outruns = is_asked && Errs(Defect::kOutrunsMoved);
   if (!outruns) config.handed_over_by = handed_over_by;
-  config.is_dead = [this](const std::string& peer) { return world_.IsRefused(number_, peer); };
+  config.look_at = [this](const std::string& peer) { return world_.LookAtPeer(number_, peer); };
   config.policy = world_.scenario().policy;
   if (hand_) {
     config.lease = [this] { return BelievedLease(); };

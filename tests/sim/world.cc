@@ -337,14 +337,6 @@ TimePoint World::GoesOn(int host, const std::string& address) {
   return keeper.paused() && keeper.number() != host ? keeper.paused_until() : kNever;
 }
 
-bool World::IsRefused(int host, const std::string& peer) {
-  for (const auto& one : hosts_) {
-    if (peer != PeerOf(one->number())) continue;
-    return Connected(host, one->number()) && !one->alive() && !one->powered_off();
-  }
-  return false;
-}
-
 bool World::Vouches(int host, const std::string& generation) {
   return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& other) {
     return other->alive() && other->Keeps(generation) && Connected(host, other->number());

@@ -59,7 +59,6 @@ class World : public WorkerOwner, public WorkerWatcher, public SimHostWorld {
   Reached Look(int host, const std::string& address) override;
   bool TakesUnanswered(int host, const std::string& address) override;
   TimePoint GoesOn(int host, const std::string& address) override;
-  bool IsRefused(int host, const std::string& peer) override;
   Reached LookAtPeer(int host, const std::string& peer) override;
   MemoryLeasePlace& lease_place(int host) override {
     return lease_places_[scenario_.lease_apart ? host : 0];

@@ -55,7 +55,9 @@ class InterruptedStore : public Store {
 
 class CoordinatorTest : public testing::Test {
  protected:
-  explicit CoordinatorTest(int hosts = 1) : coordinator_(MakeCoordinator(Config(hosts))) {
+  explicit CoordinatorTest(int hosts = 1) : CoordinatorTest(Config(hosts)) {}
+  explicit CoordinatorTest(CoordinatorConfig config)
+      : coordinator_(MakeCoordinator(std::move(config))) {
     record_.incarnation = "me";
     record_.host = "h0";
     record_.seats.resize(2);
@@ -67,6 +69,9 @@ class CoordinatorTest : public testing::Test {
 
   static CoordinatorConfig Config(int hosts = 1) {
     CoordinatorConfig config;
+    config.look_at = [](const std::string& peer) {
+      return peer == "10.0.0.2:7" ? Reached::kListener : Reached::kRefused;
+    };
     config.policy.hosts_min = config.policy.hosts_max = hosts;
     config.job = "j";
     config.incarnation = "me";
@@ -90,7 +95,7 @@ class CoordinatorTest : public testing::Test {
   Coordinator::Step Poll() {
     now_ = now_ + 100ms;
     Coordinator::Step step = coordinator_.Poll(*its_store_, now_);
-    EXPECT_TRUE(step.status.ok());
+    EXPECT_TRUE(step.status.ok()) << step.status.error().message;
     return step;
   }
 
@@ -491,6 +496,69 @@ TEST_F(CoordinatorTest, AMemberOfAnotherVersionIsRefusedInTheFormOfAllVersions) 
   EXPECT_FALSE(coordinator_.end().has_value());
   EXPECT_EQ(**store_->Get(keys_.Break(epoch.id)), kNothingYet);
   EXPECT_EQ(**store_->Get(keys_.NewestEpoch()), "1");
+}
+
+// A firewall may end the one connection, while the launcher and its workers are well.
+TEST_F(CoordinatorOfTwo, AHostThatStillListensIsJudgedByItsBeats) {
+  for (const std::string& peer : {"10.0.0.2:7", "10.0.0.3:7"}) {
+    const int64_t slot = *store_->Add(keys_.Slots(), 1) - 1;
+    MemberRecord other = record_;
+    other.incarnation = peer;
+    other.peer = peer;
+    ASSERT_TRUE(store_->Set(keys_.Member(slot), MemberText(other)).ok());
+    ASSERT_TRUE(store_->Add(keys_.Beat(slot), 1).ok());
+    Write();
+    Poll();
+    coordinator_.PresenceClosed(slot, other.incarnation, now_);
+    std::string expired;
+    const auto look = [&] {
+      for (const Decision& decision : Poll().decisions) {
+        if (decision.verdict == Decision::Verdict::kExpire) expired = decision.detail;
+      }
+    };
+    look();
+    EXPECT_EQ(expired.empty(), peer == "10.0.0.2:7") << expired;
+    for (int i = 0; i < 60 && expired.empty(); ++i) {
+      Write();
+      look();
+    }
+    EXPECT_NE(expired, "");
+  }
+}
+
+class CoordinatorWithAFullLease : public CoordinatorTest {
+ protected:
+  CoordinatorWithAFullLease() : CoordinatorTest(WithLease()) {}
+
+  static CoordinatorConfig WithLease() {
+    CoordinatorConfig config = Config();
+    config.lease = [] {
+      LinkView view;
+      view.is_seen = true;
+      return view;
+    };
+    config.claim = [](const LinkRecord&, int64_t) {
+      return Status(Error{Code::kNoSpace, "no room for the claim"});
+    };
+    return config;
+  }
+};
+
+TEST_F(CoordinatorWithAFullLease, IsWaitedForLikeOneThatCannotBeReadAndNoLonger) {
+  std::vector<std::string> waits;
+  const TimePoint began = now_;
+  while (now_ < began + 90s && !coordinator_.end()) {
+    Write();
+    for (const Decision& decision : Poll().decisions) {
+      EXPECT_NE(decision.verdict, Decision::Verdict::kForm);
+      if (decision.verdict == Decision::Verdict::kWait) waits.push_back(decision.detail);
+    }
+  }
+  ASSERT_FALSE(waits.empty());
+  EXPECT_NE(waits.front().find("no room for the claim"), std::string::npos) << waits.front();
+  ASSERT_TRUE(coordinator_.end());
+  EXPECT_EQ(coordinator_.end()->code, kExitQuorumLost);
+  EXPECT_GE(now_, began + 60s);
 }
 
 TEST_F(CoordinatorTest, ItsOwnPauseIsHeldAgainstNobody) {
