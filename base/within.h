@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -26,12 +27,16 @@ std::optional<T> Within(Duration limit, std::function<T()> question) {
     std::optional<T> answer;
   };
   auto pending = std::make_shared<Pending>();
-  std::thread([pending, question = std::move(question)] {
-    T answer = question();
-    const std::lock_guard lock(pending->mutex);
-    pending->answer = std::move(answer);
-    pending->done.notify_all();
-  }).detach();
+  try {
+    std::thread([pending, question = std::move(question)] {
+      T answer = question();
+      const std::lock_guard lock(pending->mutex);
+      pending->answer = std::move(answer);
+      pending->done.notify_all();
+    }).detach();
+  } catch (const std::system_error&) {   // no thread is to be had just now
+    return std::nullopt;
+  }
   std::unique_lock lock(pending->mutex);
   pending->done.wait_for(lock, limit, [&] { return pending->answer.has_value(); });
   return std::move(pending->answer);

@@ -15,13 +15,21 @@ namespace {
 // So many hosts may take the role one after the other, and be lost, each before it forms an epoch.
 constexpr int64_t kBoardsRead = 4;
 
+// Only what is on a board can be beyond understanding. A store that fails is asked again, whatever
+// it says: a load balancer or a file of certificates that is being replaced has many words.
+template <class T>
+Result<T> Asked(Result<T> answer) {
+  if (answer.ok() || IsPassing(answer.error().code)) return answer;
+  return Error{Code::kPeerLost, answer.error().message};
+}
+
 Result<std::optional<EpochRecord>> NewestEpochOf(Store& store, const BoardKeys& keys) {
   const std::optional<EpochRecord> none;
-  KEEL_TRY_ASSIGN(const auto newest, store.Get(keys.NewestEpoch()));
+  KEEL_TRY_ASSIGN(const auto newest, Asked(store.Get(keys.NewestEpoch())));
   if (!newest) return none;
   KEEL_TRY_ASSIGN(const int64_t number, ParseCount(keys.NewestEpoch(), *newest));
   if (number == 0) return none;
-  KEEL_TRY_ASSIGN(const auto text, store.Get(keys.Epoch(number)));
+  KEEL_TRY_ASSIGN(const auto text, Asked(store.Get(keys.Epoch(number))));
   if (!text) return none;
   KEEL_TRY_ASSIGN(EpochRecord epoch, ParseEpoch(keys.Epoch(number), *text));
   return std::optional(std::move(epoch));
@@ -37,7 +45,7 @@ Result<std::vector<MaybeInside>> HostsInside(Store& store, const BoardKeys& keys
                                              const EpochRecord& epoch) {
   std::vector<std::string> records;
   for (const EpochHost& host : epoch.hosts) records.push_back(keys.Member(host.slot));
-  KEEL_TRY_ASSIGN(const BoardSnapshot board, BoardSnapshot::Take(store, records));
+  KEEL_TRY_ASSIGN(const BoardSnapshot board, Asked(BoardSnapshot::Take(store, records)));
   std::vector<MaybeInside> inside;
   for (size_t i = 0; i < records.size(); ++i) {
     MaybeInside host{epoch.hosts[i], ""};
@@ -63,7 +71,7 @@ struct Told {
 
 Result<Told> ReadTold(Store& store, const std::string& job) {
   Told told;
-  KEEL_TRY_ASSIGN(const auto generation, store.Get(GenerationKey(job)));
+  KEEL_TRY_ASSIGN(const auto generation, Asked(store.Get(GenerationKey(job))));
   told.is_opened = generation.has_value();
   if (!told.is_opened) return told;
   const BoardKeys keys(job, *generation);
@@ -73,7 +81,7 @@ Result<Told> ReadTold(Store& store, const std::string& job) {
     KEEL_TRY_ASSIGN(told.inside, HostsInside(store, keys, *told.epoch));
     return told;
   }
-  KEEL_TRY_ASSIGN(const auto former, store.Get(keys.Former()));
+  KEEL_TRY_ASSIGN(const auto former, Asked(store.Get(keys.Former())));
   if (!former) return told;
   KEEL_TRY_ASSIGN(told.epoch, ParseEpoch(keys.Former(), *former));
   for (const EpochHost& host : told.epoch->hosts) told.inside.push_back({host, ""});
@@ -85,7 +93,7 @@ Result<Told> ReadTold(Store& store, const std::string& job) {
 Result<Told> ReadNewest(const OpenBoard& open, int64_t term, const std::string& job) {
   Told newest;
   for (int64_t one = term; one >= 1 && one > term - kBoardsRead; --one) {
-    KEEL_TRY_ASSIGN(const std::unique_ptr<Store> store, open(one));
+    KEEL_TRY_ASSIGN(const std::unique_ptr<Store> store, Asked(open(one)));
     Result<Told> told = ReadTold(*store, job);
     // One that cannot be understood takes nothing from what a later one has told.
     if (!told.ok() && newest.epoch && !IsPassing(told.error().code)) break;

@@ -13,6 +13,7 @@ namespace {
 // After each round of members that gave no answer, so that refusals do not make a busy loop.
 constexpr Duration kPauseLeast = std::chrono::milliseconds(10);
 constexpr uint64_t kPauseSpreadMs = 40;
+constexpr Duration kLoginLimit = std::chrono::seconds(3);
 
 // What gRPC's numbers in etcd's refusals say.
 constexpr int64_t kGrpcInvalidArgument = 3;
@@ -62,6 +63,7 @@ template <class F>
 Result<EtcdClient::Attempt> EtcdClient::InTurn(Duration limit, bool may_repeat,
                                                const CancelToken& cancel, F&& attempt) {
   const TimePoint end = RealClock().Monotonic() + limit;
+  turn_end_ = end;
   std::vector<std::optional<Error>> failures(access_.members.size());
   const auto explain = [&] {
     std::vector<std::string> words;
@@ -102,7 +104,9 @@ Result<EtcdClient::Attempt> EtcdClient::InTurn(Duration limit, bool may_repeat,
 std::string EtcdClient::Everyone(const std::vector<std::string>& words) const {
   const std::string all = JoinList(words, "; ");
   std::string cure = "check that more than half of its members run and can be reached from here";
-  if (!access_.tls && !Has(all, "refused the connection")) cure += ", and whether they want TLS";
+  const bool is_understood = Has(all, "refused the connection") || Has(all, " said: ") ||
+                             Has(all, "answered with status");
+  if (!access_.tls && !is_understood) cure += ", and whether they want TLS";
   if (Has(all, "CA file does not vouch")) {
     cure = "give the CA that signed the members' certificates, and the host names in them";
   } else if (Has(all, "refused our certificate")) {
@@ -219,8 +223,11 @@ EtcdClient::Attempt EtcdClient::TryFollow(const std::string& path, const std::st
   return Judge({*status, *body});
 }
 
+// A member computes long on a password, also where nobody waits for that any more. After its
+// restart all log in at once.
 EtcdClient::Attempt EtcdClient::TryAuthenticate(TimePoint end) {
   const Json question = {{"name", access_.user}, {"password", access_.password}};
+  end = std::max(end, std::min(turn_end_, RealClock().Monotonic() + kLoginLimit));
   const Result<EtcdAnswer> answer =
       connection_->Ask({"/v3/auth/authenticate", DumpJson(question)}, end);
   if (!answer.ok()) return {Attempt::Kind::kLost, {}, answer.error()};
@@ -239,9 +246,14 @@ EtcdClient::Attempt EtcdClient::Judge(const EtcdAnswer& answer) {
     return {Attempt::Kind::kNotSent, {}, {Code::kInvalid, where + " wants TLS"}};
   }
   Result<Json> json = ParseJson(answer.body);
+  if ((!json.ok() || !json->is_object()) && answer.status >= 500) {
+    // A load balancer's word about a member behind it does not say what that member has done.
+    return {Attempt::Kind::kLost, {},
+            {Code::kPeerLost, where + " answered with status " + std::to_string(answer.status) +
+                                  ", as a load balancer does that finds no member"}};
+  }
   if (!json.ok() || !json->is_object()) {
-    // A proxy's word about a member behind it does not say what that member has done.
-    return {answer.status < 500 ? Attempt::Kind::kNotSent : Attempt::Kind::kLost, {},
+    return {Attempt::Kind::kNotSent, {},
             {Code::kCorrupt, where + " does not serve etcd's JSON gateway (its answer has status " +
                                  std::to_string(answer.status) + ")"}};
   }

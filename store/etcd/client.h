@@ -68,6 +68,7 @@ class EtcdClient {
   const EtcdAccess access_;
   Random random_;
   size_t current_ = 0;
+  TimePoint turn_end_;   // when the present call must have ended
   size_t turn_ = 0;   // how often all were asked: which of its addresses each one is asked at
   std::unique_ptr<EtcdConnection> connection_;  // to member(); null: none yet
   bool has_served_ = false;                     // it has answered before

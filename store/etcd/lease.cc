@@ -12,6 +12,7 @@ namespace {
 
 // The destructor waits no longer than this for etcd to take the lease back.
 constexpr Duration kGiveBackLimit = std::chrono::seconds(1);
+constexpr Duration kAskAgain = std::chrono::milliseconds(100);   // while it may still be saved
 
 }  // namespace
 
@@ -93,13 +94,19 @@ Status EtcdLease::Keep(EtcdClient& client, Duration limit) {
 void EtcdLease::KeepAlive() {
   EtcdClient client(access_);
   const Duration pause = Duration(ttl_) / 3;
+  Duration wait = pause;
+  bool is_told = false;
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, pause, [this] { return is_stopping_; })) {
+  while (!changed_.wait_for(lock, wait, [this] { return is_stopping_; })) {
     lock.unlock();
     const Status kept = Keep(client, pause);
     lock.lock();
+    wait = kept.ok() || RealClock().Monotonic() >= alive_until_ ? pause : kAskAgain;
+    if (kept.ok()) is_told = false;
     if (kept.ok() || is_stopping_) continue;
-    LogWarn("etcd-lease-not-kept", {{"reason", kept.error().message}, {"is_over", over_}});
+    if (over_ || !std::exchange(is_told, true)) {
+      LogWarn("etcd-lease-not-kept", {{"reason", kept.error().message}, {"is_over", over_}});
+    }
     if (over_) return;
   }
 }

@@ -56,7 +56,10 @@ Result<bool> EtcdWriter::WasApplied(const std::string& note, TimePoint end) {
   const Duration left = std::max(Duration::zero(), end - RealClock().Monotonic());
   const Result<Json> answer = client_.Ask("/v3/kv/txn", fence.Question(), left);
   if (!answer.ok()) {
-    return Explained(answer.error()).Doing("finding out what became of a write without an answer");
+    Error why =
+        Explained(answer.error()).Doing("finding out what became of a write without an answer");
+    if (why.code != Code::kStaleEpoch) why.code = Code::kTimeout;   // it may have been applied
+    return why;
   }
   KEEL_TRY_ASSIGN(const EtcdReply reply, EtcdTxnReply(*answer));
   if (reply.succeeded) {

@@ -40,7 +40,7 @@ class MemoryHome : public JobHome {
     return BoardOf(term).Connect("");
   }
   Result<std::unique_ptr<Store>> ConnectReader(const RoleClaim& claim) override {
-    if (is_unreadable) return Error{Code::kTimeout, "that board does not answer"};
+    if (is_unreadable) return Error{why_unreadable, "that board does not answer"};
     return BoardOf(claim.term).Connect("");
   }
   std::string Text() const override { return "the home"; }
@@ -50,6 +50,7 @@ class MemoryHome : public JobHome {
   std::optional<RoleClaim> last;
   bool is_away = false;
   bool is_unreadable = false;
+  Code why_unreadable = Code::kTimeout;
   int released = 0;
 
  private:
@@ -193,7 +194,9 @@ TEST_F(ClaimedFinderTest, ABoardThatCannotBeReadIsReadAgainBeforeTheNextOneIsOpe
   FormAt(1);
   TakeAfter(1);
   home_.is_unreadable = true;
-  for (int i = 0; i < 3; ++i) {
+  // A load balancer that answers for it, and a file of certificates that is being replaced.
+  for (const Code why : {Code::kTimeout, Code::kCorrupt, Code::kInvalid}) {
+    home_.why_unreadable = why;
     EXPECT_THAT(Connect().error().message, HasSubstr("that board does not answer"));
   }
   EXPECT_TRUE(turns_.empty());
