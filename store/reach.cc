@@ -9,6 +9,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
+
+#include "base/fd.h"
+#include "store/store_hail.h"
 
 namespace keel {
 namespace {
@@ -39,13 +43,13 @@ addrinfo* NumericTarget(const std::string& number, uint16_t port) {
   return getaddrinfo(number.c_str(), service.c_str(), &hints, &address) == 0 ? address : nullptr;
 }
 
-// Whether `fd` can be written to before `end`. It looks at `cancel` in between.
-bool AwaitWritable(int fd, TimePoint end, const CancelToken& cancel) {
+// Whether `fd` is ready for that before `end`. It looks at `cancel` in between.
+bool AwaitReady(int fd, short events, TimePoint end, const CancelToken& cancel) {
   while (!cancel.cancelled()) {
     const Duration left = std::max(end - RealClock().Monotonic(), Duration::zero());
     const Duration slice = cancel.can_be_cancelled() ? std::min(left, kCancelLook) : left;
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(slice).count();
-    pollfd waiting{fd, POLLOUT, 0};
+    pollfd waiting{fd, events, 0};
     if (poll(&waiting, 1, static_cast<int>(std::min<int64_t>(milliseconds, 1 << 30))) == 1) {
       return true;
     }
@@ -54,6 +58,8 @@ bool AwaitWritable(int fd, TimePoint end, const CancelToken& cancel) {
   return false;
 }
 
+Error Cancelled() { return {Code::kCancelled, "the search for a store was cancelled"}; }
+
 // Returns early if it is cancelled.
 void Pause(TimePoint until, const CancelToken& cancel) {
   while (!cancel.cancelled()) {
@@ -61,6 +67,28 @@ void Pause(TimePoint until, const CancelToken& cancel) {
     if (now >= until) return;
     RealClock().SleepUntil(cancel.can_be_cancelled() ? std::min(now + kCancelLook, until) : until);
   }
+}
+
+// One attempt after the other.
+Result<Fd> ConnectUntil(const std::string& number, uint16_t port, Duration limit,
+                        const CancelToken& cancel) {
+  addrinfo* const address = NumericTarget(number, port);
+  if (address == nullptr) {
+    return Error{Code::kInvalid, "'" + number + "' is not a numeric address"};
+  }
+  const TimePoint end = RealClock().Monotonic() + limit;
+  int failure = 0;
+  Fd connection;
+  for (Duration pause = kPauseFirst;; pause = std::min(pause * 2, kPauseLast)) {
+    connection = Fd(ConnectOnce(*address, end, &failure, cancel));
+    const TimePoint now = RealClock().Monotonic();
+    if (failure == 0 || now >= end || cancel.cancelled()) break;
+    Pause(std::min(now + pause, end), cancel);
+  }
+  freeaddrinfo(address);
+  if (failure == 0) return connection;
+  if (cancel.cancelled()) return Cancelled();
+  return NotReached(number, port, limit, failure);
 }
 
 }  // namespace
@@ -75,7 +103,7 @@ int ConnectOnce(const addrinfo& address, TimePoint end, int* cause, const Cancel
   if (*cause == EINPROGRESS) {
     *cause = ETIMEDOUT;
     socklen_t bytes = sizeof *cause;
-    if (AwaitWritable(fd, end, cancel)) getsockopt(fd, SOL_SOCKET, SO_ERROR, cause, &bytes);
+    if (AwaitReady(fd, POLLOUT, end, cancel)) getsockopt(fd, SOL_SOCKET, SO_ERROR, cause, &bytes);
     if (*cause != 0 && cancel.cancelled()) *cause = ECANCELED;
   }
   if (*cause == 0) return fd;
@@ -97,23 +125,21 @@ Reached ReachOnce(const std::string& number, uint16_t port, Duration limit,
 
 Status AwaitListener(const std::string& number, uint16_t port, Duration limit,
                      const CancelToken& cancel) {
-  addrinfo* const address = NumericTarget(number, port);
-  if (address == nullptr) {
-    return Error{Code::kInvalid, "'" + number + "' is not a numeric address"};
-  }
+  const Result<Fd> connection = ConnectUntil(number, port, limit, cancel);
+  return connection.ok() ? Ok() : Status(connection.error());
+}
+
+Status AwaitAnswer(const std::string& number, uint16_t port, Duration limit,
+                   const CancelToken& cancel) {
   const TimePoint end = RealClock().Monotonic() + limit;
-  int failure = 0;
-  for (Duration pause = kPauseFirst;; pause = std::min(pause * 2, kPauseLast)) {
-    const int fd = ConnectOnce(*address, end, &failure, cancel);
-    if (fd >= 0) close(fd);
-    const TimePoint now = RealClock().Monotonic();
-    if (failure == 0 || now >= end || cancel.cancelled()) break;
-    Pause(std::min(now + pause, end), cancel);
-  }
-  freeaddrinfo(address);
-  if (failure == 0) return Ok();
-  if (cancel.cancelled()) return Error{Code::kCancelled, "the search for a store was cancelled"};
-  return NotReached(number, port, limit, failure);
+  KEEL_TRY_ASSIGN(const Fd connection, ConnectUntil(number, port, limit, cancel));
+  const std::string hail = std::string(kStoreHail) + "\n";
+  (void)send(connection.number(), hail.data(), hail.size(), MSG_NOSIGNAL);
+  if (AwaitReady(connection.number(), POLLIN, end, cancel)) return Ok();
+  if (cancel.cancelled()) return Cancelled();
+  return Error{Code::kTimeout, "something listens at " + number + ":" + std::to_string(port) +
+                                   ", but did not greet as a store within " +
+                                   DurationText(limit) + "; check host and port"};
 }
 
 }  // namespace keel

@@ -1,4 +1,5 @@
-// AwaitListener: waits until something accepts TCP connections at an address.
+// AwaitListener, AwaitAnswer: wait until something accepts TCP connections at an address, or says
+// something there.
 // c10d waits for its store up to twice the limit that it was given, and longer. So the address is
 // tried first, and c10d connects only once it answers.
 // Promises   ends within its limit, and at once when it is cancelled; tells "nobody listens there"
@@ -33,5 +34,10 @@ Reached ReachOnce(const std::string& number, uint16_t port, Duration limit,
 // `number` is a numeric address.
 Status AwaitListener(const std::string& number, uint16_t port, Duration limit,
                      const CancelToken& cancel = CancelToken::Never());
+
+// The same, and then until what listens answers to the first words of a store's client
+// (store/store_hail.h). Whoever connects then finds out what it is.
+Status AwaitAnswer(const std::string& number, uint16_t port, Duration limit,
+                   const CancelToken& cancel = CancelToken::Never());
 
 }  // namespace keel

@@ -114,6 +114,7 @@ std::mutex& ConnectMutex() {
   return mutex;
 }
 
+
 }  // namespace
 
 struct TcpStore::Connection {
@@ -131,9 +132,17 @@ Result<std::unique_ptr<TcpStore>> TcpStore::Connect(const TcpStoreAddress& addre
   auto connection = std::make_unique<Connection>();
 
   const TimePoint end = RealClock().Monotonic() + limits.connect;
-  KEEL_TRY(AwaitListener(numeric.host, numeric.port, limits.connect, cancel));
+  // c10d's own connecting cannot be cancelled, so that is done before.
+  const auto await = cancel.can_be_cancelled() ? AwaitAnswer : AwaitListener;
+  KEEL_TRY(await(numeric.host, numeric.port, limits.connect, cancel));
 
-  std::lock_guard lock(ConnectMutex());
+  std::unique_lock lock(ConnectMutex(), std::defer_lock);
+  for (; !lock.try_lock(); RealClock().SleepFor(kNapLast)) {
+    if (cancel.cancelled()) return Error{Code::kCancelled, "connecting was cancelled"};
+    if (RealClock().Monotonic() < end) continue;
+    return Error{Code::kTimeout, "connecting to " + Named(numeric) + ": another connection of this "
+                                     "process was not made within " + DurationText(limits.connect)};
+  }
   const Duration left = std::max<Duration>(end - RealClock().Monotonic(), kAgain);
   ConnectLimit limit(numeric, left);
   const Status connected = CatchTorch("connecting to " + Named(numeric), [&] {

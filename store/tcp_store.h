@@ -54,7 +54,6 @@ class TcpStore : public Store {
     Duration connect = std::chrono::seconds(60);    // until the store answers
     Duration operation = std::chrono::seconds(30);  // for each operation; Wait() has its own
   };
-  // Once something listens there, connecting is not cancelled any more.
   static Result<std::unique_ptr<TcpStore>> Connect(
       const TcpStoreAddress& address, const Limits& limits,
       const CancelToken& cancel = CancelToken::Never());

@@ -104,6 +104,26 @@ TEST(TcpStore, AListenerThatSaysNothingIsNotWaitedForForEver) {
   EXPECT_THAT(store.error().message, testing::HasSubstr("did not greet as a store"));
 }
 
+// As one whose host is suspended: the kernel takes the connection, and nobody greets.
+TEST(TcpStore, ConnectingIsCancelledWhateverItWaitsFor) {
+  uint16_t nobody = 0;
+  {
+    nobody = Listener().port();
+  }
+  const Listener silent;
+  for (const uint16_t port : {nobody, silent.port()}) {
+    const CancelToken cancel;
+    std::thread canceller([&] {
+      RealClock().SleepFor(std::chrono::milliseconds(50));
+      cancel.Cancel();
+    });
+    const auto store = TcpStore::Connect({"127.0.0.1", port}, {.connect = seconds(60)}, cancel);
+    canceller.join();
+    ASSERT_FALSE(store.ok());
+    EXPECT_EQ(store.error().code, Code::kCancelled) << store.error().message;
+  }
+}
+
 TEST(TcpStore, AListenerThatTalksSomethingElseIsRefused) {
   const Listener web("HTTP/1.1 400 Bad Request\r\n\r\n");
   const auto store = TcpStore::Connect({"127.0.0.1", web.port()}, {.connect = seconds(2)});

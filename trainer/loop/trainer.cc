@@ -20,9 +20,10 @@ constexpr Duration kFlushLimit = std::chrono::seconds(10);
 constexpr Duration kFiguresPause = std::chrono::milliseconds(500);
 
 // Each epoch has a connection of its own: leftovers on a broken epoch's one cannot reach the next.
-Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& config) {
+Result<EpochGroup::Spec> SpecOf(const EpochMessage& message, const TrainConfig& config,
+                                const CancelToken& broken) {
   KEEL_TRY_ASSIGN(const std::unique_ptr<TcpStore> store,
-                  TcpStore::Connect({message.address, message.port}, {}));
+                  TcpStore::Connect({message.address, message.port}, {}, broken));
   EpochGroup::Spec spec;
   spec.store = TorchStoreOf(*store);
   spec.prefix = message.prefix;
@@ -134,11 +135,12 @@ Result<Trainer::Ended> Trainer::RunOne(const EpochMessage& message) {
   }
   whereabouts_->BeginEpoch(std::max<int64_t>(StepHeld(), 0));
   const auto run = [&]() -> Result<EpochOutcome> {
-    Result<EpochGroup::Spec> spec = SpecOf(message, state_.config());
+    const CancelToken broken = link_->BreakToken(message.epoch);
+    Result<EpochGroup::Spec> spec = SpecOf(message, state_.config(), broken);
     if (spec.ok()) spec->whereabouts = whereabouts_;
     // The store may be gone for a while; the supervisor decides what to do about that.
     if (!spec.ok()) return EpochOutcome{EpochEnd::kBroken, spec.error().message, false};
-    return RunEpoch(state_, *spec, link_->BreakToken(message.epoch), Peer(message), keeping_);
+    return RunEpoch(state_, *spec, broken, Peer(message), keeping_);
   };
   const Result<EpochOutcome> ended = run();
   TellFigures();

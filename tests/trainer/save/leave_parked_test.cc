@@ -1,15 +1,20 @@
 // A worker that loses its group with a step computed but not decided, and is told to stop: what it
 // saves by itself is the state before that step, to the last bit.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/line_framer.h"
+#include "base/log.h"
 #include "base/memory_files.h"
 #include "ckpt/catalog.h"
 #include "tests/harness/expect_ok.h"
@@ -132,6 +137,40 @@ TEST(LeavingParked, WithAStepPendingSavesWhatWasBeforeIt) {
   ASSERT_OK(resumed.RunAlone());
   EXPECT_EQ(resumed.Bits(), quiet);
   EXPECT_TRUE(EpochGroup::AwaitTeardown(std::chrono::seconds(40)));
+}
+
+// Its host may be suspended: the kernel takes connections, and nobody greets.
+TEST(Entering, ABreakIsHeardWhileTheStoreSaysNothing) {
+  const Fd silent(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(silent.number(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(silent.number(), 4), 0);
+  ASSERT_EQ(getsockname(silent.number(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+
+  std::mutex mutex;
+  std::string log;
+  LogToCallback([&](std::string_view line) {
+    const std::lock_guard lock(mutex);
+    log += line;
+  });
+  MemoryFiles files;
+  const KeptMember member(files);
+  Supervisor supervisor;
+  auto outcome = std::async(std::launch::async, [&] {
+    return Trainer(*member.state, kKeptFingerprint,
+                   {.link = supervisor.worker.get(), .keeping = member.keeping.get()})
+        .Run();
+  });
+  supervisor.Say(EpochMessage{1, 0, 2, "127.0.0.1", ntohs(address.sin_port), "p", "formed", {}});
+  supervisor.Say(BreakMessage{1, "the other one is gone"});
+  EXPECT_TRUE(supervisor.Await<ParkedMessage>([](const auto& one) { return one.epoch == 1; }));
+  supervisor.Say(StopMessage{"SIGTERM", 0});
+  EXPECT_OK(outcome.get());
+  LogToStderr();
+  EXPECT_NE(log.find("was cancelled"), std::string::npos) << log;
 }
 
 TEST(LeavingParked, WithoutTimeToSaveItBeginsNone) {
